@@ -1,0 +1,269 @@
+#!/bin/sh
+# walk.sh - walks the pages as a student would, in a copy of the project: runs their commands, compares what a page says
+# with what they printed, and makes the changes that it tells the student to make.
+#
+#     PAGES=tutorials/03-a-kernel.md tests/pages/walk.sh       that page.  Without PAGES: `make test`
+#                                  (YARD_TESTS=test) takes two pages, `make check` the others, a run by hand all
+#
+# A page is Markdown, and most of it needs no more: a block that is indented has commands, and the lines that they
+# print.  What a test cannot know from that, comments tell it, which a reader of the page does not see.  There are four
+# kinds:
+#
+#     <!-- test: COMMAND -->        does what the text in front of it or behind it tells the student to change
+#     <!-- by hand: WHY -->         no test makes that change
+#     <!-- numbers: COMMAND -->     prints numbers that the next paragraph has
+#     <!-- measured: WHERE -->      the numbers of the next paragraph or block are those of some machine
+#
+# COMMAND is any of the shell; edit() and compute(), which are below, help it.  An example:
+#
+#         ./yard plan --model tiny --simulate             this is run,
+#         simulated step: 8.000 ms, ...                   and must have printed this; ... is for the rest of the line
+#
+#     <!-- numbers: wc -l <cl/gelu.cl; compute 8/2 -->    this is run too: it prints 24 and 4.  So the next line
+#     Half a step takes 4 ms, by a kernel of 24 lines.    is right.  A number that nothing proves is a complaint
+#
+#     <!-- measured: on one H100 -->                      this excuses the number
+#     There it takes 0.3 ms.                              of this line
+#
+#     Replace the 2 in src/a/b/c.c by a 3, and make.      a change: without a mark it would be a complaint
+#     <!-- test: edit src/a/b/c.c 's/2/3/' && make -->    so this makes it
+#
+# Which lines must be as they are shown lines.awk says, which numbers prove which numbers.awk, what counts as a change
+# edits.awk.  A command that fails is a complaint too, unless the page shows its sentence.  What stands between ``` and
+# ``` is not looked at: pictures, what is typed into gdb, sample text.
+#
+# Long runs are cut short, except traced ones, whose records are counted.  Outputs are compared on a CPU with PoCL,
+# where they come from; elsewhere the commands are only run.
+#
+# A page goes through these steps, whose programs lie beside this one and begin with examples.  Each writes files of
+# $TMP:
+#
+#     page.awk          takes the page apart                page
+#     run_commands()    runs its commands                   exact, loose and proof: what they printed; wrong: complaints
+#     said.awk          which lines should be printed?      said
+#     lines.awk         are they?                           more of wrong
+#     numbers.awk       is every number proved?             more of wrong
+#     edits.awk         is every change made?               more of wrong
+#
+# `compared` gets a word for each line, number and change that was compared; in the end they are counted.
+#
+# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
+set -u
+LC_ALL=C
+export LC_ALL
+TOP=$(pwd)
+PROGRAMS=$TOP/tests/pages
+YARD=${YARD:-./yard}
+case $YARD in /*) ;; *) YARD=$TOP/$YARD ;; esac # we go elsewhere
+TMP=$(cd "${TMP:-$(mktemp -d)}" && pwd)
+
+. tests/run/report.sh
+
+# ---- the copy -------------------------------------------------------------------------------------------------------
+
+prepare_copy() { # makes the copy and goes there.  It is built already, so that make compiles only what is edited
+    walk=$TMP/walk
+    mkdir -p "$walk/build" "$walk/tests/machines"
+    cp -Rp Makefile README.md LICENSE cl data src tutorials "$walk"
+    cp -Rp tests/data tests/maintain.mk "$walk/tests"
+    cp -p tests/machines/packages.sh "$walk/tests/machines"
+    cp -Rp build/src build/embedded.* build/packages "$walk/build"
+    cd "$walk" || exit 1
+    MAKEFLAGS=$(echo "${MAKEFLAGS-}" | sed 's/--jobserver[^ ]*//g') # its own jobs, the same compiler
+    export MAKEFLAGS
+    make -s build/flags
+    find build -type f -exec touch {} +
+    cp "$YARD" yard
+    cp LICENSE my.txt # texts that pages name, and that a student brings along
+    cp LICENSE tinyshakespeare.txt
+}
+
+# Sets $same: is the first platform PoCL, whose output the pages show?  And $half: pages cut the first device in two and
+# call a half 0:0/2; where it cannot be cut, it is taken twice, as 0:0x2, and prints the same but for that name.
+look_at_devices() {
+    ./yard devices >"$TMP/devices"
+    same=no
+    if grep -q '^platform 0: Portable Computing Language' "$TMP/devices"; then
+        same=yes
+    fi
+    half=x2
+    if grep -q -e '-d 0:0/2' "$TMP/devices"; then
+        half=/2
+    fi
+}
+
+as_cut() { # names of devices as the pages have them
+    sed "s|0:0$half|0:0/2|g"
+}
+
+# The file becomes the original with these changes of sed.  A script that changes nothing fails, except an empty one,
+# which brings the original back.
+edit() { # FILE SCRIPT...
+    file=$1
+    shift
+    printf '%s\n' "$@" >"$TMP/script"
+    sed -f "$TMP/script" "$TOP/$file" >"$file"
+    [ -z "$*" ] || ! cmp -s "$TOP/$file" "$file"
+}
+
+# Prints the value of each expression of awk, for numbers that a page works out.
+compute() { # EXPRESSION...
+    for expression in "$@"; do
+        awk "BEGIN { printf \"%.9f\\n\", $expression }"
+    done
+}
+
+# ---- the commands of a page -----------------------------------------------------------------------------------------
+
+shorten() { # COMMAND: fewer steps, no long evaluation
+    case $1 in
+    *'yard train'*--trace*) long='[0-9]{3,}' ;;
+    *) long='[0-9]{2,}' ;;
+    esac
+    case $1 in
+    *'yard train'*)
+        echo "$1" | sed -E "s/--steps $long/--steps 4/; s/--warmup [0-9]+/--warmup 2/
+            s/yard train/& --val-batches 1 --sample-tokens 0/" ;;
+    *'yard sample'*) echo "$1 --count 20" ;;
+    'make demo') # without making anything
+        make -n --no-print-directory demo STEPS=4 | sed -n '/^echo/d; /yard train/,$p' | tr -d '\\' | tr '\n' ' ' |
+            sed 's| ./yard| \&\& ./yard|g; s/$/ --count 20/' ;;
+    *) echo "$1" ;;
+    esac
+}
+
+takes_minutes() { # COMMAND
+    case $1 in
+    *'yard bench'*--hardware*) return 1 ;;
+    *'yard bench'* | 'make test') return 0 ;;
+    esac
+    return 1
+}
+
+file_of() { # COMMAND: where its output goes
+    case $1 in
+    *--profile*) echo "$TMP/loose" ;;
+    *'yard plan'* | *'yard bench'*) echo "$TMP/exact" ;;
+    *) echo "$TMP/loose" ;;
+    esac
+}
+
+run_block() { # COMMAND: of a block, or of a mark "test"
+    ! takes_minutes "$1" || return
+    command=$(shorten "$1" | sed "s|0:0/2|0:0$half|g")
+    run "$command" 
+    cat "$TMP/printed" >>"$(file_of "$command")"
+}
+
+run_proof() { # N COMMAND: of a mark "numbers" of paragraph N; proof gets lines "N PRINTED"
+    run "$2"
+    sed "s/^/$1 /" "$TMP/printed" >>"$TMP/proof"
+}
+
+run() { # COMMAND: what it prints goes to $TMP/printed
+    (eval "$1") >"$TMP/out" 2>&1 </dev/null # in a shell of its own, which a mistake in a mark ends
+    code=$?
+    as_cut <"$TMP/out" >"$TMP/printed"
+    compare_picture "$1"
+    said=$(sed -n '/^yard: /{p;q;}; /^FAILED/{p;q;}' "$TMP/out" | cut -c 1-20)
+    if [ $code -ne 0 ] && ! page_shows "$said"; then
+        echo "exit code $code: $1: $said" >>"$TMP/wrong"
+    fi
+}
+
+page_shows() { # SENTENCE
+    [ -n "$1" ] && grep -qF "$1" "$TMP/page"
+}
+
+# --png build/NAME.png of a simulated step draws the page's picture, byte for byte.  $TMP/alike or $TMP/unlike gets a
+# line: where another zlib packs pictures, all of them are unlike.
+compare_picture() { # COMMAND
+    name=$(echo "$1" | sed -n 's|.*--png build/\([^ ]*\).*|\1|p')
+    [ "$name" != predicted.png ] || return # that one shows a paced run too
+    [ -f "tutorials/pictures/$name" ] || return
+    if cmp -s "build/$name" "tutorials/pictures/$name"; then
+        echo "$name" >>"$TMP/alike"
+    else
+        echo "$name is another picture" >>"$TMP/unlike"
+    fi
+}
+
+run_commands() { # of the page, in its order
+    for file in exact loose proof wrong; do : >"$TMP/$file"; done
+    grep -E '^(run|numbers) ' "$TMP/page" | while read -r kind words; do
+        case $kind in
+        run) run_block "$words" ;;
+        numbers) run_proof "${words%% *}" "${words#* }" ;;
+        esac
+    done
+}
+
+# ---- what they printed, beside what the page says -------------------------------------------------------------------
+
+compare_lines() {
+    cat src/*/*/*.[ch] cl/*.cl >"$TMP/sources"
+    awk -f "$PROGRAMS/lines.awk" file=exact "$TMP/exact" "$TMP/sources" file=loose "$TMP/loose" file=said "$TMP/said"
+    sed 's/.*/line/' "$TMP/said" >>"$TMP/compared"
+}
+
+compare_numbers() {
+    shown_text >"$TMP/shown"
+    # What compute() is given is looked for like prose: it must not come from nowhere either.
+    sed -n 's/^numbers \([0-9]*\) compute /text \1 /p' "$TMP/page" >"$TMP/prose"
+    grep -E '^(text|measured) ' "$TMP/page" >>"$TMP/prose"
+    awk -v compared="$TMP/compared" -f "$PROGRAMS/numbers.awk" file=shown "$TMP/shown" file=exact "$TMP/exact" \
+        file=loose "$TMP/loose" file=proof "$TMP/proof" file=prose "$TMP/prose"
+}
+
+shown_text() { # the commands and lines of the page's blocks, and the lists that they read
+    sed -n 's/^shown //p' "$TMP/page" | as_cut
+    cat "$TMP/said"
+    lists=$(grep '^shown ' "$TMP/page" | grep -o 'data/steps/[^ ]*\.txt' | sort -u)
+    [ -z "$lists" ] || cat $lists
+}
+
+find_edits() {
+    awk -v compared="$TMP/compared" -f "$PROGRAMS/edits.awk" "$TMP/page"
+}
+
+walk_page() { # PAGE: what is wrong with it goes to $TMP/wrong
+    awk -f "$PROGRAMS/page.awk" "$1" >"$TMP/page"
+    run_commands
+    as_cut <"$TMP/page" | awk -f "$PROGRAMS/said.awk" >"$TMP/said"
+    {
+        sed -n 's/^unknown /no such mark: /p' "$TMP/page"
+        [ $same = no ] || ! grep -q '^run ' "$TMP/page" || compare_lines
+        compare_numbers
+        find_edits
+    } >>"$TMP/wrong"
+}
+
+choose_pages() {
+    few='tutorials/01-first-run.md tutorials/02-the-step-is-a-list.md'
+    case ${YARD_TESTS:-all} in
+    test) echo "$few" ;;
+    check) ls README.md tutorials/*.md | grep -vxF "$(echo "$few" | tr ' ' '\n')" ;;
+    *) ls README.md tutorials/*.md ;;
+    esac
+}
+
+prepare_copy
+look_at_devices
+for page in ${PAGES:-$(choose_pages)}; do
+    if grep -q '^ *python3 tutorials' $page && ! python3 -c '' 2>/dev/null; then
+        skip "$page" 'python3 is not installed'
+        continue
+    fi
+    walk_page "$page"
+    no_complaints "$TMP/wrong" "$page"
+done
+: >"$TMP/wrong"
+if [ -s "$TMP/alike" ] && [ -s "$TMP/unlike" ]; then
+    cp "$TMP/unlike" "$TMP/wrong"
+fi
+no_complaints "$TMP/wrong" 'pictures'
+[ $same = yes ] || skip 'what they print' 'platform 0 is not PoCL'
+for kind in line number measured edit; do
+    echo "# $kind: $(grep -c "^$kind" "$TMP/compared")"
+done
+finish

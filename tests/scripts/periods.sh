@@ -1,0 +1,121 @@
+#!/bin/sh
+# periods.sh - does a step still take as long?  Simulates the cases of tests/data/periods.txt, each with --verify, and
+# compares their periods with those written there: at most 0.6 % longer in the mean, and none more than 4 %.
+#
+#     tests/scripts/periods.sh                a row per case: name, period then and now in ms, by how much it is longer
+#     tests/scripts/periods.sh record >FILE   the table with the periods of this program
+#     TABLE=FILE tests/scripts/periods.sh     another table, such as some lines of it
+#
+# A line is NAME MS ARGUMENTS of `yard plan`; `!` behind MS: shown, and not judged.  Among the arguments
+#
+#     --list NAME         is data/steps/NAME.txt
+#     --list NAME@BYTES   is that, on devices with so much memory
+#     --list KIND#SEED    is a random list (lists.awk)
+#     TMP/                is an empty folder
+set -u
+LC_ALL=C
+export LC_ALL
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+table=${TABLE:-tests/data/periods.txt}
+mode=${1:-compare}
+
+write_list() { # NAME, NAME@BYTES or KIND#SEED: to $TMP/list.txt
+    case $1 in
+    *@*) sed "/^device/s/memory=[^ ]*/memory=${1#*@}/" "data/steps/${1%@*}.txt" >"$TMP/list.txt" ;;
+    *'#'*) awk -v kind="${1%#*}" -v seed="${1#*#}" -f tests/data/lists.awk >"$TMP/list.txt" ;;
+    *) cp "data/steps/$1.txt" "$TMP/list.txt" ;;
+    esac
+}
+
+# ---- one case -------------------------------------------------------------------------------------------------------
+
+plan() { # ARGUMENTS of a case: what `yard plan` prints goes to $TMP/out, and to $TMP/err why it fails
+    list=$(echo "$*" | sed -n 's/.*--list \([^ ]*\).*/\1/p')
+    [ -z "$list" ] || write_list "$list"
+    rm -rf "$TMP/files"
+    mkdir "$TMP/files"
+    words=$(echo "$*" | sed "s|--list [^ ]*|--list $TMP/list.txt|; s|TMP/|$TMP/files/|g")
+    "$YARD" plan $words --simulate --verify >"$TMP/out" 2>"$TMP/err" </dev/null
+}
+
+period() { # ARGUMENTS: prints ms, or "-" where there is no plan
+    if plan "$@"; then
+        sed -n 's/^simulated step: \([0-9.]*\) ms.*/\1/p' "$TMP/out"
+    else
+        echo -
+    fi
+}
+
+compare_case() { # NAME MS_THEN ARGUMENTS: prints "NAME MS_THEN MS_NOW MARK", and why there is no plan
+    name=$1 old=$2
+    shift 2
+    mark='judged'
+    if [ "$1" = '!' ]; then
+        mark='shown'
+        shift
+    fi
+    new=$(period "$@")
+    echo "$name $old $new $mark"
+    [ "$new" != - ] || sed 's/^/# /' "$TMP/err"
+}
+
+record_case() { # NAME MS_THEN ARGUMENTS: prints the line of the table
+    name=$1
+    shift 2
+    arguments=$*
+    [ "$1" != '!' ] || shift
+    printf '%-20s %9s  %s\n' "$name" "$(period "$@")" "$arguments"
+}
+
+# ---- all of them ----------------------------------------------------------------------------------------------------
+
+compare() { # prints a row for each case, then how they do; fails where they are too long
+    grep -v -e '^#' -e '^$' "$table" | while read -r name old arguments; do
+        compare_case "$name" "$old" $arguments
+    done | awk '
+        /^# / {
+            print
+            next
+        }
+        {
+            name = $1
+            old = $2
+            new = $3
+            is_judged = $4 == "judged"
+            longer = new == "-" ? 1000 : 100 * (new / old - 1) # by so many per cent
+            remark = ""
+            if (!is_judged)
+                remark = "  (not judged)"
+            else if (longer > 4)
+                remark = "  too long"
+            printf "%-20s %9s %9s %+8.2f %%%s\n", name, old, new, longer, remark
+            cases++
+        }
+        is_judged {
+            judged++
+            sum += longer
+            if (longer > worst)
+                worst = longer
+        }
+        END {
+            mean = judged ? sum / judged : 1000
+            printf "%d cases, %d judged: %+.3f %% in the mean, at most +0.6; worst %+.2f %%, at most +4\n", cases,
+                judged, mean, worst
+            exit worst > 4 || mean > 0.6
+        }'
+}
+
+record() { # prints the table, with its comments
+    while read -r name old arguments; do
+        case $name in
+        '' | '#'*) echo "$name $old $arguments" | sed 's/ *$//' ;;
+        *) record_case "$name" "$old" $arguments ;;
+        esac
+    done <"$table"
+}
+
+case $mode in
+record) record ;;
+*) compare ;;
+esac

@@ -1,0 +1,117 @@
+#!/bin/sh
+# programs.sh - scripts and pages call only the programs that tutorials/reference-systems.md promises.
+#
+# First the words are looked at that stand where a command does (commands.awk).  Then some scripts are run with nothing
+# else on their PATH, where those must be skipped that need more.
+set -u
+LC_ALL=C
+export LC_ALL
+TMP=$(cd "${TMP:-$(mktemp -d)}" && pwd)
+page=tutorials/reference-systems.md
+makefiles='Makefile tests/maintain.mk src/trainer/base/modules.mk'
+
+. tests/run/report.sh
+
+# ---- what is promised -----------------------------------------------------------------------------------------------
+
+# Of the first table "PROGRAM", of the second "PROGRAM WHO", from the names in a row and the cell beside them.
+awk -F '|' '
+    /^## / { here = $0 == "## Programs" }
+    /^\| (package|program) / { # the head of a table
+        column = $2 ~ /package/ ? 3 : 2 # where it has its programs
+        names = ""
+        next
+    }
+    here && /^\|/ {
+        if ($column ~ /`/) # else they are those of the row above
+            names = $column
+        n = split(names, part, "`")
+        for (i = 2; i <= n; i += 2)
+            print part[i] (column == 2 ? $3 : "")
+    }' "$page" >"$TMP/promised"
+builtin='. : [ break cd command continue echo eval exec exit export kill printf pwd read return set shift trap true
+    ulimit unset wait'
+
+# ---- words ----------------------------------------------------------------------------------------------------------
+
+recipes() { # of the Makefile and what it reads: lines that begin with a tab, and what stands in $(shell ...)
+    awk '/^\t/ { print substr($0, 2) }' $makefiles
+    sed 's/\$([A-Z_]*)/$X/g' $makefiles | grep -o '\$(shell [^)]*' | sed 's/.*(shell //'
+}
+without_make() { # make's variables and functions become a variable of the shell
+    sed 's/\$(Q)//; s/^[@+-]*//; s/\$([A-Z_]*)/$X/g; s/\$([a-z]* [^()]*)/$X/g; s/\$[@<^]/$X/g; s/\$\$/$/g'
+}
+typed() { # PAGE: what it lets a student type or a test do
+    awk -f tests/pages/page.awk "$1" | sed -n 's/^run //p; s/^numbers [0-9]* //p'
+}
+
+# Recipes and pages as scripts, which have the names of their files.
+mkdir -p "$TMP/tutorials"
+recipes | without_make >"$TMP/Makefile"
+for text in README.md tutorials/*.md; do
+    typed "$text" >"$TMP/$text"
+done
+
+scripts=$(ls tests/*/*.sh tutorials/labs/*.sh tutorials/labs/*/grade tutorials/labs/*/*.sh data/gallery/*.sh \
+    src/*/*/*.sh 2>/dev/null)
+awk -f tests/style/commands.awk $scripts >"$TMP/words"
+(cd "$TMP" && awk -f "$OLDPWD/tests/style/commands.awk" Makefile README.md tutorials/*.md) >>"$TMP/words"
+
+{
+    echo "$builtin" | tr -s ' \n' '\n\n'
+    awk 'NF == 1' "$TMP/promised"
+    sed -n 's/^function [^ ]* //p' "$TMP/words" # of this script or of one that it reads
+} >"$TMP/known"
+awk '
+    FILENAME ~ /known$/ { known[$1] = 1 }
+    FILENAME ~ /promised$/ { who[$1] = who[$1] $0 }
+    FILENAME ~ /words$/ && $1 == "call" {
+        n++
+        file = $2
+        word = $3
+        if (word in known || word ~ /\// || index(who[word], "`" file "`"))
+            next
+        if (file ~ /\.md$/ && who[word] ~ /pages/)
+            next
+        print file ": " word " is not promised"
+    }
+    END {
+        if (n < 2000)
+            print "only " n " words"
+    }' "$TMP/known" "$TMP/promised" "$TMP/words" | sort -u >"$TMP/wrong"
+no_complaints "$TMP/wrong" "the commands of scripts, recipes and pages are in $page"
+
+# ---- scripts, with nothing else on the PATH -------------------------------------------------------------------------
+
+mkdir -p "$TMP/bin" "$TMP/own"
+awk 'NF == 1' "$TMP/promised" | while read -r program; do
+    for folder in $(echo "$PATH" | tr ':' ' '); do
+        [ ! -x "$folder/$program" ] || { ln -s "$folder/$program" "$TMP/bin" && break; }
+    done
+done
+
+alone() { # WORDS...: they succeed, and find all that they call
+    rm -rf "$TMP/own"
+    mkdir "$TMP/own"
+    PATH=$TMP/bin TMP=$TMP/own CC=cc "$@" >"$TMP/log" 2>&1 </dev/null
+    code=$?
+    grep -e 'not found' -e '^not ok' "$TMP/log" >"$TMP/err"
+    [ $code -eq 0 ] && [ ! -s "$TMP/err" ]
+}
+
+for script in scripts/labs pages/pages; do
+    [ -f tests/$script.sh ] || continue # a student's copy has no labs.sh
+    alone tests/$script.sh
+    result $? "${script#*/}.sh finds what it calls"
+done
+alone tests/machines/packages.sh build tests patch
+result $? 'packages.sh finds what it calls, and needs nothing else'
+sed '/^# ---- words/,$d' tests/scripts/errors.sh >"$TMP/errors.sh"
+alone sh "$TMP/errors.sh"
+result $? 'errors.sh finds what it calls, in its first part'
+for script in gdb faults oclgrind transformers pytorch kineto; do
+    alone tests/scripts/$script.sh && grep -q '^ok 1 - .* # SKIP ' "$TMP/log"
+    result $? "$script.sh is skipped, and says why"
+done
+
+finish
