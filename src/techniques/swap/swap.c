@@ -105,7 +105,7 @@ static void find_gaps_of(struct gaps *all, struct tensor *x)
     size_t n_uses;
     const struct use *use = uses_of(u, x, &n_uses);
     const size_t n = uses_to_part(u, x);
-    const bool renewed = is_renewed(u, x);
+    const bool renewed = x->persistent && is_renewed(u, x);
     if (x->persistent) {
         struct gap *g = add_gap(all, x, 0, NOWHERE, use[0].at);
         g->renewed = renewed;
