@@ -214,6 +214,55 @@ LAW(laws_of_budgets)
     assert_true(longer * 100 <= n * 5);
 }
 
+/* ---- state that the host updates --------------------------------------------------------------------------------- */
+
+#define STREAMED "--overlap all-cpu --swap auto --swap-what activations,gradients,parameters"
+
+/* So many layers of one size, which depends on the seed, as does all else. */
+static char *layers_of(int seed, int layers)
+{
+    const int weight = 4096 * (1 + (int)(draw(seed, 0) * 99)), activation = 4096 * (1 + (int)(draw(seed, 1) * 20));
+    char *text =
+        lasting("device gpu memory=1G\nlink gpu up %ge9\nlink gpu down %ge9\ntensor input gpu 4096 work keep\n",
+                1 + 4 * draw(seed, 2), 1 + 4 * draw(seed, 3));
+    for (int i = 0; i < layers; i++)
+        text = lasting("%stensor w%d gpu %d parameters\ntensor g%d gpu %d gradients\ntensor m%d gpu %d optimizer\n"
+                       "tensor a%d gpu %d activations\n",
+                       text, i, weight, i, weight, i, 2 * weight, i, activation);
+    for (int i = 0; i < layers; i++)
+        text = lasting("%stask forward gpu.compute 0.2ms layer=%d role=forward reads=w%d,%s writes=a%d\n", text, i, i,
+                       i ? lasting("a%d", i - 1) : "input", i);
+    for (int i = layers - 1; i >= 0; i--)
+        text = lasting("%stask backward gpu.compute 0.4ms layer=%d role=backward reads=w%d,a%d writes=g%d\n"
+                       "task update gpu.compute 0.1ms layer=%d role=update cpu=%gms reads=g%d,w%d,m%d writes=w%d,m%d\n",
+                       text, i, i, i, i, i, 0.1 + 0.5 * draw(seed, 4), i, i, i, i, i);
+    return text;
+}
+
+/* Where the host updates all layers, as many as one likes train in the memory that one layer takes; and the host has
+ * their parameters once, however many of them are on the device too. */
+LAW(any_depth_in_the_same_memory)
+{
+    const struct cases some = cases_of(1, number_from("SWAP_CASES", 2));
+    for (int i = some.begin; i < some.end; i++) {
+        const int layers = 4 + (int)(4 * draw(i, 5));
+        const char *options = lasting(STREAMED " --clip %d", i % 2);
+        char *shallow = layers_of(i, 3), *deep = layers_of(i, layers);
+        size_t least = refused_budget("", list_within(1, deep), options);
+        if (least != refused_budget("", list_within(1, shallow), options))
+            test_failed("seed %d: %d layers take %zu bytes, and not as 3 do\n", i, layers, least);
+        for (int k = 0; k < 2; k++) {
+            size_t budget = least + (size_t)((double)least * k * draw(i, 6 + k));
+            json_t *plan = yard_json("plan --list %s %s --simulate --verify --json",
+                                     write_text("plan.txt", "%s", list_within(budget, deep)), options);
+            assert_true(number_at(plan, "memory.0.peak.train.together") <= (double)budget);
+            size_t weight = 4096 * (1 + (size_t)(draw(i, 0) * 99));
+            expect_number("the host's parameters", number_at(plan, "memory.1.peak.train.parameters"),
+                          (double)(weight * (size_t)layers));
+        }
+    }
+}
+
 /* ---- by hand ----------------------------------------------------------------------------------------------------- */
 
 /* data/steps/swap.txt on a device of so many bytes, with the lines of `more` before its own; a link there replaces its.
@@ -522,7 +571,8 @@ static struct state train_within(const char *words, bool serial, size_t budget)
 static void ask_budgets(const char *words, size_t budget[2])
 {
     struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | LIST_EVAL, true, true);
-    json_t *peaks = json_object_get(reports_of(t).report[0].fields, "peak_bytes"), *peak;
+    struct pass_reports reports = reports_of(t);
+    json_t *peaks = json_object_get(reports.report[reports.n - 1].fields, "peak_bytes"), *peak;
     const char *name;
     budget[0] = 0;
     json_object_foreach(peaks, name, peak)
@@ -570,10 +620,11 @@ TEST(training_in_less_memory)
     static const char *const what[] = {"activations", "optimizer", "parameters,optimizer", "activations,gradients"};
     need_own_products();
     expect_same_training("-d 0:0 --micro-batch 2", AUTO " --swap-what " ALL_CLASSES, 0, 2); /* no room for state */
+    expect_same_training("-d 0:0 --clip 0", STREAMED, 0, 3);
     for (int i = 0; i < number_from("SWAP_RUNS", 3); i++) {
         double mesh = i < 2 ? i : draw(77 + i, 0) * (double)COUNT(meshes);
         double class = i < 2 ? 0 : draw(77 + i, 1) * (double)COUNT(what), share = i < 1 ? 0 : draw(77 + i, 2);
-        char *swap = lasting(AUTO " --swap-what %s", what[(size_t) class]);
+        char *swap = draw(77 + i, 3) < 0.5 ? STREAMED : lasting(AUTO " --swap-what %s", what[(size_t) class]);
         expect_same_training(meshes[(size_t)mesh], swap, share, i);
     }
 }

@@ -211,7 +211,7 @@ static bool leaves(const struct room *r, const struct absence *a) { return a->ga
 
 static bool comes_back(const struct room *r, const struct absence *a)
 {
-    return a->gap->device == r->device && a->end < (int)r->uses->n;
+    return a->gap->device == r->device && a->end < (int)r->uses->n && !a->gap->renewed;
 }
 
 /* A tensor that comes back is held from the moment when its copy must begin, for its reader and for the next copies of
@@ -318,11 +318,27 @@ static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
     return first_reader;
 }
 
+/* A gap that can close does, in place of copies: the task that ends it comes right behind the one that begins it.  (So
+ * a gradient does not come back for its part of the norm.) */
+static void close_gaps(struct swapper *swapper, struct edit *e)
+{
+    const struct gaps *all = &swapper->gaps;
+    for (size_t i = 0; i < all->n; i++) {
+        struct absence *a = &swapper->absence[i];
+        if (a->action != SWAP || !a->gap->closes)
+            continue;
+        struct task *first = all->uses->task[a->gap->begin], *last = all->uses->task[a->gap->end];
+        if (hoist(e, last, first->next))
+            a->action = KEEP;
+    }
+}
+
 /* Where the gap begins and ends in the list with what is made again: a repeat may use x, and so end it earlier. */
 static void find_gap_ends(struct absence *a, const struct uses *u, const int *new_position)
 {
-    size_t n, i = 0;
-    const struct use *use = uses_of(u, a->gap->x, &n);
+    const size_t n = uses_to_part(u, a->gap->x);
+    size_t i = 0, n_uses;
+    const struct use *use = uses_of(u, a->gap->x, &n_uses);
     a->begin = a->gap->begin == NOWHERE ? NOWHERE : new_position[a->gap->begin];
     while (i < n && use[i].position <= a->begin)
         i++;
@@ -347,8 +363,12 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *u)
         if (all->bare.span)
             span[i] = all->bare.span[old_position];
     }
-    for (size_t i = 0; i < all->n; i++)
+    for (size_t i = 0; i < all->n; i++) {
+        const struct gap *g = &all->gap[i];
         find_gap_ends(&swapper->absence[i], u, new_position);
+        if (g->closes && new_position[g->end] == new_position[g->begin] + 1) /* it has closed */
+            span[new_position[g->end]].start = span[new_position[g->end]].end = span[new_position[g->begin]].end;
+    }
     free(new_position);
     return span;
 }
@@ -378,6 +398,7 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
     struct step *s = swapper->gaps.step;
     const struct placement *p = &placements[choice[PLACEMENT]];
     int *first_reader = choose_actions(swapper, choice);
+    close_gaps(swapper, e);
     struct uses *u = remake_chosen(swapper, e, first_reader);
     struct span *span = follow_tasks(swapper, u);
     struct swaps line = line_up(swapper->absence, swapper->gaps.n, u);
