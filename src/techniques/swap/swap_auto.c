@@ -36,7 +36,8 @@ static const struct placement {
     [FOR_COPIES] = {1, 0},   [FOR_SLOW_COPIES] = {2, 0},    [FOR_USES] = {0, 0},
     [WHILE_ROOM] = {1e6, 0}, [SPARE_3_PERCENT] = {1, 0.03}, [SPARE_12_PERCENT] = {1, 0.12},
 };
-enum { PLACEMENT = 0 }; /* the decision about that */
+enum { PLACEMENT, SENDS, OTHERS }; /* the decisions about that, and about sends; those about gaps follow */
+enum { AS_LISTED, BY_THE_CLOCK };  /* where sends stand */
 /* The round of the search in which a class is admitted. */
 static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
 
@@ -46,8 +47,15 @@ struct topic { /* a gap, as the search sees it */
     bool may_remake;
     size_t decision; /* the number of the decision that is about this gap; 0: none, x is kept */
 };
+/* A send is a copy from another device.  Its receiver holds bytes for it from its place in the list on. */
+struct send {
+    struct task *task;
+    struct task *later; /* the receiver's last task that is listed after the send and begins before it */
+};
 struct swapper {
     struct gaps gaps;        /* the gaps of the list as the pass finds it */
+    struct send *send;       /* sends that are listed earlier than they begin, from the last one to the first */
+    size_t n_sends;
     struct topic *topic;     /* one for each gap */
     struct absence *absence; /* one for each gap, as the last choice says that was applied */
     const struct costs *costs;
@@ -114,9 +122,10 @@ static void list_decisions(struct swapper *swapper)
     for (size_t i = 0; i < n; i++)
         topic[i] = &swapper->topic[i];
     SORT(topic, n, by_decision);
-    swapper->decision = allocate(n + 1, sizeof *swapper->decision);
+    swapper->decision = allocate(n + OTHERS, sizeof *swapper->decision);
     swapper->decision[PLACEMENT] = (struct decision){COUNT(placements), NONE};
-    swapper->n = 1;
+    swapper->decision[SENDS] = (struct decision){swapper->n_sends > 0 ? 2 : 1, NONE};
+    swapper->n = OTHERS;
     const struct topic *last = NULL;
     for (size_t i = 0; i < n; i++) {
         struct topic *t = topic[i];
@@ -127,6 +136,45 @@ static void list_decisions(struct swapper *swapper)
         last = t;
     }
     free(topic);
+}
+
+/* ---- sends ------------------------------------------------------------------------------------------------------- */
+
+static bool is_send(const struct task *t)
+{
+    if (!is_copy(t))
+        return false;
+    const struct device *to = t->access[0].tensor->device, *from = t->access[1].tensor->device;
+    return to != from && !to->is_host && !from->is_host;
+}
+
+/* The receiver's last task that comes after the send in the list and begins before it by the clock; NULL: there is none
+ * before one that touches what the send does. */
+static struct task *last_before_send(const struct gaps *all, int at)
+{
+    const struct uses *u = all->uses;
+    const struct task *send = u->task[at];
+    const struct tensor *to = send->access[0].tensor, *from = send->access[1].tensor;
+    struct task *last = NULL;
+    for (int i = at + 1; i < (int)u->n; i++) {
+        struct task *t = u->task[i];
+        if (touches_bytes(t, to, ACCESS_READ | ACCESS_WRITE) || touches_bytes(t, from, ACCESS_READ | ACCESS_WRITE))
+            break;
+        if (t->lane == to->device->lane[LANE_COMPUTE] && all->bare.span[i].start < all->bare.span[at].start)
+            last = t;
+    }
+    return last;
+}
+
+static void find_sends(struct swapper *swapper)
+{
+    const struct gaps *all = &swapper->gaps;
+    size_t cap = 0;
+    for (int i = (int)all->uses->n; i-- > 0 && all->bare.span;) {
+        struct task *later = is_send(all->uses->task[i]) ? last_before_send(all, i) : NULL;
+        if (later)
+            *APPEND(swapper->send, swapper->n_sends, cap) = (struct send){all->uses->task[i], later};
+    }
 }
 
 static struct topic ask_about(const struct swapper *swapper, const struct gap *g)
@@ -151,6 +199,7 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
     swapper.topic = allocate(swapper.gaps.n + 1, sizeof *swapper.topic);
     for (size_t i = 0; i < swapper.gaps.n; i++)
         swapper.topic[i] = ask_about(&swapper, &swapper.gaps.gap[i]);
+    find_sends(&swapper);
     list_decisions(&swapper);
     return swapper;
 }
@@ -158,6 +207,7 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
 static void close_swapper(struct swapper *swapper)
 {
     free_gaps(&swapper->gaps);
+    free(swapper->send);
     free(swapper->topic);
     free(swapper->absence);
     free(swapper->decision);
@@ -377,6 +427,8 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
     struct swapper *swapper = pass;
     struct step *s = swapper->gaps.step;
     const struct placement *p = &placements[choice[PLACEMENT]];
+    for (size_t i = 0; i < swapper->n_sends && choice[SENDS] == BY_THE_CLOCK; i++)
+        sink(e, swapper->send[i].task, swapper->send[i].later);
     int *from = choose_actions(swapper, choice);
     struct uses *u = remake_chosen(swapper, e, from);
     struct span *span = follow_tasks(swapper, u);
@@ -409,7 +461,7 @@ static void start_with_share(unsigned char *start, const unsigned char *best, si
                              unsigned char action)
 {
     memcpy(start, best, n);
-    for (size_t i = 1; i < n && i * STEPS <= n * step; i++)
+    for (size_t i = OTHERS; i < n && i * STEPS <= n * step; i++)
         if (start[i] == KEEP)
             start[i] = action;
 }
@@ -419,6 +471,7 @@ static void start_with_all(unsigned char *start, size_t n, unsigned char action)
 {
     memset(start, action, n);
     start[PLACEMENT] = FOR_USES;
+    start[SENDS] = AS_LISTED;
 }
 
 /* The starts of the search: the best choice so far; the same with more and more tensors that leave or are made again;
