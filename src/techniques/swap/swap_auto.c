@@ -36,8 +36,7 @@ static const struct placement {
     [FOR_COPIES] = {1, 0},   [FOR_SLOW_COPIES] = {2, 0},    [FOR_USES] = {0, 0},
     [WHILE_ROOM] = {1e6, 0}, [SPARE_3_PERCENT] = {1, 0.03}, [SPARE_12_PERCENT] = {1, 0.12},
 };
-enum { PLACEMENT, SENDS, OTHERS }; /* the decisions about that, and about sends; those about gaps follow */
-enum { AS_LISTED, BY_THE_CLOCK };  /* where sends stand */
+enum { PLACEMENT = 0 }; /* the decision about that, and about the order of tasks: from COUNT(placements) on it is the clock's */
 /* The round of the search in which a class is admitted. */
 static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
 
@@ -47,15 +46,13 @@ struct topic { /* a gap, as the search sees it */
     bool may_remake;
     size_t decision; /* the number of the decision that is about this gap; 0: none, x is kept */
 };
-/* A send is a copy from another device.  Its receiver holds bytes for it from its place in the list on. */
-struct send {
-    struct task *task;
-    struct task *later; /* the receiver's last task that is listed after the send and begins before it */
+struct move { /* brings a task to where it begins by the clock */
+    struct task *task, *behind;
 };
 struct swapper {
     struct gaps gaps;        /* the gaps of the list as the pass finds it */
-    struct send *send;       /* sends that are listed earlier than they begin, from the last one to the first */
-    size_t n_sends;
+    struct move *move;       /* one after another they bring a pipeline's tasks into the clock's order */
+    size_t n_moves;
     struct topic *topic;     /* one for each gap */
     struct absence *absence; /* one for each gap, as the last choice says that was applied */
     const struct costs *costs;
@@ -122,10 +119,9 @@ static void list_decisions(struct swapper *swapper)
     for (size_t i = 0; i < n; i++)
         topic[i] = &swapper->topic[i];
     SORT(topic, n, by_decision);
-    swapper->decision = allocate(n + OTHERS, sizeof *swapper->decision);
-    swapper->decision[PLACEMENT] = (struct decision){COUNT(placements), NONE};
-    swapper->decision[SENDS] = (struct decision){swapper->n_sends > 0 ? 2 : 1, NONE};
-    swapper->n = OTHERS;
+    swapper->decision = allocate(n + 1, sizeof *swapper->decision);
+    swapper->decision[PLACEMENT] = (struct decision){COUNT(placements) * (swapper->n_moves > 0 ? 2 : 1), NONE};
+    swapper->n = 1;
     const struct topic *last = NULL;
     for (size_t i = 0; i < n; i++) {
         struct topic *t = topic[i];
@@ -138,43 +134,51 @@ static void list_decisions(struct swapper *swapper)
     free(topic);
 }
 
-/* ---- sends ------------------------------------------------------------------------------------------------------- */
+/* ---- the clock's order ------------------------------------------------------------------------------------------- */
 
-static bool is_send(const struct task *t)
+static bool has_sends(const struct uses *u)
 {
-    if (!is_copy(t))
-        return false;
-    const struct device *to = t->access[0].tensor->device, *from = t->access[1].tensor->device;
-    return to != from && !to->is_host && !from->is_host;
+    size_t i = 0;
+    while (i < u->n && u->task[i]->role != ROLE_SEND)
+        i++;
+    return i < u->n;
 }
 
-/* The receiver's last task that comes after the send in the list and begins before it by the clock; NULL: there is none
- * before one that touches what the send does. */
-static struct task *last_before_send(const struct gaps *all, int at)
+/* An insertion sort, by when tasks begin.  Those behind task i have been sorted. */
+static void sort_by_clock(struct swapper *swapper, const struct span *span)
 {
-    const struct uses *u = all->uses;
-    const struct task *send = u->task[at];
-    const struct tensor *to = send->access[0].tensor, *from = send->access[1].tensor;
-    struct task *last = NULL;
-    for (int i = at + 1; i < (int)u->n; i++) {
-        struct task *t = u->task[i];
-        if (touches_bytes(t, to, ACCESS_READ | ACCESS_WRITE) || touches_bytes(t, from, ACCESS_READ | ACCESS_WRITE))
-            break;
-        if (t->lane == to->device->lane[LANE_COMPUTE] && all->bare.span[i].start < all->bare.span[at].start)
-            last = t;
-    }
-    return last;
-}
-
-static void find_sends(struct swapper *swapper)
-{
-    const struct gaps *all = &swapper->gaps;
+    const size_t n = swapper->gaps.uses->n;
+    struct task **order = copy_bytes(swapper->gaps.uses->task, n * sizeof(struct task *));
     size_t cap = 0;
-    for (int i = (int)all->uses->n; i-- > 0 && all->bare.span;) {
-        struct task *later = is_send(all->uses->task[i]) ? last_before_send(all, i) : NULL;
-        if (later)
-            *APPEND(swapper->send, swapper->n_sends, cap) = (struct send){all->uses->task[i], later};
+    for (size_t i = n; i-- > 0;) {
+        struct task *t = order[i];
+        size_t at = i;
+        while (at + 1 < n && span[order[at + 1]->index].start < span[t->index].start) {
+            order[at] = order[at + 1];
+            at++;
+        }
+        order[at] = t;
+        if (at > i)
+            *APPEND(swapper->move, swapper->n_moves, cap) = (struct move){t, order[at - 1]};
     }
+    free(order);
+}
+
+/* The clock is that of data alone: with bytes to wait for, it would say how they lie in a list that does not fit. */
+static void find_moves(struct swapper *swapper)
+{
+    if (!has_sends(swapper->gaps.uses))
+        return;
+    struct forecast f = try_data(swapper->gaps.step, swapper->costs);
+    if (f.span)
+        sort_by_clock(swapper, f.span);
+    free_forecast(&f);
+}
+
+static void move_tasks(const struct swapper *swapper, struct edit *e)
+{
+    for (size_t i = 0; i < swapper->n_moves; i++)
+        sink(e, swapper->move[i].task, swapper->move[i].behind);
 }
 
 static struct topic ask_about(const struct swapper *swapper, const struct gap *g)
@@ -199,7 +203,7 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
     swapper.topic = allocate(swapper.gaps.n + 1, sizeof *swapper.topic);
     for (size_t i = 0; i < swapper.gaps.n; i++)
         swapper.topic[i] = ask_about(&swapper, &swapper.gaps.gap[i]);
-    find_sends(&swapper);
+    find_moves(&swapper);
     list_decisions(&swapper);
     return swapper;
 }
@@ -207,7 +211,7 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
 static void close_swapper(struct swapper *swapper)
 {
     free_gaps(&swapper->gaps);
-    free(swapper->send);
+    free(swapper->move);
     free(swapper->topic);
     free(swapper->absence);
     free(swapper->decision);
@@ -426,9 +430,9 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
 {
     struct swapper *swapper = pass;
     struct step *s = swapper->gaps.step;
-    const struct placement *p = &placements[choice[PLACEMENT]];
-    for (size_t i = 0; i < swapper->n_sends && choice[SENDS] == BY_THE_CLOCK; i++)
-        sink(e, swapper->send[i].task, swapper->send[i].later);
+    const struct placement *p = &placements[choice[PLACEMENT] % COUNT(placements)];
+    if (choice[PLACEMENT] >= COUNT(placements))
+        move_tasks(swapper, e);
     int *from = choose_actions(swapper, choice);
     struct uses *u = remake_chosen(swapper, e, from);
     struct span *span = follow_tasks(swapper, u);
@@ -461,7 +465,7 @@ static void start_with_share(unsigned char *start, const unsigned char *best, si
                              unsigned char action)
 {
     memcpy(start, best, n);
-    for (size_t i = OTHERS; i < n && i * STEPS <= n * step; i++)
+    for (size_t i = 1; i < n && i * STEPS <= n * step; i++)
         if (start[i] == KEEP)
             start[i] = action;
 }
@@ -471,7 +475,6 @@ static void start_with_all(unsigned char *start, size_t n, unsigned char action)
 {
     memset(start, action, n);
     start[PLACEMENT] = FOR_USES;
-    start[SENDS] = AS_LISTED;
 }
 
 /* The starts of the search: the best choice so far; the same with more and more tensors that leave or are made again;
