@@ -5,7 +5,9 @@
  *
  * The decisions.  What data-parallel devices do with the same tensor is one decision; so is what all gaps of one tensor
  * of state do, since its home is the host then and each use needs its copies.  One more says how copies find their
- * places.
+ * places, and in a pipeline in which order the tasks stand: as listed, or as they begin by the clock.  Both orders
+ * compute the same.  But a stage holds bytes for what it receives from the send's place on, and the list of a pipeline
+ * may have that place long before the time at which the send begins.
  *
  * The search (search/search.h) starts from a rule.  More and more leaves, or is made again: what is cheap to make again
  * first, then what is large, and of that what waits longest.  Classes (--swap-what) are admitted one after another, and
@@ -36,7 +38,7 @@ static const struct placement {
     [FOR_COPIES] = {1, 0},   [FOR_SLOW_COPIES] = {2, 0},    [FOR_USES] = {0, 0},
     [WHILE_ROOM] = {1e6, 0}, [SPARE_3_PERCENT] = {1, 0.03}, [SPARE_12_PERCENT] = {1, 0.12},
 };
-enum { PLACEMENT = 0 }; /* the decision about that, and about the order of tasks: from COUNT(placements) on it is the clock's */
+enum { PLACEMENT = 0 }; /* the decision about that; COUNT(placements) more: with the tasks in the clock's order */
 /* The round of the search in which a class is admitted. */
 static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
 
@@ -46,12 +48,12 @@ struct topic { /* a gap, as the search sees it */
     bool may_remake;
     size_t decision; /* the number of the decision that is about this gap; 0: none, x is kept */
 };
-struct move { /* brings a task to where it begins by the clock */
+struct move { /* of a task to where it begins by the clock */
     struct task *task, *behind;
 };
 struct swapper {
-    struct gaps gaps;        /* the gaps of the list as the pass finds it */
-    struct move *move;       /* one after another they bring a pipeline's tasks into the clock's order */
+    struct gaps gaps;  /* the gaps of the list as the pass finds it */
+    struct move *move; /* one after another they bring a pipeline's tasks into the clock's order */
     size_t n_moves;
     struct topic *topic;     /* one for each gap */
     struct absence *absence; /* one for each gap, as the last choice says that was applied */

@@ -93,9 +93,9 @@ static void restore_tensors(const struct pool *p, const struct tensor *tensors)
         *p->tensors[i] = tensors[i];
 }
 
-struct asked { /* what a draft is asked for */
-    bool without_bytes;   /* no task waits for bytes that another tensor has had */
-    double most_excess;   /* a list that needs more bytes beyond the budgets is not simulated */
+struct asked {             /* what a draft is asked for */
+    bool without_bytes;    /* no task waits for bytes that another tensor has had */
+    double most_excess;    /* a list that needs more bytes beyond the budgets is not simulated */
     simulation_look *look; /* NULL: nobody looks at the simulation */
     void *context;
 };
