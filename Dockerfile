@@ -9,8 +9,8 @@ FROM debian:bookworm
 RUN apt-get update && apt-get install -y --no-install-recommends make git gdb
 RUN useradd --create-home --shell /bin/bash student
 WORKDIR /home/student/trainyard
-COPY tests/packages.sh tests/packages.sh
-RUN tests/packages.sh build tests patch
+COPY tests/machines/packages.sh tests/machines/packages.sh
+RUN tests/machines/packages.sh build tests patch
 COPY . .
 RUN chown -R student:student .
 USER student

@@ -47,22 +47,24 @@ include src/trainer/base/modules.mk
 
 # ---- files ---------------------------------------------------------------------------------------------------------
 
-OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o $(TABLE).o
+OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o $(PICTURES:%=$(BUILD)/%.o) $(TABLE).o
+PICTURES = $(wildcard $(addsuffix *.png,$(sort $(dir $(SOURCES)))))
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
-C_FILES  = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/*.[ch])
+C_FILES  = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/*/*.[ch])
 
 # Tests that are programs; and what each of them is linked with besides the trainer.
-TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
-SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
+TESTS    = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
+SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tests/support/*.c)))
+TEST_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*.c tests/support/main.c))
 # Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
-SCRIPTS  = $(patsubst %,tests/%.sh,errors errors_files installs labs pages programs walk)
-NO_TESTS = $(patsubst %,tests/%.sh,run progress report mistakes helpers packages drivers driver_rows distro gpu gpu_kit)
-LONGER   = $(filter-out $(SCRIPTS) $(NO_TESTS),$(sort $(wildcard tests/*.sh)))
+SCRIPTS  = $(patsubst %,tests/scripts/%.sh,errors errors_files installs labs) \
+           tests/pages/pages.sh tests/pages/walk.sh tests/style/programs.sh
+LONGER   = $(filter-out $(SCRIPTS),$(sort $(wildcard tests/scripts/*.sh tests/style/*.sh tests/pages/*.sh)))
 ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
 
 # `make test` runs all tests that one needs to trust a build, or with T=swap those that have "swap" in their names.
-# CHOSEN is these tests, and PART which of their checks (see tests/run.sh).
+# CHOSEN is these tests, and PART which of their checks (see tests/run/run.sh).
 T     ?=
 CHOSEN = $(TESTS) $(SCRIPTS)
 PART   = test
@@ -121,6 +123,17 @@ $(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) $(EMBED) $(FOLDERS)
 $(BUILD)/embedded.o: $(SHARED)/embedded.c $(BUILD)/flags | $(SHARED)/packages
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
 
+# A picture among the sources travels inside the program too: letters.png is embedded_letters.
+EMBED_BYTES = src/trainer/base/embed_bytes.awk
+$(SHARED)/%.png.c: %.png $(EMBED_BYTES)
+	@mkdir -p $(@D)
+	$(Q)od -An -v -to1 $< | awk -v name=embedded_$(basename $(notdir $<)) -f $(EMBED_BYTES) >$@
+
+.SECONDARY: $(PICTURES:%=$(SHARED)/%.c)
+$(BUILD)/%.png.o: $(SHARED)/%.png.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
+
 # The table of the folders that are built.
 $(TABLE).c: FORCE | $(SHARED)/packages
 	@mkdir -p $(@D)
@@ -134,7 +147,7 @@ $(BUILD)/flags: FORCE | $(SHARED)/packages
 	@$(IF_CHANGED) echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)'
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  The other stamps wait for the first.
-PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/packages.sh
+PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/machines/packages.sh
 TEST_NEEDS = tests patch
 $(SHARED)/packages:
 	@$(PACKAGES) build optional window
@@ -146,7 +159,7 @@ $(SHARED)/packages-tests: | $(SHARED)/packages
 	@$(PACKAGES) $(TEST_NEEDS)
 	@touch $@
 
--include $(OBJECTS:.o=.d) $(TESTS:=.d) $(BUILD)/tests/main.d $(BUILD)/tests/fuzz.d $(SUPPORT:.o=.d)
+-include $(OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(SUPPORT:.o=.d)
 
 # ---- targets -------------------------------------------------------------------------------------------------------
 
@@ -166,16 +179,15 @@ demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it t
 
 test: $(YARD) $(TESTS) ## what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name
 	@[ -n "$(CHOSEN)" ] || { echo "no test has $(T) in its name; there are: $(notdir $(ALL_TESTS))"; exit 2; }
-	@YARD=./$(YARD) YARD_TESTS=$(PART) tests/run.sh $(BUILD)/tests $(CHOSEN)
+	@YARD=./$(YARD) YARD_TESTS=$(PART) tests/run/run.sh $(BUILD)/tests $(CHOSEN)
 
 tests: test # else make finds the folder of that name, and nothing to do
 
 check: $(BUILD)/tests/passed ## all other tests, after `make test` where it has not passed yet: 12 minutes more
-	@YARD=./$(YARD) YARD_TESTS=check tests/run.sh $(BUILD)/tests $(ALL_TESTS)
+	@YARD=./$(YARD) YARD_TESTS=check tests/run/run.sh $(BUILD)/tests $(ALL_TESTS)
 
 # run.sh makes this file where all of `make test` have passed.  It is older than what has changed since.
-READ_BY_TESTS = $(wildcard tests/*.sh tests/*.awk tests/*.mk tests/walk/* tests/data/* data/* data/*/* tutorials/* tutorials/*/* \
-                    README.md)
+READ_BY_TESTS = $(wildcard tests/*.mk tests/*/* data/* data/*/* tutorials/* tutorials/*/* README.md)
 $(BUILD)/tests/passed: $(YARD) $(TESTS) $(READ_BY_TESTS)
 	@$(MAKE) --no-print-directory test T=
 
@@ -185,12 +197,12 @@ lab: $(YARD) ## lab N=: a working copy in build/labs/N, with a task in it; tutor
 grade: ## points of lab N= (or of TREE=): SEED= draws other hidden cases, JSON=1 adds a line for autograders
 	@JSON='$(JSON)' SEED=$(SEED) tutorials/labs/lab.sh grade $(N) $(TREE)
 
-# A test is a program of its own: its file, the helpers and main of tests/, and all of the trainer but main.
-$(TESTS): $(BUILD)/tests/main.o
-$(TESTS) $(BUILD)/tests/fuzz: %: %.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
+# A test is a program of its own: its file, what tests/support has, and all of the trainer but main.
+$(TESTS): $(BUILD)/tests/support/main.o
+$(TESTS) $(BUILD)/tests/fuzz: $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
-$(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/main.o $(SUPPORT): | $(SHARED)/packages-tests
-.SECONDARY: $(TESTS:=.o) $(BUILD)/tests/fuzz.o
+$(TEST_OBJECTS) $(SUPPORT): | $(SHARED)/packages-tests
+.SECONDARY: $(TEST_OBJECTS)
 
 bench: $(YARD) ## measure this machine: FMA peak, copies, GEMM, training
 	./$(YARD) bench --model char

@@ -9,7 +9,7 @@
 WITHOUT_KERNELS = $(patsubst %,$(BUILD)/tests/test_%,base data file stories simulate view plot)
 DRIVER_TESTS = $(filter-out $(WITHOUT_KERNELS),$(TESTS))
 drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers, fetched into build/, and as on a GPU
-	@YARD=./$(YARD) tests/drivers.sh $(DRIVER_TESTS)
+	@YARD=./$(YARD) tests/machines/drivers.sh $(DRIVER_TESTS)
 
 kills: N = 100
 kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments, and resume: to the bit as if not killed
@@ -24,13 +24,13 @@ fuzz: ## mutated files of all formats through the readers under ASan: a minute, 
 
 # The tests in which threads meet.  Without setarch the loader may put a mapping where gcc's runtime wants its own.
 tsan: ## build ./yard-tsan with ThreadSanitizer, and run the tests of threads and signals with it
-	@$(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/process.sh PART=all \
+	@$(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/scripts/process.sh PART=all \
 	    TESTS='build/tsan/tests/test_schedule build/tsan/tests/test_pace build/tsan/tests/test_snaprun' test \
 	    OPTIMISE='-O1 -g -fsanitize=thread -Wno-tsan'
 FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 oclgrind: $(YARD) | $(SHARED)/packages-oclgrind ## run every kernel under oclgrind: races, stray accesses
-	@tests/run.sh build/tests tests/oclgrind.sh
+	@tests/run/run.sh build/tests tests/scripts/oclgrind.sh
 
 $(SHARED)/packages-oclgrind: | $(SHARED)/packages
 	@$(PACKAGES) oclgrind
@@ -42,18 +42,18 @@ labs-check: $(YARD) ## prove the labs: starters, solutions and wrong solutions g
 # ---- other machines ------------------------------------------------------------------------------------------------
 
 gpu: ## what a GPU does with it, in 9 minutes, as build/gpu-report.txt: the first GPU, or DEVICE=P:D
-	@YARD=./$(YARD) DEVICE='$(DEVICE)' MAKE='$(MAKE_COMMAND)' tests/gpu.sh
+	@YARD=./$(YARD) DEVICE='$(DEVICE)' MAKE='$(MAKE_COMMAND)' tests/machines/gpu.sh
 gpu-pack: ## what a GPU's machine without packages and network lacks, as a folder build/gpu-kit to copy there
-	@MAKE='$(MAKE_COMMAND)' tests/gpu_kit.sh
+	@MAKE='$(MAKE_COMMAND)' tests/machines/gpu_kit.sh
 
 RELEASE = trixie
 distro: ## the README's commands in a bare Debian RELEASE=, or with DOCKER=1 as in the Dockerfile: 10 minutes, as root
-	@DOCKER='$(DOCKER)' QUICK='$(QUICK)' tests/distro.sh $(RELEASE)
+	@DOCKER='$(DOCKER)' QUICK='$(QUICK)' tests/machines/distro.sh $(RELEASE)
 
 # ---- predictions ---------------------------------------------------------------------------------------------------
 
 periods: $(YARD) ## simulate some hundred plans: are steps as short as those written in tests/data/periods.txt?
-	@YARD=./$(YARD) tests/periods.sh
+	@YARD=./$(YARD) tests/scripts/periods.sh
 
 gallery: $(YARD) ## papers' schedules as pictures, with their formulas and what is simulated: build/gallery/index.html
 	@YARD=./$(YARD) data/gallery/gallery.sh page build/gallery
@@ -68,8 +68,8 @@ format-check: ## fail when `make format` would change something
 
 counts: ## write the lines of files into README.md and tutorials/reference-code.md, as pages.sh wants them
 	@mkdir -p build
-	awk -v fill=1 -f tests/counts.awk README.md >build/counts && cp build/counts README.md
-	awk -v fill=1 -f tests/spine.awk tutorials/reference-code.md >build/counts && \
+	awk -v fill=1 -f tests/pages/counts.awk README.md >build/counts && cp build/counts README.md
+	awk -v fill=1 -f tests/pages/spine.awk tutorials/reference-code.md >build/counts && \
 	    cp build/counts tutorials/reference-code.md
 
 .PHONY: drivers kills fuzz tsan oclgrind labs-check gpu gpu-pack distro periods gallery tidy format-check counts

@@ -135,7 +135,7 @@ copy_tree() { # TO
     done
     find "$1"/tutorials/labs/[0-9]* -type f ! -name README.md -exec rm {} +
     find "$1"/tutorials/labs/[0-9]* -type d -empty -delete
-    rm "$1/tests/labs.sh"
+    rm "$1/tests/scripts/labs.sh"
     for item in src embedded.c embedded.o packages flags; do
         [ ! -e "$TOP/build/$item" ] || cp -Rp "$TOP/build/$item" "$1/build"
     done

@@ -166,8 +166,9 @@ static const struct option options[] = {
      .high = 64,
      .group = GROUP_TECHNIQUES,
      .commands = OF_LIST,
-     .help = "send updated parameters, with --zero 3 gathered ones, to the other devices over N queues of each "
-             "device. One of the N is the main queue, which computes (0: off, over one queue beside the main one)"},
+     .help = "send parameters to the other devices over N queues of each device: those that were updated, and "
+             "with --zero 3 those that are gathered. One of the N queues is the main queue, which computes "
+             "(0: off; a single queue beside the main one sends)"},
     {.name = "broadcast-slices",
      .type = OPT_INT,
      .value = &broadcast_options.slices,
@@ -177,7 +178,7 @@ static const struct option options[] = {
      .high = 4096,
      .group = GROUP_TECHNIQUES,
      .commands = OF_LIST,
-     .help = "cut what a device sends of a layer into M slices, of at least 512 bytes"},
+     .help = "cut the part of a layer that a device sends into M slices, of at least 512 bytes"},
     {.name = "broadcast-deal",
      .type = OPT_CHOICE,
      .value = &broadcast_options.deal,

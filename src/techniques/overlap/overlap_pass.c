@@ -389,15 +389,16 @@ static const struct option options[] = {
                        [OVERLAP_ALL_CPU] = "all-cpu", [OVERLAP_ALL_DEVICE] = "all-device"),
      .group = GROUP_TECHNIQUES,
      .commands = OF_LIST,
-     .help = "run optimizer updates of some layers on the CPU while the device goes on. plan: chosen for the "
-             "shortest step; local: chosen at the end of each layer's backward, by the work that the CPU still has"},
+     .help = "run optimizer updates of some layers on the CPU while the device goes on. plan: a search before "
+             "the run chooses the layers for the shortest step. local: at the end of each layer's backward a "
+             "rule chooses, by the work that the CPU still has"},
     {.name = "overlap-plan",
      .type = OPT_OUTPUT,
      .value = &overlap_options.plan,
      .argument = "FILE",
      .group = GROUP_TECHNIQUES,
      .commands = OF_LIST,
-     .help = "file with the plan of --overlap plan as text: read when it is there, else written"},
+     .help = "file with the plan of --overlap plan as text. It is read if it is there, and else written"},
 };
 static const struct hooks hooks = {
     .kept = tell_choices,

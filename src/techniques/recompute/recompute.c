@@ -157,9 +157,9 @@ static const struct option options[] = {
                        [RECOMPUTE_AUTO] = "auto"),
      .group = GROUP_TECHNIQUES,
      .commands = OF_LIST,
-     .help =
-         "make activations again before a layer's backward instead of keeping them. full: all but the layer's input; "
-         "selective: attention's (T, T) matrices and GELU's output; auto: as the budget needs, for the shortest step"},
+     .help = "compute activations again before a layer's backward instead of keeping them. full: all but the "
+             "layer's input. selective: attention's (T, T) matrices and GELU's output. auto: as many as the "
+             "budget needs, for the shortest step"},
 };
 static const struct foreign_words foreign[] = {
     {"recompute",

@@ -25,8 +25,8 @@ static const struct option options[] = {
      .argument = "dp=A,pp=B,tp=C",
      .group = "What",
      .commands = RESHARD,
-     .help =
-         "how the state is to be cut, and to be trained; an omitted axis is 1 (default: merged, the strategy stays)"},
+     .help = "mesh by which the state is cut, and under which training goes on. An omitted axis is 1 "
+             "(default: the pieces are merged, and the strategy stays)"},
     {.name = "zero",
      .type = OPT_INT,
      .value = &given.zero,
@@ -35,7 +35,8 @@ static const struct option options[] = {
      .high = 3,
      .group = "What",
      .commands = RESHARD,
-     .help = "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)"},
+     .help = "what data-parallel ranks share out. 1 and 2: Adam's state. 3: parameters too (default: as it "
+             "was)"},
     {.name = "plan",
      .type = OPT_FLAG,
      .value = &given.plan,
@@ -461,35 +462,44 @@ static int run_export(char **words)
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
 static const struct word words[] = {
-    {"ls", "CKPT", "what is in it, and which rank has which part", 1, LS, run_ls,
-     "Shows the run's id, which resumed runs keep; the session, a count of trainings; the version of yard that\n"
-     "wrote it; the mesh by which the pieces are cut; the strategy (the mesh under which training goes on, which\n"
-     "merging does not change). For each tensor (a parameter, or Adam's m or v; weights are (out, in)) it\n"
-     "shows the shape, the axis along which tensor parallelism cuts it, and the pieces: boxes [rows, columns],\n"
-     "or ranges of elements.\n"},
-    {"verify", "CKPT", "whether every byte is as it was written", 1, VERIFY, run_verify,
-     "Reads every byte. Checks the manifest and the headers strictly, that the pieces cover each element once, and\n"
-     "the hash of each piece; in a folder, all checkpoints. Exit code 1 if something is damaged.\n"},
-    {"diff", "A B", "which tensors differ, and by how much", 2, CKPT_DIFF, run_diff,
-     "Compares element by element, whatever the meshes are. relative: ||a - b|| / ||b||. Exit code 1 if some differ.\n"
-     "Also says whether both are of one run, and which of them is later.\n"},
-    {"reshard", "CKPT OUT", "the same state, cut for another mesh", 2, RESHARD, run_reshard,
-     "OUT becomes a checkpoint. Each tensor gets a plan of copies, which is proved to write each element once.\n"
-     "OUT is a new name, or an empty folder that no run has in use.\n"
-     "Every byte is read once, hashed, and written once, a tensor at a time. Training goes on under the mesh that\n"
-     "--mesh names; without --mesh the pieces are merged, and the strategy stays what it was.\n"},
-    {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
-     "Writes whole parameters, without Adam's state, from any mesh: a folder in Hugging Face's form, with the\n"
-     "tokenizer, or a file of llm.c's if OUT ends in .bin.\n"},
+    {"ls", "CKPT", "show what is in it, and which rank has which part", 1, LS, run_ls,
+     "Shows the run's id, which resumed runs keep, and the session, which counts trainings. Shows the version of yard\n"
+     "that wrote the checkpoint. Shows the mesh by which the pieces are cut, and the strategy, which is the mesh "
+     "under\n"
+     "which training goes on (merging does not change it). For each tensor (a parameter, or Adam's m or v; weights "
+     "are\n"
+     "(out, in)) it shows the shape, the axis along which tensor parallelism cuts it, and the pieces. A piece is a "
+     "box\n"
+     "[rows, columns], or a range of elements.\n"},
+    {"verify", "CKPT", "check that every byte is as it was written", 1, VERIFY, run_verify,
+     "Reads every byte. Checks the manifest and the headers strictly, checks that the pieces cover each element once, "
+     "and\n"
+     "checks the hash of each piece. Of a folder, all checkpoints are checked. Exit code 1 if something is damaged.\n"},
+    {"diff", "A B", "show which tensors differ, and by how much", 2, CKPT_DIFF, run_diff,
+     "Compares element by element, whatever the meshes are. The column relative is ||a - b|| / ||b||. Also says "
+     "whether\n"
+     "both are of one run, and which of them is later. Exit code 1 if some tensors differ.\n"},
+    {"reshard", "CKPT OUT", "cut the same state for another mesh", 2, RESHARD, run_reshard,
+     "OUT becomes a checkpoint. It must be a new name, or an empty folder that no run has in use. Each tensor gets a\n"
+     "plan of copies, which is proved to write each element once. Every byte is read once, hashed, and written once, "
+     "one\n"
+     "tensor at a time. Training goes on under the mesh that --mesh names. Without --mesh the pieces are merged, and "
+     "the\n"
+     "strategy stays what it was.\n"},
+    {"export", "CKPT OUT", "write the model for other programs", 2, CKPT_EXPORT, run_export,
+     "Writes whole parameters, without Adam's state, from any mesh. OUT becomes a folder in Hugging Face's form, with "
+     "the\n"
+     "tokenizer. If OUT ends in .bin, it becomes a file in llm.c's form.\n"},
 };
 
 static const struct words ckpt_words = {
     .command = "ckpt",
     .about =
         "usage: yard ckpt WORD PATH... [options]\n\n"
-        "Works on checkpoints, which yard train --save DIR writes. CKPT is one of them, DIR/step-N, or DIR for the\n"
-        "newest complete one; or a file that --snapshot wrote, of which the newest whole iteration is taken. No\n"
-        "device is needed.\n",
+        "Works on checkpoints, which yard train --save DIR writes. CKPT is one of them, DIR/step-N. It may also be "
+        "DIR,\n"
+        "for the newest complete one, or a file that --snapshot wrote, for its newest whole iteration. No device is\n"
+        "needed.\n",
     .list = "ls, verify, diff, reshard or export",
     .inputs = 1,
     .word = words,

@@ -10,9 +10,9 @@ static const struct option options[] = {
      .argument = "DIR|FILE",
      .group = GROUP_LOOKING,
      .commands = OF_TRAIN,
-     .help = "go on from a checkpoint (--save DIR writes DIR/step-N too), the newest one in a folder, or a snapshot. "
-             "Sizes, data, options and strategy are as saved, except for what the command line says; on another "
-             "number of devices dp is changed"},
+     .help = "go on from a checkpoint (--save DIR also writes DIR/step-N), from the newest checkpoint in a "
+             "folder, or from a snapshot. Sizes, data, options and strategy are as saved, except for what the "
+             "command line says. With another number of devices dp is changed"},
     {.name = "keep",
      .type = OPT_INT,
      .value = &reshard_options.keep,

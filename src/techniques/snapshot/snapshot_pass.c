@@ -329,9 +329,9 @@ static const struct option options[] = {
      .argument = "FILE",
      .group = GROUP_TECHNIQUES,
      .commands = OF_TRAIN | OF_PLAN,
-     .help = "store each unit in FILE as soon as it is updated, while the rest of the step goes on: --resume FILE "
-             "goes on from there after any interruption (plan: say when which iteration could be recovered, and "
-             "write nothing)"},
+     .help = "store each unit (a layer, the embedding, or the model's end) in FILE as soon as it is updated, "
+             "while the rest of the step goes on. --resume FILE goes on from there after any interruption. "
+             "plan does not write FILE, but says when which iteration could be recovered"},
     {.name = "snapshot-every",
      .type = OPT_INT,
      .value = &snapshot_options.every,
@@ -351,8 +351,9 @@ static const struct option options[] = {
      .high = MOST_MEMBERS,
      .group = GROUP_TECHNIQUES,
      .commands = OF_TRAIN | OF_PLAN,
-     .help = "iterations for which the file has room; one that finds no slot free is dropped, and training does not "
-             "wait. The newest one keeps its slot, so with 1 only the first is stored"},
+     .help = "number of iterations for which the file has room, each in a slot. An iteration that finds no "
+             "slot free is dropped, and training does not wait. The newest stored one keeps its slot, so with "
+             "1 only the first is stored"},
     {.name = "snapshot-in",
      .type = OPT_CHOICE,
      .value = &snapshot_options.in,
@@ -360,8 +361,9 @@ static const struct option options[] = {
      .argument = WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"),
      .group = GROUP_TECHNIQUES,
      .commands = OF_TRAIN | OF_PLAN,
-     .help = "where a unit is copied to, before its next update may begin. host: into the host's memory; device: "
-             "within the device, with room for S copies, and from there down while training goes on: for slow links"},
+     .help = "where a unit is copied to before its next update may begin. host: into the host's memory. "
+             "device: within the device's memory, with room for S copies. They go down to the host while "
+             "training goes on. This is for slow links"},
     {.name = "iterations",
      .type = OPT_INT,
      .value = &snapshot_options.iterations,
@@ -371,7 +373,7 @@ static const struct option options[] = {
      .high = 1e6,
      .group = GROUP_PREDICTING,
      .commands = OF_PLAN,
-     .help = "with --snapshot: report the commits of the first N iterations"},
+     .help = "with --snapshot, report the commits of the first N iterations"},
 };
 static const struct law laws[] = {{"snapshot-every", "snapshot", NULL},
                                   {"snapshot-slots", "snapshot", NULL},

@@ -75,10 +75,11 @@ static const struct option options[] = {
          WORDS([SWAP_OFF] = "off", [SWAP_AUTO] = "auto", [SWAP_LAYER] = "layer", [SWAP_MICROBATCH] = "microbatch"),
      .group = GROUP_TECHNIQUES,
      .commands = OF_LIST,
-     .help = "move data to the host and back in time. auto: as the budget needs, for the shortest step; data that is "
-             "cheaper to make again is made again. layer: a layer's data leaves during the next layer's forward, and "
-             "comes back during that layer's backward. microbatch: a micro-batch's data leaves after its forward, and "
-             "comes back during the backward before its own"},
+     .help = "move data to the host, and back before it is needed. auto: as much as the budget needs, for the "
+             "shortest step; data that is cheaper to compute again is computed again. layer: a layer's data "
+             "leaves during the next layer's forward, and comes back during that layer's backward. "
+             "microbatch: a micro-batch's data leaves after its forward, and comes back during the backward "
+             "before its own"},
     {.name = "swap-what",
      .type = OPT_TEXT,
      .value = &classes,
@@ -86,7 +87,8 @@ static const struct option options[] = {
      .argument = "CLASS,...",
      .group = GROUP_TECHNIQUES,
      .commands = OF_LIST,
-     .help = "which of activations, gradients, optimizer and parameters may leave; state then lives on the host"},
+     .help = "which of activations, gradients, optimizer and parameters may leave the device. All but "
+             "activations then stay on the host between their tasks"},
 };
 static const struct law laws[] = {{"swap-what", "swap", NULL}};
 static const struct foreign_words foreign[] = {

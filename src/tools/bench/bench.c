@@ -389,7 +389,8 @@ static const struct option options[] = {
      .value = &sweeps,
      .group = GROUP_PREDICTING,
      .commands = 0,
-     .help = "instead, measure training with one broadcast queue and with several, and with slices of several sizes"},
+     .help = "measure only training, with one broadcast queue and with several, and with slices of several "
+             "sizes"},
 };
 const struct module module_bench = {
     .name = "bench",

@@ -52,10 +52,10 @@ static void look_at_board(void *board, const struct simulation *sim)
         b->written = b->now;
         b->values = number_values(b->step);
     }
-    char *title =
-        format_string("%s   period %.4g -> %.4g ms   peak %s -> %s   moved %zu", b->path, 1e3 * b->written.period,
-                      1e3 * b->now.period, format_bytes(before, (double)b->written.peak),
-                      format_bytes(now, (double)b->now.peak), b->n_moves);
+    format_bytes(before, (double)b->written.peak);
+    format_bytes(now, (double)b->now.peak);
+    char *title = format_string("%s   period %.4g → %.4g ms   peak %s → %s   moved %zu", b->path,
+                                1e3 * b->written.period, 1e3 * b->now.period, before, now, b->n_moves);
     write_simulation(sim, b->trace, title);
     free(title);
     b->wrong = verify_devices(s);

@@ -120,6 +120,21 @@ void print_rows(FILE *out, const struct table *t, size_t first, size_t end)
     }
 }
 
+void print_cells(FILE *out, const struct table *t, size_t end)
+{
+    for (size_t line = 0; line <= MIN(end, t->n); line++) { /* the heading, then rows */
+        fputc('\n', out);
+        for (size_t i = 0; i < t->n_columns; i++) {
+            const struct column *c = &t->columns[i];
+            char text[64];
+            if (!c->heading)
+                continue;
+            fputc(c->kind == CELL_TEXT ? '\t' : '\v', out);
+            fputs(line == 0 ? c->heading : format_cell(text, c, &t->cells[(line - 1) * t->n_columns + i]), out);
+        }
+    }
+}
+
 void print_table(FILE *out, const struct table *t)
 {
     print_heading(out, t);

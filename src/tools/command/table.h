@@ -52,6 +52,9 @@ void print_rows(FILE *out, const struct table *t, size_t first, size_t end);
 /* The heading and the first rows; then how many others there are, and the sum of their column `ms`, milliseconds. */
 void print_top(FILE *out, const struct table *t, size_t ms);
 void print_table(FILE *out, const struct table *t); /* an empty line, then the heading and all rows */
+/* The heading and rows before `end`, where another font shall stand in columns: a line begins with its end, a tab is
+ * in front of each text and a vertical tab in front of each number. */
+void print_cells(FILE *out, const struct table *t, size_t end);
 /* An array of objects; a number that is not finite is null. */
 json_t *table_json(const struct table *t);
 /* Prints the object on stdout, and a new line after it; the object is released. */

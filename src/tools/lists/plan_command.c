@@ -232,18 +232,16 @@ static const struct option options[] = {
      .argument = "FILE",
      .group = GROUP_LOOKING,
      .commands = OF_PLAN,
-     .help =
-         "show the list of a step file instead of a model's: a machine, tensors and tasks written by hand, with their "
-         "times (the format: tutorials/reference-lists.md, examples: data/steps); FILE.csv: one that follows a "
-         "pipeline's schedule as PyTorch writes it"},
+     .help = "show the list of a step file instead of a model's list. A step file has a machine, tensors and "
+             "tasks written by hand, with their times (the format: tutorials/reference-lists.md, examples: "
+             "data/steps). FILE.csv: a list that follows a pipeline's schedule as PyTorch writes it"},
     {.name = "print-list",
      .type = OPT_FLAG,
      .value = &plan_options.print_list,
      .group = GROUP_LOOKING,
      .commands = OF_PLAN,
-     .help =
-         "print the train list as a step file, which is simulated to the same times; needs --profile, --hardware or "
-         "--list"},
+     .help = "print the train list as a step file, which gives the same simulated times. It needs --profile, "
+             "--hardware or --list"},
 };
 static const struct law laws[] = {{"print-list", "json", "a step file is printed and nothing else"},
                                   {"print-list", "print", "a step file is printed and nothing else"},

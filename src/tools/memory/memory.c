@@ -243,8 +243,8 @@ static const struct option options[] = {
      .value = &wanted,
      .group = GROUP_LOOKING,
      .commands = OF_PLAN,
-     .help =
-         "print a table instead: what each device would hold at the peak, with each kind of --recompute and of --zero"},
+     .help = "print only a table of what each device would hold at the peak, with each kind of --recompute "
+             "and of --zero"},
 };
 static const struct other_plan plan = {is_wanted, plan_memory};
 const struct module module_memory = {

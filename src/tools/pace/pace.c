@@ -182,8 +182,8 @@ static const struct option options[] = {
      .argument = "FILE",
      .group = GROUP_PREDICTING,
      .commands = OF_TRAIN,
-     .help = "pad every task of a real run to its predicted end, by a profile or a hardware description, all "
-             "stretched alike"},
+     .help = "hold every task of a real run until its predicted end. A profile or a hardware description "
+             "gives the times, which are all stretched by one factor"},
     {.name = "delay-seed",
      .type = OPT_LONG,
      .value = &pace_options.delay_seed,
@@ -193,7 +193,8 @@ static const struct option options[] = {
      .high = 9e15,
      .group = GROUP_LOOKING,
      .commands = OF_TRAIN,
-     .help = "delay the end of tasks at random, and with --overlap local draw where updates run (-1: neither)"},
+     .help = "delay the end of tasks at random, with this seed. With --overlap local the side of each update "
+             "is random too (-1: off)"},
 };
 static const struct law laws[] = {{"hardware", "pace", "both say how long tasks take"},
                                   {"profile", "pace", "both say how long tasks take"},

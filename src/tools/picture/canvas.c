@@ -19,6 +19,11 @@ void free_canvas(struct canvas *c)
     free(c);
 }
 
+uint32_t blend(uint32_t a, uint32_t b, double share)
+{
+    return mix_colours(a, b, (uint32_t)(256 * fmin(fmax(share, 0), 1)));
+}
+
 void copy_down(struct canvas *c, int x, int y, int width, int height)
 {
     const uint32_t *first = c->pixels + (int64_t)y * c->width + x;

@@ -20,13 +20,25 @@ void draw_line(struct canvas *c, int x0, int y0, int x1, int y1, uint32_t colour
 
 double tick_length(double least); /* from tick to tick of an axis: 1, 2 or 5 times a power of ten, at least `least` */
 
-/* ---- font.c: printable ASCII, others as '?' -------------------------------------------------------------------- */
+uint32_t blend(uint32_t a, uint32_t b, double share); /* a where share is 0, b where it is 1 */
+/* The same with the share in parts of 256. */
+static inline uint32_t mix_colours(uint32_t a, uint32_t b, uint32_t part)
+{
+    uint32_t odd = ((a & 0xff00ff) * (256 - part) + (b & 0xff00ff) * part) >> 8 & 0xff00ff;
+    uint32_t even = ((a & 0x00ff00) * (256 - part) + (b & 0x00ff00) * part) >> 8 & 0x00ff00;
+    return 0xff000000 | odd | even;
+}
 
-enum { GLYPH_WIDTH = 8, GLYPH_HEIGHT = 16 }; /* times scale; a baseline is 12 rows below the top */
-void draw_text(struct canvas *c, int x, int y, int scale, const char *text, uint32_t colour);
-/* The same, up to `right`: text that would be wider ends in "..". */
-void draw_text_within(struct canvas *c, int x, int y, int scale, const char *text, uint32_t colour, int right);
-int text_width(int scale, const char *text);
+/* ---- font.c: UTF-8 with Latin and Greek letters and some symbols; others as U+FFFD ------------------------------- */
+
+/* Two sizes, for screens of 1x and 2x.  A line of text is GLYPH_HEIGHT high, times 2 on those of 2x, and both sizes
+ * have its baseline 12 rows below the top: they can stand side by side.  Digits have one width. */
+enum font { SMALL_1X, NORMAL_1X, SMALL_2X, NORMAL_2X };
+enum { GLYPH_HEIGHT = 16 };
+void draw_text(struct canvas *c, int x, int y, enum font font, const char *text, uint32_t colour);
+/* The same, up to `right`: text that would be wider ends in an ellipsis. */
+void draw_text_within(struct canvas *c, int x, int y, enum font font, const char *text, uint32_t colour, int right);
+int text_width(enum font font, const char *text);
 
 /* ---- png.c ------------------------------------------------------------------------------------------------------- */
 

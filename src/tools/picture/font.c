@@ -1,134 +1,167 @@
-/* font.c - text from a picture of its letters. */
+/* font.c - text from a picture of its letters.
+ *
+ * letters.png holds each letter in four sizes: how much of each pixel it covers.  letters.py made it, of DejaVu Sans
+ * Condensed, and describes it; letters.txt is the font's licence.  The picture travels inside the program, so all
+ * machines draw the same pixels.
+ */
 #include "canvas.h"
 
-/* Fourteen letters side by side, each 8 by 11; above and below them a line of text has space. */
-enum { ACROSS = 14, ROWS = 11, ABOVE = 3 };
-/* clang-format off */
-static const char *const letters[] = {
-    /* space ! " # $ % & ' ( ) * + , - */
-    "          ##     ## ##             #    ###   #   ###     ##        ##    ##                                    ",
-    "          ##     ## ##   ## ##   #####  # #  ##  ## ##    ##       ##      ##                                   ",
-    "          ##     ## ##   ## ##  ## # ## ###  #   ## ##    #       ##        ##   ## ##    ##                    ",
-    "          ##            ####### ## #        ##    ###             ##        ##    ###     ##                    ",
-    "          ##             ## ##   #####     ##    ###              ##        ##  ####### ######          ######  ",
-    "          ##             ## ##     # ##   ##    ## ## #           ##        ##    ###     ##                    ",
-    "                        ####### ## # ##   # ### ##  ###           ##        ##   ## ##    ##                    ",
-    "          ##             ## ##   #####   ## # # ##  ##             ##      ##                     ##            ",
-    "          ##             ## ##     #     #  ###  ### ##             ##    ##                      ##            ",
-    "                                                                                                 ##             ",
-    "                                                                                                                ",
-    /* . / 0 1 2 3 4 5 6 7 8 9 : ; */
-    "             ##  #####     ##    #####   #####      ##  #######   ####  #######  #####   #####                  ",
-    "             ## ##   ##   ###   ##   ## ##   ##    ###  ##       ##     ##   ## ##   ## ##   ##                 ",
-    "            ##  ##  ###  ####        ##      ##   ####  ##      ##           ## ##   ## ##   ##                 ",
-    "            ##  ## ####    ##       ##       ##  ## ##  ######  ######      ##  ##   ## ##   ##   ##      ##    ",
-    "           ##   ## # ##    ##      ##     ####  ##  ##       ## ##   ##    ##    #####   ######   ##      ##    ",
-    "          ##    #### ##    ##     ##         ## #######      ## ##   ##   ##    ##   ##      ##                 ",
-    "          ##    ###  ##    ##    ##          ##     ##       ## ##   ##   ##    ##   ##      ##                 ",
-    "  ##     ##     ##   ##    ##   ##   ## ##   ##     ##  ##   ## ##   ##   ##    ##   ##     ##    ##      ##    ",
-    "  ##     ##      #####   ###### #######  #####      ##   #####   #####    ##     #####   ####     ##      ##    ",
-    "                                                                                                         ##     ",
-    "                                                                                                                ",
-    /* < = > ? @ A B C D E F G H I */
-    "                         #####   #####     #    ######   #####  #####   ####### #######  #####  ##   ##  ###### ",
-    "    ##           ##     ##   ## ##   ##   ###   ##   ## ##   ## ##  ##  ##      ##      ##   ## ##   ##    ##   ",
-    "   ##             ##         ## ## ####  ## ##  ##   ## ##      ##   ## ##      ##      ##      ##   ##    ##   ",
-    "  ##    ######     ##       ##  ## ## # ##   ## ##   ## ##      ##   ## ##      ##      ##      ##   ##    ##   ",
-    " ##                 ##     ##   ## ## # ##   ## ######  ##      ##   ## #####   #####   ##  ### #######    ##   ",
-    "  ##               ##      ##   ## #### ####### ##   ## ##      ##   ## ##      ##      ##   ## ##   ##    ##   ",
-    "   ##   ######    ##            ##      ##   ## ##   ## ##      ##   ## ##      ##      ##   ## ##   ##    ##   ",
-    "    ##           ##        ##   ##   ## ##   ## ##   ## ##   ## ##  ##  ##      ##      ##   ## ##   ##    ##   ",
-    "                           ##    #####  ##   ## ######   #####  #####   ####### ##       ###### ##   ##  ###### ",
-    "                                                                                                                ",
-    "                                                                                                                ",
-    /* J K L M N O P Q R S T U V W */
-    "   #### ##   ## ##      ##   ## ##   ##  #####  ######   #####  ######   #####   ###### ##   ## ##   ## ##   ## ",
-    "     ## ##  ##  ##      ### ### ###  ## ##   ## ##   ## ##   ## ##   ## ##   ##    ##   ##   ## ##   ## ##   ## ",
-    "     ## ## ##   ##      ####### ###  ## ##   ## ##   ## ##   ## ##   ## ##         ##   ##   ## ##   ## ##   ## ",
-    "     ## ####    ##      ## # ## #### ## ##   ## ##   ## ##   ## ##   ## ##         ##   ##   ## ##   ## ##   ## ",
-    "     ## ###     ##      ## # ## ## # ## ##   ## ######  ##   ## ######   #####     ##   ##   ## ##   ## ## # ## ",
-    "     ## ####    ##      ##   ## ## #### ##   ## ##      ##   ## ####         ##    ##   ##   ##  ## ##  ## # ## ",
-    "##   ## ## ##   ##      ##   ## ##  ### ##   ## ##      ## # ## ## ##        ##    ##   ##   ##  ## ##  ####### ",
-    "##   ## ##  ##  ##      ##   ## ##  ### ##   ## ##      ##  ### ##  ##  ##   ##    ##   ##   ##   ###   ### ### ",
-    " #####  ##   ## ####### ##   ## ##   ##  #####  ##       #####  ##   ##  #####     ##    #####     #     #   #  ",
-    "                                                             ##                                                 ",
-    "                                                                                                                ",
-    /* X Y Z [ \ ] ^ _ ` a b c d e */
-    "##   ##  ##  ## #######   ####   ##       ####     #              ##            ##                   ##         ",
-    "##   ##  ##  ##      ##   ##     ##         ##    ###              ##           ##                   ##         ",
-    " ## ##   ##  ##      ##   ##      ##        ##   ## ##              ##          ##                   ##         ",
-    "  ###     ####      ##    ##      ##        ##  ##   ##                  #####  ######   #####   ######  #####  ",
-    "   #       ##      ##     ##       ##       ##                               ## ##   ## ##   ## ##   ## ##   ## ",
-    "  ###      ##     ##      ##        ##      ##                           ###### ##   ## ##      ##   ## ####### ",
-    " ## ##     ##    ##       ##        ##      ##                          ##   ## ##   ## ##      ##   ## ##      ",
-    "##   ##    ##   ##        ##         ##     ##                          ##   ## ##   ## ##   ## ##   ## ##   ## ",
-    "##   ##    ##   #######   ####       ##   ####                           ###### ######   #####   ######  #####  ",
-    "                                                        #######                                                 ",
-    "                                                                                                                ",
-    /* f g h i j k l m n o p q r s */
-    "   ####         ##         ##       ##  ##        ###                                                           ",
-    "  ##            ##         ##       ##  ##         ##                                                           ",
-    "  ##            ##                      ##         ##                                                           ",
-    " ######  ###### ######    ###      ###  ##  ##     ##   ######  ######   #####  ######   ###### ## ####  ###### ",
-    "  ##    ##   ## ##   ##    ##       ##  ## ##      ##   ## # ## ##   ## ##   ## ##   ## ##   ## ###  ## ##      ",
-    "  ##    ##   ## ##   ##    ##       ##  ####       ##   ## # ## ##   ## ##   ## ##   ## ##   ## ##       #####  ",
-    "  ##    ##   ## ##   ##    ##       ##  ####       ##   ## # ## ##   ## ##   ## ##   ## ##   ## ##           ## ",
-    "  ##    ##   ## ##   ##    ##       ##  ## ##      ##   ## # ## ##   ## ##   ## ##   ## ##   ## ##           ## ",
-    "  ##     ###### ##   ##  ######     ##  ##  ##   ###### ## # ## ##   ##  #####  ######   ###### ##      ######  ",
-    "             ##                 ##  ##                                          ##           ##                 ",
-    "         #####                   ####                                           ##           ##                 ",
-    /* t u v w x y z { | } ~ */
-    "                                                            ###    ##    ###                                    ",
-    "  ##                                                       ##      ##      ##                                   ",
-    "  ##                                                       ##      ##      ##                                   ",
-    " ###### ##   ## ##   ## ##   ## ##   ## ##   ## #######    ##      ##      ##    ### ##                         ",
-    "  ##    ##   ## ##   ## ## # ##  ## ##  ##   ##     ##   ###       ##       ### ## ###                          ",
-    "  ##    ##   ## ##   ## ## # ##   ###   ##   ##    ##      ##      ##      ##                                   ",
-    "  ##    ##   ##  ## ##  ## # ##   ###   ##   ##   ##       ##      ##      ##                                   ",
-    "  ##    ##   ##   ###   #######  ## ##  ##   ##  ##        ##      ##      ##                                   ",
-    "   ####  ######    #     ## ##  ##   ##  ###### #######     ###    ##    ###                                    ",
-    "                                             ##                    ##                                           ",
-    "                                         #####                                                                  ",
+#include <zlib.h>
+
+extern const unsigned char embedded_letters[]; /* the bytes of letters.png; see the Makefile */
+extern const size_t embedded_letters_size;
+
+/* ---- the picture ------------------------------------------------------------------------------------------------- */
+
+enum { FONTS = 4, ACROSS = 32, LETTERS = 503, LEFT = 3, PNG_HEAD = 33 };
+static const int sizes[FONTS] = {[SMALL_1X] = 11, [NORMAL_1X] = 13, [SMALL_2X] = 22, [NORMAL_2X] = 26};
+static const struct range {
+    uint32_t first, last;
+} ranges[] = {{0x20, 0x7E},     {0xA0, 0x17F},    {0x384, 0x3CE},   {0x2010, 0x2027}, {0x2190, 0x2195},
+              {0x2200, 0x2212}, {0x221A, 0x221E}, {0x2260, 0x2265}, {0x25A0, 0x25CF}, {0xFFFD, 0xFFFD}};
+
+struct letter {
+    const unsigned char *cover; /* the pixel of the letter's box at its top left; 255: it is covered wholly */
+    int left, top;              /* of the box, from the origin, which is on the baseline */
+    int width, height;          /* 0: there is nothing to draw */
+    int advance;                /* to the origin of the next letter */
 };
-/* clang-format on */
+static struct letter letters[FONTS][LETTERS];
+static size_t stride; /* bytes from one row of the picture to the next */
 
-/* One row of a letter; its top left corner is at (x, y). */
-static void draw_row(struct canvas *c, int x, int y, int scale, const char *bits, uint32_t colour)
+static uint32_t number_at(const unsigned char *bytes)
 {
-    for (int from = 0; from < GLYPH_WIDTH;) {
-        int to = from + 1;
-        while (to < GLYPH_WIDTH && bits[to] == bits[from])
-            to++;
-        if (bits[from] == '#')
-            fill_rect(c, x + from * scale, y, (to - from) * scale, scale, colour);
-        from = to;
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* The rows of the picture, a byte in front of each.  It has one chunk of pixels, behind its head. */
+static unsigned char *unpack_letters(void)
+{
+    const unsigned char *head = embedded_letters + 16, *pixels = embedded_letters + PNG_HEAD;
+    stride = number_at(head) + 1;
+    uLongf size = stride * number_at(head + 4);
+    unsigned char *rows = allocate(size, 1);
+    const int code = uncompress(rows, &size, pixels + 8, number_at(pixels));
+    CHECK(code == Z_OK && embedded_letters_size > PNG_HEAD + number_at(pixels), "letters.png: %d", code);
+    return rows;
+}
+
+/* Does a row of the cell, or where `down` is the stride a column of it, cover any pixel? */
+static bool is_covered(const unsigned char *cell, size_t along, int n)
+{
+    bool any = false;
+    for (int i = 0; i < n; i++)
+        any |= cell[(size_t)i * along] != 0;
+    return any;
+}
+
+/* Finds the letter's box in its cell: what is covered, and nothing around it. */
+static struct letter find_letter(unsigned char *cell, int width, int height, int base)
+{
+    struct letter l = {.advance = cell[0], .width = width, .height = height};
+    int x = 0, y = 0;
+    cell[0] = 0;
+    while (l.height > 0 && !is_covered(cell + (size_t)(y + l.height - 1) * stride, 1, width))
+        l.height--;
+    while (l.height > 0 && !is_covered(cell + (size_t)y * stride, 1, width)) {
+        y++;
+        l.height--;
+    }
+    while (l.height > 0 && !is_covered(cell + x, stride, height)) {
+        x++;
+        l.width--;
+    }
+    while (l.height > 0 && !is_covered(cell + x + l.width - 1, stride, height))
+        l.width--;
+    l.cover = cell + (size_t)y * stride + x;
+    l.left = x - LEFT;
+    l.top = y - base;
+    return l;
+}
+
+static void load_letters(void)
+{
+    unsigned char *band = unpack_letters() + 1;
+    for (int font = 0; font < FONTS; font++) {
+        const int size = sizes[font], width = size + 5;
+        const int height = size + size / 2, base = size + size / 8;
+        for (int i = 0; i < LETTERS; i++) {
+            unsigned char *cell = band + (size_t)(i / ACROSS * height) * stride + i % ACROSS * width;
+            letters[font][i] = find_letter(cell, width, height, base);
+        }
+        band += (size_t)(ceil_div(LETTERS, ACROSS) * (size_t)height) * stride;
     }
 }
 
-static void draw_letter(struct canvas *c, int x, int y, int scale, char letter, uint32_t colour)
+/* ---- text -------------------------------------------------------------------------------------------------------- */
+
+static const struct letter *letter_of(enum font font, uint32_t character)
 {
-    if (letter < ' ' || letter > '~')
-        letter = '?';
-    int i = letter - ' ';
-    for (int row = 0; row < ROWS; row++) {
-        const char *bits = letters[i / ACROSS * ROWS + row] + i % ACROSS * GLYPH_WIDTH;
-        draw_row(c, x, y + (ABOVE + row) * scale, scale, bits, colour);
+    uint32_t before = 0;
+    if (!stride)
+        load_letters();
+    for (size_t i = 0; i < COUNT(ranges); i++) {
+        if (character >= ranges[i].first && character <= ranges[i].last)
+            return &letters[font][before + character - ranges[i].first];
+        before += ranges[i].last - ranges[i].first + 1;
+    }
+    return &letters[font][LETTERS - 1]; /* U+FFFD */
+}
+
+/* The letter of the character at *at, which is moved behind it; what is no UTF-8 is U+FFFD. */
+static const struct letter *next_letter(enum font font, const char *text, size_t *at)
+{
+    uint32_t character = 0;
+    size_t n = utf8_decode(text + *at, UTF8_BYTES, &character);
+    *at += MAX(n, 1);
+    return letter_of(font, n > 0 ? character : 0xFFFD);
+}
+
+/* Its origin is at (x, y). */
+static void draw_letter(struct canvas *c, int x, int y, const struct letter *l, uint32_t colour)
+{
+    const int left = x + l->left, top = y + l->top;
+    const int first = MAX(0, -left), end = MIN(l->width, c->width - left);
+    for (int row = MAX(0, -top); row < MIN(l->height, c->height - top); row++) {
+        uint32_t *pixel = c->pixels + (int64_t)(top + row) * c->width + left;
+        const unsigned char *cover = l->cover + (size_t)row * stride;
+        for (int i = first; i < end; i++)
+            if (cover[i])
+                pixel[i] = mix_colours(pixel[i], colour, cover[i] + 1u);
     }
 }
 
-int text_width(int scale, const char *text) { return (int)strlen(text) * GLYPH_WIDTH * scale; }
+static const int baseline[FONTS] = {12, 12, 24, 24};
 
-void draw_text(struct canvas *c, int x, int y, int scale, const char *text, uint32_t colour)
+int text_width(enum font font, const char *text)
 {
-    for (int i = 0; text[i]; i++)
-        draw_letter(c, x + i * GLYPH_WIDTH * scale, y, scale, text[i], colour);
+    int width = 0;
+    for (size_t at = 0; text[at];)
+        width += next_letter(font, text, &at)->advance;
+    return width;
 }
 
-void draw_text_within(struct canvas *c, int x, int y, int scale, const char *text, uint32_t colour, int right)
+void draw_text(struct canvas *c, int x, int y, enum font font, const char *text, uint32_t colour)
 {
-    int length = (int)strlen(text);
-    int room = (right - x) / (GLYPH_WIDTH * scale); /* letters that fit */
-    int whole = length <= room ? length : room - 2; /* letters of the text that are drawn; dots follow */
-    for (int i = 0; i < MIN(length, room); i++)
-        draw_letter(c, x + i * GLYPH_WIDTH * scale, y, scale, i < whole ? text[i] : '.', colour);
+    for (size_t at = 0; text[at];) {
+        const struct letter *l = next_letter(font, text, &at);
+        draw_letter(c, x, y + baseline[font], l, colour);
+        x += l->advance;
+    }
+}
+
+void draw_text_within(struct canvas *c, int x, int y, enum font font, const char *text, uint32_t colour, int right)
+{
+    static const char dots[] = "\u2026";
+    const bool whole = x + text_width(font, text) <= right;
+    const int end = whole ? right : right - text_width(font, dots);
+    for (size_t at = 0; text[at];) {
+        const struct letter *l = next_letter(font, text, &at);
+        if (x + l->advance > end)
+            break;
+        draw_letter(c, x, y + baseline[font], l, colour);
+        x += l->advance;
+    }
+    if (!whole && x <= end)
+        draw_text(c, x, y, font, dots, colour);
 }

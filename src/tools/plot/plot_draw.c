@@ -192,17 +192,17 @@ static void draw_axes(struct canvas *c, const struct frame *f, const char *unit)
     for (int i = 0; i < f->loss.n; i++) {
         int y = y_of(f, tick_at(&f->loss, i, text));
         fill_rect(c, f->x, y, f->width, 1, RULE);
-        draw_text(c, f->x - text_width(1, text) - 8, y - 8, 1, text, INK);
+        draw_text(c, f->x - text_width(NORMAL_1X, text) - 8, y - 8, NORMAL_1X, text, INK);
     }
     for (int i = 0; i < f->step.n; i++) {
         int x = x_of(f, tick_at(&f->step, i, text));
         fill_rect(c, x, f->y, 1, f->height, RULE);
-        draw_text(c, x - text_width(1, text) / 2, f->y + f->height + 6, 1, text, INK);
+        draw_text(c, x - text_width(NORMAL_1X, text) / 2, f->y + f->height + 6, NORMAL_1X, text, INK);
     }
     fill_rect(c, f->x, f->y, 1, f->height, INK);
     fill_rect(c, f->x, f->y + f->height, f->width, 1, INK);
-    draw_text(c, 8, f->y - 22, 1, unit, INK);
-    draw_text(c, f->x + f->width - text_width(1, "step"), f->y + f->height + 24, 1, "step", INK);
+    draw_text(c, 8, f->y - 22, NORMAL_1X, unit, INK);
+    draw_text(c, f->x + f->width - text_width(NORMAL_1X, "step"), f->y + f->height + 24, NORMAL_1X, "step", INK);
 }
 
 struct canvas *draw_picture(const struct plot *p, int width, int height)
@@ -226,7 +226,7 @@ struct canvas *draw_picture(const struct plot *p, int width, int height)
         int y = f.y + f.height + 24 + 20 * (int)i;
         describe(text, sizeof text, s);
         fill_rect(c, f.x, y + 7, 24, s->val ? 4 : 2, colour_of(s));
-        draw_text_within(c, f.x + 32, y, 1, text, INK, f.x + f.width - 48);
+        draw_text_within(c, f.x + 32, y, NORMAL_1X, text, INK, f.x + f.width - 48);
     }
     return c;
 }

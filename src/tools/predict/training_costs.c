@@ -85,34 +85,32 @@ static const struct option options[] = {
      .value = &predict_options.simulate,
      .group = GROUP_PREDICTING,
      .commands = OF_PLAN,
-     .help = "predict the step on a virtual clock; needs --profile, --hardware or --list"},
+     .help = "predict the step on a virtual clock. It needs --profile, --hardware or --list"},
     {.name = "profile",
      .type = OPT_INPUT,
      .value = &predict_options.profile,
      .argument = "FILE",
      .group = GROUP_PREDICTING,
      .commands = OF_TRAIN | OF_PLAN,
-     .help = "task times that `yard profile` measured; train plans with them instead of measuring in a trial"},
+     .help = "file with the times of tasks that `yard profile` measured. train plans with them instead of "
+             "measuring in a trial"},
     {.name = "hardware",
      .type = OPT_INPUT,
      .value = &predict_options.hardware,
      .argument = "FILE",
      .group = GROUP_PREDICTING,
      .commands = OF_TRAIN | OF_PLAN,
-     .help =
-         "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
-         "device is needed (bench: with --broadcast); train runs on the real devices, and plans "
-         "with these times instead of measuring in a trial"},
+     .help = "description of a machine, from which the times of tasks are modelled (see data/hardware). "
+             "--mesh dp=N uses N of its devices, and no OpenCL device is needed (bench: with --broadcast). "
+             "train runs on the real devices, and plans with these times instead of measuring in a trial"},
     {.name = "what-if",
      .type = OPT_TEXT,
      .value = &predict_options.what_if,
      .argument = "WORDS",
      .group = GROUP_PREDICTING,
      .commands = OF_PLAN,
-     .help =
-         "predict for changed hardware, as \"link=2x cpu=0.5x device=1.5x mem=8G\"; with --memory: mixed, for mixed "
-         "precision, which is counted, not "
-         "run"},
+     .help = "predict for changed hardware, as in \"link=2x cpu=0.5x device=1.5x mem=8G\". With --memory it "
+             "may be mixed, for mixed precision, which is counted but cannot be run"},
     {.name = "output",
      .letter = 'o',
      .type = OPT_OUTPUT,
@@ -131,7 +129,7 @@ static const struct hooks hooks = {
     .trainer_closing = forget,
 };
 static const struct subcommand command = {
-    .help_place = 60, .name = "profile", .help = "measure how long tasks take, to predict with", .run = run_profile};
+    .help_place = 60, .name = "profile", .help = "measure how long tasks take, for predictions", .run = run_profile};
 const struct module module_predict = {
     .name = "predict",
     .needs = "command pass trace",

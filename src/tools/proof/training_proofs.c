@@ -61,16 +61,17 @@ static const struct option options[] = {
      .value = &proof_options.audit,
      .group = GROUP_LOOKING,
      .commands = OF_TRAIN,
-     .help = "with --serial: run every task over three fillings of what it does not declare to read, and compare: "
-             "for the data of this run, tasks touch what they declare and no more (slow)"},
+     .help = "with --serial, run every task three times, each time with another filling of the memory that it "
+             "does not declare to read, and compare the results. For the data of this run this shows that "
+             "tasks touch what they declare and no more (slow)"},
     {.name = "verify",
      .type = OPT_FLAG,
      .value = &proof_options.verify,
      .group = GROUP_LOOKING,
      .commands = OF_PLAN,
-     .help = "prove that every read sees the right value, that every conflict is ordered whatever the timing, and "
-             "that memory is within the budgets, provided that tasks touch what they declare (train --serial --audit "
-             "checks that)"},
+     .help = "prove three things, provided that tasks touch what they declare (train --serial --audit checks "
+             "that): every read sees the right value, every conflict is ordered whatever the timing, and "
+             "memory is within the budgets"},
 };
 static const struct hooks hooks = {
     .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = forget};

@@ -142,9 +142,9 @@ static const struct option options[] = {
      .value = &restarts,
      .group = GROUP_TECHNIQUES,
      .commands = OF_TRAIN,
-     .help = "train in a process of its own. When that dies, the next one goes on from the newest commit in "
-             "--snapshot FILE; without --resume the first one does too. Ctrl-C, a not-a-number that comes again, and "
-             "3 restarts without a newer commit end the run"},
+     .help = "train in a process of its own. If that process dies, the next one goes on from the newest "
+             "commit in --snapshot FILE. Without --resume the first process does so too. Ctrl-C, a "
+             "not-a-number that comes again, and 3 restarts without a newer commit end the run"},
 };
 static const struct hooks hooks = {
     .options_read = train_in_children,

@@ -107,16 +107,16 @@ static int draw_columns(const struct brush *b, int x, size_t *i)
 static void draw_bar_label(const struct brush *b, const struct trace_task *task, int x, int width, uint32_t colour)
 {
     char text[64];
-    const int room = width - 6 * b->v->scale;
-    const int high = GLYPH_HEIGHT * b->v->scale;
+    const int dot = b->v->scale, room = width - 6 * dot, high = GLYPH_HEIGHT * dot;
+    const enum font font = b->height < 26 * dot ? small_font(b->v) : normal_font(b->v);
     snprintf(text, sizeof text, "%s L%d", task->name, task->layer);
-    if (task->layer < 0 || width_of(b->v, text) > room)
+    if (task->layer < 0 || text_width(font, text) > room)
         snprintf(text, sizeof text, "%s", task->name);
-    int wide = width_of(b->v, text);
+    int wide = text_width(font, text);
     if (wide > room || high > b->height)
         return;
     int left = x + (width - wide) / 2, top = b->y + (b->height - high) / 2;
-    put_text(b->v, left, top, x + width, readable_on(colour), "%s", text);
+    draw_text(b->v->canvas, left, top, font, text, readable_on(colour));
 }
 
 /* Draws a bar from column x on, with a pixel of paper between it and the next one.  Returns the first free column. */

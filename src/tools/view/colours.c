@@ -7,11 +7,6 @@
 
 #include <math.h>
 
-uint32_t blend(uint32_t a, uint32_t b, double share)
-{
-    return mix_colours(a, b, (uint32_t)(256 * fmin(fmax(share, 0), 1)));
-}
-
 uint32_t readable_on(uint32_t colour)
 {
     const uint32_t red = colour >> 16 & 255;

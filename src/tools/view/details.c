@@ -14,7 +14,7 @@ static int decimals_of(double size, int most)
 
 char *format_ns(char out[32], double ns)
 {
-    static const char *const units[] = {"ns", "us", "ms", "s"};
+    static const char *const units[] = {"ns", "µs", "ms", "s"};
     size_t i = 0;
     for (; i + 1 < COUNT(units) && fabs(ns) >= 999.95; i++)
         ns /= 1000;

@@ -46,12 +46,12 @@ static void draw_device_label(const struct view *v, const struct view_row *row)
     const struct trace_device *d = &track->trace->devices[row->index];
     const int dot = v->scale, right = v->width - 10 * dot;
     const int y = row->y + row->height / 2 - 8 * dot;
-    const char sign = track->folded[row->index] ? '+' : '-';
+    const char *sign = track->folded[row->index] ? "▸" : "▾";
     const char *name = name_of_track(v, row->track);
     if (strcmp(d->id, d->name) == 0)
-        put_text(v, 6 * dot, y, right, INK, "%c %s%s", sign, name, d->id);
+        put_text(v, 6 * dot, y, right, INK, "%s %s%s", sign, name, d->id);
     else
-        put_text(v, 6 * dot, y, right, INK, "%c %s%s   %s", sign, name, d->id, d->name);
+        put_text(v, 6 * dot, y, right, INK, "%s %s%s   %s", sign, name, d->id, d->name);
 }
 
 static void draw_memory_label(const struct view *v, const struct view_row *row)
@@ -62,8 +62,8 @@ static void draw_memory_label(const struct view *v, const struct view_row *row)
     char bytes[32];
     format_bytes(bytes, track->peak[row->index]);
     if (two_lines)
-        put_text(v, 22 * dot, middle - 17 * dot, v->width, INK, "memory");
-    put_text(v, 22 * dot, middle + (two_lines ? dot : -8 * dot), v->width, SOFT, "peak %s", bytes);
+        put_text(v, 22 * dot, middle - 16 * dot, v->width, INK, "memory");
+    put_small(v, 22 * dot, middle + (two_lines ? 0 : -8 * dot), v->width, SOFT, "peak %s", bytes);
 }
 
 /* The lane's name, and how much of the time in sight it is busy. */
@@ -80,7 +80,7 @@ static void draw_lane_label(const struct view *v, const struct view_row *row)
     const size_t n = strlen(group);
     if (ns > 0) {
         const double busy = (double)busy_between(&t->bars[row->index], from, to);
-        put_text(v, AT_RIGHT, top, right, SOFT, "%.0f%%", 100 * busy / ns);
+        put_small(v, AT_RIGHT, top, right, SOFT, "%.0f%%", 100 * busy / ns);
     }
     if (strncmp(name, group, n) == 0 && name[n] == ' ') /* "0:0 swap out" in the group of "0:0" is "swap out" */
         name += n + 1;
@@ -180,13 +180,12 @@ static void draw_details(const struct view *v)
 
 static void draw_help(const struct view *v)
 {
-    char *text = copy_string("Keys\n");
+    char *text = copy_string("Keys");
     size_t rows = (n_actions + 1) / 2;
     for (size_t i = 0; i < rows; i++) {
-        append_text(&text, "%-10s %-30s", actions[i].keys, actions[i].help);
+        append_text(&text, "\n\t%s\t%s", actions[i].keys, actions[i].help);
         if (i + rows < n_actions)
-            append_text(&text, "%-10s %s", actions[i + rows].keys, actions[i + rows].help);
-        append_text(&text, "\n");
+            append_text(&text, "\t%s\t%s", actions[i + rows].keys, actions[i + rows].help);
     }
     put_panel(v, false, text);
     free(text);

@@ -6,7 +6,7 @@ enum { MOST_NAMES = 24 };
 static int draw_title(const struct view *v, int y, const char *text)
 {
     int dot = v->scale, x = 10 * dot;
-    put_text(v, x, y + 5 * dot, v->width, SOFT, "%s", text);
+    put_small(v, x, y + 5 * dot, v->width, SOFT, "%s", text);
     return x + width_of(v, "micro-batch") + 14 * dot;
 }
 

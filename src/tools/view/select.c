@@ -158,10 +158,9 @@ void draw_panel(const struct view *v)
     FILE *out = open_memstream(&text, &size);
     CHECK(out, "%zu rows", t->n);
     fprintf(out, "%s", v->panel.title);
-    print_heading(out, t);
-    print_rows(out, t, 0, most);
+    print_cells(out, t, most);
     if (t->n > most)
-        fprintf(out, "%zu more: --json shows them\n", t->n - most);
+        fprintf(out, "\n%zu more: --json shows them", t->n - most);
     fclose(out);
     put_panel(v, x_of(v, middle) < rows.x + rows.w / 2, text);
     free(text);

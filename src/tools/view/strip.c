@@ -59,7 +59,7 @@ static void draw_overview(const struct view *v)
         draw_step(v, i, top);
     fill(v, b.x, b.y + b.h, b.w, dot, BORDER);
     put_text(v, 10 * dot, b.y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
-    put_text(v, 10 * dot, b.y + 18 * dot, b.x, SOFT, "median %s", format_ns(text, middle));
+    put_small(v, 10 * dot, b.y + 17 * dot, b.x, SOFT, "median %s", format_ns(text, middle));
 }
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */
@@ -78,8 +78,8 @@ static void draw_ticks(const struct view *v)
         char text[32];
         snprintf(text, sizeof text, "%.*f ms", decimals, at == 0 ? 0 : at / 1e6); /* no -0 */
         fill(v, x, bottom - 6 * dot, dot, 6 * dot, BORDER);
-        if (x + width_of(v, text) + 5 * dot < ruler.x + ruler.w)
-            put_text(v, x + 5 * dot, bottom - 17 * dot, v->width, SOFT, "%s", text);
+        if (x + small_width(v, text) + 5 * dot < ruler.x + ruler.w)
+            put_small(v, x + 5 * dot, bottom - 17 * dot, v->width, SOFT, "%s", text);
     }
     fill(v, ruler.x, bottom - dot, ruler.w, dot, BORDER);
 }

@@ -119,7 +119,7 @@ struct view {
     bool has_role[TRACE_ROLES];
 
     int width, height; /* pixels */
-    int scale;         /* pixels per dot of the font */
+    int scale;         /* 1 or 2: pixels per dot, the unit of lengths */
     double from, to;   /* the part of the axis that is in sight */
     uint32_t anchor;   /* the step that starts at 0 */
     int scroll;        /* how many pixels the rows are moved up */
@@ -206,15 +206,23 @@ static inline void fill(const struct view *v, int x, int y, int width, int heigh
 }
 /* Covers a box with a veil: `share` says how much of its colour is the veil's. */
 void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share);
-static inline int width_of(const struct view *v, const char *text) { return text_width(v->scale, text); }
-/* printf at (x, y), or with x AT_RIGHT (or any below 0) up to `right`.  What would go beyond `right` ends in "..". */
+/* Names are normal, what stands beside them is small. */
+static inline enum font small_font(const struct view *v) { return v->scale > 1 ? SMALL_2X : SMALL_1X; }
+static inline enum font normal_font(const struct view *v) { return v->scale > 1 ? NORMAL_2X : NORMAL_1X; }
+static inline int width_of(const struct view *v, const char *text) { return text_width(normal_font(v), text); }
+static inline int small_width(const struct view *v, const char *text) { return text_width(small_font(v), text); }
+/* printf at (x, y), or with x AT_RIGHT (or any below 0) up to `right`.  What would go beyond `right` ends in an
+ * ellipsis.  put_small() has smaller letters on the same baseline. */
 enum { AT_RIGHT = -1 };
 void put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
+    PRINTF_LIKE(6, 7);
+void put_small(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
     PRINTF_LIKE(6, 7);
 /* Draws a text's lines, `high` pixels each, with a colour for the first one and one for the rest. */
 void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t first, uint32_t rest,
                const char *text);
-/* Draws whole lines in a box over the left or right half of the rows. */
+/* Draws whole lines in a box over the left or right half of the rows.  In a line of cells a tab is in front of each
+ * that stands left in its column, and a vertical tab in front of one that stands right. */
 void put_panel(const struct view *v, bool right, const char *text);
 
 void draw_legend(const struct view *v, struct box b);
@@ -280,14 +288,6 @@ enum {
     BORDER = 0xff9aa5b4,
     ACCENT = 0xffc2185b
 };
-uint32_t blend(uint32_t a, uint32_t b, double share); /* a where share is 0, b where it is 1 */
-/* The same with the share in parts of 256. */
-static inline uint32_t mix_colours(uint32_t a, uint32_t b, uint32_t part)
-{
-    uint32_t odd = ((a & 0xff00ff) * (256 - part) + (b & 0xff00ff) * part) >> 8 & 0xff00ff;
-    uint32_t even = ((a & 0x00ff00) * (256 - part) + (b & 0x00ff00) * part) >> 8 & 0x00ff00;
-    return 0xff000000 | odd | even;
-}
 uint32_t readable_on(uint32_t colour); /* black or white */
 uint32_t kind_colour(const char *role);
 uint32_t task_colour(const struct view *v, const struct track *track, uint32_t task);

@@ -27,8 +27,8 @@ static void draw_axis(const struct view *v, const struct box *b, double top)
         int y = b->y + b->h - (int)(at / top * b->h);
         format_bytes(bytes, at);
         shade(v, b->x, y, b->w, dot, INK, 0.25);
-        shade(v, b->x, y + dot, width_of(v, bytes) + 4 * dot, GLYPH_HEIGHT * dot, PAPER, 0.75);
-        put_text(v, b->x + 2 * dot, y, b->x + b->w, INK, "%s", bytes);
+        shade(v, b->x, y + dot, small_width(v, bytes) + 4 * dot, GLYPH_HEIGHT * dot, PAPER, 0.75);
+        put_small(v, b->x + 2 * dot, y, b->x + b->w, INK, "%s", bytes);
     }
 }
 
@@ -71,7 +71,7 @@ static void draw_budget(const struct view *v, const struct box *b, double budget
     char text[32];
     for (int x = b->x; x < b->x + b->w; x += 8 * dot)
         fill(v, x, y, 5 * dot, dot, ACCENT);
-    put_text(v, AT_RIGHT, y + dot, b->x + b->w, ACCENT, "budget %s", format_bytes(text, budget));
+    put_small(v, AT_RIGHT, y + dot, b->x + b->w, ACCENT, "budget %s", format_bytes(text, budget));
 }
 
 void draw_memory(const struct view *v, const struct view_row *row)

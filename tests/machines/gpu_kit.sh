@@ -1,0 +1,33 @@
+#!/bin/sh
+# gpu_kit.sh - leaves build/gpu-kit: what `make gpu` needs on a machine without the packages and without a network.
+#
+# It holds include/ and lib/ out of Debian's packages, and in bin/ the two programs that gpu.sh runs, for a
+# machine without a compiler.  Copy it to build/gpu-kit there.  Less than 60 MiB, no links, no driver.
+set -u
+unset MAKEFLAGS MAKELEVEL # of the make that called this: its build takes all cores
+kit=$PWD/build/gpu-kit
+packages='ocl-icd-libopencl1 opencl-c-headers libclblast1 libclblast-dev zlib1g zlib1g-dev libjansson4 libjansson-dev
+    libcmocka0 libcmocka-dev'
+command -v apt-get >/dev/null && command -v dpkg >/dev/null || { echo "make gpu-pack needs apt-get and dpkg"; exit 1; }
+
+rm -rf "$kit"
+mkdir -p "$kit/debs/all" "$kit/include" "$kit/lib" "$kit/bin"
+(cd "$kit/debs" && timeout 300 apt-get -qq download $packages 2>/dev/null) ||
+    { echo "apt-get cannot download them: $packages"; exit 1; }
+for deb in "$kit"/debs/*.deb; do
+    dpkg -x "$deb" "$kit/debs/all" || exit 1
+done
+for folder in "$kit/debs/all/usr/include" "$kit"/debs/all/usr/include/*-linux-gnu; do
+    [ ! -d "$folder" ] || cp -R "$folder/." "$kit/include" || exit 1
+done
+for library in $(find "$kit/debs/all" -name 'lib*.so.[0-9]'); do # the linker's libX.so is a copy of libX.so.N
+    name=$kit/lib/$(basename "$library")
+    cp -L "$library" "$name" && cp "$name" "${name%.so.*}.so" || exit 1
+done
+rm -rf "$kit/debs" "$kit"/include/*-linux-gnu
+
+# Without SDL2, which the other machine may lack.
+objects=build/gpu-objects
+${MAKE:-make} --no-print-directory BUILD=$objects YARD="$kit/bin/yard" SDL2= \
+    "$kit/bin/yard" $objects/tests/test_kernels && cp $objects/tests/test_kernels "$kit/bin" || exit 1
+echo "$kit: $(du -sk "$kit" | awk '{ printf "%.1f MiB", $1 / 1024 }')"

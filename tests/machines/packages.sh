@@ -1,0 +1,212 @@
+#!/bin/sh
+# packages.sh NEED... - is everything there?  Names what is missing and installs it with the system's package manager.
+#
+#     packages.sh build              what ./yard needs: a C compiler, four libraries, an OpenCL driver
+#     packages.sh build tests        ... and cmocka, for the test programs
+#     packages.sh patch              the program patch, for the labs and their test
+#     packages.sh window             SDL2, for the window of `yard view`; without it there are pictures
+#     packages.sh build optional window    what follows is installed with the rest; nothing fails without it
+#     packages.sh name NEED...       only names what is missing: nobody needs it yet
+#     packages.sh oclgrind           the kernel checker, for `make oclgrind`
+#
+# A library is there when a program that includes its header links against it, wherever it came from.  What is missing
+# is installed at once as root; through sudo (Homebrew: as yourself) after showing the command and asking, when on a
+# terminal; otherwise the command is printed for you to type and the exit code is 1.
+set -u
+system=$(uname)
+
+# need       apt (Debian, Ubuntu)                    dnf (Fedora)                      pacman (Arch)            brew
+packages='
+compiler     gcc,libc6-dev                           gcc,glibc-devel                   gcc                      -
+opencl       ocl-icd-opencl-dev,opencl-headers       ocl-icd-devel,opencl-headers      ocl-icd,opencl-headers   -
+driver       pocl-opencl-icd                         pocl                              pocl                     -
+clblast      libclblast-dev                          clblast-devel                     clblast                  clblast
+zlib         zlib1g-dev                              zlib-devel                        zlib                     zlib
+jansson      libjansson-dev                          jansson-devel                     jansson                  jansson
+sdl2         libsdl2-dev                             SDL2-devel                        sdl2                     sdl2
+cmocka       libcmocka-dev                           libcmocka-devel                   cmocka                   cmocka
+patch        patch                                   patch                             patch                    gpatch
+oclgrind     oclgrind                                -                                 -                        -
+'
+
+links() { # HEADER LIBRARY: does a program that includes the one link against the other?
+    printf '#include <setjmp.h>\n#include <stdarg.h>\n#include <stdint.h>\n#include <stdio.h>\n%s\n%s\n' \
+        "#include <$1>" "int main(void) { return 0; }" |
+        ${CC:-cc} ${CPPFLAGS:-} -x c -o /dev/null - ${LDFLAGS:-} $2 2>/dev/null
+}
+
+has_driver() { # which announces itself by a file in one of these folders; on macOS one is part of the system
+    [ "$system" = Darwin ] && [ -z "${CONDA_PREFIX:-}" ] && return 0
+    [ -n "${OCL_ICD_FILENAMES:-}${OPENCL_VENDOR_PATH:-}" ] && return 0
+    for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd /usr/share/OpenCL/vendors/*.icd \
+        "${CONDA_PREFIX:-}"/etc/OpenCL/vendors/*.icd "${OCL_ICD_VENDORS:-}"; do
+        [ -f "$icd" ] && return 0
+    done
+    return 1
+}
+
+has() { # NEED
+    case $1 in
+    compiler) links stdio.h '' ;;
+    opencl)
+        if [ "$system" = Darwin ] && [ -z "${CONDA_PREFIX:-}" ]; then
+            links OpenCL/opencl.h '-framework OpenCL'
+        else
+            links CL/cl.h -lOpenCL
+        fi ;;
+    driver) has_driver ;;
+    clblast) links clblast_c.h -lclblast ;;
+    zlib) links zlib.h -lz ;;
+    jansson) links jansson.h -ljansson ;;
+    sdl2) sdl2-config --version >/dev/null 2>&1 ;;
+    cmocka) links cmocka.h -lcmocka ;;
+    patch | oclgrind) command -v "$1" >/dev/null ;;
+    esac
+}
+
+what_is() { # NEED: in words
+    case $1 in
+    compiler) echo "a C compiler" ;;
+    opencl) echo "the OpenCL headers and loader" ;;
+    driver) echo "an OpenCL driver (PoCL runs OpenCL on the CPU)" ;;
+    sdl2) echo "SDL2, for the window of yard view" ;;
+    cmocka) echo "cmocka, for make test" ;;
+    patch) echo "patch, for make test and the labs" ;;
+    *) echo "$1" ;;
+    esac
+}
+
+list_missing() { # of $wanted.  Without a compiler libraries cannot be tried, and count as missing
+    for need in $wanted; do
+        has "$need" || echo "$need"
+    done
+}
+
+names_in_column() { # COLUMN: the names of the packages for $missing in that column of the table
+    for need in $missing; do
+        echo "$packages" | awk -v need="$need" -v column="$1" '$1 == need && $column != "-" { print $column }'
+    done | tr ',\n' '  ' | sed 's/ *$//'
+}
+
+list_needed() { # those of $missing without which nothing goes on
+    for need in $missing; do
+        case " $optional " in
+        *" $need "*) ;;
+        *) echo "$need" ;;
+        esac
+    done
+}
+
+go_without() { # the end where nothing was installed: well if all that is missing is optional
+    [ -n "$(list_needed)" ] && exit 1
+    for need in $missing; do
+        echo "going on without $(what_is "$need"); make deps asks again"
+    done
+    exit 0
+}
+
+no_package() { # WHY
+    echo "$1 Please install it, then type make again; tutorials/reference-systems.md has the names that we know."
+    go_without
+}
+
+# ---- what is wanted, and is it there? -------------------------------------------------------------------------------
+
+only_name=no
+wanted=
+before=none # what was wanted in front of the word `optional`
+for argument in "$@"; do
+    case $argument in
+    name) only_name=yes ;;
+    optional) before=$wanted ;;
+    build) wanted="$wanted compiler opencl driver clblast zlib jansson" ;;
+    window) wanted="$wanted sdl2" ;;
+    tests) wanted="$wanted cmocka" ;;
+    patch | oclgrind) wanted="$wanted $argument" ;;
+    *)
+        echo "packages.sh: unknown need '$argument'; known are build, window, tests, patch, oclgrind" >&2
+        exit 2 ;;
+    esac
+done
+optional=
+[ "$before" = none ] || optional=${wanted#"$before"}
+missing=$(list_missing)
+[ -z "$missing" ] && exit 0
+if [ "$only_name" = yes ]; then
+    for need in $missing; do echo "missing  $(what_is "$need"); make deps installs it"; done
+    exit 0
+fi
+
+echo "Trainyard needs what this system lacks:"
+for need in $missing; do echo "  - $(what_is "$need")"; done
+
+# ---- the package manager --------------------------------------------------------------------------------------------
+
+as_root=yes
+update= # what brings the lists of packages up to date, if a command of its own does
+if command -v apt-get >/dev/null; then
+    update='apt-get update' # a fresh system has no lists yet, an old one has stale ones
+    install='apt-get install -y --no-install-recommends'
+    names=$(names_in_column 2)
+elif command -v dnf >/dev/null; then
+    install='dnf install -y'
+    names=$(names_in_column 3)
+elif command -v pacman >/dev/null; then
+    install='pacman -S --needed --noconfirm'
+    names=$(names_in_column 4)
+elif command -v brew >/dev/null; then
+    install='brew install'
+    names=$(names_in_column 5)
+    as_root=no
+else
+    no_package "There is no package manager here that we know (apt-get, dnf, pacman, brew)."
+fi
+[ -n "$names" ] || no_package "We know no package for this system."
+
+# ---- may it be called? ----------------------------------------------------------------------------------------------
+
+# As root at once; otherwise only after a yes, and only where someone can give it.
+sudo=
+ask=no
+how=
+if [ "$as_root" = no ]; then
+    ask=yes
+elif [ "$(id -u)" -ne 0 ] && command -v sudo >/dev/null; then
+    ask=yes
+    sudo='sudo '
+elif [ "$(id -u)" -ne 0 ]; then
+    ask=impossible
+    how=' as root'
+fi
+if [ "$ask" = yes ] && ! { [ -t 2 ] && (: </dev/tty) 2>/dev/null; }; then
+    ask=impossible
+fi
+command="${update:+$sudo$update && }$sudo$install $names"
+
+if [ "$ask" = impossible ]; then
+    printf 'Install it%s with\n\n    %s\n\nthen type make again.\n' "$how" "$command"
+    go_without
+fi
+printf '\n    %s\n\n' "$command"
+if [ "$ask" = yes ]; then
+    printf 'Run this command now? [y/N] '
+    read -r answer </dev/tty
+    case $answer in
+    [yY]*) ;;
+    *)
+        echo "Nothing was installed.  Type make again when it is."
+        go_without ;;
+    esac
+fi
+
+# ---- installing -----------------------------------------------------------------------------------------------------
+
+export DEBIAN_FRONTEND=noninteractive
+${update:+$sudo$update} || echo "(going on with the package lists as they are)"
+$sudo$install $names || { echo "The installation failed: the messages above say why."; go_without; }
+
+missing=$(list_missing)
+[ -z "$missing" ] && exit 0
+echo "Installed, and yet not found:"
+for need in $missing; do echo "  - $(what_is "$need")"; done
+go_without

@@ -1,0 +1,47 @@
+# mistakes.sh - how errors.sh, errors_files.sh and view.sh make a mistake and look at what comes of it.  They read it
+# with `. tests/run/mistakes.sh`, after report.sh.
+#
+#     yard WORDS...                             runs it; what it prints is in $TMP/out and $TMP/err
+#     refuse CODE 'PART' WORDS...               yard WORDS ends with CODE, saying one sentence "yard: ..." with PART
+#     refuse_in FOLDER CODE 'PART' WORDS...     the same in that folder
+#     refuse_train CODE 'PART' OPTIONS...       a short training of the smallest model, saved to $TMP/saved, is refused
+#     save_model, unharmed 'MISTAKES'           there is a model in $TMP/saved; it has come through these mistakes
+YARD=$(realpath "${YARD:-./yard}") # some checks go elsewhere
+TMP=$(realpath "${TMP:-$(mktemp -d)}")
+saved=$TMP/saved/model.safetensors
+short='--model tiny --steps 2 --sample-tokens 0 --val-batches 1'
+limit= # seconds for a run that may hang
+! command -v timeout >/dev/null || limit='timeout 60'
+
+yard() {
+    "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
+}
+
+refuse() {
+    refuse_in . "$@"
+}
+
+refuse_in() {
+    folder=$1 expected=$2 part=$3
+    shift 3
+    (cd "$folder" && exec $limit "$YARD" "$@") >"$TMP/out" 2>"$TMP/err" </dev/null
+    code=$?
+    [ $code -eq "$expected" ] && grep -qF -- "$part" "$TMP/err" && [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ]
+    result $? "$* -> $code: $part"
+}
+
+refuse_train() {
+    expected=$1 part=$2
+    shift 2
+    refuse "$expected" "$part" train $short --save "$TMP/saved" "$@"
+}
+
+save_model() {
+    yard train $short --save "$TMP/saved" || return
+    before=$(cksum <"$saved")
+}
+
+unharmed() { # nothing of them changed it or left anything beside it
+    [ "$(cksum <"$saved")" = "$before" ] && [ "$(ls -A "$TMP/saved" | tr '\n' ' ')" = 'model.safetensors step-2 ' ]
+    result $? "the saved model is as it was after $1"
+}

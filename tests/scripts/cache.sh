@@ -1,0 +1,118 @@
+#!/bin/sh
+# cache.sh - compiled programs are kept, and whatever becomes of the cache, the numbers stay the same.
+#
+# A start that finds an entry leaves it alone; one that compiles replaces it.  So `ls -i` tells what was compiled.
+#
+# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
+set -u
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+export YARD_CACHE= # none yet
+
+. tests/run/report.sh
+
+start() { # FILE: the numbers of a short run, without its times, go there
+    "$YARD" train --model tiny --steps 2 --val-batches 1 --sample-tokens 4 >"$1.out" 2>"$TMP/err" &&
+        [ ! -s "$TMP/err" ] &&
+        sed -n 's/^\(step.*\)  lr.*/\1/p; /validation/p; /^sample/,$p' "$1.out" >"$1"
+}
+same() { # WHAT: a start gives the numbers of the first one, and says nothing else
+    start "$TMP/now" && cmp -s "$TMP/now" "$TMP/reference"
+    result $? "$1"
+}
+entries() { # of the cache, with their numbers: a file that is replaced has another one
+    (cd "$YARD_CACHE" && ls -i)
+}
+
+start "$TMP/reference"
+result $? 'a run without a cache'
+
+# ---- entries are made and used --------------------------------------------------------------------------------------
+
+export YARD_CACHE="$TMP/cache"
+mkdir "$TMP/cache" "$TMP/both"
+same 'a run that fills the cache'
+entries >"$TMP/before"
+[ "$(wc -l <"$TMP/before")" -ge 5 ]
+result $? 'entries are there'
+same 'a run from the cache'
+entries | cmp -s - "$TMP/before"
+result $? 'and nothing was compiled again'
+
+# ---- damage ---------------------------------------------------------------------------------------------------------
+
+whole=$(ls -S "$YARD_CACHE" | head -n 1) # the largest
+other=$(ls -S "$YARD_CACHE" | tail -n 1)
+cp "$YARD_CACHE/$whole" "$TMP/whole"
+bytes=$(wc -c <"$TMP/whole")
+
+flip() { # OFFSET: the entry with that byte changed, to the next higher one
+    {
+        head -c "$1" "$TMP/whole"
+        tail -c +$(($1 + 1)) "$TMP/whole" | head -c 1 | LC_ALL=C tr '\000-\377' '\001-\377\000'
+        tail -c +$(($1 + 2)) "$TMP/whole"
+    } >"$YARD_CACHE/$whole"
+}
+
+mended() { # DAMAGE: the entry was compiled again, and the next start uses what that made
+    damaged=$(ls -i "$YARD_CACHE/$whole")
+    same "numbers with $1"
+    check "$1: the entry is compiled again" [ "$(ls -i "$YARD_CACHE/$whole")" != "$damaged" ]
+    entries >"$TMP/before"
+    same "$1: numbers of the next start"
+    entries | cmp -s - "$TMP/before"
+    result $? "$1: the next start compiles nothing"
+}
+
+flip $((bytes / 2))
+mended 'a changed byte'
+flip $((bytes - 1))
+mended 'a changed last byte'
+head -c $((bytes / 2)) "$TMP/whole" >"$YARD_CACHE/$whole"
+mended 'half an entry'
+head -c 20 "$TMP/whole" >"$YARD_CACHE/$whole"
+mended 'part of a header'
+: >"$YARD_CACHE/$whole"
+mended 'an empty entry'
+cp "$YARD_CACHE/$other" "$YARD_CACHE/$whole"
+mended "another program's entry"
+cp "$TMP/whole" "$YARD_CACHE/$whole"
+echo more >>"$YARD_CACHE/$whole"
+mended 'an entry that is too long'
+
+# ---- what decides about the code is in the key ----------------------------------------------------------------------
+
+cp -r cl "$TMP/cl"
+YARD_KERNELS="$TMP/cl" start "$TMP/now" && cmp -s "$TMP/now" "$TMP/reference"
+result $? 'kernels of another folder'
+echo '#warning of ours' >>"$TMP/cl/gelu.cl"
+YARD_KERNELS="$TMP/cl" start "$TMP/now"
+result $? "what the driver's compiler warns of is not printed"
+sed 's/0.0713548163f/9.0f/' cl/gelu.cl >"$TMP/cl/gelu.cl" && ! cmp -s cl/gelu.cl "$TMP/cl/gelu.cl" &&
+    YARD_KERNELS="$TMP/cl" start "$TMP/now" && ! cmp -s "$TMP/now" "$TMP/reference"
+result $? 'an edited kernel is compiled'
+entries >"$TMP/before"
+YARD_BUILD_OPTIONS='-D UNUSED' start "$TMP/now" && ! entries | cmp -s - "$TMP/before"
+result $? 'other options make other entries'
+
+# ---- a folder that is not there -------------------------------------------------------------------------------------
+
+YARD_CACHE="$TMP/no/folder" "$YARD" train --model tiny --steps 1 >/dev/null 2>"$TMP/err"
+check 'a folder that is not there ends the run' [ $? -eq 4 ]
+check 'a folder that is not there is named' \
+    grep -q "cannot create $TMP/no/folder/.*does the folder exist" "$TMP/err"
+
+# ---- two at once ----------------------------------------------------------------------------------------------------
+
+export YARD_CACHE="$TMP/both"
+start "$TMP/one" &
+first=$!
+name='two processes fill a cache together'
+check "$name: the second one succeeds" start "$TMP/two"
+check "$name: the first one succeeds" wait $first
+check "$name: the first one has the numbers" cmp -s "$TMP/one" "$TMP/reference"
+check "$name: the second one has the numbers" cmp -s "$TMP/two" "$TMP/reference"
+check "$name: only whole entries are left" [ -z "$(ls "$YARD_CACHE" | grep -v '\.program$')" ]
+same "$name: a third one has the numbers"
+
+finish

@@ -1,0 +1,57 @@
+#!/bin/sh
+# clock.sh - a driver whose clock steps back: a command starts before the one before it on its queue has ended.
+#
+# A library that is loaded before OpenCL's moves every SHIM_BACKth start back by 0.3 ms, which is within the command's
+# life.  YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
+set -u
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+
+. tests/run/report.sh
+. tests/run/helpers.sh
+
+build_shim 'a clock that steps back' <<'END_OF_C'
+#define _GNU_SOURCE
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+
+cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info what, size_t bytes, void *value, size_t *all)
+{
+    cl_int (*next)(cl_event, cl_profiling_info, size_t, void *, size_t *) = dlsym(RTLD_NEXT, "clGetEventProfilingInfo");
+    cl_int code = next(event, what, bytes, value, all);
+    static int starts;
+    int every = getenv("SHIM_BACK") ? atoi(getenv("SHIM_BACK")) : 0;
+    if (what != CL_PROFILING_COMMAND_START || every == 0)
+        return code;
+    starts++;
+    if (starts % every == 0)
+        *(cl_ulong *)value -= 300000;
+    return code;
+}
+END_OF_C
+
+trace() { # NAME=VALUE...: a traced run with that in its environment; its summary is in $TMP/out and $TMP/json
+    env "$@" LD_PRELOAD="$TMP/shim.so" "$YARD" train --model tiny --steps 4 --sample-tokens 0 --val-batches 1 -d 0:0 \
+        --trace "$TMP/trace" >"$TMP/out" 2>"$TMP/err" &&
+        "$YARD" trace summary "$TMP/trace" >"$TMP/out" 2>"$TMP/err" &&
+        "$YARD" trace summary --json "$TMP/trace" >"$TMP/json" 2>"$TMP/err"
+}
+number() { tr ',{' '\n\n' <"$TMP/json" | sed -n "s/^ *\"$1\": *//p" | head -n 1; } # of the summary
+
+name="this driver's clock"
+check "$name: a traced run succeeds" trace SHIM_BACK=
+check "$name: no time is approximate" [ "$(number approximate)" -eq 0 ]
+check "$name: no time has stepped back" [ "$(number stepped_back)" -eq 0 ]
+check "$name: the summary says nothing of it" lacks 'steps back' "$TMP/out"
+
+name='a clock that steps back'
+check "$name: a traced run succeeds" trace SHIM_BACK=5
+back=$(number stepped_back)
+check "$name: the times that have stepped back are counted: $back" [ "$back" -gt 10 ]
+check "$name: so many times are approximate" [ "$(number approximate)" -eq "$back" ]
+check "$name: the summary says how many" \
+    grep -q "^         $back of these began before the end of the task before them" "$TMP/out"
+
+finish

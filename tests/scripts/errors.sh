@@ -1,0 +1,366 @@
+#!/bin/sh
+# errors.sh - what a user can get wrong with words, sizes, devices and limits: every mistake has its exit code and a
+# sentence, and harms nothing that is saved.  errors_files.sh has the mistakes with files.
+#
+# mistakes.sh has refuse() and the like.  YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
+set -u
+LC_ALL=C # sed and awk go over files of bytes here
+export LC_ALL
+
+. tests/run/report.sh
+. tests/run/mistakes.sh
+
+save_model
+result $? 'a model is trained and saved'
+printf 'too short' >"$TMP/short.txt"
+server='--hardware data/hardware/server.txt'
+
+# ---- options without effect -----------------------------------------------------------------------------------------
+
+yard plan --model tiny --swap-what optimizer --broadcast-slices 2 --snapshot-slots 3 &&
+    [ "$(grep -c 'has no effect without' "$TMP/err")" -eq 3 ] &&
+    grep -q -- '--broadcast-slices has no effect without --broadcast-queues$' "$TMP/err"
+result $? 'options that say more about one that is off are named, and allowed'
+yard train $short --schedule constant --lr-min 1e-5 --data LICENSE --val-data LICENSE --val-share 0.2 &&
+    grep -q -- '--lr-min has no effect with --schedule constant' "$TMP/err" &&
+    grep -q -- '--val-share has no effect with --val-data' "$TMP/err"
+result $? 'and so are those that another one overrules'
+yard plan --model tiny --swap auto --swap-what optimizer && [ ! -s "$TMP/err" ]
+result $? 'and not named when it is on'
+yard plan --model tiny --memory --swap auto && grep -q 'held without --swap' "$TMP/err"
+result $? '--memory says that it leaves --swap out'
+yard plan --model tiny --snapshot off --snapshot-every 2 && [ ! -s "$TMP/err" ]
+result $? 'a file may be named off'
+
+# ---- words ----------------------------------------------------------------------------------------------------------
+
+refuse 2 "there is no command 'tran'; did you mean 'train'?" tran
+refuse 2 "there is no command '--steps'" --steps 5
+refuse 2 'did you mean' train --stesp 5
+
+# What other programs call it, and what is said of that: our word, or why there is none.
+while read -r word ours; do
+    refuse 2 "unknown option --$word; here it is called --$ours" train "--$word" 3
+    yard train --help
+    sed '1,/^Words of other programs/d' "$TMP/out" | grep -qE -- " --$word( |:|\$)"
+    result $? "--help knows --$word"
+done <<'END'
+batch-size batch
+learning-rate lr
+block-size seq-len
+n-layer layers
+n-head heads
+n-embd channels
+max-iters steps
+epochs steps: N steps are N x --batch x --seq-len tokens
+resume-from resume
+gpu devices: the first GPU is taken
+cuda devices: the first GPU is taken
+device devices: the first GPU is taken
+END
+refuse 2 'there is no dropout here' train --dropout 0.1
+refuse 2 'unknown option --Learning_Rate=1e-3; here it is called --lr' train --Learning_Rate=1e-3
+refuse 2 'here it is called --weight-decay' train --weight_decay 0.1
+refuse 2 "'n_layer=3' is not an option: options start with --; here it is called --layers" train n_layer=3
+refuse 2 "'README.md' is a file that no option takes: write --data README.md" train README.md
+refuse 2 'unknown option --model; here it is called --from' sample --model x
+refuse 2 '--data is given twice, and takes one path: leave one out; for several files' \
+    train --data LICENSE --data README.md
+refuse 2 'to evaluate a saved model, train it for one step that changes nothing' eval
+refuse 4 'nothing of that name is here; of a model from the web, fetch' train --init gpt2
+mkdir -p "$TMP/described"
+echo '{"n_head": 4}' >"$TMP/described/config.json"
+refuse 2 'has a config.json, but no model.safetensors' train --init "$TMP/described"
+refuse 2 'here it is called --count' sample --max_new_tokens 5
+refuse 2 '--steps, as it is called here, is an option of another command' plan --max-iters 5
+refuse 2 "there is no command 'generate'; here that is 'yard sample'" generate
+printf 'n_embd = 3\n' >"$TMP/config"
+refuse 2 'line 1: unknown option "n_embd"; here it is called channels' train --config "$TMP/config"
+refuse 2 '--profile and --pace: both say how long tasks take' train --profile "$TMP/none" --pace "$TMP/none"
+
+# ---- values ---------------------------------------------------------------------------------------------------------
+
+float='(as a 32-bit float: 0, or at least 1.2e-38)'
+refuse 2 '--steps needs a value: a whole number from 1' train --steps
+refuse 2 '--steps takes a whole number from 1 to 1000000000, not ""' train --steps=
+refuse 2 'not "ten"' train --steps ten
+refuse 2 'from 1 to 1000000000, not "0"' train --steps 0
+refuse 2 'from 1 to 1000000000, not "99999999999999999999"' train --steps 99999999999999999999
+refuse 2 '--seq-len takes a whole number from 1 to 1000000, not "-1"' train --seq-len -1
+refuse 2 '--val-share takes a number from 0 to 0.9, not "0.95"' train --val-share 0.95
+refuse 2 "--lr takes a number from 0 to 1000 $float, not \"nan\"" train --lr nan
+refuse 2 "--beta1 takes a number from 0 to 0.9999999404 $float, not \"1.5\"" train --beta1 1.5
+
+# Numbers are judged as the 32-bit floats that they become.
+refuse_train 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' --eps 1e-50
+for option in lr lr-min clip weight-decay beta1; do
+    refuse_train 2 "--$option takes" "--$option" 1e-50
+done
+refuse_train 2 "from 0 to 0.9999999404 $float, not \"0.99999999\"" --beta1 0.99999999
+refuse_train 2 "--beta2 takes a number from 0 to 0.9999999404 $float, not \"1\"" --beta2 1
+refuse 2 "--temperature takes a number from 0 to 100 $float, not \"1e-50\"" sample --temperature 1e-50
+refuse 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' check tests/data/gpt2-tiny.safetensors --eps 1e-50
+printf 'eps = 1e-50\n' >"$TMP/config"
+refuse 2 'line 1: eps takes' train --config "$TMP/config"
+refuse 2 'a number of bytes with an optional K, M or G, such as 512M, not "12Q"' train --device-mem 12Q
+refuse 2 '--schedule takes one of cosine|constant|linear|wsd, not "sine"' train --schedule sine
+refuse 2 '--gemm takes one of auto|own|clblast, not "fast"' train --gemm fast
+refuse 2 '--serial is a switch and takes no value, but "yes" was given' train --serial=yes
+refuse 2 "--prompt is an option of another command, not of 'yard train'" train --prompt x
+refuse 2 "'extra' is not an option: options start with --" train extra
+refuse 2 "'extra' is not an option: options start with --" plan extra
+refuse 2 "'extra' is not an option: options start with --" devices extra
+refuse 2 '--audit runs every task alone: add --serial' train --audit
+refuse 2 'the data bring their own vocabulary' plan --vocab 99 --data README.md
+refuse 2 'brings its own sizes' plan --vocab 99 --init tests/data/llmc-tiny.bin
+refuse 2 "option of another command, not of 'yard train'" train --vocab 99
+
+# ---- plans ----------------------------------------------------------------------------------------------------------
+
+refuse_train 2 'snapshot-wait' --snapshot build/x --snapshot-wait
+refuse 4 'nowhere.txt' plan --list nowhere.txt
+refuse 2 'brings machine, sizes and times: leave --model out' plan --list data/steps/chain.txt --model tiny
+refuse 2 'brings machine, sizes and times: leave --hardware out' plan --list data/steps/chain.txt --simulate \
+    $server
+refuse 2 "README.md, line 3: 'Trainyard': expected device, lane" plan --list README.md
+refuse 2 'add --profile, --hardware or --list' plan --model tiny --print-list
+refuse 2 'both say what a device may hold; leave one out' plan --list data/steps/chain.txt --simulate --device-mem 1G \
+    --what-if mem=2G
+for look in --simulate --verify --print --print-list; do
+    refuse 2 '--memory prints a table and nothing else' plan $server --memory $look
+done
+refuse 2 'a step file is printed and nothing else; leave one out' plan --list data/steps/chain.txt --print-list --json
+for look in --print --view --trace=none; do
+    refuse 2 'a step file is printed and nothing else; leave one out' plan --list data/steps/chain.txt --print-list \
+        --simulate $look
+done
+refuse 2 'are needed, or more where --overlap then chooses anew' plan $server --model tiny \
+    --mesh dp=2 --zero 3 --overlap plan --host-mem 200K
+refuse 2 'are needed, or more where --overlap then chooses anew' plan $server --model tiny \
+    --mesh dp=2 --overlap local --swap layer --host-mem 200K
+printf 'task t host.cpu 0\n' >"$TMP/idle"
+refuse 2 'in the step file the tasks of a step take 0 s together' plan --list "$TMP/idle" --simulate
+refuse 2 'would overwrite what --list reads' plan --list "$TMP/idle" --simulate --trace "$TMP/idle"
+refuse 2 'would overwrite what --overlap-plan writes' plan --list "$TMP/idle" --simulate --overlap plan \
+    --overlap-plan "$TMP/o" --trace "$TMP/o"
+{
+    echo 'device d memory=2M'
+    echo 'tensor w d 1024 parameters'
+    echo 'task b d.compute 1ms'
+    echo 'task u d.compute 1us role=update every=3 writes=w'
+} >"$TMP/seldom.txt"
+yard plan --list "$TMP/seldom.txt" --snapshot x --simulate --verify
+result $? 'iterations without an update are stored too'
+
+# ---- going on -------------------------------------------------------------------------------------------------------
+
+refuse 2 '--stop-after saves and stops: add --save DIR' train --stop-after 5
+refuse_train 2 '--stop-after 9 is beyond the last step, 2' --stop-after 9
+refuse_train 2 '2 warm-up steps leave none of the 2 steps at the full learning rate' --warmup 2
+refuse_train 2 'give a smaller --warmup, or more --steps' --warmup 3
+refuse_train 2 'learning rate' --lr 1e-4 --lr-min 1e-3
+refuse 2 'give --lr-min at most that; --lr-min -1 is a tenth of --lr' train --resume "$TMP/saved" --steps 4 --lr 1e-5 \
+    --lr-min 1e-3
+yard train --resume "$TMP/saved" --val-batches 1 --sample-tokens 0 &&
+    grep -q 'nothing is left to train; --steps N with a larger N trains on' "$TMP/err"
+result $? 'who has nothing left to train is told of --steps'
+
+# The data's path is the one that was given, in the folder where the run was begun.
+mkdir "$TMP/begun" "$TMP/elsewhere"
+cp LICENSE "$TMP/begun/my.txt"
+cp data/stories.txt "$TMP/begun/grammar.txt"
+again='train --resume ../begun/run --steps 3'
+for data in my.txt 'm*.txt' stories:grammar.txt; do
+    (cd "$TMP/begun" && rm -rf run && yard train $short --data "$data" --val-data "$data" --save run)
+    refuse_in "$TMP/elsewhere" 4 \
+        "../begun/run/step-2 was trained with --data $data, and no such file is here: give --data PATH" $again
+    refuse_in "$TMP/elsewhere" 4 \
+        "was trained with --val-data $data, and no such file is here: give --val-data PATH" \
+        $again --data "$TMP/begun/my.txt"
+done
+(cd "$TMP/elsewhere" && yard $again --sample-tokens 0 --val-batches 1 --data ../begun/my.txt \
+    --val-data ../begun/my.txt)
+result $? 'and goes on with the data where they are'
+
+# ---- config files ---------------------------------------------------------------------------------------------------
+
+printf 'steps = 5\nchanels = 3\n' >"$TMP/config"
+refuse 2 'channels' train --config "$TMP/config"
+refuse 2 "$TMP/config" train --config "$TMP/config"
+refuse 4 "$TMP/none" train --config "$TMP/none"
+printf 'steps = 1\nlog = %s\n' "$TMP/log" >"$TMP/first"
+printf 'layers = 1\n' >"$TMP/second"
+yard train --model tiny --val-share 0 --sample-tokens 0 --steps 1 --config "$TMP/first" --config "$TMP/second" \
+    --log "$TMP/log" &&
+    grep -q '"layers": *1,' "$TMP/log" && grep -q '"config": *"[^"]*/second"' "$TMP/log"
+result $? 'of two config files the last counts, and is logged'
+printf 'config = x\n' >"$TMP/config"
+refuse 2 '--config and --resume belong on the command line' train --config "$TMP/config"
+
+# ---- sizes ----------------------------------------------------------------------------------------------------------
+
+refuse_train 2 '--channels 30 is not a multiple of --heads 4: every head takes an equal part' --channels 30 --heads 4
+refuse_train 2 'the nearest that works is 6' --batch 7 --micro-batch 3
+refuse_train 2 'the nearest that works is 4' --batch 5 -d 0:0x2
+refuse_train 2 'the nearest that works is 2' --batch 1 -d 0:0x2
+refuse_train 2 'billion parameters' --layers 1000 --channels 100000 --heads 1
+refuse_train 2 'seq-len' --seq-len 1000000
+refuse 2 '2^31 elements: use a smaller --micro-batch' plan $server --batch 1000000
+sed 's/^vector = .*/vector = 1000000/' data/hardware/laptop.txt >"$TMP/wide"
+refuse 2 'vector takes a whole number from 1 to 16' plan --hardware "$TMP/wide" --simulate
+sed 's/^devices = .*/devices = 1024/' data/hardware/server.txt >"$TMP/many"
+refuse 2 'has more than 1000000 tasks' plan --hardware "$TMP/many" --model gpt2 --mesh dp=256 --batch 256 --simulate
+refuse 2 '2^31 elements: use a shorter --seq-len' plan $server --batch 1 --seq-len 70000
+refuse 2 'for each device work' train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer \
+    --device-mem 1M
+unharmed 'wrong sizes'
+
+# ---- devices --------------------------------------------------------------------------------------------------------
+
+refuse 2 'expected P:D' train -d 0
+refuse 2 'expected P:D' train -d 0:0,
+refuse 2 'expected P:D' train -d 0:0/0
+refuse 2 'expected P:D' train -d gpu
+refuse 3 'run `yard devices`' train -d 77:0
+refuse 3 'run `yard devices`' train -d 0:99
+refuse 2 'can be cut into at most' train -d 0:0/999
+refuse 2 'more than 16 devices' train -d 0:0x17
+refuse 2 'compute units' train -d 0:0,0:0
+refuse 2 'mesh' train -d 0:0x2 --mesh dp=3
+refuse 2 'mesh' train --mesh pp=2
+refuse 2 'mesh' train --mesh rows
+refuse_train 2 '--device-mem' --device-mem 200K
+refuse_train 2 'task ' --device-mem 700K
+refuse_train 2 'tensor ' --device-mem 700K
+refuse_train 2 'KiB' --device-mem 700K
+! grep -q '^step ' "$TMP/out"
+result $? 'what does not fit is refused before the first step'
+refuse_train 2 '--host-mem' --host-mem 1K
+refuse 2 '--device-mem' plan --model gpt2 --device-mem 1G
+yard train --model tiny --batch 16 -d 0:0x16 --steps 1 --sample-tokens 0 --val-batches 1
+result $? 'as many devices as there may be'
+
+# ---- drivers --------------------------------------------------------------------------------------------------------
+
+OCL_ICD_VENDORS=/nonexistent
+export OCL_ICD_VENDORS
+refuse 3 'no OpenCL driver is installed' devices
+refuse_train 3 'no OpenCL driver is installed'
+OCL_ICD_VENDORS=$TMP/vendors # one that is installed, and does not load
+mkdir "$TMP/vendors"
+echo libnothere.so >"$TMP/vendors/nothere.icd"
+refuse 3 "none of $TMP/vendors can be loaded" devices
+unset OCL_ICD_VENDORS
+YARD_WG=1024
+export YARD_WG
+refuse_train 2 'YARD_WG=1024: with vectors of'
+unset YARD_WG
+if yard devices && grep -q 'Portable Computing Language' "$TMP/out"; then
+    POCL_DEVICES= # PoCL then offers none
+    export POCL_DEVICES
+    refuse 3 'offer no device' devices
+    refuse 3 'offer no device' devices --json
+    grep -q '"devices":\[\]' "$TMP/out"
+    result $? 'devices --json prints its empty list too'
+    unset POCL_DEVICES
+    POCL_MAX_WORK_GROUP_SIZE=32 YARD_VEC=1
+    export POCL_MAX_WORK_GROUP_SIZE YARD_VEC
+    refuse_train 2 "takes work-groups of 32 work-items, and CLBlast's have 64: use --gemm own" -d 0:0
+    unset POCL_MAX_WORK_GROUP_SIZE YARD_VEC
+    cache=${POCL_CACHE_DIR-}
+    for POCL_CACHE_DIR in "$TMP/short.txt" "$TMP/short.txt/x"; do # not below a regular file, not even as root
+        export POCL_CACHE_DIR
+        refuse_train 4 "cannot keep compiled kernels in $POCL_CACHE_DIR "
+    done
+    refuse 3 'set POCL_CACHE_DIR to a folder' devices --json
+    unset POCL_CACHE_DIR
+    (
+        unset XDG_CACHE_HOME
+        export HOME="$TMP/short.txt"
+        yard plan --model tiny
+    )
+    [ $? -eq 4 ] && grep -q "$TMP/short.txt/.cache/pocl/kcache" "$TMP/err"
+    result $? 'an unusable HOME is named'
+    POCL_CACHE_DIR=$cache # empty: as if it was not set
+    export POCL_CACHE_DIR
+    yard devices
+    result $? 'an empty POCL_CACHE_DIR is none'
+
+    (export POCL_DEVICES=nothing && yard plan --model tiny)
+    [ $? -eq 3 ] && grep -q 'POCL_DEVICES=nothing names none' "$TMP/err"
+    result $? 'POCL_DEVICES that names no device is named'
+    (export POCL_DEVICES=basic && yard devices)
+    if grep -q ' basic-' "$TMP/out"; then
+        wanted=2
+    else
+        wanted=0 # PoCL 6 has another in its place, which works by itself
+    fi
+    (export POCL_DEVICES=basic && yard train --model tiny --steps 1)
+    [ $? -eq $wanted ] && { [ $wanted -eq 0 ] || grep -q 'add --serial' "$TMP/err"; }
+    result $? 'a device that waits for its caller wants --serial'
+fi
+unharmed 'wrong devices'
+
+# ---- limits ---------------------------------------------------------------------------------------------------------
+
+(ulimit -v 150000 && yard plan --model tiny)
+[ $? -eq 3 ] && ! grep -q 'is installed' "$TMP/err" && grep -q 'ulimit -v' "$TMP/err"
+result $? 'a tight address space is named for what it is'
+(ulimit -v 1500000 && yard plan --model gpt2 --batch 16 --micro-batch 16)
+[ $? -eq 2 ] && grep -q 'a limit of this process' "$TMP/err"
+result $? 'a limit that bounds the budget is named'
+(ulimit -n 40 && yard devices)
+grep -q 'may fail: it has 40 open files at most: raise that limit (ulimit -n 1024)' "$TMP/err"
+result $? 'few open files are named before a driver fails for want of them'
+
+# ---- looking on -----------------------------------------------------------------------------------------------------
+
+refuse 2 'yard plan --view shows what is simulated: add --simulate' plan --model tiny --view
+refuse 4 'cannot create' view data/steps/overlap-pays.txt --clip 0 --script s --json --output "$TMP/nowhere/list.txt"
+refuse 1 'is no JSON object' plot README.md
+TMPDIR=$TMP/rings # where a trace that is looked at would lie
+mkdir "$TMPDIR"
+for words in 'train --steps 2 --sample-tokens 0 --val-share 0' "plan --simulate $server"; do
+    (
+        unset DISPLAY WAYLAND_DISPLAY SDL_VIDEODRIVER XDG_RUNTIME_DIR
+        export TMPDIR
+        yard $words --model tiny --view
+    )
+    [ $? -eq 0 ] && grep -q 'warning: --view shows nothing' "$TMP/err" && [ -z "$(ls -A "$TMPDIR")" ]
+    result $? "without a display, --view warns, goes on and leaves no file: $words"
+done
+unset TMPDIR
+
+# ---- help -----------------------------------------------------------------------------------------------------------
+
+yard --help
+result $? 'yard --help'
+for command in $(awk '/^  [a-z]/ { print $1 }' "$TMP/out"); do
+    yard "$command" --help && grep -q "^usage: yard $command" "$TMP/out" && [ ! -s "$TMP/err" ] &&
+        [ -z "$(grep '^[A-Z].*:$' "$TMP/out" | sort | uniq -d)" ] # a heading for each group of options
+    result $? "yard $command --help"
+done
+yard help trace export
+cat "$TMP/out" "$TMP/err" | grep -q '^usage: yard trace export'
+result $? 'yard help trace export'
+for words in --help "train --help"; do
+    "$YARD" $words >/dev/full 2>"$TMP/err"
+    [ $? -eq 4 ]
+    result $? "$words to a full disk"
+done
+yard --version && grep -q '^yard [0-9]' "$TMP/out"
+result $? 'yard --version'
+
+# Every option of the program's table is in the help, and no line is too long for a terminal.
+yard train --help
+sed -n '/^static const struct option own_options\[/,/^};/s/^    {.name = "\([a-z0-9-]*\)",.*/\1/p' \
+    src/trainer/train/settings.c >"$TMP/options"
+while read -r option; do
+    case $option in vocab | json | from | prompt | count) continue ;; esac # of `yard plan` and `yard sample` alone
+    grep -qE -- "--$option( |\$)" "$TMP/out" || echo "there is no --$option in the help"
+done <"$TMP/options" >"$TMP/wrong"
+[ "$(wc -l <"$TMP/options")" -gt 40 ] || echo 'the table of options was not found' >>"$TMP/wrong"
+awk 'length > 100 { print "too long: " $0 }' "$TMP/out" >>"$TMP/wrong"
+no_complaints "$TMP/wrong" 'yard train --help is complete'
+
+finish

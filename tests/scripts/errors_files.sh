@@ -1,0 +1,382 @@
+#!/bin/sh
+# errors_files.sh - what a user can get wrong with files, that is data, models, outputs and kernels: every mistake has
+# its exit code and a sentence, and harms nothing that is saved.  errors.sh has the other mistakes.
+#
+# mistakes.sh has refuse() and the like.  YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
+set -u
+LC_ALL=C # sed and awk go over files of bytes here
+export LC_ALL
+
+. tests/run/report.sh
+. tests/run/mistakes.sh
+
+save_model || exit 1 # errors.sh has checked that
+st=tests/data/gpt2-tiny.safetensors
+llmc=tests/data/llmc-tiny.bin
+server='--hardware data/hardware/server.txt'
+
+# ---- data -----------------------------------------------------------------------------------------------------------
+
+: >"$TMP/empty.txt"
+printf 'too short' >"$TMP/short.txt"
+printf 'a line that is fine\nand one that is not: \303(\n' >"$TMP/latin.txt"
+mkdir "$TMP/nothing" "$TMP/mixed"
+cp "$TMP/short.txt" "$TMP/mixed/a.txt"
+cp tests/data/llmc-tokens.bin "$TMP/mixed/b.bin"
+head -c 3001 tests/data/llmc-tokens.bin >"$TMP/cut.bin"
+head -c 500 tests/data/llmc-tokens.bin >"$TMP/header.bin"
+printf 'abc' >"$TMP/odd.bin"
+refuse_train 4 "$TMP/none.txt" --data "$TMP/none.txt"
+refuse_train 4 'none*.txt' --data "$TMP/none*.txt"
+refuse_train 4 'no file matches' --data "$TMP/nothing"
+refuse_train 2 'mixes kinds of data' --data "$TMP/mixed"
+refuse_train 2 'has 0 tokens for training' --data "$TMP/empty.txt"
+refuse_train 2 'but a window of --seq-len needs 33' --data "$TMP/short.txt"
+refuse_train 2 'byte 41' --tokens chars --data "$TMP/latin.txt"
+refuse_train 1 "$TMP/cut.bin" --data "$TMP/cut.bin"
+refuse_train 1 "$TMP/header.bin" --data "$TMP/header.bin"
+refuse_train 1 "$TMP/odd.bin" --data "$TMP/odd.bin"
+refuse_train 2 '--order file, by --batch' --data tests/data/llmc-tokens.bin --order file --batch 10000
+refuse_train 2 'both must be text or both tokens' --data README.md --val-data tests/data/llmc-tokens.bin
+refuse_train 2 'has 0 tokens for validation' --val-data "$TMP/empty.txt"
+refuse_train 2 "but the model's vocabulary is 67" --init $st --data tests/data/llmc-tokens.bin
+unharmed 'wrong data'
+
+# ---- models ---------------------------------------------------------------------------------------------------------
+
+head -c 300000 $st >"$TMP/cut.safetensors"
+head -c 100 $st >"$TMP/header.safetensors"
+head -c 5 $st >"$TMP/five.safetensors"
+{ printf '\377\377\377\377\377\377\377\177' && tail -c +9 $st; } >"$TMP/huge.safetensors"
+{ head -c 8 $st && printf '?' && tail -c +10 $st; } >"$TMP/json.safetensors"
+# the same number of bytes, another shape, another name
+sed 's/\[48, 144\]/[144, 48]/' $st >"$TMP/shape.safetensors"
+sed 's/"h\.1\.ln_1\.weight"/"h.1.ln_7.weight"/' $st >"$TMP/name.safetensors"
+sed 's/"h\.0\.ln_2\.bias"/"h.0.ln_7.bias"/' $st >"$TMP/bias.safetensors"
+sed 's/n_head/n_hand/' $st >"$TMP/heads.safetensors"
+head -c 2000 /dev/zero >"$TMP/zeros.bin" # tokens of any vocabulary
+head -c 200000 $llmc >"$TMP/cut-llmc.bin"
+{ head -c 4 $llmc && printf '\011' && tail -c +6 $llmc; } >"$TMP/version-llmc.bin"
+{ printf 'xxxx' && tail -c +5 $llmc; } >"$TMP/magic-llmc.bin"
+for file in cut.safetensors header.safetensors five.safetensors huge.safetensors json.safetensors; do
+    refuse_train 1 "$TMP/$file" --init "$TMP/$file"
+    refuse 1 "$TMP/$file" check "$TMP/$file"
+done
+refuse_train 1 'has shape [144, 48], expected [48, 144]' --init "$TMP/shape.safetensors" --data "$TMP/zeros.bin"
+refuse 1 'has no tensor h.1.ln_1.weight' check "$TMP/name.safetensors"
+refuse 1 'has no tensor h.0.ln_2.bias' check "$TMP/bias.safetensors"
+refuse 1 'cannot tell how many heads' check "$TMP/heads.safetensors"
+refuse_train 1 "$TMP/cut-llmc.bin" --init "$TMP/cut-llmc.bin"
+refuse_train 1 'version' --init "$TMP/version-llmc.bin"
+refuse_train 1 "$TMP/magic-llmc.bin" --init "$TMP/magic-llmc.bin"
+refuse_train 4 "$TMP/none" --init "$TMP/none"
+refuse_train 2 'channels, not 32: leave' --init $llmc --channels 32
+refuse_train 2 'longer than the 64 positions' --init $llmc --seq-len 65
+refuse 2 'needs --from' sample
+refuse 4 "$TMP/none" sample --from "$TMP/none"
+refuse 4 "$TMP/nothing" sample --from "$TMP/nothing"
+refuse 1 "$TMP/cut.safetensors" sample --from "$TMP/cut.safetensors"
+refuse 2 '--prompt is empty' sample --from "$saved" --prompt ''
+refuse 2 'takes one reference file' check
+refuse 1 'needs tokens and targets' check "$saved"
+{ printf YARDSNAP && head -c 3000 /dev/zero; } >"$TMP/cut.snap"
+refuse 1 'it was cut off' train --resume "$TMP/cut.snap"
+unharmed 'wrong models'
+
+# ---- files that cannot be written -----------------------------------------------------------------------------------
+
+# Below a regular file nothing can be made, not even by root.
+below=$TMP/short.txt/x
+refuse_train 4 "$below" --log "$below"
+refuse_train 4 "$below" --trace "$below"
+refuse 4 "$TMP/short.txt" train $short --save "$below"
+unharmed 'files that cannot be written'
+
+# ---- one file twice -------------------------------------------------------------------------------------------------
+
+cp $st "$TMP/init.safetensors"
+cp data/hardware/server.txt "$TMP/server"
+cp "$TMP/short.txt" "$TMP/mixed/c.txt" && rm "$TMP/mixed/b.bin"
+cp README.md "$TMP/text.txt"
+ln "$TMP/init.safetensors" "$TMP/hard"
+ln -s init.safetensors "$TMP/soft"
+printf 'steps = 2\n' >"$TMP/config"
+yard plan --model tiny --simulate --hardware "$TMP/server" --trace "$TMP/planned"
+result $? 'a plan is traced'
+cp -r cl "$TMP/cl"
+sum_of_inputs() {
+    cat "$TMP/init.safetensors" "$TMP/server" "$TMP"/mixed/* "$TMP/text.txt" "$TMP/config" "$TMP/planned" \
+        "$TMP/cl/gelu.cl" | cksum
+}
+inputs=$(sum_of_inputs)
+for output in --log --trace; do
+    refuse 2 "$output $TMP/init.safetensors would overwrite what --init reads" \
+        train --init "$TMP/init.safetensors" $output "$TMP/init.safetensors"
+    refuse 2 'would overwrite what --init reads' train --init "$TMP/init.safetensors" $output "$TMP/hard"
+    refuse 2 'would overwrite what --init reads' train --init "$TMP/soft" $output "$TMP/init.safetensors"
+    refuse 2 'would overwrite what --data reads' train $output "$TMP/text.txt" --data "$TMP/text.txt"
+    refuse 2 'would overwrite what --data reads' train $output "$TMP/mixed/c.txt" --data "$TMP/mixed"
+    refuse 2 'would overwrite what --data reads' train $output "$TMP/mixed/c.txt" --data "$TMP/mix*/*.txt"
+    refuse 2 'would overwrite what --val-data reads' train $output "$TMP/text.txt" --val-data "$TMP/text.txt"
+    refuse 2 'would overwrite what --config reads' train $output "$TMP/config" --config "$TMP/config"
+    refuse 2 'would overwrite what --pace reads' train $output "$TMP/server" --pace "$TMP/server"
+    refuse_train 2 'would overwrite what' $output "$saved"
+    refuse 2 "$output takes a path, not \"\"" train $output ''
+done
+refuse_train 2 'would overwrite what --log writes' --log "$TMP/x" --trace "$TMP/x"
+refuse_train 2 'would overwrite what --log writes' --log "$TMP/./new.log" --trace "$TMP//new.log"
+refuse 2 'would overwrite what' train --save "$TMP/new" --log "$TMP/new/model.safetensors"
+YARD_KERNELS=$TMP/cl
+export YARD_KERNELS
+refuse 2 'would overwrite what the kernel compiler reads' train --model tiny --steps 1 --trace "$TMP/cl/gelu.cl"
+unset YARD_KERNELS
+refuse 2 'would overwrite what --init reads' train --init "$saved" --save "$TMP/saved"
+refuse 2 'would overwrite what --data reads' profile -o "$TMP/text.txt" --data "$TMP/text.txt"
+refuse 2 'would overwrite what --config reads' profile -o "$TMP/config" --config "$TMP/config"
+refuse 2 'would overwrite what --hardware reads' plan --simulate --hardware "$TMP/server" --trace "$TMP/server"
+refuse 2 'would overwrite what --profile reads' plan --simulate --profile "$TMP/server" --trace "$TMP/server"
+refuse 2 'would overwrite what yard trace export reads' trace export "$TMP/planned" --chrome "$TMP/planned"
+refuse 2 'is a checkpoint, which takes nothing more' train --resume "$TMP/saved" \
+    --log "$TMP/saved/step-2/rank-0.safetensors"
+
+# Other paths, and words that go with them: nothing of these is touched or begun either.
+refuse 2 '--resume and --init: one goes on from a checkpoint' train --resume "$TMP/saved" --init "$saved"
+refuse 2 "$TMP/saved has 2 layers, not 4: leave --model and --layers out" train --resume "$TMP/saved" --model nano
+refuse 4 'holds no complete checkpoint' train --resume "$TMP/nothing"
+# stages are recorded, but not asked for
+yard train $short -d 0:0x2 --mesh pp=2 --stages 1,1 --save "$TMP/staged"
+refuse 2 '--pipeline: there is one stage' train --resume "$TMP/staged" -d 0:0 --mesh pp=1 --pipeline interleaved
+printf 'resume = x\n' >"$TMP/resume.conf"
+refuse 2 '--config and --resume belong on the command line' train --config "$TMP/resume.conf"
+refuse 2 'yard ckpt needs a word' ckpt
+refuse 4 'is no folder; expected a checkpoint' ckpt ls "$saved"
+refuse 2 'use a smaller model, or a larger --device-mem' sample --from "$TMP/saved" --device-mem 4K
+refuse 4 'nowhere: No such file or directory' train --resume "$TMP/nowhere"
+refuse 2 'was trained on bytes, and knows no others' train --steps 1 --init "$TMP/saved" --tokens chars
+refuse 2 'multiple of 2 micro-batches' bench --model tiny --grad-groups 2
+[ ! -s "$TMP/out" ]
+result $? 'bench refuses before it measures'
+refuse 2 'takes CKPT OUT, 2 paths, but 1 was given' ckpt reshard "$TMP/saved"
+refuse 2 'expected dp=A,pp=B,tp=C' ckpt reshard "$TMP/saved" "$TMP/x" --mesh dp=x
+for option in --save --init --resume --config --data --val-data --pace; do
+    refuse 2 "$option takes a path, not \"\"" train $option ''
+done
+printf 'log =\n' >"$TMP/empty.conf"
+refuse 2 'log takes a path, not ""' train --config "$TMP/empty.conf"
+refuse 2 'yard check takes a path, not ""' check ''
+refuse 2 'yard check runs on one device: give a single one to -d' check -d 0:0x3 tests/data/gpt2-tiny.safetensors
+refuse 2 'or --gradients and no file' check --gradients tests/data/gpt2-tiny.safetensors
+refuse 2 'yard check runs on one device: give a single one to -d' check -d 0:0x3 --gradients
+refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' bench --model tiny --mesh dp=3 -d 0:0x2
+refuse 2 'yard trace summary takes a path, not ""' trace summary ''
+[ "$(sum_of_inputs)" = "$inputs" ] && [ ! -e "$TMP/x" ] && [ ! -e "$TMP/new.log" ] && [ ! -e "$TMP/new" ]
+result $? 'no input was touched, no output begun'
+unharmed 'outputs onto inputs'
+
+# A model is saved over another one only if it goes on with that.
+refuse 2 'is another model (2 layers, 2 heads, 32 channels, seq-len 32, vocabulary 256, tied head)' \
+    train --model tiny --layers 1 --save "$TMP/saved" --trace "$TMP/x"
+refuse 2 'vocabulary 256' train --model tiny --tokens chars --save "$TMP/saved" --log "$TMP/x"
+[ ! -e "$TMP/x" ]
+result $? 'another model is refused before anything is written'
+unharmed 'another model'
+cp -r "$TMP/saved" "$TMP/other"
+rm -r "$TMP/other"/step-*
+printf 'no model' >"$TMP/other/model.safetensors"
+refuse 2 'is a text, not a model that is read here' train --model tiny --save "$TMP/other"
+rm "$TMP/other/model.safetensors" && mkdir "$TMP/other/model.safetensors"
+refuse 4 'model.safetensors is a folder; expected a regular file' train --model tiny --save "$TMP/other"
+
+# ---- outputs onto files of another kind -----------------------------------------------------------------------------
+
+kinds=$TMP/kinds
+mkdir "$kinds"
+cp README.md "$kinds/notes.txt"
+gzip -c README.md >"$kinds/notes.gz"
+cp data/hardware/server.txt "$kinds/server.txt"
+cp tests/data/gpt2-tiny.safetensors "$kinds/model.safetensors"
+cp tests/data/llmc-tokens.bin "$kinds/tokens.bin"
+cp "$TMP/planned" "$kinds/trace"
+yard train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 --snapshot "$kinds/snap" --log "$kinds/log" &&
+    yard plot "$kinds/log" --png "$kinds/png" &&
+    yard trace export "$kinds/trace" --chrome "$kinds/chrome"
+result $? 'a snapshot, a log, a picture and a trace for browsers'
+kept=$(cat "$kinds"/* | cksum)
+for file in "$kinds"/*; do
+    name=${file##*/} over="$file would write over a file that is "
+    [ $name = log ] || refuse 2 "--log $over" train --model tiny --steps 2 --log "$file"
+    [ $name = trace ] || refuse 2 "--trace $over" train --model tiny --steps 2 --trace "$file"
+    [ $name = trace ] || refuse 2 "--trace $over" \
+        plan --model tiny --simulate $server --trace "$file"
+    [ $name = snap ] || refuse 2 'is no snapshot file' train --model tiny --steps 2 --snapshot "$file"
+    [ $name = png ] || [ $name = log ] || refuse 2 "--png $over" plot "$kinds/log" --png "$file"
+    [ $name = png ] || [ $name = trace ] || refuse 2 "--png $over" view "$kinds/trace" --png "$file"
+    [ $name = chrome ] || [ $name = trace ] || refuse 2 "--chrome $over" trace export "$kinds/trace" --chrome "$file"
+    refuse 2 "--output $over" profile --model tiny -o "$file"
+done
+[ "$(cat "$kinds"/* | cksum)" = "$kept" ]
+result $? 'no file of another kind was touched'
+yard train --model tiny --steps 3 --sample-tokens 0 --val-batches 1 --log "$kinds/log" --trace "$kinds/trace" \
+    --snapshot "$kinds/snap" &&
+    [ "$(grep -c loss "$kinds/log")" -eq 4 ] && yard plot "$kinds/log" --png "$kinds/png" &&
+    yard trace export "$kinds/trace" --chrome "$kinds/chrome" &&
+    yard trace export "$kinds/trace" --chrome "$kinds/packed.gz" &&
+    yard trace export "$kinds/trace" --chrome "$kinds/packed.gz"
+result $? 'those of their kind are replaced'
+
+# ---- what is guessed is said ----------------------------------------------------------------------------------------
+
+warned() { # TEXT ARGUMENTS...
+    text=$1
+    shift
+    yard train "$@" --steps 1 --val-batches 1 --sample-tokens 0 && grep -qF "$text" "$TMP/err"
+    result $? "it is said: $text"
+}
+awk 'BEGIN { for (i = 0; i < 500; i++) printf "word "; printf "\xef\xf0\xe8\xe2\xe5\xf2" }' >"$TMP/cp1251.txt"
+awk 'BEGIN { for (i = 0; i < 1000; i++) print i }' >"$TMP/digits.txt"
+mkdir -p "$TMP/nested/inside"
+cp LICENSE "$TMP/nested/a.txt"
+warned 'has 1 folder, whose files are not read' --model tiny --data "$TMP/nested"
+warned 'is not UTF-8 from byte 2500 on' --model tiny --data "$TMP/cp1251.txt"
+head -c 3000 /dev/zero >"$TMP/zeros.txt"
+warned 'holds zero bytes, and texts have none: it is trained on all the same' --model tiny \
+    --data "$TMP/zeros.txt" --tokens bpe:257
+warned 'does not say what its 67 tokens stand for' --init tests/data/gpt2-tiny.safetensors --data "$TMP/digits.txt"
+
+# ---- what is no regular file ----------------------------------------------------------------------------------------
+
+mkfifo "$TMP/fifo"
+limit="${limit:+timeout 20}" # a pipe that is opened waits for a writer
+for file in fifo zero folder; do
+    path=$TMP/$file what='is a pipe, which cannot be read twice; expected a regular file'
+    [ $file = zero ] && path=/dev/zero what='is a device or socket; expected a regular file'
+    [ $file = folder ] && path=$TMP/nothing what='is a folder; expected a regular file'
+    [ $file = folder ] && refuse 4 'holds no complete checkpoint' train --model tiny --init "$path"
+    for option in $([ $file = folder ] || echo --init) --config --pace; do
+        refuse 4 "$path $what" train --model tiny $option "$path"
+    done
+    [ $file != folder ] && refuse 4 "$path $what" train --model tiny --data "$path"
+    [ $file != folder ] && refuse 4 "$path $what" train --model tiny --val-data "$path"
+    refuse 4 "$path $what" plan --simulate --profile "$path"
+    refuse 4 "$path $what" plan --simulate --hardware "$path"
+    refuse 4 "$path $what" check "$path"
+    [ $file != folder ] && refuse 4 "$path $what" sample --from "$path"
+    refuse 4 "$path $what" trace summary "$path"
+    refuse 4 "$path $what" trace diff "$path" "$path"
+    refuse 4 "$path $what" trace export "$path" --chrome "$TMP/x"
+done
+mkdir "$TMP/piped" && mkfifo "$TMP/piped/a.txt"
+refuse 4 'is a pipe' train --model tiny --data "$TMP/piped"
+if command -v perl >/dev/null; then
+    perl -MIO::Socket::UNIX -e 'chdir shift; IO::Socket::UNIX->new(Local => "socket", Listen => 1)' "$TMP"
+    refuse 4 'is a device or socket; expected a regular file' check "$TMP/socket"
+else
+    skip 'a socket is refused' 'perl, which makes one here, is not installed'
+fi
+head -c 20000000 /dev/zero >"$TMP/large"
+refuse 2 'expected a text of at most 16 MiB' train --config "$TMP/large"
+refuse 2 'expected a text of at most 16 MiB' plan --simulate --profile "$TMP/large"
+printf 'device = x\nunits = \0\n' >"$TMP/nul"
+refuse 2 'nul, line 2 holds a zero byte' plan --simulate --hardware "$TMP/nul"
+cp -r cl "$TMP/kernels" && rm "$TMP/kernels/norm.cl" && mkdir "$TMP/kernels/norm.cl"
+YARD_KERNELS=$TMP/kernels
+export YARD_KERNELS
+refuse_train 4 'norm.cl is a folder; expected a regular file'
+unset YARD_KERNELS
+unharmed 'inputs that are no files'
+
+# ---- numbers that do not fit ----------------------------------------------------------------------------------------
+
+safetensors() { # FILE HEADER [BYTES]: with so many bytes of data
+    {
+        printf "$(printf '\\%03o\\%03o\\0\\0\\0\\0\\0\\0' $((${#2} % 256)) $((${#2} / 256)))%s" "$2"
+        head -c "${3:-0}" /dev/zero
+    } >"$1"
+}
+tensor() { printf '"%s":{"dtype":"F32","shape":[%s],"data_offsets":[%s]}' "$@"; }
+embeddings="$(tensor wte.weight 4,64 0,1024),$(tensor wpe.weight 4,64 1024,2048)"
+safetensors "$TMP/deep.safetensors" "{$embeddings,$(tensor h.9999.x 1 2048,2052)}" 2052
+safetensors "$TMP/gap.safetensors" "{$embeddings,$(tensor h.999.x 1 2048,2052)}" 2052
+safetensors "$TMP/wrap.safetensors" "{$embeddings,$(tensor h.4294967296.x 1 2048,2052)}" 2052
+safetensors "$TMP/rows.safetensors" "{$(tensor wte.weight 4,0 0,0),$(tensor wpe.weight 2147483653,0 0,0)}"
+sed 's/"n_head\\": 4/"n_head\\": 4294967300/' $st >"$TMP/heads.safetensors"
+refuse 1 'tensor h.9999.x is of a layer beyond the 1000' train --init "$TMP/deep.safetensors"
+refuse 1 'tensor h.4294967296.x is of a layer beyond the 1000' train --init "$TMP/wrap.safetensors"
+refuse 1 'has no tensor h.0.' train --init "$TMP/gap.safetensors"
+refuse 1 'wpe.weight has shape [2147483653, 0], expected two dimensions below 2^31' check "$TMP/rows.safetensors"
+refuse 2 'expected P:D' train -d 4294967296:0
+refuse 2 'expected P:D' train -d 0:4294967296
+refuse 2 'expected P:D' train -d 0:0x4294967297
+refuse 2 'expected dp=A' train --mesh dp=4294967297
+refuse 2 'expected dp=A' train --mesh dp=-1
+refuse 2 'expected dp=A' plan --simulate $server --mesh dp=18446744073709551617
+refuse 2 'millions of tasks' plan --simulate $server --batch 1000000 --micro-batch 1
+hardware() { # LINE ['part']: the description with this line instead of its own
+    sed "s/^${1%% =*} = [^#]*/$1 /" data/hardware/server.txt >"$TMP/server"
+    case $1 in link*) part="$1\`: unknown name, or a value that is out of range" ;; *) part="${1%% =*} takes" ;; esac
+    refuse 2 "${2:-$part}" plan --model tiny --simulate --hardware "$TMP/server"
+}
+for line in 'bandwidth = 1e-320' 'bandwidth = 1e300' 'flops = 1e-320' 'efficiency = 1e-320' 'efficiency = 2' \
+    'launch = 1e300' 'link upload = 1e-320 0' 'link upload = 1e9 1e300' 'link upload = 1e9 nan' \
+    'devices_per_link = 4294967296' 'devices = 4294967297' 'host_bandwidth = 1e-320' \
+    'memory = 99999999999999999999G' 'memory = 0'; do
+    hardware "$line"
+done
+hardware 'bandwidth = 1' 'makes the tasks of a step take'
+for word in cpu=1e-320 device=1e-320 link=1e300 'cpu=1e-5 cpu=1e-5' device=nan mem=0; do
+    refuse 2 'expected words such as' plan --model tiny --simulate $server --what-if "$word"
+done
+unharmed 'numbers that do not fit'
+
+# ---- what a terminal would obey -------------------------------------------------------------------------------------
+
+escape=$(printf '\033]0;owned\007\302\233')
+nothing_raw() { # NAME: what was printed has neither controls nor what is not UTF-8
+    ! cat "$TMP/out" "$TMP/err" | tr -d '\n\t' | grep -q "$(printf '[\001-\037\177]\|\302\233\|\377')"
+    result $? "no escape sequence reaches the terminal: $1"
+}
+foreign() { # CODE WORDS...: it ends with CODE, and shows what a terminal would obey as "?"
+    code=$1
+    shift
+    yard "$@"
+    [ $? -eq "$code" ] && grep -q -F '?' "$TMP/out" "$TMP/err"
+    result $? "foreign text in $1 $2 is shown with question marks"
+    nothing_raw "$1 $2"
+}
+foreign 4 check "$TMP/$escape"
+foreign 4 check "$TMP/$(printf '\377')"
+foreign 2 train "--$escape"
+printf '%s = 1\n' "$escape" >"$TMP/config"
+foreign 2 train --config "$TMP/config"
+sed "s/^hardware = .*/hardware = a$escape/" data/hardware/server.txt >"$TMP/$escape"
+foreign 0 plan --model tiny --simulate --print --hardware "$TMP/$escape" --trace "$TMP/escape.trace"
+foreign 0 trace export "$TMP/escape.trace" --chrome "$TMP/$escape.json"
+cp "$TMP/escape.trace" "$TMP/$escape"
+foreign 0 trace diff "$TMP/escape.trace" "$TMP/$escape"
+cp README.md "$TMP/$escape"
+foreign 0 train --model tiny --steps 1 --sample-tokens 0 --val-share 0 --data "$TMP/$escape"
+sed "s/wte\.weight/$(printf 'wte\033\033eight')/;s/\[67, 48\]/[48, 67]/" $st >"$TMP/names.safetensors"
+yard check "$TMP/names.safetensors"
+nothing_raw 'the name of a tensor'
+cp $st "$TMP/$escape"
+yard check --json "$TMP/$escape"
+nothing_raw 'check --json'
+
+# ---- kernels --------------------------------------------------------------------------------------------------------
+
+YARD_KERNELS=$TMP/cl
+export YARD_KERNELS
+line=$(grep -n 'float sum = accumulate' "$TMP/cl/loss.cl" | cut -d: -f1)
+sed "${line}s/float/flaot/" cl/loss.cl >"$TMP/cl/loss.cl"
+refuse_train 1 "$TMP/cl/loss.cl:$line" # the compiler's own message, with the file and its line
+cp cl/loss.cl "$TMP/cl/loss.cl"
+sed 's/void add(/void sum(/' cl/elementwise.cl >"$TMP/cl/elementwise.cl"
+refuse_train 1 'kernel add in cl/elementwise.cl: CL_INVALID_KERNEL_NAME'
+sed 's/void add(/void add(int more, /' cl/elementwise.cl >"$TMP/cl/elementwise.cl"
+refuse_train 1 'of kernel add (cl/elementwise.cl): CL_INVALID_ARG_SIZE'
+rm "$TMP/cl/elementwise.cl"
+refuse_train 4 "$TMP/cl/elementwise.cl"
+unset YARD_KERNELS
+unharmed 'damaged kernels'
+
+finish

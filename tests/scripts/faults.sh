@@ -1,0 +1,67 @@
+#!/bin/sh
+# faults.sh - a checkpoint is written anew while the system, not the program, lets one call fail after another.
+#
+# tests/unit/test_crash.c lets calls fail inside of src/trainer/file/publish.c; here the kernel's answers are forged by
+# strace, so that no call can be forgotten.  Each call that touches the target fails once, with two errors.  Then yard
+# ends with 4, says one sentence, and leaves nothing behind, or all of it where only its folder was not synced; the
+# source is sound.
+#
+# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
+set -u
+YARD=$(realpath "${YARD:-./yard}")
+TMP=${TMP:-$(mktemp -d)}
+TMP=$(realpath "$TMP")
+
+. tests/run/report.sh
+
+strace -o "$TMP/log" true 2>/dev/null ||
+    skip_all 'every failing call of a save' 'strace is not installed, or may not trace'
+
+"$YARD" train --model tiny -d 0:0x2 --zero 1 --steps 1 --sample-tokens 0 --val-batches 1 --save "$TMP/run" \
+    >"$TMP/out" 2>"$TMP/err"
+result $? 'a checkpoint of two devices'
+cd "$TMP" || exit 1
+from=run/step-1
+
+reshard() { # OPTIONS OF STRACE...
+    strace -f -o log "$@" "$YARD" ckpt reshard $from to --mesh dp=4 --zero 1 >out 2>err
+}
+
+# Which of the calls of that name touch the target: "5 6 9".  A line of strace -y is, behind the thread's number,
+#
+#     openat(AT_FDCWD, "to/manifest.json", ...        or with a descriptor, and its path,  fsync(4</tmp/x/to>)
+#
+# Those that look into a folder for what dead processes have left are not counted: a save does without.
+places() { # CALL
+    reshard -y -e trace="$1" || return
+    sed 's/^[0-9]* *//' log | grep "^$1(" |
+        grep -n "[( ]\"to[/.\"]\|[( ]\"\.\"\|([0-9]*<$TMP\(/to\|>\)" |
+        grep -v O_DIRECTORY | cut -d: -f1 | tr '\n' ' '
+    rm -r to
+}
+
+fault() { # CALL ERROR N: it is noticed, and harms nothing
+    reshard -e trace="$1" -e inject="$1:error=$2:when=$3"
+    code=$?
+    grep -q INJECTED log || return 1
+    [ $code -eq 4 ] && [ "$(grep -c '^yard: ' err)" -eq 1 ] || return 1
+    if grep -q 'to is written' err; then
+        "$YARD" ckpt verify to >out 2>&1 && rm -r to
+    fi
+    ! ls | grep -q '^to' && "$YARD" ckpt verify $from >out 2>&1
+}
+
+for call in openat write fsync rename mkdir; do
+    tried=0
+    : >wrong
+    for n in $(places $call); do
+        for error in EIO ENOSPC; do
+            tried=$((tried + 1))
+            fault $call $error "$n" || echo "$error at call $n: exit code $code: $(tail -n 1 err)" >>wrong
+            rm -rf to*
+        done
+    done
+    [ $tried -gt 0 ] || echo 'no such call was found' >wrong
+    no_complaints wrong "$call fails: $tried times, each is noticed"
+done
+finish

@@ -1,0 +1,223 @@
+#!/bin/sh
+# folders.sh - the trainer stands alone, and folders of techniques and tools can be left out
+# (src/trainer/base/module.h).
+#
+# `make core`, and for each folder that registers itself `make WITHOUT=FOLDER`: it builds, trains three steps with the
+# bits of the whole program, and has none of the folder's commands and options.  The objects are the same; only the
+# table of folders is compiled.  Includes run down only.
+#
+# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
+set -u
+LC_ALL=C
+export LC_ALL
+YARD=$(realpath "${YARD:-./yard}")
+TMP=$(realpath "${TMP:-$(mktemp -d)}")
+
+. tests/run/report.sh
+. tests/run/helpers.sh
+
+# ---- includes -------------------------------------------------------------------------------------------------------
+
+# trainer  <-  techniques/pass; tools/command, predict, lists, proof, trace  <-  other techniques  <-  other tools
+includes() { # "FILE WHAT IT INCLUDES" for each include of one of the project's headers
+    grep -n '^#include "\(trainer\|techniques\|tools\)/' src/*/*/*.[ch] |
+        sed 's|^src/||; s|:[0-9]*:#include "| |; s|".*||'
+}
+includes | awk '
+    function level(path,   part) {
+        split(path, part, "/")
+        if (part[1] == "trainer")
+            return 0
+        if (part[1] "/" part[2] ~ /^(techniques\/pass|tools\/(command|predict|lists|proof|trace))$/)
+            return 1
+        return part[1] == "techniques" ? 2 : 3
+    }
+    level($2) > level($1)' | sort >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'includes run down only'
+
+# ---- leaving them out -----------------------------------------------------------------------------------------------
+
+train() { # PROGRAM SAVE [OPTION...]
+    program=$1 save=$2
+    shift 2
+    "$program" train --model tiny --data LICENSE --steps 3 --val-batches 1 --sample-tokens 0 --save "$save" "$@" \
+        >"$TMP/out" 2>"$TMP/err"
+}
+# What the trainer alone can do, a line of options each.
+cat >"$TMP/ways" <<'WAYS'
+-d 0:0x4 --mesh dp=2,pp=2 --zero 2 --batch 8
+-d 0:0x4 --mesh dp=2,tp=2 --untied --zero 0
+-d 0:0x2 --mesh pp=2 --pipeline zbh1 --batch 4 --micro-batch 1 --clip 0
+--tokens chars --attention flash --grad-groups 2 --micro-batch 1
+--serial --schedule linear --val-share 0.5
+WAYS
+same_bits() { # FOLDER FOLDER
+    cmp "$1/model.safetensors" "$2/model.safetensors" 2>"$TMP/err"
+}
+
+# What a folder registers is in its sources: a `struct module module_FOLDER`.  If it has options, that names their
+# table, which is in the same file; if it has a command, that names a `struct subcommand` in any of the folder's files.
+struct='^const struct module module_'
+registered() { # FILE: its module, in one line
+    sed -n "/$struct/,/};\$/p" "$1" | tr '\n' ' '
+}
+
+options_of() { # FILE: names of the options of the module in it
+    table=$(registered "$1" | sed -n 's/.*\.options = \([a-z_]*\).*/\1/p')
+    [ -n "$table" ] || return
+    sed -n "/^\(static \)\?const struct option $table\[/,/};\$/p" "$1" | sed -n 's/^    {.name = "\([a-z-]*\)",.*/\1/p'
+}
+
+command_of() { # FILE: name of the command of the module in it, the first string in its struct
+    command=$(registered "$1" | sed -n 's/.*\.commands = &\([a-z_]*\).*/\1/p')
+    [ -n "$command" ] || return
+    cat "$(dirname "$1")"/*.c | sed -n "/^\(static \)\?const struct subcommand $command = {/,/};\$/p" | tr '\n' ' ' |
+        sed 's/[^"]*"\([a-z]*\)".*/\1/'
+}
+
+commands() { # PROGRAM: names of its commands
+    "$1" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'
+}
+
+all_options() { # PROGRAM: "--NAME" of the options in the help of its commands
+    for command in $(commands "$1"); do
+        "$1" "$command" --help
+    done 2>/dev/null | sed '/^Words of other programs/,/^usage/d' | sed -n 's/^  \(-., \)\?\(--[a-z0-9-]*\).*/\2/p'
+}
+
+train "$YARD" "$TMP/whole"
+result $? 'the whole program trains'
+
+make -s YARD="$TMP/yard" WITHOUT=all >"$TMP/out" 2>"$TMP/err"
+result $? 'the trainer builds alone'
+train "$TMP/yard" "$TMP/core" && same_bits "$TMP/whole" "$TMP/core"
+result $? 'and trains with the same bits'
+while read -r way; do
+    train "$YARD" "$TMP/with" $way && train "$TMP/yard" "$TMP/alone" $way && same_bits "$TMP/with" "$TMP/alone"
+    result $? "also with $way"
+    rm -rf "$TMP/with" "$TMP/alone"
+done <"$TMP/ways"
+
+# llm.c's own numbers: tests/unit/test_model.c has them.
+tokens=tests/data/llmc-tokens.bin
+evaluate="train --init tests/data/llmc-tiny.bin --data $tokens --val-data $tokens --lr 0 --steps 1 --batch 1"
+"$TMP/yard" $evaluate --sample-tokens 0 >"$TMP/core-loss" 2>"$TMP/err"
+"$YARD" $evaluate --sample-tokens 0 >"$TMP/loss" 2>"$TMP/err"
+grep -h 'validation loss' "$TMP/core-loss" "$TMP/loss" | sort -u >"$TMP/err"
+[ "$(wc -l <"$TMP/err")" -eq 1 ]
+result $? "an llm.c model has the same loss: $(sed 's/.*loss //' "$TMP/err")"
+"$TMP/yard" sample --from "$TMP/core" --count 5 >"$TMP/err" 2>&1
+result $? 'it samples from the model that it has saved'
+"$TMP/yard" train --model tiny --data LICENSE --steps 1000000 --save-every 1 --save "$TMP/killed" \
+    >"$TMP/out" 2>"$TMP/err" &
+child=$!
+within 60 '[ -f "$TMP/killed/model.safetensors" ]'
+kill -9 $child
+wait $child 2>/dev/null
+"$TMP/yard" sample --from "$TMP/killed" --count 5 >"$TMP/out" 2>"$TMP/err"
+result $? 'with --save-every a model is there before the end'
+commands "$TMP/yard" >"$TMP/core-commands"
+[ "$(tr '\n' ' ' <"$TMP/core-commands")" = 'train sample ' ]
+result $? 'it has two commands'
+"$TMP/yard" train --zero 3 -d 0:0x2 2>"$TMP/err"
+[ $? -eq 2 ] && grep -q -- '--zero 3 keeps parameters in shards, .* this yard was built without' "$TMP/err"
+result $? 'and refuses what it cannot do'
+train "$YARD" "$TMP/learnt" --tokens bpe:300
+"$TMP/yard" sample --from "$TMP/learnt" --count 5 >"$TMP/out" 2>"$TMP/err"
+[ $? -eq 2 ] && grep -q 'tokenizer of the kind "bpe", which is not read; this yard was built without tokens$' "$TMP/err"
+result $? 'and names the folder that would read the tokenizer of a model'
+
+# ---- one at a time --------------------------------------------------------------------------------------------------
+
+builds_without() { # FOLDER: and trains; what goes along with it is told by the Makefile
+    rm -rf "$TMP/yard" "$TMP/less"
+    make -s YARD="$TMP/yard" WITHOUT="$1" >"$TMP/along" 2>"$TMP/err"
+    result $? "it builds without $1$(sed -n "s/.*goes along.*/; &/p" "$TMP/along")"
+    train "$TMP/yard" "$TMP/less" && same_bits "$TMP/whole" "$TMP/less"
+    result $? 'and trains with the same bits'
+}
+
+names_are_known() { # FILE FOLDER: names are found of all that its module registers, and the whole program has them
+    {
+        registered "$1" | grep -q '\.options = ' && [ -z "$(options_of "$1")" ] && echo 'no option is found'
+        registered "$1" | grep -q '\.commands = ' && [ -z "$(command_of "$1")" ] && echo 'no command is found'
+        for option in $(options_of "$1"); do
+            grep -qx -- "--$option" "$TMP/options" || echo "not in the whole program: --$option"
+        done
+        for command in $(command_of "$1"); do
+            grep -qx "$command" "$TMP/commands" || echo "not in the whole program: $command"
+        done
+    } >"$TMP/wrong"
+    no_complaints "$TMP/wrong" "the whole program has what $2 registers"
+}
+
+help_is_without() { # FILE FOLDER: the commands' help has none of the folder's options, and its command is gone
+    all_options "$TMP/yard" >"$TMP/options-left"
+    commands "$TMP/yard" >"$TMP/commands-left"
+    {
+        for option in $(options_of "$1"); do
+            grep -qx -- "--$option" "$TMP/options-left" && echo "left: --$option"
+        done
+        for command in $(command_of "$1"); do
+            grep -qx "$command" "$TMP/commands-left" && echo "left: $command"
+        done
+    } >"$TMP/wrong"
+    no_complaints "$TMP/wrong" "its help has nothing of $2"
+}
+
+option_says_why() { # FILE FOLDER: if an option is named for the folder
+    option=$(options_of "$1" | head -n 1)
+    case $option in
+    "$2" | "$2"-*) ;;
+    *) return ;;
+    esac
+    "$TMP/yard" train "--$option=1" 2>"$TMP/err"
+    [ $? -eq 2 ] && grep -q "unknown option --$option=1; this yard was built without .*$2" "$TMP/err"
+    result $? "--$option says why it is gone"
+}
+
+is_refused() { # 'WORDS' 'PATTERN of the sentence'
+    "$TMP/yard" $1 >"$TMP/out" 2>"$TMP/err"
+    [ $? -eq 2 ] && grep -q -- "$2" "$TMP/err"
+    result $? "$1 is refused"
+}
+
+command_is_refused() { # COMMAND FOLDER: it has gone with the folder; the sentence names that if it has the same name
+    because=
+    [ "$1" != "$2" ] || because=": this yard was built without .*$2"
+    is_refused "$1" "there is no command '$1'$because"
+}
+
+all_options "$YARD" >"$TMP/options"
+commands "$YARD" >"$TMP/commands"
+for file in $(grep -l "$struct" src/techniques/*/*.c src/tools/*/*.c); do
+    folder=$(sed -n "s/$struct\([a-z]*\).*/\1/p" "$file")
+    names_are_known "$file" "$folder"
+    builds_without "$folder"
+    option_says_why "$file" "$folder"
+    help_is_without "$file" "$folder"
+    for command in $(command_of "$file"); do
+        command_is_refused "$command" "$folder"
+        echo "$command" >>"$TMP/gone"
+    done
+    case $folder in
+    gather)
+        is_refused 'train --zero 3' '--zero 3 keeps parameters in shards, .* this yard was built without gather' ;;
+    stories)
+        is_refused 'train --data stories' '--data stories: this yard was built without stories' ;;
+    swap)
+        is_refused 'train --recompute auto' '--recompute auto: nothing here chooses .* built without .*swap' ;;
+    esac
+done
+sort "$TMP/core-commands" "$TMP/gone" >"$TMP/expected"
+sort "$TMP/commands" | diff - "$TMP/expected" >"$TMP/wrong"
+no_complaints "$TMP/wrong" "the commands are the trainer's and one of each folder that registers one"
+
+# ---- and back -------------------------------------------------------------------------------------------------------
+
+make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err" && "$TMP/yard" --help | grep -q '^  view '
+result $? 'without WITHOUT all are there again'
+make -n WITHOUT=train 2>"$TMP/err" >"$TMP/out"
+[ $? -eq 2 ] && grep -q 'no folder of src/techniques or src/tools registers itself by that name' "$TMP/err"
+result $? 'what is unknown is not left out'
+finish

@@ -1,0 +1,102 @@
+#!/bin/sh
+# gdb.sh - the debugger's pages: what their transcripts show is what gdb prints.
+#
+# A transcript is a block that begins with "```gdb": first the command that starts gdb, then lines "(gdb) COMMAND", and
+# below each lines that it prints, in their order.  Not all that it prints must be shown.  "..." at the end of a line
+# stands for the rest of it.  Numbers with a decimal point, and addresses of calls, may differ.
+#
+# PAGES names other pages than all that have one.  TMP is an empty folder.  The report is TAP (see run.sh).
+set -u
+LC_ALL=C
+export LC_ALL
+TMP=${TMP:-$(mktemp -d)}
+PAGES=${PAGES:-$(grep -l '^```gdb' tutorials/*.md)}
+
+. tests/run/report.sh
+
+cannot() { # WHY
+    skip_all "the debugger's pages" "$1"
+}
+command -v gdb >/dev/null || cannot 'there is no gdb'
+gdb -q -batch -ex 'python print(1)' 2>/dev/null | grep -q 1 || cannot 'this gdb has no Python'
+gdb -q -batch -ex run --args /bin/true 2>&1 | grep -q 'exited normally' || cannot 'gdb may not run programs here'
+./yard devices | grep -q '^platform 0: Portable Computing Language' || cannot "pages show PoCL's names"
+if ! make -s -j2 debug >"$TMP/make" 2>&1; then
+    cat "$TMP/make"
+    exit 1
+fi
+mkdir -p build/kernels
+
+split_page() { # PAGE: each of its transcripts to $TMP/block.N, as lines "$ COMMAND", "> COMMAND OF GDB" and "= LINE"
+    awk -v to="$TMP/block." '
+        /^```gdb/ {
+            inside = 1
+            n++
+            file = to n
+            next
+        }
+        /^```/ { inside = 0 }
+        !inside || /^ *$/ || /^ *\.\.\.$/ { next }
+        /^gdb / {
+            print "$ " $0 >file
+            next
+        }
+        /^\(gdb\) / {
+            sub(/^\(gdb\) /, "")
+            print "> " $0 >file
+            next
+        }
+        { print "= " $0 >file }' "$1"
+}
+
+run_gdb() { # BLOCK: its output goes to $TMP/out, with a line "@ COMMAND" in front of what each command prints
+    sed -n 's/^> //p' "$1" | sed 's/.*/echo \\n@ &\\n\n&/' >"$TMP/script"
+    start=$(sed -n 's/^\$ gdb //p' "$1")
+    eval "timeout 300 gdb -q -batch -nx -iex 'add-auto-load-safe-path $(pwd)' -ex 'set pagination off' \
+        -ex 'set confirm off' -ex 'set width 0' -x '$TMP/script' $start" >"$TMP/out" 2>&1 </dev/null
+}
+
+compare() { # BLOCK: its lines that are not in $TMP/out, in their order
+    awk '
+        function same(wanted, line) {
+            gsub(/-?[0-9]+\.[0-9]+(e[-+][0-9]+)?/, "#", wanted)
+            gsub(/-?[0-9]+\.[0-9]+(e[-+][0-9]+)?/, "#", line)
+            sub(/0x[0-9a-f]+ in /, "", wanted)
+            sub(/0x[0-9a-f]+ in /, "", line)
+            gsub(/ +/, " ", wanted)
+            gsub(/ +/, " ", line)
+            sub(/ $/, "", line)
+            if (sub(/ ?\.\.\.$/, "", wanted))
+                return index(line, wanted) == 1
+            return wanted == line
+        }
+        FNR == NR {
+            out[++n] = $0
+            next
+        }
+        /^\$/ { next }
+        {
+            wanted = substr($0, 3)
+            if (/^>/)
+                wanted = "@ " wanted
+            i = at + 1 # behind the line before it
+            while (i <= n && !same(wanted, out[i]))
+                i++
+            if (i <= n)
+                at = i
+            else
+                print "not printed: " wanted
+        }' "$TMP/out" "$1"
+}
+
+for page in $PAGES; do
+    split_page "$page"
+    for block in $(ls "$TMP"/block.* | sort -t . -k 2 -n); do
+        run_gdb "$block"
+        compare "$block" >"$TMP/wrong"
+        [ ! -s "$TMP/wrong" ] || tail -n 60 "$TMP/out" | sed 's/^/# printed: /'
+        no_complaints "$TMP/wrong" "$page: $start"
+        rm "$block"
+    done
+done
+finish

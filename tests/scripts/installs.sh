@@ -1,0 +1,52 @@
+#!/bin/sh
+# installs.sh - what a first `make` installs where something is missing, and what `make demo` promises.  The package
+# manager is a script of ours that notes what it is asked for, and so nothing is installed.
+#
+# TMP is an empty folder.  The report is TAP (see run.sh).
+set -u
+TMP=$(cd "${TMP:-$(mktemp -d)}" && pwd)
+
+. tests/run/report.sh
+
+mkdir "$TMP/bin" "$TMP/icd"
+: >"$TMP/icd/some.icd"
+command_of() { # NAME: a command that does what its standard input says
+    { echo '#!/bin/sh'; cat; } >"$TMP/bin/$1"
+    chmod +x "$TMP/bin/$1"
+}
+echo "echo \"\$@\" >>'$TMP/asked'" | command_of apt-get
+echo 'exit 1' | command_of sdl2-config
+echo 'echo 0' | command_of id
+
+# packages.sh ends with CODE.  What it said is in $TMP/err, and in $TMP/asked what the manager was asked for.
+packages() { # CODE NEED...
+    code=$1
+    shift
+    : >"$TMP/asked"
+    PATH="$TMP/bin:$PATH" OCL_ICD_VENDORS=$TMP/icd tests/machines/packages.sh "$@" >"$TMP/err" 2>&1 </dev/null
+    [ $? -eq "$code" ]
+}
+
+packages 0 optional window && grep -q '^install .*libsdl2-dev' "$TMP/asked"
+result $? 'make installs SDL2 where it alone is missing, and goes on without it when that does not help'
+CC=false packages 1 build optional window && grep -q '^install .*gcc.* libsdl2-dev' "$TMP/asked"
+result $? 'with all else, in one command; what is needed is not gone on without'
+packages 1 window && grep -q '^install .*libsdl2-dev' "$TMP/asked"
+result $? 'who asks for the window alone is told when there is none'
+
+echo 'echo 1000' | command_of id
+packages 0 optional window && [ ! -s "$TMP/asked" ] && grep -q 'going on without SDL2' "$TMP/err" &&
+    grep -q 'libsdl2-dev' "$TMP/err"
+result $? 'who is not root and has no terminal goes on without SDL2, and has its command'
+CC=false packages 1 build optional window && [ ! -s "$TMP/asked" ] && grep -q 'gcc.* libsdl2-dev' "$TMP/err"
+result $? 'but not without a compiler'
+
+demo() { # LIBRARIES OF SDL2: what `make demo` would say in the end, to $TMP/said
+    MAKEFLAGS='' make -n demo SDL2="$1" 2>"$TMP/err" | grep '^echo' >"$TMP/said"
+    cat "$TMP/said" >>"$TMP/err"
+}
+demo '' && ! grep -q 'opens it in a window' "$TMP/said" && grep -q 'make deps installs it' "$TMP/said"
+result $? 'make demo promises no window where this build has none'
+demo -lSDL2 && grep -q 'yard view build/demo.trace opens it in a window' "$TMP/said"
+result $? 'and where it has one it does'
+finish

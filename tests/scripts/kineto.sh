@@ -1,0 +1,160 @@
+#!/bin/sh
+# kineto.sh - tutorials/pytorch/kineto2yard.py makes a step file of a PyTorch trace, which takes the time that the trace
+# took; a change of it takes what one finds by hand; and what is no such trace is refused in one sentence.
+#
+# YARD is the program, TMP an empty folder, PYTHON a Python 3.  The report is TAP (see run.sh).
+set -u
+LC_ALL=C
+export LC_ALL
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+python=${PYTHON:-python3}
+trace=tutorials/pytorch/two-streams.json
+
+. tests/run/report.sh
+
+"$python" -c '' 2>/dev/null || skip_all 'a trace becomes a step file' "$python is not installed"
+
+convert() { # TRACE LIST OPTIONS...
+    from=$1 to=$2
+    shift 2
+    "$python" tutorials/pytorch/kineto2yard.py "$from" "$@" >"$to" 2>"$TMP/said"
+}
+
+expect_ms() { # MS LIST OPTIONS...: the list takes that time
+    ms=$1 list=$2
+    shift 2
+    "$YARD" plan --list "$list" --simulate "$@" >"$TMP/out" 2>"$TMP/err"
+    grep '^simulated step' "$TMP/out" >>"$TMP/err"
+    grep -qF "simulated step: $ms ms," "$TMP/out"
+}
+
+# One step of the trace, in microseconds from its begin, which is 20 before the batch's op and 1270 before the next
+# one's begin.  Every task of the GPU begins 2 after what it waited for; what it waited for is in brackets.
+#
+#     stream 9    batch 48-108 [its launch]
+#     stream 7    linear 110-210 [batch]   relu 262-412 [nobody knows: relu could begin at 212]   linear 414-512
+#                 backward 514-714, 716-864, 866-986      AdamW 1140-1240 [second all-reduce]     loss 1242-1250
+#     stream 20   all-reduces 716-966 [first backward], 988-1138 [last backward]
+#     host        ... until 204, waits for the loss, goes on at 1250, and with the next step at 1270
+convert $trace "$TMP/list" && expect_ms 1.220 "$TMP/list" # a step without the 50 that nobody knows
+result $? 'the step of a trace takes what is known of it'
+grep -q '^measured: 1.270 ms; late without a cause in the trace: 0.050 ms, of 1 tasks$' "$TMP/said"
+result $? 'what is late without a cause is said'
+convert $trace "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
+result $? 'with --unknown it takes what was measured'
+convert $trace "$TMP/three" --unknown --steps 1-3 && expect_ms 3.810 "$TMP/three"
+result $? 'so do three steps as one list'
+
+cat >"$TMP/edges" <<'END'
+task ampere_sgemm_128x64_tn gpu.compute 100us after=Memcpy_HtoD,aten::linear
+task unknown gpu.compute 48us after=aten::relu
+task vectorized_elementwise_kernel gpu.compute 150us
+task ncclDevKernel_AllReduce_Sum_f32 gpu.download 250us role=reduce after=ampere_sgemm_128x64_nt,nccl:all_reduce
+task ncclDevKernel_AllReduce_Sum_f32 gpu.download 150us role=reduce after=ampere_sgemm_128x64_nt,nccl:all_reduce
+task multi_tensor_apply_kernel gpu.compute 100us after=ncclDevKernel_AllReduce_Sum_f32,Optimizer.step_AdamW.step
+task host host.cpu 20us after=Memcpy_DtoH
+END
+grep -xFf "$TMP/edges" "$TMP/list" >"$TMP/found"
+diff "$TMP/edges" "$TMP/found" >"$TMP/err"
+result $? 'launches, waits between streams and a blocked host are edges'
+grep '^lane' "$TMP/list" >"$TMP/err"
+[ "$(cat "$TMP/err")" = "lane gpu.upload gap=2us
+lane gpu.compute gap=2us
+lane gpu.download gap=2us" ]
+result $? 'streams are lanes by what they do most'
+
+# The batch takes 30 less.  The second all-reduce still begins after the last backward, and takes 75 less.
+expect_ms 1.165 "$TMP/list" --what-if link=2x
+result $? 'a link of twice the speed gives what one finds by hand'
+# The host has 46 before the batch's launch, and 20 after the loss.
+expect_ms 1.237 "$TMP/list" --what-if cpu=2x
+result $? 'so does a host of twice the speed'
+expect_ms 1.270 "$TMP/list"
+grep -q '^gpu compute .* link 12%, batch 10%' "$TMP/out" && grep -q '^ncclDevKernel_AllReduce_ *gpu download  *1  *0.150' "$TMP/out"
+result $? 'causes and critical path name the all-reduce'
+
+"$YARD" plan --list "$TMP/list" --verify >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" plan --list "$TMP/list" --print-list >"$TMP/once" 2>"$TMP/err" &&
+    "$YARD" plan --list "$TMP/once" --print-list >"$TMP/twice" 2>"$TMP/err" && cmp "$TMP/once" "$TMP/twice" 2>"$TMP/err" &&
+    expect_ms 1.270 "$TMP/twice"
+result $? 'the list is proved, printed and read again'
+
+# The second all-reduce waits for the first of two kernels of one name.
+sed '/cudaEventRecord/s/"ts": 2420/"ts": 2376/' $trace >"$TMP/early.json"
+convert "$TMP/early.json" "$TMP/early" && cp "$TMP/early" "$TMP/err" &&
+    grep -q '^task ampere_sgemm_128x64_nt~2 gpu.compute 200us' "$TMP/early" &&
+    grep -q ' 150us role=reduce after=ampere_sgemm_128x64_nt~2,nccl:all_reduce$' "$TMP/early"
+result $? 'a task whose name alone would mean another one gets a number'
+
+# Without the events that tell which stream waits.  An all-reduce of the step before is a guess too many.
+grep -v cuda_sync $trace >"$TMP/guess.json"
+convert "$TMP/guess.json" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list" &&
+    grep -q "after=.*ncclDevKernel_AllReduce_Sum_f32~[0-9]*'\|after=.*ncclDevKernel_AllReduce_Sum_f32'" "$TMP/list"
+result $? 'waits are guessed where the trace does not tell them'
+event='{"ph": "X", "cat": "cuda_runtime", "name": "cudaStreamWaitEvent", "pid": 1, "tid": 2, "ts": 2396, "dur": 1}'
+sed "1a $event," "$TMP/guess.json" >"$TMP/beside.json" # before the second backward, which ran beside an all-reduce
+convert "$TMP/beside.json" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
+result $? 'a task that ran beside another one did not wait for it'
+gzip -c $trace >"$TMP/trace.json.gz"
+convert "$TMP/trace.json.gz" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
+result $? 'a trace may be compressed'
+grep -v ProfilerStep $trace >"$TMP/all.json"
+convert "$TMP/all.json" "$TMP/list" --unknown && expect_ms 3.794 "$TMP/list" # from 5 after the first begin to 11 before the end
+result $? 'a trace without steps is one list'
+
+wide=$(printf '\343\202\253%.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14) # 14 characters of 3 bytes each
+sed "s/ampere_sgemm_128x64_tn/$wide/" $trace >"$TMP/wide.json"
+PYTHONIOENCODING=utf-8 convert "$TMP/wide.json" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
+result $? 'a name is no longer in bytes than step files allow'
+
+refuse() { # WHAT NAME OPTIONS...: of the trace $TMP/NAME
+    what=$1 name=$2
+    shift 2
+    ! convert "$TMP/$name" "$TMP/list" "$@" && [ ! -s "$TMP/list" ] && [ "$(wc -l <"$TMP/said")" -eq 1 ] &&
+        grep -qF "kineto2yard: $TMP/$name $what" "$TMP/said" || cat "$TMP/said" >>"$TMP/err"
+}
+
+wrong() { # NAME SCRIPT: the trace as sed changes it
+    sed "$2" $trace >"$TMP/$1"
+    ! cmp -s "$TMP/$1" $trace || echo "$1 is no change" >>"$TMP/err"
+}
+
+: >"$TMP/err"
+: >"$TMP/empty"
+head -c 700 "$TMP/trace.json.gz" >"$TMP/short.gz"
+echo '[1, 2]' >"$TMP/array"
+echo '{"traceEvents": 7}' >"$TMP/seven"
+echo '{"traceEvents": [7]}' >"$TMP/nothing"
+wrong cut '$d'
+wrong timeless 's/"ts": 1048, //'
+wrong text 's/"ts": 1048/"ts": "1048"/'
+wrong nan 's/"ts": 1048/"ts": NaN/'
+wrong negative 's/"dur": 98/"dur": -98/'
+wrong nameless 's/"name": "ampere_sgemm_128x64_tn", //'
+wrong args 's/"args": {"device": 0, "stream": 9, "correlation": 1}/"args": 1/'
+wrong two 's/"device": 0, "stream": 20/"device": 1, "stream": 20/'
+wrong cpu '/"stream":/d'
+wrong launchless 's/"correlation"/"number"/'
+refuse 'is no trace: ' empty
+refuse 'is no trace: ' cut
+refuse 'is no trace: ' short.gz
+refuse 'is no trace: ' missing
+refuse 'is no trace: it has no list traceEvents' array
+refuse 'is no trace: it has no list traceEvents' seven
+refuse 'has no work of a GPU' nothing
+refuse 'has no time ts in its span 4, Memcpy HtoD (Pinned -> Device)' timeless
+refuse 'has no time ts in its span 4, Memcpy HtoD (Pinned -> Device)' text
+refuse 'has no time ts in its span 4, Memcpy HtoD (Pinned -> Device)' nan
+refuse 'has no time dur in its span' negative
+refuse 'has no name, or no object of args, in its span 10' nameless
+refuse 'has no name, or no object of args, in its span' args
+refuse 'has work of several GPUs' two
+refuse 'has no work of a GPU' cpu
+refuse 'has no work of a GPU' launchless
+cp $trace "$TMP/good"
+refuse 'has no step 4, but 1, 2, 3' good --steps 4
+refuse 'has no step x, but 1, 2, 3' good --steps 2-x
+refuse 'has no step 1, but none' all.json --steps 1
+no_complaints "$TMP/err" 'what is no trace of one rank is refused in one sentence'
+finish

@@ -1,0 +1,36 @@
+#!/bin/sh
+# oclgrind.sh - a training step, an evaluation and a sampled token on oclgrind, a simulator that checks every access of
+# every kernel; on one device and on two that share the layers' heads and words.  Sizes are odd and small: a kernel
+# takes about a thousand times as long there.
+#
+# Not --uninitialized: oclgrind 21.10 takes what was written at an offset of a buffer for uninitialised, which every
+# tensor is.  Reads of memory that nothing has written are found by `--serial --audit`, which fills it with NaN.
+#
+# Oclgrind gives exit code 0 whatever it finds, so its log must be empty.  It bears one host thread only: --serial.
+#
+# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
+set -u
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+log=$TMP/oclgrind.log
+export YARD_CACHE= # binaries that are kept lack the source, which oclgrind quotes
+
+. tests/run/report.sh
+
+command -v oclgrind >/dev/null || skip_all 'kernels are clean' 'oclgrind is not installed; make oclgrind does it'
+for mesh in "--micro-batch 1" "--mesh tp=2 -d 0:0x2" "--attention flash"; do
+    rm -f "$log"
+    # shellcheck disable=SC2086 # words
+    oclgrind --data-races --max-errors 20 --log "$log" \
+        "$YARD" train --layers 1 --heads 3 --channels 21 --seq-len 65 --batch 2 --steps 1 --val-batches 1 \
+        --sample-tokens 1 --gemm own --serial $mesh >"$TMP/out" 2>&1
+    if [ $? -ne 0 ]; then
+        cp "$TMP/out" "$TMP/wrong"
+    elif [ ! -f "$log" ]; then
+        echo 'oclgrind has written no log: the kernels ran elsewhere' >"$TMP/wrong"
+    else
+        cp "$log" "$TMP/wrong"
+    fi
+    no_complaints "$TMP/wrong" "kernels are clean, $mesh"
+done
+finish

@@ -1,0 +1,388 @@
+#!/bin/sh
+# process.sh - what surrounds a run: signals at any moment, closed descriptors, limits, folders that are not there yet.
+#
+# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
+set -u
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+
+. tests/run/report.sh
+. tests/run/helpers.sh
+trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
+
+start() { # WORDS...: yard in the background
+    : >"$TMP/out" # or within() might look at what the run before printed
+    "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null &
+    child=$!
+}
+
+ended() { # NAME CODE 'part of the sentence': two checks of the run in the background
+    name=$1
+    wait "$child"
+    code=$?
+    check "$name: the exit code is $2; it was $code" [ "$code" -eq "$2" ]
+    check "$name: it says '$3'" grep -qF -- "$3" "$TMP/err"
+}
+
+only_whole() { # NAME FOLDER: two checks that it holds checkpoints and the model, and nothing half-written
+    files=$(ls -A "$2" | sed 's/step-[0-9]*$/step-N/' | sort -u | tr '\n' ' ')
+    check "$1: there are only checkpoints and a model; there were: $files" [ "$files" = 'model.safetensors step-N ' ]
+    for step in "$2"/step-*; do
+        [ -f "$step/manifest.json" ] && [ -f "$step/rank-0.safetensors" ]
+        result $? "$1: ${step##*/} has its manifest and its file"
+    done
+}
+
+said_times() { # N PATTERN FILE: so many lines of the file have the pattern
+    [ "$(grep -c -- "$2" "$3")" -eq "$1" ]
+}
+
+runs() { # WORDS...: yard succeeds with them
+    "$YARD" "$@" >"$TMP/out" 2>"$TMP/err"
+}
+
+train='train --model tiny --sample-tokens 0 --val-batches 1'
+trained="grep -q '\"step\":9,' $TMP/log"
+
+# ---- signals --------------------------------------------------------------------------------------------------------
+
+# Tens of millions of first values take a while.
+start $train --steps 100000000 --channels 1024 --save "$TMP/set-up"
+within 600 "[ -d $TMP/set-up ]"
+kill -INT "$child"
+name='a signal before the first step'
+ended "$name" 130 'yard: interrupted'
+check "$name: no step was made" lacks '^step  *1/' "$TMP/out"
+check "$name: nothing is saved" [ -z "$(ls -A "$TMP/set-up")" ]
+
+# Under nohup this script ignores SIGHUP, and so do its children: the last digit of the mask is odd then.
+signals='INT TERM HUP USR1 USR2 XCPU'
+case $(sed -n 's/^SigIgn:.*\(.\)$/\1/p' /proc/self/status 2>/dev/null) in
+[13579bdf]) signals='INT TERM USR1 USR2 XCPU' ;;
+esac
+for signal in $signals; do
+    rm -f "$TMP/log"
+    start $train --steps 100000000 --log "$TMP/log" --save "$TMP/$signal"
+    within 600 "$trained"
+    kill -$signal "$child"
+    ended "SIG$signal" 130 ', saved'
+    only_whole "SIG$signal" "$TMP/$signal"
+    check "SIG$signal: the command that resumes is printed" grep -qx \
+        "it goes on with: yard train --resume $TMP/$signal --save $TMP/$signal --log $TMP/log" "$TMP/err"
+done
+
+rm -f "$TMP/log"
+start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap"
+within 600 "grep -q '^{\"snapshot\":' $TMP/log"
+kill -INT "$child"
+name='a signal with --snapshot'
+ended "$name" 130 '; the newest snapshot is of step '
+check "$name: the command that resumes is printed" grep -qx \
+    "it goes on with: yard train --resume $TMP/run.snap --snapshot $TMP/run.snap --log $TMP/log" "$TMP/err"
+check "$name: the writes under way were finished" runs ckpt verify "$TMP/run.snap"
+check "$name: the run is resumed" \
+    runs train --resume "$TMP/run.snap" --snapshot "$TMP/run.snap" --log "$TMP/log" --steps 1 --warmup 0
+check "$name: it had made that step" grep -q 'nothing is left to train' "$TMP/out" "$TMP/err"
+
+# An evaluation that has begun is interrupted and has no loss; one that the signal was ahead of is made whole.  Which
+# of the two this script meets is a matter of milliseconds, so it tries until it has met the first.
+name='a signal during an evaluation'
+met='the evaluation after step 9 was interrupted, and has no loss'
+for attempt in 1 2 3 4 5 6 7 8 9 10; do
+    rm -rf "$TMP/log" "$TMP/evaluation"
+    start train --model tiny --micro-batch 1 --val-every 9 --steps 100000000 --log "$TMP/log" --save "$TMP/evaluation"
+    within 600 "$trained"
+    kill -INT "$child"
+    ended "$name, attempt $attempt" 130 'yard: interrupted'
+    only_whole "$name, attempt $attempt" "$TMP/evaluation"
+    grep -q "$met" "$TMP/err" && break
+    check 'a signal ahead of an evaluation: it is made, and has a loss' grep -q val_loss "$TMP/log"
+done
+check "$name: it ends, and says so" grep -q "$met" "$TMP/err"
+check "$name: it has no loss" lacks val_loss "$TMP/log"
+check "$name: the step before it is saved" grep -q 'interrupted after step 9, saved' "$TMP/err"
+
+start sample --from "$TMP/INT" --count 1000000
+within 600 "[ -s $TMP/out ]"
+kill -TERM "$child"
+ended 'a signal to yard sample' 130 'yard: interrupted'
+
+rm "$TMP/log"
+(trap '' HUP && exec "$YARD" $train --steps 200 --log "$TMP/log") >"$TMP/out" 2>"$TMP/err" </dev/null &
+child=$!
+within 600 "$trained"
+kill -HUP "$child"
+wait "$child"
+result $? 'a SIGHUP that the parent ignores (nohup) is ignored'
+
+# ---- --restart ------------------------------------------------------------------------------------------------------
+
+trainer() { # the child of the run in the background
+    cat "/proc/$child/task/$child/children" 2>"$TMP/none" | tr -d ' '
+}
+
+# A signal to the parent alone, and as of a terminal to both, which is one: a second one would end the run at once.
+for whom in "" -; do
+    rm -f "$TMP/log" "$TMP/run.snap"
+    setsid "$YARD" $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart \
+        >"$TMP/out" 2>"$TMP/err" </dev/null &
+    child=$!
+    within 600 "grep -q '^{\"snapshot\":' $TMP/log"
+    kill -INT "$whom$child"
+    name="--restart: SIGINT to ${whom:+all and }the parent"
+    ended "$name" 130 '; the newest snapshot is of step '
+    check "$name: nothing is restarted" lacks 'yard: restart' "$TMP/err"
+    check "$name: the run is interrupted once" said_times 1 'yard: interrupted' "$TMP/err"
+    check "$name: the command that goes on is printed" \
+        grep -q -- "^it goes on with: .* --snapshot $TMP/run.snap --restart" "$TMP/err"
+done
+
+# A resumed run tells in two lines what its first step waited for:
+#
+#     resumed     step 2 of run.snap; 1.494 s from the start to the first step:
+#                 open 0.003, read 0.009, verify 0.000, upload 0.023, devices and lists 1.459
+name='a run that is resumed'
+check "$name: it succeeds" runs $train --resume "$TMP/run.snap" --steps 1 --warmup 0
+seconds=$(sed -n 's/^resumed .*; \([0-9.]*\) s from the start.*/\1/p' "$TMP/out")
+check "$name: it tells what its first step waited for" [ -n "$seconds" ]
+sed -n '/^resumed /{n;p;}' "$TMP/out" | tr -d , | awk -v all="$seconds" '
+    {
+        parts = $2 + $4 + $6 + $8 + $12
+        print all " s; the parts are " parts " s"
+        off = all - parts
+        exit !(off > -0.003 && off < 0.003)
+    }' >"$TMP/err"
+result $? "$name: the parts of that time add up"
+
+rm -f "$TMP/log" "$TMP/run.snap"
+start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
+within 600 "grep -q '^{\"snapshot\":' $TMP/log"
+kill -KILL $(trainer)
+within 600 "grep -q ^resumed $TMP/out"
+step=$(sed -n 's/.* signal 9 (.*) after step [0-9]*; it goes on from iteration \([0-9]*\) of .*/\1/p' "$TMP/err")
+grep -q "^resumed     step $step of $TMP/run.snap; " "$TMP/out"
+result $? '--restart: it goes on from the newest commit'
+
+left=$(trainer)
+kill -KILL "$child"
+wait "$child" 2>/dev/null
+child=
+check '--restart: a parent that is killed leaves no child behind' \
+    within 60 "! grep -q '^State:.[^ZX]' /proc/$left/status"
+check '--restart: the snapshot can be read after that' runs ckpt ls "$TMP/run.snap"
+
+rm -f "$TMP/log" "$TMP/run.snap"
+start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --snapshot-every 1000 --restart \
+    --trace "$TMP/traced"
+while kill -0 "$child" 2>/dev/null; do
+    within 600 "$trained"
+    rm -f "$TMP/log"
+    kill -KILL $(trainer) 2>/dev/null
+done
+name='--restart without a commit'
+ended "$name" 1 'yard: given up: 3 restarts, and no newer commit in'
+check "$name: there were 3 restarts" said_times 3 'yard: restart' "$TMP/err"
+check "$name: each says why, and that it begins again" said_times 3 \
+    'yard: restart [123]: the run was killed by signal 9 (.*) after step [0-9]*; it begins again' "$TMP/err"
+for trace in traced traced.1 traced.2 traced.3; do
+    check "$name: there is the trace $trace" [ -f "$TMP/$trace" ]
+done
+
+ends_at_once() { # CODE 'part of the sentence' OPTIONS: a run that is not restarted, however SIGCHLD was inherited
+    (trap '' CHLD && exec "$YARD" $train --snapshot "$TMP/run.snap" --restart $3) >"$TMP/out" 2>"$TMP/err"
+    code=$?
+    check "--restart $3: the exit code is $1; it was $code" [ $code -eq "$1" ]
+    check "--restart $3: it says '$2'" grep -qF -- "$2" "$TMP/err"
+    check "--restart $3: nothing is restarted" lacks 'yard: restart' "$TMP/err"
+}
+ends_at_once 2 'unknown option' --unknown
+ends_at_once 3 'OpenCL platforms' '-d 99:0'
+ends_at_once 4 "$TMP/none/here" "--data $TMP/none/here"
+ends_at_once 1 'no restart: the same step would come to the same' '--steps 60 --lr 1000 --clip 0'
+
+# ---- descriptors and limits -----------------------------------------------------------------------------------------
+
+"$YARD" $train --steps 3 --trace "$TMP/trace" <&- >&- 2>&-
+result $? 'it trains with descriptors 0 to 2 closed'
+check 'with descriptors 0 to 2 closed, no progress gets into the trace' runs trace summary "$TMP/trace"
+
+rm -f "$TMP/log"
+runs $train --steps 400 --save "$TMP/untraced"
+start $train --steps 400 --log "$TMP/log" --trace "$TMP/cut.trace" --save "$TMP/cut"
+within 600 "$trained"
+: >"$TMP/cut.trace"
+name='a trace that somebody cuts'
+ended "$name" 0 'the trace was cut by another program'
+check "$name: that is said once" said_times 1 'the trace was cut' "$TMP/err"
+check "$name: training comes to the same" cmp -s "$TMP/cut/model.safetensors" "$TMP/untraced/model.safetensors"
+
+# (A plan for a described machine starts no driver, which might have files of its own to write.)
+(ulimit -f 4 && exec "$YARD" plan --model tiny --hardware data/hardware/server.txt --print) >"$TMP/out" 2>"$TMP/err"
+check 'a limit on the size of files: the exit code is that of a full disk' [ $? -eq 4 ]
+check 'a limit on the size of files: it asks whether the disk is full' grep -q 'is the disk full?' "$TMP/err"
+
+# ---- a full disk under the driver's kernels -------------------------------------------------------------------------
+
+mkdir "$TMP/small"
+if unshare --mount mount -t tmpfs -o size=600k tmpfs "$TMP/small" 2>/dev/null && "$YARD" devices | grep -q PoCL; then
+    # The mount is seen by this command alone.  The inner sh has the folder as $0 and the run's words as $@.
+    unshare --mount sh -c 'mount -t tmpfs -o size=600k tmpfs "$0" && POCL_CACHE_DIR=$0/cache "$@"' "$TMP/small" \
+        "$YARD" train --model nano --steps 1 --sample-tokens 0 >"$TMP/out" 2>"$TMP/err"
+    check 'a full disk under the cache of kernels ends the run' [ $? -eq 4 ]
+    check 'a full disk under the cache of kernels is named' grep -q 'is full; make room there' "$TMP/err"
+else
+    skip 'a full disk under the cache of kernels' 'a small disk can be mounted by root alone'
+fi
+
+# ---- folders and strays ---------------------------------------------------------------------------------------------
+
+check 'a trace and a log may lie in the folder that --save makes' \
+    runs $train --steps 3 --trace "$TMP/new/trace" --log "$TMP/new/log" --save "$TMP/new"
+check 'all of them are there' [ "$(ls "$TMP/new" | tr '\n' ' ')" = 'log model.safetensors step-3 trace ' ]
+
+rm "$TMP/log"
+start $train --steps 100000000 --save-every 1 --log "$TMP/log" --save "$TMP/strays"
+within 600 "$trained"
+within 600 "ls -d $TMP/strays/step-*.tmp-*"
+kill -KILL "$child"
+wait "$child" 2>/dev/null
+: >"$TMP/strays/model.safetensors.tmp-$child"
+: >"$TMP/strays/model.safetensors.tmp-$$"
+: >"$TMP/strays/mine.tmp-$child"
+mkdir -p "$TMP/strays/step-7.tmp-$child" "$TMP/strays/step-7.tmp-$$" # the first may have been renamed by then
+: >"$TMP/strays/step-7.tmp-$child/rank-0.safetensors"
+check 'a run saves where another one was killed' runs $train --steps 3 --save "$TMP/strays"
+check "a killed run's checkpoint is removed" [ ! -e "$TMP/strays/step-7.tmp-$child" ]
+check "a killed run's model is removed" [ ! -e "$TMP/strays/model.safetensors.tmp-$child" ]
+check 'what a process that lives is writing stays: its checkpoint' [ -e "$TMP/strays/step-7.tmp-$$" ]
+check 'what a process that lives is writing stays: its model' [ -e "$TMP/strays/model.safetensors.tmp-$$" ]
+check 'a file of the user stays' [ -e "$TMP/strays/mine.tmp-$child" ]
+files=$(ls -A "$TMP/strays" | tr '\n' ' ')
+check "nothing else is there: $files" \
+    [ "$files" = "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ step-3 step-7.tmp-$$ " ]
+
+# ---- two writers, one file ------------------------------------------------------------------------------------------
+
+check 'a checkpoint that others want to rewrite' runs $train --steps 2 --save "$TMP/old"
+rm -f "$TMP/log"
+mkdir "$TMP/live"
+start $train --steps 100000000 --log "$TMP/log" --trace "$TMP/live.trace" --save "$TMP/live" \
+    --snapshot "$TMP/live.snap"
+within 600 "$trained"
+mv "$TMP/err" "$TMP/live.err" # the run goes on writing there; `err` is now of other commands
+
+busy() { # WORDS...: they are refused, since another run writes there
+    runs "$@"
+    code=$?
+    check "while a run goes on: $*: the exit code is 2; it was $code" [ $code -eq 2 ]
+    check "while a run goes on: $*: it says one sentence" said_times 1 '^yard: ' "$TMP/err"
+    check "while a run goes on: $*: it says why" grep -q 'another run is writing' "$TMP/err"
+}
+busy $train --steps 2 --log "$TMP/log"
+busy $train --steps 3 --resume "$TMP/old" --log "$TMP/log"
+busy $train --steps 2 --log "$TMP/live.snap"
+busy $train --steps 2 --log "$TMP/live.trace"
+busy $train --steps 2 --trace "$TMP/live.trace"
+busy plan --model tiny --hardware data/hardware/server.txt --simulate --trace "$TMP/live.trace"
+busy profile --model tiny -o "$TMP/log"
+busy plot "$TMP/log" --png "$TMP/live.trace"
+busy ckpt reshard "$TMP/old" "$TMP/live"
+busy ckpt reshard "$TMP/old" "$TMP/live/step-9"
+busy ckpt export "$TMP/old" "$TMP/live"
+busy ckpt export "$TMP/old" "$TMP/live/model.bin"
+check 'many may write to /dev/null' runs $train --steps 2 --log /dev/null
+mv "$TMP/live.err" "$TMP/err"
+kill -INT "$child"
+name='the run that went on'
+ended "$name" 130 ', saved'
+only_whole "$name" "$TMP/live"
+check "$name: its log begins with its description" [ "$(head -c 8 "$TMP/log")" = '{"run":{' ]
+grep '"loss"' "$TMP/log" | sed 's/^{"step":\([0-9]*\),.*/\1/' |
+    awk '$0 != NR { print "line " NR " is of step " $0 }' >"$TMP/wrong"
+no_complaints "$TMP/wrong" "$name: its log has every step"
+check "$name: its log can be drawn" runs plot "$TMP/log"
+check "$name: its trace can be read" runs trace summary "$TMP/live.trace"
+check "$name: its snapshot is sound" runs ckpt verify "$TMP/live.snap"
+
+mkfifo "$TMP/fifo"
+cat "$TMP/fifo" >"$TMP/piped" &
+reader=$!
+check 'a log may be a pipe' runs $train --steps 3 --log "$TMP/fifo"
+wait $reader
+check 'the pipe has had all lines: the run, 3 steps, the end' [ "$(wc -l <"$TMP/piped")" -eq 5 ]
+check 'a log may be what stdout leads to' runs $train --steps 3 --log /dev/stdout
+check 'stdout has all lines of the log' said_times 5 '^{"' "$TMP/out"
+check 'stdout has what the run prints in the beginning' grep -q '^devices ' "$TMP/out"
+check 'stdout has what the run prints in the end' grep -q '^sample:\|validation' "$TMP/out"
+
+# ---- a log that is lost ---------------------------------------------------------------------------------------------
+
+loses_log() { # NAME CODE: three checks of a run that has ended with that code
+    check "$1: the exit code is 4; it was $2" [ "$2" -eq 4 ]
+    check "$1: a warning asks whether the disk is full" \
+        grep -q 'warning: cannot write the log .*is the disk full?.*training goes on' "$TMP/err"
+    check "$1: that is all that is said" said_times 1 '^yard: ' "$TMP/err"
+}
+
+if [ -c /dev/full ]; then
+    name='a full disk under the log'
+    runs $train --steps 3 --log /dev/full --save "$TMP/full"
+    loses_log "$name" $?
+    only_whole "$name" "$TMP/full"
+    check "$name: what is saved is sound" runs ckpt verify "$TMP/full"
+fi
+name='a run that stops and goes on'
+check "$name: it stops" runs $train --steps 60 --save "$TMP/goes-on" --stop-after 30 --log "$TMP/whole.log"
+check "$name: it goes on" \
+    runs $train --resume "$TMP/goes-on" --save "$TMP/goes-on" --stop-after 60 --log "$TMP/whole.log"
+check "$name: its log has all 60 steps" said_times 60 '"loss"' "$TMP/whole.log"
+
+# A log that is some lines short of a limit on files, which the driver's own ones keep far below.  What ulimit counts
+# in, shells do not agree on: so a file of one unit is measured.
+(ulimit -f 1 && head -c 4096 /dev/zero) >"$TMP/unit" 2>"$TMP/none"
+limit=$(($(wc -c <"$TMP/unit") * 40000))
+(cat "$TMP/whole.log" && awk 'BEGIN { for (;;) print "{\"step\":1,\"loss\":1}" }') |
+    head -c $((limit - 1010)) | sed '$d' >"$TMP/short.log"
+(ulimit -f 40000 && exec "$YARD" $train --resume "$TMP/goes-on" --steps 120 --log "$TMP/short.log") \
+    >"$TMP/out" 2>"$TMP/err"
+loses_log 'a log that is cut short' $?
+check 'a log that is cut short: training goes on to its end' grep -q 'step 120/120  validation loss' "$TMP/out"
+tail -n 1 "$TMP/short.log" | grep -q '^{"step":6[0-9],.*}$'
+result $? 'a log that is cut short: its last line is whole'
+check 'a log that is cut short: it ends with the end of a line' [ -z "$(tail -c 1 "$TMP/short.log")" ]
+
+rm -f "$TMP/short.log" "$TMP/log"
+start $train --steps 3000 --log "$TMP/log" --snapshot "$TMP/gone.snap" --trace "$TMP/gone.trace"
+within 600 "grep -q '^{\"snapshot\":' $TMP/log"
+rm -f "$TMP/log" "$TMP/gone.snap" "$TMP/gone.trace"
+name='files that are removed while they are written'
+ended "$name" 4 'gone.snap was removed, renamed or replaced by another program'
+check "$name: no snapshot counts as stored" grep -q '^snapshots   0 stored' "$TMP/out"
+check "$name: the log is named" grep -q 'log: it was removed while it was written' "$TMP/err"
+check "$name: the trace is named" grep -q 'gone.trace was removed while it was written' "$TMP/err"
+check "$name: there is one warning for each" said_times 3 warning "$TMP/err"
+
+# ---- what is somebody else's ----------------------------------------------------------------------------------------
+
+runs $train --steps 2 --save "$TMP/anew"
+echo notes >"$TMP/anew/step-2/mine.txt"
+mkdir "$TMP/anew/step-2/plots"
+name='files of the user in an old checkpoint'
+check "$name: a run saves another one beside it" runs $train --steps 3 --save "$TMP/anew"
+check "$name: it says where they are now" grep -q "the rest is in $TMP/anew/step-2.kept-[0-9]* now" "$TMP/err"
+check "$name: they are there" grep -qx notes "$TMP"/anew/step-2.kept-*/mine.txt
+
+mv "$TMP"/anew/step-2.kept-* "$TMP/anew/rest"
+echo notes >"$TMP/anew/step-3/mine.txt"
+check "$name: a new checkpoint takes its place" runs $train --steps 3 --save "$TMP/anew"
+check "$name: they are kept then too" grep -qx notes "$TMP"/anew/step-3.kept-*/mine.txt
+
+ls -A "$TMP/anew" | sed 's/kept-.*/kept/' >"$TMP/err"
+printf '%s\n' model.safetensors rest step-3 step-3.kept | cmp -s - "$TMP/err"
+result $? "$name: nothing else is left beside the checkpoints"
+
+ls -A "$TMP/anew/rest" >"$TMP/err"
+printf '%s\n' mine.txt plots | cmp -s - "$TMP/err"
+result $? "$name: nothing else is left of the old checkpoint"
+
+finish

@@ -1,0 +1,65 @@
+#!/bin/sh
+# pytorch.sh - PyTorch's pipelines train an exported model by schedules of yard's, and show the losses of `yard train`.
+#
+# YARD is the program, TMP an empty folder, PYTHON a Python that has torch.  The report is TAP.
+set -u
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+python=${PYTHON:-python3}
+GLOO_SOCKET_IFNAME=lo OMP_NUM_THREADS=1 # processes of one host, and as many threads as processes
+export GLOO_SOCKET_IFNAME OMP_NUM_THREADS
+
+. tests/run/report.sh
+
+"$python" -c 'import torch.distributed.pipelining' 2>/dev/null ||
+    skip_all 'PyTorch trains by schedules' "$python has no torch; PYTHON names another"
+
+# What is computed is the same; sums have other orders.
+same_losses() { # FILE FILE, of lines "LOSS NORM"
+    paste "$1" "$2" | awk '
+        function apart(a, b) {
+            return (a > b ? a - b : b - a) / b
+        }
+        NF != 4 || apart($1, $3) > 1e-5 || apart($2, $4) > 1e-4 {
+            print "step " NR ": " $0
+        }
+        END {
+            if (NR != 5)
+                print NR " steps"
+        }' >"$TMP/wrong"
+    [ ! -s "$TMP/wrong" ]
+}
+
+trains() { # NAME RANKS SCHEDULE.csv
+    "$python" -m torch.distributed.run --nproc-per-node "$2" tutorials/pytorch/train_pipeline.py "$TMP/$head-hf" "$3" \
+        LICENSE --batch 8 >"$TMP/out" 2>"$TMP/err"
+    sed -n 's/^step .* loss \([0-9.]*\)  norm \([0-9.]*\)$/\1 \2/p' "$TMP/out" >"$TMP/theirs"
+    same_losses "$TMP/theirs" "$TMP/ours"
+    code=$?
+    [ $code -eq 0 ] || cat "$TMP/wrong" >>"$TMP/err"
+    result $code "$1, $2 processes, $head head"
+}
+
+for head in tied untied; do
+    untied=
+    [ $head = tied ] || untied=--untied
+    "$YARD" train --model tiny $untied --layers 8 --data LICENSE --steps 20 --sample-tokens 0 --save "$TMP/$head" \
+        >"$TMP/out" 2>"$TMP/err" &&
+        "$YARD" ckpt export "$TMP/$head" "$TMP/$head-hf" >"$TMP/out" 2>"$TMP/err" &&
+        "$YARD" train --init "$TMP/$head-hf" --data LICENSE --order file --val-share 0 --batch 8 --steps 5 \
+            --schedule constant --warmup 0 --sample-tokens 0 --log "$TMP/log" >"$TMP/out" 2>"$TMP/err"
+    result $? "yard trains a model with $head head"
+    sed -n 's/.*"loss":\([^,]*\),.*"norm":\([^,]*\),.*/\1 \2/p' "$TMP/log" >"$TMP/ours"
+    for ranks in 2 4; do
+        for order in gpipe 1f1b interleaved zbh1 zbh2 dualpipev; do
+            "$YARD" plan --init "$TMP/$head-hf" --batch 8 --micro-batch 1 -d 0:0x$ranks --mesh pp=$ranks \
+                --pipeline $order --print-schedule >"$TMP/schedule.csv" 2>"$TMP/err" ||
+                echo "$order is not printed" >>"$TMP/err"
+            trains $order $ranks "$TMP/schedule.csv"
+        done
+    done
+    for file in data/pytorch/*.4.8.csv; do
+        trains "$(basename $file)" 4 $file
+    done
+done
+finish

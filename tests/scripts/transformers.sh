@@ -1,0 +1,51 @@
+#!/bin/sh
+# transformers.sh - Hugging Face's transformers opens an exported folder, and writes what yard writes.  What it saves,
+# in shards too, yard opens, and writes the same.
+#
+# YARD is the program, TMP an empty folder, PYTHON a Python that has transformers and torch.  The report is TAP.
+set -u
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+python=${PYTHON:-python3}
+
+. tests/run/report.sh
+
+"$python" -c 'import torch, transformers' 2>/dev/null ||
+    skip_all 'transformers opens an export' "$python has no transformers, or no torch; PYTHON names another"
+
+cat >"$TMP/continue.py" <<'END'
+import sys
+from transformers import pipeline
+folder, kind, prompt, saved = sys.argv[1:]
+everything = open("LICENSE").read() + "".join(map(chr, range(1, 2048 if kind != "chars" else 1)))
+write = pipeline("text-generation", model=folder)
+tokens = write.tokenizer(everything, verbose=False)["input_ids"]
+assert write.tokenizer.decode(tokens) == everything
+print(write(prompt, max_new_tokens=50, do_sample=False)[0]["generated_text"])
+write.model.save_pretrained(saved + "-whole")
+write.model.save_pretrained(saved + "-shards", max_shard_size="50KB")
+for kind in ("-whole", "-shards"):
+    write.tokenizer.save_pretrained(saved + kind)
+END
+
+for tokens in bytes chars bpe:300; do
+    head=
+    [ $tokens = bytes ] || head=--untied
+    "$YARD" train --model tiny $head --seq-len 64 --tokens $tokens --data LICENSE --val-share 0 --sample-tokens 0 \
+        --steps 400 --lr 5e-3 --save "$TMP/$tokens" >"$TMP/out" 2>"$TMP/err" &&
+        "$YARD" ckpt export "$TMP/$tokens" "$TMP/$tokens-hf" >"$TMP/out" 2>"$TMP/err" &&
+        "$YARD" sample --from "$TMP/$tokens" --prompt 'of the' --temperature 0 --count 50 >"$TMP/ours" 2>"$TMP/err" &&
+        HF_HUB_OFFLINE=1 "$python" "$TMP/continue.py" "$TMP/$tokens-hf" $tokens 'of the' "$TMP/$tokens-theirs" \
+            >"$TMP/theirs-of-$tokens" 2>"$TMP/err" &&
+        cmp "$TMP/ours" "$TMP/theirs-of-$tokens" && ! grep -iE 'warn|_token_id' "$TMP/err"
+    result $? "a model of $tokens: $(head -n 1 "$TMP/ours")"
+done
+for saved in bytes-theirs-whole bytes-theirs-shards chars-theirs-whole chars-theirs-shards \
+    bpe:300-theirs-whole bpe:300-theirs-shards; do # metadata are gone
+    "$YARD" sample --from "$TMP/$saved" --prompt 'of the' --temperature 0 --count 50 >"$TMP/again" 2>"$TMP/err" &&
+        cmp "$TMP/again" "$TMP/theirs-of-${saved%%-*}" && [ ! -s "$TMP/err" ]
+    result $? "what transformers saves: $saved"
+done
+[ -f "$TMP/bytes-theirs-shards/model.safetensors.index.json" ]
+result $? 'it had shards'
+finish

@@ -1,0 +1,77 @@
+#!/bin/sh
+# verdicts.sh - run.sh takes no test for well that is not: what verdict.awk makes of reports, and then some tests that
+# run.sh runs.
+#
+# TMP is an empty folder.  The report is TAP (see run.sh).
+set -u
+TMP=${TMP:-$(mktemp -d)}
+
+. tests/run/report.sh
+
+# ---- verdict.awk ----------------------------------------------------------------------------------------------------
+
+verdict_of() { # VERDICT CODE LINE...: the test ended with that code, and has printed these lines
+    wanted=$1
+    code=$2
+    shift 2
+    printf '%s\n' "$@" >"$TMP/log"
+    got=$(awk -v code="$code" -v seconds=60 -f tests/run/verdict.awk "$TMP/log")
+    [ "$got" = "$wanted" ] || echo "code $code, $*: the verdict is $got, not $wanted" >>"$TMP/wrong"
+}
+
+: >"$TMP/wrong"
+verdict_of '2 0 0 exit code 0' 0 'ok 1 - a' 'ok 2 - b' 1..2
+verdict_of '1 0 1 exit code 0' 0 1..2 'ok 1 - a' 'ok 2 - b # SKIP why'
+verdict_of '0 0 1 exit code 0' 0 1..1 'not ok 1 - a # SKIP why'
+verdict_of '1 0 0 exit code 0' 0 'a script may be a check itself'
+verdict_of '0 0 0 exit code 0' 0 1..0
+no_complaints "$TMP/wrong" 'what is well'
+
+: >"$TMP/wrong"
+verdict_of '1 1 0 exit code 1' 1 1..2 'ok 1 - a' 'not ok 2 - b'
+verdict_of '1 1 0 exit code 0' 0 1..2 'ok 1 - a' 'not ok 2 - b'
+verdict_of '1 1 0 exit code 139' 139 1..1 'ok 1 - a'
+verdict_of '0 1 0 exit code 3' 3 1..0
+verdict_of '0 1 0 exit code 7' 7 'a script may be a check itself'
+verdict_of '0 1 0 took longer than 60 s' 124 1..1
+verdict_of '1 1 0 ended after 1 of 3 checks' 0 1..3 'ok 1 - a'
+verdict_of '0 1 0 ended after 1 of 3 checks' 0 1..3 'not ok 1 - a'
+verdict_of '1 1 0 ended after 1 of 2 checks' 0 1..1 'ok 1 - a' 1..1
+no_complaints "$TMP/wrong" 'what is not'
+
+# ---- run.sh ---------------------------------------------------------------------------------------------------------
+
+test_file() { # NAME LINE...: a test that prints these lines
+    name=$1
+    shift
+    printf 'echo "%s"\n' "$@" >>"$TMP/$name"
+    chmod +x "$TMP/$name"
+}
+
+for name in well.sh crashes.sh hangs.sh; do
+    echo '#!/bin/sh' >"$TMP/$name"
+done
+test_file well.sh 1..2 'ok 1 - a' 'ok 2 - b # SKIP why'
+test_file crashes.sh 1..1 'ok 1 - a'
+echo 'kill -SEGV $$' >>"$TMP/crashes.sh"
+test_file hangs.sh 1..1
+echo 'sleep 60' >>"$TMP/hangs.sh"
+
+run() { # TEST...: what run.sh says of them is in $TMP/err
+    YARD_TESTS=test TEST_TIMEOUT=2 tests/run/run.sh "$TMP/logs" "$@" >"$TMP/err" 2>&1
+}
+
+run "$TMP/well.sh" && [ -e "$TMP/logs/passed" ] && grep -q '^1 passed, 0 failed' "$TMP/err" &&
+    grep -q 'skipped: b: why' "$TMP/err"
+result $? 'a test that is well leaves LOGS/passed'
+! run "$TMP/well.sh" "$TMP/crashes.sh" && [ ! -e "$TMP/logs/passed" ] && grep -q '^2 passed, 1 failed' "$TMP/err" &&
+    grep -q '^FAIL  crashes.sh .* exit code 139' "$TMP/err"
+result $? 'a test that crashes has failed'
+if command -v timeout >/dev/null; then
+    ! run "$TMP/hangs.sh" && grep -q '^FAIL  hangs.sh .* took longer than 2 s' "$TMP/err"
+    result $? 'a test that hangs is ended, and has failed'
+else
+    skip 'a test that hangs is ended' 'there is no program timeout'
+fi
+
+finish

@@ -1,0 +1,81 @@
+# comment_names.awk - do the names that comments of C mention exist in the code?
+#
+#     awk -f tests/style/comment_names.awk src/*/*/*.[ch] cl/*.cl cl/*.h
+#
+# A name is a word with an underscore, a word before "()", or a field behind "->".  Left out are names of files, with
+# and without their ending, words in double quotes, lines that are indented as a picture or an example is, and functions
+# of the system.  It prints the others, a line each: FILE:LINE: NAME.
+
+function split_line(line,   at, mark) { # to `code` and `comment`
+    code = comment = ""
+    while (line != "") {
+        mark = in_comment ? "*/" : "/*"
+        at = index(line, mark)
+        piece = at ? substr(line, 1, at - 1) : line
+        if (in_comment)
+            comment = comment " " piece
+        else
+            code = code " " piece
+        if (at)
+            in_comment = !in_comment
+        line = at ? substr(line, at + 2) : ""
+    }
+}
+
+function split_into(set, words,   word, i, count) {
+    count = split(words, word, " ")
+    for (i = 1; i <= count; i++)
+        set[word[i]] = 1
+}
+
+function note_code(line) {
+    while (match(line, /[A-Za-z_][A-Za-z0-9_]*/)) {
+        known[substr(line, RSTART, RLENGTH)] = 1
+        line = substr(line, RSTART + RLENGTH)
+    }
+}
+
+function note(name) {
+    n++
+    mentioned[n] = name
+    place[n] = FILENAME ":" FNR
+}
+
+function note_comment(line,   before) {
+    if (line ~ /^ +\*    /)
+        return
+    gsub(/"[^"]*"/, " ", line)
+    gsub(/[A-Za-z0-9_\/*.-]+\.(c|h|cl|awk|sh|py|txt|md|bin|json|csv|safetensors)\>/, " ", line)
+    while (match(line, /[A-Za-z_][A-Za-z0-9_]*(\(\))?/)) {
+        before = substr(line, RSTART - 2, 2)
+        name = substr(line, RSTART, RLENGTH)
+        line = substr(line, RSTART + RLENGTH)
+        if (name ~ /^[A-Za-z].*\(\)$/ || name ~ /[a-z]_[a-z][a-z]/ || before == "->") {
+            sub(/\(\)$/, "", name)
+            note(name)
+        }
+    }
+}
+
+BEGIN { split_into(known, "exec vasprintf prefetch") }
+
+FNR == 1 {
+    in_comment = 0
+    name = FILENAME
+    gsub(/.*\/|\.[a-z]*$/, "", name)
+    known[name] = 1
+}
+
+{
+    split_line($0)
+    note_code(code)
+    note_comment(comment)
+}
+
+END {
+    for (i = 1; i <= n; i++)
+        if (!(mentioned[i] in known))
+            print place[i] ": " mentioned[i]
+    if (n < 100)
+        print "only " n + 0 " names were found in comments"
+}

@@ -1,0 +1,133 @@
+/* main.c - of every test program: which of its tests run, and what each takes.
+ *
+ *     build/tests/test_mesh            all of them
+ *     build/tests/test_mesh NAME       the test of that name alone, to see it in gdb, or that case of a test
+ *
+ * YARD_TESTS=test leaves those that `make test` runs, YARD_TESTS=check the others.
+ */
+#include "child.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+enum { MOST = 256 };
+
+struct known {
+    const char *name;
+    CMUnitTestFunction body;
+    int line; /* where it stands in its file */
+    int when; /* IN_TEST, IN_CHECK and IN_ALL, together, or NO_TEST */
+};
+static struct known known[MOST];
+static size_t n_known;
+static int wanted = IN_TEST | IN_CHECK;
+
+void add_test(const char *name, CMUnitTestFunction body, int line, int when)
+{
+    assert_true(n_known < MOST);
+    known[n_known] = (struct known){name, body, line, when};
+    n_known++;
+}
+
+struct cases cases_of(int few, int all)
+{
+    struct cases d = {0, all};
+    if (wanted == IN_TEST)
+        d.end = few;
+    if (wanted == IN_CHECK)
+        d.begin = few;
+    return d;
+}
+
+/* ---- what a test takes ------------------------------------------------------------------------------------------ */
+
+static double wall_at_start, cpu_at_start;
+
+static double cpu_seconds(int whose)
+{
+    struct rusage used;
+    getrusage(whose, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+static double wall_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static int begin_timing(void **unused)
+{
+    (void)unused;
+    wall_at_start = wall_seconds();
+    cpu_at_start = cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN);
+    return 0;
+}
+
+/* Prints a line that tests/run/run.sh looks for: how long the test took whose result follows. */
+static int print_timing(void **unused)
+{
+    (void)unused;
+    double cpu = cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN) - cpu_at_start;
+    printf("# seconds: %.2f, of the CPU %.2f\n", wall_seconds() - wall_at_start, cpu);
+    fflush(stdout);
+    return 0;
+}
+
+/* ---- main ------------------------------------------------------------------------------------------------------- */
+
+static int in_order_of_file(const void *a, const void *b)
+{
+    const struct known *x = a, *y = b;
+    return x->line - y->line;
+}
+
+static const struct known *find(const char *name, bool test)
+{
+    for (size_t i = 0; i < n_known; i++)
+        if (strcmp(known[i].name, name) == 0 && (known[i].when != NO_TEST) == test)
+            return &known[i];
+    return NULL;
+}
+
+static void read_wish(void)
+{
+    const char *wish = getenv("YARD_TESTS");
+    if (!wish || strcmp(wish, "all") == 0)
+        return;
+    if (strcmp(wish, "test") != 0 && strcmp(wish, "check") != 0) {
+        fprintf(stderr, "YARD_TESTS=%s: expected test, check or all\n", wish);
+        exit(99);
+    }
+    wanted = strcmp(wish, "test") == 0 ? IN_TEST : IN_CHECK;
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[MOST];
+    size_t n = 0;
+    const char *slash = strrchr(argv[0], '/');
+    this_test = argv[0];
+    read_wish();
+    if (argc > 1 && find(argv[1], false)) {
+        find(argv[1], false)->body(NULL);
+        return 0;
+    }
+    if (argc > 1 && !find(argv[1], true)) {
+        fprintf(stderr, "there is no test and no case %s\n", argv[1]);
+        return 99;
+    }
+    qsort(known, n_known, sizeof known[0], in_order_of_file);
+    for (size_t i = 0; i < n_known; i++) {
+        bool named = argc > 1 && strcmp(known[i].name, argv[1]) == 0;
+        bool chosen = argc == 1 && (known[i].when & wanted) != 0;
+        bool needed = (known[i].when & IN_ALL) != 0;
+        if (known[i].when != NO_TEST && (named || chosen || needed)) {
+            tests[n] = (struct CMUnitTest){known[i].name, known[i].body, begin_timing, print_timing, NULL};
+            n++;
+        }
+    }
+    return _cmocka_run_group_tests(slash ? slash + 1 : this_test, tests, n, NULL, NULL);
+}

@@ -1,0 +1,99 @@
+/* support.h - what several tests need: random arrays, comparing them, running ./yard, running themselves again. */
+#ifndef SUPPORT_H
+#define SUPPORT_H
+
+#include "child.h"
+#include "techniques/pass/pass.h"
+#include "tools/predict/predict.h"
+#include "tools/proof/proof.h"
+#include "trainer/train/hooks.h"
+
+/* ---- arrays ----------------------------------------------------------------------------------------------------- */
+
+/* Random numbers, one after another; they follow from seed and row. */
+struct draws {
+    uint64_t seed;
+    uint32_t row;
+    uint64_t drawn;
+};
+size_t draw_below(struct draws *d, size_t below); /* 0 to below - 1 */
+/* Normal numbers that depend on the seed only; the caller frees them. */
+float *random_floats(size_t n, uint64_t seed);
+float *copy_floats(const float *x, size_t n);
+/* The test fails, naming `what`, the first element that differs and both values. */
+void expect_same_bits(const char *what, const float *ours, const float *expected, size_t n);
+/* |ours - expected| <= tolerance * (1 + |expected|) for every element; NaN is close to nothing. */
+void expect_close(const char *what, const float *ours, const float *expected, size_t n, double tolerance);
+/* ||a - b|| / ||b|| */
+double relative_distance(const float *a, const float *b, size_t n);
+
+/* ---- devices ---------------------------------------------------------------------------------------------------- */
+
+/* -d for two devices that run in parallel; on a single core, for two that share it. */
+const char *two_devices(void);
+/* Skips the rest of a test where our own products cannot be computed: llvmpipe's loops are too short for them. */
+void need_own_products(void);
+/* Sets an environment variable; 0: to what it was before any test did, perhaps by tests/machines/drivers.sh. */
+void set_number(const char *name, int value);
+/* Give devices opened from now on contexts of their own, as GPUs have; false: again as the environment says. */
+void contexts_apart(bool apart);
+void contexts_joined(void); /* whatever the environment says; contexts_apart(false) ends it */
+/* Opens `devices` with the vector width and work-group size forced (0: the device's own). */
+struct machine *open_shaped(const char *devices, int vector, int work_group);
+
+/* ---- trainers --------------------------------------------------------------------------------------------------- */
+
+/* Settings as `yard train` has them after these words; short warm-up, values kept for verify. */
+struct settings *settings_of(const char *words);
+struct state { /* parameters of one rank, then Adam's m and v of all units */
+    float *values;
+    size_t n, n_parameters;
+};
+struct state read_state(struct trainer *t, int rank); /* the caller frees the values */
+struct state read_whole_state(struct trainer *t);     /* the state of all ranks, as on one device */
+/* Fails unless verify() finds nothing wrong. */
+void expect_sound(const char *what, const struct step *s, const struct values *plain);
+/* Fails unless `wrong`, which a checker said, is there and contains `part`.  Frees it. */
+void expect_wrong(const char *what, char *wrong, const char *part);
+/* Fails if verify() accepts the list without one of its waits; every nth is tried.  Returns how many waits it has. */
+size_t expect_waits_needed(struct step *s, size_t nth);
+/* Gives addresses and edges to a list that was read or edited. */
+void finish_list(struct step *s);
+struct step *list_of(const char *format, ...) PRINTF_LIKE(1, 2); /* reads the step file with this text */
+void free_list(struct step *s);                                  /* frees its pool and machine too */
+/* Opens a trainer with random parameters and a train list that proves right. */
+struct trainer *open_training(struct settings *s, unsigned lists);
+void run_steps(struct trainer *t, uint32_t from, uint32_t to);
+void begin_anew(struct trainer *t); /* sets the first values of seed 1337, and Adam's state to 0 */
+/* Fails unless the last step's loss is finite, replicas are equal, and no task wrote past its memory. */
+void check_training(struct trainer *t, uint32_t last);
+/* Opens, trains and checks; returns the state of all ranks. */
+struct state train(struct settings *s, uint32_t steps);
+/* Fails unless what ranks keep alike is the same to the bit: all of a parameter that is not cut, and the same part of
+ * one that is. */
+void expect_equal_replicas(const struct trainer *t, const char *words);
+
+/* ---- programs --------------------------------------------------------------------------------------------------- */
+
+/* What ./yard (or $YARD) does with these words, which a shell splits. */
+struct ran {
+    int code;
+    const char *stdout_path; /* a file with all of stdout, until the next run */
+    char out[16384], err[8192];
+};
+struct ran run_yard(const char *format, ...) PRINTF_LIKE(1, 2);
+/* yard must end with this code and say `part`, on stdout or stderr. */
+struct ran expect_yard(int code, const char *part, const char *format, ...) PRINTF_LIKE(3, 4);
+/* The one JSON object that yard writes when it succeeds; the object lasts as long as the program. */
+json_t *yard_json(const char *format, ...) PRINTF_LIKE(1, 2);
+/* What is found by keys and indices, as in "passes.0.bound_ms"; it must be there, and a number, or a text. */
+json_t *json_at(const json_t *from, const char *path);
+double number_at(const json_t *from, const char *path);
+const char *text_at(const json_t *from, const char *path);
+void expect_text(const char *text, const char *part);
+/* Runs a CASE() of this program in a process of its own: OpenCL does not survive a fork. */
+struct outcome run_self(const char *name);
+/* The case ends with `code` and says a sentence that contains each of the parts (up to a NULL). */
+void expect_case(const char *name, int code, const char *part, ...);
+
+#endif

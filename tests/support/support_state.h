@@ -1,0 +1,47 @@
+/* support_state.h - checkpoints without a device: of random numbers that depend on a seed, cut by any mesh. */
+#ifndef SUPPORT_STATE_H
+#define SUPPORT_STATE_H
+
+#include "support.h"
+#include "techniques/snapshot/snapshot.h"
+
+/* Sizes and a mesh that fit each other, by chance: uneven heads, layers and vocabulary; shards that are empty. */
+struct random_case {
+    struct config config;
+    struct mesh from, to; /* layers are cut; the caller frees them */
+};
+struct random_case random_case(uint32_t number);
+struct mesh mesh_of(const struct config *c, int dp, int pp, int tp, int zero);
+/* The value that element i of a tensor has in the state of that seed. */
+float state_value(uint64_t seed, size_t tensor, size_t i);
+/* Writes a checkpoint of such values at `path`, whose parent folder exists. */
+void write_random_state(const char *path, const struct config *c, const struct mesh *m, uint32_t step, int64_t session,
+                        uint64_t seed);
+/* Reads all values of a safetensors file, whatever their dtype. */
+void read_all_tensors(const char *path);
+/* Fails the test unless all tensors of the checkpoint have the values of that seed. */
+void expect_state(const struct checkpoint *c, uint64_t seed);
+/* Do all tensors of the checkpoint have the values of that seed? */
+bool has_state(const struct checkpoint *c, uint64_t seed);
+
+/* ---- snapshots of such values ------------------------------------------------------------------------------------ */
+
+struct stored { /* what a run would store */
+    struct model *model;
+    struct pieces *pieces; /* those of a checkpoint without ZeRO: where values lie on the ranks */
+    struct snap_plan plan;
+};
+/* Each shard of a unit has a payload, on the rank that updates it; with `halves` it has two. */
+struct stored store_of(const struct config *c, const struct mesh *mesh, int slots, bool halves);
+void free_stored(struct stored *x);
+/* The bytes of a payload when tensors have the values of that seed; where nothing is, NaN. */
+float *fill_payload(const struct stored *x, size_t payload, uint64_t seed);
+/* The checkpoint that open_snap() wants as a description of the run. */
+struct checkpoint description(json_t *options, uint32_t step, int64_t session);
+/* The seed of the values that a session stores of an iteration. */
+uint64_t seed_of(uint32_t step, int64_t session);
+void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int64_t session);
+/* Writes a file with iterations 1 to n of session 1, in two slots. */
+void write_snapshot(const char *path, const struct config *c, const struct mesh *m, bool halves, uint32_t n);
+
+#endif

@@ -1,0 +1,488 @@
+/* fuzz.c - mutated files of every format through the readers, in children of this process; `make fuzz` runs it under
+ * AddressSanitizer and UBSan.
+ *
+ *     fuzz SECONDS FILES SEED        ends after so many seconds or files, whichever comes first
+ *
+ * File number i depends on SEED and i alone.  What a child may do: print text that a terminal shows as it is, and exit
+ * with 0, or with one sentence and 1, 2 or 4.  A signal, a sanitizer's report, a broken invariant or a hang is a
+ * finding: its file and what was printed are kept in build/fuzz.  A new format is a line in `formats`.
+ */
+#include "techniques/reshard/folder.h"
+#include "tests/support/support_paper.h"
+#include "tests/support/support_state.h"
+#include "tools/tokens/bpe.h"
+#include "tools/trace/follow.h"
+#include "trainer/cmd/cmd.h"
+
+#include <ctype.h>
+#include <signal.h>
+#include <time.h>
+
+#define FOLDER "build/fuzz/"
+#define DATA "tests/data/"
+#define SERVER "data/hardware/server.txt"
+enum { HANG_SECONDS = 30, MOST_WORDS = 16, START = 2048 };
+
+/* ---- readers that no command runs without a device -------------------------------------------------------------- */
+
+static int read_tensors(int n, char **words)
+{
+    (void)n;
+    read_all_tensors(words[0]);
+    return 0;
+}
+
+static int predict(int n, char **words)
+{
+    (void)n;
+    struct trainer *t = plan_tiny(SERVER, 2);
+    struct costs *c = read_costs(words[0]);
+    struct simulation *sim = must_simulate(t->train, c);
+    print_simulation(stdout, sim, c);
+    free_simulation(sim);
+    free_costs(c);
+    free_trainer(t);
+    return 0;
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    size_t n;
+    char *bytes = read_whole(from, &n);
+    FILE *f = fopen(to, "w"); /* in place: a reader keeps the file that it has open */
+    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f))
+        fail(EXIT_IO, "cannot write %s", to);
+    free(bytes);
+}
+
+/* A sound trace that becomes the mutated one under its follower. */
+static int follow(int n, char **words)
+{
+    (void)n;
+    const char *path = FOLDER "followed.trace";
+    struct trace_follow *f;
+    bool changed;
+    struct trace_running r;
+    copy_file(FOLDER "seed.trace", path);
+    must(trace_follow_open(path, &f));
+    const struct trace *t = trace_follow_trace(f);
+    copy_file(words[0], path);
+    struct problem *p = trace_follow_poll(f, &changed);
+    free(trace_follow_poll(f, &changed));
+    for (uint32_t i = 0; i < t->header.n_lanes; i++)
+        trace_running(t, i, &r);
+    for (uint32_t i = 0; i < t->header.n_devices; i++) {
+        const struct trace_tensor **tensors;
+        trace_alive_at(t, i, trace_peak(&t->memory_use[i]), &tensors);
+        free(tensors);
+    }
+    trace_follow_close(f);
+    must(p);
+    return 0;
+}
+
+/* A tokenizer that was read is used and written. */
+static int use_tokenizer(struct bpe *b)
+{
+    static char bytes[] = "the cat's  on\n\xC3\xA9\xFF 12<|endoftext|> the";
+    struct text text = {.name = "a text", .bytes = bytes, .n = sizeof bytes - 1};
+    json_t *json = bpe_to_json(b);
+    free_bpe(bpe_from_json(json, "its own text"));
+    json_decref(json);
+    if (!b->decodes_only) {
+        size_t n, length;
+        uint16_t *tokens = bpe_encode(b, &text, &n);
+        size_t total = 0;
+        for (size_t i = 0; i < n; i++) {
+            bpe_decode(b, tokens[i], &length);
+            total += length;
+        }
+        CHECK(total == text.n, "%zu tokens of %zu bytes", n, total);
+        free(tokens);
+    }
+    free_bpe(b);
+    return 0;
+}
+static int read_tokenizer(int n, char **words)
+{
+    (void)n;
+    return use_tokenizer(read_bpe(words[0]));
+}
+
+/* Commands as readers of files. */
+static int run_plan(int argc, char **argv) { return find_command("plan")->run(argc, argv); }
+static int run_ckpt(int argc, char **argv) { return find_command("ckpt")->run(argc, argv); }
+static int run_trace(int argc, char **argv) { return find_command("trace")->run(argc, argv); }
+static int run_plot(int argc, char **argv) { return find_command("plot")->run(argc, argv); }
+static int run_check(int argc, char **argv) { return find_command("check")->run(argc, argv); }
+
+/* The words of a text into argv, which ends with NULL; how many.  They are never freed: children use them. */
+static int split(const char *text, char *argv[MOST_WORDS + 1])
+{
+    int n = 0;
+    char *rest = copy_string(text);
+    for (char *word; n < MOST_WORDS && (word = strsep(&rest, " "));)
+        argv[n++] = word;
+    argv[n] = NULL;
+    return n;
+}
+
+static void make_trace(void *unused)
+{
+    (void)unused;
+    char *words[MOST_WORDS + 1];
+    run_plan(split("--model tiny --simulate --hardware " SERVER " --trace " FOLDER "seed.trace", words), words);
+}
+
+/* The model of a checkpoint as other programs have it: twice with a config.json, one of which is replaced, and in a
+ * shard with an index. */
+static void make_foreign(void)
+{
+    static const char *const folders[] = {FOLDER "hf", FOLDER "described", FOLDER "sharded"};
+    struct checkpoint *c = open_checkpoint(FOLDER "state");
+    for (size_t i = 0; i < COUNT(folders); i++) {
+        remove_folder(folders[i]);
+        export_huggingface(c, folders[i], NULL, -1);
+    }
+    const char *shard = "model-00001-of-00001.safetensors";
+    struct safetensors *st = open_safetensors(FOLDER "sharded/model.safetensors");
+    json_t *map = json_object();
+    for (size_t i = 0; i < st->n; i++)
+        json_object_set_new(map, st->tensors[i].name, json_string(shard));
+    json_t *index = json_pack("{s:o}", "weight_map", map);
+    char *text = json_dumps(index, 0), *path = format_string(FOLDER "sharded/%s", shard);
+    publish_text(FOLDER "seed.index.json", text);
+    if (rename(FOLDER "sharded/model.safetensors", path) != 0)
+        fail(EXIT_IO, "cannot rename the shard to %s", path);
+    json_decref(index);
+    free(text);
+    free(path);
+    close_safetensors(st);
+    free_checkpoint(c);
+}
+
+/* A tokenizer of README.md in all forms: tokenizer.json; vocab.json and merges.txt, one sound and one to be
+ * replaced, in two folders; and llm.c's. */
+static void make_tokenizers(void *unused)
+{
+    (void)unused;
+    static const char *const added[] = {"<|endoftext|>", NULL};
+    struct text text = {.name = "README.md"};
+    text.bytes = read_whole(text.name, &text.n);
+    struct bpe *b = learn_bpe(&text, 1, 290, added);
+    json_t *json = bpe_to_json(b), *model = json_object_get(json, "model");
+    char *vocab = json_dumps(json_object_get(model, "vocab"), 0), *merges = copy_string("#version: 0.2\n");
+    size_t i;
+    json_t *merge;
+    json_array_foreach(json_object_get(model, "merges"), i, merge)
+        append_text(&merges, "%s\n", json_string_value(merge));
+    publish_text(FOLDER "seed.tokenizer.json", json_dumps(json, 0));
+    make_folder(FOLDER "merges");
+    publish_text(FOLDER "seed.vocab.json", vocab);
+    publish_text(FOLDER "merges/vocab.json", vocab);
+    publish_text(FOLDER "seed.merges.txt", merges);
+    publish_text(FOLDER "merges.txt", merges);
+    int32_t header[256] = {20240328, 2, b->n, 256};
+    struct writer *w = open_writer(FOLDER "seed.tokenizer.bin");
+    write_bytes(w, header, sizeof header);
+    for (int k = 0; k < b->n; k++) {
+        write_bytes(w, &(char){(char)b->token[k].n}, 1);
+        write_bytes(w, b->token[k].bytes, b->token[k].n);
+    }
+    publish(w);
+}
+
+/* Three sound checkpoints: a seed, and one each whose manifest and whose shard are replaced; and a snapshot file. */
+static void make_states(void *unused)
+{
+    (void)unused;
+    static const struct config c = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
+    static const char *const folders[] = {FOLDER "state", FOLDER "manifest", FOLDER "shard"};
+    struct mesh m = mesh_of(&c, 2, 1, 2, 1);
+    for (size_t i = 0; i < COUNT(folders); i++) {
+        remove_folder(folders[i]);
+        write_random_state(folders[i], &c, &m, 3, 1, 7);
+    }
+    make_foreign();
+    remove(FOLDER "seed.snap");
+    write_snapshot(FOLDER "seed.snap", &c, &m, true, 2);
+}
+
+/* Gives the manifest a hash that fits, or the first rule would refuse nearly all. */
+static int rehashed(int n, char **words)
+{
+    size_t size;
+    const char *path = FOLDER "manifest/" MANIFEST;
+    char *text = read_whole(path, &size), *line = strchr(text, '\n');
+    size_t head = line ? (size_t)(line - text) + 1 : 0;
+    FILE *f = fopen(path, "w");
+    if (!f || fprintf(f, "{\"hash\":\"%016llx\",\n", (unsigned long long)hash_bytes(text + head, size - head, 0)) < 0 ||
+        fwrite(text + head, 1, size - head, f) != size - head || fclose(f))
+        fail(EXIT_IO, "cannot write %s", path);
+    free(text);
+    return run_ckpt(n, words);
+}
+
+/* Puts into the last eight of n bytes the hash of those before. */
+static void put_hash(char *bytes, size_t n)
+{
+    uint64_t hash = hash_bytes(bytes, n - 8, 0);
+    memcpy(bytes + n - 8, &hash, 8);
+}
+
+/* The same for a snapshot file, from the manifest to its first page, as far as that says where it is. */
+static int rehashed_snapshot(int n, char **words)
+{
+    size_t size;
+    const char *path = words[n - 1];
+    char *bytes = read_whole(path, &size), *line;
+    uint64_t length, hash, at = MANIFEST_AT;
+    if (size > at) {
+        memcpy(&length, bytes + 48, 8);
+        line = NULL;
+        if (length <= size - at && length > 28)
+            line = memchr(bytes + at, '\n', length);
+        if (line) {
+            size_t head = (size_t)(line - bytes) + 1;
+            char text[20];
+            snprintf(text, sizeof text, "%016llx", (unsigned long long)hash_bytes(bytes + head, at + length - head, 0));
+            if (head > at + 18)
+                memcpy(bytes + at + 9, text, 16);
+            hash = hash_bytes(bytes + at, length, 0);
+            memcpy(bytes + 56, &hash, 8);
+            memcpy(bytes + SNAP_PAGE + 56, &hash, 8);
+        }
+        memcpy(bytes + 16, &(uint64_t){size}, 8);
+        put_hash(bytes, SNAP_PAGE);
+        put_hash(bytes + SNAP_PAGE, SNAP_PAGE);
+    }
+    FILE *f = fopen(path, "w");
+    if (!f || fwrite(bytes, 1, size, f) != size || fclose(f))
+        fail(EXIT_IO, "cannot write %s", path);
+    free(bytes);
+    return run_ckpt(n, words);
+}
+
+/* ---- formats ----------------------------------------------------------------------------------------------------- */
+
+#define PLAN "--simulate --model tiny --val-share 0 --hardware " SERVER " "
+static const struct format {
+    const char *seed, *file; /* a sound file; the name of its mutated copy */
+    int (*run)(int argc, char **argv);
+    const char *words; /* "@" stands for the file */
+    uint32_t every;    /* it is tried in one round of so many: some take long */
+} formats[] = {
+    {DATA "gpt2-tiny.safetensors", "tensors", read_tensors, "@", 1},
+    {DATA "chars.safetensors", "model", read_tensors, "@", 1},
+    {DATA "chars.safetensors", "model", run_plan, "--simulate --hardware " SERVER " --data README.md --init @", 1},
+    {FOLDER "hf/config.json", "described/config.json", run_plan,
+     "--simulate --hardware " SERVER " --init " FOLDER "described", 1},
+    {FOLDER "seed.index.json", "sharded/model.safetensors.index.json", run_plan,
+     "--simulate --hardware " SERVER " --init " FOLDER "sharded", 1},
+    {DATA "llmc-tiny.bin", "checkpoint.bin", run_plan, "--simulate --hardware " SERVER " --init @", 1},
+    {DATA "llmc-tokens.bin", "shard.bin", run_plan, PLAN "--data @", 1},
+    {FOLDER "seed.tokenizer.json", "tokenizer.json", read_tokenizer, "@", 1},
+    {FOLDER "seed.vocab.json", "vocab.json", read_tokenizer, "@", 1},
+    {FOLDER "seed.merges.txt", "merges/merges.txt", read_tokenizer, "@", 1},
+    {FOLDER "seed.tokenizer.bin", "tokenizer.bin", read_tokenizer, "@", 1},
+    {DATA "text.txt", "text", run_plan, PLAN "--tokens chars --data @", 1},
+    {FOLDER "seed.trace", "trace", run_trace, "summary @", 1},
+    {FOLDER "seed.trace", "trace", run_trace, "summary --json @", 1},
+    {FOLDER "seed.trace", "trace", run_trace, "export @ --chrome " FOLDER "chrome.json", 1},
+    {FOLDER "seed.trace", "trace", run_trace, "diff " FOLDER "seed.trace @", 1},
+    {FOLDER "seed.trace", "trace", follow, "@", 1},
+    {DATA "log.jsonl", "log", run_plot, "@", 1},
+    {DATA "log.jsonl", "log", run_plot, "@ --png " FOLDER "plot.png", 1},
+    {DATA "profile.txt", "profile", predict, "@", 1},
+    {SERVER, "hardware", run_plan, "--simulate --model tiny --mesh dp=2 --hardware @", 1},
+    {"data/steps/overlap-pays.txt", "list", run_plan, "--simulate --verify --print --list @", 1},
+    {DATA "list.txt", "list", run_plan, "--simulate --list @", 1},
+    {DATA "list.txt", "list", run_plan, "--print-list --list @", 1},
+    {DATA "config.txt", "config", run_plan, PLAN "--config @", 1},
+    {FOLDER "state/manifest.json", "manifest/manifest.json", run_ckpt, "verify " FOLDER "manifest", 4},
+    {FOLDER "state/manifest.json", "manifest/manifest.json", rehashed, "verify " FOLDER "manifest", 1},
+    {FOLDER "state/manifest.json", "manifest/manifest.json", rehashed, "ls --json " FOLDER "manifest", 1},
+    {FOLDER "state/manifest.json", "manifest/manifest.json", rehashed,
+     "reshard " FOLDER "manifest x --plan --mesh tp=2", 1},
+    {FOLDER "state/rank-0.safetensors", "shard/rank-0.safetensors", run_ckpt, "verify " FOLDER "shard", 1},
+    {FOLDER "state/rank-0.safetensors", "shard/rank-0.safetensors", run_ckpt, "diff " FOLDER "shard " FOLDER "state",
+     1},
+    {FOLDER "seed.snap", "snapshot", run_ckpt, "verify @", 4},
+    {FOLDER "seed.snap", "snapshot", rehashed_snapshot, "verify @", 1},
+    {FOLDER "seed.snap", "snapshot", rehashed_snapshot, "ls --json @", 1},
+    {DATA "gpt2-tiny.safetensors", "reference", run_check, "--serial @", 50},
+};
+
+/* ---- mutating ---------------------------------------------------------------------------------------------------- */
+
+struct file {
+    const struct format *format;
+    char *path;
+    unsigned char *bytes;
+    size_t n;
+    uint64_t seed, drawn; /* the seed of its random numbers, and how many of them have been drawn */
+    uint32_t number;
+};
+
+static size_t draw(struct file *f, size_t below)
+{
+    struct random4 r = random_words(f->seed, STREAM_TEST, f->number, f->drawn);
+    f->drawn++;
+    return below ? ((uint64_t)r.word[0] << 32 | r.word[1]) % below : 0;
+}
+
+/* Half of the places are near the start, where headers are. */
+static size_t place_in(struct file *f) { return draw(f, draw(f, 2) ? MIN(f->n, START) : f->n); }
+
+static void replace_part(struct file *f, size_t at, size_t old, const void *new, size_t n)
+{
+    unsigned char *bytes = allocate(f->n - old + n, 1);
+    memcpy(bytes, f->bytes, at);
+    if (n)
+        memcpy(bytes + at, new, n);
+    memcpy(bytes + at + n, f->bytes + at + old, f->n - at - old);
+    free(f->bytes);
+    f->bytes = bytes;
+    f->n += n - old;
+}
+
+/* An aligned one becomes 0, or a power of two, or one off it. */
+static void change_integer(struct file *f)
+{
+    size_t width = (size_t)1 << draw(f, 4), at = place_in(f) / width * width;
+    uint64_t power = (uint64_t)1 << draw(f, 64);
+    uint64_t value = power + draw(f, 3) - 1;
+    if (at + width <= f->n)
+        memcpy(f->bytes + at, &value, width);
+}
+
+/* The next number that is written in digits becomes another; where bytes are counted, one of the same length. */
+static void change_number(struct file *f)
+{
+    char *odd[MOST_WORDS + 1];
+    int n_odd = split("0 -1 1e-320 1e300 nan inf 2147483648 4294967297 1000000 18446744073709551617 1.5 0x10", odd);
+    size_t at = place_in(f), end;
+    while (at < f->n && !isdigit(f->bytes[at]))
+        at++;
+    for (end = at; end < f->n && (isdigit(f->bytes[end]) || f->bytes[end] == '.' || f->bytes[end] == 'e');)
+        end++;
+    const char *number = odd[draw(f, (size_t)n_odd)];
+    if (draw(f, 2))
+        replace_part(f, at, end - at, number, strlen(number));
+    else
+        for (size_t i = at; i < end; i++)
+            f->bytes[i] = (unsigned char)('0' + draw(f, 10));
+    free(odd[0]);
+}
+
+static void mutate(struct file *f)
+{
+    for (size_t times = 1 + draw(f, 4); times && f->n; times--) {
+        size_t at = place_in(f);
+        size_t n = 1 + draw(f, MIN(f->n - at, 64));
+        size_t from = draw(f, f->n - n + 1);
+        size_t what = draw(f, 9);
+        unsigned char byte = (unsigned char)draw(f, 256), part[64];
+        memcpy(part, f->bytes + from, n);
+        if (what == 0)
+            f->bytes[at] ^= (unsigned char)(1 << draw(f, 8));
+        else if (what == 1)
+            replace_part(f, at, n, &byte, draw(f, 2));
+        else if (what == 2)
+            replace_part(f, at, f->n - at, NULL, 0); /* cut */
+        else if (what == 3)
+            replace_part(f, at, n, part, n); /* a part stands in another's place, */
+        else if (what == 4)
+            replace_part(f, at, 0, part, n); /* it is put in before it */
+        else if (what < 7)
+            change_number(f);
+        else
+            change_integer(f);
+    }
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+static void run_reader(void *file)
+{
+    const struct file *f = file;
+    char *words[MOST_WORDS + 1];
+    int n = split(f->format->words, words);
+    for (int i = 0; i < n; i++)
+        if (strcmp(words[i], "@") == 0)
+            words[i] = f->path;
+    dup2(2, 1);
+    alarm(HANG_SECONDS);
+    int code = f->format->run(n, words);
+    fflush(stdout);
+    _exit(code);
+}
+
+/* What is wrong with how a child ended, or NULL.  A text that fills its buffer may be cut. */
+static const char *finding(struct outcome *o)
+{
+    bool whole = strlen(o->text) < sizeof o->text - 1, sentence = strncmp(o->text, "yard: ", 6) == 0;
+    sentence |= strstr(o->text, "\nyard: ") != NULL;
+    sentence |= strstr(o->text, "\nFAILED: ") != NULL; /* yard check says it so */
+    if (o->signal)
+        return o->signal == SIGALRM ? "it hangs" : strsignal(o->signal);
+    if (o->code != EXIT_OK && o->code != EXIT_FAILED && o->code != EXIT_USAGE && o->code != EXIT_IO)
+        return "an exit code outside the contract";
+    if (o->code != EXIT_OK && !sentence && whole)
+        return "an error without a sentence";
+    char *shown = make_printable(copy_string(o->text), true);
+    bool same = strcmp(shown, o->text) == 0 || !whole;
+    free(shown);
+    return same ? NULL : "raw control characters";
+}
+
+/* true: something was found */
+static bool try_file(struct file *f, int codes[5])
+{
+    const char *slash = strrchr(f->format->file, '/');
+    char *kept = lasting(FOLDER "finding-%u-%s", f->number, slash ? slash + 1 : f->format->file);
+    f->path = format_string(FOLDER "%s", f->format->file);
+    f->bytes = (unsigned char *)read_whole(f->format->seed, &f->n);
+    mutate(f);
+    FILE *out = fopen(f->path, "wb");
+    CHECK(out && fwrite(f->bytes, 1, f->n, out) == f->n && fclose(out) == 0, "cannot write %s", f->path);
+    struct outcome o = run_child(run_reader, f);
+    const char *wrong = finding(&o);
+    if (wrong) {
+        rename(f->path, kept);
+        printf("FOUND  %s: %s (code %d), %s\n%.2000s\n", kept, wrong, o.code, f->format->words, o.text);
+    } else
+        codes[o.code]++;
+    free(f->path);
+    free(f->bytes);
+    return wrong;
+}
+
+int main(int argc, char **argv)
+{
+    int64_t seconds, files, seed;
+    int tried[COUNT(formats)] = {0}, codes[5] = {0}, found = 0;
+    uint32_t number = 0, rounds = 0;
+    if (argc != 4 || !parse_int(argv[1], &seconds) || !parse_int(argv[2], &files) || !parse_int(argv[3], &seed))
+        fail(EXIT_USAGE, "fuzz SECONDS FILES SEED");
+    make_folder(FOLDER);
+    if (run_child(make_trace, NULL).code != 0)
+        fail(EXIT_FAILED, "the trace could not be made");
+    if (run_child(make_tokenizers, NULL).code != 0)
+        fail(EXIT_FAILED, "the tokenizers could not be made");
+    if (run_child(make_states, NULL).code != 0)
+        fail(EXIT_FAILED, "the checkpoints could not be made");
+    for (time_t end = time(NULL) + seconds; number < files && time(NULL) < end; rounds++)
+        for (size_t k = 0; k < COUNT(formats) && number < files; k++)
+            if (rounds % formats[k].every == 0) {
+                struct file file = {.format = &formats[k], .seed = (uint64_t)seed, .number = number};
+                number++;
+                found += try_file(&file, codes);
+                tried[k]++;
+            }
+    for (size_t k = 0; k < COUNT(formats); k++)
+        printf("%6d of %-24s through %s\n", tried[k], formats[k].file, formats[k].words);
+    printf("%u files, seed %lld: %d still valid, %d damaged (1), %d refused (2), %d unreadable (4); %d findings\n",
+           number, (long long)seed, codes[0], codes[1], codes[2], codes[4], found);
+    return found > 0;
+}

@@ -1,0 +1,729 @@
+/* test_base.c - errors, memory, numbers as text, random numbers, hashes and options. */
+#include "tests/support/child.h"
+#include "tools/command/numbers.h"
+#include "tools/command/table.h"
+#include "trainer/device/device.h"
+#include "trainer/file/file.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+
+/* ---- fail ------------------------------------------------------------------------------------------------------- */
+
+static void say_cleanup(void *text) { note("cleanup %s", (char *)text); }
+
+static void fail_again(void *unused)
+{
+    (void)unused;
+    fail(EXIT_IO, "a second failure");
+}
+
+static void fail_with_cleanups(void *unused)
+{
+    (void)unused;
+    struct cleanup first = {.run = say_cleanup, .argument = "first"}, last = {.run = say_cleanup, .argument = "last"},
+                   cancelled = {.run = say_cleanup, .argument = "cancelled"};
+    on_fail(&first);
+    on_fail(&cancelled);
+    on_fail(&last);
+    cancel_on_fail(&cancelled);
+    fail(EXIT_NO_DEVICE, "no device %d", 7);
+}
+
+static void fail_in_cleanup(void *unused)
+{
+    struct cleanup again = {.run = fail_again};
+    on_fail(&again);
+    fail_with_cleanups(unused);
+}
+
+TEST(fail_cleans_up_in_reverse)
+{
+    struct outcome o = run_child(fail_with_cleanups, NULL);
+    assert_int_equal(o.code, 3);
+    assert_string_equal(o.text, "yard: no device 7\ncleanup last\ncleanup first\n");
+    o = run_child(fail_in_cleanup, NULL);
+    assert_string_equal(o.text, "yard: no device 7\ncleanup last\ncleanup first\n");
+}
+
+static void count_cleanup(void *count) { ++*(int *)count; }
+
+static void fail_in_depth(void *count)
+{
+    struct cleanup c = {.run = count_cleanup, .argument = count};
+    on_fail(&c);
+    fail(EXIT_IO, "no %s", "luck");
+}
+
+static void attempt_in_depth(void *count)
+{
+    struct cleanup c = {.run = count_cleanup, .argument = count};
+    on_fail(&c);
+    struct problem *p = attempt(fail_in_depth, count);
+    assert_string_equal(p->sentence, "no luck");
+    free(p);
+    assert_int_equal(*(int *)count, 1); /* what was registered before is kept */
+    fail(EXIT_USAGE, "again");
+}
+
+static struct cleanup of_another, of_an_inner;
+
+static void *register_cleanup(void *cleanup)
+{
+    on_fail(cleanup);
+    return NULL;
+}
+
+static void do_register(void *cleanup) { register_cleanup(cleanup); }
+
+static void fail_beside_another(void *unused)
+{
+    (void)unused;
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, register_cleanup, &of_another), 0);
+    pthread_join(other, NULL);
+    assert_null(attempt(do_register, &of_an_inner));
+    fail(EXIT_IO, "no luck");
+}
+
+/* What another thread registers meanwhile is its own; what an attempt within it has left registered is ours. */
+TEST(an_attempt_cleans_up_its_own)
+{
+    int count = 0, theirs = 0;
+    of_an_inner = (struct cleanup){.run = count_cleanup, .argument = &count};
+    of_another = (struct cleanup){.run = count_cleanup, .argument = &theirs};
+    free(attempt(fail_beside_another, NULL));
+    assert_int_equal(count, 1);
+    assert_int_equal(theirs, 0);
+    cancel_on_fail(&of_another);
+}
+
+static void must_not(void *unused)
+{
+    (void)unused;
+    must(new_problem(EXIT_NO_DEVICE, "no device"));
+}
+
+static void do_nothing(void *unused) { (void)unused; }
+
+/* An attempt turns fail() into a problem, runs the cleanups of its own time, and may be made within another. */
+TEST(attempt)
+{
+    int count = 0;
+    struct problem *p = attempt(attempt_in_depth, &count);
+    assert_int_equal(p->code, EXIT_USAGE);
+    assert_string_equal(p->sentence, "again");
+    assert_int_equal(count, 2);
+    free(p);
+    assert_null(attempt(do_nothing, NULL));
+    must(NULL);
+    struct outcome o = run_child(must_not, NULL);
+    assert_int_equal(o.code, EXIT_NO_DEVICE);
+    assert_string_equal(o.text, "yard: no device\n");
+}
+
+static void break_invariant(void *unused)
+{
+    (void)unused;
+    int a = 3, b = 4;
+    CHECK(a == b, "a %d, b %d", a, b);
+}
+
+TEST(check_prints_both_values_and_aborts)
+{
+    struct outcome o = run_child(break_invariant, NULL);
+    assert_int_equal(o.signal, SIGABRT);
+    assert_non_null(strstr(o.text, "a == b: a 3, b 4"));
+}
+
+/* ---- machine ---------------------------------------------------------------------------------------------------- */
+
+static void reallocate_too_much(void *unused)
+{
+    (void)unused;
+    free(reallocate(NULL, SIZE_MAX / 2, 4)); /* the product wraps around to a small number */
+}
+
+TEST(memory)
+{
+    expect_refusal(reallocate_too_much, NULL, 2, "out of memory");
+    char *nothing = allocate(0, 8);
+    assert_non_null(nothing);
+    free(nothing);
+    char *text = lasting("%d-%s", 5, "x");
+    assert_string_equal(text, "5-x");
+}
+
+/* A process in group job/step of version 2, or a/b of version 1, below a root of our own. */
+TEST(memory_that_control_groups_leave)
+{
+    char *root = temp_path("groups"), *command = NULL;
+    append_text(&command, "mkdir -p %s/job/step %s/memory/a/b && cd %s && echo max >job/step/memory.max && ", root,
+                root, root);
+    append_text(&command, "echo 5000 >job/memory.max && echo 3000 >job/memory.current && ");
+    append_text(&command, "printf 'anon 7\\ninactive_file 600\\nactive_file 400\\n' >job/memory.stat && ");
+    append_text(&command, "echo 700 >memory/a/b/memory.limit_in_bytes && echo 200 >memory/a/b/memory.usage_in_bytes");
+    assert_int_equal(system(command), 0);
+    free(command);
+    assert_int_equal(left_by_groups(write_text("v2", "0::/job/step\n"), root), 3000); /* 5000 - (3000 - 1000) */
+    assert_int_equal(left_by_groups(write_text("v1", "9:cpu:/\n4:memory:/a/b\n0::/\n"), root), 500);
+    assert_true(left_by_groups(write_text("none", "4:memory:/elsewhere\n0::/\n"), root) == SIZE_MAX);
+    assert_true(left_by_groups(temp_path("missing"), root) == SIZE_MAX);
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------- */
+
+TEST(format_ratio)
+{
+    char out[32];
+    assert_string_equal(format_ratio(out, 1, 2), "+ 0.00 %");
+    assert_string_equal(format_ratio(out, 1.0737, 1), "+ 7.4 %");
+    assert_string_equal(format_ratio(out, 74.195, 2), "74.2 times");
+}
+
+TEST(format_bytes)
+{
+    char out[32];
+    assert_string_equal(format_bytes(out, 0), "0 B");
+    assert_string_equal(format_bytes(out, 17), "17 B");
+    assert_string_equal(format_bytes(out, 1023), "1023 B");
+    assert_string_equal(format_bytes(out, 1024), "1.00 KiB");
+    assert_string_equal(format_bytes(out, 12595.2), "12.3 KiB");
+    assert_string_equal(format_bytes(out, 1.5 * (1 << 30)), "1.50 GiB");
+    assert_string_equal(format_bytes(out, 1048575), "1.00 MiB");
+}
+
+TEST(format_number)
+{
+    char out[32];
+    assert_string_equal(format_number(out, 5.48781, 4), "5.4878");
+    assert_string_equal(format_number(out, -999999.4, 0), "-999999");
+    assert_string_equal(format_number(out, 190269026897756160.0, 4), "1.903e+17");
+    assert_string_equal(format_number(out, NAN, 3), "nan");
+    assert_string_equal(format_number(out, -NAN, 3), "nan");
+    assert_string_equal(format_number(out, -INFINITY, 3), "-inf");
+}
+
+TEST(format_seconds)
+{
+    char out[32];
+    assert_string_equal(format_seconds(out, 12), "12 s");
+    assert_string_equal(format_seconds(out, 190), "3 min 10 s");
+    assert_string_equal(format_seconds(out, 3720), "1 h 02 min");
+    assert_string_equal(format_seconds(out, 59.7), "1 min 00 s");
+    assert_string_equal(format_seconds(out, NAN), "?");
+    assert_string_equal(format_seconds(out, -1), "?");
+}
+
+TEST(parse_bytes)
+{
+    size_t n = 1;
+    assert_true(parse_bytes("0", &n));
+    assert_true(n == 0);
+    assert_true(parse_bytes("512M", &n));
+    assert_true(n == (size_t)512 << 20);
+    assert_true(parse_bytes("3k", &n));
+    assert_true(n == 3072);
+    assert_true(parse_bytes("16G", &n));
+    assert_true(n == (size_t)16 << 30);
+    const char *const wrong[] = {"",     "M",   "-1",   " 1",           "1 ",
+                                 "1.5G", "1MB", "0x10", "17179869184G", "99999999999999999999"};
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        if (parse_bytes(wrong[i], &n))
+            test_failed("\"%s\" was taken as %zu bytes\n", wrong[i], n);
+}
+
+TEST(parse_numbers)
+{
+    int64_t n;
+    double x;
+    assert_true(parse_int("-9223372036854775808", &n));
+    assert_true(n == INT64_MIN);
+    assert_true(parse_int("+7", &n));
+    assert_true(n == 7);
+    assert_false(parse_int("", &n));
+    assert_false(parse_int(" 7", &n));
+    assert_false(parse_int("7x", &n));
+    assert_false(parse_int("7.0", &n));
+    assert_false(parse_int("9223372036854775808", &n));
+    assert_false(parse_int("-", &n));
+    assert_false(parse_int("0x7", &n));
+    assert_true(parse_double("1e-3", &x));
+    assert_true(x == 1e-3);
+    assert_true(parse_double("-.5", &x));
+    assert_true(x == -.5);
+    assert_false(parse_double("", &x));
+    assert_false(parse_double("nan", &x));
+    assert_false(parse_double("inf", &x));
+    assert_false(parse_double("1e999", &x));
+    assert_false(parse_double("0x1p3", &x));
+    assert_false(parse_double(" 1", &x));
+    assert_false(parse_double("1e", &x));
+}
+
+TEST(printable)
+{
+    static const struct {
+        const char *text, *shown;
+        bool lines;
+    } cases[] = {
+        {"plain \t text", "plain \t text", false},
+        {"gr\xC3\xBC\xC3\x9F, \xE2\x82\xAC, \xF0\x9F\x98\x80", "gr\xC3\xBC\xC3\x9F, \xE2\x82\xAC, \xF0\x9F\x98\x80",
+         false},
+        {"\033[31m", "?[31m", false},
+        {"a\nyard: b\r", "a?yard: b?", false},
+        {"a\nb\r\033", "a\nb??", true},
+        {"\xC2\x9B, \x9B, \x7F", "??, ?, ?", false}, /* CSI as a character, as a byte; delete */
+        {"cut \xE2\x82", "cut ??", false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *text = make_printable(copy_string(cases[i].text), cases[i].lines);
+        assert_string_equal(text, cases[i].shown);
+        free(text);
+    }
+}
+
+static void say_foreign(void *text) { fail(EXIT_FAILED, "it says %s", (char *)text); }
+
+/* What a stream shows, given `each` bytes at a time; the caller frees it. */
+static char *streamed(const char *bytes, size_t each)
+{
+    char *text = NULL;
+    size_t size, n = strlen(bytes);
+    FILE *out = open_memstream(&text, &size);
+    struct text_stream s = {0};
+    for (size_t i = 0; i < n; i += each)
+        show_bytes(&s, out, bytes + i, MIN(each, n - i));
+    end_stream(&s, out);
+    fclose(out);
+    return text;
+}
+
+/* U+FFFD stands where Unicode recommends it: once for the longest beginning of a character, else for a byte. */
+TEST(bytes_are_shown_as_they_come)
+{
+#define UNKNOWN "\uFFFD"
+    static const char *const cases[][2] = {
+        {"\u0416\u0438\u043B\u0438 \u20AC \U0001F600\n", "\u0416\u0438\u043B\u0438 \u20AC \U0001F600\n"},
+        {"a\tb\rc\033[31m\177", "a\tb.c.[31m."},
+        {"\xC2\x80\xC2\x9B\xC2\xA0", "..\u00A0"}, /* U+0080, and U+009B that begins a command */
+        {"\xD0", UNKNOWN},                        /* the end comes too early */
+        {"\xD0\xD0\x96", UNKNOWN "\u0416"},       /* a beginning, and a character */
+        {"\x96\xD0\x96", UNKNOWN "\u0416"},       /* the end of one */
+        {"\xE2\x82"
+         "a",
+         UNKNOWN "a"}, /* two bytes of three */
+        {"\xF0\x9F\x98"
+         "a\xF0\x9F",
+         UNKNOWN "a" UNKNOWN},         /* three of four, then two */
+        {"\xC0\xAF", UNKNOWN UNKNOWN}, /* longer than needed */
+        {"\xE0\x80\xAF", UNKNOWN UNKNOWN UNKNOWN},
+        {"\xED\xA0\x80", UNKNOWN UNKNOWN UNKNOWN},             /* a surrogate */
+        {"\xF4\x90\x80\x80", UNKNOWN UNKNOWN UNKNOWN UNKNOWN}, /* beyond U+10FFFF */
+        {"\xFF\xFE"
+         "a",
+         UNKNOWN UNKNOWN "a"},
+        {"\xE2\x1B[m", UNKNOWN ".[m"}}; /* what a terminal obeys is no part of a character */
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (size_t each = 1; each <= 5; each++) {
+            char *text = streamed(cases[i][0], each);
+            if (strcmp(text, cases[i][1]) != 0)
+                test_failed("case %zu, %zu bytes at a time: got \"%s\", expected \"%s\"\n", i, each, text, cases[i][1]);
+            free(text);
+        }
+}
+
+/* Whatever comes, what is shown is UTF-8, and of its control characters there are the two that are harmless. */
+TEST(any_bytes_are_shown_as_utf8)
+{
+    for (uint32_t i = 0; i < 2000; i++) {
+        char bytes[13] = "";
+        for (size_t k = 0; k < 12; k++) { /* most of them of multi-byte characters */
+            uint32_t word = random_words(5, STREAM_TEST, i, k).word[0];
+            bytes[k] = (char)(word % 4 ? 0x80 | (word >> 8) % 128 : MAX((word >> 8) % 256, 1));
+        }
+        char *text = streamed(bytes, 1 + i % 3);
+        for (size_t at = 0, n = strlen(text); at < n;) {
+            uint32_t c = 0;
+            size_t length = utf8_decode(text + at, n - at, &c);
+            assert_true(length > 0);
+            assert_true(c >= 0xA0 || (c >= 0x20 && c < 0x7F) || c == '\n' || c == '\t');
+            at += length;
+        }
+        free(text);
+    }
+}
+
+TEST(sentences_are_printable)
+{
+    expect_refusal(say_foreign, "\033]0;x\007\nyard: all is well", EXIT_FAILED, "it says ?]0;x??yard: all is well\n");
+}
+
+/* ---- clock, random, hash --------------------------------------------------------------------------------------- */
+
+/* The known answers that come with Random123, the reference implementation (philox4x32, 10 rounds). */
+TEST(philox_known_answers)
+{
+    static const struct {
+        uint64_t seed, element;
+        uint32_t step, stream, answer[4];
+    } known[] = {
+        {0, 0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {UINT64_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {0x299f31d0a4093822,
+         0x85a308d3243f6a88,
+         0x13198a2e,
+         0x03707344,
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    for (size_t i = 0; i < COUNT(known); i++) {
+        struct random4 r = random_words(known[i].seed, known[i].stream, known[i].step, known[i].element);
+        assert_memory_equal(r.word, known[i].answer, sizeof r.word);
+    }
+}
+
+/* The formula, written once more: the initial weights of every published run depend on these bits. */
+TEST(normal_is_box_muller)
+{
+    for (uint64_t i = 0; i < 1000; i++) {
+        struct random4 r = random_words(9, STREAM_INIT, 1, i);
+        double u1 = ldexp((double)r.word[0], -32) + ldexp((double)(r.word[1] >> 11), -53);
+        double u2 = ldexp((double)r.word[2], -32) + ldexp((double)(r.word[3] >> 11), -53);
+        assert_true(random_uniform(9, STREAM_INIT, 1, i) == u1);
+        assert_true(fabs(random_normal(9, STREAM_INIT, 1, i) - sqrt(-2 * log(1 - u1)) * cos(2 * M_PI * u2)) < 1e-12);
+    }
+}
+
+/* The answers are those of the reference implementation, libxxhash 0.8.1, over bytes 37 i + 11. */
+TEST(hash_known_answers)
+{
+    static const struct {
+        size_t n;
+        uint64_t seed0, seed1;
+    } known[] = {
+        {0, 0xEF46DB3751D8E999u, 0xAC75FDA2929B17EFu},   {1, 0xF592C0C7639C4CB6u, 0xE7FDA85A72454615u},
+        {3, 0x22C08528601D4F27u, 0x5CBB7F85404A1F73u},   {4, 0xFB1E5CF2F1AE4D95u, 0x9994339DD3CF0D91u},
+        {7, 0x5613AC510496C04Eu, 0xC53CCE27AE03AD38u},   {8, 0x57CB2B7521F3E21Au, 0xCD44F16C92A699DFu},
+        {12, 0x2F53B00266039E64u, 0xDCE50FF235F73A04u},  {31, 0xE4A0E629E519A4AEu, 0x9FAB920EF1FC4E09u},
+        {32, 0xCC6B8AAADA790B2Du, 0x881C3285B30B5A93u},  {33, 0x35EC49850475A832u, 0x207074871E91CB01u},
+        {63, 0xBF9F0BA3CF95B28Au, 0xE28C6289B8031861u},  {64, 0x155CCCE4BF32BEFCu, 0x90535F3E4EAE4016u},
+        {100, 0x4826E367566EA023u, 0xD57C2EA757C17569u}, {287, 0x117A145C212453ABu, 0xA0F1F11DE8AE1653u},
+    };
+    unsigned char bytes[301], *odd = bytes + 1; /* unaligned on purpose */
+    for (int i = 0; i < 300; i++)
+        odd[i] = (unsigned char)(37 * i + 11);
+    for (size_t i = 0; i < COUNT(known); i++) {
+        assert_true(hash_bytes(odd, known[i].n, 0) == known[i].seed0);
+        assert_true(hash_bytes(odd, known[i].n, 0x9E3779B1u) == known[i].seed1);
+    }
+    assert_true(hash_bytes(NULL, 0, 0) == known[0].seed0);
+}
+
+/* ---- options --------------------------------------------------------------------------------------------------- */
+
+enum { TRAIN = 1, SAMPLE = 2 };
+
+static bool serial;
+static int batch, overlap;
+static double rate;
+static size_t memory;
+static const char *data, *devices, *prompt;
+static struct option_table table;
+
+static void reset(void)
+{
+    static const char *const choices[] = {"off", "plan", "local", "all-cpu", "all-device", NULL};
+    static const struct option options[] = {
+        {.name = "batch",
+         .type = OPT_INT,
+         .value = &batch,
+         .initial = "4",
+         .argument = "N",
+         .low = 1,
+         .high = 4096,
+         .group = "Data",
+         .commands = TRAIN,
+         .help = "sequences per step, in a help text that must be wrapped because it is far wider than what is left of "
+                 "the line after the name of the option and its argument"},
+        {.name = "data",
+         .type = OPT_TEXT,
+         .value = &data,
+         .argument = "PATH",
+         .group = "Data",
+         .commands = TRAIN | SAMPLE,
+         .help = "file, folder or glob"},
+        {.name = "serial",
+         .type = OPT_FLAG,
+         .value = &serial,
+         .group = "Running",
+         .commands = TRAIN,
+         .help = "one task after another"},
+        {.name = "lr",
+         .type = OPT_DOUBLE,
+         .value = &rate,
+         .initial = "3e-4",
+         .argument = "X",
+         .low = 0,
+         .high = 10,
+         .group = "Training",
+         .commands = TRAIN,
+         .help = "learning rate"},
+        {.name = "device-mem",
+         .type = OPT_BYTES,
+         .value = &memory,
+         .argument = "BYTES",
+         .group = "Devices",
+         .commands = TRAIN,
+         .help = "limit per device"},
+        {.name = "overlap",
+         .type = OPT_CHOICE,
+         .value = &overlap,
+         .initial = "off",
+         .argument = choices,
+         .group = "Passes",
+         .commands = TRAIN,
+         .help = "where updates run"},
+        {.name = "device",
+         .letter = 'd',
+         .type = OPT_TEXT,
+         .value = &devices,
+         .argument = "P:D",
+         .group = "Devices",
+         .commands = TRAIN | SAMPLE,
+         .help = "which devices"},
+        {.name = "prompt",
+         .type = OPT_TEXT,
+         .value = &prompt,
+         .argument = "TEXT",
+         .group = "Sampling",
+         .commands = SAMPLE,
+         .help = "text to go on from"},
+    };
+    table = (struct option_table){.options = options, .n = COUNT(options)};
+    serial = true; /* a flag is reset, also one of a folder that no other test sets */
+    memory = 0;
+    data = devices = prompt = NULL;
+    reset_options(&table);
+    assert_false(serial);
+}
+
+struct command_line {
+    unsigned command;
+    char *words[8]; /* ends with NULL */
+};
+
+static void parse(void *argument)
+{
+    struct command_line *line = argument;
+    char **words;
+    int n_words, n = 0;
+    while (line->words[n])
+        n++;
+    parse_options(&table, line->command, "train", n, line->words, &words, &n_words);
+    for (int i = 0; i < n_words; i++)
+        note("word %s", words[i]);
+    free(words);
+}
+
+static void parse_config_file(void *path)
+{
+    static char *text; /* the table points into it */
+    free(text);
+    text = read_text(path);
+    parse_config(&table, TRAIN, path, text);
+}
+
+TEST(options_both_spellings)
+{
+    reset();
+    char *argv[] = {
+        "--batch=4096",    "-",  "--lr",  "1e-3", "--serial", "-d", "0:0x4", "--data=--x=y", "--overlap", "all-cpu",
+        "--device-mem=2G", "--", "--two", NULL};
+    char **words;
+    int n_words;
+    parse_options(&table, TRAIN, "train", COUNT(argv) - 1, argv, &words, &n_words);
+    assert_int_equal(batch, 4096); /* limits are inclusive */
+    assert_int_equal(overlap, 3);
+    assert_string_equal(data, "--x=y");
+    assert_true(rate == 1e-3);
+    assert_true(serial);
+    assert_true(memory == (size_t)2 << 30);
+    assert_string_equal(devices, "0:0x4");
+    assert_int_equal(n_words, 2);
+    assert_string_equal(words[0], "-");
+    assert_string_equal(words[1], "--two");
+    assert_null(words[2]);
+    assert_true(option_given(&table, "batch"));
+    assert_false(option_given(&table, "prompt"));
+    assert_null(find_option(&table, "bath"));
+    free(words);
+}
+
+TEST(options_refusals)
+{
+    reset();
+    static struct {
+        struct command_line line;
+        const char *part;
+    } wrong[] = {
+        {{TRAIN, {"--bach", "8"}}, "unknown option --bach; did you mean --batch?"},
+        {{TRAIN, {"--bach=8"}}, "unknown option --bach=8; did you mean --batch?"},
+        {{TRAIN, {"--quux"}}, "unknown option --quux; 'yard train --help' lists"},
+        {{TRAIN, {"--promt", "x"}}, "unknown option --promt; 'yard train"}, /* never suggests another command's */
+        {{TRAIN, {"-x"}}, "unknown option -x"},
+        {{TRAIN, {"-batch"}}, "did you mean --batch?"},
+        {{TRAIN, {"--prompt", "x"}}, "--prompt is an option of another command, not of 'yard train'"},
+        {{TRAIN, {"--batch"}}, "--batch needs a value: a whole number from 1 to 4096"},
+        {{TRAIN, {"--batch", "--lr", "1"}}, "--batch needs a value"},
+        {{TRAIN, {"--batch", "0"}}, "--batch takes a whole number from 1 to 4096, not \"0\""},
+        {{TRAIN, {"--batch", "4097"}}, "not \"4097\""},
+        {{TRAIN, {"--batch", "8x"}}, "not \"8x\""},
+        {{TRAIN, {"--batch="}}, "not \"\""},
+        {{TRAIN, {"--lr", "fast"}}, "--lr takes a number from 0 to 10, not \"fast\""},
+        {{TRAIN, {"--device-mem", "2GB"}}, "such as 512M, not \"2GB\""},
+        {{TRAIN, {"--overlap", "all"}}, "one of off|plan|local|all-cpu|all-device, not \"all\""},
+        {{TRAIN, {"--overlap", "off|plan"}}, "not \"off|plan\""},
+        {{TRAIN, {"--overlap="}}, "not \"\""},
+        {{TRAIN, {"--serial=true"}}, "--serial is a switch and takes no value"},
+        {{TRAIN, {"-d"}}, "-d needs a value"},
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        expect_refusal(parse, &wrong[i].line, 2, wrong[i].part);
+}
+
+TEST(options_config_file_then_command_line)
+{
+    reset();
+    static const char config[] =
+        "# a comment\n\n batch = 16  # more\r\nlr=0.5\nserial = true\ndata = a b#c.txt\nprompt = x\n"
+        "overlap = plan";
+    char *path = write_file("run.conf", config, sizeof config - 1);
+    parse_config_file(path);
+    assert_int_equal(batch, 16);
+    assert_true(rate == 0.5);
+    assert_true(serial);
+    assert_string_equal(data, "a b#c.txt");
+    assert_int_equal(overlap, 1);
+    assert_null(prompt); /* one file may serve several commands */
+    path = write_text("tabs.conf", "batch\t=\t17\ndata\t= a=b\nlr\v=\f0.25\n");
+    parse_config_file(path);
+    assert_int_equal(batch, 17);
+    assert_string_equal(data, "a=b");
+    assert_true(rate == 0.25);
+    char line[] = "task x=y lane layer=3\t= 1 2 3\n";
+    struct settings_text profile = {.path = "p", .rest = line};
+    assert_true(next_setting(&profile)); /* the '=' after white space is the one */
+    assert_string_equal(profile.name, "task x=y lane layer=3");
+    assert_string_equal(profile.value, "1 2 3");
+    char *argv[] = {"--batch", "32"}, **words;
+    int n_words;
+    parse_options(&table, TRAIN, "train", 2, argv, &words, &n_words);
+    assert_int_equal(batch, 32);
+    free(words);
+}
+
+/* Some editors write a file with a byte order mark and carriage returns. */
+TEST(options_config_with_a_mark)
+{
+    reset();
+    static const char config[] = "\xEF\xBB\xBF"
+                                 "batch = 16\r\nlr = 0.5\r\n";
+    parse_config_file(write_file("mark.conf", config, sizeof config - 1));
+    assert_int_equal(batch, 16);
+    assert_true(rate == 0.5);
+}
+
+TEST(options_config_refusals)
+{
+    reset();
+    static const struct {
+        const char *text;
+        size_t n;
+        const char *part;
+    } wrong[] = {
+        {"batch = 8\nbach = 9\n", 19, "wrong.conf, line 2: unknown option \"bach\"; did you mean batch?"},
+        {"batch 8\n", 8, "wrong.conf, line 1: expected 'name = value', found \"batch 8\""},
+        {"\n\nbatch = many\n", 15, "wrong.conf, line 3: batch takes a whole number from 1 to 4096, not \"many\""},
+        {"serial = yes\n", 13, "serial takes true or false, not \"yes\""},
+        {"xyzzy = 1", 9, "unknown option \"xyzzy\"; the names are those"},
+        {"batch = 8\0\n", 11, "line 1 holds a zero byte"},
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        const char *path = write_file("wrong.conf", wrong[i].text, wrong[i].n);
+        expect_refusal(parse_config_file, (void *)path, 2, wrong[i].part);
+    }
+    expect_refusal(parse_config_file, temp_path("none.conf"), 4, "none.conf: No such file");
+    expect_refusal(parse_config_file, "/tmp", 4, "/tmp is a folder; expected a regular file");
+}
+
+TEST(options_as_text)
+{
+    reset();
+    static const struct {
+        const char *name, *text;
+    } expected[] = {{"batch", "4"},      {"serial", "false"}, {"lr", "0.0003"},
+                    {"device-mem", "0"}, {"data", ""},        {"overlap", "off"}};
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        char *text = option_text(find_option(&table, expected[i].name));
+        assert_string_equal(text, expected[i].text);
+        free(text);
+    }
+    rate = 0.1 + 0.2;
+    char *text = option_text(find_option(&table, "lr"));
+    assert_string_equal(text, "0.30000000000000004"); /* reads back as the same number */
+    free(text);
+}
+
+TEST(options_help)
+{
+    reset();
+    char text[4096];
+    FILE *out = tmpfile();
+    print_options(out, &table, TRAIN);
+    rewind(out);
+    text[fread(text, 1, sizeof text - 1, out)] = '\0';
+    fclose(out);
+    assert_non_null(strstr(text, "\nData:\n  --batch N "));
+    assert_non_null(strstr(text, " [4]\n"));
+    assert_non_null(strstr(text, "  -d, --device P:D "));
+    assert_non_null(strstr(text, "  --overlap off|plan|local|all-cpu|all-device\n                              where"));
+    assert_null(strstr(text, "prompt"));
+    assert_null(strstr(strstr(text, "\nData:") + 1, "\nData:")); /* one heading for both of its options */
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        assert_true(strlen(line) <= 100);
+}
+
+/* ---- tables ----------------------------------------------------------------------------------------------------- */
+
+TEST(table)
+{
+    static const struct column columns[] = {{"lane", "name", CELL_TEXT, 6, 0},   {NULL, "device", CELL_TEXT, 0, 0},
+                                            {"n", "count", CELL_COUNT, 4, 0},    {"ms", NULL, CELL_FIXED, 7, 2},
+                                            {"GB/s", "rate", CELL_RATE, 6, 1},   {"busy", "busy", CELL_SHARE, 6, 0},
+                                            {"more", "more", CELL_CHANGE, 7, 0}, {"last", "last", CELL_SHORT, 6, 0}};
+    struct table *t = new_table(columns, COUNT(columns));
+    ROW(t, text_cell("compute"), text_cell("0:0"), number_cell(12), number_cell(1.239), number_cell(3.25),
+        number_cell(0.125), number_cell(0.5), number_cell(1234567));
+    ROW(t, text_cell("up"), text_cell(NULL), number_cell(-1), number_cell(NAN), number_cell(0), number_cell(NAN),
+        number_cell(-0.25), number_cell(8));
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    print_heading(out, t);
+    print_rows(out, t, 0, t->n);
+    fclose(out);
+    assert_string_equal(text, "\n"
+                              "lane       n       ms    GB/s    busy     more    last\n"
+                              "comput    12     1.24     3.2   12.5%  +50.00%  1.235e+06\n"
+                              "up         -        -       -       -  -25.00%       8\n");
+    json_t *found = table_json(t);
+    char *json = json_dumps(found, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    assert_string_equal(json, "[{\"name\":\"compute\",\"device\":\"0:0\",\"count\":12,\"rate\":3.25,\"busy\":0.125,"
+                              "\"more\":0.5,\"last\":1234567.0},{\"name\":\"up\",\"device\":null,\"count\":-1,"
+                              "\"rate\":0.0,\"busy\":null,\"more\":-0.25,\"last\":8.0}]");
+    json_decref(found);
+    free(json);
+    free(text);
+    free_table(t);
+}

@@ -1,0 +1,324 @@
+/* test_board.c - tasks of step files are moved: what is accepted means the same, what is refused says why, undo brings
+ * the bytes back, and what is saved takes the time that was shown.
+ */
+#include "tests/support/support.h"
+#include "tools/board/board.h"
+#include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
+#include "tools/proof/proof.h"
+
+#include <math.h>
+
+static double number_of(const struct board *b, const char *key)
+{
+    json_t *all = board_json(b);
+    double x = json_number_value(json_object_get(all, key));
+    json_decref(all);
+    return x;
+}
+
+static void expect_ms(const struct board *b, double ms)
+{
+    double now = number_of(b, "period_ms");
+    if (fabs(now - ms) > 1e-9)
+        print_error("a period of %g ms, not of %g\n", now, ms);
+    assert_true(fabs(now - ms) <= 1e-9);
+}
+
+static struct step *finished(const char *path)
+{
+    struct step *s = read_list(path);
+    finish_list(s);
+    return s;
+}
+
+static char *saved(const struct board *b, const char *name)
+{
+    const char *path = temp_path(name);
+    must(save_board(b, path));
+    return read_text(path);
+}
+
+static size_t find_task(const struct step *s, const char *name, int layer)
+{
+    size_t i = 0;
+    while (i < s->n && !(strcmp(s->task[i]->name, name) == 0 && s->task[i]->layer == layer))
+        i++;
+    assert_true(i < s->n);
+    return i;
+}
+
+static char *try_behind(struct board *b, size_t task, const struct step *s, int64_t behind, size_t *place)
+{
+    return try_move(b, &(struct move){task, (size_t)s->task[task]->lane->index, behind}, place);
+}
+
+/* ---- lists of data/ --------------------------------------------------------------------------------------------- */
+
+/* Four owners send to a first, which gets all at once.  The second one sends to a last, the third one to d first. */
+TEST(two_moves_shorten_a_broadcast_by_a_third)
+{
+    const char *path = "data/steps/broadcast.txt";
+    struct step *s = read_list(path);
+    struct board *b = open_board(path, 1);
+    char *before = saved(b, "before.txt");
+    size_t place;
+    expect_ms(b, 9); /* as the list's comment says */
+    assert_null(try_behind(b, 13, s, 15, &place));
+    assert_int_equal(place, 15);
+    expect_ms(b, 8);
+    undo_move(b);
+    expect_ms(b, 9);
+    assert_null(try_behind(b, 13, s, 15, &place));
+    keep_move(b);
+    assert_null(try_behind(b, 19, s, NONE, &place));
+    assert_int_equal(place, 17);
+    keep_move(b);
+    expect_ms(b, 6); /* the links are full all the time */
+    assert_true(fabs(number_of(b, "written_ms") - 9) < 1e-9);
+    assert_true(number_of(b, "moved") == 2);
+    assert_true(undo_move(b));
+    expect_ms(b, 8);
+    assert_true(undo_move(b));
+    assert_false(undo_move(b));
+    expect_ms(b, 9);
+    char *after = saved(b, "after.txt");
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    free_list(s);
+}
+
+static void expect_refused(struct board *b, const struct step *s, size_t task, int64_t behind, const char *says,
+                           size_t in_way)
+{
+    size_t place;
+    char *wrong = try_behind(b, task, s, behind, &place);
+    assert_non_null(wrong);
+    assert_string_equal(wrong, says);
+    assert_int_equal(place, in_way);
+    free(wrong);
+}
+
+TEST(who_is_in_the_way_is_named)
+{
+    const char *path = "data/steps/overlap-pays.txt";
+    struct step *s = read_list(path);
+    struct board *b = open_board(path, 0);
+    size_t first = find_task(s, "backward", 3), last = find_task(s, "backward", 2);
+    expect_refused(b, s, last, (int64_t)first - 1, "backward (layer 2) needs g3, which backward (layer 3) writes",
+                   first);
+    expect_refused(b, s, first, (int64_t)last, "backward (layer 2) needs g3, which backward (layer 3) writes", last);
+    size_t place;
+    char *wrong = try_move(b, &(struct move){first, (size_t)s->task[first + 1]->lane->index, NONE}, &place);
+    assert_string_equal(wrong, "backward runs on the lane gpu compute, and not on gpu download: it takes lanes of its "
+                               "device and of its kind");
+    assert_int_equal(place, first);
+    free(wrong);
+    free_list(s);
+}
+
+TEST(what_was_said_without_a_tensor_is_kept)
+{
+    const char *path = write_text("said.txt", "device gpu memory=1G\nlane gpu.compute1\n"
+                                              "task c gpu.compute1 1ms\ntask a gpu.compute 2ms layer=1 after=b'\n"
+                                              "task b gpu.compute1 3ms after=a\n");
+    struct step *s = read_list(path);
+    struct board *b = open_board(path, 0);
+    size_t place;
+    expect_ms(b, 5);
+    expect_refused(b, s, 2, NONE, "b waits for a (layer 1), as after= says", 1);
+    assert_null(try_behind(b, 0, s, 2, &place)); /* c to after b */
+    keep_move(b);
+    char *text = saved(b, "said-after.txt");
+    assert_non_null(strstr(text, "task a gpu.compute 0.002 layer=1 after=b'\ntask b gpu.compute1 0.003 after=a\n"));
+    free(text);
+    free_list(s);
+}
+
+/* The update waits for all that is backward, whichever of it is the last of its lane by now. */
+TEST(clipping_waits_for_the_backward_that_was_moved_behind_the_last)
+{
+    const char *path = write_text("clipped.txt", "device gpu memory=1G\nlane gpu.compute1\ntensor w gpu 4 parameters\n"
+                                                 "task back gpu.compute 2ms layer=0 role=backward\n"
+                                                 "task back gpu.compute 3ms layer=1 role=backward reads=w\n"
+                                                 "task adam gpu.compute1 1ms role=update reads=w writes=w\n");
+    struct step *s = read_list(path);
+    struct board *b = open_board(path, 1);
+    size_t place;
+    expect_ms(b, 5); /* the update now runs beside the next step's first backward */
+    assert_null(try_behind(b, 0, s, 1, &place));
+    expect_ms(b, 6);
+    keep_move(b);
+    free_list(s);
+}
+
+/* ---- any list, any moves ---------------------------------------------------------------------------------------- */
+
+enum { TENSORS = 8, CASES = 60, MOVES = 12 };
+
+/* Tensors 0 to 3 are on the device, the others on the host; half of them persist, the others are written before they
+ * are read.  Tasks have names of their own. */
+static const char *make_list(uint32_t seed)
+{
+    static const char *const lanes[] = {"gpu.compute", "gpu.compute1", "host.cpu"};
+    const char *path = temp_path("random.txt");
+    FILE *out = fopen(path, "w");
+    struct draws draws = {.seed = seed, .row = 1};
+    const size_t tasks = 4 + draw_below(&draws, 20);
+    bool written[TENSORS];
+    fprintf(out, "device gpu memory=1M\nlane gpu.compute1\nlane gpu.upload1\nlink gpu up 1e9\nlink gpu down 1e9\n");
+    for (int i = 0; i < TENSORS; i++) {
+        written[i] = i % 2;
+        fprintf(out, "tensor x%d %s 1000 %s\n", i, i < TENSORS / 2 ? "gpu" : "host", i % 2 ? "parameters" : "work");
+    }
+    for (size_t i = 0; i < tasks; i++) {
+        size_t kind = draw_below(&draws, 5);
+        size_t lane = kind % 3;
+        size_t base = lane == 2 ? TENSORS / 2 : 0;
+        size_t to = base + draw_below(&draws, TENSORS / 2), from = base + draw_below(&draws, TENSORS / 2);
+        if (kind > 2)
+            from = (from + TENSORS / 2) % TENSORS;
+        if (!written[from])
+            fprintf(out, "task t%zu %s 2us writes=x%zu\n", i, from < TENSORS / 2 ? "gpu.compute" : "host.cpu", from);
+        else if (kind > 2)
+            fprintf(out, "copy t%zu x%zu x%zu%s\n", i, to, from, to < from && i % 2 ? " lane=gpu.upload1" : "");
+        else
+            fprintf(out, "task t%zu %s %zuus reads=x%zu writes=x%zu\n", i, lanes[lane], 1 + draw_below(&draws, 9), from,
+                    to);
+        written[written[from] ? to : from] = true;
+    }
+    fclose(out);
+    return path;
+}
+
+static const struct task *task_named(const struct step *s, const char *name) { return s->task[find_task(s, name, -1)]; }
+
+static bool conflict(const struct task *a, const struct task *b)
+{
+    for (int i = 0; i < a->n_access; i++)
+        for (int k = 0; k < b->n_access; k++)
+            if (strcmp(a->access[i].tensor->name, b->access[k].tensor->name) == 0 &&
+                ((a->access[i].mode | b->access[k].mode) & ACCESS_WRITE))
+                return true;
+    return false;
+}
+
+/* Two tasks of which one writes what the other one touches are in one order in both lists. */
+static void expect_same_meaning(const struct step *a, const struct step *b)
+{
+    assert_int_equal(a->n, b->n);
+    for (size_t i = 0; i < a->n; i++)
+        for (size_t k = i + 1; k < a->n; k++)
+            if (conflict(a->task[i], a->task[k]))
+                assert_true(task_named(b, a->task[i]->name)->index < task_named(b, a->task[k]->name)->index);
+}
+
+/* On its lane the task comes right after the one that the move names, and all others are in their order. */
+static void expect_place(const struct step *before, const struct step *after, const struct move *m)
+{
+    size_t i = 0, k = 0;
+    int64_t last = NONE;
+    for (;; i++, k++) {
+        while (i < before->n && (before->task[i]->lane->index != (int)m->lane || i == m->task))
+            i++;
+        while (k < after->n && after->task[k]->lane->index != (int)m->lane)
+            k++;
+        if (k < after->n && strcmp(after->task[k]->name, before->task[m->task]->name) == 0) {
+            assert_int_equal(last, m->behind);
+            for (k++; k < after->n && after->task[k]->lane->index != (int)m->lane;)
+                k++;
+        }
+        if (i == before->n || k == after->n)
+            break;
+        assert_string_equal(before->task[i]->name, after->task[k]->name);
+        last = (int64_t)i;
+    }
+    assert_true(i == before->n);
+    assert_true(k == after->n);
+}
+
+static struct move draw_move(const struct step *s, struct draws *draws)
+{
+    struct move m = {.behind = NONE};
+    m.task = draw_below(draws, s->n);
+    m.lane = draw_below(draws, (size_t)s->pool->machine->n_lanes);
+    if (draw_below(draws, 2) == 0)
+        m.lane = (size_t)s->task[m.task]->lane->index;
+    for (size_t k = 0; k < s->n && m.behind == NONE; k++)
+        if (k != m.task && s->task[k]->lane->index == (int)m.lane && draw_below(draws, 3) == 0)
+            m.behind = (int64_t)k;
+    return m;
+}
+
+enum fate { REFUSED, UNDONE, KEPT };
+
+/* Tries any move, and undoes some of those that are accepted. */
+static enum fate try_any_move(struct board *b, struct draws *draws)
+{
+    char *now = saved(b, "now.txt");
+    struct step *s = read_list(temp_path("now.txt"));
+    struct move m = draw_move(s, draws);
+    enum fate fate = KEPT;
+    size_t place;
+    char *wrong = try_move(b, &m, &place);
+    if (wrong) {
+        fate = REFUSED;
+        char *same = saved(b, "same.txt");
+        assert_string_equal(same, now); /* nothing has moved */
+        assert_non_null(strstr(wrong, s->task[place]->name));
+        free(same);
+    } else if (draw_below(draws, 4) == 0) {
+        fate = UNDONE;
+        undo_move(b);
+    } else {
+        keep_move(b);
+        free(saved(b, "then.txt"));
+        struct step *then = read_list(temp_path("then.txt"));
+        expect_place(s, then, &m);
+        free_list(then);
+    }
+    free(wrong);
+    free(now);
+    free_list(s);
+    return fate;
+}
+
+LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
+{
+    const struct cases some = cases_of(12, CASES);
+    const size_t n_cases = (size_t)(some.end - some.begin);
+    size_t kept = 0, refused = 0;
+    for (uint32_t seed = (uint32_t)some.begin; seed < (uint32_t)some.end; seed++) {
+        const char *path = make_list(seed);
+        struct step *written = read_list(path);
+        struct board *b = open_board(path, 0);
+        char *before = saved(b, "before.txt");
+        struct draws draws = {.seed = seed, .row = 2};
+        size_t moved = 0;
+        for (int i = 0; i < MOVES; i++) {
+            enum fate fate = try_any_move(b, &draws);
+            refused += fate == REFUSED;
+            moved += fate == KEPT;
+        }
+        kept += moved;
+        char *after = saved(b, "after.txt");
+        struct step *s = finished(temp_path("after.txt"));
+        struct simulation *sim = must_simulate(s, NULL);
+        expect_same_meaning(written, s);
+        assert_null(verify(s, NULL));
+        expect_ms(b, 1e3 * sim->period);
+        free_simulation(sim);
+        for (; moved; moved--)
+            assert_true(undo_move(b));
+        char *back = saved(b, "back.txt");
+        assert_string_equal(back, before);
+        free(before);
+        free(after);
+        free(back);
+        free_list(s);
+        free_list(written);
+    }
+    assert_true(kept > 2 * n_cases);
+    assert_true(refused > 2 * n_cases);
+}

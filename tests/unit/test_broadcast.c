@@ -1,0 +1,561 @@
+/* test_broadcast.c - slices over queues: training keeps its bits on every mesh, with updates on the CPU too, each shard
+ * is dealt as asked, and lists of any shape prove to send the same values.
+ */
+#include "techniques/broadcast/broadcast.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 2 };
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
+
+/* Counts the copies between devices that send what was updated, or gather it. */
+static size_t count_copies(const struct step *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        n += is_copy(t) && t->access[0].tensor->device != t->access[1].tensor->device &&
+             (t->role == ROLE_BROADCAST || strcmp(t->name, "gather") == 0);
+    }
+    return n;
+}
+
+/* Each slice that comes directly is received before a task reads it, on the receiver's queue of the same number. */
+static void expect_received(const struct step *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i], *receive = NULL;
+        const struct tensor *x = is_copy(t) ? t->access[0].tensor : NULL;
+        if (!x || t->role != ROLE_BROADCAST || x->device->is_host || t->access[1].tensor->device->is_host ||
+            x->device == t->access[1].tensor->device)
+            continue;
+        for (size_t turn = 1; turn < s->n && !receive; turn++) {
+            const struct task *next = s->task[(i + turn) % s->n];
+            if (copies_nothing(next) && touches_bytes(next, x, ACCESS_WRITE))
+                receive = next;
+            else if (!is_copy(next) && touches_bytes(next, x, ACCESS_READ))
+                test_failed("task %zu %s: %s is read before it is received\n", i, t->name, x->name);
+        }
+        if (!receive) /* no task reads it */
+            continue;
+        assert_true(receive->access[0].tensor->bytes == x->bytes);
+        assert_true(receive->lane->device == x->device);
+        assert_int_equal(receive->lane->kind, t->lane->kind == LANE_COMPUTE ? LANE_COMPUTE : LANE_UPLOAD);
+        if (t->lane->purpose > FOR_QUEUE || receive->lane->purpose > FOR_QUEUE)
+            assert_int_equal(receive->lane->purpose, t->lane->purpose);
+    }
+}
+
+/* A plan that any rule could make: some letter for each unit. */
+static const char *draw_plan(size_t seed)
+{
+    static const char *const unit[] = {"other param.0", "layer 0", "layer 1", "layer 2", "other param.4"};
+    char text[256], *end = text;
+    for (uint32_t i = 0; i < COUNT(unit); i++)
+        end += sprintf(end, "%s %c\n", unit[i], "CLDD"[(int)(4 * random_uniform(seed, STREAM_TEST, i, 0))]);
+    return write_file("drawn.txt", text, strlen(text));
+}
+
+/* By a description of hardware where a plan needs times. */
+static struct state train_on(const char *mesh, const char *how, bool timed, size_t *slices)
+{
+    struct settings *settings =
+        settings_of(lasting("--model tiny --layers 3 --seq-len 16 --gemm own %s %s", mesh, how));
+    predict_options.hardware = timed ? "data/hardware/workstation.txt" : NULL;
+    struct trainer *t = open_training(settings, LIST_TRAIN);
+    run_steps(t, 1, STEPS);
+    struct state s = read_whole_state(t);
+    *slices = count_copies(t->train);
+    if (broadcast_options.queues)
+        expect_received(t->train);
+    free_trainer(t);
+    return s;
+}
+
+enum { FEW = 5 }; /* the first meshes, which `make test` takes, differ most */
+static const char *const meshes[] = {
+    "--batch 4 -d 0:0x2",
+    "--batch 8 -d 0:0x4 --zero 2",
+    "--batch 4 -d 0:0x4 --mesh dp=2,tp=2 --zero 2 --untied",
+    "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --zero 0 --pipeline gpipe",
+    "--batch 4 -d 0:0x2 --zero 3 --micro-batch 1",
+    "--batch 4 -d 0:0x2 --zero 0",
+    "--batch 4 -d 0:0x2 --zero 2 --untied",
+    "--batch 4 -d 0:0x2 --micro-batch 1 --recompute full",
+    "--batch 6 -d 0:0x3",
+    "--batch 6 -d 0:0x3 --zero 0",
+    "--batch 8 -d 0:0x4",
+    "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
+    "--batch 8 -d 0:0x5 --batch 5",
+    "--batch 4 -d 0:0x2 --mesh pp=2",
+    "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --micro-batch 2",
+    "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --zero 2 --recompute selective",
+    "--batch 6 -d 0:0x6 --mesh dp=3,pp=2 --untied --micro-batch 1",
+    "--batch 4 -d 0:0x4 --mesh dp=2,tp=2",
+    "--batch 4 -d 0:0x4 --mesh dp=2,tp=2 --zero 0",
+    "--batch 8 -d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1",
+    "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --micro-batch 1 --zero 2",
+    "--batch 8 -d 0:0x8 --mesh dp=4,tp=2 --zero 0",
+    "--batch 8 -d 0:0x5 --batch 5 --zero 3",
+    "--batch 8 -d 0:0x4 --zero 3 --recompute full",
+    "--batch 6 -d 0:0x6 --mesh dp=3,pp=2 --zero 3 --untied --micro-batch 1",
+    "--batch 8 -d 0:0x8 --mesh dp=4,tp=2 --zero 3",
+};
+static const struct {
+    const char *how;
+    bool slices, drawn, timed;
+} ways[] = {
+    {"--broadcast-queues 3 --broadcast-main compute --broadcast-slices 6", true, false, false},
+    {"--broadcast-queues 2 --broadcast-deal random --broadcast-slices 5", true, false, false},
+    {"--overlap all-cpu --broadcast-queues 5 --broadcast-slices 9", true, false, false},
+    {"--overlap all-cpu", false, false, false},
+    {"--overlap plan --broadcast-queues 4 --broadcast-deal random --broadcast-main compute", true, true, true},
+    {"--overlap local", false, false, true},
+    {"--overlap plan", false, true, false},
+    {"--broadcast-queues 5 --broadcast-slices 9", true, false, false},
+    {"--overlap local --broadcast-queues 2", true, false, true},
+    {"--overlap plan", false, false, true},
+};
+
+/* Overlap, broadcast and both, with clipping and without, each with delays of its own. */
+static void expect_same_mesh(const char *mesh, size_t first, size_t rounds)
+{
+    size_t bare[2], sliced;
+    struct state expected[2] = {{.values = NULL}};
+    for (size_t n = first; n < first + rounds; n++) {
+        bool clip = n / COUNT(ways) % 2 ^ (n & 1);
+        char *options = lasting("%s --clip %d", mesh, clip);
+        if (!expected[clip].values)
+            expected[clip] = train_on(options, "--serial", false, &bare[clip]);
+        size_t way = n % COUNT(ways);
+        char *how = lasting("%s%s%s --delay-seed %zu", ways[way].how, ways[way].drawn ? " --overlap-plan " : "",
+                            ways[way].drawn ? draw_plan(n) : "", n);
+        struct state found = train_on(options, how, ways[way].timed, &sliced);
+        assert_int_equal(found.n, expected[clip].n);
+        expect_same_bits(how, found.values, expected[clip].values, found.n);
+        if (ways[way].slices && (sliced < 3 * bare[clip] || bare[clip] == 0))
+            test_failed("%s %s: %zu copies became %zu slices\n", options, how, bare[clip], sliced);
+        free(found.values);
+    }
+    free(expected[0].values);
+    free(expected[1].values);
+}
+
+/* Every mesh with another way and other delays; with contexts of their own, as GPUs have, each fifth of them. */
+LAW(meshes_keep_their_bits)
+{
+    need_own_products();
+    const char *rounds = getenv("BROADCAST_ROUNDS"); /* more ways and delays for each */
+    const struct cases some = cases_of(FEW, COUNT(meshes));
+    for (int apart = 0; apart < 2; apart++) {
+        contexts_apart(apart);
+        for (int i = some.begin; i < some.end; i += apart ? 5 : 1)
+            expect_same_mesh(meshes[i], (size_t)(i + apart), rounds ? (size_t)atoi(rounds) : 1);
+    }
+    contexts_apart(false);
+}
+
+/* ---- ZeRO-3 ------------------------------------------------------------------------------------------------------ */
+
+/* A gather in slices holds its bytes no longer than a whole one; and the fullest link needs as long twice. */
+LONG_TEST(gathers_in_slices)
+{
+    for (size_t i = 0; i < COUNT(meshes); i++)
+        for (int apart = 0; apart < 2 && strstr(meshes[i], "--zero 3"); apart++) {
+            contexts_apart(apart);
+            char *words = lasting("plan --model tiny --layers 3 --json %s", meshes[i]);
+            json_t *whole = yard_json("%s", words);
+            json_t *sliced = yard_json("%s --broadcast-queues 3 --broadcast-main compute", words);
+            for (size_t d = 0; d < json_array_size(json_object_get(whole, "memory")) - 1; d++) {
+                char *peak = lasting("memory.%zu.peak.train.together", d);
+                assert_true(number_at(sliced, peak) == number_at(whole, peak));
+            }
+        }
+    contexts_apart(false);
+    static const char *const plan = "plan --model char --hardware data/hardware/server.txt --mesh dp=4 --json "
+                                    "--simulate --broadcast-queues 5 --broadcast-main compute --zero";
+    json_t *sent = yard_json("%s 2", plan), *gathered = yard_json("%s 3", plan);
+    double bound = number_at(gathered, "passes.1.bound_ms");
+    assert_true(fabs(bound / number_at(sent, "passes.0.bound_ms") - 2) < 0.01);
+    assert_true(number_at(gathered, "passes.1.period_ms") < number_at(gathered, "passes.1.one_queue_ms"));
+}
+
+/* ---- step files -------------------------------------------------------------------------------------------------- */
+
+static json_t *plan(const char *words) { return yard_json("plan --simulate --verify --json %s", words); }
+static json_t *report_of(json_t *plan) { return json_at(plan, "passes.0"); }
+
+/* By hand, in the comments of the lists. */
+static const struct {
+    const char *words;
+    double period, one_queue, bound;
+    const char *kind;
+} shipped[] = {
+    {"broadcast.txt --broadcast-queues 1", 6, 6, 3, "direct"},
+    {"broadcast.txt --broadcast-queues 4", 6, 6, 3, "direct"},
+    {"broadcast-queues.txt --broadcast-queues 2 --broadcast-main compute", 11, 11, 1.5, "direct"},
+    {"broadcast-queues.txt --broadcast-queues 5 --broadcast-main compute", 6.75, 11, 1.5, "direct"},
+    {"broadcast-queues.txt --broadcast-queues 4", 7.5, 12, 1.5, "direct"},
+    {"broadcast-one-link.txt --broadcast-queues 2 --broadcast-main compute --broadcast-slices 1", 7.08, 7.08, 3,
+     "staged"},
+    {"broadcast-one-link.txt --broadcast-queues 5 --broadcast-main compute", 6.49189262, 7.02578441, 3, "staged"},
+};
+
+TEST(the_shipped_lists)
+{
+    for (size_t i = 0; i < COUNT(shipped); i++) {
+        json_t *all = plan(lasting("--list data/steps/%s", shipped[i].words)), *r = report_of(all);
+        double period = number_at(all, "simulation.step_ms");
+        assert_true(json_is_false(json_object_get(r, "declined")));
+        assert_string_equal(text_at(r, "bound"), shipped[i].kind);
+        if (fabs(period - shipped[i].period) > 1e-6 || fabs(number_at(r, "period_ms") - period) > 1e-9 ||
+            fabs(number_at(r, "one_queue_ms") - shipped[i].one_queue) > 1e-6 ||
+            fabs(number_at(r, "bound_ms") - shipped[i].bound) > 1e-6)
+            test_failed("%s: period %.9g, reported %.9g, one queue %.9g, bound %g\n", shipped[i].words, period,
+                        number_at(r, "period_ms"), number_at(r, "one_queue_ms"), number_at(r, "bound_ms"));
+    }
+}
+
+/* Each shard has so many slices and bytes over all its queues.  Queues from `first` on send; `even`: their numbers of
+ * slices differ by one at most. */
+static void expect_deal(const char *words, int queues, int first, int slices, json_int_t bytes, bool even)
+{
+    json_t *all = plan(words), *rows = json_object_get(report_of(all), "queues");
+    assert_true(json_array_size(rows) % (size_t)queues == 0);
+    assert_true(json_array_size(rows) > 0);
+    for (size_t i = 0; i < json_array_size(rows); i += (size_t)queues) {
+        json_int_t sum = 0;
+        json_int_t all_bytes = 0;
+        json_int_t least = INT32_MAX;
+        json_int_t most = 0;
+        for (int j = 0; j < queues; j++) {
+            const json_t *row = json_array_get(rows, i + (size_t)j);
+            json_int_t n = (json_int_t)number_at(row, "slices");
+            assert_int_equal(number_at(row, "queue"), j);
+            assert_true(j >= first || n == 0);
+            sum += n;
+            all_bytes += (json_int_t)number_at(row, "bytes");
+            least = j < first ? least : MIN(least, n);
+            most = MAX(most, n);
+        }
+        if (sum != slices || all_bytes != bytes || least < (slices >= queues - first) || (even && most - least > 1))
+            test_failed("%s, row %zu: %lld slices, %lld bytes, %lld to %lld on a queue\n", words, i, (long long)sum,
+                        (long long)all_bytes, (long long)least, (long long)most);
+    }
+}
+
+TEST(a_link_is_used_in_the_steps_that_send)
+{
+    const char *list =
+        write_text("seldom.txt", "device a memory=1G\ndevice b memory=1G\nlink a down 1e9\nlink b up 1e9\n"
+                                 "tensor w.a a 4000000 parameters\ntensor w.b b 4000000 parameters\n"
+                                 "task update a.compute 1ms layer=0 role=update writes=w.a\n"
+                                 "copy send w.b w.a layer=0 role=broadcast every=2\n"
+                                 "task forward b.compute 1ms layer=0 role=forward reads=w.b\n");
+    json_t *r = json_at(yard_json("plan --list %s --clip 0 --broadcast-queues 2 --simulate --json", list), "passes.0");
+    double bound = number_at(r, "bound_ms"); /* 4 ms, every other step */
+    if (fabs(bound - 2) > 1e-9)
+        test_failed("the fullest link takes %g ms a step, expected 2\n", bound);
+}
+
+TEST(deals)
+{
+    static const char *const list = "--list data/steps/broadcast.txt --broadcast-queues";
+    struct {
+        const char *words;
+        int queues, first, slices;
+        bool even;
+    } deals[] = {{"4", 4, 0, 16, true},
+                 {"4 --broadcast-slices 4", 4, 0, 4, true},
+                 {"3 --broadcast-slices 7 --broadcast-main compute", 3, 1, 7, true},
+                 {"4 --broadcast-slices 2", 4, 0, 2, true},
+                 {"4 --broadcast-deal random --seed 5", 4, 0, 16, false},
+                 {"5 --broadcast-deal random --broadcast-main compute --broadcast-slices 4", 5, 1, 4, true}};
+    for (size_t i = 0; i < COUNT(deals); i++)
+        expect_deal(lasting("%s %s", list, deals[i].words), deals[i].queues, deals[i].first, deals[i].slices, 1000000,
+                    deals[i].even);
+    expect_yard(EXIT_OK, "some have nothing to do", "plan %s 4 --broadcast-slices 2", list);
+}
+
+/* ---- lists of any shape ------------------------------------------------------------------------------------------ */
+
+#define THREE                                                                                                          \
+    "device a memory=1M\ndevice b memory=1M\ndevice c memory=1M\nlink a,b up 1e6 1us\nlink a down 1e6 queues=5\n"      \
+    "tensor wa a 4K parameters\ntensor wb b 4K parameters\ntensor wc c 4K parameters\ntensor h host 4K work\n"         \
+    "tensor g a 4K gradients keep\ntask f a.compute 1us layer=0 role=forward reads=wa\n"                               \
+    "task f b.compute 1us layer=0 role=forward reads=wb\ntask f c.compute 1us layer=0 role=forward reads=wc\n"
+
+static const struct {
+    const char *text;
+    size_t copies;        /* with 4 slices */
+    double slices, bytes; /* what the first row's shard has over all queues */
+} shapes[] = {
+    /* a chain: b sends on what it gets */
+    {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast msg=1\n"
+           "copy x wc wb role=broadcast msg=1\n",
+     8, 4, 4096},
+    /* what waits for more than its source is not cut */
+    {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast msg=1\n"
+           "copy x wc wa role=broadcast msg=1 reads=g\n",
+     5, 4, 4096},
+    /* staged, the uploads far from each other */
+    {THREE "task u a.compute 1us role=update writes=wa\ncopy x h wa role=broadcast msg=1\n"
+           "copy x wb h role=broadcast msg=1\ntask s a.compute 1us reads=wa\ncopy x wc h role=broadcast msg=1\n",
+     12, 4, 4096},
+    /* updated on the host */
+    {THREE "task u host.cpu 1us layer=2 role=update writes=h\ncopy x wa h layer=2 role=broadcast msg=1\n"
+           "copy x wb h layer=2 role=broadcast msg=1\n",
+     8, 4, 4096},
+    /* c's old value is read between the copies: they cannot come together */
+    {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast msg=1 layer=1\n"
+           "task r c.compute 1us reads=wc\ncopy x wc wa role=broadcast msg=1 layer=1\n",
+     8, 4, 4096},
+    /* two tensors of a layer are one shard of 4000 bytes: 4 slices, of which one lies in both */
+    {THREE "tensor va a 500 parameters\ntensor vb b 500 parameters\ntask u a.compute 1us role=update writes=wa,va\n"
+           "copy x wb[0:3500] wa[0:3500] role=broadcast layer=0\ncopy x vb va role=broadcast layer=0\n",
+     5, 4, 4000},
+    /* too small to be cut, and in every second step only */
+    {THREE "task u a.compute 1us role=update writes=wa every=2\ncopy x wb[8:1030] wa[8:1030] role=broadcast every=2\n",
+     1, 1, 1022},
+    /* with times of their own, in the order in which backward ends */
+    {THREE "task u a.compute 1us layer=1 role=update writes=wa[2048:4096]\n"
+           "copy x wb[2048:4096] wa[2048:4096] role=broadcast layer=1 time=4ms\n"
+           "task u a.compute 1us layer=0 role=update writes=wa[0:2048]\n"
+           "copy x wb[0:2048] wa[0:2048] role=broadcast layer=0 time=4ms lane=a.compute\n",
+     8, 4, 2048},
+    /* cut at multiples of 512, and an end that is none */
+    {"device a memory=1M align=512\ndevice b memory=1M align=512\ntensor wa a 4100 parameters\n"
+     "tensor wb b 4100 parameters\ntask f b.compute 1us role=forward reads=wb\n"
+     "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast\n",
+     4, 4, 4100},
+};
+
+static void expect_shape(size_t i, const char *options)
+{
+    char *words = lasting("--list %s --broadcast-slices 4 %s", write_text("shape.txt", "%s", shapes[i].text), options);
+    json_t *all = plan(words), *r = report_of(all);
+    assert_true(json_is_false(json_object_get(r, "declined")));
+    double sum = 0, bytes = 0;
+    const json_t *rows = json_object_get(r, "queues"), *first = json_array_get(rows, 0);
+    for (size_t k = 0; k < json_array_size(rows); k++) {
+        const json_t *row = json_array_get(rows, k);
+        if (json_equal(json_object_get(row, "layer"), json_object_get(first, "layer")) &&
+            json_equal(json_object_get(row, "device"), json_object_get(first, "device"))) {
+            sum += number_at(row, "slices");
+            bytes += number_at(row, "bytes");
+        }
+    }
+    if (sum != shapes[i].slices || bytes != shapes[i].bytes)
+        test_failed("shape %zu, %s: %g slices of %g bytes\n", i, options, sum, bytes);
+    struct ran ran = expect_yard(EXIT_OK, "", "plan %s --print-list", words);
+    size_t n = 0;
+    for (const char *at = ran.out; (at = strstr(at, "\ncopy ")); at++)
+        n += strncmp(at, "\ncopy receive ", 14) != 0;
+    if (n != shapes[i].copies)
+        test_failed("shape %zu, %s: %zu copies\n", i, options, n);
+}
+
+TEST(lists_of_any_shape)
+{
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        expect_shape(i, "--broadcast-queues 1");
+        expect_shape(i, "--broadcast-queues 3 --broadcast-main compute --clip 0");
+        expect_shape(i, "--broadcast-queues 3 --broadcast-deal random");
+    }
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+/* How many shards there are with one queue, which has a row for each: a and b own one each, unless all is a's. */
+static size_t count_shards(const char *copies)
+{
+    const char *path = write_text("messages.txt", THREE "task u a.compute 1us role=update writes=wa\n%s", copies);
+    json_t *r = report_of(plan(lasting("--list %s --broadcast-queues 1 --broadcast-slices 4", path)));
+    return json_array_size(json_object_get(r, "queues"));
+}
+
+/* What b sends on is a's message if the copies have one number, and is a message of b else. */
+TEST(copies_of_one_number_are_one_message)
+{
+    assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\ncopy x wc wb role=broadcast msg=7\n"), 1);
+    assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\ncopy x wc wb role=broadcast msg=8\n"), 2);
+    assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\ncopy x wc wb role=broadcast\n"), 2);
+    assert_int_equal(count_shards("copy x wb wa role=broadcast\ncopy x wc wb role=broadcast\n"), 2);
+    /* a copy that waits for a whole one cannot be sliced with it */
+    assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\ncopy y wc wb role=broadcast msg=7 after=x\n"), 2);
+    assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\ncopy y wc wb role=broadcast msg=7 after=u\n"), 1);
+    /* one number, but other bytes, or other steps: as correct, and proved so */
+    assert_int_equal(count_shards("copy x wb[0:2048] wa[0:2048] role=broadcast msg=7\n"
+                                  "copy x wc[2048:4096] wb[2048:4096] role=broadcast msg=7\n"),
+                     2);
+    assert_int_equal(count_shards("copy x wb wa role=broadcast msg=7\n"
+                                  "copy x wc wb role=broadcast msg=7 every=2\n"),
+                     2);
+}
+
+TEST(who_waits_for_a_copy_waits_for_its_slices)
+{
+    const char *path = write_text("slices.txt", THREE "task u a.compute 1us role=update writes=wa\n"
+                                                      "copy x wb wa role=broadcast after=f,x'\n"
+                                                      "task r c.compute 1us after=x\n");
+    struct ran ran = expect_yard(
+        EXIT_OK, "", "plan --list %s --broadcast-queues 1 --broadcast-slices 2 --verify --print-list", path);
+    assert_non_null(strstr(ran.out, "copy x~2 "));
+    assert_non_null(strstr(ran.out, " after=f,x~2',x'\n"));
+    assert_non_null(strstr(ran.out, " after=x~2,x\n"));
+}
+
+/* Between devices, of role broadcast: all copies of a number bring what the first sends, and no other has it. */
+static size_t expect_numbers(const struct step *s)
+{
+    const struct tensor **source = allocate((size_t)s->last_message + 1, sizeof *source);
+    const struct tensor **on_host = allocate((size_t)s->last_message + 1, sizeof *on_host);
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        if (!is_copy(t))
+            assert_int_equal(t->message, 0);
+        if (is_copy(t) && (t->role == ROLE_FEED || t->role == ROLE_REPORT || t->role == ROLE_OFFLOAD))
+            assert_int_equal(t->message, 0);
+        if (!is_copy(t) || t->role != ROLE_BROADCAST || copies_nothing(t))
+            continue;
+        assert_true(t->message > 0 && t->message <= s->last_message);
+        const struct tensor *from = t->access[1].tensor, *to = t->access[0].tensor;
+        if (!source[t->message]) {
+            source[t->message] = from;
+            n++;
+        }
+        assert_true(from == source[t->message] || from == on_host[t->message]);
+        if (to->device->is_host)
+            on_host[t->message] = to;
+    }
+    free(source);
+    free(on_host);
+    return n;
+}
+
+/* It does so with ZeRO 0 to 3, through the host and directly; a slice's copies are a message of their own again. */
+TEST(the_builder_numbers_messages)
+{
+    static const char *const options[] = {"--zero 0", "--zero 1", "--zero 2 --overlap all-cpu",
+                                          "--zero 3 --broadcast-queues 2",
+                                          "--zero 1 --broadcast-queues 3 --broadcast-main compute"};
+    for (int apart = 0; apart < 2; apart++)
+        for (size_t i = 0; i < COUNT(options); i++) {
+            contexts_apart(apart);
+            if (!apart)
+                contexts_joined();
+            struct settings *settings = settings_of(lasting("--model tiny --batch 4 -d 0:0x4 %s", options[i]));
+            struct trainer *t = open_training(settings, LIST_TRAIN);
+            assert_true(expect_numbers(t->train) >= 4);
+            free_trainer(t);
+        }
+    contexts_apart(false);
+}
+
+/* A list that is printed and read is sliced as what it was printed for. */
+TEST(a_printed_list_has_the_same_messages)
+{
+    static const char *const model = "--model tiny --layers 3 --hardware data/hardware/server.txt --mesh dp=4";
+    static const char *const zero[] = {"--zero 0", "--zero 1", "--zero 2"};
+    for (size_t i = 0; i < COUNT(zero); i++) {
+        char *list = read_text(expect_yard(EXIT_OK, "", "plan %s %s --print-list", model, zero[i]).stdout_path);
+        expect_text(list, " role=broadcast msg=");
+        const char *path = write_text("printed.txt", "%s", list);
+        char *again = read_text(expect_yard(EXIT_OK, "", "plan --list %s --print-list", path).stdout_path);
+        assert_string_equal(again, list);
+        free(list);
+        free(again);
+        json_t *theirs = report_of(plan(lasting("%s %s --broadcast-queues 3", model, zero[i])));
+        json_t *ours = report_of(plan(lasting("--list %s --broadcast-queues 3", path)));
+        assert_true(json_equal(json_object_get(ours, "queues"), json_object_get(theirs, "queues")));
+        assert_true(fabs(number_at(ours, "period_ms") / number_at(theirs, "period_ms") - 1) < 1e-9);
+    }
+}
+
+/* ---- when and where ---------------------------------------------------------------------------------------------- */
+
+/* Slices go in the iterations in which the whole would. */
+TEST(slices_go_when_the_whole_does)
+{
+    char *text = read_text("data/steps/broadcast.txt");
+    char *rest = text;
+    char *seldom = copy_string("");
+    for (char *line; (line = strsep(&rest, "\n"));)
+        append_text(&seldom, "%s%s\n", line, strncmp(line, "copy ", 5) == 0 ? " every=2" : "");
+    struct ran ran = expect_yard(EXIT_OK, "", "plan --list %s --print-list --broadcast-queues 3 --broadcast-slices 4",
+                                 write_text("seldom.txt", "%s", seldom));
+    size_t copies = 0, every = 0;
+    for (char *line = strtok(ran.out, "\n"); line; line = strtok(NULL, "\n"))
+        if (strncmp(line, "copy send", 9) == 0) {
+            copies++;
+            every += strstr(line, " every=2") != NULL;
+        }
+    assert_true(copies > 12);
+    assert_true(every == copies);
+    free(text);
+    free(seldom);
+}
+
+/* A message's copies become neighbours where they lead to what persists.  What a layer gathers stays where it is
+ * gathered: sooner, its bytes would be held for longer. */
+TEST(what_is_gathered_is_not_sent_sooner)
+{
+    for (int keep = 0; keep < 2; keep++) {
+        const char *path =
+            write_text("later.txt",
+                       "device a memory=1M\ndevice b memory=1M\ndevice c memory=1M\n"
+                       "link a down 2e6 queues=2\nlink b up 1e6\nlink c up 1e6\ntensor wa a 8K parameters\n"
+                       "tensor wb b 8K work%s\ntensor wc c 8K work%s\ntask u a.compute 0 role=update writes=wa\n"
+                       "copy x wb wa role=broadcast msg=1\ntask between c.compute 1ms\n"
+                       "copy x wc wa role=broadcast msg=1\ntask f b.compute 1ms role=forward reads=wb\n"
+                       "task f c.compute 1ms role=forward reads=wc\n",
+                       keep ? " keep" : "", keep ? " keep" : "");
+        json_t *task;
+        size_t i, before = 0, after = 0;
+        bool passed = false;
+        json_array_foreach(json_at(plan(lasting("--list %s --broadcast-queues 2", path)), "lists.0.tasks"), i, task)
+        {
+            bool sends = strncmp(text_at(task, "task"), "x", 1) == 0;
+            passed = passed || strcmp(text_at(task, "task"), "between") == 0;
+            before += sends && !passed;
+            after += sends && passed;
+        }
+        assert_true(passed);
+        assert_true(before > 0);
+        if ((after > 0) != !keep)
+            test_failed("%s: %zu copies before the task between, %zu after it\n", keep ? "kept" : "gathered", before,
+                        after);
+    }
+}
+
+/* Each slice begins with another device: what two queues send fills the links of both. */
+TEST(slices_begin_in_turn)
+{
+    const char *path = write_text(
+        "star.txt", "device a memory=1M\ndevice b memory=1M\ndevice c memory=1M\n"
+                    "link a down 2e6 queues=2\nlink b up 1e6\nlink c up 1e6\ntensor wa a 8K parameters\n"
+                    "tensor wb b 8K parameters\ntensor wc c 8K parameters\ntask u a.compute 0 role=update writes=wa\n"
+                    "copy x wb wa role=broadcast msg=1\ncopy x wc wa role=broadcast msg=1\n");
+    json_t *r = report_of(plan(lasting("--list %s --broadcast-queues 2", path)));
+    assert_true(fabs(number_at(r, "period_ms") / number_at(r, "bound_ms") - 1) < 1e-6);
+}
+
+TEST(refused)
+{
+    json_t *r = report_of(plan(lasting("--list %s --broadcast-queues 2", write_text("three.txt", THREE))));
+    assert_true(json_is_true(json_object_get(r, "declined")));
+    assert_int_equal(json_array_size(json_object_get(r, "queues")), 0);
+    assert_true(json_is_null(json_object_get(r, "period_ms")) || number_at(r, "period_ms") > 0);
+    expect_yard(EXIT_OK, "pass broadcast declines: the list has no copy of role broadcast",
+                "plan --model tiny -d 0:0 --zero 3 --broadcast-queues 2");
+    expect_yard(EXIT_USAGE, "no queue is left",
+                "plan --list data/steps/broadcast.txt --broadcast-queues 1 --broadcast-main compute");
+    const char *path = write_text("shape.txt", "%s", shapes[0].text); /* five download lanes, and the main queue */
+    expect_yard(EXIT_OK, "", "plan --list %s --broadcast-queues 6", path);
+    expect_yard(EXIT_USAGE, "takes no more download lanes: use 6", "plan --list %s --broadcast-queues 7", path);
+}

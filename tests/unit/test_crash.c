@@ -1,0 +1,574 @@
+/* test_crash.c - saving while calls fail, the process is killed, or the power goes.
+ *
+ * This program has open, write, fsync, rename and the like of its own, which stand before the system's: they count the
+ * calls of a save (all of those that strace shows, but for stat and the reading of folders), and spoil one of them, for
+ * every one there is.
+ *
+ *     faults   the Nth call fails (EIO once, or a full disk from then on), is cut short, or is the last one (SIGKILL)
+ *     power    all calls are recorded.  At each moment the disk may have any of what was not synced: of what was
+ *              written to a file (support_disk.h), and of changes to a folder, whatever their order.  The folder is
+ *              made as such a disk would have it, and read.
+ *
+ * After each the newest checkpoint that was acknowledged, or a later one, loads with its values; and without one of
+ * the syncs some power cut shows that they are needed.  All of it again on a system that cannot exchange two names.
+ *
+ *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_crash     so many power cuts; every call (else each seventh)
+ */
+#include "tests/support/shim.h"
+#include "tests/support/support_disk.h"
+#include "tests/support/support_state.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+
+/* ---- the calls -------------------------------------------------------------------------------------------------- */
+
+static const char *const fault_name[FAULTS] = {"none", "EIO", "disk full", "short write", "kill", "kill after"};
+static struct {
+    bool counting, recording, simple; /* simple: the system cannot exchange two names */
+    struct counted_calls calls;
+} shim;
+
+/* true: the call fails, with errno set */
+static bool spoil(bool makes) { return shim.counting && !count_call(&shim.calls, makes); }
+
+static int after_call(int result)
+{
+    int reason = errno;
+    if (shim.counting && shim.calls.n == shim.calls.at && shim.calls.fault == FAULT_KILL_AFTER)
+        raise(SIGKILL);
+    errno = reason;
+    return result;
+}
+
+static void note_call(const char *what, const char *path, const char *other, const void *bytes, size_t n);
+static const char *path_of(int fd);
+static char *watched; /* the folder, from the root on; other files are not ours */
+
+int open(const char *path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    bool makes = flags & O_CREAT, ours = watched && strncmp(path, watched, strlen(watched)) == 0;
+    if (ours && spoil(makes))
+        return -1;
+    int fd = REAL(open)(path, flags, mode);
+    if (makes && fd >= 0)
+        note_call("create", path, NULL, NULL, 0);
+    return ours ? after_call(fd) : fd;
+}
+
+int close(int fd)
+{
+    bool ours = path_of(fd), bad = ours && spoil(false);
+    int result = REAL(close)(fd);
+    if (bad) {
+        errno = EIO;
+        return -1;
+    }
+    return ours ? after_call(result) : result;
+}
+
+ssize_t write(int fd, const void *bytes, size_t n)
+{
+    const char *path = path_of(fd);
+    if (!path)
+        return REAL(write)(fd, bytes, n);
+    if (spoil(true))
+        return -1;
+    if (shim.counting)
+        n = bytes_to_write(&shim.calls, n);
+    ssize_t done = REAL(write)(fd, bytes, n);
+    if (done > 0)
+        note_call("write", path, NULL, bytes, (size_t)done);
+    after_call(0);
+    return done;
+}
+
+int fsync(int fd)
+{
+    if (spoil(false))
+        return -1;
+    note_call("sync", path_of(fd), NULL, NULL, 0);
+    return after_call(0); /* the real one takes long */
+}
+
+int rename(const char *old, const char *new)
+{
+    if (spoil(false))
+        return -1;
+    int result = REAL(rename)(old, new);
+    if (result == 0)
+        note_call("rename", old, new, NULL, 0);
+    return after_call(result);
+}
+
+int renameat2(int a, const char *old, int b, const char *new, unsigned flags)
+{
+    if (spoil(false))
+        return -1;
+    if (shim.simple) {
+        errno = EINVAL;
+        return after_call(-1);
+    }
+    int result = REAL(renameat2)(a, old, b, new, flags);
+    if (result == 0)
+        note_call("exchange", old, new, NULL, 0);
+    return after_call(result);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    if (spoil(true))
+        return -1;
+    int result = REAL(mkdir)(path, mode);
+    if (result == 0)
+        note_call("mkdir", path, NULL, NULL, 0);
+    return after_call(result);
+}
+
+int unlinkat(int folder, const char *name, int flags)
+{
+    if (spoil(false))
+        return -1;
+    int result = REAL(unlinkat)(folder, name, flags);
+    const char *parent = path_of(folder);
+    char *path = parent ? format_string("%s/%s", parent, name) : NULL;
+    if (result == 0)
+        note_call("remove", path, NULL, NULL, 0);
+    free(path);
+    return after_call(result);
+}
+
+int rmdir(const char *path)
+{
+    if (spoil(false))
+        return -1;
+    int result = REAL(rmdir)(path);
+    if (result == 0)
+        note_call("remove", path, NULL, NULL, 0);
+    return after_call(result);
+}
+
+static int *acknowledged; /* the last step that was; shared with children */
+
+static const char *watch_folder(const char *name)
+{
+    acknowledged = mmap(NULL, sizeof *acknowledged, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const char *path = temp_path(name);
+    make_folder(path);
+    free(watched);
+    watched = realpath(path, NULL);
+    return watched;
+}
+
+/* ---- what is saved ---------------------------------------------------------------------------------------------- */
+
+static const struct config sizes = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
+
+static void save_step(const char *folder, uint32_t step)
+{
+    char *path = lasting("%s/step-%u", folder, step);
+    struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
+    write_random_state(path, &sizes, &m, step, step, step);
+    free_mesh(&m);
+    *acknowledged = (int)step;
+    note_call("ack", path, NULL, NULL, step);
+    prune_checkpoints(folder, 0, 2);
+}
+
+/* Saves as a run does; the last checkpoint takes another's place. */
+static void save_some(void *folder)
+{
+    shim.counting = true;
+    save_step(folder, 2);
+    save_step(folder, 3);
+    save_step(folder, 3);
+    shim.counting = false;
+}
+
+static void expect_newest(const char *folder, int least, const char *what, int at)
+{
+    char *newest = find_checkpoint(folder);
+    struct checkpoint *c = newest ? open_checkpoint(newest) : NULL;
+    if (!c || (int)c->step < least || !has_state(c, c->step))
+        test_failed("%s at call %d: step %d was acknowledged, found is %d\n", what, at, least, c ? (int)c->step : -1);
+    free_checkpoint(c);
+    free(newest);
+}
+
+/* The folder with one checkpoint in it, and nothing else. */
+static void begin(const char *folder)
+{
+    char *command = lasting("rm -rf '%s'", folder);
+    assert_int_equal(system(command), 0);
+    make_folder(folder);
+    *acknowledged = 1;
+    save_step(folder, 1);
+}
+
+static int count_calls(const char *folder)
+{
+    begin(folder);
+    shim.calls.fault = FAULT_NONE;
+    shim.calls.n = 0;
+    save_some((void *)folder);
+    return shim.calls.n;
+}
+
+/* `simple`: on a system that cannot exchange two names. */
+static void fail_every_call(bool simple)
+{
+    shim.simple = simple;
+    const char *folder = watch_folder("faults");
+    const char *wanted = getenv("YARD_EVERY");
+    int calls = count_calls(folder);
+    int tried = 0;
+    int every = simple ? 23 : 7; /* one call in so many is tried */
+    if (wanted)
+        every = atoi(wanted);
+    assert_true(calls > 40);
+    for (int fault = FAULT_EIO; fault < FAULTS; fault++)
+        for (int at = 1 + fault % every; at <= calls; at += every, tried++) {
+            begin(folder);
+            shim.calls.fault = (enum fault)fault;
+            shim.calls.at = at;
+            shim.calls.n = 0;
+            struct outcome o = run_child(save_some, (void *)folder);
+            bool killed = fault == FAULT_KILL || fault == FAULT_KILL_AFTER;
+            if (killed ? o.signal != SIGKILL : o.code != EXIT_OK && o.code != EXIT_IO)
+                test_failed("%s at call %d: exit code %d, signal %d:\n%s\n", fault_name[fault], at, o.code, o.signal,
+                            o.text);
+            if (!killed && o.code != EXIT_OK && strncmp(o.text, "yard: cannot", 12) != 0 &&
+                !strstr(o.text, "power cut"))
+                test_failed("%s at call %d says:\n%s\n", fault_name[fault], at, o.text);
+            if (fault == FAULT_SHORT && o.code != EXIT_OK)
+                test_failed("a short write at call %d: %s\n", at, o.text);
+            shim.calls.fault = FAULT_NONE;
+            expect_newest(folder, *acknowledged, fault_name[fault], at);
+        }
+    printf("# %d faults in %d calls\n", tried, calls);
+}
+
+TEST(every_call_may_fail) { fail_every_call(false); }
+LONG_TEST(every_call_may_fail_without_exchange) { fail_every_call(true); }
+
+/* ---- the power goes --------------------------------------------------------------------------------------------- */
+
+struct call {
+    const char *what;
+    char *path, *other;
+    char *bytes;
+    size_t n;
+};
+static struct {
+    struct call *call;
+    size_t n, cap;
+} tape;
+
+static const char *path_of(int fd)
+{
+    static char path[4096];
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = watched ? readlink(link, path, sizeof path - 1) : -1;
+    path[n > 0 ? n : 0] = '\0';
+    return n > 0 && strncmp(path, watched, strlen(watched)) == 0 ? path : NULL;
+}
+
+static void note_call(const char *what, const char *path, const char *other, const void *bytes, size_t n)
+{
+    if (!shim.recording || !path)
+        return;
+    struct call *c = APPEND(tape.call, tape.n, tape.cap);
+    *c = (struct call){what, copy_string(path), other ? copy_string(other) : NULL, NULL, n};
+    c->bytes = bytes ? memcpy(allocate(n, 1), bytes, n) : NULL;
+}
+
+static void clear_tape(void)
+{
+    while (tape.n > 0) {
+        struct call *c = &tape.call[--tape.n];
+        free(c->path);
+        free(c->other);
+        free(c->bytes);
+    }
+}
+
+struct node { /* a file or a folder on the disk */
+    bool folder;
+    struct disk_file file;
+    struct name *names;
+    size_t n_names, cap_names;
+};
+struct name { /* a name in a folder */
+    char *name;
+    struct node *node;
+};
+struct change { /* a change to a folder; until it is synced it may be lost */
+    struct node *folder;
+    struct { /* up to two names become these nodes, NULL: none */
+        char *name;
+        struct node *node;
+    } to[2];
+};
+struct disk {
+    struct node *nodes[4096]; /* all that were made, to free them */
+    size_t n_nodes;
+    struct node *now, *sure; /* the root as the program sees it; as it is without anything unsynced */
+    struct change *change;
+    size_t n, cap;
+};
+
+static struct node *new_node(struct disk *d, bool folder)
+{
+    CHECK(d->n_nodes < COUNT(d->nodes), "%zu nodes", d->n_nodes);
+    struct node *x = d->nodes[d->n_nodes++] = allocate(1, sizeof *x);
+    x->folder = folder;
+    return x;
+}
+
+static struct node **find_name(struct node *folder, const char *name)
+{
+    for (size_t i = 0; i < folder->n_names; i++)
+        if (strcmp(folder->names[i].name, name) == 0)
+            return &folder->names[i].node;
+    struct name *x = APPEND(folder->names, folder->n_names, folder->cap_names);
+    x->name = copy_string(name);
+    return &x->node;
+}
+
+/* Folders have two lists of names: one as the program sees it, and, in a second node, one that is sure. */
+struct twin {
+    struct node *now, *sure;
+};
+static struct twin twins[4096];
+static size_t n_twins;
+
+static struct node *sure_of(struct node *now)
+{
+    for (size_t i = 0; i < n_twins; i++)
+        if (twins[i].now == now)
+            return twins[i].sure;
+    return now;
+}
+
+static struct node *new_folder_node(struct disk *d)
+{
+    struct node *now = new_node(d, true), *sure = new_node(d, true);
+    twins[n_twins++] = (struct twin){now, sure};
+    return now;
+}
+
+/* The folder that holds the path, below the one that is watched; *name: its last part. */
+static struct node *parent_of(struct disk *d, const char *path, const char **name)
+{
+    const char *below = path + strlen(watched);
+    below += *below == '/';
+    const char *slash = strchr(below, '/');
+    *name = slash ? slash + 1 : below;
+    if (!slash)
+        return d->now;
+    char *folder = lasting("%.*s", (int)(slash - below), below);
+    struct node *x = *find_name(d->now, folder);
+    return x;
+}
+
+static struct node *node_at(struct disk *d, const char *path)
+{
+    const char *name;
+    if (strcmp(path, watched) == 0)
+        return d->now;
+    struct node *folder = parent_of(d, path, &name);
+    return folder ? *find_name(folder, name) : NULL;
+}
+
+static void change(struct disk *d, struct node *folder, const char *a, struct node *x, const char *b, struct node *y)
+{
+    struct change *c = APPEND(d->change, d->n, d->cap);
+    c->folder = folder;
+    c->to[0].name = copy_string(a);
+    c->to[0].node = x;
+    *find_name(folder, a) = x;
+    if (b) {
+        c->to[1].name = copy_string(b);
+        c->to[1].node = y;
+        *find_name(folder, b) = y;
+    }
+}
+
+static void make_sure(struct change *c)
+{
+    for (int i = 0; i < 2; i++)
+        if (c->to[i].name) {
+            *find_name(sure_of(c->folder), c->to[i].name) = c->to[i].node;
+            free(c->to[i].name);
+            c->to[i].name = NULL;
+        }
+}
+
+static void sync_node(struct disk *d, struct node *x)
+{
+    if (!x->folder)
+        disk_sync(&x->file);
+    for (size_t i = 0; i < d->n && x->folder; i++)
+        if (d->change[i].folder == x)
+            make_sure(&d->change[i]);
+}
+
+static void apply(struct disk *d, const struct call *c)
+{
+    const char *name, *other = NULL;
+    struct node *x = node_at(d, c->path), *folder = strcmp(c->path, watched) ? parent_of(d, c->path, &name) : NULL;
+    if (strcmp(c->what, "create") == 0 || strcmp(c->what, "mkdir") == 0)
+        change(d, folder, name, c->what[0] == 'c' ? new_node(d, false) : new_folder_node(d), NULL, NULL);
+    else if (strcmp(c->what, "write") == 0)
+        disk_write(&x->file, c->bytes, c->n, x->file.n);
+    else if (strcmp(c->what, "sync") == 0)
+        sync_node(d, x);
+    else if (strcmp(c->what, "remove") == 0)
+        change(d, folder, name, NULL, NULL, NULL);
+    else if (strcmp(c->what, "rename") == 0 || strcmp(c->what, "exchange") == 0) {
+        struct node *old = node_at(d, c->other);
+        parent_of(d, c->other, &other); /* the same folder */
+        change(d, folder, other, x, name, c->what[0] == 'e' ? old : NULL);
+    }
+}
+
+static void free_disk(struct disk *d)
+{
+    for (size_t i = 0; i < d->n_nodes; i++) {
+        for (size_t k = 0; k < d->nodes[i]->n_names; k++)
+            free(d->nodes[i]->names[k].name);
+        free(d->nodes[i]->names);
+        empty_file(&d->nodes[i]->file);
+        free(d->nodes[i]);
+    }
+    for (size_t i = 0; i < d->n; i++) {
+        free(d->change[i].to[0].name);
+        free(d->change[i].to[1].name);
+    }
+    free(d->change);
+    n_twins = 0;
+}
+
+/* ---- what is left ----------------------------------------------------------------------------------------------- */
+
+static void put_file(struct draws *draws, struct node *x, const char *path)
+{
+    cut_file(&x->file, draws);
+    FILE *f = fopen(path, "wb");
+    assert_true(f);
+    if (x->file.sure_n > 0) /* a file without bytes has no array of them */
+        assert_true(fwrite(x->file.sure, 1, x->file.sure_n, f) == x->file.sure_n);
+    assert_true(fclose(f) == 0);
+}
+
+static void put_folder(struct draws *draws, struct node *folder, const char *path)
+{
+    make_folder(path);
+    struct node *sure = sure_of(folder);
+    for (size_t i = 0; i < sure->n_names; i++) {
+        char *below = lasting("%s/%s", path, sure->names[i].name);
+        struct node *x = sure->names[i].node;
+        if (x && x->folder)
+            put_folder(draws, x, below);
+        else if (x)
+            put_file(draws, x, below);
+    }
+}
+
+struct read { /* the argument of attempt(read_back) */
+    const char *folder;
+    int step;
+};
+
+static void read_back(void *read)
+{
+    struct read *r = read;
+    struct checkpoint *c = open_checkpoint(r->folder);
+    r->step = has_state(c, c->step) ? (int)c->step : -1;
+    free_checkpoint(c);
+}
+
+/* The step that loads when the power goes after the first n calls; 0: none. */
+static int cut_power(const char *folder, size_t n, uint32_t cut)
+{
+    struct disk d = {0};
+    struct draws draws = {.seed = 23, .row = cut};
+    struct read r = {folder, 0};
+    d.now = new_folder_node(&d);
+    for (size_t i = 0; i < n; i++)
+        apply(&d, &tape.call[i]);
+    for (size_t i = 0; i < d.n; i++)
+        if (draw_below(&draws, 2))
+            make_sure(&d.change[i]);
+    char *command = lasting("rm -rf '%s'", folder);
+    assert_int_equal(system(command), 0);
+    put_folder(&draws, d.now, folder);
+    free_disk(&d);
+    free(attempt(read_back, &r));
+    return r.step;
+}
+
+static int last_acknowledged(size_t n)
+{
+    int step = 0;
+    for (size_t i = 0; i < n; i++)
+        step = strcmp(tape.call[i].what, "ack") == 0 ? (int)tape.call[i].n : step;
+    return step;
+}
+
+/* How many of so many cuts lose what was acknowledged, or load what never was. */
+static int count_lost(int cuts)
+{
+    int lost = 0;
+    const char *folder = temp_path("power");
+    for (int i = 0; i < cuts; i++) {
+        size_t n = 1 + (size_t)i * 97 % tape.n; /* all over the tape */
+        int step = cut_power(folder, n, (uint32_t)i);
+        lost += step < last_acknowledged(n);
+    }
+    return lost;
+}
+
+/* Without the syncs of paths that contain a word. */
+static int count_lost_without(const char *word, int cuts)
+{
+    for (size_t i = 0; i < tape.n; i++)
+        if (strcmp(tape.call[i].what, "sync") == 0 && strstr(tape.call[i].path, word))
+            tape.call[i].what = "nothing";
+    int lost = count_lost(cuts);
+    for (size_t i = 0; i < tape.n; i++)
+        if (strcmp(tape.call[i].what, "nothing") == 0)
+            tape.call[i].what = "sync";
+    return lost;
+}
+
+static void cut_the_power(bool simple)
+{
+    shim.simple = simple;
+    clear_tape();
+    const char *wanted = getenv("YARD_CUTS"), *folder = watch_folder(simple ? "simple" : "recorded");
+    int cuts = simple ? 60 : 150;
+    if (wanted)
+        cuts = atoi(wanted);
+    shim.calls.fault = FAULT_NONE;
+    shim.recording = true;
+    for (uint32_t step = 1; step <= 3; step++)
+        save_step(folder, step);
+    save_step(folder, 3);
+    shim.recording = false;
+    int lost = count_lost(cuts);
+    printf("# %d power cuts in %zu calls: %d lost\n", cuts, tape.n, lost);
+    assert_int_equal(lost, 0);
+    assert_true(count_lost_without("", 60) > 0);
+    assert_true(count_lost_without(".safetensors", 60) > 0);
+    assert_true(count_lost_without(MANIFEST, 60) > 0);
+}
+
+TEST(the_power_may_go_at_any_moment) { cut_the_power(false); }
+LONG_TEST(the_power_may_go_without_exchange) { cut_the_power(true); }

@@ -1,0 +1,704 @@
+/* test_file.c - reading hostile files, writing safetensors, llm.c's formats, and publishing atomically. */
+#include "tests/support/child.h"
+#include "trainer/file/file.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+/* ---- safetensors: hostile files -------------------------------------------------------------------------------- */
+
+/* Open a file and read everything in it, as a careless user would. */
+static void read_everything(void *path)
+{
+    struct safetensors *st = open_safetensors(path);
+    for (size_t i = 0; i < st->n; i++) {
+        const struct st_tensor *t = &st->tensors[i];
+        void *into = allocate(t->bytes + 8, 8); /* more than enough for any dtype */
+        if (t->dtype == DTYPE_F32 || t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16 || t->dtype == DTYPE_F64)
+            read_floats(st, t, into);
+        else if (t->dtype == DTYPE_I32)
+            read_ints(st, t, into);
+        free(into);
+    }
+    close_safetensors(st);
+}
+
+/* length (8 bytes) | header | `data` zero bytes */
+static const char *write_safetensors(const char *name, uint64_t length, const char *header, size_t n, size_t data)
+{
+    unsigned char *file = allocate(8 + n + data, 1);
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, n);
+    const char *path = write_file(name, file, 8 + n + data);
+    free(file);
+    return path;
+}
+
+#define F32(shape, begin, end) "{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end "]}"
+#define A8 "\"a\":" F32("[2]", 0, 8)
+#define OFFSETS(text) "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" text "}}"
+#define SHAPE(text) "{\"a\":{\"dtype\":\"F32\",\"shape\":" text ",\"data_offsets\":[0,8]}}"
+#define DTYPE(text) "{\"a\":{\"dtype\":" text ",\"shape\":[2],\"data_offsets\":[0,8]}}"
+#define METADATA(text) "{\"__metadata__\":" text "," A8 "}"
+#define HEADER(header, data, part)                                                                                     \
+    {                                                                                                                  \
+        header, sizeof(header) - 1, data, part                                                                         \
+    }
+
+static const struct {
+    const char *header;
+    size_t n, data;
+    const char *part; /* a part of the sentence that is expected */
+} hostile[] = {
+    /* the top level and what surrounds it */
+    HEADER("", 0, "must start with '{'"),
+    HEADER(" {" A8 "}", 8, "must start with '{'"),
+    HEADER("\n{" A8 "}", 8, "must start with '{'"),
+    HEADER("{" A8 "}\0", 8, "JSON header is wrong"),
+    HEADER("{" A8 "}x", 8, "JSON header is wrong"),
+    HEADER("{" A8 "}{}", 8, "JSON header is wrong"),
+    HEADER("{" A8 "}}", 8, "JSON header is wrong"),
+    HEADER("{" A8 "}\f", 8, "JSON header is wrong"),
+    HEADER("{" A8 "}\xC2\xA0", 8, "JSON header is wrong"),
+    HEADER("{" A8, 8, "JSON header is wrong"),
+    HEADER("{" A8 ",}", 8, "JSON header is wrong"),
+    HEADER("{\"a\"}", 0, "JSON header is wrong"),
+    HEADER("{a:1}", 0, "JSON header is wrong"),
+    HEADER("{/**/" A8 "}", 8, "JSON header is wrong"),
+    HEADER("{'a':1}", 0, "JSON header is wrong"),
+    HEADER("{", 0, "JSON header is wrong"),
+    /* strings */
+    HEADER("{\"\xFF\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"\xC0\x80\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"\xED\xA0\x80\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"\\ud800\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"\\u0000\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"a\\u0000b\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"a\0b\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"a\nb\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"\":" F32("[2]", 0, 8) "}", 8, "empty name"),
+    /* the same name twice */
+    HEADER("{" A8 "," A8 "}", 8, "duplicate"),
+    HEADER("{" A8 ",\"\\u0061\":" F32("[2]", 0, 8) "}", 8, "duplicate"),
+    HEADER("{" A8 ",\"a\":" F32("[1]", 8, 12) "}", 12, "duplicate"),
+    HEADER("{\"__metadata__\":{},\"__metadata__\":{}," A8 "}", 8, "duplicate"),
+    /* fields */
+    HEADER("{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "exactly the fields"),
+    HEADER("{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", 8, "exactly the fields"),
+    HEADER("{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "exactly the fields"),
+    HEADER("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"strides\":[1]}}", 8, "exactly the fields"),
+    HEADER("{\"a\":null}", 0, "exactly the fields"),
+    /* dtype */
+    HEADER(DTYPE("\"f32\""), 8, "has dtype \"f32\""),
+    HEADER(DTYPE("\"F31\""), 8, "has dtype \"F31\""),
+    HEADER(DTYPE("\"\""), 8, "has dtype \"\""),
+    HEADER(DTYPE("\"F32 \""), 8, "has dtype"),
+    HEADER(DTYPE("32"), 8, "exactly the fields"),
+    HEADER(DTYPE("\"F64\""), 8, "needs 16 bytes"),
+    HEADER(DTYPE("\"F16\""), 8, "needs 4 bytes"),
+    HEADER("{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, "no whole number of bytes"),
+    HEADER("{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, "no whole number of bytes"),
+    /* whole numbers */
+    HEADER(SHAPE("[-2]"), 8, "whole numbers"),
+    HEADER(SHAPE("[\"2\"]"), 8, "whole numbers"),
+    HEADER(SHAPE("[[2]]"), 8, "whole numbers"),
+    HEADER(SHAPE("[{}]"), 8, "whole numbers"),
+    HEADER(SHAPE("2"), 8, "must be a list"),
+    HEADER(SHAPE("{}"), 8, "must be a list"),
+    HEADER(SHAPE("[1,1,1,1,1,1,1,1,2]"), 8, "at most 8"),
+    HEADER(OFFSETS("[\"0\",8]"), 8, "whole numbers"),
+    HEADER(OFFSETS("[0]"), 8, "list of two"),
+    HEADER(OFFSETS("[]"), 8, "list of two"),
+    /* sizes */
+    HEADER(OFFSETS("[8,0]"), 8, "before it begins"),
+    HEADER(OFFSETS("[0,7]"), 7, "needs 8 bytes"),
+    HEADER(OFFSETS("[0,9]"), 9, "needs 8 bytes"),
+    HEADER("{\"a\":" F32("[0]", 0, 8) "}", 8, "needs 0 bytes"),
+    HEADER("{\"a\":" F32("[]", 0, 8) "}", 8, "needs 4 bytes"),
+    HEADER("{\"a\":" F32("[0,9223372036854775807,4]", 0, 0) "}", 0, "overflows"),
+    HEADER("{\"a\":" F32("[9223372036854775807,4,0]", 0, 0) "}", 0, "overflows"),
+    HEADER("{\"a\":" F32("[4294967296,4294967296]", 0, 0) "}", 0, "overflows"),
+    HEADER("{\"a\":" F32("[2305843009213693952]", 0, 0) "}", 0, "overflows"),
+    HEADER("{\"a\":" F32("[4294967296,2147483648,2]", 0, 0) "}", 0, "overflows"),
+    /* the tiling of the data */
+    HEADER(OFFSETS("[4,12]"), 12, "a hole"),
+    HEADER("{" A8 ",\"b\":" F32("[2]", 12, 20) "}", 20, "a hole"),
+    HEADER("{" A8 ",\"b\":" F32("[2]", 4, 12) "}", 12, "they overlap"),
+    HEADER("{" A8 ",\"b\":" F32("[2]", 0, 8) "}", 8, "they overlap"),
+    HEADER("{" A8 "}", 7, "cut short"),
+    HEADER("{" A8 "}", 0, "cut short"),
+    HEADER("{" A8 "}", 9, "too long"),
+    HEADER("{}", 1, "too long"),
+    /* metadata */
+    HEADER(METADATA("[]"), 8, "object of strings"),
+    HEADER(METADATA("\"x\""), 8, "object of strings"),
+    HEADER(METADATA("{\"k\":1}"), 8, "strings only"),
+    HEADER(METADATA("{\"k\":{}}"), 8, "strings only"),
+};
+
+TEST(hostile_files_are_refused)
+{
+    for (size_t i = 0; i < COUNT(hostile); i++) {
+        char *name = lasting("hostile-%zu.safetensors", i);
+        const char *path = write_safetensors(name, hostile[i].n, hostile[i].header, hostile[i].n, hostile[i].data);
+        expect_refusal(read_everything, (void *)path, 1, hostile[i].part);
+        expect_refusal(read_everything, (void *)path, 1, name); /* the sentence names the file */
+        remove(path);
+    }
+}
+
+static const char *const valid[] = {
+    "{}",
+    "{\"__metadata__\":{}}",
+    "{} \t\r\n  ",
+    "{" A8 "}",
+    "{ \"a\" : { \"shape\":[ 2 ],\n\"data_offsets\":[0,8] , \"dtype\":\"F32\" } }",
+    "{\"b\":" F32("[1]", 4, 8) ",\"a\":" F32("[]", 0, 4) "}",
+    "{\"a\":" F32("[0]", 0, 0) ",\"b\":" F32("[2]", 0, 8) ",\"c\":" F32("[0,5]", 8, 8) "}",
+    "{\"a\":{\"dtype\":\"F4\",\"shape\":[4,4],\"data_offsets\":[0,8]}}",
+    "{\"a\":{\"dtype\":\"F6_E3M2\",\"shape\":[4],\"data_offsets\":[0,3]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+    "offsets\":[3,7]},\"c\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[7,8]}}", /* b is not aligned */
+    "{\"\xC3\xA9 \\\" { \\\\\":" F32("[1,1,1,1,1,1,1,2]", 0, 8) "}",
+    METADATA("{\"format\":\"pt\",\"\":\"\",\"x\":\"-1.5e3 null {[\"}"),
+    METADATA("{}"),
+};
+
+TEST(valid_files_are_read)
+{
+    for (size_t i = 0; i < COUNT(valid); i++) {
+        size_t data = strchr(valid[i], 'a') && strstr(valid[i], "shape") ? 8 : 0;
+        const char *path = write_safetensors("valid.safetensors", strlen(valid[i]), valid[i], strlen(valid[i]), data);
+        struct outcome o = run_child(read_everything, (void *)path);
+        if (o.code != 0)
+            test_failed("valid[%zu] is refused: %s\n", i, o.text);
+    }
+}
+
+TEST(header_length_lies)
+{
+    static const struct {
+        uint64_t length;
+        const char *part;
+    } lies[] = {
+        {UINT64_MAX, "expected at most 100000000"},
+        {100000001, "expected at most"},
+        {100000000, "but only 10 follow"},
+        {11, "but only 10 follow"},
+        {9, "JSON header is wrong"},
+        {0, "must start with '{'"},
+    };
+    for (size_t i = 0; i < COUNT(lies); i++) {
+        const char *path = write_safetensors("lies.safetensors", lies[i].length, "{\"a\":12345", 10, 0);
+        expect_refusal(read_everything, (void *)path, 1, lies[i].part);
+    }
+}
+
+TEST(long_names)
+{
+    static const char rest[] = "\":" F32("[2]", 0, 8) "}";
+    for (size_t length = 4096; length <= 4097; length++) {
+        char *header = allocate(length + 100, 1);
+        memset(header, 'x', length + 2);
+        memcpy(header, "{\"", 2);
+        memcpy(header + 2 + length, rest, sizeof rest - 1);
+        size_t n = 2 + length + sizeof rest - 1;
+        const char *path = write_safetensors("name.safetensors", n, header, n, 8);
+        if (length == 4096)
+            assert_int_equal(run_child(read_everything, (void *)path).code, 0);
+        else
+            expect_refusal(read_everything, (void *)path, 1, "longer than 4096 bytes");
+        free(header);
+    }
+}
+
+TEST(deep_nesting_does_not_recurse)
+{
+    enum { DEPTH = 1000000 };
+    char *header = allocate(DEPTH + 5, 1);
+    memcpy(header, "{\"a\":", 5);
+    memset(header + 5, '[', DEPTH);
+    const char *path = write_safetensors("deep.safetensors", DEPTH + 5, header, DEPTH + 5, 0);
+    expect_refusal(read_everything, (void *)path, 1, "JSON header is wrong");
+    free(header);
+}
+
+/* A small file with metadata, an empty tensor and two dtypes. */
+static const char *write_sample(const char *name)
+{
+    const char *path = temp_path(name);
+    struct st_writer *w = new_st_writer(path);
+    st_metadata(w, "format", "pt");
+    st_metadata(w, "quote", "\"\\\xC3\xA9\n");
+    st_declare(w, "w", DTYPE_F32, 2, (int64_t[]){2, 3});
+    st_declare(w, "empty", DTYPE_F32, 2, (int64_t[]){0, 4});
+    st_declare(w, "ids", DTYPE_I32, 1, (int64_t[]){2});
+    st_declare(w, "h.0.\xC3\xA9", DTYPE_I32, 0, NULL);
+    st_begin(w);
+    st_write(w, (float[]){1, 2, 3}, 12);
+    st_write(w, (float[]){4, 5, -6.5f}, 12);
+    st_write(w, (int32_t[]){7, -8}, 8);
+    st_write(w, (int32_t[]){9}, 4);
+    st_publish(w);
+    return path;
+}
+
+/* Cut the file after every byte of its header, and after every byte of its data. */
+TEST(truncation_and_growth)
+{
+    static const char header[] = METADATA("{\"format\":\"pt\"}");
+    size_t n;
+    char *whole = read_whole(write_safetensors("whole", sizeof header - 1, header, sizeof header - 1, 8), &n);
+    for (size_t length = 0; length < n; length++) {
+        const char *path = write_file("cut.safetensors", whole, length);
+        expect_refusal(read_everything, (void *)path, 1, "cut.safetensors");
+    }
+    char *longer = reallocate(whole, n + 1, 1);
+    longer[n] = 0;
+    expect_refusal(read_everything, write_file("cut.safetensors", longer, n + 1), 1, "too long");
+    free(longer);
+}
+
+/* Every single-bit flip is read or refused, but never crashes. */
+TEST(bit_flips_never_crash)
+{
+    static const char header[] = METADATA("{\"f\":\"pt\"}");
+    size_t n, refused = 0;
+    char *whole = read_whole(write_safetensors("whole", sizeof header - 1, header, sizeof header - 1, 8), &n);
+    for (size_t bit = 0; bit < 8 * (n - 8); bit++) {
+        whole[bit / 8] = (char)(whole[bit / 8] ^ 1 << bit % 8);
+        const char *path = write_file("flip.safetensors", whole, n);
+        struct outcome o = run_child(read_everything, (void *)path);
+        if (o.signal || (o.code != 0 && o.code != 1) || (o.code == 1 && !strstr(o.text, "flip.safetensors")))
+            test_failed("bit %zu: code %d, signal %d, %s\n", bit, o.code, o.signal, o.text);
+        refused += o.code == 1;
+        whole[bit / 8] = (char)(whole[bit / 8] ^ 1 << bit % 8);
+    }
+    assert_true(refused > 6 * (n - 8)); /* what may change is names, metadata and nothing else */
+    free(whole);
+}
+
+static void read_beyond(void *path)
+{
+    struct reader *r = open_reader(path);
+    char byte;
+    read_at(r, &byte, 1, 4); /* the last one */
+    read_at(r, &byte, 0, 5);
+    read_at(r, &byte, 1, UINT64_MAX);
+}
+
+static void read_too_much(void *path)
+{
+    char bytes[8];
+    read_at(open_reader(path), bytes, 2, 4);
+}
+
+TEST(reads_stay_inside_the_file)
+{
+    const char *path = write_file("five", "12345", 5);
+    expect_refusal(read_beyond, (void *)path, 1,
+                   "ends at byte 5, but 1 bytes are wanted from byte 18446744073709551615");
+    expect_refusal(read_too_much, (void *)path, 1, "ends at byte 5, but 2 bytes are wanted from byte 4");
+}
+
+TEST(missing_file_is_an_io_error)
+{
+    expect_refusal(read_everything, temp_path("none.safetensors"), 4, "none.safetensors: No such file");
+    expect_refusal(read_everything, "/tmp", 4, "/tmp is a folder");
+    expect_refusal(read_everything, "/dev/null", 4, "/dev/null is a device");
+}
+
+/* ---- safetensors: values and writing --------------------------------------------------------------------------- */
+
+TEST(write_and_read_back)
+{
+    const char *path = write_sample("sample.safetensors");
+    struct safetensors *st = open_safetensors(path);
+    char text[128];
+    float w[6];
+    int32_t ids[2], scalar;
+    assert_int_equal(st->n, 4);
+    assert_string_equal(find_metadata(st, "format"), "pt");
+    assert_string_equal(find_metadata(st, "quote"), "\"\\\xC3\xA9\n");
+    assert_null(find_metadata(st, "none"));
+    assert_null(find_tensor(st, "none"));
+    const struct st_tensor *t = find_tensor(st, "w");
+    assert_int_equal(t->offset % 4096, 0);
+    assert_string_equal(format_shape(text, t->n_dims, t->shape), "[2, 3]");
+    read_floats(st, t, w);
+    assert_memory_equal(w, ((float[]){1, 2, 3, 4, 5, -6.5f}), sizeof w);
+    read_ints(st, find_tensor(st, "ids"), ids);
+    assert_memory_equal(ids, ((int32_t[]){7, -8}), sizeof ids);
+    read_ints(st, find_tensor(st, "h.0.\xC3\xA9"), &scalar);
+    assert_int_equal(scalar, 9);
+    assert_string_equal(format_shape(text, 0, NULL), "[]");
+    close_safetensors(st);
+
+    size_t n;
+    char *file = read_whole(path, &n);
+    assert_int_equal(file[8], '{');
+    assert_non_null(strstr(file + 8, "{\"__metadata__\":{\"format\":\"pt\"")); /* the metadata comes first */
+    assert_int_equal(n, 4096 + 24 + 8 + 4);
+    free(file);
+}
+
+static void publish_too_little(void *path)
+{
+    struct st_writer *w = new_st_writer(path);
+    st_declare(w, "w", DTYPE_F32, 1, (int64_t[]){2});
+    st_begin(w);
+    st_write(w, "1234", 4);
+    st_publish(w);
+}
+
+static void declare_twice(void *path)
+{
+    struct st_writer *w = new_st_writer(path);
+    st_declare(w, "w", DTYPE_F32, 1, (int64_t[]){2});
+    st_declare(w, "w", DTYPE_F32, 1, (int64_t[]){2});
+}
+
+static void invalid_metadata(void *path) { st_metadata(new_st_writer(path), "config", "\xFF"); }
+
+TEST(writer_mistakes)
+{
+    const char *path = temp_path("mistake.safetensors");
+    struct outcome o = run_child(publish_too_little, (void *)path);
+    assert_int_equal(o.signal, SIGABRT);
+    assert_non_null(strstr(o.text, "4 bytes written, 8 declared"));
+    o = run_child(declare_twice, (void *)path);
+    assert_int_equal(o.signal, SIGABRT);
+    expect_refusal(invalid_metadata, (void *)path, 2, "not valid UTF-8");
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+/* A half's magnitude by the definition: 2^(e-15) 1.f, subnormals 2^-14 0.f; f has ten bits. */
+static double half_value(int e, int f)
+{
+    if (e == 0)
+        return ldexp(f, -24);
+    if (e == 31)
+        return f ? NAN : INFINITY;
+    return ldexp(1024 + f, e - 25);
+}
+
+/* All 65536 halves, each of a sign, an exponent e and a fraction f. */
+TEST(every_half)
+{
+    static const char header[] = "{\"h\":{\"dtype\":\"F16\",\"shape\":[65536],\"data_offsets\":[0,131072]}}";
+    static char file[8 + sizeof header - 1 + 131072];
+    static float values[65536];
+    uint64_t length = sizeof header - 1;
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, length);
+    for (uint32_t i = 0; i < 65536; i++)
+        memcpy(file + 8 + length + 2 * i, &(uint16_t){(uint16_t)i}, 2);
+    struct safetensors *st = open_safetensors(write_file("half.safetensors", file, sizeof file));
+    read_floats(st, &st->tensors[0], values);
+    for (int i = 0; i < 65536; i++) {
+        int e = i >> 10 & 31, f = i & 1023;
+        double expected = i >> 15 ? -half_value(e, f) : half_value(e, f);
+        if (isnan(expected)) {
+            assert_true(isnan(values[i]));
+        } else {
+            assert_true(values[i] == expected);
+            assert_true(!signbit(values[i]) == !(i >> 15));
+        }
+    }
+    close_safetensors(st);
+}
+
+TEST(other_dtypes)
+{
+    static const char header[] = "{\"d\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]},"
+                                 "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[16,20]}}";
+    char file[8 + sizeof header - 1 + 20];
+    uint64_t length = sizeof header - 1;
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, length);
+    char *data = file + 8 + length;
+    memcpy(data, (double[]){0.1, -3}, 16);
+    memcpy(data + 16, (uint16_t[]){0x3FC0, 0xC000}, 4);
+    struct safetensors *st = open_safetensors(write_file("types.safetensors", file, sizeof file));
+    float x[2];
+    read_floats(st, find_tensor(st, "d"), x);
+    assert_true(x[0] == 0.1f);
+    assert_true(x[1] == -3);
+    read_floats(st, find_tensor(st, "b"), x);
+    assert_true(x[0] == 1.5f);
+    assert_true(x[1] == -2);
+    close_safetensors(st);
+}
+
+static void floats_of_ints(void *path)
+{
+    struct safetensors *st = open_safetensors(path);
+    read_floats(st, find_tensor(st, "ids"), (float[]){0, 0});
+}
+
+static void ints_of_floats(void *path)
+{
+    struct safetensors *st = open_safetensors(path);
+    read_ints(st, find_tensor(st, "w"), (int32_t[]){0, 0, 0, 0, 0, 0});
+}
+
+TEST(wrong_dtype_names_the_tensor)
+{
+    const char *path = write_sample("sample.safetensors");
+    expect_refusal(floats_of_ints, (void *)path, 1,
+                   "sample.safetensors: tensor \"ids\" is I32; expected floating point");
+    expect_refusal(ints_of_floats, (void *)path, 1, "tensor \"w\" is F32; expected whole numbers");
+}
+
+/* ---- llm.c ----------------------------------------------------------------------------------------------------- */
+
+static const char model_path[] = "tests/data/llmc-tiny.bin", tokens_path[] = "tests/data/llmc-tokens.bin";
+
+static void open_model(void *path) { close_llmc_model(open_llmc_model(path)); }
+
+static void read_shard(void *path)
+{
+    size_t n;
+    free(read_token_shard(path, &n));
+}
+
+static void read_headerless(void *path)
+{
+    size_t n;
+    free(read_headerless_tokens(path, &n));
+}
+
+TEST(llmc_damaged_models)
+{
+    static const struct {
+        int word, value;
+        const char *part;
+    } damage[] = {
+        {0, 20240520, "is an llm.c token shard; expected an llm.c model checkpoint"},
+        {0, 7, "its first word is 7, expected 20240326"},
+        {1, 5, "version 5 in header word 1, expected 3: it holds bfloat16"},
+        {1, 2, "version 2"},
+        {2, 0, "header word 2 (max_seq_len) is 0"},
+        {3, -1, "header word 3 (vocab) is -1"},
+        {3, 257, "padded_vocab 256 (header word 7) is less than vocab 257"},
+        {4, 0, "layers"},
+        {4, 1 << 30, "header word 4 (layers)"},
+        {5, 0, "heads"},
+        {5, 3, "64 channels (header word 6) cannot be shared by 3 heads"},
+        {6, 1 << 30, "header word 6 (channels)"},
+        {6, 128, "asks for"},
+        {7, 320, "asks for"},
+        {7, INT32_MIN, "padded_vocab"},
+    };
+    size_t size;
+    char *file = read_whole(model_path, &size);
+    for (size_t i = 0; i < COUNT(damage); i++) {
+        char *copy = allocate(size, 1);
+        memcpy(copy, file, size);
+        memcpy(copy + 4 * damage[i].word, &damage[i].value, 4);
+        expect_refusal(open_model, write_file("damaged.bin", copy, size), 1, damage[i].part);
+        free(copy);
+    }
+    static const size_t cuts[] = {0, 3, 4, 1023, 1024, 1028};
+    for (size_t i = 0; i < COUNT(cuts); i++)
+        expect_refusal(open_model, write_file("cut.bin", file, cuts[i]), 1, "cut.bin is damaged");
+    expect_refusal(open_model, write_file("cut.bin", file, size - 1), 1, "it has 483327");
+    expect_refusal(open_model, temp_path("none.bin"), 4, "none.bin");
+    free(file);
+}
+
+TEST(token_files)
+{
+    size_t n, size;
+    uint16_t *tokens = read_token_shard(tokens_path, &n);
+    char *file = read_whole(tokens_path, &size);
+    assert_int_equal(n, 40000);
+    assert_memory_equal(tokens, file + 1024, 2 * n);
+    free(tokens);
+    assert_true(has_magic(tokens_path, LLMC_TOKENS_MAGIC));
+    assert_false(has_magic(model_path, LLMC_TOKENS_MAGIC));
+    assert_false(has_magic(write_file("short.bin", "abc", 3), LLMC_TOKENS_MAGIC));
+
+    expect_refusal(read_shard, write_file("cut.bin", file, size - 2), 1, "promises 40000 tokens");
+    expect_refusal(read_shard, write_file("cut.bin", file, 1000), 1, "begins with a header of 1024 bytes");
+    expect_refusal(read_shard, (void *)model_path, 1, "is an llm.c model checkpoint; expected an llm.c token shard");
+    memcpy(file + 8, &(int32_t){-1}, 4);
+    expect_refusal(read_shard, write_file("cut.bin", file, size), 1, "promises -1 tokens");
+    free(file);
+
+    tokens = read_headerless_tokens(write_file("raw.bin", (uint16_t[]){1, 2, 50256}, 6), &n);
+    assert_int_equal(n, 3);
+    assert_int_equal(tokens[2], 50256);
+    free(tokens);
+    expect_refusal(read_headerless, write_file("raw.bin", "abc", 3), 1, "odd number of bytes (3)");
+    expect_refusal(read_headerless, (void *)model_path, 1, "is an llm.c model checkpoint; expected token numbers");
+}
+
+/* ---- publishing ------------------------------------------------------------------------------------------------ */
+
+static bool holds(const char *path, const char *text)
+{
+    size_t n;
+    char *file = read_whole(path, &n);
+    bool same = n == strlen(text) && memcmp(file, text, n) == 0;
+    free(file);
+    return same;
+}
+
+/* Files in the folder of `path` whose name goes on after that of `path`. */
+static int temporaries_of(const char *path)
+{
+    char *command = lasting("ls %s.tmp-* 2>/dev/null | wc -l", path);
+    FILE *out = popen(command, "r");
+    int n = -1;
+    assert_int_equal(fscanf(out, "%d", &n), 1);
+    pclose(out);
+    return n;
+}
+
+static enum { DIE, FAIL, ABANDON } unfinished; /* how a writer ends */
+
+static void write_without_end(void *path)
+{
+    struct writer *w = open_writer(path);
+    write_bytes(w, "new", 3);
+    if (unfinished == DIE)
+        raise(SIGKILL);
+    if (unfinished == ABANDON)
+        abandon(w); /* the cleanup that it had registered is gone with it */
+    fail(EXIT_USAGE, "something else went wrong");
+}
+
+TEST(publish_replaces)
+{
+    const char *path = temp_path("published");
+    for (int i = 0; i < 2; i++) {
+        struct writer *w = open_writer(path);
+        write_bytes(w, i ? "second" : "first", i ? 6 : 5);
+        publish(w);
+        assert_true(holds(path, i ? "second" : "first"));
+        assert_int_equal(temporaries_of(path), 0);
+    }
+}
+
+TEST(publish_follows_links)
+{
+    char *file = write_file("behind", "old", 3), *soft = temp_path("link");
+    assert_int_equal(symlink("behind", soft), 0);
+    struct writer *w = open_writer(soft);
+    write_bytes(w, "new", 3);
+    publish(w);
+    struct stat status;
+    assert_true(lstat(soft, &status) == 0);
+    assert_true(S_ISLNK(status.st_mode)); /* /dev/stdout, say */
+    assert_true(holds(file, "new"));
+}
+
+static void open_and_abandon(void *path) { abandon(open_writer(path)); }
+
+TEST(unfinished_writes_leave_the_old_file)
+{
+    const char *path = write_file("kept", "old", 3);
+    for (unfinished = FAIL; unfinished <= ABANDON; unfinished++) {
+        assert_int_equal(run_child(write_without_end, (void *)path).code, 2);
+        assert_true(holds(path, "old"));
+        assert_int_equal(temporaries_of(path), 0);
+    }
+    unfinished = DIE;
+    assert_int_equal(run_child(write_without_end, (void *)path).signal, SIGKILL);
+    assert_true(holds(path, "old"));
+    assert_int_equal(temporaries_of(path), 1); /* kill -9 leaves a stray temporary, never a part */
+    char *living = lasting("%s.tmp-%ld", path, (long)getppid()), *other = lasting("%s.tmp-x", path);
+    fclose(fopen(living, "w"));
+    fclose(fopen(other, "w"));
+    assert_int_equal(run_child(open_and_abandon, (void *)path).code, 0);
+    assert_int_equal(temporaries_of(path), 2); /* which the next writer removes, and no other file */
+    assert_true(access(living, F_OK) == 0);
+    assert_true(access(other, F_OK) == 0);
+}
+
+/* A file size limit is the portable way to a full disk. */
+static void write_to_full_disk(void *path)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, 1000});
+    struct writer *w = open_writer(path);
+    static char bytes[4096];
+    write_bytes(w, bytes, sizeof bytes);
+    publish(w);
+}
+
+TEST(full_disk)
+{
+    const char *path = write_file("full", "old", 3);
+    expect_refusal(write_to_full_disk, (void *)path, 4, "what was at that path before is untouched");
+    expect_refusal(write_to_full_disk, (void *)path, 4, "after 1000 bytes");
+    assert_true(holds(path, "old"));
+    assert_int_equal(temporaries_of(path), 0);
+}
+
+static void make_it(void *path) { make_folder(path); }
+
+/* ---- claims ------------------------------------------------------------------------------------------------------ */
+
+static const char *claimed[2]; /* what is read or written first, and what is written then */
+static bool first_is_written;
+
+static void claim_both(void *may_replace)
+{
+    if (first_is_written)
+        claim_output("--log", claimed[0], NULL);
+    else
+        claim_input("--init", claimed[0]);
+    claim_output("--save", claimed[1], may_replace);
+}
+
+static void expect_claims(const char *first, const char *second, bool clash)
+{
+    claimed[0] = first;
+    claimed[1] = second;
+    for (int k = 0; k < 2; k++) {
+        first_is_written = k == 1;
+        if (clash)
+            expect_refusal(claim_both, NULL, EXIT_USAGE, "would overwrite what");
+        else
+            assert_int_equal(run_child(claim_both, NULL).code, 0);
+    }
+    first_is_written = false;
+    assert_int_equal(run_child(claim_both, "--init").code, 0); /* the declared exception is one for readers ... */
+    first_is_written = true;
+    assert_int_equal(run_child(claim_both, "--log").code, clash ? EXIT_USAGE : 0); /* ... only */
+}
+
+TEST(claims)
+{
+    char *file = write_file("claimed", "x", 1);
+    char *hard = temp_path("hard");
+    char *soft = temp_path("soft");
+    assert_int_equal(link(file, hard) | symlink("claimed", soft), 0);
+    expect_claims(file, file, true);
+    expect_claims(file, hard, true);
+    expect_claims(soft, file, true);
+    expect_claims(file, temp_path("other"), false);
+    expect_claims(temp_path("new"), temp_path("new"), true);
+    expect_claims(temp_path("new/a"), temp_path("new/b"), false);
+    expect_claims(temp_path("new"), temp_path("new/b"), false);
+    expect_claims(temp_path("new"), temp_path("./new"), true);
+    expect_claims("/dev/null", "/dev/null", false);
+}
+
+TEST(folders)
+{
+    struct stat status;
+    char *deep = temp_path("a/b//c/");
+    make_folder(deep);
+    make_folder(deep); /* again is fine */
+    assert_true(stat(deep, &status) == 0);
+    assert_true(S_ISDIR(status.st_mode));
+    write_file("a/file", "x", 1);
+    expect_refusal(make_it, temp_path("a/file"), 4, "a/file: a file of that name is in the way");
+    expect_refusal(make_it, temp_path("a/file/x/y"), 4, "a/file: a file of that name is in the way");
+    expect_refusal(open_and_abandon, temp_path("none/file"), 4, "does the folder exist");
+    expect_refusal(open_and_abandon, temp_path("a/b"), 4, "a folder of that name is in the way");
+}

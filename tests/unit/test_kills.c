@@ -1,0 +1,343 @@
+/* test_kills.c - training that is killed at any moment goes on from the newest snapshot, to the bits of a run that was
+ * never interrupted.
+ *
+ * A chain is one training in many lives.  Each life but the last is ended by SIGKILL, some by SIGINT: most of them some
+ * time after their first step, others while they start or take the file over.  The next one resumes, often with other
+ * passes or another ZeRO, so that the file is laid out anew.  After each end the file's newest iteration is at least
+ * the newest of which the log said that it is committed, and the next life begins right after it.  The last life's
+ * state is that of the reference, to the bit.
+ *
+ * With --restart all lives are one command's: its child is killed, and nobody types anything.  The log has every step.
+ *
+ * `make test` ends few lives.  `make kills N=2000 SEED=3` ends so many, and says how they were spread.
+ */
+#include "techniques/snapshot/snapshot.h"
+#include "tests/support/support.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <time.h>
+
+enum { STEPS = 40, MOST_VARIANTS = 6 };
+#define COMMON "train --model tiny --steps 40 --val-batches 1 --val-every 17 --sample-tokens 0"
+
+static const struct course { /* runs whose bits are the same */
+    const char *words;
+    const char *variant[MOST_VARIANTS];
+} courses[] = {
+    {"",
+     {"", "--overlap all-cpu", "--recompute full --snapshot-slots 3", "--swap layer --swap-what parameters,optimizer",
+      "--snapshot-in device"}},
+    {"-d 0:0x2 --mesh dp=2",
+     {"--zero 1", "--zero 0", "--zero 3", "--zero 2 --broadcast-queues 3", "--zero 0 --overlap all-cpu",
+      "--zero 3 --overlap all-cpu --snapshot-every 3"}},
+    {"-d 0:0x2 --mesh pp=2 --micro-batch 1", {"", "--pipeline gpipe", "--swap layer --snapshot-in device"}},
+    {"-d 0:0x2 --mesh tp=2", {"", "--recompute selective", "--clip 1 --overlap all-cpu"}},
+    {"-d 0:0x4 --mesh dp=2,pp=2 --micro-batch 1",
+     {"--zero 3", "--zero 1 --delay-seed 5", "--zero 0 --recompute full --snapshot-in device"}},
+    {"-d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1",
+     {"--zero 3 --overlap all-cpu --broadcast-queues 3 --swap layer --swap-what parameters,optimizer,activations "
+      "--recompute selective",
+      "--zero 1"}},
+};
+
+static struct {
+    int ends, by_signal, starting, chains, anew, most; /* lives ended; of them by SIGINT; before their first step */
+} count;
+static uint32_t drawn;
+
+static int draw(int below)
+{
+    const char *seed = getenv("SEED");
+    double u = random_uniform(seed ? (uint64_t)atoi(seed) : 1, STREAM_TEST, 3, drawn);
+    drawn++;
+    return (int)(u * below);
+}
+
+/* ---- a life ------------------------------------------------------------------------------------------------------ */
+
+static pid_t start(const char *words, const char *log)
+{
+    const char *program = getenv("YARD");
+    char *line = lasting("exec %s " COMMON " %s --log %s >%s 2>&1 </dev/null", program ? program : "./yard", words, log,
+                         temp_path("said"));
+    unlink(log);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        execl("/bin/sh", "sh", "-c", line, NULL);
+        _exit(127);
+    }
+    return child;
+}
+
+/* The first or last number after that key in the log; 0: none. */
+static uint32_t logged(const char *log, const char *key, bool first)
+{
+    char line[4096];
+    uint32_t found = 0;
+    FILE *f = fopen(log, "r");
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, key, strlen(key)) == 0 && !strstr(line, "val_loss") && !(first && found))
+            found = (uint32_t)strtoul(line + strlen(key), NULL, 10);
+    if (f)
+        fclose(f);
+    return found;
+}
+
+static double now(void) { return 1e-9 * (double)now_ns(); }
+
+static void nap(double seconds) { nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * seconds)}, NULL); }
+
+/* Ends it after `seconds`, counted from its first step, or from its start; or it ends before.  Its status. */
+static int end_life(pid_t child, const char *log, double seconds, bool from_step, int signal)
+{
+    double from = now();
+    int status = 0;
+    bool begun = !from_step;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        if (!begun && logged(log, "{\"step\":", true)) {
+            begun = true;
+            from = now();
+        }
+        if (begun && now() - from >= seconds) {
+            kill(child, signal);
+            assert_int_equal(waitpid(child, &status, 0), child);
+            break;
+        }
+        nap(0.0003);
+    }
+    return status;
+}
+
+/* The newest iteration that the file has; 0: none. */
+static uint32_t newest_of(const char *snapshot)
+{
+    uint32_t step = 0;
+    struct stat there;
+    if (stat(snapshot, &there) != 0 || there.st_size == 0) /* none, or one that was about to be filled */
+        return 0;
+    struct checkpoint *c = read_snapshot(snapshot);
+    step = snapfile_of(c)->newest.slot ? c->step : 0;
+    free_checkpoint(c);
+    return step;
+}
+
+static void show_end(const char *words, const char *log, int status)
+{
+    print_error("%s\nlog %s, status %d; it said\n", words, log, status);
+    char *line = lasting("tail -n 12 %s >&2", temp_path("said"));
+    assert_true(system(line) >= 0); /* NOLINT */
+}
+
+/* ---- a chain ----------------------------------------------------------------------------------------------------- */
+
+static void expect_same_state(const char *a, const char *b)
+{
+    char *ours = find_checkpoint(a), *theirs = find_checkpoint(b);
+    assert_true(ours);
+    assert_true(theirs);
+    struct checkpoint *x = open_checkpoint(ours), *y = open_checkpoint(theirs);
+    assert_int_equal(x->step, STEPS);
+    assert_int_equal(y->step, STEPS);
+    for (size_t i = 0; i < x->pieces->n; i++)
+        if (compare_tensor(x, y, i).elements)
+            test_failed("%s of %s differs from that of %s\n", x->pieces->tensor[i].name, a, b);
+    free_checkpoint(x);
+    free_checkpoint(y);
+    free(ours);
+    free(theirs);
+}
+
+struct chain {
+    const struct course *course;
+    int variant;
+    char folder[1024], snapshot[1100], save[1100];
+    double seconds; /* how long a whole run takes after its first step */
+    double begin;   /* how long it takes up to its first step */
+};
+
+/* Another life, which resumes where there is something to resume; true: it came to its end. */
+static bool live(struct chain *c, int life, bool may_end)
+{
+    char log[1200], words[8192];
+    bool starting = draw(6) == 0, politely = draw(10) == 0;
+    uint32_t before = newest_of(c->snapshot);
+    snprintf(log, sizeof log, "%s/%d.jsonl", c->folder, life);
+    while (draw(4) == 0 || !c->course->variant[c->variant])
+        c->variant = draw(MOST_VARIANTS);
+    snprintf(words, sizeof words, "%s %s --snapshot %s --save %s%s%s", c->course->words, c->course->variant[c->variant],
+             c->snapshot, c->save, before ? " --resume " : "", before ? c->snapshot : "");
+    double length = starting ? c->begin * 1.2 : c->seconds * 0.8;
+    if (may_end)
+        length = 1e9;
+    int status = end_life(start(words, log), log, may_end ? length : length * draw(1000) / 1000, !starting && !may_end,
+                          politely ? SIGINT : SIGKILL);
+    bool ended = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_OK;
+    bool killed = WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGINT);
+    uint32_t first = logged(log, "{\"step\":", true), told = logged(log, "{\"snapshot\":", false);
+    uint32_t newest = newest_of(c->snapshot);
+    if (!ended && !killed && WEXITSTATUS(status) != EXIT_INTERRUPTED) {
+        show_end(words, log, status);
+        _fail(__FILE__, __LINE__);
+    }
+    if ((first && first != before + 1) || newest < MAX(told, before))
+        test_failed("%s\nthe file had step %u, it began with step %u, logged the commit of %u, and the file has %u\n",
+                    words, before, first, told, newest);
+    count.ends += !ended;
+    count.by_signal += !ended && politely;
+    count.starting += !ended && !first;
+    count.anew += !ended && !newest;
+    return ended;
+}
+
+static void run_chain(struct chain *c, const char *reference, int lives)
+{
+    char *line = lasting("rm -rf %s && mkdir %s", c->folder, c->folder);
+    assert_int_equal(system(line), 0); /* NOLINT */
+    int life = 0;
+    while (!live(c, life, life >= lives))
+        life++;
+    expect_same_state(c->save, reference);
+    count.chains++;
+    count.most = MAX(count.most, life);
+}
+
+static void tell_counts(void)
+{
+    print_message("# %d lives ended, %d by SIGINT, %d before their first step, %d before anything was committed; "
+                  "%d chains, of at most %d lives: all resumed, all bits equal\n",
+                  count.ends, count.by_signal, count.starting, count.anew, count.chains, count.most + 1);
+    fflush(NULL);
+}
+
+static struct chain begin_chain(const struct course *course)
+{
+    struct chain c = {.course = course};
+    snprintf(c.folder, sizeof c.folder, "%s", temp_path("chain"));
+    snprintf(c.snapshot, sizeof c.snapshot, "%s/run.snap", c.folder);
+    snprintf(c.save, sizeof c.save, "%s/saved", c.folder);
+    return c;
+}
+
+/* The course without any break, which is timed; its folder. */
+static char *make_reference(struct chain *c)
+{
+    char *reference = temp_path("reference"), *log = temp_path("reference.jsonl");
+    char *words = lasting("%s %s --save %s", c->course->words, c->course->variant[0], reference);
+    double began = now();
+    pid_t child = start(words, log);
+    while (!logged(log, "{\"step\":", true) && kill(child, 0) == 0 && now() - began < 60)
+        nap(0.001);
+    c->begin = now() - began;
+    int status = end_life(child, log, 60, true, SIGKILL);
+    c->seconds = now() - began - c->begin;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK) {
+        show_end(words, log, status);
+        _fail(__FILE__, __LINE__);
+    }
+    return reference;
+}
+
+static int kills_wanted(int otherwise)
+{
+    const char *wanted = getenv("KILLS");
+    return wanted ? atoi(wanted) : otherwise;
+}
+
+/* `make test` kills the first course once or twice. */
+LAW(killed_and_resumed)
+{
+    const struct cases some = cases_of(1, COUNT(courses));
+    int kills = kills_wanted(8), n = (int)COUNT(courses);
+    for (int i = some.begin; i < some.end; i++) {
+        struct chain c = begin_chain(&courses[i]);
+        char *reference = make_reference(&c);
+        for (int until = (i + 1) * kills / n; count.ends < until;)
+            run_chain(&c, reference, MIN(1 + draw(9), until - count.ends));
+        tell_counts();
+    }
+}
+
+/* ---- a single command -------------------------------------------------------------------------------------------- */
+
+static pid_t child_of(pid_t parent)
+{
+    int child = 0;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    FILE *f = fopen(path, "r");
+    if (f && fscanf(f, "%d", &child) != 1)
+        child = 0;
+    if (f)
+        fclose(f);
+    return child;
+}
+
+static void expect_every_step(const char *log)
+{
+    char line[4096];
+    bool seen[STEPS + 1] = {false};
+    FILE *f = fopen(log, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        if (strncmp(line, "{\"step\":", 8) == 0)
+            seen[strtoul(line + 8, NULL, 10) % (STEPS + 1)] = true;
+    fclose(f);
+    for (int i = 1; i <= STEPS; i++)
+        if (!seen[i])
+            test_failed("%s: step %d is missing\n", log, i);
+}
+
+/* yard gives up after 3 restarts without a commit: so every third life is killed only after one. */
+static int run_restarting(struct chain *c, const char *reference, int most)
+{
+    char *log = temp_path("restarting.jsonl"), *folder = lasting("rm -rf %s && mkdir %s", c->folder, c->folder);
+    int killed = 0, status = 0;
+    pid_t last = 0, child;
+    assert_int_equal(system(folder), 0); /* NOLINT */
+    char *words = lasting("%s %s --snapshot %s --save %s --restart", c->course->words, c->course->variant[0],
+                          c->snapshot, c->save);
+    pid_t parent = start(words, log);
+    while (waitpid(parent, &status, WNOHANG) == 0) {
+        nap(0.0003);
+        if (killed == most)
+            continue;
+        child = child_of(parent);
+        if (child == 0 || child == last)
+            continue;
+        uint32_t commit = newest_of(c->snapshot);
+        double share = draw(1000) * 1e-3;
+        double longest = draw(3) ? c->begin + c->seconds : c->begin;
+        double until = now() + share * longest;
+        while (kill(child, 0) == 0 && (now() < until || (killed % 3 == 2 && newest_of(c->snapshot) == commit)) &&
+               child_of(parent) == child)
+            nap(0.0003);
+        killed += child_of(parent) == child && kill(child, SIGKILL) == 0;
+        last = child;
+    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK) {
+        show_end(words, log, status);
+        _fail(__FILE__, __LINE__);
+    }
+    expect_same_state(c->save, reference);
+    expect_every_step(log);
+    return killed;
+}
+
+LONG_TEST(killed_under_restart)
+{
+    int kills = kills_wanted(6);
+    int killed = 0;
+    int runs = 0;
+    if (!child_of(getppid())) /* this one */
+        skip();
+    for (int i = 0; i < 2; i++) {
+        struct chain c = begin_chain(&courses[i]);
+        char *reference = make_reference(&c);
+        for (; killed < (i + 1) * kills / 2; runs++)
+            killed += run_restarting(&c, reference, (i + 1) * kills / 2 - killed);
+    }
+    print_message("# %d children killed under --restart, of %d runs: all bits equal, every step logged\n", killed,
+                  runs);
+}

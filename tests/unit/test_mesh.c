@@ -1,0 +1,775 @@
+/* test_mesh.c - training over meshes of devices: who has what, in which order, and that the bits are those of one
+ * device.
+ */
+#include "tests/support/support_paper.h"
+
+#include <math.h>
+
+enum { STEPS = 3 };
+
+/* ---- coordinates, stages, shards -------------------------------------------------------------------------------- */
+
+TEST(every_device_has_one_place)
+{
+    struct mesh m = {.dp = 3, .pp = 4, .tp = 2, .chunks = 2};
+    bool taken[24] = {false};
+    for (int k = 0; k < m.dp; k++)
+        for (int i = 0; i < n_stages(&m) * m.tp; i++) {
+            int stage = i / m.tp, rank = rank_at(&m, k, stage) + i % m.tp;
+            assert_true(dp_of(&m, rank) == k);
+            assert_true(tp_of(&m, rank) == i % m.tp);
+            assert_true(has_stage(&m, rank, stage));
+            assert_true(!has_stage(&m, rank, stage + 1));
+            taken[rank] = true;
+        }
+    for (int rank = 0; rank < n_ranks(&m); rank++)
+        assert_true(taken[rank]);
+}
+
+TEST(shards_cover_a_unit_once)
+{
+    for (int n = 1; n <= 9; n++)
+        for (size_t elements = 1; elements < 12 * NORM_BLOCK; elements += 1237) {
+            size_t at = 0;
+            for (int k = 0; k < n; k++) {
+                struct shard s = shard_of(elements, k, n);
+                assert_int_equal(s.begin, at);
+                assert_true(s.begin % NORM_BLOCK == 0 || s.begin == elements);
+                at = s.end;
+            }
+            assert_int_equal(at, elements);
+        }
+}
+
+/* Every element of the whole is in one part, at the place that its row and column there say. */
+static void expect_parts(const struct cut *c, const int64_t shape[2], int n)
+{
+    size_t elements = (size_t)(shape[0] * shape[1]), covered = 0;
+    bool *taken = allocate(elements, sizeof *taken);
+    for (int k = 0; k < n; k++) {
+        struct part p = part_of(c, shape, k, n);
+        for (size_t i = 0; i < p.runs; i++)
+            for (size_t at = p.begin; at < p.end; at++, covered++) {
+                assert_false(taken[i * p.length + at]);
+                taken[i * p.length + at] = true;
+            }
+    }
+    assert_int_equal(covered, c->split == SPLIT_NONE ? elements * (size_t)n : elements);
+    free(taken);
+}
+
+TEST(parts_cover_a_parameter_once)
+{
+    for (int n = 1; n <= 5; n++) {
+        expect_parts(&(struct cut){SPLIT_ROWS, 1, 1}, (int64_t[]){7, 4}, n);
+        expect_parts(&(struct cut){SPLIT_ROWS, 3, 2}, (int64_t[]){30, 5}, n);
+        expect_parts(&(struct cut){SPLIT_COLUMNS, 1, 3}, (int64_t[]){4, 15}, n);
+        expect_parts(&(struct cut){SPLIT_COLUMNS, 2, 3}, (int64_t[]){4, 30}, n);
+    }
+    struct part v_of_the_second = part_of(&(struct cut){SPLIT_ROWS, 3, 2}, (int64_t[]){18, 5}, 1, 2);
+    assert_int_equal(v_of_the_second.runs, 3);
+    assert_int_equal(v_of_the_second.length, 30); /* 3 heads of 2 rows */
+    assert_int_equal(v_of_the_second.begin, 10);  /* the first has one head */
+    assert_int_equal(v_of_the_second.end, 30);
+}
+
+TEST(impossible_meshes_are_refused)
+{
+    static const char *const refused[][2] = {
+        {"--mesh dp=x", "expected dp=A,pp=B,tp=C"},
+        {"-d 0:0x2 --mesh dp=2,dp=2", "each once"},
+        {"--pipeline interleaved", "there is one stage; --mesh pp=N makes N of them"},
+        {"--mesh dp=4294967297", "expected dp=A,pp=B,tp=C"},
+        {"--mesh dp=2", "--mesh dp=2 needs 2 devices, -d gives 1: name 2 there, or use one as 2, such as -d 0:0x2"},
+        {"--mesh dp=4096,pp=2", "asks for 8192 devices, the product of its numbers; the most are 4096"},
+        {"--hardware data/hardware/server.txt --mesh dp=4096,pp=4096,tp=256", "asks for 4294967296 devices"},
+        {"-d 0:0x3 --mesh pp=3 --batch 6", "wants at least 3 layers, the model has 2: use pp=2, or --layers 3"},
+        {"-d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2",
+         "with 2 stages per device wants at least 4 layers, the model has 2: use pp=1, or --layers 4"},
+        {"-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved",
+         "wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2"},
+        {"-d 0:0x8 --micro-batch 1000000", "use a smaller --micro-batch, such as 1"},
+        {"-d 0:0x3 --mesh tp=3", "tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2"},
+        {"-d 0:0x17", "yard plan --hardware FILE takes more"},
+        {"-d 0:0x0", "with n and N from 1 up"},
+        {"-d 0:0x2 --mesh pp=2 --stages 1", "expected 2 numbers of layers"},
+        {"-d 0:0x2 --mesh pp=2 --stages 2,1", "2,1 has 3 layers in all, the model 2"},
+        {"--batch 8 --grad-groups 3", "wants a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3"},
+        {"-d 0:0x2 --grad-groups 2", "with dp=2 add --grad-groups 1"},
+        {"-d 0:0x2 --mesh pp=2 --batch 6 --micro-batch 1 --grad-groups 3",
+         "from three groups on a tied head wants pp=1"},
+        {"--layers 4 -d 0:0x2 --mesh pp=2 --batch 3 --micro-batch 1 --pipeline dualpipev",
+         "--pipeline dualpipev with pp=2 wants at least 4 micro-batches, not 3: try --batch 4 --micro-batch 1"},
+        {"--hardware data/hardware/server.txt --mesh dp=2 --device-mem 946175",
+         "at least 924 KiB are needed, 1 B more than the budget of 924 KiB"},
+        {"-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3"},
+    };
+    for (size_t i = 0; i < COUNT(refused); i++)
+        expect_yard(EXIT_USAGE, refused[i][1], "plan --model tiny %s", refused[i][0]);
+}
+
+/* ---- orders ----------------------------------------------------------------------------------------------------- */
+
+/* Forwards whose last gradients are still to come: so many tapes are kept. */
+static int most_in_flight(const struct turn *a, int n)
+{
+    int now = 0, most = 0;
+    for (int i = 0; i < n; i++) {
+        if (a[i].computation == FORWARD)
+            now++;
+        else if (a[i].computation != INPUT_GRADIENT)
+            now--;
+        most = MAX(most, now);
+    }
+    return most;
+}
+
+/* The turn has the micro-batch that is due, and after it the following one is. */
+static void expect_next(const struct turn *turn, int *due)
+{
+    assert_int_equal(turn->micro, *due);
+    ++*due;
+}
+
+/* Each stage of device p computes each micro-batch once, in ascending order; both halves of a backward come after its
+ * forward, and the gradients of weights after those of inputs. */
+static void expect_sound_order(const struct mesh *m, int p, int micros, const struct turn *a, int n)
+{
+    int next[COMPUTATIONS][16] = {{0}};
+    for (int i = 0; i < n; i++) {
+        int *of[COMPUTATIONS];
+        for (enum computation k = FORWARD; k < COMPUTATIONS; k++)
+            of[k] = &next[k][a[i].stage];
+        assert_int_equal(pp_of(m, a[i].stage), p);
+        if (a[i].computation == FORWARD)
+            expect_next(&a[i], of[FORWARD]);
+        if (a[i].computation == BACKWARD || a[i].computation == INPUT_GRADIENT)
+            expect_next(&a[i], of[INPUT_GRADIENT]);
+        if (a[i].computation == BACKWARD || a[i].computation == WEIGHT_GRADIENT)
+            expect_next(&a[i], of[WEIGHT_GRADIENT]);
+        assert_true(*of[FORWARD] >= *of[INPUT_GRADIENT]);
+        assert_true(*of[INPUT_GRADIENT] >= *of[WEIGHT_GRADIENT]);
+    }
+    for (int stage = 0; stage < n_stages(m); stage++)
+        if (pp_of(m, stage) == p) {
+            assert_true(next[FORWARD][stage] == micros);
+            assert_true(next[WEIGHT_GRADIENT][stage] == micros);
+        }
+}
+
+TEST(orders_are_sound)
+{
+    for (int pp = 1; pp <= 4; pp++)
+        for (int micros = pp; micros <= 12; micros += pp)
+            for (enum pipeline kind = PIPELINE_1F1B; kind < PIPELINES; kind++) {
+                const struct order *o = &pipeline_orders[kind];
+                struct mesh m = {.dp = 1, .pp = pp, .tp = 1, .chunks = pp > 1 ? o->chunks : 1, .folded = o->folded};
+                size_t n, each = 0;
+                int turns;
+                if (m.folded && micros < 2 * pp)
+                    continue;
+                if (kind == PIPELINE_INTERLEAVED && pp > 1)
+                    m.chunks = 3;
+                for (int p = 0; p < pp; p++) {
+                    struct turn *a = pipeline_order(o, &m, p, micros, &turns);
+                    expect_sound_order(&m, p, micros, a, turns);
+                    if (kind == PIPELINE_1F1B)
+                        assert_int_equal(most_in_flight(a, turns), MIN(pp - p, micros));
+                    if (kind == PIPELINE_INTERLEAVED && pp > 1)
+                        assert_int_equal(most_in_flight(a, turns), MIN(2 * (pp - p) + 2 * pp - 1, 3 * micros));
+                    if (kind == PIPELINE_ZBH1 || kind == PIPELINE_ZBH2)
+                        assert_int_equal(most_in_flight(a, turns),
+                                         MIN((kind == PIPELINE_ZBH2 ? 2 : 1) * (pp - 1) + 1, micros));
+                    each += (size_t)turns;
+                    free(a);
+                }
+                free(merge_orders(o, &m, micros, &n)); /* ends: none waits for ever */
+                assert_int_equal(n, each);
+            }
+}
+
+/* ---- bubble ------------------------------------------------------------------------------------------------------ */
+
+/* The counter for a task of a layer: it counts those of the same kind (forward, gradient of an input or of a weight),
+ * device and micro-batch.  NULL: the task is none of these. */
+static int *counter_of(int *counters, const struct task *task, int pp, int micros)
+{
+    if (task->layer < 0 || (task->role != ROLE_FORWARD && task->role != ROLE_BACKWARD))
+        return NULL;
+    int kind = 0;
+    if (task->role == ROLE_BACKWARD)
+        kind = task->access[0].tensor->class == MEM_GRADIENTS ? 2 : 1;
+    return &counters[(kind * pp + task->lane->device->index) * micros + MAX(task->micro, 0)];
+}
+
+/* How long a step of a model's list takes, in which stages wait for bytes too.  A device needs a second for a
+ * micro-batch's forward, one for the gradients of inputs and one for those of weights, in equal parts per task of its
+ * layers; all else takes no time. */
+static double step_of_list(const char *pipeline, int pp, int layers, int micros, int clip)
+{
+    char *words = lasting("--model tiny --layers %d --seq-len 16 --batch %d --micro-batch 1 -d 0:0x%d --mesh "
+                          "pp=%d --pipeline %s --clip %d --untied",
+                          layers, micros, pp, pp, pipeline, clip);
+    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+    double *seconds = allocate(t->train->n, sizeof *seconds);
+    int *counters = allocate((size_t)(3 * pp * micros), sizeof *counters);
+    for (size_t i = 0; i < t->train->n; i++) {
+        int *n = counter_of(counters, t->train->task[i], pp, micros);
+        if (n)
+            ++*n;
+    }
+    for (size_t i = 0; i < t->train->n; i++) {
+        const int *n = counter_of(counters, t->train->task[i], pp, micros);
+        if (n)
+            seconds[i] = 1.0 / *n;
+    }
+    struct simulation *sim = simulate_durations(t->train, seconds);
+    double period = sim->period;
+    free_simulation(sim);
+    free_trainer(t);
+    free(seconds);
+    free(counters);
+    return period;
+}
+
+/* The papers' formulas, with F = B = W = 1 s (of two stages per device half of it each).  With clipping all wait for
+ * the last gradient; without, zbh2 never waits, unless a tied head's last gradient has to come to the first stage. */
+TEST(no_list_waits_longer)
+{
+    for (int pp = 2; pp <= 4; pp++) {
+        const int micros = 2 * pp;
+        expect_number("gpipe", step_of_list("gpipe", pp, pp, micros, 1), 3 * micros + 3 * (pp - 1));
+        expect_number("1f1b", step_of_list("1f1b", pp, pp, micros, 1), 3 * micros + 3 * (pp - 1));
+        expect_number("interleaved", step_of_list("interleaved", pp, 2 * pp, micros, 1), 3 * micros + 1.5 * (pp - 1));
+        expect_number("zbh1", step_of_list("zbh1", pp, pp, micros, 1), 3 * micros + pp - 1);
+        expect_number("zbh2", step_of_list("zbh2", pp, pp, micros, 1), 3 * micros + pp - 1);
+        expect_number("zbh2, no clipping", step_of_list("zbh2", pp, pp, micros, 0), 3 * micros);
+        expect_number("dualpipev", step_of_list("dualpipev", pp, 2 * pp, micros, 1), 3 * micros + 0.5 * (pp - 1));
+    }
+}
+
+/* ---- collectives ------------------------------------------------------------------------------------------------- */
+
+/* n tensors that persist, of which each becomes the sum of all. */
+static float *reduced(int n, size_t elements)
+{
+    char devices[16];
+    snprintf(devices, sizeof devices, "0:0x%d", n);
+    struct machine *m = open_machine(&(struct machine_options){.devices = devices});
+    struct pool *p = new_pool(m);
+    struct step *s = new_step(p, "reduce");
+    struct tensor **x = allocate((size_t)n, sizeof *x);
+    float *all = allocate((size_t)n * elements, sizeof *all);
+    for (int k = 0; k < n; k++) {
+        x[k] = new_tensor(p, &m->device[k], MEM_WORK, "x", FLOAT32, SHAPE((int64_t)elements));
+        x[k]->persistent = true;
+    }
+    add_all_reduce(s, "sum", x, n);
+    must(finish_steps(p, &s, 1));
+    for (int k = 0; k < n; k++) {
+        float *values = random_floats(elements, (uint64_t)k + 1);
+        write_tensor(x[k], values);
+        free(values);
+    }
+    execute(s, 1);
+    drain(s);
+    for (int k = 0; k < n; k++)
+        read_tensor(x[k], all + (size_t)k * elements);
+    for (int i = 0; i < m->n_lanes; i++) {
+        stop_thread(&m->lane[i]->thread);
+        stop_thread(&m->lane[i]->relay);
+    }
+    free(x);
+    free_list(s);
+    return all;
+}
+
+TEST(sums_are_in_rank_order)
+{
+    static const size_t sizes[] = {1, 128, 300, 128 * 5, 4999};
+    for (int apart = 0; apart < 2; apart++)
+        for (int n = 1; n <= 5; n++)
+            for (size_t i = 0; i < COUNT(sizes); i++) {
+                contexts_apart(apart);
+                float *good = reduced(n, sizes[i]), *sum = NULL;
+                for (int k = 0; k < n; k++) {
+                    float *x = random_floats(sizes[i], (uint64_t)k + 1);
+                    if (!sum) {
+                        sum = x;
+                        continue;
+                    }
+                    for (size_t e = 0; e < sizes[i]; e++)
+                        sum[e] += x[e];
+                    free(x);
+                }
+                for (size_t k = 0; k < (size_t)n; k++)
+                    expect_same_bits("all-reduce", good + k * sizes[i], sum, sizes[i]);
+                free(good);
+                free(sum);
+            }
+    contexts_apart(false);
+}
+
+/* The device of the nth task on lanes of that kind. */
+static int device_of_nth(const struct step *s, enum lane_kind kind, size_t nth)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->task[i]->lane->kind != kind)
+            continue;
+        if (nth == 0)
+            return s->task[i]->lane->device->index;
+        nth--;
+    }
+    return -1;
+}
+
+/* The n tasks on lanes of that kind from the first one on are of n devices. */
+static void expect_spread(const struct step *s, enum lane_kind kind, size_t first, size_t n)
+{
+    unsigned seen = 0;
+    for (size_t i = 0; i < n; i++)
+        seen |= 1u << device_of_nth(s, kind, first + i);
+    assert_int_equal(seen, (1u << n) - 1);
+}
+
+/* With n parts on n devices all send and all receive in each turn, so none is waited for by all others. */
+TEST(no_device_gets_everything_at_once)
+{
+    enum { N = 4 };
+    struct paper p = new_paper(N, &slow_speeds);
+    struct tensor *x[N];
+    for (int k = 0; k < N; k++)
+        x[k] = new_bytes(&p, &p.machine->device[k], "x", N * 128, true);
+    add_all_reduce(p.step, "sum", x, N);
+    for (size_t turn = 0; turn < N - 1; turn++) { /* through the host */
+        expect_spread(p.step, LANE_DOWNLOAD, turn * N, N);
+        expect_spread(p.step, LANE_UPLOAD, turn * N, N);
+    }
+    expect_spread(p.step, LANE_DOWNLOAD, (N - 1) * N, N); /* sums come down once each, and go up to all others */
+    for (size_t k = 0, first = (N - 1) * N; k < N; k++, first += N - 1)
+        assert_int_equal(device_of_nth(p.step, LANE_UPLOAD, first), (k + 1) % N);
+    end_paper(&p);
+}
+
+/* ---- bits -------------------------------------------------------------------------------------------------------- */
+
+static struct state train_on(const char *words)
+{
+    return train(settings_of(lasting("--model tiny --gemm own --data LICENSE --layers 4 --seq-len 16 %s", words)),
+                 STEPS);
+}
+
+/* Each line's meshes give the bits of its first.  (Other sizes, and passes: test_grid.c.) */
+static const char *const alike[][10] = {
+    {"--batch 4", "--batch 4 --micro-batch 1 --serial",
+     "--batch 4 -d 0:0x3 --mesh pp=3 --micro-batch 1 --pipeline gpipe",
+     "--batch 4 -d 0:0x4 --mesh pp=4 --micro-batch 2 --serial",
+     "--batch 4 -d 0:0x2 --mesh pp=2 --micro-batch 2 --pipeline interleaved",
+     "--batch 4 -d 0:0x2 --mesh pp=2 --stages 3,1 --micro-batch 1 --recompute full",
+     "--batch 4 -d 0:0x3 --mesh pp=3 --stages 1,2,1 --zero 0 --delay-seed 5 --micro-batch 2"},
+    {"--batch 4 --untied", "--batch 4 --untied -d 0:0x4 --mesh pp=4 --micro-batch 2 --pipeline gpipe --zero 2"},
+    {"--batch 8 --grad-groups 2 --micro-batch 4", "--batch 8 -d 0:0x2 --zero 0",
+     "--batch 8 --grad-groups 2 -d 0:0x2 --mesh pp=2 --micro-batch 2", "--batch 8 -d 0:0x2 --zero 2 --serial --audit",
+     "--batch 8 -d 0:0x2 --zero 3 --serial --audit",
+     "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --zero 3 --micro-batch 2 --recompute full",
+     "--batch 8 -d 0:0x4 --mesh pp=2,dp=2 --micro-batch 1 --zero 0 --pipeline gpipe",
+     "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --micro-batch 2 --pipeline interleaved --delay-seed 7"},
+    {"--batch 6 --untied --grad-groups 3 --micro-batch 1", "--batch 6 -d 0:0x3 --untied --zero 2",
+     "--batch 6 -d 0:0x3 --untied --zero 3 --delay-seed 4",
+     "--batch 6 -d 0:0x6 --mesh dp=3,pp=2 --untied --micro-batch 1"},
+    {"--batch 4 -d 0:0x2 --mesh tp=2", "--batch 4 -d 0:0x2 --mesh tp=2 --serial --audit --micro-batch 1",
+     "--batch 4 -d 0:0x4 --mesh pp=2,tp=2 --micro-batch 2 --recompute selective --delay-seed 4",
+     "--batch 4 -d 0:0x4 --mesh pp=2,tp=2 --micro-batch 2 --pipeline interleaved"},
+    {"--batch 6 --heads 3 --channels 48 --untied -d 0:0x2 --mesh tp=2 --grad-groups 2 --micro-batch 1",
+     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x4 --mesh dp=2,tp=2 --zero 0 --serial",
+     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3"},
+    {"--batch 4 --heads 4 -d 0:0x3 --mesh tp=3",
+     "--batch 4 --heads 4 -d 0:0x6 --mesh tp=3,pp=2 --micro-batch 2 --zero 0"},
+    {"--batch 8 --grad-groups 4 --micro-batch 2", "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
+     "--batch 8 -d 0:0x4 --zero 3", "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
+};
+
+/* `make test` takes the first two of each line. */
+LAW(meshes_give_the_same_bits)
+{
+    need_own_products();
+    const struct cases some = cases_of(2, COUNT(alike[0]) - 1);
+    for (size_t i = 0; i < COUNT(alike); i++) {
+        if (some.begin > 0 && !alike[i][some.begin + 1])
+            continue;
+        struct state first = train_on(alike[i][0]);
+        for (size_t k = (size_t)some.begin + 1; k <= (size_t)some.end && alike[i][k]; k++) {
+            contexts_apart((i + k) % 2); /* copies are direct, or through the host */
+            struct state other = train_on(alike[i][k]);
+            assert_int_equal(first.n, other.n);
+            expect_same_bits(alike[i][k], other.values, first.values, first.n);
+            free(other.values);
+        }
+        free(first.values);
+    }
+    contexts_apart(false);
+}
+
+/* ---- evaluation and sampling ------------------------------------------------------------------------------------- */
+
+/* Biases begin at zero, which would hide one that is added twice. */
+static void init_with_biases(struct model *m)
+{
+    init_random(m, 1337);
+    for (int i = 0; i < m->params->n; i++) {
+        const struct param *p = &m->params->param[i];
+        float *values = random_floats((size_t)(p->shape[0] * p->shape[1]), (uint64_t)i);
+        if (p->init == INIT_ZERO)
+            write_param(m, i, KEPT_VALUE, values);
+        free(values);
+    }
+}
+
+/* The validation loss, and the logits of a sampled token. */
+static double look(const char *words, float *logits, int vocab)
+{
+    struct trainer *t = new_trainer(settings_of(words), LIST_EVAL | LIST_SAMPLE, true, false);
+    assert_int_equal(t->config.vocab, vocab);
+    init_with_biases(t->model);
+    double loss = evaluate(t, 2, NULL, NULL);
+    for (int i = 0; i < t->seq; i++)
+        t->sample_tokens[i] = i;
+    t->sample_position = 5;
+    execute(t->sample, 1);
+    drain(t->sample);
+    memcpy(logits, tensor_memory(t->sample_logits), (size_t)vocab * sizeof *logits);
+    free_trainer(t);
+    return loss;
+}
+
+TEST(evaluation_and_sampling_are_close)
+{
+    enum { VOCAB = 256 };
+    float one[VOCAB], many[VOCAB];
+    double loss = look("--model tiny --heads 4 --untied", one, VOCAB);
+    static const char *const meshes[] = {"-d 0:0x2 --zero 3", "-d 0:0x3 --mesh tp=3", "-d 0:0x8 --mesh dp=2,pp=2,tp=2",
+                                         "-d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3"};
+    for (size_t i = 0; i < COUNT(meshes); i++) {
+        char *words = lasting("--model tiny --heads 4 --untied %s", meshes[i]);
+        assert_true(fabs(look(words, many, VOCAB) - loss) < 1e-5);
+        expect_close(meshes[i], many, one, VOCAB, 1e-5);
+    }
+}
+
+/* Block sums are added up by unit, tensor-parallel rank and shard: in the same order for every dp.  (Another one shows
+ * in the bits, but with few data.) */
+TEST(the_norm_has_one_order)
+{
+    struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN, true, true);
+    int layer = -2;
+    int last = 0;
+    int seen = 0;
+    for (size_t i = 0; i < t->train->n; i++) {
+        const struct task *task = t->train->task[i];
+        int rank = task->lane->device->index, at = tp_of(&t->mesh, rank) * t->mesh.dp + dp_of(&t->mesh, rank);
+        if (strcmp(task->name, "norm.blocks") != 0)
+            continue;
+        assert_true(task->layer != layer || at > last);
+        layer = task->layer;
+        last = at;
+        seen++;
+    }
+    assert_int_equal(seen, 2 * 4 + 3 + 1); /* two layers; the embedding, whose positions count once; the final norm */
+    free_trainer(t);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* Bytes of a class on a device, all tensors that persist. */
+static size_t persistent_bytes(const struct trainer *t, int device, enum memory_class class)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < t->pool->n; i++) {
+        const struct tensor *x = t->pool->tensors[i];
+        if (x->storage == x && x->persistent && x->class == class && x->device->index == device)
+            bytes += x->bytes;
+    }
+    return bytes;
+}
+
+/* Bytes of the parameters of so many units that are used one after another, at most. */
+static double bytes_of_units(const struct trainer *t, int together)
+{
+    double most = 0;
+    int n = t->model->params->n_units;
+    for (int u = 0; u < n; u++) {
+        double sum = 0;
+        for (int i = u; i < MIN(u + together, n); i++)
+            sum += (double)t->model->params->unit[i].elements * ELEMENT_BYTES;
+        most = fmax(most, sum);
+    }
+    return most;
+}
+
+/* State per device in bytes per parameter: 4 of values, 4 of gradients, 8 of Adam's.  ZeRO-1 shares out the
+ * last, 2 the gradients too, 3 all.  The padding of units, and shards in whole norm blocks, make a little more.
+ * What is received of two layers' gradients is counted as buffers; with ZeRO-2 their whole gradients too, with 3
+ * the parameters of two. */
+TEST(zero_shares_the_state_out)
+{
+    static const struct {
+        double values, gradients, adams; /* whole, or shared out: 1 or 1 / N of 4, 4 and 8 bytes */
+    } expected[] = {{1, 1, 1}, {1, 1, 0}, {1, 0, 0}, {0, 0, 0}};
+    for (int devices = 2; devices <= 4; devices += 2)
+        for (int zero = 0; zero <= 3; zero++) {
+            char words[128];
+            snprintf(words, sizeof words, "--model nano --layers 16 --untied --batch 4 -d 0:0x%d --zero %d", devices,
+                     zero);
+            struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+            double n = (double)count_parameters(t->model->params), share = 1.0 / devices;
+            double adams = 8 * fmax(expected[zero].adams, share), values = 4 * fmax(expected[zero].values, share);
+            for (int d = 0; d < devices; d++) {
+                double held = (double)persistent_bytes(t, d, MEM_OPTIMIZER) / n;
+                assert_true(fabs(held - adams) < 0.08 * adams);
+                held = (double)persistent_bytes(t, d, MEM_PARAMETERS) / n;
+                assert_true(fabs(held - values) < 0.08 * values);
+                assert_int_equal(persistent_bytes(t, d, MEM_GRADIENTS) > 0, expected[zero].gradients > 0);
+                const size_t *peak = t->train->peak[d];
+                assert_int_equal(peak[MEM_PARAMETERS], persistent_bytes(t, d, MEM_PARAMETERS));
+                double gradients = 4 * fmax(expected[zero].gradients, share), buffers = (double)peak[MEM_BUFFERS];
+                assert_true(fabs((double)peak[MEM_GRADIENTS] / n - gradients) < 0.08 * gradients);
+                assert_true(buffers > 0 && buffers <= bytes_of_units(t, zero < 2 ? 2 : 2 * zero));
+            }
+            free_trainer(t);
+        }
+}
+
+/* plan --memory beside the formula: of gpt2 padding and shards of whole blocks are less than 0.3 %.  `bytes` are those
+ * per parameter of its classes; whole, ZeRO shares them out one after another, the last one first. */
+static void expect_formula(const json_t *rows, int ranks, int dp, const double bytes[3])
+{
+    static const char *const key[] = {"parameters_mib", "gradients_mib", "optimizer_mib"};
+    const double n = 124439808.0 / (1 << 20);
+    double all[4] = {0};
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        double formula = number_at(row, "formula_mib"), ours = 0;
+        int zero = atoi(text_at(row, "zero"));
+        for (int k = 0; k < 3; k++) {
+            double share = zero >= 3 - k ? 1.0 / dp : 1, mib = number_at(row, key[k]);
+            if (ranks == dp && formula > 0)
+                assert_true(fabs(mib - n * bytes[k] * share) < 0.003 * n * bytes[k] * share);
+            ours += mib;
+        }
+        if (strcmp(text_at(row, "recompute"), "off") == 0)
+            all[zero] += formula;
+        assert_true(fabs(ours - formula) <= 0.01 * formula);
+    }
+    for (int zero = 0; zero < 4; zero++) {
+        double per = 0; /* bytes per parameter, of all ranks */
+        for (int k = 0; k < 3; k++)
+            per += bytes[k] * (zero >= 3 - k ? 1 : dp);
+        assert_true(fabs(all[zero] - n * per) < 1e-6 * n * per);
+    }
+}
+
+TEST(memory_beside_its_formula)
+{
+    static const char *const words = "plan --model gpt2 --batch 8 --hardware data/hardware/server.txt --memory --json";
+    static const char *const key[] = {"parameters_mib", "gradients_mib",   "optimizer_mib",
+                                      "buffers_mib",    "activations_mib", "work_mib"};
+    json_t *run = yard_json("%s --mesh dp=4", words), *mixed = yard_json("%s --mesh dp=4 --what-if mixed", words);
+    expect_formula(json_at(run, "strategies"), 4, 4, (double[]){4, 4, 8});
+    expect_formula(json_at(mixed, "strategies"), 4, 4, (double[]){2, 2, 12});
+    expect_formula(json_at(yard_json("%s --mesh dp=2,pp=2", words), "strategies"), 4, 2, (double[]){4, 4, 8});
+    for (size_t i = 0; i < json_array_size(json_at(run, "strategies")); i++) {
+        const json_t *a = json_array_get(json_at(run, "strategies"), i);
+        const json_t *b = json_array_get(json_at(mixed, "strategies"), i);
+        assert_true(fabs(number_at(b, "activations_mib") - number_at(a, "activations_mib") / 2) < 1e-6);
+        assert_true(fabs(number_at(b, "buffers_mib") - number_at(a, "buffers_mib") / 2) < 1e-6);
+        assert_true(number_at(b, "work_mib") == number_at(a, "work_mib"));
+        double sum = 0;
+        for (size_t k = 0; k < COUNT(key); k++)
+            sum += number_at(b, key[k]);
+        assert_true(number_at(b, "together_mib") <= sum + 1e-6);
+    }
+    expect_yard(EXIT_OK, "counted, it cannot be run here", "plan --model tiny -d 0:0 --memory --what-if mixed");
+    expect_yard(EXIT_USAGE, "expected the word mixed", "plan --model tiny -d 0:0 --memory --what-if link=2x");
+    expect_yard(EXIT_USAGE, "add --simulate", "plan --model tiny -d 0:0 --what-if mixed");
+}
+
+/* The words are those of the data, and all lists are placed: also one that samples keeps something on the host. */
+TEST(memory_needed_is_enough)
+{
+    static const char *const words =
+        "plan --model tiny --data LICENSE --tokens chars --hardware data/hardware/server.txt";
+    for (int dp = 1; dp <= 2; dp++) {
+        char *run = lasting("%s --mesh dp=%d,pp=2 --micro-batch 1 --recompute full", words, dp);
+        const json_t *rows = json_at(yard_json("%s --memory --json", run), "strategies");
+        double device = 0, host = 0;
+        for (size_t i = 0; i < json_array_size(rows); i++) {
+            const json_t *row = json_array_get(rows, i);
+            double *most = strcmp(text_at(row, "device"), "host") == 0 ? &host : &device;
+            if (strcmp(text_at(row, "recompute"), "full") == 0 && strchr("-1", *text_at(row, "zero")))
+                *most = fmax(*most, number_at(row, "needs_bytes"));
+        }
+        expect_yard(EXIT_OK, "", "%s --device-mem %.0f --host-mem %.0f", run, device, host);
+        expect_yard(EXIT_USAGE, "1 B more", "%s --device-mem %.0f --host-mem %.0f", run, device - 1, host);
+        expect_yard(EXIT_USAGE, "1 B more", "%s --device-mem %.0f --host-mem %.0f", run, device, host - 1);
+        rows = json_at(yard_json("%s --memory --json --device-mem %.0f --host-mem %.0f", run, device, host - 1),
+                       "strategies");
+        for (size_t i = 0; i < json_array_size(rows); i++) {
+            const json_t *row = json_array_get(rows, i);
+            double budget = strcmp(text_at(row, "device"), "host") == 0 ? host - 1 : device;
+            assert_string_equal(text_at(row, "fits"), number_at(row, "needs_bytes") <= budget ? "yes" : "no");
+        }
+    }
+}
+
+/* They have gradients of their own, and the parameters of their rank: also a tied head's after the first stage. */
+TEST(groups_share_their_parameters)
+{
+    size_t bytes[2];
+    for (int groups = 1; groups <= 2; groups++) {
+        char words[96];
+        snprintf(words, sizeof words, "--model tiny --micro-batch 1 -d 0:0x2 --mesh pp=2 --grad-groups %d", groups);
+        struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+        bytes[groups - 1] = persistent_bytes(t, 0, MEM_PARAMETERS) + persistent_bytes(t, 1, MEM_PARAMETERS);
+        free_trainer(t);
+    }
+    assert_int_equal(bytes[0], bytes[1]);
+}
+
+/* ---- ZeRO-3 ------------------------------------------------------------------------------------------------------ */
+
+/* Gathers come one window ahead: between the copies that fill a tensor and its first reader, another gathered one is
+ * read first. */
+TEST(layers_are_gathered_ahead)
+{
+    struct trainer *t =
+        new_trainer(settings_of("--model nano --layers 8 --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN, false, true);
+    size_t most = 0;
+    for (size_t at = 0; at < t->train->n; at++) {
+        size_t n = 0;
+        for (size_t i = 0; i < t->pool->n; i++) {
+            const struct tensor *x = t->pool->tensors[i];
+            n += x->storage == x && !x->persistent && x->class == MEM_PARAMETERS && x->step && x->device->index == 0 &&
+                 x->held_from <= (int)at && (int)at <= x->held_until;
+        }
+        most = MAX(most, n);
+    }
+    free_trainer(t);
+    assert_int_equal(most, 2);
+}
+
+/* Each micro-batch has windows of its own, of the same parameters, and gets no more than it reads. */
+TEST(what_is_gathered_is_read)
+{
+    struct trainer *t =
+        new_trainer(settings_of("--model tiny --batch 8 -d 0:0x2 --zero 3 --micro-batch 1"), LIST_TRAIN, false, true);
+    size_t gathers = 0;
+    for (size_t i = 0; i < t->train->n; i++) {
+        const struct task *gather = t->train->task[i];
+        bool read = false;
+        if (strcmp(gather->name, "gather") != 0)
+            continue;
+        for (size_t k = i + 1; k < t->train->n && !read; k++)
+            read = touches_bytes(t->train->task[k], gather->access[0].tensor, ACCESS_READ);
+        if (!read)
+            test_failed("task %zu gathers %s, and nobody reads it\n", i, gather->access[0].tensor->storage->name);
+        gathers++;
+    }
+    assert_true(gathers > 0);
+    free_trainer(t);
+}
+
+/* Two gathers of as many bytes change their sources: the proof must find it. */
+TEST(a_wrong_shard_is_found)
+{
+    contexts_joined(); /* so that a gather copies from a shard itself */
+    struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN, false, true);
+    expect_sound("the list", t->train, values_of(t, t->train));
+    size_t found = 0;
+    for (size_t i = 0; i < t->train->n; i++)
+        for (size_t k = i + 1; k < t->train->n && k < i + 12; k++) {
+            struct task *a = t->train->task[i], *b = t->train->task[k];
+            if (strcmp(a->name, "gather") != 0 || strcmp(b->name, "gather") != 0)
+                continue;
+            struct tensor *x = a->access[1].tensor, *y = b->access[1].tensor;
+            if (x->bytes != y->bytes || x->storage == y->storage)
+                continue;
+            a->access[1].tensor = y;
+            b->access[1].tensor = x;
+            expect_wrong("another shard", compare_values(values_of(t, t->train), t->train), "reads other values");
+            a->access[1].tensor = x;
+            b->access[1].tensor = y;
+            found++;
+        }
+    assert_true(found > 3);
+    free_trainer(t);
+    contexts_apart(false);
+}
+
+/* No broadcast is left, no replica persists, and what the update writes are shards. */
+TEST(only_shards_are_kept)
+{
+    for (int apart = 0; apart < 2; apart++) {
+        contexts_apart(apart);
+        struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"),
+                                        LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, true, true);
+        size_t updates = 0;
+        for (size_t i = 0; i < t->train->n; i++) {
+            const struct task *task = t->train->task[i];
+            assert_true(task->role != ROLE_BROADCAST);
+            updates += task->role == ROLE_UPDATE;
+            assert_true(task->role != ROLE_UPDATE || task->access[0].tensor->storage->shard);
+        }
+        assert_true(updates >= 7); /* 4 units in 2 shards, of which a small one is empty */
+        for (size_t i = 0; i < t->pool->n; i++) {
+            const struct tensor *x = t->pool->tensors[i];
+            assert_true(x->storage->shard || !x->persistent || x->class != MEM_PARAMETERS);
+        }
+        char *wrong = verify(t->eval, values_of(t, t->eval));
+        assert_null(wrong);
+        wrong = verify(t->sample, values_of(t, t->sample));
+        assert_null(wrong);
+        free_trainer(t);
+    }
+    contexts_apart(false);
+}
+
+/* Work space of CLBlast at gpt2's sizes, as it says of the device here (tutorials/reference-numbers.md), and as it is
+ * taken to be of a GPU that does not exist: the sizes are whole tiles of any usual size, so it is the same. */
+static size_t work_of(const struct task *t)
+{
+    const struct tensor *last = t->access[t->n_access - 1].tensor;
+    return strcmp(last->name, "clblast.work") == 0 ? last->bytes : 0;
+}
+
+TEST(work_space)
+{
+    static const struct {
+        const char *product;
+        double mebibytes;
+    } known[] = {{"attn.qkv", 18.75}, {"attn.proj", 14.25}, {"mlp.fc", 21},    {"mlp.proj", 57},
+                 {"attn.qkv.dx", 36}, {"attn.proj.dx", 12}, {"mlp.fc.dx", 48}, {"mlp.proj.dx", 12},
+                 {"attn.qkv.dw", 0},  {"attn.proj.dw", 0},  {"mlp.fc.dw", 0},  {"mlp.proj.dw", 0},
+                 {"head", 159.375},   {"head.dx", 786},     {"head.dw", 0},    {"attn.scores", 0},
+                 {"attn.mix", 0},     {"attn.datt", 0},     {"attn.dv", 0},    {"attn.dk", 0}};
+    struct settings *s = settings_of("--gemm clblast --model gpt2 --layers 1 --batch 4 --seq-len 1024");
+    s->data.path = NULL;
+    s->vocab = 50257;
+    struct trainer *here = new_trainer(s, LIST_TRAIN, false, true);
+    predict_options.hardware = "data/hardware/server.txt";
+    struct trainer *paper = new_trainer(s, LIST_TRAIN, false, true);
+    size_t seen = 0;
+    assert_int_equal(here->train->n, paper->train->n);
+    for (size_t i = 0; i < here->train->n; i++) {
+        const struct task *t = here->train->task[i], *same = paper->train->task[i];
+        assert_string_equal(t->name, same->name);
+        for (size_t k = 0; k < COUNT(known); k++)
+            if (strcmp(t->name, known[k].product) == 0) {
+                seen++;
+                if (work_of(t) != known[k].mebibytes * 1048576 || work_of(same) != work_of(t))
+                    test_failed("%s: CLBlast takes %zu bytes, estimated %zu\n", t->name, work_of(t), work_of(same));
+            }
+    }
+    assert_int_equal(seen, COUNT(known));
+    free_trainer(here);
+    free_trainer(paper);
+}

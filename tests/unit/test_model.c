@@ -1,0 +1,477 @@
+/* test_model.c - the whole model: gradients by finite differences, and numbers made by PyTorch and llm.c. */
+#include "tests/support/support.h"
+
+#include <math.h>
+
+/* ---- engines ----------------------------------------------------------------------------------------------------- */
+
+/* Unlike devices: each gets the products that suit it. */
+TEST(each_device_has_its_engine)
+{
+    struct costs *costs = read_costs("data/hardware/server.txt");
+    struct machine *m = virtual_machine(costs, 2);
+    struct mesh two = one_rank;
+    two.dp = 2;
+    m->device[1].shape.one_item = true;
+    struct pool *p = new_pool(m);
+    struct model *model = new_model(p, &(struct config){1, 2, 32, 16, 64, true}, &two, false, (struct gradients){0});
+    struct step *s = new_step(p, "engines");
+    struct build b = new_build(s, model, (struct kernels){.gemm = GEMM_AUTO}, 1, 16);
+    size_t own[2] = {0};
+    for (int rank = 0; rank < 2; rank++) {
+        on_rank(&b, rank, 0, ROLE_FORWARD);
+        linear(&b, "head", activation(&b, "x", SHAPE(16, 32)), b.replica->other[HEAD], (struct weight){0});
+        own[rank] = s->task[s->n - 1]->action == ACT_KERNEL;
+    }
+    assert_int_equal(own[0], 0);
+    assert_int_equal(own[1], 1);
+    end_build(&b);
+    free_model(model);
+    free_list(s);
+    free_costs(costs);
+}
+
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
+
+/* What tasks read and write counts, not the size of the tensors that they are given: the embedding is looked up, and
+ * half of a causal matrix is never touched. */
+TEST(bytes_are_those_touched)
+{
+    enum { B = 3, T = 16, C = 32, H = 2, V = 64 };
+    const double half = B * H * T * T / 2.0;
+    const struct {
+        const char *name;
+        double floats;
+    } expected[] = {{"embed", C * (2 * B * T + T)},        {"attn.qkv", B * T * C + 3 * C * C + B * T * 3 * C},
+                    {"attn.scores", 2 * B * T * C + half}, {"attn.softmax", 3 * half},
+                    {"attn.mix", half + 2 * B * T * C},    {"attn.residual", 3 * B * T * C}};
+    struct settings *s = parse_settings(&train_page, 0, NULL);
+    s->layers = 1;
+    s->heads = H;
+    s->channels = C;
+    s->seq_len = T;
+    s->vocab = V;
+    s->batch = B;
+    struct trainer *t = new_trainer(s, LIST_TRAIN, false, true);
+    for (size_t k = 0, i = 0; k < COUNT(expected); k++) {
+        while (i < t->train->n && strcmp(t->train->task[i]->name, expected[k].name) != 0)
+            i++;
+        assert_true(i < t->train->n);
+        if ((double)t->train->task[i]->bytes != 4 * expected[k].floats)
+            test_failed("%s: %zu bytes, expected %.0f\n", expected[k].name, t->train->task[i]->bytes,
+                        4 * expected[k].floats);
+    }
+    free_trainer(t);
+}
+
+/* ---- finite differences ----------------------------------------------------------------------------------------- */
+
+struct study { /* a small model, one batch, and its gradient */
+    struct trainer *trainer;
+    struct {
+        int32_t *tokens, *targets;
+    } batch;
+    uint32_t number; /* steps run so far */
+};
+
+struct sizes {
+    struct config config;
+    int batch, micro_batch, seq;
+    enum gemm_engine gemm;
+};
+
+/* With lr 0 a step leaves the parameters as they are. */
+static struct settings *still_settings(const struct sizes *z)
+{
+    struct settings *s = parse_settings(&train_page, 0, NULL);
+    s->batch = z->batch;
+    s->micro_batch = z->micro_batch;
+    s->seq_len = z->seq;
+    s->schedule = RATE_CONSTANT;
+    s->lr = s->lr_min = 0;
+    s->warmup = 0;
+    s->kernels.gemm = z->gemm;
+    s->serial = true;
+    return s;
+}
+
+static int32_t *random_ids(int n, int below, uint64_t seed)
+{
+    int32_t *ids = allocate((size_t)n, sizeof *ids);
+    for (int i = 0; i < n; i++)
+        ids[i] = (int32_t)(random_words(seed, STREAM_TEST, 3, (uint64_t)i).word[0] % (unsigned)below);
+    return ids;
+}
+
+static size_t elements_of(const struct param *p) { return (size_t)(p->shape[0] * p->shape[1]); }
+
+/* Far from the first values of training, so that no part of the gradient is small: weights of about 0.3, and
+ * LayerNorm's between 0.5 and 1.5. */
+static void set_parameters(struct model *m)
+{
+    for (int i = 0; i < m->params->n; i++) {
+        const struct param *p = &m->params->param[i];
+        float *values = random_floats(elements_of(p), 100 + (uint64_t)i);
+        for (size_t k = 0; k < elements_of(p); k++)
+            values[k] = values[k] * 0.3f + (p->init == INIT_ONE ? 1.0f : 0.0f);
+        write_param(m, i, KEPT_VALUE, values);
+        free(values);
+    }
+}
+
+static struct study new_study(const struct sizes *z)
+{
+    struct study s = {.number = 0};
+    s.batch.tokens = random_ids(z->batch * z->seq, z->config.vocab, 1);
+    s.batch.targets = random_ids(z->batch * z->seq, z->config.vocab, 2);
+    s.trainer = new_trainer_for(still_settings(z), &z->config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
+    set_parameters(s.trainer->model);
+    return s;
+}
+
+static void free_study(struct study *s)
+{
+    free_trainer(s->trainer);
+    free(s->batch.tokens);
+    free(s->batch.targets);
+}
+
+static double row_loss(const float *logits, int vocab, int target)
+{
+    double max = -INFINITY, sum = 0;
+    for (int v = 0; v < vocab; v++)
+        max = logits[v] > max ? logits[v] : max;
+    for (int v = 0; v < vocab; v++)
+        sum += exp(logits[v] - max);
+    return max + log(sum) - logits[target];
+}
+
+/* The mean loss in double precision from the model's float logits: rounding is then that of the logits alone. */
+static double loss_of(struct study *s)
+{
+    struct trainer *t = s->trainer;
+    t->fixed_tokens = s->batch.tokens;
+    t->fixed_targets = s->batch.targets;
+    s->number++;
+    run_step(t, s->number);
+    double reported = step_result(t, s->number)->loss, sum = 0;
+    int n = rows_of(t->keep_logits), width = columns_of(t->keep_logits);
+    float *logits = allocate((size_t)(n * width), sizeof *logits);
+    read_tensor(t->keep_logits, logits);
+    for (int i = 0; i < n; i++)
+        sum += row_loss(logits + i * width, t->config.vocab, s->batch.targets[i]);
+    free(logits);
+    if (t->micros > 1)
+        return reported; /* the logits are those of the first micro-batch */
+    assert_true(fabs(sum / n - reported) <= 1e-5);
+    return sum / n;
+}
+
+/* Loss at parameter tensor p = value + h * direction. */
+static double loss_at(struct study *s, int p, const float *value, const double *direction, double h)
+{
+    size_t n = elements_of(&s->trainer->model->params->param[p]);
+    float *moved = allocate(n, sizeof *moved);
+    for (size_t i = 0; i < n; i++)
+        moved[i] = (float)(value[i] + h * direction[i]);
+    write_param(s->trainer->model, p, KEPT_VALUE, moved);
+    free(moved);
+    return loss_of(s);
+}
+
+/* Central differences of two widths, combined so that the error of third order drops out. */
+static double slope(struct study *s, int p, const float *value, const double *direction, double h)
+{
+    double narrow = (loss_at(s, p, value, direction, h) - loss_at(s, p, value, direction, -h)) / (2 * h);
+    double wide = (loss_at(s, p, value, direction, 2 * h) - loss_at(s, p, value, direction, -2 * h)) / (4 * h);
+    write_param(s->trainer->model, p, KEPT_VALUE, value);
+    return (4 * narrow - wide) / 3;
+}
+
+/* The logits carry relative errors of some 1e-7, hence the loss an error of about 1e-7 and its slope of 1e-7 / h, which
+ * is 1e-5 here; what remains of fourth order in h is below.  Directions have length 1. */
+static void check_slope(struct study *s, int p, const float *value, const float *gradient, const double *direction,
+                        const char *kind)
+{
+    const struct param *param = &s->trainer->model->params->param[p];
+    double expected = 0, found = slope(s, p, value, direction, 0.01);
+    for (size_t i = 0; i < elements_of(param); i++)
+        expected += direction[i] * gradient[i];
+    if (!(fabs(found - expected) <= 4e-5 + 1e-3 * fabs(expected)))
+        test_failed("%s, %s: the loss changes by %.9g, the gradient says %.9g\n", param->name, kind, found, expected);
+}
+
+static void normalise(double *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i] * x[i];
+    for (size_t i = 0; i < n; i++)
+        x[i] /= sqrt(sum);
+}
+
+/* Along the gradient, along two random directions, and along single parameters, the one of the steepest among them. */
+static void check_parameter(struct study *s, int p)
+{
+    struct model *m = s->trainer->model;
+    size_t n = elements_of(&m->params->param[p]), steepest = 0;
+    float *value = allocate(n, sizeof *value), *gradient = allocate(n, sizeof *gradient);
+    double *direction = allocate(n, sizeof *direction), norm = 0;
+    read_param(m, p, KEPT_VALUE, value);
+    loss_of(s);
+    read_param(m, p, KEPT_GRADIENT, gradient);
+    for (size_t i = 0; i < n; i++) {
+        direction[i] = gradient[i];
+        norm += direction[i] * direction[i];
+        steepest = fabsf(gradient[i]) > fabsf(gradient[steepest]) ? i : steepest;
+    }
+    assert_true(norm > 0);
+    normalise(direction, n);
+    check_slope(s, p, value, gradient, direction, "along the gradient");
+    for (uint32_t k = 0; k < 2; k++) {
+        for (size_t i = 0; i < n; i++)
+            direction[i] = random_normal(5 + k, STREAM_TEST, (uint32_t)p, i);
+        normalise(direction, n);
+        check_slope(s, p, value, gradient, direction, "along a random direction");
+    }
+    for (uint32_t k = 0; k < 3; k++) {
+        size_t single = k ? random_words(6, STREAM_TEST, (uint32_t)p, k).word[0] % n : steepest;
+        memset(direction, 0, n * sizeof *direction);
+        direction[single] = 1;
+        check_slope(s, p, value, gradient, direction, "one parameter");
+    }
+    free(value);
+    free(gradient);
+    free(direction);
+}
+
+static void check_model(const struct sizes *z)
+{
+    struct study s = new_study(z);
+    for (int p = 0; p < s.trainer->model->params->n; p++)
+        check_parameter(&s, p);
+    free_study(&s);
+}
+
+TEST(gradients_tied)
+{
+    need_own_products();
+    check_model(&(struct sizes){{2, 5, 20, 9, 67, true}, 3, 0, 7, GEMM_OWN});
+}
+
+TEST(gradients_untied)
+{
+    need_own_products();
+    check_model(&(struct sizes){{1, 3, 33, 11, 13, false}, 2, 0, 11, GEMM_OWN});
+    check_model(&(struct sizes){{1, 3, 33, 11, 127, false}, 2, 0, 11, GEMM_OWN}); /* the head has padding */
+}
+
+TEST(gradients_of_the_smallest_model)
+{
+    need_own_products();
+    check_model(&(struct sizes){{1, 1, 3, 1, 2, true}, 1, 0, 1, GEMM_OWN});
+}
+
+TEST(gradients_with_clblast)
+{
+    check_model(&(struct sizes){{1, 2, 12, 5, 17, true}, 2, 0, 5, GEMM_CLBLAST});
+    check_model(&(struct sizes){{1, 2, 12, 5, 127, true}, 2, 0, 5, GEMM_CLBLAST});
+}
+
+/* ---- reference numbers ------------------------------------------------------------------------------------------ */
+
+static void expect_reference(const char *more)
+{
+    struct ran r = run_yard("check tests/data/gpt2-tiny.safetensors --tolerance 1e-5 --json %s", more);
+    json_t *all = json_loads(r.out, 0, NULL);
+    if (r.code != 0 || !json_is_true(json_object_get(all, "passed")))
+        test_failed("check %s: exit code %d\n%s%s\n", more, r.code, r.out, r.err);
+    /* 28 parameters, each with a gradient and a value after the steps; logits, loss, trajectory */
+    assert_int_equal(json_object_size(json_object_get(all, "errors")), 2 * 28 + 3);
+    assert_true(number_at(all, "worst") > 0);
+    json_decref(all);
+}
+
+TEST(pytorch_reference)
+{
+    expect_reference("");
+    expect_reference("--serial --audit");
+    expect_reference("--gemm clblast");
+}
+
+TEST(check_fails_above_the_tolerance)
+{
+    struct ran r =
+        expect_yard(EXIT_FAILED, "FAILED: 59 tensors", "check tests/data/gpt2-tiny.safetensors --tolerance 1e-9");
+    r = run_yard(
+        "check tests/data/gpt2-tiny.safetensors --beta2 0.9 --json"); /* another optimizer: not the reference's */
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.out, "\"passed\": false"));
+}
+
+TEST(llmc_losses)
+{
+    static const double losses[] = {5.5520167, 5.3506155, 5.2154417, 5.1142387, 5.0335608, 4.9265060,
+                                    4.8317766, 4.7630773, 4.7331305, 4.6235523, 4.5511670};
+    const char *log = temp_path("llmc.jsonl");
+    struct ran r =
+        run_yard("train --init tests/data/llmc-tiny.bin --data tests/data/llmc-tokens.bin --batch 4 --seq-len "
+                 "64 --steps 11 --lr 1e-3 --beta2 0.999 --weight-decay 0 --clip 0 --schedule constant "
+                 "--order file --log '%s'",
+                 log);
+    if (r.code != 0)
+        test_failed("exit code %d: %s\n", r.code, r.err);
+    char line[8192];
+    FILE *f = fopen(log, "r");
+    size_t n = 0;
+    while (fgets(line, sizeof line, f)) {
+        json_t *l = json_loads(line, 0, NULL), *loss = json_object_get(l, "loss");
+        if (loss && n < COUNT(losses) && !(fabs(json_number_value(loss) - losses[n]) < 1e-4))
+            test_failed("step %zu: loss %.7f, llm.c has %.7f\n", n + 1, json_number_value(loss), losses[n]);
+        n += loss != NULL;
+        json_decref(l);
+    }
+    fclose(f);
+    assert_int_equal(n, COUNT(losses));
+}
+
+/* Vocabulary padding: Vp = 4, V = 3, T = 2, one layer, one channel. */
+TEST(llmc_padding_rows_are_left_out)
+{
+    int32_t file[256 + 33] = {20240326, 3, 2, 3, 1, 1, 1, 4};
+    float *values = (float *)(file + 256), wte[3], wpe[2], ln_1;
+    for (int i = 0; i < 33; i++)
+        values[i] = (float)i;
+    struct writer *w = open_writer(temp_path("pad.bin"));
+    write_bytes(w, file, sizeof file);
+    publish(w);
+    struct machine *m = open_machine(&(struct machine_options){0});
+    struct pool *p = new_pool(m);
+    struct model *model = new_model(p, &(struct config){1, 1, 1, 2, 3, true}, &one_rank, false, (struct gradients){0});
+    struct step *s = new_step(p, "none");
+    must(finish_steps(p, &s, 1));
+    init_from_file(model, temp_path("pad.bin"));
+    read_param(model, WTE, KEPT_VALUE, wte);
+    read_param(model, WPE, KEPT_VALUE, wpe);
+    read_param(model, 2 + LN1_W, KEPT_VALUE, &ln_1);
+    assert_true(wte[2] == 2);
+    assert_true(wpe[0] == 4);
+    assert_true(wpe[1] == 5);
+    assert_true(ln_1 == 6); /* 4 rows in the file */
+    free_model(model);
+    free_list(s);
+}
+
+/* ---- yard check --gradients ------------------------------------------------------------------------------------- */
+
+static struct ran check_gradients_with(const char *edits)
+{
+    static int number;
+    number++;
+    char *folder = format_string("%s.%d", temp_path("kernels"), number);
+    char *line = format_string("cp -r cl '%s' && cd '%s' && %s", folder, folder, edits);
+    assert_int_equal(system(line), 0); /* NOLINT */
+    setenv("YARD_KERNELS", folder, 1);
+    struct ran r = run_yard("check --gradients --json");
+    unsetenv("YARD_KERNELS");
+    free(folder);
+    free(line);
+    return r;
+}
+
+static bool is_among(const char *const *all, const char *operation, const char *of)
+{
+    for (; *all; all++)
+        if (strcmp(*all, JOINED(operation, JOINED(" ", of))) == 0)
+            return true;
+    return false;
+}
+
+/* Each edit makes exactly these gradients wrong, and no others. */
+static void expect_wrong_gradients(int code, const char *edits, const char *const *wrong)
+{
+    struct ran r = check_gradients_with(edits);
+    json_t *all = json_load_file(r.stdout_path, 0, NULL), *row;
+    size_t i, n = 0;
+    assert_int_equal(r.code, code);
+    json_array_foreach(json_at(all, "gradients"), i, row)
+    {
+        const char *operation = text_at(row, "operation"), *of = text_at(row, "of");
+        const json_t *error = json_at(row, "error"); /* null: not a number */
+        bool right = json_is_number(error) && json_number_value(error) <= number_at(all, "tolerance"),
+             bad = is_among(wrong, operation, of);
+        if (right == bad)
+            test_failed("%s: the gradient of %s in %s is found %s\n", edits, of, operation, right ? "right" : "wrong");
+        n += bad;
+    }
+    assert_int_equal(i, 32);
+    for (i = 0; wrong[i]; i++)
+        n--;
+    assert_int_equal(n, 0);
+    json_decref(all);
+}
+
+LONG_TEST(gradients_that_are_wrong_are_named)
+{
+    static const char *const idle[] = {"--serial", "--audit --serial", "--view", "--lr 1", "--beta1 0.5", "--eps 1"};
+    for (size_t i = 0; i < COUNT(idle); i++)
+        expect_yard(EXIT_USAGE, "--gradients takes a model of its own, updates nothing", "check --gradients %s",
+                    idle[i]);
+    assert_int_equal(run_yard("check --gradients --tolerance 0").code, EXIT_FAILED); /* rounding is more */
+    expect_wrong_gradients(EXIT_OK, "true", (const char *const[]){NULL});
+    expect_wrong_gradients(
+        EXIT_FAILED,
+        "sed -i 's/used = t < T ? B/used = t < T ? B - 1/' embed.cl &&" /* a sequence is left out */
+        "sed -i 's/ - norm . mean_g_norm//; s/fma(d, norm, sum_w/fma(d, norm * 1.001f, sum_w/' layernorm.cl &&"
+        "sed -i 's/i, live - i, 0) . d . scale/i, live - i, 0) * d/' softmax.cl &&"
+        "sed -i 's/(3 . GELU_CUBIC)/GELU_CUBIC/' gelu.cl &&"
+        "sed -i 's/accumulate && ADDS ? load(db/0 ? load(db/' elementwise.cl &&" /* it always starts anew */
+        "sed -i 's/(p - onehot)/(p - 0.999f * onehot)/' loss.cl",
+        (const char *const[]){"embed wpe.weight", "attn.ln h.0.ln_1.weight", "attn.ln embed",
+                              "attn.qkv h.0.attn.c_attn.bias", "attn.mix attn.qkv", "attn.proj h.0.attn.c_proj.bias",
+                              "mlp.ln h.0.ln_2.weight", "mlp.ln attn.residual", "mlp.fc h.0.mlp.c_fc.bias",
+                              "mlp.gelu mlp.fc", "mlp.proj h.0.mlp.c_proj.bias", "final.ln ln_f.weight",
+                              "final.ln mlp.residual", "loss head", NULL});
+    /* not a number; and what was there before the first backward is added */
+    expect_wrong_gradients(
+        EXIT_FAILED,
+        "sed -i 's/store(load(dout + i, end - i, 0)/store(sqrt((vec)-1)/' gelu.cl &&"
+        "sed -i 's/if (accumulate)/if (1)/' embed.cl && sed -i 's/onehot) . scale/onehot)/' loss.cl",
+        (const char *const[]){"embed wte.weight", "embed wpe.weight", "mlp.gelu mlp.fc", "loss head", NULL});
+}
+
+LONG_TEST(check_gradients_says_the_first_wrong_operation)
+{
+    expect_yard(EXIT_OK, "passed: 32 gradients", "check --gradients --gemm clblast --vector 1");
+    expect_yard(EXIT_FAILED, "FAILED: attn.ln is the first operation with an error above",
+                "check --gradients "
+                "--tolerance 1e-9");
+}
+
+/* What tensor-parallel ranks have alike comes from the group's first, where they compute in another way. */
+TEST(unlike_ranks_agree)
+{
+    struct costs *costs = read_costs("data/hardware/server.txt");
+    struct machine *m = virtual_machine(costs, 3);
+    struct mesh three = one_rank;
+    three.tp = 3;
+    m->device[2].shape.vector = m->device[0].shape.vector + 4;
+    struct pool *p = new_pool(m);
+    struct model *model = new_model(p, &(struct config){1, 4, 32, 16, 64, true}, &three, true, (struct gradients){0});
+    struct step *s = new_step(p, "agree");
+    struct build b = new_build(s, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
+    send_unit(&b, 1);
+    reduce_unit(&b, 1);
+    const struct access *a = s->task[1]->access; /* it comes after the download */
+    const struct params *first = model->part[0], *last = model->part[2];
+    assert_int_equal(s->n, 2);
+    assert_true(a[0].tensor->storage == model->replica[2].grad[1]);
+    int ln_1 = last->unit[1].first_param + 4; /* the first of those that are not cut */
+    assert_string_equal(last->param[ln_1].name, "h.0.ln_1.weight");
+    assert_int_equal(a[0].tensor->offset, last->param[ln_1].offset * ELEMENT_BYTES);
+    assert_int_equal(s->task[0]->access[1].tensor->offset, first->param[ln_1].offset * ELEMENT_BYTES);
+    end_build(&b);
+    free_model(model);
+    free_list(s);
+    free_costs(costs);
+}

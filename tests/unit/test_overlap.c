@@ -1,0 +1,771 @@
+/* test_overlap.c - the layered optimizer: its plan against all others, each written out as a list of its own.
+ *
+ * YARD_CASES=N runs N random instances instead of a few.
+ */
+#include "tests/support/support_paper.h"
+
+#include "techniques/overlap/choose.h"
+#include "techniques/overlap/local.h"
+#include "tools/lists/lists.h"
+#include "tools/pace/pace.h"
+#include "trainer/file/file.h"
+
+#include <math.h>
+
+enum { MOST = 12, ENOUGH = 1 << 30 };
+
+static size_t count_cases(size_t few)
+{
+    const char *text = getenv("YARD_CASES");
+    return text ? (size_t)atol(text) : few;
+}
+
+/* The kth number of an instance, from low to high. */
+static double draw(uint64_t instance, uint32_t k, double low, double high)
+{
+    return low + (high - low) * random_uniform(instance, STREAM_TEST, k, 0);
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+struct instance { /* times in microseconds */
+    int layers, f[MOST], b[MOST], u[MOST], c[MOST], bytes[MOST];
+    double clip, up, down;
+    long device_memory, host_memory;
+};
+
+static struct instance draw_instance(uint64_t i, int most_layers)
+{
+    struct instance x = {
+        .layers = 2 + (int)draw(i, 0, 0, most_layers - 1), .clip = (double)(i & 1), .device_memory = ENOUGH};
+    double total = 0;
+    for (int l = 0; l < x.layers; l++) {
+        uint32_t k = i & 2 ? 10 * (uint32_t)l + 10 : 10;
+        x.f[l] = (int)draw(i, k, 500, 2000);
+        x.b[l] = (int)draw(i, k + 1, 1000, 4000);
+        x.u[l] = (int)draw(i, k + 2, 100, 3000);
+        x.c[l] = (int)draw(i, k + 3, 100, 6000);
+        x.bytes[l] = (int)draw(i, k + 4, 1000, 9000);
+        total += x.bytes[l];
+    }
+    x.up = draw(i, 1, 2e6, 2e7);
+    x.down = draw(i, 2, 2e6, 2e7);
+    x.host_memory = ENOUGH;
+    if (i % 3 == 0) /* parameters, two gradients and activations fit, and not all of Adam's state */
+        x.device_memory = (long)(total * draw(i, 3, 2.2, 4.5)) + 10000;
+    if (i % 5 == 0)
+        x.host_memory = (long)(total * draw(i, 4, 1, 4));
+    return x;
+}
+
+static void print_machine(FILE *f, const struct instance *x, size_t on_cpu)
+{
+    fprintf(f, "device gpu memory=%ld\ndevice host memory=%ld\nlink gpu up %g 20us\nlink gpu down %g 20us\n",
+            x->device_memory, x->host_memory, x->up, x->down);
+    for (int l = 0; l < x->layers; l++) {
+        bool cpu = on_cpu >> l & 1;
+        int n = x->bytes[l];
+        fprintf(f, "tensor w%d gpu %d parameters\ntensor g%d gpu %d gradients\ntensor a%d gpu 100 activations\n", l, n,
+                l, n, l);
+        fprintf(f, "tensor m%d %s %d optimizer\n", l, cpu ? "host" : "gpu", 2 * n);
+        if (cpu)
+            fprintf(f, "tensor hw%d host %d parameters\ntensor hg%d host %d gradients keep\n", l, n, l, n);
+    }
+}
+
+static void print_update(FILE *f, const struct instance *x, int l, bool cpu)
+{
+    if (cpu)
+        fprintf(
+            f, "task update host.cpu %dus layer=%d role=update reads=hg%d,hw%d,m%d writes=hw%d,m%d\ncopy up w%d hw%d\n",
+            x->c[l], l, l, l, l, l, l, l, l);
+    else
+        fprintf(f, "task update gpu.compute %dus cpu=%dus layer=%d role=update reads=g%d,w%d,m%d writes=w%d,m%d\n",
+                x->u[l], x->c[l], l, l, l, l, l, l);
+}
+
+/* The layers of on_cpu update on the CPU, as a person writes it: after their backward, or all at the end, the first
+ * layer first. */
+static char *write_choice(const struct instance *x, size_t on_cpu, bool forward)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    print_machine(f, x, on_cpu);
+    fprintf(f, "task embed gpu.compute 0 role=forward writes=a0\n");
+    for (int l = 0; l < x->layers; l++)
+        fprintf(f, "task forward gpu.compute %dus layer=%d role=forward reads=w%d,a%d writes=a%d\n", x->f[l], l, l,
+                MAX(l - 1, 0), l);
+    for (int l = x->layers - 1; l >= 0; l--) {
+        fprintf(f, "task backward gpu.compute %dus layer=%d role=backward reads=w%d,a%d writes=g%d\n", x->b[l], l, l, l,
+                l);
+        if (on_cpu >> l & 1)
+            fprintf(f, "copy down hg%d g%d\n", l, l);
+        if (!forward)
+            print_update(f, x, l, on_cpu >> l & 1);
+    }
+    for (int l = 0; l < x->layers && forward; l++)
+        print_update(f, x, l, on_cpu >> l & 1);
+    fclose(f);
+    return text;
+}
+
+static struct step *read_choice(const struct instance *x, size_t on_cpu, bool forward)
+{
+    char *text = write_choice(x, on_cpu, forward);
+    struct step *s = list_of("%s", text);
+    free(text);
+    depend(s, false);
+    if (x->clip > 0)
+        gate_updates(s);
+    return s;
+}
+
+/* INFINITY: it does not fit. */
+static double simulate_choice(const struct instance *x, size_t on_cpu, bool forward)
+{
+    struct step *s = read_choice(x, on_cpu, forward);
+    struct forecast f = try_step(s, NULL);
+    double period = f.why_not || f.excess > 0 ? INFINITY : f.period;
+    free_forecast(&f);
+    free_list(s);
+    return period;
+}
+
+/* After the backward in their order; with clipping, from the first layer on too. */
+static double best_list(const struct instance *x, size_t *choice, bool *forward)
+{
+    double best = INFINITY;
+    for (size_t bits = 0; bits < (size_t)1 << x->layers; bits++)
+        for (int f = 0; f <= (x->clip > 0); f++) {
+            double period = simulate_choice(x, bits, f);
+            if (period < best) {
+                best = period;
+                *choice = bits;
+                *forward = f;
+            }
+        }
+    return best;
+}
+
+static double number_in(const struct pass_report *r, const char *key) { return number_at(r->fields, key); }
+
+/* The list that the pass leaves proves right and takes as long as the pass says; returns that. */
+static double plan_instance(const struct instance *x, struct pass_report **reports)
+{
+    struct step *s = read_choice(x, 0, false);
+    struct values *values = number_values(s);
+    size_t n;
+    overlap_options.how = OVERLAP_PLAN;
+    *reports = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
+    overlap_options.how = OVERLAP_OFF;
+    finish_list(s);
+    expect_sound("after the pass", s, values);
+    struct simulation *sim = must_simulate(s, NULL);
+    double period = sim->period;
+    expect_number("period_ms", number_in(&(*reports)[0], "period_ms"), 1e3 * period);
+    assert_true(number_in(&(*reports)[0], "bound_ms") <= 1e3 * period * (1 + 1e-9));
+    free_simulation(sim);
+    free_values(values);
+    free_list(s);
+    return period;
+}
+
+/* In the mean no plan takes 0.6 % more than the best list, and none 4 %. */
+TEST(plans_are_near_the_best_list)
+{
+    size_t cases = count_cases(24), fit = 0;
+    double above = 0, most = 0;
+    for (uint64_t i = 0; i < cases; i++) {
+        struct instance x = draw_instance(i, count_cases(0) ? 8 : 5);
+        struct pass_report *reports;
+        size_t choice = 0;
+        bool forward = false;
+        double best = best_list(&x, &choice, &forward);
+        if (!isfinite(best))
+            continue; /* see budgets() below */
+        double more = plan_instance(&x, &reports) / best - 1;
+        if (more > 0.04)
+            test_failed("instance %d: the plan %s takes %.2f %% more than the best of all lists (CPU %zx%s)\n", (int)i,
+                        text_at(reports[0].fields, "choice"), 100 * more, choice, forward ? ", forward" : "");
+        fit++;
+        above += more;
+        most = fmax(most, more);
+        free_reports(reports, 1);
+    }
+    printf("%zu of %zu instances fit: %.3f %% above the best list in the mean, %.2f %% at most\n", fit, cases,
+           100 * above / (double)fit, 100 * most);
+    assert_true(fit > cases / 2);
+    assert_true(above / (double)fit <= 0.006);
+}
+
+/* ---- the example ------------------------------------------------------------------------------------------------- */
+
+static json_t *overlap_of_example(const char *options)
+{
+    json_t *plan = yard_json("plan --list data/steps/overlap.txt --simulate --json %s", options),
+           *pass = json_at(plan, "passes.0");
+    expect_number("step_ms", number_at(plan, "simulation.step_ms"), number_at(pass, "period_ms"));
+    return pass;
+}
+
+static void expect_example(const char *options, const char *choice, double period)
+{
+    json_t *pass = overlap_of_example(options);
+    assert_string_equal(text_at(pass, "choice"), choice);
+    expect_number(options, number_at(pass, "period_ms"), period);
+    assert_int_equal(json_is_true(json_object_get(pass, "declined")), strcmp(choice, "DDDD") == 0);
+}
+
+/* By hand: overlap.txt and overlap-pays.txt say how. */
+TEST(the_example)
+{
+    expect_example("--clip 0 --overlap plan", "DCCC", 13.5);
+    expect_example("--clip 0 --overlap all-cpu", "CCCC", 14.5);
+    expect_example("--clip 0 --overlap local", "CCCC", 14.5);
+    expect_example("--clip 0 --overlap all-device", "DDDD", 18);
+    expect_example("--overlap plan", "DCCC", 14);
+    json_t *pass = overlap_of_example("--clip 0 --overlap plan");
+    static const struct {
+        const char *key;
+        double ms;
+    } expected[] = {{"bound_ms", 12},  {"all_device_ms", 18}, {"all_cpu_ms", 14.5},
+                    {"serial_ms", 22}, {"local_ms", 14.5},    {"barrier_ms", 13.5}};
+    for (size_t i = 0; i < COUNT(expected); i++)
+        expect_number(expected[i].key, number_at(pass, expected[i].key), expected[i].ms);
+}
+
+/* When the third is released the CPU has 8 ms of the first and 10 ms of the second to do.  Ties go to the CPU, and so
+ * does what has no room on the device. */
+TEST(local_rule)
+{
+    static const struct {
+        const char *third, *memory, *choice;
+    } cases[] = {{"18", "1G", "CCC"}, {"17.9", "1G", "DCC"}, {"17.9", "22", "CCC"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *text = format_string("device gpu memory=%s\n", cases[i].memory);
+        for (int l = 0; l < 3; l++)
+            append_text(&text, "tensor w%d gpu 4 parameters\ntensor g%d gpu 4 gradients\ntensor m%d gpu 8 optimizer\n",
+                        l, l, l);
+        for (int l = 2; l >= 0; l--)
+            append_text(&text,
+                        "task b gpu.compute 1ms layer=%d role=backward reads=w%d writes=g%d\n"
+                        "task u gpu.compute %sms cpu=10ms layer=%d role=update reads=g%d,w%d,m%d writes=w%d,m%d\n",
+                        l, l, l, l ? "100" : cases[i].third, l, l, l, l, l, l);
+        json_t *plan =
+            yard_json("plan --list %s --clip 0 --overlap local --simulate --json", write_text("local.txt", "%s", text));
+        assert_string_equal(text_at(plan, "passes.0.choice"), cases[i].choice);
+        free(text);
+    }
+}
+
+/* In every second step only, on the host too: 3 and 4 ms in turn, no less than what is said to be the least. */
+TEST(updates_of_some_steps)
+{
+    const char *path =
+        write_text("some.txt", "device gpu memory=1G\ntensor w gpu 4 parameters\ntensor g gpu 4 gradients\n"
+                               "task f gpu.compute 1ms layer=0 role=forward reads=w\n"
+                               "task b gpu.compute 2ms layer=0 role=backward reads=w writes=g\n"
+                               "task u gpu.compute 4ms cpu=1ms layer=0 role=update every=2 reads=g,w writes=w\n");
+    json_t *plan = yard_json("plan --list %s --clip 0 --overlap plan --simulate --verify --json", path),
+           *pass = json_at(plan, "passes.0");
+    assert_string_equal(text_at(pass, "choice"), "C");
+    expect_number("period", number_at(pass, "period_ms"), 3.5);
+    assert_true(number_at(pass, "bound_ms") <= 3.5);
+}
+
+/* One backward makes both gradients: that of the first update goes down first.  State of two layers stays. */
+TEST(updates_that_share)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        const char *m = shared ? ",m" : "";
+        const char *path =
+            write_text("shared.txt",
+                       "device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\ntensor w0 gpu 1000 parameters\n"
+                       "tensor w1 gpu 4000 parameters\ntensor g0 gpu 1000 gradients\ntensor g1 gpu 4000 gradients\n"
+                       "tensor m gpu 1000 optimizer\ntask f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
+                       "task b gpu.compute 2ms layer=0 role=backward reads=w0,w1 writes=g0,g1\n"
+                       "task u gpu.compute 10ms cpu=1ms layer=0 role=update reads=g0,w0%s writes=w0%s\n"
+                       "task u gpu.compute 10ms cpu=1ms layer=%d role=update reads=g1,w1%s writes=w1%s\n",
+                       m, m, shared, m, m);
+        json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
+        assert_string_equal(text_at(plan, "passes.0.choice"), shared ? "DD" : "C");
+        /* On the device: f, b and both updates.  On the host: f, b, both gradients go down, the second update, and w1
+         * comes up. */
+        double on_device = 1 + 2 + 10 + 10, on_host = 1 + 2 + (1 + 4) + 1 + 4;
+        expect_number("period", number_at(plan, "simulation.step_ms"), shared ? on_device : on_host);
+    }
+}
+
+/* Layer 1's update writes parameters of layer 0 too.  A plan could give the two layers different sides, and then one
+ * side would read what the other has not written: so neither moves. */
+TEST(updates_of_two_layers_that_write_the_same_parameters_stay)
+{
+    const char *path = write_text(
+        "shared.txt", "device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\ntensor w0 gpu 1000 parameters\n"
+                      "tensor w1 gpu 1000 parameters\ntensor g0 gpu 1000 gradients\ntensor g1 gpu 1000 gradients\n"
+                      "task f gpu.compute 1ms layer=0 role=forward reads=w0\n"
+                      "task f gpu.compute 1ms layer=1 role=forward reads=w1\n"
+                      "task b gpu.compute 2ms layer=1 role=backward reads=w1 writes=g1\n"
+                      "task u gpu.compute 9ms cpu=1ms layer=1 role=update reads=g1,w1,w0 writes=w1,w0\n"
+                      "task b gpu.compute 2ms layer=0 role=backward reads=w0 writes=g0\n"
+                      "task u gpu.compute 9ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n");
+    json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
+    assert_string_equal(text_at(plan, "passes.0.choice"), "DD");
+    expect_number("period", number_at(plan, "simulation.step_ms"), 1 + 1 + 2 + 9 + 2 + 9);
+}
+
+/* What moves follows from all updates together: where one has to stay, so has another that shares state or parameters
+ * with it.  Ranges of a tensor are taken for the same bytes, whichever access names them. */
+TEST(what_has_to_stay_keeps_its_neighbours)
+{
+    static const struct {
+        bool moves;
+        const char *updates;
+    } cases[] = {
+        /* a range of the parameters, named in reads and in writes */
+        {true, "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g[0:500],w[0:500] writes=w[0:500]\n"},
+        /* the range that is written is a part of the one that is read */
+        {false, "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g,w writes=w[0:500]\n"},
+        /* the first update writes work, which is not copied up; the second one renews the same parameters */
+        {false, "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g,w writes=w,x\n"
+                "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=w writes=w\n"},
+        /* a task that stays touches the state; a second update shares the parameters of the first */
+        {false, "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g,w,m writes=w,m\n"
+                "task k gpu.compute 1ms reads=m writes=m\n"
+                "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=w writes=w\n"},
+        /* without a layer updates are of one bucket by their parameters: these two are not, and share state */
+        {false, "task u gpu.compute 1ms cpu=1ms role=update reads=g,w,m writes=w,m\n"
+                "task u gpu.compute 1ms cpu=1ms role=update reads=g,v,m writes=v,m\n"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *path = write_text("stay.txt",
+                                      "device gpu memory=1G\nlink gpu up 1e9\nlink gpu down 1e9\n"
+                                      "tensor w gpu 1000 parameters\ntensor v gpu 1000 parameters\n"
+                                      "tensor g gpu 1000 gradients\ntensor m gpu 1000 optimizer\n"
+                                      "tensor x gpu 1000 work keep\n"
+                                      "task f gpu.compute 1ms role=forward reads=w,v\n"
+                                      "task b gpu.compute 1ms role=backward reads=w,v writes=g\n%s",
+                                      cases[i].updates);
+        json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
+        bool moves = json_is_false(json_at(plan, "passes.0.declined"));
+        if (moves != cases[i].moves)
+            test_failed("%s%s\n", cases[i].updates, moves ? "moves" : "stays");
+    }
+}
+
+/* The layers of the host's updates, in list order, after all buckets have gone to that side. */
+static const char *order_on_host(struct step *s, enum side where)
+{
+    struct update_buckets b;
+    unsigned char side[MOST_BUCKETS];
+    const char *order = "";
+    struct uses *uses = find_uses(s->task, s->n, s->pool);
+    memset(side, where, sizeof side);
+    find_buckets(&b, uses);
+    struct edit *e = open_edit(s);
+    struct mover m = begin_moves(e, s, uses, 1, GRADIENTS_ALONE);
+    move_updates(&m, &b, side);
+    end_moves(&m);
+    commit(e);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->task[i]->role == ROLE_UPDATE && s->task[i]->lane->device->is_host)
+            order = lasting("%s%d", order, s->task[i]->layer);
+    free_uses(uses);
+    free(b.bucket_of);
+    return order;
+}
+
+/* C: the first released is updated first.  L: the last released is.  So it is wherever the updates stood in the
+ * list. */
+TEST(the_host_updates_in_the_order_of_the_plan)
+{
+    static const char *const updates[] = {"012", "021", "102", "120", "201", "210"};
+    for (size_t i = 0; i < COUNT(updates); i++)
+        for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++) {
+            char *text = copy_string("device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\n");
+            for (int l = 0; l < 3; l++)
+                append_text(&text, "tensor w%d gpu 1000 parameters\ntensor g%d gpu 1000 gradients\n", l, l);
+            for (int l = 2; l >= 0; l--)
+                append_text(&text, "task b gpu.compute 1ms layer=%d role=backward reads=w%d writes=g%d\n", l, l, l);
+            for (const char *l = updates[i]; *l; l++)
+                append_text(&text, "task u gpu.compute 1ms cpu=1ms layer=%c role=update reads=g%c,w%c writes=w%c\n", *l,
+                            *l, *l, *l);
+            struct step *s = list_of("%s", text);
+            const char *order = order_on_host(s, side);
+            const char *expected = side == ON_CPU ? "210" : "012";
+            if (strcmp(order, expected) != 0)
+                test_failed("updates %s, %s: %s, expected %s\n", updates[i], side == ON_CPU ? "C" : "L", order,
+                            expected);
+            free_list(s);
+            free(text);
+        }
+}
+
+/* An update can run when all its gradients are made, and a layer is released when all its updates can run. */
+TEST(a_layer_is_released_by_its_last_gradient)
+{
+    static const char *const updates[] = {
+        "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g0,g1,w0 writes=w0\n",
+        "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g1,g0,w0 writes=w0\n",
+        "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n"
+        "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g1,w1 writes=w1\n",
+        "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g1,w1 writes=w1\n"
+        "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n"};
+    for (size_t i = 0; i < COUNT(updates); i++) {
+        struct step *s = list_of("device gpu memory=1G\ntensor w0 gpu 1000 parameters\n"
+                                 "tensor w1 gpu 1000 parameters\ntensor g0 gpu 1000 gradients\n"
+                                 "tensor g1 gpu 1000 gradients\n"
+                                 "task f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
+                                 "task b gpu.compute 1ms layer=0 role=backward reads=w0 writes=g0\n"
+                                 "task b gpu.compute 1ms layer=0 role=backward reads=w1 writes=g1\n%s",
+                                 updates[i]);
+        struct update_buckets b;
+        struct uses *uses = find_uses(s->task, s->n, s->pool);
+        find_buckets(&b, uses);
+        assert_int_equal(b.n, 1);
+        if (b.bucket[0].released != 2)
+            test_failed("%sis released by task %d, expected 2\n", updates[i], b.bucket[0].released);
+        free_uses(uses);
+        free(b.bucket_of);
+        free_list(s);
+    }
+}
+
+/* What all updates read, as the norm of the gradients, is copied to the host once: no tensor goes down twice. */
+TEST(what_updates_share_goes_down_once)
+{
+    struct settings *settings = settings_of("--model tiny --overlap all-cpu");
+    predict_options.hardware = "data/hardware/server.txt";
+    struct trainer *t = new_trainer(settings, LIST_TRAIN, false, true);
+    size_t downloads = 0;
+    for (size_t i = 0; i < t->train->n; i++) {
+        const struct task *a = t->train->task[i];
+        if (!is_copy(a) || a->lane->kind != LANE_DOWNLOAD)
+            continue;
+        downloads++;
+        for (size_t k = 0; k < i; k++) {
+            const struct task *b = t->train->task[k];
+            if (is_copy(b) && b->lane == a->lane && b->access[1].tensor == a->access[1].tensor)
+                test_failed("tensor %s is copied down by tasks %zu and %zu\n", a->access[1].tensor->name, k, i);
+        }
+    }
+    assert_true(downloads > 0);
+    free_trainer(t);
+}
+
+/* ---- budgets, plans as text -------------------------------------------------------------------------------------- */
+
+/* Four parameters of 500,000 bytes, a gradient beside four activations of 1 MiB, and Adam's 4 x 1,000,000; on the host
+ * 2,000,000 for each layer. */
+TEST(budgets)
+{
+    static const struct {
+        const char *memory, *host, *overlap;
+        int code;
+        const char *says;
+    } cases[] = {{"11194304", "1G", "plan", EXIT_OK, ""},
+                 {"7700000", "1G", "plan", EXIT_OK, "3 of 4 updates"}, /* Adam's state of one layer */
+                 {"6694303", "1G", "plan", EXIT_USAGE, "6694304 bytes ("},
+                 {"8300000", "5M", "plan", EXIT_USAGE, "does not fit in the budget of"},
+                 {"1G", "5M", "all-cpu", EXIT_USAGE, "; 8000000 bytes ("},
+                 {"1G", "5M", "local", EXIT_OK, ""},
+                 {"1G slab=600000", "1G", "local", EXIT_USAGE, "needs 1.00 MiB in one piece"}};
+    char *text = read_text("data/steps/overlap.txt"), *rest = strchr(strstr(text, "device gpu"), '\n');
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect_yard(cases[i].code, cases[i].says, "plan --list %s --clip 0 --simulate --overlap %s",
+                    write_text("tight.txt", "device gpu memory=%s\ndevice host memory=%s%s", cases[i].memory,
+                               cases[i].host, rest),
+                    cases[i].overlap);
+    free(text);
+}
+
+TEST(plans_as_text)
+{
+    static const struct {
+        const char *text, *says;
+    } mistakes[] = {
+        {"layer 0 D\nlayer 1 E\n", "line 2: 'E': expected D, C or L"},
+        {"layer 4 D\n", "line 1: 'layer': expected a line such as `layer 3 "},
+        {"layer 0 D\nlayer 0 D\n", "line 2: 'layer 0': expected each of them once"},
+        {"layer 0 D\nlayer 1 C\nlayer 3 C\n", "a line `layer 2 C` is missing, or one with another of D, C or L"},
+        {"lair 0 D\n", "line 1: 'lair': expected a line such as `layer 3 "},
+    };
+    const char *path = temp_path("new.txt");
+    remove(path);
+    expect_example(lasting("--clip 0 --overlap plan --overlap-plan %s", path), "DCCC", 13.5);
+    char *text = read_text(path);
+    *(strstr(text, "layer 0 D") + 8) = 'C';
+    path = write_text("edited.txt", "%s", text);
+    expect_example(lasting("--clip 0 --overlap plan --overlap-plan %s", path), "CCCC", 14.5);
+    free(text);
+    for (size_t i = 0; i < COUNT(mistakes); i++)
+        expect_yard(EXIT_USAGE, mistakes[i].says, "plan --list data/steps/overlap.txt --overlap plan --overlap-plan %s",
+                    write_text("plan.txt", "%s", mistakes[i].text));
+}
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
+
+/* Where the first such task stands; the list's end: nowhere. */
+static size_t find_role(const struct step *s, enum role role, int layer, int micro)
+{
+    size_t i = 0;
+    while (i < s->n && (s->task[i]->role != role || s->task[i]->layer != layer || s->task[i]->micro != micro))
+        i++;
+    return i;
+}
+
+/* Without clipping each layer is updated right after its last backward, at the latest after the next layer's where
+ * gradients are summed, and no update follows from the norm. */
+TEST(updates_wait_for_nothing)
+{
+    need_own_products();
+    static const char *const mesh[] = {"-d 0:0", "-d 0:0 --micro-batch 2", "-d 0:0x2", "-d 0:0x2 --zero 3",
+                                       "-d 0:0x2 --mesh tp=2"};
+    for (size_t i = 0; i < COUNT(mesh); i++)
+        for (int clip = 0; clip < 2; clip++) {
+            char *words = lasting("--model tiny --layers 4 --batch 4 --clip %d %s", clip, mesh[i]);
+            struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+            const struct step *s = t->train;
+            size_t norm = 0;
+            for (size_t k = 0; k < s->n; k++)
+                norm = strcmp(s->task[k]->name, "norm.finish") == 0 ? k : norm;
+            for (int layer = 0; layer < 4; layer++) {
+                size_t first = find_role(s, ROLE_UPDATE, layer, -1);
+                size_t next = find_role(s, ROLE_BACKWARD, layer - 1 - (t->mesh.dp > 1), t->micros - 1);
+                if ((first < norm) != (clip == 0) || (clip == 0 && layer > 1 && first > next))
+                    test_failed("%s, layer %d: update at %zu, norm at %zu, next backward at %zu\n", words, layer, first,
+                                norm, next);
+            }
+            free_trainer(t);
+        }
+}
+
+/* ---- choices in the running step --------------------------------------------------------------------------------- */
+
+struct choices_made {
+    unsigned cpu, all, moved;
+};
+
+/* The state after the second step, which others follow, and after the fourth. */
+static struct choices_made train_choosing(const char *words, bool serial, int64_t delay_seed, struct state at[2])
+{
+    struct settings *s = settings_of(words);
+    struct choices_made made = {0, 0, 0};
+    s->serial = serial;
+    s->draw_seed = pace_options.delay_seed = delay_seed;
+    predict_options.hardware = "data/hardware/workstation.txt";
+    struct trainer *t = open_training(s, LIST_TRAIN);
+    for (uint32_t k = 0; k < 2; k++) {
+        run_steps(t, 2 * k + 1, 2 * k + 2);
+        at[k] = read_whole_state(t);
+    }
+    char *choices = describe_choices(t->train);
+    if (choices)
+        assert_int_equal(sscanf(choices, "the CPU was given %u of %u updates; %u", &made.cpu, &made.all, &made.moved),
+                         3);
+    free(choices);
+    free_trainer(t);
+    return made;
+}
+
+/* Frees ours. */
+static void expect_same_states(const char *what, struct state ours[2], const struct state expected[2])
+{
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(ours[k].n, expected[k].n);
+        expect_same_bits(what, ours[k].values, expected[k].values, expected[k].n);
+        free(ours[k].values);
+    }
+}
+
+static const char *const choosing[][2] = {
+    {"-d 0:0x4 --mesh dp=2,tp=2 --zero 3", ""},
+    {"-d 0:0 --micro-batch 2 --clip 0", ""},
+    {"-d 0:0", ""},
+    {"-d 0:0x2 --mesh dp=2 --zero 0", ""},
+    {"-d 0:0x2 --mesh dp=2 --zero 2 --clip 0", ""},
+    {"-d 0:0x2 --mesh pp=2 --micro-batch 2", ""},
+    {"-d 0:0x2 --mesh tp=2 --clip 0", ""},
+    {"-d 0:0x2 --zero 1", "--broadcast-queues 3"},
+    {"-d 0:0x2 --zero 3 --clip 0", ""},
+    {"-d 0:0 --clip 0", "--recompute full --swap layer --swap-what activations,gradients"},
+    {"-d 0:0 --layers 4 --clip 0", "--device-mem 1500000"},         /* only some fit on both sides ... */
+    {"-d 0:0 --layers 4", "--device-mem 1100000 --recompute auto"}, /* ... after another pass */
+    {"-d 0:0 --layers 1 --channels 640 --seq-len 8 --batch 2 --clip 0", ""} /* in pieces */};
+
+/* The gradients of the updates that a choice is about, which read the word's copy, are there when it is made. */
+static size_t expect_gradients_before(const struct step *s, const struct task *choice)
+{
+    const struct tensor *there = NULL;
+    size_t n = 0;
+    for (size_t i = choice->index; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        if (is_copy(t) && t->access[1].tensor == choice->access[0].tensor)
+            there = t->access[0].tensor;
+        for (int k = 0; there && t->role == ROLE_UPDATE && touches_bytes(t, there, ACCESS_READ) && k < t->n_access; k++)
+            if (t->access[k].tensor->class == MEM_GRADIENTS) {
+                n++;
+                if (!touches_bytes(choice, t->access[k].tensor, ACCESS_READ))
+                    test_failed("task %zu %s does not wait for %s, which task %zu %s reads\n", choice->index,
+                                choice->name, t->access[k].tensor->name, i, t->name);
+            }
+    }
+    return n;
+}
+
+TEST(choices_are_made_when_gradients_are_there)
+{
+    static const char *const mesh[] = {"", "--mesh dp=2 --zero 2", "--mesh pp=2 --micro-batch 2"};
+    for (size_t i = 0; i < COUNT(mesh); i++) {
+        char *words = lasting("--model tiny --clip 0 --overlap local %s", mesh[i]);
+        struct settings *settings = settings_of(words);
+        predict_options.hardware = "data/hardware/server.txt";
+        struct trainer *t = new_trainer(settings, LIST_TRAIN, false, true);
+        size_t choices = 0;
+        for (size_t k = 0; k < t->train->n; k++)
+            if (chooses(t->train->task[k])) {
+                assert_true(expect_gradients_before(t->train, t->train->task[k]) > 0);
+                choices++;
+            }
+        assert_true(choices > 0);
+        free_trainer(t);
+    }
+}
+
+/* Every update draws its side anew in every step; every other mesh has contexts of its own. */
+LAW(no_bit_depends_on_choices)
+{
+    need_own_products();
+    size_t seeds = count_cases(1);
+    const struct cases some = cases_of(4, COUNT(choosing));
+    for (size_t i = (size_t)some.begin; i < (size_t)some.end; i++) {
+        char *plain = lasting("--model tiny --seq-len 16 --gemm own %s", choosing[i][0]);
+        struct state expected[2], ours[2];
+        contexts_apart(i & 1);
+        train_choosing(plain, true, -1, expected);
+        for (size_t seed = i; seed < i + seeds; seed++) {
+            char *words = lasting("%s %s --overlap local", plain, choosing[i][1]);
+            struct choices_made made = train_choosing(words, seed % 5 == 4, (int64_t)seed, ours);
+            if (!made.cpu || made.cpu == made.all || !made.moved)
+                test_failed("%s: %u of %u updates on the CPU, %u moved\n", words, made.cpu, made.all, made.moved);
+            expect_same_states(words, ours, expected);
+        }
+        free(expected[0].values);
+        free(expected[1].values);
+    }
+    contexts_apart(false);
+}
+
+/* An audit, too, runs the side that was chosen. */
+TEST(audit_follows_choices)
+{
+    need_own_products();
+    const char *small = "-d 0:0 --model tiny --layers 1 --seq-len 4 --batch 1 --gemm own";
+    const char *with_audit =
+        "-d 0:0 --model tiny --layers 1 --seq-len 4 --batch 1 --gemm own --overlap local --serial --audit";
+    struct state expected[2], ours[2];
+    train_choosing(small, true, -1, expected);
+    struct choices_made made = train_choosing(with_audit, true, 1, ours);
+    assert_true(made.cpu > 0);
+    assert_true(made.cpu < made.all);
+    assert_true(made.moved > 0);
+    expect_same_states(with_audit, ours, expected);
+    free(expected[0].values);
+    free(expected[1].values);
+}
+
+/* One task after another, the CPU has never anything to do when it is asked, whatever was predicted. */
+TEST(rules_look_at_the_running_step)
+{
+    need_own_products();
+    struct state unused[2];
+    struct choices_made made =
+        train_choosing("--model tiny --seq-len 16 --gemm own -d 0:0 --clip 0 --overlap local", true, -1, unused);
+    free(unused[0].values);
+    free(unused[1].values);
+    assert_true(made.all >= 4 * 4);
+    assert_int_equal(made.cpu, made.all);
+    assert_int_equal(made.moved, 0);
+}
+
+static double planned_ms(const char *words)
+{
+    return number_at(yard_json("plan %s --simulate --verify --json", words), "simulation.step_ms");
+}
+
+/* A list as `yard plan --print-list` shows it takes as long, when it is read, as what it was printed for.
+ * It has both sides of each update that is chosen in the step, and parameters that live for a part of the
+ * step, as gathered ones. */
+TEST(lists_are_printed_and_read)
+{
+    static const char *const words[][2] = {
+        {"--model nano --overlap local --clip 0", "task choose host.feed1"},
+        {"--model nano --overlap local --mesh dp=2 --clip 1", "task choose host.feed1"},
+        {"--model nano --overlap local --mesh pp=2 --micro-batch 6 --clip 0", "task choose host.feed1"},
+        {"--model gpt2 --layers 4 --batch 4 --seq-len 128 --mesh dp=2 --zero 3 --device-mem 900M --clip 0",
+         "copy gather"}};
+    for (size_t i = 0; i < COUNT(words); i++) {
+        char *whole = lasting("%s --hardware data/hardware/server.txt", words[i][0]);
+        struct ran ran = expect_yard(EXIT_OK, "", "plan %s --print-list", whole);
+        char *list = read_text(ran.stdout_path), *clip = strstr(whole, "--clip");
+        expect_text(list, words[i][1]);
+        expect_number(whole, planned_ms(lasting("--list '%s' %.8s", write_text("again.txt", "%s", list), clip)),
+                      planned_ms(whole));
+        free(list);
+    }
+}
+
+TEST(what_cannot_be_planned)
+{
+    expect_yard(EXIT_OK, "pass overlap declines: nobody knows how long tasks take", "plan --model tiny --overlap plan");
+    expect_yard(EXIT_OK, "pass overlap declines: the list has no update that could run on the CPU",
+                "plan --list data/steps/chain.txt --overlap plan");
+    expect_yard(EXIT_USAGE, "is the plan of --overlap plan", "train --overlap local --overlap-plan build/plan.txt");
+    expect_yard(EXIT_USAGE, "both say how long", "train --hardware data/hardware/server.txt --pace /dev/null");
+    json_t *pass = json_at(yard_json("plan --model tiny --overlap local --json"), "passes.0");
+    assert_true(json_is_true(json_object_get(pass, "declined")));
+    assert_string_equal(text_at(pass, "choice"), "DD");
+}
+
+/* Where all updates on the device do not fit, a plan gets its times from a trial with what fits, or from a description;
+ * and a refusal names the least budget that works. */
+LONG_TEST(plans_of_tight_budgets)
+{
+    need_own_products();
+    const char *tiny = "train --model tiny --seq-len 16 --gemm own -d 0:0 --steps 2 --sample-tokens 0 --val-batches 1";
+    struct ran ran = expect_yard(EXIT_USAGE, "--overlap: device 0:0", "%s --overlap plan --device-mem 99", tiny);
+    long bytes = strtol(strstr(ran.err, "; ") + 2, NULL, 10);
+    expect_yard(EXIT_USAGE, "does not fit", "%s --device-mem %ld", tiny, bytes);
+    expect_yard(EXIT_USAGE, "does not fit", "%s --overlap plan --device-mem %ld", tiny, bytes - 1);
+    expect_yard(EXIT_OK, "4 of 4 updates on the CPU", "%s --overlap plan --device-mem %ld", tiny, bytes);
+    expect_yard(EXIT_OK, "pass recompute: ", "%s --layers 4 --overlap plan --recompute auto --device-mem 1100000",
+                tiny);
+    expect_yard(EXIT_OK, "but for ", "%s --overlap local --device-mem %ld", tiny, bytes + 99999);
+    expect_yard(EXIT_OK, "pass overlap: ", "%s --overlap plan --hardware data/hardware/server.txt --device-mem %ld",
+                tiny, bytes);
+}
+
+static void expect_share(const json_t *share)
+{
+    if (!json_is_null(share) && !(json_number_value(share) > 0 && json_number_value(share) <= 1))
+        test_failed("a share of the peak is %g\n", json_number_value(share));
+}
+
+/* A plan needs times: bench takes them by a trial, as train does.  Shares of the peak are shares, or not known. */
+LONG_TEST(bench_makes_a_plan)
+{
+    need_own_products();
+    json_t *bench = yard_json("bench --model tiny --layers 1 --seq-len 8 --batch 1 --gemm own --json --overlap local"),
+           *train = json_object_get(bench, "train");
+    assert_true(number_at(train, "tokens_per_s") > 0);
+    assert_true(json_is_real(json_at(train, "passes.0.local_ms")));
+    size_t i;
+    json_t *product;
+    json_array_foreach(json_object_get(bench, "gemm"), i, product)
+        expect_share(json_object_get(product, "share_of_peak"));
+    assert_true(i > 0);
+    expect_share(json_object_get(train, "share_of_peak"));
+    expect_share(json_object_get(bench, "own_share_of_peak"));
+    assert_true(json_is_null(json_object_get(bench, "clblast_share_of_peak"))); /* not measured */
+}

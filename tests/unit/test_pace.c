@@ -1,0 +1,508 @@
+/* test_pace.c - prediction against real queues: random delays and pacing change no bit, paced records keep the modelled
+ * times and order, profiles are measured, and what the commands write can be read back.
+ *
+ * Nothing here depends on how fast the machine is or what else it does: only order, lower bounds and bits are asserted.
+ */
+#include "tests/support/support.h"
+#include "tools/pace/pace.h"
+#include "tools/trace/trace.h"
+
+#include <jansson.h>
+#include <math.h>
+
+static const char hardware_text[] = "hardware = paced\ndevices = 2\ndevices_per_link = 2\nflops = 1e12\n"
+                                    "efficiency = 0.5\nbandwidth = 1e11\nlaunch = 2e-6\nhost_bandwidth = 1e10\n"
+                                    "host_launch = 1e-6\nlink upload = 1e10 1e-6\nlink download = 1e10 1e-6\n"
+                                    "memory = 1G\nhost_memory = 1G\n";
+
+static const char *write_hardware(void) { return write_file("paced.txt", hardware_text, strlen(hardware_text)); }
+
+/* ---- a trainer that starts over ---------------------------------------------------------------------------------- */
+
+static struct trainer *open_tiny(const char *devices, bool apart)
+{
+    struct settings *s = parse_settings(&train_page, 0, NULL);
+    s->layers = 1;
+    s->heads = 2;
+    s->channels = 32;
+    s->seq_len = 8;
+    s->batch = 4;
+    s->micro_batch = 1;
+    s->devices = devices;
+    contexts_apart(apart);
+    struct trainer *t = new_trainer(s, LIST_TRAIN, false, false);
+    contexts_apart(false);
+    return t;
+}
+
+/* Parameters of every rank, then Adam's m and v: all that outlives a step.  The caller frees it. */
+static float *read_all_state(struct trainer *t, size_t *n)
+{
+    float *values = NULL;
+    *n = 0;
+    for (int rank = 0; rank < t->machine->n_devices; rank++) {
+        struct state s = read_state(t, rank);
+        values = reallocate(values, *n + s.n, sizeof *values);
+        memcpy(values + *n, s.values, s.n * sizeof *values);
+        *n += s.n;
+        free(s.values);
+    }
+    return values;
+}
+
+/* Trains from the same first values, with two steps in flight and results retired as the training loop does. */
+static float *train_again(struct trainer *t, uint32_t steps, size_t *n)
+{
+    begin_anew(t);
+    for (uint32_t number = 1; number <= steps; number++) {
+        run_step(t, number);
+        step_result(t, number - 1);
+    }
+    assert_true(isfinite(step_result(t, steps)->loss));
+    drain(t->train);
+    return read_all_state(t, n);
+}
+
+static float *train_serial(struct trainer *t, uint32_t steps, size_t *n)
+{
+    execution.serial = true;
+    float *values = train_again(t, steps, n);
+    execution.serial = false;
+    return values;
+}
+
+/* ---- random delays ----------------------------------------------------------------------------------------------- */
+
+enum { DELAYED_RUNS = 50, STEPS = 3 };
+
+/* Whatever task is late, the edges alone make the order: always the bits of --serial. */
+static void expect_delays_change_nothing(const char *devices, bool apart)
+{
+    struct trainer *t = open_tiny(devices, apart);
+    size_t n, same;
+    float *expected = train_serial(t, STEPS, &n);
+    for (uint64_t seed = 1; seed <= DELAYED_RUNS; seed++) {
+        start_delays(t->train, seed);
+        float *values = train_again(t, STEPS, &same);
+        stop_pacing(t->train);
+        assert_int_equal(same, n);
+        expect_same_bits(lasting("-d %s, apart %d, --delay-seed %d", devices, apart, (int)seed), values, expected, n);
+        free(values);
+    }
+    free(expected);
+    free_trainer(t);
+}
+
+LONG_TEST(delays_on_one_device) { expect_delays_change_nothing("0:0", false); }
+
+TEST(delays_on_two_devices) { expect_delays_change_nothing(two_devices(), false); }
+
+TEST(delays_on_two_contexts) { expect_delays_change_nothing(two_devices(), true); }
+
+/* ---- paced records ----------------------------------------------------------------------------------------------- */
+
+struct times {
+    uint64_t start, end;
+};
+struct recording { /* [iteration * tasks + task], iterations from 1 */
+    struct times *times;
+    size_t n;
+};
+
+static void keep_times(void *context, const struct step *s, const struct task *t, const struct task_flight *f)
+{
+    struct recording *r = context;
+    assert_true(now_ns() >= f->end); /* the padded end is when others were told, not only what is written down */
+    r->times[f->iteration * s->n + t->index] = (struct times){f->start, f->end};
+    r->n++;
+}
+
+struct paced {
+    struct trainer *trainer;
+    struct costs *costs;
+    struct simulation *sim;
+    struct recording recording;
+    size_t overruns, tasks;
+    double seconds; /* the modelled time of the overruns */
+};
+
+/* Four steps, paced; the weights must be those of --serial. */
+static struct paced run_paced(double scale)
+{
+    struct paced p = {.trainer = open_tiny(two_devices(), true), .costs = read_costs(write_hardware())};
+    struct step *s = p.trainer->train;
+    size_t n, same;
+    float *expected = train_serial(p.trainer, 4, &n);
+    p.sim = must_simulate(s, p.costs);
+    p.recording.times = allocate(5 * s->n, sizeof *p.recording.times);
+    struct pace *pace = start_pacing(s, p.sim->steady, p.sim->period, scale);
+    assert_true(pace->wrapper.scale == scale);
+    struct observer keeper = {.ended = keep_times, .context = &p.recording};
+    add_observer(&keeper);
+    float *values = train_again(p.trainer, 4, &same);
+    remove_observer(&keeper);
+    p.overruns = pace->overruns;
+    p.tasks = pace->tasks;
+    p.seconds = 1e-9 * (double)pace->overrun_ns / pace->wrapper.scale;
+    stop_pacing(s);
+    assert_int_equal(same, n);
+    assert_int_equal(p.recording.n, 4 * s->n);
+    expect_same_bits("paced", values, expected, n);
+    free(values);
+    free(expected);
+    return p;
+}
+
+static void end_paced(struct paced *p)
+{
+    free(p->recording.times);
+    free_simulation(p->sim);
+    free_trainer(p->trainer);
+    free_costs(p->costs);
+}
+
+static uint64_t padded_ns(const struct paced *p, size_t i, double scale)
+{
+    const struct moment *m = &p->sim->moments[(size_t)p->sim->first * p->trainer->train->n + i];
+    return (uint64_t)(1e9 * (m->end - m->start) * scale);
+}
+
+static void expect_after(const struct step *s, uint32_t number, size_t i, const struct times *mine,
+                         const struct times *before, const char *what)
+{
+    if (mine->start < before->end)
+        test_failed("step %u, task %zu %s starts %.3f us before the end of %s\n", number, i, s->task[i]->name,
+                    1e-3 * (double)(before->end - mine->start), what);
+}
+
+static void expect_order(const struct paced *p, uint32_t number, size_t i, const struct times **lane_before)
+{
+    const struct step *s = p->trainer->train;
+    const struct task *t = s->task[i];
+    const struct times *all = p->recording.times, *mine = &all[number * s->n + i];
+    for (size_t e = 0; e < t->n_edges; e++)
+        if (t->edges[e].wait && number > t->edges[e].previous)
+            expect_after(s, number, i, mine, &all[(number - t->edges[e].previous) * s->n + t->edges[e].from],
+                         s->task[t->edges[e].from]->name);
+    if (lane_before[t->lane->index])
+        expect_after(s, number, i, mine, lane_before[t->lane->index], "the task before it on its lane");
+    lane_before[t->lane->index] = mine;
+}
+
+/* Every task takes its modelled time or longer, after all that it waits for and after its lane's last; those that take
+ * longer are the overruns that are counted. */
+TEST(paced_times)
+{
+    double scale = 150; /* a launch of 2 us is 0.3 ms */
+    struct paced p = run_paced(scale);
+    const struct step *s = p.trainer->train;
+    const struct times *lane_before[64] = {NULL};
+    size_t overruns = 0;
+    double late = 0;
+    for (uint32_t number = 1; number <= 4; number++)
+        for (size_t i = 0; i < s->n; i++) {
+            const struct times *t = &p.recording.times[number * s->n + i];
+            uint64_t least = padded_ns(&p, i, scale);
+            assert_true(t->end - t->start >= least);
+            overruns += t->end - t->start > least;
+            late += 1e-9 * (double)(t->end - t->start - least) / scale;
+            expect_order(&p, number, i, lane_before);
+        }
+    assert_int_equal(p.tasks, 4 * s->n);
+    assert_int_equal(p.overruns, overruns);
+    assert_true(fabs(p.seconds - late) <= 1e-9 * (1 + late));
+    print_message("# paced: %zu of %zu tasks overran\n", overruns, p.tasks);
+    end_paced(&p);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The scale that is chosen shows the median task for 5 ms at least. */
+TEST(the_scale_is_chosen)
+{
+    struct trainer *t = open_tiny("0:0", false);
+    struct costs *c = read_costs(write_hardware());
+    struct simulation *sim = must_simulate(t->train, c);
+    init_random(t->model, 1);
+    struct pace *pace = start_pacing(t->train, sim->steady, sim->period, 0);
+    qsort(sim->seconds, t->train->n, sizeof *sim->seconds, ascending);
+    assert_true(pace->wrapper.scale * sim->seconds[t->train->n / 2] >= 5e-3 * (1 - 1e-9));
+    assert_true(isfinite(pace->wrapper.scale));
+    stop_pacing(t->train);
+    free_simulation(sim);
+    free_costs(c);
+    free_trainer(t);
+}
+
+/* ---- the commands ------------------------------------------------------------------------------------------------ */
+
+#define TINY "--model tiny --layers 1 --seq-len 8 --batch 2 --micro-batch 1 -d 0:0"
+#define TRAIN "train " TINY " --steps 3 --sample-tokens 0 --val-batches 1"
+
+static void expect_same_files(const char *a, const char *b)
+{
+    char *line = lasting("cmp '%s' '%s' >&2", a, b);
+    assert_int_equal(system(line), 0); /* NOLINT */
+}
+
+/* The weights are those of the run that is not paced. */
+TEST(a_paced_run_saves_the_same_weights)
+{
+    const char *plain = temp_path("plain"), *paced = temp_path("paced");
+    expect_yard(EXIT_OK, "", TRAIN " --save %s", plain);
+    expect_yard(EXIT_OK, "paced", TRAIN " --save %s --pace %s", paced, write_hardware());
+    expect_same_files(lasting("%s/model.safetensors", plain), lasting("%s/model.safetensors", paced));
+}
+
+/* A paced trace and the simulated one of the same list: the same tasks, and times on one scale. */
+TEST(a_paced_trace_against_the_simulation)
+{
+    const char *hardware = write_hardware();
+    const char *paced = temp_path("paced.trace");
+    const char *sim = temp_path("sim.trace");
+    expect_yard(EXIT_OK, "", TRAIN " --pace %s --trace %s", hardware, paced);
+    expect_yard(EXIT_OK, "", "plan " TINY " --hardware %s --simulate --trace %s", hardware, sim);
+    struct trace *t = trace_open(paced);
+    assert_int_equal(t->header.kind, TRACE_PACED);
+    trace_free(t);
+    expect_yard(EXIT_OK, "trace    paced", "trace summary %s", paced);
+    json_t *diff = yard_json("trace diff %s %s --json --list train", paced, sim);
+    double mape = number_at(diff, "task_mape"), makespan = number_at(diff, "makespan_error");
+    print_message("# paced against simulated: task_mape %.4f, makespan error %.4f\n", mape, makespan);
+    assert_true(mape < 0.9); /* without the scale, 2000 times too long, it would be 0.9995 */
+    assert_true(fabs(makespan) < 0.9);
+    assert_int_equal(json_array_size(json_object_get(diff, "only_in_a")), 0);
+    assert_int_equal(json_array_size(json_object_get(diff, "only_in_b")), 0);
+}
+
+/* Busy shares, the critical path and the counts of one simulation agree with each other, and with its trace. */
+TEST(a_simulation_as_data_and_as_a_trace)
+{
+    const char *trace = temp_path("plan.trace"), *key;
+    json_t *value, *simulation = json_at(yard_json("plan --model tiny --hardware data/hardware/server.txt --mesh dp=4 "
+                                                   "--simulate --json --trace %s",
+                                                   trace),
+                                         "simulation");
+    double ms = number_at(simulation, "step_ms"), path = 0;
+    size_t i;
+    json_object_foreach(json_at(simulation, "busy"), key, value)
+        assert_true(json_number_value(value) >= 0 && json_number_value(value) <= 1 + 1e-9);
+    json_array_foreach(json_at(simulation, "critical_path"), i, value) { path += number_at(value, "ms"); }
+    assert_true(fabs(path - ms) < 1e-5); /* it fills the step without a hole, in whole nanoseconds */
+    assert_true(number_at(simulation, "tasks.modelled") > 50);
+    assert_true(number_at(simulation, "tasks.measured") == 0);
+    assert_true(number_at(simulation, "tasks.scaled") == 0);
+    assert_string_equal(text_at(simulation, "kind"), "simulated");
+    assert_string_equal(text_at(yard_json("trace summary %s --json", trace), "kind"), "simulated");
+    struct trace *t = trace_open(trace);
+    struct trace_steps steps = trace_steps_of(t, 0);
+    assert_true(steps.n >= 3); /* as many as it took until the times repeat */
+    uint64_t last = steps.steps[steps.n - 1].end - steps.steps[steps.n - 2].end;
+    assert_true(fabs(1e-6 * (double)last - ms) < 1e-5);            /* whole nanoseconds */
+    assert_true(fabs(1e-6 * trace_period_ns(&steps) - ms) < 1e-5); /* what `yard trace summary` prints */
+    trace_free(t);
+}
+
+/* ---- what ran beside the device ---------------------------------------------------------------------------------- */
+
+static bool role_is(const struct trace *t, const struct trace_task *k, const char *role)
+{
+    return strcmp(t->header.role[k->role], role) == 0;
+}
+
+/* Which work of devices there was while an update ran on the CPU. */
+struct company {
+    bool beside; /* it ran beside backwards or updates of other layers, in its own step */
+    bool left;   /* such tasks of its step had not ended when it began */
+    bool next;   /* it ran beside tasks of a later step */
+};
+
+static struct company company_of(const struct trace *t, const struct trace_record *r)
+{
+    const struct trace_task *k = &t->tasks[r->task];
+    struct company c = {false, false, false};
+    for (const struct trace_record *w = t->records; w < t->records + t->n_records; w++) {
+        const struct trace_task *of = &t->tasks[w->task];
+        bool ends_a_layer = role_is(t, of, "backward") || role_is(t, of, "update");
+        bool later = ends_a_layer && of->layer != k->layer;
+        bool meets = w->start < w->end && w->start < r->end && r->start < w->end;
+        if (t->lanes[of->lane].kind != LANE_COMPUTE || of->list != k->list)
+            continue;
+        c.left |= later && w->step == r->step && w->end > r->start && w->end > w->start;
+        c.beside |= meets && later && w->step == r->step;
+        c.next |= meets && w->step > r->step && (role_is(t, of, "forward") || ends_a_layer);
+    }
+    return c;
+}
+
+/* The pair of each update on the CPU with each record of a device. */
+static void expect_beside(const char *path)
+{
+    struct trace *t = trace_open(path);
+    struct trace_steps s = trace_steps_of(t, 0);
+    json_t *row, *rows = json_at(yard_json("trace summary %s --json", path), "cpu_updates");
+    double counts[4] = {0}, sums[4] = {0};
+    size_t n;
+    for (size_t i = 0; i < t->n_records; i++) {
+        const struct trace_record *r = &t->records[i];
+        const struct trace_task *k = &t->tasks[r->task];
+        const struct trace_lane *lane = &t->lanes[k->lane];
+        if (lane->kind != LANE_CPU || !role_is(t, k, "update") || r->end == r->start || !trace_counts(t, &s, i))
+            continue;
+        struct company c = company_of(t, r);
+        counts[0]++;
+        counts[1] += c.beside;
+        counts[2] += !c.left;
+        counts[3] += c.next;
+    }
+    json_array_foreach(rows, n, row)
+    {
+        sums[0] += number_at(row, "tasks");
+        sums[1] += number_at(row, "beside");
+        sums[2] += number_at(row, "none_left");
+        sums[3] += number_at(row, "next_step");
+        assert_true(number_at(row, "hidden_ms_per_step") <= number_at(row, "ms_per_step") + 1e-9);
+        assert_int_equal(number_at(row, "hidden_ms_per_step") > 0,
+                         number_at(row, "beside") + number_at(row, "next_step") > 0);
+    }
+    for (int i = 0; i < 4; i++)
+        if (counts[i] != sums[i])
+            test_failed("%s: count %d is %.0f instead of %.0f\n", path, i, sums[i], counts[i]);
+    trace_free(t);
+}
+
+/* Lanes in order, anything else at random. */
+static const char *write_random_trace(uint32_t seed)
+{
+    enum { TASKS = 24, LANES = 4, ROUNDS = 4 };
+    struct trace_device devices[2] = {{.id = "gpu"}, {.id = "host"}};
+    struct trace_lane lanes[LANES] = {{"a", LANE_COMPUTE, 0, 0, 0},
+                                      {"b", LANE_COMPUTE, 0, 0, 0},
+                                      {"c", LANE_CPU, 1, 0, 0},
+                                      {"d", LANE_DISK, 1, 0, 0}};
+    static const enum role of_kind[] = {ROLE_FORWARD, ROLE_BACKWARD, ROLE_UPDATE, ROLE_REDUCE};
+    struct trace_task tasks[TASKS] = {{.lane = 0}};
+    struct trace tables = {.header = {.kind = TRACE_SIMULATED,
+                                      .pace_scale = 1,
+                                      .n_devices = 2,
+                                      .n_lanes = LANES,
+                                      .n_tasks = TASKS,
+                                      .n_lists = 1,
+                                      .n_roles = ROLES,
+                                      .list = {"train"}},
+                           .devices = devices,
+                           .lanes = lanes,
+                           .tasks = tasks};
+    uint64_t clock[LANES] = {0};
+    const char *path = temp_path("random.trace");
+    for (int i = 0; i < ROLES; i++)
+        snprintf(tables.header.role[i], sizeof tables.header.role[i], "%s", role_name[i]);
+    for (uint32_t i = 0; i < TASKS; i++) {
+        struct random4 r = random_words(seed, STREAM_TEST, 0, i);
+        uint32_t lane = i % LANES;
+        tasks[i] = (struct trace_task){.name = "persist",
+                                       .layer = (int)(r.word[0] % 3) - 1,
+                                       .lane = lane,
+                                       .bytes = 8,
+                                       .role = of_kind[r.word[1] % 4]};
+        if (lane == 3)
+            tasks[i].role = ROLE_SNAPSHOT;
+    }
+    struct trace_writer *w = trace_create(path, &tables, TASKS * ROUNDS);
+    for (uint32_t step = 1; step <= ROUNDS; step++)
+        for (uint32_t i = 0; i < TASKS; i++) {
+            struct random4 r = random_words(seed, STREAM_TEST, step, i);
+            uint64_t *now = &clock[i % LANES];
+            uint64_t start = *now + r.word[0] % 3 * (r.word[1] % 9);
+            uint64_t end = start + r.word[2] % 5;
+            *now = end;
+            trace_end(w, trace_begin(w, step, i, start), start + 1, end + 1, 0);
+        }
+    trace_close(w);
+    return path;
+}
+
+LONG_TEST(what_ran_beside_the_device)
+{
+    for (uint32_t seed = 0; seed < 100; seed++)
+        expect_beside(write_random_trace(seed));
+    static const char *const runs[] = {
+        "plan --list data/steps/overlap.txt --simulate",
+        "plan --model tiny -d 0:0x2 --mesh pp=2 --hardware data/hardware/server.txt --simulate",
+        "train --model tiny --steps 6 --sample-tokens 0"};
+    for (size_t i = 0; i < COUNT(runs) * 2; i++) {
+        const char *trace = temp_path("beside.trace");
+        const char *snap = temp_path(lasting("beside%zu.snap", i));
+        const char *run = runs[i / 2];
+        struct ran ran = expect_yard(EXIT_OK, "", "%s --overlap all-cpu --snapshot %s --trace %s --clip %zu", run, snap,
+                                     trace, i % 2);
+        expect_beside(trace);
+        assert_int_equal(strstr(ran.out, "--clip holds all updates") != NULL, i % 2);
+        assert_true(strstr(run, "plan") || strstr(ran.out, "updates on the CPU: "));
+        json_t *rows = json_at(yard_json("trace summary %s --json", trace), "cpu_updates"), *row;
+        size_t k;
+        json_array_foreach(rows, k, row) /* held until the last backward has ended: nothing can be left */
+            assert_true(i % 2 == 0 || strstr(run, "pp=2") || number_at(row, "none_left") == number_at(row, "tasks"));
+    }
+}
+
+/* ---- yard profile ------------------------------------------------------------------------------------------------ */
+
+/* What was written is read, is written the same again, and gives every task of this shape its measured time; on another
+ * device it is refused. */
+TEST(a_profile_is_measured_and_read_back)
+{
+    const char *path = temp_path("measured.txt"), *again = temp_path("again.txt");
+    expect_yard(EXIT_OK, "", "profile " TINY " -o %s", path);
+    struct costs *c = read_costs(path), other = *c;
+    assert_true(c->measured);
+    assert_true(c->n_tasks > 20);
+    assert_true(c->link[LANE_UPLOAD].bytes_per_s > 0);
+    assert_true(c->link[LANE_DOWNLOAD].bytes_per_s > 0);
+    write_profile(again, c, c->shape);
+    expect_same_files(path, again);
+    json_t *tasks = json_at(yard_json("plan " TINY " --profile %s --simulate --json", path), "simulation.tasks");
+    assert_true(number_at(tasks, "measured") > 50);
+    assert_true(number_at(tasks, "scaled") == 0);
+    assert_true(number_at(tasks, "modelled") == 0);
+    expect_yard(EXIT_OK, "scaled", "plan --model tiny -d 0:0 --profile %s --simulate", path); /* another shape */
+    other.device = (char *)"another device";
+    write_profile(again, &other, c->shape);
+    expect_yard(EXIT_USAGE, "was made with device \"another device\"", "plan " TINY " --simulate --profile %s", again);
+    free_costs(c);
+}
+
+/* ---- what users can get wrong ------------------------------------------------------------------------------------ */
+
+TEST(mistakes_get_a_sentence)
+{
+    static const struct {
+        int code;
+        const char *words, *part;
+    } cases[] = {
+        {2, "plan --simulate", "--simulate needs times"},
+        {2, "plan --what-if link=2x", "add --simulate"},
+        {2, "plan --trace x", "add --simulate"},
+        {2, "plan --simulate --hardware data/hardware/laptop.txt --profile x", "leave one out"},
+        {4, "plan --simulate --hardware no/such/file", "no/such/file"},
+        {4, "plan --simulate -d 0:0 --profile no/such/file", "no/such/file"},
+        {2, "plan --simulate --hardware data/hardware/laptop.txt --what-if link=fast", "'link=fast'"},
+        {2, "plan --simulate --hardware data/hardware/laptop.txt --mesh dp=2", "laptop.txt"},
+        {2, "plan --simulate --hardware data/hardware/laptop.txt --what-if mem=1M --model char", "does not fit"},
+        {2, "plan --simulate --hardware README.md", "README.md, line "},
+        {4, "train --pace no/such/file", "no/such/file"},
+        {2, "train --serial --pace data/hardware/laptop.txt", "--serial"},
+        {2, "train --serial --delay-seed 1", "--serial"},
+        {2, "train --delay-seed 1 --pace data/hardware/laptop.txt", "leave one out"},
+        {2, "profile", "-o FILE"},
+        {4, "profile " TINY " -o no/such/folder/file", "no/such/folder/file"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct ran r = expect_yard(cases[i].code, cases[i].part, "%s", cases[i].words);
+        assert_int_equal(strncmp(r.err, "yard: ", 6), 0);
+    }
+}

@@ -1,0 +1,235 @@
+/* test_plot.c - yard plot: what it prints, its picture read back, and what it refuses. */
+#include "tests/support/child.h"
+#include "tools/plot/plot.h"
+#include "trainer/cmd/cmd.h"
+#include "trainer/file/file.h"
+
+#include <zlib.h>
+
+static char *write_log(const char *name, const char *text) { return write_file(name, text, strlen(text)); }
+
+static const char *const log_text =
+    "{\"run\":{}}\n"
+    "{\"step\":1,\"loss\":4.0}\n{\"step\":2,\"loss\":3.0}\n{\"step\":2,\"val_loss\":3.5}\n"
+    "{\"step\":3,\"loss\":null}\n{\"step\":4,\"loss\":2.0}\n{\"step\":4,\"val_loss\":2.5}\n"
+    "{\"step\":5,\"lo"; /* being written */
+
+static struct point train[] = {{1, 4}, {2, 3}, {4, 2}}, val[] = {{2, 3.5}, {4, 2.5}};
+static struct series series[] = {{"a.jsonl", "train", 0, false, 0, train, 3, 3},
+                                 {"a.jsonl", "val", 0, true, 0, val, 2, 2}};
+static const struct plot plot = {"loss", series, 2, 2};
+
+static char *printed(int columns, int rows, bool colour)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    draw_on_terminal(f, &plot, columns, rows, colour);
+    fclose(f);
+    return text;
+}
+
+TEST(letters)
+{
+    char *text = printed(40, 9, false);
+    assert_string_equal(text, "       4 |**                           \n"
+                              "         |  **                         \n"
+                              "         |    **   ooo                 \n"
+                              "         |      **    ooooo            \n"
+                              "       3 |        ****     oooo        \n"
+                              "         |            *****    ooooo   \n"
+                              "         |                 ****     ooo\n"
+                              "         |                     *****   \n"
+                              "       2 |                          ***\n"
+                              "         +-----------------------------\n"
+                              "     step          2                  4\n"
+                              "        *  a.jsonl train: last 2.0000, lowest 2.0000 at step 4\n"
+                              "        o  a.jsonl val: last 2.5000, lowest 2.5000 at step 4\n");
+    free(text);
+}
+
+TEST(colours)
+{
+    char *text = printed(40, 9, true);
+    assert_non_null(strstr(text, "\033[34m*"));   /* training */
+    assert_non_null(strstr(text, "\033[1;94mo")); /* validation */
+    free(text);
+}
+
+/* ---- the picture ----------------------------------------------------------------------------------------------- */
+
+static uint32_t number_at(const unsigned char *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* The chunk at *at, of a known type, whose checksum is right. */
+static const unsigned char *next_chunk(const unsigned char *file, size_t size, size_t *at, const char *type,
+                                       uint32_t *n)
+{
+    assert_true(*at + 12 <= size);
+    const unsigned char *chunk = file + *at;
+    *n = number_at(chunk);
+    assert_true(*n <= size - *at - 12);
+    assert_memory_equal(chunk + 4, type, 4);
+    assert_int_equal(number_at(chunk + 8 + *n), crc32(0, chunk + 4, *n + 4));
+    *at += 12 + *n;
+    return chunk + 8;
+}
+
+TEST(a_picture_is_read_back)
+{
+    const char *path = temp_path("plot.png");
+    struct canvas *c = draw_picture(&plot, 301, 200);
+    write_png(path, c->pixels, c->width, c->height);
+    size_t size, at = 8;
+    uint32_t n;
+    unsigned char *file = (unsigned char *)read_whole(path, &size), rows[200 * (3 * 301 + 1)];
+    assert_memory_equal(file, "\x89PNG\r\n\x1a\n", 8);
+    const unsigned char *head = next_chunk(file, size, &at, "IHDR", &n);
+    assert_int_equal(number_at(head), 301);
+    assert_int_equal(number_at(head + 4), 200);
+    assert_memory_equal(head + 8, "\x08\x02\0\0\0", 5);
+    const unsigned char *data = next_chunk(file, size, &at, "IDAT", &n);
+    uLongf bytes = sizeof rows;
+    assert_int_equal(uncompress(rows, &bytes, data, n), Z_OK);
+    assert_int_equal(bytes, sizeof rows);
+    next_chunk(file, size, &at, "IEND", &n);
+    assert_int_equal(at, size);
+    size_t coloured = 0;
+    for (size_t i = 0; i < 200 * 301; i++) {
+        const unsigned char *p = rows + i / 301 * (3 * 301 + 1) + 1 + i % 301 * 3;
+        assert_int_equal(c->pixels[i], 0xff000000u | (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2]);
+        coloured += c->pixels[i] == 0xff0072b2;
+    }
+    assert_true(coloured > 200); /* the validation curve */
+    free(file);
+    free_canvas(c);
+}
+
+/* What lies outside of the canvas is not drawn. */
+TEST(drawing_is_cut_at_the_edges)
+{
+    struct canvas *c = new_canvas(8, 4);
+    fill_rect(c, -5, -5, 6, 6, 1);
+    fill_rect(c, 7, 3, INT32_MAX, INT32_MAX, 2);
+    fill_rect(c, 3, 3, -2, 1, 9);
+    draw_line(c, -40000, 2, 40000, 2, 3);
+    draw_line(c, 4, -9, 4, -1, 9);
+    draw_text(c, 100, -100, NORMAL_2X, "cut", 9);
+    const uint32_t expected[] = {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                 3, 3, 3, 3, 3, 3, 3, 3, 0, 0, 0, 0, 0, 0, 0, 2};
+    assert_memory_equal(c->pixels, expected, sizeof expected);
+    free_canvas(c);
+}
+
+/* The columns from `from` to `to` in which anything is drawn; each of the canvas is as high as a line. */
+static int inked(const struct canvas *c, int from, int to)
+{
+    int n = 0;
+    for (int x = from; x < to; x++) {
+        bool any = false;
+        for (int y = 0; y < c->height; y++)
+            any |= c->pixels[y * c->width + x] != 0xffffffff;
+        n += any;
+    }
+    return n;
+}
+
+static struct canvas *canvas_with(enum font font, const char *text, int right)
+{
+    struct canvas *c = new_canvas(300, 2 * GLYPH_HEIGHT);
+    fill_rect(c, 0, 0, c->width, c->height, 0xffffffff);
+    draw_text_within(c, 10, 0, font, text, 0xff000000, right);
+    return c;
+}
+
+/* Letters that people have names in, and the symbols that the viewer writes: all are drawn, smoothed, within the text's
+ * width, and none is the sign for what is unknown.  Digits stand one below the other. */
+TEST(text_has_letters_of_its_own_for_all_that_is_written)
+{
+    static const char *const words[] = {"Übung", "façade", "Łódź", "Ωμέγα", "αβγ", "µs", "→", "×",
+                                        "·",     "…",      "–",    "≤",     "▾",   "▸",  "¾"};
+    for (enum font font = SMALL_1X; font <= NORMAL_2X; font++) {
+        for (int digit = '1'; digit <= '9'; digit++)
+            assert_int_equal(text_width(font, lasting("%c", digit)), text_width(font, "0"));
+        for (size_t i = 0; i < COUNT(words); i++) {
+            struct canvas *c = canvas_with(font, words[i], 300);
+            struct canvas *unknown = canvas_with(font, "\uFFFD", 300);
+            const int end = 10 + text_width(font, words[i]);
+            size_t between = 0;
+            for (int k = 0; k < c->width * c->height; k++)
+                between += c->pixels[k] != 0xffffffff && c->pixels[k] != 0xff000000;
+            assert_true(inked(c, 9, end + 1) > 0);
+            assert_int_equal(inked(c, 0, 9) + inked(c, end + 1, 300), 0);
+            assert_true(between > 0);
+            assert_true(memcmp(c->pixels, unknown->pixels, (size_t)(c->width * c->height) * sizeof *c->pixels) != 0);
+            free_canvas(c);
+            free_canvas(unknown);
+        }
+    }
+    assert_int_equal(text_width(NORMAL_1X, "Übung"), text_width(NORMAL_1X, "U") + text_width(NORMAL_1X, "bung"));
+    assert_int_equal(text_width(NORMAL_1X, "\xff\xfe"), 2 * text_width(NORMAL_1X, "\uFFFD")); /* no UTF-8 */
+    assert_int_equal(text_width(NORMAL_1X, "a\xc3"), text_width(NORMAL_1X, "a\uFFFD"));       /* cut within a letter */
+}
+
+/* Whatever room it has, text does not go beyond it; where it is cut, an ellipsis says so. */
+TEST(text_that_does_not_fit_ends_in_an_ellipsis)
+{
+    const char *text = "Übung macht den Meister";
+    for (int right = 0; right < 200; right++) {
+        struct canvas *c = canvas_with(NORMAL_1X, text, right);
+        const int room = right - 10;
+        assert_int_equal(inked(c, MAX(right, 10), 300), 0);
+        if (room >= text_width(NORMAL_1X, "Ü…") && room < text_width(NORMAL_1X, text)) {
+            struct canvas *whole = canvas_with(NORMAL_1X, text, 300);
+            assert_true(inked(c, 10, right) > 0);
+            assert_true(inked(c, 10, right) < inked(whole, 10, 300));
+            free_canvas(whole);
+        }
+        free_canvas(c);
+    }
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------- */
+
+struct command {
+    int argc;
+    char *argv[8];
+};
+#define COMMAND(...) (&(struct command){COUNT(((char *[]){__VA_ARGS__})), {__VA_ARGS__}})
+
+static void run(void *argument)
+{
+    struct command *c = argument;
+    if (!freopen("/dev/null", "w", stdout))
+        _exit(99);
+    _exit(find_command("plot")->run(c->argc, c->argv));
+}
+
+static void refuse(const char *text, const char *part)
+{
+    expect_refusal(run, COMMAND((char *)write_log("bad.jsonl", text)), EXIT_FAILED, part);
+}
+
+TEST(mistakes_get_a_sentence)
+{
+    char *good = write_log("good.jsonl", log_text);
+    expect_refusal(run, COMMAND(temp_path("none.jsonl")), EXIT_IO, "none.jsonl");
+    expect_refusal(run, &(struct command){.argc = 0}, EXIT_USAGE, "needs a log");
+    expect_refusal(run, COMMAND(good, "--png", good), EXIT_USAGE, "overwrite");
+    char *finite = (char *)write_log("finite.jsonl", "{\"step\":1,\"loss\":4}\n");
+    expect_refusal(run, COMMAND(finite, "--png", "/nowhere/x.png"), EXIT_IO, "/nowhere/x.png");
+    refuse("step 1 loss 4\n", "line 1 is no JSON object");
+    refuse("{\"step\":1,\"loss\":4}\n[1]\n", "line 2 is no JSON object");
+    refuse("{\"step\":\"x\",\"loss\":4}\n", "no number of a step");
+    refuse("{\"run\":{}}\n", "holds no losses;");
+    refuse("", "holds no losses");
+    refuse("{\"step\":1,\"loss\":null}\n", "no losses that are finite");
+    struct outcome o = run_child(run, COMMAND(good));
+    assert_int_equal(o.code, 0);
+    assert_non_null(strstr(o.text, "not finite: 1 losses"));
+    o = run_child(
+        run, COMMAND((char *)write_log("huge.jsonl", "{\"step\":0,\"loss\":-9e299}\n{\"step\":0,\"loss\":9e299}\n")));
+    assert_int_equal(o.code, 0);
+}

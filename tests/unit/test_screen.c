@@ -1,0 +1,195 @@
+/* test_screen.c - what a terminal shows: yard runs on one, and what it writes is obeyed as a terminal would. */
+#include "tests/support/support.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#define TRAIN "train --model tiny --sample-tokens 0 --val-batches 1 "
+
+enum { ROWS = 64, COLUMNS = 256 }; /* of what is kept, a terminal may be narrower */
+
+struct screen {
+    char row[ROWS][COLUMNS]; /* what is not ASCII is '#' */
+    int n, at, code;         /* n: rows that are done; at: the column */
+    int drawn, widest;       /* lines that can be written over; columns of the widest */
+    double seconds;
+};
+
+static void obey(struct screen *s, const char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        char *row = s->row[s->n];
+        assert_true(s->n < ROWS - 1);
+        assert_true(s->at < COLUMNS - 1);
+        if (c == '\r')
+            s->at = 0;
+        else if (c == '\n')
+            s->n++;
+        else if (c == '\033' && i + 2 < n && memcmp(bytes + i, "\033[K", 3) == 0) {
+            memset(row + s->at, 0, (size_t)(COLUMNS - s->at));
+            i += 2;
+            s->drawn += s->at > 0;
+            s->widest = MAX(s->widest, s->at);
+        } else if ((c & 0xc0) != 0x80)
+            row[s->at++] = (char)(c < 0x80 ? c : '#');
+    }
+}
+
+/* Opens the terminal `name`, and becomes yard with these words there. */
+static _Noreturn void become_yard(const char *name, const char *terminal, const char *words)
+{
+    const char *yard = getenv("YARD") ? getenv("YARD") : "./yard";
+    setsid();
+    int fd = open(name, O_RDWR);
+    ioctl(fd, TIOCSCTTY, 0);
+    for (int i = 0; i < 3; i++)
+        dup2(fd, i);
+    setenv("TERM", terminal, 1);
+    execl("/bin/sh", "sh", "-c", lasting("exec %s %s", yard, words), (char *)NULL);
+    _exit(99);
+}
+
+/* A terminal of so many columns, as its other side has it. */
+static int open_terminal(int columns)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    if (master < 0) /* a container without /dev/pts */
+        skip();
+    assert_true(grantpt(master) == 0);
+    assert_true(unlockpt(master) == 0);
+    assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
+    return master;
+}
+
+/* All that the child writes until it ends; Ctrl-C is typed when `stop` has been shown.  *status: how it ended. */
+static char *read_until_end(int master, pid_t child, const char *stop, size_t *n, int *status)
+{
+    char *all = NULL, part[4096];
+    size_t cap = 0;
+    for (ssize_t got; (got = read(master, part, sizeof part)) > 0 || waitpid(child, status, WNOHANG) == 0;)
+        for (ssize_t i = 0; i < got; i++) {
+            *APPEND(all, *n, cap) = part[i];
+            if (stop && *n >= strlen(stop) && memcmp(all + *n - strlen(stop), stop, strlen(stop)) == 0) {
+                assert_int_equal(write(master, "\003", 1), 1);
+                stop = NULL;
+            }
+        }
+    return all;
+}
+
+/* On a terminal of so many columns; Ctrl-C is typed when `stop` has been shown. */
+static struct screen show(int columns, const char *terminal, const char *stop, const char *words)
+{
+    struct screen s = {.code = -1};
+    size_t n = 0;
+    int status;
+    int master = open_terminal(columns);
+    uint64_t begun = now_ns();
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        become_yard(ptsname(master), terminal, words);
+    char *all = read_until_end(master, child, stop, &n, &status);
+    if (WIFEXITED(status))
+        s.code = WEXITSTATUS(status);
+    s.seconds = 1e-9 * (double)(now_ns() - begun);
+    obey(&s, all, n);
+    close(master);
+    free(all);
+    return s;
+}
+
+/* How many rows begin so; the last of them. */
+static int rows_with(const struct screen *s, const char *start, const char **last)
+{
+    int count = 0;
+    for (int i = 0; i <= s->n; i++)
+        if (strncmp(s->row[i], start, strlen(start)) == 0) {
+            count++;
+            *last = s->row[i];
+        }
+    return count;
+}
+
+static int lines_of_log(const char *path)
+{
+    size_t n;
+    int count = 0;
+    char *text = read_whole(path, &n);
+    for (const char *at = text; (at = strstr(at, "\"step\":")); at++)
+        count += strstr(at, "\"loss\"") == at + strcspn(at, ",") + 1;
+    free(text);
+    return count;
+}
+
+/* Between evaluations steps have one line, cut to the terminal, at most ten times a second; the log has them all. */
+TEST(steps_share_a_line)
+{
+    const char *log = temp_path("log"), *last = "";
+    for (int wide = 0; wide < 2; wide++) {
+        int columns = wide ? 100 : 20;
+        struct screen s = show(columns, "xterm", NULL, lasting(TRAIN "--steps 1500 --val-every 750 --log %s", log));
+        assert_int_equal(s.code, 0);
+        assert_int_equal(rows_with(&s, "step ", &last), 4); /* two evaluations, the last step; what a step is */
+        assert_true(strncmp(last, "step 1500/1500  validation loss", 31) == 0);
+        assert_true(s.widest < columns);
+        assert_true(s.drawn > 2);
+        assert_true(s.drawn <= 10 * s.seconds + 2);
+        assert_int_equal(lines_of_log(log), 1500);
+    }
+}
+
+/* A message stands on a row of its own, and nothing is left of the line. */
+TEST(what_is_said_erases_the_line)
+{
+    const char *row = "";
+    struct screen s = show(90, "xterm", "tok/s", TRAIN "--steps 100000000");
+    assert_int_equal(s.code, EXIT_INTERRUPTED);
+    assert_int_equal(rows_with(&s, "yard: interrupted: ", &row), 1);
+    assert_string_equal(row, "yard: interrupted: finishing the step; a second signal ends the run at once");
+    assert_int_equal(rows_with(&s, "interrupted after step ", &row), 1);
+    assert_string_equal(s.row[s.n], "");
+    s = show(90, "xterm", NULL, TRAIN "--steps 100 --lr 1000 --clip 0");
+    assert_int_equal(s.code, EXIT_FAILED);
+    assert_int_equal(rows_with(&s, "yard: ", &row), 1);
+    assert_int_equal(rows_with(&s, "step", &row), 1); /* what a step is */
+}
+
+/* An audited step may take minutes. */
+LONG_TEST(an_audit_says_how_far_it_is)
+{
+    struct screen s = show(90, "xterm", "s left", TRAIN "--seq-len 128 --batch 16 --steps 1 --serial --audit");
+    assert_int_equal(s.code, EXIT_INTERRUPTED); /* only where a time is shown */
+}
+
+/* Elsewhere: the first step, and one line per tenth. */
+LONG_TEST(a_file_gets_a_line_per_tenth)
+{
+    static const int steps[] = {1, 7, 10, 11, 25, 300};
+    const char *log = temp_path("log"), *last;
+    for (size_t i = 0; i < COUNT(steps); i++) {
+        struct screen s = show(80, "dumb", NULL, lasting(TRAIN "--steps %d --log %s", steps[i], log));
+        assert_int_equal(rows_with(&s, "step ", &last), MIN(steps[i], 11) + 1 + 1); /* what it is; validation */
+        assert_int_equal(s.drawn, 0);
+        assert_int_equal(lines_of_log(log), steps[i]);
+    }
+}
+
+/* A step that is held, here for 10 s among some of 10 ms, is not taken for the pace of those to come. */
+CASE(held)
+{
+    struct settings *s = settings_of("--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 --steps 20");
+    struct progress *p = begin_progress(open_training(s, LIST_TRAIN));
+    uint64_t ended = now_ns();
+    fflush(stdout);
+    dup2(2, 1);
+    for (uint32_t step = 1; step <= 10; step++) {
+        ended += step == 10 ? 10000000000 : 10000000;
+        show_step(p, step, &(struct result){.ended_ns = ended});
+    }
+    fail(EXIT_FAILED, "held");
+}
+
+TEST(time_left_forgets_a_pause) { expect_text(run_self("held").text, "  0.1 s left\nyard: held"); }

@@ -1,0 +1,416 @@
+/* test_snaprun.c - snapshots while training runs: no bit of training changes, what is stored is the state after its
+ * iteration, and however slow the writer is, training goes on.
+ */
+#include "techniques/snapshot/snapshot.h"
+#include "tests/support/support.h"
+#include "tools/pace/pace.h"
+#include "tools/trace/trace.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <signal.h>
+
+#define TINY "--model tiny --layers 1 --batch 4 --tokens bytes "
+
+/* ---- meshes and passes ------------------------------------------------------------------------------------------- */
+
+enum { STEPS = 6 };
+static const struct kind {
+    const char *words;
+    bool apart; /* each device has a context of its own */
+} kinds[] = {
+    {"-d 0:0", false},
+    {"-d 0:0x2 --zero 3 --overlap all-cpu --swap layer --swap-what parameters,optimizer", true},
+    {"-d 0:0 --micro-batch 1 --untied --snapshot-slots 3", false},
+    {"-d 0:0 --delay-seed 3 --clip 0", false},
+    {"-d 0:0 --overlap all-cpu", false},
+    {"-d 0:0 --overlap local --delay-seed 2 --hardware data/hardware/server.txt --clip 0", false},
+    {"-d 0:0 --channels 640 --seq-len 8 --batch 2 --overlap local --delay-seed 4 --hardware data/hardware/server.txt",
+     false}, /* in pieces */
+    {"-d 0:0x2 --zero 3 --overlap local --delay-seed 3 --hardware data/hardware/server.txt --snapshot-in device", true},
+    {"-d 0:0 --swap layer --swap-what parameters,optimizer,activations", false},
+    {"-d 0:0x2 --zero 0", true},
+    {"-d 0:0x2 --zero 0 --overlap all-cpu", false},
+    {"-d 0:0x2 --zero 1 --delay-seed 1 --broadcast-queues 3", true},
+    {"-d 0:0x2 --mesh pp=2 --layers 2 --micro-batch 2", true},
+    {"-d 0:0x2 --mesh tp=2", true},
+    {"-d 0:0x8 --mesh dp=2,pp=2,tp=2 --layers 2 --micro-batch 1 --zero 3 --overlap all-cpu --broadcast-queues 3 "
+     "--swap layer --swap-what parameters,optimizer --recompute full",
+     false},
+};
+
+/* None from before: it would be taken over. */
+static const char *new_file(const char *name)
+{
+    const char *path = temp_path(name);
+    unlink(path);
+    return path;
+}
+
+static struct trainer *open_kind(const struct kind *k, const char *more)
+{
+    char *words = lasting(TINY "%s %s", k->words, more);
+    contexts_apart(k->apart);
+    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, true, false);
+    contexts_apart(false);
+    init_random(t->model, 1337);
+    return t;
+}
+
+/* Ready to train, and to store in that file. */
+static struct trainer *open_storing(const struct kind *k, const char *file)
+{
+    char *words = lasting("--snapshot %s", file);
+    struct trainer *t = open_kind(k, words);
+    open_snapshots(t);
+    return t;
+}
+
+/* What the file has, loaded by another trainer of the kind. */
+static void expect_stored(struct trainer *reader, const char *words, const char *file, uint32_t step,
+                          const struct state *expected)
+{
+    struct checkpoint *c = open_snapshot(file);
+    assert_int_equal(c->step, step);
+    load_checkpoint(reader->model, c, true);
+    struct state s = read_whole_state(reader);
+    assert_int_equal(s.n, expected->n);
+    expect_same_bits(words, s.values, expected->values, s.n);
+    free_checkpoint(c);
+    free(s.values);
+}
+
+/* The states after each step of a training that stores nothing; [0] is not set.  Returns its trainer. */
+static struct trainer *train_plainly(const struct kind *k, struct state states[STEPS + 1])
+{
+    struct trainer *t = open_kind(k, "");
+    for (uint32_t i = 1; i <= STEPS; i++) {
+        run_step(t, i);
+        drain(t->train);
+        states[i] = read_whole_state(t);
+    }
+    return t;
+}
+
+/* Stopped after each step for a look at the file: all are stored; or running freely, and what is stored is right. */
+static void expect_kind(const struct kind *k, const struct state states[STEPS + 1], struct trainer *reader,
+                        bool stopping)
+{
+    const char *file = new_file("kind.snap");
+    struct trainer *t = open_storing(k, file);
+    for (uint32_t i = 1; i <= STEPS; i++) {
+        run_step(t, i);
+        if (!stopping)
+            continue;
+        drain(t->train);
+        expect_stored(reader, k->words, file, i, &states[i]);
+    }
+    drain(t->train);
+    struct stored_step *stored;
+    size_t n = take_commits(t, &stored);
+    struct state end = read_whole_state(t);
+    expect_same_bits(k->words, end.values, states[STEPS].values, end.n);
+    struct snap_counts c = close_snapshots(t);
+    assert_int_equal(c.stored + c.dropped, STEPS);
+    assert_int_equal(c.stored, n);
+    assert_int_equal(c.newest, stored[n - 1].step);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(stored[i].recoverable <= stored[i].durable);
+        assert_true(i == 0 || stored[i].step > stored[i - 1].step);
+        assert_true(i == 0 || stored[i].recoverable > stored[i - 1].durable);
+    }
+    if (stopping)
+        assert_int_equal(c.dropped, 0);
+    free_trainer(t);
+    expect_stored(reader, k->words, file, c.newest, &states[c.newest]);
+    free(stored);
+    free(end.values);
+}
+
+static struct kind by_device(const struct kind *k)
+{
+    return (struct kind){lasting("%s --snapshot-in device", k->words), k->apart};
+}
+
+LAW(meshes_and_passes)
+{
+    const struct cases some = cases_of(2, COUNT(kinds));
+    for (int i = some.begin; i < some.end; i++) {
+        struct state states[STEPS + 1] = {{0}};
+        struct trainer *reader = train_plainly(&kinds[i], states);
+        struct kind device = by_device(&kinds[i]);
+        expect_kind(&kinds[i], states, reader, true);
+        expect_kind(&kinds[i], states, reader, false);
+        expect_kind(&device, states, reader, false);
+        free_trainer(reader);
+        for (int k = 1; k <= STEPS; k++)
+            free(states[k].values);
+    }
+}
+
+/* ---- a slow writer ----------------------------------------------------------------------------------------------- */
+
+enum { BLOCKED = 30, ALL = 40 };
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool open;
+    host_function *run; /* the persist task's own work */
+} gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, NULL};
+
+static void wait_at_gate(void)
+{
+    pthread_mutex_lock(&gate.lock);
+    while (!gate.open)
+        pthread_cond_wait(&gate.changed, &gate.lock);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static void persist_behind_gate(void *context, const struct task *t, uint32_t number)
+{
+    wait_at_gate();
+    gate.run(context, t, number);
+}
+
+/* What comes down from a copy on the device. */
+static void copy_behind_gate(const struct task *t, uint32_t number, cl_uint n, const cl_event *wait, cl_event *done)
+{
+    struct tensor *to = tensor_at(t->access[0].tensor, number), *from = tensor_at(t->access[1].tensor, number);
+    wait_at_gate();
+    CL(clEnqueueReadBuffer(t->lane->queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n, wait,
+                           done));
+}
+
+static void set_gate(bool open)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.open = open;
+    pthread_cond_broadcast(&gate.changed);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static void put_gate(struct trainer *t)
+{
+    for (size_t i = 0; i < t->train->n; i++) {
+        struct task *task = t->train->task[i];
+        const bool stores = task->action == ACT_HOST && task->condition.member && !task->condition.ends;
+        if (task->condition.aside && is_copy(task)) {
+            task->action = ACT_ISSUE;
+            task->issue = copy_behind_gate;
+        }
+        if (!stores)
+            continue;
+        gate.run = task->run;
+        task->run = persist_behind_gate;
+    }
+    set_gate(false);
+}
+
+/* The disk ends nothing before step 30 has been computed: a task that waited for it would wait for ever.  The first
+ * iterations got the slots. */
+static void expect_no_waiting(const struct kind *kind)
+{
+    const char *file = new_file("slow.snap");
+    struct trainer *t = open_storing(kind, file);
+    struct stored_step *stored = NULL;
+    uint32_t slots = (uint32_t)snapshot_options.slots;
+    put_gate(t);
+    alarm(120);
+    for (uint32_t i = 1; i <= ALL; i++) {
+        run_step(t, i);
+        assert_true(isfinite(step_result(t, i)->loss));
+        if (i == BLOCKED / 2 || i == BLOCKED) /* so that step BLOCKED has asked for a slot before one becomes free */
+            drain_but_disk(t->train);
+        if (i == BLOCKED) {
+            assert_int_equal(take_commits(t, &stored), 0);
+            set_gate(true);
+            drain(t->train);
+        }
+    }
+    drain(t->train);
+    alarm(0);
+    size_t n = take_commits(t, &stored);
+    struct snap_counts c = close_snapshots(t);
+    assert_true(n > slots);
+    for (uint32_t i = 0; i <= slots; i++)
+        assert_int_equal(stored[i].step, i < slots ? i + 1 : BLOCKED + 1);
+    assert_int_equal(c.stored, n);
+    assert_int_equal(c.stored + c.dropped, ALL);
+    free(stored);
+    free_trainer(t);
+}
+
+LONG_TEST(training_never_waits)
+{
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (strncmp(kinds[i].words, "-d 0:0x8", 8) != 0) { /* eight threads more on two cores show nothing else */
+            struct kind device = by_device(&kinds[i]);
+            expect_no_waiting(&kinds[i]);
+            expect_no_waiting(&device);
+        }
+}
+
+/* ---- what is not stored ------------------------------------------------------------------------------------------ */
+
+static uint32_t newest_in(const char *file)
+{
+    struct checkpoint *c = read_snapshot(file);
+    uint32_t step = snapfile_of(c)->newest.slot ? c->step : 0;
+    free_checkpoint(c);
+    return step;
+}
+
+/* A report of a bad step: neither it nor any later one is committed, though their bytes are finite. */
+TEST(bad_steps_are_not_committed)
+{
+    const char *file = new_file("bad.snap");
+    struct trainer *t = open_storing(&kinds[0], file);
+    for (uint32_t i = 1; i <= 5; i++) {
+        if (i == 3)
+            note_reported(t, i, false);
+        run_step(t, i);
+        drain(t->train);
+    }
+    struct snap_counts c = close_snapshots(t);
+    assert_int_equal(c.newest, 2);
+    assert_int_equal(c.dropped, 3);
+    assert_int_equal(newest_in(file), 2);
+    free_trainer(t);
+}
+
+/* ---- as planned -------------------------------------------------------------------------------------------------- */
+
+/* "1 2 9", of commits that the pass foretold, or that were made; at most up to `last`. */
+static char *foretold(const struct trainer *t, int last)
+{
+    char *text = copy_string("");
+    json_t *commit;
+    size_t i;
+    json_array_foreach(json_object_get(reports_of(t).report[reports_of(t).n - 1].fields, "commits"), i, commit)
+    {
+        int step = (int)json_integer_value(json_object_get(commit, "iteration"));
+        char *more = step <= last ? format_string("%s %d", text, step) : copy_string(text);
+        free(text);
+        text = more;
+    }
+    return text;
+}
+
+static const char slow_disk[] = "hardware = paced\ndevices = 1\ndevices_per_link = 1\nflops = 1e12\nefficiency = "
+                                "0.5\nbandwidth = 1e11\nlaunch = 2e-6\n"
+                                "host_bandwidth = 1e10\nhost_launch = 1e-6\nlink upload = 1e10 1e-6\n"
+                                "link download = 1e10 1e-6\nlink disk = 1.6e9 1e-5\nmemory = 1G\nhost_memory = 1G\n";
+
+/* On a disk that needs 1.2 steps for an iteration: the same ones are stored when the run is paced.  A slot is free half
+ * a second after iteration 3 and before iteration 4, since real work and writes may be late. */
+LONG_TEST(paced_runs_store_what_was_planned)
+{
+    enum { PACED = 4 };
+    const char *file = new_file("paced.snap"), *hardware = write_file("slow.txt", slow_disk, sizeof slow_disk - 1);
+    struct settings *s = settings_of(lasting(TINY "%s --snapshot %s --pace %s", kinds[0].words, file, hardware));
+    pace_options.scale = 6000;
+    struct trainer *t = open_training(s, LIST_TRAIN);
+    char *expected = foretold(t, PACED), *found = copy_string("");
+    struct stored_step *stored;
+    open_snapshots(t);
+    for (uint32_t i = 1; i <= PACED; i++)
+        run_step(t, i);
+    drain(t->train);
+    size_t n = take_commits(t, &stored);
+    for (size_t i = 0; i < n; i++) {
+        char *longer = format_string("%s %u", found, stored[i].step);
+        free(found);
+        found = longer;
+    }
+    assert_string_equal(expected, " 1 2 4");
+    assert_string_equal(found, expected);
+    assert_int_equal(close_snapshots(t).dropped, PACED - n);
+    free_trainer(t);
+    free(expected);
+    free(found);
+    free(stored);
+}
+
+/* ---- one after another, and what is seen ------------------------------------------------------------------------- */
+
+TEST(serial_and_audited)
+{
+    for (int on_device = 0; on_device < 2; on_device++) {
+        const char *file = new_file("serial.snap");
+        expect_yard(EXIT_OK, "3 stored",
+                    "train " TINY "--steps 3 --sample-tokens 0 --val-batches 1 --serial --audit --snapshot %s "
+                    "--snapshot-in %s",
+                    file, on_device ? "device" : "host");
+        assert_int_equal(newest_in(file), 3);
+    }
+}
+
+/* A trace has the tasks of a slot where they ran: all of an iteration that was stored, and of no other. */
+TEST(a_trace_has_what_ran)
+{
+    char *file = temp_path("traced.snap");
+    char *trace = temp_path("run.trace");
+    char *log = temp_path("log.jsonl");
+    struct ran r = expect_yard(
+        EXIT_OK, "", "train " TINY "--steps 12 --sample-tokens 0 --val-batches 1 --snapshot %s --trace %s --log %s",
+        file, trace, log);
+    struct trace *t = trace_open(trace);
+    int commits[13] = {0}, copies[13] = {0}, persists[13] = {0}, stored = 0;
+    for (size_t i = 0; i < t->n_records; i++) {
+        const char *name = t->tasks[t->records[i].task].name;
+        uint32_t step = t->records[i].step;
+        if (strcmp(t->header.list[t->tasks[t->records[i].task].list], "train") != 0)
+            continue;
+        commits[step] += strcmp(name, "commit") == 0;
+        copies[step] += strcmp(name, "snapshot") == 0;
+        persists[step] += strcmp(name, "persist") == 0;
+    }
+    assert_int_equal(t->n_unfinished, 0);
+    for (int i = 1; i <= 12; i++) {
+        stored += commits[i];
+        assert_int_equal(copies[i], 9 * commits[i]); /* value, m and v of three units */
+        assert_int_equal(persists[i], 3 * commits[i]);
+    }
+    char *line = lasting("%d stored in", stored);
+    assert_non_null(strstr(r.out, line));
+    trace_free(t);
+}
+
+/* ---- the file of a run before ------------------------------------------------------------------------------------ */
+
+/* A new run of the same sizes writes into the same bytes, but what is stored has its own options, even where these are
+ * texts of the same length.  Another model's snapshot is not replaced unless that is asked for. */
+TEST(the_file_of_another_run)
+{
+    const char *file = new_file("again.snap"), *words = TINY "--data LICENSE -d 0:0 --val-batches 1 --sample-tokens 0";
+    for (int seed = 5; seed <= 6; seed++) {
+        expect_yard(EXIT_OK, "", "train %s --seed %d --steps 2 --snapshot %s --snapshot-every 2", words, seed, file);
+    }
+    expect_yard(EXIT_USAGE, "is a snapshot of another model (1 layers", "train %s --layers 2 --steps 2 --snapshot %s",
+                words, file);
+    struct checkpoint *c = open_snapshot(file);
+    assert_int_equal(c->step, 2);
+    assert_string_equal(text_at(c->options, "seed"), "6");
+    free_checkpoint(c);
+}
+
+/* Where libpmem is installed it can be told to take any file for one in persistent memory. */
+TEST(persistent_memory)
+{
+    const char *words = TINY "--data LICENSE -d 0:0 --val-batches 1 --sample-tokens 0 --steps 4";
+    if (!dlopen("libpmem.so.1", RTLD_NOW)) {
+        print_message("libpmem is not installed\n");
+        skip();
+    }
+    const char *file = new_file("memory.snap");
+    setenv("PMEM_IS_PMEM_FORCE", "1", 1);
+    for (int run = 0; run < 2; run++) { /* a new file, and one that is taken over */
+        expect_yard(EXIT_OK, " into persistent memory", "train %s --snapshot %s --snapshot-every 4", words, file);
+    }
+    unsetenv("PMEM_IS_PMEM_FORCE");
+    const char *whole = temp_path("whole");
+    assert_int_equal(run_yard("train %s --save %s", words, whole).code, EXIT_OK);
+    assert_int_equal(run_yard("ckpt diff %s %s", file, whole).code, EXIT_OK);
+    struct ran ran = expect_yard(EXIT_OK, "", "train --resume %s --snapshot %s --steps 6", file, file);
+    assert_null(strstr(ran.out, " into persistent memory"));
+}

@@ -1,0 +1,596 @@
+/* test_snapshot.c - the plan: which iterations are stored and when, against a calculation of its own that keeps every
+ * slot in view; and on models: once, whatever the mesh.  (In a run: test_snaprun.c, killed: test_kills.c.)
+ */
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- by hand ----------------------------------------------------------------------------------------------------- */
+
+static json_t *plan(const char *words) { return yard_json("plan --simulate --verify --json %s", words); }
+
+static json_t *report_of(json_t *plan)
+{
+    json_t *passes_on = json_object_get(plan, "passes");
+    return json_array_get(passes_on, json_array_size(passes_on) - 1);
+}
+
+/* The outcome is a text such as "1: 27 27, 2: 47 47 but not 3 4": when each iteration was written and durable, in ms,
+ * and which ones were dropped. */
+static void expect_outcome(const char *words, const char *expected)
+{
+    json_t *r = report_of(plan(words)), *commit, *number;
+    size_t i;
+    const char *found = "";
+    assert_string_equal(text_at(r, "pass"), "snapshot");
+    json_array_foreach(json_object_get(r, "commits"), i, commit)
+    {
+        found = lasting("%s%s%g: %.9g %.9g", found, i ? ", " : "", number_at(commit, "iteration"),
+                        number_at(commit, "written_ms"), number_at(commit, "durable_ms"));
+    }
+    json_array_foreach(json_object_get(r, "dropped"), i, number)
+    {
+        found = lasting("%s%s %g", found, i ? "" : " but not", json_number_value(number));
+    }
+    if (strcmp(found, expected) != 0)
+        test_failed("%s: %s\nexpected %s\n", words, found, expected);
+}
+
+#define LIST "--list data/steps/snapshot.txt --clip 0 --snapshot build/never.snap "
+
+TEST(the_shipped_list)
+{
+    expect_outcome(LIST "--iterations 13",
+                   "1: 27 27, 2: 47 47, 7: 75 75, 10: 99 99, 13: 123 123 but not 3 4 5 6 8 9 11 12");
+    expect_outcome(LIST "--iterations 6 --snapshot-every 3", "3: 43 43, 6: 67 67");
+    expect_outcome(LIST "--iterations 2 --snapshot-every 3", "");
+    expect_outcome(LIST "--iterations 3000 --snapshot-every 1000",
+                   "1000: 8019 8019, 2000: 16019 16019, 3000: 24019 24019");
+    assert_int_not_equal(access("build/never.snap", F_OK), 0);
+}
+
+/* Training waits for no snapshot: a step's path goes through what it computes, 8 ms, also where tasks of a slot stood
+ * in the list and left it. */
+TEST(the_critical_path_has_no_snapshots)
+{
+    json_t *task;
+    size_t i;
+    double sum = 0;
+    json_array_foreach(json_at(plan(LIST), "simulation.critical_path"), i, task)
+    {
+        assert_string_equal(text_at(task, "lane"), "gpu compute");
+        sum += number_at(task, "ms");
+    }
+    assert_true(fabs(sum - 8) < 1e-6);
+}
+
+/* laptop.txt without its disk: no time is claimed for it. */
+TEST(a_disk_that_nobody_described)
+{
+    char *text = read_text("data/hardware/laptop.txt");
+    *strstr(text, "link disk") = '#';
+    json_t *p = plan(lasting("--model tiny --hardware %s --snapshot x", write_text("diskless.txt", "%s", text)));
+    expect_text(text_at(report_of(p), "reason"), "how fast the disk is nobody");
+    free(text);
+}
+
+/* w0 is updated in every third step, before w3 and on the same lane; both take 1 ms to write.  In step 2 no task
+ * updates w0 first, so its copy chooses the slot, at 2 ms, when step 1's commit still holds the other one up to
+ * 3 ms.  Step 3 updates w0 from 4 ms to 5 ms, when step 2's commit has come; it is written at 8 ms.  At 7 ms
+ * step 4 finds no slot. */
+TEST(an_update_that_skips_steps_holds_no_other)
+{
+    const char *list = write_text("skips.txt", "device gpu memory=1G\ndisk 1e6\ntensor w0 gpu 1000 parameters\n"
+                                               "tensor w3 gpu 1000 parameters\n"
+                                               "task U3 gpu.compute 1ms role=update cpu=2ms writes=w3\n"
+                                               "task U0 gpu.compute 1ms role=update cpu=1ms every=3 writes=w0\n");
+    const char *words = lasting("--list %s --clip 0 --overlap all-cpu --snapshot x --iterations 7", list);
+    expect_outcome(words, "1: 3 3, 2: 5 5, 3: 8 8, 5: 12 12, 6: 15 15 but not 4 7");
+    assert_true(fabs(number_at(plan(words), "simulation.step_ms") - 7.0 / 3) < 1e-9);
+    assert_true(number_at(report_of(plan(words)), "held_ms") == 0); /* copies on the host take no time */
+}
+
+/* ---- at random --------------------------------------------------------------------------------------------------- */
+
+enum { UNITS = 3, ITERATIONS = 40 };
+struct scene { /* milliseconds; units are updated last one first, each with a byte count */
+    int forward, backward[UNITS], update, bytes[UNITS], slots, every, latency;
+    int rate, link; /* bytes per ms, of the disk and of the way down to the host; link 0: it takes no time */
+    bool on_device;
+};
+
+static struct scene random_scene(uint32_t seed)
+{
+    struct scene s;
+    uint32_t n = 0;
+#define DRAW(most) (1 + (int)(random_uniform(77, STREAM_TEST, seed, n++) * (most)))
+    s.forward = DRAW(9);
+    s.update = DRAW(3);
+    for (int u = 0; u < UNITS; u++) {
+        s.backward[u] = DRAW(9);
+        s.bytes[u] = 1000 * DRAW(20);
+    }
+    s.slots = DRAW(4);
+    s.every = DRAW(3);
+    s.latency = DRAW(4) - 1;
+    s.rate = 100 * DRAW(40);
+    s.link = 100 * (DRAW(60) - 1);
+    s.on_device = false;
+    return s;
+}
+
+static char *scene_text(const struct scene *s)
+{
+    char *text = NULL;
+    append_text(&text, "device gpu memory=1G\ndisk %d000 %dms\ntensor a gpu 4 activations\n", s->rate, s->latency);
+    if (s->link)
+        append_text(&text, "link gpu down %d000\n", s->link);
+    for (int u = 0; u < UNITS; u++)
+        append_text(&text, "tensor w%d gpu %d parameters\ntensor g%d gpu 4 gradients\n", u, s->bytes[u], u);
+    append_text(&text, "task f gpu.compute %dms role=forward reads=w0,w1,w2 writes=a\n", s->forward);
+    for (int u = UNITS - 1; u >= 0; u--)
+        append_text(&text,
+                    "task b gpu.compute %dms role=backward reads=a writes=g%d\n"
+                    "task u gpu.compute %dms role=update reads=g%d,w%d writes=w%d\n",
+                    s->backward[u], u, s->update, u, u, u);
+    return text;
+}
+
+/* The rule of slots over all of its states: up to five members, any of them with an iteration under way, and the newest
+ * that counts in any of the others or in none. */
+TEST(a_member_is_free_unless_it_is_kept_or_an_iteration_has_it)
+{
+    for (int n = 1; n <= 5; n++)
+        for (int state = 0; state < (n + 1) << n; state++) {
+            struct ring r = {.n = n, .kept = state >> n};
+            int n_free = 0;
+            for (int k = 1; k <= n; k++) {
+                r.iteration[k] = state >> (k - 1) & 1 ? (uint32_t)(100 + k) : 0;
+                n_free += !r.iteration[k] && k != r.kept;
+            }
+            if (r.kept && r.iteration[r.kept])
+                continue; /* no state of a ring: what is kept is nobody's */
+            struct ring before = r;
+            int taken = take_member(&r, 7);
+            assert_int_equal(taken > 0, n_free > 0);
+            assert_int_equal(member_of(&r, 7), taken);
+            for (int k = 1; k <= n; k++)
+                assert_int_equal(r.iteration[k], k == taken ? 7 : before.iteration[k]);
+            assert_int_equal(r.kept, before.kept);
+            if (!taken)
+                continue;
+            assert_true(taken != before.kept);
+            assert_true(!before.iteration[taken]);
+            for (int counts = 0; counts < 2; counts++) {
+                struct ring after = r;
+                return_member(&after, 7, counts);
+                assert_int_equal(after.kept, counts ? taken : before.kept);
+                for (int k = 1; k <= n; k++)
+                    assert_int_equal(after.iteration[k], before.iteration[k]);
+            }
+        }
+}
+
+/* The slots one by one: which iteration each has, and from when on that one is in the file and safe. */
+struct slot_now {
+    int iteration; /* 0: none */
+    double written, durable;
+};
+
+static bool holds(const struct slot_now *slot, int n, const struct slot_now *which, double now)
+{
+    int newest_written = 0, newest_durable = 0;
+    for (int i = 0; i < n; i++) {
+        if (slot[i].iteration && slot[i].written <= now + 1e-9)
+            newest_written = MAX(newest_written, slot[i].iteration);
+        if (slot[i].iteration && slot[i].durable <= now + 1e-9)
+            newest_durable = MAX(newest_durable, slot[i].iteration);
+    }
+    return which->iteration &&
+           (which->written > now + 1e-9 || which->iteration == newest_written || which->iteration == newest_durable);
+}
+
+static int free_slot(const struct slot_now *slot, int n, double now)
+{
+    int k = 0;
+    while (k < n && holds(slot, n, &slot[k], now))
+        k++;
+    return k < n ? k : -1;
+}
+
+/* On the host's side the next update of a unit waits until this one's bytes are down. */
+static char *reckon(const struct scene *s)
+{
+    const char *stored = "", *dropped = "";
+    struct slot_now slot[8] = {{0}};
+    double disk = 0, now = 0, link = 0, down[UNITS] = {0};
+    for (int i = 1; i <= ITERATIONS; i++) {
+        int found = -1;
+        now += s->forward;
+        for (int u = UNITS - 1; u >= 0; u--) {
+            now = fmax(now + s->backward[u], s->on_device ? 0 : down[u]) + s->update;
+            if (u == UNITS - 1 && i % s->every == 0)
+                found = free_slot(slot, s->slots, now);
+            if (found < 0)
+                continue;
+            link = down[u] = fmax(link, now) + (s->link ? (double)s->bytes[u] / s->link : 0);
+            disk = fmax(disk, link) + s->latency + (double)s->bytes[u] / s->rate;
+        }
+        if (found < 0 && i % s->every == 0)
+            dropped = lasting("%s %d", dropped, i);
+        if (found < 0)
+            continue;
+        slot[found] = (struct slot_now){i, disk, disk + s->latency};
+        disk += s->latency;
+        stored = lasting("%s%s%d: %.9g %.9g", stored, *stored ? ", " : "", i, slot[found].written, slot[found].durable);
+    }
+    return lasting("%s%s%s", stored, *dropped ? " but not" : "", dropped);
+}
+
+/* Where iterations are dropped, with what the sentence advises none are. */
+static void expect_advice(const char *words, int every)
+{
+    char *line = lasting("%s %d", words, every);
+    const char *advice = strstr(text_at(report_of(plan(line)), "reason"), "up with --snapshot-every ");
+    if (!advice)
+        return;
+    line = lasting("%s %s", words, advice + strlen("up with --snapshot-every "));
+    if (json_array_size(json_object_get(report_of(plan(line)), "dropped")))
+        test_failed("%s drops some\n", line);
+}
+
+LAW(random_lists)
+{
+    const char *many = getenv("SNAPSHOT_CASES");
+    const struct cases some = cases_of(12, many ? atoi(many) : 60);
+    for (uint32_t seed = (uint32_t)some.begin; seed < (uint32_t)some.end; seed++) {
+        struct scene s = random_scene(seed);
+        s.on_device = seed & 1;
+        char *text = scene_text(&s);
+        char *words =
+            lasting("--list %s --clip 0 --snapshot x --snapshot-slots %d --iterations %d --snapshot-in %s "
+                    "--snapshot-every",
+                    write_text("scene.txt", "%s", text), s.slots, ITERATIONS, s.on_device ? "device" : "host");
+        expect_outcome(lasting("%s %d", words, s.every), reckon(&s));
+        expect_advice(words, s.every);
+        free(text);
+    }
+}
+
+/* A whole number below `most`: the nth that is drawn for a list. */
+static int draw(int seed, int nth, int most)
+{
+    return (int)(random_uniform(78, STREAM_TEST, (uint32_t)seed, (uint64_t)nth) * most);
+}
+
+static char *list_that_skips_steps(int seed)
+{
+    char *text = NULL;
+    int units = 2 + draw(seed, 4, 4);
+    append_text(&text, "device gpu memory=1G\ndisk 1e7 %dus\n", draw(seed, 5, 200));
+    for (int u = 0; u < units; u++)
+        append_text(&text, "tensor w%d gpu %d parameters\ntensor g%d gpu 100 gradients\n", u,
+                    100 + draw(seed, 10 + u, 8000), u);
+    for (int u = 0; u < units; u++) {
+        append_text(&text, "task b%d gpu.compute %dus role=backward layer=%d reads=w%d writes=g%d\n", u,
+                    1 + draw(seed, 20 + u, 500), u, u, u);
+        append_text(&text, "task u%d gpu.compute %dus role=update layer=%d cpu=%dus every=%d", u,
+                    1 + draw(seed, 30 + u, 100), u, 1 + draw(seed, 40 + u, 500), 1 + draw(seed, 50 + u, 6));
+        append_text(&text, " reads=g%d,w%d writes=w%d\n", u, u, u);
+    }
+    return text;
+}
+
+/* Lists whose updates skip steps, some of them on the CPU, all come to an end in simulation; every step of which a
+ * snapshot is wanted is stored or dropped. */
+LAW(updates_that_skip_steps)
+{
+    static const char *const sides[] = {"all-cpu", "plan", "off"};
+    struct cases cases = cases_of(8, 60);
+    for (int seed = cases.begin; seed < cases.end; seed++) {
+        char *text = list_that_skips_steps(seed);
+        int slots = 1 + draw(seed, 0, 4), every = 1 + draw(seed, 1, 3);
+        char *words =
+            lasting("--list %s --clip %d --overlap %s --snapshot x --snapshot-slots %d --snapshot-every %d "
+                    "--iterations 60",
+                    write_text("skips.txt", "%s", text), draw(seed, 2, 2), sides[draw(seed, 3, 3)], slots, every);
+        json_t *r = report_of(plan(words));
+        size_t all = json_array_size(json_object_get(r, "commits")) + json_array_size(json_object_get(r, "dropped"));
+        if (all != 60 / (size_t)every)
+            test_failed("seed %d: %zu of 60 iterations, every %d\n%s", seed, all, every, text);
+        free(text);
+    }
+}
+
+static void expect_ms(const json_t *of, const char *key, double ms)
+{
+    if (!(fabs(number_at(of, key) - ms) <= 1e-9 * ms))
+        test_failed("%s is %.12g, expected %.12g\n", key, number_at(of, key), ms);
+}
+
+/* One unit, which takes `down` to the host.  Its next update waits for that in the host's case alone; both plans say
+ * how long either step takes. */
+TEST(a_slow_link_holds_no_update_on_the_device)
+{
+    for (uint32_t seed = 0; seed < 12; seed++) {
+        struct scene s = random_scene(seed);
+        double all = s.forward + s.backward[0] + s.update, down = 1e-3 * s.bytes[0] * (1 + s.latency);
+        double host = fmax(all, down + s.update);
+        const char *list = write_text("slow.txt",
+                                      "device gpu memory=1G\nlink gpu down %.17g queues=1\ntensor w gpu %d parameters\n"
+                                      "task f gpu.compute %dms role=forward reads=w\n"
+                                      "task b gpu.compute %dms role=backward reads=w\n"
+                                      "task u gpu.compute %dms role=update reads=w writes=w\n",
+                                      1e3 * s.bytes[0] / down, s.bytes[0], s.forward, s.backward[0], s.update);
+        for (int on_device = 0; on_device < 2; on_device++) {
+            json_t *p =
+                plan(lasting("--list %s --clip 0 --snapshot x --snapshot-in %s", list, on_device ? "device" : "host"));
+            expect_ms(p, "simulation.step_ms", on_device ? all : host);
+            expect_ms(report_of(p), "host_ms", host);
+            expect_ms(report_of(p), "device_ms", all);
+            expect_ms(report_of(p), "held_ms", on_device ? 0 : down);
+            expect_ms(report_of(p), "device_bytes", on_device ? 2 * s.bytes[0] : 0);
+        }
+    }
+}
+
+/* A disk so slow that no pattern shows: what would spare all drops, and a step that takes no less than its tasks. */
+static void expect_slow(const char *rate, int slots, const char *expected)
+{
+    char *path = write_text("slow.txt",
+                            "device gpu memory=1G\ndisk %s\ntensor w gpu 4000000 parameters\n"
+                            "tensor a gpu 4 activations\ntask f gpu.compute 5ms role=forward reads=w writes=a\n"
+                            "task u gpu.compute 3ms role=update reads=a,w writes=w\n",
+                            rate);
+    json_t *all = plan(lasting("--list %s --clip 0 --snapshot x --snapshot-slots %d", path, slots));
+    const char *reason = text_at(report_of(all), "reason");
+    double period = number_at(all, "simulation.step_ms");
+    if (!strstr(reason, expected) || fabs(period - 8) > 1e-9)
+        test_failed("a disk of %s: a step of %.12g ms, expected 8; %s\nexpected %s\n", rate, period, reason, expected);
+}
+
+TEST(slow_disks)
+{
+    expect_slow("999000", 2,
+                "dropped; the disk keeps up with --snapshot-every 501"); /* 4004 ms for them, and a step takes 8 */
+    expect_slow("33311e3", 4,
+                "dropped; the disk keeps up with --snapshot-every 16"); /* 120.08 ms: 15 steps would fall behind */
+    expect_slow("1e3", 2, "the disk keeps up with one iteration in 500000, and --snapshot-every takes at most 1000");
+}
+
+/* The times of this list never repeat, since slots are free at another moment of each step: no lane is busier than the
+ * period all the same. */
+TEST(no_lane_is_busier_than_the_period)
+{
+    json_t *p = plan("--layers 1 --heads 1 --channels 8 --seq-len 8 --batch 2 --micro-batch 1 --zero 2 --clip 0 "
+                     "--mesh dp=2 --hardware data/hardware/server.txt --untied --overlap all-cpu --snapshot x "
+                     "--snapshot-slots 3");
+    json_t *simulation = json_object_get(p, "simulation"), *share;
+    const char *lane;
+    assert_true(json_is_false(json_object_get(simulation, "settled")));
+    json_object_foreach(json_object_get(simulation, "busy"), lane, share)
+    {
+        if (json_number_value(share) > 1 + 1e-9)
+            test_failed("%s is busy %.9g of the period\n", lane, json_number_value(share));
+    }
+}
+
+/* ---- models ------------------------------------------------------------------------------------------------------ */
+
+/* Bytes that are stored of an iteration, in the first slot. */
+static double stored_bytes(const char *words)
+{
+    json_t *p = plan(lasting("--model tiny --hardware data/hardware/server.txt %s", words));
+    return strtod(text_at(report_of(p), "reason"), NULL);
+}
+
+TEST(every_mesh_stores_once)
+{
+    static const char *const meshes[] = {"--mesh dp=2 --zero 0",
+                                         "--mesh dp=2 --zero 1",
+                                         "--mesh dp=4 --zero 2",
+                                         "--mesh pp=2",
+                                         "--mesh dp=2,pp=2 --zero 0 --micro-batch 1",
+                                         "--mesh dp=2 --zero 0 --overlap all-cpu",
+                                         "--mesh dp=2 --zero 0 --swap layer --swap-what gradients",
+                                         "--mesh dp=2 --zero 0 --micro-batch 1 --swap layer --swap-what gradients"};
+    double one = stored_bytes("--snapshot x");
+    assert_true(one > 0);
+    for (size_t i = 0; i < COUNT(meshes); i++) {
+        double bytes = stored_bytes(lasting("%s --snapshot x --broadcast-queues 3", meshes[i]));
+        if (fabs(bytes / one - 1) > 0.05) /* parts are rounded up to pages */
+            test_failed("%s: %g KiB, on one device %g\n", meshes[i], bytes, one);
+    }
+}
+
+/* What --snapshot-in device cannot copy on the device is said, and where nothing is left of it too. */
+TEST(what_does_not_stay_on_the_device_is_said)
+{
+    static const struct {
+        const char *words, *in, *said;
+    } cases[] = {
+        {"", "device", NULL},
+        {"--overlap local", "host", "has no effect here: "},
+        {"--overlap all-cpu", "host", "has no effect here: "},
+        {"--overlap plan", "device", "are on the host when they are updated"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        json_t *p = plan(lasting(
+            "--model tiny --hardware data/hardware/server.txt --snapshot x --snapshot-in device %s", cases[i].words));
+        const char *reason = text_at(report_of(p), "reason");
+        if (strcmp(text_at(report_of(p), "in"), cases[i].in) != 0 ||
+            (cases[i].said ? !strstr(reason, cases[i].said) : strstr(reason, "host when") != NULL))
+            test_failed("%s: in %s: %s\n", cases[i].words, text_at(report_of(p), "in"), reason);
+    }
+}
+
+/* With --overlap local an update is in the list on both sides, and so are its copies.  Here the CPU is expected to do
+ * all updates ("CC"), so that the device's copies do nothing: their lanes are idle. */
+TEST(copies_of_the_side_that_is_not_expected_take_no_time)
+{
+    json_t *p = plan("--model tiny --hardware data/hardware/workstation.txt --clip 0 --overlap local --snapshot x");
+    assert_string_equal(text_at(p, "passes.0.choice"), "CC");
+    json_t *busy = json_at(p, "simulation.busy"), *task;
+    int n_idle = 0;
+    size_t i;
+    json_array_foreach(json_at(p, "lists.0.tasks"), i, task)
+    {
+        const char *lane = text_at(task, "lane");
+        if (strcmp(text_at(task, "task"), "snapshot") != 0 || strncmp(lane, "workstation.0", 13) != 0)
+            continue;
+        n_idle++;
+        double share = json_number_value(json_object_get(busy, lane));
+        if (share > 0)
+            test_failed("%s is busy %g of the period\n", lane, share);
+    }
+    assert_true(n_idle > 0);
+}
+
+/* The list of a model on paper with --overlap local, some of whose updates are expected on the CPU and some on the
+ * device. */
+static struct trainer *plan_both_sides(void)
+{
+    struct settings *s =
+        settings_of("--model nano --micro-batch 1 --overlap local --clip 0 --snapshot build/never.snap");
+    predict_options.hardware = "data/hardware/laptop.txt";
+    predict_options.simulate = true;
+    return new_trainer(s, LIST_TRAIN, false, true);
+}
+
+/* The update that writes what the copy stores: either side has parameters and state of its own. */
+static const struct task *update_that_is_stored(const struct step *s, const struct task *copy)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        if (t->role == ROLE_UPDATE && touches_bytes(t, copy->access[1].tensor, ACCESS_WRITE))
+            return t;
+    }
+    test_failed("copy %zu %s stores what no update writes\n", copy->index, copy->name);
+    return NULL;
+}
+
+/* A snapshot's copy does nothing where its update does nothing, and is expected where its update is. */
+TEST(a_copy_is_expected_when_its_update_is)
+{
+    struct trainer *t = plan_both_sides();
+    const struct step *s = t->train;
+    int found[2][2] = {{0}}; /* by side, the host's first, and by whether it is expected */
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *copy = s->task[i];
+        if (copy->role != ROLE_SNAPSHOT || !is_copy(copy))
+            continue;
+        const struct task *update = update_that_is_stored(s, copy);
+        assert_int_equal(copy->condition.unexpected, update->condition.unexpected);
+        assert_int_equal(copy->seconds == 0, update->condition.unexpected);
+        found[!update->lane->device->is_host][!update->condition.unexpected]++;
+    }
+    for (int side = 0; side < 2; side++)
+        for (int expected = 0; expected < 2; expected++)
+            assert_true(found[side][expected] > 0);
+    free_trainer(t);
+}
+
+/* The new parameters go up first: the device waits for them, and nothing waits for a snapshot. */
+TEST(an_update_of_either_side_is_stored_after_its_copies_back)
+{
+    struct trainer *t = plan_both_sides();
+    const struct step *s = t->train;
+    const struct task *snapshot = NULL;
+    int ups = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *task = s->task[i];
+        if (task->role == ROLE_SNAPSHOT)
+            snapshot = task;
+        if (strcmp(task->name, "overlap.up") != 0)
+            continue;
+        ups++;
+        if (snapshot && snapshot->layer == task->layer)
+            test_failed("layer %d: task %zu %s comes before %zu %s\n", task->layer, snapshot->index, snapshot->name,
+                        task->index, task->name);
+    }
+    assert_true(ups > 0);
+    free_trainer(t);
+}
+
+/* Whether an iteration has a slot is known late, and lane order holds only between tasks that are known alike: so the
+ * copies of snapshots from a device have lanes of their own.  Here most updates move to the CPU, and their gradients go
+ * down on another lane. */
+TEST(no_lane_has_snapshots_and_other_copies)
+{
+    json_t *tasks = json_at(plan("--model tiny --layers 4 --hardware data/hardware/server.txt --clip 0 --overlap plan "
+                                 "--snapshot x"),
+                            "lists.0.tasks");
+    json_t *one, *other;
+    size_t i, k, snapshots = 0, downs = 0;
+    json_array_foreach(tasks, i, one)
+    {
+        const char *lane = text_at(one, "lane");
+        downs += strcmp(text_at(one, "task"), "overlap.down") == 0;
+        if (strcmp(text_at(one, "task"), "snapshot") != 0 || !strstr(lane, "download"))
+            continue;
+        snapshots++;
+        json_array_foreach(tasks, k, other)
+        {
+            if (strcmp(text_at(other, "lane"), lane) == 0 && strcmp(text_at(other, "task"), "snapshot") != 0)
+                test_failed("%s is on %s, beside snapshots\n", text_at(other, "task"), lane);
+        }
+    }
+    assert_true(snapshots > 0);
+    assert_true(downs > 0);
+}
+
+/* Updates that move to the host in pieces: each piece goes to its own place in the unit's buffer. */
+TEST(pieces_of_an_update_have_places_of_their_own)
+{
+    plan("--model gpt2 --micro-batch 1 --hardware data/hardware/server.txt --overlap all-cpu --snapshot x");
+}
+
+/* The way of a gradient that leaves and comes back for every micro-batch is followed once, not once for each way
+ * through its copies, of which there are 2^39 here. */
+TEST(many_micro_batches_whose_gradients_are_swapped)
+{
+    double plain = stored_bytes("--snapshot x --batch 40 --micro-batch 1");
+    alarm(60); /* else it would go on for ever */
+    double swapped = stored_bytes("--snapshot x --batch 40 --micro-batch 1 --swap layer --swap-what gradients");
+    alarm(0);
+    assert_true(plain > 0);
+    assert_true(swapped == plain);
+}
+
+TEST(refused)
+{
+    expect_yard(EXIT_USAGE, "--snapshot takes a path", "train --snapshot ''");
+    expect_yard(EXIT_USAGE, "", "train --snapshot x --save x");
+    expect_yard(EXIT_USAGE, "", "plan --list data/steps/snapshot.txt --snapshot x --print-list");
+    expect_yard(EXIT_USAGE, "", "plan --list data/steps/chain.txt --snapshot x --snapshot-slots 0");
+    expect_yard(EXIT_USAGE, "host",
+                "plan --model tiny --hardware data/hardware/server.txt --snapshot x --host-mem 512K --simulate");
+}
+
+TEST(what_stores_nothing_more_is_said)
+{
+    const char *one = "--snapshot-slots 1: the first snapshot keeps the only slot";
+    expect_yard(EXIT_OK, one, "plan --model tiny --snapshot x --snapshot-slots 1");
+    expect_yard(EXIT_OK, one, "plan --list data/steps/snapshot.txt --snapshot x --snapshot-slots 1");
+    struct ran two = expect_yard(EXIT_OK, "", "plan --model tiny --snapshot x --snapshot-slots 2");
+    assert_string_equal(two.err, "");
+    expect_yard(EXIT_OK, "--snapshot-every 3: the last step is 2, so no snapshot is stored",
+                "train --model tiny --steps 2 --sample-tokens 0 --val-share 0 --snapshot %s --snapshot-every 3",
+                temp_path("never"));
+}
+
+TEST(a_budget_that_works)
+{
+    const char *words = "plan --model tiny --hardware data/hardware/server.txt --snapshot x --snapshot-in device "
+                        "--simulate --device-mem";
+    struct ran r = expect_yard(EXIT_USAGE, "--snapshot-in device: device server.0", "%s 600K", words);
+    const char *needed = strstr(r.err, " bytes (");
+    assert_non_null(needed);
+    while (needed[-1] != ' ')
+        needed--;
+    expect_yard(EXIT_OK, "", "%s %lld", words, atoll(needed));
+    expect_yard(EXIT_USAGE, "", "%s %lld", words, atoll(needed) - 1);
+}

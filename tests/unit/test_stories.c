@@ -1,0 +1,259 @@
+/* test_stories.c - grammars: what is refused, whether the entropy is right, and whether a model comes down to the floor
+ * and learns the grammar's probabilities.
+ */
+#include "tests/support/support.h"
+#include "tools/stories/stories.h"
+#include "trainer/base/embedded.h"
+#include "trainer/train/data.h"
+
+#include <math.h>
+
+static struct stories *grammar(const char *text) { return read_stories("my.txt", copy_string(text)); }
+
+/* Mean nats per byte, one window over all of n bytes, the first of which is given. */
+static double long_run(const struct stories *s, size_t n)
+{
+    char *text = tell_stories(s, n);
+    uint16_t *bytes = allocate(n, sizeof *bytes);
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (unsigned char)text[i];
+    double loss = stories_floor(s, bytes, n, (int)n - 1);
+    free(text);
+    free(bytes);
+    return loss;
+}
+
+static void expect_near(double x, double expected, double distance)
+{
+    if (!(fabs(x - expected) <= distance))
+        test_failed("%.9g is not within %g of %.9g\n", x, distance, expected);
+}
+
+/* ---- grammars ---------------------------------------------------------------------------------------------------- */
+
+static void read_and_tell(void *text)
+{
+    struct stories *s = grammar(text);
+    double rate = stories_rate(s), loss = long_run(s, 200);
+    CHECK(rate >= 0 && rate < 8 && loss >= 0 && isfinite(loss), "rate %g, loss %g", rate, loss);
+    free_stories(s);
+}
+
+TEST(refusals)
+{
+    static const char *const wrong[][2] = {
+        {"", "my.txt has no first scene"},
+        {"hello\n", "my.txt:1: expected 'table NAME COLUMN...' or 'scene NAME TABLE...', not 'hello'"},
+        {"  1 a -> b\n", "my.txt:1: expected 'table"},
+        {"table\n", "my.txt:1: expected 'table NAME COLUMN...'"},
+        {"table t a\n x y\nscene a\n 1 x -> a\n", "my.txt:2: expected a word for each column of 't'"},
+        {"table t a b\n x\nscene a\n 1 x -> a\n", "my.txt:2: expected a word for each column of 't'"},
+        {"scene a\n 1 x -> a\nscene a\n 1 x -> a\n", "my.txt:3: there is a scene of that name above"},
+        {"scene a\n 1 x -> b\nscene b t\n 1 y -> a\n", "my.txt:3: there is no table 't'"},
+        {"table t a\n x\nscene a t\n 1 {t} -> a\n", "my.txt has no first scene that remembers nothing"},
+        {"scene a\n", "my.txt:1: there is nothing below 'a'"},
+        {"scene a\n x -> a\n", "my.txt:2: expected 'WEIGHT PHRASE -> SCENE'"},
+        {"scene a\n 0 x -> a\n", "my.txt:2: expected 'WEIGHT PHRASE -> SCENE'"},
+        {"scene a\n 1 x\n", "my.txt:2: expected 'WEIGHT PHRASE -> SCENE'"},
+        {"scene a\n 1 -> a\n", "my.txt:2: expected 'WEIGHT PHRASE -> SCENE'"},
+        {"scene a\n 1 x -> b\n", "my.txt:2: there is no scene 'b'"},
+        {"scene a\n 1 {t} -> a\n", "my.txt:2: there is no table 't'"},
+        {"scene a\n 1 {t -> a\n", "my.txt:2: '{t' has no }"},
+        {"table t a\n x\nscene a\n 1 {t.b} -> a\n", "my.txt:4: table 't' has no column 'b'"},
+        {"table t a\nscene a\n 1 {t} -> a\n", "my.txt:1: there is nothing below 't'"},
+        {"table t a\n x\nscene a\n 1 y -> b\nscene b t\n 1 z -> a\n", "my.txt:4: scene 'b' remembers 't'"},
+        {"scene a\n 1 x -> b\nscene b\n 1 y -> b\n", "my.txt: some stories never end"},
+        {"scene a\n 1 so -> a\n 1 so it was -> a\n", "my.txt:1: this scene can say \"so \", and also \"so it was \""},
+        {"scene a\n 1 so -> a\n 2 so -> a\n", "where one phrase begins another"},
+        {"scene a\n 1 x -> b\nscene b\n 9999 z -> b\n 1 w -> a\n", "or are far too long"},
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        expect_refusal(read_and_tell, (void *)wrong[i][0], 2, wrong[i][1]);
+    char *many = copy_string("scene a\n 1 ");
+    for (int i = 0; i < 334; i++)
+        append_text(&many, "{t}");
+    expect_refusal(read_and_tell, many, 2, "my.txt:2: a line can have 1000 bytes");
+    free(many);
+    many = copy_string("scene a\n");
+    for (int i = 0; i < 255; i++)
+        append_text(&many, " 1 w%d. -> a\n", i);
+    expect_refusal(read_and_tell, many, 2, "my.txt:1: there can be 16 tables, and 254 lines below");
+    free(many);
+    many = copy_string("table t a\n");
+    for (int i = 0; i < 60; i++)
+        append_text(&many, " w%d.\n", i);
+    append_text(&many, "table u a\n%stable v a\n%s", strchr(many, '\n') + 1, strchr(many, '\n') + 1);
+    append_text(&many, "scene a\n 1 {t} {u} {v} -> a\n");
+    expect_refusal(read_and_tell, many, 2, "over 100000 phrases");
+    free(many);
+}
+
+/* A damaged grammar is refused with one sentence, or is another grammar. */
+TEST(mutated_grammars)
+{
+    static const char spice[] = "{}.->/#_ \t\n019tableschr";
+    const size_t n = strlen(embedded_stories);
+    int refused = 0;
+    for (uint32_t k = 0; k < 150; k++) {
+        char *text = copy_string(embedded_stories);
+        for (uint64_t i = 0; i < 1 + k % 5; i++) {
+            struct random4 r = random_words(k, STREAM_TEST, 1, i);
+            size_t at = r.word[0] % n, length = r.word[2] % 30;
+            text[at] = spice[r.word[1] % (sizeof spice - 1)];
+            if (r.word[3] % 3 == 0 && at + length < strlen(text)) /* lines are lost, too */
+                memmove(text + at, text + at + length, strlen(text + at + length) + 1);
+        }
+        struct outcome o = run_child(read_and_tell, text);
+        if (o.code != 0 && (o.code != 2 || strncmp(o.text, "yard: my.txt", 12) != 0))
+            test_failed("code %d, signal %d: %s for:\n%s\n", o.code, o.signal, o.text, text);
+        refused += o.code == 2;
+        free(text);
+    }
+    assert_in_range(refused, 20, 140);
+}
+
+/* ---- entropy ----------------------------------------------------------------------------------------------------- */
+
+/* By hand.  Of two scenes: a says "x " or "yy " and goes to b, which says "zzz " three times of four and comes back to
+ * a, or "w " and stays.  A story has one a and 4/3 b. */
+TEST(entropy_by_hand)
+{
+    struct stories *s = grammar("scene a\n 1 x -> b\n 1 yy -> b\nscene b # comment\n 3 zzz -> a\n 1 w -> b\n");
+    double nats = log(2) + 4. / 3 * (log(4) - 0.75 * log(3)), bytes = 2.5 + 4. / 3 * (0.75 * 4 + 0.25 * 2);
+    expect_near(stories_rate(s), nats / bytes, 1e-12);
+    expect_near(long_run(s, 300000), nats / bytes, 2e-3);
+    free_stories(s);
+
+    s = grammar("table t a b\n x_y he\n z_w she\nscene a\n 1 {t} -> b\nscene b t\n 1 {t.b}// -> a\n");
+    expect_near(stories_rate(s), log(2) / 8.5, 1e-12); /* 8 or 9 bytes */
+    char *text = tell_stories(s, 40);
+    for (size_t i = 0; i + 9 < 40; i += text[i] == 'x' ? 8 : 9)
+        assert_int_equal(strncmp(text + i, text[i] == 'x' ? "x y he\n\n" : "z w she\n\n", text[i] == 'x' ? 8 : 9), 0);
+    free(text);
+    free_stories(s);
+
+    /* A table, its column and a scene may have one name. */
+    s = grammar("table t a t\n x yy\n z ww\nscene a\n 1 {t} -> t\nscene t t\n 1 {t.t} -> a\n");
+    expect_near(stories_rate(s), log(2) / 5, 1e-12);
+    free_stories(s);
+}
+
+/* The long-run loss of one who knows the chain is its entropy, which no shorter window reaches; and the text has the
+ * frequencies of the grammar. */
+TEST(entropy_of_the_default)
+{
+    struct stories *s = read_stories("data/stories.txt", copy_string(embedded_stories));
+    enum { N = 1 << 20 };
+    expect_near(long_run(s, N), stories_rate(s), 0.01 * stories_rate(s));
+    char *text = tell_stories(s, N);
+    uint16_t *bytes = allocate(N, sizeof *bytes);
+    for (size_t i = 0; i < N; i++)
+        bytes[i] = (unsigned char)text[i];
+    double above = 8;
+    for (int seq_len = 4; seq_len <= 1024; seq_len *= 4) {
+        double floor = stories_floor(s, bytes, N, seq_len);
+        assert_true(floor < above && floor > stories_rate(s));
+        above = floor;
+    }
+    text[N - 1] = '\0';
+    int begins[2] = {0};
+    for (char *at = text; (at = strstr(at, "\n\n")); at += 2)
+        begins[strncmp(at + 2, "In the morning ", 4) == 0]++;
+    const double n = begins[0] + begins[1];
+    assert_true(n > 3000);
+    expect_near(begins[1] / n, 0.25, 4 * sqrt(0.25 * 0.75 / n));
+    free(text);
+    free(bytes);
+    free_stories(s);
+}
+
+/* ---- a model ----------------------------------------------------------------------------------------------------- */
+
+/* The probability that `text`, of T tokens, goes on with `word`. */
+static double probability(struct trainer *t, const char *text, const char *word)
+{
+    double p = 1;
+    char *all = format_string("%s%s", text, word);
+    for (size_t n = strlen(text); all[n]; n++) {
+        assert_true(n <= (size_t)t->seq);
+        for (size_t i = 0; i < n; i++)
+            t->sample_tokens[i] = (unsigned char)all[i];
+        t->sample_position = (int)n - 1;
+        execute(t->sample, (uint32_t)n);
+        drain(t->sample);
+        const float *logits = tensor_memory(t->sample_logits);
+        double sum = 0;
+        for (int i = 0; i < t->config.vocab; i++)
+            sum += exp((double)logits[i] - (double)logits[(unsigned char)all[n]]);
+        p /= sum;
+    }
+    free(all);
+    return p;
+}
+
+/* Each word of a small grammar, after words that tell the scene. */
+LONG_TEST(a_model_learns_the_probabilities)
+{
+    static const struct {
+        const char *text, *word;
+        double p;
+    } words[] = {{"the dog sang.\nthe dog sang.\n", "the ", 5. / 6}, {"the dog sang.\nthe dog sang.\n", "all ", 1. / 6},
+                 {"dog sang.\nthe dog sang.\nthe ", "dog ", 1. / 2}, {"dog sang.\nthe dog sang.\nthe ", "cat ", 1. / 3},
+                 {"dog sang.\nthe dog sang.\nthe ", "owl ", 1. / 6}, {"sang.\nthe dog sang.\nthe dog ", "sang.", 0.8},
+                 {"sang.\nthe dog sang.\nthe dog ", "ran.", 0.2},    {"sang.\nthe dog sang.\nthe cat ", "sang.", 0.5},
+                 {"sang.\nthe dog sang.\nall ", "slept.", 1}};
+    need_own_products();
+    write_text("words.txt", "%s",
+               "scene start\n 5 the -> who\n 1 all -> night\nscene night\n 1 slept./ -> start\n"
+               "scene who\n 3 dog -> dog\n 2 cat -> cat\n 1 owl -> cat\n"
+               "scene dog\n 4 sang./ -> start\n 1 ran./ -> start\n"
+               "scene cat\n 1 sang./ -> start\n 1 ran./ -> start\n");
+    expect_yard(0, "words.txt",
+                "train --model tiny --batch 16 --steps 800 --lr 1e-2 --sample-tokens 0 --data stories:%s "
+                "--save %s",
+                temp_path("words.txt"), temp_path("words"));
+    struct settings *s = settings_of("--model tiny");
+    s->source = open_source(temp_path("words"), 0);
+    struct config c = s->source.config;
+    struct trainer *t = new_trainer_for(s, &c, open_vocabulary(s, c.vocab), LIST_SAMPLE, false);
+    init_from_source(t->model, &s->source);
+    for (size_t i = 0; i < COUNT(words); i++) {
+        double p = probability(t, words[i].text, words[i].word);
+        if (!(fabs(p - words[i].p) < 0.07))
+            test_failed("\"%s\" goes on with \"%s\" with probability %g, expected %g\n", words[i].text, words[i].word,
+                        p, words[i].p);
+    }
+    free_trainer(t);
+    close_source(&s->source);
+}
+
+/* floor <= loss <= floor + 0.03, whatever the seed. */
+LONG_TEST(a_model_comes_down_to_the_floor)
+{
+    need_own_products();
+    for (int seed = 1; seed <= 3; seed++) {
+        struct ran r =
+            run_yard("train --model tiny --batch 16 --steps 3500 --lr 1e-2 --seed %d --sample-tokens 0 --log %s", seed,
+                     temp_path("log"));
+        assert_int_equal(r.code, 0);
+        double loss, floor;
+        FILE *out = fopen(r.stdout_path, "r");
+        int found = 0;
+        for (char line[400]; fgets(line, sizeof line, out);)
+            found += sscanf(line, "step 3500/3500 validation loss %lf floor %lf", &loss, &floor) == 2;
+        fclose(out);
+        assert_int_equal(found, 1);
+        if (!(loss >= floor && loss <= floor + 0.03))
+            test_failed("seed %d: loss %g, floor %g\n", seed, loss, floor);
+    }
+    size_t n;
+    char *log = read_whole(temp_path("log"), &n);
+    log[strcspn(log, "\n")] = '\0';
+    json_t *first = json_loads(log, 0, NULL);
+    struct stories *s = read_stories("data/stories.txt", copy_string(embedded_stories));
+    expect_near(number_at(first, "rate"), stories_rate(s), 1e-8);
+    assert_true(number_at(first, "floor") > stories_rate(s));
+    free_stories(s);
+    json_decref(first);
+    free(log);
+}
