@@ -48,13 +48,13 @@ struct topic { /* a gap, as the search sees it */
     bool may_remake;
     size_t decision; /* the number of the decision that is about this gap; 0: none, x is kept */
 };
-struct move { /* of a task to where it begins by the clock */
+struct sinking { /* of a task to where it begins by the clock */
     struct task *task, *behind;
 };
 struct swapper {
-    struct gaps gaps;  /* the gaps of the list as the pass finds it */
-    struct move *move; /* one after another they bring a pipeline's tasks into the clock's order */
-    size_t n_moves;
+    struct gaps gaps;        /* the gaps of the list as the pass finds it */
+    struct sinking *sinking; /* one after another they bring a pipeline's tasks into the clock's order */
+    size_t n_sinkings;
     struct topic *topic;     /* one for each gap */
     struct absence *absence; /* one for each gap, as the last choice says that was applied */
     const struct costs *costs;
@@ -122,7 +122,7 @@ static void list_decisions(struct swapper *swapper)
         topic[i] = &swapper->topic[i];
     SORT(topic, n, by_decision);
     swapper->decision = allocate(n + 1, sizeof *swapper->decision);
-    swapper->decision[PLACEMENT] = (struct decision){COUNT(placements) * (swapper->n_moves > 0 ? 2 : 1), NONE};
+    swapper->decision[PLACEMENT] = (struct decision){COUNT(placements) * (swapper->n_sinkings > 0 ? 2 : 1), NONE};
     swapper->n = 1;
     const struct topic *last = NULL;
     for (size_t i = 0; i < n; i++) {
@@ -161,13 +161,13 @@ static void sort_by_clock(struct swapper *swapper, const struct span *span)
         }
         order[at] = t;
         if (at > i)
-            *APPEND(swapper->move, swapper->n_moves, cap) = (struct move){t, order[at - 1]};
+            *APPEND(swapper->sinking, swapper->n_sinkings, cap) = (struct sinking){t, order[at - 1]};
     }
     free(order);
 }
 
 /* The clock is that of data alone: with bytes to wait for, it would say how they lie in a list that does not fit. */
-static void find_moves(struct swapper *swapper)
+static void find_sinkings(struct swapper *swapper)
 {
     if (!has_sends(swapper->gaps.uses))
         return;
@@ -179,8 +179,8 @@ static void find_moves(struct swapper *swapper)
 
 static void move_tasks(const struct swapper *swapper, struct edit *e)
 {
-    for (size_t i = 0; i < swapper->n_moves; i++)
-        sink(e, swapper->move[i].task, swapper->move[i].behind);
+    for (size_t i = 0; i < swapper->n_sinkings; i++)
+        sink(e, swapper->sinking[i].task, swapper->sinking[i].behind);
 }
 
 static struct topic ask_about(const struct swapper *swapper, const struct gap *g)
@@ -205,7 +205,7 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
     swapper.topic = allocate(swapper.gaps.n + 1, sizeof *swapper.topic);
     for (size_t i = 0; i < swapper.gaps.n; i++)
         swapper.topic[i] = ask_about(&swapper, &swapper.gaps.gap[i]);
-    find_moves(&swapper);
+    find_sinkings(&swapper);
     list_decisions(&swapper);
     return swapper;
 }
@@ -213,7 +213,7 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
 static void close_swapper(struct swapper *swapper)
 {
     free_gaps(&swapper->gaps);
-    free(swapper->move);
+    free(swapper->sinking);
     free(swapper->topic);
     free(swapper->absence);
     free(swapper->decision);

@@ -100,7 +100,7 @@ struct asked {             /* what a draft is asked for */
     void *context;
 };
 
-static struct forecast ask(const struct step *s, const struct costs *c, const struct asked *asked)
+static struct forecast forecast_of(const struct step *s, const struct costs *c, const struct asked *asked)
 {
     struct forecast f = {.period = NAN, .alone = NAN};
     struct simulation *sim = NULL;
@@ -132,14 +132,14 @@ static struct forecast ask(const struct step *s, const struct costs *c, const st
 struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
                          void *context)
 {
-    return ask(s, c, &(struct asked){.most_excess = most_excess, .look = look, .context = context});
+    return forecast_of(s, c, &(struct asked){.most_excess = most_excess, .look = look, .context = context});
 }
 
 struct forecast try_step(const struct step *s, const struct costs *c) { return try_list(s, c, INFINITY, NULL, NULL); }
 
 struct forecast try_data(const struct step *s, const struct costs *c)
 {
-    return ask(s, c, &(struct asked){.without_bytes = true, .most_excess = INFINITY});
+    return forecast_of(s, c, &(struct asked){.without_bytes = true, .most_excess = INFINITY});
 }
 
 void free_forecast(struct forecast *f)
