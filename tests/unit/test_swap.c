@@ -51,10 +51,10 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
         struct tensor *x = pool->tensors[k];
         const struct use *use = uses_of(uses, x, &n_uses);
         int last = k + 1 < n ? 1 : 0; /* x is written by the forward of layer k, and read by that of k + 1 */
-        int begin = use[last].at;
+        int begin = use[last].position;
         int end = begin; /* made again, it has no later use: its twin has */
         if (n_uses > (size_t)last + 1)
-            end = use[last + 1].at;
+            end = use[last + 1].position;
         if (k == i) {
             between[0] = begin;
             between[1] = end;
@@ -69,7 +69,7 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
         add_copy(s, gpu->lane[LANE_DOWNLOAD], "swap.out", there, x);
     }
     struct forecast f = try_step(s, NULL);
-    double period = f.excess > 0 ? INFINITY : f.period;
+    double period = f.excess_bytes > 0 ? INFINITY : f.period;
     free_forecast(&f);
     undo(e);
     free(line);
@@ -106,7 +106,7 @@ static double planned_period(struct step *s, unsigned classes)
     size_t n;
     swap_options = (struct swap_options){SWAP_AUTO, classes};
     struct pass_report *r = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
-    swap_options.how = SWAP_OFF;
+    swap_options.mode = SWAP_OFF;
     double period = number_at(r[0].fields, "period_ms") / 1e3;
     finish_list(s);
     expect_sound("the list", s, values);
@@ -372,9 +372,9 @@ static void swap_in_choice(struct edit *e, struct step *s, const struct uses *u,
     struct tensor *back = tensor_like(s->pool, x->device, x);
     switch_readers(e, u, x, (int)front[i]->index + 1, x, back);
     insert_before(e, front[i + to]);
-    carry(s, "swap.in", back, there, FOR_SWAP);
+    add_copy_for(s, "swap.in", back, there, FOR_SWAP);
     insert_behind(e, front[i + from]);
-    carry(s, "swap.out", there, x, FOR_SWAP);
+    add_copy_for(s, "swap.out", there, x, FOR_SWAP);
 }
 
 /* Carries out one half of a choice: what is made again, or else what is swapped. */
@@ -406,8 +406,8 @@ static size_t bytes_if_free(struct step *s, const struct uses *u, struct task *c
     apply_choice(e, s, u, front, choice, repeats_last);
     s->pool->machine->device[0].budget = least - 1;
     struct forecast f = try_list(s, NULL, 0, NULL, NULL);
-    if (f.excess == 0 && f.period < period * (1 + 1e-9))
-        least = f.need[0];
+    if (f.excess_bytes == 0 && f.period < period * (1 + 1e-9))
+        least = f.needed_bytes[0];
     free_forecast(&f);
     undo(e);
     return least;
@@ -469,7 +469,7 @@ static size_t expect_needed(struct step *s)
     size_t n, i, repeats = 0;
     swap_options = (struct swap_options){SWAP_AUTO, 1u << MEM_ACTIVATIONS};
     struct pass_report *r = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
-    swap_options.how = SWAP_OFF;
+    swap_options.mode = SWAP_OFF;
     struct forecast f = try_step(s, NULL);
     json_t *move;
     json_array_foreach(json_object_get(r[0].fields, "moves"), i, move)

@@ -91,8 +91,8 @@ static json_t *selected_json(const struct view *v)
     json_t *needs = json_array(), *needed_by = json_array();
     for (size_t i = 0; i < links.n; i++) {
         const struct link_drawn *l = &links.link[i];
-        const bool before = l->to == (size_t)v->selected.record;
-        const struct trace_record *other = &t->records[before ? l->from : l->to];
+        const bool before = l->consumer == (size_t)v->selected.record;
+        const struct trace_record *other = &t->records[before ? l->producer : l->consumer];
         json_array_append_new(before ? needs : needed_by, json_string(t->tasks[other->task].name));
     }
     return json_pack("{s:s, s:i, s:i, s:s, s:I, s:f, s:f, s:o, s:o}", "task", task->name, "layer", task->layer, "micro",
@@ -213,18 +213,22 @@ static void write_or_show(struct view *v)
         show_window(v);
 }
 
+static const struct path_command arguments = {
+    .name = "view",
+    .help = "FILE [FILE] [options]\n\n"
+            "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written. Two traces\n"
+            "share one axis, and their steps start together. FILE.txt is a step file, and FILE.csv is a pipeline's\n"
+            "schedule as PyTorch writes it. The list of such a file is simulated, and its tasks can be dragged "
+            "elsewhere.\n",
+    .bit = 1,
+    .inputs = MAX_TRACKS,
+};
+
 static int run_view(int argc, char **argv)
 {
     int n, width, height;
     struct track *tracks[MAX_TRACKS];
-    char **files = take_arguments(
-        &table, 1, "view",
-        "FILE [FILE] [options]\n\n"
-        "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written. Two traces\n"
-        "share one axis, and their steps start together. FILE.txt is a step file, and FILE.csv is a pipeline's\n"
-        "schedule as PyTorch writes it. The list of such a file is simulated, and its tasks can be dragged "
-        "elsewhere.\n",
-        MAX_TRACKS, argc, argv, &n);
+    char **files = take_arguments(&table, &arguments, argc, argv, &n);
     if (!files) {
         print_keys();
         return EXIT_OK;
