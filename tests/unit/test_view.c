@@ -69,34 +69,34 @@ static const struct picture {
     uint64_t hash;
     const char *shows;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0xeef396ba353702a8,
+    {"1f1b", 1280, 720, 1, "pagedown", 0x1d229c0fb4336d63,
      "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
      "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x92b353c78b34daa6,
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0xa17110dfaa9a1663,
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
-    {"1f1b", 1280, 720, 2, "pagedown c down", 0xe47a9e42e6001dcd,
+    {"1f1b", 1280, 720, 2, "pagedown c down", 0xc21cd22aeb688f1f,
      "the same, each dot four pixels, so that rows are cut off: it begins at stage0's memory; what is not on the "
      "critical path is pale, and stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x477e250cc4d4f989,
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x9388a9d8c41360f0,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xb497ea5d2ebe9ea2,
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x438571fa3163c017,
      "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
      "lanes a table of what ran in it: 5 rows, first 1 update of 1.500 ms"},
-    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0xfd54e0c225c3aec2,
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x996e26e3a36db607,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0xe5d6f619f37c4207,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x25e3807e1377718f,
      "the whole trace is 28 pixels wide: many bars in a pixel, mixed by their share of it; before it each device "
      "has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0xd1c5492fdbc9ac5d,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x0eeb2465945390fa,
      "the whole trace is 6 pixels wide: many amounts of memory in a pixel too"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,156", 0xaa366da36c411575,
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xc4b48b98db3f90cc,
      "step 2 with thin bars where a lane is idle, coloured by what it waits for: compute lanes for the pipeline, "
      "sends for compute; the words are of the gap under the mouse, which waited 12.00 ms for a send"},
-    {"chain", 1280, 720, 1, "h", 0xf0e279469de276bc,
+    {"chain", 1280, 720, 1, "h", 0xe9c50380bedea5e1,
      "five steps of one device; a box with all keys, in two columns, lies over the first three and a part of the "
      "fourth"},
 };
@@ -313,7 +313,7 @@ TEST(a_place_of_memory_lists_its_tensors)
         assert_true(!is_picked(&v->selected));
         assert_true(v->panel.bytes == (double)sum_amount(held));
     }
-    run_script(v, "click:600,156"); /* a task instead */
+    run_script(v, "click:600,118"); /* a task instead */
     assert_true(v->region.kind == NO_REGION);
     assert_true(is_picked(&v->selected));
     end_view(v);
@@ -326,11 +326,11 @@ TEST(devices_fold)
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     size_t rows = v->n_rows;
-    run_script(v, "click:20,135");
+    run_script(v, "click:20,97");
     assert_true(v->n_rows == rows - 1);
     assert_true(v->row[1].height < GLYPH_HEIGHT);
     assert_true(v->row[3].kind == ROW_DEVICE);
-    run_script(v, "click:600,135");
+    run_script(v, "click:600,97");
     assert_true(v->n_rows == rows);
     assert_true(v->row[1].height > GLYPH_HEIGHT);
     run_script(v, "x");
@@ -357,6 +357,63 @@ TEST(two_traces_always_fit)
         assert_true(v->row[v->n_rows - 1].track == 1);
         end_view(v);
         free(a);
+    }
+}
+
+/* A list of so many devices, each with three lanes and memory. */
+static char *trace_of_devices(int n)
+{
+    char *text = copy_string("");
+    for (int i = 0; i < n; i++) {
+        append_text(&text, "device d%d memory=1G\ntensor w%d d%d 4M work keep\n", i, i, i);
+        append_text(&text, "task forward d%d.compute 1ms writes=w%d\n", i, i);
+        append_text(&text, "task up d%d.upload 1ms reads=w%d\n", i, i);
+        append_text(&text, "task down d%d.download 1ms reads=w%d\n", i, i);
+    }
+    char *trace = trace_of_list(write_file("devices.txt", text, strlen(text)));
+    free(text);
+    return trace;
+}
+
+static size_t rows_in_sight(const struct view *v)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->n_rows; i++)
+        n += is_in_sight(v, &v->row[i]);
+    return n;
+}
+
+/* One device fills the largest window, eight fit into the smallest that people have, and more can be scrolled: no row
+ * is ever cut.  A picture has all of them at their best height. */
+TEST(rows_fill_the_window_and_are_never_cut)
+{
+    static const int sizes[][3] = {{1280, 720, 1}, {1920, 1080, 1}, {1920, 1080, 2}, {3840, 2160, 2}};
+    for (int devices = 1; devices <= 20; devices++) {
+        char *trace = trace_of_devices(devices);
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            struct view *v = view_of(trace, NULL, sizes[i][0], sizes[i][1], sizes[i][2]);
+            const struct box rows = places_of(v).rows;
+            if (v->good_height <= rows.h || (devices == 8 && i != 2)) {
+                assert_int_equal(rows_in_sight(v), v->n_rows);
+                assert_true(rows.h - v->rows_height <= (int)v->n_rows);
+            }
+            for (int down = 0; down < 3000; down += 60) { /* each row comes into sight, from top to bottom */
+                const struct view_row *last = &v->row[v->n_rows - 1];
+                run_script(v, "down");
+                const bool none = rows_in_sight(v) == 0;
+                assert_false(none);
+                assert_true(down < 2900 || is_in_sight(v, last));
+            }
+            v->still = true;
+            choose_height(v);
+            assert_int_equal(rows_in_sight(v), v->n_rows);
+            assert_int_equal(v->rows_height, v->good_height);
+            char *said = describe_step(v);
+            assert_null(strstr(said, "keys"));
+            free(said);
+            end_view(v);
+        }
+        free(trace);
     }
 }
 
@@ -522,7 +579,7 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    run_script(v, "pagedown n n measure:300,110,600,110");
+    run_script(v, "pagedown n n measure:300,70,600,70");
     size_t rows = v->n_rows;
     v->track[0]->folded[0] = true;
     assert_false(poll_view(v));
@@ -895,7 +952,7 @@ TEST(a_pace_leaves_the_rows_as_they_are)
         ((struct trace *)v->track[0]->trace)->header.pace_scale = i ? 1.0 / 64 : 1;
         run_script(v, "move:0,0 0 - - -");
         draw_view(v, c[i]);
-        run_script(v, "measure:300,110,900,110");
+        run_script(v, "measure:300,70,900,70");
         json_t *shares = table_json(v->panel.table), *row;
         size_t n;
         json_array_foreach(shares, n, row) { share[i] += json_number_value(json_object_get(row, "share")); }

@@ -107,15 +107,16 @@ static int draw_columns(const struct brush *b, int x, size_t *i)
 static void draw_bar_label(const struct brush *b, const struct trace_task *task, int x, int width, uint32_t colour)
 {
     char text[64];
-    const int dot = b->v->scale, room = width - 6 * dot, high = GLYPH_HEIGHT * dot;
-    const enum font font = b->height < 26 * dot ? small_font(b->v) : normal_font(b->v);
+    const int dot = b->v->scale, room = width - 6 * dot;
+    const bool small = b->height < 26 * dot;
+    const enum font font = small ? small_font(b->v) : normal_font(b->v);
     snprintf(text, sizeof text, "%s L%d", task->name, task->layer);
     if (task->layer < 0 || text_width(font, text) > room)
         snprintf(text, sizeof text, "%s", task->name);
     int wide = text_width(font, text);
-    if (wide > room || high > b->height)
+    if (wide > room || (small ? 12 : GLYPH_HEIGHT) * dot > b->height)
         return;
-    int left = x + (width - wide) / 2, top = b->y + (b->height - high) / 2;
+    int left = x + (width - wide) / 2, top = b->y + (b->height - GLYPH_HEIGHT * dot) / 2;
     draw_text(b->v->canvas, left, top, font, text, readable_on(colour));
 }
 

@@ -135,8 +135,39 @@ char *describe_step(const struct view *v)
                         format_ns(text, step_ns(v->track[i], s)));
         append_text(&all, "\n");
     }
+    if (v->still)
+        return all;
     append_text(&all, "click a task for its edges, c: critical path, k: other colours, h: all keys");
     if (v->rows_height > places_of(v).rows.h) /* one trace, or two of very many lanes */
         append_text(&all, "\nup, down: more rows");
     return all;
+}
+
+/* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step.
+ * The caller frees it. */
+char *find_details(const struct view *v)
+{
+    const struct pick after_gap = pick_after_gap(v);
+    const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
+    if (!is_picked(&v->hover) && is_picked(&after_gap) && v->drag != DRAG_TASK) {
+        char *task = describe_record(v->track[after_gap.track]->trace, (size_t)after_gap.record);
+        char *text = format_string("idle, then   %s", task);
+        free(task);
+        return text;
+    }
+    if (is_picked(p))
+        return describe_record(v->track[p->track]->trace, (size_t)p->record);
+    return describe_step(v);
+}
+
+int count_details_lines(const struct view *v)
+{
+    int n = 0;
+    if (!v->still)
+        return 3;
+    char *text = find_details(v);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
+        n++;
+    free(text);
+    return MIN(n + (v->message[0] != '\0'), 3);
 }

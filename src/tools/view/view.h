@@ -68,7 +68,7 @@ uint64_t clock_of(const struct track *track, double axis);             /* the in
 /* ---- the view -------------------------------------------------------------------------------------------------- */
 
 /* OFF_WINDOW: the mouse's place when it is not on the window. */
-enum { MAX_TRACKS = 2, OFF_WINDOW = -1, LEAST_WIDTH = 800, LEAST_HEIGHT = 400 };
+enum { MAX_TRACKS = 2, OFF_WINDOW = -1, LEAST_WIDTH = 800, LEAST_HEIGHT = 400, MOST_PIXELS = 16384 };
 enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, COLOUR_WAYS };
 
 enum drag { DRAG_NOTHING, DRAG_ROWS, DRAG_OVERVIEW, DRAG_RULER, DRAG_TASK };
@@ -124,6 +124,7 @@ struct view {
     uint32_t anchor;   /* the step that starts at 0 */
     int scroll;        /* how many pixels the rows are moved up */
     enum colour_by colour;
+    bool still; /* true: it is a picture in a file, which has no keys and no mouse */
     bool help, hide_memory;
     bool show_causes; /* true: gaps have the colours of what they waited for */
     bool follow;      /* true: what runs now stays in sight */
@@ -147,7 +148,9 @@ struct view {
 
     struct view_row *row; /* top to bottom */
     size_t n_rows, cap_rows;
-    int rows_height;   /* the height of all rows, also of those out of sight */
+    int rows_height; /* the height of all rows, also of those out of sight */
+    int good_height; /* what it would be if they had all the room that they want */
+    int legend_lines, details_lines;
     char message[160]; /* shown until the next key */
     bool quit;
 };
@@ -180,7 +183,9 @@ struct places {
     struct box header, overview, ruler, rows, legend, details;
 };
 struct places places_of(const struct view *v);
-void lay_out(struct view *v); /* fills v->row */
+void lay_out(struct view *v);       /* fills v->row */
+void choose_height(struct view *v); /* such that all rows have the height at which they read best */
+bool is_in_sight(const struct view *v, const struct view_row *r); /* from top to bottom: rows are not cut */
 double x_of(const struct view *v, double axis);
 double axis_at(const struct view *v, double x);
 const struct view_row *row_at(const struct view *v, int x, int y); /* NULL outside of the rows */
@@ -197,6 +202,7 @@ void look_at_end(struct view *v);
 static inline int column_width(const struct view *v, size_t n) { return n < 16 ? 1 : 2 * v->scale; }
 void draw_lane(const struct view *v, const struct view_row *row);
 void draw_memory(const struct view *v, const struct view_row *row);
+void draw_axis_labels(const struct view *v, const struct view_row *row); /* beside its memory */
 
 /* ---- pen.c, legend.c, strip.c, marks.c, frame.c -------------------------------------------------------------- */
 
@@ -225,6 +231,7 @@ void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t
  * that stands left in its column, and a vertical tab in front of one that stands right. */
 void put_panel(const struct view *v, bool right, const char *text);
 
+int count_legend_lines(const struct view *v);
 void draw_legend(const struct view *v, struct box b);
 void draw_strip(const struct view *v); /* overview and ruler */
 /* Draws a line where each step begins, through the rows [y, y + height). */
@@ -271,6 +278,9 @@ char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4
 /* At most three lines; the caller frees them. */
 char *describe_record(const struct trace *t, size_t record);
 char *describe_step(const struct view *v);
+/* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step. */
+char *find_details(const struct view *v);
+int count_details_lines(const struct view *v); /* a picture has as many as it needs, a window always three */
 
 /* ---- select.c --------------------------------------------------------------------------------------------------- */
 
