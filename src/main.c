@@ -10,12 +10,12 @@ static void print_help(FILE *out)
 {
     print_commands(out);
     fprintf(out,
-            "\n`yard COMMAND --help` shows the options of a command, `yard --version` the version.\n\n"
+            "\n`yard COMMAND --help` shows the options of a command, and `yard --version` shows the version.\n\n"
             "environment:\n"
-            "  YARD_CACHE=FOLDER        keeps compiled kernels there, for drivers that do not\n"
-            "  YARD_KERNELS=FOLDER      takes the .cl files from there\n"
-            "  YARD_BUILD_OPTIONS=TEXT  more options for the OpenCL compiler\n"
-            "  NO_COLOR=1               no colours on a terminal\n\n"
+            "  YARD_CACHE=FOLDER        keep compiled kernels in this folder, for drivers that keep none themselves\n"
+            "  YARD_KERNELS=FOLDER      take the .cl files from this folder\n"
+            "  YARD_BUILD_OPTIONS=TEXT  give more options to the OpenCL compiler\n"
+            "  NO_COLOR=1               use no colours on a terminal\n\n"
             "exit codes: 0 success, 1 failure (a check, damaged files, not-a-number), 2 usage or too little memory,\n"
             "            3 no OpenCL device, 4 files cannot be read or written, 130 interrupted\n");
 }

@@ -113,34 +113,41 @@ run() { # WORDS: the report shows them too
 row() { # NAME SECONDS WORDS: the function WORDS says by its exit code how it went
     name=$1
     start=$(date +%s)
-    row_end=$((start + $2))
-    cut_off=FAIL # what a row is that its limit ends; one that the end of all rows ends is not to blame
-    if [ $row_end -gt $end ]; then
-        row_end=$end
-        cut_off='not run'
-    fi
+    set_limit "$2"
     shift 2
-    state=ok
     rm -f $tmp/figure $tmp/commands $log
     if [ $((end - start)) -lt 5 ]; then
         state='not run'
     else
         ("$@") >>$log 2>&1
-        case $? in
-        0) ;;
-        77) state=skipped ;;
-        *)
-            state=FAIL
-            if [ "$(date +%s)" -ge $row_end ]; then
-                state=$cut_off
-                figure "cut off after $((row_end - start)) s"
-            fi ;;
-        esac
+        judge_row $?
     fi
-    say "$(printf '%-7s %-24s %3d s  %s' "$state" "$name" $(($(date +%s) - start)) "$(cat $tmp/figure 2>/dev/null)")"
+    took=$(($(date +%s) - start))
+    say "$(printf '%-7s %-24s %3d s  %s' "$state" "$name" $took "$(cat $tmp/figure 2>/dev/null)")"
     cat $tmp/commands >>$report 2>/dev/null
     [ "$state" != FAIL ] || say "$(grep -v '^ok [0-9]' $log | tail -n 12 | sed 's/^/      | /')"
     echo "$state" >>$tmp/results
+}
+
+set_limit() { # SECONDS: the row ends at $row_end, and is $cut_off if that ends it
+    row_end=$((start + $1))
+    cut_off=FAIL
+    if [ $row_end -gt $end ]; then # the end of all rows, for which this one is not to blame
+        row_end=$end
+        cut_off='not run'
+    fi
+}
+
+judge_row() { # CODE: sets $state
+    state=FAIL
+    if [ "$1" -eq 0 ]; then
+        state=ok
+    elif [ "$1" -eq 77 ]; then
+        state=skipped
+    elif [ "$(date +%s)" -ge $row_end ]; then
+        state=$cut_off
+        figure "cut off after $((row_end - start)) s"
+    fi
 }
 
 golden() {
@@ -187,13 +194,16 @@ median() { # NAME LOG: of a value that each step has
         END { printf "%.1f", x[int((NR + 1) / 2)] }'
 }
 
-same_bits() { # 'OPTIONS' 'PASSES': parameters and AdamW's state are those of the serial run without passes
+train_serial() { # OPTIONS: the serial run with these, in the folder $serial, unless it is there already
     serial=$tmp/serial$(echo "$1" | tr ' :/' '_')
-    if [ ! -d "$serial" ]; then
-        rm -rf "$serial.new"
-        run "$YARD" train $nano $1 --serial --save "$serial.new" || return
-        mv "$serial.new" "$serial"
-    fi
+    [ ! -d "$serial" ] || return 0
+    rm -rf "$serial.new"
+    run "$YARD" train $nano $1 --serial --save "$serial.new" || return
+    mv "$serial.new" "$serial"
+}
+
+same_bits() { # 'OPTIONS' 'PASSES': parameters and AdamW's state are those of the serial run without passes
+    train_serial "$1" || return
     rm -rf $tmp/state*
     run "$YARD" train $nano $1 $2 --save $tmp/state --log $tmp/state.jsonl || return
     if ! quietly "$YARD" ckpt diff "$serial" $tmp/state; then
@@ -201,9 +211,11 @@ same_bits() { # 'OPTIONS' 'PASSES': parameters and AdamW's state are those of th
         return 1
     fi
     cmp "$serial/model.safetensors" $tmp/state/model.safetensors || return
-    [ ! -e $tmp/state.snap ] || quietly "$YARD" ckpt diff "$serial" $tmp/state.snap || return
-    figure "$(sed -n 's/.*: 0 of \([0-9]*\) tensors differ/\1 tensors to the bit/p' $log | tail -n 1)," \
-        "$(median ms $tmp/state.jsonl) ms a step"
+    if [ -e $tmp/state.snap ]; then
+        quietly "$YARD" ckpt diff "$serial" $tmp/state.snap || return
+    fi
+    tensors=$(sed -n 's/.*: 0 of \([0-9]*\) tensors differ/\1/p' $log | tail -n 1)
+    figure "$tensors tensors to the bit, $(median ms $tmp/state.jsonl) ms a step"
 }
 
 on_the_cpu() { # updates on the CPU give the device's bits only where that rounds as the CPU does
@@ -240,8 +252,9 @@ bench() {
     run "$YARD" bench "$@" -d $device
     code=$?
     ! grep -q '^FMA peak' $log || cp $log $tmp/bench.txt
-    figure "$(peak 'FMA peak:*') GFLOP/s, $(peak copy) GB/s$(sed -n 's/^proj.* \([0-9.]*\) %.*/, products \1 %/p
-        s/^training: \(.*\) (median.*/, training \1/p' $log | tr -d '\n')"
+    more=$(sed -n 's/^proj.* \([0-9.]*\) %.*/, products \1 %/p; s/^training: \(.*\) (median.*/, training \1/p' $log |
+        tr -d '\n')
+    figure "$(peak 'FMA peak:*') GFLOP/s, $(peak copy) GB/s$more"
     return $code
 }
 
@@ -299,48 +312,12 @@ summary() {
         END { print said }' $tmp/summary.txt)"
 }
 
-times_of() { # TRACE, as `yard trace export` wrote it: "kernel FROM TO" and "copy FROM TO" of the device, in order
-    sed -n 's/.*"thread_name".*"tid":\([0-9]*\),"args":{"name":"\([^"]*\)".*/lane \1 \2/p
-            s/.*"ph":"X".*"tid":\([0-9]*\),.*"ts":\([^,]*\),"dur":\([^,]*\).*/task \1 \2 \3/p' "$1" |
-        awk -v device=$device '
-            $1 == "lane" && $3 == device { kind[$2] = $4 ~ /^compute/ ? "kernel" : "copy" }
-            $1 == "task" && kind[$2] { printf "%s %.3f %.3f\n", kind[$2], $3, $3 + $4 }' | sort -n -k 2
-}
-
 copies() { # of the time in which copies ran, the share in which a kernel ran too
-    run "$YARD" train --model $model --batch $((batch < 4 ? batch : 4)) $on --steps 6 --swap layer \
-        --trace $tmp/copies.trace || return
+    few=$batch # sequences
+    [ $few -lt 4 ] || few=4
+    run "$YARD" train --model $model --batch $few $on --steps 6 --swap layer --trace $tmp/copies.trace || return
     run "$YARD" trace export $tmp/copies.trace --steps 2: --chrome $tmp/copies.json || return
-    times_of $tmp/copies.json >$tmp/times
-    awk '
-        function overlap(i, k,   from, to) { # of copy i and kernel k, which meet
-            from = begin[k] > copy[i] ? begin[k] : copy[i]
-            to = end[k] < copied[i] ? end[k] : copied[i]
-            return to - from
-        }
-        $1 == "kernel" {
-            n++
-            begin[n] = $2
-            end[n] = $3
-        }
-        $1 == "copy" {
-            m++
-            copy[m] = $2
-            copied[m] = $3
-        }
-        END {
-            at = 1 # kernels do not overlap, and both are in order
-            for (i = 1; i <= m; i++) {
-                while (at <= n && end[at] <= copy[i])
-                    at++
-                for (k = at; k <= n && begin[k] < copied[i]; k++)
-                    under += overlap(i, k)
-                all += copied[i] - copy[i]
-            }
-            share = all > 0 ? 100 * under / all : 0
-            printf "%d copies, %.3f ms, %.1f %% of it under kernels\n", m, all / 1e3, share
-            exit !(under > 0)
-        }' $tmp/times >$tmp/figure
+    awk -v device=$device -f tests/machines/copies_under_kernels.awk $tmp/copies.json >$tmp/figure
 }
 
 pair() { # two platforms in one run

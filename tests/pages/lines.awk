@@ -10,7 +10,7 @@
 #     sure     step 2: 8.001 ms, ...                  gives "not printed:      step 2: 8.001 ms, ..."
 #     about     step 2/4  lo...                       is there: "..." at the end stands for the rest
 #
-# Spaces count as one.
+# Spaces count as one.  A line that is "..." alone is not among SAID: it stands for lines that are left out.
 
 function squeeze(s) {
     gsub(/[ \t]+/, " ", s)

@@ -11,6 +11,13 @@
 #     EXACT      what `yard plan` printed, if the unit is the same
 #     code       of the paragraph itself, that quotes no line of EXACT, LOOSE or PROOF
 #
+# It may be rounded where it has decimals or a unit: 13.5 is 13.500 and 13.46, and 96 % is 96.2 %.  A count is itself.
+# Not looked for are
+#
+#     whole numbers to 10 without a unit
+#     parts of names and formulas      GPT-2, 1F1B, 32-bit, OpenCL 1.2, 12/N; years of papers; links
+#     numbers of code, `at least 12.000 ms`, if a command has printed the code; else they are looked for
+#
 # With "8.004 ms" in EXACT and "3 24" in PROOF
 #
 #     text 3  It takes 8 ms.                          is right: 8.004 ms, rounded to the digits that are given

@@ -16,8 +16,8 @@
 #     about LINE            the same, below a mark "measured": its numbers need not agree
 #     edit                  a mark "test" or "by hand": something that the text tells to change is taken care of
 #     numbers N COMMAND     marks that belong to paragraph N, the one behind them; walk.sh says what they mean
-#     sum N EXPRESSION, ...
 #     measured N
+#     unknown KIND          a mark of no such kind
 #
 # Its patterns are tried from top to bottom, and each that knows what a line is ends with `next`.
 
@@ -50,8 +50,10 @@ function end_mark() {
         print "run " line
     if (kind == "measured")
         measured = "next"
-    if (kind == "numbers" || kind == "sum")
-        print kind " " (paragraph + 1) " " line
+    if (kind == "numbers")
+        print "numbers " (paragraph + 1) " " line
+    if (kind !~ /^(test|by hand|measured|numbers)$/)
+        print "unknown " kind
 }
 
 function end_command() {

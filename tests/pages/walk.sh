@@ -5,56 +5,47 @@
 #     PAGES=tutorials/03-a-kernel.md tests/pages/walk.sh       that page.  Without PAGES: `make test`
 #                                  (YARD_TESTS=test) takes two pages, `make check` the others, a run by hand all
 #
-# A page is Markdown.  Where that does not tell enough, it has marks: comments <!-- KIND: WORDS -->, which a reader does
-# not see, and which may go on in the next line.  An example, with what is done beside each line:
+# A page is Markdown, and most of it needs no more: a block that is indented has commands, and the lines that they
+# print.  What a test cannot know from that, comments tell it, which a reader of the page does not see.  There are four
+# kinds:
 #
-#         ./yard plan --model tiny --simulate           a command of an indented block is run
-#         simulated step: 8.000 ms, ...                 this line must have been printed; ... is for the rest of it
+#     <!-- test: COMMAND -->        does what the text in front of it or behind it tells the student to change
+#     <!-- by hand: WHY -->         no test makes that change
+#     <!-- numbers: COMMAND -->     prints numbers that the next paragraph has
+#     <!-- measured: WHERE -->      the numbers of the next paragraph or block are those of some machine
 #
-#     <!-- numbers: wc -l <cl/gelu.cl -->               this is run: its numbers prove some of the next paragraph
-#     <!-- sum: 8.000/2, log(256) -->                   awk computes these, and they prove numbers of it too
-#     Half a step takes 4 ms, by a kernel of 24 lines.  a number that nothing proves is a complaint
+# COMMAND is any of the shell; edit() and compute(), which are below, help it.  An example:
 #
-#     <!-- measured: on one H100 -->                    the numbers of the next paragraph or block are not looked for,
-#     There it takes 0.3 ms.                            since no test can see them; only numbers of tasks are
+#         ./yard plan --model tiny --simulate             this is run,
+#         simulated step: 8.000 ms, ...                   and must have printed this; ... is for the rest of the line
 #
-#     Replace the 2 in src/a/b/c.c by a 3, and make.    a change: without a mark behind it, it would be a complaint
-#     <!-- test: edit src/a/b/c.c 's/2/3/' && make -->  so this is run; edit() is below
-#     <!-- by hand: it takes gdb -->                    or this says why no test makes the change
+#     <!-- numbers: wc -l <cl/gelu.cl; compute 8/2 -->    this is run too: it prints 24 and 4.  So the next line
+#     Half a step takes 4 ms, by a kernel of 24 lines.    is right.  A number that nothing proves is a complaint
 #
-# The rules:
+#     <!-- measured: on one H100 -->                      this excuses the number
+#     There it takes 0.3 ms.                              of this line
 #
-#     a line of output         what `yard plan` prints (but of a measured profile), and a simulated `yard bench`, must
-#                              be as it is shown; of other commands losses, times and rates may differ, but not counts
-#                              and sizes.  A line that is "..." alone stands for lines that are left out
-#     a command that fails     the page must show the sentence
-#     between ``` and ```      nothing is looked at: pictures, what is typed into gdb, sample text
-#     a number of prose        is proved by a block of its page, by code of its paragraph, by a list of data/steps
-#                              that a shown command reads, by a mark before its paragraph, or, if the unit is the
-#                              same, by what plan printed.  It may be rounded: 13.5 is 13.500 and 13.46, and 96 % is 96.2 %, but a
-#                              count is itself.  Not looked for are whole numbers to 10 without a unit, numbers that
-#                              are part of a name or formula (GPT-2, 1F1B, 32-bit, OpenCL 1.2, 12/N), years of papers,
-#                              and links.  Code that quotes output (`at least 12.000 ms`) must have been printed; else
-#                              its numbers are looked for like those of prose
-#     a change                 is told by a paragraph or item that begins with "Try", "Replace" and the like, or that
-#                              in a section "Change it" says to write, replace or leave out something.  A mark proves
-#                              it that stands in it, in front of it or behind it; or a command, if it changes no file
-#     --png build/NAME.png     of a simulated step draws the page's picture, byte for byte; unless all pictures of the
-#                              pages are different, since another zlib packs otherwise
+#     Replace the 2 in src/a/b/c.c by a 3, and make.      a change: without a mark it would be a complaint
+#     <!-- test: edit src/a/b/c.c 's/2/3/' && make -->    so this makes it
+#
+# Which lines must be as they are shown lines.awk says, which numbers prove which numbers.awk, what counts as a change
+# edits.awk.  A command that fails is a complaint too, unless the page shows its sentence.  What stands between ``` and
+# ``` is not looked at: pictures, what is typed into gdb, sample text.
 #
 # Long runs are cut short, except traced ones, whose records are counted.  Outputs are compared on a CPU with PoCL,
 # where they come from; elsewhere the commands are only run.
 #
-# A page goes through these files of $TMP, by the programs of this folder, whose heads show examples:
+# A page goes through these steps, whose programs lie beside this one and begin with examples.  Each writes files of
+# $TMP:
 #
-#     page.awk       takes it apart             page
-#     run_commands   runs its commands          exact, loose and proof: what they printed; wrong: which of them failed
-#     said.awk       what should be printed     said
-#     lines.awk      is it?                     more of wrong
-#     numbers.awk    the numbers of prose       more of wrong
-#     edits.awk      what is to be changed      more of wrong
+#     page.awk          takes the page apart                page
+#     run_commands()    runs its commands                   exact, loose and proof: what they printed; wrong: complaints
+#     said.awk          which lines should be printed?      said
+#     lines.awk         are they?                           more of wrong
+#     numbers.awk       is every number proved?             more of wrong
+#     edits.awk         is every change made?               more of wrong
 #
-# In the end `compared` has a line for each line, number and change that was compared, and they are counted.
+# `compared` gets a word for each line, number and change that was compared; in the end they are counted.
 #
 # YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u
@@ -115,6 +106,13 @@ edit() { # FILE SCRIPT...
     [ -z "$*" ] || ! cmp -s "$TOP/$file" "$file"
 }
 
+# Prints the value of each expression of awk, for numbers that a page works out.
+compute() { # EXPRESSION...
+    for expression in "$@"; do
+        awk "BEGIN { printf \"%.9f\\n\", $expression }"
+    done
+}
+
 # ---- the commands of a page -----------------------------------------------------------------------------------------
 
 shorten() { # COMMAND: fewer steps, no long evaluation
@@ -153,23 +151,19 @@ file_of() { # COMMAND: where its output goes
 run_block() { # COMMAND: of a block, or of a mark "test"
     ! takes_minutes "$1" || return
     command=$(shorten "$1" | sed "s|0:0/2|0:0$half|g")
-    run "$command" "$(file_of "$command")" ''
+    run "$command" 
+    cat "$TMP/printed" >>"$(file_of "$command")"
 }
 
-run_proof() { # KIND N WORDS: of a mark "numbers" or "sum"
-    paragraph=${2%% *} command=${2#* }
-    if [ "$1" = sum ]; then # "4+8, log(256)": each of them in a line
-        values=$(echo "$command" | sed 's/, /); show(/g')
-        command="awk 'function show(x) { printf \"%.9f\n\", x } BEGIN { show($values) }'"
-    fi
-    run "$command" "$TMP/proof" "$paragraph "
+run_proof() { # N COMMAND: of a mark "numbers" of paragraph N; proof gets lines "N PRINTED"
+    run "$2"
+    sed "s/^/$1 /" "$TMP/printed" >>"$TMP/proof"
 }
 
-run() { # COMMAND FILE BEFORE: what it prints goes to FILE, with BEFORE in front of each line
-    echo "$(date +%S) $1" >>"$TMP/ran"
+run() { # COMMAND: what it prints goes to $TMP/printed
     (eval "$1") >"$TMP/out" 2>&1 </dev/null # in a shell of its own, which a mistake in a mark ends
     code=$?
-    as_cut <"$TMP/out" | sed "s/^/$3/" >>"$2"
+    as_cut <"$TMP/out" >"$TMP/printed"
     compare_picture "$1"
     said=$(sed -n '/^yard: /{p;q;}; /^FAILED/{p;q;}' "$TMP/out" | cut -c 1-20)
     if [ $code -ne 0 ] && ! page_shows "$said"; then
@@ -181,7 +175,8 @@ page_shows() { # SENTENCE
     [ -n "$1" ] && grep -qF "$1" "$TMP/page"
 }
 
-# Notes in $TMP/alike or $TMP/unlike whether the picture that the command has drawn is the page's.
+# --png build/NAME.png of a simulated step draws the page's picture, byte for byte.  $TMP/alike or $TMP/unlike gets a
+# line: where another zlib packs pictures, all of them are unlike.
 compare_picture() { # COMMAND
     name=$(echo "$1" | sed -n 's|.*--png build/\([^ ]*\).*|\1|p')
     [ "$name" != predicted.png ] || return # that one shows a paced run too
@@ -195,10 +190,10 @@ compare_picture() { # COMMAND
 
 run_commands() { # of the page, in its order
     for file in exact loose proof wrong; do : >"$TMP/$file"; done
-    grep -E '^(run|numbers|sum) ' "$TMP/page" | while read -r kind words; do
+    grep -E '^(run|numbers) ' "$TMP/page" | while read -r kind words; do
         case $kind in
         run) run_block "$words" ;;
-        *) run_proof "$kind" "$words" ;;
+        numbers) run_proof "${words%% *}" "${words#* }" ;;
         esac
     done
 }
@@ -212,12 +207,19 @@ compare_lines() {
 }
 
 compare_numbers() {
-    sed -n 's/^shown //p' "$TMP/page" | as_cut | cat - "$TMP/said" >"$TMP/shown"
-    lists=$(grep '^shown ' "$TMP/page" | grep -o 'data/steps/[^ ]*\.txt' | sort -u)
-    [ -z "$lists" ] || cat $lists >>"$TMP/shown"
-    sed -n 's/^sum /text /p' "$TMP/page" | cat - "$TMP/page" | grep -E '^(text|measured) ' >"$TMP/prose"
+    shown_text >"$TMP/shown"
+    # What compute() is given is looked for like prose: it must not come from nowhere either.
+    sed -n 's/^numbers \([0-9]*\) compute /text \1 /p' "$TMP/page" >"$TMP/prose"
+    grep -E '^(text|measured) ' "$TMP/page" >>"$TMP/prose"
     awk -v compared="$TMP/compared" -f "$PROGRAMS/numbers.awk" file=shown "$TMP/shown" file=exact "$TMP/exact" \
         file=loose "$TMP/loose" file=proof "$TMP/proof" file=prose "$TMP/prose"
+}
+
+shown_text() { # the commands and lines of the page's blocks, and the lists that they read
+    sed -n 's/^shown //p' "$TMP/page" | as_cut
+    cat "$TMP/said"
+    lists=$(grep '^shown ' "$TMP/page" | grep -o 'data/steps/[^ ]*\.txt' | sort -u)
+    [ -z "$lists" ] || cat $lists
 }
 
 find_edits() {
@@ -229,6 +231,7 @@ walk_page() { # PAGE: what is wrong with it goes to $TMP/wrong
     run_commands
     as_cut <"$TMP/page" | awk -f "$PROGRAMS/said.awk" >"$TMP/said"
     {
+        sed -n 's/^unknown /no such mark: /p' "$TMP/page"
         [ $same = no ] || ! grep -q '^run ' "$TMP/page" || compare_lines
         compare_numbers
         find_edits
@@ -255,7 +258,7 @@ for page in ${PAGES:-$(choose_pages)}; do
     no_complaints "$TMP/wrong" "$page"
 done
 : >"$TMP/wrong"
-if [ -s "$TMP/alike" ] && [ -s "$TMP/unlike" ]; then # another zlib would pack all of them otherwise
+if [ -s "$TMP/alike" ] && [ -s "$TMP/unlike" ]; then
     cp "$TMP/unlike" "$TMP/wrong"
 fi
 no_complaints "$TMP/wrong" 'pictures'

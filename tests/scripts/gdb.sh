@@ -58,20 +58,27 @@ run_gdb() { # BLOCK: its output goes to $TMP/out, with a line "@ COMMAND" in fro
 
 compare() { # BLOCK: its lines that are not in $TMP/out, in their order
     awk '
-        function same(wanted, line) {
-            gsub(/-?[0-9]+\.[0-9]+(e[-+][0-9]+)?/, "#", wanted)
+        function loosen(line) { # without what differs from run to run
             gsub(/-?[0-9]+\.[0-9]+(e[-+][0-9]+)?/, "#", line)
-            sub(/0x[0-9a-f]+ in /, "", wanted)
             sub(/0x[0-9a-f]+ in /, "", line)
-            gsub(/ +/, " ", wanted)
             gsub(/ +/, " ", line)
             sub(/ $/, "", line)
-            if (sub(/ ?\.\.\.$/, "", wanted))
-                return index(line, wanted) == 1
-            return wanted == line
+            return line
         }
-        FNR == NR {
-            out[++n] = $0
+        function is_shown(line, as) {
+            if (sub(/ ?\.\.\.$/, "", as)) # the line begins so
+                return index(loosen(line), loosen(as)) == 1
+            return loosen(line) == loosen(as)
+        }
+        function find(wanted,   i) { # the first such line behind the one found before it; 0: there is none
+            for (i = at + 1; i <= n; i++)
+                if (is_shown(out[i], wanted))
+                    return i
+            return 0
+        }
+        FILENAME ~ /out$/ {
+            n++
+            out[n] = $0
             next
         }
         /^\$/ { next }
@@ -79,11 +86,9 @@ compare() { # BLOCK: its lines that are not in $TMP/out, in their order
             wanted = substr($0, 3)
             if (/^>/)
                 wanted = "@ " wanted
-            i = at + 1 # behind the line before it
-            while (i <= n && !same(wanted, out[i]))
-                i++
-            if (i <= n)
-                at = i
+            found = find(wanted)
+            if (found)
+                at = found
             else
                 print "not printed: " wanted
         }' "$TMP/out" "$1"

@@ -28,77 +28,94 @@ write_list() { # NAME, NAME@BYTES or KIND#SEED: to $TMP/list.txt
     esac
 }
 
-period() { # ARGUMENTS: prints ms; "-" where there is none, and why to $TMP/err
+# ---- one case -------------------------------------------------------------------------------------------------------
+
+plan() { # ARGUMENTS of a case: what `yard plan` prints goes to $TMP/out, and to $TMP/err why it fails
     list=$(echo "$*" | sed -n 's/.*--list \([^ ]*\).*/\1/p')
     [ -z "$list" ] || write_list "$list"
-    rm -rf "$TMP/files" && mkdir "$TMP/files"
+    rm -rf "$TMP/files"
+    mkdir "$TMP/files"
     words=$(echo "$*" | sed "s|--list [^ ]*|--list $TMP/list.txt|; s|TMP/|$TMP/files/|g")
-    if "$YARD" plan $words --simulate --verify >"$TMP/out" 2>"$TMP/err" </dev/null; then
+    "$YARD" plan $words --simulate --verify >"$TMP/out" 2>"$TMP/err" </dev/null
+}
+
+period() { # ARGUMENTS: prints ms, or "-" where there is no plan
+    if plan "$@"; then
         sed -n 's/^simulated step: \([0-9.]*\) ms.*/\1/p' "$TMP/out"
     else
         echo -
     fi
 }
 
-run_cases() { # to compare: prints "NAME MS_THEN MS_NOW", and "!" behind it; to record: the table
-    while read -r name old arguments; do
-        case $name in
-        '#'* | '') # a comment
-            [ "$mode" = compare ] || echo "$name $old $arguments" | sed 's/ *$//'
-            continue ;;
-        esac
-        judged= # or '! ', where it is not
-        case $arguments in
-        '! '*)
-            judged='! '
-            arguments=${arguments#! } ;;
-        esac
-        new=$(period $arguments)
-        if [ "$mode" = record ]; then
-            printf '%-20s %9s  %s\n' "$name" "$new" "$judged$arguments"
-        else
-            echo "$name $old $new $judged"
-            [ "$new" != - ] || sed 's/^/# /' "$TMP/err"
-        fi
-    done <$table
+compare_case() { # NAME MS_THEN ARGUMENTS: prints "NAME MS_THEN MS_NOW MARK", and why there is no plan
+    name=$1 old=$2
+    shift 2
+    mark='judged'
+    if [ "$1" = '!' ]; then
+        mark='shown'
+        shift
+    fi
+    new=$(period "$@")
+    echo "$name $old $new $mark"
+    [ "$new" != - ] || sed 's/^/# /' "$TMP/err"
 }
 
-compare() { # the lines of run_cases
-    awk '
+record_case() { # NAME MS_THEN ARGUMENTS: prints the line of the table
+    name=$1
+    shift 2
+    arguments=$*
+    [ "$1" != '!' ] || shift
+    printf '%-20s %9s  %s\n' "$name" "$(period "$@")" "$arguments"
+}
+
+# ---- all of them ----------------------------------------------------------------------------------------------------
+
+compare() { # prints a row for each case, then how they do; fails where they are too long
+    grep -v -e '^#' -e '^$' "$table" | while read -r name old arguments; do
+        compare_case "$name" "$old" $arguments
+    done | awk '
         /^# / {
             print
             next
         }
         {
-            n++
-            by = 1000 # per cent, where there is no period any more
-            if ($3 != "-")
-                by = 100 * ($3 / $2 - 1)
+            name = $1
+            old = $2
+            new = $3
+            is_judged = $4 == "judged"
+            longer = new == "-" ? 1000 : 100 * (new / old - 1) # by so many per cent
             remark = ""
-            if ($4 == "!")
+            if (!is_judged)
                 remark = "  (not judged)"
-            else if (by > 4)
+            else if (longer > 4)
                 remark = "  too long"
-            printf "%-20s %9s %9s %+8.2f %%%s\n", $1, $2, $3, by, remark
+            printf "%-20s %9s %9s %+8.2f %%%s\n", name, old, new, longer, remark
+            cases++
         }
-        $4 != "!" {
+        is_judged {
             judged++
-            sum += by
-            if (by > worst)
-                worst = by
-            if (by > 4)
-                wrong++
+            sum += longer
+            if (longer > worst)
+                worst = longer
         }
         END {
             mean = judged ? sum / judged : 1000
-            printf "%d cases, %d judged: %+.3f %% in the mean, at most +0.6; worst %+.2f %%, at most +4\n", n, judged,
-                mean, worst
-            exit wrong > 0 || mean > 0.6
+            printf "%d cases, %d judged: %+.3f %% in the mean, at most +0.6; worst %+.2f %%, at most +4\n", cases,
+                judged, mean, worst
+            exit worst > 4 || mean > 0.6
         }'
 }
 
-if [ "$mode" = record ]; then
-    run_cases
-else
-    run_cases | compare
-fi
+record() { # prints the table, with its comments
+    while read -r name old arguments; do
+        case $name in
+        '' | '#'*) echo "$name $old $arguments" | sed 's/ *$//' ;;
+        *) record_case "$name" "$old" $arguments ;;
+        esac
+    done <"$table"
+}
+
+case $mode in
+record) record ;;
+*) compare ;;
+esac

@@ -2,290 +2,193 @@
 #
 #     awk -f tests/style/commands.awk SCRIPT...
 #
-# Of a script x.sh with the lines                  it prints "FILE LINE WORD", and for a function "FILE 0 NAME"
+# A script x.sh                                    gives
 #
-#     show() { sort "$1" | head -n 1; }                x.sh 0 show
-#     if [ -f log ]; then                              x.sh 1 sort
-#         env LC_ALL=C show "$(ls log*)"               x.sh 1 head
-#     fi                                               x.sh 2 [
-#                                                      x.sh 3 env
-#                                                      x.sh 3 show
-#                                                      x.sh 3 ls
+#     show() {                                         function x.sh show
+#         sort "$1" | head -n 1                        call x.sh sort
+#     }                                                call x.sh head
+#     if [ -f log ]; then # is it here?                call x.sh [
+#         env LC_ALL=C show "at $(ls log*)"            call x.sh env
+#     fi                                               call x.sh show
+#                                                      call x.sh ls
 #
-# A word counts where the shell expects a command, if it is written out: "$program" is not.  What stands in single
-# quotes, which eval and graders run, is not seen, nor are here-documents.
+# A script's text goes through these steps, which are functions below.  A "@" stands for what a step took out.
 #
-# Characters are read one by one.  Quotes and brackets may hold one another, so there is a stack of levels.  Of line 3:
+#     as it is written              [ -z "$x" ] || show "at $(ls 'log'*)" 2>&1 # a remark
+#     hide_quoted_and_comments      [ -z "$x" ] || show "at $(ls @*)" 2>&1
+#     take_out_nested               [ -z @ ] || show @ 2>&1             and below it a new line: ls @*
+#     hide_redirections             [ -z @ ] || show @
+#     one command a line            [ -z @ ]
+#                                   show @
+#                                   ls @*
 #
-#     read so far                       levels                         the last level expects
-#
-#     env                               commands                       options       env is printed
-#     env LC_ALL=C                      commands                       options
-#     env LC_ALL=C show                 commands                       arguments     show is printed
-#     env LC_ALL=C show "               commands, quotes
-#     env LC_ALL=C show "$(             commands, quotes, commands     a command
-#     env LC_ALL=C show "$(ls           commands, quotes, commands     arguments     ls is printed
-#     env LC_ALL=C show "$(ls log*)     commands, quotes
-#     env LC_ALL=C show "$(ls log*)"    commands                       arguments
-#
-# A word is printed at the blank or sign that ends it.  The stack is `depth` high:
-#
-#     context[depth]     "commands", "quotes" for "...", "braces" for ${...}, "sum" for $((...))
-#     before[depth]      the word in which this level began: a"b" is one word
-#
-# A level of commands also knows what is expected:
-#
-#     expected[depth]    "command"; "options" behind a word such as env, which options and NAME=VALUE may follow before
-#                        the command does; "" where words are arguments
-#     subject[depth]     between `case` and `in`
-#     pattern[depth]     where a pattern of a case, or esac, is expected
-#
-# Besides there are, whatever the depth,
-#
-#     word               as far as it has been read; "$" stands for what is not written out
-#     quoted             inside of '...'
-#     redirected         the next word is a file, as behind >
-#     heredoc            "<<" was read: its end is "named" next; is "waiting" for the line's end; "inside"
-#     terminator         the word that ends it
-
-function push(kind) {
-    depth++
-    context[depth] = kind
-    expected[depth] = "command"
-    pattern[depth] = 0
-    subject[depth] = 0
-    before[depth] = word
-    word = ""
-}
-
-function pop() {
-    if (context[depth] == "commands")
-        end_word()
-    word = before[depth] "$"
-    depth--
-}
-
-# ---- words ----------------------------------------------------------------------------------------------------------
-
-function is_assignment() {
-    return word ~ /^[A-Za-z_][A-Za-z_0-9]*=/
-}
-
-function is_option() { # of env, timeout and the like, with the word that belongs to -u
-    if (has_argument) {
-        has_argument = 0
-        return 1
-    }
-    has_argument = word == "-u"
-    return word ~ /^[-0-9]/ || is_assignment()
-}
-
-function end_command_word() { # where a command is expected
-    if (is_assignment() || word ~ /^(if|then|else|elif|do|while|until|!|\{)$/)
-        return # it still is
-    expected[depth] = ""
-    if (word == "case") {
-        subject[depth] = 1
-        return
-    }
-    if (word ~ /^(fi|done|esac|\}|for)$/ || word !~ /^[A-Za-z0-9_.\/+:\[-]+$/)
-        return
-    print FILENAME, FNR, word
-    if (word ~ /^(env|exec|eval|nohup|setsid|sudo|timeout|xargs)$/)
-        expected[depth] = "options"
-}
-
-function use_word() {
-    if (heredoc == "named") {
-        heredoc = "waiting"
-        terminator = word
-        gsub(/[\\"']/, "", terminator)
-    } else if (redirected) {
-        redirected = 0
-    } else if (pattern[depth]) {
-        if (word == "esac") {
-            pattern[depth] = 0
-            expected[depth] = ""
-        }
-    } else if (subject[depth]) {
-        if (word == "in") {
-            subject[depth] = 0
-            pattern[depth] = 1
-        }
-    } else if (expected[depth] == "options") {
-        if (!is_option())
-            end_command_word()
-    } else if (expected[depth] == "command") {
-        end_command_word()
-    }
-}
-
-function end_word() {
-    if (word != "")
-        use_word()
-    word = ""
-}
-
-function end_command() {
-    end_word()
-    if (!pattern[depth])
-        expected[depth] = "command"
-}
-
-# ---- characters; `at` is where the line is read, and goes on by one behind each -------------------------------------
-
-function read_in_single_quotes(c) {
-    quoted = c != "'"
-    if (heredoc == "named" && quoted)
-        word = word c
-}
-
-function read_backslash() { # and what it protects
-    continued = at == length($0)
-    if (!continued)
-        word = word "\\"
-    at++
-}
-
-function read_double_quote() {
-    if (context[depth] == "quotes")
-        pop()
-    else
-        push("quotes")
-}
-
-function read_dollar(rest) { # what begins with it; returns whether there is anything
-    if (substr(rest, 1, 3) == "$((") {
-        push("sum")
-        brackets[depth] = 2
-        at += 2
-        return 1
-    }
-    if (substr(rest, 1, 2) == "$(") {
-        push("commands")
-        at++
-        return 1
-    }
-    if (substr(rest, 1, 2) == "${") {
-        push("braces")
-        at++
-        return 1
-    }
-    return 0
-}
-
-function read_in_sum(c) {
-    if (c == "(")
-        brackets[depth]++
-    if (c == ")")
-        brackets[depth]--
-    if (brackets[depth] == 0)
-        pop()
-}
-
-function read_open_bracket() {
-    if (word != "" && expected[depth] != "") { # of NAME()
-        print FILENAME, 0, word
-        word = ""
-        at++
-    } else if (!pattern[depth])
-        push("commands")
-}
-
-function read_close_bracket() {
-    if (!pattern[depth]) {
-        pop()
-        return
-    }
-    word = ""
-    pattern[depth] = 0
-    expected[depth] = "command"
-}
-
-function read_redirection(rest) {
-    if (word ~ /^[0-9]$/)
-        word = "" # the descriptor
-    end_word()
-    if (substr(rest, 1, 2) == "<<")
-        heredoc = "named"
-    else
-        redirected = 1
-    if (rest ~ /^(<<|>>)/)
-        at++
-}
-
-function read_in_commands(c, rest) {
-    if (c == "#" && word == "")
-        at = length($0) # a comment
-    else if (c == " " || c == "\t")
-        end_word()
-    else if (c == "(")
-        read_open_bracket()
-    else if (c == ")")
-        read_close_bracket()
-    else if (rest ~ /^;;/) {
-        end_word()
-        pattern[depth] = 1
-        at++
-    } else if (c == "&" && redirected)
-        return # as in >&2
-    else if (c ~ /[;|&]/)
-        end_command()
-    else if (c ~ /[<>]/)
-        read_redirection(rest)
-    else
-        word = word c
-}
-
-function read_char(rest,   c) { # the first of the rest of the line
-    c = substr(rest, 1, 1)
-    if (quoted)
-        read_in_single_quotes(c)
-    else if (c == "\\")
-        read_backslash()
-    else if (c == "'" && context[depth] != "quotes") {
-        quoted = 1
-        word = word "'"
-    } else if (c == "\"")
-        read_double_quote()
-    else if (read_dollar(rest))
-        return
-    else if (context[depth] == "sum")
-        read_in_sum(c)
-    else if (context[depth] == "quotes")
-        word = word "$"
-    else if (context[depth] == "commands")
-        read_in_commands(c, rest)
-    else if (c == "}")
-        pop()
-}
+# At last print_command() finds the word of each line that is called.  A word is printed if it is written out:
+# "$program" is not.  What stands in '...', which eval and graders run, is not seen, nor are here-documents.  The steps
+# know no more of the shell than this project's scripts need: what misleads them gives words that no page promises, so
+# that programs.sh complains.
 
 # ---- lines ----------------------------------------------------------------------------------------------------------
 
-FNR == 1 { # a new script
-    depth = 0
-    context[0] = "commands"
-    expected[0] = "command"
-    pattern[0] = 0
-    subject[0] = 0
-    word = ""
-    quoted = 0
-    redirected = 0
-    heredoc = ""
+FNR == 1 {
+    print_commands() # of the script before
+    script = FILENAME
+    text = ""
+    terminator = ""
 }
-heredoc == "inside" {
+terminator != "" { # inside of a here-document
     if ($0 == terminator)
-        heredoc = ""
+        terminator = ""
     next
 }
-{
-    continued = 0
-    for (at = 1; at <= length($0); at++)
-        read_char(substr($0, at))
-    if (quoted || continued || context[depth] != "commands")
-        next
-    end_command()
-    redirected = 0
-    if (heredoc == "waiting")
-        heredoc = "inside"
+!/^ *#/ && match($0, /<<['\\]?[A-Z_]+/) { # the word is the last line of the here-document that begins
+    terminator = substr($0, RSTART, RLENGTH)
+    gsub(/[^A-Z_]/, "", terminator)
+}
+{ text = text $0 "\n" }
+END { print_commands() }
+
+# ---- steps ----------------------------------------------------------------------------------------------------------
+
+function print_commands(   n, line, i) {
+    hide_quoted_and_comments()
+    print_functions()
+    take_out_nested()
+    hide_redirections()
+    gsub(/;;/, "\n", text)
+    hide_patterns()
+    gsub(/[;|&()]/, "\n", text) # what stands between commands
+    n = split(text, line, "\n")
+    for (i = 1; i <= n; i++)
+        print_command(line[i])
+}
+
+# Of                show 'the log' \"x\" "it's"    # a remark
+# remains           show @ @x@ "it's"
+function hide_quoted_and_comments(   kept, found) {
+    kept = ""
+    while (match(text, /#[^\n]*|'[^']*'|[\\]./)) {
+        kept = kept substr(text, 1, RSTART - 1)
+        found = substr(text, RSTART, RLENGTH)
+        text = substr(text, RSTART + RLENGTH)
+        if (found == "\\\n")
+            kept = kept " " # the command goes on in the next line
+        else if (found ~ /^\\/)
+            kept = kept "@"
+        else if (found ~ /^'/ && !is_in_string(kept))
+            kept = kept "@"
+        else if (found ~ /^#/ && !is_in_string(kept) && kept ~ /(^|[ \t\n])$/)
+            continue
+        else { # an apostrophe, or the # of $#
+            kept = kept substr(found, 1, 1)
+            text = substr(found, 2) text
+        }
+    }
+    text = kept text
+}
+
+# Does a line that begins like this end within "...", and not within a $(...) of that?
+function is_in_string(line) {
+    sub(/.*\n/, "", line)
+    gsub(/\$\([^()"]*\)/, "@", line)
+    gsub(/"[^"(]*"/, "@", line)
+    if (line ~ /\$\([^"]*$/)
+        return 0
+    return gsub(/"/, "", line) % 2 == 1
+}
+
+function print_functions(   name) { # NAME for each "NAME() {", which becomes the end of a line
+    while (match(text, /[A-Za-z_][A-Za-z_0-9]*\(\) \{/)) {
+        name = substr(text, RSTART, RLENGTH - 4)
+        print "function", script, name
+        text = substr(text, 1, RSTART - 1) "\n" substr(text, RSTART + RLENGTH)
+    }
+}
+
+function take_out() { # what match() found last
+    text = substr(text, 1, RSTART - 1) "@" substr(text, RSTART + RLENGTH)
+}
+
+# "...", ${...}, $((...)) and $(...) may hold one another, so the innermost is taken out first.
+function take_out_nested(   before) {
+    do {
+        before = text
+        take_out_variables()
+        take_out_substitutions()
+        take_out_strings()
+    } while (text != before)
+}
+
+function take_out_variables() { # ${NAME} and ${NAME:-word}
+    while (match(text, /\$\{[^{}("]*\}/))
+        take_out()
+}
+
+function take_out_substitutions(   command) { # $(command), which becomes a new line; then $((sum)), which does not
+    while (match(text, /\$\([^()"]*\)/)) {
+        command = substr(text, RSTART + 2, RLENGTH - 3)
+        take_out()
+        text = text command "\n"
+    }
+    while (match(text, /\$\(\(([^()"]|\([^()"]*\))*\)\)/))
+        take_out()
+}
+
+# "words" with no $( in them.  If one has, then the next " may begin a string within the brackets: that one is taken
+# out, and the rest has to wait for the brackets.
+function take_out_strings(   waiting) {
+    waiting = ""
+    while (match(text, /"[^"]*"/)) {
+        if (index(substr(text, RSTART, RLENGTH), "$(")) {
+            waiting = waiting substr(text, 1, RSTART)
+            text = substr(text, RSTART + 1)
+        } else {
+            take_out()
+            if (waiting != "")
+                break
+        }
+    }
+    text = waiting text
+}
+
+function hide_redirections() { # 2>&1 and <file
+    gsub(/[0-9]*[<>]+[&|]?[^ \t\n;|&()]*/, " ", text)
+}
+
+# The pattern of a case is what stands in front of a ) that has no ( in its line.
+function hide_patterns(   commands) {
+    while (match(text, /\([^()]*\)/)) {
+        commands = substr(text, RSTART + 1, RLENGTH - 2)
+        text = substr(text, 1, RSTART - 1) "\n" commands "\n" substr(text, RSTART + RLENGTH)
+    }
+    gsub(/[^\n]*\)/, "", text)
+}
+
+# ---- commands -------------------------------------------------------------------------------------------------------
+
+function is_assignment(word) {
+    return word ~ /^[A-Za-z_][A-Za-z_0-9]*=/
+}
+
+function print_command(line,   n, word, i) {
+    n = split(line, word, " ")
+    i = 1
+    while (i <= n && (is_assignment(word[i]) || word[i] ~ /^(if|then|else|elif|do|while|until|!|\{)$/))
+        i++ # a command follows
+    if (word[i] ~ /^(fi|done|esac|for|case|\})$/)
+        return # none does
+    if (word[i] !~ /^[A-Za-z0-9_.\/+:\[-]+$/)
+        return # it is not written out
+    print "call", script, word[i]
+    if (word[i] ~ /^(env|exec|eval|nohup|setsid|sudo|timeout|xargs)$/)
+        print_command_behind(word, n, i + 1)
+}
+
+# Such a word is followed by options, with a name behind -u, then by another command.
+function print_command_behind(word, n, i,   rest) {
+    while (i <= n && (word[i] ~ /^[-0-9]/ || is_assignment(word[i]) || word[i - 1] == "-u"))
+        i++
+    rest = ""
+    for (; i <= n; i++)
+        rest = rest " " word[i]
+    print_command(rest)
 }

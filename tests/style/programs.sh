@@ -34,8 +34,6 @@ builtin='. : [ break cd command continue echo eval exec exit export kill printf 
 
 # ---- words ----------------------------------------------------------------------------------------------------------
 
-# Recipes, and what pages let a student type or let a test do: as scripts, with the names of their files.
-mkdir -p "$TMP/tutorials"
 recipes() { # of the Makefile and what it reads: lines that begin with a tab, and what stands in $(shell ...)
     awk '/^\t/ { print substr($0, 2) }' $makefiles
     sed 's/\$([A-Z_]*)/$X/g' $makefiles | grep -o '\$(shell [^)]*' | sed 's/.*(shell //'
@@ -43,28 +41,12 @@ recipes() { # of the Makefile and what it reads: lines that begin with a tab, an
 without_make() { # make's variables and functions become a variable of the shell
     sed 's/\$(Q)//; s/^[@+-]*//; s/\$([A-Z_]*)/$X/g; s/\$([a-z]* [^()]*)/$X/g; s/\$[@<^]/$X/g; s/\$\$/$/g'
 }
-typed() { # PAGE: its commands
-    awk '
-        /^ *```/ {
-            fenced = !fenced
-            next
-        }
-        !inside && /^ *<!-- (test|numbers): / {
-            inside = "mark"
-            sub(/^ *<!-- [a-z]*: /, "")
-        }
-        !inside && !fenced && /^ +(\.\/yard|cmp|cat|rm -f|YARD_[A-Z_]*=1|make|git|gdb)( |$)/ { inside = "block" }
-        inside == "mark" {
-            is_last = sub(/ *-->$/, "")
-            print
-        }
-        inside == "block" {
-            is_last = !/\\$/
-            sub(/    *[^ ].*$/, "", $0) # a remark beside it
-            print
-        }
-        is_last { inside = "" }' "$1"
+typed() { # PAGE: what it lets a student type or a test do
+    awk -f tests/pages/page.awk "$1" | sed -n 's/^run //p; s/^numbers [0-9]* //p'
 }
+
+# Recipes and pages as scripts, which have the names of their files.
+mkdir -p "$TMP/tutorials"
 recipes | without_make >"$TMP/Makefile"
 for text in README.md tutorials/*.md; do
     typed "$text" >"$TMP/$text"
@@ -74,36 +56,29 @@ scripts=$(ls tests/*/*.sh tutorials/labs/*.sh tutorials/labs/*/grade tutorials/l
     src/*/*/*.sh 2>/dev/null)
 awk -f tests/style/commands.awk $scripts >"$TMP/words"
 (cd "$TMP" && awk -f "$OLDPWD/tests/style/commands.awk" Makefile README.md tutorials/*.md) >>"$TMP/words"
-echo "$builtin" | tr -s ' \n' '\n\n' | awk '
-    FILENAME == "-" || (FILENAME ~ /promised$/ && NF == 1) {
-        known[$1] = 1
-        next
-    }
-    FILENAME ~ /promised$/ { # to some scripts or to pages
-        who[$1] = who[$1] $0
-        next
-    }
-    $2 == 0 { # a function, of this script or of one that it reads
-        known[$3] = 1
-        next
-    }
-    {
+
+{
+    echo "$builtin" | tr -s ' \n' '\n\n'
+    awk 'NF == 1' "$TMP/promised"
+    sed -n 's/^function [^ ]* //p' "$TMP/words" # of this script or of one that it reads
+} >"$TMP/known"
+awk '
+    FILENAME ~ /known$/ { known[$1] = 1 }
+    FILENAME ~ /promised$/ { who[$1] = who[$1] $0 }
+    FILENAME ~ /words$/ && $1 == "call" {
         n++
-        at[n] = $1
-        line[n] = $2
-        word[n] = $3
+        file = $2
+        word = $3
+        if (word in known || word ~ /\// || index(who[word], "`" file "`"))
+            next
+        if (file ~ /\.md$/ && who[word] ~ /pages/)
+            next
+        print file ": " word " is not promised"
     }
     END {
-        for (i = 1; i <= n; i++) {
-            if (word[i] in known || word[i] ~ /\// || index(who[word[i]], "`" at[i] "`"))
-                continue
-            if (at[i] ~ /\.md$/ && who[word[i]] ~ /pages/)
-                continue
-            print at[i] ", line " line[i] ": " word[i] " is not promised"
-        }
         if (n < 2000)
             print "only " n " words"
-    }' - "$TMP/promised" "$TMP/words" >"$TMP/wrong"
+    }' "$TMP/known" "$TMP/promised" "$TMP/words" | sort -u >"$TMP/wrong"
 no_complaints "$TMP/wrong" "the commands of scripts, recipes and pages are in $page"
 
 # ---- scripts, with nothing else on the PATH -------------------------------------------------------------------------

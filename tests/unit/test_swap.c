@@ -51,10 +51,10 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
         struct tensor *x = pool->tensors[k];
         const struct use *use = uses_of(uses, x, &n_uses);
         int last = k + 1 < n ? 1 : 0; /* x is written by the forward of layer k, and read by that of k + 1 */
-        int begin = use[last].at;
+        int begin = use[last].position;
         int end = begin; /* made again, it has no later use: its twin has */
         if (n_uses > (size_t)last + 1)
-            end = use[last + 1].at;
+            end = use[last + 1].position;
         if (k == i) {
             between[0] = begin;
             between[1] = end;
@@ -69,7 +69,7 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
         add_copy(s, gpu->lane[LANE_DOWNLOAD], "swap.out", there, x);
     }
     struct forecast f = try_step(s, NULL);
-    double period = f.excess > 0 ? INFINITY : f.period;
+    double period = f.excess_bytes > 0 ? INFINITY : f.period;
     free_forecast(&f);
     undo(e);
     free(line);
@@ -106,7 +106,7 @@ static double planned_period(struct step *s, unsigned classes)
     size_t n;
     swap_options = (struct swap_options){SWAP_AUTO, classes};
     struct pass_report *r = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
-    swap_options.how = SWAP_OFF;
+    swap_options.mode = SWAP_OFF;
     double period = number_at(r[0].fields, "period_ms") / 1e3;
     finish_list(s);
     expect_sound("the list", s, values);
@@ -302,7 +302,7 @@ static size_t expect_needed(struct step *s)
     size_t n, i, repeats = 0;
     swap_options = (struct swap_options){SWAP_AUTO, 1u << MEM_ACTIVATIONS};
     struct pass_report *r = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
-    swap_options.how = SWAP_OFF;
+    swap_options.mode = SWAP_OFF;
     struct forecast f = try_step(s, NULL);
     json_t *move;
     json_array_foreach(json_object_get(r[0].fields, "moves"), i, move)

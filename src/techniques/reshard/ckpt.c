@@ -25,8 +25,8 @@ static const struct option options[] = {
      .argument = "dp=A,pp=B,tp=C",
      .group = "What",
      .commands = RESHARD,
-     .help =
-         "how the state is to be cut, and to be trained; an omitted axis is 1 (default: merged, the strategy stays)"},
+     .help = "mesh by which the state is cut, and under which training goes on. An omitted axis is 1 "
+             "(default: the pieces are merged, and the strategy stays)"},
     {.name = "zero",
      .type = OPT_INT,
      .value = &given.zero,
@@ -35,7 +35,8 @@ static const struct option options[] = {
      .high = 3,
      .group = "What",
      .commands = RESHARD,
-     .help = "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)"},
+     .help = "what data-parallel ranks share out. 1 and 2: Adam's state. 3: parameters too (default: as it "
+             "was)"},
     {.name = "plan",
      .type = OPT_FLAG,
      .value = &given.plan,
@@ -337,10 +338,11 @@ static struct checkpoint *recut(const struct checkpoint *from, const char *path)
 
 static void list_copy(struct table *out, const struct copies *p, const struct copy *c)
 {
-    size_t from_byte = bytes_before(p->from, c->from) + ELEMENT_BYTES * c->from_at;
-    size_t to_byte = bytes_before(p->to, c->to) + ELEMENT_BYTES * c->to_at;
-    ROW(out, text_cell(p->from->name), text_cell(kept_name[p->from->role]), number_cell(p->from->piece[c->from].rank),
-        number_cell((double)from_byte), number_cell(p->to->piece[c->to].rank), number_cell((double)to_byte),
+    size_t from_byte = bytes_before(p->from, c->from_piece) + ELEMENT_BYTES * c->from_offset;
+    size_t to_byte = bytes_before(p->to, c->to_piece) + ELEMENT_BYTES * c->to_offset;
+    ROW(out, text_cell(p->from->name), text_cell(kept_name[p->from->role]),
+        number_cell(p->from->piece[c->from_piece].rank), number_cell((double)from_byte),
+        number_cell(p->to->piece[c->to_piece].rank), number_cell((double)to_byte),
         number_cell((double)(ELEMENT_BYTES * c->n)));
 }
 
@@ -369,23 +371,23 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
 }
 
 /* Fails when the path lies in a checkpoint, or in the folder of a run that still goes on. */
-static void expect_place(const char *who, const char *path)
+static void expect_place(const char *claimant, const char *path)
 {
     char *copy = copy_string(path);
-    expect_unlocked(who, dirname(copy));
+    expect_unlocked(claimant, dirname(copy));
     free(copy);
-    expect_outside(who, path);
+    expect_outside(claimant, path);
 }
 
 /* Fails when something would be replaced: the name must be free, or that of an empty folder that no run is using. */
-static void expect_free(const char *who, const char *path)
+static void expect_free(const char *claimant, const char *path)
 {
-    int lock = lock_folder(who, path);
+    int lock = lock_folder(claimant, path);
     if (rmdir(path) != 0 && (errno == ENOTEMPTY || errno == EEXIST))
         fail(EXIT_USAGE, "%s is a folder with files in it: choose another name", path);
     if (lock)
         close(lock);
-    expect_place(who, path);
+    expect_place(claimant, path);
 }
 
 static int run_reshard(char **words)
@@ -461,35 +463,44 @@ static int run_export(char **words)
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
 static const struct word words[] = {
-    {"ls", "CKPT", "what is in it, and which rank has which part", 1, LS, run_ls,
-     "Shows the run's id, which resumed runs keep; the session, a count of trainings; the version of yard that\n"
-     "wrote it; the mesh by which the pieces are cut; the strategy (the mesh under which training goes on, which\n"
-     "merging does not change). For each tensor (a parameter, or Adam's m or v; weights are (out, in)) it\n"
-     "shows the shape, the axis along which tensor parallelism cuts it, and the pieces: boxes [rows, columns],\n"
-     "or ranges of elements.\n"},
-    {"verify", "CKPT", "whether every byte is as it was written", 1, VERIFY, run_verify,
-     "Reads every byte. Checks the manifest and the headers strictly, that the pieces cover each element once, and\n"
-     "the hash of each piece; in a folder, all checkpoints. Exit code 1 if something is damaged.\n"},
-    {"diff", "A B", "which tensors differ, and by how much", 2, CKPT_DIFF, run_diff,
-     "Compares element by element, whatever the meshes are. relative: ||a - b|| / ||b||. Exit code 1 if some differ.\n"
-     "Also says whether both are of one run, and which of them is later.\n"},
-    {"reshard", "CKPT OUT", "the same state, cut for another mesh", 2, RESHARD, run_reshard,
-     "OUT becomes a checkpoint. Each tensor gets a plan of copies, which is proved to write each element once.\n"
-     "OUT is a new name, or an empty folder that no run has in use.\n"
-     "Every byte is read once, hashed, and written once, a tensor at a time. Training goes on under the mesh that\n"
-     "--mesh names; without --mesh the pieces are merged, and the strategy stays what it was.\n"},
-    {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
-     "Writes whole parameters, without Adam's state, from any mesh: a folder in Hugging Face's form, with the\n"
-     "tokenizer, or a file of llm.c's if OUT ends in .bin.\n"},
+    {"ls", "CKPT", "show what is in it, and which rank has which part", 1, LS, run_ls,
+     "Shows the run's id, which resumed runs keep, and the session, which counts trainings. Shows the version of yard\n"
+     "that wrote the checkpoint. Shows the mesh by which the pieces are cut, and the strategy, which is the mesh "
+     "under\n"
+     "which training goes on (merging does not change it). For each tensor (a parameter, or Adam's m or v; weights "
+     "are\n"
+     "(out, in)) it shows the shape, the axis along which tensor parallelism cuts it, and the pieces. A piece is a "
+     "box\n"
+     "[rows, columns], or a range of elements.\n"},
+    {"verify", "CKPT", "check that every byte is as it was written", 1, VERIFY, run_verify,
+     "Reads every byte. Checks the manifest and the headers strictly, checks that the pieces cover each element once, "
+     "and\n"
+     "checks the hash of each piece. Of a folder, all checkpoints are checked. Exit code 1 if something is damaged.\n"},
+    {"diff", "A B", "show which tensors differ, and by how much", 2, CKPT_DIFF, run_diff,
+     "Compares element by element, whatever the meshes are. The column relative is ||a - b|| / ||b||. Also says "
+     "whether\n"
+     "both are of one run, and which of them is later. Exit code 1 if some tensors differ.\n"},
+    {"reshard", "CKPT OUT", "cut the same state for another mesh", 2, RESHARD, run_reshard,
+     "OUT becomes a checkpoint. It must be a new name, or an empty folder that no run has in use. Each tensor gets a\n"
+     "plan of copies, which is proved to write each element once. Every byte is read once, hashed, and written once, "
+     "one\n"
+     "tensor at a time. Training goes on under the mesh that --mesh names. Without --mesh the pieces are merged, and "
+     "the\n"
+     "strategy stays what it was.\n"},
+    {"export", "CKPT OUT", "write the model for other programs", 2, CKPT_EXPORT, run_export,
+     "Writes whole parameters, without Adam's state, from any mesh. OUT becomes a folder in Hugging Face's form, with "
+     "the\n"
+     "tokenizer. If OUT ends in .bin, it becomes a file in llm.c's form.\n"},
 };
 
 static const struct words ckpt_words = {
     .command = "ckpt",
     .about =
         "usage: yard ckpt WORD PATH... [options]\n\n"
-        "Works on checkpoints, which yard train --save DIR writes. CKPT is one of them, DIR/step-N, or DIR for the\n"
-        "newest complete one; or a file that --snapshot wrote, of which the newest whole iteration is taken. No\n"
-        "device is needed.\n",
+        "Works on checkpoints, which yard train --save DIR writes. CKPT is one of them, DIR/step-N. It may also be "
+        "DIR,\n"
+        "for the newest complete one, or a file that --snapshot wrote, for its newest whole iteration. No device is\n"
+        "needed.\n",
     .list = "ls, verify, diff, reshard or export",
     .inputs = 1,
     .word = words,

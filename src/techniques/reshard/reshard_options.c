@@ -10,9 +10,9 @@ static const struct option options[] = {
      .argument = "DIR|FILE",
      .group = GROUP_LOOKING,
      .commands = OF_TRAIN,
-     .help = "go on from a checkpoint (--save DIR writes DIR/step-N too), the newest one in a folder, or a snapshot. "
-             "Sizes, data, options and strategy are as saved, except for what the command line says; on another "
-             "number of devices dp is changed"},
+     .help = "go on from a checkpoint (--save DIR also writes DIR/step-N), from the newest checkpoint in a "
+             "folder, or from a snapshot. Sizes, data, options and strategy are as saved, except for what the "
+             "command line says. With another number of devices dp is changed"},
     {.name = "keep",
      .type = OPT_INT,
      .value = &reshard_options.keep,
@@ -32,7 +32,7 @@ static void check_reshard_options(struct settings *s)
         reshard_options.resume = this_life->from;
 }
 
-static const struct law laws[] = {
+static const struct option_rule rules[] = {
     {"keep", "save", NULL},
     {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"}};
 static const struct foreign_words foreign[] = {
@@ -51,8 +51,8 @@ const struct module module_reshard = {
     .n_options = COUNT(options),
     .foreign = foreign,
     .n_foreign = COUNT(foreign),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_reshard_options,
     .hooks = &reshard_hooks,
     .sole.archive = &archive,

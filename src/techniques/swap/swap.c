@@ -58,7 +58,7 @@ static void add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, i
     *g = (struct gap){
         .x = x,
         .device = x->device,
-        .maker = all->uses->task[use[0].at],
+        .maker = all->uses->task[use[0].position],
         .begin = begin,
         .end = end,
         .nth = (int)nth,
@@ -74,14 +74,14 @@ static void find_gaps_of(struct gaps *all, struct tensor *x)
     size_t n;
     const struct use *use = uses_of(u, x, &n);
     if (x->persistent)
-        add_gap(all, x, 0, NOWHERE, use[0].at);
+        add_gap(all, x, 0, NOWHERE, use[0].position);
     for (size_t i = 1; i < n; i++) {
-        int begin = use[i - 1].at, end = use[i].at;
+        int begin = use[i - 1].position, end = use[i].position;
         if (lies_idle(u, begin, end) && (x->persistent || is_whole_before(u, x, end)))
             add_gap(all, x, i, begin, end);
     }
     if (x->persistent)
-        add_gap(all, x, n, use[n - 1].at, (int)u->n);
+        add_gap(all, x, n, use[n - 1].position, (int)u->n);
 }
 
 ORDER(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->x->id, b->x->id))))
@@ -202,7 +202,7 @@ static bool place_data(const struct phases *p, struct absence *a)
 static bool place_by_phases(const struct gaps *all, struct absence *absence, const struct device *d, bool by_layer)
 {
     struct phases data = find_phases(all->uses, d, by_layer), state = find_phases(all->uses, d, true);
-    bool some = false;
+    bool any_leaves = false;
     for (struct absence *a = absence; a < absence + all->n; a++) {
         if (a->gap->device != d)
             continue;
@@ -212,11 +212,11 @@ static bool place_by_phases(const struct gaps *all, struct absence *absence, con
         else
             leaves = place_data(&data, a);
         a->action = leaves ? SWAP : KEEP;
-        some |= leaves;
+        any_leaves |= leaves;
     }
     free(data.phase);
     free(state.phase);
-    return some;
+    return any_leaves;
 }
 
 /* ---- the rewrite ------------------------------------------------------------------------------------------------- */
@@ -236,7 +236,7 @@ static bool is_new_for_host(const struct absence *a, const struct uses *u)
 
 struct swaps line_up(struct absence *absence, size_t n, const struct uses *u)
 {
-    struct swaps line = {.out = allocate(n + 1, sizeof(struct absence *))};
+    struct swaps line = {.leaving = allocate(n + 1, sizeof(struct absence *))};
     struct absence **last = allocate(u->n_tensors, sizeof(struct absence *)); /* by tensor: its last swap so far */
     for (struct absence *a = absence; a < absence + n; a++) {
         if (a->action != SWAP)
@@ -245,12 +245,12 @@ struct swaps line_up(struct absence *absence, size_t n, const struct uses *u)
         a->earlier = last[x];
         a->sent = is_new_for_host(a, u);
         last[x] = a;
-        line.out[line.n] = a;
+        line.leaving[line.n] = a;
         line.n++;
     }
     free(last);
-    line.in = copy_bytes(line.out, (line.n + 1) * sizeof(struct absence *));
-    SORT(line.in, line.n, by_end);
+    line.returning = copy_bytes(line.leaving, (line.n + 1) * sizeof(struct absence *));
+    SORT(line.returning, line.n, by_end);
     return line;
 }
 
@@ -276,10 +276,11 @@ static void make_tensors(struct edit *e, struct step *s, const struct uses *u, s
         set_home(e, x, host);
 }
 
-/* New tasks come right after task `at` (NOWHERE: they begin the list), with the layer and micro-batch that made x. */
-static void insert_for(struct edit *e, struct step *s, const struct uses *u, int at, const struct gap *g)
+/* New tasks come right after the task at that position (NOWHERE: they begin the list), with the layer and micro-batch
+ * that made x. */
+static void insert_for(struct edit *e, struct step *s, const struct uses *u, int position, const struct gap *g)
 {
-    insert_behind(e, at == NOWHERE ? s->head : u->task[at]);
+    insert_behind(e, position == NOWHERE ? s->head : u->task[position]);
     s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
 }
 
@@ -288,20 +289,20 @@ static void insert_for(struct edit *e, struct step *s, const struct uses *u, int
 void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struct swaps *all)
 {
     for (size_t k = 0; k < all->n; k++)
-        make_tensors(e, s, u, all->out[k]);
+        make_tensors(e, s, u, all->leaving[k]);
     for (size_t k = all->n; k-- > 0;) {
-        const struct absence *a = all->in[k];
+        const struct absence *a = all->returning[k];
         if (!a->back)
             continue;
         insert_for(e, s, u, a->in - 1, a->gap);
-        carry(s, "swap.in", a->back, a->on_host, FOR_SWAP);
+        add_copy_for(s, "swap.in", a->back, a->on_host, FOR_SWAP);
     }
     for (size_t k = all->n; k-- > 0;) {
-        struct absence *a = all->out[k];
+        struct absence *a = all->leaving[k];
         if (!a->sent)
             continue;
         insert_for(e, s, u, a->out, a->gap);
-        a->leaves = carry(s, "swap.out", a->on_host, held_before(a), FOR_SWAP);
+        a->leaves = add_copy_for(s, "swap.out", a->on_host, held_before(a), FOR_SWAP);
     }
 }
 
@@ -312,8 +313,8 @@ bool swap_by_phases(struct step *s, const struct costs *c, const struct run_fact
     static const char why_not[] =
         "nothing can leave, since fewer than two other phases run between each forward and its backward";
     struct machine *m = s->pool->machine;
-    const bool by_layer = swap_options.how == SWAP_LAYER;
-    struct gaps all = find_gaps(s, c, swap_options.what);
+    const bool by_layer = swap_options.mode == SWAP_LAYER;
+    struct gaps all = find_gaps(s, c, swap_options.classes);
     struct absence *absence = keep_all(&all);
     bool changed = false;
     for (const struct device *d = m->device; !d->is_host; d++)
@@ -323,11 +324,11 @@ bool swap_by_phases(struct step *s, const struct costs *c, const struct run_fact
     swap_gaps(e, s, all.uses, &line);
     commit(e);
     report_gaps(&all, absence, c, changed ? NULL : why_not, r);
-    free(line.out);
-    free(line.in);
+    free(line.leaving);
+    free(line.returning);
     free(absence);
     free_gaps(&all);
-    if (r->after->excess > 0)
+    if (r->after->excess_bytes > 0)
         refuse_budget(m, r->after, by_layer ? "--swap layer" : "--swap microbatch", !plan_may_change(w));
     return changed;
 }

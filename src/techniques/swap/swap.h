@@ -13,8 +13,8 @@
 
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 struct swap_options {
-    enum swap how;
-    unsigned what; /* the classes of tensors that may leave: a bit per enum memory_class */
+    enum swap mode;
+    unsigned classes; /* the classes of tensors that may leave: a bit per enum memory_class */
 };
 extern struct swap_options swap_options;
 
@@ -30,8 +30,8 @@ struct gap {
 };
 struct gaps { /* all gaps of a list */
     struct step *step;
-    struct forecast bare; /* the forecast for the list as the pass finds it, */
-    struct uses *uses;    /* and the uses in this list */
+    struct forecast bare; /* the forecast for the list as the pass finds it */
+    struct uses *uses;    /* the uses in that list */
     struct gap *gap;      /* sorted by `begin` */
     size_t n, cap;
 };
@@ -54,8 +54,9 @@ struct absence {
 /* The absences in which tensors are swapped, in the orders in which their copies stand in the list: first by their
  * places, and where several have one place by their gaps. */
 struct swaps {
-    struct absence **out; /* of those that leave at one place, the tensor whose gap begins first leaves first */
-    struct absence **in;  /* of those that come back at one place, the tensor whose gap ends first comes back first */
+    struct absence **leaving; /* of those that leave at one place, the tensor whose gap begins first leaves first */
+    struct absence *
+        *returning; /* of those that come back at one place, the tensor whose gap ends first comes back first */
     size_t n;
 };
 

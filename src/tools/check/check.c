@@ -55,7 +55,7 @@ static void compare_params(struct checker *c, const char *prefix, enum kept role
         const struct param *p = &m->params->param[i];
         float *values = allocate(param_elements(p), sizeof *values);
         read_param(m, i, role, values);
-        values = turn_conv1d(p, values, true);
+        values = transpose_conv1d(p, values, true);
         compare(c, JOINED(prefix, p->name), values, param_elements(p));
         free(values);
     }
@@ -153,8 +153,9 @@ static void take_defaults(struct settings *s)
 static const struct page page = {
     .name = "check",
     .takes = "FILE|--gradients [options]",
-    .text = "Computes what FILE (see tutorials/reference-files.md) holds as another program computed it, and prints "
-            "the relative\nerror of every tensor. Exit code 1 when one is above --tolerance.",
+    .text = "FILE has numbers that another program computed (see tutorials/reference-files.md). Computes the same "
+            "numbers,\n"
+            "and prints the relative error of every tensor. Exit code 1 if one error is above --tolerance.",
     .classes = OF_RUN,
     .also = " heads lr beta1 beta2 eps weight-decay serial audit json tolerance gradients ",
     .defaults = take_defaults,
@@ -244,9 +245,8 @@ static const struct option options[] = {
      .value = &check_options.gradients,
      .group = "Checking",
      .commands = 0,
-     .help =
-         "instead of a FILE: compare the backward of every operation with differences of its forward, on a small model "
-         "with random values; shows the worst element of the gradient of each input"},
+     .help = "compare the backward of every operation with differences of its forward, on a small model with "
+             "random values, instead of a FILE. The worst element of the gradient of each input is shown"},
     {.name = "tolerance",
      .type = OPT_DOUBLE,
      .value = &check_options.tolerance,

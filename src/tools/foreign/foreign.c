@@ -87,14 +87,15 @@ static const struct foreign_words words[] = {
     {"config", "config-file conf cfg c", NULL},
 
     {NULL, "dropout attn-pdrop embd-pdrop resid-pdrop dropout-p drop-rate hidden-dropout attention-dropout",
-     "there is no dropout here; --weight-decay and more data are what helps against overfitting"},
+     "there is no dropout here; use --weight-decay and more data against overfitting"},
     {NULL, "dtype fp16 bf16 amp float16 bfloat16 half precision mixed-precision tf32 autocast grad-scaler", FLOAT_WHY},
-    {NULL, "compile torch-compile jit use-compile", "nothing is to be compiled: kernels are, when the run begins"},
+    {NULL, "compile torch-compile jit use-compile",
+     "you need not ask for it: kernels are compiled when the run begins"},
     {NULL, "optimizer optim adam adamw sgd momentum",
-     "the optimizer is AdamW: --lr, --beta1, --beta2, --eps and --weight-decay are its numbers"},
-    {NULL, "bias no-bias use-bias", "linear layers have a bias, as GPT-2's"},
+     "the optimizer is always AdamW, with the numbers --lr, --beta1, --beta2, --eps and --weight-decay"},
+    {NULL, "bias no-bias use-bias", "linear layers always have a bias, as in GPT-2"},
     {NULL, "threads n-threads num-threads workers num-workers dataloader-num-workers nthreads",
-     "the driver takes all cores; -d 0:0/2 cuts a CPU in two, POCL_MAX_PTHREAD_COUNT limits PoCL"},
+     "the driver takes all cores; -d 0:0/2 cuts a CPU in two, and POCL_MAX_PTHREAD_COUNT limits PoCL"},
     {NULL, "backend", "the backend is OpenCL; `yard devices` shows what it offers"},
     {NULL, "top-p nucleus min-p repetition-penalty repeat-penalty beam num-beams",
      "the next token is chosen by --temperature and --top-k alone"},
@@ -103,9 +104,9 @@ static const struct foreign_words words[] = {
     {NULL, "early-stopping patience target-loss",
      "a run ends with --steps; Ctrl-C ends it earlier, and --save keeps what it has learnt"},
     {NULL, "num-samples num-return-sequences", "one text is written at a time; another --seed gives another one"},
-    {NULL, "verbose quiet silent debug progress", "there is one way to show progress; --log has every step"},
+    {NULL, "verbose quiet silent debug progress", "the output has only one form; --log has every step"},
     {NULL, "label-smoothing lora lora-rank peft deepspeed quantize load-in-8bit rope rotary swiglu rmsnorm moe",
-     "the model is GPT-2's, and all its parameters are trained"},
+     "the model is GPT-2, and all its parameters are trained"},
 };
 
 const struct module module_foreign = {

@@ -168,28 +168,32 @@ static const struct option options[] = {
      .value = &bits,
      .group = "Output",
      .commands = 1,
-     .help = "draw losses in bits per byte of text, not in nats per token; without it only if the tokens of several "
-             "runs have different lengths"},
+     .help = "draw losses in bits per byte of text, not in nats per token. Without this option plot does so "
+             "only if the tokens of several runs have different lengths"},
     {.name = "png",
      .type = OPT_OUTPUT,
      .value = &png,
      .argument = "OUT",
      .group = "Output",
      .commands = 1,
-     .help = "write a picture of 1280 x 720 pixels instead"},
+     .help = "write a picture of 1280 x 720 pixels instead of drawing on the terminal"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
+
+static const struct path_command arguments = {
+    .name = "plot",
+    .help = "FILE.jsonl... [options]\n\n"
+            "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps. Several\n"
+            "runs are drawn in one picture.\n",
+    .bit = 1,
+    .inputs = INT32_MAX,
+};
 
 static int run_plot(int argc, char **argv)
 {
     int n;
     struct plot p = {.n = 0};
-    char **files = take_arguments(
-        &table, 1, "plot",
-        "FILE.jsonl... [options]\n\n"
-        "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps;\n"
-        "those of several runs in one picture.\n",
-        INT32_MAX, argc, argv, &n);
+    char **files = take_arguments(&table, &arguments, argc, argv, &n);
     if (!files)
         return EXIT_OK;
     if (n == 0)

@@ -37,7 +37,7 @@ static struct machine *paper_machine(struct trainer *t, bool plan_only)
     return m;
 }
 
-static void adapt(struct trainer *t)
+static void adapt_costs(struct trainer *t)
 {
     struct costs *c = costs_of(t);
     if (predict_options.what_if && c)
@@ -46,7 +46,7 @@ static void adapt(struct trainer *t)
         check_fingerprint(c, &t->machine->device[0], engine_name(t));
 }
 
-static bool measure(struct settings *s, int argc, char **argv, int *code)
+static bool start_trial(struct settings *s, int argc, char **argv, int *code)
 {
     (void)argc;
     (void)argv;
@@ -57,14 +57,14 @@ static bool measure(struct settings *s, int argc, char **argv, int *code)
 
 void keep_trial(struct costs *c) { trial = c; }
 
-static void forget(struct trainer *t)
+static void free_own_costs(struct trainer *t)
 {
     struct costs *c = costs_of(t);
     if (c && c != trial)
         free_costs(c);
 }
 
-static double predict(const struct trainer *t, const struct task *task)
+static double predict_task(const struct trainer *t, const struct task *task)
 {
     enum cost_source source;
     const struct costs *c = costs_of(t);
@@ -85,34 +85,32 @@ static const struct option options[] = {
      .value = &predict_options.simulate,
      .group = GROUP_PREDICTING,
      .commands = OF_PLAN,
-     .help = "predict the step on a virtual clock; needs --profile, --hardware or --list"},
+     .help = "predict the step on a virtual clock. It needs --profile, --hardware or --list"},
     {.name = "profile",
      .type = OPT_INPUT,
      .value = &predict_options.profile,
      .argument = "FILE",
      .group = GROUP_PREDICTING,
      .commands = OF_TRAIN | OF_PLAN,
-     .help = "task times that `yard profile` measured; train plans with them instead of measuring in a trial"},
+     .help = "file with the times of tasks that `yard profile` measured. train plans with them instead of "
+             "measuring in a trial"},
     {.name = "hardware",
      .type = OPT_INPUT,
      .value = &predict_options.hardware,
      .argument = "FILE",
      .group = GROUP_PREDICTING,
      .commands = OF_TRAIN | OF_PLAN,
-     .help =
-         "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
-         "device is needed (bench: with --broadcast); train runs on the real devices, and plans "
-         "with these times instead of measuring in a trial"},
+     .help = "description of a machine, from which the times of tasks are modelled (see data/hardware). "
+             "--mesh dp=N uses N of its devices, and no OpenCL device is needed (bench: with --broadcast). "
+             "train runs on the real devices, and plans with these times instead of measuring in a trial"},
     {.name = "what-if",
      .type = OPT_TEXT,
      .value = &predict_options.what_if,
      .argument = "WORDS",
      .group = GROUP_PREDICTING,
      .commands = OF_PLAN,
-     .help =
-         "predict for changed hardware, as \"link=2x cpu=0.5x device=1.5x mem=8G\"; with --memory: mixed, for mixed "
-         "precision, which is counted, not "
-         "run"},
+     .help = "predict for changed hardware, as in \"link=2x cpu=0.5x device=1.5x mem=8G\". With --memory it "
+             "may be mixed, for mixed precision, which is counted but cannot be run"},
     {.name = "output",
      .letter = 'o',
      .type = OPT_OUTPUT,
@@ -122,16 +120,16 @@ static const struct option options[] = {
      .commands = 0,
      .help = "the profile to write"},
 };
-static const struct law laws[] = {{"profile", "hardware", "both say how long tasks take"}};
+static const struct option_rule rules[] = {{"profile", "hardware", "both say how long tasks take"}};
 static const struct hooks hooks = {
-    .options_read = measure,
+    .options_read = start_trial,
     .machine = paper_machine,
-    .machine_opened = adapt,
-    .predicted_seconds = predict,
-    .trainer_closing = forget,
+    .machine_opened = adapt_costs,
+    .predicted_seconds = predict_task,
+    .trainer_closing = free_own_costs,
 };
 static const struct subcommand command = {
-    .help_place = 60, .name = "profile", .help = "measure how long tasks take, to predict with", .run = run_profile};
+    .help_place = 60, .name = "profile", .help = "measure how long tasks take, for predictions", .run = run_profile};
 const struct module module_predict = {
     .name = "predict",
     .needs = "command pass trace",
@@ -140,8 +138,8 @@ const struct module module_predict = {
     .n_commands = 1,
     .options = options,
     .n_options = COUNT(options),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_predict_options,
     .hooks = &hooks,
     .sole.forecaster = &forecaster,

@@ -43,18 +43,18 @@ static void note_memory(struct forecast *f, struct step *draft)
 {
     const struct machine *m = draft->pool->machine;
     size_t n_devices = (size_t)m->n_devices + 1;
-    f->high = copy_bytes(draft->high, n_devices * sizeof *f->high);
-    f->at = allocate(n_devices, sizeof *f->at);
-    f->need = allocate(n_devices, sizeof *f->need);
+    f->peak_total = copy_bytes(draft->peak_total, n_devices * sizeof *f->peak_total);
+    f->peak_position = allocate(n_devices, sizeof *f->peak_position);
+    f->needed_bytes = allocate(n_devices, sizeof *f->needed_bytes);
     for (size_t d = 0; d < n_devices; d++) {
-        f->need[d] = m->device[d].placed;
-        if (f->need[d] > m->device[d].budget)
-            f->excess += (double)(f->need[d] - m->device[d].budget);
+        f->needed_bytes[d] = m->device[d].placed_bytes;
+        if (f->needed_bytes[d] > m->device[d].budget)
+            f->excess_bytes += (double)(f->needed_bytes[d] - m->device[d].budget);
     }
     for (size_t i = draft->n_levels; i-- > 0;) {
         const struct level *level = &draft->level[i];
-        if (level->bytes == f->high[level->device])
-            f->at[level->device] = (size_t)level->position;
+        if (level->bytes == f->peak_total[level->device])
+            f->peak_position[level->device] = (size_t)level->position;
     }
 }
 
@@ -71,12 +71,12 @@ static double last_end(const struct moment *m, size_t n)
 static void note_times(struct forecast *f, const struct simulation *sim)
 {
     const struct moment *steady = &sim->moments[(size_t)sim->first * f->n];
-    double from = last_end(steady - f->n, f->n); /* the end of the step before */
+    double begin = last_end(steady - f->n, f->n); /* the end of the step before */
     f->period = sim->period;
     f->alone = last_end(sim->moments, f->n);
     f->span = allocate(f->n, sizeof *f->span);
     for (size_t i = 0; i < f->n; i++)
-        f->span[i] = (struct span){steady[i].start - from, steady[i].end - from};
+        f->span[i] = (struct span){steady[i].start - begin, steady[i].end - begin};
 }
 
 static struct tensor *copy_tensors(const struct pool *p)
@@ -100,13 +100,13 @@ struct forecast try_list(const struct step *s, const struct costs *c, double mos
     struct simulation *sim = NULL;
     struct step *draft = draft_of(s, &f.task);
     struct machine *m = s->pool->machine;
-    struct device *had = lift_limits(m, m->n_devices + 1);
+    struct device *limits = lift_limits(m, m->n_devices + 1);
     struct tensor *tensors = copy_tensors(s->pool);
     f.n = draft->n;
     f.why_not = place(s->pool, &draft, 1, true);
-    restore_limits(m, had, m->n_devices + 1);
+    restore_limits(m, limits, m->n_devices + 1);
     note_memory(&f, draft);
-    if (!f.why_not && f.excess <= most_excess && has_times(draft, c)) {
+    if (!f.why_not && f.excess_bytes <= most_excess && has_times(draft, c)) {
         depend(draft, true);
         f.why_not = simulate(draft, c, &sim);
     }
@@ -118,7 +118,7 @@ struct forecast try_list(const struct step *s, const struct costs *c, double mos
     }
     restore_tensors(s->pool, tensors);
     free(tensors);
-    free(had);
+    free(limits);
     free_draft(draft);
     return f;
 }
@@ -128,11 +128,11 @@ struct forecast try_step(const struct step *s, const struct costs *c) { return t
 void free_forecast(struct forecast *f)
 {
     free(f->why_not);
-    free(f->high);
-    free(f->at);
+    free(f->peak_total);
+    free(f->peak_position);
     free(f->task);
     free(f->span);
-    free(f->need);
+    free(f->needed_bytes);
 }
 
 struct forecast *keep_forecast(struct forecast f) { return copy_bytes(&f, sizeof f); }

@@ -33,12 +33,12 @@ static void keep_values(struct trainer *t, struct step *list)
 
 static void choose_runner(struct trainer *t)
 {
-    execution.alone = NULL;
+    execution.serial_runner = NULL;
     if (proof_options.audit && !t->settings->trial)
-        execution.alone = &audit_runner;
+        execution.serial_runner = &audit_runner;
 }
 
-static void forget(struct trainer *t)
+static void free_all_values(struct trainer *t)
 {
     struct list_values *first = *own_of(t, &module_proof);
     while (first) {
@@ -61,19 +61,20 @@ static const struct option options[] = {
      .value = &proof_options.audit,
      .group = GROUP_LOOKING,
      .commands = OF_TRAIN,
-     .help = "with --serial: run every task over three fillings of what it does not declare to read, and compare: "
-             "for the data of this run, tasks touch what they declare and no more (slow)"},
+     .help = "with --serial, run every task three times, each time with another filling of the memory that it "
+             "does not declare to read, and compare the results. For the data of this run this shows that "
+             "tasks touch what they declare and no more (slow)"},
     {.name = "verify",
      .type = OPT_FLAG,
      .value = &proof_options.verify,
      .group = GROUP_LOOKING,
      .commands = OF_PLAN,
-     .help = "prove that every read sees the right value, that every conflict is ordered whatever the timing, and "
-             "that memory is within the budgets, provided that tasks touch what they declare (train --serial --audit "
-             "checks that)"},
+     .help = "prove three things, provided that tasks touch what they declare (train --serial --audit checks "
+             "that): every read sees the right value, every conflict is ordered whatever the timing, and "
+             "memory is within the budgets"},
 };
 static const struct hooks hooks = {
-    .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = forget};
+    .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = free_all_values};
 const struct module module_proof = {
     .name = "proof",
     .order = 10,

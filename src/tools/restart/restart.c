@@ -99,7 +99,7 @@ static bool train_in_children(struct settings *s, int argc, char **argv, int *co
     if (!restarts)
         return true;
     l.newest = look_for_commit(l.file);
-    if (s->past)
+    if (s->resumed)
         l.known = l.newest.seq;
     this_life = mmap(NULL, sizeof *this_life, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (this_life == MAP_FAILED)
@@ -133,7 +133,7 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
 {
     (void)t;
     if (restarts)
-        append_text(&k->more, " --restart");
+        append_text(&k->more_words, " --restart");
 }
 
 static const struct option options[] = {
@@ -142,9 +142,9 @@ static const struct option options[] = {
      .value = &restarts,
      .group = GROUP_TECHNIQUES,
      .commands = OF_TRAIN,
-     .help = "train in a process of its own. When that dies, the next one goes on from the newest commit in "
-             "--snapshot FILE; without --resume the first one does too. Ctrl-C, a not-a-number that comes again, and "
-             "3 restarts without a newer commit end the run"},
+     .help = "train in a process of its own. If that process dies, the next one goes on from the newest "
+             "commit in --snapshot FILE. Without --resume the first process does so too. Ctrl-C, a "
+             "not-a-number that comes again, and 3 restarts without a newer commit end the run"},
 };
 static const struct hooks hooks = {
     .options_read = train_in_children,

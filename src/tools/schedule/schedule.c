@@ -123,33 +123,34 @@ static const struct option options[] = {
      .value = &given.print,
      .group = GROUP_LOOKING,
      .commands = OF_PLAN,
-     .help = "print the order of a pipeline's micro-batches as PyTorch reads it, a CSV with a row per device: that of "
-             "a model's mesh, or that of --list FILE"},
+     .help = "print the order of a pipeline's micro-batches as PyTorch reads it. This is a CSV with a row per "
+             "device, for a model's mesh or for --list FILE"},
     {.name = "times",
      .type = OPT_TEXT,
      .value = &given.times,
      .argument = "F=TIME,...",
      .group = GROUP_LOOKING,
      .commands = OF_PLAN,
-     .help = "times of --list FILE.csv, of a stage: F forward, I and W the halves of its backward, B a whole one (else "
-             "I + W), FB a forward and a backward that overlap (else F + B), send; with a number before it of that "
-             "stage alone. A number without a unit is in seconds (default: F=1ms,I=1ms,W=1ms,send=0)"},
+     .help = "times of --list FILE.csv. F is a stage's forward, I and W are the two parts of its backward, B "
+             "is a whole backward (default: I + W), and FB is a forward and a backward that overlap (default: "
+             "F + B). send is a copy to another stage's device. A number before the letter means that stage "
+             "alone, as in 3F=2ms. A time without a unit is in seconds (default: F=1ms,I=1ms,W=1ms,send=0)"},
 };
-static const struct law laws[] = {{"times", "list", NULL},
-                                  {"print-schedule", "json", "a schedule is printed and nothing else"},
-                                  {"print-schedule", "print", "a schedule is printed and nothing else"},
-                                  {"print-schedule", "print-list", "a schedule is printed and nothing else"},
-                                  {"print-schedule", "simulate", "a schedule is printed and nothing else"},
-                                  {"print-schedule", "memory", "a schedule is printed and nothing else"},
-                                  {"print-schedule", "verify", "a schedule is printed and nothing else"}};
+static const struct option_rule rules[] = {{"times", "list", NULL},
+                                           {"print-schedule", "json", "a schedule is printed and nothing else"},
+                                           {"print-schedule", "print", "a schedule is printed and nothing else"},
+                                           {"print-schedule", "print-list", "a schedule is printed and nothing else"},
+                                           {"print-schedule", "simulate", "a schedule is printed and nothing else"},
+                                           {"print-schedule", "memory", "a schedule is printed and nothing else"},
+                                           {"print-schedule", "verify", "a schedule is printed and nothing else"}};
 const struct module module_schedule = {
     .name = "schedule",
     .needs = "lists",
     .order = 56,
     .options = options,
     .n_options = COUNT(options),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_schedule_options,
     .sole.orders = &orders,
     .plan = &plan,

@@ -118,7 +118,7 @@ static void check_tasks(const char *path, const struct trace *t)
         expect(is_amount(k->flops) && is_amount(k->predicted_ns), path, "task", i);
     }
     for (size_t i = 0; i < h->n_edges; i++)
-        expect(t->edges[i].from < h->n_tasks, path, "edge", i);
+        expect(t->edges[i].producer < h->n_tasks, path, "edge", i);
 }
 
 static void check_tensors(const char *path, const struct trace *t)

@@ -255,7 +255,7 @@ static const struct option options[] = {
      .argument = "FILE",
      .group = GROUP_LOOKING,
      .commands = OF_TRAIN | OF_PLAN,
-     .help = "record what ran when (plan: what is simulated); see `yard trace --help`"},
+     .help = "record what ran when, or with plan what is simulated (see `yard trace --help`)"},
 };
 static const struct hooks hooks = {
     .machine_opened = expect_trace,

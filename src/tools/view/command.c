@@ -31,9 +31,9 @@ static const struct option options[] = {
      .argument = "KEYS",
      .group = "What",
      .commands = 1,
-     .help =
-         "press these keys first, with spaces between; further words: /name searches, click:X,Y, move:X,Y, wheel:N, "
-         "drag:X,Y,X,Y, hold:X,Y,X,Y (the button stays down), measure:X,Y,X,Y"},
+     .help = "press these keys first, with spaces between them. There are also the words /name, which "
+             "searches, click:X,Y, move:X,Y, wheel:N, drag:X,Y,X,Y, hold:X,Y,X,Y (the button stays down) and "
+             "measure:X,Y,X,Y"},
     {.name = "clip",
      .type = OPT_FLOAT,
      .value = &given.clip,
@@ -43,8 +43,8 @@ static const struct option options[] = {
      .high = 1e9,
      .group = "What",
      .commands = 1,
-     .help = "largest norm of the gradient in a step file, as for yard plan: above 0 no update starts before the "
-             "norm of all gradients is known"},
+     .help = "largest norm of the gradient in a step file, as for yard plan. Above 0 no update starts before "
+             "the norm of all gradients is known"},
     {.name = "size",
      .type = OPT_TEXT,
      .value = &given.size,
@@ -59,7 +59,7 @@ static const struct option options[] = {
      .argument = "OUT",
      .group = "Output",
      .commands = 1,
-     .help = "write a picture instead of opening a window; needs no display"},
+     .help = "write a picture instead of opening a window. It needs no display"},
     {.name = "json",
      .type = OPT_FLAG,
      .value = &given.json,
@@ -91,8 +91,8 @@ static json_t *selected_json(const struct view *v)
     json_t *needs = json_array(), *needed_by = json_array();
     for (size_t i = 0; i < links.n; i++) {
         const struct link_drawn *l = &links.link[i];
-        const bool before = l->to == (size_t)v->selected.record;
-        const struct trace_record *other = &t->records[before ? l->from : l->to];
+        const bool before = l->consumer == (size_t)v->selected.record;
+        const struct trace_record *other = &t->records[before ? l->producer : l->consumer];
         json_array_append_new(before ? needs : needed_by, json_string(t->tasks[other->task].name));
     }
     return json_pack("{s:s, s:i, s:i, s:s, s:I, s:f, s:f, s:o, s:o}", "task", task->name, "layer", task->layer, "micro",
@@ -170,9 +170,12 @@ static void print_keys(void)
     printf("\nKeys\n");
     for (size_t i = 0; i < n_actions; i++)
         printf("  %-10s %s\n", actions[i].keys, actions[i].help);
-    printf("\nMouse: move for details, click selects and shows edges, or what memory holds there, drag moves (of a\n"
-           "step file: its tasks), wheel zooms, drag on the ruler or shift+drag selects a stretch, click on a\n"
-           "device folds it, click on the strip of steps to go there.\n");
+    printf("\nMouse\n"
+           "  move       show details\n"
+           "  click      select a task and show its edges; on a memory row: show what memory holds there; on a\n"
+           "             device: fold it; on the strip of steps: go there\n"
+           "  drag       move the view; in a step file: move a task; on the ruler, or with shift: select a stretch\n"
+           "  wheel      zoom\n");
 }
 
 static void parse_size(int *width, int *height)
@@ -220,17 +223,22 @@ static void write_or_show(struct view *v)
         show_window(v);
 }
 
+static const struct path_command arguments = {
+    .name = "view",
+    .help = "FILE [FILE] [options]\n\n"
+            "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written. Two traces\n"
+            "share one axis, and their steps start together. FILE.txt is a step file, and FILE.csv is a pipeline's\n"
+            "schedule as PyTorch writes it. The list of such a file is simulated, and its tasks can be dragged "
+            "elsewhere.\n",
+    .bit = 1,
+    .inputs = MAX_TRACKS,
+};
+
 static int run_view(int argc, char **argv)
 {
     int n, width, height;
     struct track *tracks[MAX_TRACKS];
-    char **files = take_arguments(
-        &table, 1, "view",
-        "FILE [FILE] [options]\n\n"
-        "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written.  Two traces\n"
-        "share one axis: their steps start together.  FILE.txt is a step file, FILE.csv a pipeline's schedule as\n"
-        "PyTorch writes it: a list, which is simulated, and whose tasks can be dragged elsewhere.\n",
-        MAX_TRACKS, argc, argv, &n);
+    char **files = take_arguments(&table, &arguments, argc, argv, &n);
     if (!files) {
         print_keys();
         return EXIT_OK;
@@ -259,7 +267,7 @@ static int run_view(int argc, char **argv)
 static const struct subcommand command = {
     .help_place = 80,
     .name = "view",
-    .help = "show a trace, also of a run that goes on",
+    .help = "show a trace, also of a run that still goes on",
     .run = run_view,
     .foreign = " show timeline gui window ",
 };

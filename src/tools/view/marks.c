@@ -40,12 +40,13 @@ static void draw_link(const struct view *v, int track_index, const struct link_d
 {
     const struct track *track = v->track[track_index];
     const struct trace_record *records = track->trace->records;
-    const struct view_row *from = row_of_record(v, track_index, l->from), *to = row_of_record(v, track_index, l->to);
+    const struct view_row *from = row_of_record(v, track_index, l->producer),
+                          *to = row_of_record(v, track_index, l->consumer);
     const int dot = v->scale;
     if (!from || !to)
         return;
-    int x0 = mark_x(v, track, records[l->from].end), y0 = from->y + from->height / 2;
-    int x1 = mark_x(v, track, records[l->to].start), y1 = to->y + to->height / 2;
+    int x0 = mark_x(v, track, records[l->producer].end), y0 = from->y + from->height / 2;
+    int x1 = mark_x(v, track, records[l->consumer].start), y1 = to->y + to->height / 2;
     if (from == to) {
         y0 = from->y + from->height - 2 * dot;
         y1 = y0 + dot;
@@ -63,7 +64,7 @@ void draw_links(const struct view *v)
 {
     const struct links l = links_of_pick(v, &v->selected);
     for (size_t i = 0; i < l.n; i++) {
-        bool arrives = (int64_t)l.link[i].to == v->selected.record;
+        bool arrives = (int64_t)l.link[i].consumer == v->selected.record;
         draw_link(v, v->selected.track, &l.link[i], arrives ? ACCENT : INK);
     }
     free(l.link);

@@ -67,11 +67,11 @@ uint64_t clock_of(const struct track *track, double axis)
     const uint64_t after = (uint64_t)fmin(fmax(ns, 0), 0x1p62);
     const uint64_t at = zero - before + after;
     size_t n; /* the pauses before it */
-    FIND_FIRST(n, t->n_pauses, t->pauses[n].from - t->pauses[n].before < at);
+    FIND_FIRST(n, t->n_pauses, t->pauses[n].start - t->pauses[n].before < at);
     if (n == 0)
         return at;
     const struct pause *last = &t->pauses[n - 1];
-    return at + last->before + (last->to - last->from);
+    return at + last->before + (last->end - last->start);
 }
 
 /* ---- following ------------------------------------------------------------------------------------------------- */

@@ -247,7 +247,7 @@ void write_view(struct view *v, const char *path); /* writes a PNG */
 /* ---- pick.c ---------------------------------------------------------------------------------------------------- */
 
 struct link_drawn {
-    size_t from, to; /* records */
+    size_t producer, consumer; /* records */
 };
 struct links {
     struct link_drawn *link;

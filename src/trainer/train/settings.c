@@ -41,7 +41,8 @@ static const struct option own_options[] = {
      .high = 1000,
      .group = GROUP_MODEL,
      .commands = OF_LIST | OF_SAMPLE,
-     .help = "attention heads; must divide --channels; also those of a model file that does not say how many it has"},
+     .help = "attention heads. Their number must divide --channels. It is also used for a model file that "
+             "does not say how many heads it has"},
     {.name = "channels",
      .type = OPT_INT,
      .value = &asked.channels,
@@ -72,9 +73,9 @@ static const struct option own_options[] = {
      .argument = "FILE|DIR",
      .group = GROUP_MODEL,
      .commands = OF_TRAIN | OF_PLAN,
-     .help =
-         "start from an llm.c checkpoint, safetensors with GPT-2 names (a file, the index of shards, or their folder, "
-         "where a config.json is read too), or what --save wrote; the sizes are those of the file"},
+     .help = "start from an llm.c checkpoint, from safetensors with GPT-2 names (a file, the index of shards, "
+             "or their folder, where a config.json is read too), or from what --save wrote. The sizes are "
+             "those of the file"},
     {.name = "config",
      .type = OPT_INPUT,
      .value = &asked.config,
@@ -89,11 +90,11 @@ static const struct option own_options[] = {
      .argument = "PATH",
      .group = GROUP_DATA,
      .commands = OF_LIST,
-     .help =
-         "text (also packed with gzip), llm.c shard or uint16 tokens: a file, a folder or a quoted glob; a folder with "
-         "train.bin and val.bin: train.bin to train, val.bin to validate; 'stories': a built-in text whose best "
-         "possible loss is known; 'stories:FILE': such a text by your own grammar; 'self': this program's sources "
-         "(default: stories; plan, profile and bench: random tokens)"},
+     .help = "text (also packed with gzip), llm.c shard or uint16 tokens. PATH is a file, a folder or a "
+             "quoted glob. In a folder with train.bin and val.bin, these are for training and for validation. "
+             "'stories' is a built-in text whose best possible loss is known. 'stories:FILE' is such a text "
+             "by your own grammar. 'self' is this program's sources (default: stories; plan, profile and "
+             "bench: random tokens)"},
     {.name = "vocab",
      .type = OPT_INT,
      .value = &asked.vocab,
@@ -110,11 +111,10 @@ static const struct option own_options[] = {
      .argument = "bytes|chars|bpe:N|FILE",
      .group = GROUP_DATA,
      .commands = OF_LIST | OF_SAMPLE,
-     .help =
-         "what a token of text is: a byte, a character, one of N tokens that are learnt from the training text (byte "
-         "pair encoding), or what a FILE says: tokenizer.json, vocab.json beside merges.txt, llm.c's "
-         "gpt2_tokenizer.bin. A model brings its own tokenizer, or has such a file beside it; else FILE is its "
-         "tokenizer"},
+     .help = "what a token of text is: a byte, a character, one of N tokens that are learnt from the training "
+             "text (byte pair encoding), or what a FILE says. The FILE may be a tokenizer.json, a vocab.json "
+             "beside merges.txt, or llm.c's gpt2_tokenizer.bin. A model uses its own tokenizer, or one that "
+             "lies beside it. If it has neither, FILE is its tokenizer"},
     {.name = "order",
      .type = OPT_CHOICE,
      .value = &asked.data.order,
@@ -139,7 +139,8 @@ static const struct option own_options[] = {
      .high = 0.9,
      .group = GROUP_DATA,
      .commands = OF_LIST,
-     .help = "share of the data for validation: the end of a text, parts all over several files"},
+     .help = "share of the data for validation. It is the end of a text, or the ends of the parts into which "
+             "several files are cut"},
     {.name = "val-every",
      .type = OPT_INT,
      .value = &asked.val_every,
@@ -176,7 +177,8 @@ static const struct option own_options[] = {
      .high = 1e6,
      .group = GROUP_TRAINING,
      .commands = OF_LIST,
-     .help = "sequences a device takes at a time (0: its whole share); gradients are accumulated"},
+     .help = "sequences that a device takes at a time (0: its whole share). The gradients of all "
+             "micro-batches are added up"},
     {.name = "steps",
      .type = OPT_INT,
      .value = &asked.steps,
@@ -195,7 +197,7 @@ static const struct option own_options[] = {
      .high = 1e9,
      .group = GROUP_TRAINING,
      .commands = OF_TRAIN,
-     .help = "save and stop after step N; the schedule is still meant for --steps (0: off)"},
+     .help = "save and stop after step N. The schedule of the learning rate still ends with --steps (0: off)"},
     {.name = "lr",
      .type = OPT_FLOAT,
      .value = &asked.lr,
@@ -224,7 +226,7 @@ static const struct option own_options[] = {
          WORDS([RATE_COSINE] = "cosine", [RATE_CONSTANT] = "constant", [RATE_LINEAR] = "linear", [RATE_WSD] = "wsd"),
      .group = GROUP_TRAINING,
      .commands = OF_TRAIN,
-     .help = "course of the learning rate; wsd: constant, and the last fifth of the steps decays"},
+     .help = "course of the learning rate. wsd: it is constant, and decays in the last fifth of the steps"},
     {.name = "warmup",
      .type = OPT_INT,
      .value = &asked.warmup,
@@ -234,7 +236,8 @@ static const struct option own_options[] = {
      .high = 1e9,
      .group = GROUP_TRAINING,
      .commands = OF_TRAIN,
-     .help = "steps in which the learning rate rises (-1: a twentieth of --steps, at most 100; none when constant)"},
+     .help = "steps in which the learning rate rises (-1: a twentieth of --steps, at most 100; none with "
+             "--schedule constant)"},
     {.name = "beta1",
      .type = OPT_FLOAT,
      .value = &asked.beta1,
@@ -284,8 +287,8 @@ static const struct option own_options[] = {
      .high = 1e9,
      .group = GROUP_TRAINING,
      .commands = OF_TRAIN | OF_PLAN,
-     .help = "largest norm of the gradient; above 0 all updates, of a step file too, wait for the end of the last "
-             "backward; 0: no limit, and each layer is updated right after its backward"},
+     .help = "largest norm of the gradient. Above 0 all updates, of a step file too, wait for the end of the "
+             "last backward. 0: there is no limit, and each layer is updated right after its backward"},
     {.name = "seed",
      .type = OPT_LONG,
      .value = &asked.seed,
@@ -304,16 +307,16 @@ static const struct option own_options[] = {
      .argument = "P:D[/n|xN][,...]",
      .group = GROUP_DEVICES,
      .commands = OF_RUN,
-     .help = "platform:device as `yard devices` numbers them; /n cuts a CPU into n sub-devices, xN uses a device as "
-             "N logical ones (default: the first GPU, else the first device)"},
+     .help = "platform:device as `yard devices` numbers them. /n cuts a CPU into n sub-devices, and xN uses a "
+             "device as N logical devices (default: the first GPU, else the first device)"},
     {.name = "mesh",
      .type = OPT_TEXT,
      .value = &asked.mesh,
      .argument = "dp=A,pp=B,tp=C",
      .group = GROUP_DEVICES,
      .commands = OF_LIST,
-     .help = "arrange the devices: A data-parallel pipelines of B stages, each stage's layers cut by heads, columns "
-             "and words for C tensor-parallel devices (default: dp = all devices)"},
+     .help = "arrange the devices as A data-parallel pipelines of B stages. Each stage's layers are cut by "
+             "heads, columns and words for C tensor-parallel devices (default: dp = all devices)"},
     {.name = "zero",
      .type = OPT_INT,
      .value = &asked.zero,
@@ -323,9 +326,9 @@ static const struct option own_options[] = {
      .high = 3,
      .group = GROUP_DEVICES,
      .commands = OF_LIST,
-     .help =
-         "what data-parallel devices share out instead of each keeping all. 1: the optimizer's state; 2: gradients too "
-         "(with a single micro-batch); 3: parameters too, gathered layer by layer before use. The bits are the same"},
+     .help = "what data-parallel devices share out, so that not each of them keeps all of it. 1: the "
+             "optimizer's state. 2: gradients too (with a single micro-batch). 3: parameters too, which are "
+             "gathered layer by layer before use. The bits are the same"},
     {.name = "stages",
      .type = OPT_TEXT,
      .value = &asked.stages,
@@ -340,11 +343,11 @@ static const struct option own_options[] = {
      .argument = "1f1b|gpipe|interleaved|zbh1|zbh2|dualpipev|FILE.csv",
      .group = GROUP_DEVICES,
      .commands = OF_LIST,
-     .help =
-         "order of micro-batches in a pipeline. interleaved: two stages per device, micro-batches a multiple of pp; "
-         "zbh1, zbh2: the gradients of weights fill the waits, zbh2 in twice the memory; dualpipev: the same with two "
-         "stages per device, the first and the last on device 0, at least 2 pp micro-batches; FILE.csv: the order that "
-         "it says, as PyTorch writes it"},
+     .help = "order of micro-batches in a pipeline. interleaved: two stages per device; the number of "
+             "micro-batches is a multiple of pp. zbh1, zbh2: the gradients of weights fill the waits; zbh2 "
+             "takes twice the memory. dualpipev: the same with two stages per device, the first and the last "
+             "on device 0, and at least 2 pp micro-batches. FILE.csv: the order in that file, as PyTorch "
+             "writes it"},
     {.name = "grad-groups",
      .type = OPT_INT,
      .value = &asked.grad_groups,
@@ -354,7 +357,7 @@ static const struct option own_options[] = {
      .high = MAX_RANKS,
      .group = GROUP_DEVICES,
      .commands = OF_LIST,
-     .help = "sum the gradient in G groups of sequences, as dp=G does, to compare to the bit"},
+     .help = "sum the gradient in G groups of sequences, as dp=G does, so that the bits can be compared"},
     {.name = "device-mem",
      .type = OPT_BYTES,
      .value = &asked.device_memory,
@@ -377,8 +380,8 @@ static const struct option own_options[] = {
      .argument = WORDS([GEMM_AUTO] = "auto", [GEMM_OWN] = "own", [GEMM_CLBLAST] = "clblast"),
      .group = GROUP_DEVICES,
      .commands = OF_RUN,
-     .help = "what computes matrix products: our kernel, which is for CPUs, or CLBlast (auto: ours on CPUs, CLBlast "
-             "on GPUs)"},
+     .help = "what computes matrix products. own: the project's kernel, which is made for CPUs. clblast: the "
+             "library CLBlast. auto: own on CPUs, clblast on GPUs"},
     {.name = "attention",
      .type = OPT_CHOICE,
      .value = &asked.kernels.attention,
@@ -386,8 +389,8 @@ static const struct option own_options[] = {
      .argument = WORDS([ATTENTION_PLAIN] = "plain", [ATTENTION_FLASH] = "flash"),
      .group = GROUP_DEVICES,
      .commands = OF_RUN,
-     .help = "how attention is computed. plain: products and softmax, keeps a (T, T) matrix per head; flash: fused "
-             "kernels, memory grows with T alone"},
+     .help = "how attention is computed. plain: by matrix products and a softmax, which keeps a (T, T) matrix "
+             "per head for T tokens. flash: by fused kernels, whose memory grows with T, not with T * T"},
     {.name = "vector",
      .type = OPT_INT,
      .value = &asked.vector,
@@ -396,24 +399,24 @@ static const struct option own_options[] = {
      .high = 16,
      .group = GROUP_DEVICES,
      .commands = OF_RUN,
-     .help = "floats per vector: 1, 4, 8 or 16, at most as many as the device has (0: just as many); results "
-             "depend on it to the last bit"},
+     .help = "floats per vector: 1, 4, 8 or 16, and at most as many as the device has (0: as many as it has). "
+             "The last bits of results depend on it"},
 
     {.name = "serial",
      .type = OPT_FLAG,
      .value = &asked.serial,
      .group = GROUP_LOOKING,
      .commands = OF_TRAIN | OF_SAMPLE,
-     .help = "run one task after another, wait after each, create no thread: the reference for results, and the "
-             "mode for debuggers"},
+     .help = "run one task after another, wait after each of them, and create no thread. The results are the "
+             "reference for all other runs. Use this in a debugger"},
     {.name = "log",
      .type = OPT_OUTPUT,
      .value = &asked.log,
      .argument = "FILE.jsonl",
      .group = GROUP_LOOKING,
      .commands = OF_TRAIN,
-     .help = "file that gets one line of JSON per step; when it cannot be written any more the run goes on, and ends "
-             "with exit code 4"},
+     .help = "file that gets one line of JSON per step. If it cannot be written any more, the run goes on, "
+             "and ends with exit code 4"},
     {.name = "save",
      .type = OPT_KEPT,
      .value = &asked.save,
@@ -453,7 +456,7 @@ static const struct option own_options[] = {
      .argument = "DIR|FILE",
      .group = GROUP_SAMPLING,
      .commands = OF_SAMPLE,
-     .help = "model to write with: what --save wrote, or a file as for --init of yard train"},
+     .help = "model that writes: what --save wrote, or a file as for --init of yard train"},
     {.name = "prompt",
      .type = OPT_TEXT,
      .value = &asked.prompt,
@@ -471,7 +474,7 @@ static const struct option own_options[] = {
      .high = 1e7,
      .group = GROUP_SAMPLING,
      .commands = OF_SAMPLE,
-     .help = "tokens to add; an end-of-text token, <|endoftext|>, ends the text earlier"},
+     .help = "tokens to add. An end-of-text token, <|endoftext|>, ends the text earlier"},
     {.name = "temperature",
      .type = OPT_FLOAT,
      .value = &asked.temperature,
@@ -481,7 +484,7 @@ static const struct option own_options[] = {
      .high = 100,
      .group = GROUP_SAMPLING,
      .commands = OF_SAMPLE,
-     .help = "how freely tokens are chosen; 0: always the likeliest"},
+     .help = "how freely tokens are chosen (0: always the likeliest)"},
     {.name = "top-k",
      .type = OPT_INT,
      .value = &asked.top_k,
@@ -543,7 +546,7 @@ static void mark_options(const struct page *page)
 
 /* ---- what makes no sense, or not together ----------------------------------------------------------------------- */
 
-static const struct law laws[] = {
+static const struct option_rule rules[] = {
     {"vocab", "data", "the data bring their own vocabulary"},
     {"vocab", "init", "a model brings its own sizes"},
     {"save-every", "save", NULL},
@@ -559,16 +562,16 @@ static bool is_off(const struct option *o)
     return off;
 }
 
-/* Warns of, or refuses, what a law says of two options, if this yard has both. */
-static void keep_law(const struct law *law)
+/* Warns of, or refuses, what a rule says of two options, if this yard has both. */
+static void apply_rule(const struct option_rule *rule)
 {
-    const struct option *other = find_option(&table, law->other);
-    if (!other || !was_given(law->option))
+    const struct option *other = find_option(&table, rule->other);
+    if (!other || !was_given(rule->option))
         return;
-    if (law->why && was_given(law->other))
-        fail(EXIT_USAGE, "--%s and --%s: %s; leave one out", law->option, law->other, law->why);
-    if (!law->why && is_off(other) && !asked.sweeps)
-        warn("--%s has no effect without --%s", law->option, law->other);
+    if (rule->why && was_given(rule->other))
+        fail(EXIT_USAGE, "--%s and --%s: %s; leave one out", rule->option, rule->other, rule->why);
+    if (!rule->why && is_off(other) && !asked.sweeps)
+        warn("--%s has no effect without --%s", rule->option, rule->other);
 }
 
 /* Is there a folder that gathers parameters? */
@@ -597,11 +600,11 @@ static void check_together(void)
     for (size_t i = 0; i < n_modules; i++)
         if (modules[i]->check)
             modules[i]->check(&asked);
-    for (size_t i = 0; i < COUNT(laws); i++)
-        keep_law(&laws[i]);
+    for (size_t i = 0; i < COUNT(rules); i++)
+        apply_rule(&rules[i]);
     for (size_t i = 0; i < n_modules; i++)
-        for (size_t k = 0; k < modules[i]->n_laws; k++)
-            keep_law(&modules[i]->laws[k]);
+        for (size_t k = 0; k < modules[i]->n_rules; k++)
+            apply_rule(&modules[i]->rules[k]);
     if (was_given("tokens"))
         check_tokens(asked.data.tokens);
     if (was_given("lr-min") && asked.schedule == RATE_CONSTANT)
@@ -655,7 +658,7 @@ static void adopt_size(const char *name, int *size, int theirs, int by_preset)
     int given = theirs;
     if (*size)
         given = *size;
-    else if (asked.past && was_given("model"))
+    else if (asked.resumed && was_given("model"))
         given = by_preset;
     if (given != theirs)
         fail(EXIT_USAGE, "%s has %d %s, not %d: leave --model and --%s out", asked.source.path, theirs, name, given,
@@ -686,7 +689,7 @@ static void adopt_sizes(void)
 const struct page train_page = {
     .name = "train",
     .takes = "[options]",
-    .text = "Trains a GPT; without options a small one on stories, a built-in text.",
+    .text = "Trains a GPT. Without options it is a small one, which learns stories, a built-in text.",
     .classes = OF_TRAIN | OF_LIST | OF_RUN,
 };
 
@@ -727,11 +730,11 @@ json_t *options_json(bool recorded)
 }
 
 /* Takes over the options of the run that this one goes on from.  They do not count as given. */
-static void apply_recorded(const struct past *past)
+static void apply_recorded(const struct resumed_run *past)
 {
     const char *name;
     json_t *value;
-    asked.past = past;
+    asked.resumed = past;
     asked.source = past->source;
     json_object_foreach((json_t *)past->options, name, value)
     {
@@ -851,25 +854,24 @@ static void open_init(void)
 /* The command line is parsed twice.  First it says which run and which config file say more; then it overrules both. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv)
 {
-    char **words;
     int n_words;
     reset_settings(page);
     if (wants_help(argc, argv)) {
         print_page(page);
         exit(EXIT_OK);
     }
-    parse_options(&table, classes_of(page), page->name, argc, argv, &words, &n_words);
+    char **words = parse_options(&table, classes_of(page), page->name, argc, argv, &n_words);
     if (n_words && !page->takes_word)
         refuse_word(page, words[0]);
     const char *config = asked.config;
     const struct archive *archive = sole_parts().archive;
-    const struct past *past = archive && page->classes & OF_TRAIN ? archive->past() : NULL;
+    const struct resumed_run *past = archive && page->classes & OF_TRAIN ? archive->find_run() : NULL;
     reset_settings(page);
     if (past)
         apply_recorded(past);
     if (config)
         apply_config(page, config);
-    parse_options(&table, classes_of(page), page->name, argc, argv, &words, &n_words);
+    words = parse_options(&table, classes_of(page), page->name, argc, argv, &n_words);
     asked.word = words[0];
     asked.n_words = n_words;
     claim_files(page);
