@@ -69,34 +69,34 @@ static const struct picture {
     uint64_t hash;
     const char *shows;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0x1d229c0fb4336d63,
+    {"1f1b", 1280, 720, 1, "pagedown", 0x1010913a7f8b3a50,
      "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
      "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0xa17110dfaa9a1663,
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0xf6857dd3682348c9,
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
-    {"1f1b", 1280, 720, 2, "pagedown c down", 0xc21cd22aeb688f1f,
+    {"1f1b", 1280, 720, 2, "pagedown c down", 0x4de0cd24e083b925,
      "the same, each dot four pixels, so that rows are cut off: it begins at stage0's memory; what is not on the "
      "critical path is pale, and stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x9388a9d8c41360f0,
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xdc0f534020ca96db,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x438571fa3163c017,
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x1c8800d35c1b26e8,
      "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
      "lanes a table of what ran in it: 5 rows, first 1 update of 1.500 ms"},
-    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x996e26e3a36db607,
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x409c3c2d07e1caf2,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x25e3807e1377718f,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x7b5fae2cdb43c60e,
      "the whole trace is 28 pixels wide: many bars in a pixel, mixed by their share of it; before it each device "
      "has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x0eeb2465945390fa,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x1d932af41be82324,
      "the whole trace is 6 pixels wide: many amounts of memory in a pixel too"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xc4b48b98db3f90cc,
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xc0052edae7e98d0a,
      "step 2 with thin bars where a lane is idle, coloured by what it waits for: compute lanes for the pipeline, "
      "sends for compute; the words are of the gap under the mouse, which waited 12.00 ms for a send"},
-    {"chain", 1280, 720, 1, "h", 0xe9c50380bedea5e1,
+    {"chain", 1280, 720, 1, "h", 0x53c95b347a26c18c,
      "five steps of one device; a box with all keys, in two columns, lies over the first three and a part of the "
      "fourth"},
 };
@@ -245,6 +245,32 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
     assert_false(is_picked(&behind));
     end_view(v);
     free(said);
+    free(trace);
+}
+
+/* At the mouse: which task, from when to when, how long, how many bytes, for whom, and why not sooner. */
+TEST(a_tooltip_says_what_is_under_the_mouse)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown n n n n n n");
+    char *said = describe_briefly(v, &v->selected);
+    expect_text(said, "backward · layer 0 · micro-batch 0");
+    expect_text(said, "\tlane\tstage0 compute");
+    expect_text(said, "\tfrom\t20 ms");
+    expect_text(said, "\tto\t24 ms");
+    expect_text(said, "\tlasts\t4.000 ms");
+    expect_text(said, "\tbefore\twaited 12.00 ms for send L1");
+    free(said);
+    const struct track *k = v->track[0];
+    for (uint32_t i = 0; i < k->trace->header.n_tasks; i++) {
+        const struct trace_task *task = &k->trace->tasks[i];
+        const bool sends = strcmp(task->name, "send") == 0;
+        assert_true(sends == (k->receiver[i] != NONE)); /* and to a neighbour */
+        if (sends)
+            assert_int_equal(labs((long)k->receiver[i] - k->trace->lanes[task->lane].device_index), 1);
+    }
+    end_view(v);
     free(trace);
 }
 
@@ -462,6 +488,66 @@ TEST(micro_batches_have_colours_of_their_own)
     free(trace);
     free(text);
 }
+
+/* ---- colour vision: red, green, blue as people see them who lack one kind of cone (Machado and others, 2009) ------- */
+
+static double light_of(uint32_t channel)
+{
+    const double c = (channel & 255) / 255.0;
+    return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
+}
+
+static double root_of(double t) { return t > 0.008856 ? cbrt(t) : 7.787 * t + 16.0 / 116; }
+
+/* The colour's place in the space L*a*b*, in which a distance of 2.3 can just be seen. */
+static void place_colour(uint32_t colour, const double sight[9], double lab[3])
+{
+    const double rgb[] = {light_of(colour >> 16), light_of(colour >> 8), light_of(colour)};
+    double seen[3];
+    for (int i = 0; i < 3; i++) {
+        seen[i] = sight[3 * i] * rgb[0] + sight[3 * i + 1] * rgb[1] + sight[3 * i + 2] * rgb[2];
+        seen[i] = fmin(fmax(seen[i], 0), 1);
+    }
+    const double x = root_of((0.4124 * seen[0] + 0.3576 * seen[1] + 0.1805 * seen[2]) / 0.95047);
+    const double y = root_of(0.2126 * seen[0] + 0.7152 * seen[1] + 0.0722 * seen[2]);
+    const double z = root_of((0.0193 * seen[0] + 0.1192 * seen[1] + 0.9505 * seen[2]) / 1.08883);
+    lab[0] = 116 * y - 16;
+    lab[1] = 500 * (x - y);
+    lab[2] = 200 * (y - z);
+}
+
+/* Sixteen micro-batches are told apart by everybody: six times as far from each other as can just be seen. */
+TEST(micro_batches_are_told_apart_by_the_colour_blind)
+{
+    static const struct {
+        const char *who;
+        double sight[9];
+    } people[] = {
+        {"normal", {1, 0, 0, 0, 1, 0, 0, 0, 1}},
+        {"protanopia", {0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998}},
+        {"deuteranopia", {0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.011820, 0.042940, 0.968881}},
+        {"tritanopia", {1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.303900}},
+    };
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "k k");
+    for (size_t i = 0; i < COUNT(people); i++) {
+        double least = INFINITY;
+        for (int a = 0; a < 16; a++)
+            for (int b = 0; b < a; b++) {
+                double p[3], q[3];
+                place_colour(colour_number(v, a), people[i].sight, p);
+                place_colour(colour_number(v, b), people[i].sight, q);
+                least = fmin(least, sqrt(pow(p[0] - q[0], 2) + pow(p[1] - q[1], 2) + pow(p[2] - q[2], 2)));
+            }
+        print_message("# %s: the least distance is %.1f\n", people[i].who, least);
+        assert_true(least > 14);
+    }
+    end_view(v);
+    free(trace);
+}
+
+/* ---- two traces --------------------------------------------------------------------------------------------------- */
 
 /* The steps of both traces start at 0, whatever their clocks and lengths. */
 TEST(two_traces_share_their_steps_start)

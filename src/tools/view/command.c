@@ -207,6 +207,8 @@ static void show_first(struct view *v)
     }
     if (given.script)
         run_script(v, given.script);
+    if (v->still && given.script && !strstr(given.script, "move:") && !strstr(given.script, "hold:"))
+        move_mouse(v, OFF_WINDOW, OFF_WINDOW); /* a click selects, and leaves no mouse in the picture */
     if (free_height)
         choose_height(v);
 }

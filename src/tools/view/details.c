@@ -89,6 +89,37 @@ static void put_identity(char **text, const struct trace *t, const struct trace_
     append_text(text, "   %s   on %s   step %" PRIu32, t->header.role[task->role], t->lanes[task->lane].name, r->step);
 }
 
+static void put_time(char **text, const char *what, double ns) { append_text(text, "\n\t%s\t%.6g ms", what, ns / 1e6); }
+
+char *describe_briefly(const struct view *v, const struct pick *p)
+{
+    const struct track *track = v->track[p->track];
+    const struct trace *t = track->trace;
+    const struct trace_record *r = &p->copy;
+    const struct trace_task *task = &t->tasks[r->task];
+    const int64_t device = track->receiver[r->task];
+    const double from = axis_of(track, r->start), to = axis_of(track, r->end);
+    char part[32], *gap_text = NULL, *text = copy_string(task->name);
+    if (task->layer >= 0)
+        append_text(&text, " · layer %d", task->layer);
+    if (task->micro >= 0)
+        append_text(&text, " · micro-batch %d", task->micro);
+    append_text(&text, "\n\tlane\t%s", t->lanes[task->lane].name);
+    if (device != NONE)
+        append_text(&text, " → %s", t->devices[device].id);
+    put_time(&text, "from", from);
+    put_time(&text, "to", to);
+    append_text(&text, "\n\tlasts\t%s", format_ns(part, to - from));
+    if (task->bytes > 0)
+        append_text(&text, "\n\tbytes\t%s", format_bytes(part, (double)task->bytes));
+    struct trace_gap gap = trace_gap_of_bar(t, &t->bars[task->lane], bar_of(t, (size_t)p->record));
+    put_gap(&gap_text, t, &gap);
+    if (gap_text)
+        append_text(&text, "\n\tbefore\t%s", gap_text + strspn(gap_text, " "));
+    free(gap_text);
+    return text;
+}
+
 char *describe_record(const struct trace *t, size_t record)
 {
     const struct trace_record *r = &t->records[record];

@@ -121,12 +121,19 @@ static void draw_contents(const struct view *v)
         if (has_content(r))
             draw_borders(v, v->track[r->track], r->y, r->height);
         if (r->kind == ROW_LANE)
-            draw_lane(v, r);
+            draw_lane(v, r, false);
         else if (r->kind == ROW_MEMORY)
             draw_memory(v, r);
         else
             fill(v, 0, r->y, v->width, r->height, paper_of(r));
     }
+}
+
+static void draw_names(const struct view *v)
+{
+    for (size_t i = 0; i < v->n_rows; i++)
+        if (v->row[i].kind == ROW_LANE && is_in_sight(v, &v->row[i]))
+            draw_lane(v, &v->row[i], true);
 }
 
 /* What is beside the rows, over what reaches too far. */
@@ -170,7 +177,7 @@ static void draw_help(const struct view *v)
         if (i + rows < n_actions)
             append_text(&text, "\t%s\t%s", actions[i + rows].keys, actions[i + rows].help);
     }
-    put_panel(v, false, text);
+    put_panel(v, places_of(v).rows.x + 6 * v->scale, places_of(v).rows.y + 6 * v->scale, text);
     free(text);
 }
 
@@ -203,6 +210,7 @@ void draw_view(struct view *v, struct canvas *c)
     draw_contents(v);
     if (is_picked(&v->selected)) {
         draw_links(v);
+        draw_names(v);
         draw_outline(v, &v->selected, INK);
     }
     if (is_picked(&v->hover))
@@ -216,6 +224,7 @@ void draw_view(struct view *v, struct canvas *c)
     draw_header(v);
     draw_legend(v, places_of(v).legend);
     draw_details(v);
+    draw_cursor(v);
     if (v->help)
         draw_help(v);
     v->canvas = NULL;

@@ -19,7 +19,8 @@ static void begin_paragraph(const struct view *v, struct place *at, const char *
     at->x = at->left;
 }
 
-static void draw_item(const struct view *v, struct place *at, const char *text, uint32_t colour)
+/* An item's sign is a box of its colour as high as the letters, or where `high` is less, a line. */
+static void draw_sign(const struct view *v, struct place *at, const char *text, uint32_t colour, int high)
 {
     const int dot = v->scale, wide = width_of(v, text) + 17 * dot;
     if (at->x + wide > v->width && at->x > at->left) {
@@ -28,10 +29,15 @@ static void draw_item(const struct view *v, struct place *at, const char *text, 
         at->lines++;
     }
     if (v->canvas) {
-        fill(v, at->x, at->y + 7 * dot, 12 * dot, 12 * dot, colour);
+        fill(v, at->x, at->y + (13 - high / 2) * dot, 12 * dot, high * dot, colour);
         put_text(v, at->x + 17 * dot, at->y + 5 * dot, v->width, INK, "%s", text);
     }
     at->x += wide + 12 * dot;
+}
+
+static void draw_item(const struct view *v, struct place *at, const char *text, uint32_t colour)
+{
+    draw_sign(v, at, text, colour, 12);
 }
 
 /* When there are many colours, some of them stand for all. */
@@ -73,6 +79,57 @@ static void draw_classes(const struct view *v, struct place *at)
             draw_item(v, at, t->header.memory[i], class_colour(i));
 }
 
+/* Are bars in sight that are too narrow to be drawn one by one? */
+static bool merges_bars(const struct view *v)
+{
+    for (size_t i = 0; i < v->n_rows; i++) {
+        const struct track *track = v->track[v->row[i].track];
+        if (v->row[i].kind != ROW_LANE)
+            continue;
+        const struct bars *b = &track->trace->bars[v->row[i].index];
+        const size_t first = first_bar_in(b, clock_of(track, v->from));
+        if (first_bar_from(b, clock_of(track, v->to)) > first + (size_t)v->width / 6)
+            return true;
+    }
+    return false;
+}
+
+static bool shows_budget(const struct view *v)
+{
+    for (size_t i = 0; i < v->n_rows; i++)
+        if (v->row[i].kind == ROW_MEMORY && budget_in_sight(v, &v->row[i]) > 0)
+            return true;
+    return false;
+}
+
+/* What lines, pale bars and thin ones are, as far as the picture has any. */
+static void draw_signs(const struct view *v, struct place *at)
+{
+    const struct trace *t = v->track[0]->trace;
+    const uint32_t bar = colour_number(v, 0);
+    const bool picked = is_picked(&v->selected), waits = t->header.kind != TRACE_SIMULATED && !v->show_causes;
+    const bool dims = v->search[0] || v->critical, merges = merges_bars(v), budget = shows_budget(v);
+    if (!picked && !waits && !dims && !merges && !budget && t->n_unfinished == 0)
+        return;
+    begin_paragraph(v, at, "signs");
+    if (picked) {
+        draw_sign(v, at, "what it needs", ACCENT, 2);
+        draw_sign(v, at, "what needs it", INK, 2);
+    }
+    if (v->critical)
+        draw_item(v, at, "not on the critical path", blend(bar, PAPER, 0.85));
+    if (v->search[0])
+        draw_item(v, at, "not found", blend(bar, PAPER, 0.85));
+    if (merges)
+        draw_item(v, at, "many tasks, mostly idle", blend(PAPER, bar, 0.4));
+    if (waits)
+        draw_sign(v, at, "queued", blend(bar, PAPER, 0.55), 2);
+    if (t->n_unfinished > 0)
+        draw_item(v, at, "perforated: runs now", bar);
+    if (budget)
+        draw_sign(v, at, "budget", ACCENT, 1);
+}
+
 static int draw_paragraphs(const struct view *v, int y)
 {
     struct place at = {.y = y, .left = 10 * v->scale + small_width(v, "micro-batch") + 14 * v->scale};
@@ -80,6 +137,7 @@ static int draw_paragraphs(const struct view *v, int y)
     if (v->show_causes)
         draw_causes(v, &at);
     draw_classes(v, &at);
+    draw_signs(v, &at);
     return at.lines;
 }
 

@@ -71,6 +71,12 @@ static double shown_budget(const struct track *track, uint32_t device, double to
     return budget <= top ? budget : 0;
 }
 
+double budget_in_sight(const struct view *v, const struct view_row *row)
+{
+    const struct track *track = v->track[row->track];
+    return shown_budget(track, row->index, upper_edge(track));
+}
+
 /* Numbers stand beside the areas, not on them; a line too close to the budget's has none. */
 void draw_axis_labels(const struct view *v, const struct view_row *row)
 {
