@@ -58,6 +58,9 @@ periods: $(YARD) ## simulate some hundred plans: are steps as short as those wri
 gallery: $(YARD) ## papers' schedules as pictures, with their formulas and what is simulated: build/gallery/index.html
 	@YARD=./$(YARD) data/gallery/gallery.sh page build/gallery
 
+papers: $(YARD) ## six papers on offload and checkpoints, and how they fare on the links of HARDWARE=: build/papers/index.html
+	@YARD=./$(YARD) HARDWARE='$(HARDWARE)' data/gallery/gallery.sh papers build/papers
+
 # ---- the sources ---------------------------------------------------------------------------------------------------
 
 tidy: $(SHARED)/embedded.c ## let clang-tidy read the sources
@@ -72,4 +75,4 @@ counts: ## write the lines of files into README.md and tutorials/reference-code.
 	awk -v fill=1 -f tests/pages/spine.awk tutorials/reference-code.md >build/counts && \
 	    cp build/counts tutorials/reference-code.md
 
-.PHONY: drivers kills fuzz tsan oclgrind labs-check gpu gpu-pack distro periods gallery tidy format-check counts
+.PHONY: drivers kills fuzz tsan oclgrind labs-check gpu gpu-pack distro periods gallery papers tidy format-check counts

@@ -621,9 +621,12 @@ function shared() { # by all layers
     tensor("g", "gpu", 16 * MiB, "gradients")
 }
 
-# Layers with parameters of their own, updated as soon as their backward has ended; `cpu=`: or on the host.
-function layers(   l, reads) {
+# Layers with parameters of their own, updated as soon as their backward has ended; `cpu=`: or on the host, in C ms.
+function layers(   l, reads, on_host) {
     computer()
+    on_host = v["C"]
+    if (on_host == "")
+        on_host = v["U"]
     for (l = 0; l < v["L"]; l++) {
         tensor("w" l, "gpu", v["P"] * v["wb"], "parameters")
         tensor("g" l, "gpu", v["P"] * v["gb"], "gradients")
@@ -638,7 +641,7 @@ function layers(   l, reads) {
     }
     for (l = v["L"] - 1; l >= 0; l--) {
         work("backward", "backward layer=" l, "w" l ",y", "g" l ",y")
-        work("update", "update layer=" l " cpu=" v["U"] "ms", "g" l ",w" l ",o" l, "w" l ",o" l)
+        work("update", "update layer=" l " cpu=" on_host "ms", "g" l ",w" l ",o" l, "w" l ",o" l)
     }
 }
 
@@ -661,6 +664,39 @@ function forward_and_back(   l, reads) {
         work("backward", "backward layer=" l, reads, "g")
     }
     work("update", "update", "w,g", "w")
+}
+
+# No layer lives on the device.  Parameters come up to two places there, p0 and p1, in turn; gradients go down from q0
+# and q1; the host updates.  Before the first backwards the last two layers are still in their places.
+function layer_stream(   l, reads) {
+    computer()
+    for (l = 0; l < 2; l++) {
+        tensor("p" l, "gpu", v["A"] * MiB, "work")
+        tensor("q" l, "gpu", v["A"] * MiB, "gradients")
+    }
+    for (l = 0; l < v["L"]; l++) {
+        tensor("x" l, "gpu", v["X"] * MiB, "activations")
+        tensor("w" l, "host", v["A"] * MiB, "parameters")
+        tensor("h" l, "host", v["A"] * MiB, "gradients keep")
+        tensor("m" l, "host", 2 * v["A"] * MiB, "optimizer")
+    }
+    for (l = 0; l < v["L"]; l++) {
+        print "copy up p" l % 2 " w" l " layer=" l
+        reads = "p" l % 2
+        if (l > 0)
+            reads = reads ",x" (l - 1)
+        work("forward", "forward layer=" l, reads, "x" l)
+    }
+    for (l = v["L"] - 1; l >= 0; l--) {
+        if (l < v["L"] - 2)
+            print "copy up p" l % 2 " w" l " layer=" l
+        reads = "p" l % 2 ",x" l
+        if (l < v["L"] - 1)
+            reads = reads ",q" (l + 1) % 2
+        work("backward", "backward layer=" l, reads, "q" l % 2)
+        print "copy down h" l " q" l % 2 " layer=" l
+        task("update", "host.cpu", v["C"], "update layer=" l, "h" l ",w" l ",m" l, "w" l ",m" l)
+    }
 }
 
 # A step of t seconds; every K-th the parameters are stored, which takes d seconds, and nothing goes on meanwhile.
@@ -749,6 +785,37 @@ function revolve(   j) {
     work("update", "update", "w,g", "w")
 }
 
+# ---- step files -----------------------------------------------------------------------------------------------------
+
+# A step file, `list`, as it is written by hand, with links of `rate`, and a disk of `disk` if it has one.  If it has no
+# link, every device gets one, before the first tensor.
+
+function print_links(   i) {
+    for (i = 1; i <= devices; i++) {
+        print "link " device[i] " up " v["rate"]
+        print "link " device[i] " down " v["rate"]
+    }
+}
+
+function step_file(   text, part, links) {
+    while ((getline text < v["list"]) > 0) {
+        split(text, part)
+        if (part[1] == "device")
+            device[++devices] = part[2]
+        if (part[1] == "link") {
+            links++
+            text = "link " part[2] " " part[3] " " v["rate"]
+        }
+        if (part[1] == "disk" && v["disk"] != "")
+            text = "disk " v["disk"]
+        if (part[1] == "tensor" && !links++)
+            print_links()
+        print text
+    }
+    if (!devices)
+        refuse("step file " v["list"])
+}
+
 # ---- entries --------------------------------------------------------------------------------------------------------
 
 function set_values(words,   n, i, word, pair) { # the words NAME=VALUE among them
@@ -785,6 +852,10 @@ function generate() {
         revolve()
     else if (generator == "storing")
         storing()
+    else if (generator == "layer_stream")
+        layer_stream()
+    else if (generator == "step_file")
+        step_file()
     else
         refuse("generator " generator)
 }
@@ -797,7 +868,7 @@ $1 == "entry" {
         print "# " $0
     next
 }
-!mine || $1 == "picture" { next }
+!mine || $1 == "picture" || $1 == "curve" { next }
 $1 == "make" {
     generator = $2
     set_values($0)

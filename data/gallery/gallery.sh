@@ -4,7 +4,11 @@
 #     data/gallery/gallery.sh write [DIR]   writes the step files (to data/gallery)
 #     data/gallery/gallery.sh check         a line per row of `entries`: what was simulated, and the formula
 #     data/gallery/gallery.sh page DIR      DIR/index.html: that, below a picture of each list
+#     data/gallery/gallery.sh curves        the curves of `entries`: what comes of other links to the host
+#     data/gallery/gallery.sh papers DIR    DIR/index.html: the page of the entries that have curves, with these
+#     data/gallery/gallery.sh fill PAGE     puts them into a page: below each <!-- curves: NAME -->
 #     NAMES="zb-h1 ..." ENTRIES=FILE        some entries only; another file of entries
+#     HARDWARE=FILE                         curves have a point more, of the links and the disk of that machine
 #
 # A row of an entry is
 #
@@ -17,18 +21,24 @@
 # work[DEVICE].  It must equal FORMULA, to 9 digits, and FORMULA has the digits of NUMBER, which is the paper's or
 # known otherwise.  NAME=VALUE makes another list of the same kind; OPTIONS are those of `yard plan`.
 #
-#     picture WIDTHxHEIGHT KEYS [with OPTIONS...]
+#     picture WIDTH KEYS [with OPTIONS...]
 #
 # is the picture of a step: KEYS are `yard view --script`'s.  Exit code 1: a row disagrees, or a list is not proved.
 #
-# gallery.awk writes the step files, answer.awk reads what `yard plan` says of them, page.awk writes the page.
+#     curve WHAT: SIMULATED [with NAME=VALUE... OPTIONS...]
+#
+# is a row without a formula, for each `rate` of $rates.
+#
+# gallery.awk writes the step files, answer.awk reads what `yard plan` says of them, curves.awk writes curves as text,
+# page.awk writes the page.
 set -u
 LC_ALL=C
 export LC_ALL
 YARD=${YARD:-./yard}
 here=data/gallery
 entries=${ENTRIES:-$here/entries}
-TMP=${TMP:-$(mktemp -d)}
+TMP=$(mktemp -d "${TMP:-${TMPDIR:-/tmp}}/gallery.XXXXXX") || exit 2
+trap 'rm -rf "$TMP"' EXIT
 names=${NAMES:-$(awk '$1 == "entry" { print $2 }' "$entries")}
 for name in $names; do
     grep -q "^entry $name " "$entries" && continue
@@ -36,17 +46,20 @@ for name in $names; do
     exit 2
 done
 
+rates='1e9 2e9 4e9 8e9 16e9 32e9 64e9 450e9' # bytes per second, each way; the last is that of a superchip
+
 generate() { # NAME SETTINGS: a step file
     awk -v name="$1" -v set="$2" -f $here/gallery.awk "$entries"
 }
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
-rows() { # NAME: a line for each row of that entry: what, simulated, formula, number and settings, with tabs between
-    awk -v name="$1" '
+rows() { # NAME KIND: a line for each row, or curve, of that entry: what, simulated, formula, number and settings, with
+    # tabs between
+    awk -v name="$1" -v kind="$2" '
         $1 == "entry" { mine = $2 == name }
-        mine && $1 == "row" {
-            sub(/^ *row +/, "")
+        mine && $1 == kind {
+            sub(/^ *[a-z]+ +/, "")
             with = ""
             if (match($0, / with ([A-Za-z]+=|--)/)) {
                 with = substr($0, RSTART + 6)
@@ -56,8 +69,9 @@ rows() { # NAME: a line for each row of that entry: what, simulated, formula, nu
             sub(/: .*/, "", what)
             sub(/^[^:]*: /, "")
             split($0, part, " = ")
+            formula = part[2] == "" ? "-" : part[2] # an empty field would be lost between tabs
             number = part[3] == "" ? "-" : part[3]
-            printf "%s\t%s\t%s\t%s\t%s\n", what, part[1], part[2], number, with
+            printf "%s\t%s\t%s\t%s\t%s\n", what, part[1], formula, number, with
         }' "$entries"
 }
 
@@ -93,13 +107,16 @@ write_formula() { # LIST SIMULATED FORMULA NUMBER: an END block for answer.awk, 
 
 measure() { # NAME SIMULATED FORMULA NUMBER SETTINGS: prints "ok FORMULA SIMULATED", or "no ..."
     split_settings "$5"
-    list=$TMP/$1$(echo "$own" | tr ' ' ,).txt
+    list=$TMP/$1$(echo "$own" | tr ' /' ,,).txt
     answer=$list$(echo "$options" | tr ' /' ,,).json
     if [ ! -f "$list" ] && ! generate "$1" "$own" >"$list"; then
         echo 'no - - its list cannot be made'
         rm "$list"
         return
     fi
+    case $own in
+    *rate=yours*) sed -f "$TMP/yours" "$list" >"$TMP/list" && cp "$TMP/list" "$list" ;;
+    esac
     if [ ! -f "$answer" ] && ! simulate "$list" "$answer"; then
         echo "no - - $(grep '^yard: ' "$TMP/err")"
         return
@@ -111,7 +128,7 @@ measure() { # NAME SIMULATED FORMULA NUMBER SETTINGS: prints "ok FORMULA SIMULAT
 measure_all() { # of each row a line: name, what, simulated, formula, number, settings, verdict, with tabs between
     tab=$(printf '\t')
     for name in $names; do
-        rows "$name" | while IFS="$tab" read -r what simulated formula number with; do
+        rows "$name" row | while IFS="$tab" read -r what simulated formula number with; do
             verdict=$(measure "$name" "$simulated" "$formula" "$number" "$with" </dev/null)
             printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$what" "$simulated" "$formula" "$number" "$with" "$verdict"
         done
@@ -140,6 +157,77 @@ judge() { # lines of measure_all
         }'
 }
 
+# ---- curves ---------------------------------------------------------------------------------------------------------
+
+with_curves() { # the names of entries that have curves
+    awk '
+        $1 == "entry" { name = $2 }
+        $1 == "curve" && !named[name]++ { print name }' "$entries"
+}
+
+# Writes $TMP/yours, for sed, which puts the machine of $HARDWARE into a step file: a description, or a profile of
+# `yard profile`.  Both have lines "link upload = RATE LATENCY"; and $yours becomes the rates, for people.
+read_hardware() {
+    awk -v rates="$TMP/rates" '
+        $1 == "link" && $3 == "=" {
+            sub(/#.*/, "")
+            rate[$2] = $4
+            latency[$2] = $5
+        }
+        END {
+            if (!rate["upload"] || !rate["download"])
+                exit 1
+            printf "s/^\\(link [^ ]* up\\) .*/\\1 %s %s/\n", rate["upload"], latency["upload"]
+            printf "s/^\\(link [^ ]* down\\) .*/\\1 %s %s/\n", rate["download"], latency["download"]
+            if (rate["disk"])
+                printf "s/^disk .*/disk %s %s/\n", rate["disk"], latency["disk"]
+            printf "%.4g up, %.4g down\n", rate["upload"] / 1e9, rate["download"] / 1e9 >rates
+        }' "$HARDWARE" >"$TMP/yours" && return
+    echo "gallery.sh: $HARDWARE has no lines \"link upload = RATE LATENCY\" and \"link download = ...\"" >&2
+    exit 2
+}
+
+measure_curves() { # of each point a line: name, what, rate in GB/s or "yours", what was simulated, with tabs between
+    tab=$(printf '\t')
+    for name in $names; do
+        rows "$name" curve | while IFS="$tab" read -r what simulated formula number with; do
+            for rate in $rates ${HARDWARE:+yours}; do
+                verdict=$(measure "$name" "$simulated" 0 - "rate=$rate $with" </dev/null)
+                printf '%s\t%s\t%s\t%s\n' "$name" "$what" "$rate" "$(echo "$verdict" | cut -d ' ' -f 3)"
+            done
+        done
+    done
+}
+
+show_curves() { # lines of measure_curves
+    awk -v yours="$(cat "$TMP/rates" 2>/dev/null)" -f $here/curves.awk
+}
+
+fill() { # PAGE: prints it, with the curves of NAME below each line <!-- curves: NAME --> and a ```
+    awk -v command="\"$0\" curves" '
+        /^<!-- curves: / {
+            name = $3
+            print
+            next
+        }
+        name != "" && /^```$/ {
+            print
+            curves = "NAMES=" name " " command
+            while ((curves | getline line) > 0)
+                print line
+            failed += close(curves) != 0
+            name = ""
+            is_old = 1
+            next
+        }
+        is_old && !/^```$/ { next }
+        {
+            is_old = 0
+            print
+        }
+        END { exit failed > 0 }' "$1"
+}
+
 # ---- the page -------------------------------------------------------------------------------------------------------
 
 draw() { # NAME DIR: a list there, and the picture of a step
@@ -159,27 +247,48 @@ draw() { # NAME DIR: a list there, and the picture of a step
     exit 1
 }
 
-make_page() { # DIR
+make_page() { # DIR TITLE: with the curves that are in $TMP/curves
     mkdir -p "$1" || exit 2
     measure_all >"$TMP/rows"
     for name in $names; do draw "$name" "$1"; done
-    awk -f $here/page.awk "$TMP/rows" "$entries" >"$1/index.html"
+    awk -v title="$2" -v yours="$(cat "$TMP/rates" 2>/dev/null)" -f $here/page.awk \
+        kind=row "$TMP/rows" kind=curve "$TMP/curves" kind=entry "$entries" >"$1/index.html"
     judge <"$TMP/rows"
 }
 
 usage() {
-    sed -n '4,7s/^# *//p' "$0"
+    sed -n '4,12s/^# *//p' "$0"
     exit 2
 }
 
+is_written_by_hand() { # NAME: its list is a file elsewhere
+    awk -v name="$1" '
+        $1 == "entry" { mine = $2 == name }
+        mine && $1 == "make" { found = $2 == "step_file" }
+        END { exit !found }' "$entries"
+}
+
+[ -z "${HARDWARE-}" ] || read_hardware
 case ${1-} in
 write)
     for name in $names; do
+        is_written_by_hand "$name" && continue
         generate "$name" '' >"${2:-$here}/$name.txt" || exit 1
     done ;;
 check) measure_all | judge ;;
 page)
-    [ -n "${2-}" ] || exit 2
-    make_page "$2" ;;
+    [ -n "${2-}" ] || usage
+    : >"$TMP/curves"
+    make_page "$2" 'A gallery of papers' ;;
+curves) measure_curves | show_curves ;;
+papers)
+    [ -n "${2-}" ] || usage
+    names=${NAMES:-$(with_curves)}
+    measure_curves >"$TMP/curves"
+    show_curves <"$TMP/curves"
+    make_page "$2" 'Six papers' ;;
+fill)
+    [ -f "${2-}" ] || usage
+    fill "$2" >"$TMP/page" && cp "$TMP/page" "$2" ;;
 *) usage ;;
 esac

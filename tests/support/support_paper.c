@@ -110,9 +110,9 @@ struct simulation *simulate_durations(const struct step *s, const double *second
     struct machine *m = s->pool->machine;
     double *had = allocate(s->n, sizeof *had);
     drop_links(m);
-    m->issue = 0;
+    m->issue_seconds = 0;
     for (int i = 0; i < m->n_lanes; i++)
-        m->lane[i]->gap = 0;
+        m->lane[i]->gap_seconds = 0;
     for (size_t i = 0; i < s->n; i++) {
         had[i] = s->task[i]->seconds;
         s->task[i]->seconds = seconds[i];

@@ -158,7 +158,7 @@ static void fill_tensor(const struct stored *x, const struct state_range *r, siz
     size_t run;
     for (size_t k = 0; k < t->n; k++) {
         const struct piece *piece = &t->piece[k];
-        size_t first = cut ? piece->memory_at : param->offset;
+        size_t first = cut ? piece->memory_offset : param->offset;
         if (cut && tp_of(x->plan.mesh, piece->rank) != tp_of(x->plan.mesh, r->rank))
             continue;
         for (size_t i = 0; i < piece_elements(piece); i++)

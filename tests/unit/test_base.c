@@ -520,7 +520,7 @@ static void parse(void *argument)
     int n_words, n = 0;
     while (line->words[n])
         n++;
-    parse_options(&table, line->command, "train", n, line->words, &words, &n_words);
+    words = parse_options(&table, line->command, "train", n, line->words, &n_words);
     for (int i = 0; i < n_words; i++)
         note("word %s", words[i]);
     free(words);
@@ -542,7 +542,7 @@ TEST(options_both_spellings)
         "--device-mem=2G", "--", "--two", NULL};
     char **words;
     int n_words;
-    parse_options(&table, TRAIN, "train", COUNT(argv) - 1, argv, &words, &n_words);
+    words = parse_options(&table, TRAIN, "train", COUNT(argv) - 1, argv, &n_words);
     assert_int_equal(batch, 4096); /* limits are inclusive */
     assert_int_equal(overlap, 3);
     assert_string_equal(data, "--x=y");
@@ -612,13 +612,13 @@ TEST(options_config_file_then_command_line)
     assert_string_equal(data, "a=b");
     assert_true(rate == 0.25);
     char line[] = "task x=y lane layer=3\t= 1 2 3\n";
-    struct settings_text profile = {.path = "p", .rest = line};
+    struct settings_text profile = {.path = "p", .unread = line};
     assert_true(next_setting(&profile)); /* the '=' after white space is the one */
     assert_string_equal(profile.name, "task x=y lane layer=3");
     assert_string_equal(profile.value, "1 2 3");
     char *argv[] = {"--batch", "32"}, **words;
     int n_words;
-    parse_options(&table, TRAIN, "train", 2, argv, &words, &n_words);
+    words = parse_options(&table, TRAIN, "train", 2, argv, &n_words);
     assert_int_equal(batch, 32);
     free(words);
 }

@@ -150,7 +150,7 @@ static const struct trace_record *run_waited_for(const struct trace *t, const st
 {
     const struct trace_record *run = NULL;
     for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++)
-        if (r->task == edge->from && r->step + edge->previous_step <= next->step && before(r, next) &&
+        if (r->task == edge->producer && r->step + edge->previous_step <= next->step && before(r, next) &&
             (!run || r->step > run->step))
             run = r;
     return run;
@@ -347,9 +347,9 @@ TEST(causes_of_random_lists)
         struct step *s = random_list(seed);
         struct machine *m = s->pool->machine;
         finish_list(s);
-        m->issue = seed % 3 == 0 ? 30e-6 : 0;
+        m->issue_seconds = seed % 3 == 0 ? 30e-6 : 0;
         for (int i = 0; i < m->n_lanes && seed % 2 == 0; i++)
-            m->lane[i]->gap = 20e-6;
+            m->lane[i]->gap_seconds = 20e-6;
         struct simulation *sim = must_simulate(s, NULL);
         struct trace *t = trace_of(sim);
         expect_same_causes(lasting("list %d", (int)seed), t, all);

@@ -31,8 +31,8 @@ TEST(a_profile_is_read)
     assert_true(c->n_tasks == 5);
     assert_string_equal(c->device, "some device");
     assert_string_equal(c->shape, "small");
-    assert_true(c->link[LANE_UPLOAD].bytes_per_s == 1e9);
-    assert_true(c->link[LANE_DOWNLOAD].latency == 2e-6);
+    assert_true(c->speed[LANE_UPLOAD].bytes_per_s == 1e9);
+    assert_true(c->speed[LANE_DOWNLOAD].latency == 2e-6);
     assert_true(c->peak_memory[MEM_WORK] == 4096);
     assert_true(c->tasks[2].layer == 0);
     assert_true(c->tasks[1].layer == -1);
@@ -44,7 +44,7 @@ TEST(a_profile_is_read)
     struct costs *copy = read_costs(again);
     assert_int_equal(copy->n_tasks, c->n_tasks);
     assert_memory_equal(copy->tasks, c->tasks, c->n_tasks * sizeof *c->tasks);
-    assert_memory_equal(copy->link, c->link, sizeof c->link);
+    assert_memory_equal(copy->speed, c->speed, sizeof c->speed);
     assert_memory_equal(copy->peak_memory, c->peak_memory, sizeof c->peak_memory);
     assert_string_equal(copy->driver, "1.0");
     free_costs(copy);
@@ -222,8 +222,8 @@ TEST(costs_of_host_lanes)
     struct task feed = paper_task(p.host->lane[LANE_FEED], "feed", 0, 2000);
     struct task cpu = paper_task(p.host->lane[LANE_CPU], "cpu", 0, 2000);
     add_access(persist, new_bytes(&p, p.host, "x", 500, true), ACCESS_READ);
-    p.costs->link[LANE_DISK] = (struct lane_speed){5e8, 3e-6};
-    p.costs->link[LANE_FEED] = (struct lane_speed){2e9, 0};
+    p.costs->speed[LANE_DISK] = (struct lane_speed){5e8, 3e-6};
+    p.costs->speed[LANE_FEED] = (struct lane_speed){2e9, 0};
     expect_cost(p.costs, persist, 3000 + 4000, COST_MODELLED);
     expect_cost(p.costs, &feed, 1000, COST_MODELLED);
     expect_cost(p.costs, &cpu, 1000 + 2000, COST_MODELLED);

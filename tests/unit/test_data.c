@@ -792,8 +792,10 @@ TEST(file_order_is_that_of_llmc)
             if (position + B * T + 1 > sizes[k])
                 position = 0;
             for (int s = 0; s < B; s++) {
+                const struct window w = {
+                    .order = ORDER_FILE, .seed = 7, .step = step, .sample = s, .batch = B, .seq_len = T};
                 int32_t tokens[T], targets[T];
-                dataset_window(d, ORDER_FILE, 7, step, s, B, T, tokens, targets);
+                dataset_window(d, &w, tokens, targets);
                 for (int t = 0; t < T; t++) {
                     assert_int_equal(tokens[t], position + (size_t)(s * T + t));
                     assert_int_equal(targets[t], tokens[t] + 1);
@@ -807,8 +809,10 @@ TEST(file_order_is_that_of_llmc)
 
 static int32_t offset_of(const struct dataset *d, uint64_t seed, int64_t step, int sample, int batch)
 {
+    const struct window w = {
+        .order = ORDER_SHUFFLE, .seed = seed, .step = step, .sample = sample, .batch = batch, .seq_len = T};
     int32_t tokens[T], targets[T];
-    dataset_window(d, ORDER_SHUFFLE, seed, step, sample, batch, T, tokens, targets);
+    dataset_window(d, &w, tokens, targets);
     for (int t = 0; t < T; t++) {
         assert_true(tokens[t] == tokens[0] + t);
         assert_true(targets[t] == tokens[t] + 1);

@@ -280,7 +280,7 @@ TEST(pieces_cover_the_task)
             const struct tensor *out = piece[i]->access[0].tensor;
             assert_int_equal(out->offset, at);
             assert_int_equal(out->offset % 512, 0);
-            assert_int_equal(piece[i]->first, at);
+            assert_int_equal(piece[i]->piece_begin, at);
             at += out->bytes;
             bytes += piece[i]->bytes;
             flops += piece[i]->flops;
@@ -304,7 +304,7 @@ TEST(a_piece_is_cut_again)
     struct edit *e = open_edit(d.paper.step);
     cut(e, d.h, 2, half);
     assert_int_equal(cut(e, half[1], 2, quarter), 2);
-    assert_int_equal(quarter[1]->first, 1536); /* 3/4 of 2048 */
+    assert_int_equal(quarter[1]->piece_begin, 1536); /* 3/4 of 2048 */
     commit(e);
     finish_paper(&d.paper);
     expect_sound("the list", d.paper.step, values);

@@ -297,13 +297,13 @@ static void expect_pauses(const struct trace *t, size_t least)
 {
     uint64_t before = 0;
     assert_true(t->n_pauses >= least);
-    for (const struct pause *p = t->pauses; p < t->pauses + t->n_pauses; before += p->to - p->from, p++) {
-        assert_true(p->from < p->to);
+    for (const struct pause *p = t->pauses; p < t->pauses + t->n_pauses; before += p->end - p->start, p++) {
+        assert_true(p->start < p->end);
         assert_true(p->before == before);
-        assert_true(p == t->pauses || p[-1].to <= p->from);
-        assert_int_equal(t->records[p->record].queued, p->to);
+        assert_true(p == t->pauses || p[-1].end <= p->start);
+        assert_int_equal(t->records[p->record].queued, p->end);
         for (size_t i = 0; i < t->n_records; i++)
-            assert_true(t->records[i].end <= p->from || t->records[i].start >= p->to);
+            assert_true(t->records[i].end <= p->start || t->records[i].start >= p->end);
     }
 }
 
@@ -318,7 +318,7 @@ static void expect_cut(const char *path, const struct trace *t)
         cut_ended = MAX(cut_ended, cut->records[i].end);
         assert_true(cut->records[i].end - cut->records[i].start == t->records[i].end - t->records[i].start);
     }
-    assert_true(cut_ended + last->before + (last->to - last->from) == ended);
+    assert_true(cut_ended + last->before + (last->end - last->start) == ended);
     assert_true(cut->n_pauses == 0);
     trace_free(cut);
 }

@@ -641,21 +641,22 @@ struct operand_memory {
 static struct operand_memory lay_out(const struct sizes *s, int rows, int columns)
 {
     int ld = s->heads * columns + (s->batch > 1 ? 5 : 0);
-    struct operand o = {.base = 3, .ld = ld, .outer = (size_t)rows * (size_t)ld + 7, .inner = (size_t)columns};
+    struct operand o = {
+        .offset = 3, .ld = ld, .batch_stride = (size_t)rows * (size_t)ld + 7, .head_stride = (size_t)columns};
     if (s->batch * s->heads > 1 && rows == columns) {
         o.ld = columns;
-        o.inner = (size_t)(rows * columns);
-        o.outer = (size_t)s->heads * o.inner;
+        o.head_stride = (size_t)(rows * columns);
+        o.batch_stride = (size_t)s->heads * o.head_stride;
     }
     if (s->batch * s->heads == 1)
-        o.base = 0; /* the plain case: CLBlast's single product wants aligned starts on some devices */
-    return (struct operand_memory){o, o.base + o.outer * (size_t)s->batch + 11, rows, columns};
+        o.offset = 0; /* the plain case: CLBlast's single product wants aligned starts on some devices */
+    return (struct operand_memory){o, o.offset + o.batch_stride * (size_t)s->batch + 11, rows, columns};
 }
 
 static size_t element(const struct operand_memory *x, const struct sizes *s, int z, int row, int column)
 {
     size_t i = (size_t)(z / s->heads), h = (size_t)(z % s->heads);
-    return x->o.base + i * x->o.outer + h * x->o.inner + (size_t)row * (size_t)x->o.ld + (size_t)column;
+    return x->o.offset + i * x->o.batch_stride + h * x->o.head_stride + (size_t)row * (size_t)x->o.ld + (size_t)column;
 }
 
 /* Random in the matrices, `beside` everywhere else. */

@@ -277,7 +277,7 @@ static float *reduced(int n, size_t elements)
         read_tensor(x[k], all + (size_t)k * elements);
     for (int i = 0; i < m->n_lanes; i++) {
         stop_thread(&m->lane[i]->thread);
-        stop_thread(&m->lane[i]->relay);
+        stop_thread(&m->lane[i]->forwarder);
     }
     free(x);
     free_list(s);

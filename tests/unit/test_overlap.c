@@ -126,7 +126,7 @@ static double simulate_choice(const struct instance *x, size_t on_cpu, bool forw
 {
     struct step *s = read_choice(x, on_cpu, forward);
     struct forecast f = try_step(s, NULL);
-    double period = f.why_not || f.excess > 0 ? INFINITY : f.period;
+    double period = f.why_not || f.excess_bytes > 0 ? INFINITY : f.period;
     free_forecast(&f);
     free_list(s);
     return period;
@@ -156,9 +156,9 @@ static double plan_instance(const struct instance *x, struct pass_report **repor
     struct step *s = read_choice(x, 0, false);
     struct values *values = number_values(s);
     size_t n;
-    overlap_options.how = OVERLAP_PLAN;
+    overlap_options.mode = OVERLAP_PLAN;
     *reports = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
-    overlap_options.how = OVERLAP_OFF;
+    overlap_options.mode = OVERLAP_OFF;
     finish_list(s);
     expect_sound("after the pass", s, values);
     struct simulation *sim = must_simulate(s, NULL);

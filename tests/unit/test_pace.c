@@ -182,8 +182,8 @@ static void expect_order(const struct paced *p, uint32_t number, size_t i, const
     const struct times *all = p->recording.times, *mine = &all[number * s->n + i];
     for (size_t e = 0; e < t->n_edges; e++)
         if (t->edges[e].wait && number > t->edges[e].previous)
-            expect_after(s, number, i, mine, &all[(number - t->edges[e].previous) * s->n + t->edges[e].from],
-                         s->task[t->edges[e].from]->name);
+            expect_after(s, number, i, mine, &all[(number - t->edges[e].previous) * s->n + t->edges[e].producer],
+                         s->task[t->edges[e].producer]->name);
     if (lane_before[t->lane->index])
         expect_after(s, number, i, mine, lane_before[t->lane->index], "the task before it on its lane");
     lane_before[t->lane->index] = mine;
@@ -461,8 +461,8 @@ TEST(a_profile_is_measured_and_read_back)
     struct costs *c = read_costs(path), other = *c;
     assert_true(c->measured);
     assert_true(c->n_tasks > 20);
-    assert_true(c->link[LANE_UPLOAD].bytes_per_s > 0);
-    assert_true(c->link[LANE_DOWNLOAD].bytes_per_s > 0);
+    assert_true(c->speed[LANE_UPLOAD].bytes_per_s > 0);
+    assert_true(c->speed[LANE_DOWNLOAD].bytes_per_s > 0);
     write_profile(again, c, c->shape);
     expect_same_files(path, again);
     json_t *tasks = json_at(yard_json("plan " TINY " --profile %s --simulate --json", path), "simulation.tasks");

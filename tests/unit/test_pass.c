@@ -99,7 +99,7 @@ static struct trainer *plan_recompute(enum recompute how)
     s->batch = 2;
     s->micro_batch = 1;
     predict_options.hardware = write_hardware("recompute.txt", &plausible_speeds);
-    recompute_options.how = how;
+    recompute_options.mode = how;
     proof_options.verify = true;
     return new_trainer(s, LIST_TRAIN, false, true);
 }
@@ -141,15 +141,15 @@ TEST(less_is_kept)
     for (int i = 0; i < 3; i++) {
         struct trainer *t = plan_recompute(how[i]);
         struct simulation *sim = must_simulate(t->train, costs_of(t));
-        high[i] = t->train->high[0];
+        high[i] = t->train->peak_total[0];
         period[i] = sim->period;
         free_simulation(sim);
         free_trainer(t);
         struct settings *s = settings_of(TINY "--layers 4 --seq-len 64 -d 0:0");
-        recompute_options.how = how[i];
+        recompute_options.mode = how[i];
         t = new_trainer(s, LIST_TRAIN, true, false);
         allocated[i] = t->machine->allocated;
-        assert_true(t->train->high[0] <= allocated[i]);
+        assert_true(t->train->peak_total[0] <= allocated[i]);
         free_trainer(t);
     }
     for (int i = 1; i < 3; i++)
@@ -265,9 +265,9 @@ TEST(lists_that_no_model_has)
                                  lists[i].tasks);
         struct values *values = number_values(s);
         size_t n, before = s->n;
-        recompute_options.how = RECOMPUTE_FULL;
+        recompute_options.mode = RECOMPUTE_FULL;
         struct pass_report *r = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
-        recompute_options.how = RECOMPUTE_OFF;
+        recompute_options.mode = RECOMPUTE_OFF;
         finish_list(s);
         char *wrong = verify(s, values);
         if (wrong || s->n != before + lists[i].repeated || r->declined != (lists[i].repeated == 0))

@@ -29,8 +29,8 @@ static void close_used(struct machine *m)
 {
     for (int i = 0; i < m->n_lanes; i++) {
         stop_thread(&m->lane[i]->thread);
-        stop_thread(&m->lane[i]->relay);
-        stop_thread(&m->lane[i]->aside);
+        stop_thread(&m->lane[i]->forwarder);
+        stop_thread(&m->lane[i]->aside_thread);
     }
     close_machine(m);
 }
@@ -51,8 +51,9 @@ static struct grid cover(const struct device *d, size_t n)
 static struct task *kernel_task(struct step *s, const char *name, const char *function, struct tensor *of,
                                 const struct arg *args, int n)
 {
-    return add_kernel(s, of->device->lane[LANE_COMPUTE], name, "elementwise.cl", function,
-                      cover(of->device, count_elements(of)), args, n);
+    struct kernel_call call = {.file = "elementwise.cl", .function = function, .args = args, .n_args = n};
+    call.grid = cover(of->device, count_elements(of));
+    return add_kernel(s, of->device->lane[LANE_COMPUTE], name, &call);
 }
 #define KERNEL(s, name, function, of, ...)                                                                             \
     kernel_task(s, name, function, of, (struct arg[]){__VA_ARGS__}, (int)COUNT(((struct arg[]){__VA_ARGS__})))
@@ -148,7 +149,7 @@ static const struct edge *find_edge(const struct step *s, const struct expected 
 {
     const struct task *t = s->task[x->to];
     for (size_t i = 0; i < t->n_edges; i++)
-        if (t->edges[i].from == x->from && t->edges[i].previous == x->previous)
+        if (t->edges[i].producer == x->from && t->edges[i].previous == x->previous)
             return &t->edges[i];
     return NULL;
 }
@@ -425,7 +426,7 @@ TEST(verify_sees_the_end_of_a_slab)
 static void audit_list(struct step *s)
 {
     execution.serial = true;
-    execution.alone = &audit_runner;
+    execution.serial_runner = &audit_runner;
     must(finish_steps(s->pool, &s, 1));
     for (uint32_t number = 1; number <= 2; number++)
         execute(s, number);
@@ -637,7 +638,7 @@ TEST(uses_in_random_lists)
                 assert_true(!is_whole_before(u, all, at) || (last[0] != NOWHERE && last[1] != NOWHERE));
                 all->exclusive = (enum exclusive)(i % 3);
                 bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && uses);
-                bool lives = uses && use[0].at <= at && at <= use[uses - 1].at;
+                bool lives = uses && use[0].position <= at && at <= use[uses - 1].position;
                 sum += always || lives ? (int64_t)round_up(all->bytes, all->device->alignment) : 0;
             }
             int64_t *held = bytes_held(u, w->pool, place_of(w, place));
@@ -663,7 +664,7 @@ static float *run_world(struct world *w, bool serial, bool audit)
             free(start);
         }
     execution.serial = serial;
-    execution.alone = audit ? &audit_runner : NULL;
+    execution.serial_runner = audit ? &audit_runner : NULL;
     for (uint32_t number = 1; number <= ITERATIONS; number++)
         execute(w->step, number);
     drain(w->step);
@@ -724,7 +725,7 @@ TEST(serial_creates_no_thread)
     free(run_world(w, true, false));
     for (int i = 0; i < m->n_lanes; i++) {
         assert_true(!m->lane[i]->thread);
-        assert_true(!m->lane[i]->relay);
+        assert_true(!m->lane[i]->forwarder);
     }
     free_world(w);
     close_used(m);
@@ -840,7 +841,7 @@ static void log_run(void *context, const struct step *s, const struct task *t, c
     struct log *l = context;
     assert_true(f->start <= f->end);
     assert_true(l->n < COUNT(l->name));
-    assert_true(!t->span || l->computed <= f->start);
+    assert_true(!t->only_last_event || l->computed <= f->start);
     l->computed = t->lane->kind == LANE_COMPUTE ? f->end : l->computed;
     l->name[l->n] = t->name;
     l->number[l->n++] = f->iteration;
@@ -863,7 +864,7 @@ TEST(the_background_holds_nobody_up)
     struct log log = {.n = 0};
     struct tensor *kept = new_array(j.pool, j.machine->host, "kept", 4, true);
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept, ACCESS_READ);
-    j.step->task[3]->span = true; /* it begins where `twice` ends */
+    j.step->task[3]->only_last_event = true; /* it begins where `twice` ends */
     must(finish_steps(j.pool, &j.step, 1));
     struct log second = {.n = 0}; /* the log of a second observer */
     struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};
@@ -907,14 +908,15 @@ TEST(only_what_stands_aside_is_idle)
     struct task *t = add_host(j.step, disk, "note", note_policy, policy);
     must(finish_steps(j.pool, &j.step, 1));
     for (uint32_t number = 1; number <= 3; number++) {
-        struct job job = {.step = j.step, .flight = &flight, .task = t->index, .iteration = number, .run = true};
+        struct job job = {
+            .step = j.step, .flight = &flight, .task = t->index, .iteration = number, .is_host_task = true};
         if (number == 2)
-            job.ended = drop_job;
+            job.when_ended = drop_job;
         if (number == 2)
-            give_job_aside(&disk->aside, disk->name, keep_job(&job));
+            give_job_aside(&disk->aside_thread, disk->name, keep_job(&job));
         else
             give_job(&disk->thread, disk->name, keep_job(&job));
-        wait_until_idle(disk->aside);
+        wait_until_idle(disk->aside_thread);
         wait_until_idle(disk->thread);
     }
     assert_int_equal(policy[1], SCHED_OTHER);
@@ -942,7 +944,7 @@ static float run_now_and_then(bool serial)
     struct task *whole = add_host(j.step, host->lane[LANE_FEED], "whole", add_number, NULL);
     even->when.every = 2;
     third->when.every = 3;
-    third->when.rest = 2;
+    third->when.remainder = 2;
     whole->when.every = 3;
     add_access(even, x, ACCESS_BOTH);
     add_access(third, x, ACCESS_BOTH);

@@ -137,7 +137,7 @@ static void longest_paths(const struct step *s, const double *seconds, int steps
         if (last[t->lane->index] >= 0)
             start = fmax(start, span[last[t->lane->index]].end);
         for (size_t e = 0; e < t->n_edges; e++) {
-            int from = node - node % n + (int)t->edges[e].from - (t->edges[e].previous ? n : 0);
+            int from = node - node % n + (int)t->edges[e].producer - (t->edges[e].previous ? n : 0);
             if (t->edges[e].wait && from >= 0)
                 start = fmax(start, span[from].end);
         }

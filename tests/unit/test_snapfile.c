@@ -713,7 +713,7 @@ TEST(every_bit_matters)
         for (size_t k = 0; k < c->pieces->tensor[i].n; k++) {
             const struct piece *p = &c->pieces->tensor[i].piece[k];
             for (size_t bit = 5 * i; bit < 8 * ELEMENT_BYTES * piece_elements(p); bit += 7 * every, tried++)
-                if (!notices_flip(&x, p->file_at + bit / 8, (int)(bit % 8)) || x.step != 1 ||
+                if (!notices_flip(&x, p->file_offset + bit / 8, (int)(bit % 8)) || x.step != 1 ||
                     !strstr(x.said, c->pieces->tensor[i].name))
                     test_failed("bit %zu of %s: step %u, %s\n", bit, c->pieces->tensor[i].name, x.step, x.said);
         }
@@ -730,7 +730,7 @@ TEST(every_bit_matters)
 static size_t first_piece(const char *path)
 {
     struct checkpoint *c = open_snapshot(path);
-    size_t at = c->pieces->tensor[0].piece[0].file_at;
+    size_t at = c->pieces->tensor[0].piece[0].file_offset;
     free_checkpoint(c);
     return at;
 }

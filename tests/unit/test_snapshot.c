@@ -145,13 +145,13 @@ TEST(a_member_is_free_unless_it_is_kept_or_an_iteration_has_it)
 {
     for (int n = 1; n <= 5; n++)
         for (int state = 0; state < (n + 1) << n; state++) {
-            struct ring r = {.n = n, .kept = state >> n};
+            struct ring r = {.n = n, .durable = state >> n};
             int n_free = 0;
             for (int k = 1; k <= n; k++) {
                 r.iteration[k] = state >> (k - 1) & 1 ? (uint32_t)(100 + k) : 0;
-                n_free += !r.iteration[k] && k != r.kept;
+                n_free += !r.iteration[k] && k != r.durable;
             }
-            if (r.kept && r.iteration[r.kept])
+            if (r.durable && r.iteration[r.durable])
                 continue; /* no state of a ring: what is kept is nobody's */
             struct ring before = r;
             int taken = take_member(&r, 7);
@@ -159,15 +159,15 @@ TEST(a_member_is_free_unless_it_is_kept_or_an_iteration_has_it)
             assert_int_equal(member_of(&r, 7), taken);
             for (int k = 1; k <= n; k++)
                 assert_int_equal(r.iteration[k], k == taken ? 7 : before.iteration[k]);
-            assert_int_equal(r.kept, before.kept);
+            assert_int_equal(r.durable, before.durable);
             if (!taken)
                 continue;
-            assert_true(taken != before.kept);
+            assert_true(taken != before.durable);
             assert_true(!before.iteration[taken]);
             for (int counts = 0; counts < 2; counts++) {
                 struct ring after = r;
                 return_member(&after, 7, counts);
-                assert_int_equal(after.kept, counts ? taken : before.kept);
+                assert_int_equal(after.durable, counts ? taken : before.durable);
                 for (int k = 1; k <= n; k++)
                     assert_int_equal(after.iteration[k], before.iteration[k]);
             }

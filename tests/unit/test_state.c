@@ -62,13 +62,13 @@ static void sabotage(struct copies *p)
         c->n = sound.n + 1;
         expect_refuted(p, "a copy that is too long");
         *c = sound;
-        c->from_at++;
+        c->from_offset++;
         expect_refuted(p, "another element");
         *c = sound;
-        c->to_at++;
+        c->to_offset++;
         expect_refuted(p, "another place");
         *c = sound;
-        c->from = (c->from + 1) % (p->from->n + 1);
+        c->from_piece = (c->from_piece + 1) % (p->from->n + 1);
         expect_refuted(p, "another piece");
         *c = p->copy[(i + 1) % p->n];
         if (p->n > 1)
@@ -364,9 +364,9 @@ static void put_first(const struct checkpoint *c, float x)
     size_t size;
     struct piece *p = &c->pieces->tensor[0].piece[0];
     char *file = rank_file(c, p->rank), *bytes = read_whole(file, &size);
-    memcpy(bytes + p->file_at, &x, sizeof x);
+    memcpy(bytes + p->file_offset, &x, sizeof x);
     overwrite(file, bytes, size);
-    p->hash = hash_bytes(bytes + p->file_at, ELEMENT_BYTES * piece_elements(p), 0);
+    p->hash = hash_bytes(bytes + p->file_offset, ELEMENT_BYTES * piece_elements(p), 0);
     free(file);
     free(bytes);
 }
@@ -434,7 +434,7 @@ TEST(large_tensors_are_streamed)
     char *file = rank_file(cut, p->rank);
     size_t size;
     char *bytes = read_whole(file, &size);
-    bytes[p->file_at + 4 * piece_elements(p) - 1] ^= 1;
+    bytes[p->file_offset + 4 * piece_elements(p) - 1] ^= 1;
     overwrite(file, bytes, size);
     struct problem *found = verify_tensor(cut, 0);
     assert_true(found);
@@ -585,7 +585,8 @@ static void expect_zeros_between(const struct model *m)
         float *values = allocate(m->params->unit[u].elements, sizeof *values);
         if (moment)
             read_tensor(moment, values);
-        for (int i = m->params->unit[u].first_param; i < m->params->unit[u].first_param + m->params->unit[u].n; i++) {
+        for (int i = m->params->unit[u].first_param; i < m->params->unit[u].first_param + m->params->unit[u].n_params;
+             i++) {
             const struct param *p = &m->params->param[i];
             size_t n = (size_t)(p->shape[0] * p->shape[1]);
             for (size_t k = n; k < round_up(n, UNIT_ALIGN); k++)
@@ -599,7 +600,7 @@ static struct trainer *start(const char *words)
 {
     struct settings *s = settings_of(words);
     struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
-    if (s->past) {
+    if (s->resumed) {
         load_checkpoint(t->model, s->source.checkpoint, true);
         expect_zeros_between(t->model);
     } else
@@ -1040,7 +1041,7 @@ TEST(exports_agree)
     read_at(m->file, theirs, n * sizeof *theirs, LLMC_HEADER_BYTES + 4 * 8 * (128 + 4 + 2));
     struct param qkv = {.shape = {3 * small.channels, small.channels}, .conv1d = true};
     read_floats(st, find_tensor(st, "h.0.attn.c_attn.weight"), ours);
-    ours = turn_conv1d(&qkv, ours, false);
+    ours = transpose_conv1d(&qkv, ours, false);
     expect_same_bits("qkvw", ours, theirs, n);
     for (size_t i = 0; i < n; i++) /* tensor 6 of the checkpoint */
         assert_true(theirs[i] == state_value(5, 6, i));

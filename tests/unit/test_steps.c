@@ -63,8 +63,8 @@ static void expect_machine_as_written(const struct machine *m)
     assert_true(d->described.link[LINK_UP]->rate == 1e3);
     assert_true(d->described.link[LINK_UP]->latency == 2e-3);
     assert_true(!d->described.link[LINK_DOWN]);
-    assert_true(d->described.link[LINK_UP]->queues == 4);
-    assert_true(d->described.link[LINK_UP]->queue == 250);
+    assert_true(d->described.link[LINK_UP]->max_lanes == 4);
+    assert_true(d->described.link[LINK_UP]->queue_rate == 250);
     assert_true(m->host->described.disk->rate == 5e8);
 }
 
@@ -216,7 +216,7 @@ TEST(bytes_are_shared_where_memory_is_scarce)
         char *text = lasting("%s\n%s", cases[i].device, tasks);
         struct simulation *sim = simulate_text(text);
         expect_number("period", sim->period, cases[i].period);
-        assert_int_equal(sim->step->high[0], 40);
+        assert_int_equal(sim->step->peak_total[0], 40);
         end_simulation(sim);
     }
 }
@@ -364,8 +364,8 @@ static void expect_within(struct step *s, size_t budget, size_t enough)
     struct device *d = &s->pool->machine->device[0];
     d->budget = budget;
     struct problem *wrong = place(s->pool, &s, 1, true);
-    if (wrong ? budget >= enough : d->placed > budget)
-        test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, d->placed,
+    if (wrong ? budget >= enough : d->placed_bytes > budget)
+        test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, d->placed_bytes,
                     wrong ? wrong->sentence : "accepted");
     free(wrong);
 }
@@ -377,7 +377,7 @@ TEST(no_byte_above_the_budget)
         char *path = lasting("data/steps/%s.txt", lists[i]);
         struct step *s = read_list(path);
         must(place(s->pool, &s, 1, true));
-        size_t enough = s->pool->machine->device[0].placed;
+        size_t enough = s->pool->machine->device[0].placed_bytes;
         for (size_t less = 0; less < 3; less++)
             expect_within(s, enough - less, enough);
         expect_within(s, enough / 2, enough);
@@ -393,7 +393,7 @@ TEST(what_is_needed_is_that_of_the_whole_list)
     struct step *s = read_list("data/steps/swap.txt");
     must(place(s->pool, &s, 1, true));
     struct device *d = &s->pool->machine->device[0];
-    const size_t held = s->high[0];
+    const size_t held = s->peak_total[0];
     const char *need = lasting("at least %s are needed", format_bytes(bytes, (double)held));
     for (size_t part = 2; part <= 16; part *= 2) {
         d->budget = held / part;
@@ -413,7 +413,7 @@ TEST(the_option_that_would_make_room_is_named)
     struct step *s = read_list("data/steps/swap.txt");
     must(place(s->pool, &s, 1, true));
     struct device *d = &s->pool->machine->device[0];
-    const size_t half = d->placed / 2;
+    const size_t half = d->placed_bytes / 2;
     for (int limited = 0; limited < 2; limited++)
         for (int set = 0; set < 2; set++) {
             const char *option = limited && !set ? "or limit" : "or --device-mem";
@@ -462,7 +462,7 @@ TEST(long_lists_of_nested_lives)
             size_t bytes = 0;
             for (size_t i = 0; i < s->pool->n; i++)
                 bytes += s->pool->tensors[i]->bytes;
-            assert_int_equal(s->pool->machine->device[0].placed, bytes); /* all live at once, without a hole */
+            assert_int_equal(s->pool->machine->device[0].placed_bytes, bytes); /* all live at once, without a hole */
             free_list(s);
             free(text);
         }
@@ -562,7 +562,7 @@ TEST(verify_sees_an_update_that_is_not_gated)
     struct task *adam = s->task[2];
     size_t dropped = 0;
     for (size_t e = 0; e < adam->n_edges; e++)
-        if (adam->edges[e].from == 1 && !adam->edges[e].previous) {
+        if (adam->edges[e].producer == 1 && !adam->edges[e].previous) {
             assert_true(adam->edges[e].wait);
             adam->edges[e].wait = false;
             dropped++;
@@ -601,7 +601,7 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
     finish_list(s);
     expect_sound("the list", s, NULL);
     for (size_t e = 0; e < c->n_edges; e++)
-        c->edges[e].wait &= c->edges[e].from != 0;
+        c->edges[e].wait &= c->edges[e].producer != 0;
     expect_wrong("the list", verify(s, NULL), "task 0 a and task 2 c touch the same bytes and nothing orders them");
     free_list(s);
 }
@@ -625,7 +625,7 @@ TEST(verify_sees_what_touches_a_ring_too_late)
         for (size_t i = 0; i < s->n; i++) {
             struct task *t = s->task[i];
             t->condition.member = strcmp(t->name, "look") != 0;
-            t->condition.ends = strcmp(t->name, "commit") == 0;
+            t->condition.returns_member = strcmp(t->name, "commit") == 0;
             for (int a = 0; a < t->n_access; a++)
                 if (t->access[a].tensor->device->is_host)
                     t->access[a].tensor->storage->ring = &s->pool->ring;
@@ -650,11 +650,11 @@ TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
                                         "task persist host.cpu 1 reads=b\ntask commit host.disk 1\n";
     for (int k = 0; k < 4; k++) {
         struct step *s = list_of("%s", text);
-        struct edge edge = {.from = 1, .wait = k != 1, .previous = k == 2};
+        struct edge edge = {.producer = 1, .wait = k != 1, .previous = k == 2};
         for (size_t i = 0; i < s->n; i++)
             s->task[i]->condition.member = true;
         s->task[1]->condition.needs = k == 3;
-        s->task[2]->condition.ends = true;
+        s->task[2]->condition.returns_member = true;
         s->pool->tensors[1]->ring = &s->pool->ring;
         finish_list(s);
         s->task[2]->edges = &edge;
@@ -676,7 +676,7 @@ TEST(verify_sees_a_read_of_a_ring_before_its_write)
                                  "task commit host.disk 1\n");
     for (size_t i = 0; i < s->n; i++)
         s->task[i]->condition.member = true;
-    s->task[2]->condition.ends = true;
+    s->task[2]->condition.returns_member = true;
     s->pool->tensors[1]->ring = &s->pool->ring;
     finish_list(s);
     expect_wrong("the list", verify(s, NULL), "task 0 persist reads tensor b before anything is written to it");
@@ -731,8 +731,8 @@ TEST(memory_of_all_contexts_is_counted_once)
     p.machine->n_contexts = 2;
     host->uses_ram = true;
     must(place(p.pool, &p.step, 1, true));
-    assert_true(host->placed >= 2 * 4096);
-    host->memory = host->placed;
+    assert_true(host->placed_bytes >= 2 * 4096);
+    host->memory = host->placed_bytes;
     must(place(p.pool, &p.step, 1, true));
     host->memory--;
     struct problem *wrong = place(p.pool, &p.step, 1, true);
@@ -913,7 +913,7 @@ TEST(tasks_wait_for_those_that_are_named)
     struct simulation *sim = simulate_text(RELAY);
     const struct task *again = sim->step->task[2], *end = sim->step->task[5];
     assert_int_equal(again->n_edges, 1);
-    assert_true(again->edges[0].from == 3 && again->edges[0].previous && again->edges[0].wait);
+    assert_true(again->edges[0].producer == 3 && again->edges[0].previous && again->edges[0].wait);
     assert_int_equal(end->n_edges, 3);
     expect_number("work", sim->moments[1].start, 1);
     expect_number("sum", sim->moments[4].start, 1 + 4 + 2);

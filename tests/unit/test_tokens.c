@@ -98,7 +98,7 @@ static struct bpe *bytes_and_added(unsigned first, unsigned second)
 static void expect_words(const struct bpe *b, const char *bytes, const char *words)
 {
     struct listing l = {.b = b};
-    struct visitor v = {.word = list_word, .added = list_added, .context = &l, .what = "listing"};
+    struct visitor v = {.word = list_word, .added = list_added, .context = &l, .activity = "listing"};
     struct text text = text_of(bytes);
     visit_text(b, &text, &v);
     assert_string_equal(l.text, words);
@@ -260,7 +260,7 @@ LAW(any_bytes_come_back_and_tokens_are_the_textbooks)
         uint16_t *tokens = bpe_encode(b, &text, &n);
         expect_decoded(b, &text, tokens, n);
         struct textbook slow = {.b = b, .tokens = allocate(text.n, sizeof *slow.tokens)};
-        struct visitor v = {.word = merge_slowly, .added = put_added, .context = &slow, .what = "merging"};
+        struct visitor v = {.word = merge_slowly, .added = put_added, .context = &slow, .activity = "merging"};
         visit_text(b, &text, &v);
         assert_int_equal(n, slow.n);
         assert_memory_equal(tokens, slow.tokens, n * sizeof *tokens);
@@ -478,7 +478,7 @@ static struct bpe *learn_slowly(const struct text *text, int n)
 {
     struct bpe *b = only_bytes(n);
     struct course c = {.tokens = allocate(2 * text->n, sizeof *c.tokens), .b = b};
-    struct visitor v = {.word = add_word, .added = pass_added, .context = &c, .what = "learning"};
+    struct visitor v = {.word = add_word, .added = pass_added, .context = &c, .activity = "learning"};
     visit_text(b, text, &v);
     while (b->n < n) {
         size_t most;

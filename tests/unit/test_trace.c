@@ -468,7 +468,7 @@ TEST(damaged_files_are_refused)
         REAL(SECOND(task, flops), INFINITY),
         WORD(SECOND(task, n_edges), COUNT(edges) + 1),
         WORD(SECOND(task, first_edge), UINT32_MAX), /* its sum with n_edges wraps in 32 bits */
-        WORD(AT(edge, from), N_TASKS),
+        WORD(AT(edge, producer), N_TASKS),
         WORD(RECORD(task), N_TASKS),
         WORD(RECORD(step), 0),
         LONG(RECORD(start), us(601)),
@@ -671,8 +671,8 @@ static void check_hops(const char *path)
         struct trace_path p = trace_critical_path(t, &s, step);
         uint64_t to = p.end;
         for (size_t i = 0; i < p.n; i++) {
-            assert_int_equal(p.hops[i].to, to);
-            assert_true(p.hops[i].wait <= p.hops[i].from && p.hops[i].from <= p.hops[i].to);
+            assert_int_equal(p.hops[i].end, to);
+            assert_true(p.hops[i].wait <= p.hops[i].start && p.hops[i].start <= p.hops[i].end);
             to = p.hops[i].wait;
         }
         assert_int_equal(to, p.start);

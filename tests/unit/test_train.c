@@ -791,7 +791,7 @@ TEST(predicted_memory_is_what_is_allocated)
             predicted += end[k];
         for (size_t k = 0; k < real->machine->device[d].n_slabs; k++)
             given += real->machine->device[d].slabs[k].bytes + GUARD_BYTES;
-        assert_int_equal(planned->train->high[d], real->train->high[d]);
+        assert_int_equal(planned->train->peak_total[d], real->train->peak_total[d]);
     }
     assert_int_equal(predicted, given);
     assert_int_equal(given, real->machine->allocated);

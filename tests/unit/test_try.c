@@ -189,7 +189,7 @@ static bool *all_paths(const struct step *s)
             if (before[b * nodes + a] && !skipped)
                 continue;
             for (size_t e = 0; e < t->n_edges; e++)
-                direct |= t->edges[e].wait && t->edges[e].from == a % n && t->edges[e].previous == (a / n < b / n);
+                direct |= t->edges[e].wait && t->edges[e].producer == a % n && t->edges[e].previous == (a / n < b / n);
             for (size_t x = 0; direct && x < nodes; x++)
                 before[b * nodes + x] |= x == a || (before[a * nodes + x] && !skipped);
         }
@@ -336,7 +336,7 @@ static uint64_t fingerprint(const struct step *s)
 {
     const struct pool *p = s->pool;
     uint64_t h = hash_bytes(s->peak, ((size_t)p->machine->n_devices + 1) * sizeof *s->peak, s->n_levels);
-    h = hash_bytes(s->high, ((size_t)p->machine->n_devices + 1) * sizeof *s->high, h);
+    h = hash_bytes(s->peak_total, ((size_t)p->machine->n_devices + 1) * sizeof *s->peak_total, h);
     for (size_t i = 0; i < p->n; i++)
         h = hash_bytes(p->tensors[i], sizeof *p->tensors[i], h);
     for (size_t i = 0; i < s->n; i++) {
@@ -355,7 +355,7 @@ static void expect_forecast(const struct forecast *f, const struct step *s, cons
     assert_true(f->period == sim->period);
     for (int d = 0; d <= s->pool->machine->n_devices; d++) {
         size_t most = 0, at = 0;
-        assert_int_equal(f->high[d], s->high[d]);
+        assert_int_equal(f->peak_total[d], s->peak_total[d]);
         for (size_t i = 0; i < s->n; i++) {
             size_t held = 0;
             for (size_t k = 0; k < s->pool->n; k++) {
@@ -366,8 +366,8 @@ static void expect_forecast(const struct forecast *f, const struct step *s, cons
             at = held > most ? i : at;
             most = MAX(most, held);
         }
-        assert_int_equal(most, f->high[d]);
-        assert_int_equal(at, f->at[d]);
+        assert_int_equal(most, f->peak_total[d]);
+        assert_int_equal(at, f->peak_position[d]);
     }
     free_simulation(sim);
 }
@@ -416,8 +416,8 @@ static void expect_most(const struct step *s, const struct costs *c, size_t byte
     struct forecast f = try_step(s, c);
     assert_true(fingerprint(s) == before);
     assert_null(f.why_not);
-    assert_int_equal(f.high[0], bytes);
-    assert_int_equal(f.at[0], at);
+    assert_int_equal(f.peak_total[0], bytes);
+    assert_int_equal(f.peak_position[0], at);
     free_forecast(&f);
 }
 
@@ -445,9 +445,9 @@ TEST(what_does_not_fit_is_told)
     struct four f = new_four();
     f.paper.device->budget = 11000; /* 4096 of which guard the slab */
     struct forecast all = try_step(f.paper.step, f.paper.costs);
-    assert_true(all.excess > 0);
-    assert_true((double)all.need[0] == 11000 + all.excess);
-    assert_int_equal(all.high[0], 8192);
+    assert_true(all.excess_bytes > 0);
+    assert_true((double)all.needed_bytes[0] == 11000 + all.excess_bytes);
+    assert_int_equal(all.peak_total[0], 8192);
     free_forecast(&all);
     struct edit *e = open_edit(f.paper.step);
     assert_true(sink(e, f.early, f.c));

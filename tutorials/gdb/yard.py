@@ -179,13 +179,13 @@ def address_of(x):
     if int(base["slab"]) < 0:
         return None
     slab = base["device"]["slabs"][int(base["slab"])]
-    start = int(slab["host"]) or int(slab["seen"])
+    start = int(slab["host"]) or int(slab["debug_view"])
     return start + int(base["address"]) + int(x["offset"]) if start else None
 
 
 def reason(step, t, edge):
     """Why task t has that edge."""
-    before = step["task"][int(edge["from"])]
+    before = step["task"][int(edge["producer"])]
     mine = {int(a["tensor"]["storage"] or a["tensor"]): a for a in items(t["access"], t["n_access"])}
     for a in items(before["access"], before["n_access"]):
         other = mine.get(int(a["tensor"]["storage"] or a["tensor"]))
@@ -197,7 +197,7 @@ def reason(step, t, edge):
 
 
 def describe_edge(step, t, edge):
-    before = step["task"][int(edge["from"])].dereference()
+    before = step["task"][int(edge["producer"])].dereference()
     when = " of the step before" if edge["previous"] else ""
     how = "" if edge["wait"] else " (implied)"
     return "%s%s, %s%s" % (name_task(before), when, reason(step, t, edge), how)
@@ -299,7 +299,7 @@ def open_producers(step, t, number):
     for e in items(t["edges"], t["n_edges"]):
         if not e["wait"]:
             continue
-        before, run = step["task"][int(e["from"])].dereference(), number - int(e["previous"])
+        before, run = step["task"][int(e["producer"])].dereference(), number - int(e["previous"])
         if any(int(u["index"]) == int(before["index"]) and k <= run
                for u, k in queue_runs(step, int(before["lane"]["index"]))):
             held.append((e, before, run))
@@ -585,7 +585,7 @@ class Diff(Command):
         FOUND[name] = now
 
 
-VERBS = ["sink", "hoist", "set_home", "let_go", "set_alone", "mirror", "repoint", "cut", "repeat", "stand_in",
+VERBS = ["sink", "hoist", "set_home", "make_transient", "set_exclusive", "mirror", "repoint", "cut", "repeat", "stand_in",
          "replace_on_host", "drop", "carry", "add_move", "add_download", "add_kernel", "add_copy", "add_host", "add_issue",
          "add_again", "switch_readers", "commit", "undo"]
 
@@ -725,7 +725,7 @@ class Words:
 
 def edge_words(e):
     kind = "bytes of " if "REUSE" in str(e["kind"]) else ""
-    return "%stask %d%s%s" % (kind, int(e["from"]), " of the step before" if e["previous"] else "",
+    return "%stask %d%s%s" % (kind, int(e["producer"]), " of the step before" if e["previous"] else "",
                               "" if e["wait"] else ", implied")
 
 

@@ -55,7 +55,7 @@ bool is_broadcast(const struct task *t)
 
 static bool run_together(const struct task *a, const struct task *b)
 {
-    return a->when.every == b->when.every && a->when.rest == b->when.rest;
+    return a->when.every == b->when.every && a->when.remainder == b->when.remainder;
 }
 
 /* The last message of that number so far, or NULL.  (There are several where a copy could not join the one before.) */
@@ -112,7 +112,7 @@ static void add_hop(struct broadcast *b, struct edit *e, struct task *copy)
         message = APPEND(b->messages, b->n_messages, b->cap_messages);
         message->number = copy->message;
         message->source = copy->access[1].tensor;
-        message->at = copy->index;
+        message->position = copy->index;
         message->first_use = SIZE_MAX;
         parent = SOURCE;
     }
@@ -126,12 +126,12 @@ static void find_reader(const struct uses *uses, struct message *message, struct
     size_t n;
     const struct use *use = uses_of(uses, brought, &n);
     for (size_t k = 0; k < n; k++) {
-        struct task *t = uses->task[use[k].at];
+        struct task *t = uses->task[use[k].position];
         if (is_broadcast(t) || !touches_bytes(t, brought, ACCESS_READ))
             continue;
         message->first_use = MIN(message->first_use, t->index);
-        bool of_next_step = h->reader && h->reader->index < message->at;
-        if (!h->reader || (of_next_step && message->at < t->index))
+        bool of_next_step = h->reader && h->reader->index < message->position;
+        if (!h->reader || (of_next_step && message->position < t->index))
             h->reader = t;
     }
 }
@@ -193,14 +193,14 @@ void free_messages(struct broadcast *b)
 
 /* ---- cut and deal ------------------------------------------------------------------------------------------------ */
 
-int first_sending_queue(const struct broadcast *b) { return b->asked.main == MAIN_BOTH ? 0 : 1; }
+int first_sending_queue(const struct broadcast *b) { return b->options.main == MAIN_BOTH ? 0 : 1; }
 
-int count_sending_queues(const struct broadcast *b) { return b->asked.queues - first_sending_queue(b); }
+int count_sending_queues(const struct broadcast *b) { return b->options.queues - first_sending_queue(b); }
 
 static void cut_shard(const struct broadcast *b, struct layer_shard *shard)
 {
     size_t most = MIN(shard->bytes / LEAST_SLICE, shard->bytes / b->align);
-    size_t slices = MIN((size_t)b->asked.slices, most);
+    size_t slices = MIN((size_t)b->options.slices, most);
     shard->slices = (int)MAX(slices, 1);
     shard->queue = allocate((size_t)shard->slices, sizeof *shard->queue);
 }
@@ -254,11 +254,12 @@ struct slice slice_of(const struct broadcast *b, const struct message *message, 
 }
 
 /* The slice's bytes in a tensor that the message is sent from, or brings. */
-static struct tensor *part_of_slice(const struct broadcast *b, struct tensor *of, const struct slice *slice)
+static struct tensor *part_of_slice(const struct broadcast *b, struct tensor *whole, const struct slice *slice)
 {
-    char name[sizeof of->name];
-    snprintf(name, sizeof name, "%.36s.%d", of->name, slice->nth);
-    return new_range(b->step->pool, of, name, slice->begin - slice->message->begin, slice->end - slice->message->begin);
+    char name[sizeof whole->name];
+    snprintf(name, sizeof name, "%.36s.%d", whole->name, slice->nth);
+    return new_range(b->step->pool, whole, name, slice->begin - slice->message->begin,
+                     slice->end - slice->message->begin);
 }
 
 /* Queue j of the device on whose lane the copy is: that is the sender of a direct copy, and the receiver of a copy from
@@ -275,8 +276,8 @@ static struct lane *queue_lane(const struct broadcast *b, const struct task *cop
         return d->lane[kind];
     struct lane *lane = lane_for(b->step->pool->machine, d, kind, FOR_QUEUE + j);
     if (lane->purpose != FOR_QUEUE + j)
-        fail(EXIT_USAGE, "--broadcast-queues %d: the link of device %s takes no more %s lanes: use %d", b->asked.queues,
-             d->id, lane_kind_name[kind], j);
+        fail(EXIT_USAGE, "--broadcast-queues %d: the link of device %s takes no more %s lanes: use %d",
+             b->options.queues, d->id, lane_kind_name[kind], j);
     return lane;
 }
 
@@ -292,7 +293,8 @@ static struct lane *receiving_lane(const struct broadcast *b, struct device *d, 
 /* Puts a marker right before the first reader of what the hop brings, so that later tasks of the lane wait no longer
  * than the reader does.  Where that is a forward of the next step, the marker is earlier in the list than the
  * slice's copy.  The list is cyclic (depend.c), so the marker waits for the copy of the step before. */
-static void receive(const struct broadcast *b, struct edit *e, struct task *reader, int queue, struct tensor *brought)
+static void add_receive(const struct broadcast *b, struct edit *e, struct task *reader, int queue,
+                        struct tensor *brought)
 {
     struct step *s = b->step;
     struct tags tags = s->tags;
@@ -318,7 +320,7 @@ static void send_hop(const struct broadcast *b, struct edit *e, const struct sli
     if (h->copy->seconds >= 0)
         t->seconds = h->copy->seconds * (double)to->bytes / (double)whole->bytes;
     if (h->reader && !from->device->is_host && !to->device->is_host)
-        receive(b, e, h->reader, slice->queue, to);
+        add_receive(b, e, h->reader, slice->queue, to);
     send_on(b, e, slice, nth, to);
 }
 
@@ -369,7 +371,7 @@ void send_slices(struct broadcast *b, struct edit *e)
 {
     for (struct layer_shard *shard = b->shards; shard < b->shards + b->n_shards; shard++) {
         cut_shard(b, shard);
-        if (b->asked.deal == DEAL_RANDOM)
+        if (b->options.deal == DEAL_RANDOM)
             deal_at_random(b, shard);
         else
             deal_evenly(b, shard);

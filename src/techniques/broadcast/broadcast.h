@@ -36,7 +36,7 @@ struct message {
     size_t shard;     /* index of the shard that has the bytes */
     size_t begin;     /* their first byte in that shard */
     bool repeated;    /* another message has brought the same bytes, elsewhere or for another use */
-    size_t at;        /* position in the list of its first copy */
+    size_t position;  /* position in the list of its first copy */
     size_t first_use; /* position of the first task that reads the bytes where they arrive; SIZE_MAX: no task does */
 };
 
@@ -60,10 +60,10 @@ struct slice {
 
 struct broadcast {
     struct step *step;
-    uint64_t seed;                  /* slices are dealt by it */
-    struct broadcast_options asked; /* a copy; its queues count the main one of a device too */
-    bool by_use;                    /* shards go in the order of their first use, not as they stand in the list */
-    size_t align;                   /* slices begin at multiples of so many bytes: the largest alignment of a device */
+    uint64_t seed;                    /* slices are dealt by it */
+    struct broadcast_options options; /* a copy; its queues count the main one of a device too */
+    bool by_use;                      /* shards go in the order of their first use, not as they stand in the list */
+    size_t align; /* slices begin at multiples of so many bytes: the largest alignment of a device */
     struct message *messages;
     struct layer_shard *shards;
     size_t n_messages, cap_messages, n_shards, cap_shards;

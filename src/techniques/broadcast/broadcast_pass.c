@@ -51,7 +51,7 @@ struct tally { /* the bytes that a queue sends of a layer */
 };
 
 /* The first shard of the same owner and layer, which counts for all: without a layer an owner has several. */
-static size_t first_alike(const struct broadcast *b, size_t shard)
+static size_t first_same_shard(const struct broadcast *b, size_t shard)
 {
     size_t i = 0;
     while (b->shards[i].owner != b->shards[shard].owner || b->shards[i].layer != b->shards[shard].layer)
@@ -62,15 +62,15 @@ static size_t first_alike(const struct broadcast *b, size_t shard)
 /* [shard * queues + queue], which the caller frees. */
 static struct tally *count_slices(const struct broadcast *b)
 {
-    size_t queues = (size_t)b->asked.queues;
+    size_t queues = (size_t)b->options.queues;
     struct tally *tally = allocate(b->n_shards * queues + 1, sizeof *tally);
     for (size_t i = 0; i < b->n_shards; i++) {
-        struct tally *by_queue = &tally[first_alike(b, i) * queues];
+        struct tally *by_queue = &tally[first_same_shard(b, i) * queues];
         for (int nth = 0; nth < b->shards[i].slices; nth++)
             by_queue[b->shards[i].queue[nth]].slices++;
     }
     for (const struct message *message = b->messages; message < b->messages + b->n_messages; message++) {
-        struct tally *by_queue = &tally[first_alike(b, message->shard) * queues];
+        struct tally *by_queue = &tally[first_same_shard(b, message->shard) * queues];
         for (int nth = 0; nth < b->shards[message->shard].slices && !message->repeated; nth++) {
             struct slice slice = slice_of(b, message, nth);
             if (slice.begin < slice.end)
@@ -85,10 +85,10 @@ static json_t *queues_json(const struct broadcast *b)
     json_t *rows = json_array();
     struct tally *tally = count_slices(b);
     for (size_t i = 0; i < b->n_shards; i++) {
-        if (first_alike(b, i) != i)
+        if (first_same_shard(b, i) != i)
             continue;
-        for (int j = 0; j < b->asked.queues; j++) {
-            const struct tally *t = &tally[i * (size_t)b->asked.queues + (size_t)j];
+        for (int j = 0; j < b->options.queues; j++) {
+            const struct tally *t = &tally[i * (size_t)b->options.queues + (size_t)j];
             json_t *row = json_pack("{s:s, s:i, s:i, s:i, s:I}", "device", b->shards[i].owner->id, "queue", j, "layer",
                                     b->shards[i].layer, "slices", t->slices, "bytes", (json_int_t)t->bytes);
             json_array_append_new(rows, row);
@@ -98,7 +98,7 @@ static json_t *queues_json(const struct broadcast *b)
     return rows;
 }
 
-static char *describe(const struct broadcast *b, const struct run_facts *w, bool staged)
+static char *describe_slices(const struct broadcast *b, const struct run_facts *w, bool staged)
 {
     int senders = count_sending_queues(b), slices = 0;
     if (!b->n_shards)
@@ -106,9 +106,9 @@ static char *describe(const struct broadcast *b, const struct run_facts *w, bool
     for (size_t i = 0; i < b->n_shards; i++)
         slices += b->shards[i].slices;
     char *text = format_string("%d slices of %zu shards", slices, b->n_shards);
-    append_text(&text, ", dealt %s", b->asked.deal == DEAL_RANDOM ? "at random" : "evenly");
+    append_text(&text, ", dealt %s", b->options.deal == DEAL_RANDOM ? "at random" : "evenly");
     append_text(&text, " to %d queue%s", senders, senders == 1 ? "" : "s");
-    append_text(&text, " %s the main one", b->asked.main == MAIN_BOTH ? "with" : "beside");
+    append_text(&text, " %s the main one", b->options.main == MAIN_BOTH ? "with" : "beside");
     append_text(&text, ", %s", staged ? "through the host" : "directly");
     if (b->by_use)
         append_text(&text, ", in order of use");
@@ -137,21 +137,21 @@ static size_t largest_alignment(const struct machine *m)
 static bool run_broadcast(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
     struct broadcast b = {
-        .step = s, .seed = w->seed, .asked = broadcast_options, .align = largest_alignment(s->pool->machine)};
-    struct periods o = choose_order(&b, c);
+        .step = s, .seed = w->seed, .options = broadcast_options, .align = largest_alignment(s->pool->machine)};
+    struct periods periods = choose_order(&b, c);
     struct edit *e = slice_list(&b);
     commit(e);
-    bool any = b.n_shards > 0, staged = is_staged(s);
-    if (any && b.asked.slices < count_sending_queues(&b))
-        warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do", b.asked.slices,
+    bool sent = b.n_shards > 0, staged = is_staged(s);
+    if (sent && b.options.slices < count_sending_queues(&b))
+        warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do", b.options.slices,
              count_sending_queues(&b));
-    r->reason = describe(&b, w, staged);
+    r->reason = describe_slices(&b, w, staged);
     r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
-    report_ms(r, "period_ms", NULL, o.period);
-    report_ms(r, "one_queue_ms", any ? "one queue: a step of" : NULL, o.one_queue);
-    report_ms(r, "bound_ms", any ? "the fullest link" : NULL, find_bound(s));
+    report_ms(r, "period_ms", NULL, periods.period);
+    report_ms(r, "one_queue_ms", sent ? "one queue: a step of" : NULL, periods.one_queue);
+    report_ms(r, "bound_ms", sent ? "the fullest link" : NULL, find_bound(s));
     free_messages(&b);
-    return any;
+    return sent;
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
@@ -196,9 +196,9 @@ static const struct option options[] = {
      .commands = OF_LIST,
      .help = "the main queue computes and sends, or only computes while the other N - 1 send"},
 };
-static const struct law laws[] = {{"broadcast-slices", "broadcast-queues", NULL},
-                                  {"broadcast-deal", "broadcast-queues", NULL},
-                                  {"broadcast-main", "broadcast-queues", NULL}};
+static const struct option_rule rules[] = {{"broadcast-slices", "broadcast-queues", NULL},
+                                           {"broadcast-deal", "broadcast-queues", NULL},
+                                           {"broadcast-main", "broadcast-queues", NULL}};
 
 static void check_broadcast_options(struct settings *s)
 {
@@ -226,7 +226,7 @@ const struct module module_broadcast = {
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_broadcast_options,
 };

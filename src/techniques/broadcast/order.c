@@ -11,7 +11,7 @@
 
 /* ---- the order of use -------------------------------------------------------------------------------------------- */
 
-ORDER(by_first_use, struct message, BY(a->first_use, b->first_use, COMPARE(a->at, b->at)))
+ORDER(by_first_use, struct message, BY(a->first_use, b->first_use, COMPARE(a->position, b->position)))
 
 /* Moves the message to after the one that is needed sooner: the last copy first, so that all keep their order.  Where a
  * task is in the way of a copy, the message counts as being where its first copy is. */
@@ -21,14 +21,14 @@ static void sink_message(struct edit *e, struct message *message, const struct m
     for (size_t h = message->n; h > 0; h--)
         if (!sink(e, message->hops[h - 1].copy, place))
             return;
-    message->at = sooner->at;
+    message->position = sooner->position;
 }
 
 static void sort_messages(struct broadcast *b, struct edit *e)
 {
     SORT(b->messages, b->n_messages, by_first_use);
     for (size_t i = 1; i < b->n_messages; i++)
-        if (b->messages[i].at < b->messages[i - 1].at)
+        if (b->messages[i].position < b->messages[i - 1].position)
             sink_message(e, &b->messages[i], &b->messages[i - 1]);
 }
 
@@ -44,10 +44,10 @@ struct edit *slice_list(struct broadcast *b)
 
 /* ---- trying both ------------------------------------------------------------------------------------------------- */
 
-/* The period with slices, seconds; NAN: no times are known.  `how` has no messages yet. */
-static double try_slices(const struct broadcast *how, const struct costs *c)
+/* The period with slices, seconds; NAN: no times are known.  `plan` has no messages yet. */
+static double try_slices(const struct broadcast *plan, const struct costs *c)
 {
-    struct broadcast b = *how;
+    struct broadcast b = *plan;
     struct edit *e = slice_list(&b);
     struct forecast f = try_step(b.step, c);
     double period = f.period;
@@ -59,18 +59,18 @@ static double try_slices(const struct broadcast *how, const struct costs *c)
 
 struct periods choose_order(struct broadcast *b, const struct costs *c)
 {
-    struct periods o = {.period = try_slices(b, c), .one_queue = NAN};
-    if (isnan(o.period))
-        return o;
+    struct periods periods = {.period = try_slices(b, c), .one_queue = NAN};
+    if (isnan(periods.period))
+        return periods;
     struct broadcast other = *b;
     other.by_use = true;
     double by_use = try_slices(&other, c);
-    if (by_use < o.period) {
+    if (by_use < periods.period) {
         b->by_use = true;
-        o.period = by_use;
+        periods.period = by_use;
     }
     other.by_use = b->by_use;
-    other.asked.queues = first_sending_queue(b) + 1;
-    o.one_queue = try_slices(&other, c);
-    return o;
+    other.options.queues = first_sending_queue(b) + 1;
+    periods.one_queue = try_slices(&other, c);
+    return periods;
 }

@@ -26,7 +26,7 @@
 enum { AHEAD = 1 }; /* a window is gathered when the window that is so many before it begins */
 
 struct read_window {         /* tasks of one device that stand together and read the same parameters */
-    struct tensor *whole;    /* the tensor that they read as the list is built; it lies on their device */
+    struct tensor *replica;  /* the tensor that they read as the list is built; it lies on their device */
     struct tensor *gathered; /* the tensor that they read instead; NULL: not made yet */
     size_t position;         /* among its device's windows */
     struct task **reader;    /* the tasks */
@@ -49,8 +49,8 @@ struct survey { /* what the pass finds in the list */
     size_t n_tensors; /* as many as the pool has before the pass adds its own: the length of arrays "by tensor" */
     struct tensor_list *shards; /* by first replica: the shards that keep parts of it */
     struct tensor_list
-        *wholes; /* by first replica: the tensors with the same values, or a part of them, to be gathered */
-    struct window_list *windows; /* by tensor of `wholes`: its windows in list order */
+        *replicas; /* by first replica: the tensors with the same values, or a part of them, to be gathered */
+    struct window_list *windows; /* by tensor of `replicas`: its windows in list order */
     struct window_list *device;  /* by device: its windows in list order */
     struct window_list all;      /* all windows in list order */
     struct copy_list dropped;    /* copies from replica to replica, which are needed no more */
@@ -62,18 +62,18 @@ static bool wants_gather(const struct run_facts *w) { return w->gather; }
 
 static bool sends_copies(const struct pass_traits *p) { return p->sends_copies; }
 
-static struct tensor_list *shards_of(const struct survey *v, const struct tensor *whole)
+static struct tensor_list *shards_of(const struct survey *v, const struct tensor *replica)
 {
-    return &v->shards[whole->replica_of->id];
+    return &v->shards[replica->replica_of->id];
 }
 
-static struct tensor_list *wholes_like(const struct survey *v, const struct tensor *whole)
+static struct tensor_list *replicas_like(const struct survey *v, const struct tensor *replica)
 {
-    return &v->wholes[whole->replica_of->id];
+    return &v->replicas[replica->replica_of->id];
 }
 
 /* Is it a tensor of all parameters of a layer, of which shards keep the values? */
-static bool is_whole(const struct survey *v, const struct tensor *storage)
+static bool is_replica(const struct survey *v, const struct tensor *storage)
 {
     if (storage->shard || storage->mirrors || storage->class != MEM_PARAMETERS)
         return false;
@@ -84,25 +84,25 @@ static bool is_whole(const struct survey *v, const struct tensor *storage)
 
 static void add_window(struct window_list *list, struct read_window *w) { *APPEND(list->item, list->n, list->cap) = w; }
 
-static struct read_window *begin_window(struct survey *v, struct tensor *whole)
+static struct read_window *begin_window(struct survey *v, struct tensor *replica)
 {
-    struct window_list *mine = &v->device[whole->device->index];
+    struct window_list *mine = &v->device[replica->device->index];
     struct read_window *w = allocate(1, sizeof *w);
-    w->whole = whole;
+    w->replica = replica;
     w->position = mine->n;
     add_window(mine, w);
-    add_window(&v->windows[whole->id], w);
+    add_window(&v->windows[replica->id], w);
     add_window(&v->all, w);
     return w;
 }
 
 /* The task is one more of its device's last window, or begins the next one. */
-static void note_reader(struct survey *v, struct task *t, struct tensor *whole)
+static void note_reader(struct survey *v, struct task *t, struct tensor *replica)
 {
-    const struct window_list *mine = &v->device[whole->device->index];
+    const struct window_list *mine = &v->device[replica->device->index];
     struct read_window *w = mine->n ? mine->item[mine->n - 1] : NULL;
-    if (!w || w->whole != whole)
-        w = begin_window(v, whole);
+    if (!w || w->replica != replica)
+        w = begin_window(v, replica);
     if (w->n == 0 || w->reader[w->n - 1] != t)
         *APPEND(w->reader, w->n, w->cap) = t;
 }
@@ -116,17 +116,17 @@ static bool updates(const struct task *t)
     return is_copy(t) && (t->access[0].tensor->storage->mirrors || t->access[1].tensor->storage->mirrors);
 }
 
-static void add_tensor(struct tensor_list *list, struct tensor *x) { *APPEND(list->item, list->n, list->cap) = x; }
+static void list_tensor(struct tensor_list *list, struct tensor *x) { *APPEND(list->item, list->n, list->cap) = x; }
 
 static void note_tensors(struct survey *v)
 {
     const struct pool *p = v->step->pool;
     for (size_t i = 0; i < p->n; i++)
         if (p->tensors[i]->shard)
-            add_tensor(shards_of(v, p->tensors[i]), p->tensors[i]);
+            list_tensor(shards_of(v, p->tensors[i]), p->tensors[i]);
     for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->storage == p->tensors[i] && is_whole(v, p->tensors[i]))
-            add_tensor(wholes_like(v, p->tensors[i]), p->tensors[i]);
+        if (p->tensors[i]->storage == p->tensors[i] && is_replica(v, p->tensors[i]))
+            list_tensor(replicas_like(v, p->tensors[i]), p->tensors[i]);
 }
 
 static void note_task(struct survey *v, struct task *t)
@@ -135,7 +135,7 @@ static void note_task(struct survey *v, struct task *t)
         return;
     for (int k = 0; k < t->n_access; k++) {
         struct tensor *storage = t->access[k].tensor->storage;
-        if (!is_whole(v, storage))
+        if (!is_replica(v, storage))
             continue;
         if (!is_copy(t))
             note_reader(v, t, storage);
@@ -149,7 +149,7 @@ static struct survey survey_list(struct step *s)
     const struct pool *p = s->pool;
     struct survey v = {.step = s, .n_tensors = p->n};
     v.shards = allocate(p->n, sizeof *v.shards);
-    v.wholes = allocate(p->n, sizeof *v.wholes);
+    v.replicas = allocate(p->n, sizeof *v.replicas);
     v.windows = allocate(p->n, sizeof *v.windows);
     v.device = allocate((size_t)p->machine->n_devices + 1, sizeof *v.device);
     note_tensors(&v);
@@ -167,13 +167,13 @@ static void free_survey(struct survey *v, int n_devices)
     }
     for (size_t i = 0; i < v->n_tensors; i++) {
         free(v->shards[i].item);
-        free(v->wholes[i].item);
+        free(v->replicas[i].item);
         free(v->windows[i].item);
     }
     for (int d = 0; d <= n_devices; d++)
         free(v->device[d].item);
     free(v->shards);
-    free(v->wholes);
+    free(v->replicas);
     free(v->windows);
     free(v->device);
     free(v->all.item);
@@ -185,16 +185,16 @@ static void free_survey(struct survey *v, int n_devices)
 /* The nth windows of all replicas, where w is the nth of its tensor's; a replica that has fewer gives none. */
 static size_t find_peers(const struct survey *v, const struct read_window *w, struct read_window **peer)
 {
-    const struct tensor *whole = w->whole;
-    const struct window_list *mine = &v->windows[whole->id];
-    const struct tensor_list *replicas = wholes_like(v, whole);
+    const struct tensor *replica = w->replica;
+    const struct window_list *mine = &v->windows[replica->id];
+    const struct tensor_list *replicas = replicas_like(v, replica);
     size_t nth = 0;
     while (mine->item[nth] != w)
         nth++;
     size_t n = 0;
     for (size_t i = 0; i < replicas->n; i++) {
         const struct tensor *x = replicas->item[i];
-        bool is_same = x->replica_begin == whole->replica_begin && x->bytes == whole->bytes;
+        bool is_same = x->replica_begin == replica->replica_begin && x->bytes == replica->bytes;
         if (is_same && nth < v->windows[x->id].n)
             peer[n++] = v->windows[x->id].item[nth];
     }
@@ -202,11 +202,11 @@ static size_t find_peers(const struct survey *v, const struct read_window *w, st
 }
 
 /* The task before which the peers' copies go: the first one of all windows under which they are to be gathered. */
-static struct task *place_of(const struct survey *v, struct read_window *const *peer, size_t n)
+static struct task *first_reader(const struct survey *v, struct read_window *const *peer, size_t n)
 {
     struct task *first = NULL;
     for (size_t i = 0; i < n; i++) {
-        const struct window_list *windows = &v->device[peer[i]->whole->device->index];
+        const struct window_list *windows = &v->device[peer[i]->replica->device->index];
         size_t position = peer[i]->position;
         const struct read_window *earlier = windows->item[position - MIN(AHEAD, position)];
         if (!first || earlier->reader[0]->index < first->index)
@@ -220,19 +220,19 @@ static struct task *place_of(const struct survey *v, struct read_window *const *
 static void share_shard(struct survey *v, struct read_window *const *peer, size_t n, size_t k)
 {
     struct pool *p = v->step->pool;
-    const struct tensor *whole = peer[0]->whole;
-    struct tensor *shard = shards_of(v, whole)->item[k];
-    size_t begin = MAX(shard->replica_begin, whole->replica_begin);
-    size_t end = MIN(shard->replica_begin + shard->bytes, whole->replica_begin + whole->bytes);
+    const struct tensor *replica = peer[0]->replica;
+    struct tensor *shard = shards_of(v, replica)->item[k];
+    size_t begin = MAX(shard->replica_begin, replica->replica_begin);
+    size_t end = MIN(shard->replica_begin + shard->bytes, replica->replica_begin + replica->bytes);
     if (begin >= end)
         return;
     size_t own = 0;
-    while (own < n - 1 && peer[own]->whole->device != shard->device)
+    while (own < n - 1 && peer[own]->replica->device != shard->device)
         own++;
     struct tensor **to = allocate(n, sizeof(struct tensor *));
     for (size_t i = 0; i < n; i++) {
         struct tensor *gathered = peer[(own + 1 + i) % n]->gathered;
-        to[i] = new_range(p, gathered, "gathered.part", begin - whole->replica_begin, end - whole->replica_begin);
+        to[i] = new_range(p, gathered, "gathered.part", begin - replica->replica_begin, end - replica->replica_begin);
     }
     struct tensor *from = new_range(p, shard, shard->name, begin - shard->replica_begin, end - shard->replica_begin);
     add_broadcast(v->step, "gather", to, (int)n, from, FOR_GATHER);
@@ -241,7 +241,7 @@ static void share_shard(struct survey *v, struct read_window *const *peer, size_
 
 static void make_gathered(struct pool *p, struct read_window *w)
 {
-    const struct tensor *x = w->whole;
+    const struct tensor *x = w->replica;
     struct tensor *gathered = new_tensor(p, x->device, MEM_PARAMETERS, "gathered", x->element, x->n_dims, x->shape);
     snprintf(gathered->name, sizeof gathered->name, "%.38s.gathered", x->name);
     w->gathered = as_buffer(gathered);
@@ -250,18 +250,18 @@ static void make_gathered(struct pool *p, struct read_window *w)
 /* Gathers the parameters of w and of its peers, and lets their tasks read them there. */
 static void gather_peers(struct survey *v, struct edit *e, struct read_window *w)
 {
-    struct read_window **peer = allocate(wholes_like(v, w->whole)->n, sizeof(struct read_window *));
+    struct read_window **peer = allocate(replicas_like(v, w->replica)->n, sizeof(struct read_window *));
     size_t n = find_peers(v, w, peer);
     const struct task *user = w->reader[0];
-    insert_before(e, place_of(v, peer, n));
+    insert_before(e, first_reader(v, peer, n));
     v->step->tags = (struct tags){user->layer, user->micro, v->sliced ? ROLE_BROADCAST : ROLE_SEND};
     for (size_t i = 0; i < n; i++)
         make_gathered(v->step->pool, peer[i]);
-    for (size_t k = 0; k < shards_of(v, w->whole)->n; k++)
+    for (size_t k = 0; k < shards_of(v, w->replica)->n; k++)
         share_shard(v, peer, n, k);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < peer[i]->n; k++)
-            repoint(e, peer[i]->reader[k], peer[i]->whole, peer[i]->gathered);
+            repoint(e, peer[i]->reader[k], peer[i]->replica, peer[i]->gathered);
     v->gathered += n;
     free(peer);
 }
@@ -294,7 +294,7 @@ static void update_shards(struct survey *v, struct edit *e)
             continue;
         for (int k = 0; k < t->n_access; k++) {
             struct tensor *x = t->access[k].tensor;
-            if (is_whole(v, x->storage))
+            if (is_replica(v, x->storage))
                 repoint(e, t, x, part_of_shard(v, x));
         }
     }
@@ -364,15 +364,15 @@ static void link_windows(struct survey *v)
         for (size_t i = 1; i < v->windows[id].n; i++) {
             struct read_window *before = v->windows[id].item[i - 1];
             const struct read_window *window = v->windows[id].item[i];
-            before->gathered->later = window->gathered;
+            before->gathered->next_gathered = window->gathered;
         }
 }
 
-static void let_wholes_go(struct survey *v, struct edit *e)
+static void drop_replicas(struct survey *v, struct edit *e)
 {
     for (size_t id = 0; id < v->n_tensors; id++)
-        for (size_t i = 0; i < v->wholes[id].n; i++)
-            let_go(e, v->wholes[id].item[i]);
+        for (size_t i = 0; i < v->replicas[id].n; i++)
+            make_transient(e, v->replicas[id].item[i]);
 }
 
 static bool run_gather(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
@@ -390,7 +390,7 @@ static bool run_gather(struct step *s, const struct costs *c, const struct run_f
             gather_peers(&v, e, window);
     }
     link_windows(&v);
-    let_wholes_go(&v, e);
+    drop_replicas(&v, e);
     if (v.gathered) {
         commit(e);
         r->reason = describe_gather(&v);

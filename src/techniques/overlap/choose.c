@@ -38,7 +38,7 @@ void try_candidate(const struct question *q, struct candidate *c)
 {
     c->memory = GRADIENTS_ALONE;
     score_candidate(q, c);
-    if (c->score.excess == 0)
+    if (c->score.excess_bytes == 0)
         return;
     c->memory = GRADIENTS_SHARED;
     score_candidate(q, c);
@@ -63,9 +63,9 @@ static void measure_device(struct planner *p)
         double seconds = seconds_of(p, t);
         if (b == NONE) {
             busy[t->lane->index] += seconds;
-            p->question.floor = fmax(p->question.floor, busy[t->lane->index]);
+            p->question.least_period = fmax(p->question.least_period, busy[t->lane->index]);
         } else if (t->lane == s->task[p->buckets.bucket[b].update]->lane)
-            p->takes[b].on_device += seconds;
+            p->seconds[b].on_device += seconds;
     }
     free(busy);
 }
@@ -92,9 +92,9 @@ static void measure_on_cpu(struct planner *p, size_t b)
     for (size_t i = p->uses->n; i < s->n; i++) { /* tasks that are new */
         const struct task *t = s->task[i];
         if (is_copy(t) && t->access[0].tensor->device->is_host)
-            p->takes[b].down += seconds_of(p, t);
+            p->seconds[b].down += seconds_of(p, t);
         else if (t->role == ROLE_UPDATE && t->lane->device->is_host)
-            p->takes[b].on_cpu += seconds_of(p, t) / p->cores;
+            p->seconds[b].on_cpu += seconds_of(p, t) / p->cores;
     }
     undo(e);
 }
@@ -125,8 +125,8 @@ static void search_plan(struct planner *p)
     const size_t n = p->buckets.n, most_starts = MIN(n, MOST_STARTS);
     const size_t affordable = OVERLAP_WORK / 4 / p->step->n; /* so many starts in each of the four rows */
     const size_t steps = MAX(MIN(most_starts, affordable), 1);
-    struct candidate *best = &p->of[OVERLAP_PLAN];
-    const enum memory last = p->of[OVERLAP_ALL_CPU].memory;
+    struct candidate *best = &p->by_mode[OVERLAP_PLAN];
+    const enum memory last = p->by_mode[OVERLAP_ALL_CPU].memory;
     unsigned char found[MOST_BUCKETS + 1];
     unsigned char *start = allocate(4 * (steps + 1) * (n + 1), 1), *next = start;
     size_t n_starts = 0;
@@ -148,7 +148,7 @@ void find_candidates(struct planner *p)
 {
     const struct update_bucket *bucket = p->buckets.bucket;
     const size_t n = p->buckets.n;
-    struct candidate *none = &p->of[OVERLAP_ALL_DEVICE], *all = &p->of[OVERLAP_ALL_CPU];
+    struct candidate *none = &p->by_mode[OVERLAP_ALL_DEVICE], *all = &p->by_mode[OVERLAP_ALL_CPU];
     bool updates_wait_for_norm = n > 0 && (int)bucket[0].update > bucket[n - 1].released;
     /* If they do, no update can run before the norm.  So all move late, in the order in which the next forward needs
      * them. */
@@ -160,5 +160,5 @@ void find_candidates(struct planner *p)
     if (p->timed)
         search_plan(p);
     else
-        p->of[OVERLAP_PLAN] = is_better(&all->score, &none->score) ? *all : *none;
+        p->by_mode[OVERLAP_PLAN] = is_better(&all->score, &none->score) ? *all : *none;
 }

@@ -7,7 +7,7 @@
 
 enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
 struct overlap_options {
-    enum overlap how;
+    enum overlap mode;
     const char *plan; /* the file of the plan, which is read when it is there, else written; NULL: none */
 };
 extern struct overlap_options overlap_options;
@@ -30,15 +30,15 @@ struct planner {
     struct step *step;
     struct uses *uses;
     struct update_buckets buckets;
-    int cores;                                  /* CPU cores that no device computes on: updates take them in turn */
-    struct question question;                   /* what a choice comes to */
-    struct decision decision[MOST_BUCKETS + 1]; /* the side of each bucket, and at last the memory */
-    bool timed;                                 /* is it known how long tasks take? */
-    struct bucket_seconds takes[MOST_BUCKETS];  /* by bucket */
-    double serial;                              /* seconds: all on the CPU, one task after another */
-    struct candidate of[OVERLAPS];              /* what each --overlap comes to */
+    int cores;                                   /* CPU cores that no device computes on: updates take them in turn */
+    struct question question;                    /* what a choice comes to */
+    struct decision decision[MOST_BUCKETS + 1];  /* the side of each bucket, and at last the memory */
+    bool timed;                                  /* is it known how long tasks take? */
+    struct bucket_seconds seconds[MOST_BUCKETS]; /* by bucket */
+    double serial;                               /* seconds: all on the CPU, one task after another */
+    struct candidate by_mode[OVERLAPS];          /* what each --overlap comes to */
 };
-/* Fills in `takes`, `serial` and the question's floor. */
+/* Fills in `seconds`, `serial` and the question's least_period. */
 void measure_buckets(struct planner *p);
 /* Tries all on the device and all on the CPU, and looks for the best plan.  Where nobody knows how long tasks take, all
  * go to the CPU if the device has no room for their state. */

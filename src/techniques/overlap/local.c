@@ -30,7 +30,7 @@
  *     only tested (test_overlap.c:   a step that leaves a side out leaves old values there, and no task reads these
  *     choices at random)             before fetch or return has made them new
  *     holds always                   the device's parameters are valid after each update; the device's state is valid
- *                                    when the list has been drained (bring_back()); both sides are valid before step 1
+ *                                    when the list has been drained (return_state()); before step 1 both sides are
  *
  * Source: that of overlap.c.
  */
@@ -48,17 +48,17 @@ struct chooser {                          /* chooses the side of an update */
     host_function *work;                  /* what a piece does on the host */
     double device_takes, cpu_should_take; /* seconds, as predicted */
     uint32_t pieces;                      /* on the host */
-    bool drawn;                           /* see struct rule */
+    bool random;                          /* see struct rule */
     uint64_t seed, nth;
 
     /* guarded by `lock` */
     uint32_t number; /* the iteration in which it was asked last */
     bool on_cpu;
-    double cpu_takes;    /* seconds: what it took the CPU the last time */
-    uint64_t begun;      /* when the first piece began; 0: none has */
-    uint32_t left;       /* pieces that have not ended */
-    uint32_t on_side[2]; /* how often the device was given it, and how often the CPU */
-    uint32_t moved;      /* how often it changed sides */
+    double cpu_takes;      /* seconds: what it took the CPU the last time */
+    uint64_t begun;        /* when the first piece began; 0: none has */
+    uint32_t pieces_left;  /* pieces that have not ended */
+    uint32_t on_side[2];   /* how often the device was given it, and how often the CPU */
+    uint32_t side_changes; /* how often it changed sides */
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -71,7 +71,7 @@ static double backlog(const struct chooser *c, uint64_t now)
     const struct chooser *k = c;
     do {
         double done = k->begun ? 1e-9 * (double)(now - k->begun) : 0;
-        if (k->left)
+        if (k->pieces_left)
             sum += fmax(k->cpu_takes - done, 0);
         k = k->next;
     } while (k != c);
@@ -81,12 +81,12 @@ static double backlog(const struct chooser *c, uint64_t now)
 static void choose_side(struct chooser *c, uint32_t number)
 {
     c->number = number;
-    if (c->drawn)
+    if (c->random)
         c->on_cpu = random_uniform(c->seed, STREAM_CHOICE, number, c->nth) < 0.5;
     else
         c->on_cpu = backlog(c, now_ns()) <= c->device_takes;
     c->begun = 0;
-    c->left = c->on_cpu ? c->pieces : 0;
+    c->pieces_left = c->on_cpu ? c->pieces : 0;
     if (!c->on_cpu)
         c->cpu_takes += (c->cpu_should_take - c->cpu_takes) / 8;
     c->on_side[c->on_cpu]++;
@@ -105,7 +105,7 @@ static void make_choice(void *context, const struct task *t, uint32_t number)
     *word = c->on_cpu ? CHOICE_CPU : CHOICE_DEVICE;
     if (before && !(before & *word)) {
         *word |= CHOICE_MOVED;
-        c->moved += !again;
+        c->side_changes += !again;
     }
     pthread_mutex_unlock(&lock);
 }
@@ -119,9 +119,9 @@ static void update_timed(void *context, const struct task *t, uint32_t number)
     pthread_mutex_unlock(&lock);
     c->work(NULL, t, number);
     pthread_mutex_lock(&lock);
-    if (c->left) {
-        c->left--;
-        if (c->left == 0)
+    if (c->pieces_left) {
+        c->pieces_left--;
+        if (c->pieces_left == 0)
             c->cpu_takes = 1e-9 * (double)(now_ns() - c->begun);
     }
     pthread_mutex_unlock(&lock);
@@ -137,7 +137,7 @@ char *describe_choices(const struct step *s)
         const struct chooser *c = s->task[i]->context;
         cpu += c->on_side[true];
         all += c->on_side[true] + c->on_side[false];
-        moved += c->moved;
+        moved += c->side_changes;
     }
     if (all == 0)
         return NULL;
@@ -179,11 +179,11 @@ static struct tensor *other_side(struct mover *m, const struct task *update, con
 /* All pieces of the update on the host, with their copies.  Returns the first piece. */
 static struct task *add_host_updates(struct mover *m, struct task *update)
 {
-    static const struct way way = {.host_side = other_side, .purpose = FOR_OFFERED};
+    static const struct transport transport = {.host_side = other_side, .purpose = FOR_OFFERED};
     struct update_pieces pieces = cut_update(m, update);
-    struct task *first = move_piece(m, update, pieces.piece[0], &way).first;
+    struct task *first = move_piece(m, update, pieces.piece[0], &transport).update;
     for (size_t k = 1; k < pieces.n; k++)
-        move_piece(m, update, pieces.piece[k], &way);
+        move_piece(m, update, pieces.piece[k], &transport);
     free(pieces.piece);
     return first;
 }
@@ -232,13 +232,13 @@ static void add_choice(const struct offer *o, struct task *maker)
     insert_behind(o->mover->edit, maker);
     s->tags = (struct tags){o->update->layer, NONE, ROLE_OFFLOAD};
     struct task *t = add_host(s, lane_for(m, m->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, o->chooser);
-    t->description = sizeof *o->chooser; /* it is the task's own */
+    t->context_bytes = sizeof *o->chooser; /* it is the task's own */
     add_access(t, o->word, ACCESS_BOTH);
     for (int i = 0; i < o->update->n_access; i++) /* the choice comes after these, and does not look at them */
         if (o->update->access[i].tensor->class == MEM_GRADIENTS)
             add_access(t, o->update->access[i].tensor, ACCESS_READ);
     t->bytes = 0;
-    carry(s, "choice", o->device_word, o->word, FOR_CONTROL);
+    add_copy_for(s, "choice", o->device_word, o->word, FOR_CONTROL);
 }
 
 /* The device's update once more, before the host's.  Its kernel looks at the word itself, which is its last argument:
@@ -267,18 +267,18 @@ static void move_state(const struct offer *o, struct task *device_update)
             continue;
         size_t begin = part->offset - mirror->mirrors->offset;
         struct tensor *host = new_range(s->pool, mirror, part->name, begin, begin + part->bytes);
-        struct task *fetch = carry(s, "overlap.fetch", host, part, FOR_STATE);
+        struct task *fetch = add_copy_for(s, "overlap.fetch", host, part, FOR_STATE);
         need_choice(fetch, o->word, CHOICE_CPU | CHOICE_MOVED, false);
         if (part->class != MEM_OPTIMIZER)
             continue;
-        struct task *back = carry(s, "overlap.return", part, host, FOR_STATE);
+        struct task *back = add_copy_for(s, "overlap.return", part, host, FOR_STATE);
         need_choice(back, o->word, CHOICE_DEVICE | CHOICE_MOVED, false);
     }
 }
 
 /* State that the last choices have left on the host comes back by the copies that would bring it when the next ones are
  * others.  It is on both sides then, so the choices stay. */
-static void bring_back(struct step *s)
+static void return_state(struct step *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
@@ -301,10 +301,10 @@ static void add_to_ring(struct rule *rule, struct chooser *c)
 }
 
 /* Lists the update on both sides.  Each step has the choice between the two, and is expected to make that one. */
-static void offer_update(struct mover *m, struct rule *rule, size_t at, enum side expected)
+static void offer_update(struct mover *m, struct rule *rule, size_t position, enum side expected)
 {
     struct step *s = m->step;
-    struct task *update = s->task[at];
+    struct task *update = s->task[position];
     struct task *maker = last_maker_of(m, update);
     struct chooser *c = allocate(1, sizeof *c);
     struct offer o = {
@@ -319,10 +319,10 @@ static void offer_update(struct mover *m, struct rule *rule, size_t at, enum sid
     move_state(&o, device_update);
     c->device_takes = seconds_alone(o.costs, update);
     c->cpu_takes = c->cpu_should_take;
-    c->drawn = rule->drawn;
+    c->random = rule->random;
     c->seed = rule->seed;
     add_to_ring(rule, c);
-    s->settled = bring_back;
+    s->restore_state = return_state;
 }
 
 void offer_updates(struct mover *m, struct rule *rule, const unsigned char *side)
@@ -330,7 +330,7 @@ void offer_updates(struct mover *m, struct rule *rule, const unsigned char *side
     rule->ring = NULL;
     for (size_t i = 0; i < m->uses->n; i++) {
         int b = rule->planner->buckets.bucket_of[i];
-        if (b >= (int)rule->fixed)
+        if (b >= (int)rule->n_fixed)
             offer_update(m, rule, i, side[b]);
         else if (b != NONE && side[b] != ON_DEVICE)
             move_update(m, i);
@@ -351,7 +351,7 @@ static double released_at(const struct planner *p, const struct forecast *f, con
     for (size_t k = 0; k < b; k++) {
         bool before = (int)bucket[k].update < bucket[b].released;
         if (side[k] == ON_CPU && before && f->task[bucket[k].update]->lane == lane)
-            at -= p->takes[k].on_device;
+            at -= p->seconds[k].on_device;
     }
     return at;
 }
@@ -362,7 +362,7 @@ static double work_left(const struct planner *p, const unsigned char *side, cons
     double left = 0;
     for (size_t k = 0; k < b; k++)
         if (side[k] == ON_CPU)
-            left += fmin(fmax(ends[k] - now, 0), p->takes[k].on_cpu);
+            left += fmin(fmax(ends[k] - now, 0), p->seconds[k].on_cpu);
     return left;
 }
 
@@ -375,7 +375,7 @@ static void follow_rule(const struct planner *p, const struct forecast *f, size_
     for (size_t b = 0; b < n; b++)
         ready = fmin(ready, f->span[p->buckets.bucket[b].update].start);
     for (size_t b = 0; b < n; b++) {
-        const struct bucket_seconds *takes = &p->takes[b];
+        const struct bucket_seconds *takes = &p->seconds[b];
         double now = released_at(p, f, side, b), left = work_left(p, side, ends, b, now);
         bool to_cpu = b < fixed || left <= takes->on_device * (1 + rounding);
         side[b] = to_cpu ? ON_CPU : ON_DEVICE;
@@ -403,11 +403,11 @@ void expect_rule(const struct rule *rule, struct candidate *expected)
     apply_rule(rule->planner, &f, 0, expected->side);
     free_forecast(&f);
     try_candidate(q, expected);
-    for (size_t k = rule->planner->buckets.n; k > 0 && expected->score.excess > 0; k--) {
+    for (size_t k = rule->planner->buckets.n; k > 0 && expected->score.excess_bytes > 0; k--) {
         struct candidate other = *expected;
         other.side[k - 1] = expected->side[k - 1] == ON_CPU ? ON_DEVICE : ON_CPU;
         try_candidate(q, &other);
-        if (other.score.excess < expected->score.excess)
+        if (other.score.excess_bytes < expected->score.excess_bytes)
             *expected = other;
     }
 }
@@ -436,18 +436,18 @@ static size_t fix_few(struct rule *rule, struct candidate *expected)
     const struct planner *p = rule->planner;
     const size_t n = p->buckets.n;
     struct forecast f = try_step(p->step, p->question.costs);
-    struct candidate both = {.score.excess = 1};
-    for (rule->fixed = 0; rule->fixed < n; rule->fixed += ceil_div(n, MOST_STARTS)) {
-        apply_rule(p, &f, rule->fixed, both.side);
+    struct candidate both = {.score.excess_bytes = 1};
+    for (rule->n_fixed = 0; rule->n_fixed < n; rule->n_fixed += ceil_div(n, MOST_STARTS)) {
+        apply_rule(p, &f, rule->n_fixed, both.side);
         try_candidate(&p->question, &both);
-        if (both.score.excess == 0)
+        if (both.score.excess_bytes == 0)
             break;
     }
     free_forecast(&f);
-    if (rule->fixed >= n)
+    if (rule->n_fixed >= n)
         return n;
     *expected = both;
-    return rule->fixed;
+    return rule->n_fixed;
 }
 
 void decide_in_step(struct rule *rule, const struct run_facts *w, const struct pass *room, struct candidate *expected,
@@ -455,11 +455,11 @@ void decide_in_step(struct rule *rule, const struct run_facts *w, const struct p
 {
     const struct update_buckets *buckets = &rule->planner->buckets;
     char *reason = reason_to_decide_now(rule->planner->step->task[buckets->bucket[0].update], w, room);
-    rule->fixed = reason ? buckets->n : fix_few(rule, expected);
-    if (rule->fixed < buckets->n) {
-        append_text(&r->reason, "%s in every step", rule->drawn ? "drawn at random" : "chosen");
-        if (rule->fixed > 0)
-            append_text(&r->reason, " but for %zu, on the CPU since not all state fits on both sides", rule->fixed);
+    rule->n_fixed = reason ? buckets->n : fix_few(rule, expected);
+    if (rule->n_fixed < buckets->n) {
+        append_text(&r->reason, "%s in every step", rule->random ? "drawn at random" : "chosen");
+        if (rule->n_fixed > 0)
+            append_text(&r->reason, " but for %zu, on the CPU since not all state fits on both sides", rule->n_fixed);
         append_text(&r->reason, ", expected: ");
     } else
         append_text(&r->reason,

@@ -6,17 +6,17 @@
 #include "techniques/pass/pass.h"
 
 struct chooser;
-struct rule {   /* how the running step decides */
-    bool drawn; /* at random, by this seed, to show that no bit depends on it */
+struct rule {    /* how the running step decides */
+    bool random; /* at random, by this seed, to show that no bit depends on it */
     uint64_t seed;
     const struct planner *planner;
-    size_t fixed;         /* the first so many buckets are decided before the step runs; it may be all */
+    size_t n_fixed;       /* the first so many buckets are decided before the step runs; it may be all */
     struct chooser *ring; /* those of the updates that the step decides about */
 };
 /* What the rule is expected to choose; where that does not fit, the last buckets go where there is room. */
 void expect_rule(const struct rule *rule, struct candidate *expected);
 /* Lets the running step decide about as many updates as may be on both sides: as few as it takes stay on the CPU, those
- * released first (rule->fixed).  Else all has been decided now, and *expected stays.  Says which, and why.
+ * released first (rule->n_fixed).  Else all has been decided now, and *expected stays.  Says which, and why.
  * room: the pass that is to make room for it, in a way that nobody knows yet; NULL: none has to. */
 void decide_in_step(struct rule *rule, const struct run_facts *w, const struct pass *room, struct candidate *expected,
                     struct pass_report *r);

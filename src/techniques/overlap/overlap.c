@@ -31,7 +31,7 @@
  *                                            overlap.up       w = mirror of w            the device's upload
  *
  * A large update moves in pieces, so that one is computed while others are copied.  Copies are written as memcpy() is:
- * carry(step, name, to, from, which lanes), see step.h.
+ * add_copy_for(step, name, to, from, which lanes), see step.h.
  *
  * lanes:   Gradients go down, and parameters up, on lanes that nothing else is on (FOR_OFFLOAD).  What many updates
  *          read, as the norm, has another (FOR_CONTROL).  Pieces take the CPU lanes of the host in turn.
@@ -44,10 +44,9 @@
  *          the backward, and the CPU works under the next forward.  A model's `state` holds the norm, and says whether
  *          training has halted: so it goes down without clipping too, as soon as that is known.
  *
- * memory:  Copies on the host share bytes with nothing.  Gradients that go down share theirs with nothing either, so
- *          that no task waits for their copy (GRADIENTS_ALONE); or they do, which takes less memory (GRADIENTS_SHARED).
- *          (Gradients that persist share with nothing anyway: a model's do, but for ZeRO-2 and -3 with one
- *          micro-batch.)
+ * memory:  Copies on the host share bytes with nothing.  Gradients that go down keep theirs throughout, so that no task
+ *          waits for their copy (GRADIENTS_ALONE); or they share them, which takes less memory (GRADIENTS_SHARED).
+ *          (Gradients that persist keep them anyway: a model's do, but for ZeRO-2 and -3 with one micro-batch.)
  *
  * places:  A copy down stands after the task that makes that gradient, and after the copies that stand there already,
  *          so that they come in the order of their pieces.  Positions are those of the list before the edit.
@@ -111,8 +110,8 @@ static bool moves_as_one(const struct uses *uses, const bool *moves, const struc
     size_t n;
     const struct use *use = uses_of(uses, x, &n);
     for (size_t k = 0; k < n; k++) {
-        const struct task *t = uses->task[use[k].at];
-        if (!moves[use[k].at] || !in_one_bucket(t, update))
+        const struct task *t = uses->task[use[k].position];
+        if (!moves[use[k].position] || !in_one_bucket(t, update))
             return false;
     }
     return true;
@@ -127,10 +126,10 @@ static bool is_written_by_others(const struct uses *uses, const bool *moves, con
     size_t n;
     const struct use *use = uses_of(uses, x, &n);
     for (size_t k = 0; k < n; k++) {
-        const struct task *t = uses->task[use[k].at];
+        const struct task *t = uses->task[use[k].position];
         if (!touches_bytes(t, x, ACCESS_WRITE))
             continue;
-        if (!moves[use[k].at] || !in_one_bucket(t, update) || writes_other_range(t, x))
+        if (!moves[use[k].position] || !in_one_bucket(t, update) || writes_other_range(t, x))
             return true;
     }
     return false;
@@ -244,27 +243,27 @@ static struct task *maker_of(const struct mover *m, const struct tensor *x, cons
     return at == NOWHERE ? m->step->head : m->step->task[at];
 }
 
-/* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE x shares with
- * nothing, so that no task waits for the copy.  (What persists shares with nothing in any case.) */
+/* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE x does not,
+ * so that no task waits for the copy. */
 struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker, int layer, enum purpose purpose)
 {
     struct step *s = m->step;
     const char *name = JOINED("host.", x->name);
     struct tensor *copy = new_bytes_tensor(s->pool, host_of(m), x->class, name, x->bytes);
     struct task *last = maker;
-    set_alone(m->edit, copy);
+    set_exclusive(m->edit, copy);
     if (m->memory == GRADIENTS_ALONE && !x->storage->persistent)
-        set_alone(m->edit, x);
+        make_persistent(m->edit, x->storage);
     while (last->next->role == ROLE_OFFLOAD)
         last = last->next;
     insert_behind(m->edit, last);
     s->tags = (struct tags){layer, NONE, ROLE_OFFLOAD};
-    carry(s, "overlap.down", copy, x, purpose);
+    add_copy_for(s, "overlap.down", copy, x, purpose);
     return copy;
 }
 
 /* The first tensor that has the same bytes as x: what several tensors name has one mirror. */
-static struct tensor *first_alike(struct tensor *x)
+static struct tensor *first_same_bytes(struct tensor *x)
 {
     struct tensor *first = x;
     for (struct tensor *view = x->storage->view; view; view = view->view)
@@ -276,7 +275,7 @@ static struct tensor *first_alike(struct tensor *x)
 struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struct tensor *part)
 {
     size_t begin = part->offset - whole->offset;
-    struct tensor *first = first_alike(whole);
+    struct tensor *first = first_same_bytes(whole);
     if (!m->counterpart[first->id])
         m->counterpart[first->id] = mirror(m->edit, first, host_of(m));
     struct tensor *mine = m->counterpart[first->id];
@@ -353,21 +352,21 @@ struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *
     for (int i = 0; i < piece->n_access; i++) {
         const struct access *a = &piece->access[i];
         if (renews_parameters(a))
-            last = carry(m->step, "overlap.up", a->tensor, on_host[i], purpose);
+            last = add_copy_for(m->step, "overlap.up", a->tensor, on_host[i], purpose);
     }
     return last;
 }
 
-/* The tasks from `first` to `end` stand beside the update at position `at`.  They come after those that have moved
+/* The tasks from `first` to `end` stand beside the update at that position.  They come after those that have moved
  * before, unless something is in their way.  For example two L, without clipping:
  *
- *     layer 0 has moved       .... U1 up1 .... U0 up0         layer 1's stand at `at`, layer 0's at `last_at`
- *     then layer 1            ................ U0 up0 U1 up1  both stand at `last_at`
+ *     layer 0 has moved       .... U1 up1 .... U0 up0         layer 1's stand at `position`, 0's at `last_position`
+ *     then layer 1            ................ U0 up0 U1 up1  both stand at `last_position`
  */
-static void keep_order(struct mover *m, size_t at, const struct task *first, struct task *end)
+static void keep_order(struct mover *m, size_t position, const struct task *first, struct task *end)
 {
     const struct task *stop = first->prev;
-    bool overtakes = m->last && at < m->last_at;
+    bool overtakes = m->last && position < m->last_position;
     struct task *t = end;
     while (overtakes && t != stop) {
         struct task *before = t->prev;
@@ -377,29 +376,30 @@ static void keep_order(struct mover *m, size_t at, const struct task *first, str
     }
     m->last = end;
     if (!overtakes)
-        m->last_at = at;
+        m->last_position = position;
 }
 
-struct moved move_piece(struct mover *m, const struct task *update, struct task *piece, const struct way *way)
+struct moved move_piece(struct mover *m, const struct task *update, struct task *piece,
+                        const struct transport *transport)
 {
     struct moved moved;
     struct tensor **on_host = allocate((size_t)piece->n_access, sizeof(struct tensor *));
     for (int i = 0; i < piece->n_access; i++)
-        on_host[i] = way->host_side(m, update, piece, i);
-    moved.first = run_on_host(m, piece, on_host); /* in place of `piece`, which lives until commit() */
-    moved.end = bring_up(m, piece, on_host, way->purpose);
+        on_host[i] = transport->host_side(m, update, piece, i);
+    moved.update = run_on_host(m, piece, on_host); /* in place of `piece`, which lives until commit() */
+    moved.last_copy = bring_up(m, piece, on_host, transport->purpose);
     free(on_host);
     return moved;
 }
 
-void move_update(struct mover *m, size_t at)
+void move_update(struct mover *m, size_t position)
 {
-    static const struct way way = {.host_side = host_side, .purpose = FOR_OFFLOAD};
-    struct task *update = m->step->task[at];
+    static const struct transport transport = {.host_side = host_side, .purpose = FOR_OFFLOAD};
+    struct task *update = m->step->task[position];
     struct update_pieces pieces = cut_update(m, update);
     for (size_t k = 0; k < pieces.n; k++) {
-        struct moved moved = move_piece(m, update, pieces.piece[k], &way);
-        keep_order(m, at, moved.first, moved.end);
+        struct moved moved = move_piece(m, update, pieces.piece[k], &transport);
+        keep_order(m, position, moved.update, moved.last_copy);
     }
     free(pieces.piece);
 }

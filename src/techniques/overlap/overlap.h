@@ -48,16 +48,16 @@ struct mover { /* moves updates, in one edit */
     enum memory memory;
     struct tensor **counterpart; /* by tensor of the device, on the host: its mirror, or the copy that updates share */
     int n_pieces;                /* the number of pieces that have moved */
-    struct task *last; /* the last task, copies included, of the update that was moved before; the next update comes
+    struct task *last;    /* the last task, copies included, of the update that was moved before; the next update comes
                         * right after it, if nothing is in the way; NULL: no update was moved yet */
-    size_t last_at;    /* the position, in the list before the edit, beside which `last` stands */
+    size_t last_position; /* the position, in the list before the edit, beside which `last` stands */
 };
 struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum memory memory);
 void end_moves(struct mover *m);
 /* Carries a plan out: side[k], an enum side, is where bucket k goes. */
 void move_updates(struct mover *m, const struct update_buckets *b, const unsigned char *side);
 /* Moves the update at that position of the list. */
-void move_update(struct mover *m, size_t at);
+void move_update(struct mover *m, size_t position);
 
 /* The steps of move_update(). */
 struct update_pieces {
@@ -76,15 +76,16 @@ struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struc
 struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *const *on_host, enum purpose purpose);
 
 /* How a piece comes to the host: move_update() and --overlap local (local.c) each have a way of their own. */
-struct way {
+struct transport {
     struct tensor *(*host_side)(struct mover *m, const struct task *update, const struct task *piece, int i);
     enum purpose purpose; /* that of the copies up */
 };
-struct moved {          /* a piece on the host */
-    struct task *first; /* its update */
-    struct task *end;   /* the last copy up */
+struct moved {              /* a piece on the host */
+    struct task *update;    /* its update */
+    struct task *last_copy; /* the last copy up */
 };
 /* Puts the host's update in place of `piece`, which is a piece of `update`, with the copies down and up. */
-struct moved move_piece(struct mover *m, const struct task *update, struct task *piece, const struct way *way);
+struct moved move_piece(struct mover *m, const struct task *update, struct task *piece,
+                        const struct transport *transport);
 
 #endif

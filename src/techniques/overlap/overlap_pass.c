@@ -40,15 +40,15 @@ struct trying { /* how choices are tried: question.pass */
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
 /* In a trial nothing is decided in the step. */
-static enum overlap asked_of(const struct run_facts *w)
+static enum overlap mode_of(const struct run_facts *w)
 {
-    bool later = overlap_options.how == OVERLAP_LOCAL && w->trial;
-    return later ? OVERLAP_PLAN : overlap_options.how;
+    bool later = overlap_options.mode == OVERLAP_LOCAL && w->trial;
+    return later ? OVERLAP_PLAN : overlap_options.mode;
 }
 
-static bool wants_overlap(const struct run_facts *w) { return asked_of(w) != OVERLAP_OFF; }
+static bool wants_overlap(const struct run_facts *w) { return mode_of(w) != OVERLAP_OFF; }
 
-static bool decides(void) { return overlap_options.how == OVERLAP_PLAN || overlap_options.how == OVERLAP_LOCAL; }
+static bool decides(void) { return overlap_options.mode == OVERLAP_PLAN || overlap_options.mode == OVERLAP_LOCAL; }
 
 /* A plan that is there already needs none. */
 static bool wants_times(void)
@@ -72,7 +72,7 @@ static void carry_out(struct overlapper *o, struct edit *e, const unsigned char 
 {
     const struct planner *p = &o->planner;
     struct mover m = begin_moves(e, p->step, p->uses, p->cores, memory);
-    if (o->rule.fixed < p->buckets.n)
+    if (o->rule.n_fixed < p->buckets.n)
         offer_updates(&m, &o->rule, side);
     else
         move_updates(&m, &p->buckets, side);
@@ -102,28 +102,28 @@ static void try_all(struct overlapper *o, const int *remade)
     p->question.pass = &trying;
     find_candidates(p);
     if (p->timed)
-        expect_rule(&o->rule, &p->of[OVERLAP_LOCAL]);
+        expect_rule(&o->rule, &p->by_mode[OVERLAP_LOCAL]);
     else
-        p->of[OVERLAP_LOCAL] = p->of[OVERLAP_PLAN];
+        p->by_mode[OVERLAP_LOCAL] = p->by_mode[OVERLAP_PLAN];
     p->question.pass = NULL;
 }
 
 static void try_all_without_limits(struct overlapper *o)
 {
     struct machine *m = o->planner.step->pool->machine;
-    struct device *had = lift_limits(m, m->n_devices);
+    struct device *limits = lift_limits(m, m->n_devices);
     try_all(o, NULL);
-    restore_limits(m, had, m->n_devices);
-    free(had);
+    restore_limits(m, limits, m->n_devices);
+    free(limits);
 }
 
-static bool fits(struct overlapper *o, struct candidate candidate, const int *remade)
+static bool candidate_fits(struct overlapper *o, struct candidate candidate, const int *remade)
 {
     struct trying trying = {o, remade};
     o->planner.question.pass = &trying;
     try_candidate(&o->planner.question, &candidate);
     o->planner.question.pass = NULL;
-    return candidate.score.excess <= 0;
+    return candidate.score.excess_bytes <= 0;
 }
 
 /* Nothing fits, and later passes make room.  So all is tried again, as if
@@ -140,7 +140,7 @@ static struct expected_room try_all_with_room(struct overlapper *o)
     if (!remaking)
         return (struct expected_room){.maker = maker};
     int *remade = traits_of(remaking)->foretell_remade(p->uses, p->step->pool);
-    if (!fits(o, p->of[asked_of(o->facts)], remade) && !maker)
+    if (!candidate_fits(o, p->by_mode[mode_of(o->facts)], remade) && !maker)
         try_all(o, remade);
     return (struct expected_room){.remade = remade};
 }
@@ -161,12 +161,12 @@ static struct overlapper *new_overlapper(struct step *s, const struct costs *c, 
     p->decision[n] = (struct decision){2, NONE}; /* enum memory */
     p->question = (struct question){.step = s,
                                     .costs = c,
-                                    .what = "looking for the updates to give to the CPU",
+                                    .activity = "looking for the updates to give to the CPU",
                                     .decision = p->decision,
                                     .n = n + 1,
                                     .apply = carry_out_to_try,
                                     .work = OVERLAP_WORK};
-    o->rule = (struct rule){.drawn = w->draw, .seed = w->draw_seed, .planner = p, .fixed = n};
+    o->rule = (struct rule){.random = w->draw, .seed = w->draw_seed, .planner = p, .n_fixed = n};
     return o;
 }
 
@@ -190,7 +190,7 @@ static bool read_or_write(struct planner *p, const char *path, struct pass_repor
         .expected = "D, C or L",
         .name = name,
         .n = p->buckets.n};
-    struct candidate *best = &p->of[OVERLAP_PLAN];
+    struct candidate *best = &p->by_mode[OVERLAP_PLAN];
     for (size_t b = 0; b < p->buckets.n; b++)
         name[b] = p->buckets.bucket[b].name;
     bool read = read_choice(path, &text, best->side);
@@ -210,7 +210,7 @@ static double period_of(const struct planner *p, enum overlap of)
 {
     if (!p->timed)
         return NAN;
-    return p->of[of].score.excess == 0 ? p->of[of].score.period : INFINITY;
+    return p->by_mode[of].score.excess_bytes == 0 ? p->by_mode[of].score.period : INFINITY;
 }
 
 /* A letter per layer, layer 0 first.  (A plan's file begins at the last, and tells L from C.)  The caller frees it. */
@@ -250,15 +250,15 @@ static void report_regret(const struct planner *p, struct pass_report *r)
 }
 
 /* Reports on the list as it now is, and on what it could be. */
-static void report(const struct planner *p, enum overlap how, struct pass_report *r)
+static void report_plans(const struct planner *p, enum overlap mode, struct pass_report *r)
 {
-    char *letters = letters_of(p, p->of[how].side);
+    char *letters = letters_of(p, p->by_mode[mode].side);
     r->after = keep_forecast(try_step(p->step, p->question.costs));
     r->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
     report_each(p, r);
-    report_ms(r, "bound_ms", "at least", if_timed(p, p->question.floor));
-    report_ms(r, "period_ms", NULL, period_of(p, how));
+    report_ms(r, "bound_ms", "at least", if_timed(p, p->question.least_period));
+    report_ms(r, "period_ms", NULL, period_of(p, mode));
     report_ms(r, "barrier_ms", NULL, if_timed(p, r->after->alone));
     report_ms(r, "serial_ms", NULL, if_timed(p, p->serial));
     report_regret(p, r);
@@ -273,14 +273,15 @@ static struct expected_room try_each(struct overlapper *o)
     if (p->timed)
         measure_buckets(p);
     try_all(o, NULL);
-    bool lacks_room = p->timed && p->of[OVERLAP_PLAN].score.excess > 0;
+    bool lacks_room = p->timed && p->by_mode[OVERLAP_PLAN].score.excess_bytes > 0;
     if (!lacks_room || !find_wanted(makes_room, o->facts))
         return (struct expected_room){0};
     return try_all_with_room(o);
 }
 
 /* Settles what the --overlap that is asked for does.  Returns whether that is a file's plan. */
-static bool settle(struct overlapper *o, enum overlap how, const struct expected_room *room, struct pass_report *r)
+static bool settle_plan(struct overlapper *o, enum overlap mode, const struct expected_room *room,
+                        struct pass_report *r)
 {
     const struct run_facts *w = o->facts;
     struct planner *p = &o->planner;
@@ -290,8 +291,8 @@ static bool settle(struct overlapper *o, enum overlap how, const struct expected
     p->question.pass = &trying;
     if (plan && p->buckets.n > 0)
         read = read_or_write(p, plan, r);
-    else if (how == OVERLAP_LOCAL && p->timed)
-        decide_in_step(&o->rule, w, room->maker, &p->of[OVERLAP_LOCAL], r);
+    else if (mode == OVERLAP_LOCAL && p->timed)
+        decide_in_step(&o->rule, w, room->maker, &p->by_mode[OVERLAP_LOCAL], r);
     p->question.pass = NULL;
     return read;
 }
@@ -317,7 +318,7 @@ static bool rewrite_list(struct overlapper *o, const struct candidate *chosen, b
     bool untimed = n > 0 && !p->timed && !read && decides();
     if (untimed)
         append_text(&r->reason, "nobody knows how long tasks take: ");
-    if (on_cpu == 0 && o->rule.fixed >= n) {
+    if (on_cpu == 0 && o->rule.n_fixed >= n) {
         append_nothing_moved(p, untimed, &r->reason);
         return false;
     }
@@ -331,16 +332,16 @@ static bool rewrite_list(struct overlapper *o, const struct candidate *chosen, b
 
 static bool run_overlap(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
-    const enum overlap how = asked_of(w);
+    const enum overlap mode = mode_of(w);
     struct overlapper *o = new_overlapper(s, c, w);
-    const struct candidate *chosen = &o->planner.of[how];
+    const struct candidate *chosen = &o->planner.by_mode[mode];
     struct expected_room room = try_each(o);
-    bool read = settle(o, how, &room, r);
+    bool read = settle_plan(o, mode, &room, r);
     bool changed = rewrite_list(o, chosen, read, r);
     size_t first = reserve_room(s, w), n = s->pool->n;
-    report(&o->planner, how, r);
+    report_plans(&o->planner, mode, r);
     end_room(s, first, n);
-    if (chosen->score.excess > 0 && !find_wanted(makes_room, w) && !w->gather)
+    if (chosen->score.excess_bytes > 0 && !find_wanted(makes_room, w) && !w->gather)
         refuse_budget(s->pool->machine, r->after, "--overlap", true);
     free(room.remade);
     free_overlapper(o);
@@ -366,7 +367,7 @@ static const struct pass pass = {
 static void check_overlap_options(struct settings *s)
 {
     (void)s;
-    if (overlap_options.plan && overlap_options.how != OVERLAP_PLAN)
+    if (overlap_options.plan && overlap_options.mode != OVERLAP_PLAN)
         fail(EXIT_USAGE, "--overlap-plan %s is the plan of --overlap plan: add that", overlap_options.plan);
 }
 
@@ -383,7 +384,7 @@ static void tell_choices(struct trainer *t, struct kept_run *k)
 static const struct option options[] = {
     {.name = "overlap",
      .type = OPT_CHOICE,
-     .value = &overlap_options.how,
+     .value = &overlap_options.mode,
      .initial = "off",
      .argument = WORDS([OVERLAP_OFF] = "off", [OVERLAP_PLAN] = "plan", [OVERLAP_LOCAL] = "local",
                        [OVERLAP_ALL_CPU] = "all-cpu", [OVERLAP_ALL_DEVICE] = "all-device"),

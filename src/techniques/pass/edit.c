@@ -167,7 +167,7 @@ static bool move(struct edit *e, struct task *t, struct task *where, bool later)
 bool sink(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, true); }
 bool hoist(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, false); }
 
-const struct obstacle *what_was_in_the_way(const struct edit *e) { return &e->obstacle; }
+const struct obstacle *last_obstacle(const struct edit *e) { return &e->obstacle; }
 
 /* ---- where things are ------------------------------------------------------------------------------------------ */
 
@@ -178,13 +178,18 @@ void set_home(struct edit *e, struct tensor *x, struct device *d)
         CHANGE(e, part->device, d);
 }
 
-void let_go(struct edit *e, struct tensor *x)
+static void set_persistent(struct edit *e, struct tensor *x, bool persistent)
 {
+    CHECK(x->storage == x, "tensor %s is a view", x->name);
     for (struct tensor *part = x; part; part = part->view)
-        CHANGE(e, part->persistent, false);
+        CHANGE(e, part->persistent, persistent);
 }
 
-void set_alone(struct edit *e, struct tensor *x) { CHANGE(e, x->storage->exclusive, EXCLUSIVE_ALWAYS); }
+void make_transient(struct edit *e, struct tensor *x) { set_persistent(e, x, false); }
+
+void make_persistent(struct edit *e, struct tensor *x) { set_persistent(e, x, true); }
+
+void set_exclusive(struct edit *e, struct tensor *x) { CHANGE(e, x->storage->exclusive, EXCLUSIVE_ALWAYS); }
 
 struct tensor *mirror(struct edit *e, struct tensor *x, struct device *d)
 {
@@ -221,8 +226,8 @@ void switch_readers(struct edit *e, const struct uses *uses, const struct tensor
     size_t n;
     const struct use *use = uses_of(uses, x, &n);
     for (size_t i = 0; i < n; i++)
-        if (use[i].at >= from)
-            repoint(e, uses->task[use[i].at], old, new);
+        if (use[i].position >= from)
+            repoint(e, uses->task[use[i].position], old, new);
 }
 
 /* ---- what is computed, and how often ---------------------------------------------------------------------------- */
@@ -243,17 +248,17 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs)
     CHANGE(e, mine->message, theirs->message);
     CHANGE(e, mine->elementwise, theirs->elementwise);
     CHANGE(e, mine->gate, theirs->gate);
-    CHANGE(e, mine->first, theirs->first);
+    CHANGE(e, mine->piece_begin, theirs->piece_begin);
     CHANGE(e, mine->state, theirs->state);
     drop(e, theirs);
 }
 
-struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there)
+struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *host_tensors)
 {
     insert_before(e, t);
     struct task *mine = add_host(e->step, lane, t->name, t->host_run, NULL);
     for (int i = 0; i < t->n_access; i++)
-        add_access(mine, there[i], t->access[i].mode);
+        add_access(mine, host_tensors[i], t->access[i].mode);
     mine->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
     mine->n_args = t->n_args;
     mine->seconds = t->host_seconds;
@@ -279,23 +284,23 @@ static void narrow_args(struct task *t, size_t first, size_t n)
 /* The task works on bytes [begin, end) of its tensors alone. */
 static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
 {
-    size_t whole = t->access[0].tensor->bytes;
+    size_t task_bytes = t->access[0].tensor->bytes;
     size_t first = begin / ELEMENT_BYTES;
     size_t n = (end - begin) / ELEMENT_BYTES;
     const int64_t shape[] = {(int64_t)n};
     for (int i = 0; i < t->n_access; i++) {
         struct tensor *x = t->access[i].tensor;
-        if (x->bytes == whole)
+        if (x->bytes == task_bytes)
             t->access[i].tensor = new_view(p, x, x->name, first, 1, shape);
     }
     narrow_args(t, first, n);
     if (t->action == ACT_KERNEL)
         t->grid.global[0] = ceil_div(n, BLOCK) * t->grid.local[0];
-    t->first += begin;
+    t->piece_begin += begin;
     t->state.begin += first;
     t->state.end = t->state.begin + n;
-    t->flops *= (double)(end - begin) / (double)whole;
-    t->bytes = (size_t)((double)t->bytes * (double)(end - begin) / (double)whole);
+    t->flops *= (double)(end - begin) / (double)task_bytes;
+    t->bytes = (size_t)((double)t->bytes * (double)(end - begin) / (double)task_bytes);
 }
 
 size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece)

@@ -54,14 +54,16 @@ struct obstacle {
     const struct tensor *over; /* the tensor whose bytes both touch; NULL: `first` holds `second`, or it is_after() */
     const struct task *on_way; /* the one that was not to be moved; NULL: the list ends there */
 };
-const struct obstacle *what_was_in_the_way(const struct edit *e);
+const struct obstacle *last_obstacle(const struct edit *e);
 
 /* The persistent tensor x, with its views, lies on that device from the first iteration on. */
 void set_home(struct edit *e, struct tensor *x, struct device *d);
 /* The persistent tensor x has bytes only while it is used, from now on: no task needs its value of the step before. */
-void let_go(struct edit *e, struct tensor *x);
+void make_transient(struct edit *e, struct tensor *x);
+/* x keeps its bytes throughout, from now on, as what persists does; make_transient() takes that back. */
+void make_persistent(struct edit *e, struct tensor *x);
 /* The tensor shares its bytes with no other of its list. */
-void set_alone(struct edit *e, struct tensor *x);
+void set_exclusive(struct edit *e, struct tensor *x);
 /* A new tensor on d that persists: whatever set-up writes to x, it writes to the mirror too (write_bytes_of()). */
 struct tensor *mirror(struct edit *e, struct tensor *x, struct device *d);
 /* t touches `new`, which has the same size, where it touched `old` or a view of it. */
@@ -80,7 +82,7 @@ struct task *repeat(struct edit *e, const struct task *t);
 void stand_in(struct edit *e, struct task *mine, struct task *theirs);
 /* A task of the host's lane takes t's place in the list and does its work, on the tensors there[] in place of those of
  * t's accesses.  New tasks come after it. */
-struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there);
+struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *host_tensors);
 /* t leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
 /* t works only when the word on the host has all of those bits (enum choice_bit, cl/shared.h).  expected: the
@@ -98,8 +100,9 @@ bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mod
 /* Tensors of bytes have no shape, and their parts are ranges [begin, end). */
 struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                                 size_t bytes);
-struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end);
-/* `like` is a view of some storage, which is as large as `of`.  Returns the same view (offset and shape) of `of`. */
-struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like);
+struct tensor *new_range(struct pool *p, struct tensor *base, const char *name, size_t begin, size_t end);
+/* `view` is a part of some storage, which is as large as `base`.  Returns the same part (offset and shape) of `base`.
+ */
+struct tensor *same_part(struct pool *p, struct tensor *base, const struct tensor *view);
 
 #endif

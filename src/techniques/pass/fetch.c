@@ -5,29 +5,29 @@
  */
 #include "pass.h"
 
-struct fetched {             /* a tensor of the host, as a device has it for now */
-    struct tensor *there;    /* NULL: no device has it yet */
-    const struct task *user; /* the last task that read it there */
+struct fetched {                    /* a tensor of the host, as a device has it for now */
+    struct tensor *on_device;       /* NULL: no device has it yet */
+    const struct task *last_reader; /* the last task that read it there */
 };
 
 /* Does t find there what was fetched for the last user? */
 static bool still_there(const struct fetched *f, const struct task *t)
 {
-    if (!f->there || f->there->device != t->lane->device)
+    if (!f->on_device || f->on_device->device != t->lane->device)
         return false;
-    return same_block(f->user, t) || t->index - f->user->index == 1;
+    return same_block(f->last_reader, t) || t->index - f->last_reader->index == 1;
 }
 
 static void fetch(struct edit *e, struct step *s, struct task *t, struct tensor *x, struct fetched *f)
 {
     if (!still_there(f, t)) {
-        f->there = tensor_like(s->pool, t->lane->device, x);
+        f->on_device = tensor_like(s->pool, t->lane->device, x);
         insert_before(e, t);
         s->tags.role = ROLE_SWAP;
-        carry(s, "swap.in", f->there, x, FOR_SWAP);
+        add_copy_for(s, "swap.in", f->on_device, x, FOR_SWAP);
     }
-    f->user = t;
-    repoint(e, t, x, f->there);
+    f->last_reader = t;
+    repoint(e, t, x, f->on_device);
 }
 
 void fetch_state(struct step *s)

@@ -36,7 +36,7 @@ static const struct costs *costs_for(const struct trainer *t)
 
 static void rewrite(struct trainer *t, struct step *list)
 {
-    if (t->settings->plain)
+    if (t->settings->no_passes)
         return;
     struct run_facts w = facts_of(t->settings);
     w.gather &= t->mesh.dp > 1;

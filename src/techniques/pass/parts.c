@@ -25,8 +25,8 @@ struct task *add_again(struct step *s, const struct task *t)
     again->next = links.next;
     again->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
     again->access = copy_bytes(t->access, (size_t)t->n_access * sizeof *t->access);
-    if (t->description)
-        again->context = copy_bytes(t->context, t->description);
+    if (t->context_bytes)
+        again->context = copy_bytes(t->context, t->context_bytes);
     again->edges = NULL;
     again->n_edges = 0;
     return again;
@@ -49,14 +49,15 @@ struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_cl
     return t;
 }
 
-struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end)
+struct tensor *new_range(struct pool *p, struct tensor *base, const char *name, size_t begin, size_t end)
 {
     const int64_t elements[] = {(int64_t)ceil_div(end - begin, ELEMENT_BYTES)};
-    return add_view(p, of, name, begin, end - begin, 1, elements);
+    return add_view(p, base, name, begin, end - begin, 1, elements);
 }
 
-struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like)
+struct tensor *same_part(struct pool *p, struct tensor *base, const struct tensor *view)
 {
-    CHECK(of->bytes == like->storage->bytes, "%s of %s is no part of %s", like->name, like->storage->name, of->name);
-    return add_view(p, of, like->name, like->offset, like->bytes, like->n_dims, like->shape);
+    CHECK(base->bytes == view->storage->bytes, "%s of %s is no part of %s", view->name, view->storage->name,
+          base->name);
+    return add_view(p, base, view->name, view->offset, view->bytes, view->n_dims, view->shape);
 }

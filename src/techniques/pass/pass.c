@@ -8,16 +8,16 @@
 
 json_t *milliseconds(double seconds) { return number_json(1e3 * seconds); }
 
-void report_ms(struct pass_report *r, const char *key, const char *what, double seconds)
+void report_ms(struct pass_report *r, const char *key, const char *label, double seconds)
 {
     if (!r->fields)
         r->fields = json_object();
     if (key)
         json_object_set_new(r->fields, key, milliseconds(seconds));
-    if (!what || isnan(seconds))
+    if (!label || isnan(seconds))
         return;
     append_text(&r->numbers, r->numbers ? ", " : "");
-    append_text(&r->numbers, isfinite(seconds) ? "%s %.3f ms" : "%s does not fit", what, 1e3 * seconds);
+    append_text(&r->numbers, isfinite(seconds) ? "%s %.3f ms" : "%s does not fit", label, 1e3 * seconds);
 }
 
 void free_reports(struct pass_report *reports, size_t n)
@@ -28,7 +28,7 @@ void free_reports(struct pass_report *reports, size_t n)
         free(r->gain);
         json_decref(r->fields);
         if (r->after)
-            sole_parts().forecaster->free(r->after);
+            sole_parts().forecaster->free_forecast(r->after);
     }
     free(reports);
 }
@@ -71,7 +71,7 @@ struct pass_runner { /* runs the passes over one list */
 static void forget_before(struct pass_runner *runner)
 {
     if (runner->before)
-        runner->forecaster->forget(runner->before);
+        runner->forecaster->free_outlook(runner->before);
     runner->before = NULL;
 }
 
@@ -97,7 +97,7 @@ static void look_before(struct pass_runner *runner, const struct pass *p)
     if (traits_of(p)->moves_updates)
         reserve_room(runner->step, runner->facts);
     size_t end = runner->step->pool->n;
-    runner->before = runner->forecaster->look(runner->step, runner->costs);
+    runner->before = runner->forecaster->new_outlook(runner->step, runner->costs);
     end_room(runner->step, first, end);
 }
 
@@ -110,10 +110,10 @@ static void run_pass(struct pass_runner *runner, const struct pass *p, struct pa
     CHECK(r->reason, "pass %s gives no reason", p->name);
     if (r->declined || !runner->forecaster)
         return;
-    struct outlook *now = runner->forecaster->look(runner->step, runner->costs);
-    r->gain = runner->forecaster->compare(runner->step->pool->machine, runner->before, now);
+    struct outlook *after = runner->forecaster->new_outlook(runner->step, runner->costs);
+    r->gain = runner->forecaster->describe_gain(runner->step->pool->machine, runner->before, after);
     forget_before(runner);
-    runner->before = now;
+    runner->before = after;
 }
 
 static bool reserves(const struct pass_traits *p) { return p->reserve != NULL; }
@@ -144,7 +144,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
     }
     end_room(s, runner.first, runner.end);
     if (w->gather && !after && runner.before) /* with gather, overlap leaves this question to the passes after it */
-        runner.forecaster->must_fit(s->pool->machine, runner.before, "--zero 3", !plan_may_change(w));
+        runner.forecaster->refuse_outlook(s->pool->machine, runner.before, "--zero 3", !plan_may_change(w));
     forget_before(&runner);
     return reports;
 }

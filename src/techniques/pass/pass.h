@@ -10,8 +10,8 @@
  *
  * A pass edits the list (pass/edit.h) before addresses are given.  It asks tasks for their role, layer and micro-batch,
  * never for their names.  find_uses() (pass/uses.h) tells it which tasks use a tensor, and when; try_step()
- * (predict/predict.h) what it would gain.  Bytes come and go by carry() and switch_readers().  Where there is something
- * to choose, it gives choose() (search/search.h) its decisions, some starts and its rewrite.
+ * (predict/predict.h) what it would gain.  Bytes come and go by add_copy_for() and switch_readers().  Where there is
+ * something to choose, it gives choose() (search/search.h) its decisions, some starts and its rewrite.
  *
  * To add one (tutorials/15-write-a-pass.md does it), make a folder with one file, NAME/NAME.c:
  *
@@ -98,14 +98,15 @@ char *pass_names(void);                          /* "recompute, swap"; the calle
 
 /* The folder that predicts (struct sole_parts, base/module.h): it looks at the list before and after each pass. */
 struct forecaster {
-    const struct costs *(*costs)(const struct trainer *t);          /* NULL: none are known */
-    struct outlook *(*look)(struct step *s, const struct costs *c); /* bytes and time of the list as it is */
-    void (*forget)(struct outlook *o);
-    char *(*compare)(const struct machine *m, const struct outlook *had, const struct outlook *has); /* a sentence */
+    const struct costs *(*costs)(const struct trainer *t);                 /* NULL: none are known */
+    struct outlook *(*new_outlook)(struct step *s, const struct costs *c); /* bytes and time of the list as it is */
+    void (*free_outlook)(struct outlook *o);
+    char *(*describe_gain)(const struct machine *m, const struct outlook *had,
+                           const struct outlook *has); /* a sentence */
     /* Ends the program where the list does not fit.  option: the one to blame, "--zero 3".  sure: with larger budgets
      * the passes make the same list. */
-    void (*must_fit)(struct machine *m, const struct outlook *o, const char *option, bool sure);
-    void (*free)(struct forecast *f);
+    void (*refuse_outlook)(struct machine *m, const struct outlook *o, const char *option, bool sure);
+    void (*free_forecast)(struct forecast *f);
 };
 
 /* Runs all passes that are wanted, up to the one named `after` (NULL: all).  Returns *n reports, for free_reports(). */
@@ -123,9 +124,9 @@ void run_all_passes(void);                               /* from here on all pas
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
 json_t *milliseconds(double seconds);                              /* null where they are not known */
-/* A pass tells one of its times: `key` names it in JSON, `what` for people; each may be NULL, to be left out there.
+/* A pass tells one of its times: `key` names it in JSON, `label` for people; each may be NULL, to be left out there.
  * INFINITY: what it is the time of does not fit; NAN: the time is not known. */
-void report_ms(struct pass_report *r, const char *key, const char *what, double seconds);
+void report_ms(struct pass_report *r, const char *key, const char *label, double seconds);
 
 /* ---- remake.c: tensors that are made again ----------------------------------------------------------------------- */
 
@@ -134,10 +135,20 @@ bool same_block(const struct task *a, const struct task *b); /* have they the sa
 bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes);
 /* Can everything that writes x be repeated right before task `reader` with the same result? */
 bool may_remake(const struct uses *u, const struct tensor *x, int reader);
-/* Tasks that touch x take a new tensor in its place, from task from[x->id] on (NOWHERE: none does).  It is made right
- * before that task or, by_layer, before all of the layer's backward.  Returns the new tensors by tensor, NULL where
- * there is none; the caller frees the array. */
-struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
+/* Tasks that touch x take a new tensor in its place, from task first_reader[x->id] on (NOWHERE: none does).  It is made
+ * right before that task or, by_layer, before all of the layer's backward.  Returns the new tensors by tensor, NULL
+ * where there is none; the caller frees the array. */
+struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader, bool by_layer);
+
+/* ---- guest.c: state that the host updates ------------------------------------------------------------------------ */
+
+/* x persists on a device.  Does the host update it, so that all that writes x are copies up of x's mirrors, which come
+ * after all its readers?  Then the host can be its home: set_home().  Returns how many uses of x come before these
+ * copies; 0: it cannot. */
+size_t uses_of_guest(const struct uses *u, const struct tensor *x);
+/* Where it can, and the host has become its home: the copies up leave the list, and what touches a mirror of x touches
+ * x itself. */
+void give_way(struct edit *e, struct pool *p, const struct uses *u, const struct tensor *x);
 
 /* ---- fetch.c: lists beside that for training --------------------------------------------------------------------- */
 

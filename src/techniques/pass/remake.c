@@ -22,16 +22,16 @@ bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes)
     if (n == 0 || !is_of_class || x->storage != x || x->exclusive || x->device->is_host)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (is_conditional(u->task[use[i].at]))
+        if (is_conditional(u->task[use[i].position]))
             return false;
     return true;
 }
 
-/* May the task at position `at`, which writes `made`, be repeated before `reader`?  It must be kernel work, and what it
+/* May the task at that position, which writes `made`, be repeated before `reader`?  It must be kernel work, and what it
  * reads must not be written before `reader`, by itself or later. */
-static bool may_repeat(const struct uses *u, int at, const struct tensor *made, int reader)
+static bool may_repeat(const struct uses *u, int position, const struct tensor *made, int reader)
 {
-    const struct task *t = u->task[at];
+    const struct task *t = u->task[position];
     if (t->run || is_copy(t) || is_conditional(t) || t->lane->device != made->device)
         return false;
     for (int i = 0; i < t->n_access; i++) {
@@ -40,7 +40,7 @@ static bool may_repeat(const struct uses *u, int at, const struct tensor *made, 
         bool writes = t->access[i].mode & ACCESS_WRITE;
         if (writes && x->persistent)
             return false;
-        if (reads && x != made && is_written_between(u, x, at - 1, reader))
+        if (reads && x != made && is_written_between(u, x, position - 1, reader))
             return false;
     }
     return true;
@@ -56,7 +56,7 @@ bool may_remake(const struct uses *u, const struct tensor *x, int reader)
     for (size_t i = 0; i < n; i++) {
         if (!(use[i].mode & ACCESS_WRITE))
             continue;
-        if (use[i].at >= reader || !may_repeat(u, use[i].at, x, reader))
+        if (use[i].position >= reader || !may_repeat(u, use[i].position, x, reader))
             return false;
         written = true;
     }
@@ -84,8 +84,8 @@ static struct tensor *twin_of(const struct remaking *r, const struct tensor *x)
  * were gathered last before `reader`.  None is updated before the last one that is gathered in a step has been read. */
 static struct tensor *gathered_for(const struct uses *u, struct tensor *y, int reader)
 {
-    while (y->later && is_whole_before(u, y->later, reader))
-        y = y->later;
+    while (y->next_gathered && is_whole_before(u, y->next_gathered, reader))
+        y = y->next_gathered;
     return y;
 }
 
@@ -97,9 +97,9 @@ static bool is_gone(const struct remaking *r, const struct tensor *y, int reader
     if (n == 0)
         return false;
     size_t last = n - 1;
-    while (last > 0 && r->from[y->id] != NOWHERE && use[last].at >= r->from[y->id])
+    while (last > 0 && r->from[y->id] != NOWHERE && use[last].position >= r->from[y->id])
         last--;
-    return use[last].at < reader;
+    return use[last].position < reader;
 }
 
 /* Repeats task t before `reader`: it writes twins, and reads them where there are such. */
@@ -112,11 +112,11 @@ static void repeat_task(struct remaking *r, const struct task *t, int reader)
         bool writes = t->access[k].mode & ACCESS_WRITE;
         if (writes && !twin_of(r, y) && !is_new(r, y))
             r->twin[y->id] = tensor_like(r->pool, y->device, y);
-        struct tensor *now = twin_of(r, y);
-        if (!now)
-            now = gathered_for(r->uses, y, reader);
-        if (now != y)
-            repoint(r->edit, again, y, now);
+        struct tensor *replacement = twin_of(r, y);
+        if (!replacement)
+            replacement = gathered_for(r->uses, y, reader);
+        if (replacement != y)
+            repoint(r->edit, again, y, replacement);
     }
 }
 
@@ -126,8 +126,8 @@ static void repeat_makers(struct remaking *r, const struct tensor *x, int reader
 {
     size_t n;
     const struct use *use = uses_of(r->uses, x, &n);
-    for (size_t i = 0; i < n && use[i].at < reader; i++) {
-        const struct task *t = r->uses->task[use[i].at];
+    for (size_t i = 0; i < n && use[i].position < reader; i++) {
+        const struct task *t = r->uses->task[use[i].position];
         if (!(use[i].mode & ACCESS_WRITE))
             continue;
         for (int k = 0; k < t->n_access; k++) {
@@ -153,15 +153,15 @@ static int first_of_block(const struct uses *u, int reader)
     return first;
 }
 
-struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer)
+struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader, bool by_layer)
 {
-    struct remaking r = {.pool = pool, .edit = e, .uses = u, .from = from};
+    struct remaking r = {.pool = pool, .edit = e, .uses = u, .from = first_reader};
     r.twin = allocate(u->n_tensors, sizeof *r.twin);
     for (int i = 0; i < (int)u->n; i++) {
         struct task *t = u->task[i];
         for (int k = 0; k < t->n_access; k++) {
             struct tensor *x = t->access[k].tensor->storage;
-            if (is_new(&r, x) || from[x->id] == NOWHERE || i < from[x->id])
+            if (is_new(&r, x) || first_reader[x->id] == NOWHERE || i < first_reader[x->id])
                 continue;
             if (!r.twin[x->id])
                 repeat_makers(&r, x, by_layer ? first_of_block(u, i) : i);

@@ -7,12 +7,12 @@ const struct pass_traits *traits_of(const struct pass *p)
     return p->traits ? p->traits : &none;
 }
 
-const struct pass *find_wanted(has_trait *has, const struct run_facts *w)
+const struct pass *find_wanted(has_trait *trait, const struct run_facts *w)
 {
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (all[i]->wanted(w) && has(traits_of(all[i])))
+        if (all[i]->wanted(w) && trait(traits_of(all[i])))
             return all[i];
     return NULL;
 }

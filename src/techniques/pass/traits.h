@@ -45,7 +45,7 @@ struct pass_traits {
 
     /* The list may fit after it in less than it needs now.  It needs times only if it has something to do. */
     bool makes_room;
-    /* The tensors that it will make again, as the `from` of remake().  NULL: that is not known before it runs. */
+    /* The tensors that it will make again, as `first_reader` of remake().  NULL: that is not known before it runs. */
     int *(*foretell_remade)(const struct uses *u, const struct pool *pool);
     /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
      * NULL: the pass adds nothing that persists. */
@@ -70,7 +70,7 @@ struct pass_traits {
 const struct pass_traits *traits_of(const struct pass *p); /* where it has none, those of which each is zero */
 /* Is a pass wanted that has this trait?  The first one, or NULL. */
 typedef bool has_trait(const struct pass_traits *p);
-const struct pass *find_wanted(has_trait *has, const struct run_facts *w);
+const struct pass *find_wanted(has_trait *trait, const struct run_facts *w);
 /* Might a wanted pass choose otherwise with larger budgets?  So it is with one that chooses early, where it is not
  * known then what gather needs, or what is kept on the host. */
 bool plan_may_change(const struct run_facts *w);

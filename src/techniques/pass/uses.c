@@ -22,10 +22,10 @@ static void note_use(struct uses *u, size_t position, const struct access *a)
     size_t id = storage_id(a);
     struct use *use = &u->use[u->first[id]];
     size_t n = u->count[id];
-    if (n > 0 && use[n - 1].at == (int)position) {
+    if (n > 0 && use[n - 1].position == (int)position) {
         use[n - 1].mode |= a->mode;
     } else {
-        use[n] = (struct use){.at = (int)position, .mode = a->mode};
+        use[n] = (struct use){.position = (int)position, .mode = a->mode};
         u->count[id] = n + 1;
     }
 }
@@ -59,24 +59,24 @@ const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *
     return *n ? &u->use[u->first[id]] : NULL;
 }
 
-bool is_written_between(const struct uses *u, const struct tensor *x, int from, int to)
+bool is_written_between(const struct uses *u, const struct tensor *x, int begin, int end)
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);
     for (size_t i = 0; i < n; i++)
-        if (use[i].at > from && use[i].at < to && (use[i].mode & ACCESS_WRITE))
+        if (use[i].position > begin && use[i].position < end && (use[i].mode & ACCESS_WRITE))
             return true;
     return false;
 }
 
-int last_write_before(const struct uses *u, const struct tensor *x, int at)
+int last_write_before(const struct uses *u, const struct tensor *x, int position)
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);
     for (size_t i = n; i > 0; i--) {
-        int position = use[i - 1].at;
-        if (position < at && touches_bytes(u->task[position], x, ACCESS_WRITE))
-            return position;
+        int earlier = use[i - 1].position;
+        if (earlier < position && touches_bytes(u->task[earlier], x, ACCESS_WRITE))
+            return earlier;
     }
     return NOWHERE;
 }
@@ -96,14 +96,24 @@ static size_t first_written(const struct uses *u, const struct tensor *x, int po
     return bytes;
 }
 
-bool is_whole_before(const struct uses *u, const struct tensor *x, int at)
+bool is_whole_before(const struct uses *u, const struct tensor *x, int position)
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);
     size_t bytes = 0;
-    for (size_t i = 0; i < n && use[i].at < at; i++)
-        bytes += first_written(u, x, use[i].at);
+    for (size_t i = 0; i < n && use[i].position < position; i++)
+        bytes += first_written(u, x, use[i].position);
     return bytes >= x->storage->bytes;
+}
+
+bool is_renewed(const struct uses *u, const struct tensor *x)
+{
+    size_t n, i = 0;
+    const struct use *use = uses_of(u, x, &n);
+    while (i < n && !(use[i].mode & ACCESS_READ))
+        i++;
+    bool is_state = x->class == MEM_PARAMETERS || x->class == MEM_OPTIMIZER;
+    return i < n && !is_state && is_whole_before(u, x, use[i].position);
 }
 
 int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct device *d)
@@ -120,8 +130,8 @@ int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct dev
             held[0] += bytes;
             held[u->n] -= bytes;
         } else if (n > 0) {
-            held[use[0].at] += bytes;
-            held[use[n - 1].at + 1] -= bytes;
+            held[use[0].position] += bytes;
+            held[use[n - 1].position + 1] -= bytes;
         }
     }
     for (size_t i = 1; i <= u->n; i++)

@@ -16,7 +16,7 @@
 
 enum { NOWHERE = -1 }; /* no position */
 struct use {
-    int at;                /* position of the task; each task once, in list order */
+    int position;          /* position of the task; each task once, in list order */
     enum access_mode mode; /* what the task does to any part of the tensor: it reads, writes, or both */
 };
 struct uses {
@@ -32,12 +32,15 @@ void free_uses(struct uses *u);
 
 /* The *n uses of x's storage; NULL: there are none. */
 const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *n);
-/* Is some of x's storage written by a task at from < position < to? */
-bool is_written_between(const struct uses *u, const struct tensor *x, int from, int to);
-/* Are all bytes of x's storage written by tasks at positions before `at`?  Else no task may copy it. */
-bool is_whole_before(const struct uses *u, const struct tensor *x, int at);
-/* The position of the last task before `at` that writes bytes of x itself; NOWHERE: none does. */
-int last_write_before(const struct uses *u, const struct tensor *x, int at);
+/* Is some of x's storage written by a task at a position between `begin` and `end`, both excluded? */
+bool is_written_between(const struct uses *u, const struct tensor *x, int begin, int end);
+/* Are all bytes of x's storage written by tasks before that position?  Else no task may copy it. */
+bool is_whole_before(const struct uses *u, const struct tensor *x, int position);
+/* Is the value of x's storage made anew in each step?  A task reads it, but none reads what the step before left there.
+ * Of a training's state the answer is no, since others than tasks read that. */
+bool is_renewed(const struct uses *u, const struct tensor *x);
+/* The position of the last task before `position` that writes bytes of x itself; NOWHERE: none does. */
+int last_write_before(const struct uses *u, const struct tensor *x, int position);
 /* The bytes that the device holds at each position, an array of n + 1.  A tensor is held from its first use to its
  * last, one that persists always.  The caller frees the array. */
 int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct device *d);

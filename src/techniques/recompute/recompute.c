@@ -35,12 +35,12 @@ static int first_backward_reader(const struct uses *u, const struct tensor *x)
     const struct use *use = uses_of(u, x, &n);
     int reader = NOWHERE;
     for (size_t i = 0; i < n; i++) {
-        const struct task *t = u->task[use[i].at];
-        const struct task *maker = u->task[use[0].at];
+        const struct task *t = u->task[use[i].position];
+        const struct task *maker = u->task[use[0].position];
         if (t->layer < 0 || t->layer != maker->layer || t->micro != maker->micro)
             return NOWHERE;
         if (reader == NOWHERE && t->role == ROLE_BACKWARD)
-            reader = use[i].at;
+            reader = use[i].position;
         if (t->role != (reader == NOWHERE ? ROLE_FORWARD : ROLE_BACKWARD))
             return NOWHERE;
     }
@@ -50,32 +50,32 @@ static int first_backward_reader(const struct uses *u, const struct tensor *x)
 /* ---- the rules --------------------------------------------------------------------------------------------------- */
 
 /* Is x made again by the rule, whatever its uses are?  `auto` may make all again that `full` does. */
-static bool is_meant(const struct tensor *x) { return recompute_options.how != RECOMPUTE_SELECTIVE || x->cheap; }
+static bool is_meant(const struct tensor *x) { return recompute_options.mode != RECOMPUTE_SELECTIVE || x->cheap; }
 
-/* All that the rule makes again, as the `from` of remake(). */
+/* All that the rule makes again, as `first_reader` of remake(). */
 static int *remade_by_rule(const struct uses *u, const struct pool *pool)
 {
-    int *from = allocate(u->n_tensors, sizeof *from);
+    int *first_reader = allocate(u->n_tensors, sizeof *first_reader);
     for (size_t i = 0; i < u->n_tensors; i++) {
         const struct tensor *x = pool->tensors[i];
-        from[i] = NOWHERE;
+        first_reader[i] = NOWHERE;
         if (!is_meant(x) || !may_leave(u, x, 1u << MEM_ACTIVATIONS))
             continue;
         int reader = first_backward_reader(u, x);
         if (reader != NOWHERE && may_remake(u, x, reader))
-            from[i] = reader;
+            first_reader[i] = reader;
     }
-    return from;
+    return first_reader;
 }
 
 /* repeated: how many tasks; bytes: of the activations that are not kept. */
 static char *describe_remade(size_t repeated, double bytes)
 {
-    const char *how = recompute_options.how == RECOMPUTE_SELECTIVE ? "selective" : "full";
+    const char *rule = recompute_options.mode == RECOMPUTE_SELECTIVE ? "selective" : "full";
     char size[32];
     if (repeated == 0)
         return copy_string("the list keeps no activation of a layer that could be made again");
-    return format_string("%s: %zu tasks repeated; %s of activations not kept", how, repeated,
+    return format_string("%s: %zu tasks repeated; %s of activations not kept", rule, repeated,
                          format_bytes(size, bytes));
 }
 
@@ -84,17 +84,17 @@ static bool recompute_by_rule(struct step *s, struct pass_report *r)
     struct pool *pool = s->pool;
     struct uses *u = find_uses(s->task, s->n, pool);
     size_t n = s->n;
-    int *from = remade_by_rule(u, pool);
+    int *first_reader = remade_by_rule(u, pool);
     double bytes = 0;
     for (size_t i = 0; i < u->n_tensors; i++)
-        if (from[i] != NOWHERE)
+        if (first_reader[i] != NOWHERE)
             bytes += (double)pool->tensors[i]->bytes;
     struct edit *e = open_edit(s);
-    free(remake(e, pool, u, from, true));
+    free(remake(e, pool, u, first_reader, true));
     commit(e);
     r->reason = describe_remade(s->n - n, bytes);
     free_uses(u);
-    free(from);
+    free(first_reader);
     return s->n > n;
 }
 
@@ -114,15 +114,15 @@ static pass_run *chooser(void)
 static bool wants_recompute(const struct run_facts *w)
 {
     (void)w;
-    return recompute_options.how != RECOMPUTE_OFF;
+    return recompute_options.mode != RECOMPUTE_OFF;
 }
 
-static bool wants_times(void) { return recompute_options.how == RECOMPUTE_AUTO; }
+static bool wants_times(void) { return recompute_options.mode == RECOMPUTE_AUTO; }
 
 static bool run_recompute(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
     pass_run *search = chooser();
-    if (recompute_options.how == RECOMPUTE_AUTO)
+    if (recompute_options.mode == RECOMPUTE_AUTO)
         return search(s, c, w, r);
     return recompute_by_rule(s, r);
 }
@@ -130,7 +130,7 @@ static bool run_recompute(struct step *s, const struct costs *c, const struct ru
 static void check_recompute_options(struct settings *s)
 {
     (void)s;
-    if (recompute_options.how == RECOMPUTE_AUTO && !chooser())
+    if (recompute_options.mode == RECOMPUTE_AUTO && !chooser())
         fail(EXIT_USAGE, "--recompute auto: nothing here chooses what is made again; this yard was built without%s",
              left_out);
 }
@@ -151,7 +151,7 @@ static const struct pass pass = {
 static const struct option options[] = {
     {.name = "recompute",
      .type = OPT_CHOICE,
-     .value = &recompute_options.how,
+     .value = &recompute_options.mode,
      .initial = "off",
      .argument = WORDS([RECOMPUTE_OFF] = "off", [RECOMPUTE_FULL] = "full", [RECOMPUTE_SELECTIVE] = "selective",
                        [RECOMPUTE_AUTO] = "auto"),

@@ -6,7 +6,7 @@
 
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_AUTO };
 struct recompute_options {
-    enum recompute how;
+    enum recompute mode;
 };
 extern struct recompute_options recompute_options;
 

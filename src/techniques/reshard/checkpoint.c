@@ -20,19 +20,19 @@
 static bool is_checkpoint(const char *folder)
 {
     char *path = format_string("%s/" MANIFEST, folder);
-    bool has = access(path, F_OK) == 0;
+    bool found = access(path, F_OK) == 0;
     free(path);
-    return has;
+    return found;
 }
 
-void expect_outside(const char *who, const char *path)
+void expect_outside(const char *claimant, const char *path)
 {
     char *at = behind_links(path);
     for (char *end = at + strlen(at); end; end = strrchr(at, '/')) {
         *end = '\0';
         if (is_checkpoint(at))
             fail(EXIT_USAGE, "%s %s: the folder %s is a checkpoint, which takes nothing more: choose one outside of it",
-                 who, path, at);
+                 claimant, path, at);
     }
     free(at);
 }
@@ -49,7 +49,7 @@ static bool is_same(const struct st_tensor *found, const struct kept_tensor *t, 
     char name[96];
     if (strcmp(found->name, piece_name(name, t, k)) != 0 || found->dtype != DTYPE_F32)
         return false;
-    if (found->offset != p->file_at || found->n_dims != (p->flat ? 1 : t->dims))
+    if (found->offset != p->file_offset || found->n_dims != (p->flat ? 1 : t->dims))
         return false;
     for (int axis = 0; axis < found->n_dims; axis++)
         if (found->shape[axis] != p->end[axis] - p->begin[axis])
@@ -58,7 +58,7 @@ static bool is_same(const struct st_tensor *found, const struct kept_tensor *t, 
 }
 
 /* The tensors in the header of the rank's file are the rank's pieces, in the manifest's order. */
-static void check_tensors(const struct checkpoint *c, int rank, const char *path, const struct safetensors *st)
+static void check_rank_tensors(const struct checkpoint *c, int rank, const char *path, const struct safetensors *st)
 {
     const struct st_tensor *found = st->tensors, *end = found + st->n;
     for (const struct kept_tensor *t = c->pieces->tensor; t < c->pieces->tensor + c->pieces->n; t++)
@@ -69,7 +69,7 @@ static void check_tensors(const struct checkpoint *c, int rank, const char *path
                 continue;
             if (found == end || !is_same(found, t, k))
                 fail(EXIT_FAILED, "%s: the manifest has piece %s at byte %llu, %zu elements of F32; the file has not",
-                     path, piece_name(name, t, k), (unsigned long long)p->file_at, piece_elements(p));
+                     path, piece_name(name, t, k), (unsigned long long)p->file_offset, piece_elements(p));
             found++;
         }
     if (found != end)
@@ -89,7 +89,7 @@ static void check_rank(const struct checkpoint *c, int rank)
         !has_metadata(st, "yard.step", step))
         fail(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", as the manifest's step", path,
              step);
-    check_tensors(c, rank, path, st);
+    check_rank_tensors(c, rank, path, st);
     close_safetensors(st);
     free(path);
 }
@@ -116,7 +116,7 @@ struct entries {
     size_t n, cap;
 };
 
-static void look_at(void *entry)
+static void read_entry(void *entry)
 {
     struct entry *e = entry;
     struct checkpoint *c = read_checkpoint(e->path);
@@ -137,13 +137,13 @@ static struct entries list_checkpoints(const char *folder)
     const struct dirent *e;
     while (d && (e = readdir(d))) {
         const char *digits = strncmp(e->d_name, "step-", 5) == 0 ? e->d_name + 5 : "";
-        const char *rest = digits + strspn(digits, "0123456789");
-        if (rest == digits || (*rest && strcmp(rest, ".new") != 0))
+        const char *ending = digits + strspn(digits, "0123456789");
+        if (ending == digits || (*ending && strcmp(ending, ".new") != 0))
             continue;
         struct entry *x = APPEND(all.entry, all.n, all.cap);
         x->path = format_string("%s/%s", folder, e->d_name);
         x->step = (uint32_t)strtoul(digits, NULL, 10);
-        x->problem = attempt(look_at, x);
+        x->problem = attempt(read_entry, x);
     }
     if (d)
         closedir(d);

@@ -338,10 +338,11 @@ static struct checkpoint *recut(const struct checkpoint *from, const char *path)
 
 static void list_copy(struct table *out, const struct copies *p, const struct copy *c)
 {
-    size_t from_byte = bytes_before(p->from, c->from) + ELEMENT_BYTES * c->from_at;
-    size_t to_byte = bytes_before(p->to, c->to) + ELEMENT_BYTES * c->to_at;
-    ROW(out, text_cell(p->from->name), text_cell(kept_name[p->from->role]), number_cell(p->from->piece[c->from].rank),
-        number_cell((double)from_byte), number_cell(p->to->piece[c->to].rank), number_cell((double)to_byte),
+    size_t from_byte = bytes_before(p->from, c->from_piece) + ELEMENT_BYTES * c->from_offset;
+    size_t to_byte = bytes_before(p->to, c->to_piece) + ELEMENT_BYTES * c->to_offset;
+    ROW(out, text_cell(p->from->name), text_cell(kept_name[p->from->role]),
+        number_cell(p->from->piece[c->from_piece].rank), number_cell((double)from_byte),
+        number_cell(p->to->piece[c->to_piece].rank), number_cell((double)to_byte),
         number_cell((double)(ELEMENT_BYTES * c->n)));
 }
 
@@ -370,23 +371,23 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
 }
 
 /* Fails when the path lies in a checkpoint, or in the folder of a run that still goes on. */
-static void expect_place(const char *who, const char *path)
+static void expect_place(const char *claimant, const char *path)
 {
     char *copy = copy_string(path);
-    expect_unlocked(who, dirname(copy));
+    expect_unlocked(claimant, dirname(copy));
     free(copy);
-    expect_outside(who, path);
+    expect_outside(claimant, path);
 }
 
 /* Fails when something would be replaced: the name must be free, or that of an empty folder that no run is using. */
-static void expect_free(const char *who, const char *path)
+static void expect_free(const char *claimant, const char *path)
 {
-    int lock = lock_folder(who, path);
+    int lock = lock_folder(claimant, path);
     if (rmdir(path) != 0 && (errno == ENOTEMPTY || errno == EEXIST))
         fail(EXIT_USAGE, "%s is a folder with files in it: choose another name", path);
     if (lock)
         close(lock);
-    expect_place(who, path);
+    expect_place(claimant, path);
 }
 
 static int run_reshard(char **words)

@@ -68,9 +68,9 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
                 refuse_cover(s, at);
             n = MIN(n, stretch);
         }
-        struct copy copy = {.from = a->now, .to = b->now, .n = n};
-        copy.from_at = a->done[a->now];
-        copy.to_at = b->done[b->now];
+        struct copy copy = {.from_piece = a->now, .to_piece = b->now, .n = n};
+        copy.from_offset = a->done[a->now];
+        copy.to_offset = b->done[b->now];
         *APPEND(plan.copy, plan.n, plan.cap) = copy;
         a->done[a->now] += n;
         b->done[b->now] += n;
@@ -95,7 +95,7 @@ size_t bytes_before(const struct kept_tensor *t, size_t piece)
 
 /* ---- the proof -------------------------------------------------------------------------------------------------- */
 
-ORDER(by_destination, struct copy, BY(a->to, b->to, COMPARE(a->to_at, b->to_at)))
+ORDER(by_destination, struct copy, BY(a->to_piece, b->to_piece, COMPARE(a->to_offset, b->to_offset)))
 
 static bool lies_within(const struct piece *p, size_t at, size_t n)
 {
@@ -106,15 +106,15 @@ static bool lies_within(const struct piece *p, size_t at, size_t n)
 /* Does the copy lie in both pieces, and take each element to where the same one belongs? */
 static bool is_sound(const struct copies *p, const struct copy *c)
 {
-    if (c->n == 0 || c->from >= p->from->n || c->to >= p->to->n)
+    if (c->n == 0 || c->from_piece >= p->from->n || c->to_piece >= p->to->n)
         return false;
-    const struct piece *from = &p->from->piece[c->from], *to = &p->to->piece[c->to];
-    if (!lies_within(from, c->from_at, c->n) || !lies_within(to, c->to_at, c->n))
+    const struct piece *from = &p->from->piece[c->from_piece], *to = &p->to->piece[c->to_piece];
+    if (!lies_within(from, c->from_offset, c->n) || !lies_within(to, c->to_offset, c->n))
         return false;
     for (size_t i = 0; i < c->n;) {
         size_t from_stretch, to_stretch;
-        size_t read = element_of(p->from, from, c->from_at + i, &from_stretch);
-        size_t written = element_of(p->to, to, c->to_at + i, &to_stretch);
+        size_t read = element_of(p->from, from, c->from_offset + i, &from_stretch);
+        size_t written = element_of(p->to, to, c->to_offset + i, &to_stretch);
         if (read != written)
             return false;
         i += MIN(from_stretch, to_stretch);
@@ -122,9 +122,9 @@ static bool is_sound(const struct copies *p, const struct copy *c)
     return true;
 }
 
-static struct problem *plan_problem(const struct copies *p, size_t to, size_t at, const char *what)
+static struct problem *plan_problem(const struct copies *p, size_t to, size_t at, const char *fault)
 {
-    return new_problem(EXIT_FAILED, "the copy plan is wrong: %s element %zu of piece %zu of tensor %s, %s", what, at,
+    return new_problem(EXIT_FAILED, "the copy plan is wrong: %s element %zu of piece %zu of tensor %s, %s", fault, at,
                        to, p->to->name, kept_name[p->to->role]);
 }
 
@@ -137,13 +137,13 @@ struct problem *prove_copies(const struct copies *p)
     for (size_t i = 0; i < p->n && !found; i++) {
         const struct copy *c = &sorted[i];
         if (!is_sound(p, c))
-            found = plan_problem(p, c->to, c->to_at, "another element goes to");
-        else if (c->to_at < written[c->to])
-            found = plan_problem(p, c->to, c->to_at, "twice written is");
-        else if (c->to_at > written[c->to])
-            found = plan_problem(p, c->to, c->to_at, "nothing is before");
+            found = plan_problem(p, c->to_piece, c->to_offset, "another element goes to");
+        else if (c->to_offset < written[c->to_piece])
+            found = plan_problem(p, c->to_piece, c->to_offset, "twice written is");
+        else if (c->to_offset > written[c->to_piece])
+            found = plan_problem(p, c->to_piece, c->to_offset, "nothing is before");
         else
-            written[c->to] += c->n;
+            written[c->to_piece] += c->n;
     }
     for (size_t k = 0; k < p->to->n && !found; k++)
         if (written[k] != piece_elements(&p->to->piece[k]))

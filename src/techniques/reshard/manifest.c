@@ -31,7 +31,7 @@ static json_t *hash_json(uint64_t hash) { return json_sprintf("%016llx", (unsign
 /* of_state: with the fields that belong to one state, which a manifest for many states leaves out. */
 static json_t *piece_json(const struct checkpoint *c, const struct kept_tensor *t, const struct piece *p, bool of_state)
 {
-    json_t *piece = json_pack("{s:I, s:i}", "offset", (json_int_t)p->file_at, "rank", p->rank);
+    json_t *piece = json_pack("{s:I, s:i}", "offset", (json_int_t)p->file_offset, "rank", p->rank);
     if (p->flat) {
         json_object_set_new(piece, "flat", range_json(p, 0));
     } else {
@@ -217,7 +217,7 @@ static const char *read_optional_string(const struct place *at, json_t *object, 
     return text;
 }
 
-static json_t *read_value(const struct place *at, json_t *object, const char *field)
+static json_t *read_field(const struct place *at, json_t *object, const char *field)
 {
     json_t *value = NULL;
     unpack(at, object, "{s:o}", field, &value);
@@ -291,7 +291,7 @@ struct mesh strategy_of(const struct checkpoint *c)
     return m;
 }
 
-static void read_options(const char *path, json_t *options, struct checkpoint *c)
+static void read_recorded_options(const char *path, json_t *options, struct checkpoint *c)
 {
     const struct place at = {path, "options"};
     const char *name;
@@ -335,7 +335,7 @@ static void read_state(const struct place *at, json_t *all, struct checkpoint *c
     c->step = (uint32_t)read_number(at, all, "step", 0, MAX_STEP);
     c->session = read_number(at, all, "session", 1, MOST);
     c->samples = read_number(at, all, "samples", 0, MOST);
-    read_files(at->path, read_value(at, all, "files"), c);
+    read_files(at->path, read_field(at, all, "files"), c);
 }
 
 /* Reads all fields that head_json() has written. */
@@ -353,10 +353,10 @@ static void read_head(const char *path, json_t *all, struct checkpoint *c)
     c->data = read_hash(&at, all, "data");
     c->vector = (unsigned)read_number(&at, all, "vector", 0, 1024);
     c->tokenizer = copy_string(read_string(&at, all, "tokenizer"));
-    struct config sizes = read_sizes(path, read_value(&at, all, "config"));
+    struct config sizes = read_sizes(path, read_field(&at, all, "config"));
     c->pieces = uncut_state(&sizes);
-    c->pieces->mesh = read_mesh(path, read_value(&at, all, "mesh"));
-    read_options(path, read_value(&at, all, "options"), c);
+    c->pieces->mesh = read_mesh(path, read_field(&at, all, "mesh"));
+    read_recorded_options(path, read_field(&at, all, "options"), c);
     if (!c->stored)
         read_state(&at, all, c);
     refuse_others(&at, all, c->stored ? of_all : of_one);
@@ -412,7 +412,7 @@ static void read_offset(const struct place *at, const struct checkpoint *c, json
         REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes,
                c->stored ? c->stored->store->place : read_string(at, piece, "file"));
     int64_t first = c->stored ? 0 : 8; /* a file begins with the length of its header, 8 bytes */
-    p->file_at = (uint64_t)read_number(at, piece, "offset", first, (int64_t)(room - bytes));
+    p->file_offset = (uint64_t)read_number(at, piece, "offset", first, (int64_t)(room - bytes));
 }
 
 static struct piece read_piece(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
@@ -504,9 +504,9 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
     struct checkpoint *c = allocate(1, sizeof *c);
     c->path = copy_string(path);
     c->stored = s;
-    c->room = allocate(1, sizeof *c->room);
+    c->buffer = allocate(1, sizeof *c->buffer);
     read_head(path, all, c);
-    read_tensors(path, read_value(&at, all, "tensors"), c);
+    read_tensors(path, read_field(&at, all, "tensors"), c);
     json_decref(all);
     return c;
 }
@@ -531,7 +531,7 @@ struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path)
     like->pieces = NULL;
     like->bytes = NULL;
     like->stored = NULL;
-    like->room = NULL;
+    like->buffer = NULL;
     return like;
 }
 
@@ -545,9 +545,9 @@ void free_checkpoint(struct checkpoint *c)
         free(c->stored->damage);
         free(c->stored);
     }
-    if (c->room) {
-        free(c->room->bytes);
-        free(c->room);
+    if (c->buffer) {
+        free(c->buffer->bytes);
+        free(c->buffer);
     }
     json_decref(c->options);
     free(c->path);

@@ -107,7 +107,7 @@ void add_pieces(const struct model *m, struct kept_tensor *t, int rank, struct s
         size_t n = whole ? whole * width : MIN(width - within, end - done);
         size_t runs_before = done / width;
         size_t first = runs_before * part.length + part.begin + within; /* element of the tensor */
-        struct piece x = {.rank = rank, .memory_at = p->offset + done - held.begin};
+        struct piece x = {.rank = rank, .memory_offset = p->offset + done - held.begin};
         if (by_columns)
             set_box(&x, first, n, MAX(whole, 1), columns);
         else if (whole)
@@ -143,7 +143,7 @@ static struct pieces *describe_all(const struct params *all, const struct mesh *
     s->tensor = allocate((size_t)all->n * KEPT_ROLES, sizeof *s->tensor);
     for (int u = 0; u < all->n_units; u++)
         for (int role = 0; role < KEPT_ROLES; role++)
-            for (int i = all->unit[u].first_param; i < all->unit[u].first_param + all->unit[u].n; i++)
+            for (int i = all->unit[u].first_param; i < all->unit[u].first_param + all->unit[u].n_params; i++)
                 s->tensor[s->n++] = describe_tensor(&all->param[i], i, u, (enum kept)role);
     return s;
 }

@@ -43,7 +43,7 @@ struct ranks_written open_ranks(struct checkpoint *c)
             c->bytes[r] = st_begin(w.file[r]); /* grows below, up to the file's size */
     for (const struct kept_tensor *t = tensor; t < end; t++)
         for (struct piece *p = t->piece; p < t->piece + t->n; p++) {
-            p->file_at = c->bytes[p->rank];
+            p->file_offset = c->bytes[p->rank];
             c->bytes[p->rank] += ELEMENT_BYTES * piece_elements(p);
         }
     return w;

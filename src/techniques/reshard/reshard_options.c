@@ -32,7 +32,7 @@ static void check_reshard_options(struct settings *s)
         reshard_options.resume = this_life->from;
 }
 
-static const struct law laws[] = {
+static const struct option_rule rules[] = {
     {"keep", "save", NULL},
     {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"}};
 static const struct foreign_words foreign[] = {
@@ -51,8 +51,8 @@ const struct module module_reshard = {
     .n_options = COUNT(options),
     .foreign = foreign,
     .n_foreign = COUNT(foreign),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_reshard_options,
     .hooks = &reshard_hooks,
     .sole.archive = &archive,

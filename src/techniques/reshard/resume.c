@@ -24,23 +24,23 @@ static struct of_run *of_run(const struct trainer *t) { return *own_of(t, &modul
 
 /* ---- the run that this one goes on from -------------------------------------------------------------------------- */
 
-static const struct past *past(void)
+static const struct resumed_run *find_resumed_run(void)
 {
-    static struct past found;
+    static struct resumed_run found;
     const char *path = this_life->from ? this_life->from : reshard_options.resume;
     if (!path)
         return NULL;
     struct checkpoint *c = open_checkpoint(path);
-    c->room->open = now_ns() - this_life->begun - c->room->read - c->room->verify;
-    found = (struct past){.given = path,
-                          .kept_by = c->stored ? c->stored->store->option : "--save",
-                          .path = c->path,
-                          .step = c->step,
-                          .samples = c->samples,
-                          .options = c->options,
-                          .source = {copy_string(path), c->pieces->config, c, c->tokenizer},
-                          .elsewhere = c->stored != NULL,
-                          .options_in = format_string("%s%s", c->path, c->stored ? "" : "/" MANIFEST)};
+    c->buffer->open = now_ns() - this_life->begun - c->buffer->read - c->buffer->verify;
+    found = (struct resumed_run){.given_path = path,
+                                 .kept_by = c->stored ? c->stored->store->option : "--save",
+                                 .path = c->path,
+                                 .step = c->step,
+                                 .samples = c->samples,
+                                 .options = c->options,
+                                 .source = {copy_string(path), c->pieces->config, c, c->tokenizer},
+                                 .elsewhere = c->stored != NULL,
+                                 .options_in = format_string("%s%s", c->path, c->stored ? "" : "/" MANIFEST)};
     return &found;
 }
 
@@ -90,7 +90,7 @@ static struct mesh resumed_mesh(const struct settings *s, int devices)
         fail(EXIT_USAGE,
              "%s was trained with %s and --batch %d, which cannot go on with %d devices: the nearest "
              "that can is --mesh dp=%d,pp=%d,tp=%d with %d; or choose another --mesh",
-             s->past->given, format_mesh(text, &m), s->batch, devices, nearest / each, m.pp, m.tp, nearest);
+             s->resumed->given_path, format_mesh(text, &m), s->batch, devices, nearest / each, m.pp, m.tp, nearest);
     }
     m.dp = devices / each;
     return m;
@@ -107,7 +107,7 @@ static void record_training(struct trainer *t, struct step *list)
     if (list != t->train || s->trial)
         return;
     struct of_run *r = allocate(1, sizeof *r);
-    bool without_mesh = s->past && !s->mesh && n_ranks(&t->mesh) == 1; /* then the old strategy is recorded */
+    bool without_mesh = s->resumed && !s->mesh && n_ranks(&t->mesh) == 1; /* then the old strategy is recorded */
     struct mesh strategy = without_mesh ? strategy_of(s->source.checkpoint) : t->mesh;
     char text[64];
     r->options = options_json(true);
@@ -128,7 +128,7 @@ static uint64_t new_id(void)
 static void number_run(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    const struct checkpoint *from = s->past ? s->source.checkpoint : NULL;
+    const struct checkpoint *from = s->resumed ? s->source.checkpoint : NULL;
     struct of_run *r = of_run(t);
     if (!r)
         return;
@@ -141,7 +141,7 @@ static void number_run(struct trainer *t)
     r->session = last + 1;
 }
 
-static void forget(struct trainer *t)
+static void free_run_state(struct trainer *t)
 {
     struct of_run *r = of_run(t);
     if (r)
@@ -163,7 +163,7 @@ static uint64_t hash_data(const struct trainer *t)
 /* Warns where the run goes on, but not as it would have gone on without a break. */
 static void compare_training(struct trainer *t)
 {
-    const struct checkpoint *c = t->settings->past ? t->settings->source.checkpoint : NULL;
+    const struct checkpoint *c = t->settings->resumed ? t->settings->source.checkpoint : NULL;
     if (!c)
         return;
     unsigned vector = vector_width(t->machine);
@@ -209,7 +209,7 @@ static void compare_with_saved(const char *folder, const struct config *ours)
 static void save_training(struct trainer *t, uint32_t step, bool first)
 {
     const struct settings *s = t->settings;
-    bool begins = first && !s->past; /* a resumed run keeps the checkpoints that it was resumed from */
+    bool begins = first && !s->resumed; /* a resumed run keeps the checkpoints that it was resumed from */
     struct checkpoint *c = describe_training(t, step);
     make_folder(s->save);
     save_checkpoint(t->model, s->save, c);
@@ -239,10 +239,10 @@ static double measure_disk(const char *path)
  * and to load that. */
 static void print_resumed(struct trainer *t)
 {
-    const struct checkpoint *c = t->settings->past ? t->settings->source.checkpoint : NULL;
+    const struct checkpoint *c = t->settings->resumed ? t->settings->source.checkpoint : NULL;
     if (!c)
         return;
-    const struct read_buffer *took = c->room;
+    const struct read_buffer *took = c->buffer;
     const uint64_t all = now_ns() - this_life->begun;
     const uint64_t state = took->open + took->read + took->verify + took->upload;
     char *path = rank_file(c, 0), bytes[32];
@@ -274,7 +274,7 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
 
 const struct archive archive = {
     .option = "--resume",
-    .past = past,
+    .find_run = find_resumed_run,
     .mesh = resumed_mesh,
     .open = open_run,
     .close = close_run,
@@ -289,5 +289,5 @@ const struct hooks reshard_hooks = {
     .model_filled = compare_training,
     .summary_printed = print_resumed,
     .kept = tell_kept,
-    .trainer_closing = forget,
+    .trainer_closing = free_run_state,
 };

@@ -21,7 +21,8 @@ void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
         for (struct piece *p = t->piece; p < t->piece + t->n; p++) {
             size_t n = ELEMENT_BYTES * piece_elements(p);
             bytes = grow(bytes, &cap, n, 1);
-            read_bytes_of(tensor_of(&m->replica[p->rank], t->unit, t->role), ELEMENT_BYTES * p->memory_at, n, bytes);
+            read_bytes_of(tensor_of(&m->replica[p->rank], t->unit, t->role), ELEMENT_BYTES * p->memory_offset, n,
+                          bytes);
             p->hash = hash_bytes(bytes, n, 0);
             st_write(w.file[p->rank], bytes, n);
         }
@@ -44,7 +45,7 @@ void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments)
         read_kept(c, i, values);
         uint64_t begun = now_ns();
         write_param(m, t->param, t->role, values);
-        c->room->upload += now_ns() - begun;
+        c->buffer->upload += now_ns() - begun;
     }
     free(values);
 }

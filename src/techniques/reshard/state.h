@@ -42,8 +42,8 @@ struct piece {
     int rank;
     bool flat;                /* true: elements [begin[0], end[0]) of the tensor; false: a box, [begin, end) by axis */
     int64_t begin[2], end[2]; /* a vector's second axis is [0, 1) */
-    size_t memory_at;         /* place in memory: elements from the start of the rank's unit, or of its shard of it */
-    uint64_t file_at;         /* place in the rank's file: bytes from its start */
+    size_t memory_offset;     /* place in memory: elements from the start of the rank's unit, or of its shard of it */
+    uint64_t file_offset;     /* place in the rank's file: bytes from its start */
     uint64_t hash;            /* XXH64 of the piece's bytes */
 };
 struct kept_tensor {
@@ -85,8 +85,9 @@ char *piece_name(char out[96], const struct kept_tensor *t, size_t i);
 /* ---- copy_plan.c ----------------------------------------------------------------------------------------------- */
 
 struct copy {
-    size_t from, to, n;    /* n elements go from piece `from` to piece `to` (indices into the two tensors' pieces) */
-    size_t from_at, to_at; /* places: elements from the start of each piece */
+    size_t n;                      /* elements */
+    size_t from_piece, to_piece;   /* indices into the two tensors' pieces */
+    size_t from_offset, to_offset; /* where they begin: elements from the start of each piece */
 };
 /* The plan for one tensor.  The copies are in the tensor's order, so pieces are read and written from start to end. */
 struct copies {
@@ -105,6 +106,13 @@ size_t bytes_before(const struct kept_tensor *t, size_t piece);
 
 /* ---- manifest.c, checkpoint.c ----------------------------------------------------------------------------------- */
 
+/* Memory for the pieces of one tensor, used for each in turn: fresh memory costs more than hashing the bytes. */
+struct read_buffer {
+    char *bytes;
+    size_t cap;
+    uint64_t open, read, verify, upload; /* ns that opening, reading, hashing and uploading have taken so far */
+    uint64_t bytes_read;                 /* so far */
+};
 #define MANIFEST "manifest.json"
 enum { MAX_MANIFEST = 256 << 20, MAX_STEP = 1000000000 };
 struct checkpoint {
@@ -120,14 +128,8 @@ struct checkpoint {
     char *tokenizer;
     json_t *options; /* the training's options, by name, as texts; for "mesh" and "zero" see strategy_of() */
     struct pieces *pieces;
-    uint64_t *bytes; /* size of each rank's file; 0: the rank has no file; array NULL: all is in one file */
-    /* Memory for the pieces of one tensor, used for each in turn: fresh memory costs more than hashing the bytes. */
-    struct read_buffer {
-        char *bytes;
-        size_t cap;
-        uint64_t open, read, verify, upload; /* ns that opening, reading, hashing and uploading have taken so far */
-        uint64_t bytes_read;                 /* so far */
-    } * room;
+    uint64_t *bytes;            /* size of each rank's file; 0: the rank has no file; array NULL: all is in one file */
+    struct read_buffer *buffer; /* NULL: nothing is read from it, it is only described */
 };
 /* The path of the file with the rank's pieces; the caller frees it. */
 char *rank_file(const struct checkpoint *c, int rank);
@@ -158,7 +160,7 @@ struct checkpoint *open_checkpoint(const char *path);
 const struct store *find_store(const char *path); /* the form that this file has; NULL: no other form */
 int64_t last_session(const char *folder);         /* highest of the complete checkpoints in it; 0: there are none */
 /* Fails when the path is a checkpoint, or lies in one: nothing else is written there. */
-void expect_outside(const char *who, const char *path);
+void expect_outside(const char *claimant, const char *path);
 /* Removes checkpoints of sessions before `session`, then all but the `keep` newest (0: all are kept). */
 void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
 

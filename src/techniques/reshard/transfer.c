@@ -29,16 +29,16 @@ static void load_piece(const struct checkpoint *c, const struct kept_tensor *t, 
 {
     size_t bytes = ELEMENT_BYTES * piece_elements(p);
     uint64_t begun = now_ns();
-    read_at(file, into, bytes, p->file_at);
+    read_at(file, into, bytes, p->file_offset);
     uint64_t there = now_ns();
     uint64_t hash = hash_bytes(into, bytes, 0);
-    c->room->read += there - begun;
-    c->room->verify += now_ns() - there;
-    c->room->bytes_read += bytes;
+    c->buffer->read += there - begun;
+    c->buffer->verify += now_ns() - there;
+    c->buffer->bytes_read += bytes;
     if (hash != p->hash)
         fail(EXIT_FAILED, "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; %s",
-             file->path, t->name, kept_name[t->role], (unsigned long long)p->file_at,
-             (unsigned long long)(p->file_at + bytes), (unsigned long long)hash, (unsigned long long)p->hash,
+             file->path, t->name, kept_name[t->role], (unsigned long long)p->file_offset,
+             (unsigned long long)(p->file_offset + bytes), (unsigned long long)hash, (unsigned long long)p->hash,
              c->stored ? c->stored->store->advice : "take another checkpoint");
 }
 
@@ -60,8 +60,8 @@ static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, cons
     must(prove_copies(&l.plan));
     for (size_t k = 0; k < t->n; k++)
         l.at[k + 1] = l.at[k] + ELEMENT_BYTES * piece_elements(&t->piece[k]);
-    c->room->bytes = grow(c->room->bytes, &c->room->cap, (size_t)l.at[t->n], 1);
-    l.bytes = c->room->bytes;
+    c->buffer->bytes = grow(c->buffer->bytes, &c->buffer->cap, (size_t)l.at[t->n], 1);
+    l.bytes = c->buffer->bytes;
     for (size_t k = 0; k < t->n; k++) {
         const struct piece *p = &t->piece[k];
         if (file && p->rank != t->piece[k - 1].rank) {
@@ -78,7 +78,7 @@ static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, cons
 
 static const char *copied_bytes(const struct loaded *l, const struct copy *x)
 {
-    return l->bytes + l->at[x->from] + ELEMENT_BYTES * x->from_at;
+    return l->bytes + l->at[x->from_piece] + ELEMENT_BYTES * x->from_offset;
 }
 
 /* ---- into memory, and into other files --------------------------------------------------------------------------- */
@@ -90,16 +90,16 @@ void read_kept(const struct checkpoint *c, size_t tensor, float *values)
     whole.piece = &(struct piece){.end = {whole.shape[0], whole.shape[1]}};
     struct loaded l = load_pieces(c, tensor, &whole);
     for (const struct copy *x = l.plan.copy; values && x < l.plan.copy + l.plan.n; x++)
-        memcpy(values + x->to_at, copied_bytes(&l, x), ELEMENT_BYTES * x->n);
+        memcpy(values + x->to_offset, copied_bytes(&l, x), ELEMENT_BYTES * x->n);
     free_loaded(&l);
 }
 
-struct verified { /* the argument of verify(), for attempt() */
+struct verified { /* the argument of verify_bytes(), for attempt() */
     const struct checkpoint *c;
     size_t tensor;
 };
 
-static void verify(void *verified)
+static void verify_bytes(void *verified)
 {
     const struct verified *v = verified;
     read_kept(v->c, v->tensor, NULL);
@@ -108,15 +108,15 @@ static void verify(void *verified)
 struct problem *verify_tensor(const struct checkpoint *c, size_t tensor)
 {
     struct verified v = {c, tensor};
-    return attempt(verify, &v);
+    return attempt(verify_bytes, &v);
 }
 
 /* Puts new piece k together from the old pieces. */
 static void fill_piece(const struct loaded *l, size_t k, char *into)
 {
     for (const struct copy *x = l->plan.copy; x < l->plan.copy + l->plan.n; x++)
-        if (x->to == k)
-            memcpy(into + ELEMENT_BYTES * x->to_at, copied_bytes(l, x), ELEMENT_BYTES * x->n);
+        if (x->to_piece == k)
+            memcpy(into + ELEMENT_BYTES * x->to_offset, copied_bytes(l, x), ELEMENT_BYTES * x->n);
 }
 
 uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)

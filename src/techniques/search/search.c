@@ -20,11 +20,11 @@ static bool is_less(double a, double b) { return a < b - 1e-9 * fabs(b); }
 
 bool is_better(const struct score *a, const struct score *b)
 {
-    if (a->excess != b->excess)
-        return a->excess < b->excess;
+    if (a->excess_bytes != b->excess_bytes)
+        return a->excess_bytes < b->excess_bytes;
     if (is_less(a->period, b->period) || is_less(b->period, a->period))
         return a->period < b->period;
-    return is_less(a->copied, b->copied);
+    return is_less(a->copied_bytes, b->copied_bytes);
 }
 
 static double sum_copies(const struct forecast *f)
@@ -43,10 +43,10 @@ static struct score try_choice(const struct question *q, const unsigned char *ch
     struct edit *e = open_edit(q->step);
     q->apply(q->pass, e, choice);
     struct forecast f = try_list(q->step, q->costs, most, NULL, NULL);
-    bool simulated = f.excess <= most;
-    struct score score = {.excess = f.excess, .period = f.period, .copied = sum_copies(&f)};
+    bool simulated = f.excess_bytes <= most;
+    struct score score = {.excess_bytes = f.excess_bytes, .period = f.period, .copied_bytes = sum_copies(&f)};
     if (f.why_not)
-        score.excess = INFINITY;
+        score.excess_bytes = INFINITY;
     if (isnan(f.period))
         score.period = simulated ? 0 : INFINITY;
     *work += (double)f.n / (simulated ? 1 : 5);
@@ -90,15 +90,15 @@ static void change(struct search *s, unsigned char *choice)
     const struct decision *decision = s->q->decision;
     size_t i = draw_below(s, s->q->n);
     size_t other = draw_below(s, s->q->n);
-    size_t kind = draw_below(s, 8);
+    size_t draw = draw_below(s, 8);
     unsigned char mine = choice[i];
-    if (kind < 2 && choice[other] < decision[i].options && mine < decision[other].options) {
+    if (draw < 2 && choice[other] < decision[i].options && mine < decision[other].options) {
         choice[i] = choice[other];
         choice[other] = mine;
         return;
     }
     unsigned char option = (unsigned char)draw_below(s, decision[i].options);
-    if (kind == 2)
+    if (draw == 2)
         give_group(s->q, choice, i, option);
     else
         choice[i] = option;
@@ -114,13 +114,13 @@ static struct score consider(struct search *s, const unsigned char *choice, doub
         s->record = score;
         memcpy(s->best, choice, s->q->n);
     }
-    show_busy(s->q->what, s->begun, s->work / (s->q->work + 1));
+    show_busy(s->q->activity, s->begun, s->work / (s->q->work + 1));
     return score;
 }
 
 static bool is_perfect(const struct search *s)
 {
-    return s->record.excess == 0 && s->q->floor > 0 && !is_less(s->q->floor, s->record.period);
+    return s->record.excess_bytes == 0 && s->q->least_period > 0 && !is_less(s->q->least_period, s->record.period);
 }
 
 static bool goes_on(const struct search *s) { return s->work < s->q->work && !is_perfect(s); }
@@ -137,7 +137,7 @@ static void try_groups(struct search *s)
             memcpy(next, s->best, q->n);
             give_group(q, next, i, option);
             if (memcmp(next, s->best, q->n) != 0 && goes_on(s))
-                consider(s, next, s->record.excess);
+                consider(s, next, s->record.excess_bytes);
         }
     }
     free(next);
@@ -152,26 +152,26 @@ static void travel(struct search *s)
 {
     const struct question *q = s->q;
     const size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * q->n;
-    unsigned char *now = copy_bytes(s->best, q->n);
+    unsigned char *current = copy_bytes(s->best, q->n);
     unsigned char *next = allocate(q->n, 1);
-    double excess = s->record.excess; /* that `now` has */
+    double excess = s->record.excess_bytes; /* that `current` has */
     for (size_t idle = 0; idle < most_idle && goes_on(s); idle++) {
         struct score record = s->record;
         double share = 0.3 * pow((double)idle / (double)most_idle, 3);
-        memcpy(next, now, q->n);
+        memcpy(next, current, q->n);
         change(s, next);
-        if (memcmp(next, now, q->n) == 0)
+        if (memcmp(next, current, q->n) == 0)
             continue;
         struct score score = consider(s, next, excess);
         if (is_better(&s->record, &record))
             idle = 0;
-        bool is_near = score.excess == excess && score.period <= s->record.period * (1 + share);
-        if (score.excess < excess || is_near) {
-            memcpy(now, next, q->n);
-            excess = score.excess;
+        bool is_near = score.excess_bytes == excess && score.period <= s->record.period * (1 + share);
+        if (score.excess_bytes < excess || is_near) {
+            memcpy(current, next, q->n);
+            excess = score.excess_bytes;
         }
     }
-    free(now);
+    free(current);
     free(next);
 }
 
@@ -186,11 +186,11 @@ static bool is_repeated(const struct question *q, const unsigned char *start, si
 
 struct score choose(const struct question *q, const unsigned char *start, size_t n_starts, unsigned char *best)
 {
-    const struct score worst = {.excess = INFINITY, .period = INFINITY, .copied = INFINITY};
+    const struct score worst = {.excess_bytes = INFINITY, .period = INFINITY, .copied_bytes = INFINITY};
     struct search s = {.q = q, .begun = now_ns(), .best = best, .record = worst};
     for (size_t i = 0; i < n_starts && !is_perfect(&s); i++)
         if (!is_repeated(q, start, i))
-            consider(&s, start + i * q->n, s.record.excess);
+            consider(&s, start + i * q->n, s.record.excess_bytes);
     if (q->n > 0 && q->work > 0) {
         try_groups(&s);
         travel(&s);

@@ -29,21 +29,21 @@ struct decision {
     int group;             /* the first decision of those that may change together; NONE: it changes alone */
 };
 struct score {
-    double excess; /* bytes beyond budgets, summed over devices; INFINITY: the list cannot be placed at all */
-    double period; /* seconds of a step; INFINITY: it was not simulated; 0: it is not known how long tasks take */
-    double copied; /* bytes that all copies of the list move */
+    double excess_bytes; /* bytes beyond budgets, summed over devices; INFINITY: the list cannot be placed at all */
+    double period;       /* seconds of a step; INFINITY: it was not simulated; 0: it is not known how long tasks take */
+    double copied_bytes; /* bytes that all copies of the list move */
 };
 /* Rewrites the list as the choice says, the same way each time. */
 typedef void apply_function(void *pass, struct edit *e, const unsigned char *choice);
 struct question {
     struct step *step;
     const struct costs *costs;
-    const char *what; /* for the terminal, while it takes long: "looking for what to swap" */
+    const char *activity; /* for the terminal, while it takes long: "looking for what to swap" */
     const struct decision *decision;
     size_t n; /* decisions */
     apply_function *apply;
-    void *pass;   /* the first argument of `apply` */
-    double floor; /* seconds: no step is shorter, so the search ends with one that is as short; 0: not known */
+    void *pass;          /* the first argument of `apply` */
+    double least_period; /* seconds: no step is shorter, so the search ends with one that is as short; 0: not known */
     /* How many task simulations the search may spend.  The starts are always tried, whatever they cost; further choices
      * as long as some of it is left. */
     double work;

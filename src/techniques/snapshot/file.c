@@ -55,7 +55,7 @@ static size_t add_stored(const struct model *m, struct kept_tensor *t, const str
     size_t elements = 0, first = t->n;
     add_pieces(m, t, r->rank, (struct shard){r->begin, r->end});
     for (struct piece *p = t->piece + first; p < t->piece + t->n; p++) {
-        p->file_at = at + (uint64_t)t->role * payload_bytes(r) / KEPT_ROLES + ELEMENT_BYTES * p->memory_at;
+        p->file_offset = at + (uint64_t)t->role * payload_bytes(r) / KEPT_ROLES + ELEMENT_BYTES * p->memory_offset;
         elements += piece_elements(p);
     }
     return elements;

@@ -38,13 +38,13 @@ static void open_name(struct opening *o)
     const char *path = s->file->path;
     struct stat status;
     o->made = access(path, F_OK) != 0;
-    s->named = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
-    if (s->named < 0 || fstat(s->named, &status) != 0)
+    s->named_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    if (s->named_fd < 0 || fstat(s->named_fd, &status) != 0)
         fail(EXIT_IO, "cannot write the snapshot file %s: %s; does its folder exist, and may you write there?", path,
              strerror(errno));
     if (!S_ISREG(status.st_mode))
         fail(EXIT_USAGE, "%s is no regular file: --snapshot needs one", path);
-    if (flock(s->named, LOCK_EX | LOCK_NB) == 0)
+    if (flock(s->named_fd, LOCK_EX | LOCK_NB) == 0)
         return;
     if (errno == EWOULDBLOCK)
         fail(EXIT_USAGE, "another run is writing snapshots to %s: choose another file, or wait until it ends", path);
@@ -56,8 +56,8 @@ static void lock_name(struct opening *o)
 {
     struct snap *s = o->s;
     open_name(o);
-    while (!leads_to(s->file->path, s->named)) {
-        close(s->named);
+    while (!leads_to(s->file->path, s->named_fd)) {
+        close(s->named_fd);
         open_name(o);
     }
     if (!is_snapshot(s->file->path))
@@ -100,8 +100,8 @@ void take_name(void *snap)
     struct writer *w = s->beside;
     s->beside = NULL;
     publish(w);
-    close(s->named);
-    s->named = -1;
+    close(s->named_fd);
+    s->named_fd = -1;
 }
 
 /* ---- a file that is taken over ----------------------------------------------------------------------------------- */
@@ -118,7 +118,7 @@ static void read_old(void *opening)
 static void recover(struct opening *o)
 {
     sync_folder_of(o->s->file->path);
-    forget_cached(o->s->named);
+    forget_cached(o->s->named_fd);
     struct problem *p = attempt(read_old, o);
     if (p)
         warn("%s; another file takes its place when an iteration is stored", p->sentence);
@@ -134,9 +134,9 @@ static bool has_same_layout(const struct snapfile *a, const struct snapfile *b)
 /* Goes on with the old file, whose newest commit is kept. */
 static void take_over(struct snap *s, const struct snapfile *old)
 {
-    s->fd = s->named;
-    s->named = -1;
-    s->ring->kept = (int)old->newest.slot;
+    s->fd = s->named_fd;
+    s->named_fd = -1;
+    s->ring->durable = (int)old->newest.slot;
     s->page = old->page;
 }
 
@@ -145,7 +145,7 @@ static void take_over(struct snap *s, const struct snapfile *old)
 /* A run either makes a new file or takes over the one that is there. */
 
 /* Where everything lies in the file and in a slot; returns the manifest. */
-static char *lay_out(struct snap *s, const struct snap_plan *plan)
+static char *plan_layout(struct snap *s, const struct snap_plan *plan)
 {
     struct snapfile *f = allocate(1, sizeof *f);
     f->in.store = &snapshot_store;
@@ -185,7 +185,7 @@ static void choose_way_to_write(struct snap *s)
     s->memory = map_memory(s->fd, slot_at(f, f->slots + 1), &s->persist);
     s->counts.in_memory = s->memory;
     if (!s->memory)
-        s->direct = open_direct(s->fd);
+        s->direct_fd = open_direct(s->fd);
 }
 
 static void open_file(void *opening)
@@ -194,8 +194,8 @@ static void open_file(void *opening)
     struct snap *s = o->s;
     struct stat status;
     lock_name(o);
-    char *manifest = lay_out(s, o->plan);
-    if (fstat(s->named, &status) != 0 || flush_file(s->named) != 0)
+    char *manifest = plan_layout(s, o->plan);
+    if (fstat(s->named_fd, &status) != 0 || flush_file(s->named_fd) != 0)
         fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->file->path, strerror(errno));
     bool empty = status.st_size == 0;
     if (!empty)
@@ -231,8 +231,8 @@ struct problem *open_snap(const char *path, const struct checkpoint *c, const st
     s->ring = plan->ring;
     s->page = NONE;
     s->fd = -1;
-    s->direct = -1;
-    s->named = -1;
+    s->direct_fd = -1;
+    s->named_fd = -1;
     pthread_mutex_init(&s->lock, NULL);
     struct problem *p = attempt(open_file, &o);
     if (p && o.made)
@@ -270,7 +270,7 @@ struct snap_counts close_snap(struct snap *s)
     const struct snap_counts counts = s->counts;
     if (s->beside)
         abandon(s->beside);
-    int fds[] = {s->fd, s->direct, s->named};
+    int fds[] = {s->fd, s->direct_fd, s->named_fd};
     for (size_t i = 0; i < COUNT(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);

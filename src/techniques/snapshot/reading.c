@@ -125,7 +125,7 @@ static void put_pieces_in_slot(struct checkpoint *c, const uint64_t *hashes, uin
         struct kept_tensor *t = &c->pieces->tensor[i];
         for (size_t k = 0; k < t->n; k++) {
             t->piece[k].hash = hashes[n++];
-            t->piece[k].file_at += to - from;
+            t->piece[k].file_offset += to - from;
         }
     }
 }

@@ -4,7 +4,7 @@
  * state_range): these are the file's payloads, in list order.
  *
  *     thread of            calls                   does
- *     a copy's lane        begin()                 takes a slot for the iteration            writer.c: snap_begin()
+ *     a copy's lane        begin_iteration()       takes a slot for the iteration            writer.c: snap_begin()
  *     the disk's lane      persist()               writes a payload                                    snap_write()
  *     the disk's lane      commit_iteration()      waits for the report, writes the page               snap_commit()
  *     the report's lane    note_reported()         says whether the step is sound
@@ -32,7 +32,7 @@ static struct snapshots *snapshots_of(const struct trainer *t) { return *own_of(
 
 /* ---- the tasks' work -------------------------------------------------------------------------------------------- */
 
-static void begin(void *snapshots, uint32_t number)
+static void begin_iteration(void *snapshots, uint32_t number)
 {
     struct snapshots *s = snapshots;
     snap_begin(s->file, number);
@@ -85,9 +85,9 @@ static void bind_tasks(struct snapshots *s, struct step *list, struct snap_plan 
         struct task *task = list->task[i];
         if (!task->condition.member || is_copy(task))
             continue;
-        task->run = task->condition.ends ? commit_iteration : persist;
+        task->run = task->condition.returns_member ? commit_iteration : persist;
         task->context = s;
-        if (task->condition.ends)
+        if (task->condition.returns_member)
             continue;
         size_t bytes = task->access[0].tensor->bytes;
         CHECK(bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements", bytes,
@@ -101,7 +101,7 @@ static void bind_tasks(struct snapshots *s, struct step *list, struct snap_plan 
 void open_snapshots(struct trainer *t)
 {
     const struct snapshot_options *o = &snapshot_options;
-    const uint32_t step = t->settings->past ? t->settings->past->step : 0;
+    const uint32_t step = t->settings->resumed ? t->settings->resumed->step : 0;
     struct snap_plan plan = {.config = &t->config, .mesh = &t->mesh, .ring = &t->train->pool->ring, .batch = t->batch};
     if (!o->file)
         return;
@@ -122,7 +122,7 @@ void open_snapshots(struct trainer *t)
     free_checkpoint(c);
     free(plan.range);
     *own_of(t, &module_snapshot) = s;
-    start_late(t->train, begin, s);
+    start_late(t->train, begin_iteration, s);
 }
 
 size_t take_commits(struct trainer *t, struct stored_step **commits)
@@ -188,15 +188,15 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
     if (!o->file)
         return;
     if (!t->settings->save && s && s->counts.newest) {
-        k->what = format_string("the newest snapshot is of step %u", s->counts.newest);
+        k->where = format_string("the newest snapshot is of step %u", s->counts.newest);
         append_text(&k->command, " --resume ");
         append_quoted(&k->command, o->file);
     }
-    append_text(&k->more, " --snapshot ");
-    append_quoted(&k->more, o->file);
+    append_text(&k->more_words, " --snapshot ");
+    append_quoted(&k->more_words, o->file);
 }
 
-static void forget(struct trainer *t)
+static void free_snapshots(struct trainer *t)
 {
     struct snapshots *s = snapshots_of(t);
     if (!s)
@@ -214,5 +214,5 @@ const struct hooks snapshot_hooks = {
     .step_reported = note_reported,
     .steps_ended = end_snapshots,
     .kept = tell_kept,
-    .trainer_closing = forget,
+    .trainer_closing = free_snapshots,
 };

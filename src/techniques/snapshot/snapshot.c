@@ -94,16 +94,16 @@ static struct task *add_snapshot(struct step *s, struct tensor *to, struct tenso
 {
     if (from->device->is_host)
         return in_slot(add_copy(s, from->device->lane[LANE_CPU], "snapshot", to, from));
-    return in_slot(carry(s, "snapshot", to, from, FOR_SNAPSHOT));
+    return in_slot(add_copy_for(s, "snapshot", to, from, FOR_SNAPSHOT));
 }
 
 /* The same by way of a buffer on x's device. */
 static void add_snapshot_by_device(struct step *s, struct tensor *to, struct tensor *x)
 {
-    struct tensor *here = new_buffers(s->pool, x->device, x->bytes);
+    struct tensor *buffers = new_buffers(s->pool, x->device, x->bytes);
     struct lane *lane = lane_for(s->pool->machine, x->device, LANE_COMPUTE, FOR_SNAPSHOT);
-    in_slot(add_copy(s, lane, "snapshot.device", here, x));
-    add_snapshot(s, to, here)->condition.aside = true;
+    in_slot(add_copy(s, lane, "snapshot.device", buffers, x));
+    add_snapshot(s, to, buffers)->condition.aside = true;
 }
 
 bool is_state(const struct access *a)
@@ -117,7 +117,7 @@ void copy_written(const struct storing *v, struct tensor *buffers, const struct 
                   enum snapshot_in in)
 {
     struct pool *p = v->step->pool;
-    size_t at = update->first - whole->first;
+    size_t at = update->piece_begin - whole->piece_begin;
     for (int i = 0; i < whole->n_access; i++) {
         struct tensor *x = update->access[i].tensor;
         if (!is_state(&whole->access[i]))
@@ -148,6 +148,6 @@ void store_update(struct storing *v, struct task *update, size_t bytes)
     struct tensor *buffers = new_buffers(s->pool, s->pool->machine->host, bytes);
     insert_behind(v->edit, update);
     s->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
-    copy_written(v, buffers, update, update, v->in);
+    copy_written(v, buffers, update, update, v->place);
     add_persist(v, buffers, update);
 }

@@ -30,11 +30,11 @@
 enum { MOST_EVERY = 1000 }; /* the largest --snapshot-every */
 enum snapshot_in { IN_HOST, IN_DEVICE };
 struct snapshot_options {
-    const char *file;    /* NULL: nothing is stored */
-    int every;           /* iterations from one that is stored to the next */
-    int slots;           /* iterations for which there is room */
-    int iterations;      /* `yard plan` reports the commits of so many */
-    enum snapshot_in in; /* where the first copy of an update's result goes; the next update waits for this copy */
+    const char *file;       /* NULL: nothing is stored */
+    int every;              /* iterations from one that is stored to the next */
+    int slots;              /* iterations for which there is room */
+    int iterations;         /* `yard plan` reports the commits of so many */
+    enum snapshot_in place; /* where the first copy of an update's result goes; the next update waits for this copy */
 };
 extern struct snapshot_options snapshot_options;
 extern const struct hooks snapshot_hooks;
@@ -45,7 +45,7 @@ extern const struct module module_snapshot;
 struct storing { /* a list that is to be stored */
     struct step *step;
     struct edit *edit;
-    enum snapshot_in in;
+    enum snapshot_in place;
     bool by_hand; /* the tasks of a step file say themselves how long they take */
 };
 /* Adds the tasks that store what an update writes: so many bytes. */
@@ -131,7 +131,7 @@ struct snap_counts {
 };
 struct held_slot { /* a slot, for the last iteration that had it */
     uint32_t iteration;
-    bool bad;         /* a value in it is not finite */
+    bool not_finite;  /* a value in it is not finite */
     size_t payloads;  /* the number that have been written: they come in their order */
     uint64_t *hashes; /* by piece, in the manifest's order */
 };
@@ -142,11 +142,11 @@ struct snap {                /* a file that is being written */
     size_t n;                /* payloads */
     uint64_t *payload_at;    /* [n + 1] where each payload begins in a slot, and the end */
     int fd;
-    int direct;             /* the same file, opened to write past the page cache; -1: the file system cannot */
+    int direct_fd;          /* the same file, opened to write past the page cache; -1: the file system cannot */
     char *memory;           /* the same file, mapped; NULL: it does not lie in persistent memory */
     persist_bytes *persist; /* writes to `memory` */
     struct writer *beside;  /* a new file that does not have its name yet; NULL: the file has its name */
-    int named;              /* the file that has the name until the new one takes it, locked; -1: none */
+    int named_fd;           /* the file that has the name until the new one takes it, locked; -1: none */
 
     /* The lock is held to take a slot and to return it, to set `failed`, and to count commits and what was dropped.
      * Which slot an iteration has is looked up without it, since the ring's words are atomic.  The thread that writes

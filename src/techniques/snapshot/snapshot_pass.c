@@ -29,7 +29,7 @@ static struct outcome outcome_at(const struct simulation *sim, int i)
         if (!task->condition.member || m->skipped)
             continue;
         o.begin = fmin(o.begin, m->start + shift);
-        if (task->condition.ends)
+        if (task->condition.returns_member)
             o.durable = m->end + shift;
         else if (task->lane->kind == LANE_DISK)
             o.recoverable = m->end + shift;
@@ -62,7 +62,7 @@ static double longest_hold(const struct simulation *sim)
 struct telling {
     struct pass_report *report;
     const struct costs *costs;
-    double other; /* the period with copies in the other place */
+    double other_period; /* the period with copies in the other place */
 };
 
 /* How often an iteration could be stored without any being dropped.  disk, links: the seconds they need for one. */
@@ -76,7 +76,7 @@ static void advise(const struct telling *l, const struct simulation *sim, double
         return;
     }
     double apart = fmax(fmax(disk, links), (first->durable - first->begin) / under_way);
-    double advised = fmax(ceil(apart / fmin(sim->period, l->other) - 1e-6), 1);
+    double advised = fmax(ceil(apart / fmin(sim->period, l->other_period) - 1e-6), 1);
     append_text(text, "; the %s up with ", disk < links ? "links keep" : "disk keeps");
     if (advised > MOST_EVERY)
         append_text(text, "one iteration in %.0f, and --snapshot-every takes at most %d", advised, MOST_EVERY);
@@ -139,7 +139,7 @@ static struct ways measure_ways(const struct step *s)
     struct ways w = {.updates = 0};
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
-        if (!t->condition.member || t->condition.ends)
+        if (!t->condition.member || t->condition.returns_member)
             continue;
         const struct tensor *x = is_copy(t) ? t->access[1].tensor : t->access[0].tensor; /* its source; its buffer */
         if (!is_copy(t)) {
@@ -177,9 +177,9 @@ static void report_snapshot(struct step *s, const struct costs *c, const struct 
                             struct pass_report *r)
 {
     const struct snapshot_options *o = &snapshot_options;
-    const bool in_device = o->in == IN_DEVICE;
+    const bool in_device = o->place == IN_DEVICE;
     const struct ways ways = measure_ways(s);
-    struct telling telling = {.report = r, .costs = c, .other = other};
+    struct telling telling = {.report = r, .costs = c, .other_period = other};
     char bytes[32];
     r->fields =
         json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", ways.on_device > 0 ? "device" : "host",
@@ -197,7 +197,7 @@ static void report_snapshot(struct step *s, const struct costs *c, const struct 
     if (w->clipped)
         append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
                                 "before; --clip 0 stores each layer right after its backward");
-    if (in_device && r->after->excess > 0)
+    if (in_device && r->after->excess_bytes > 0)
         refuse_budget(s->pool->machine, r->after, "--snapshot-in device", true);
     report_ms(r, "host_ms", "with copies in the host a step takes", in_device ? other : r->after->period);
     report_ms(r, "device_ms", "on the device", in_device ? r->after->period : other);
@@ -214,7 +214,7 @@ static void add_commit(const struct storing *v)
     s->tags.role = ROLE_SNAPSHOT;
     struct task *t = in_slot(add_host(s, host->lane[LANE_DISK], "commit", NULL, NULL));
     t->condition.aside = true;
-    t->condition.ends = true;
+    t->condition.returns_member = true;
     if (v->by_hand)
         t->seconds = host->described.disk ? host->described.disk->latency : 0;
 }
@@ -249,10 +249,10 @@ static bool wants_snapshot(const struct run_facts *w) { return snapshot_options.
 /* The period with copies in that place; INFINITY: it does not fit. */
 static double try_place(struct step *s, const struct costs *c, enum snapshot_in in)
 {
-    struct storing v = {.step = s, .edit = open_edit(s), .in = in, .by_hand = !c};
+    struct storing v = {.step = s, .edit = open_edit(s), .place = in, .by_hand = !c};
     store_all(&v);
     struct forecast f = try_list(s, c, 0, NULL, NULL);
-    double period = f.excess > 0 ? INFINITY : f.period;
+    double period = f.excess_bytes > 0 ? INFINITY : f.period;
     free_forecast(&f);
     undo(v.edit);
     return period;
@@ -260,17 +260,17 @@ static double try_place(struct step *s, const struct costs *c, enum snapshot_in 
 
 static bool run_snapshot(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
-    enum snapshot_in in = snapshot_options.in;
+    enum snapshot_in in = snapshot_options.place;
     enum snapshot_in other = in == IN_DEVICE ? IN_HOST : IN_DEVICE;
     double other_period = has_times(s, c) ? try_place(s, c, other) : NAN;
-    struct storing v = {.step = s, .edit = open_edit(s), .in = in, .by_hand = !c};
-    bool any = store_all(&v) > 0;
-    if (any)
+    struct storing v = {.step = s, .edit = open_edit(s), .place = in, .by_hand = !c};
+    bool stored = store_all(&v) > 0;
+    if (stored)
         commit(v.edit); /* the edit's: from here on the list has the tasks */
     else
         undo(v.edit);
     report_snapshot(s, c, w, other_period, r);
-    return any;
+    return stored;
 }
 
 /* Tells passes that run earlier, and look for what fits, how many bytes all buffers will take. */
@@ -287,7 +287,7 @@ static void reserve_buffers(struct step *s, const struct run_facts *w)
         new_buffers(s->pool, s->pool->machine->host, bytes[i]);
         for (int k = 0; k < task[i]->n_access; k++) {
             const struct access *a = &task[i]->access[k];
-            if (snapshot_options.in == IN_DEVICE && is_state(a) && !either && !a->tensor->device->is_host)
+            if (snapshot_options.place == IN_DEVICE && is_state(a) && !either && !a->tensor->device->is_host)
                 new_buffers(s->pool, a->tensor->device, a->tensor->bytes);
         }
     }
@@ -319,7 +319,7 @@ static void check_snapshot_options(struct settings *s)
     if (s->trains && o->every > s->steps)
         warn("--snapshot-every %d: the last step is %d, so no snapshot is stored; use a smaller one", o->every,
              s->steps);
-    s->kept = true;
+    s->kept_elsewhere = true;
 }
 
 static const struct option options[] = {
@@ -356,7 +356,7 @@ static const struct option options[] = {
              "1 only the first is stored"},
     {.name = "snapshot-in",
      .type = OPT_CHOICE,
-     .value = &snapshot_options.in,
+     .value = &snapshot_options.place,
      .initial = "host",
      .argument = WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"),
      .group = GROUP_TECHNIQUES,
@@ -375,11 +375,11 @@ static const struct option options[] = {
      .commands = OF_PLAN,
      .help = "with --snapshot, report the commits of the first N iterations"},
 };
-static const struct law laws[] = {{"snapshot-every", "snapshot", NULL},
-                                  {"snapshot-slots", "snapshot", NULL},
-                                  {"snapshot-in", "snapshot", NULL},
-                                  {"iterations", "snapshot", NULL},
-                                  {"print-list", "snapshot", "a step file has no words for slots"}};
+static const struct option_rule rules[] = {{"snapshot-every", "snapshot", NULL},
+                                           {"snapshot-slots", "snapshot", NULL},
+                                           {"snapshot-in", "snapshot", NULL},
+                                           {"iterations", "snapshot", NULL},
+                                           {"print-list", "snapshot", "a step file has no words for slots"}};
 const struct module module_snapshot = {
     .name = "snapshot",
     .needs = "pass predict reshard",
@@ -388,8 +388,8 @@ const struct module module_snapshot = {
     .options = options,
     .n_options = COUNT(options),
     .unrecorded = "snapshot",
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_snapshot_options,
     .hooks = &snapshot_hooks,
     .store = &snapshot_store,

@@ -36,7 +36,7 @@
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-static void stop_storing(struct snap *s, const char *what, const char *why)
+static void stop_storing(struct snap *s, const char *action, const char *reason)
 {
     pthread_mutex_lock(&s->lock);
     bool first = !s->failed;
@@ -46,7 +46,7 @@ static void stop_storing(struct snap *s, const char *what, const char *why)
     if (first)
         warn("%s snapshot file %s: %s; training goes on, but stores nothing there any more: its newest iteration of "
              "this run is %u (0: it has none)",
-             what, s->file->path, why, newest);
+             action, s->file->path, reason, newest);
 }
 
 static bool put_bytes(struct snap *s, int fd, const char *bytes, size_t n, uint64_t at)
@@ -102,9 +102,9 @@ static void hash_pieces(const struct snap *s, struct held_slot *held, const char
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; k < all->tensor[i].n; k++) {
             const struct piece *p = &all->tensor[i].piece[k];
-            if (p->file_at >= first && p->file_at < end) {
-                const char *of_piece = bytes + (p->file_at - first);
-                held->bad |= !all_finite((const void *)of_piece, piece_elements(p));
+            if (p->file_offset >= first && p->file_offset < end) {
+                const char *of_piece = bytes + (p->file_offset - first);
+                held->not_finite |= !all_finite((const void *)of_piece, piece_elements(p));
                 held->hashes[nth] = hash_bytes(of_piece, ELEMENT_BYTES * piece_elements(p), 0);
             }
             nth++;
@@ -118,8 +118,8 @@ static bool put_payload(struct snap *s, const void *bytes, size_t n, uint64_t at
         s->persist(s->memory + at, bytes, n);
         return true;
     }
-    if (s->direct >= 0 && (uintptr_t)bytes % SNAP_PAGE == 0)
-        return put_bytes(s, s->direct, bytes, n, at);
+    if (s->direct_fd >= 0 && (uintptr_t)bytes % SNAP_PAGE == 0)
+        return put_bytes(s, s->direct_fd, bytes, n, at);
     if (!put_bytes(s, s->fd, bytes, n, at))
         return false;
     start_writing(s->fd, at, n);
@@ -135,9 +135,9 @@ void snap_write(struct snap *s, uint32_t iteration, size_t payload, const void *
     if (held->payloads != payload) /* an audit runs the task several times */
         return;
     held->payloads++;
-    if (!held->bad)
+    if (!held->not_finite)
         hash_pieces(s, held, bytes, first, end);
-    if (held->bad || s->failed)
+    if (held->not_finite || s->failed)
         return;
     size_t n = (size_t)(end - first);
     if (put_payload(s, bytes, n, slot_at(snapfile_of(s->file), slot) + first))
@@ -198,7 +198,7 @@ bool snap_commit(struct snap *s, uint32_t iteration, bool sound, struct stored_s
         return false;
     CHECK(!sound || held->payloads == s->n, "iteration %u is committed with %zu of %zu payloads", iteration,
           held->payloads, s->n);
-    bool recoverable = sound && !held->bad && !s->failed && write_commit(s, slot);
+    bool recoverable = sound && !held->not_finite && !s->failed && write_commit(s, slot);
     stored->step = iteration;
     stored->recoverable = now_ns();
     bool durable = recoverable && make_durable(s);

@@ -5,7 +5,9 @@
  *
  * The decisions.  What data-parallel devices do with the same tensor is one decision; so is what all gaps of one tensor
  * of state do, since its home is the host then and each use needs its copies.  One more says how copies find their
- * places.
+ * places, and in a pipeline in which order the tasks stand: as listed, or as they begin by the clock.  Both orders
+ * compute the same.  But a stage holds bytes for what it receives from the send's place on, and the list of a pipeline
+ * may have that place long before the time at which the send begins.
  *
  * The search (search/search.h) starts from a rule.  More and more leaves, or is made again: what is cheap to make again
  * first, then what is large, and of that what waits longest.  Classes (--swap-what) are admitted one after another, and
@@ -36,7 +38,7 @@ static const struct placement {
     [FOR_COPIES] = {1, 0},   [FOR_SLOW_COPIES] = {2, 0},    [FOR_USES] = {0, 0},
     [WHILE_ROOM] = {1e6, 0}, [SPARE_3_PERCENT] = {1, 0.03}, [SPARE_12_PERCENT] = {1, 0.12},
 };
-enum { PLACEMENT = 0 }; /* the decision about that */
+enum { PLACEMENT = 0 }; /* the decision about that; COUNT(placements) more: with the tasks in the clock's order */
 /* The round of the search in which a class is admitted. */
 static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
 
@@ -46,8 +48,13 @@ struct topic { /* a gap, as the search sees it */
     bool may_remake;
     size_t decision; /* the number of the decision that is about this gap; 0: none, x is kept */
 };
+struct sinking { /* of a task to where it begins by the clock */
+    struct task *task, *behind;
+};
 struct swapper {
     struct gaps gaps;        /* the gaps of the list as the pass finds it */
+    struct sinking *sinking; /* one after another they bring a pipeline's tasks into the clock's order */
+    size_t n_sinkings;
     struct topic *topic;     /* one for each gap */
     struct absence *absence; /* one for each gap, as the last choice says that was applied */
     const struct costs *costs;
@@ -64,7 +71,7 @@ struct swapper {
 static int64_t bytes_of(const struct gap *g) { return (int64_t)round_up(g->x->bytes, g->device->alignment); }
 
 /* One decision is about all gaps of a tensor of state. */
-static int number_of(const struct gap *g) { return g->x->persistent ? 0 : g->nth; }
+static int decision_number(const struct gap *g) { return g->x->persistent ? 0 : g->nth; }
 
 /* The order of decisions; 0: both gaps are of one.  Replicas have tensors of the same name, layer and micro-batch,
  * though shards need not be equal.  Low layers wait longest. */
@@ -89,7 +96,7 @@ static int compare_gaps(const struct gap *a, const struct gap *b)
         return COMPARE(p->micro, q->micro);
     if (p->role != q->role)
         return COMPARE(p->role, q->role);
-    return COMPARE(number_of(a), number_of(b));
+    return COMPARE(decision_number(a), decision_number(b));
 }
 ORDER_POINTERS(by_decision, struct topic, compare_gaps(a->gap, b->gap))
 
@@ -115,7 +122,7 @@ static void list_decisions(struct swapper *swapper)
         topic[i] = &swapper->topic[i];
     SORT(topic, n, by_decision);
     swapper->decision = allocate(n + 1, sizeof *swapper->decision);
-    swapper->decision[PLACEMENT] = (struct decision){COUNT(placements), NONE};
+    swapper->decision[PLACEMENT] = (struct decision){COUNT(placements) * (swapper->n_sinkings > 0 ? 2 : 1), NONE};
     swapper->n = 1;
     const struct topic *last = NULL;
     for (size_t i = 0; i < n; i++) {
@@ -127,6 +134,53 @@ static void list_decisions(struct swapper *swapper)
         last = t;
     }
     free(topic);
+}
+
+/* ---- the clock's order ------------------------------------------------------------------------------------------- */
+
+static bool has_sends(const struct uses *u)
+{
+    size_t i = 0;
+    while (i < u->n && u->task[i]->role != ROLE_SEND)
+        i++;
+    return i < u->n;
+}
+
+/* An insertion sort, by when tasks begin.  Those behind task i have been sorted. */
+static void sort_by_clock(struct swapper *swapper, const struct span *span)
+{
+    const size_t n = swapper->gaps.uses->n;
+    struct task **order = copy_bytes(swapper->gaps.uses->task, n * sizeof(struct task *));
+    size_t cap = 0;
+    for (size_t i = n; i-- > 0;) {
+        struct task *t = order[i];
+        size_t at = i;
+        while (at + 1 < n && span[order[at + 1]->index].start < span[t->index].start) {
+            order[at] = order[at + 1];
+            at++;
+        }
+        order[at] = t;
+        if (at > i)
+            *APPEND(swapper->sinking, swapper->n_sinkings, cap) = (struct sinking){t, order[at - 1]};
+    }
+    free(order);
+}
+
+/* The clock is that of data alone: with bytes to wait for, it would say how they lie in a list that does not fit. */
+static void find_sinkings(struct swapper *swapper)
+{
+    if (!has_sends(swapper->gaps.uses))
+        return;
+    struct forecast f = try_data(swapper->gaps.step, swapper->costs);
+    if (f.span)
+        sort_by_clock(swapper, f.span);
+    free_forecast(&f);
+}
+
+static void move_tasks(const struct swapper *swapper, struct edit *e)
+{
+    for (size_t i = 0; i < swapper->n_sinkings; i++)
+        sink(e, swapper->sinking[i].task, swapper->sinking[i].behind);
 }
 
 static struct topic ask_about(const struct swapper *swapper, const struct gap *g)
@@ -151,6 +205,7 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
     swapper.topic = allocate(swapper.gaps.n + 1, sizeof *swapper.topic);
     for (size_t i = 0; i < swapper.gaps.n; i++)
         swapper.topic[i] = ask_about(&swapper, &swapper.gaps.gap[i]);
+    find_sinkings(&swapper);
     list_decisions(&swapper);
     return swapper;
 }
@@ -158,6 +213,7 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
 static void close_swapper(struct swapper *swapper)
 {
     free_gaps(&swapper->gaps);
+    free(swapper->sinking);
     free(swapper->topic);
     free(swapper->absence);
     free(swapper->decision);
@@ -211,7 +267,7 @@ static bool leaves(const struct room *r, const struct absence *a) { return a->ga
 
 static bool comes_back(const struct room *r, const struct absence *a)
 {
-    return a->gap->device == r->device && a->end < (int)r->uses->n;
+    return a->gap->device == r->device && a->end < (int)r->uses->n && !a->gap->renewed;
 }
 
 /* A tensor that comes back is held from the moment when its copy must begin, for its reader and for the next copies of
@@ -221,14 +277,14 @@ static void place_ins(const struct room *r, const struct swaps *all)
     int *soonest = allocate(all->n + 1, sizeof *soonest), earliest = 0;
     double must_begin = INFINITY;
     for (size_t k = all->n; k-- > 0;) {
-        const struct absence *a = all->in[k];
+        const struct absence *a = all->returning[k];
         if (!comes_back(r, a))
             continue;
         must_begin = fmin(must_begin, r->span[a->end].start) - time_for_copy(r, a);
         soonest[k] = last_by(r, a, must_begin);
     }
     for (size_t k = 0; k < all->n; k++) {
-        struct absence *a = all->in[k];
+        struct absence *a = all->returning[k];
         if (!comes_back(r, a))
             continue;
         const int64_t bytes = bytes_of(a->gap);
@@ -248,14 +304,14 @@ static void place_outs(const struct room *r, const struct swaps *all)
     int *latest = allocate(all->n + 1, sizeof *latest);
     double copied = -INFINITY;
     for (size_t k = 0; k < all->n; k++) {
-        const struct absence *a = all->out[k];
+        const struct absence *a = all->leaving[k];
         if (!leaves(r, a))
             continue;
         copied = fmax(copied, r->span[a->begin].end) + time_for_copy(r, a);
         latest[k] = last_before(r, a, copied);
     }
     for (size_t k = all->n; k-- > 0;) {
-        struct absence *a = all->out[k];
+        struct absence *a = all->leaving[k];
         if (!leaves(r, a))
             continue;
         const int64_t bytes = bytes_of(a->gap);
@@ -274,7 +330,7 @@ static void place_copies(struct room *r, const struct pool *pool, const struct s
     r->most = (int64_t)((double)d->budget * (1 - r->placement->margin)) - (int64_t)guard_bytes(d);
     r->held = bytes_held(r->uses, pool, d);
     for (size_t k = 0; k < all->n; k++) {
-        const struct absence *a = all->out[k];
+        const struct absence *a = all->leaving[k];
         for (int i = a->begin + 1; i < a->end && a->gap->device == d; i++)
             r->held[i] -= bytes_of(a->gap);
     }
@@ -303,30 +359,46 @@ static enum action action_of(const struct swapper *swapper, const struct topic *
 static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
 {
     const struct gaps *all = &swapper->gaps;
-    int *from = allocate(all->uses->n_tensors, sizeof *from);
-    memset(from, NOWHERE, all->uses->n_tensors * sizeof *from);
+    int *first_reader = allocate(all->uses->n_tensors, sizeof *first_reader);
+    memset(first_reader, NOWHERE, all->uses->n_tensors * sizeof *first_reader);
     for (size_t i = 0; i < all->n; i++) {
         const struct gap *g = &all->gap[i];
         enum action action = action_of(swapper, &swapper->topic[i], choice);
-        int *since = &from[g->x->id];
+        int *since = &first_reader[g->x->id];
         if (*since != NOWHERE && *since <= g->begin)
             action = KEEP;
         if (*since == NOWHERE && action == REMAKE)
             *since = g->end;
         swapper->absence[i] = (struct absence){.gap = g, .action = action};
     }
-    return from;
+    return first_reader;
+}
+
+/* A gap that can close does, in place of copies: the task that ends it comes right behind the one that begins it.  (So
+ * a gradient does not come back for its part of the norm.) */
+static void close_gaps(struct swapper *swapper, struct edit *e)
+{
+    const struct gaps *all = &swapper->gaps;
+    for (size_t i = 0; i < all->n; i++) {
+        struct absence *a = &swapper->absence[i];
+        if (a->action != SWAP || !a->gap->closes)
+            continue;
+        struct task *first = all->uses->task[a->gap->begin], *last = all->uses->task[a->gap->end];
+        if (hoist(e, last, first->next))
+            a->action = KEEP;
+    }
 }
 
 /* Where the gap begins and ends in the list with what is made again: a repeat may use x, and so end it earlier. */
-static void find_ends(struct absence *a, const struct uses *u, const int *now)
+static void find_gap_ends(struct absence *a, const struct uses *u, const int *new_position)
 {
-    size_t n, i = 0;
-    const struct use *use = uses_of(u, a->gap->x, &n);
-    a->begin = a->gap->begin == NOWHERE ? NOWHERE : now[a->gap->begin];
-    while (i < n && use[i].at <= a->begin)
+    const size_t n = uses_to_part(u, a->gap->x);
+    size_t i = 0, n_uses;
+    const struct use *use = uses_of(u, a->gap->x, &n_uses);
+    a->begin = a->gap->begin == NOWHERE ? NOWHERE : new_position[a->gap->begin];
+    while (i < n && use[i].position <= a->begin)
         i++;
-    a->end = i < n ? use[i].at : (int)u->n;
+    a->end = i < n ? use[i].position : (int)u->n;
     a->out = a->begin;
     a->in = a->end;
 }
@@ -336,29 +408,33 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *u)
 {
     const struct gaps *all = &swapper->gaps;
     struct span *span = allocate(u->n + 1, sizeof *span);
-    int *now = allocate(all->uses->n + 1, sizeof *now); /* from the position before to the one in u */
+    int *new_position = allocate(all->uses->n + 1, sizeof *new_position); /* from the position before to the one in u */
     for (size_t i = u->n; i-- > 0;) {
-        size_t was = u->task[i]->index;
+        size_t old_position = u->task[i]->index;
         span[i].start = span[i + 1].start;
         span[i].end = span[i].start;
-        if (was >= all->uses->n)
+        if (old_position >= all->uses->n)
             continue;
-        now[was] = (int)i;
+        new_position[old_position] = (int)i;
         if (all->bare.span)
-            span[i] = all->bare.span[was];
+            span[i] = all->bare.span[old_position];
     }
-    for (size_t i = 0; i < all->n; i++)
-        find_ends(&swapper->absence[i], u, now);
-    free(now);
+    for (size_t i = 0; i < all->n; i++) {
+        const struct gap *g = &all->gap[i];
+        find_gap_ends(&swapper->absence[i], u, new_position);
+        if (g->closes && new_position[g->end] == new_position[g->begin] + 1) /* it has closed */
+            span[new_position[g->end]].start = span[new_position[g->end]].end = span[new_position[g->begin]].end;
+    }
+    free(new_position);
     return span;
 }
 
 /* Puts into the list what is made again, and returns the uses of the list as it is then. */
-static struct uses *remake_chosen(struct swapper *swapper, struct edit *e, const int *from)
+static struct uses *remake_chosen(struct swapper *swapper, struct edit *e, const int *first_reader)
 {
     const struct gaps *all = &swapper->gaps;
     struct pool *pool = all->step->pool;
-    struct tensor **twin = remake(e, pool, all->uses, from, false);
+    struct tensor **twin = remake(e, pool, all->uses, first_reader, false);
     for (size_t i = 0; i < all->n; i++) {
         struct absence *a = &swapper->absence[i];
         if (a->action == REMAKE)
@@ -376,9 +452,12 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
 {
     struct swapper *swapper = pass;
     struct step *s = swapper->gaps.step;
-    const struct placement *p = &placements[choice[PLACEMENT]];
-    int *from = choose_actions(swapper, choice);
-    struct uses *u = remake_chosen(swapper, e, from);
+    const struct placement *p = &placements[choice[PLACEMENT] % COUNT(placements)];
+    if (choice[PLACEMENT] >= COUNT(placements))
+        move_tasks(swapper, e);
+    int *first_reader = choose_actions(swapper, choice);
+    close_gaps(swapper, e);
+    struct uses *u = remake_chosen(swapper, e, first_reader);
     struct span *span = follow_tasks(swapper, u);
     struct swaps line = line_up(swapper->absence, swapper->gaps.n, u);
     for (const struct device *d = s->pool->machine->device; !d->is_host; d++) {
@@ -393,10 +472,10 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
             place_copies(&room, s->pool, &line);
     }
     swap_gaps(e, s, u, &line);
-    free(from);
+    free(first_reader);
     free(span);
-    free(line.out);
-    free(line.in);
+    free(line.leaving);
+    free(line.returning);
     free_uses(u);
 }
 
@@ -442,27 +521,27 @@ static unsigned char *list_starts(const unsigned char *best, size_t n)
  * ones, and not at all where none fits and more classes are to come. */
 static double work_after(const struct score *best, bool fitted_before, bool is_last)
 {
-    if (best->excess == 0)
+    if (best->excess_bytes == 0)
         return fitted_before ? SEARCH_WORK / 4 : SEARCH_WORK;
     return is_last ? SEARCH_WORK / 8 : 0;
 }
 
-/* Finds the best choice; a step as short as `floor` ends the search at once, INFINITY: whatever fits. */
-static struct score search(struct swapper *swapper, unsigned char *best, double floor)
+/* Finds the best choice; a step as short as `least_period` ends the search at once, INFINITY: whatever fits. */
+static struct score search(struct swapper *swapper, unsigned char *best, double least_period)
 {
     struct score score = {INFINITY, INFINITY, INFINITY};
     struct question q = {.step = swapper->gaps.step,
                          .costs = swapper->costs,
-                         .what = "looking for what to swap",
+                         .activity = "looking for what to swap",
                          .decision = swapper->decision,
                          .apply = apply,
                          .pass = swapper,
-                         .floor = floor};
+                         .least_period = least_period};
     memset(best, KEEP, swapper->n);
     for (int round = 0; round < MEM_CLASSES; round++) {
         if (swapper->end[round] == 0)
             continue;
-        bool fitted = score.excess == 0;
+        bool fitted = score.excess_bytes == 0;
         swapper->admitted = swapper->end[round];
         q.n = swapper->admitted;
         q.work = 0;
@@ -480,14 +559,14 @@ static struct score search(struct swapper *swapper, unsigned char *best, double 
 /* ---- where nothing fits ------------------------------------------------------------------------------------------ */
 
 /* Raises the budgets to what this choice needs.  Returns what did not fit before, as a sentence. */
-static char *raise_for(struct swapper *swapper, const unsigned char *choice, const struct device *had,
+static char *raise_for(struct swapper *swapper, const unsigned char *choice, const struct device *before,
                        const char *option)
 {
     struct step *s = swapper->gaps.step;
     struct edit *e = open_edit(s);
     apply(swapper, e, choice);
     struct forecast f = try_step(s, swapper->costs);
-    char *shortage = raise_budgets(s->pool->machine, had, &f, option);
+    char *shortage = raise_budgets(s->pool->machine, before, &f, option);
     undo(e);
     free_forecast(&f);
     return shortage;
@@ -499,37 +578,38 @@ static char *raise_for(struct swapper *swapper, const unsigned char *choice, con
 static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best, const char *option, bool sure)
 {
     struct machine *m = swapper->gaps.step->pool->machine;
-    struct device *had = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *had);
+    struct device *before = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *before);
     bool fits = false;
     char *shortage = NULL;
-    for (int left = 8; left > 0 && !fits; left--) {
+    for (int attempts = 8; attempts > 0 && !fits; attempts--) {
         if (swapper->may_swap)
             start_with_all(best, swapper->n, SWAP);
         free(shortage);
-        shortage = raise_for(swapper, best, had, option);
-        fits = search(swapper, best, INFINITY).excess == 0;
+        shortage = raise_for(swapper, best, before, option);
+        fits = search(swapper, best, INFINITY).excess_bytes == 0;
     }
     if (!fits) {
         free(shortage);
-        shortage = raise_budgets(m, had, &swapper->gaps.bare, option);
+        shortage = raise_budgets(m, before, &swapper->gaps.bare, option);
     }
-    refuse_budgets(m, had, shortage, sure);
+    refuse_budgets(m, before, shortage, sure);
 }
 
 /* ---- the passes -------------------------------------------------------------------------------------------------- */
 
 /* option: must make room, or the program ends; NULL: another one will. */
-static bool make_room(struct swapper *swapper, const char *option, bool sure, struct pass_report *r)
+static bool swap_to_fit(struct swapper *swapper, const char *option, bool sure, struct pass_report *r)
 {
     struct gaps *all = &swapper->gaps;
-    if (all->bare.excess == 0) {
+    if (all->bare.excess_bytes == 0) {
         report_gaps(all, swapper->absence, swapper->costs, "all fits", r);
         return false;
     }
     unsigned char *best = allocate(swapper->n, 1);
-    double floor = all->bare.span ? all->bare.period : INFINITY; /* where nobody knows times, whatever fits will do */
-    struct score score = search(swapper, best, floor);
-    if (score.excess > 0 && option)
+    double least_period =
+        all->bare.span ? all->bare.period : INFINITY; /* where nobody knows times, whatever fits will do */
+    struct score score = search(swapper, best, least_period);
+    if (score.excess_bytes > 0 && option)
         name_budgets(swapper, best, option, sure);
     struct edit *e = open_edit(all->step);
     apply(swapper, e, best);
@@ -541,8 +621,8 @@ static bool make_room(struct swapper *swapper, const char *option, bool sure, st
 
 bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
-    struct swapper swapper = open_swapper(s, c, swap_options.what, true);
-    bool changed = make_room(&swapper, "--swap auto", !plan_may_change(w), r);
+    struct swapper swapper = open_swapper(s, c, swap_options.classes, true);
+    bool changed = swap_to_fit(&swapper, "--swap auto", !plan_may_change(w), r);
     close_swapper(&swapper);
     return changed;
 }
@@ -552,10 +632,11 @@ bool remake_by_search(struct step *s, const struct costs *c, const struct run_fa
 {
     struct swapper swapper = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
     bool changed = false;
-    if (swap_options.how == SWAP_AUTO)
+    if (swap_options.mode == SWAP_AUTO)
         report_gaps(&swapper.gaps, swapper.absence, c, "--swap auto chooses what is made again", r);
     else
-        changed = make_room(&swapper, swap_options.how == SWAP_OFF ? "--recompute auto" : NULL, !plan_may_change(w), r);
+        changed =
+            swap_to_fit(&swapper, swap_options.mode == SWAP_OFF ? "--recompute auto" : NULL, !plan_may_change(w), r);
     close_swapper(&swapper);
     return changed;
 }

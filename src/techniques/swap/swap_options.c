@@ -8,7 +8,7 @@ struct swap_options swap_options;
 
 static bool run_swap(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
 {
-    if (swap_options.how == SWAP_AUTO)
+    if (swap_options.mode == SWAP_AUTO)
         return swap_by_search(s, c, w, r);
     return swap_by_phases(s, c, w, r);
 }
@@ -16,18 +16,18 @@ static bool run_swap(struct step *s, const struct costs *c, const struct run_fac
 static bool wants_swap(const struct run_facts *w)
 {
     (void)w;
-    return swap_options.how != SWAP_OFF;
+    return swap_options.mode != SWAP_OFF;
 }
 
 static bool moves_state(void)
 {
     const unsigned state = 1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS;
-    return swap_options.how != SWAP_OFF && (swap_options.what & state);
+    return swap_options.mode != SWAP_OFF && (swap_options.classes & state);
 }
 
-static bool fills_host(void) { return swap_options.how == SWAP_LAYER || swap_options.how == SWAP_MICROBATCH; }
+static bool fills_host(void) { return swap_options.mode == SWAP_LAYER || swap_options.mode == SWAP_MICROBATCH; }
 
-static bool wants_times(void) { return swap_options.how == SWAP_AUTO; }
+static bool wants_times(void) { return swap_options.mode == SWAP_AUTO; }
 
 static const struct pass_traits traits = {
     .wants_times = wants_times,
@@ -53,7 +53,7 @@ static void check_swap_options(struct settings *s)
 {
     (void)s;
     char *text = copy_string(classes), *rest = text;
-    swap_options.what = 0;
+    swap_options.classes = 0;
     for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ",")) {
         int class = choice_number(memory_class_name, word);
         if (class < 0 || class >= MEM_WORK)
@@ -61,7 +61,7 @@ static void check_swap_options(struct settings *s)
                  "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
                  "with commas between",
                  word);
-        swap_options.what |= 1u << class;
+        swap_options.classes |= 1u << class;
     }
     free(text);
 }
@@ -69,7 +69,7 @@ static void check_swap_options(struct settings *s)
 static const struct option options[] = {
     {.name = "swap",
      .type = OPT_CHOICE,
-     .value = &swap_options.how,
+     .value = &swap_options.mode,
      .initial = "off",
      .argument =
          WORDS([SWAP_OFF] = "off", [SWAP_AUTO] = "auto", [SWAP_LAYER] = "layer", [SWAP_MICROBATCH] = "microbatch"),
@@ -90,7 +90,7 @@ static const struct option options[] = {
      .help = "which of activations, gradients, optimizer and parameters may leave the device. All but "
              "activations then stay on the host between their tasks"},
 };
-static const struct law laws[] = {{"swap-what", "swap", NULL}};
+static const struct option_rule rules[] = {{"swap-what", "swap", NULL}};
 static const struct foreign_words foreign[] = {
     {"swap", "offload-activations swap-activations", NULL},
 };
@@ -104,7 +104,7 @@ const struct module module_swap = {
     .makes_room = "--swap auto",
     .foreign = foreign,
     .n_foreign = COUNT(foreign),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_swap_options,
 };

@@ -30,9 +30,9 @@ static void find_return(struct times *t, const struct absence *a, const struct f
     const struct use *use = uses_of(u, a->back, &n), *last = use;
     while (a->action == REMAKE && last[1].mode & ACCESS_WRITE)
         last++;
-    t->in_start = f->span[use->at].start;
-    t->in_end = f->span[last->at].end;
-    t->needed = f->span[last[1].at].start;
+    t->in_start = f->span[use->position].start;
+    t->in_end = f->span[last->position].end;
+    t->needed = f->span[last[1].position].start;
 }
 
 static struct times find_times(const struct absence *a, const struct forecast *f, const struct uses *u)
@@ -50,9 +50,9 @@ static struct times find_times(const struct absence *a, const struct forecast *f
 static json_t *move_json(const struct absence *a, const struct times *t, double zero)
 {
     const struct gap *g = a->gap;
-    const char *how = a->action == SWAP ? "swap" : "recompute";
+    const char *action = a->action == SWAP ? "swap" : "recompute";
     json_t *move = json_pack("{s:s, s:i, s:i, s:s, s:I, s:s}", "tensor", g->x->name, "layer", g->maker->layer, "micro",
-                             g->maker->micro, "device", g->device->id, "bytes", (json_int_t)g->x->bytes, "how", how);
+                             g->maker->micro, "device", g->device->id, "bytes", (json_int_t)g->x->bytes, "how", action);
     json_object_set_new(move, "out_start_ms", milliseconds(t->out_start - zero));
     json_object_set_new(move, "out_end_ms", milliseconds(t->out_end - zero));
     json_object_set_new(move, "in_start_ms", milliseconds(t->in_start - zero));
@@ -81,7 +81,7 @@ static json_t *peaks_json(const struct gaps *all, const struct forecast *f)
     const struct machine *m = all->step->pool->machine;
     json_t *peaks = json_object();
     for (int d = 0; d <= m->n_devices; d++) {
-        json_int_t before = (json_int_t)all->bare.need[d], after = (json_int_t)f->need[d];
+        json_int_t before = (json_int_t)all->bare.needed_bytes[d], after = (json_int_t)f->needed_bytes[d];
         json_object_set_new(peaks, m->device[d].id, json_pack("{s:I, s:I}", "before", before, "after", after));
     }
     return peaks;

@@ -101,7 +101,7 @@ struct shape {
 static size_t list_linear_shapes(const struct bench *b, struct shape *out)
 {
     const int C = b->config.channels, L = b->config.layers;
-    const int V = (int)padded_words(b->config.vocab);
+    const int V = (int)padded_vocab(b->config.vocab);
     const int n = (int)(b->settings->batch * b->settings->seq_len);
     const struct {
         const char *name;
@@ -158,8 +158,8 @@ static void take_heads(struct gemm *g, struct tensor *const operand[3], int C)
 {
     const int T = g->m;
     const size_t area = (size_t)T * (size_t)T;
-    const struct operand square = {.ld = T, .outer = (size_t)g->heads * area, .inner = area};
-    const struct operand head = {.ld = C, .outer = (size_t)T * (size_t)C, .inner = (size_t)(C / g->heads)};
+    const struct operand square = {.ld = T, .batch_stride = (size_t)g->heads * area, .head_stride = area};
+    const struct operand head = {.ld = C, .batch_stride = (size_t)T * (size_t)C, .head_stride = (size_t)(C / g->heads)};
     const bool makes_square = g->causal == CAUSAL_OUT;
     g->a = makes_square ? head : square;
     g->b = head;

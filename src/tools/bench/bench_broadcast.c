@@ -135,7 +135,7 @@ static double best_slices(const struct trainer *t)
     const struct costs *c = costs_of(t);
     if (!c)
         return NAN;
-    const struct lane_speed *up = &c->link[LANE_UPLOAD];
+    const struct lane_speed *up = &c->speed[LANE_UPLOAD];
     return sqrt(largest_copy(t->train) / ((t->mesh.dp - 1) * up->latency * up->bytes_per_s));
 }
 

@@ -47,7 +47,7 @@ static void look_at_board(void *board, const struct simulation *sim)
     char before[32], now[32];
     b->now = (struct figures){.period = sim->period};
     for (int d = 0; d <= s->pool->machine->n_devices; d++)
-        b->now.peak = MAX(b->now.peak, s->high[d]);
+        b->now.peak = MAX(b->now.peak, s->peak_total[d]);
     if (!b->values) { /* for the first time */
         b->written = b->now;
         b->values = number_values(b->step);
@@ -132,7 +132,7 @@ static char *say_obstacle(const struct step *s, const struct obstacle *o)
 static bool sink_along(struct edit *e, struct step *s, struct task *t, struct task *over, const struct lane *lane)
 {
     while (!sink(e, t, over)) {
-        const struct task *on_way = what_was_in_the_way(e)->on_way;
+        const struct task *on_way = last_obstacle(e)->on_way;
         if (on_way == over || on_way->lane == lane)
             return false;
         if (!sink_along(e, s, s->task[on_way->index], over, lane))
@@ -159,8 +159,8 @@ static char *move_task(struct step *s, const struct move *m, struct lane *lane, 
         commit(e);
         return NULL;
     }
-    char *wrong = say_obstacle(s, what_was_in_the_way(e));
-    *in_way = what_was_in_the_way(e)->on_way->index;
+    char *wrong = say_obstacle(s, last_obstacle(e));
+    *in_way = last_obstacle(e)->on_way->index;
     undo(e);
     return wrong;
 }

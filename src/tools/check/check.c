@@ -55,7 +55,7 @@ static void compare_params(struct checker *c, const char *prefix, enum kept role
         const struct param *p = &m->params->param[i];
         float *values = allocate(param_elements(p), sizeof *values);
         read_param(m, i, role, values);
-        values = turn_conv1d(p, values, true);
+        values = transpose_conv1d(p, values, true);
         compare(c, JOINED(prefix, p->name), values, param_elements(p));
         free(values);
     }

@@ -2,20 +2,18 @@
 #include "arguments.h"
 #include "trainer/file/file.h"
 
-char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int inputs,
-                      int argc, char **argv, int *n)
+char **take_arguments(struct option_table *table, const struct path_command *command, int argc, char **argv, int *n)
 {
-    char **paths;
     reset_options(table);
     if (wants_help(argc, argv)) {
-        printf("usage: yard %s %s", name, help);
-        print_options(stdout, table, bit);
+        printf("usage: yard %s %s", command->name, command->help);
+        print_options(stdout, table, command->bit);
         return NULL;
     }
-    parse_options(table, bit, name, argc, argv, &paths, n);
+    char **paths = parse_options(table, command->bit, command->name, argc, argv, n);
     begin_claims();
-    for (int i = 0; i < MIN(*n, inputs); i++)
-        claim_input(JOINED("yard ", name), paths[i]);
+    for (int i = 0; i < MIN(*n, command->inputs); i++)
+        claim_input(JOINED("yard ", command->name), paths[i]);
     for (const struct option *o = table->options; o < table->options + table->n; o++)
         if (is_output(o) && *(const char **)o->value)
             claim_output(JOINED("--", o->name), *(const char **)o->value, NULL);
@@ -26,7 +24,7 @@ static void print_overview(const struct words *w)
 {
     printf("%s\n", w->about);
     for (const struct word *word = w->word; word < w->word + w->n; word++)
-        printf("  %-8s %-8s  %s\n", word->name, word->takes, word->what);
+        printf("  %-8s %-8s  %s\n", word->name, word->takes, word->summary);
     printf("\n'yard %s WORD --help' says more.\n", w->command);
 }
 
@@ -54,8 +52,9 @@ int run_words(const struct words *w, int argc, char **argv)
     const struct word *word = find_word(w, argv[0]);
     int n;
     char *name = format_string("%s %s", w->command, word->name);
-    char *help = format_string("%s [options]\n\n%s: %s.\n\n%s", word->takes, word->name, word->what, word->help);
-    char **paths = take_arguments(w->table, word->bit, name, help, w->inputs, argc - 1, argv + 1, &n);
+    char *help = format_string("%s [options]\n\n%s: %s.\n\n%s", word->takes, word->name, word->summary, word->help);
+    const struct path_command command = {.name = name, .help = help, .bit = word->bit, .inputs = w->inputs};
+    char **paths = take_arguments(w->table, &command, argc - 1, argv + 1, &n);
     if (!paths)
         return EXIT_OK;
     if (n != word->n)

@@ -5,16 +5,21 @@
 #include "trainer/base/module.h"
 
 struct option_table;
-/* Sets the options and returns the paths among the arguments, *n of them.  The first `inputs` of these are read: they
- * and the options' outputs are claimed.  NULL: help was asked for, and printed: "usage: yard NAME ", then `help`, which
- * begins with "FILE [options]...". */
-char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int inputs,
-                      int argc, char **argv, int *n);
+/* A command that takes paths. */
+struct path_command {
+    const char *name;
+    const char *help; /* "FILE [options]..."; --help prints "usage: yard NAME " before it */
+    unsigned bit;     /* its bit in its options' `commands` */
+    int inputs;       /* how many of the paths are read, from the first on */
+};
+/* Sets the options, and returns the paths among the arguments, *n of them; the caller frees the array.  The files that
+ * are read, and the options' outputs, are claimed.  NULL: help was asked for, and printed. */
+char **take_arguments(struct option_table *table, const struct path_command *command, int argc, char **argv, int *n);
 
 struct word {
     const char *name;         /* "diff" */
     const char *takes;        /* "A B" */
-    const char *what;         /* its line of the overview */
+    const char *summary;      /* its line of the overview */
     int n;                    /* how many paths it takes */
     unsigned bit;             /* its bit in its options' `commands` */
     int (*run)(char **paths); /* returns the exit code */

@@ -43,8 +43,8 @@ static size_t first_not_finite(struct tensor *t, const uint32_t *stale)
 
 /* Looks for a value that is not finite: before task t runs, in the parameters and optimizer state that it reads; after
  * that, in what it has written.  Elements of `out` that are the same as in `stale` do not count. */
-static bool look_at(const struct task *t, bool after, const struct tensor *out, const uint32_t *stale,
-                    struct first_bad *b)
+static bool find_bad(const struct task *t, bool after, const struct tensor *out, const uint32_t *stale,
+                     struct first_bad *b)
 {
     for (const struct access *a = t->access; a < t->access + t->n_access; a++) {
         bool counts = after ? is_written(a) : reads_state(a);
@@ -86,11 +86,11 @@ static bool find_not_finite(struct step *s, uint32_t number, struct first_bad *b
         uint32_t *stale = NULL;
         if (out)
             stale = bits_of(out);
-        found = look_at(t, false, out, stale, b);
+        found = find_bad(t, false, out, stale, b);
         if (!found) {
             struct task_flight flight = {.iteration = number};
             run_alone(s, number, i, &flight);
-            found = look_at(t, true, out, stale, b);
+            found = find_bad(t, true, out, stale, b);
         }
         free(stale);
     }

@@ -15,7 +15,7 @@
 static bool follows(const struct task *t, const bool *marked)
 {
     for (size_t e = 0; e < t->n_edges; e++)
-        if (!t->edges[e].previous && marked[t->edges[e].from])
+        if (!t->edges[e].previous && marked[t->edges[e].producer])
             return true;
     return false;
 }

@@ -17,11 +17,11 @@ static const struct option_word {
     {LINE_DEVICE, "memory", VALUE_BYTES, AT(device, budget), .absent = 0},
     {LINE_DEVICE, "align", VALUE_BYTES, AT(device, alignment), .absent = 1},
     {LINE_DEVICE, "slab", VALUE_BYTES, AT(device, max_allocation), .absent = 0},
-    {LINE_DEVICE, "share", VALUE_FLAG, AT(device, described.shares), .absent = 0},
-    {LINE_HOST, "issue", VALUE_TIME, AT(machine, issue), .absent = 0},
-    {LINE_LANE, "gap", VALUE_TIME, AT(lane, gap), .absent = 0},
-    {LINE_LINK, "queues", VALUE_COUNTER, AT(link, queues), .absent = 0, .low = 1, .high = MOST},
-    {LINE_LINK, "queue", VALUE_RATE, AT(link, queue), .absent = 0},
+    {LINE_DEVICE, "share", VALUE_FLAG, AT(device, described.shares_bytes), .absent = 0},
+    {LINE_HOST, "issue", VALUE_TIME, AT(machine, issue_seconds), .absent = 0},
+    {LINE_LANE, "gap", VALUE_TIME, AT(lane, gap_seconds), .absent = 0},
+    {LINE_LINK, "queues", VALUE_COUNTER, AT(link, max_lanes), .absent = 0, .low = 1, .high = MOST},
+    {LINE_LINK, "queue", VALUE_RATE, AT(link, queue_rate), .absent = 0},
     {LINE_TENSOR, "keep", VALUE_FLAG, AT(tensor, persistent), .absent = 0},
     {LINE_TENSOR, "buffer", VALUE_FLAG, AT(tensor, is_buffer), .absent = 0},
     {LINE_TENSOR, "choice", VALUE_FLAG, AT(tensor, choice), .absent = 0},
@@ -29,7 +29,7 @@ static const struct option_word {
     {LINE_TASK, "micro", VALUE_COUNTER, AT(task, micro), .absent = -1, .high = MOST},
     {LINE_TASK, "role", VALUE_ROLE, AT(task, role), .absent = ROLE_OTHER},
     {LINE_TASK, "every", VALUE_COUNTER, AT(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
-    {LINE_TASK, "rest", VALUE_COUNTER, AT(task, when.rest), .absent = 0, .high = MOST_EVERY},
+    {LINE_TASK, "rest", VALUE_COUNTER, AT(task, when.remainder), .absent = 0, .high = MOST_EVERY},
     {LINE_COPY, "time", VALUE_TIME, AT(task, seconds), .absent = -1},
     {LINE_COPY, "msg", VALUE_COUNTER, AT(task, message), .absent = 0, .low = 1, .high = MOST_MESSAGES},
     {LINE_WORK, "cpu", VALUE_TIME, AT(task, host_seconds), .absent = -1},
@@ -106,8 +106,8 @@ bool parse_time(const char *text, double *seconds)
 }
 
 /* The index of the text among names[first] .. names[end - 1].  Else fails; `what` precedes the names in the message. */
-static int read_choice(const struct line *l, const char *text, const char *const *names, int first, int end,
-                       const char *what)
+static int read_name(const struct line *l, const char *text, const char *const *names, int first, int end,
+                     const char *what)
 {
     for (int i = first; i < end; i++)
         if (strcmp(names[i], text) == 0)
@@ -138,9 +138,9 @@ double read_as(const struct line *l, enum value value, const char *text)
     size_t bytes = 0;
     bool good;
     if (value == VALUE_CLASS)
-        return read_choice(l, text, memory_class_name, 0, MEM_BUFFERS, "");
+        return read_name(l, text, memory_class_name, 0, MEM_BUFFERS, "");
     if (value == VALUE_ROLE)
-        return read_choice(l, text, role_name, ROLE_OTHER + 1, ROLES_BY_HAND, "a role: ");
+        return read_name(l, text, role_name, ROLE_OTHER + 1, ROLES_BY_HAND, "a role: ");
     if (value == VALUE_TIME) {
         good = parse_time(text, &number);
     } else if (value == VALUE_BYTES) {

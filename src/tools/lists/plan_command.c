@@ -131,7 +131,7 @@ static void free_planned(struct trainer *t)
     free_step(t->train);
     free_pool(t->pool);
     close_machine(t->machine);
-    free(t->own);
+    free(t->folder_data);
 }
 
 static int plan_list(const struct settings *o)
@@ -143,7 +143,7 @@ static int plan_list(const struct settings *o)
     if (o->clip > 0)
         gate_updates(s);
     struct trainer t = {.settings = o, .pool = s->pool, .machine = s->pool->machine, .train = s, .mesh = one_rank};
-    t.own = allocate(n_modules, sizeof *t.own);
+    t.folder_data = allocate(n_modules, sizeof *t.folder_data);
     tell_list_built(&t, s);
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)
@@ -243,10 +243,10 @@ static const struct option options[] = {
      .help = "print the train list as a step file, which gives the same simulated times. It needs --profile, "
              "--hardware or --list"},
 };
-static const struct law laws[] = {{"print-list", "json", "a step file is printed and nothing else"},
-                                  {"print-list", "print", "a step file is printed and nothing else"},
-                                  {"print-list", "trace", "a step file is printed and nothing else"},
-                                  {"print-list", "view", "a step file is printed and nothing else"}};
+static const struct option_rule rules[] = {{"print-list", "json", "a step file is printed and nothing else"},
+                                           {"print-list", "print", "a step file is printed and nothing else"},
+                                           {"print-list", "trace", "a step file is printed and nothing else"},
+                                           {"print-list", "view", "a step file is printed and nothing else"}};
 static const struct hooks hooks = {
     .summary_printed = print_summary,
 };
@@ -265,8 +265,8 @@ const struct module module_lists = {
     .n_commands = 1,
     .options = options,
     .n_options = COUNT(options),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_plan_options,
     .hooks = &hooks,
 };

@@ -47,7 +47,7 @@ static void print_edges(FILE *out, const struct task *t)
             implied++;
             continue;
         }
-        fprintf(out, "%s%s%u%s", comma, e->kind == EDGE_REUSE ? "~" : "", e->from, e->previous ? "'" : "");
+        fprintf(out, "%s%s%u%s", comma, e->kind == EDGE_REUSE ? "~" : "", e->producer, e->previous ? "'" : "");
         comma = ", ";
     }
     if (implied)
@@ -143,7 +143,7 @@ void print_memory(FILE *out, const struct pool *p, struct step *const *steps, si
             fprintf(out, "%-18s %-6s", device->id, steps[i]->name);
             for (int c = 0; c < MEM_CLASSES; c++)
                 fprintf(out, " %*.3f", MAX(9, (int)strlen(memory_class_name[c])), (double)steps[i]->peak[d][c] / mib);
-            fprintf(out, " %9.3f %9s\n", (double)steps[i]->high[d] / mib, budget);
+            fprintf(out, " %9.3f %9s\n", (double)steps[i]->peak_total[d] / mib, budget);
         }
     }
 }
@@ -152,7 +152,7 @@ void print_memory(FILE *out, const struct pool *p, struct step *const *steps, si
 
 static json_t *edge_json(const struct edge *e)
 {
-    return json_pack("{s:i, s:b, s:s, s:b}", "from", (int)e->from, "previous_step", e->previous, "kind",
+    return json_pack("{s:i, s:b, s:s, s:b}", "from", (int)e->producer, "previous_step", e->previous, "kind",
                      e->kind == EDGE_REUSE ? "reuse" : "data", "wait", e->wait);
 }
 
@@ -191,7 +191,7 @@ static json_t *peak_json(const struct step *s, int d)
     json_t *classes = json_object();
     for (int c = 0; c < MEM_CLASSES; c++)
         json_object_set_new(classes, memory_class_name[c], json_integer((json_int_t)s->peak[d][c]));
-    json_object_set_new(classes, "together", json_integer((json_int_t)s->high[d]));
+    json_object_set_new(classes, "together", json_integer((json_int_t)s->peak_total[d]));
     return classes;
 }
 

@@ -140,9 +140,9 @@ static void check_queues(const struct reading *r, const char *word, const struct
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
         const struct link *link = d->described.link[direction];
         int n = count_lanes(d, kind[direction]);
-        if (link && link->queues && n > link->queues)
-            fail_word(&r->line, word, "at most %d %s lane%s of %s, as queues= of its link says, not %d", link->queues,
-                      lane_kind_name[kind[direction]], link->queues == 1 ? "" : "s", d->id, n);
+        if (link && link->max_lanes && n > link->max_lanes)
+            fail_word(&r->line, word, "at most %d %s lane%s of %s, as queues= of its link says, not %d",
+                      link->max_lanes, lane_kind_name[kind[direction]], link->max_lanes == 1 ? "" : "s", d->id, n);
     }
 }
 
@@ -254,7 +254,7 @@ static void read_task(struct reading *r, struct task *t)
 {
     read_options(&r->line, LINE_TASK, t);
     read_options(&r->line, is_copy(t) ? LINE_COPY : LINE_WORK, t);
-    if (t->when.rest >= t->when.every)
+    if (t->when.remainder >= t->when.every)
         fail_word(&r->line, r->line.word[0], "rest= below every=, which is %u", t->when.every);
     read_operands(r, t, "reads", ACCESS_READ);
     read_after(r, t);

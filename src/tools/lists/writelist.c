@@ -64,7 +64,7 @@ static void write_device(FILE *out, const struct machine *m, const struct device
     if (slab_limit(d) < d->budget - guard_bytes(d))
         line.max_allocation = slab_limit(d);
     if (!d->described.by_hand)
-        line.described.shares = true;
+        line.described.shares_bytes = true;
     fprintf(out, "device %s", NAME(d->id));
     write_options(out, LINE_DEVICE, &line);
     if (d->is_host)
@@ -79,7 +79,7 @@ static void write_machine(FILE *out, const struct machine *m)
     for (int d = 0; d <= m->n_devices; d++)
         for (int kind = 0; kind < LANE_KINDS; kind++) {
             const struct lane *l = m->device[d].lane[kind];
-            if (l && l->gap > 0)
+            if (l && l->gap_seconds > 0)
                 write_lane_line(out, l);
         }
     for (int i = 0; i < m->n_lanes; i++) /* in the machine's order, in which events of one time are simulated */

@@ -36,7 +36,7 @@ struct strategy {
 static void build(void *strategy)
 {
     struct strategy *s = strategy;
-    recompute_options.how = s->recompute;
+    recompute_options.mode = s->recompute;
     s->trainer = new_trainer(&s->settings, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, s->settings.data.path != NULL, true);
 }
 
@@ -114,7 +114,7 @@ static void add_device(struct table *t, const struct strategy *s, int d)
     if (s->trainer->mesh.dp > 1)
         snprintf(zero, sizeof zero, "%d", s->trainer->mesh.zero);
     if (s->bytes == run_bytes)
-        needed = (double)device->placed;
+        needed = (double)device->placed_bytes;
     if (!device->is_host)
         formula = formula_bytes(s, d);
     for (int kind = 0; kind < MEM_CLASSES; kind++)
@@ -175,14 +175,14 @@ static void set_aside(bool is_mixed)
 {
     if (was_given("after"))
         warn("--memory shows what is held without --after: leave --memory out to see it");
-    else if (swap_options.how != SWAP_OFF)
+    else if (swap_options.mode != SWAP_OFF)
         warn("--memory shows what is held without --swap: leave --memory out to see it");
     if (is_mixed && strcmp(predict_options.what_if, "mixed") != 0)
         fail(EXIT_USAGE, "--memory --what-if %s: expected the word mixed; budgets: --device-mem",
              predict_options.what_if);
     predict_options.what_if = NULL;
     run_all_passes();
-    swap_options.how = SWAP_OFF;
+    swap_options.mode = SWAP_OFF;
 }
 
 static int plan_memory(const struct settings *s)

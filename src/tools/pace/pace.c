@@ -44,11 +44,11 @@ static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
     uint64_t start = MAX(flight->queued, p->lane_end[t->lane->index]);
     int member = t->condition.member ? member_of(&s->pool->ring, flight->iteration) : 0;
     for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-        bool in_member = s->task[e->from]->condition.member && !e->previous;
+        bool in_member = s->task[e->producer]->condition.member && !e->previous;
         if (e->wait)
-            start = MAX(start, *end_of(p, s, e->from, in_member ? member : 0));
+            start = MAX(start, *end_of(p, s, e->producer, in_member ? member : 0));
     }
-    flight->start = start + (uint64_t)(1e9 * t->lane->gap * p->wrapper.scale);
+    flight->start = start + (uint64_t)(1e9 * t->lane->gap_seconds * p->wrapper.scale);
     flight->end = flight->start + (uint64_t)(1e9 * p->seconds[i] * p->wrapper.scale);
     p->tasks++;
     uint64_t now = now_ns();
@@ -196,11 +196,12 @@ static const struct option options[] = {
      .help = "delay the end of tasks at random, with this seed. With --overlap local the side of each update "
              "is random too (-1: off)"},
 };
-static const struct law laws[] = {{"hardware", "pace", "both say how long tasks take"},
-                                  {"profile", "pace", "both say how long tasks take"},
-                                  {"pace", "delay-seed", "both decide when tasks end"},
-                                  {"serial", "pace", "tasks run one after another, as fast as they can"},
-                                  {"serial", "delay-seed", "tasks run one after another, as fast as they can"}};
+static const struct option_rule rules[] = {
+    {"hardware", "pace", "both say how long tasks take"},
+    {"profile", "pace", "both say how long tasks take"},
+    {"pace", "delay-seed", "both decide when tasks end"},
+    {"serial", "pace", "tasks run one after another, as fast as they can"},
+    {"serial", "delay-seed", "tasks run one after another, as fast as they can"}};
 static const struct hooks hooks = {
     .lists_ready = start_pace,
     .trainer_closing = stop,
@@ -211,8 +212,8 @@ const struct module module_pace = {
     .order = 80,
     .options = options,
     .n_options = COUNT(options),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_pace_options,
     .hooks = &hooks,
 };

@@ -180,16 +180,20 @@ static const struct option options[] = {
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
+static const struct path_command arguments = {
+    .name = "plot",
+    .help = "FILE.jsonl... [options]\n\n"
+            "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps. Several\n"
+            "runs are drawn in one picture.\n",
+    .bit = 1,
+    .inputs = INT32_MAX,
+};
+
 static int run_plot(int argc, char **argv)
 {
     int n;
     struct plot p = {.n = 0};
-    char **files = take_arguments(
-        &table, 1, "plot",
-        "FILE.jsonl... [options]\n\n"
-        "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps. Several\n"
-        "runs are drawn in one picture.\n",
-        INT32_MAX, argc, argv, &n);
+    char **files = take_arguments(&table, &arguments, argc, argv, &n);
     if (!files)
         return EXIT_OK;
     if (n == 0)

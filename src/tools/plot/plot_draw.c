@@ -59,7 +59,7 @@ static double tick_at(const struct axis *axis, int i, char text[32])
 
 static double share(const struct axis *axis, double value) { return (value - axis->low) / (axis->high - axis->low); }
 
-static int x_of(const struct frame *f, double step)
+static int column_of(const struct frame *f, double step)
 {
     return f->x + (int)lround(share(&f->step, step) * (f->width - 1));
 }
@@ -74,8 +74,8 @@ static void draw_curve(struct canvas *c, const struct frame *f, const struct ser
     for (size_t i = 0; i < s->n; i++) {
         const struct point *to = &s->point[i];
         const struct point *from = i > 0 ? to - 1 : to; /* a single point is a line too */
-        int x0 = x_of(f, from->step), y0 = y_of(f, from->loss);
-        int x1 = x_of(f, to->step), y1 = y_of(f, to->loss);
+        int x0 = column_of(f, from->step), y0 = y_of(f, from->loss);
+        int x1 = column_of(f, to->step), y1 = y_of(f, to->loss);
         for (int down = -(thick / 2); down < thick - thick / 2; down++)
             draw_line(c, x0, y0 + down, x1, y1 + down, colour);
     }
@@ -119,7 +119,7 @@ static void print_step_axis(FILE *out, const struct frame *f)
         fputc('-', out);
     for (int i = 0; i < f->step.n; i++) {
         double tick = tick_at(&f->step, i, text);
-        size_t at = (size_t)x_of(f, tick), n = strlen(text);
+        size_t at = (size_t)column_of(f, tick), n = strlen(text);
         at = MIN(at, columns - MIN(n, columns));
         if (used && at < used + 2)
             continue;
@@ -195,7 +195,7 @@ static void draw_axes(struct canvas *c, const struct frame *f, const char *unit)
         draw_text(c, f->x - text_width(NORMAL_1X, text) - 8, y - 8, NORMAL_1X, text, INK);
     }
     for (int i = 0; i < f->step.n; i++) {
-        int x = x_of(f, tick_at(&f->step, i, text));
+        int x = column_of(f, tick_at(&f->step, i, text));
         fill_rect(c, x, f->y, 1, f->height, RULE);
         draw_text(c, x - text_width(NORMAL_1X, text) / 2, f->y + f->height + 6, NORMAL_1X, text, INK);
     }

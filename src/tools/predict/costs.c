@@ -23,38 +23,58 @@ static bool read_numbers(char *text, int n, double *number)
     return found == n;
 }
 
-/* Reads link LANE, gap LANE or memory CLASS, with as many numbers as each has. */
-static bool read_kind(struct costs *c, const char *name, char *value)
+/* Is the line's name `first` and another word?  That word goes to `second`. */
+static bool has_words(const char *name, const char *first, char second[32])
 {
-    const struct {
-        const char *name;
-        const char *const *kinds;
-        int n;              /* numbers on the line */
-        double *to;         /* where those of the first kind go; those of the others follow */
-        double least, most; /* the range of the line's first number */
-    } lines[] = {{"link", lane_kind_name, 2, &c->link[0].bytes_per_s, 1, 1e30},
-                 {"gap", lane_kind_name, 1, c->gap, 0, 1e3},
-                 {"memory", memory_class_name, 1, c->peak_memory, 0, 1e30}};
-    char word[2][32];
-    double number[2];
-    if (sscanf(name, "%31s %31s", word[0], word[1]) != 2)
-        return false;
-    for (size_t i = 0; i < COUNT(lines); i++) {
-        if (strcmp(lines[i].name, word[0]) != 0)
-            continue;
-        int n = lines[i].n;
-        int kind = choice_number(lines[i].kinds, word[1]);
-        if (kind < 0 || !read_numbers(value, n, number))
-            return false;
-        if (number[0] < lines[i].least || number[0] > lines[i].most)
-            return false;
-        memcpy(lines[i].to + kind * n, number, (size_t)n * sizeof *number);
-        return true;
-    }
-    return false;
+    char word[32];
+    return sscanf(name, "%31s %31s", word, second) == 2 && strcmp(word, first) == 0;
 }
 
-/* Reads task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES. */
+/* Each of the next three reads one kind of line; false: the line is of another kind, or wrong. */
+
+/* link LANE = BYTES_PER_SECOND LATENCY_SECONDS */
+static bool read_link(struct costs *c, const char *name, char *value)
+{
+    char lane[32];
+    double number[2];
+    if (!has_words(name, "link", lane))
+        return false;
+    int kind = choice_number(lane_kind_name, lane);
+    if (kind < 0 || !read_numbers(value, 2, number) || number[0] < 1)
+        return false;
+    c->speed[kind] = (struct lane_speed){.bytes_per_s = number[0], .latency = number[1]};
+    return true;
+}
+
+/* gap LANE = SECONDS */
+static bool read_gap(struct costs *c, const char *name, char *value)
+{
+    char lane[32];
+    double seconds;
+    if (!has_words(name, "gap", lane))
+        return false;
+    int kind = choice_number(lane_kind_name, lane);
+    if (kind < 0 || !read_numbers(value, 1, &seconds) || seconds > 1e3)
+        return false;
+    c->gap_seconds[kind] = seconds;
+    return true;
+}
+
+/* memory CLASS = BYTES */
+static bool read_memory(struct costs *c, const char *name, char *value)
+{
+    char word[32];
+    double bytes;
+    if (!has_words(name, "memory", word))
+        return false;
+    int class = choice_number(memory_class_name, word);
+    if (class < 0 || !read_numbers(value, 1, &bytes))
+        return false;
+    c->peak_memory[class] = bytes;
+    return true;
+}
+
+/* task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES; false: as above. */
 static bool read_task(struct costs *c, const char *name, char *value)
 {
     struct task_cost t = {.layer = -1};
@@ -78,7 +98,9 @@ static bool read_task(struct costs *c, const char *name, char *value)
 /* Reads a line that is none of the options. */
 static void read_line(struct costs *c, const struct settings_text *line, char *value)
 {
-    if (read_kind(c, line->name, value) || read_task(c, line->name, value))
+    if (read_link(c, line->name, value) || read_gap(c, line->name, value))
+        return;
+    if (read_memory(c, line->name, value) || read_task(c, line->name, value))
         return;
     fail(EXIT_USAGE,
          "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; "
@@ -89,7 +111,7 @@ static void read_line(struct costs *c, const struct settings_text *line, char *v
 static void read_lines(struct costs *c, struct option_table *table)
 {
     char *text = read_text(c->path);
-    struct settings_text line = {.path = c->path, .rest = text};
+    struct settings_text line = {.path = c->path, .unread = text};
     while (next_setting(&line)) {
         const struct option *o = find_option(table, line.name);
         char *value = make_printable(copy_string(line.value), false);
@@ -114,7 +136,7 @@ static void expect_all(const struct costs *c, const struct option_table *table)
         if ((table->options[i].commands & needed) && !table->given[i])
             fail(EXIT_USAGE, "%s: `%s` is missing", c->path, table->options[i].name);
     for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
-        if (c->link[k].bytes_per_s <= 0)
+        if (c->speed[k].bytes_per_s <= 0)
             fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing", c->path, lane_kind_name[k]);
 }
 
@@ -131,7 +153,7 @@ struct costs *read_costs(const char *path)
         {"shape", .type = OPT_TEXT, .value = &c->shape, .commands = PROFILE},
         {"units", .type = OPT_LONG, .value = &c->units, .low = 1, .high = MOST, .commands = PROFILE},
         {"vector", .type = OPT_LONG, .value = &c->vector, .low = 1, .high = 16, .commands = PROFILE},
-        {"issue", .type = OPT_DOUBLE, .value = &c->issue, .low = 0, .high = 1e3},
+        {"issue", .type = OPT_DOUBLE, .value = &c->issue_seconds, .low = 0, .high = 1e3},
         {"hardware", .type = OPT_TEXT, .value = &c->name, .commands = HARDWARE},
         {"devices", .type = OPT_LONG, .value = &c->devices, .low = 1, .high = MOST, .commands = HARDWARE},
         {"devices_per_link", .type = OPT_LONG, .value = &c->link_share, .low = 1, .high = MOST, .commands = HARDWARE},
@@ -195,7 +217,7 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
 
 /* The kind of lane whose speed a task has.  A copy that takes its turn on the compute lane is no faster for it, unless
  * it stays on the device. */
-static enum lane_kind speed_of(const struct task *t)
+static enum lane_kind speed_kind(const struct task *t)
 {
     if (is_copy(t) && t->lane->kind == LANE_COMPUTE && t->access[0].tensor->device != t->access[1].tensor->device)
         return t->access[1].tensor->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
@@ -205,7 +227,7 @@ static enum lane_kind speed_of(const struct task *t)
 /* The factor that --what-if gives for the speed of the task. */
 static double scale_of(const struct costs *c, const struct task *t)
 {
-    enum lane_kind kind = speed_of(t);
+    enum lane_kind kind = speed_kind(t);
     if (kind == LANE_UPLOAD || kind == LANE_DOWNLOAD)
         return c->scale_link;
     if (kind == LANE_DISK)
@@ -215,7 +237,7 @@ static double scale_of(const struct costs *c, const struct task *t)
 
 /* The profile's line that is nearest to the task: it has the same name and lane; lines of the task's own layer come
  * before those of no layer; and of these the nearest in size. */
-static const struct task_cost *find_kind(const struct costs *c, const struct task *t)
+static const struct task_cost *find_task_cost(const struct costs *c, const struct task *t)
 {
     const struct task_cost *best = NULL;
     double best_distance = INFINITY;
@@ -248,9 +270,9 @@ static double seconds_on_lane(const struct costs *c, const struct task *t)
     return 1e-6;
 }
 
-static double profiled(const struct costs *c, const struct task *t, enum cost_source *source)
+static double profiled_seconds(const struct costs *c, const struct task *t, enum cost_source *source)
 {
-    const struct task_cost *k = find_kind(c, t);
+    const struct task_cost *k = find_task_cost(c, t);
     double scale = scale_of(c, t);
     *source = COST_SCALED;
     if (!k)
@@ -285,8 +307,8 @@ double link_rate(const struct link *const link[2], const int *load)
             continue;
         int copies = load ? load[link[i]->index] : 1;
         rate = fmin(rate, link[i]->rate / copies);
-        if (link[i]->queue > 0)
-            rate = fmin(rate, link[i]->queue);
+        if (link[i]->queue_rate > 0)
+            rate = fmin(rate, link[i]->queue_rate);
     }
     return rate;
 }
@@ -310,7 +332,7 @@ double given_seconds(const struct task *t)
 }
 
 /* Seconds by the roofline: what takes longer, computing or reading and writing. */
-static double modelled(const struct costs *c, const struct task *t)
+static double modelled_seconds(const struct costs *c, const struct task *t)
 {
     double scale = scale_of(c, t);
     if (t->lane->device->is_host)
@@ -333,12 +355,12 @@ double task_seconds(const struct costs *c, const struct task *t, enum cost_sourc
     *source = c->measured ? COST_MEASURED : COST_MODELLED;
     if (t->seconds >= 0)
         return given_seconds(t);
-    const struct lane_speed *speed = &c->link[speed_of(t)]; /* copies always have one, what the host does may have */
-    if (speed->bytes_per_s > 0 && !(c->measured && find_kind(c, t))) {
+    const struct lane_speed *speed = &c->speed[speed_kind(t)]; /* copies always have one, what the host does may have */
+    if (speed->bytes_per_s > 0 && !(c->measured && find_task_cost(c, t))) {
         size_t bytes = is_copy(t) ? t->access[0].tensor->bytes : t->bytes;
         return speed->latency + (double)bytes / (speed->bytes_per_s * scale_of(c, t));
     }
-    return c->measured ? profiled(c, t, source) : modelled(c, t);
+    return c->measured ? profiled_seconds(c, t, source) : modelled_seconds(c, t);
 }
 
 static bool has_time(const struct task *t, const struct costs *c) { return c || t->seconds >= 0 || is_copy(t); }
@@ -435,7 +457,7 @@ void apply_what_if_to_list(struct step *s, const char *text)
         if (link == m->host->described.disk)
             continue;
         link->rate *= c.scale_link;
-        link->queue *= c.scale_link;
+        link->queue_rate *= c.scale_link;
     }
 }
 
@@ -446,12 +468,13 @@ void write_profile(const char *path, const struct costs *c, const char *shape)
     char *text = format_string("# A profile of Trainyard: medians of a trial run.  Edit it freely; `yard plan "
                                "--simulate --profile` reads it.\n");
     append_text(&text, "device = %s\ndriver = %s\nengine = %s\nunits = %lld\nvector = %lld\nshape = %s\nissue = %.3g\n",
-                c->device, c->driver, c->engine, (long long)c->units, (long long)c->vector, shape, c->issue);
+                c->device, c->driver, c->engine, (long long)c->units, (long long)c->vector, shape, c->issue_seconds);
     for (int k = 0; k < LANE_KINDS; k++) {
-        if (c->link[k].bytes_per_s > 0)
-            append_text(&text, "link %s = %.4g %.3g\n", lane_kind_name[k], c->link[k].bytes_per_s, c->link[k].latency);
-        if (c->gap[k] > 0)
-            append_text(&text, "gap %s = %.3g\n", lane_kind_name[k], c->gap[k]);
+        if (c->speed[k].bytes_per_s > 0)
+            append_text(&text, "link %s = %.4g %.3g\n", lane_kind_name[k], c->speed[k].bytes_per_s,
+                        c->speed[k].latency);
+        if (c->gap_seconds[k] > 0)
+            append_text(&text, "gap %s = %.3g\n", lane_kind_name[k], c->gap_seconds[k]);
     }
     for (int i = 0; i < MEM_CLASSES; i++)
         append_text(&text, "memory %s = %.0f\n", memory_class_name[i], c->peak_memory[i]);

@@ -8,7 +8,7 @@ static void describe_links(struct machine *m, const struct costs *c, int i)
 {
     static const enum lane_kind lane[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
-        const struct lane_speed *speed = &c->link[lane[direction]];
+        const struct lane_speed *speed = &c->speed[lane[direction]];
         if (i % c->link_share != 0)
             m->device[i].described.link[direction] = m->device[i - 1].described.link[direction];
         else
@@ -18,7 +18,7 @@ static void describe_links(struct machine *m, const struct costs *c, int i)
 
 void describe_speeds(struct machine *m, const struct costs *c)
 {
-    const struct lane_speed *disk = &c->link[LANE_DISK];
+    const struct lane_speed *disk = &c->speed[LANE_DISK];
     drop_links(m);
     if (disk->bytes_per_s > 0)
         m->host->described.disk = add_link(m, disk->bytes_per_s, disk->latency);
@@ -28,9 +28,9 @@ void describe_speeds(struct machine *m, const struct costs *c)
         m->device[i].flops_per_s = c->flops * c->scale_device;
         m->device[i].bytes_per_s = c->bandwidth * c->scale_device;
     }
-    m->issue = c->issue;
+    m->issue_seconds = c->issue_seconds;
     for (int i = 0; i < m->n_lanes; i++)
-        m->lane[i]->gap = c->gap[m->lane[i]->kind];
+        m->lane[i]->gap_seconds = c->gap_seconds[m->lane[i]->kind];
 }
 
 static void describe_device(struct machine *m, const struct costs *c, int i)

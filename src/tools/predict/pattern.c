@@ -23,7 +23,7 @@ static bool repeats(const struct simulator *sim, int a, int b, double shift, dou
         if (fabs(y[i].start - x[i].start - shift) > tolerance || fabs(y[i].end - x[i].end - shift) > tolerance)
             return false;
     }
-    if (sim->issue == 0)
+    if (sim->issue_seconds == 0)
         return true;
     return fabs(sim->iteration[b].issue_begin - sim->iteration[a].issue_begin - shift) <= tolerance;
 }
@@ -32,10 +32,10 @@ static bool repeats(const struct simulator *sim, int a, int b, double shift, dou
  * have got a member. */
 static bool repeats_for(const struct simulator *sim, int last, int pattern, double shift, double tolerance)
 {
-    int compared = MAX(sim->ends ? pattern : sim->repeat, MOST_RUNS);
-    bool stored = sim->ends == NULL;
+    int compared = MAX(sim->returning_task ? pattern : sim->repeat, MOST_RUNS);
+    bool stored = sim->returning_task == NULL;
     for (int i = 0; i < pattern && !stored; i++)
-        stored = sim->iteration[last - i].stored;
+        stored = sim->iteration[last - i].has_member;
     if (!stored || last - pattern - (compared - 1) < 0)
         return false;
     for (int i = 0; i < compared; i++)
@@ -46,15 +46,15 @@ static bool repeats_for(const struct simulator *sim, int last, int pattern, doub
 
 /* Without a pattern ends tell little: an iteration that is stored ends long after its neighbours.  Its tasks that run
  * in every iteration do so at an even pace. */
-static double mean_seconds(const struct simulator *sim, int from, int to)
+static double mean_seconds(const struct simulator *sim, int first, int last)
 {
     for (int i = 0; i < sim->n; i++) {
-        const struct moment *first = &sim->result->moments[from * sim->n + i];
-        const struct moment *last = &sim->result->moments[to * sim->n + i];
-        if (!first->skipped && !last->skipped && !task_of(sim, i)->condition.member)
-            return (last->end - first->end) / (to - from);
+        const struct moment *begin = &sim->result->moments[first * sim->n + i];
+        const struct moment *end = &sim->result->moments[last * sim->n + i];
+        if (!begin->skipped && !end->skipped && !task_of(sim, i)->condition.member)
+            return (end->end - begin->end) / (last - first);
     }
-    return (sim->iteration[to].end - sim->iteration[from].end) / (to - from);
+    return (sim->iteration[last].end - sim->iteration[first].end) / (last - first);
 }
 
 void look_for_pattern(struct simulator *sim, int last)
@@ -96,7 +96,7 @@ static double mean_of_task(const struct simulator *sim, int i)
 void sum_up_pattern(const struct simulator *sim)
 {
     struct simulation *result = sim->result;
-    double from = sim->now - result->pattern * result->period;
+    double begin = sim->now - result->pattern * result->period;
     result->end = sim->now;
     result->begun = sim->opened;
     for (int i = 0; i < sim->n; i++)
@@ -106,7 +106,7 @@ void sum_up_pattern(const struct simulator *sim)
             result->moments[sim->lanes[i].node].end = sim->now;
     for (int node = 0; node < sim->opened * sim->n; node++) {
         const struct moment *m = &result->moments[node]; /* one that has not run is from 0 to 0 */
-        double seconds = fmax(m->end - fmax(m->start, from), 0);
+        double seconds = fmax(m->end - fmax(m->start, begin), 0);
         result->busy[task_of(sim, node)->lane->index] += seconds / result->pattern;
     }
 }

@@ -51,11 +51,13 @@ enum cost_source { COST_MEASURED, COST_SCALED, COST_MODELLED, COST_GIVEN /* in a
 struct task_cost { /* a line `task` of a profile */
     char name[40];
     enum lane_kind lane;
-    int layer; /* -1: the line is for all layers that have none of their own */
-    double ns, flops, bytes;
+    int layer;           /* -1: the line is for all layers that have none of their own */
+    double ns;           /* the median of its time */
+    double flops, bytes; /* of one task: operations; bytes read and written */
 };
 struct lane_speed { /* speed of copies, or of what one kind of the host's lanes does; 0: it is not given */
-    double bytes_per_s, latency;
+    double bytes_per_s;
+    double latency; /* seconds */
 };
 struct costs {
     char *path;
@@ -69,21 +71,22 @@ struct costs {
 
     /* a description's numbers */
     char *name;
-    int64_t devices;       /* how many devices there are */
-    int64_t link_share;    /* how many of them share a link to the host */
-    double flops;          /* FLOP/s */
-    double efficiency;     /* the share of them that products reach */
-    double bandwidth;      /* bytes/s */
-    double launch;         /* seconds per task */
-    double host_bandwidth; /* the same two numbers for the host */
-    double host_launch;
+    int64_t devices;            /* how many devices there are */
+    int64_t link_share;         /* how many of them share a link to the host */
+    double flops;               /* FLOP/s */
+    double efficiency;          /* the share of them that products reach */
+    double bandwidth;           /* bytes/s */
+    double launch;              /* seconds per task */
+    double host_bandwidth;      /* bytes/s of the host's memory */
+    double host_launch;         /* seconds per task of the host */
     size_t memory, host_memory; /* bytes */
 
     /* what both have */
     int64_t units, vector; /* 0: a description does not say */
-    struct lane_speed link[LANE_KINDS];
-    double gap[LANE_KINDS]; /* seconds from task to task; 0 in a description, whose `launch` holds them already */
-    double issue;           /* seconds of the host per task; 0 in a description that does not say */
+    struct lane_speed speed[LANE_KINDS];
+    double
+        gap_seconds[LANE_KINDS]; /* seconds from task to task; 0 in a description, whose `launch` holds them already */
+    double issue_seconds;        /* seconds of the host per task; 0 in a description that does not say */
 
     double scale_link, scale_device, scale_cpu; /* what --what-if multiplies the speeds by */
 };
@@ -103,8 +106,8 @@ double task_seconds(const struct costs *c, const struct task *t, enum cost_sourc
 void links_of(const struct task *t, const struct link *link[2]);
 /* Bytes per second of a copy on such links, when `load[link->index]` copies are on each; load NULL: alone. */
 double link_rate(const struct link *const link[2], const int *load);
-double link_latency(const struct link *const link[2]);
-double given_seconds(const struct task *t); /* a step file gives them */
+double link_latency(const struct link *const link[2]); /* seconds, the sum of both */
+double given_seconds(const struct task *t); /* what a step file says; of a copy without a time, that of its links */
 /* The same as task_seconds(); 0 where no file says it: for work in a list without costs and times. */
 double seconds_alone(const struct costs *c, const struct task *t);
 /* The same for a copy that is in no list: that many bytes on that lane, by a task of that name. */
@@ -166,14 +169,14 @@ struct span {          /* when a task runs in the steady step */
 /* The answer to what would come of a list, placed, ordered and simulated by itself. */
 struct forecast {
     struct problem *why_not; /* NULL: it can be placed, and simulated */
-    double excess;           /* bytes that it needs beyond the devices' budgets, summed; 0: it fits */
+    double excess_bytes;     /* bytes that it needs beyond the devices' budgets, summed; 0: it fits */
     double period;           /* seconds per step; NAN where it was not simulated, or its tasks' times are not known */
     double alone;            /* seconds of one step alone: the period with a barrier between steps */
     struct span *span;       /* by position; NULL where there is no period */
     size_t n;                /* how many tasks it has */
-    size_t *need;            /* by device: bytes of its arena, as far as all fits: what a budget must be */
-    size_t *high;            /* by device: the most bytes held at a time, in a list that does not fit too */
-    size_t *at;              /* by device: the first position where so many are held */
+    size_t *needed_bytes;    /* by device: bytes of its arena, as far as all fits: what a budget must be */
+    size_t *peak_total;      /* by device: the most bytes held at a time, in a list that does not fit too */
+    size_t *peak_position;   /* by device: the first position where so many are held */
     struct task **task;      /* by position */
 };
 /* Tries the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves everything as it
@@ -184,6 +187,8 @@ struct forecast try_step(const struct step *s, const struct costs *c);
 typedef void simulation_look(void *context, const struct simulation *sim);
 struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
                          void *context);
+/* The same as try_step(), but tasks wait for data alone, and none for bytes that another tensor has had. */
+struct forecast try_data(const struct step *s, const struct costs *c);
 void free_forecast(struct forecast *f);
 struct forecast *keep_forecast(struct forecast f); /* for a pass's report, which frees it */
 
@@ -195,15 +200,15 @@ void set_budgets(struct machine *m, size_t each, size_t host);
 /* To try what does not fit: the first n devices, of which the host is the last one, get budgets that nothing exceeds.
  * Returns them as they were, for restore_limits(); the caller frees that. */
 struct device *lift_limits(struct machine *m, int n);
-void restore_limits(struct machine *m, const struct device *had, int n);
+void restore_limits(struct machine *m, const struct device *before, int n);
 /* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it.  sure: with these
  * budgets the passes make the same list. */
 _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, bool sure);
 /* The two halves of refuse_budget(), for a caller that looks for the budgets itself; `had` are the devices before.
  * raise_budgets() makes the budgets as large as the forecast needs, and says what did not fit before, in a text that
  * the caller frees.  refuse_budgets() ends the program with that. */
-char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option);
-_Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage, bool sure);
+char *raise_budgets(struct machine *m, const struct device *before, const struct forecast *f, const char *option);
+_Noreturn void refuse_budgets(const struct machine *m, const struct device *before, const char *shortage, bool sure);
 
 /* ---- a training's predictions ------------------------------------------------------------------------------------ */
 

@@ -13,7 +13,7 @@ static double simulated_ns(void *context, const struct task *t)
     return 1e9 * sim->seconds[t->index];
 }
 
-static uint64_t clock_of(double seconds) { return 1 + (uint64_t)(1e9 * seconds); }
+static uint64_t trace_clock(double seconds) { return 1 + (uint64_t)(1e9 * seconds); }
 
 /* The task has a start: it was run to its end, or was under way when the simulation ended. */
 static bool has_started(const struct simulation *sim, uint32_t iteration, const struct moment *m)
@@ -25,7 +25,7 @@ static bool has_started(const struct simulation *sim, uint32_t iteration, const 
 
 /* Records in order of issue.  A task is queued when all that it waits for is there, the host too: what is left up to
  * its start is its lane's gap. */
-static struct trace *trace_of(const struct simulation *sim, int steps, const char *model)
+static struct trace *simulated_trace(const struct simulation *sim, int steps, const char *model)
 {
     struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
     struct trace_about about = {
@@ -37,18 +37,19 @@ static struct trace *trace_of(const struct simulation *sim, int steps, const cha
             const struct moment *m = &sim->moments[iteration * s->n + i];
             if (!has_started(sim, iteration, m))
                 continue;
-            t->records[t->n_records++] = (struct trace_record){.step = iteration + 1,
-                                                               .task = i,
-                                                               .queued = clock_of(m->start - s->task[i]->lane->gap),
-                                                               .start = clock_of(m->start),
-                                                               .end = clock_of(fmax(m->start, m->end))};
+            t->records[t->n_records++] =
+                (struct trace_record){.step = iteration + 1,
+                                      .task = i,
+                                      .queued = trace_clock(m->start - s->task[i]->lane->gap_seconds),
+                                      .start = trace_clock(m->start),
+                                      .end = trace_clock(fmax(m->start, m->end))};
         }
     return t;
 }
 
 void write_simulation(const struct simulation *sim, const char *path, const char *model)
 {
-    struct trace *t = trace_of(sim, sim->steps, model);
+    struct trace *t = simulated_trace(sim, sim->steps, model);
     struct trace_writer *w = trace_create(path, t, MIN(t->n_records, (size_t)TRACE_RING));
     for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++)
         trace_end(w, trace_begin(w, r->step, r->task, r->queued), r->start, r->end, 0);
@@ -67,7 +68,7 @@ void show_list(const struct step *s, const struct costs *c, char *path)
 /* The trace with its indices: what lanes do, and what tensors hold. */
 static struct trace *indexed_trace(const struct simulation *sim)
 {
-    struct trace *t = trace_of(sim, sim->begun, "");
+    struct trace *t = simulated_trace(sim, sim->begun, "");
     t->whole_step = (uint32_t)sim->steps;
     trace_sort(t->records, t->n_records);
     trace_index(t, 0);
@@ -94,7 +95,7 @@ static json_t *lanes_json(const struct simulation *sim, const struct trace *t)
     if (sim->settled && sim->first >= sim->pattern)
         end -= length;
     struct trace_steps window = {
-        .counted = (size_t)sim->pattern, .start = clock_of(fmax(end - length, 0)), .end = clock_of(end)};
+        .counted = (size_t)sim->pattern, .start = trace_clock(fmax(end - length, 0)), .end = trace_clock(end)};
     return trace_lanes_json(t, &window);
 }
 
@@ -102,9 +103,9 @@ static json_t *lanes_json(const struct simulation *sim, const struct trace *t)
 static struct table *path_table(const struct simulation *sim, const struct trace *t)
 {
     struct trace_steps s = trace_steps_of(t, 0);
-    size_t whole = s.first + s.counted;
-    s.counted = MIN((size_t)sim->pattern, whole);
-    s.first = whole - s.counted;
+    size_t counted_end = s.first + s.counted;
+    s.counted = MIN((size_t)sim->pattern, counted_end);
+    s.first = counted_end - s.counted;
     struct trace_path path = trace_critical_path(t, &s, trace_median_step(&s));
     struct table *table = trace_path_table(t, &path, "critical path, simulated");
     free(path.hops);
@@ -157,7 +158,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
     print_lane_use(out, "lane, simulated", lanes);
     fputc('\n', out);
     for (int d = 0; d <= m->n_devices; d++)
-        print_peak(out, &m->device[d], sim->step->high[d], trace_peak(&t->memory_use[d]));
+        print_peak(out, &m->device[d], sim->step->peak_total[d], trace_peak(&t->memory_use[d]));
     print_top(out, path, PATH_MS);
     free_table(path);
     json_decref(lanes);

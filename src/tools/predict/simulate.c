@@ -24,8 +24,8 @@
 /* The lane with the earlier event; at the same time the one with the smaller number. */
 static int earlier_lane(const struct simulator *sim, int a, int b)
 {
-    double next_a = sim->lanes[a].next;
-    double next_b = sim->lanes[b].next;
+    double next_a = sim->lanes[a].next_event;
+    double next_b = sim->lanes[b].next_event;
     if (next_a == next_b)
         return MIN(a, b);
     return next_b < next_a ? b : a;
@@ -33,16 +33,16 @@ static int earlier_lane(const struct simulator *sim, int a, int b)
 
 static void set_next(struct simulator *sim, struct lane_state *lane, double next)
 {
-    lane->next = next;
+    lane->next_event = next;
     int leaf = sim->n_lanes + (int)(lane - sim->lanes);
     for (int i = leaf / 2; i > 0; i /= 2)
         sim->winner[i] = earlier_lane(sim, sim->winner[2 * i], sim->winner[2 * i + 1]);
 }
 
 /* The share of its full speed at which the lane's copy goes. */
-static double speed(const struct simulator *sim, const struct lane_state *lane)
+static double copy_speed(const struct simulator *sim, const struct lane_state *lane)
 {
-    return link_rate(lane->link, sim->load) / lane->full;
+    return link_rate(lane->link, sim->load) / lane->full_rate;
 }
 
 static bool share_link(const struct lane_state *a, const struct lane_state *b)
@@ -70,7 +70,7 @@ static void change_load(struct simulator *sim, struct lane_state *copy, bool joi
     for (int i = 0; i < sim->n_copying; i++) {
         struct lane_state *other = sim->copying[i];
         if (share_link(other, copy))
-            other->left = (other->next - sim->now) * speed(sim, other);
+            other->seconds_left = (other->next_event - sim->now) * copy_speed(sim, other);
     }
     for (int i = 0; i < 2; i++)
         if (copy->link[i])
@@ -78,7 +78,7 @@ static void change_load(struct simulator *sim, struct lane_state *copy, bool joi
     for (int i = 0; i < sim->n_copying; i++) {
         struct lane_state *other = sim->copying[i];
         if (share_link(other, copy))
-            set_next(sim, other, sim->now + other->left / speed(sim, other));
+            set_next(sim, other, sim->now + other->seconds_left / copy_speed(sim, other));
     }
     if (joins)
         sim->copying[sim->n_copying++] = copy;
@@ -88,9 +88,9 @@ static void change_load(struct simulator *sim, struct lane_state *copy, bool joi
 
 static void pass_turn(const struct simulator *sim, struct lane_state *lane)
 {
-    lane->task = sim->tasks[lane->task].next_on_lane;
-    if (lane->task == NONE) {
-        lane->task = lane->first;
+    lane->next_task = sim->tasks[lane->next_task].next_on_lane;
+    if (lane->next_task == NONE) {
+        lane->next_task = lane->first_task;
         lane->iteration++;
     }
 }
@@ -99,16 +99,16 @@ static void join_links(struct simulator *sim, struct lane_state *lane)
 {
     lane->on_links = true;
     change_load(sim, lane, true);
-    set_next(sim, lane, sim->now + lane->left / speed(sim, lane));
+    set_next(sim, lane, sim->now + lane->seconds_left / copy_speed(sim, lane));
 }
 
 /* The lane's node begins to compute, or to wait for the latency of its links. */
-static void begin(struct simulator *sim, struct lane_state *lane)
+static void begin_node(struct simulator *sim, struct lane_state *lane)
 {
-    bool copies = isfinite(lane->full);
+    bool copies = isfinite(lane->full_rate);
     lane->begun = true;
-    set_next(sim, lane, sim->now + (copies ? lane->latency : lane->left));
-    if (copies && lane->next <= sim->now)
+    set_next(sim, lane, sim->now + (copies ? lane->latency : lane->seconds_left));
+    if (copies && lane->next_event <= sim->now)
         join_links(sim, lane);
 }
 
@@ -139,8 +139,8 @@ static bool must_ask(const struct simulator *sim, int node)
  * and this calls try_start().  Each call is for another iteration, since an iteration asks once. */
 static void ask_for_member(struct simulator *sim, struct iteration *iteration);
 
-/* The lane runs the node from `from` on, which is now or later. */
-static void start_task(struct simulator *sim, struct lane_state *lane, int node, double from)
+/* The lane runs the node from `start` on, which is now or later. */
+static void start_task(struct simulator *sim, struct lane_state *lane, int node, double start)
 {
     double seconds = sim->result->seconds[node % sim->n];
     lane->node = node;
@@ -150,43 +150,43 @@ static void start_task(struct simulator *sim, struct lane_state *lane, int node,
     lane->link[1] = NULL;
     if (seconds > 0)
         links_of(task_of(sim, node), lane->link);
-    lane->full = link_rate(lane->link, NULL);
-    lane->latency = isfinite(lane->full) ? fmin(link_latency(lane->link), seconds) : 0;
-    lane->left = seconds - lane->latency;
-    sim->result->moments[node] = (struct moment){.start = from};
-    if (from > sim->now)
-        set_next(sim, lane, from);
+    lane->full_rate = link_rate(lane->link, NULL);
+    lane->latency = isfinite(lane->full_rate) ? fmin(link_latency(lane->link), seconds) : 0;
+    lane->seconds_left = seconds - lane->latency;
+    sim->result->moments[node] = (struct moment){.start = start};
+    if (start > sim->now)
+        set_next(sim, lane, start);
     else
-        begin(sim, lane);
+        begin_node(sim, lane);
 }
 
 /* Start the lane's next task that is not skipped, of the open iterations, if all that it waits for has ended. */
 static void try_start(struct simulator *sim, struct lane_state *lane)
 {
-    if (lane->node != NONE || lane->first == NONE)
+    if (lane->node != NONE || lane->first_task == NONE)
         return;
-    while (lane->iteration < sim->opened && skipped(sim, lane->iteration * sim->n + lane->task))
+    while (lane->iteration < sim->opened && skipped(sim, lane->iteration * sim->n + lane->next_task))
         pass_turn(sim, lane);
     if (lane->iteration == sim->opened)
         return;
-    int node = lane->iteration * sim->n + lane->task;
+    int node = lane->iteration * sim->n + lane->next_task;
     if (must_ask(sim, node)) {
         ask_for_member(sim, &sim->iteration[lane->iteration]); /* it tries this lane again */
         return;
     }
     if (!may_start(sim, node))
         return;
-    double from = sim->now + task_of(sim, node)->lane->gap;
-    if (sim->issue > 0) /* the host issues in list order */
-        from = fmax(from, sim->iteration[lane->iteration].issue_begin + (lane->task + 1) * sim->issue);
+    double start = sim->now + task_of(sim, node)->lane->gap_seconds;
+    if (sim->issue_seconds > 0) /* the host issues in list order */
+        start = fmax(start, sim->iteration[lane->iteration].issue_begin + (lane->next_task + 1) * sim->issue_seconds);
     pass_turn(sim, lane);
-    start_task(sim, lane, node, from);
+    start_task(sim, lane, node, start);
 }
 
 /* ---- opening an iteration ---------------------------------------------------------------------------------------- */
 
 /* The last iteration up to this one in which task i runs, or NONE. */
-static int latest_run(const struct simulator *sim, int i, int iteration)
+static int latest_iteration(const struct simulator *sim, int i, int iteration)
 {
     while (iteration >= 0 && skipped(sim, iteration * sim->n + i))
         iteration--;
@@ -203,7 +203,7 @@ static void count_run(struct simulator *sim, int i, int change)
     bool was_full = state->in_flight == MOST_RUNS;
     state->in_flight += change;
     bool is_full = state->in_flight == MOST_RUNS;
-    sim->full += is_full - was_full;
+    sim->tasks_at_limit += is_full - was_full;
 }
 
 /* How many ends a task of that iteration has to wait for. */
@@ -211,8 +211,9 @@ static int count_unmet(const struct simulator *sim, const struct task *t, int it
 {
     int unmet = 0;
     for (size_t e = 0; e < t->n_edges; e++) {
-        int from = (int)t->edges[e].from;
-        if (t->edges[e].wait && latest_run(sim, from, iteration - t->edges[e].previous) > sim->tasks[from].ended)
+        int producer = (int)t->edges[e].producer;
+        if (t->edges[e].wait &&
+            latest_iteration(sim, producer, iteration - t->edges[e].previous) > sim->tasks[producer].last_ended)
             unmet++;
     }
     return unmet;
@@ -229,7 +230,7 @@ static bool open_iteration(struct simulator *sim)
     result->moments = grow(result->moments, &sim->cap_moments, n_moments, sizeof *result->moments);
     sim->unmet = grow(sim->unmet, &sim->cap_unmet, n_moments, sizeof *sim->unmet);
     if (number > 0)
-        iteration->issue_begin = fmax(sim->now, sim->iteration[number - 1].issue_begin + sim->n * sim->issue);
+        iteration->issue_begin = fmax(sim->now, sim->iteration[number - 1].issue_begin + sim->n * sim->issue_seconds);
     for (int i = 0; i < sim->n; i++) {
         const struct task *t = result->step->task[i];
         int node = number * sim->n + i;
@@ -240,9 +241,9 @@ static bool open_iteration(struct simulator *sim)
         if (sim->tasks[i].before_member && !t->condition.member)
             updates = true;
         sim->unmet[node] = count_unmet(sim, t, number);
-        iteration->left++;
+        iteration->tasks_left++;
         if (t->lane->kind == LANE_COMPUTE)
-            iteration->computing++;
+            iteration->compute_tasks_left++;
         count_run(sim, i, 1);
     }
     return updates;
@@ -264,7 +265,7 @@ static void end_wait(struct simulator *sim, int node)
  * as it is skipped there. */
 static void release(struct simulator *sim, int i, int iteration)
 {
-    for (int w = sim->tasks[i].waits; w != NONE; w = sim->wait[w].more) {
+    for (int w = sim->tasks[i].first_wait; w != NONE; w = sim->wait[w].next_wait) {
         int step = sim->wait[w].next_step;
         for (int c = iteration; c + step < sim->opened; c++) {
             if (c > iteration && !skipped(sim, c * sim->n + i))
@@ -278,13 +279,13 @@ static void release(struct simulator *sim, int i, int iteration)
 static void count_end(struct simulator *sim, struct iteration *iteration, int i)
 {
     count_run(sim, i, -1);
-    iteration->left--;
+    iteration->tasks_left--;
     if (task_of(sim, i)->lane->kind == LANE_COMPUTE)
-        iteration->computing--;
+        iteration->compute_tasks_left--;
 }
 
 /* All tasks that need a member leave the iteration, which has none. */
-static void leave(struct simulator *sim, struct iteration *iteration)
+static void leave_iteration(struct simulator *sim, struct iteration *iteration)
 {
     int number = (int)(iteration - sim->iteration);
     for (int i = 0; i < sim->n; i++) {
@@ -301,15 +302,16 @@ static void ask_for_member(struct simulator *sim, struct iteration *iteration)
 {
     int number = (int)(iteration - sim->iteration);
     iteration->asked = true;
-    if (!runs(sim->ends, (uint32_t)number + 1))
+    if (!runs(sim->returning_task, (uint32_t)number + 1))
         return;
-    iteration->stored = take_member(&sim->ring, (uint32_t)number + 1) > 0;
-    if (!iteration->stored)
-        leave(sim, iteration); /* all, before one that waits for them can start */
+    iteration->has_member = take_member(&sim->ring, (uint32_t)number + 1) > 0;
+    if (!iteration->has_member)
+        leave_iteration(sim, iteration); /* all, before one that waits for them can start */
     for (int i = 0; i < sim->n; i++) {
         if (!task_of(sim, i)->condition.member)
             continue;
-        if (!iteration->stored && latest_run(sim, i, number - 1) <= sim->tasks[i].ended) /* else its end does that */
+        if (!iteration->has_member &&
+            latest_iteration(sim, i, number - 1) <= sim->tasks[i].last_ended) /* else its end does that */
             release(sim, i, number);
         try_start(sim, lane_of_node(sim, i));
     }
@@ -318,24 +320,24 @@ static void ask_for_member(struct simulator *sim, struct iteration *iteration)
 /* May the host open another iteration? */
 static bool may_open(const struct simulator *sim)
 {
-    if (sim->opened == sim->limit || sim->full > 0)
+    if (sim->opened == sim->limit || sim->tasks_at_limit > 0)
         return false;
-    return sim->opened < 2 || sim->iteration[sim->opened - 2].computing == 0;
+    return sim->opened < 2 || sim->iteration[sim->opened - 2].compute_tasks_left == 0;
 }
 
 /* Does what the last end brings about: iterations are over, others are opened, and lanes go on. */
-static void move_on(struct simulator *sim)
+static void go_on(struct simulator *sim)
 {
     int before = sim->opened;
     while (!sim->stop) {
-        if (sim->done < sim->opened && sim->iteration[sim->done].left == 0) {
+        if (sim->done < sim->opened && sim->iteration[sim->done].tasks_left == 0) {
             sim->iteration[sim->done].end = sim->now;
             if (sim->done > 0)
                 look_for_pattern(sim, sim->done);
             sim->done++;
         } else if (may_open(sim)) {
             bool updates = open_iteration(sim);
-            if (!updates && sim->ends)
+            if (!updates && sim->returning_task)
                 ask_for_member(sim, &sim->iteration[sim->opened - 1]);
         } else
             break;
@@ -357,14 +359,14 @@ static void finish(struct simulator *sim, struct lane_state *lane)
         change_load(sim, lane, false);
     lane->node = NONE;
     set_next(sim, lane, INFINITY);
-    sim->tasks[i].ended = number;
+    sim->tasks[i].last_ended = number;
     if (sim->tasks[i].before_member && !iteration->asked && !t->condition.member)
         ask_for_member(sim, iteration);
-    if (t->condition.ends)
+    if (t->condition.returns_member)
         return_member(&sim->ring, (uint32_t)number + 1, true);
     release(sim, i, number);
     count_end(sim, iteration, i);
-    move_on(sim);
+    go_on(sim);
     try_start(sim, lane);
 }
 
@@ -374,19 +376,19 @@ static struct lane_state *earliest(const struct simulator *sim)
     const struct device *host = sim->result->step->pool->machine->host;
     struct lane_state *best = &sim->lanes[sim->winner[1]];
     struct lane_state *disk = &sim->lanes[host->lane[LANE_DISK]->index];
-    if (sim->ends && disk->next <= best->next * (1 + 1e-12))
+    if (sim->returning_task && disk->next_event <= best->next_event * (1 + 1e-12))
         return disk;
     return best;
 }
 
 static void run_clock(struct simulator *sim)
 {
-    move_on(sim);
+    go_on(sim);
     for (struct lane_state *lane = earliest(sim); lane->node != NONE && !sim->stop; lane = earliest(sim)) {
-        sim->now = fmax(sim->now, lane->next); /* (a disk that is a rounding late comes first) */
+        sim->now = fmax(sim->now, lane->next_event); /* (a disk that is a rounding late comes first) */
         if (!lane->begun)
-            begin(sim, lane);
-        else if (isfinite(lane->full) && !lane->on_links)
+            begin_node(sim, lane);
+        else if (isfinite(lane->full_rate) && !lane->on_links)
             join_links(sim, lane);
         else
             finish(sim, lane);

@@ -11,7 +11,7 @@ enum { STORED_STEPS = 1024, STORED_NODES = 1 << 21 }; /* with snapshots, whose p
 static void clear_lanes(struct simulator *sim)
 {
     for (int i = 0; i < sim->n_lanes; i++) {
-        sim->lanes[i] = (struct lane_state){.first = NONE, .node = NONE, .next = INFINITY};
+        sim->lanes[i] = (struct lane_state){.first_task = NONE, .node = NONE, .next_event = INFINITY};
         sim->winner[sim->n_lanes + i] = i;
     }
     for (int i = sim->n_lanes - 1; i > 0; i--)
@@ -21,7 +21,7 @@ static void clear_lanes(struct simulator *sim)
 /* Must the task that the edge comes from have run before task t, in the same iteration, asks for a member? */
 static bool leads_to_member(const struct step *s, const struct task *t, const struct edge *edge)
 {
-    return t->condition.member && !t->condition.unexpected && !edge->previous && !chooses(s->task[edge->from]);
+    return t->condition.member && !t->condition.unexpected && !edge->previous && !chooses(s->task[edge->producer]);
 }
 
 /* Makes lists of the tasks of each lane and of the waits for each task, both in list order. */
@@ -31,25 +31,26 @@ static void index_list(struct simulator *sim)
     int n_waits = 0;
     clear_lanes(sim);
     for (int i = 0; i < sim->n; i++) {
-        sim->tasks[i].waits = NONE;
-        sim->tasks[i].ended = NONE;
+        sim->tasks[i].first_wait = NONE;
+        sim->tasks[i].last_ended = NONE;
     }
     for (int i = sim->n - 1; i >= 0; i--) {
         const struct task *t = s->task[i];
         struct lane_state *lane = lane_of_node(sim, i);
-        sim->tasks[i].next_on_lane = lane->first;
-        lane->first = lane->task = i;
-        if (t->condition.ends)
-            sim->ends = t;
+        sim->tasks[i].next_on_lane = lane->first_task;
+        lane->first_task = lane->next_task = i;
+        if (t->condition.returns_member)
+            sim->returning_task = t;
         for (size_t e = t->n_edges; e-- > 0;) {
             const struct edge *edge = &t->edges[e];
-            struct task_state *from = &sim->tasks[edge->from];
+            struct task_state *producer = &sim->tasks[edge->producer];
             if (leads_to_member(s, t, edge))
-                from->before_member = true;
+                producer->before_member = true;
             if (!edge->wait)
                 continue;
-            sim->wait[n_waits] = (struct wait){.consumer = i, .next_step = edge->previous, .more = from->waits};
-            from->waits = n_waits++;
+            sim->wait[n_waits] =
+                (struct wait){.consumer = i, .next_step = edge->previous, .next_wait = producer->first_wait};
+            producer->first_wait = n_waits++;
         }
     }
 }
@@ -57,12 +58,12 @@ static void index_list(struct simulator *sim)
 struct problem *find_task_times(struct simulation *result, const struct costs *c)
 {
     const struct step *s = result->step;
-    double total = (double)s->n * s->pool->machine->issue;
+    double total = (double)s->n * s->pool->machine->issue_seconds;
     for (size_t i = 0; i < s->n; i++) {
         enum cost_source source;
         result->seconds[i] = task_seconds(c, s->task[i], &source);
         result->by_source[source]++;
-        total += s->task[i]->lane->gap + result->seconds[i];
+        total += s->task[i]->lane->gap_seconds + result->seconds[i];
     }
     if (total >= 1e-9 && total <= 1e6) /* from a nanosecond to eleven days: times fit their clocks */
         return NULL;
@@ -79,7 +80,7 @@ struct simulator new_simulator(struct simulation *result)
     struct simulator sim = {.result = result,
                             .n = (int)s->n,
                             .n_lanes = m->n_lanes,
-                            .issue = m->issue,
+                            .issue_seconds = m->issue_seconds,
                             .ring.n = s->pool->ring.n,
                             .repeat = (int)repeat_of(s, 2 * MOST_STEPS)};
     sim.tasks = allocate(s->n, sizeof *sim.tasks);
@@ -91,7 +92,7 @@ struct simulator new_simulator(struct simulation *result)
     index_list(&sim);
     sim.limit = MIN(MAX(LEAST_STEPS, 4 * sim.repeat), MOST_STEPS);
     sim.limit = MIN(sim.limit, MAX(8, MOST_NODES / sim.n));
-    if (sim.ends)
+    if (sim.returning_task)
         sim.limit = MAX(sim.limit, MIN(STORED_STEPS, STORED_NODES / sim.n));
     sim.iteration = allocate((size_t)sim.limit, sizeof *sim.iteration);
     return sim;

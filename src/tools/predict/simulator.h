@@ -10,44 +10,44 @@
 #include "predict.h"
 
 struct lane_state {
-    int first;           /* the first task of the lane; NONE: it has none */
-    int task, iteration; /* the task whose turn is next, and its iteration */
-    int node;            /* the node that runs; NONE: the lane is idle */
-    bool begun;          /* false: the node still waits for the host, or for the lane's gap */
-    bool on_links;       /* false: the node computes, or waits for the latency */
-    double latency;      /* seconds that the node's copy waits before it is on its links */
-    double left;         /* seconds of work that the node has left at `now`, at full speed */
-    double next;         /* when the node, its latency or its wait ends, at the present speed; INFINITY: idle */
-    double full;         /* bytes per second that the node's copy reaches alone */
-    const struct link *link[2];
+    int first_task;             /* the first task of the lane; NONE: it has none */
+    int next_task, iteration;   /* the task whose turn is next, and its iteration */
+    int node;                   /* the node that runs; NONE: the lane is idle */
+    bool begun;                 /* false: the node still waits for the host, or for the lane's gap */
+    bool on_links;              /* false: the node computes, or waits for the latency */
+    double latency;             /* seconds that the node's copy waits before it is on its links */
+    double seconds_left;        /* seconds of work that the node has left at `now`, at full speed */
+    double next_event;          /* when the node, its latency or its wait ends, at the present speed; INFINITY: idle */
+    double full_rate;           /* bytes per second that the node's copy reaches alone */
+    const struct link *link[2]; /* those that the node's copy occupies; NULL: none */
 };
 struct wait {
     int consumer;   /* the task that waits */
     bool next_step; /* true: the consumer of the next iteration waits */
-    int more;       /* the next wait for the same task; NONE: this is the last one */
+    int next_wait;  /* the next wait for the same task; NONE: this is the last one */
 };
 struct task_state {
     int next_on_lane;   /* the next task of its lane; NONE: this is the last one */
-    int waits;          /* the first wait for it; NONE: nothing waits for it */
-    int ended;          /* the last iteration in which it has ended; NONE: it never has */
+    int first_wait;     /* the first wait for it; NONE: nothing waits for it */
+    int last_ended;     /* the last iteration in which it has ended; NONE: it never has */
     int in_flight;      /* runs that have been opened and have not ended */
     bool before_member; /* a task that needs a member of the rings follows from it within the iteration */
 };
 struct iteration {
-    int left;      /* tasks that have not ended */
-    int computing; /* how many of these are on compute lanes */
-    double end;    /* when it and all iterations before it had ended */
-    double issue_begin;
-    bool asked;  /* it has asked for a member of the rings */
-    bool stored; /* it has got one */
+    int tasks_left;         /* tasks that have not ended */
+    int compute_tasks_left; /* how many of these are on compute lanes */
+    double end;             /* when it and all iterations before it had ended */
+    double issue_begin;     /* when the host begins to issue it */
+    bool asked;             /* it has asked for a member of the rings */
+    bool has_member;        /* it has got one */
 };
 struct simulator {
-    struct simulation *result;   /* what comes of it */
+    struct simulation *result;   /* what is filled in */
     int n, n_lanes;              /* tasks and lanes */
     int limit;                   /* the most iterations that are simulated */
-    int repeat;                  /* iterations until conditional tasks come round */
+    int repeat;                  /* iterations after which the same tasks run again */
     struct task_state *tasks;    /* by task */
-    struct wait *wait;           /* lists, by `waits` and `more` */
+    struct wait *wait;           /* a list for each task, by `first_wait` and `next_wait` */
     int *unmet;                  /* by node: how many tasks it waits for that have not ended */
     struct lane_state *lanes;    /* by lane */
     int *winner;                 /* [2 n_lanes]: node i is the lane with the earlier event of nodes 2 i and 2 i + 1;
@@ -56,15 +56,15 @@ struct simulator {
     int n_copying;
     int *load; /* by link: copies on it */
     struct iteration *iteration;
-    int opened;   /* iterations that the host has opened */
-    int done;     /* iterations that have ended, and all before them */
-    int full;     /* tasks with MOST_RUNS in flight */
-    double issue; /* host seconds per task */
-    double now;
-    bool stop;
+    int opened;           /* iterations that the host has opened */
+    int done;             /* iterations that have ended, and all before them */
+    int tasks_at_limit;   /* tasks with MOST_RUNS in flight */
+    double issue_seconds; /* host seconds per task */
+    double now;           /* seconds on the virtual clock */
+    bool stop;            /* the clock is to stop */
     size_t cap_moments, cap_unmet;
     struct ring ring;
-    const struct task *ends; /* the task that returns a member; NULL: no task needs one */
+    const struct task *returning_task; /* the task that returns a member; NULL: no task needs one */
 };
 
 static inline const struct task *task_of(const struct simulator *sim, int node)

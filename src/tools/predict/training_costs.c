@@ -51,7 +51,7 @@ static struct machine *paper_machine(struct trainer *t, bool plan_only)
     return m;
 }
 
-static void adapt(struct trainer *t)
+static void adapt_costs(struct trainer *t)
 {
     struct costs *c = costs_of(t);
     if (predict_options.what_if && c)
@@ -60,7 +60,7 @@ static void adapt(struct trainer *t)
         check_fingerprint(c, &t->machine->device[0], engine_name(t));
 }
 
-static bool measure(struct settings *s, int argc, char **argv, int *code)
+static bool start_trial(struct settings *s, int argc, char **argv, int *code)
 {
     (void)argc;
     (void)argv;
@@ -71,14 +71,14 @@ static bool measure(struct settings *s, int argc, char **argv, int *code)
 
 void keep_trial(struct costs *c) { trial = c; }
 
-static void forget(struct trainer *t)
+static void free_own_costs(struct trainer *t)
 {
     struct costs *c = costs_of(t);
     if (c && c != trial)
         free_costs(c);
 }
 
-static double predict(const struct trainer *t, const struct task *task)
+static double predict_task(const struct trainer *t, const struct task *task)
 {
     enum cost_source source;
     const struct costs *c = costs_of(t);
@@ -134,13 +134,13 @@ static const struct option options[] = {
      .commands = 0,
      .help = "the profile to write"},
 };
-static const struct law laws[] = {{"profile", "hardware", "both say how long tasks take"}};
+static const struct option_rule rules[] = {{"profile", "hardware", "both say how long tasks take"}};
 static const struct hooks hooks = {
-    .options_read = measure,
+    .options_read = start_trial,
     .machine = paper_machine,
-    .machine_opened = adapt,
-    .predicted_seconds = predict,
-    .trainer_closing = forget,
+    .machine_opened = adapt_costs,
+    .predicted_seconds = predict_task,
+    .trainer_closing = free_own_costs,
 };
 static const struct subcommand command = {
     .help_place = 60, .name = "profile", .help = "measure how long tasks take, for predictions", .run = run_profile};
@@ -152,8 +152,8 @@ const struct module module_predict = {
     .n_commands = 1,
     .options = options,
     .n_options = COUNT(options),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_predict_options,
     .hooks = &hooks,
     .sole.forecaster = &forecaster,

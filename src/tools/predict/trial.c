@@ -96,7 +96,7 @@ static void add_task_times(const struct collected *c, struct costs *costs)
 static void set_gaps(const struct collected *c, struct costs *costs)
 {
     for (int k = LANE_COMPUTE; k < LANE_KINDS; k++)
-        costs->gap[k] = 1e-9 * median(c->gaps[k].ns, c->gaps[k].n);
+        costs->gap_seconds[k] = 1e-9 * median(c->gaps[k].ns, c->gaps[k].n);
 }
 
 static void free_collected(struct collected *c)
@@ -250,10 +250,10 @@ struct costs *measure_costs(struct trainer *t)
     add_task_times(&samples, c);
     set_gaps(&samples, c);
     free_collected(&samples);
-    c->issue = measure_issue(t, begun);
+    c->issue_seconds = measure_issue(t, begun);
     time_host_updates(t->train, c);
-    c->link[LANE_UPLOAD] = measure_link(d, true);
-    c->link[LANE_DOWNLOAD] = measure_link(d, false);
+    c->speed[LANE_UPLOAD] = measure_link(d, true);
+    c->speed[LANE_DOWNLOAD] = measure_link(d, false);
     for (int i = 0; i < MEM_CLASSES; i++)
         c->peak_memory[i] = (double)t->train->peak[0][i];
     return c;
@@ -290,7 +290,7 @@ static struct settings small_settings(const struct settings *devices_of, int n)
         .draw_seed = -1,
         .time_tasks = true,
         .trial = true,
-        .plain = true,
+        .no_passes = true,
     };
 }
 

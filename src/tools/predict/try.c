@@ -43,18 +43,18 @@ static void note_memory(struct forecast *f, struct step *draft)
 {
     const struct machine *m = draft->pool->machine;
     size_t n_devices = (size_t)m->n_devices + 1;
-    f->high = copy_bytes(draft->high, n_devices * sizeof *f->high);
-    f->at = allocate(n_devices, sizeof *f->at);
-    f->need = allocate(n_devices, sizeof *f->need);
+    f->peak_total = copy_bytes(draft->peak_total, n_devices * sizeof *f->peak_total);
+    f->peak_position = allocate(n_devices, sizeof *f->peak_position);
+    f->needed_bytes = allocate(n_devices, sizeof *f->needed_bytes);
     for (size_t d = 0; d < n_devices; d++) {
-        f->need[d] = m->device[d].placed;
-        if (f->need[d] > m->device[d].budget)
-            f->excess += (double)(f->need[d] - m->device[d].budget);
+        f->needed_bytes[d] = m->device[d].placed_bytes;
+        if (f->needed_bytes[d] > m->device[d].budget)
+            f->excess_bytes += (double)(f->needed_bytes[d] - m->device[d].budget);
     }
     for (size_t i = draft->n_levels; i-- > 0;) {
         const struct level *level = &draft->level[i];
-        if (level->bytes == f->high[level->device])
-            f->at[level->device] = (size_t)level->position;
+        if (level->bytes == f->peak_total[level->device])
+            f->peak_position[level->device] = (size_t)level->position;
     }
 }
 
@@ -71,12 +71,12 @@ static double last_end(const struct moment *m, size_t n)
 static void note_times(struct forecast *f, const struct simulation *sim)
 {
     const struct moment *steady = &sim->moments[(size_t)sim->first * f->n];
-    double from = last_end(steady - f->n, f->n); /* the end of the step before */
+    double begin = last_end(steady - f->n, f->n); /* the end of the step before */
     f->period = sim->period;
     f->alone = last_end(sim->moments, f->n);
     f->span = allocate(f->n, sizeof *f->span);
     for (size_t i = 0; i < f->n; i++)
-        f->span[i] = (struct span){steady[i].start - from, steady[i].end - from};
+        f->span[i] = (struct span){steady[i].start - begin, steady[i].end - begin};
 }
 
 static struct tensor *copy_tensors(const struct pool *p)
@@ -93,46 +93,63 @@ static void restore_tensors(const struct pool *p, const struct tensor *tensors)
         *p->tensors[i] = tensors[i];
 }
 
-struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
-                         void *context)
+struct asked {             /* what a draft is asked for */
+    bool without_bytes;    /* no task waits for bytes that another tensor has had */
+    double most_excess;    /* a list that needs more bytes beyond the budgets is not simulated */
+    simulation_look *look; /* NULL: nobody looks at the simulation */
+    void *context;
+};
+
+static struct forecast forecast_of(const struct step *s, const struct costs *c, const struct asked *asked)
 {
     struct forecast f = {.period = NAN, .alone = NAN};
     struct simulation *sim = NULL;
     struct step *draft = draft_of(s, &f.task);
     struct machine *m = s->pool->machine;
-    struct device *had = lift_limits(m, m->n_devices + 1);
+    struct device *limits = lift_limits(m, m->n_devices + 1);
     struct tensor *tensors = copy_tensors(s->pool);
     f.n = draft->n;
     f.why_not = place(s->pool, &draft, 1, true);
-    restore_limits(m, had, m->n_devices + 1);
+    restore_limits(m, limits, m->n_devices + 1);
     note_memory(&f, draft);
-    if (!f.why_not && f.excess <= most_excess && has_times(draft, c)) {
-        depend(draft, true);
+    if (!f.why_not && f.excess_bytes <= asked->most_excess && has_times(draft, c)) {
+        depend(draft, !asked->without_bytes);
         f.why_not = simulate(draft, c, &sim);
     }
     if (sim) {
         note_times(&f, sim);
-        if (look)
-            look(context, sim);
+        if (asked->look)
+            asked->look(asked->context, sim);
         free_simulation(sim);
     }
     restore_tensors(s->pool, tensors);
     free(tensors);
-    free(had);
+    free(limits);
     free_draft(draft);
     return f;
 }
 
+struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
+                         void *context)
+{
+    return forecast_of(s, c, &(struct asked){.most_excess = most_excess, .look = look, .context = context});
+}
+
 struct forecast try_step(const struct step *s, const struct costs *c) { return try_list(s, c, INFINITY, NULL, NULL); }
+
+struct forecast try_data(const struct step *s, const struct costs *c)
+{
+    return forecast_of(s, c, &(struct asked){.without_bytes = true, .most_excess = INFINITY});
+}
 
 void free_forecast(struct forecast *f)
 {
     free(f->why_not);
-    free(f->high);
-    free(f->at);
+    free(f->peak_total);
+    free(f->peak_position);
     free(f->task);
     free(f->span);
-    free(f->need);
+    free(f->needed_bytes);
 }
 
 struct forecast *keep_forecast(struct forecast f) { return copy_bytes(&f, sizeof f); }

@@ -24,9 +24,9 @@ struct image {
     struct device *device;
     int slab;
     size_t words;
-    uint32_t *kept;         /* what the list has computed so far */
-    uint32_t *given;        /* what the task finds */
-    uint32_t *first, *left; /* what the first run and this one leave */
+    uint32_t *kept;                 /* what the list has computed so far */
+    uint32_t *given;                /* what the task finds */
+    uint32_t *first_run, *this_run; /* what the first run and this one leave */
 };
 struct audit {
     struct step *step;
@@ -40,7 +40,7 @@ static uint32_t filling(int run, enum element element, size_t word)
     return element == INT32 ? ((uint32_t)run + (uint32_t)word) & 1 : float_filling[run];
 }
 
-static void transfer(const struct image *m, uint32_t *words, bool to_slab)
+static void transfer_slab(const struct image *m, uint32_t *words, bool to_slab)
 {
     const struct slab *slab = &m->device->slabs[m->slab];
     if (!slab->buffer && to_slab)
@@ -69,9 +69,9 @@ struct audit *open_audit(struct step *s)
             m->words = n;
             m->kept = allocate(4 * n, sizeof *m->kept);
             m->given = m->kept + n;
-            m->first = m->kept + 2 * n;
-            m->left = m->kept + 3 * n;
-            transfer(m, m->kept, false);
+            m->first_run = m->kept + 2 * n;
+            m->this_run = m->kept + 3 * n;
+            transfer_slab(m, m->kept, false);
         }
     return a;
 }
@@ -92,7 +92,7 @@ struct word_range { /* words of an image */
 };
 
 /* The words of m that access k of t covers in that iteration; none where the tensor lies elsewhere. */
-static struct word_range covered(const struct image *m, const struct task *t, uint32_t number, int k)
+static struct word_range covered_words(const struct image *m, const struct task *t, uint32_t number, int k)
 {
     const struct tensor *x = tensor_at(t->access[k].tensor, number);
     size_t begin = (x->storage->address + x->offset) / ELEMENT_BYTES;
@@ -101,7 +101,7 @@ static struct word_range covered(const struct image *m, const struct task *t, ui
     return (struct word_range){begin, begin + count_elements(x)};
 }
 
-static bool touches(const struct task *t, const struct device *d)
+static bool uses_device(const struct task *t, const struct device *d)
 {
     if (t->lane->device == d)
         return true;
@@ -114,7 +114,7 @@ static bool touches(const struct task *t, const struct device *d)
 /* Access k finds this run's filling; or, with `kept`, what the list has computed, where it has computed something. */
 static void fill_access(const struct image *m, const struct task *t, uint32_t number, int k, int run, bool kept)
 {
-    struct word_range r = covered(m, t, number, k);
+    struct word_range r = covered_words(m, t, number, k);
     enum element element = t->access[k].tensor->element;
     for (size_t w = r.begin; w < r.end; w++)
         if (kept && m->kept[w] != float_filling[0])
@@ -124,7 +124,7 @@ static void fill_access(const struct image *m, const struct task *t, uint32_t nu
 }
 
 /* What the task declares to read comes last, since accesses may overlap. */
-static void fill(const struct image *m, const struct task *t, uint32_t number, int run)
+static void fill_image(const struct image *m, const struct task *t, uint32_t number, int run)
 {
     for (size_t w = 0; w < m->words; w++)
         m->given[w] = float_filling[run];
@@ -136,13 +136,13 @@ static void fill(const struct image *m, const struct task *t, uint32_t number, i
             fill_access(m, t, number, k, run, true);
 }
 
-static void copy_written(const struct image *m, const struct task *t, uint32_t number, uint32_t *to,
-                         const uint32_t *from)
+static void copy_written(const struct image *m, const struct task *t, uint32_t number, uint32_t *target,
+                         const uint32_t *source)
 {
     for (int k = 0; k < t->n_access; k++) {
-        struct word_range r = covered(m, t, number, k);
+        struct word_range r = covered_words(m, t, number, k);
         if (t->access[k].mode & ACCESS_WRITE)
-            memcpy(to + r.begin, from + r.begin, (r.end - r.begin) * sizeof *to);
+            memcpy(target + r.begin, source + r.begin, (r.end - r.begin) * sizeof *target);
     }
 }
 
@@ -164,13 +164,13 @@ static const char *name_at(const struct step *s, const struct image *m, size_t a
 
 /* Is all as it was given, but for what the task declares to write? */
 static char *check_others(const struct step *s, const struct task *t, const struct image *m, uint32_t number,
-                          const uint32_t *left)
+                          const uint32_t *found)
 {
-    const unsigned char *before = (const void *)m->given, *after = (const void *)left;
+    const unsigned char *before = (const void *)m->given, *after = (const void *)found;
     char position[64];
     size_t at = 0;
-    copy_written(m, t, number, m->given, left);
-    if (memcmp(before, after, m->words * sizeof *left) == 0)
+    copy_written(m, t, number, m->given, found);
+    if (memcmp(before, after, m->words * sizeof *found) == 0)
         return NULL;
     while (before[at] == after[at])
         at++;
@@ -182,11 +182,11 @@ static char *check_others(const struct step *s, const struct task *t, const stru
 static char *check_written(const struct task *t, const struct image *m, uint32_t number, int k, int run)
 {
     const struct tensor *x = t->access[k].tensor;
-    struct word_range r = covered(m, t, number, k);
+    struct word_range r = covered_words(m, t, number, k);
     char position[64];
     for (size_t w = r.begin; w < r.end; w++) {
-        bool unwritten = m->first[w] == filling(0, x->element, w) && m->left[w] == filling(run, x->element, w);
-        if (m->left[w] != m->first[w] && !(t->partial && unwritten))
+        bool unwritten = m->first_run[w] == filling(0, x->element, w) && m->this_run[w] == filling(run, x->element, w);
+        if (m->this_run[w] != m->first_run[w] && !(t->partial && unwritten))
             return format_string("task %s%s leaves another element %zu of tensor %s where it finds %s in place of NaN: "
                                  "it reads something that it does not declare, or does not write all of the tensor",
                                  t->name, layer_and_micro(position, t), w - r.begin, x->name, filling_name[run]);
@@ -197,9 +197,9 @@ static char *check_written(const struct task *t, const struct image *m, uint32_t
 /* Fetches what the run has left of the slab, and checks it. */
 static char *check_left(const struct step *s, const struct task *t, const struct image *m, uint32_t number, int run)
 {
-    uint32_t *left = run == 0 ? m->first : m->left;
-    transfer(m, left, false);
-    char *wrong = check_others(s, t, m, number, left);
+    uint32_t *found = run == 0 ? m->first_run : m->this_run;
+    transfer_slab(m, found, false);
+    char *wrong = check_others(s, t, m, number, found);
     for (int k = 0; k < t->n_access && run > 0 && !wrong; k++)
         if (t->access[k].mode & ACCESS_WRITE)
             wrong = check_written(t, m, number, k, run);
@@ -216,20 +216,20 @@ char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight 
     show_busy("auditing this step", a->begun, (double)i / (double)a->step->n);
     for (int run = 0; run < RUNS && !wrong; run++) {
         for (const struct image *m = a->image; m < end; m++)
-            if (touches(t, m->device)) {
-                fill(m, t, number, run);
-                transfer(m, m->given, true);
+            if (uses_device(t, m->device)) {
+                fill_image(m, t, number, run);
+                transfer_slab(m, m->given, true);
             }
         run_alone(a->step, number, i, flight);
         for (const struct image *m = a->image; m < end && !wrong; m++)
-            if (touches(t, m->device))
+            if (uses_device(t, m->device))
                 wrong = check_left(a->step, t, m, number, run);
     }
     for (const struct image *m = a->image; m < end; m++) {
         if (!wrong)
-            copy_written(m, t, number, m->kept, m->first);
-        if (touches(t, m->device))
-            transfer(m, m->kept, true); /* whether the next task goes ahead may depend on it */
+            copy_written(m, t, number, m->kept, m->first_run);
+        if (uses_device(t, m->device))
+            transfer_slab(m, m->kept, true); /* whether the next task goes ahead may depend on it */
     }
     return wrong;
 }
@@ -247,4 +247,4 @@ static void run_audited(void *audit, uint32_t number, size_t i, struct task_flig
 
 static void end_iteration(void *audit) { close_audit(audit); }
 
-const struct lone_runner audit_runner = {begin_iteration, run_audited, end_iteration};
+const struct serial_runner audit_runner = {begin_iteration, run_audited, end_iteration};

@@ -2,7 +2,7 @@
 #include "cells.h"
 
 /* The cell that begins at byte `at`; a cell that lies across this border becomes two. */
-static size_t cut_at(struct strip *s, size_t at)
+static size_t cut_cell(struct strip *s, size_t at)
 {
     size_t i;
     if (s->n == 0) {
@@ -21,8 +21,8 @@ static size_t cut_at(struct strip *s, size_t at)
 
 struct byte_cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n)
 {
-    size_t first = cut_at(s, begin);
-    *n = cut_at(s, end) - first;
+    size_t first = cut_cell(s, begin);
+    *n = cut_cell(s, end) - first;
     return &s->cell[first];
 }
 

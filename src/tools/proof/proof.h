@@ -35,8 +35,9 @@ struct audit *open_audit(struct step *s); /* then audit tasks in list order, and
  * caller frees it), and memory stays as before the task. */
 char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight *flight);
 void close_audit(struct audit *a);
-/* For execution.alone: audits every task of a serial run, and ends the program where one does something undeclared. */
-extern const struct lone_runner audit_runner;
+/* For execution.serial_runner: audits every task of a serial run, and ends the program where one does something
+ * undeclared. */
+extern const struct serial_runner audit_runner;
 
 /* ---- training_proofs.c: the proofs that a training asks for ------------------------------------------------------ */
 

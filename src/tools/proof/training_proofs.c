@@ -33,12 +33,12 @@ static void keep_values(struct trainer *t, struct step *list)
 
 static void choose_runner(struct trainer *t)
 {
-    execution.alone = NULL;
+    execution.serial_runner = NULL;
     if (proof_options.audit && !t->settings->trial)
-        execution.alone = &audit_runner;
+        execution.serial_runner = &audit_runner;
 }
 
-static void forget(struct trainer *t)
+static void free_all_values(struct trainer *t)
 {
     struct list_values *first = *own_of(t, &module_proof);
     while (first) {
@@ -74,7 +74,7 @@ static const struct option options[] = {
              "memory is within the budgets"},
 };
 static const struct hooks hooks = {
-    .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = forget};
+    .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = free_all_values};
 const struct module module_proof = {
     .name = "proof",
     .order = 10,

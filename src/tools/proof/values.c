@@ -35,16 +35,17 @@ static uint64_t initial_value(const struct tensor *t)
     return hash_pair(UINT64_MAX, (uint64_t)t->storage->replica_of->id);
 }
 
-/* The cells of bytes [from, to) of the tensor.  Each storage has a strip of its own. */
-static struct byte_cell *cells_between(struct strip *strips, const struct tensor *t, size_t from, size_t to, size_t *n)
+/* The cells of bytes [begin, end) of the tensor.  Each storage has a strip of its own. */
+static struct byte_cell *cells_between(struct strip *strips, const struct tensor *t, size_t begin, size_t end,
+                                       size_t *n)
 {
-    return cells_of(&strips[t->storage->id], t->offset + from, t->offset + to, n);
+    return cells_of(&strips[t->storage->id], t->offset + begin, t->offset + end, n);
 }
 
 /* The same cells, for a read: those that have never been written get their initial value. */
-static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t, size_t from, size_t to, size_t *n)
+static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t, size_t begin, size_t end, size_t *n)
 {
-    struct byte_cell *c = cells_between(strips, t, from, to, n);
+    struct byte_cell *c = cells_between(strips, t, begin, end, n);
     for (size_t i = 0; i < *n; i++)
         if (c[i].iteration == NONE && !c[i].value) {
             c[i].value = initial_value(t);
@@ -54,7 +55,7 @@ static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t
 }
 
 /* A number for the bytes that an access reads: runs of (value, part of it). */
-static uint64_t read_value(struct strip *strips, const struct tensor *t)
+static uint64_t hash_read_bytes(struct strip *strips, const struct tensor *t)
 {
     size_t n;
     struct byte_cell *c = read_cells(strips, t, 0, t->bytes, &n);
@@ -71,29 +72,35 @@ static uint64_t read_value(struct strip *strips, const struct tensor *t)
     return value;
 }
 
-/* Bytes [from, to) of the tensor become a value that begins at `origin` in its strip. */
-static void write_value(struct strip *strips, const struct tensor *t, size_t from, size_t to, uint64_t value,
-                        int64_t origin, int iteration)
+struct written_value { /* what a write leaves in each cell: see struct byte_cell */
+    uint64_t value;
+    int64_t origin;
+    int iteration;
+};
+
+/* Bytes [begin, end) of the tensor become that value. */
+static void write_value(struct strip *strips, const struct tensor *t, size_t begin, size_t end,
+                        struct written_value written)
 {
     size_t n;
-    struct byte_cell *c = cells_between(strips, t, from, to, &n);
+    struct byte_cell *c = cells_between(strips, t, begin, end, &n);
     for (size_t i = 0; i < n; i++) {
-        c[i].value = value;
-        c[i].origin = origin;
-        c[i].iteration = iteration;
+        c[i].value = written.value;
+        c[i].origin = written.origin;
+        c[i].iteration = written.iteration;
     }
 }
 
 /* The target gets the source's values, piece by piece. */
-static void copy_value(struct strip *strips, const struct tensor *to, const struct tensor *from, int iteration)
+static void copy_value(struct strip *strips, const struct tensor *target, const struct tensor *source, int iteration)
 {
     size_t n;
-    int64_t shift = (int64_t)to->offset - (int64_t)from->offset;
-    struct byte_cell *c = read_cells(strips, from, 0, from->bytes, &n);
+    int64_t shift = (int64_t)target->offset - (int64_t)source->offset;
+    struct byte_cell *c = read_cells(strips, source, 0, source->bytes, &n);
     for (size_t i = 0; i < n; i++) {
-        write_value(strips, to, c[i].begin - from->offset, c[i].end - from->offset, c[i].value, c[i].origin + shift,
-                    iteration);
-        c = cells_between(strips, from, 0, from->bytes, &n); /* anew: target and source may be one strip */
+        struct written_value copied = {.value = c[i].value, .origin = c[i].origin + shift, .iteration = iteration};
+        write_value(strips, target, c[i].begin - source->offset, c[i].end - source->offset, copied);
+        c = cells_between(strips, source, 0, source->bytes, &n); /* anew: target and source may be one strip */
     }
 }
 
@@ -105,7 +112,7 @@ static bool by_element(const struct task *t, const struct access *a)
 }
 
 /* A number for the elements from byte `at` on, up to the first byte at which a value of some operand ends: *end. */
-static uint64_t read_elements(struct strip *strips, const struct task *t, size_t at, size_t *end, uint64_t value)
+static uint64_t hash_elements(struct strip *strips, const struct task *t, size_t at, size_t *end, uint64_t value)
 {
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor;
@@ -113,7 +120,7 @@ static uint64_t read_elements(struct strip *strips, const struct task *t, size_t
         if (!(t->access[i].mode & ACCESS_READ) || !by_element(t, &t->access[i]))
             continue;
         struct byte_cell *c = read_cells(strips, x, at, *end, &n);
-        int64_t part = (int64_t)x->offset - c->origin - (int64_t)t->first;
+        int64_t part = (int64_t)x->offset - c->origin - (int64_t)t->piece_begin;
         value = hash_pair(value, hash_pair(c->value, (uint64_t)part));
         *end = c->end - x->offset;
     }
@@ -121,13 +128,13 @@ static uint64_t read_elements(struct strip *strips, const struct task *t, size_t
 }
 
 /* A number for all that the task reads whole. */
-static uint64_t read_common(struct strip *strips, const struct task *t, uint64_t identity)
+static uint64_t hash_whole_reads(struct strip *strips, const struct task *t, uint64_t identity)
 {
     uint64_t value = identity;
     for (int i = 0; i < t->n_access; i++) {
         const struct access *a = &t->access[i];
         if ((a->mode & ACCESS_READ) && !a->tensor->choice && !by_element(t, a))
-            value = hash_pair(value, read_value(strips, a->tensor));
+            value = hash_pair(value, hash_read_bytes(strips, a->tensor));
     }
     return value;
 }
@@ -145,14 +152,14 @@ static void write_run(struct strip *strips, const struct task *t, size_t at, siz
 {
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor;
-        int64_t origin = (int64_t)x->offset - (int64_t)t->first;
-        uint64_t written = hash_pair(value, (uint64_t)i);
+        struct written_value written = {.value = hash_pair(value, (uint64_t)i), .iteration = iteration};
+        written.origin = (int64_t)x->offset - (int64_t)t->piece_begin;
         if (!(t->access[i].mode & ACCESS_WRITE))
             continue;
         if (t->elementwise)
-            write_value(strips, x, at, end, written, origin, iteration);
+            write_value(strips, x, at, end, written);
         else
-            write_value(strips, x, 0, x->bytes, written, origin, iteration);
+            write_value(strips, x, 0, x->bytes, written);
     }
 }
 
@@ -160,14 +167,14 @@ static void write_run(struct strip *strips, const struct task *t, size_t at, siz
 static void interpret_task(struct values *v, struct strip *strips, const struct task *t, struct numbered run,
                            int iteration)
 {
-    uint64_t common = read_common(strips, t, run.identity);
+    uint64_t common = hash_whole_reads(strips, t, run.identity);
     size_t bytes = t->elementwise ? t->access[0].tensor->bytes : 1;
     run.is_silent = writes_nothing(t);
     for (size_t at = 0, end; at < bytes; at = end) {
         end = bytes;
-        run.value = read_elements(strips, t, at, &end, common);
-        run.begin = t->first + at;
-        run.end = t->first + end;
+        run.value = hash_elements(strips, t, at, &end, common);
+        run.begin = t->piece_begin + at;
+        run.end = t->piece_begin + end;
         write_run(strips, t, at, end, run.value, iteration);
         *APPEND(v->list, v->n, v->cap) = run;
     }
@@ -322,12 +329,12 @@ static struct list_difference compare_lists(const struct values *a, const struct
     return d;
 }
 
-static char *describe_task(const struct step *s, int node, const char *what)
+static char *describe_task(const struct step *s, int node, const char *fault)
 {
     int i = node % (int)s->n;
     const struct task *t = s->task[i];
     char position[64];
-    return format_string("task %d %s%s %s", i, t->name, layer_and_micro(position, t), what);
+    return format_string("task %d %s%s %s", i, t->name, layer_and_micro(position, t), fault);
 }
 
 char *compare_values(const struct values *expected, const struct step *s)

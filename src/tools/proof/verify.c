@@ -35,7 +35,7 @@ struct proof {
 };
 
 /* The tensor's first byte in its device's strip, in which slabs begin at multiples of NO_LIMIT: none is larger. */
-static size_t first_byte(const struct tensor *t)
+static size_t strip_begin(const struct tensor *t)
 {
     return (size_t)t->storage->slab * NO_LIMIT + t->storage->address + t->offset;
 }
@@ -104,7 +104,7 @@ static int add_touch(struct proof *p, int node, int before, const struct tensor 
     return (int)p->n_touches - 1;
 }
 
-static void read_cell(struct proof *p, int node, const struct access *a, struct byte_cell *c)
+static void note_read(struct proof *p, int node, const struct access *a, struct byte_cell *c)
 {
     const struct tensor *storage = a->tensor->storage;
     const struct cell_touch *writer = c->writer == NONE ? NULL : &p->touches[c->writer];
@@ -116,7 +116,7 @@ static void read_cell(struct proof *p, int node, const struct access *a, struct 
 
 /* A write hides the touches before it: later nodes need to come after the write alone.  But a write that may be skipped
  * hides nothing. */
-static void write_cell(struct proof *p, int node, const struct access *a, struct byte_cell *c)
+static void note_write(struct proof *p, int node, const struct access *a, struct byte_cell *c)
 {
     const struct tensor *storage = a->tensor->storage;
     bool hides = p->number || !is_conditional(p->step->task[node % (int)p->step->n]);
@@ -129,13 +129,13 @@ static void write_cell(struct proof *p, int node, const struct access *a, struct
 
 static void touch_cells(struct proof *p, int node, const struct access *a, bool writing)
 {
-    size_t n, first = first_byte(a->tensor);
+    size_t n, first = strip_begin(a->tensor);
     struct byte_cell *c = cells_of(&p->strips[a->tensor->device->index], first, first + a->tensor->bytes, &n);
     for (size_t k = 0; k < n; k++)
         if (writing)
-            write_cell(p, node, a, &c[k]);
+            note_write(p, node, a, &c[k]);
         else
-            read_cell(p, node, a, &c[k]);
+            note_read(p, node, a, &c[k]);
 }
 
 /* Goes through two iterations, one after the other.  A task reads before it writes. */
@@ -163,7 +163,7 @@ struct ends {                    /* what has ended at some moment */
 };
 
 /* Adds what had ended when another node started: a node that waits for that one starts later. */
-static void join(struct ends *mine, const struct ends *other)
+static void join_ends(struct ends *mine, const struct ends *other)
 {
     for (int i = 0; i < LANES_AT_A_TIME; i++)
         mine->latest[i] = MAX(mine->latest[i], other->latest[i]);
@@ -183,12 +183,12 @@ static int source_of(const struct step *s, int node, const struct edge *e)
     int n = (int)s->n, iteration = node / n;
     if (e->previous)
         iteration--;
-    return iteration * n + (int)e->from;
+    return iteration * n + (int)e->producer;
 }
 
 /* Finds for each node what has ended when it starts: the nodes that it waits for, and all that had ended when these
  * started.  A wait for a node that may be skipped proves nothing, except that nodes of one lane end in order. */
-static void find_ends(const struct step *s, int first_lane, struct ends *ends)
+static void find_ended_nodes(const struct step *s, int first_lane, struct ends *ends)
 {
     int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
     int *last = allocate((size_t)n_lanes, sizeof *last);       /* by lane: its latest node so far */
@@ -200,16 +200,16 @@ static void find_ends(const struct step *s, int first_lane, struct ends *ends)
         const struct task *t = s->task[node % n];
         int lane = t->lane->index;
         if (certain[lane] != NONE)
-            join(&ends[node], &ends[certain[lane]]);
+            join_ends(&ends[node], &ends[certain[lane]]);
         if (last[lane] != NONE)
             note_end(s, &ends[node], last[lane], first_lane);
         for (size_t k = 0; k < t->n_edges; k++) {
             const struct edge *e = &t->edges[k];
-            int from = source_of(s, node, e);
-            if (!e->wait || from < 0 || is_conditional(s->task[e->from]))
+            int producer = source_of(s, node, e);
+            if (!e->wait || producer < 0 || is_conditional(s->task[e->producer]))
                 continue;
-            join(&ends[node], &ends[from]);
-            note_end(s, &ends[node], from, first_lane);
+            join_ends(&ends[node], &ends[producer]);
+            note_end(s, &ends[node], producer, first_lane);
         }
         last[lane] = node;
         if (!is_conditional(t))
@@ -234,7 +234,7 @@ static void verify_order(struct proof *p)
     const struct step *s = p->step;
     struct ends *ends = allocate(2 * s->n, sizeof *ends);
     for (int lane = 0; lane < s->pool->machine->n_lanes && !p->wrong; lane += LANES_AT_A_TIME) {
-        find_ends(s, lane, ends);
+        find_ended_nodes(s, lane, ends);
         for (size_t i = 0; i < p->n_pairs && !p->wrong; i++) {
             struct pair x = p->pairs[i];
             int k = s->task[x.first % (int)s->n]->lane->index - lane;
@@ -307,13 +307,13 @@ static uint64_t hash_running(const struct step *s, uint32_t number)
     uint64_t hash = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
-        if (t->when.every > 1 && number % t->when.every == t->when.rest)
+        if (t->when.every > 1 && number % t->when.every == t->when.remainder)
             hash = hash_pair(hash, i);
     }
     return hash;
 }
 
-static bool contains(const uint64_t *items, size_t n, uint64_t item)
+static bool has_item(const uint64_t *items, size_t n, uint64_t item)
 {
     for (size_t i = 0; i < n; i++)
         if (items[i] == item)
@@ -333,7 +333,7 @@ static char *verify_accesses(const struct step *s)
         wrong = prove(s, 0);
     for (uint32_t number = 1; number <= last && !wrong; number++) {
         uint64_t set = hash_running(s, number);
-        if (contains(seen, n, set))
+        if (has_item(seen, n, set))
             continue;
         seen[n++] = set;
         wrong = prove(s, number);
@@ -385,12 +385,12 @@ static bool *find_returned(const struct step *s)
         const struct task *t = s->task[i];
         if (!t->condition.member)
             continue;
-        ended[i] |= t->condition.ends || on_lane[t->lane->index];
+        ended[i] |= t->condition.returns_member || on_lane[t->lane->index];
         if (!ended[i] || t->condition.needs)
             continue;
         on_lane[t->lane->index] = true;
         for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++)
-            ended[e->from] |= e->wait && !e->previous;
+            ended[e->producer] |= e->wait && !e->previous;
     }
     free(on_lane);
     return ended;
@@ -446,7 +446,7 @@ char *verify_devices(const struct step *s)
 static char *verify_storage(const struct step *s, struct strip *strip, const struct tensor *t)
 {
     size_t n;
-    struct byte_cell *c = cells_of(strip, first_byte(t), first_byte(t) + t->bytes, &n);
+    struct byte_cell *c = cells_of(strip, strip_begin(t), strip_begin(t) + t->bytes, &n);
     if (s->running && (t->slab >= (int)t->device->n_slabs || t->address + t->bytes > t->device->slabs[t->slab].bytes))
         return format_string("tensor %s ends behind its slab on device %s", t->name, t->device->id);
     for (size_t i = 0; i < n; i++) {

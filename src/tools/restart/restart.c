@@ -99,7 +99,7 @@ static bool train_in_children(struct settings *s, int argc, char **argv, int *co
     if (!restarts)
         return true;
     l.newest = look_for_commit(l.file);
-    if (s->past)
+    if (s->resumed)
         l.known = l.newest.seq;
     this_life = mmap(NULL, sizeof *this_life, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (this_life == MAP_FAILED)
@@ -133,7 +133,7 @@ static void tell_kept(struct trainer *t, struct kept_run *k)
 {
     (void)t;
     if (restarts)
-        append_text(&k->more, " --restart");
+        append_text(&k->more_words, " --restart");
 }
 
 static const struct option options[] = {

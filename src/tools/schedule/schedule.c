@@ -136,21 +136,21 @@ static const struct option options[] = {
              "F + B). send is a copy to another stage's device. A number before the letter means that stage "
              "alone, as in 3F=2ms. A time without a unit is in seconds (default: F=1ms,I=1ms,W=1ms,send=0)"},
 };
-static const struct law laws[] = {{"times", "list", NULL},
-                                  {"print-schedule", "json", "a schedule is printed and nothing else"},
-                                  {"print-schedule", "print", "a schedule is printed and nothing else"},
-                                  {"print-schedule", "print-list", "a schedule is printed and nothing else"},
-                                  {"print-schedule", "simulate", "a schedule is printed and nothing else"},
-                                  {"print-schedule", "memory", "a schedule is printed and nothing else"},
-                                  {"print-schedule", "verify", "a schedule is printed and nothing else"}};
+static const struct option_rule rules[] = {{"times", "list", NULL},
+                                           {"print-schedule", "json", "a schedule is printed and nothing else"},
+                                           {"print-schedule", "print", "a schedule is printed and nothing else"},
+                                           {"print-schedule", "print-list", "a schedule is printed and nothing else"},
+                                           {"print-schedule", "simulate", "a schedule is printed and nothing else"},
+                                           {"print-schedule", "memory", "a schedule is printed and nothing else"},
+                                           {"print-schedule", "verify", "a schedule is printed and nothing else"}};
 const struct module module_schedule = {
     .name = "schedule",
     .needs = "lists",
     .order = 56,
     .options = options,
     .n_options = COUNT(options),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_schedule_options,
     .sole.orders = &orders,
     .plan = &plan,

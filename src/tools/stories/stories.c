@@ -503,8 +503,8 @@ static struct belief believe_any(const struct stories *s)
 
 /* Adds to *loss, in nats, the bytes of a window from its second one on; after the first one the reader believes
  * `first`.  two: beliefs whose memory is used. */
-static void add_losses(const struct stories *s, const struct belief *first, const uint16_t *window, int seq_len,
-                       struct belief two[2], double *sum, double *loss)
+static void add_window_losses(const struct stories *s, const struct belief *first, const uint16_t *window, int seq_len,
+                              struct belief two[2], double *sum, double *loss)
 {
     const struct belief *now = first;
     for (int t = 1; t <= seq_len; t++) {
@@ -527,7 +527,7 @@ double stories_floor(const struct stories *s, const uint16_t *bytes, size_t n, i
         const unsigned char byte = (unsigned char)window[0];
         if (first[byte].n == 0)
             read_byte(s, &any, byte, &first[byte], sum);
-        add_losses(s, &first[byte], window, seq_len, two, sum, &loss);
+        add_window_losses(s, &first[byte], window, seq_len, two, sum, &loss);
     }
     for (int c = 0; c < 256; c++)
         free(first[c].places);

@@ -300,7 +300,7 @@ static void encode_added(void *encoder, int token) { put_token(encoder, token); 
 uint16_t *bpe_encode(const struct bpe *b, const struct text *text, size_t *n)
 {
     struct encoder e = {.b = b, .cached = allocate(CACHED_WORDS, sizeof *e.cached)};
-    const struct visitor v = {.word = encode_word, .added = encode_added, .context = &e, .what = "encoding"};
+    const struct visitor v = {.word = encode_word, .added = encode_added, .context = &e, .activity = "encoding"};
     visit_text(b, text, &v);
     free(e.cached);
     free(e.word);

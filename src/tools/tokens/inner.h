@@ -33,7 +33,7 @@ struct visitor {
     void (*word)(void *context, const char *bytes, size_t n);
     void (*added)(void *context, int token);
     void *context;
-    const char *what; /* what is done, for the line of progress */
+    const char *activity; /* what is done, for the line of progress */
 };
 void visit_text(const struct bpe *b, const struct text *text, const struct visitor *v);
 

@@ -126,7 +126,7 @@ static json_t *to_json(const struct tokenizer *t)
     return t->takes_numbers ? NULL : bpe_to_json(bpe_of(t));
 }
 
-static bool drop(struct tokenizer *t, int n)
+static bool drop_bpe_tokens(struct tokenizer *t, int n)
 {
     if (!drop_tokens(t->own, n))
         return false;
@@ -134,7 +134,7 @@ static bool drop(struct tokenizer *t, int n)
     return true;
 }
 
-static void forget(struct tokenizer *t) { free_bpe(t->own); }
+static void free_bpe_tokenizer(struct tokenizer *t) { free_bpe(t->own); }
 
 static const struct token_kind token_bpe = {
     .name = "bpe",
@@ -148,8 +148,8 @@ static const struct token_kind token_bpe = {
     .end = find_end,
     .to_text = to_text,
     .from_text = from_text,
-    .drop = drop,
-    .free = forget,
+    .drop = drop_bpe_tokens,
+    .free = free_bpe_tokenizer,
     .read = read_file_of,
     .beside = read_beside,
     .to_json = to_json,

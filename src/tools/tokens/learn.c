@@ -121,7 +121,7 @@ static void pass_added(void *learner, int token)
     (void)token;
 }
 
-static void lay_out(struct learner *l)
+static void lay_out_words(struct learner *l)
 {
     uint32_t at = 0;
     l->places = allocate(l->n_places, sizeof *l->places);
@@ -293,10 +293,10 @@ static struct bpe *begin_tokens(int n, const char *const *added)
 struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const char *const *added)
 {
     struct learner l = {.b = begin_tokens(n, added), .found = new_map()};
-    const struct visitor v = {.word = count_word, .added = pass_added, .context = &l, .what = "counting words"};
+    const struct visitor v = {.word = count_word, .added = pass_added, .context = &l, .activity = "counting words"};
     for (size_t i = 0; i < n_texts; i++)
         visit_text(l.b, &texts[i], &v);
-    lay_out(&l);
+    lay_out_words(&l);
     free_map(l.found);
     l.found = new_map();
     for (uint32_t at = 0; at < l.n_places; at++)

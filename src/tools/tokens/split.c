@@ -112,7 +112,7 @@ static void cut_words(const struct cutting *c, const char *part, size_t n)
         c->v->word(c->v->context, part + at, length);
         const size_t before = (size_t)(part - c->text->bytes) + at;
         if ((before ^ (before + length)) >= TOLD_AFTER) /* the two are in different blocks of this size */
-            show_busy(c->v->what, c->begun, (double)before / (double)c->text->n);
+            show_busy(c->v->activity, c->begun, (double)before / (double)c->text->n);
         at += length;
     }
 }
@@ -139,7 +139,7 @@ static int added_at(const struct bpe *b, const struct added_tree *tree, const ch
 /* Levels of cutting: at the added tokens of each tree, then into words. */
 enum { INTO_WORDS = ADDED_TREES };
 
-static void cut(const struct cutting *c, int level, const char *part, size_t n)
+static void cut_part(const struct cutting *c, int level, const char *part, size_t n)
 {
     size_t begin = 0, at = 0;
     if (level == INTO_WORDS) {
@@ -152,17 +152,17 @@ static void cut(const struct cutting *c, int level, const char *part, size_t n)
             at++;
             continue;
         }
-        cut(c, level + 1, part + begin, at - begin);
+        cut_part(c, level + 1, part + begin, at - begin);
         c->v->added(c->v->context, token);
         at += c->b->token[token].n;
         begin = at;
     }
-    cut(c, level + 1, part + begin, n - begin);
+    cut_part(c, level + 1, part + begin, n - begin);
 }
 
 void visit_text(const struct bpe *b, const struct text *text, const struct visitor *v)
 {
     const struct cutting c = {.b = b, .text = text, .v = v, .begun = now_ns()};
-    cut(&c, 0, text->bytes, text->n);
+    cut_part(&c, 0, text->bytes, text->n);
     erase_line();
 }

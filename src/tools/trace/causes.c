@@ -28,7 +28,7 @@ static enum cause cause_of(const struct trace *t, const struct trace_task *task,
 {
     static const enum cause by_lane[LANE_KINDS] = {CAUSE_COMPUTE, CAUSE_LINK, CAUSE_LINK, CAUSE_CPU,
                                                    CAUSE_DISK,    CAUSE_CPU,  CAUSE_BATCH};
-    const struct trace_task *producer = &t->tasks[edge->from];
+    const struct trace_task *producer = &t->tasks[edge->producer];
     const struct trace_lane *its = &t->lanes[producer->lane], *mine = &t->lanes[task->lane];
     if (edge->reuse)
         return CAUSE_BYTES;

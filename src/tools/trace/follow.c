@@ -231,7 +231,7 @@ static bool waits_for_unfinished(const struct trace *t, const struct trace_recor
         const struct trace_edge *edge = &t->edges[e];
         for (size_t i = 0; i < t->n_unfinished; i++) {
             const struct trace_record *other = &t->unfinished[i];
-            if (other->task == edge->from && other->step == u->step - edge->previous_step)
+            if (other->task == edge->producer && other->step == u->step - edge->previous_step)
                 return true;
         }
     }

@@ -94,7 +94,7 @@ int64_t trace_last_producer(const struct trace *t, uint32_t task, uint32_t step,
     int64_t last = NONE;
     for (uint32_t i = first; i < first + t->tasks[task].n_edges; i++) {
         const struct trace_edge *e = &t->edges[i];
-        int64_t producer = find_latest(t, e->from, step - (e->previous_step != 0), at);
+        int64_t producer = find_latest(t, e->producer, step - (e->previous_step != 0), at);
         if (producer == NONE)
             continue;
         if (last == NONE || t->records[producer].end > t->records[last].end) {
@@ -140,30 +140,30 @@ static void take_step(struct trace *t, const struct trace_record *r)
 uint64_t trace_paused_before(const struct trace *t, uint64_t clock)
 {
     size_t i;
-    FIND_FIRST(i, t->n_pauses, t->pauses[i].from < clock);
+    FIND_FIRST(i, t->n_pauses, t->pauses[i].start < clock);
     if (i == 0)
         return 0;
     const struct pause *last = &t->pauses[i - 1];
-    return last->before + MIN(clock, last->to) - last->from;
+    return last->before + MIN(clock, last->end) - last->start;
 }
 
 /* Adds the pause before a record that came after one: from the last end to when it was queued. */
 static void take_pause(struct trace *t, const struct trace_record *r, size_t record)
 {
-    struct pause pause = {.from = 0, .to = r->queued, .before = 0, .record = record};
+    struct pause pause = {.start = 0, .end = r->queued, .before = 0, .record = record};
     for (size_t i = 0; i < t->header.n_lanes; i++) {
         const struct bars *b = &t->bars[i];
         size_t n = first_bar_from(b, r->queued);
         if (n > 0)
-            pause.from = MAX(pause.from, b->bar[n - 1].end);
+            pause.start = MAX(pause.start, b->bar[n - 1].end);
     }
-    if (pause.from == 0 || pause.from >= r->queued)
+    if (pause.start == 0 || pause.start >= r->queued)
         return;
     if (t->n_pauses > 0) {
         const struct pause *last = &t->pauses[t->n_pauses - 1];
-        if (pause.from < last->to)
+        if (pause.start < last->end)
             return;
-        pause.before = last->before + (last->to - last->from);
+        pause.before = last->before + (last->end - last->start);
     }
     *APPEND(t->pauses, t->n_pauses, t->cap_pauses) = pause;
 }

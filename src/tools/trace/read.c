@@ -32,8 +32,9 @@ static void expect(bool good, const char *path, const char *what, size_t i)
 static void clean_text(const char *path, const char *what, size_t i, char *text, size_t size)
 {
     expect(memchr(text, '\0', size), path, what, i);
+    make_printable(text, false);
     for (char *c = text; *c; c++)
-        if (*c < ' ' || *c > '~')
+        if (*c == '\t')
             *c = '?';
 }
 
@@ -117,7 +118,7 @@ static void check_tasks(const char *path, const struct trace *t)
         expect(is_amount(k->flops) && is_amount(k->predicted_ns), path, "task", i);
     }
     for (size_t i = 0; i < h->n_edges; i++)
-        expect(t->edges[i].from < h->n_tasks, path, "edge", i);
+        expect(t->edges[i].producer < h->n_tasks, path, "edge", i);
 }
 
 static void check_tensors(const char *path, const struct trace *t)

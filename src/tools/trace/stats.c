@@ -329,10 +329,10 @@ struct table *trace_path_table(const struct trace *t, const struct trace_path *p
         const struct trace_hop *hop = &path->hops[i];
         const struct trace_record *r = &t->records[hop->record];
         const struct trace_task *task = &t->tasks[r->task];
-        uint64_t queued = MIN(MAX(r->queued, hop->wait), hop->from);
-        add_part(table, task->name, t->lanes[task->lane].name, hop->from, hop->to);
+        uint64_t queued = MIN(MAX(r->queued, hop->wait), hop->start);
+        add_part(table, task->name, t->lanes[task->lane].name, hop->start, hop->end);
         add_part(table, "(not yet queued)", "", hop->wait, queued);
-        add_part(table, "(queued, not started)", "", queued, hop->from);
+        add_part(table, "(queued, not started)", "", queued, hop->start);
     }
     for (size_t row = 0; row < table->n; row++) {
         struct cell *c = &table->cells[row * PATH_COLUMNS];

@@ -47,7 +47,7 @@ void print_beside(const struct table *beside); /* prints nothing for a table wit
  * then runs. */
 struct trace_hop {
     size_t record;
-    uint64_t wait, from, to; /* waits [wait, from), runs [from, to) on the path */
+    uint64_t wait, start, end; /* waits [wait, start), runs [start, end) on the path */
 };
 struct trace_path {
     uint32_t step;

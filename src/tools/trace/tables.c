@@ -81,7 +81,7 @@ static void fill_list(struct trace *tables, const struct step *s, uint32_t k, co
         for (size_t e = 0; e < t->n_edges; e++) {
             const struct edge *edge = &t->edges[e];
             tables->edges[h->n_edges++] = (struct trace_edge){
-                .from = first + edge->from, .previous_step = edge->previous, .reuse = edge->kind == EDGE_REUSE};
+                .producer = first + edge->producer, .previous_step = edge->previous, .reuse = edge->kind == EDGE_REUSE};
         }
     }
 }
@@ -103,7 +103,7 @@ static void fill_tensor(struct trace *tables, const struct tensor *x, uint32_t l
                                 .n_uses = (uint32_t)n_uses};
     snprintf(to->name, sizeof to->name, "%s", x->name);
     for (size_t i = 0; i < n_uses; i++)
-        tables->uses[h->n_uses++] = first_task + (uint32_t)use[i].at;
+        tables->uses[h->n_uses++] = first_task + (uint32_t)use[i].position;
 }
 
 /* Adds the tensors of the pool.  Views are parts of others, so they are left out, and so are tensors that belong to

@@ -53,8 +53,8 @@ struct trace_step_list { /* ascending */
     struct trace_step *step;
     size_t n, cap;
 };
-struct pause { /* a time in which a viewer paused the trainer: nothing ran in [from, to) */
-    uint64_t from, to;
+struct pause { /* a time in which a viewer paused the trainer: nothing ran in [start, end) */
+    uint64_t start, end;
     uint64_t before; /* nanoseconds of all pauses before it */
     size_t record;   /* the record that was begun after it; SIZE_MAX: that one has not ended */
 };

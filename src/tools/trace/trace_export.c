@@ -204,7 +204,7 @@ static void put_arrows(struct chrome *c, size_t at, size_t consumer)
     const struct trace_task *task = &t->tasks[r->task];
     for (uint32_t e = task->first_edge; e < task->first_edge + task->n_edges; e++) {
         const struct trace_edge *edge = &t->edges[e];
-        int64_t producer = trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), at);
+        int64_t producer = trace_find_before(t, edge->producer, r->step - (edge->previous_step != 0), at);
         if (producer == NONE || !is_shown(c, &t->records[producer]) || c->drawn_for[producer] == consumer)
             continue;
         bool through = at != consumer, whole = has_length(&t->records[producer]);

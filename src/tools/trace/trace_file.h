@@ -17,7 +17,7 @@
  * else.  A reader takes each slot twice: two equal copies with end != 0 are a whole record, whatever the writer is
  * doing.  `head` counts the records begun; it is stored after the record's first phase.  All times are nanoseconds of
  * the host's CLOCK_MONOTONIC_RAW; device times are converted before they are stored.  A simulated trace has a virtual
- * clock, which begins at 0.  Texts are printable ASCII.
+ * clock, which begins at 0.  Texts are UTF-8 without control characters.
  */
 #ifndef TRACE_FILE_H
 #define TRACE_FILE_H
@@ -97,7 +97,7 @@ struct trace_task {
     char shape[64]; /* the tensors that it writes, then those that it reads: "512x1024 <- 512x256, 1024x256" */
 };
 struct trace_edge {
-    uint32_t from;          /* the producer's task index; the edge is listed at its consumer */
+    uint32_t producer;      /* the producer's task index; the edge is listed at its consumer */
     uint16_t previous_step; /* 1: the producer ran one step before; 0: in the same step */
     uint16_t reuse;         /* 0: a data edge; 1: two tensors share bytes */
 };

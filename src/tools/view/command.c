@@ -48,11 +48,11 @@ static const struct option options[] = {
     {.name = "size",
      .type = OPT_TEXT,
      .value = &given.size,
-     .initial = "1280x720",
      .argument = "WxH",
      .group = "What",
      .commands = 1,
-     .help = "pixels of the window or picture"},
+     .help = "pixels of the window or picture (default: 1280x720; a picture is as high as its rows want, also with W "
+             "alone)"},
     {.name = "png",
      .type = OPT_OUTPUT,
      .value = &given.png,
@@ -91,8 +91,8 @@ static json_t *selected_json(const struct view *v)
     json_t *needs = json_array(), *needed_by = json_array();
     for (size_t i = 0; i < links.n; i++) {
         const struct link_drawn *l = &links.link[i];
-        const bool before = l->to == (size_t)v->selected.record;
-        const struct trace_record *other = &t->records[before ? l->from : l->to];
+        const bool before = l->consumer == (size_t)v->selected.record;
+        const struct trace_record *other = &t->records[before ? l->producer : l->consumer];
         json_array_append_new(before ? needs : needed_by, json_string(t->tasks[other->task].name));
     }
     return json_pack("{s:s, s:i, s:i, s:s, s:I, s:f, s:f, s:o, s:o}", "task", task->name, "layer", task->layer, "micro",
@@ -181,16 +181,24 @@ static void print_keys(void)
 static void parse_size(int *width, int *height)
 {
     char tail;
-    bool good = sscanf(given.size, "%dx%d%c", width, height, &tail) == 2;
-    if (!good || *width < LEAST_WIDTH || *height < LEAST_HEIGHT || *width > 16384 || *height > 16384)
-        fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to 16384x16384, not \"%s\"", LEAST_WIDTH,
-             LEAST_HEIGHT, given.size);
+    *width = 1280;
+    *height = 720;
+    if (!given.size)
+        return;
+    int n = sscanf(given.size, "%dx%d%c", width, height, &tail);
+    bool good = n == 2 || ((given.png || given.json) && sscanf(given.size, "%d%c", width, &tail) == 1);
+    if (!good || *width < LEAST_WIDTH || *height < LEAST_HEIGHT || *width > MOST_PIXELS || *height > MOST_PIXELS)
+        fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to %dx%d, or the width of a picture, not \"%s\"",
+             LEAST_WIDTH, LEAST_HEIGHT, MOST_PIXELS, MOST_PIXELS, given.size);
 }
 
 /* The view goes to the step that was asked for.  Without one, the trace of a run that goes on is followed, and
  * another one is shown whole. */
 static void show_first(struct view *v)
 {
+    const bool free_height = v->still && (!given.size || !strchr(given.size, 'x'));
+    if (free_height)
+        choose_height(v); /* the script's places are those of the picture */
     if (given.step) {
         expect_step(v, (uint32_t)given.step);
         look_at_step(v, (uint32_t)given.step);
@@ -199,6 +207,10 @@ static void show_first(struct view *v)
     }
     if (given.script)
         run_script(v, given.script);
+    if (v->still && given.script && !strstr(given.script, "move:") && !strstr(given.script, "hold:"))
+        move_mouse(v, OFF_WINDOW, OFF_WINDOW); /* a click selects, and leaves no mouse in the picture */
+    if (free_height)
+        choose_height(v);
 }
 
 static void write_or_show(struct view *v)
@@ -213,18 +225,22 @@ static void write_or_show(struct view *v)
         show_window(v);
 }
 
+static const struct path_command arguments = {
+    .name = "view",
+    .help = "FILE [FILE] [options]\n\n"
+            "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written. Two traces\n"
+            "share one axis, and their steps start together. FILE.txt is a step file, and FILE.csv is a pipeline's\n"
+            "schedule as PyTorch writes it. The list of such a file is simulated, and its tasks can be dragged "
+            "elsewhere.\n",
+    .bit = 1,
+    .inputs = MAX_TRACKS,
+};
+
 static int run_view(int argc, char **argv)
 {
     int n, width, height;
     struct track *tracks[MAX_TRACKS];
-    char **files = take_arguments(
-        &table, 1, "view",
-        "FILE [FILE] [options]\n\n"
-        "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written. Two traces\n"
-        "share one axis, and their steps start together. FILE.txt is a step file, and FILE.csv is a pipeline's\n"
-        "schedule as PyTorch writes it. The list of such a file is simulated, and its tasks can be dragged "
-        "elsewhere.\n",
-        MAX_TRACKS, argc, argv, &n);
+    char **files = take_arguments(&table, &arguments, argc, argv, &n);
     if (!files) {
         print_keys();
         return EXIT_OK;
@@ -240,6 +256,7 @@ static int run_view(int argc, char **argv)
     }
     struct view *v = open_view(tracks, n, width, height, 1);
     v->save_as = given.output;
+    v->still = given.png || given.json;
     show_first(v);
     write_or_show(v);
     for (int i = 0; i < n; i++)

@@ -91,8 +91,8 @@ struct links links_of_pick(const struct view *v, const struct pick *p)
             const struct trace_edge *edge = &t->edges[e];
             const uint32_t apart = edge->previous_step != 0;
             if (i == r->task)
-                add_drawn_link(&l, trace_find_before(t, edge->from, r->step - apart, here), p->record);
-            if (edge->from == r->task)
+                add_drawn_link(&l, trace_find_before(t, edge->producer, r->step - apart, here), p->record);
+            if (edge->producer == r->task)
                 add_drawn_link(&l, p->record, trace_find_from(t, i, r->step + apart, here));
         }
     }

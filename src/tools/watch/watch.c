@@ -43,10 +43,10 @@ static void print_waits(FILE *out, const struct step *s, const struct issued *r)
 {
     const struct task *t = s->task[r->task];
     for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-        const struct task *from = s->task[e->from];
-        const struct issued *open = find_open(s, e->from, r->iteration - e->previous);
+        const struct task *from = s->task[e->producer];
+        const struct issued *open = find_open(s, e->producer, r->iteration - e->previous);
         if (e->wait && open)
-            fprintf(out, "      waits for task %u %s of step %u on lane %s\n", e->from, from->name, open->iteration,
+            fprintf(out, "      waits for task %u %s of step %u on lane %s\n", e->producer, from->name, open->iteration,
                     from->lane->name);
     }
 }

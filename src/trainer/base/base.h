@@ -117,7 +117,7 @@ void erase_line(void); /* erases the last drawn line, unless it stays; may be ca
 
 /* Say on stderr how far long work, "validating", has come since the time `begun`.  Only a terminal is told, and only
  * after the first second; the caller calls erase_line() at the end.  share: the part that is done, 0 to 1. */
-void show_busy(const char *what, uint64_t begun, double share);
+void show_busy(const char *activity, uint64_t begun, double share);
 
 /* ---- random.c -------------------------------------------------------------------------------------------------- */
 

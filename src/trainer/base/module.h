@@ -65,8 +65,8 @@ struct foreign_lookup {
     /* Prints them in the help. */
     void (*print)(FILE *out, const struct option_table *table, unsigned command);
 };
-/* A rule for two options. */
-struct law {
+/* A rule for two options of yard. */
+struct option_rule {
     const char *option, *other;
     const char *why; /* why the two exclude each other, so that one must be left out.  NULL: they do not, but `option`
                       * only details `other`, and a warning says that it has no effect where `other` is off */
@@ -97,8 +97,8 @@ struct module {
     const char *unrecorded; /* names of its options that a resumed run does not take over, between spaces */
     const struct foreign_words *foreign; /* foreign words for options */
     size_t n_foreign;
-    const struct law *laws; /* rules between its own options and any others */
-    size_t n_laws;
+    const struct option_rule *rules; /* rules between its own options and any others */
+    size_t n_rules;
     /* Called when all options are known; ends the program when they make no sense together. */
     void (*check)(struct settings *s);
 

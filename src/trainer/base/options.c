@@ -310,17 +310,17 @@ static const char *typed_value(const struct option *o, const char *where, int ar
          o->name);
 }
 
-void parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
-                   char ***words, int *n_words)
+char **parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
+                     int *n_words)
 {
-    *words = allocate((size_t)argc + 1, sizeof **words); /* ends with NULL, as argv does */
+    char **words = allocate((size_t)argc + 1, sizeof *words); /* ends with NULL, as argv does */
     *n_words = 0;
     bool only_words = false; /* true after a lone "--" */
     bool *seen = allocate(table->n, sizeof *seen);
     for (int i = 0; i < argc; i++) {
         char *word = argv[i];
         if (only_words || word[0] != '-' || word[1] == '\0') {
-            (*words)[*n_words] = word;
+            words[*n_words] = word;
             (*n_words)++;
             continue;
         }
@@ -343,6 +343,7 @@ void parse_options(struct option_table *table, unsigned command, const char *com
         free(where);
     }
     free(seen);
+    return words;
 }
 
 /* ---- config file ----------------------------------------------------------------------------------------------- */
@@ -371,7 +372,7 @@ static char *find_equals(char *text)
 
 bool next_setting(struct settings_text *t)
 {
-    for (char *line; (line = strsep(&t->rest, "\n"));) {
+    for (char *line; (line = strsep(&t->unread, "\n"));) {
         t->number++;
         cut_comment(line);
         t->name = trim(line);
@@ -390,7 +391,7 @@ bool next_setting(struct settings_text *t)
 
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text)
 {
-    struct settings_text lines = {.path = path, .rest = text};
+    struct settings_text lines = {.path = path, .unread = text};
     while (next_setting(&lines)) {
         const char *name = lines.name;
         const struct option *o = find_option(table, name);

@@ -63,11 +63,11 @@ struct option_table {
 
 /* Set every value to its initial one, or to 0, false or NULL where it has none; no option counts as given. */
 void reset_options(struct option_table *table);
-/* Parse argv[0..argc) for the command with bit `command`; words that are no options go to `words` (argv-like, new
- * array, *n_words of them).  Refused are an unknown option (naming the nearest), a missing or wrong value, and an
- * option that only other commands take. */
-void parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
-                   char ***words, int *n_words);
+/* Parse argv[0..argc) for the command with bit `command`.  Returns the words that are no options, *n_words of them and
+ * then NULL, in an array that the caller frees.  Refused are an unknown option (naming the nearest), a missing or wrong
+ * value, and an option that only other commands take. */
+char **parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
+                     int *n_words);
 /* Set options from the text of a config file, which is written to and must outlive the table; errors name path and
  * line. */
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
@@ -79,7 +79,7 @@ void set_option(struct option_table *table, const struct option *o, const char *
  * comment.  The first '=' that follows white space divides the line, or, if there is none, the first '='. */
 struct settings_text {
     const char *path;
-    char *rest;         /* the lines that are still to be read; next_setting() writes zeros into the text */
+    char *unread;       /* the lines that are still to be read; next_setting() writes zeros into the text */
     int number;         /* the line's number, from 1 */
     char *name, *value; /* what the line says; both lie in the text */
 };

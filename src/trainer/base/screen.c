@@ -68,7 +68,7 @@ void erase_line(void)
 
 /* ---- long work ------------------------------------------------------------------------------------------------- */
 
-void show_busy(const char *what, uint64_t begun, double share)
+void show_busy(const char *activity, uint64_t begun, double share)
 {
     double seconds = 1e-9 * (double)(now_ns() - begun);
     const double done = fmin(share, 1);
@@ -76,8 +76,8 @@ void show_busy(const char *what, uint64_t begun, double share)
     if (seconds < 1 || !may_redraw() || !is_screen(STDERR_FILENO))
         return;
     if (done > 0)
-        snprintf(text, sizeof text, "%s: %.0f %%, %.0f s left", what, 100 * done, seconds * (1 / done - 1));
+        snprintf(text, sizeof text, "%s: %.0f %%, %.0f s left", activity, 100 * done, seconds * (1 / done - 1));
     else
-        snprintf(text, sizeof text, "%s", what);
+        snprintf(text, sizeof text, "%s", activity);
     write_over(STDERR_FILENO, text, false);
 }

@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <math.h>
 
-void append_string(char **text, char *more)
+void append_string(char **text, char *addition)
 {
     size_t used = *text ? strlen(*text) : 0;
-    *text = reallocate(*text, used + strlen(more) + 1, 1);
-    strcpy(*text + used, more);
-    free(more);
+    *text = reallocate(*text, used + strlen(addition) + 1, 1);
+    strcpy(*text + used, addition);
+    free(addition);
 }
 
 void append_quoted(char **text, const char *word)

@@ -15,7 +15,7 @@
 
 /* printf to the end of *text, which is reallocated; *text may be NULL before.  The caller frees it. */
 #define append_text(text, ...) append_string((text), format_string(__VA_ARGS__))
-void append_string(char **text, char *more);       /* frees `more` */
+void append_string(char **text, char *addition);   /* frees `more` */
 void append_quoted(char **text, const char *word); /* appends a word, quoted where a shell wants it */
 /* The text a followed by the text b, cut to 63 characters.  It lives as long as the block around the call. */
 #define JOINED(a, b) join_texts((char[64]){0}, (a), (b))

@@ -12,7 +12,7 @@ static void settle_settings(struct settings *s, const struct trainer *t)
     s->vector = (int)vector_width(t->machine);
     if (!s->devices)
         s->devices = t->machine->device[0].id;
-    if (!s->mesh && s->past)
+    if (!s->mesh && s->resumed)
         s->mesh = copy_string(format_mesh(mesh, &t->mesh));
     else if (!s->mesh)
         s->mesh = format_string("dp=%d", t->mesh.dp);
@@ -20,7 +20,7 @@ static void settle_settings(struct settings *s, const struct trainer *t)
 
 static void fill_model(const struct settings *s, struct model *m)
 {
-    if (s->past)
+    if (s->resumed)
         sole_parts().archive->load(m, &s->source, true);
     else if (s->init)
         init_from_source(m, &s->source);

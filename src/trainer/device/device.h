@@ -29,11 +29,11 @@ extern const char *const lane_kind_name[LANE_KINDS + 1]; /* machine.c: "compute"
 
 /* A large block of a device's memory.  `host` and the fields in the second group are only set for the host's slabs. */
 struct slab {
-    cl_mem buffer; /* NULL on the host */
-    void *host;    /* the first usable byte; NULL on an OpenCL device */
-    void *seen;    /* where a debugger finds the slab of an OpenCL CPU, or NULL */
-    size_t bytes;  /* usable bytes; a guard of GUARD_BYTES lies behind them */
-    cl_mem *parts; /* the sub-buffers that slab_part() made, oldest first; the newest is released first */
+    cl_mem buffer;    /* NULL on the host */
+    void *host;       /* the first usable byte; NULL on an OpenCL device */
+    void *debug_view; /* where a debugger finds the slab of an OpenCL CPU, or NULL */
+    size_t bytes;     /* usable bytes; a guard of GUARD_BYTES lies behind them */
+    cl_mem *parts;    /* the sub-buffers that slab_part() made, oldest first; the newest is released first */
     size_t n_parts, cap_parts;
 
     cl_mem pinned;          /* the mapped buffer in which the bytes lie, so that copies need no staging; or NULL */
@@ -53,7 +53,7 @@ struct context {
     int index; /* its place in machine->context */
     struct program *programs;
     size_t n_programs, cap_programs;
-    bool clblast; /* CLBlast has begun to compile its kernels for it, and the user has been told */
+    bool clblast_announced; /* CLBlast has begun to compile its kernels for it, and the user has been told */
 };
 
 /* Every device's tensors begin at multiples of this (NVIDIA's need it), so that a layout is the same everywhere. */
@@ -62,11 +62,11 @@ enum { DEVICE_ALIGNMENT = 512 };
  * machines have links. */
 enum direction { LINK_UP, LINK_DOWN, DIRECTIONS }; /* up: host to device */
 struct link {
-    int index;      /* its place in machine->link */
-    double rate;    /* bytes/s, which the copies on it share */
-    double latency; /* s from a copy's start until its bytes are on the link */
-    double queue;   /* the most bytes/s that one queue reaches; 0: the whole rate */
-    int queues;     /* the most lanes of one device that may use it; 0: any number */
+    int index;         /* its place in machine->link */
+    double rate;       /* bytes/s, which the copies on it share */
+    double latency;    /* s from a copy's start until its bytes are on the link */
+    double queue_rate; /* the most bytes/s that one queue reaches; 0: the whole rate */
+    int max_lanes;     /* the most lanes of one device that may use it; 0: any number */
 };
 
 struct device;
@@ -91,15 +91,15 @@ struct lane {
     char name[40]; /* "0:0 compute" */
     int index;     /* its place in machine->lane */
     enum lane_kind kind;
-    int nth;           /* its number among those of its kind on the device, from 0 */
-    int purpose;       /* enum purpose, or FOR_QUEUE + j */
-    struct lane *more; /* the device's next lane of this kind, or NULL */
-    double gap;        /* on a described machine: s from one task's end to the next one's start */
+    int nth;                   /* its number among those of its kind on the device, from 0 */
+    int purpose;               /* enum purpose, or FOR_QUEUE + j */
+    struct lane *next_of_kind; /* the device's next lane of this kind, or NULL */
+    double gap_seconds;        /* on a described machine: s from one task's end to the next one's start */
     struct device *device;
-    cl_command_queue queue;     /* NULL on the host */
-    struct host_thread *thread; /* runs a host lane's tasks; made by the first execute() that is not serial */
-    struct host_thread *relay;  /* completes user events of other contexts when this lane's events end */
-    struct host_thread *aside;  /* runs the jobs that nothing in the training waits for */
+    cl_command_queue queue;           /* NULL on the host */
+    struct host_thread *thread;       /* runs a host lane's tasks; made by the first execute() that is not serial */
+    struct host_thread *forwarder;    /* completes user events of other contexts when this lane's events end */
+    struct host_thread *aside_thread; /* runs the jobs that nothing in the training waits for */
 };
 
 enum { MAX_DEVICES = 16 };
@@ -134,7 +134,7 @@ struct device_clock {
 /* What a file says of a device that is only described: one of a step file, or of other hardware.  Zeros elsewhere. */
 struct description {
     bool by_hand;                  /* a step file describes it: all its bytes are for tensors, there are no guards */
-    bool shares;                   /* tensors share bytes even if there is room for all at once (step files) */
+    bool shares_bytes;             /* tensors share bytes even if there is room for all at once (step files) */
     struct link *link[DIRECTIONS]; /* what its copies share; NULL: they take no time of their own */
     struct link *disk;             /* the host's: the link that copies on its disk lanes share, or NULL */
 };
@@ -158,7 +158,7 @@ struct device {
     size_t max_allocation; /* the most bytes of one buffer, and so of a slab */
     size_t alignment;      /* tensors begin at multiples of this */
     size_t budget;         /* what place() may use */
-    size_t placed;         /* what place() has used last */
+    size_t placed_bytes;   /* what place() has used last */
     bool uses_ram;         /* its memory is a part of the host's, which is counted once */
     bool limited;          /* a limit of this process leaves it less memory than there is */
     struct slab *slabs;
@@ -188,7 +188,7 @@ struct machine {
     size_t cap_lanes;
     struct link **link; /* only a described machine has links */
     size_t n_links, cap_links;
-    double issue;                   /* on a described machine: seconds that the host takes to issue a task */
+    double issue_seconds;           /* on a described machine: seconds that the host takes to issue a task */
     struct machine_options options; /* what open_machine() was given; zeros on a described machine */
     size_t allocated;               /* bytes of all slabs, guards included */
 };

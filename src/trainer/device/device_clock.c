@@ -14,9 +14,9 @@
 
 enum { TRIES = 12, SLACK_NS = 1000000 };
 
-static bool read_event_time(cl_event event, cl_profiling_info what, cl_ulong *ns)
+static bool read_event_time(cl_event event, cl_profiling_info property, cl_ulong *ns)
 {
-    return clGetEventProfilingInfo(event, what, sizeof *ns, ns, NULL) == CL_SUCCESS && *ns != 0;
+    return clGetEventProfilingInfo(event, property, sizeof *ns, ns, NULL) == CL_SUCCESS && *ns != 0;
 }
 
 /* The least difference host - END of some tiny writes. */
@@ -52,23 +52,22 @@ void calibrate_clocks(struct machine *m)
         calibrate_clock(&m->device[i]);
 }
 
-enum told_times event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *told,
-                            uint64_t *start, uint64_t *end)
+enum told_times event_times(const struct device *d, cl_event event, uint64_t *last_end, struct command_times *t)
 {
     cl_ulong began = 0, ended = 0; /* on the device's clock */
     const uint64_t offset = (uint64_t)d->clock.offset;
-    *start = queued;
-    *end = seen;
+    t->start = t->queued;
+    t->end = t->seen;
     if (!d->clock.valid || !read_event_time(event, CL_PROFILING_COMMAND_START, &began) ||
         !read_event_time(event, CL_PROFILING_COMMAND_END, &ended))
         return TIMES_MISSING;
-    if (began > ended || began + offset + SLACK_NS < queued || ended + offset > seen + SLACK_NS)
+    if (began > ended || began + offset + SLACK_NS < t->queued || ended + offset > t->seen + SLACK_NS)
         return TIMES_MISSING;
-    const bool stepped_back = began + d->clock.step < *told;
+    const bool stepped_back = began + d->clock.step < *last_end;
     if (stepped_back)
-        began = *told;
-    *told = MAX(*told, ended);
-    *start = began + offset;
-    *end = MAX(began, ended) + offset;
+        began = *last_end;
+    *last_end = MAX(*last_end, ended);
+    t->start = began + offset;
+    t->end = MAX(began, ended) + offset;
     return stepped_back ? TIMES_STEPPED_BACK : TIMES_TRUE;
 }

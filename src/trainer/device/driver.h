@@ -33,8 +33,8 @@ enum { MAX_PLATFORMS = 16, MAX_PER_PLATFORM = 32 };
 /* List the drivers in `out`, or a driver's devices; both return how many there are. */
 cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS]);
 cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM]);
-uint64_t device_number(cl_device_id id, cl_device_info what); /* a property of any of OpenCL's integer types */
-void device_text(cl_device_id id, cl_device_info what, char *out, size_t bytes); /* a property, made printable */
+uint64_t device_number(cl_device_id id, cl_device_info property); /* a property of any of OpenCL's integer types */
+void device_text(cl_device_id id, cl_device_info property, char *out, size_t bytes); /* a property, made printable */
 cl_platform_id platform_of(const struct device *d);
 bool is_pocl(cl_platform_id platform);
 extern bool main_has_returned; /* false at exit: a driver has called exit() */
@@ -75,15 +75,18 @@ size_t left_by_groups(const char *groups, const char *root);
 /* Measures clock.offset of all devices whose queues carry times, by timing tiny writes, and sets clock.valid.
  * Nothing may be in flight.  Called again now and then, since clocks drift apart by some 20 us a second. */
 void calibrate_clocks(struct machine *m);
-/* Set *start and *end to an event's times on the host's clock.  The host queued the command at the time `queued` and
- * saw it complete at `seen`.  *told: on the device's clock, the latest end of the commands before it on its queue (0:
- * there are none); afterwards, with this command's end. */
+/* A command's times, in ns of the host's clock. */
+struct command_times {
+    uint64_t queued, seen; /* when the host queued it, and when the host saw it complete; the caller sets them */
+    uint64_t start, end;   /* when it ran; event_times() sets them */
+};
 enum told_times {
     TIMES_TRUE,
-    TIMES_MISSING,      /* the driver gives none, or impossible ones: *start and *end are `queued` and `seen` */
-    TIMES_STEPPED_BACK, /* the command seems to begin before *told: *start is the time *told */
+    TIMES_MISSING,      /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
+    TIMES_STEPPED_BACK, /* the command seems to begin before *last_end: its start is that time */
 };
-enum told_times event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *told,
-                            uint64_t *start, uint64_t *end);
+/* Finds when the command of that event ran.  *last_end: on the device's clock, the latest end of the commands before it
+ * on its queue (0: there are none); afterwards, with this command's end. */
+enum told_times event_times(const struct device *d, cl_event event, uint64_t *last_end, struct command_times *t);
 
 #endif

@@ -17,14 +17,14 @@ struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth)
 {
     struct lane *lane = d->lane[kind];
     while (lane && lane->nth != nth)
-        lane = lane->more;
+        lane = lane->next_of_kind;
     return lane;
 }
 
 int count_lanes(const struct device *d, enum lane_kind kind)
 {
     int n = 0;
-    for (const struct lane *l = d->lane[kind]; l; l = l->more)
+    for (const struct lane *l = d->lane[kind]; l; l = l->next_of_kind)
         n++;
     return n;
 }
@@ -42,7 +42,7 @@ struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, 
     m->n_lanes = (int)n;
     struct lane **end = &d->lane[kind];
     while (*end)
-        end = &(*end)->more;
+        end = &(*end)->next_of_kind;
     *end = lane;
     return lane;
 }

@@ -196,7 +196,7 @@ static struct device *new_device(struct machine *m, cl_device_id id, cl_device_i
     return d;
 }
 
-static void add_pieces(struct machine *m, const struct selection *s, cl_device_id root)
+static void add_sub_devices(struct machine *m, const struct selection *s, cl_device_id root)
 {
     cl_uint most = (cl_uint)device_number(root, CL_DEVICE_PARTITION_MAX_SUB_DEVICES);
     cl_uint units = (cl_uint)device_number(root, CL_DEVICE_MAX_COMPUTE_UNITS);
@@ -243,7 +243,7 @@ static void add_selection(struct machine *m, const struct selection *s)
                  "-d names device %u:%u twice, whose compute units are there once: cut it with /n or share it with xN",
                  s->platform, s->device);
     if (s->pieces)
-        add_pieces(m, s, root);
+        add_sub_devices(m, s, root);
     else
         add_shares(m, s, root);
 }
@@ -295,7 +295,7 @@ struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind,
 static struct lane *find_lane(const struct device *d, enum lane_kind kind, int purpose)
 {
     struct lane *found = NULL;
-    for (struct lane *lane = d->lane[kind]; lane; lane = lane->more) {
+    for (struct lane *lane = d->lane[kind]; lane; lane = lane->next_of_kind) {
         if (lane->purpose == purpose)
             found = lane;
         else if (!found && lane->purpose == FOR_NOTHING)
@@ -318,11 +318,11 @@ struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, 
         const struct link *link = link_of_lanes(d, kind);
         struct lane *last = NULL;
         int next = 0; /* a number that no lane has */
-        for (struct lane *other = d->lane[kind]; other; other = other->more) {
+        for (struct lane *other = d->lane[kind]; other; other = other->next_of_kind) {
             last = other;
             next = MAX(next, other->nth + 1);
         }
-        if (link && link->queues && count_lanes(d, kind) >= link->queues)
+        if (link && link->max_lanes && count_lanes(d, kind) >= link->max_lanes)
             return last;
         lane = open_lane(m, d, kind, next);
     }
@@ -350,7 +350,7 @@ static void add_devices(struct machine *m, const char *names)
 }
 
 /* The host comes after the OpenCL devices. */
-static void add_host(struct machine *m)
+static void add_host_device(struct machine *m)
 {
     bool limited;
     size_t memory = host_memory(&limited);
@@ -381,7 +381,7 @@ struct machine *open_machine(const struct machine_options *options)
         for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
             open_lane(m, d, kind, 0);
     }
-    add_host(m);
+    add_host_device(m);
     calibrate_clocks(m);
     return m;
 }

@@ -70,21 +70,21 @@ cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM])
     return MIN(n, (cl_uint)MAX_PER_PLATFORM);
 }
 
-uint64_t device_number(cl_device_id id, cl_device_info what)
+uint64_t device_number(cl_device_id id, cl_device_info property)
 {
     union {
         cl_uint small;
         cl_ulong large;
     } value = {.large = 0};
     size_t bytes = 0;
-    CL(clGetDeviceInfo(id, what, sizeof value, &value, &bytes));
+    CL(clGetDeviceInfo(id, property, sizeof value, &value, &bytes));
     return bytes == sizeof value.small ? value.small : value.large;
 }
 
-void device_text(cl_device_id id, cl_device_info what, char *out, size_t bytes)
+void device_text(cl_device_id id, cl_device_info property, char *out, size_t bytes)
 {
     memset(out, 0, bytes);
-    clGetDeviceInfo(id, what, bytes - 1, out, NULL);
+    clGetDeviceInfo(id, property, bytes - 1, out, NULL);
     make_printable(out, false);
 }
 

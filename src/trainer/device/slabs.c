@@ -82,9 +82,10 @@ static struct problem *allocate_device_slab(struct device *d, struct slab *slab)
                            format_bytes(size, (double)slab->bytes), cl_error_name(code));
     }
     if (d->is_cpu) /* CPUs' drivers map a buffer where it lies: there a debugger can look at tensors */
-        slab->seen = clEnqueueMapBuffer(queue, slab->buffer, CL_TRUE, CL_MAP_READ, 0, slab->bytes, 0, NULL, NULL, NULL);
-    if (slab->seen)
-        CL(clEnqueueUnmapMemObject(queue, slab->buffer, slab->seen, 0, NULL, NULL));
+        slab->debug_view =
+            clEnqueueMapBuffer(queue, slab->buffer, CL_TRUE, CL_MAP_READ, 0, slab->bytes, 0, NULL, NULL, NULL);
+    if (slab->debug_view)
+        CL(clEnqueueUnmapMemObject(queue, slab->buffer, slab->debug_view, 0, NULL, NULL));
     return NULL;
 }
 

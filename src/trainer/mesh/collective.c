@@ -13,17 +13,17 @@
 
 enum { ALIGNED = DEVICE_ALIGNMENT / ELEMENT_BYTES }; /* elements: where a rank's part of a tensor may begin */
 
-void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from,
+void add_broadcast(struct step *s, const char *name, struct tensor *const *targets, int n, struct tensor *source,
                    enum purpose purpose)
 {
     struct tensor *staged = NULL; /* the bytes on the host, if one of the copies goes through it */
     s->last_message++;
     s->message = s->last_message;
     for (int i = 0; i < n; i++) {
-        bool direct = to[i]->device->context == from->device->context;
+        bool direct = targets[i]->device->context == source->device->context;
         if (!direct && !staged)
-            staged = add_download(s, name, from, purpose);
-        carry(s, name, to[i], direct ? from : staged, purpose);
+            staged = add_download(s, name, source, purpose);
+        add_copy_for(s, name, targets[i], direct ? source : staged, purpose);
     }
     s->message = 0;
 }
@@ -33,23 +33,23 @@ void add_move(struct step *s, const char *name, struct tensor *to, struct tensor
     add_broadcast(s, name, &to, 1, from, purpose);
 }
 
-void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k)
+void add_broadcast_from(struct step *s, const char *name, struct tensor *const *x, int n, int k)
 {
-    struct tensor **to = allocate((size_t)n, sizeof *to);
+    struct tensor **targets = allocate((size_t)n, sizeof *targets);
     for (int turn = 1; turn < n; turn++)
-        to[turn - 1] = x[(k + turn) % n];
-    add_broadcast(s, name, to, n - 1, x[k], FOR_MOVES);
-    free(to);
+        targets[turn - 1] = x[(k + turn) % n];
+    add_broadcast(s, name, targets, n - 1, x[k], FOR_MOVES);
+    free(targets);
 }
 
-struct tensor *view_of_shard(struct pool *p, struct tensor *of, int k, struct shard s)
+struct tensor *view_of_shard(struct pool *p, struct tensor *tensor, int k, struct shard s)
 {
     char name[48];
     int64_t elements = (int64_t)(s.end - s.begin);
-    if (s.begin == 0 && s.end == count_elements(of))
-        return of;
-    snprintf(name, sizeof name, "%.36s/%d", of->name, k);
-    return new_view(p, of, name, s.begin, 1, &elements);
+    if (s.begin == 0 && s.end == count_elements(tensor))
+        return tensor;
+    snprintf(name, sizeof name, "%.36s/%d", tensor->name, k);
+    return new_view(p, tensor, name, s.begin, 1, &elements);
 }
 
 void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x)
@@ -57,8 +57,9 @@ void add_into(struct step *s, const char *name, struct tensor *sum, struct tenso
     struct lane *lane = sum->device->lane[LANE_COMPUTE];
     size_t n = count_elements(sum), wg = sum->device->shape.work_group;
     struct arg args[] = {INOUT(sum), IN(x), ELEMENTS(n)};
-    struct grid grid = {.dims = 1, .global = {ceil_div(n, BLOCK) * wg, 1, 1}, .local = {wg, 1, 1}};
-    struct task *t = add_kernel(s, lane, name, "elementwise.cl", "accumulate", grid, args, (int)COUNT(args));
+    struct kernel_call call = {.file = "elementwise.cl", .function = "accumulate", .args = args, .n_args = COUNT(args)};
+    call.grid = (struct grid){.dims = 1, .global = {ceil_div(n, BLOCK) * wg, 1, 1}, .local = {wg, 1, 1}};
+    struct task *t = add_kernel(s, lane, name, &call);
     set_elementwise(t);
 }
 
@@ -84,11 +85,11 @@ struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor
     for (int turn = 0; turn < n; turn++)
         for (int k = 0; k < n; k++) {
             struct shard mine = flat_part(count_elements(x[0]), grain, k, n);
-            int from = (k + turn) % n;
+            int sender = (k + turn) % n;
             if (mine.begin == mine.end)
                 continue;
-            struct tensor *slice = view_of_shard(s->pool, x[from], k, mine);
-            part[k * n + from] = move_slice(s, name, slice, x[k]->device);
+            struct tensor *slice = view_of_shard(s->pool, x[sender], k, mine);
+            part[k * n + sender] = move_slice(s, name, slice, x[k]->device);
         }
     return part;
 }
@@ -132,7 +133,7 @@ void add_all_gather(struct step *s, const char *name, struct tensor *const *x, i
             continue;
         for (int i = 0; i < n; i++)
             slice[i] = view_of_shard(s->pool, x[i], k, part);
-        add_share(s, JOINED(name, ".send"), slice, n, k);
+        add_broadcast_from(s, JOINED(name, ".send"), slice, n, k);
     }
     free(slice);
 }

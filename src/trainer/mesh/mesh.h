@@ -66,7 +66,7 @@ struct part part_of(const struct cut *c, const int64_t shape[2], int k, int n);
 /* ---- collective.c ---------------------------------------------------------------------------------------------- */
 
 /* A view of shard k of a tensor, named "grad.3/1" for shard 1; or the tensor itself where the shard is all of it. */
-struct tensor *view_of_shard(struct pool *p, struct tensor *of, int k, struct shard s);
+struct tensor *view_of_shard(struct pool *p, struct tensor *tensor, int k, struct shard s);
 /* sum += x, on the sum's device. */
 void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
 /* A reduce-scatter in two steps, moves and sums, so that work between them can hide the moves.  Part k (of whole
@@ -85,11 +85,11 @@ void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, i
 
 /* Copies a tensor to n others, as one message, whose number all its copies get.  On the way through the host the bytes
  * come down once and go up n times. */
-void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from,
+void add_broadcast(struct step *s, const char *name, struct tensor *const *targets, int n, struct tensor *source,
                    enum purpose purpose);
 /* Copies a tensor to one other: a message too. */
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
 /* Copies x[k] to the n - 1 others, the one after k first: so when each device shares its own, none gets all at once. */
-void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k);
+void add_broadcast_from(struct step *s, const char *name, struct tensor *const *x, int n, int k);
 
 #endif

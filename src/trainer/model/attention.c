@@ -42,24 +42,25 @@ static struct operand part(const struct heads *h, struct tensor *qkv, int which)
 {
     size_t channels = (size_t)h->channels;
     return (struct operand){.tensor = qkv,
-                            .base = (size_t)which * channels,
+                            .offset = (size_t)which * channels,
                             .ld = 3 * h->channels,
-                            .outer = (size_t)h->t * 3 * channels,
-                            .inner = (size_t)h->hs};
+                            .batch_stride = (size_t)h->t * 3 * channels,
+                            .head_stride = (size_t)h->hs};
 }
 
 /* One head's columns of a (B, T, C) tensor. */
 static struct operand head(const struct heads *h, struct tensor *x)
 {
     size_t channels = (size_t)h->channels;
-    return (struct operand){.tensor = x, .ld = h->channels, .outer = (size_t)h->t * channels, .inner = (size_t)h->hs};
+    return (struct operand){
+        .tensor = x, .ld = h->channels, .batch_stride = (size_t)h->t * channels, .head_stride = (size_t)h->hs};
 }
 
 /* A (B, H, T, T) tensor. */
 static struct operand square(const struct heads *h, struct tensor *att)
 {
     size_t tt = (size_t)h->t * (size_t)h->t;
-    return (struct operand){.tensor = att, .ld = h->t, .outer = (size_t)h->heads * tt, .inner = tt};
+    return (struct operand){.tensor = att, .ld = h->t, .batch_stride = (size_t)h->heads * tt, .head_stride = tt};
 }
 
 /* A product for each sequence and head; operands are still to be set. */
@@ -109,8 +110,8 @@ static void plain_backward(struct build *b, const struct op *op)
     struct heads h = heads_of(b, op->in[0]);
     struct tensor *qkv = op->in[0], *att = op->saved[0];
     struct tensor *dout = gradient(b, op->out);
-    struct tensor *dqkv = like(b, op, ".dqkv", qkv);
-    struct tensor *datt = like(b, op, ".datt", att); /* softmax_backward makes ds of it, in place */
+    struct tensor *dqkv = new_gradient(b, op, ".dqkv", qkv);
+    struct tensor *datt = new_gradient(b, op, ".datt", att); /* softmax_backward makes ds of it, in place */
     int rows = h.batch * h.heads * h.t;
     struct gemm datt_product = product(&h, GEMM_NT, h.t, h.t, h.hs);
     datt_product.a = head(&h, dout);
@@ -124,7 +125,7 @@ static void plain_backward(struct build *b, const struct op *op)
     set_traffic(softmax, 2 * (double)rows * h.t);
     add_dq(b, &h, dqkv, datt, qkv);
     add_dk(b, &h, dqkv, datt, qkv);
-    give_gradient(b, op, qkv, dqkv);
+    accumulate_gradient(b, op, qkv, dqkv);
 }
 
 static void plain_forward(struct build *b, struct tensor *out, struct tensor *qkv)
@@ -201,8 +202,8 @@ static void flash_backward(struct build *b, const struct op *op)
     struct heads h = heads_of(b, op->in[0]);
     struct tensor *qkv = op->in[0], *lse = op->saved[0];
     struct tensor *dout = gradient(b, op->out);
-    struct tensor *dqkv = like(b, op, ".dqkv", qkv);
-    struct tensor *delta = like(b, op, ".delta", lse);
+    struct tensor *dqkv = new_gradient(b, op, ".dqkv", qkv);
+    struct tensor *delta = new_gradient(b, op, ".delta", lse);
     struct tiles dq = choose_tiles(b->device, h.hs, 3, 2);
     struct tiles dkv = choose_tiles(b->device, h.hs, 4, 2);
     struct task *task = LAUNCH(b, "attn.flash.dq", "flash.cl", "flash_dq", flash_grid(b, &h, &dq), OUT(dqkv),
@@ -213,7 +214,7 @@ static void flash_backward(struct build *b, const struct op *op)
                   IN(delta), IN(qkv), FLASH_SIZES(h, dkv));
     set_work(task, &h, 4, 6);
     task->partial = true;
-    give_gradient(b, op, qkv, dqkv);
+    accumulate_gradient(b, op, qkv, dqkv);
 }
 
 static void flash_forward(struct build *b, struct tensor *out, struct tensor *qkv)

@@ -88,7 +88,7 @@ struct tensor *activation(struct build *b, const char *name, int rank, const int
     return new_tensor(b->step->pool, b->device, MEM_ACTIVATIONS, name, FLOAT32, rank, shape);
 }
 
-int words_of(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->param[WTE].shape[0]; }
+int rank_vocab(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->param[WTE].shape[0]; }
 int columns_of(const struct tensor *t) { return (int)t->shape[t->n_dims - 1]; }
 int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)columns_of(t)); }
 
@@ -163,17 +163,17 @@ bool begin_contribution(struct build *b, const struct tensor *grad)
     return begin_sum(b, grad);
 }
 
-struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t)
+struct tensor *new_gradient(struct build *b, const struct op *op, const char *suffix, const struct tensor *t)
 {
     return activation(b, JOINED(op->name, suffix), t->n_dims, t->shape);
 }
 
-void give_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g)
+void accumulate_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g)
 {
     struct tensor *old = gradient(b, t), *sum = g;
     size_t n = count_elements(t);
     if (old) {
-        sum = like(b, op, ".sum", t);
+        sum = new_gradient(b, op, ".sum", t);
         struct task *task = LAUNCH(b, JOINED(op->name, ".sum"), "elementwise.cl", "add", blocks(b, n), OUT(sum),
                                    IN(old), IN(g), ELEMENTS(n));
         set_elementwise(task);

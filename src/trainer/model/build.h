@@ -5,7 +5,7 @@
  *     backward()                    reads the tape from its end: each record's rules add the tasks of its gradients
  *
  * A tensor's gradient is one tensor.  A rule takes that of the operation's result, gradient(b, op->out), and adds what
- * it computes to those of the operands (give_gradient()) and of the parameters (begin_contribution()).
+ * it computes to those of the operands (accumulate_gradient()) and of the parameters (begin_contribution()).
  *
  * The tensors belong to the pool and the tasks to the list, as elsewhere; end_build() frees the builder's own arrays.
  */
@@ -102,8 +102,9 @@ enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
 
 /* Add a kernel task on the device's compute lane.  args: see task.h's IN, OUT, INT... */
 #define LAUNCH(b, name, file, function, grid, ...)                                                                     \
-    add_kernel((b)->step, (b)->device->lane[LANE_COMPUTE], name, file, function, grid, (struct arg[]){__VA_ARGS__},    \
-               (int)COUNT(((struct arg[]){__VA_ARGS__})))
+    add_kernel((b)->step, (b)->device->lane[LANE_COMPUTE], name,                                                       \
+               &(struct kernel_call){file, function, grid, (struct arg[]){__VA_ARGS__},                                \
+                                     (int)COUNT(((struct arg[]){__VA_ARGS__}))})
 struct grid groups(const struct build *b, size_t n);        /* n work-groups of WG work-items */
 struct grid blocks(const struct build *b, size_t n);        /* enough work-groups for n elements, BLOCK each */
 struct grid column_blocks(const struct build *b, size_t n); /* for n columns: CPU_COLUMNS or GPU_COLUMNS each */
@@ -114,7 +115,7 @@ struct tensor *activation(struct build *b, const char *name, int rank, const int
     (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
 int rows_of(const struct tensor *t);    /* product of all dimensions but the last */
 int columns_of(const struct tensor *t); /* the last dimension */
-int words_of(const struct build *b);    /* the number of words for which this rank has rows of the head */
+int rank_vocab(const struct build *b);  /* the number of words for which this rank has rows of the head */
 
 /* ---- build.c: the tape, and gradients ---------------------------------------------------------------------------- */
 
@@ -131,12 +132,12 @@ void backward(struct build *b, int unit, enum computation which);
 struct tensor *gradient(const struct build *b, const struct tensor *t);
 void set_gradient(struct build *b, const struct tensor *t, struct tensor *g);
 /* Adds g to what has arrived at t. */
-void give_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g);
+void accumulate_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g);
 /* Call it before adding the tasks of a contribution to a parameter's gradient.  Returns whether there is already a sum
  * to add to: the step's first contribution starts anew.  It may have to add a task that clears the gradient first. */
 bool begin_contribution(struct build *b, const struct tensor *grad);
 /* A new tensor shaped like t, for its gradient; its name is that of op and `suffix`. */
-struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t);
+struct tensor *new_gradient(struct build *b, const struct op *op, const char *suffix, const struct tensor *t);
 
 /* ---- tp_ranks.c: the ranks of a tensor-parallel group ------------------------------------------------------------ */
 

@@ -110,12 +110,13 @@ static struct task *own_gemm(struct build *b, const char *name, const struct gem
     if (g->start == START_BIAS)
         bias = IN(g->bias);
     /* Each line of arguments has a subject.  The empty `//` keeps clang-format from joining them. */
-    return LAUNCH(b, name, "gemm.cl", "gemm", grid, INT(g->m), INT(g->n), INT(g->k), INT(g->start), INT(g->causal), //
-                  INT(sizes.band), INT(sizes.span), INT(sizes.depth), INT(sizes.block), INT(g->heads),              //
-                  IN(A->tensor), INT(A->base), INT(A->outer), INT(A->inner), INT(in_a.row), INT(in_a.column),       //
-                  IN(B->tensor), INT(B->base), INT(B->outer), INT(B->inner), INT(in_b.row), INT(in_b.column),       //
-                  ACCUMULATE(C->tensor, keeps_old(g)), INT(C->base), INT(C->outer), INT(C->inner), INT(C->ld),      //
-                  bias, LOCAL(4 * (sizes.span + sizes.block) * sizes.depth));
+    return LAUNCH(
+        b, name, "gemm.cl", "gemm", grid, INT(g->m), INT(g->n), INT(g->k), INT(g->start), INT(g->causal),           //
+        INT(sizes.band), INT(sizes.span), INT(sizes.depth), INT(sizes.block), INT(g->heads),                        //
+        IN(A->tensor), INT(A->offset), INT(A->batch_stride), INT(A->head_stride), INT(in_a.row), INT(in_a.column),  //
+        IN(B->tensor), INT(B->offset), INT(B->batch_stride), INT(B->head_stride), INT(in_b.row), INT(in_b.column),  //
+        ACCUMULATE(C->tensor, keeps_old(g)), INT(C->offset), INT(C->batch_stride), INT(C->head_stride), INT(C->ld), //
+        bias, LOCAL(4 * (sizes.span + sizes.block) * sizes.depth));
 }
 
 /* ---- CLBlast --------------------------------------------------------------------------------------------------- */
@@ -167,10 +168,10 @@ static struct call describe_call(const struct gemm *g, CLBlastLayout layout)
     call.beta = g->start == START_OLD ? 1 : 0;
     for (int i = 0; i < OPERANDS; i++) {
         struct operand *operand = &call.of[i];
-        size_t outer = operand->outer, inner = operand->inner;
+        size_t outer = operand->batch_stride, inner = operand->head_stride;
         operand->tensor = NULL;
-        operand->outer = swap ? inner : outer;
-        operand->inner = swap ? outer : inner;
+        operand->batch_stride = swap ? inner : outer;
+        operand->head_stride = swap ? outer : inner;
     }
     return call;
 }
@@ -179,7 +180,7 @@ static struct call describe_call(const struct gemm *g, CLBlastLayout layout)
 static size_t begin_of(const struct call *x, int operand, size_t z)
 {
     const struct operand *of = &x->of[operand];
-    return of->base + z / x->heads * of->outer + z % x->heads * of->inner;
+    return of->offset + z / x->heads * of->batch_stride + z % x->heads * of->head_stride;
 }
 
 /* A machine on paper has no CLBlast that could be asked.  On GPUs large products read A by columns and B by
@@ -240,9 +241,9 @@ static CLBlastStatusCode call_clblast(const struct call *x, size_t z, const cl_m
     if (x->at_once == 1)
         return CLBlastSgemmWithTempBuffer(x->layout, x->ta, x->tb, x->m, x->n, x->k, 1, a, a_begin, lda, b, b_begin,
                                           ldb, x->beta, c, c_begin, ldc, &queue, done, buffer[WORK_SPACE]);
-    return CLBlastSgemmStridedBatched(x->layout, x->ta, x->tb, x->m, x->n, x->k, 1, a, a_begin, lda, A->inner, b,
-                                      b_begin, ldb, B->inner, x->beta, c, c_begin, ldc, C->inner, x->at_once, &queue,
-                                      done);
+    return CLBlastSgemmStridedBatched(x->layout, x->ta, x->tb, x->m, x->n, x->k, 1, a, a_begin, lda, A->head_stride, b,
+                                      b_begin, ldb, B->head_stride, x->beta, c, c_begin, ldc, C->head_stride,
+                                      x->at_once, &queue, done);
 }
 
 /* CLBlast takes no wait list, so a barrier before it does.  CLBlast's event is that of the last of its kernels. */
@@ -274,9 +275,9 @@ static void compile_clblast(const struct task *t)
     struct call empty = *call;
     empty.m = 0;
     const cl_mem no_buffers[OPERANDS + 1] = {0};
-    if (!d->context->clblast)
+    if (!d->context->clblast_announced)
         note("CLBlast compiles its kernels for %s ...", d->id);
-    d->context->clblast = true;
+    d->context->clblast_announced = true;
     CLBlastStatusCode code = call_clblast(&empty, 0, no_buffers, t->lane->queue, NULL);
     if (code != CLBlastInvalidDimension)
         fail(EXIT_FAILED, "CLBlast does not compile for %s (status %d); use --gemm own", d->id, (int)code);
@@ -296,7 +297,7 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
     size_t bytes = MIN(for_columns, for_rows);
     call.at_once = bytes ? 1 : call.heads;
     struct task *t = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
-    t->span = true;
+    t->only_last_event = true;
     t->compile = compile_clblast;
     add_access(t, g->c.tensor, keeps_old(g) ? ACCESS_BOTH : ACCESS_WRITE);
     add_access(t, flip ? g->b.tensor : g->a.tensor, ACCESS_READ);

@@ -364,7 +364,7 @@ void init_from_weights(struct model *m, const char *path)
         const struct named *x = expect_tensor(w, p);
         float *values = allocate(param_elements(p), sizeof *values);
         read_floats(x->file, x->tensor, values);
-        values = turn_conv1d(p, values, false);
+        values = transpose_conv1d(p, values, false);
         write_param(m, i, KEPT_VALUE, values);
         free(values);
     }
@@ -382,16 +382,16 @@ char *read_weights_metadata(const char *path, const char *key)
     return copy;
 }
 
-void claim_weights(const char *who, const char *path)
+void claim_weights(const char *claimant, const char *path)
 {
     if (has_magic(path, LLMC_MODEL_MAGIC))
         return;
     char *config = file_beside(path, MODEL_CONFIG);
     if (exists(config))
-        claim_input(who, config);
+        claim_input(claimant, config);
     free(config);
     struct weights *w = open_weights(path);
     for (size_t i = 0; i < w->n_files; i++)
-        claim_input(who, w->file[i]->file->path);
+        claim_input(claimant, w->file[i]->file->path);
     close_weights(w);
 }

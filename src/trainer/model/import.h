@@ -39,7 +39,7 @@ void save_model(struct model *m, const char *path, uint32_t step, const char *to
 struct config read_weights_config(const char *path, int heads);
 void init_from_weights(struct model *m, const char *path);
 char *read_weights_metadata(const char *path, const char *key); /* NULL: it has none; the caller frees the text */
-void claim_weights(const char *who, const char *path);          /* claim_input() for all files that belong to it */
+void claim_weights(const char *claimant, const char *path);     /* claim_input() for all files that belong to it */
 char *file_beside(const char *path, const char *name);          /* NAME in the folder of PATH; the caller frees it */
 #define MODEL_FILE "model.safetensors"
 #define MODEL_INDEX "model.safetensors.index.json"

@@ -38,7 +38,7 @@ static void linear_weights(struct build *b, const struct op *op)
 static void linear_inputs(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dy = gradient(b, op->out);
-    struct tensor *dx = like(b, op, ".dx", x);
+    struct tensor *dx = new_gradient(b, op, ".dx", x);
     int n = rows_of(x);
     int in = columns_of(x), out = columns_of(dy);
     const char *name = JOINED(op->name, ".dx");
@@ -54,7 +54,7 @@ static void linear_inputs(struct build *b, const struct op *op)
     gemm(b, name, &product);
     if (op->w.cut.split == SPLIT_ROWS)
         all_reduce(b, name, dx);
-    give_gradient(b, op, x, dx);
+    accumulate_gradient(b, op, x, dx);
 }
 
 struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias)

@@ -37,8 +37,8 @@ struct replica {
     struct weight other[OTHER_PARAMS]; /* the parameters of no layer; a tied HEAD is WTE, or a copy on another device */
     struct weight *by_param;           /* all, in the table's order: those of a layer lie together */
     struct tensor *lookup_grad;        /* (V, C) the embedding's own gradient when the head has one too; else NULL */
-    struct replica *group;             /* --grad-groups: the same parameters, gradients of another group of sequences */
-    struct tensor *control;            /* (16) what changes per step: see adamw.cl */
+    struct replica *second_set;        /* --grad-groups: the same parameters, gradients of another group of sequences */
+    struct tensor *control;            /* (16) what changes per step: CONTROL_* in cl/shared.h */
     struct tensor *state;              /* (4) norm, clip scale, halted */
 };
 /* How a model's gradients are kept; zeros: one set, which is kept as long as the model. */

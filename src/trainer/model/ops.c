@@ -36,7 +36,7 @@ struct tensor *embed(struct build *b, const struct batch *batch)
     struct tensor *x = activation(b, "embed", SHAPE(n, c->channels));
     bool adds_position = wte.cut.split == SPLIT_NONE || b->tp_rank == 0;
     struct task *task = LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)n), OUT(x), IN(wte.value),
-                               IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first), INT(words_of(b)),
+                               IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first), INT(rank_vocab(b)),
                                INT(b->seq), INT(c->channels), INT(adds_position));
     set_traffic(task, (double)c->channels * (2 * n + b->seq));
     if (wte.cut.split == SPLIT_ROWS)
@@ -67,7 +67,7 @@ static void layernorm_inputs(struct build *b, const struct op *op)
     struct tensor *x = op->in[0];
     struct tensor *dout = gradient(b, op->out);
     struct tensor *carry = gradient(b, x);
-    struct tensor *dx = like(b, op, ".dx", x);
+    struct tensor *dx = new_gradient(b, op, ".dx", x);
     int n = rows_of(x), c = columns_of(x);
     bool carries = carry != NULL;
     if (!carries)
@@ -97,11 +97,11 @@ struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, st
 
 static void gelu_inputs(struct build *b, const struct op *op)
 {
-    struct tensor *x = op->in[0], *dx = like(b, op, ".dx", x);
+    struct tensor *x = op->in[0], *dx = new_gradient(b, op, ".dx", x);
     size_t n = count_elements(x);
     set_elementwise(LAUNCH(b, JOINED(op->name, ".dx"), "gelu.cl", "gelu_backward", blocks(b, n), OUT(dx),
                            IN(gradient(b, op->out)), IN(x), ELEMENTS(n)));
-    give_gradient(b, op, x, dx);
+    accumulate_gradient(b, op, x, dx);
 }
 
 struct tensor *gelu(struct build *b, const char *name, struct tensor *x)
@@ -120,8 +120,8 @@ struct tensor *gelu(struct build *b, const char *name, struct tensor *x)
 static void add_inputs(struct build *b, const struct op *op)
 {
     struct tensor *dout = gradient(b, op->out);
-    give_gradient(b, op, op->in[0], dout);
-    give_gradient(b, op, op->in[1], dout);
+    accumulate_gradient(b, op, op->in[0], dout);
+    accumulate_gradient(b, op, op->in[1], dout);
 }
 
 struct tensor *add(struct build *b, const char *name, struct tensor *x, struct tensor *y)
@@ -140,11 +140,11 @@ static void cross_entropy_inputs(struct build *b, const struct op *op)
     struct tensor *logits = op->in[0];
     struct tensor *lse = op->saved[0], *targets = op->saved[1];
     int n = rows_of(logits);
-    struct tensor *dlogits = like(b, op, ".dlogits", logits);
+    struct tensor *dlogits = new_gradient(b, op, ".dlogits", logits);
     LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", groups(b, (size_t)n), OUT(dlogits), IN(logits), IN(lse),
-           IN(targets), INT(b->replica->other[HEAD].first), INT(words_of(b)), INT(columns_of(logits)),
+           IN(targets), INT(b->replica->other[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)),
            FLOAT((float)op->scale));
-    give_gradient(b, op, logits, dlogits);
+    accumulate_gradient(b, op, logits, dlogits);
 }
 
 /* Each rank of a tensor-parallel group has the logits of some words.  It makes three numbers of them per token, and
@@ -159,7 +159,7 @@ static void add_losses_of_parts(struct build *b, struct tensor *losses, struct t
     struct tensor *mine =
         new_view(b->step->pool, all, "loss.part", (size_t)(b->tp_rank * 3 * padded), SHAPE(3, padded));
     LAUNCH(b, "loss.part", "loss.cl", "loss_part", groups(b, (size_t)padded), OUT(mine), IN(logits), IN(targets),
-           INT(n), INT(padded), INT(b->replica->other[HEAD].first), INT(words_of(b)), INT(columns_of(logits)));
+           INT(n), INT(padded), INT(b->replica->other[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)));
     all_gather(b, "loss", all);
     LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)n), OUT(losses), OUT(lse), IN(all), INT(n), INT(padded),
            INT(tp_ranks));
@@ -168,7 +168,7 @@ static void add_losses_of_parts(struct build *b, struct tensor *losses, struct t
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step)
 {
-    int n = rows_of(logits), v = words_of(b);
+    int n = rows_of(logits), v = rank_vocab(b);
     struct tensor *losses = activation(b, "losses", SHAPE(n));
     struct tensor *lse = activation(b, "lse", SHAPE(n));
     if (v < b->model->params->config.vocab)

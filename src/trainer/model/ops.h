@@ -43,12 +43,12 @@ extern const char *const gemm_form_name[3];   /* "NT", "NN", "TN" */
 /* How much of its tensor C is: all; the first part that is written; a later part, so that what was written is kept. */
 enum gemm_part { PART_WHOLE, PART_FIRST, PART_NEXT };
 /* Where the matrices of an operand lie in its tensor: matrix (i, h), for i below batch and h below heads, starts at
- * element base + i*outer + h*inner. */
+ * element offset + i*batch_stride + h*head_stride. */
 struct operand {
     struct tensor *tensor;
-    size_t base;
+    size_t offset;
     int ld; /* elements from a row's start to the next one's */
-    size_t outer, inner;
+    size_t batch_stride, head_stride;
 };
 struct gemm {
     enum gemm_form form;

@@ -65,8 +65,8 @@ static void sum_tied(struct build *b, int tp_rank, bool grouped)
         struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, k);
         struct replica *first = on_unit(b, 0, tp_rank, k, ROLE_REDUCE);
         if (grouped) {
-            first = first->group;
-            last = last->group;
+            first = first->second_set;
+            last = last->second_set;
         }
         struct tensor *sum = first->other[WTE].grad;
         if (!first->lookup_grad)
@@ -85,7 +85,7 @@ void end_group(struct build *b, int unit, bool grouped)
             sum_tied(b, tp_rank, grouped);
         struct replica *r = on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
         if (grouped)
-            add_into(b->step, "group.add", r->grad[unit], r->group->grad[unit]);
+            add_into(b->step, "group.add", r->grad[unit], r->second_set->grad[unit]);
     }
 }
 
@@ -264,7 +264,7 @@ static void update_and_send(struct build *b, int unit, int tp_rank, int k)
     else
         part[k] = sum;
     on_unit(b, unit, tp_rank, k, ROLE_BROADCAST);
-    add_share(b->step, zero ? "send.param" : "send.grad", part, dp, k);
+    add_broadcast_from(b->step, zero ? "send.param" : "send.grad", part, dp, k);
     if (!zero)
         for (int on = 0; on < dp; on++)
             update_shard(b, unit, tp_rank, k, on, part[on]);

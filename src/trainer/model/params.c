@@ -69,7 +69,7 @@ void check_config(const struct config *c)
         fail(EXIT_USAGE, "--channels %d is not a multiple of --heads %d: every head takes an equal part", c->channels,
              c->heads);
     double layer = 13.0 * c->channels * c->channels;
-    double ends = ((double)padded_words(c->vocab) + c->seq_len) * c->channels;
+    double ends = ((double)padded_vocab(c->vocab) + c->seq_len) * c->channels;
     if (layer > INT32_MAX || ends > INT32_MAX)
         fail(EXIT_USAGE,
              "a layer of %.1f or an embedding of %.1f billion parameters is beyond this program, which counts them in "
@@ -79,7 +79,7 @@ void check_config(const struct config *c)
 
 /* Like llm.c's, the head may have rows of zeros after those of its words, up to a whole tile of any GPU's product:
  * without them CLBlast copies the logits.  Only a large vocabulary has them, of which they are less than 1 %. */
-int64_t padded_words(int64_t words)
+int64_t padded_vocab(int64_t words)
 {
     const int64_t rows = (int64_t)round_up((size_t)words, 128);
     return 100 * (rows - words) < words ? rows : words;
@@ -123,20 +123,20 @@ static void add_param(struct params *p, const struct param_row *row, int unit, i
                         .cut = cuts[row->cut],
                         .init = row->init};
     snprintf(x->name, sizeof x->name, row->name, layer);
-    if (u->n == 0)
+    if (u->n_params == 0)
         u->first_param = p->n;
-    u->n++;
+    u->n_params++;
     p->n++;
     cut_param(x, k, n);
     bool is_head = row->shape[0] == V && (c->tied || unit > 0);
-    x->rows = is_head ? padded_words(x->shape[0]) : x->shape[0];
+    x->rows = is_head ? padded_vocab(x->shape[0]) : x->shape[0];
 }
 
 /* Gives some parameters of rank k's unit their places, after those that have one: the parameters with so many
  * dimensions, and of these the ones that are cut among the n ranks, or those that are not. */
 static void lay_out_some(struct params *p, struct unit *u, int dimensions, bool cut, int k, int n)
 {
-    for (int i = u->first_param; i < u->first_param + u->n; i++) {
+    for (int i = u->first_param; i < u->first_param + u->n_params; i++) {
         struct param *x = &p->param[i];
         bool is_cut = n > 1 && x->cut.split != SPLIT_NONE;
         if (x->n_dims != dimensions || is_cut != cut)
@@ -152,7 +152,7 @@ static void lay_out_some(struct params *p, struct unit *u, int dimensions, bool 
 
 /* In each unit the matrices (which decay) come first.  Of the matrices, and of the vectors, those come last that all
  * ranks of a group have whole.  Without tensor parallelism that is the table's order. */
-static void lay_out(struct params *p, struct unit *u, int k, int n)
+static void lay_out_unit(struct params *p, struct unit *u, int k, int n)
 {
     lay_out_some(p, u, 2, true, k, n);
     lay_out_some(p, u, 2, false, k, n);
@@ -175,7 +175,7 @@ struct params *new_params(const struct config *c, const struct mesh *m, int k)
     for (size_t i = c->tied ? 1 : 0; i < COUNT(final_rows); i++)
         add_param(p, &final_rows[i], 1 + c->layers, NONE, k, m->tp);
     for (int i = 0; i < p->n_units; i++)
-        lay_out(p, &p->unit[i], k, m->tp);
+        lay_out_unit(p, &p->unit[i], k, m->tp);
     return p;
 }
 
@@ -209,7 +209,7 @@ void shape_in_file(const struct param *p, int64_t shape[2])
     shape[1] = p->conv1d ? p->shape[0] : p->shape[1];
 }
 
-float *turn_conv1d(const struct param *p, float *values, bool for_file)
+float *transpose_conv1d(const struct param *p, float *values, bool for_file)
 {
     if (!p->conv1d)
         return values;

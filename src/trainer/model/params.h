@@ -41,10 +41,10 @@ struct param {
  * them is 0 and stays so. */
 enum { UNIT_ALIGN = DEVICE_ALIGNMENT / ELEMENT_BYTES };
 struct unit {
-    size_t elements;    /* elements of all its parameters, padding included */
-    size_t n_decay;     /* elements of the parameters with weight decay, which come first, padding included */
-    size_t n_counted;   /* how many of the first elements this rank adds to the norm; the first rank adds the others */
-    int first_param, n; /* its parameters in the table: param[first_param] and the n - 1 after it */
+    size_t elements;  /* elements of all its parameters, padding included */
+    size_t n_decay;   /* elements of the parameters with weight decay, which come first, padding included */
+    size_t n_counted; /* how many of the first elements this rank adds to the norm; the first rank adds the others */
+    int first_param, n_params; /* its parameters in the table: n_params of them, from param[first_param] on */
 };
 struct params {
     struct config config;
@@ -57,7 +57,7 @@ struct params {
 struct params *new_params(const struct config *c, const struct mesh *m, int k);
 /* Can the model be cut for m->tp ranks?  NULL: it can. */
 struct problem *check_tp_ranks(const struct config *c, const struct mesh *m);
-int64_t padded_words(int64_t words);                 /* rows that a head of so many words has */
+int64_t padded_vocab(int64_t words);                 /* rows that a head of so many words has */
 int layer_of_unit(const struct params *p, int unit); /* NONE: embedding or final */
 void free_params(struct params *p);
 size_t param_elements(const struct param *p);
@@ -65,7 +65,7 @@ size_t param_elements(const struct param *p);
 void shape_in_file(const struct param *p, int64_t shape[2]);
 /* Turns a parameter's values into those that files with Hugging Face's names have (for_file), or back: Conv1D weights
  * are transposed, others stay.  Takes `values` over; the caller frees what is returned. */
-float *turn_conv1d(const struct param *p, float *values, bool for_file);
+float *transpose_conv1d(const struct param *p, float *values, bool for_file);
 size_t count_parameters(const struct params *p);
 /* Floating point operations of training per token by the usual count: 6 per multiplied parameter (look-ups are not
  * multiplied) and 12*L*C*T for attention. */

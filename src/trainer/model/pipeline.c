@@ -46,11 +46,11 @@ static void note_done(int (*done)[COMPUTATIONS], const struct turn *t)
     }
 }
 
-static void take(struct turns *turns, enum computation what, int stage)
+static void take_turn(struct turns *turns, enum computation computation, int stage)
 {
     struct turn *t = &turns->turn[turns->n++];
-    enum computation last_half = what == BACKWARD ? WEIGHT_GRADIENT : what;
-    *t = (struct turn){.computation = what, .stage = stage, .micro = turns->done[stage][last_half]};
+    enum computation last_half = computation == BACKWARD ? WEIGHT_GRADIENT : computation;
+    *t = (struct turn){.computation = computation, .stage = stage, .micro = turns->done[stage][last_half]};
     CHECK(t->micro < turns->micros, "an order takes more turns of stage %d than there are micro-batches", stage);
     note_done(turns->done, t);
 }
@@ -58,9 +58,9 @@ static void take(struct turns *turns, enum computation what, int stage)
 static void gpipe(struct turns *turns)
 {
     for (int i = 0; i < turns->micros; i++)
-        take(turns, FORWARD, turns->p);
+        take_turn(turns, FORWARD, turns->p);
     for (int i = 0; i < turns->micros; i++)
-        take(turns, BACKWARD, turns->p);
+        take_turn(turns, BACKWARD, turns->p);
 }
 
 /* As many forwards first as there are stages after this one. */
@@ -69,9 +69,9 @@ static void one_forward_one_backward(struct turns *turns)
     const int ahead = MIN(turns->m->pp - 1 - turns->p, turns->micros);
     for (int i = -ahead; i < turns->micros; i++) {
         if (i + ahead < turns->micros)
-            take(turns, FORWARD, turns->p);
+            take_turn(turns, FORWARD, turns->p);
         if (i >= 0)
-            take(turns, BACKWARD, turns->p);
+            take_turn(turns, BACKWARD, turns->p);
     }
 }
 
@@ -85,11 +85,11 @@ static void interleaved(struct turns *turns)
     for (int i = -ahead; i < n; i++) {
         if (i + ahead < n) {
             int chunk = (i + ahead) / round % chunks;
-            take(turns, FORWARD, chunk * pp + turns->p);
+            take_turn(turns, FORWARD, chunk * pp + turns->p);
         }
         if (i >= 0) {
             int chunk = chunks - 1 - i / round % chunks;
-            take(turns, BACKWARD, chunk * pp + turns->p);
+            take_turn(turns, BACKWARD, chunk * pp + turns->p);
         }
     }
 }
@@ -102,14 +102,14 @@ static void zero_bubble(struct turns *turns, int k)
     const int ahead = MIN(k * (turns->m->pp - 1 - turns->p), turns->micros), held = k * turns->p;
     for (int i = -ahead; i < turns->micros; i++) {
         if (i + ahead < turns->micros)
-            take(turns, FORWARD, turns->p);
+            take_turn(turns, FORWARD, turns->p);
         if (i >= 0)
-            take(turns, INPUT_GRADIENT, turns->p);
+            take_turn(turns, INPUT_GRADIENT, turns->p);
         if (i >= 0 && (i >= held || i + ahead >= turns->micros))
-            take(turns, WEIGHT_GRADIENT, turns->p);
+            take_turn(turns, WEIGHT_GRADIENT, turns->p);
     }
     while (turns->done[turns->p][WEIGHT_GRADIENT] < turns->micros)
-        take(turns, WEIGHT_GRADIENT, turns->p);
+        take_turn(turns, WEIGHT_GRADIENT, turns->p);
 }
 
 static void zb_h1(struct turns *turns) { zero_bubble(turns, 1); }
@@ -125,7 +125,7 @@ static void take_oldest_weights(struct turns *turns)
         const struct turn *t = &turns->turn[i];
         bool has_input = t->computation == INPUT_GRADIENT || t->computation == BACKWARD;
         if (has_input && t->micro >= owed[t->stage == up]) {
-            take(turns, WEIGHT_GRADIENT, t->stage);
+            take_turn(turns, WEIGHT_GRADIENT, t->stage);
             return;
         }
     }
@@ -142,15 +142,15 @@ struct folded {
 static void fill_v(struct turns *turns, const struct folded *v)
 {
     for (int i = 0; i < 2 * v->after; i++)
-        take(turns, FORWARD, v->x);
+        take_turn(turns, FORWARD, v->x);
     for (int i = 0; i < v->until; i++) {
-        take(turns, FORWARD, v->x);
-        take(turns, FORWARD, v->y);
+        take_turn(turns, FORWARD, v->x);
+        take_turn(turns, FORWARD, v->y);
     }
     for (int i = 0; i < v->after; i++) {
-        take(turns, INPUT_GRADIENT, v->y);
+        take_turn(turns, INPUT_GRADIENT, v->y);
         take_oldest_weights(turns);
-        take(turns, FORWARD, v->y);
+        take_turn(turns, FORWARD, v->y);
     }
 }
 
@@ -158,27 +158,27 @@ static void keep_v_full(struct turns *turns, const struct folded *v)
 {
     const int rounds = turns->micros - 2 * turns->m->pp + v->until;
     for (int i = 0; i < rounds; i++) {
-        take(turns, FORWARD, v->x);
-        take(turns, BACKWARD, v->y);
-        take(turns, FORWARD, v->y);
-        take(turns, BACKWARD, v->x);
+        take_turn(turns, FORWARD, v->x);
+        take_turn(turns, BACKWARD, v->y);
+        take_turn(turns, FORWARD, v->y);
+        take_turn(turns, BACKWARD, v->x);
     }
 }
 
 static void empty_v(struct turns *turns, const struct folded *v)
 {
     for (int i = 0; i < v->after; i++) {
-        take(turns, BACKWARD, v->y);
-        take(turns, FORWARD, v->y);
-        take(turns, BACKWARD, v->x);
+        take_turn(turns, BACKWARD, v->y);
+        take_turn(turns, FORWARD, v->y);
+        take_turn(turns, BACKWARD, v->x);
     }
     for (int i = 0; i < 2 * v->until; i++) { /* y and x in turn, the second half without the weights */
         enum computation what = i < v->until ? BACKWARD : INPUT_GRADIENT;
-        take(turns, what, i % 2 ? v->x : v->y);
+        take_turn(turns, what, i % 2 ? v->x : v->y);
     }
     for (int i = 0; i < v->after; i++) {
         take_oldest_weights(turns);
-        take(turns, INPUT_GRADIENT, v->x);
+        take_turn(turns, INPUT_GRADIENT, v->x);
     }
     for (int i = 0; i < v->until; i++)
         take_oldest_weights(turns);
@@ -210,7 +210,7 @@ const struct order pipeline_orders[PIPELINES] = {
 static void as_written(struct turns *turns, const struct written_turns *written)
 {
     for (int i = 0; i < written->n[turns->p]; i++)
-        take(turns, written->turn[turns->p][i].computation, written->turn[turns->p][i].stage);
+        take_turn(turns, written->turn[turns->p][i].computation, written->turn[turns->p][i].stage);
 }
 
 struct turn *pipeline_order(const struct order *order, const struct mesh *m, int p, int micros, int *n)
@@ -307,7 +307,7 @@ struct turn *merge_orders(const struct order *order, const struct mesh *m, int m
 
 /* ---- tasks of a stage ------------------------------------------------------------------------------------------ */
 
-static struct tensor *receive(struct build *b, const char *name, struct tensor *from, enum purpose purpose)
+static struct tensor *add_receive(struct build *b, const char *name, struct tensor *from, enum purpose purpose)
 {
     struct tensor *x = activation(b, name, from->n_dims, from->shape);
     x->exclusive =
@@ -321,16 +321,19 @@ void on_tape(struct build *b, struct tape *tape, enum role role)
     b->tape = tape;
     on_rank(b, tape->rank, tape->micro, role);
     if (tape->group)
-        b->replica = b->replica->group;
+        b->replica = b->replica->second_set;
 }
 
-void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
-                   int group, const struct batch *batch)
+struct tape new_tape(const struct build *b, int k, int stage, int micro, int group)
 {
-    *tape = (struct tape){.rank = rank_at(b->model->mesh, k, stage) + b->tp_rank, .micro = micro, .group = group};
+    return (struct tape){.rank = rank_at(b->model->mesh, k, stage) + b->tp_rank, .micro = micro, .group = group};
+}
+
+void forward_stage(struct build *b, struct tape *tape, int stage, const struct tape *before, const struct batch *batch)
+{
     on_tape(b, tape, ROLE_SEND);
     if (before)
-        tape->in = receive(b, "send.x", before->out, FOR_ACTIVATIONS);
+        tape->in = add_receive(b, "send.x", before->out, FOR_ACTIVATIONS);
     b->step->tags.role = ROLE_FORWARD;
     tape->out = gpt_stage(b, stage, batch, tape->in);
 }
@@ -338,5 +341,5 @@ void forward_stage(struct build *b, struct tape *tape, const struct tape *before
 void send_gradient(struct build *b, struct tape *tape, const struct tape *before)
 {
     on_rank(b, before->rank, tape->micro, ROLE_SEND);
-    set_gradient(b, before->out, receive(b, "send.dx", gradient(b, tape->in), FOR_GRADIENTS));
+    set_gradient(b, before->out, add_receive(b, "send.dx", gradient(b, tape->in), FOR_GRADIENTS));
 }

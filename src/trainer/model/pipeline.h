@@ -69,10 +69,12 @@ const struct order *find_order(const char *named);
 
 /* The tasks that follow belong to the tape's rank and micro-batch. */
 void on_tape(struct build *b, struct tape *tape, enum role role);
-/* Adds one stage's forward of a micro-batch, for the rank with data-parallel coordinate k and tensor-parallel
- * coordinate b->tp_rank, and records it on `tape`.  before: the tape of the stage before it, or NULL. */
-void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
-                   int group, const struct batch *batch);
+/* A tape for that stage and micro-batch, on the rank with data-parallel coordinate k and tensor-parallel coordinate
+ * b->tp_rank. */
+struct tape new_tape(const struct build *b, int k, int stage, int micro, int group);
+/* Adds the forward of the stage for the tape's rank and micro-batch, and records it on the tape.  before: the tape of
+ * the stage before it, or NULL. */
+void forward_stage(struct build *b, struct tape *tape, int stage, const struct tape *before, const struct batch *batch);
 /* Call it after the stage's backward: sends the gradient of tape->in to the stage before. */
 void send_gradient(struct build *b, struct tape *tape, const struct tape *before);
 

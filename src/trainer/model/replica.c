@@ -155,7 +155,7 @@ static void make_group(struct model *m, struct replica *r)
         if (r->value[u])
             group->grad[u] = as_buffer(unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, count_elements(r->value[u])));
     make_weights(m, group);
-    r->group = group;
+    r->second_set = group;
 }
 
 static void make_replica(struct model *m, int rank)
@@ -214,10 +214,10 @@ static void free_replica(struct replica *r)
     free(r->v);
     free(r->shard);
     free(r->by_param);
-    if (r->group) { /* all its other arrays are those of r */
-        free(r->group->grad);
-        free(r->group->by_param);
-        free(r->group);
+    if (r->second_set) { /* all its other arrays are those of r */
+        free(r->second_set->grad);
+        free(r->second_set->by_param);
+        free(r->second_set);
     }
 }
 

@@ -36,7 +36,7 @@ struct st_writer *begin_model_file(const char *path, const struct params *all, c
 
 void write_to_model_file(struct st_writer *w, const struct param *p, float *values)
 {
-    values = turn_conv1d(p, values, true);
+    values = transpose_conv1d(p, values, true);
     st_write(w, values, param_elements(p) * sizeof *values);
     free(values);
 }

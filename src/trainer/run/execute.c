@@ -27,7 +27,7 @@ static cl_uint gather_waits(struct step *s, uint32_t iteration, const struct tas
     if (s->running->wrapper && !t->condition.member && !by_host && q->retired < q->given)
         wait[n++] = queued_flight(s, q, q->given - 1)->done;
     for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-        const struct task *producer = s->task[e->from];
+        const struct task *producer = s->task[e->producer];
         if (t->condition.aside && producer->condition.aside && !e->previous) /* a parked task has no flight */
             wait[n++] = s->running->task[producer->index].parked;
         if (!e->wait)
@@ -100,7 +100,7 @@ static void issue_task(struct step *s, uint32_t iteration, struct task *t)
     struct job job = {.step = s,
                       .task = t->index,
                       .iteration = iteration,
-                      .run = lane->device->is_host,
+                      .is_host_task = lane->device->is_host,
                       .n_wait = gather_waits(s, iteration, t, r->wait),
                       .wait = r->wait,
                       .complete = complete};
@@ -109,7 +109,7 @@ static void issue_task(struct step *s, uint32_t iteration, struct task *t)
         return;
     }
     if (late)
-        job.goes = decide_late;
+        job.should_run = decide_late;
     struct task_flight *flight = job.flight = open_flight(s, t, iteration);
     flight->queued = now_ns();
     if (!late) /* observers are told of a late one when it has run */
@@ -118,14 +118,14 @@ static void issue_task(struct step *s, uint32_t iteration, struct task *t)
         issue_to_queue(s, t, &job);
     add_user_events(s, t, flight, by_thread || r->wrapper, &job);
     if (job.n_complete)
-        give_job(by_thread ? &lane->thread : &lane->relay, lane->name, keep_job(&job));
+        give_job(by_thread ? &lane->thread : &lane->forwarder, lane->name, keep_job(&job));
 }
 
 /* ---- an iteration ------------------------------------------------------------------------------------------------ */
 
 static void execute_serial(struct step *s, uint32_t iteration)
 {
-    const struct lone_runner *runner = execution.alone;
+    const struct serial_runner *runner = execution.serial_runner;
     void *begun = runner ? runner->begin(s) : NULL;
     for (size_t i = 0; i < s->n; i++) {
         struct task_flight flight = {.iteration = iteration};
@@ -159,14 +159,14 @@ void execute(struct step *s, uint32_t iteration)
     CHECK(s->running, "list %s has not been finished", s->name);
     if (execution.serial) {
         wait_all(s);
-        s->running->ended[iteration % KEPT_ENDS] = 0;
+        s->running->iteration_end[iteration % KEPT_ENDS] = 0;
         execute_serial(s, iteration);
         return;
     }
     make_room(s, iteration);
     if (execution.watch)
         execution.watch(s);
-    s->running->ended[iteration % KEPT_ENDS] = 0;
+    s->running->iteration_end[iteration % KEPT_ENDS] = 0;
     for (size_t i = 0; i < s->n; i++) {
         struct task *t = s->task[i];
         if (!runs(t, iteration) || (t->condition.member && !s->running->late))
@@ -193,10 +193,10 @@ static void wait_for_threads(const struct machine *m, bool aside)
 {
     for (int i = 0; i < m->n_lanes; i++)
         if (aside) {
-            wait_until_idle(m->lane[i]->aside);
+            wait_until_idle(m->lane[i]->aside_thread);
         } else {
             wait_until_idle(m->lane[i]->thread);
-            wait_until_idle(m->lane[i]->relay);
+            wait_until_idle(m->lane[i]->forwarder);
         }
 }
 
@@ -206,8 +206,8 @@ void drain_but_disk(struct step *s)
         return;
     wait_all(s);
     wait_for_threads(s->pool->machine, false);
-    if (s->settled)
-        s->settled(s);
+    if (s->restore_state)
+        s->restore_state(s);
     if (execution.watch)
         execution.watch(NULL);
 }

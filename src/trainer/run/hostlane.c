@@ -71,7 +71,7 @@ static void issue_late(struct job *job)
     const struct task *t = job->step->task[job->task];
     struct task_flight *flight = job->flight;
     struct job end = *job;
-    end.goes = NULL;
+    end.should_run = NULL;
     end.n_wait = 0;
     if (!flight->skipped) {
         issue(job->step, t, job->iteration, 0, NULL, &flight->work);
@@ -79,7 +79,7 @@ static void issue_late(struct job *job)
         end.n_wait = 1;
     }
     end.wait = &flight->work;
-    give_job(&t->lane->relay, t->lane->name, keep_job(&end));
+    give_job(&t->lane->forwarder, t->lane->name, keep_job(&end));
     drop_job(job);
 }
 
@@ -88,7 +88,7 @@ static void do_work(struct job *job)
 {
     const struct task *t = job->step->task[job->task];
     struct task_flight *flight = job->flight;
-    if (!job->run) {
+    if (!job->is_host_task) {
         if (t->condition.aside)
             run_alone(job->step, job->iteration, job->task, flight);
         return;
@@ -108,8 +108,8 @@ static void end_job(struct job *job, cl_int status)
         s->running->wrapper->finish(s, job->task, job->flight);
     for (cl_uint i = 0; i < job->n_complete; i++)
         CL(clSetUserEventStatus(job->complete[i], status));
-    if (job->ended)
-        job->ended(job);
+    if (job->when_ended)
+        job->when_ended(job);
     else
         drop_job(job);
 }
@@ -124,10 +124,10 @@ static void end_job(struct job *job, cl_int status)
 static void run_job(struct job *job)
 {
     const struct task *t = job->step->task[job->task];
-    const bool is_late_copy = job->goes && !job->run;
+    const bool is_late_copy = job->should_run && !job->is_host_task;
     cl_int status = wait_for_events(job);
-    if (job->goes)
-        job->flight->skipped = status < 0 || !job->goes(job->step, t, job->iteration);
+    if (job->should_run)
+        job->flight->skipped = status < 0 || !job->should_run(job->step, t, job->iteration);
     if (status == CL_COMPLETE && is_late_copy) {
         issue_late(job);
         return;

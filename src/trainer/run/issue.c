@@ -59,8 +59,10 @@ void check_status(const struct step *s, const struct task *t, uint32_t iteration
 
 void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end)
 {
-    flight->told =
-        event_times(t->lane->device, flight->work, flight->queued, now_ns(), told_end, &flight->start, &flight->end);
+    struct command_times times = {.queued = flight->queued, .seen = now_ns()};
+    flight->told = event_times(t->lane->device, flight->work, told_end, &times);
+    flight->start = times.start;
+    flight->end = times.end;
 }
 
 void run_alone(struct step *s, uint32_t iteration, size_t i, struct task_flight *flight)
@@ -79,7 +81,7 @@ void run_alone(struct step *s, uint32_t iteration, size_t i, struct task_flight 
     clWaitForEvents(1, &flight->work);
     check_status(s, t, iteration, flight->work);
     take_times(t, flight, &told_end);
-    if (t->span)
+    if (t->only_last_event)
         flight->start = start;
     CL(clReleaseEvent(flight->work));
     flight->work = NULL;

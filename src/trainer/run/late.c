@@ -58,7 +58,7 @@ static void settle_job(struct job *job)
 {
     struct task *t = job->step->task[job->task];
     if (has_member(job->step, job->iteration))
-        give_job_aside(&t->lane->aside, t->lane->name, job);
+        give_job_aside(&t->lane->aside_thread, t->lane->name, job);
     else
         drop_job(job);
 }
@@ -92,9 +92,9 @@ bool decide_late(struct step *s, const struct task *t, uint32_t iteration)
     pthread_mutex_lock(&l->lock);
     if (l->asked < iteration)
         ask(l, iteration);
-    bool yes = has_member(s, iteration);
+    bool has_one = has_member(s, iteration);
     pthread_mutex_unlock(&l->lock);
-    return yes;
+    return has_one;
 }
 
 /* ---- tasks that stand aside ------------------------------------------------------------------------------------ */
@@ -111,9 +111,9 @@ void park_job(struct step *s, const struct job *job)
 {
     struct late *l = s->running->late;
     struct job *kept = keep_job(job);
-    kept->ended = note_ended;
-    kept->flight = &kept->own;
-    kept->own = (struct task_flight){.iteration = job->iteration, .queued = now_ns()};
+    kept->when_ended = note_ended;
+    kept->flight = &kept->parked_flight;
+    kept->parked_flight = (struct task_flight){.iteration = job->iteration, .queued = now_ns()};
     pthread_mutex_lock(&l->lock);
     if (l->asked < job->iteration)
         append_job(&l->last, kept);

@@ -76,7 +76,7 @@ static void make_running(struct step *s)
     struct running *r = s->running = allocate(1, sizeof *r);
     size_t most = 0;
     refuse_late_devices(m);
-    s->stop = stop_running;
+    s->free_running = stop_running;
     r->task = allocate(s->n, sizeof *r->task);
     r->n_queues = m->n_lanes;
     r->queue = allocate((size_t)m->n_lanes, sizeof *r->queue);

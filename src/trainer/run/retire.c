@@ -49,7 +49,7 @@ struct task_flight *open_flight(struct step *s, struct task *t, uint32_t iterati
 
 void report_run(struct step *s, const struct task *t, const struct task_flight *flight)
 {
-    uint64_t *last = &s->running->ended[flight->iteration % KEPT_ENDS];
+    uint64_t *last = &s->running->iteration_end[flight->iteration % KEPT_ENDS];
     tell_ended(s, t, flight);
     if (t->lane->kind == LANE_COMPUTE)
         *last = MAX(*last, flight->end);
@@ -60,7 +60,8 @@ static void report_flight(struct step *s, const struct task *t, struct task_flig
     struct queue *q = &s->running->queue[t->lane->index];
     if (!flight->end) /* else the thread of a host lane, or a wrapper, has written its times */
         take_times(t, flight, &q->told_end);
-    if (t->span && !s->running->wrapper) /* its event is that of its last command: it began when the lane was free */
+    if (t->only_last_event &&
+        !s->running->wrapper) /* its event is that of its last command: it began when the lane was free */
         flight->start = MAX(flight->queued, MIN(q->last_end, flight->end));
     if (is_decided_late(t))
         tell_issued(s, t, flight);

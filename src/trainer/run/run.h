@@ -63,7 +63,7 @@ struct running {
     int n_queues;
     cl_event *wait; /* room for the events that one task waits for */
     /* By iteration % KEPT_ENDS: its last end on a compute lane, of the runs that are retired, on the host's clock. */
-    uint64_t ended[KEPT_ENDS];
+    uint64_t iteration_end[KEPT_ENDS];
     struct wrapper *wrapper; /* NULL: none */
     struct late *late;       /* state of late.c; NULL: tasks that need a member do not run */
 };
@@ -81,13 +81,13 @@ void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_ui
 cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0, the error that it ended with */
 /* Ends the program where the task of that event has failed. */
 void check_status(const struct step *s, const struct task *t, uint32_t iteration, cl_event event);
-/* Sets the flight's times to those of its event `work`.  told_end: as in event_times(). */
+/* Sets the flight's times to those of its event `work`.  told_end: as `last_end` of event_times(). */
 void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end);
 /* Runs task i of that iteration on this thread and waits for it; no other thread may use the list.  Its times are
  * left in *flight. */
 void run_alone(struct step *s, uint32_t iteration, size_t i, struct task_flight *flight);
 /* Runs the tasks of a serial run in its own way: perhaps several times, but to the effect of once. */
-struct lone_runner {
+struct serial_runner {
     void *(*begin)(struct step *s); /* begins an iteration; the other two are given what it returns */
     void (*run)(void *begun, uint32_t iteration, size_t i, struct task_flight *flight);
     void (*end)(void *begun);
@@ -102,7 +102,7 @@ void execute(struct step *s, uint32_t iteration);
 /* Waits for all that was issued, and until no thread reads the list any more. */
 void drain(struct step *s);
 /* The same, but does not wait for tasks that stand aside, whose bytes are still on their way to the disk.  Brings back
- * state that tasks have left elsewhere (s->settled). */
+ * state that tasks have left elsewhere (s->restore_state). */
 void drain_but_disk(struct step *s);
 
 /* ---- retire.c -------------------------------------------------------------------------------------------------- */
@@ -139,10 +139,10 @@ void remove_observer(struct observer *o);
 
 /* ---- how lists run in this process ------------------------------------------------------------------------------- */
 
-/* `serial`, `alone` and `watch` are set before the first execute(). */
+/* `serial`, `serial_runner` and `watch` are set before the first execute(). */
 struct execution {
     bool serial;
-    const struct lone_runner *alone; /* runs the tasks of a serial run; NULL: run_alone() does */
+    const struct serial_runner *serial_runner; /* runs the tasks of a serial run; NULL: run_alone() does */
     /* A watchdog: told of each list that is about to run, and of NULL when none runs any more.  NULL: there is none. */
     void (*watch)(struct step *s);
     struct observer *observers; /* a chain: see add_observer() */
@@ -157,15 +157,15 @@ struct job { /* what a thread is given: to wait for events, run a host task (or 
     struct task_flight *flight;
     size_t task; /* position in the list */
     uint32_t iteration;
-    bool run; /* the task is the host's: run it and write its times to the flight */
+    bool is_host_task; /* the task is the host's: run it and write its times to the flight */
     /* Says, when the events have ended, whether the task runs.  A device's task is issued only then.  NULL: it runs. */
-    bool (*goes)(struct step *s, const struct task *t, uint32_t iteration);
+    bool (*should_run)(struct step *s, const struct task *t, uint32_t iteration);
     /* Takes the job over when it has ended.  NULL: the thread drops it. */
-    void (*ended)(struct job *job);
+    void (*when_ended)(struct job *job);
     cl_uint n_wait, n_complete;
     cl_event *wait, *complete;
-    struct task_flight own; /* the flight of a job that is parked: it uses none of its task's */
-    struct job *next;       /* the next one in its queue or chain */
+    struct task_flight parked_flight; /* the flight of a job that is parked: it uses none of its task's */
+    struct job *next;                 /* the next one in its queue or chain */
 };
 void append_job(struct job ***end, struct job *job); /* to a chain, whose end moves on */
 struct job *keep_job(const struct job *job);         /* a copy, with its events; give it to a thread, or drop it */

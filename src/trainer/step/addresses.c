@@ -67,7 +67,7 @@ void close_map(struct map *m)
 }
 
 /* Counts a look at an address, which it returns. */
-static size_t look_at(const struct map *m, size_t address)
+static size_t count_look(const struct map *m, size_t address)
 {
     (*m->looks)++;
     return address;
@@ -77,12 +77,12 @@ static size_t look_at(const struct map *m, size_t address)
 static size_t find_range(const struct map *m, const struct taken *t, size_t at)
 {
     size_t i;
-    FIND_FIRST(i, t->n, look_at(m, t->range[i].end) < at);
+    FIND_FIRST(i, t->n, count_look(m, t->range[i].end) < at);
     return i;
 }
 
 /* Adds a range; those that meet it become one with it. */
-static void take(const struct map *m, struct taken *t, size_t begin, size_t end)
+static void add_range(const struct map *m, struct taken *t, size_t begin, size_t end)
 {
     size_t i = find_range(m, t, begin);
     size_t next = i; /* the first range that lies wholly after the new one */
@@ -109,10 +109,11 @@ static size_t within_slab(size_t end, const struct life *l, size_t limit)
     return lies_across ? round_up(end, limit) : end;
 }
 
-/* From l->at on, the lowest address at which all bytes of the life are free, not across a multiple of the limit. */
+/* From l->arena_address on, the lowest address at which all bytes of the life are free, not across a multiple of the
+ * limit. */
 static size_t free_of_ranges(const struct map *m, const struct taken *t, const struct life *l, size_t limit)
 {
-    size_t at = l->at;
+    size_t at = l->arena_address;
     for (size_t i = find_range(m, t, at); i < t->n && t->range[i].begin < at + l->bytes; i++) {
         if (t->range[i].end > at)
             at = within_slab(t->range[i].end, l, limit);
@@ -123,23 +124,23 @@ static size_t free_of_ranges(const struct map *m, const struct taken *t, const s
 
 static size_t free_of_lives(const struct map *m, const struct node *s, const struct life *l, size_t limit)
 {
-    size_t at = l->at;
-    for (const struct life *x = s->life; x < s->life + s->n && x->at < at + l->bytes; x++) {
-        if (x->first <= l->last && l->first <= x->last && x->at + x->bytes > at)
-            at = within_slab(x->at + x->bytes, l, limit);
+    size_t at = l->arena_address;
+    for (const struct life *x = s->life; x < s->life + s->n && x->arena_address < at + l->bytes; x++) {
+        if (x->first <= l->last && l->first <= x->last && x->arena_address + x->bytes > at)
+            at = within_slab(x->arena_address + x->bytes, l, limit);
         (*m->looks)++;
     }
     return at;
 }
 
 /* Adds the part of a life that lies in a stretch to the lives of that stretch, which are sorted by address. */
-static void hold_in(const struct map *m, struct node *s, const struct life *part)
+static void add_to_stretch(const struct map *m, struct node *s, const struct life *part)
 {
     size_t i;
-    FIND_FIRST(i, s->n, look_at(m, s->life[i].at) < part->at);
+    FIND_FIRST(i, s->n, count_look(m, s->life[i].arena_address) < part->arena_address);
     struct life *below = i ? &s->life[i - 1] : NULL;
     bool same_time = below && below->first == part->first && below->last == part->last;
-    if (same_time && below->at + below->bytes == part->at) {
+    if (same_time && below->arena_address + below->bytes == part->arena_address) {
         below->bytes += part->bytes; /* the two become one */
         return;
     }
@@ -166,8 +167,8 @@ static void pass_on(const struct map *m, size_t node)
     struct taken *all = &m->node[node].covered;
     for (size_t child = 2 * node; child <= 2 * node + 1; child++)
         for (size_t i = 0; i < all->n; i++) {
-            take(m, &m->node[child].touched, all->range[i].begin, all->range[i].end);
-            take(m, &m->node[child].covered, all->range[i].begin, all->range[i].end);
+            add_range(m, &m->node[child].touched, all->range[i].begin, all->range[i].end);
+            add_range(m, &m->node[child].covered, all->range[i].begin, all->range[i].end);
         }
     all->n = 0;
 }
@@ -181,23 +182,23 @@ static void add_set(struct map *m, const struct taken *set)
 /* Lists what a life without an address may meet, at the node and below. */
 static void list_sets(struct map *m, size_t node, size_t begin, size_t positions, const struct life *l)
 {
-    const struct node *here = &m->node[node];
-    enum meeting how = meeting_of(l, begin, positions);
+    const struct node *this_node = &m->node[node];
+    enum meeting met = meeting_of(l, begin, positions);
     bool is_stretch = node >= m->n_stretches;
-    if (how == MEETS_NOT)
+    if (met == MEETS_NOT)
         return;
-    if (how == MEETS_ALL) {
-        add_set(m, &here->touched);
+    if (met == MEETS_ALL) {
+        add_set(m, &this_node->touched);
         if (positions > m->widest) {
             m->set[m->n_sets - 1] = m->set[0];
-            m->set[0] = &here->touched;
+            m->set[0] = &this_node->touched;
             m->widest = positions;
         }
         return;
     }
     if (is_stretch) {
-        add_set(m, &here->covered);
-        m->end[m->n_ends++] = here;
+        add_set(m, &this_node->covered);
+        m->end[m->n_ends++] = this_node;
         return;
     }
     pass_on(m, node);
@@ -208,27 +209,27 @@ static void list_sets(struct map *m, size_t node, size_t begin, size_t positions
 /* Notes a life that has its address. */
 static void note_life(struct map *m, size_t node, size_t begin, size_t positions, const struct life *l)
 {
-    struct node *here = &m->node[node];
-    enum meeting how = meeting_of(l, begin, positions);
-    if (how == MEETS_NOT)
+    struct node *this_node = &m->node[node];
+    enum meeting met = meeting_of(l, begin, positions);
+    if (met == MEETS_NOT)
         return;
-    take(m, &here->touched, l->at, l->at + l->bytes);
-    if (how == MEETS_ALL) {
-        take(m, &here->covered, l->at, l->at + l->bytes);
+    add_range(m, &this_node->touched, l->arena_address, l->arena_address + l->bytes);
+    if (met == MEETS_ALL) {
+        add_range(m, &this_node->covered, l->arena_address, l->arena_address + l->bytes);
         return;
     }
     if (node >= m->n_stretches) {
         struct life part = *l;
         part.first = MAX(l->first, begin);
         part.last = MIN(l->last, begin + positions - 1);
-        hold_in(m, here, &part);
+        add_to_stretch(m, this_node, &part);
         return;
     }
     note_life(m, 2 * node, begin, positions / 2, l);
     note_life(m, 2 * node + 1, begin + positions / 2, positions / 2, l);
 }
 
-/* The lowest address from l->at on that is free in set or stretch i of those that the life may meet. */
+/* The lowest address from l->arena_address on that is free in set or stretch i of those that the life may meet. */
 static size_t free_in(const struct map *m, size_t i, const struct life *l, size_t limit)
 {
     if (i < m->n_sets)
@@ -239,15 +240,15 @@ static size_t free_in(const struct map *m, size_t i, const struct life *l, size_
 void hold_lowest(struct map *m, struct life *l, size_t limit)
 {
     size_t all = m->n_stretches * m->positions;
-    l->at = 0;
+    l->arena_address = 0;
     m->n_sets = m->n_ends = m->widest = 0;
     list_sets(m, 1, 0, all, l);
     size_t n = m->n_sets + m->n_ends;
     size_t agreed = 0; /* in how many of them the address is known to be free */
     for (size_t i = 0; agreed < n; i = (i + 1) % n) {
         size_t at = free_in(m, i, l, limit);
-        agreed = at == l->at ? agreed + 1 : 1;
-        l->at = at;
+        agreed = at == l->arena_address ? agreed + 1 : 1;
+        l->arena_address = at;
     }
     note_life(m, 1, 0, all, l);
 }

@@ -19,7 +19,7 @@ static bool comes_before(const struct after *a, const struct after *b)
 }
 
 /* The place in s->after of the first that does not come before x. */
-static size_t place_of(const struct step *s, const struct after *x)
+static size_t find_after(const struct step *s, const struct after *x)
 {
     size_t i;
     FIND_FIRST(i, s->n_after, comes_before(&s->after[i], x));
@@ -29,7 +29,7 @@ static size_t place_of(const struct step *s, const struct after *x)
 void add_after(struct step *s, const struct task *t, const struct task *first, bool previous)
 {
     struct after new = {.origin = t->origin, .waits_for = first->origin, .previous = previous};
-    size_t i = place_of(s, &new);
+    size_t i = find_after(s, &new);
     (void)APPEND(s->after, s->n_after, s->cap_after);
     memmove(&s->after[i + 1], &s->after[i], (s->n_after - 1 - i) * sizeof *s->after);
     s->after[i] = new;
@@ -38,7 +38,7 @@ void add_after(struct step *s, const struct task *t, const struct task *first, b
 bool is_after(const struct step *s, const struct task *t, const struct task *first, bool previous)
 {
     struct after x = {.origin = t->origin, .waits_for = first->origin, .previous = previous};
-    size_t i = place_of(s, &x);
+    size_t i = find_after(s, &x);
     return i < s->n_after && !comes_before(&x, &s->after[i]);
 }
 

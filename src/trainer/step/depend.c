@@ -35,7 +35,7 @@ struct touch { /* a read or a write */
 };
 
 /* The segment that begins at that byte.  A segment that lies across the byte is cut in two. */
-static size_t cut_at(struct space *s, size_t byte)
+static size_t cut_segment(struct space *s, size_t byte)
 {
     size_t i;
     if (!s->n)
@@ -64,21 +64,21 @@ struct walk {
 
 /* Adds an edge, unless it goes from a node to itself, or has been added before, or goes into the first copy of the
  * list: the second copy shows every edge of the steady state. */
-static void add_edge(struct walk *w, int from, int to, enum edge_kind kind)
+static void add_edge(struct walk *w, int producer, int consumer, enum edge_kind kind)
 {
     struct step *s = w->step;
-    if (from == to || to < w->n || w->consumer[from] == to)
+    if (producer == consumer || consumer < w->n || w->consumer[producer] == consumer)
         return;
-    w->consumer[from] = to;
+    w->consumer[producer] = consumer;
     *APPEND(s->edges, s->n_edges, s->cap_edges) =
-        (struct edge){.from = (uint32_t)(from % w->n), .previous = from < w->n, .kind = kind};
+        (struct edge){.producer = (uint32_t)(producer % w->n), .previous = producer < w->n, .kind = kind};
 }
 
 /* Adds edges from a touch and from all touches before it.  latest: its position in `touches`, or NONE. */
-static void add_edges(struct walk *w, int latest, int to, enum edge_kind kind)
+static void add_edges(struct walk *w, int latest, int consumer, enum edge_kind kind)
 {
     for (int i = latest; i != NONE; i = w->touches[i].before)
-        add_edge(w, w->touches[i].node, to, kind);
+        add_edge(w, w->touches[i].node, consumer, kind);
 }
 
 /* Notes that a node touches a tensor's bytes, and adds its edges.  For reuse edges, the space is the storage's slab.  A
@@ -94,7 +94,7 @@ static void note_touch(struct walk *w, int node, const struct access *a, enum ed
         space = &w->spaces[EDGE_REUSE][storage->device->index * SLABS_PER_DEVICE + storage->slab];
         begin += storage->address;
     }
-    size_t first = cut_at(space, begin), end = cut_at(space, begin + a->tensor->bytes);
+    size_t first = cut_segment(space, begin), end = cut_segment(space, begin + a->tensor->bytes);
     for (struct segment *s = space->segments + first; s < space->segments + end; s++) {
         int *latest = writes ? &s->writer : &s->reader;
         add_edges(w, s->writer, node, kind);
@@ -131,7 +131,7 @@ static void note_touches(struct walk *w, int node, enum edge_kind kind)
             note_touch(w, node, a, kind);
 }
 
-ORDER(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->from, a->from)))
+ORDER(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->producer, a->producer)))
 
 /* The tasks that a held task must wait for: on each lane the last of those that hold and always run, and those that
  * hold after it.  Returns how many. */
@@ -229,26 +229,26 @@ static void choose_waits(struct clocks *c, int node, int *known)
     struct task *t = c->step->task[node % n];
     for (size_t i = 0; i < t->n_edges; i++) {
         struct edge *e = &t->edges[i];
-        int from = (int)e->from; /* the producer's node */
+        int producer_node = (int)e->producer; /* the producer's node */
         if (node >= n)
-            from += n;
+            producer_node += n;
         if (e->previous)
-            from -= n;
-        const struct task *producer = c->step->task[e->from];
+            producer_node -= n;
+        const struct task *producer = c->step->task[e->producer];
         int lane = producer->lane->index - c->first;
-        bool here = lane >= 0 && lane < c->width;
-        if (from < 0 || producer->lane == t->lane)
+        bool tracked = lane >= 0 && lane < c->width;
+        if (producer_node < 0 || producer->lane == t->lane)
             continue; /* before the first copy, or known from the task before on the lane */
-        if (here && from <= known[lane])
+        if (tracked && producer_node <= known[lane])
             continue; /* the wait follows from others, and so does all that was known there */
-        e->wait |= here;
+        e->wait |= tracked;
         if (is_conditional(producer))
             continue;
-        if (here)
-            known[lane] = from;
-        const int *other = &c->known[(size_t)from * (size_t)c->width];
+        if (tracked)
+            known[lane] = producer_node;
+        const int *producer_known = &c->known[(size_t)producer_node * (size_t)c->width];
         for (int k = 0; k < c->width; k++)
-            known[k] = MAX(known[k], other[k]);
+            known[k] = MAX(known[k], producer_known[k]);
     }
 }
 
@@ -307,7 +307,7 @@ void depend(struct step *s, bool with_addresses)
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
         for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-            struct task *producer = s->task[e->from];
+            struct task *producer = s->task[e->producer];
             if (!e->wait)
                 continue;
             producer->flush = true;

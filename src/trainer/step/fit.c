@@ -6,9 +6,9 @@
 
 size_t arena_bytes(const struct arena *a)
 {
-    size_t sum = a->before;
+    size_t sum = a->bytes_before;
     for (int i = 0; i < a->n_slabs; i++)
-        sum += round_up(a->high[i], a->device->alignment) + guard_bytes(a->device);
+        sum += round_up(a->slab_bytes[i], a->device->alignment) + guard_bytes(a->device);
     return sum;
 }
 
@@ -59,7 +59,8 @@ static char *why_not_in_budget(const struct arena *a, const struct tensor *t)
 {
     char need[32], more[32], have[128], size[32];
     const struct device *d = a->device;
-    size_t least = MAX(arena_bytes(a), a->held); /* what lies there already, with t, or what the whole list needs */
+    size_t least =
+        MAX(arena_bytes(a), a->least_bytes); /* what lies there already, with t, or what the whole list needs */
     format_bytes(size, (double)t->bytes);
     format_bytes(need, (double)least);
     format_bytes(more, (double)(least - d->budget));

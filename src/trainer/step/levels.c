@@ -40,7 +40,7 @@ void find_levels(struct step *s)
     size_t *last = allocate(n_devices, sizeof *last); /* by device: its last level so far */
     struct holding *holdings = list_holdings(s, &n);
     memset(s->peak, 0, n_devices * sizeof *s->peak);
-    memset(s->high, 0, n_devices * sizeof *s->high);
+    memset(s->peak_total, 0, n_devices * sizeof *s->peak_total);
     s->n_levels = 0;
     for (size_t d = 0; d < n_devices; d++) {
         *APPEND(s->level, s->n_levels, s->cap_levels) = (struct level){.device = (int)d};
@@ -58,7 +58,7 @@ void find_levels(struct step *s)
         level->of_class[class] += (size_t)h->bytes;
         level->bytes += (size_t)h->bytes;
         s->peak[d][class] = MAX(s->peak[d][class], level->of_class[class]);
-        s->high[d] = MAX(s->high[d], level->bytes);
+        s->peak_total[d] = MAX(s->peak_total[d], level->bytes);
     }
     free(holdings);
     free(last);

@@ -80,20 +80,20 @@ static struct problem *assign(struct arena *a, size_t *looks)
     size_t limit = slab_limit(a->device);
     struct map *map = open_map(a, looks);
     a->n_slabs = 0;
-    memset(a->high, 0, sizeof a->high);
+    memset(a->slab_bytes, 0, sizeof a->slab_bytes);
     for (struct life *l = a->lives; l < a->lives + a->n && !wrong; l++) {
         struct tensor *t = l->tensor;
         if (t->bytes <= limit)
             hold_lowest(map, l, limit);
-        size_t slab = l->at / limit;
-        if (t->bytes > limit || slab + (size_t)a->first_slab >= COUNT(a->high)) {
+        size_t slab = l->arena_address / limit;
+        if (t->bytes > limit || slab + (size_t)a->first_slab >= COUNT(a->slab_bytes)) {
             wrong = does_not_fit(a, t, true);
             break;
         }
         t->slab = a->first_slab + (int)slab;
-        t->address = l->at % limit;
+        t->address = l->arena_address % limit;
         a->n_slabs = MAX(a->n_slabs, (int)slab + 1);
-        a->high[slab] = MAX(a->high[slab], t->address + t->bytes);
+        a->slab_bytes[slab] = MAX(a->slab_bytes[slab], t->address + t->bytes);
         if (arena_bytes(a) > a->device->budget)
             wrong = does_not_fit(a, t, false);
     }
@@ -153,7 +153,7 @@ static struct problem *place_device(struct arena *a, size_t *looks)
     size_t all = 0;
     for (size_t i = 0; i < a->n; i++)
         all += a->lives[i].bytes;
-    if (!wrong && d->described.by_hand && !d->described.shares && all <= MIN(d->memory, slab_limit(d)))
+    if (!wrong && d->described.by_hand && !d->described.shares_bytes && all <= MIN(d->memory, slab_limit(d)))
         place_apart(a);
     return wrong;
 }
@@ -184,16 +184,16 @@ static struct problem *place_arenas(struct pool *p, struct arena *arenas, size_t
         struct arena *a = &arenas[i];
         a->device = &m->device[MIN(i, host)];
         if (i > host) {
-            a->before = arena_bytes(a - 1);
+            a->bytes_before = arena_bytes(a - 1);
             a->first_slab = a[-1].first_slab + a[-1].n_slabs;
         }
         a->n_positions = n_positions;
         struct problem *wrong = place_device(a, &p->looks);
-        a->device->placed = arena_bytes(a);
+        a->device->placed_bytes = arena_bytes(a);
         if (wrong)
             return wrong;
         if (a->device->uses_ram)
-            *ram += a->device->placed - a->before;
+            *ram += a->device->placed_bytes - a->bytes_before;
     }
     return NULL;
 }
@@ -226,8 +226,9 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
     for (size_t i = 0; i < n; i++) {
         find_levels(steps[i]);
         for (size_t k = 0; k < n_arenas; k++) {
-            size_t held = steps[i]->high[MIN(k, (size_t)m->n_devices)]; /* from this index on they are the host's */
-            arenas[k].held = MAX(arenas[k].held, held);
+            size_t held =
+                steps[i]->peak_total[MIN(k, (size_t)m->n_devices)]; /* from this index on they are the host's */
+            arenas[k].least_bytes = MAX(arenas[k].least_bytes, held);
         }
     }
     struct problem *wrong = place_arenas(p, arenas, n_arenas, n_positions, &ram);
@@ -237,7 +238,8 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
         struct arena *a = &arenas[i];
         if (!check_only)
             for (int k = 0; k < a->n_slabs && !wrong; k++)
-                wrong = add_slab(m, a->device, a->lives[0].tensor->copier, round_up(a->high[k], a->device->alignment));
+                wrong = add_slab(m, a->device, a->lives[0].tensor->copier,
+                                 round_up(a->slab_bytes[k], a->device->alignment));
         free(a->lives);
     }
     free(arenas);

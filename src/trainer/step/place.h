@@ -13,19 +13,19 @@
 /* Time is counted in positions, one list's after those of the list before: two lives meet when they share one. */
 struct life {
     struct tensor *tensor;
-    size_t first, last; /* positions */
-    size_t bytes;       /* how many bytes it takes, rounded up to the device's alignment */
-    size_t at;          /* its first byte, counted over all slabs: slab k begins at k times the limit of slabs */
+    size_t first, last;   /* positions */
+    size_t bytes;         /* how many bytes it takes, rounded up to the device's alignment */
+    size_t arena_address; /* its first byte, counted over all slabs: slab k begins at k times the limit of slabs */
 };
 struct arena {
     struct device *device;
     struct life *lives; /* one for each of its tensors */
     size_t n, cap;
-    size_t n_positions; /* positions of all lists together */
-    size_t held;        /* the most bytes that a list holds on the device at a time: it cannot do with less */
-    size_t before;      /* bytes of the device's arenas before this one */
-    int first_slab;     /* slabs of the device's arenas before this one */
-    size_t high[SLABS_PER_DEVICE]; /* by slab: bytes in use from its start */
+    size_t n_positions;  /* positions of all lists together */
+    size_t least_bytes;  /* the most bytes that a list holds on the device at a time: it cannot do with less */
+    size_t bytes_before; /* bytes of the device's arenas before this one */
+    int first_slab;      /* slabs of the device's arenas before this one */
+    size_t slab_bytes[SLABS_PER_DEVICE]; /* by slab: bytes in use from its start */
     int n_slabs;
 };
 size_t arena_bytes(const struct arena *a); /* fit.c: bytes of the device that this arena, and those before it, take */
@@ -42,6 +42,6 @@ void hold_lowest(struct map *m, struct life *l, size_t limit);
  * that were placed before it. */
 struct problem *does_not_fit(const struct arena *a, const struct tensor *t, bool in_one_piece);
 
-void find_levels(struct step *s); /* levels.c: fills in s->level, s->peak and s->high; lifetimes are known */
+void find_levels(struct step *s); /* levels.c: fills in s->level, s->peak and s->peak_total; lifetimes are known */
 
 #endif

@@ -19,7 +19,7 @@
 int take_member(struct ring *r, uint32_t iteration)
 {
     for (int k = 1; k <= r->n; k++)
-        if (!r->iteration[k] && k != r->kept) {
+        if (!r->iteration[k] && k != r->durable) {
             r->iteration[k] = iteration;
             return k;
         }
@@ -30,7 +30,7 @@ void return_member(struct ring *r, uint32_t iteration, bool durable)
 {
     int k = member_of(r, iteration);
     if (durable)
-        r->kept = k;
+        r->durable = k;
     r->iteration[k] = 0;
 }
 

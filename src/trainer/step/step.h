@@ -66,15 +66,15 @@ struct step {
 
     /* set by place() */
     size_t (*peak)[MEM_CLASSES]; /* by device: most bytes of a class held at a time */
-    size_t *high;                /* by device: most bytes of all classes together held at a time */
+    size_t *peak_total;          /* by device: most bytes of all classes together held at a time */
     struct level *level;         /* what is held from each position on, in list order */
     size_t n_levels, cap_levels;
 
-    struct running *running;      /* what run/ needs to run it; NULL: it was never finished for running */
-    void (*stop)(struct step *s); /* frees `running` */
+    struct running *running;              /* what run/ needs to run it; NULL: it was never finished for running */
+    void (*free_running)(struct step *s); /* frees `running` */
     /* Brings state back to where it is looked for, if tasks of this list may leave it elsewhere; NULL: they do not.
      * drain() and its like call it with nothing in flight, after any number of iterations. */
-    void (*settled)(struct step *s);
+    void (*restore_state)(struct step *s);
 };
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
@@ -82,8 +82,14 @@ void free_step(struct step *s); /* nothing of it may be in flight: see drain() i
 uint32_t repeat_of(const struct step *s, uint32_t most);
 
 /* Each adds a task to the list, which owns it: at its end, or at the cursor. */
-struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,
-                        struct grid grid, const struct arg *args, int n_args);
+struct
+    kernel_call { /* the function of cl/FILE that a kernel task launches, on how many work-items, and its arguments */
+    const char *file, *function;
+    struct grid grid;
+    const struct arg *args; /* n_args of them, which are copied */
+    int n_args;
+};
+struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const struct kernel_call *call);
 /* An upload, a download, or a copy within a context: the two tensors' devices say which. */
 struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
 /* Does it copy bytes to themselves?  That takes no time: it makes the next task that touches them wait until its lane
@@ -105,7 +111,8 @@ void set_elementwise(struct task *t);
 void set_traffic(struct task *t, double elements);
 /* A copy up from the host, down to it, or within a context, on the device's lane for that purpose; between two devices
  * it is the sender's download lane. */
-struct task *carry(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
+struct task *add_copy_for(struct step *s, const char *name, struct tensor *to, struct tensor *from,
+                          enum purpose purpose);
 /* A copy down to the host.  Returns the host's tensor, which is new. */
 struct tensor *add_download(struct step *s, const char *name, struct tensor *from, enum purpose purpose);
 

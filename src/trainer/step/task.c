@@ -11,7 +11,7 @@ struct step *new_step(struct pool *p, const char *name)
     s->pool = p;
     s->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_OTHER};
     s->peak = allocate((size_t)p->machine->n_devices + 1, sizeof *s->peak);
-    s->high = allocate((size_t)p->machine->n_devices + 1, sizeof *s->high);
+    s->peak_total = allocate((size_t)p->machine->n_devices + 1, sizeof *s->peak_total);
     return s;
 }
 
@@ -29,7 +29,7 @@ const char *layer_and_micro(char out[64], const struct task *t)
 
 void free_task(struct task *t)
 {
-    if (t->description)
+    if (t->context_bytes)
         free(t->context);
     free(t->args);
     free(t->access);
@@ -38,13 +38,13 @@ void free_task(struct task *t)
 
 void free_step(struct step *s)
 {
-    if (s->stop)
-        s->stop(s);
+    if (s->free_running)
+        s->free_running(s);
     for (size_t i = 0; i < s->n; i++)
         free_task(s->task[i]);
     free(s->task);
     free(s->peak);
-    free(s->high);
+    free(s->peak_total);
     free(s->level);
     free(s->after);
     free(s->edges);
@@ -91,7 +91,7 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     return t;
 }
 
-bool runs(const struct task *t, uint32_t iteration) { return iteration % t->when.every == t->when.rest; }
+bool runs(const struct task *t, uint32_t iteration) { return iteration % t->when.every == t->when.remainder; }
 
 /* Euclid's greatest common divisor. */
 static uint64_t common_divisor(uint64_t a, uint64_t b)
@@ -145,24 +145,23 @@ void set_traffic(struct task *t, double elements) { t->bytes = (size_t)(elements
 
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
-struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,
-                        struct grid grid, const struct arg *args, int n_args)
+struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const struct kernel_call *call)
 {
     struct task *t = add_task(s, lane, name);
     t->action = ACT_KERNEL;
-    t->file = file;
-    t->function = function;
-    t->grid = grid;
-    t->args = copy_bytes(args, (size_t)n_args * sizeof *args);
-    t->n_args = n_args;
-    for (int k = 0; k < n_args; k++) { /* tensors move to the access list: what is bound is what is declared */
+    t->file = call->file;
+    t->function = call->function;
+    t->grid = call->grid;
+    t->args = copy_bytes(call->args, (size_t)call->n_args * sizeof *call->args);
+    t->n_args = call->n_args;
+    for (int k = 0; k < t->n_args; k++) { /* tensors move to the access list: what is bound is what is declared */
         struct arg *a = &t->args[k];
         struct tensor *x = a->given.tensor;
         if (a->kind != ARG_TENSOR)
             continue;
         CHECK((x != NULL) == (a->given.mode != ACCESS_NONE),
               "task %s, kernel %s, argument %d (%s): a tensor takes IN, OUT or INOUT, and only NO_TENSOR takes none",
-              t->name, function, k, x ? x->name : "no tensor");
+              t->name, t->function, k, x ? x->name : "no tensor");
         CHECK(!x || x->device == lane->device, "task %s on %s takes tensor %s of device %s", t->name, lane->name,
               x->name, x->device->id);
         a->i = x ? t->n_access : NONE;
@@ -208,7 +207,8 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
     return t;
 }
 
-struct task *carry(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose)
+struct task *add_copy_for(struct step *s, const char *name, struct tensor *to, struct tensor *from,
+                          enum purpose purpose)
 {
     bool up = from->device->is_host;
     if (purpose == FOR_MOVES && !up)
@@ -223,7 +223,7 @@ struct tensor *add_download(struct step *s, const char *name, struct tensor *fro
     struct tensor *staged = as_buffer(tensor_like(s->pool, s->pool->machine->host, from));
     staged->class = MEM_WORK;
     staged->exclusive = EXCLUSIVE_SOME; /* else one move would wait for another */
-    carry(s, name, staged, from, purpose);
+    add_copy_for(s, name, staged, from, purpose);
     return staged;
 }
 
@@ -245,6 +245,6 @@ struct task *add_issue(struct step *s, struct lane *lane, const char *name, issu
     t->action = ACT_ISSUE;
     t->issue = issue;
     t->context = copy_bytes(description, bytes);
-    t->description = bytes;
+    t->context_bytes = bytes;
     return t;
 }

@@ -74,10 +74,10 @@ struct state_range {
 
 /* ---- when it runs ------------------------------------------------------------------------------------------------ */
 
-/* The iterations in which a task runs: those that leave `rest` when divided by `every`.  In all others it is as if the
- * task were not in the list: nothing is issued, and a task that waits for it waits for its last run. */
+/* The iterations in which a task runs: those that leave `remainder` when divided by `every`.  In all others it is as
+ * if the task were not in the list: nothing is issued, and a task that waits for it waits for its last run. */
 struct when {
-    uint32_t every, rest;
+    uint32_t every, remainder;
 };
 
 /* Whether a task runs in an iteration may be known only when all that it waits for has ended.  It runs if then both
@@ -89,7 +89,7 @@ struct condition {
     bool unexpected; /* a forecast counts on it that the choice is the other one: the task does nothing */
     bool member;     /* the iteration must have a member of the rings; its first task whose `needs` hold asks for one */
     bool aside;      /* with `member`: only tasks of the same condition wait for this one, so training never does */
-    bool ends;       /* with `member`: the iteration gives its member back when this task has ended */
+    bool returns_member; /* with `member`: the iteration gives its member back when this task has ended */
 };
 /* Each task that is held waits for all tasks of the same iteration that hold (tools/lists/gate.c). */
 enum gate { GATE_NONE, GATE_HOLDS, GATE_HELD };
@@ -119,9 +119,9 @@ struct grid { /* an NDRange of OpenCL */
 
 /* Both touch one tensor, or the list says that one waits (struct gate, struct after); two tensors share bytes. */
 enum edge_kind { EDGE_DATA, EDGE_REUSE };
-struct edge {      /* it stands in the list of its consumer, the task that waits */
-    uint32_t from; /* the producer's position in the list */
-    bool previous; /* the producer ran in the previous iteration */
+struct edge {          /* it stands in the list of its consumer, the task that waits */
+    uint32_t producer; /* the producer's position in the list */
+    bool previous;     /* the producer ran in the previous iteration */
     enum edge_kind kind;
     bool wait; /* it crosses lanes and follows from no other wait, so execute() waits for it */
 };
@@ -169,14 +169,15 @@ struct task {
     int n_args;
     struct grid grid;      /* ACT_KERNEL */
     issue_function *issue; /* ACT_ISSUE: this function */
-    size_t description;    /* size in bytes of issue's context, which the task owns; 0: it owns no context */
+    size_t context_bytes;  /* size in bytes of issue's context, which the task owns; 0: it owns no context */
     void (*compile)(const struct task *t); /* called before the first run, so that issue need not compile; or NULL */
-    bool span; /* its event covers only the last of several commands (CLBlast): it is drawn from the lane's last end */
+    /* Its event is that of the last of several commands (CLBlast): it is drawn from the lane's last end on. */
+    bool only_last_event;
 
     /* what passes may do with it */
     host_function *host_run; /* does the same on the host, with accesses and args in the same order; NULL: none does */
     bool elementwise;        /* it may be cut into pieces: see set_elementwise() */
-    size_t first;            /* if it is a piece of an elementwise task: bytes from the start of the uncut task */
+    size_t piece_begin;      /* if it is a piece of an elementwise task: bytes from the start of the uncut task */
 
     /* what it waits for, set by depend() */
     struct edge *edges; /* n_edges of the step's */

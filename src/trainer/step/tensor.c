@@ -74,28 +74,28 @@ struct tensor *as_buffer(struct tensor *t)
 
 enum memory_class counted_as(const struct tensor *t) { return t->is_buffer ? MEM_BUFFERS : t->class; }
 
-struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t bytes, int n_dims,
+struct tensor *add_view(struct pool *p, struct tensor *base, const char *name, size_t begin, size_t bytes, int n_dims,
                         const int64_t *shape)
 {
     struct tensor *t = add_tensor(p, name, n_dims, shape);
-    t->device = of->device;
-    t->class = of->class;
-    t->element = of->element;
-    t->persistent = of->persistent;
-    t->storage = of->storage;
+    t->device = base->device;
+    t->class = base->class;
+    t->element = base->element;
+    t->persistent = base->persistent;
+    t->storage = base->storage;
     t->view = t->storage->view;
     t->storage->view = t;
-    t->offset = of->offset + begin;
+    t->offset = base->offset + begin;
     t->bytes = bytes ? bytes : t->bytes;
-    CHECK(t->offset + t->bytes <= of->storage->bytes, "view %s ends at byte %zu of %zu", name, t->offset + t->bytes,
-          of->storage->bytes);
+    CHECK(t->offset + t->bytes <= base->storage->bytes, "view %s ends at byte %zu of %zu", name, t->offset + t->bytes,
+          base->storage->bytes);
     return t;
 }
 
-struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int n_dims,
+struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, int n_dims,
                         const int64_t *shape)
 {
-    return add_view(p, of, name, offset * ELEMENT_BYTES, 0, n_dims, shape);
+    return add_view(p, base, name, offset * ELEMENT_BYTES, 0, n_dims, shape);
 }
 
 bool same_bytes(const struct tensor *a, const struct tensor *b)
@@ -135,9 +135,9 @@ void write_bytes_of(struct tensor *t, size_t begin, size_t n, const void *from)
     for (struct tensor *m = t->storage->replica_of->first_mirror; m; m = m->next_mirror) {
         size_t first = MAX(m->replica_begin, at);
         size_t end = MIN(m->replica_begin + m->bytes, at + n);
-        char *to = tensor_memory(m);
-        if (first < end)
-            memcpy(to + (first - m->replica_begin), (const char *)from + (first - at), end - first);
+        if (m->persistent && first < end)
+            memcpy((char *)tensor_memory(m) + (first - m->replica_begin), (const char *)from + (first - at),
+                   end - first);
     }
     if (t->device->is_host)
         memcpy((char *)tensor_memory(t) + begin, from, n);

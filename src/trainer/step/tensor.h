@@ -28,12 +28,12 @@ struct tensor {
     size_t bytes;
     struct device *device;
     enum memory_class class;
-    bool persistent;      /* keeps its value from step to step, and its address in all lists */
-    bool cheap;           /* an activation that takes little work to make again, for its size */
-    bool choice;          /* a word that says which tasks run; no value follows from it (condition.needs) */
-    bool is_buffer;       /* marked by as_buffer(); its class still says what it holds */
-    bool shard;           /* holds one rank's part of `replica_of`; tasks read gathered copies of it (ZeRO-3) */
-    struct tensor *later; /* if it is a gathered copy: the next copy of the same in this step; else NULL */
+    bool persistent;              /* keeps its value from step to step, and its address in all lists */
+    bool cheap;                   /* an activation that takes little work to make again, for its size */
+    bool choice;                  /* a word that says which tasks run; no value follows from it (condition.needs) */
+    bool is_buffer;               /* marked by as_buffer(); its class still says what it holds */
+    bool shard;                   /* holds one rank's part of `replica_of`; tasks read gathered copies of it (ZeRO-3) */
+    struct tensor *next_gathered; /* if it is a gathered copy: the next copy of the same in this step; else NULL */
     enum exclusive exclusive;
     struct tensor *storage; /* the tensor that has the bytes: itself, unless it is a view */
     struct tensor *view;    /* a chain: a storage points to the last of its views, a view to the one before it */
@@ -44,7 +44,7 @@ struct tensor {
     const struct tensor *replica_of;
     size_t replica_begin;
     /* A pass may add a replica that mirrors another tensor: set-up writes to both.  The mirrors of one `replica_of` are
-     * a chain. */
+     * a chain.  (A mirror that no longer persists is none: what it mirrored has taken its place.) */
     const struct tensor *mirrors;
     struct tensor *first_mirror, *next_mirror;
 
@@ -65,8 +65,8 @@ struct tensor {
 /* Which iteration has which member of the rings of a pool (ring.c).  Zero: there are no rings. */
 enum { MOST_MEMBERS = 16 };
 struct ring {
-    int n;    /* number of members, which are numbered from 1 */
-    int kept; /* the member with the newest iteration that is durable; 0: none */
+    int n;       /* number of members, which are numbered from 1 */
+    int durable; /* the member with the newest iteration that is durable; 0: none */
     /* The iteration that has member k; 0: none.  Atomic, since running tasks look for their member meanwhile. */
     _Atomic uint32_t iteration[MOST_MEMBERS + 1];
 };
@@ -88,13 +88,13 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
                           enum element element, int n_dims, const int64_t *shape);
 /* A new tensor on device d: name, class, shape and bytes are those of `like`. */
 struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like);
-/* A view of `of` that begins `offset` elements after its start.  Where an OpenCL kernel takes the view, the offset must
- * be a multiple of the device's alignment. */
-struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int n_dims,
+/* A view of `base` that begins `offset` elements after its start.  Where an OpenCL kernel takes the view, the offset
+ * must be a multiple of the device's alignment. */
+struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, int n_dims,
                         const int64_t *shape);
 
-/* The same, in bytes: a view of `bytes` bytes from byte `begin` of `of` on; bytes 0: as many as the shape says. */
-struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t bytes, int n_dims,
+/* The same, in bytes: a view of `bytes` bytes from byte `begin` of `base` on; bytes 0: as many as the shape says. */
+struct tensor *add_view(struct pool *p, struct tensor *base, const char *name, size_t begin, size_t bytes, int n_dims,
                         const int64_t *shape);
 
 /* Marks t as a buffer: it holds only for a while a copy, or a partial sum, of another tensor.  Reports then count its

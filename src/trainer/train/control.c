@@ -76,7 +76,7 @@ struct tensor *add_losses(struct trainer *t)
 /* ---- reports --------------------------------------------------------------------------------------------------- */
 
 /* Reads the data-parallel ranks' loss sums, then the state of the norm's rank. */
-static void report(void *context, const struct task *task, uint32_t number)
+static void report_step(void *context, const struct task *task, uint32_t number)
 {
     struct trainer *t = context;
     const float *state = tensor_memory(task->access[t->mesh.dp].tensor);
@@ -112,7 +112,7 @@ void add_report(struct trainer *t)
     state->persistent = true;
     struct replica *first = &t->model->replica[t->model->norm_rank];
     add_copy(t->train, first->device->lane[LANE_DOWNLOAD], "report.norm", state, first->state);
-    struct task *task = add_host(t->train, host->lane[LANE_REPORT], "report", report, t);
+    struct task *task = add_host(t->train, host->lane[LANE_REPORT], "report", report_step, t);
     t->report = task;
     for (int k = 0; k < t->mesh.dp; k++)
         add_access(task, part[k], ACCESS_READ);

@@ -57,14 +57,20 @@ void close_dataset(struct dataset *d);
 /* A loss in nats per token, in bits per byte: losses of other tokenizers can be compared with that.  NAN: not known. */
 double bits_per_byte(const struct dataset *d, double loss);
 
-/* Training window `sample` (0 to batch-1) of `step` (from 0): tokens (seq_len) and targets (seq_len), the targets one
- * token later.
+/* Which window of the training text, in which order. */
+struct window {
+    enum data_order order;
+    uint64_t seed;
+    int64_t step;       /* from 0 */
+    int sample;         /* the sequence of the step: 0 to batch - 1 */
+    int batch, seq_len; /* sequences of a step; tokens of a window */
+};
+/* Fills in the window's tokens (seq_len), and its targets (seq_len), each of them one token later.
  *   ORDER_FILE     consecutive windows from the start of the data, back to the start when fewer than
  *                  batch * seq_len + 1 tokens are left: the batches of llm.c
  *   ORDER_SHUFFLE  a random offset for each value of the global sample counter, step * batch + sample; within an epoch
  *                  the windows lie side by side, so every token is seen about once */
-void dataset_window(const struct dataset *d, enum data_order order, uint64_t seed, int64_t step, int sample, int batch,
-                    int seq_len, int32_t *tokens, int32_t *targets);
+void dataset_window(const struct dataset *d, const struct window *w, int32_t *tokens, int32_t *targets);
 
 /* Validation goes once over the whole split: every token but the first is a target exactly once.  The last window would
  * stick out; it is moved back so that it ends with the split, and only its last `count` positions, those that no window

@@ -5,8 +5,14 @@
 
 void new_feeds(struct trainer *t)
 {
-    t->train_feeds = allocate((size_t)(t->micros * t->mesh.dp), sizeof *t->train_feeds);
-    t->eval_feeds = allocate((size_t)t->mesh.dp, sizeof *t->eval_feeds);
+    const int dp = t->mesh.dp, n = t->micro_batch * t->seq;
+    t->train_feeds = allocate((size_t)(t->micros * dp), sizeof *t->train_feeds);
+    t->eval_feeds = allocate((size_t)dp, sizeof *t->eval_feeds);
+    for (int i = 0; i < t->micros * dp; i++)
+        t->train_feeds[i] = (struct feed){.trainer = t, .rank = i % dp, .micro = i / dp, .n = n};
+    for (int k = 0; k < dp; k++)
+        t->eval_feeds[k] = (struct feed){.trainer = t, .rank = k, .n = n};
+    t->sample_feed = (struct feed){.trainer = t, .n = t->seq};
 }
 
 struct feed *train_feed(const struct trainer *t, int micro, int k) { return &t->train_feeds[micro * t->mesh.dp + k]; }
@@ -86,17 +92,26 @@ static void random_window(const struct trainer *t, uint32_t number, int sample, 
     }
 }
 
+static struct window data_window(const struct trainer *t, uint32_t number, int sample)
+{
+    return (struct window){.order = t->settings->data.order,
+                           .seed = (uint64_t)t->settings->seed,
+                           .step = number - 1 + t->ahead,
+                           .sample = sample,
+                           .batch = t->batch,
+                           .seq_len = t->seq};
+}
+
 /* Window `sample` of step `number`: that of the caller, of the data, or a random one. */
 static void fill_window(const struct trainer *t, uint32_t number, int sample, int32_t *tokens, int32_t *targets)
 {
-    const struct settings *s = t->settings;
     const size_t bytes = (size_t)t->seq * sizeof *tokens;
     if (t->fixed_tokens) {
         memcpy(tokens, t->fixed_tokens + sample * t->seq, bytes);
         memcpy(targets, t->fixed_targets + sample * t->seq, bytes);
     } else if (t->data) {
-        int64_t step = number - 1 + t->ahead;
-        dataset_window(t->data, s->data.order, (uint64_t)s->seed, step, sample, t->batch, t->seq, tokens, targets);
+        struct window w = data_window(t, number, sample);
+        dataset_window(t->data, &w, tokens, targets);
     } else {
         random_window(t, number, sample, tokens, targets);
     }
@@ -150,9 +165,10 @@ void prepare_sample(void *context, const struct task *task, uint32_t number)
 /* ---- adding them to a list --------------------------------------------------------------------------------------- */
 
 /* Makes rank r's batch and its upload.  before: the device of the upload before it.  Returns the rank's device. */
-static const struct device *upload_batch(struct trainer *t, struct step *s, const struct feed *f, struct task *prepare,
+static const struct device *upload_batch(struct step *s, const struct feed *f, struct task *prepare,
                                          struct batch *batch, int r, const struct device *before)
 {
+    struct trainer *t = f->trainer;
     struct device *d = t->model->replica[r].device;
     *batch = new_batch(t, d, f->n);
     struct tensor *from = for_upload(t, prepare, before, d);
@@ -160,21 +176,21 @@ static const struct device *upload_batch(struct trainer *t, struct step *s, cons
     return d;
 }
 
-void add_batch(struct trainer *t, struct step *s, struct feed *f, int rank, int micro, host_function *prepare, int n)
+void add_batch(struct step *s, struct feed *f, host_function *prepare)
 {
+    struct trainer *t = f->trainer;
     const int tp = t->mesh.tp;
-    const int first = rank_at(&t->mesh, rank, 0);
-    const int last = rank_at(&t->mesh, rank, n_stages(&t->mesh) - 1);
-    *f = (struct feed){.trainer = t, .rank = rank, .micro = micro, .n = n};
-    f->host = new_batch(t, t->machine->host, n);
-    s->tags = (struct tags){.layer = NONE, .micro = micro, .role = ROLE_FEED};
+    const int first = rank_at(&t->mesh, f->rank, 0);
+    const int last = rank_at(&t->mesh, f->rank, n_stages(&t->mesh) - 1);
+    f->host = new_batch(t, t->machine->host, f->n);
+    s->tags = (struct tags){.layer = NONE, .micro = f->micro, .role = ROLE_FEED};
     struct task *task = add_host(s, t->machine->host->lane[LANE_FEED], "batch.prepare", prepare, f);
     add_access(task, f->host.all, ACCESS_WRITE);
     f->first = allocate((size_t)(2 * tp), sizeof *f->first); /* those of the last stage stand after them */
     f->last = last == first ? f->first : f->first + tp;
     const struct device *before = t->model->replica[first].device;
     for (int k = 0; k < tp; k++)
-        before = upload_batch(t, s, f, task, &f->first[k], first + k, before);
+        before = upload_batch(s, f, task, &f->first[k], first + k, before);
     for (int k = 0; k < tp && last != first; k++)
-        before = upload_batch(t, s, f, task, &f->last[k], last + k, before);
+        before = upload_batch(s, f, task, &f->last[k], last + k, before);
 }

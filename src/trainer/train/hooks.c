@@ -121,5 +121,5 @@ void **own_of(const struct trainer *t, const struct module *m)
     size_t i = 0;
     while (modules[i] != m)
         i++;
-    return &t->own[i];
+    return &t->folder_data[i];
 }

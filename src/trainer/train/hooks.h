@@ -30,10 +30,10 @@
 #include "train.h"
 #include "trainer/base/module.h"
 
-struct kept_run {  /* what a run that has ended leaves to go on from */
-    char *what;    /* where it is kept, if not in --save's folder: half a sentence; NULL: nowhere else */
-    char *command; /* the words after `yard train` that say from where it goes on; NULL: it cannot go on */
-    char *more;    /* further words of that command; NULL: none */
+struct kept_run {     /* what a run that has ended leaves to go on from */
+    char *where;      /* where it is kept, if not in --save's folder: half a sentence; NULL: nowhere else */
+    char *command;    /* the words after `yard train` that say from where it goes on; NULL: it cannot go on */
+    char *more_words; /* further words of that command; NULL: none */
 };
 
 struct hooks {
@@ -87,8 +87,8 @@ double ask_predicted_seconds(const struct trainer *t, const struct task *task); 
 /* ---- runs that are kept ------------------------------------------------------------------------------------------ */
 
 /* A run that another one goes on from. */
-struct past {
-    const char *given;      /* the path that the user gave */
+struct resumed_run {
+    const char *given_path; /* the path that the user gave */
     const char *kept_by;    /* the option that goes on keeping runs there, "--save" */
     const char *path;       /* the path of what was found there */
     uint32_t step;          /* its last one */
@@ -103,7 +103,7 @@ struct past {
 struct archive {
     const char *option; /* the one that names the run to go on from: "--resume" */
     /* The run that the options name; NULL: they name none.  The folder keeps it. */
-    const struct past *(*past)(void);
+    const struct resumed_run *(*find_run)(void);
     /* The mesh of the run that goes on, on so many devices, where --mesh does not say. */
     struct mesh (*mesh)(const struct settings *s, int devices);
     /* Is `path` a run, or a folder of runs?  Then *source becomes its model, which training or sampling starts from. */

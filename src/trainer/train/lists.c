@@ -88,11 +88,12 @@ static void add_forwards(struct train_list *list, int stage, int micro)
         struct feed *f = train_feed(t, micro, k);
         begin[k] = t->train->n;
         if (stage == 0)
-            add_batch(t, t->train, f, k, micro, prepare_batch, t->micro_batch * t->seq);
+            add_batch(t->train, f, prepare_batch);
         for (int j = first_tp_rank(list->b); j >= 0; j = next_tp_rank(list->b)) {
             struct tape *tape = tape_at(list, stage, micro, k, j);
             const struct tape *before = tape_at(list, stage - 1, micro, k, j);
-            forward_stage(list->b, tape, before, k, stage, micro, group_of(t, micro), &f->first[j]);
+            *tape = new_tape(list->b, k, stage, micro, group_of(t, micro));
+            forward_stage(list->b, tape, stage, before, &f->first[j]);
             if (stage == n_stages(&t->mesh) - 1)
                 add_head(list, tape->out, micro, k, j);
         }
@@ -206,7 +207,8 @@ static void add_stages(struct build *b, const struct feed *f, int k, struct tape
     for (int stage = 0; stage < n_stages(&f->trainer->mesh); stage++)
         for (int j = first_tp_rank(b); j >= 0; j = next_tp_rank(b)) {
             struct tape before = tape[j];
-            forward_stage(b, &tape[j], stage ? &before : NULL, k, stage, 0, 0, &f->first[j]);
+            tape[j] = new_tape(b, k, stage, 0, 0);
+            forward_stage(b, &tape[j], stage, stage ? &before : NULL, &f->first[j]);
         }
 }
 
@@ -216,7 +218,7 @@ static struct tensor *add_evaluation(struct build *b, struct trainer *t, int k, 
     struct feed *f = &t->eval_feeds[k];
     struct tensor *losses = NULL;
     const int n = t->micro_batch * t->seq;
-    add_batch(t, t->eval, f, k, 0, prepare_evaluation, n);
+    add_batch(t->eval, f, prepare_evaluation);
     add_stages(b, f, k, tape);
     for (int j = first_tp_rank(b); j >= 0; j = next_tp_rank(b)) {
         on_tape(b, &tape[j], ROLE_FORWARD);
@@ -264,7 +266,7 @@ void build_sample(struct trainer *t)
     t->sample_tokens = allocate((size_t)t->seq, sizeof *t->sample_tokens);
     t->sample_logits = new_tensor(t->pool, t->machine->host, MEM_WORK, "logits.host", FLOAT32, SHAPE(t->config.vocab));
     t->sample_logits->persistent = true;
-    add_batch(t, t->sample, f, 0, 0, prepare_sample, t->seq);
+    add_batch(t->sample, f, prepare_sample);
     add_stages(&b, f, 0, tape);
     for (int j = first_tp_rank(&b); j >= 0; j = next_tp_rank(&b)) {
         on_tape(&b, &tape[j], ROLE_FORWARD);
@@ -274,7 +276,7 @@ void build_sample(struct trainer *t)
         set_traffic(pick, 2.0 * channels);
         struct tensor *logits = gpt_head(&b, row);
         size_t first = (size_t)b.replica->other[HEAD].first;
-        size_t words = (size_t)words_of(&b);
+        size_t words = (size_t)rank_vocab(&b);
         struct tensor *host = view_of_shard(t->pool, t->sample_logits, b.tp_rank, (struct shard){first, first + words});
         struct tensor *view = new_view(t->pool, logits, "logits", 0, SHAPE((int64_t)words));
         t->sample->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};

@@ -121,7 +121,7 @@ static void train(struct training *training, uint32_t last)
 {
     struct trainer *t = training->trainer;
     const struct settings *s = t->settings;
-    if (training->shown >= last && s->save && s->past && s->past->elsewhere)
+    if (training->shown >= last && s->save && s->resumed && s->resumed->elsewhere)
         between_steps(training, training->shown, true);
     for (uint32_t step = training->shown + 1; step <= last; step++) {
         run_step(t, step);
@@ -174,19 +174,19 @@ static void tell_end(struct trainer *t, uint32_t step)
     if (stopped && s->save)
         note("interrupted after step %u, saved", step);
     else if (stopped)
-        note("interrupted after step %u; %s", step, kept.what ? kept.what : "nothing is saved without --save DIR");
+        note("interrupted after step %u; %s", step, kept.where ? kept.where : "nothing is saved without --save DIR");
     if (kept.command && (stopped || (s->stop_after && s->stop_after < s->steps))) {
         if (s->log) {
-            append_text(&kept.more, " --log ");
-            append_quoted(&kept.more, s->log);
+            append_text(&kept.more_words, " --log ");
+            append_quoted(&kept.more_words, s->log);
         }
-        note("it goes on with: yard train%s%s", kept.command, kept.more ? kept.more : "");
-    } else if (s->past && !s->save && !s->kept) {
-        note("nothing of this is saved: %s %s goes on saving there", s->past->kept_by, s->past->given);
+        note("it goes on with: yard train%s%s", kept.command, kept.more_words ? kept.more_words : "");
+    } else if (s->resumed && !s->save && !s->kept_elsewhere) {
+        note("nothing of this is saved: %s %s goes on saving there", s->resumed->kept_by, s->resumed->given_path);
     }
-    free(kept.what);
+    free(kept.where);
     free(kept.command);
-    free(kept.more);
+    free(kept.more_words);
 }
 
 static void print_sample(struct trainer *t)
@@ -198,7 +198,7 @@ static void print_sample(struct trainer *t)
 int train_loop(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    uint32_t before = s->past ? s->past->step : 0;
+    uint32_t before = s->resumed ? s->resumed->step : 0;
     uint32_t last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
     tell_model_filled(t);
     struct training training = {.trainer = t, .progress = begin_progress(t), .shown = before};
@@ -206,7 +206,7 @@ int train_loop(struct trainer *t)
         note(
             "%s is at step %u already, and the run ends with step %u: nothing is left to train; --%s N with a larger N "
             "trains on",
-            s->past->given, before, last, s->stop_after ? "stop-after" : "steps");
+            s->resumed->given_path, before, last, s->stop_after ? "stop-after" : "steps");
     defer_interrupts();
     train(&training, last);
     check_guards(t->machine);

@@ -114,7 +114,7 @@ static void begin_log(struct progress *p)
 {
     struct trainer *t = p->trainer;
     const struct settings *s = t->settings;
-    const bool goes_on = s->past || this_life->restarts;
+    const bool goes_on = s->resumed || this_life->restarts;
     struct stat status;
     p->log = t->log;
     if (s->log && p->log < 0)
@@ -166,7 +166,7 @@ static void print_data(const struct trainer *t)
 }
 
 /* Memory by class is shown of a single device; of several there is a table. */
-static void print_memory(const struct trainer *t)
+static void print_memory_use(const struct trainer *t)
 {
     char bytes[32];
     printf("memory      ");
@@ -175,7 +175,7 @@ static void print_memory(const struct trainer *t)
             format_bytes(bytes, (double)t->train->peak[0][c]);
             printf("%s%s %s", c > 0 ? ", " : "", memory_class_name[c], bytes);
         }
-        printf("\n            together at most %s; ", format_bytes(bytes, (double)t->train->high[0]));
+        printf("\n            together at most %s; ", format_bytes(bytes, (double)t->train->peak_total[0]));
     }
     printf("allocated %s\n", format_bytes(bytes, (double)t->machine->allocated));
 }
@@ -189,7 +189,7 @@ static void print_training(const struct progress *p)
     printf("devices     %s\n", devices);
     printf("model       %s: %zu parameters\n", describe_sizes(sizes, &t->config), count_parameters(t->model->params));
     print_data(t);
-    print_memory(t);
+    print_memory_use(t);
     printf("step        %d sequence%s of %d tokens: ", t->batch, t->batch == 1 ? "" : "s", t->seq);
     printf("%.0f tokens in %d micro-batch%s ", tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es");
     if (n == 1)
@@ -223,7 +223,7 @@ struct progress *begin_progress(struct trainer *t)
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
 
 /* Prints a step's line.  On a terminal it leaves out what only the log need have. */
-static void print_step(struct progress *p, uint32_t number, const struct result *r, double ms)
+static void print_step_line(struct progress *p, uint32_t number, const struct result *r, double ms)
 {
     const struct wrapper *wrapper = p->trainer->train->running->wrapper;
     char loss[32], norm[32], time[32], left[32];
@@ -294,7 +294,7 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
     p->held_ns += (uint64_t)(1e6 * held_here);
     count_step(p, ms - held_here);
     if (shows_step(p, number, first))
-        print_step(p, number, r, ms);
+        print_step_line(p, number, r, ms);
     this_life->step = number;
     log_step(p, number, r, ms);
 }

@@ -546,7 +546,7 @@ static void mark_options(const struct page *page)
 
 /* ---- what makes no sense, or not together ----------------------------------------------------------------------- */
 
-static const struct law laws[] = {
+static const struct option_rule rules[] = {
     {"vocab", "data", "the data bring their own vocabulary"},
     {"vocab", "init", "a model brings its own sizes"},
     {"save-every", "save", NULL},
@@ -562,16 +562,16 @@ static bool is_off(const struct option *o)
     return off;
 }
 
-/* Warns of, or refuses, what a law says of two options, if this yard has both. */
-static void keep_law(const struct law *law)
+/* Warns of, or refuses, what a rule says of two options, if this yard has both. */
+static void apply_rule(const struct option_rule *rule)
 {
-    const struct option *other = find_option(&table, law->other);
-    if (!other || !was_given(law->option))
+    const struct option *other = find_option(&table, rule->other);
+    if (!other || !was_given(rule->option))
         return;
-    if (law->why && was_given(law->other))
-        fail(EXIT_USAGE, "--%s and --%s: %s; leave one out", law->option, law->other, law->why);
-    if (!law->why && is_off(other) && !asked.sweeps)
-        warn("--%s has no effect without --%s", law->option, law->other);
+    if (rule->why && was_given(rule->other))
+        fail(EXIT_USAGE, "--%s and --%s: %s; leave one out", rule->option, rule->other, rule->why);
+    if (!rule->why && is_off(other) && !asked.sweeps)
+        warn("--%s has no effect without --%s", rule->option, rule->other);
 }
 
 /* Is there a folder that gathers parameters? */
@@ -600,11 +600,11 @@ static void check_together(void)
     for (size_t i = 0; i < n_modules; i++)
         if (modules[i]->check)
             modules[i]->check(&asked);
-    for (size_t i = 0; i < COUNT(laws); i++)
-        keep_law(&laws[i]);
+    for (size_t i = 0; i < COUNT(rules); i++)
+        apply_rule(&rules[i]);
     for (size_t i = 0; i < n_modules; i++)
-        for (size_t k = 0; k < modules[i]->n_laws; k++)
-            keep_law(&modules[i]->laws[k]);
+        for (size_t k = 0; k < modules[i]->n_rules; k++)
+            apply_rule(&modules[i]->rules[k]);
     if (was_given("tokens"))
         check_tokens(asked.data.tokens);
     if (was_given("lr-min") && asked.schedule == RATE_CONSTANT)
@@ -658,7 +658,7 @@ static void adopt_size(const char *name, int *size, int theirs, int by_preset)
     int given = theirs;
     if (*size)
         given = *size;
-    else if (asked.past && was_given("model"))
+    else if (asked.resumed && was_given("model"))
         given = by_preset;
     if (given != theirs)
         fail(EXIT_USAGE, "%s has %d %s, not %d: leave --model and --%s out", asked.source.path, theirs, name, given,
@@ -730,11 +730,11 @@ json_t *options_json(bool recorded)
 }
 
 /* Takes over the options of the run that this one goes on from.  They do not count as given. */
-static void apply_recorded(const struct past *past)
+static void apply_recorded(const struct resumed_run *past)
 {
     const char *name;
     json_t *value;
-    asked.past = past;
+    asked.resumed = past;
     asked.source = past->source;
     json_object_foreach((json_t *)past->options, name, value)
     {
@@ -854,25 +854,24 @@ static void open_init(void)
 /* The command line is parsed twice.  First it says which run and which config file say more; then it overrules both. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv)
 {
-    char **words;
     int n_words;
     reset_settings(page);
     if (wants_help(argc, argv)) {
         print_page(page);
         exit(EXIT_OK);
     }
-    parse_options(&table, classes_of(page), page->name, argc, argv, &words, &n_words);
+    char **words = parse_options(&table, classes_of(page), page->name, argc, argv, &n_words);
     if (n_words && !page->takes_word)
         refuse_word(page, words[0]);
     const char *config = asked.config;
     const struct archive *archive = sole_parts().archive;
-    const struct past *past = archive && page->classes & OF_TRAIN ? archive->past() : NULL;
+    const struct resumed_run *past = archive && page->classes & OF_TRAIN ? archive->find_run() : NULL;
     reset_settings(page);
     if (past)
         apply_recorded(past);
     if (config)
         apply_config(page, config);
-    parse_options(&table, classes_of(page), page->name, argc, argv, &words, &n_words);
+    words = parse_options(&table, classes_of(page), page->name, argc, argv, &n_words);
     asked.word = words[0];
     asked.n_words = n_words;
     claim_files(page);

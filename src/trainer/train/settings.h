@@ -81,17 +81,17 @@ struct settings {
     const char *word;          /* the first word that is no option, where the page takes one; NULL: there is none */
     int n_words;               /* how many words are no options */
     struct source source;      /* what the run that goes on, --init or --from begins with; path NULL: nothing */
-    const struct past *past;   /* the run that this one goes on from; NULL: none */
-    bool trains;               /* the command is yard train */
+    const struct resumed_run *resumed; /* the run that this one goes on from; NULL: none */
+    bool trains;                       /* the command is yard train */
 
     /* These are set by folders of techniques and tools, and by commands. */
     const char *one_device; /* the command that wants a single device, "yard check"; NULL: several may be there */
     bool time_tasks;        /* queues carry times */
     bool paced;             /* tasks end when it was predicted, not when their work does */
-    bool kept;              /* something beside --save keeps the run */
+    bool kept_elsewhere;    /* something beside --save keeps the run */
     bool sweeps;            /* options are tried one after another: no warning that one has no effect */
     bool trial;        /* the trainer is to measure with: nothing is stored, shown or proved, and no time is known */
-    bool plain;        /* the lists stay as they are built */
+    bool no_passes;    /* the lists stay as they are built */
     int64_t draw_seed; /* seed of what may be left to chance, to show that no bit depends on it; -1: nothing is */
 };
 /* What this process knows of itself.  With --restart it is shared memory: the process that starts trainings sets the

@@ -47,7 +47,7 @@ struct feed { /* what a batch.prepare task needs to know */
 };
 struct trainer {
     const struct settings *settings;
-    void **own; /* a pointer for each folder, in the order of modules[]: see own_of() */
+    void **folder_data; /* a pointer for each folder, in the order of modules[]: see own_of() */
 
     /* what it trains, and where */
     struct machine *machine;
@@ -127,15 +127,15 @@ _Noreturn void explain_bad_model(uint32_t step, const char *parameter);
 
 /* ---- feed.c: host tasks that fill batches ------------------------------------------------------------------------ */
 
-void new_feeds(struct trainer *t);
+void new_feeds(struct trainer *t); /* sets their trainer, rank, micro and n */
 void free_feeds(struct trainer *t);
 /* That of a micro-batch of the train list, on data-parallel rank k. */
 struct feed *train_feed(const struct trainer *t, int micro, int k);
 host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
 /* The first of the micro_batch validation windows that a data-parallel rank takes in iteration `number`. */
 size_t first_window(const struct trainer *t, int rank, uint32_t number);
-/* Adds batch.prepare (on the host) and batch.upload (to that rank) for n tokens, and makes the feed's batches. */
-void add_batch(struct trainer *t, struct step *s, struct feed *f, int rank, int micro, host_function *prepare, int n);
+/* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
+void add_batch(struct step *s, struct feed *f, host_function *prepare);
 /* The tensor from which device d uploads what the host task `made` writes.  Call it for one device after another;
  * `before` is the one of the last call, at first d itself.  A tensor is pinned for one OpenCL context, so a device of
  * another context gets a further copy.  The task's function ends with fill_others(), which fills these copies. */

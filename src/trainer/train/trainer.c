@@ -10,7 +10,7 @@ double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->s
 /* ---- mesh and sizes -------------------------------------------------------------------------------------------- */
 
 /* Does this command ask for the option?  Else the run that it goes on from did, whose mesh may have been another. */
-static bool is_asked(const struct settings *s, const char *option) { return !s->past || was_given(option); }
+static bool is_asked(const struct settings *s, const char *option) { return !s->resumed || was_given(option); }
 
 /* A run that goes on with another number of devices than its order is written for takes 1f1b. */
 static const struct order *order_for(const struct settings *s, int pp)
@@ -27,7 +27,7 @@ static const struct order *order_for(const struct settings *s, int pp)
 struct mesh wanted_mesh(const struct settings *s, int devices)
 {
     struct mesh m;
-    if (s->past && !s->mesh)
+    if (s->resumed && !s->mesh)
         m = sole_parts().archive->mesh(s, devices);
     else
         must(parse_mesh(s->mesh, devices, &m));
@@ -180,7 +180,7 @@ static struct tokenizer source_tokenizer(const struct source *s)
 /* Does --tokens repeat the word with which the run that goes on was begun?  (A file may have changed since.) */
 static bool is_recorded_tokens(const struct settings *s)
 {
-    const json_t *word = s->past ? json_object_get(s->past->options, "tokens") : NULL;
+    const json_t *word = s->resumed ? json_object_get(s->resumed->options, "tokens") : NULL;
     return word && !file_of_tokens(s->data.tokens) && strcmp(json_string_value(word), s->data.tokens) == 0;
 }
 
@@ -224,14 +224,14 @@ struct dataset *open_vocabulary(const struct settings *s, int vocab)
 static void expect_recorded_data(const struct settings *s, const char *option, const char *path)
 {
     const char *file = path ? file_of_data(path) : NULL;
-    if (!s->past || !file || was_given(option))
+    if (!s->resumed || !file || was_given(option))
         return;
     glob_t found = {0};
     if (access(file, F_OK) != 0 && glob(file, 0, NULL, &found) != 0)
         fail(EXIT_IO,
              "%s was trained with --%s %s, and no such file is here: give --%s PATH, or run it in the folder "
              "where it was begun",
-             s->past->path, option, path, option);
+             s->resumed->path, option, path, option);
     globfree(&found);
 }
 
@@ -352,8 +352,8 @@ static void set_rate(struct trainer *t)
     };
     fill_rate(&t->rate);
     check_rate(&t->rate);
-    if (s->past) /* whole batches: no sequence is trained on twice */
-        t->ahead = (int64_t)ceil_div((size_t)s->past->samples, (size_t)s->batch) - s->past->step;
+    if (s->resumed) /* whole batches: no sequence is trained on twice */
+        t->ahead = (int64_t)ceil_div((size_t)s->resumed->samples, (size_t)s->batch) - s->resumed->step;
 }
 
 static void make_model(struct trainer *t, bool trains)
@@ -373,7 +373,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     const bool trains = lists & LIST_TRAIN;
     struct step *all[3];
     *t = (struct trainer){.settings = s, .data = data, .config = *c, .log = -1};
-    t->own = allocate(n_modules, sizeof *t->own);
+    t->folder_data = allocate(n_modules, sizeof *t->folder_data);
     execution.serial = s->serial;
     t->machine = ask_machine(t, plan_only);
     if (!t->machine) /* devices as -d says */
@@ -414,8 +414,8 @@ void free_trainer(struct trainer *t)
             free_step(all[i]);
     for (int i = 0; i < t->machine->n_lanes; i++) {
         stop_thread(&t->machine->lane[i]->thread);
-        stop_thread(&t->machine->lane[i]->relay);
-        stop_thread(&t->machine->lane[i]->aside);
+        stop_thread(&t->machine->lane[i]->forwarder);
+        stop_thread(&t->machine->lane[i]->aside_thread);
     }
     free_model(t->model);
     free_mesh(&t->mesh);
@@ -428,7 +428,7 @@ void free_trainer(struct trainer *t)
     free_feeds(t);
     free(t->rank_total);
     free(t->sample_tokens);
-    free(t->own);
+    free(t->folder_data);
     free(t);
 }
 
@@ -440,7 +440,7 @@ const struct result *step_result(struct trainer *t, uint32_t number)
 {
     wait_task(t->train, t->report, number);
     struct result *r = &t->result[number % RESULTS];
-    r->ended_ns = t->train->running->ended[number % KEPT_ENDS];
+    r->ended_ns = t->train->running->iteration_end[number % KEPT_ENDS];
     return r;
 }
 
