@@ -44,7 +44,7 @@ static double earliest_end(const struct trainer *t, const struct task *task, con
     double begin = lane_end[task->lane->index];
     for (const struct edge *e = task->edges; e < task->edges + task->n_edges; e++)
         if (!e->previous && e->kind == EDGE_DATA)
-            begin = fmax(begin, end[e->from]);
+            begin = fmax(begin, end[e->producer]);
     return begin + task_seconds(costs_of(t), task, &source);
 }
 

@@ -37,7 +37,7 @@ struct mesh_search new_mesh_search(const struct settings *s, int devices)
              c->path, (long long)c->devices, devices, devices);
     x.config = t->config;
     x.budget = (double)(s->device_memory ? s->device_memory : c->memory);
-    x.link_rate = ceil((double)devices / (double)c->link_share) * c->link[LANE_UPLOAD].bytes_per_s * c->scale_link;
+    x.link_rate = ceil((double)devices / (double)c->link_share) * c->speed[LANE_UPLOAD].bytes_per_s * c->scale_link;
     free_trainer(t);
     x.settings.data.path = NULL; /* from here on tokens are random: of the data only the vocabulary counts */
     x.settings.vocab = x.config.vocab;
@@ -137,7 +137,7 @@ static double placed_bytes(const struct machine *m)
 {
     size_t most = 0;
     for (const struct device *d = m->device; !d->is_host; d++)
-        most = MAX(most, d->placed);
+        most = MAX(most, d->placed_bytes);
     return (double)most;
 }
 
@@ -165,8 +165,8 @@ static void simulate_candidate(struct mesh_search *x, const struct candidate *c)
     p.settings.micro_batch = c->micro_batch;
     if (c->swap != SWAP_OFF)
         p.settings.device_memory = x->asked->device_memory;
-    recompute_options.how = (enum recompute)c->recompute;
-    swap_options.how = (enum swap)c->swap;
+    recompute_options.mode = (enum recompute)c->recompute;
+    swap_options.mode = (enum swap)c->swap;
     struct problem *impossible = attempt(build_plan, &p);
     free(impossible);
     if (impossible)
@@ -411,7 +411,7 @@ static const struct option options[] = {
 static const char simulates[] = "the search simulates, and prints a table and nothing else";
 static const char is_chosen[] = "the search chooses it";
 static const char moves[] = "the bounds of the search hold without it";
-static const struct law laws[] = {{"search", "list", "the search makes lists of its own"},
+static const struct option_rule rules[] = {{"search", "list", "the search makes lists of its own"},
                                   {"search", "simulate", simulates},
                                   {"search", "verify", simulates},
                                   {"search", "print", simulates},
@@ -431,8 +431,8 @@ const struct module module_meshes = {
     .needs = "command gather lists predict recompute swap",
     .options = options,
     .n_options = COUNT(options),
-    .laws = laws,
-    .n_laws = COUNT(laws),
+    .rules = rules,
+    .n_rules = COUNT(rules),
     .check = check_search_options,
     .plan = &plan,
 };
