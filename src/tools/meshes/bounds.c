@@ -1,15 +1,16 @@
 /* bounds.c - what no step of a candidate can undercut.
  *
  * The times and bytes of a layer depend on how tensor parallelism cuts it and on the size of the micro-batch, and on
- * nothing else.  So a small list, the sketch, tells them for many candidates.  What follows for one of them costs
- * microseconds: its turns are taken in their order, on devices that wait for nothing but one another's results.
+ * nothing else.  So a list for one pipeline stage, the sketch, is built once, and tells them for many candidates.
  *
- *     compute     the sum of a device's turns
- *     pipeline    the end of the last turn.  It holds with clipping only: then a step's turns lie between two updates
- *     links       gradients to their owners, and parameters back, 2 (dp - 1) times the model; for each micro-batch what
- *                 tensor-parallel ranks exchange and stages pass on
- *     memory      parameters, gradients and optimizer, divided by dp where ZeRO shares them out; or, in place of the
- *                 gradients, the tapes that are kept when most forwards wait for their backward
+ *     time      a device's work, and before it the forwards, behind it the backwards, of the stages that come first:
+ *
+ *                   stage 0   F F F . . . B B B
+ *                   stage 1     F F F B B B        the work of stage 1, one F before it, and one B after it
+ *
+ *               With clipping a step's turns lie between two updates.  Without it, only the work counts.
+ *     memory    parameters, gradients and optimizer, divided by dp where ZeRO shares them out; or, in place of the
+ *               gradients, the tapes that the order keeps at the same time
  */
 #include "bounds.h"
 #include "tools/predict/predict.h"
@@ -63,8 +64,6 @@ static void note_times(struct sketch *k, const struct trainer *t, const int *uni
         end[i] = earliest_end(t, task, end, lane_end);
         *lane = end[i];
         is_forward &= task->role != ROLE_BACKWARD;
-        if (is_copy(task) && task->role == ROLE_SEND && !task->access[0].tensor->device->is_host)
-            k->sent += (double)task->access[0].tensor->bytes;
         if (task->lane != t->machine->device[0].lane[LANE_COMPUTE])
             continue;
         if (is_forward)
@@ -142,24 +141,18 @@ void free_sketch(struct sketch *k)
     free(k);
 }
 
-/* ---- a candidate's turns ----------------------------------------------------------------------------------------- */
+/* ---- a candidate ------------------------------------------------------------------------------------------------- */
 
-struct walk { /* one pipeline goes through a step */
-    const struct candidate *c;
-    struct unit_work *stage; /* by stage: the sum of its units */
-    struct walker {
-        double work, now;  /* seconds of its turns, and when the last of them ended */
-        double held, most; /* bytes of tapes and of gradients that later micro-batches add to; the most so far */
-        double parameters;
-    } * device;         /* by pipeline coordinate */
-    double extra;       /* bytes, as in struct sketch */
-    double (*ended)[2]; /* by stage and micro-batch: when its forward, and its input's gradient, were there */
+struct load {             /* what a device has of one pipeline */
+    double before, after; /* seconds of one micro-batch in the stages before its first one: forward, and backward */
+    double work;          /* seconds of all its turns */
+    double parameters;    /* bytes */
+    double held, most;    /* bytes of tapes and of gradients that later micro-batches add to; the most so far */
 };
 
 /* The output of a stage is kept by the one that gets it, not by the one that made it. */
-static struct unit_work sum_stage(const struct candidate *c, const struct sketch *k, int stage)
+static struct unit_work sum_stage(const struct mesh *m, const struct sketch *k, int stage)
 {
-    const struct mesh *m = &c->mesh;
     const bool is_last = stage == n_stages(m) - 1;
     const int begin = stage == 0 ? 0 : m->first_layer[stage] + 1;
     const int end = m->first_layer[stage + 1] + (is_last ? 2 : 1);
@@ -173,47 +166,20 @@ static struct unit_work sum_stage(const struct candidate *c, const struct sketch
     return sum;
 }
 
-static void hold(struct walk *w, const struct turn *t)
+/* extra: bytes beside the tapes during this backward. */
+static void take_turn(struct load *d, const struct turn *t, const struct unit_work *stage, double extra, bool adds)
 {
-    const struct mesh *m = &w->c->mesh;
-    const struct unit_work *stage = &w->stage[t->stage];
-    struct walker *d = &w->device[pp_of(m, t->stage)];
-    bool is_forward = t->computation == FORWARD, has_head = t->stage == n_stages(m) - 1;
+    const bool is_forward = t->computation == FORWARD;
     if (is_forward)
         d->held += stage->tape;
-    d->most = fmax(d->most, d->held + (!is_forward && has_head ? w->extra : 0));
+    d->most = fmax(d->most, d->held + (is_forward ? 0 : extra));
     if (!is_forward && t->computation != WEIGHT_GRADIENT)
         d->held -= stage->tape;
-    if (!is_forward && t->computation != INPUT_GRADIENT && t->micro == 0 && w->c->micros > 1)
+    if (!is_forward && t->computation != INPUT_GRADIENT && t->micro == 0 && adds)
         d->held += stage->parameters;
 }
 
-/* How a backward's time divides into its two halves is not known, so the second one gets all of it. */
-static void take_turn(struct walk *w, const struct turn *t)
-{
-    const struct mesh *m = &w->c->mesh;
-    const struct unit_work *stage = &w->stage[t->stage];
-    struct walker *d = &w->device[pp_of(m, t->stage)];
-    const int micros = w->c->micros;
-    double(*ended)[2] = &w->ended[t->stage * micros + t->micro];
-    double seconds = 0;
-    if (t->computation == FORWARD)
-        seconds = stage->forward;
-    else if (t->computation != INPUT_GRADIENT)
-        seconds = stage->backward;
-    if (t->computation == FORWARD && t->stage > 0)
-        d->now = fmax(d->now, ended[-micros][0]);
-    if (t->computation != FORWARD && t->computation != WEIGHT_GRADIENT && t->stage < n_stages(m) - 1)
-        d->now = fmax(d->now, ended[micros][1]);
-    d->now += seconds;
-    d->work += seconds;
-    if (t->computation != WEIGHT_GRADIENT)
-        (*ended)[t->computation != FORWARD] = d->now;
-    hold(w, t);
-}
-
-/* The bytes of the device, when nothing but state is held, or, with the tapes, at the end of the forwards. */
-static void bound_memory(struct candidate *c, const struct walker *d, bool clips)
+static void bound_memory(struct candidate *c, const struct load *d, bool clips)
 {
     const double share = 1.0 / c->mesh.dp, parameters = d->parameters * (c->mesh.zero >= 3 ? share : 1);
     const double optimizer = 2 * d->parameters * (c->mesh.zero >= 1 ? share : 1);
@@ -226,38 +192,36 @@ static void bound_memory(struct candidate *c, const struct walker *d, bool clips
     c->bytes = fmax(c->bytes, parameters + optimizer + fmax(gradients, d->most));
 }
 
-void set_bounds(struct candidate *c, const struct sketch *k, bool clips, double link_rate)
+void set_bounds(struct candidate *c, const struct sketch *k, bool clips)
 {
     const struct mesh *m = &c->mesh;
     const int stages = n_stages(m);
     size_t n;
     struct turn *turn = merge_orders(c->order, m, c->micros, &n);
-    struct walk w = {.c = c, .extra = k->extra, .stage = allocate((size_t)stages, sizeof *w.stage)};
-    w.device = allocate((size_t)m->pp, sizeof *w.device);
-    w.ended = allocate((size_t)(stages * c->micros), sizeof *w.ended);
-    double model = 0, passed = 0;
-    for (int s = 0; s < stages; s++) {
-        w.stage[s] = sum_stage(c, k, s);
-        w.device[pp_of(m, s)].parameters += w.stage[s].parameters;
-        model += w.stage[s].parameters * m->tp;
-        if (s > 0 && pp_of(m, s) != pp_of(m, s - 1))
-            passed += 2 * k->passed * m->tp;
-    }
+    struct unit_work *stage = allocate((size_t)stages, sizeof *stage);
+    struct load *load = allocate((size_t)m->pp, sizeof *load);
+    bool splits = false; /* backwards in halves, whose times are not known */
     for (size_t i = 0; i < n; i++)
-        take_turn(&w, &turn[i]);
-    for (struct walker *d = w.device; d < w.device + m->pp; d++) {
-        c->seconds[BY_COMPUTE] = fmax(c->seconds[BY_COMPUTE], d->work);
-        c->seconds[BY_PIPELINE] = fmax(c->seconds[BY_PIPELINE], clips ? d->now : d->work);
+        splits |= turn[i].computation == INPUT_GRADIENT;
+    for (int s = 0; s < stages; s++) {
+        struct load *d = &load[pp_of(m, s)];
+        stage[s] = sum_stage(m, k, s);
+        d->parameters += stage[s].parameters;
+        d->work += c->micros * (stage[s].forward + stage[s].backward);
+        if (s > 0 && s < m->pp) {
+            d->before = load[s - 1].before + stage[s - 1].forward;
+            d->after = load[s - 1].after + (splits ? 0 : stage[s - 1].backward);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        const int s = turn[i].stage;
+        take_turn(&load[pp_of(m, s)], &turn[i], &stage[s], s == stages - 1 ? k->extra : 0, c->micros > 1);
+    }
+    for (const struct load *d = load; d < load + m->pp; d++) {
+        c->seconds = fmax(c->seconds, d->work + (clips ? d->before + d->after : 0));
         bound_memory(c, d, clips);
     }
-    c->seconds[BY_LINKS] = (2 * (m->dp - 1) * model + m->dp * c->micros * (k->sent + passed)) / link_rate;
-    free(w.stage);
-    free(w.device);
-    free(w.ended);
+    free(stage);
+    free(load);
     free(turn);
-}
-
-double least_seconds(const struct candidate *c)
-{
-    return fmax(fmax(c->seconds[BY_COMPUTE], c->seconds[BY_LINKS]), c->seconds[BY_PIPELINE]);
 }

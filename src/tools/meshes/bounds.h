@@ -4,30 +4,22 @@
 
 #include "trainer/train/train.h"
 
-/* The time that a step takes at least, by what it follows from. */
-enum time_bound {
-    BY_COMPUTE,  /* the work of the device that has most */
-    BY_LINKS,    /* the bytes that go up to devices, at the rate of all links */
-    BY_PIPELINE, /* the turns of the stages, each after those that it needs */
-    TIME_BOUNDS
-};
 struct candidate {
     int number;       /* its place in the order in which candidates are made */
     struct mesh mesh; /* its array of layers is shared with others */
     const struct order *order;
     const char *pipeline; /* the order's name, or its text */
     int micro_batch, micros;
-    int recompute, swap;         /* enum recompute and enum swap; the bounds are for neither */
-    double seconds[TIME_BOUNDS]; /* of a step, at least */
-    double state;                /* bytes of parameters, gradients and optimizer on the fullest device, at least */
-    double bytes;                /* bytes on it, at least, while activations are kept too */
+    int recompute, swap; /* enum recompute and enum swap; the bounds are for neither */
+    double seconds;      /* of a step, at least */
+    double state;        /* bytes of parameters, gradients and optimizer on the fullest device, at least */
+    double bytes;        /* bytes on it, at least, while activations are kept too */
 };
 
 /* What is known of one micro-batch of so many sequences on a tensor-parallel group that has all layers: a list that is
  * built and simulated once, for all candidates that cut the model and the batch so. */
 struct sketch {
     int tp, micro_batch;
-    double sent;   /* bytes that its ranks get from one another */
     double passed; /* bytes of the activations that one stage passes to the next */
     double extra;  /* bytes beyond the tapes at the peak in the backward of the head and the last layer */
     struct unit_work {
@@ -39,8 +31,7 @@ struct sketch {
 /* s: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built. */
 struct sketch *new_sketch(const struct settings *s, int tp, int micro_batch);
 void free_sketch(struct sketch *k);
-/* Sets the candidate's bounds, for links of which all together bring up so many bytes per second. */
-void set_bounds(struct candidate *c, const struct sketch *k, bool clips, double link_rate);
-double least_seconds(const struct candidate *c); /* the largest of its bounds on time */
+/* Sets the candidate's bounds: seconds, state and bytes. */
+void set_bounds(struct candidate *c, const struct sketch *k, bool clips);
 
 #endif

@@ -1,11 +1,14 @@
 /* meshes.c - yard plan --search: which mesh, ZeRO, order of micro-batches, recomputation and swap?
  *
- *     all meshes of N devices, and what else there is to choose  ->  bounds of each, from sketches (bounds.c)
- *         ->  in the order of their bounds: ruled out, or built and simulated
- *         ->  the ten fastest again, with recomputation or swap   ->  the best time for each amount of memory
+ *     candidates   all meshes of N devices, each with all else there is to choose
+ *     bounds       of each, in microseconds: bounds.c
+ *     simulation   from the least bound of time on, of those that are not ruled out
+ *     front        of these, what takes less memory than all that is faster
+ *     techniques   the fastest of the front again, with recomputation, and with swap where they do not fit
+ *     table        the front of all that fits
  *
- * A candidate is ruled out if its state alone exceeds the budget; or if something that was simulated holds no more than
- * it, and takes no longer than its bound, provided that it cannot be one of the ten.
+ * A candidate is ruled out if its state alone exceeds the budget; or if something that was simulated is no slower than
+ * the bound of its time, and needs no more than the bound of its memory.  So no row of the front is lost.
  */
 #include "meshes.h"
 #include "techniques/recompute/recompute.h"
@@ -16,7 +19,7 @@
 
 #include <math.h>
 
-enum { BEST = 10 }; /* how many are tried with recomputation and swap */
+enum { BEST = 10 }; /* how many rows are tried with recomputation and swap */
 static bool wanted; /* --search */
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
@@ -37,7 +40,6 @@ struct mesh_search new_mesh_search(const struct settings *s, int devices)
              c->path, (long long)c->devices, devices, devices);
     x.config = t->config;
     x.budget = (double)(s->device_memory ? s->device_memory : c->memory);
-    x.link_rate = ceil((double)devices / (double)c->link_share) * c->speed[LANE_UPLOAD].bytes_per_s * c->scale_link;
     free_trainer(t);
     x.settings.data.path = NULL; /* from here on tokens are random: of the data only the vocabulary counts */
     x.settings.vocab = x.config.vocab;
@@ -78,7 +80,7 @@ static void add_levels(struct mesh_search *x, const struct candidate *like)
             continue;
         c.number = (int)x->n_candidates;
         c.mesh.zero = zero;
-        set_bounds(&c, k, x->settings.clip > 0, x->link_rate);
+        set_bounds(&c, k, x->settings.clip > 0);
         *APPEND(x->candidate, x->n_candidates, x->cap_candidates) = c;
     }
 }
@@ -94,10 +96,14 @@ static void add_order(struct mesh_search *x, struct mesh m, const struct order *
     if (!wrong)
         wrong = check_tp_ranks(&x->config, &m);
     *APPEND(x->mesh, x->n_meshes, x->cap_meshes) = m;
-    for (int b = 1; b <= share && !wrong; b++) {
+    int begin = 1, end = share;
+    if (was_given("micro-batch")) {
+        begin = x->asked->micro_batch;
+        end = begin;
+    }
+    for (int b = begin; b <= end && !wrong; b *= 2) {
         struct candidate c = {.mesh = m, .order = order, .pipeline = name, .micro_batch = b, .micros = share / b};
-        bool is_asked = !was_given("micro-batch") || x->asked->micro_batch == b;
-        if (is_asked && x->settings.batch % (m.dp * b) == 0 && takes_micros(order, &m, c.micros))
+        if (x->settings.batch % (m.dp * b) == 0 && takes_micros(order, &m, c.micros))
             add_levels(x, &c);
     }
     free(wrong);
@@ -141,16 +147,13 @@ static double placed_bytes(const struct machine *m)
     return (double)most;
 }
 
-/* Is a step of at least so many seconds, with at least so many bytes, of no use? */
+/* Is something faster in no more bytes, or as fast in fewer? */
 static bool is_beaten(const struct mesh_search *x, double bytes, double seconds)
 {
-    int faster = 0;
-    bool dominated = false;
-    for (const struct planned *o = x->planned; o < x->planned + x->n; o++) {
-        faster += o->seconds < seconds;
-        dominated |= o->seconds <= seconds && o->bytes <= bytes;
-    }
-    return dominated && faster >= BEST;
+    for (const struct planned *o = x->planned; o < x->planned + x->n; o++)
+        if (o->seconds <= seconds && o->bytes <= bytes && (o->seconds < seconds || o->bytes < bytes))
+            return true;
+    return false;
 }
 
 /* Plans the candidate's training.  One that cannot be built, as where swap finds no room, is left out. */
@@ -172,32 +175,16 @@ static void simulate_candidate(struct mesh_search *x, const struct candidate *c)
     if (impossible)
         return;
     const double bytes = placed_bytes(p.trainer->machine);
-    if (x->prunes && is_beaten(x, bytes, least_seconds(c))) {
-        x->pruned[BY_PLACE]++;
-    } else {
-        struct simulation *sim = must_simulate(p.trainer->train, costs_of(p.trainer));
-        *APPEND(x->planned, x->n, x->cap) = (struct planned){.candidate = *c, .seconds = sim->period, .bytes = bytes};
-        free_simulation(sim);
-    }
+    struct simulation *sim = must_simulate(p.trainer->train, costs_of(p.trainer));
+    *APPEND(x->planned, x->n, x->cap) = (struct planned){.candidate = *c, .seconds = sim->period, .bytes = bytes};
+    free_simulation(sim);
     free_trainer(p.trainer);
-}
-
-/* The first bound that rules the candidate out; PRUNED: none does. */
-static int find_pruning(const struct mesh_search *x, const struct candidate *c)
-{
-    if (c->state > x->budget)
-        return BY_MEMORY;
-    for (int b = 0; b < TIME_BOUNDS; b++)
-        if (is_beaten(x, c->bytes, c->seconds[b]))
-            return b;
-    return PRUNED;
 }
 
 static int by_bound(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
-    double first = least_seconds(x), second = least_seconds(y);
-    return first == second ? COMPARE(x->number, y->number) : COMPARE(first, second);
+    return x->seconds == y->seconds ? COMPARE(x->number, y->number) : COMPARE(x->seconds, y->seconds);
 }
 
 static int by_time(const void *a, const void *b)
@@ -210,15 +197,32 @@ static int by_time(const void *a, const void *b)
     return COMPARE(x->candidate.number, y->candidate.number);
 }
 
-/* The ten fastest again: with recomputation, and, if they do not fit, with swap. */
+/* Simulates all candidates that no bound rules out. */
+static void try_candidates(struct mesh_search *x)
+{
+    const uint64_t begun = now_ns();
+    SORT(x->candidate, x->n_candidates, by_bound);
+    for (size_t i = 0; i < x->n_candidates; i++) {
+        const struct candidate *c = &x->candidate[i];
+        show_busy("searching", begun, (double)i / (double)x->n_candidates);
+        if (x->prunes && c->state > x->budget)
+            x->too_large++;
+        else if (x->prunes && is_beaten(x, c->bytes, c->seconds))
+            x->too_slow++;
+        else
+            simulate_candidate(x, c);
+    }
+}
+
+/* The fastest of the front again: with recomputation, and, if they do not fit, with swap. */
 static void try_techniques(struct mesh_search *x)
 {
     const uint64_t begun = now_ns();
-    const size_t n = x->n;
-    int tried = 0;
+    size_t tried = 0;
+    const size_t n = find_front(x, INFINITY);
     for (size_t i = 0; i < n && tried < BEST; i++) {
         struct candidate c = x->planned[i].candidate;
-        show_busy("searching, with recomputation and swap", begun, (double)tried / BEST);
+        show_busy("searching, with recomputation and swap", begun, (double)i / (double)MIN(n, BEST));
         if (c.state > x->budget)
             continue;
         tried++;
@@ -228,43 +232,35 @@ static void try_techniques(struct mesh_search *x)
             c.swap = SWAP_OFF;
         }
         for (c.recompute = RECOMPUTE_FULL; c.recompute <= RECOMPUTE_SELECTIVE; c.recompute++)
-            simulate_candidate(x, &c);
+            if (!x->prunes || !is_beaten(x, c.state, c.seconds))
+                simulate_candidate(x, &c);
     }
 }
 
 void search_meshes(struct mesh_search *x)
 {
-    const uint64_t begun = now_ns();
     add_candidates(x);
     if (x->n_candidates == 0)
         fail(EXIT_USAGE,
              "--search: no mesh of %d devices trains this: dp x micro-batches must divide --batch %d, pp is %d layers "
              "at most, tp %d heads at most: use another -d or --batch",
              x->devices, x->settings.batch, x->config.layers, x->config.heads);
-    SORT(x->candidate, x->n_candidates, by_bound);
-    for (size_t i = 0; i < x->n_candidates; i++) {
-        const struct candidate *c = &x->candidate[i];
-        show_busy("searching", begun, (double)i / (double)x->n_candidates);
-        int bound = x->prunes ? find_pruning(x, c) : PRUNED;
-        if (bound == PRUNED)
-            simulate_candidate(x, c);
-        else
-            x->pruned[bound]++;
-    }
-    SORT(x->planned, x->n, by_time);
+    try_candidates(x);
     try_techniques(x);
-    SORT(x->planned, x->n, by_time);
     erase_line();
 }
 
-size_t find_front(struct mesh_search *x)
+size_t find_front(struct mesh_search *x, double budget)
 {
     size_t n = 0;
-    double least = nextafter(x->budget, INFINITY);
+    double least = nextafter(budget, INFINITY);
+    SORT(x->planned, x->n, by_time);
     for (size_t i = 0; i < x->n; i++)
         if (x->planned[i].bytes < least) {
-            least = x->planned[i].bytes;
-            x->planned[n++] = x->planned[i];
+            struct planned row = x->planned[i];
+            least = row.bytes;
+            x->planned[i] = x->planned[n];
+            x->planned[n++] = row;
         }
     return n;
 }
@@ -321,40 +317,26 @@ static char *command_of(const struct candidate *c)
     return command;
 }
 
-static void print_search(const struct mesh_search *x, size_t simulated, size_t n)
+static void print_search(const struct mesh_search *x, size_t n)
 {
     static const struct column columns[] = {{"step ms", "step_ms", CELL_FIXED, 10, 3},
                                             {"MiB", NULL, CELL_FIXED, 8, 1},
                                             {NULL, "device_bytes", CELL_COUNT, 0, 0},
                                             {"command", "command", CELL_TEXT, 4096, 0}};
-    static const char *const bound[PRUNED] = {[BY_COMPUTE] = "compute",
-                                              [BY_LINKS] = "links",
-                                              [BY_PIPELINE] = "pipeline",
-                                              [BY_MEMORY] = "memory",
-                                              [BY_PLACE] = "place"};
     struct table *t = new_table(columns, COUNT(columns));
-    json_t *pruned = json_object();
-    char *counts = NULL;
     for (const struct planned *o = x->planned; o < x->planned + n; o++) {
         char *words = command_of(&o->candidate);
         ROW(t, number_cell(1e3 * o->seconds), number_cell(o->bytes / (1 << 20)), number_cell(o->bytes),
             text_cell(words));
         free(words);
     }
-    for (int b = 0; b < PRUNED; b++) {
-        json_object_set_new(pruned, bound[b], json_integer((json_int_t)x->pruned[b]));
-        append_text(&counts, "%s %s %zu", b ? "," : "", bound[b], x->pruned[b]);
-    }
     if (x->asked->json) {
-        print_json(json_pack("{s:i, s:i, s:o, s:o}", "candidates", (int)x->n_candidates, "simulated", (int)simulated,
-                             "ruled_out", pruned, "front", table_json(t)));
+        print_json(json_pack("{s:o}", "front", table_json(t)));
     } else {
-        printf("%zu candidates on %d devices, %zu simulated; ruled out by bound:%s\n", x->n_candidates, x->devices,
-               simulated, counts);
+        printf("%zu candidates on %d devices: the bound of memory rules out %zu, that of time %zu\n", x->n_candidates,
+               x->devices, x->too_large, x->too_slow);
         print_table(stdout, t);
-        json_decref(pruned);
     }
-    free(counts);
     free_table(t);
 }
 
@@ -362,19 +344,19 @@ static int plan_search(const struct settings *s)
 {
     struct mesh_search x = new_mesh_search(s, counted_devices(s));
     search_meshes(&x);
-    const size_t simulated = x.n;
     double least = INFINITY;
     for (size_t i = 0; i < x.n; i++)
         least = fmin(least, x.planned[i].bytes);
     for (size_t i = 0; i < x.n_candidates && x.n == 0; i++)
         least = fmin(least, x.candidate[i].state);
-    size_t n = find_front(&x);
+    size_t n = find_front(&x, x.budget);
     if (n == 0)
         fail(EXIT_USAGE,
-             "--search: nothing fits in %.0f bytes per device, the least that was found needs %.0f: use a larger "
-             "--device-mem, more devices or a smaller model",
-             x.budget, least);
-    print_search(&x, simulated, n);
+             "--search: nothing fits in %.0f bytes per device: %s %.0f; use a larger --device-mem, more "
+             "devices or a smaller model",
+             x.budget, x.n ? "the least that was found needs" : "parameters, gradients and optimizer alone need",
+             least);
+    print_search(&x, n);
     free_mesh_search(&x);
     return EXIT_OK;
 }
@@ -405,26 +387,27 @@ static const struct option options[] = {
      .group = GROUP_PREDICTING,
      .commands = OF_PLAN,
      .help = "look for the best way to train on -d N devices of --hardware: meshes, --zero, --pipeline and "
-             "--micro-batch (unless given), then --recompute and --swap of the ten fastest; prints the shortest step "
+             "--micro-batch (unless given), then --recompute and --swap for the ten fastest of the best; prints the "
+             "shortest step "
              "for each amount of memory up to --device-mem"},
 };
 static const char simulates[] = "the search simulates, and prints a table and nothing else";
 static const char is_chosen[] = "the search chooses it";
 static const char moves[] = "the bounds of the search hold without it";
 static const struct option_rule rules[] = {{"search", "list", "the search makes lists of its own"},
-                                  {"search", "simulate", simulates},
-                                  {"search", "verify", simulates},
-                                  {"search", "print", simulates},
-                                  {"search", "print-list", simulates},
-                                  {"search", "print-schedule", simulates},
-                                  {"search", "memory", simulates},
-                                  {"search", "after", simulates},
-                                  {"search", "mesh", is_chosen},
-                                  {"search", "stages", is_chosen},
-                                  {"search", "recompute", is_chosen},
-                                  {"search", "swap", is_chosen},
-                                  {"search", "overlap", moves},
-                                  {"search", "grad-groups", moves}};
+                                           {"search", "simulate", simulates},
+                                           {"search", "verify", simulates},
+                                           {"search", "print", simulates},
+                                           {"search", "print-list", simulates},
+                                           {"search", "print-schedule", simulates},
+                                           {"search", "memory", simulates},
+                                           {"search", "after", simulates},
+                                           {"search", "mesh", is_chosen},
+                                           {"search", "stages", is_chosen},
+                                           {"search", "recompute", is_chosen},
+                                           {"search", "swap", is_chosen},
+                                           {"search", "overlap", moves},
+                                           {"search", "grad-groups", moves}};
 static const struct other_plan plan = {is_wanted, plan_search};
 const struct module module_meshes = {
     .name = "meshes",

@@ -8,18 +8,13 @@ struct planned { /* a candidate that was simulated */
     struct candidate candidate;
     double seconds, bytes; /* of a step; on the fullest device */
 };
-enum pruned {
-    BY_MEMORY = TIME_BOUNDS, /* after the bounds on time */
-    BY_PLACE,                /* its list was built and placed, but not simulated */
-    PRUNED
-};
 struct mesh_search {
     const struct settings *asked;
     struct settings settings; /* the same without mesh, devices and limits of memory */
     struct config config;
     int devices;
-    double budget, link_rate; /* bytes of a device; bytes per second of all links together */
-    bool prunes;              /* false: all candidates are simulated */
+    double budget; /* bytes of a device */
+    bool prunes;   /* false: all candidates are simulated */
     struct sketch **sketch;
     size_t n_sketches, cap_sketches;
     struct mesh *mesh;
@@ -28,13 +23,13 @@ struct mesh_search {
     size_t n_candidates, cap_candidates;
     struct planned *planned; /* after search_meshes() by time */
     size_t n, cap;
-    size_t pruned[PRUNED]; /* how many candidates each bound has ruled out */
+    size_t too_large, too_slow; /* how many candidates each bound has ruled out: memory, and time */
 };
 struct mesh_search new_mesh_search(const struct settings *s, int devices);
 void search_meshes(struct mesh_search *x);
-/* Those that fit, by time, each in less memory than those before it: moved to the front of the array.  Returns
- * how many there are. */
-size_t find_front(struct mesh_search *x);
+/* Moves the front to the front of the array: of those within so many bytes, by time, each in less memory than those
+ * before it.  Returns how many there are. */
+size_t find_front(struct mesh_search *x, double budget);
 void free_mesh_search(struct mesh_search *x);
 
 #endif
