@@ -21,7 +21,7 @@
 # work[DEVICE].  It must equal FORMULA, to 9 digits, and FORMULA has the digits of NUMBER, which is the paper's or
 # known otherwise.  NAME=VALUE makes another list of the same kind; OPTIONS are those of `yard plan`.
 #
-#     picture WIDTHxHEIGHT KEYS [with OPTIONS...]
+#     picture WIDTH KEYS [with OPTIONS...]
 #
 # is the picture of a step: KEYS are `yard view --script`'s.  Exit code 1: a row disagrees, or a list is not proved.
 #

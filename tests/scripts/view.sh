@@ -43,7 +43,7 @@ unset TMPDIR
 result $? 'of a list that is refused no simulation stays behind'
 refuse 2 '--output' view data/steps/chain.txt --json -o data/steps/chain.txt
 refuse 2 '--size takes WIDTHxHEIGHT' view "$TMP/a.trace" --png "$TMP/x.png" --size 10x10
-refuse 2 '--size takes WIDTHxHEIGHT' view "$TMP/a.trace" --png "$TMP/x.png" --size 1280
+refuse 2 '--size takes WIDTHxHEIGHT' view "$TMP/a.trace" --size 1280
 refuse 2 'has "nokey", which is no key' view "$TMP/a.trace" --png "$TMP/x.png" --script 'f nokey'
 for word in click:1 click:1,2,3 drag:1,2,3,nan wheel:1e9 wheel; do
     refuse 2 "$word" view "$TMP/a.trace" --png "$TMP/x.png" --script "$word"
@@ -78,7 +78,7 @@ value() { # NAME: of what view --json has printed
     sed -n "s/^ *\"$1\": *\"*\([^\",]*\)\"*,*$/\1/p" "$TMP/out"
 }
 cp data/steps/broadcast.txt "$TMP/list.txt"
-"$YARD" view "$TMP/list.txt" --step 2 --script '- drag:955,331,1240,331 s' --png "$TMP/moved.png" --json \
+"$YARD" view "$TMP/list.txt" --step 2 --script '- drag:955,293,1240,293 s' --png "$TMP/moved.png" --json \
     >"$TMP/out" 2>"$TMP/err" && [ "$(value written_ms) $(value period_ms) $(value moved)" = '9.0 8.0 1' ] &&
     cmp -s data/steps/broadcast.txt "$TMP/list.txt" &&
     "$YARD" plan --list "$TMP/list.moved.txt" --simulate --verify >"$TMP/out" 2>"$TMP/err" &&
@@ -86,11 +86,11 @@ cp data/steps/broadcast.txt "$TMP/list.txt"
 result $? 'a task is dragged, and the list that is saved takes the time that was shown'
 
 "$YARD" view "$TMP/list.txt" -o "$TMP/a.txt" --script s --json >"$TMP/out" 2>"$TMP/err" &&
-    "$YARD" view "$TMP/list.txt" -o "$TMP/b.txt" --step 2 --script '- drag:955,331,1240,331 u s' --json >"$TMP/out" \
+    "$YARD" view "$TMP/list.txt" -o "$TMP/b.txt" --step 2 --script '- drag:955,293,1240,293 u s' --json >"$TMP/out" \
         2>"$TMP/err" && cmp "$TMP/a.txt" "$TMP/b.txt" >"$TMP/err"
 result $? 'a move that is undone leaves no trace in the saved list'
 
-"$YARD" view "$TMP/list.txt" --step 2 --script '- drag:500,159,380,159' --json >"$TMP/out" 2>"$TMP/err" &&
+"$YARD" view "$TMP/list.txt" --step 2 --script '- drag:500,119,380,119' --json >"$TMP/out" 2>"$TMP/err" &&
     [ "$(value moved)" = 0 ] && grep -qF '"backward (layer 0) needs g.a, which forward (layer 0) writes"' "$TMP/out"
 result $? 'what is in the way of a task is named'
 

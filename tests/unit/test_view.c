@@ -69,34 +69,34 @@ static const struct picture {
     uint64_t hash;
     const char *shows;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0xeef396ba353702a8,
+    {"1f1b", 1280, 720, 1, "pagedown", 0x1010913a7f8b3a50,
      "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
      "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x92b353c78b34daa6,
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0xf6857dd3682348c9,
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
-    {"1f1b", 1280, 720, 2, "pagedown c down", 0xe47a9e42e6001dcd,
+    {"1f1b", 1280, 720, 2, "pagedown c down", 0x4de0cd24e083b925,
      "the same, each dot four pixels, so that rows are cut off: it begins at stage0's memory; what is not on the "
      "critical path is pale, and stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x477e250cc4d4f989,
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xdc0f534020ca96db,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xb497ea5d2ebe9ea2,
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x1c8800d35c1b26e8,
      "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
      "lanes a table of what ran in it: 5 rows, first 1 update of 1.500 ms"},
-    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0xfd54e0c225c3aec2,
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x409c3c2d07e1caf2,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0xe5d6f619f37c4207,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x7b5fae2cdb43c60e,
      "the whole trace is 28 pixels wide: many bars in a pixel, mixed by their share of it; before it each device "
      "has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0xd1c5492fdbc9ac5d,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x1d932af41be82324,
      "the whole trace is 6 pixels wide: many amounts of memory in a pixel too"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,156", 0xaa366da36c411575,
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xc0052edae7e98d0a,
      "step 2 with thin bars where a lane is idle, coloured by what it waits for: compute lanes for the pipeline, "
      "sends for compute; the words are of the gap under the mouse, which waited 12.00 ms for a send"},
-    {"chain", 1280, 720, 1, "h", 0xf0e279469de276bc,
+    {"chain", 1280, 720, 1, "h", 0x53c95b347a26c18c,
      "five steps of one device; a box with all keys, in two columns, lies over the first three and a part of the "
      "fourth"},
 };
@@ -248,6 +248,32 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
     free(trace);
 }
 
+/* At the mouse: which task, from when to when, how long, how many bytes, for whom, and why not sooner. */
+TEST(a_tooltip_says_what_is_under_the_mouse)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown n n n n n n");
+    char *said = describe_briefly(v, &v->selected);
+    expect_text(said, "backward · layer 0 · micro-batch 0");
+    expect_text(said, "\tlane\tstage0 compute");
+    expect_text(said, "\tfrom\t20 ms");
+    expect_text(said, "\tto\t24 ms");
+    expect_text(said, "\tlasts\t4.000 ms");
+    expect_text(said, "\tbefore\twaited 12.00 ms for send L1");
+    free(said);
+    const struct track *k = v->track[0];
+    for (uint32_t i = 0; i < k->trace->header.n_tasks; i++) {
+        const struct trace_task *task = &k->trace->tasks[i];
+        const bool sends = strcmp(task->name, "send") == 0;
+        assert_true(sends == (k->receiver[i] != NONE)); /* and to a neighbour */
+        if (sends)
+            assert_int_equal(labs((long)k->receiver[i] - k->trace->lanes[task->lane].device_index), 1);
+    }
+    end_view(v);
+    free(trace);
+}
+
 /* A stretch's time by lane and kind is what its lanes are busy in it, and its links move what their copies do; whatever
  * the stretch. */
 TEST(a_stretch_counts_what_lies_in_it)
@@ -313,7 +339,7 @@ TEST(a_place_of_memory_lists_its_tensors)
         assert_true(!is_picked(&v->selected));
         assert_true(v->panel.bytes == (double)sum_amount(held));
     }
-    run_script(v, "click:600,156"); /* a task instead */
+    run_script(v, "click:600,118"); /* a task instead */
     assert_true(v->region.kind == NO_REGION);
     assert_true(is_picked(&v->selected));
     end_view(v);
@@ -326,11 +352,11 @@ TEST(devices_fold)
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     size_t rows = v->n_rows;
-    run_script(v, "click:20,135");
+    run_script(v, "click:20,97");
     assert_true(v->n_rows == rows - 1);
     assert_true(v->row[1].height < GLYPH_HEIGHT);
     assert_true(v->row[3].kind == ROW_DEVICE);
-    run_script(v, "click:600,135");
+    run_script(v, "click:600,97");
     assert_true(v->n_rows == rows);
     assert_true(v->row[1].height > GLYPH_HEIGHT);
     run_script(v, "x");
@@ -357,6 +383,63 @@ TEST(two_traces_always_fit)
         assert_true(v->row[v->n_rows - 1].track == 1);
         end_view(v);
         free(a);
+    }
+}
+
+/* A list of so many devices, each with three lanes and memory. */
+static char *trace_of_devices(int n)
+{
+    char *text = copy_string("");
+    for (int i = 0; i < n; i++) {
+        append_text(&text, "device d%d memory=1G\ntensor w%d d%d 4M work keep\n", i, i, i);
+        append_text(&text, "task forward d%d.compute 1ms writes=w%d\n", i, i);
+        append_text(&text, "task up d%d.upload 1ms reads=w%d\n", i, i);
+        append_text(&text, "task down d%d.download 1ms reads=w%d\n", i, i);
+    }
+    char *trace = trace_of_list(write_file("devices.txt", text, strlen(text)));
+    free(text);
+    return trace;
+}
+
+static size_t rows_in_sight(const struct view *v)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->n_rows; i++)
+        n += is_in_sight(v, &v->row[i]);
+    return n;
+}
+
+/* One device fills the largest window, eight fit into the smallest that people have, and more can be scrolled: no row
+ * is ever cut.  A picture has all of them at their best height. */
+TEST(rows_fill_the_window_and_are_never_cut)
+{
+    static const int sizes[][3] = {{1280, 720, 1}, {1920, 1080, 1}, {1920, 1080, 2}, {3840, 2160, 2}};
+    for (int devices = 1; devices <= 20; devices++) {
+        char *trace = trace_of_devices(devices);
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            struct view *v = view_of(trace, NULL, sizes[i][0], sizes[i][1], sizes[i][2]);
+            const struct box rows = places_of(v).rows;
+            if (v->good_height <= rows.h || (devices == 8 && i != 2)) {
+                assert_int_equal(rows_in_sight(v), v->n_rows);
+                assert_true(rows.h - v->rows_height <= (int)v->n_rows);
+            }
+            for (int down = 0; down < 3000; down += 60) { /* each row comes into sight, from top to bottom */
+                const struct view_row *last = &v->row[v->n_rows - 1];
+                run_script(v, "down");
+                const bool none = rows_in_sight(v) == 0;
+                assert_false(none);
+                assert_true(down < 2900 || is_in_sight(v, last));
+            }
+            v->still = true;
+            choose_height(v);
+            assert_int_equal(rows_in_sight(v), v->n_rows);
+            assert_int_equal(v->rows_height, v->good_height);
+            char *said = describe_step(v);
+            assert_null(strstr(said, "keys"));
+            free(said);
+            end_view(v);
+        }
+        free(trace);
     }
 }
 
@@ -405,6 +488,66 @@ TEST(micro_batches_have_colours_of_their_own)
     free(trace);
     free(text);
 }
+
+/* ---- colour vision: as people see who lack one kind of cone (Machado and others, 2009) ---------------------- */
+
+static double light_of(uint32_t channel)
+{
+    const double c = (channel & 255) / 255.0;
+    return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
+}
+
+static double root_of(double t) { return t > 0.008856 ? cbrt(t) : 7.787 * t + 16.0 / 116; }
+
+/* The colour's place in the space L*a*b*, in which a distance of 2.3 can just be seen. */
+static void place_colour(uint32_t colour, const double sight[9], double lab[3])
+{
+    const double rgb[] = {light_of(colour >> 16), light_of(colour >> 8), light_of(colour)};
+    double seen[3];
+    for (int i = 0; i < 3; i++) {
+        seen[i] = sight[3 * i] * rgb[0] + sight[3 * i + 1] * rgb[1] + sight[3 * i + 2] * rgb[2];
+        seen[i] = fmin(fmax(seen[i], 0), 1);
+    }
+    const double x = root_of((0.4124 * seen[0] + 0.3576 * seen[1] + 0.1805 * seen[2]) / 0.95047);
+    const double y = root_of(0.2126 * seen[0] + 0.7152 * seen[1] + 0.0722 * seen[2]);
+    const double z = root_of((0.0193 * seen[0] + 0.1192 * seen[1] + 0.9505 * seen[2]) / 1.08883);
+    lab[0] = 116 * y - 16;
+    lab[1] = 500 * (x - y);
+    lab[2] = 200 * (y - z);
+}
+
+/* Sixteen micro-batches are told apart by everybody: six times as far from each other as can just be seen. */
+TEST(micro_batches_are_told_apart_by_the_colour_blind)
+{
+    static const struct {
+        const char *who;
+        double sight[9];
+    } people[] = {
+        {"normal", {1, 0, 0, 0, 1, 0, 0, 0, 1}},
+        {"protanopia", {0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998}},
+        {"deuteranopia", {0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.011820, 0.042940, 0.968881}},
+        {"tritanopia", {1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.303900}},
+    };
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "k k");
+    for (size_t i = 0; i < COUNT(people); i++) {
+        double least = INFINITY;
+        for (int a = 0; a < 16; a++)
+            for (int b = 0; b < a; b++) {
+                double p[3], q[3];
+                place_colour(colour_number(v, a), people[i].sight, p);
+                place_colour(colour_number(v, b), people[i].sight, q);
+                least = fmin(least, sqrt(pow(p[0] - q[0], 2) + pow(p[1] - q[1], 2) + pow(p[2] - q[2], 2)));
+            }
+        print_message("# %s: the least distance is %.1f\n", people[i].who, least);
+        assert_true(least > 14);
+    }
+    end_view(v);
+    free(trace);
+}
+
+/* ---- two traces -------------------------------------------------------------------------------------------------- */
 
 /* The steps of both traces start at 0, whatever their clocks and lengths. */
 TEST(two_traces_share_their_steps_start)
@@ -522,7 +665,7 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    run_script(v, "pagedown n n measure:300,110,600,110");
+    run_script(v, "pagedown n n measure:300,70,600,70");
     size_t rows = v->n_rows;
     v->track[0]->folded[0] = true;
     assert_false(poll_view(v));
@@ -895,7 +1038,7 @@ TEST(a_pace_leaves_the_rows_as_they_are)
         ((struct trace *)v->track[0]->trace)->header.pace_scale = i ? 1.0 / 64 : 1;
         run_script(v, "move:0,0 0 - - -");
         draw_view(v, c[i]);
-        run_script(v, "measure:300,110,900,110");
+        run_script(v, "measure:300,70,900,70");
         json_t *shares = table_json(v->panel.table), *row;
         size_t n;
         json_array_foreach(shares, n, row) { share[i] += json_number_value(json_object_get(row, "share")); }

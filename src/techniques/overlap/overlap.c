@@ -44,10 +44,9 @@
  *          the backward, and the CPU works under the next forward.  A model's `state` holds the norm, and says whether
  *          training has halted: so it goes down without clipping too, as soon as that is known.
  *
- * memory:  Copies on the host share bytes with nothing.  Gradients that go down share theirs with nothing either, so
- *          that no task waits for their copy (GRADIENTS_ALONE); or they do, which takes less memory (GRADIENTS_SHARED).
- *          (Gradients that persist share with nothing anyway: a model's do, but for ZeRO-2 and -3 with one
- *          micro-batch.)
+ * memory:  Copies on the host share bytes with nothing.  Gradients that go down keep theirs throughout, so that no task
+ *          waits for their copy (GRADIENTS_ALONE); or they share them, which takes less memory (GRADIENTS_SHARED).
+ *          (Gradients that persist keep them anyway: a model's do, but for ZeRO-2 and -3 with one micro-batch.)
  *
  * places:  A copy down stands after the task that makes that gradient, and after the copies that stand there already,
  *          so that they come in the order of their pieces.  Positions are those of the list before the edit.
@@ -244,8 +243,8 @@ static struct task *maker_of(const struct mover *m, const struct tensor *x, cons
     return at == NOWHERE ? m->step->head : m->step->task[at];
 }
 
-/* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE x shares with
- * nothing, so that no task waits for the copy.  (What persists shares with nothing in any case.) */
+/* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE x does not,
+ * so that no task waits for the copy. */
 struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker, int layer, enum purpose purpose)
 {
     struct step *s = m->step;
@@ -254,7 +253,7 @@ struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker,
     struct task *last = maker;
     set_exclusive(m->edit, copy);
     if (m->memory == GRADIENTS_ALONE && !x->storage->persistent)
-        set_exclusive(m->edit, x);
+        make_persistent(m->edit, x->storage);
     while (last->next->role == ROLE_OFFLOAD)
         last = last->next;
     insert_behind(m->edit, last);

@@ -178,11 +178,16 @@ void set_home(struct edit *e, struct tensor *x, struct device *d)
         CHANGE(e, part->device, d);
 }
 
-void make_transient(struct edit *e, struct tensor *x)
+static void set_persistent(struct edit *e, struct tensor *x, bool persistent)
 {
+    CHECK(x->storage == x, "tensor %s is a view", x->name);
     for (struct tensor *part = x; part; part = part->view)
-        CHANGE(e, part->persistent, false);
+        CHANGE(e, part->persistent, persistent);
 }
+
+void make_transient(struct edit *e, struct tensor *x) { set_persistent(e, x, false); }
+
+void make_persistent(struct edit *e, struct tensor *x) { set_persistent(e, x, true); }
 
 void set_exclusive(struct edit *e, struct tensor *x) { CHANGE(e, x->storage->exclusive, EXCLUSIVE_ALWAYS); }
 

@@ -60,6 +60,8 @@ const struct obstacle *last_obstacle(const struct edit *e);
 void set_home(struct edit *e, struct tensor *x, struct device *d);
 /* The persistent tensor x has bytes only while it is used, from now on: no task needs its value of the step before. */
 void make_transient(struct edit *e, struct tensor *x);
+/* x keeps its bytes throughout, from now on, as what persists does; make_transient() takes that back. */
+void make_persistent(struct edit *e, struct tensor *x);
 /* The tensor shares its bytes with no other of its list. */
 void set_exclusive(struct edit *e, struct tensor *x);
 /* A new tensor on d that persists: whatever set-up writes to x, it writes to the mirror too (write_bytes_of()). */

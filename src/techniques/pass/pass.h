@@ -140,6 +140,16 @@ bool may_remake(const struct uses *u, const struct tensor *x, int reader);
  * where there is none; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader, bool by_layer);
 
+/* ---- guest.c: state that the host updates ------------------------------------------------------------------------ */
+
+/* x persists on a device.  Does the host update it, so that all that writes x are copies up of x's mirrors, which come
+ * after all its readers?  Then the host can be its home: set_home().  Returns how many uses of x come before these
+ * copies; 0: it cannot. */
+size_t uses_of_guest(const struct uses *u, const struct tensor *x);
+/* Where it can, and the host has become its home: the copies up leave the list, and what touches a mirror of x touches
+ * x itself. */
+void give_way(struct edit *e, struct pool *p, const struct uses *u, const struct tensor *x);
+
 /* ---- fetch.c: lists beside that for training --------------------------------------------------------------------- */
 
 /* s is a list beside that for training.  Its tasks read state that passes have moved to the host for the training list:

@@ -106,6 +106,16 @@ bool is_whole_before(const struct uses *u, const struct tensor *x, int position)
     return bytes >= x->storage->bytes;
 }
 
+bool is_renewed(const struct uses *u, const struct tensor *x)
+{
+    size_t n, i = 0;
+    const struct use *use = uses_of(u, x, &n);
+    while (i < n && !(use[i].mode & ACCESS_READ))
+        i++;
+    bool is_state = x->class == MEM_PARAMETERS || x->class == MEM_OPTIMIZER;
+    return i < n && !is_state && is_whole_before(u, x, use[i].position);
+}
+
 int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct device *d)
 {
     int64_t *held = allocate(u->n + 1, sizeof *held); /* first by how much it changes at each position */

@@ -9,7 +9,16 @@
  *     copies             out a0                        in a0
  *
  * State (parameters, and m and v of Adam) has a home.  When it is swapped that is the host, and the state visits the
- * device for its uses.
+ * device for its uses.  Where the host updates parameters it has them already, and the device is not told of an update
+ * before its next use (pass/guest.c):
+ *
+ *     compute      F0    F1    F2    F3    B3    B2    B1    B0          | F0
+ *     w0           |=====|                                   |=====|     | |=====
+ *     copies    in w0                                     in w0          in w0
+ *     host                                                            U0
+ *
+ * What each step makes anew, as a gradient, has no value from its last use to its first use in the next step.  Its
+ * bytes are free then, and nothing is copied.
  *
  * The rule.  A copy starts when its source is written, its lane is free, and the last user of the bytes that it writes
  * to has ended: the edges say so.  Its place in the list decides how long bytes are held.  A task that takes bytes from
@@ -50,7 +59,28 @@ static bool lies_idle(const struct uses *u, int a, int b)
     return b - a > 1 || (first->role == ROLE_FORWARD && second->role == ROLE_BACKWARD);
 }
 
-static void add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, int end)
+size_t uses_to_part(const struct uses *u, const struct tensor *x)
+{
+    size_t n, readers = x->persistent ? uses_of_guest(u, x) : 0;
+    uses_of(u, x, &n);
+    return readers ? readers : n;
+}
+
+/* May the task that ends a gap of x come right behind the task that begins it?  Of what swap moves it may touch x
+ * alone, else gaps of others would change; and there it may wait only for what its own lane made. */
+static bool may_close(const struct gaps *all, const struct tensor *x, int end)
+{
+    const struct uses *u = all->uses;
+    const struct task *t = u->task[end];
+    for (int i = 0; i < t->n_access; i++) {
+        const struct tensor *y = t->access[i].tensor->storage;
+        if (y != x && may_leave(u, y, all->classes))
+            return false;
+    }
+    return t->lane == u->task[last_write_before(u, x, end)]->lane;
+}
+
+static struct gap *add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, int end)
 {
     size_t n;
     const struct use *use = uses_of(all->uses, x, &n);
@@ -65,30 +95,37 @@ static void add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, i
     };
     /* The lane for its copy up is opened here: so lanes have the same order, whatever is chosen. */
     lane_for(all->step->pool->machine, x->device, LANE_UPLOAD, FOR_SWAP);
+    return g;
 }
 
 /* A tensor cannot leave before all its bytes have been written: a copy would read what nobody has written. */
 static void find_gaps_of(struct gaps *all, struct tensor *x)
 {
     const struct uses *u = all->uses;
-    size_t n;
-    const struct use *use = uses_of(u, x, &n);
-    if (x->persistent)
-        add_gap(all, x, 0, NOWHERE, use[0].position);
+    size_t n_uses;
+    const struct use *use = uses_of(u, x, &n_uses);
+    const size_t n = uses_to_part(u, x);
+    const bool renewed = x->persistent && is_renewed(u, x);
+    if (x->persistent) {
+        struct gap *g = add_gap(all, x, 0, NOWHERE, use[0].position);
+        g->renewed = renewed;
+        g->guest = n < n_uses;
+    }
     for (size_t i = 1; i < n; i++) {
         int begin = use[i - 1].position, end = use[i].position;
-        if (lies_idle(u, begin, end) && (x->persistent || is_whole_before(u, x, end)))
-            add_gap(all, x, i, begin, end);
+        bool is_state = x->persistent && !renewed;
+        if (lies_idle(u, begin, end) && (is_state || is_whole_before(u, x, end)))
+            add_gap(all, x, i, begin, end)->closes = renewed && may_close(all, x, end);
     }
     if (x->persistent)
-        add_gap(all, x, n, use[n - 1].position, (int)u->n);
+        add_gap(all, x, n, use[n - 1].position, (int)u->n)->renewed = renewed;
 }
 
 ORDER(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->x->id, b->x->id))))
 
 struct gaps find_gaps(struct step *s, const struct costs *c, unsigned classes)
 {
-    struct gaps all = {.step = s, .bare = try_step(s, c)};
+    struct gaps all = {.step = s, .bare = try_step(s, c), .classes = classes};
     must(all.bare.why_not);
     all.uses = find_uses(s->task, s->n, s->pool);
     for (size_t i = 0; i < all.uses->n_tensors; i++) {
@@ -226,10 +263,11 @@ ORDER_POINTERS(by_end, struct absence, BY(a->end, b->end, BY(a->begin, b->begin,
 
 /* Must a copy take x to the host?  The host has x already in two cases: before its first use, since that is then the
  * home of state; and where x was swapped before and no task has written it since it came back, from the use at
- * earlier->end to the use at `begin`, both included. */
+ * earlier->end to the use at `begin`, both included.  (What writes a guest, copies up of what the host has, comes after
+ * its last gap has begun.) */
 static bool is_new_for_host(const struct absence *a, const struct uses *u)
 {
-    if (a->begin == NOWHERE)
+    if (a->begin == NOWHERE || a->gap->renewed)
         return false;
     return !a->earlier || is_written_between(u, a->gap->x, a->earlier->end - 1, a->begin + 1);
 }
@@ -255,13 +293,20 @@ struct swaps line_up(struct absence *absence, size_t n, const struct uses *u)
 }
 
 /* The tensor that the device holds when the gap begins. */
-static struct tensor *held_before(const struct absence *a) { return a->earlier ? a->earlier->back : a->gap->x; }
+static struct tensor *held_before(const struct absence *a)
+{
+    return a->earlier && a->earlier->back ? a->earlier->back : a->gap->x;
+}
 
 /* Makes the tensors that x is while it is away and when it is back, and switches its users to the latter. */
 static void make_tensors(struct edit *e, struct step *s, const struct uses *u, struct absence *a)
 {
     struct tensor *x = a->gap->x;
     struct device *host = s->pool->machine->host;
+    if (a->gap->renewed) {
+        make_transient(e, x);
+        return;
+    }
     if (x->persistent)
         a->on_host = x;
     else if (a->sent)
@@ -304,6 +349,9 @@ void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struc
         insert_for(e, s, u, a->out, a->gap);
         a->leaves = add_copy_for(s, "swap.out", a->on_host, held_before(a), FOR_SWAP);
     }
+    for (size_t k = 0; k < all->n; k++)
+        if (all->leaving[k]->gap->guest)
+            give_way(e, s->pool, u, all->leaving[k]->gap->x);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */

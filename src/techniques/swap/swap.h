@@ -26,12 +26,16 @@ struct gap {
     struct device *device;    /* the one whose tasks use x; x's home may become the host */
     const struct task *maker; /* the first task that uses x */
     int begin, end;
-    int nth; /* how many tasks use x before the gap */
+    int nth;      /* how many tasks use x before the gap */
+    bool renewed; /* no task needs x's value behind the gap, so nothing is copied: x's bytes are free in between */
+    bool closes;  /* task `end` could come right behind task `begin`, and so end the gap */
+    bool guest;   /* x is state that the host updates: when its home is the host, it needs no copies up but swap's */
 };
 struct gaps { /* all gaps of a list */
     struct step *step;
     struct forecast bare; /* the forecast for the list as the pass finds it */
     struct uses *uses;    /* the uses in that list */
+    unsigned classes;     /* the classes of tensors that may leave */
     struct gap *gap;      /* sorted by `begin` */
     size_t n, cap;
 };
@@ -65,6 +69,8 @@ bool swap_by_phases(struct step *s, const struct costs *c, const struct run_fact
 /* The gaps of tensors of these classes, a bit per enum memory_class. */
 struct gaps find_gaps(struct step *s, const struct costs *c, unsigned classes);
 void free_gaps(struct gaps *all);
+/* Gaps lie between so many uses of x, counted from the first: the rest are copies up that a guest does without. */
+size_t uses_to_part(const struct uses *u, const struct tensor *x);
 /* An array of absences, one for each gap, in the order of gaps; the action of all is KEEP.  The caller frees it. */
 struct absence *keep_all(const struct gaps *all);
 /* The absences whose action is SWAP; absence: one for each of n gaps; u: the uses in the list as it is now.  The caller

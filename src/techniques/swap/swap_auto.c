@@ -5,7 +5,9 @@
  *
  * The decisions.  What data-parallel devices do with the same tensor is one decision; so is what all gaps of one tensor
  * of state do, since its home is the host then and each use needs its copies.  One more says how copies find their
- * places.
+ * places, and in a pipeline in which order the tasks stand: as listed, or as they begin by the clock.  Both orders
+ * compute the same.  But a stage holds bytes for what it receives from the send's place on, and the list of a pipeline
+ * may have that place long before the time at which the send begins.
  *
  * The search (search/search.h) starts from a rule.  More and more leaves, or is made again: what is cheap to make again
  * first, then what is large, and of that what waits longest.  Classes (--swap-what) are admitted one after another, and
@@ -36,7 +38,7 @@ static const struct placement {
     [FOR_COPIES] = {1, 0},   [FOR_SLOW_COPIES] = {2, 0},    [FOR_USES] = {0, 0},
     [WHILE_ROOM] = {1e6, 0}, [SPARE_3_PERCENT] = {1, 0.03}, [SPARE_12_PERCENT] = {1, 0.12},
 };
-enum { PLACEMENT = 0 }; /* the decision about that */
+enum { PLACEMENT = 0 }; /* the decision about that; COUNT(placements) more: with the tasks in the clock's order */
 /* The round of the search in which a class is admitted. */
 static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
 
@@ -46,8 +48,13 @@ struct topic { /* a gap, as the search sees it */
     bool may_remake;
     size_t decision; /* the number of the decision that is about this gap; 0: none, x is kept */
 };
+struct sinking { /* of a task to where it begins by the clock */
+    struct task *task, *behind;
+};
 struct swapper {
     struct gaps gaps;        /* the gaps of the list as the pass finds it */
+    struct sinking *sinking; /* one after another they bring a pipeline's tasks into the clock's order */
+    size_t n_sinkings;
     struct topic *topic;     /* one for each gap */
     struct absence *absence; /* one for each gap, as the last choice says that was applied */
     const struct costs *costs;
@@ -115,7 +122,7 @@ static void list_decisions(struct swapper *swapper)
         topic[i] = &swapper->topic[i];
     SORT(topic, n, by_decision);
     swapper->decision = allocate(n + 1, sizeof *swapper->decision);
-    swapper->decision[PLACEMENT] = (struct decision){COUNT(placements), NONE};
+    swapper->decision[PLACEMENT] = (struct decision){COUNT(placements) * (swapper->n_sinkings > 0 ? 2 : 1), NONE};
     swapper->n = 1;
     const struct topic *last = NULL;
     for (size_t i = 0; i < n; i++) {
@@ -127,6 +134,53 @@ static void list_decisions(struct swapper *swapper)
         last = t;
     }
     free(topic);
+}
+
+/* ---- the clock's order ------------------------------------------------------------------------------------------- */
+
+static bool has_sends(const struct uses *u)
+{
+    size_t i = 0;
+    while (i < u->n && u->task[i]->role != ROLE_SEND)
+        i++;
+    return i < u->n;
+}
+
+/* An insertion sort, by when tasks begin.  Those behind task i have been sorted. */
+static void sort_by_clock(struct swapper *swapper, const struct span *span)
+{
+    const size_t n = swapper->gaps.uses->n;
+    struct task **order = copy_bytes(swapper->gaps.uses->task, n * sizeof(struct task *));
+    size_t cap = 0;
+    for (size_t i = n; i-- > 0;) {
+        struct task *t = order[i];
+        size_t at = i;
+        while (at + 1 < n && span[order[at + 1]->index].start < span[t->index].start) {
+            order[at] = order[at + 1];
+            at++;
+        }
+        order[at] = t;
+        if (at > i)
+            *APPEND(swapper->sinking, swapper->n_sinkings, cap) = (struct sinking){t, order[at - 1]};
+    }
+    free(order);
+}
+
+/* The clock is that of data alone: with bytes to wait for, it would say how they lie in a list that does not fit. */
+static void find_sinkings(struct swapper *swapper)
+{
+    if (!has_sends(swapper->gaps.uses))
+        return;
+    struct forecast f = try_data(swapper->gaps.step, swapper->costs);
+    if (f.span)
+        sort_by_clock(swapper, f.span);
+    free_forecast(&f);
+}
+
+static void move_tasks(const struct swapper *swapper, struct edit *e)
+{
+    for (size_t i = 0; i < swapper->n_sinkings; i++)
+        sink(e, swapper->sinking[i].task, swapper->sinking[i].behind);
 }
 
 static struct topic ask_about(const struct swapper *swapper, const struct gap *g)
@@ -151,6 +205,7 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
     swapper.topic = allocate(swapper.gaps.n + 1, sizeof *swapper.topic);
     for (size_t i = 0; i < swapper.gaps.n; i++)
         swapper.topic[i] = ask_about(&swapper, &swapper.gaps.gap[i]);
+    find_sinkings(&swapper);
     list_decisions(&swapper);
     return swapper;
 }
@@ -158,6 +213,7 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
 static void close_swapper(struct swapper *swapper)
 {
     free_gaps(&swapper->gaps);
+    free(swapper->sinking);
     free(swapper->topic);
     free(swapper->absence);
     free(swapper->decision);
@@ -211,7 +267,7 @@ static bool leaves(const struct room *r, const struct absence *a) { return a->ga
 
 static bool comes_back(const struct room *r, const struct absence *a)
 {
-    return a->gap->device == r->device && a->end < (int)r->uses->n;
+    return a->gap->device == r->device && a->end < (int)r->uses->n && !a->gap->renewed;
 }
 
 /* A tensor that comes back is held from the moment when its copy must begin, for its reader and for the next copies of
@@ -318,11 +374,27 @@ static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
     return first_reader;
 }
 
+/* A gap that can close does, in place of copies: the task that ends it comes right behind the one that begins it.  (So
+ * a gradient does not come back for its part of the norm.) */
+static void close_gaps(struct swapper *swapper, struct edit *e)
+{
+    const struct gaps *all = &swapper->gaps;
+    for (size_t i = 0; i < all->n; i++) {
+        struct absence *a = &swapper->absence[i];
+        if (a->action != SWAP || !a->gap->closes)
+            continue;
+        struct task *first = all->uses->task[a->gap->begin], *last = all->uses->task[a->gap->end];
+        if (hoist(e, last, first->next))
+            a->action = KEEP;
+    }
+}
+
 /* Where the gap begins and ends in the list with what is made again: a repeat may use x, and so end it earlier. */
 static void find_gap_ends(struct absence *a, const struct uses *u, const int *new_position)
 {
-    size_t n, i = 0;
-    const struct use *use = uses_of(u, a->gap->x, &n);
+    const size_t n = uses_to_part(u, a->gap->x);
+    size_t i = 0, n_uses;
+    const struct use *use = uses_of(u, a->gap->x, &n_uses);
     a->begin = a->gap->begin == NOWHERE ? NOWHERE : new_position[a->gap->begin];
     while (i < n && use[i].position <= a->begin)
         i++;
@@ -347,8 +419,12 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *u)
         if (all->bare.span)
             span[i] = all->bare.span[old_position];
     }
-    for (size_t i = 0; i < all->n; i++)
+    for (size_t i = 0; i < all->n; i++) {
+        const struct gap *g = &all->gap[i];
         find_gap_ends(&swapper->absence[i], u, new_position);
+        if (g->closes && new_position[g->end] == new_position[g->begin] + 1) /* it has closed */
+            span[new_position[g->end]].start = span[new_position[g->end]].end = span[new_position[g->begin]].end;
+    }
     free(new_position);
     return span;
 }
@@ -376,8 +452,11 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
 {
     struct swapper *swapper = pass;
     struct step *s = swapper->gaps.step;
-    const struct placement *p = &placements[choice[PLACEMENT]];
+    const struct placement *p = &placements[choice[PLACEMENT] % COUNT(placements)];
+    if (choice[PLACEMENT] >= COUNT(placements))
+        move_tasks(swapper, e);
     int *first_reader = choose_actions(swapper, choice);
+    close_gaps(swapper, e);
     struct uses *u = remake_chosen(swapper, e, first_reader);
     struct span *span = follow_tasks(swapper, u);
     struct swaps line = line_up(swapper->absence, swapper->gaps.n, u);

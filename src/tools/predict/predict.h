@@ -186,6 +186,8 @@ struct forecast try_step(const struct step *s, const struct costs *c);
 typedef void simulation_look(void *context, const struct simulation *sim);
 struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
                          void *context);
+/* The same as try_step(), but tasks wait for data alone, and none for bytes that another tensor has had. */
+struct forecast try_data(const struct step *s, const struct costs *c);
 void free_forecast(struct forecast *f);
 struct forecast *keep_forecast(struct forecast f); /* for a pass's report, which frees it */
 

@@ -93,8 +93,14 @@ static void restore_tensors(const struct pool *p, const struct tensor *tensors)
         *p->tensors[i] = tensors[i];
 }
 
-struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
-                         void *context)
+struct asked {             /* what a draft is asked for */
+    bool without_bytes;    /* no task waits for bytes that another tensor has had */
+    double most_excess;    /* a list that needs more bytes beyond the budgets is not simulated */
+    simulation_look *look; /* NULL: nobody looks at the simulation */
+    void *context;
+};
+
+static struct forecast forecast_of(const struct step *s, const struct costs *c, const struct asked *asked)
 {
     struct forecast f = {.period = NAN, .alone = NAN};
     struct simulation *sim = NULL;
@@ -106,14 +112,14 @@ struct forecast try_list(const struct step *s, const struct costs *c, double mos
     f.why_not = place(s->pool, &draft, 1, true);
     restore_limits(m, limits, m->n_devices + 1);
     note_memory(&f, draft);
-    if (!f.why_not && f.excess_bytes <= most_excess && has_times(draft, c)) {
-        depend(draft, true);
+    if (!f.why_not && f.excess_bytes <= asked->most_excess && has_times(draft, c)) {
+        depend(draft, !asked->without_bytes);
         f.why_not = simulate(draft, c, &sim);
     }
     if (sim) {
         note_times(&f, sim);
-        if (look)
-            look(context, sim);
+        if (asked->look)
+            asked->look(asked->context, sim);
         free_simulation(sim);
     }
     restore_tensors(s->pool, tensors);
@@ -123,7 +129,18 @@ struct forecast try_list(const struct step *s, const struct costs *c, double mos
     return f;
 }
 
+struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
+                         void *context)
+{
+    return forecast_of(s, c, &(struct asked){.most_excess = most_excess, .look = look, .context = context});
+}
+
 struct forecast try_step(const struct step *s, const struct costs *c) { return try_list(s, c, INFINITY, NULL, NULL); }
+
+struct forecast try_data(const struct step *s, const struct costs *c)
+{
+    return forecast_of(s, c, &(struct asked){.without_bytes = true, .most_excess = INFINITY});
+}
 
 void free_forecast(struct forecast *f)
 {

@@ -17,7 +17,7 @@
  * else.  A reader takes each slot twice: two equal copies with end != 0 are a whole record, whatever the writer is
  * doing.  `head` counts the records begun; it is stored after the record's first phase.  All times are nanoseconds of
  * the host's CLOCK_MONOTONIC_RAW; device times are converted before they are stored.  A simulated trace has a virtual
- * clock, which begins at 0.  Texts are printable ASCII.
+ * clock, which begins at 0.  Texts are UTF-8 without control characters.
  */
 #ifndef TRACE_FILE_H
 #define TRACE_FILE_H

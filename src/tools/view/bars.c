@@ -7,6 +7,7 @@
  */
 #include "view.h"
 
+#include <ctype.h>
 #include <math.h>
 
 enum { SEEN_WIDTH = 3, SAMPLES = 4, AIR = 2 };
@@ -17,7 +18,8 @@ struct brush { /* the lane whose bars are drawn, and where they go */
     const struct bars *bars;
     int index; /* the track's index */
     int left, right, y, height;
-    uint64_t seen; /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
+    uint64_t seen;   /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
+    bool names_only; /* true: bars are there already, and edges over them, which are not to run through names */
 };
 
 static double bar_x(const struct brush *b, uint64_t clock) { return x_of(b->v, axis_of(b->track, clock)); }
@@ -103,19 +105,43 @@ static int draw_columns(const struct brush *b, int x, size_t *i)
 
 /* ---- single bars ----------------------------------------------------------------------------------------------- */
 
-/* Writes "mlp.fc L3", or nothing: a name that does not fit is not cut. */
-static void draw_bar_label(const struct brush *b, const struct trace_task *task, int x, int width, uint32_t colour)
+/* The forms of a task's name, the longest first: "send L3 → stage1", "mlp.fc L3", "mlp.fc", "M3".  The short form has
+ * the micro-batch where bars are coloured by it, else the layer.  Returns whether there is such a form. */
+static bool name_bar(const struct brush *b, uint32_t task, int form, char out[128])
 {
-    char text[64];
-    const int dot = b->v->scale, room = width - 6 * dot, high = GLYPH_HEIGHT * dot;
-    const enum font font = b->height < 26 * dot ? small_font(b->v) : normal_font(b->v);
-    snprintf(text, sizeof text, "%s L%d", task->name, task->layer);
-    if (task->layer < 0 || text_width(font, text) > room)
-        snprintf(text, sizeof text, "%s", task->name);
-    int wide = text_width(font, text);
-    if (wide > room || high > b->height)
+    const struct trace_task *t = &b->track->trace->tasks[task];
+    const int64_t device = b->track->receiver[task];
+    const int number = b->v->colour == BY_MICRO ? t->micro : t->layer;
+    if (form == 0 && device != NONE)
+        snprintf(out, 128, "%s L%d → %s", t->name, t->layer, b->track->trace->devices[device].id);
+    else if (form <= 1)
+        snprintf(out, 128, "%s L%d", t->name, t->layer);
+    else if (form == 2)
+        snprintf(out, 128, "%s", t->name);
+    else
+        snprintf(out, 128, "%c%d", toupper((unsigned char)t->name[0]), number);
+    return form == 2 || (form < 2 ? t->layer >= 0 : number >= 0);
+}
+
+/* Writes the longest form of a task's name for which there is room, or nothing: a name is not cut. */
+static void draw_bar_label(const struct brush *b, uint32_t task, int x, int width, uint32_t colour)
+{
+    enum { FORMS = 4 };
+    char text[128];
+    const int dot = b->v->scale, room = width - 6 * dot;
+    const bool small = b->height < 26 * dot;
+    const enum font font = small ? small_font(b->v) : normal_font(b->v);
+    int wide = room + 1;
+    if (room < 8 * dot || (small ? 12 : GLYPH_HEIGHT) * dot > b->height)
         return;
-    int left = x + (width - wide) / 2, top = b->y + (b->height - high) / 2;
+    for (int form = 0; form < FORMS && wide > room; form++)
+        if (name_bar(b, task, form, text))
+            wide = text_width(font, text);
+    if (wide > room)
+        return;
+    int left = x + (width - wide) / 2, top = b->y + (b->height - GLYPH_HEIGHT * dot) / 2;
+    if (b->names_only)
+        fill(b->v, left - dot, MAX(top, b->y), wide + 2 * dot, MIN(GLYPH_HEIGHT * dot, b->height), colour);
     draw_text(b->v->canvas, left, top, font, text, readable_on(colour));
 }
 
@@ -129,8 +155,9 @@ static int draw_bar(const struct brush *b, const struct bar *bar, int x)
     if (width > 4)
         width--;
     width = MAX(width, 1);
-    fill(b->v, from, b->y, width, b->height, colour);
-    draw_bar_label(b, &b->track->trace->tasks[bar->task], from, width, colour);
+    if (!b->names_only)
+        fill(b->v, from, b->y, width, b->height, colour);
+    draw_bar_label(b, bar->task, from, width, colour);
     return MAX(to, x + 1);
 }
 
@@ -180,7 +207,7 @@ static void draw_running(const struct brush *b, uint32_t lane)
         fill(b->v, x, b->y + dot, 4 * dot, 3 * dot, PAPER);
         fill(b->v, x, b->y + b->height - 4 * dot, 4 * dot, 3 * dot, PAPER);
     }
-    draw_bar_label(b, &b->track->trace->tasks[now.record->task], from, to - from, colour);
+    draw_bar_label(b, now.record->task, from, to - from, colour);
 }
 
 static void draw_bars(const struct brush *b)
@@ -190,14 +217,18 @@ static void draw_bars(const struct brush *b)
     while (i < b->bars->n && x < b->right) {
         const struct bar *bar = &b->bars->bar[i];
         double from = bar_x(b, bar->start);
-        if (from >= x + 1 && b->v->show_causes)
-            draw_gap(b, i);
-        else if (from >= x + 1)
-            draw_queued(b, i);
+        if (from >= x + 1 && !b->names_only) {
+            if (b->v->show_causes)
+                draw_gap(b, i);
+            else
+                draw_queued(b, i);
+        }
         if (from >= b->right)
             break;
         x = (int)fmax(from, x);
-        if (bar->end - bar->start < b->seen) {
+        if (bar->end - bar->start < b->seen && b->names_only) {
+            i++;
+        } else if (bar->end - bar->start < b->seen) {
             x = draw_columns(b, x, &i);
         } else {
             x = draw_bar(b, bar, x);
@@ -206,7 +237,7 @@ static void draw_bars(const struct brush *b)
     }
 }
 
-void draw_lane(const struct view *v, const struct view_row *row)
+void draw_lane(const struct view *v, const struct view_row *row, bool names_only)
 {
     const struct box rows = places_of(v).rows;
     const struct track *track = v->track[row->track];
@@ -220,7 +251,9 @@ void draw_lane(const struct view *v, const struct view_row *row)
                       .right = rows.x + rows.w,
                       .y = row->y + air,
                       .height = row->height - 2 * air,
+                      .names_only = names_only,
                       .seen = (uint64_t)fmin(ceil(seen), 0x1p62)}; /* at least 1: a bar without length is never seen */
     draw_bars(&b);
-    draw_running(&b, row->index);
+    if (!names_only)
+        draw_running(&b, row->index);
 }

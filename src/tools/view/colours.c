@@ -1,7 +1,8 @@
 /* colours.c - the palette, and what a bar's colour means.
  *
- * Kinds and micro-batches take Okabe and Ito's colours, which people of every kind of colour vision tell apart.  Layers
- * go along viridis, from dark to light, for the same reason.
+ * Kinds and micro-batches take Okabe and Ito's colours, which people of every kind of colour vision tell apart.  From
+ * the eighth on micro-batches have colours that a search found, by their distances, which a test checks.  Layers go
+ * along viridis, from dark to light, for the same reason.
  */
 #include "view.h"
 
@@ -18,13 +19,17 @@ uint32_t readable_on(uint32_t colour)
 /* ---- what colours mean ----------------------------------------------------------------------------------------- */
 
 static const uint32_t no_colour = 0xff8b95a3; /* the colour of tasks without a kind, a layer, a micro-batch */
-enum { N_DISTINCT = 7 };                      /* the first of `kinds`, whose colours micro-batches take too */
 static const struct {
     const char *role;
     uint32_t colour;
 } kinds[] = {{"forward", 0xff0072b2},   {"backward", 0xffe69f00}, {"update", 0xff009e73}, {"send", 0xff56b4e9},
              {"broadcast", 0xffcc79a7}, {"reduce", 0xffd55e00},   {"norm", 0xfff0e442},   {"swap", 0xff8c5a2b},
              {"offload", 0xffb5bd3a},   {"snapshot", 0xff5a55c8}, {"feed", 0xff5f7488},   {"report", 0xffb3bcc8}};
+
+/* Okabe and Ito's seven, and nine that are farthest from those and each other in every kind of colour vision. */
+static const uint32_t micro_batches[] = {0xff0072b2, 0xffe69f00, 0xff009e73, 0xff56b4e9, 0xffcc79a7, 0xffd55e00,
+                                         0xfff0e442, 0xff8800ff, 0xff663311, 0xffbbff99, 0xff112288, 0xff554455,
+                                         0xffbb55ff, 0xff88bb66, 0xff330044, 0xff000000};
 
 uint32_t kind_colour(const char *role)
 {
@@ -70,10 +75,10 @@ uint32_t colour_number(const struct view *v, int64_t i)
         return no_colour;
     if (v->colour == BY_LAYER)
         return along_viridis((double)i / MAX(v->n_layers - 1, 1));
-    /* after the seventh they come again, lighter, then darker */
-    static const uint32_t towards[] = {0xffffffff, 0xffffffff, 0xff000000};
-    size_t round = (size_t)(i / N_DISTINCT) % COUNT(towards);
-    return blend(kinds[i % N_DISTINCT].colour, towards[round], round ? 0.45 : 0);
+    const size_t n = COUNT(micro_batches); /* from the seventeenth on they come again, lighter, then darker */
+    static const uint32_t towards[] = {PAPER, PAPER, 0xff000000};
+    size_t round = (size_t)i / n % COUNT(towards);
+    return blend(micro_batches[(size_t)i % n], towards[round], round ? 0.45 : 0);
 }
 
 uint32_t task_colour(const struct view *v, const struct track *track, uint32_t task)

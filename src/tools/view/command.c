@@ -48,11 +48,11 @@ static const struct option options[] = {
     {.name = "size",
      .type = OPT_TEXT,
      .value = &given.size,
-     .initial = "1280x720",
      .argument = "WxH",
      .group = "What",
      .commands = 1,
-     .help = "pixels of the window or picture"},
+     .help = "pixels of the window or picture (default: 1280x720; a picture is as high as its rows want, also with W "
+             "alone)"},
     {.name = "png",
      .type = OPT_OUTPUT,
      .value = &given.png,
@@ -181,16 +181,24 @@ static void print_keys(void)
 static void parse_size(int *width, int *height)
 {
     char tail;
-    bool good = sscanf(given.size, "%dx%d%c", width, height, &tail) == 2;
-    if (!good || *width < LEAST_WIDTH || *height < LEAST_HEIGHT || *width > 16384 || *height > 16384)
-        fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to 16384x16384, not \"%s\"", LEAST_WIDTH,
-             LEAST_HEIGHT, given.size);
+    *width = 1280;
+    *height = 720;
+    if (!given.size)
+        return;
+    int n = sscanf(given.size, "%dx%d%c", width, height, &tail);
+    bool good = n == 2 || ((given.png || given.json) && sscanf(given.size, "%d%c", width, &tail) == 1);
+    if (!good || *width < LEAST_WIDTH || *height < LEAST_HEIGHT || *width > MOST_PIXELS || *height > MOST_PIXELS)
+        fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to %dx%d, or the width of a picture, not \"%s\"",
+             LEAST_WIDTH, LEAST_HEIGHT, MOST_PIXELS, MOST_PIXELS, given.size);
 }
 
 /* The view goes to the step that was asked for.  Without one, the trace of a run that goes on is followed, and
  * another one is shown whole. */
 static void show_first(struct view *v)
 {
+    const bool free_height = v->still && (!given.size || !strchr(given.size, 'x'));
+    if (free_height)
+        choose_height(v); /* the script's places are those of the picture */
     if (given.step) {
         expect_step(v, (uint32_t)given.step);
         look_at_step(v, (uint32_t)given.step);
@@ -199,6 +207,10 @@ static void show_first(struct view *v)
     }
     if (given.script)
         run_script(v, given.script);
+    if (v->still && given.script && !strstr(given.script, "move:") && !strstr(given.script, "hold:"))
+        move_mouse(v, OFF_WINDOW, OFF_WINDOW); /* a click selects, and leaves no mouse in the picture */
+    if (free_height)
+        choose_height(v);
 }
 
 static void write_or_show(struct view *v)
@@ -244,6 +256,7 @@ static int run_view(int argc, char **argv)
     }
     struct view *v = open_view(tracks, n, width, height, 1);
     v->save_as = given.output;
+    v->still = given.png || given.json;
     show_first(v);
     write_or_show(v);
     for (int i = 0; i < n; i++)

@@ -89,6 +89,37 @@ static void put_identity(char **text, const struct trace *t, const struct trace_
     append_text(text, "   %s   on %s   step %" PRIu32, t->header.role[task->role], t->lanes[task->lane].name, r->step);
 }
 
+static void put_time(char **text, const char *what, double ns) { append_text(text, "\n\t%s\t%.6g ms", what, ns / 1e6); }
+
+char *describe_briefly(const struct view *v, const struct pick *p)
+{
+    const struct track *track = v->track[p->track];
+    const struct trace *t = track->trace;
+    const struct trace_record *r = &p->copy;
+    const struct trace_task *task = &t->tasks[r->task];
+    const int64_t device = track->receiver[r->task];
+    const double from = axis_of(track, r->start), to = axis_of(track, r->end);
+    char part[32], *gap_text = NULL, *text = copy_string(task->name);
+    if (task->layer >= 0)
+        append_text(&text, " · layer %d", task->layer);
+    if (task->micro >= 0)
+        append_text(&text, " · micro-batch %d", task->micro);
+    append_text(&text, "\n\tlane\t%s", t->lanes[task->lane].name);
+    if (device != NONE)
+        append_text(&text, " → %s", t->devices[device].id);
+    put_time(&text, "from", from);
+    put_time(&text, "to", to);
+    append_text(&text, "\n\tlasts\t%s", format_ns(part, to - from));
+    if (task->bytes > 0)
+        append_text(&text, "\n\tbytes\t%s", format_bytes(part, (double)task->bytes));
+    struct trace_gap gap = trace_gap_of_bar(t, &t->bars[task->lane], bar_of(t, (size_t)p->record));
+    put_gap(&gap_text, t, &gap);
+    if (gap_text)
+        append_text(&text, "\n\tbefore\t%s", gap_text + strspn(gap_text, " "));
+    free(gap_text);
+    return text;
+}
+
 char *describe_record(const struct trace *t, size_t record)
 {
     const struct trace_record *r = &t->records[record];
@@ -135,8 +166,39 @@ char *describe_step(const struct view *v)
                         format_ns(text, step_ns(v->track[i], s)));
         append_text(&all, "\n");
     }
+    if (v->still)
+        return all;
     append_text(&all, "click a task for its edges, c: critical path, k: other colours, h: all keys");
     if (v->rows_height > places_of(v).rows.h) /* one trace, or two of very many lanes */
         append_text(&all, "\nup, down: more rows");
     return all;
+}
+
+/* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step.
+ * The caller frees it. */
+char *find_details(const struct view *v)
+{
+    const struct pick after_gap = pick_after_gap(v);
+    const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
+    if (!is_picked(&v->hover) && is_picked(&after_gap) && v->drag != DRAG_TASK) {
+        char *task = describe_record(v->track[after_gap.track]->trace, (size_t)after_gap.record);
+        char *text = format_string("idle, then   %s", task);
+        free(task);
+        return text;
+    }
+    if (is_picked(p))
+        return describe_record(v->track[p->track]->trace, (size_t)p->record);
+    return describe_step(v);
+}
+
+int count_details_lines(const struct view *v)
+{
+    int n = 0;
+    if (!v->still)
+        return 3;
+    char *text = find_details(v);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
+        n++;
+    free(text);
+    return MIN(n + (v->message[0] != '\0'), 3);
 }

@@ -64,6 +64,7 @@ static void draw_memory_label(const struct view *v, const struct view_row *row)
     if (two_lines)
         put_text(v, 22 * dot, middle - 16 * dot, v->width, INK, "memory");
     put_small(v, 22 * dot, middle + (two_lines ? 0 : -8 * dot), v->width, SOFT, "peak %s", bytes);
+    draw_axis_labels(v, row);
 }
 
 /* The lane's name, and how much of the time in sight it is busy. */
@@ -84,12 +85,16 @@ static void draw_lane_label(const struct view *v, const struct view_row *row)
     }
     if (strncmp(name, group, n) == 0 && name[n] == ' ') /* "0:0 swap out" in the group of "0:0" is "swap out" */
         name += n + 1;
-    put_text(v, 22 * dot, top, right - width_of(v, "100%") - 6 * dot, INK, "%s", name);
+    const int end = right - width_of(v, "100%") - 6 * dot;
+    if (row->height < GLYPH_HEIGHT * dot)
+        put_small(v, 22 * dot, top, end, INK, "%s", name);
+    else
+        put_text(v, 22 * dot, top, end, INK, "%s", name);
 }
 
 static void draw_row_label(const struct view *v, const struct view_row *row)
 {
-    if (row->height < 3 * GLYPH_HEIGHT * v->scale / 4) /* two traces: keys x and m make room */
+    if (row->height < 9 * v->scale) /* two traces: keys x and m make room */
         return;
     if (row->kind == ROW_DEVICE)
         draw_device_label(v, row);
@@ -97,12 +102,6 @@ static void draw_row_label(const struct view *v, const struct view_row *row)
         draw_memory_label(v, row);
     else
         draw_lane_label(v, row);
-}
-
-static bool is_row_in_sight(const struct view *v, const struct view_row *r)
-{
-    const struct box rows = places_of(v).rows;
-    return r->y + r->height > rows.y && r->y < rows.y + rows.h;
 }
 
 static uint32_t paper_of(const struct view_row *r)
@@ -117,17 +116,24 @@ static void draw_contents(const struct view *v)
 {
     for (size_t i = 0; i < v->n_rows; i++) {
         const struct view_row *r = &v->row[i];
-        if (!is_row_in_sight(v, r))
+        if (!is_in_sight(v, r))
             continue;
         if (has_content(r))
             draw_borders(v, v->track[r->track], r->y, r->height);
         if (r->kind == ROW_LANE)
-            draw_lane(v, r);
+            draw_lane(v, r, false);
         else if (r->kind == ROW_MEMORY)
             draw_memory(v, r);
         else
             fill(v, 0, r->y, v->width, r->height, paper_of(r));
     }
+}
+
+static void draw_names(const struct view *v)
+{
+    for (size_t i = 0; i < v->n_rows; i++)
+        if (v->row[i].kind == ROW_LANE && is_in_sight(v, &v->row[i]))
+            draw_lane(v, &v->row[i], true);
 }
 
 /* What is beside the rows, over what reaches too far. */
@@ -136,7 +142,7 @@ static void draw_margins(const struct view *v)
     const struct box b = places_of(v).rows;
     for (size_t i = 0; i < v->n_rows; i++) {
         const struct view_row *r = &v->row[i];
-        if (!is_row_in_sight(v, r))
+        if (!is_in_sight(v, r))
             continue;
         fill(v, 0, r->y, b.x, r->height, paper_of(r));
         fill(v, b.x + b.w, r->y, v->width, r->height, paper_of(r));
@@ -146,34 +152,18 @@ static void draw_margins(const struct view *v)
 
 /* ---- details, help --------------------------------------------------------------------------------------------- */
 
-/* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step.
- * The caller frees it. */
-static char *find_details(const struct view *v)
-{
-    const struct pick after_gap = pick_after_gap(v);
-    const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
-    if (!is_picked(&v->hover) && is_picked(&after_gap) && v->drag != DRAG_TASK) {
-        char *task = describe_record(v->track[after_gap.track]->trace, (size_t)after_gap.record);
-        char *text = format_string("idle, then   %s", task);
-        free(task);
-        return text;
-    }
-    if (is_picked(p))
-        return describe_record(v->track[p->track]->trace, (size_t)p->record);
-    return describe_step(v);
-}
-
 static void draw_details(const struct view *v)
 {
     struct box b = places_of(v).details;
-    const int dot = v->scale;
-    const int x = 10 * dot, y = b.y + 6 * dot;
+    const int dot = v->scale, high = 18 * dot;
+    const int x = 10 * dot, y = b.y + 4 * dot;
     char *text = find_details(v);
     fill(v, b.x, b.y, b.w, b.h, PANEL);
-    put_lines(v, x, y, v->width - x, 20 * dot, INK, SOFT, text);
-    if (v->message[0]) { /* it takes the place of the third line */
-        fill(v, b.x, y + 40 * dot, b.w, 20 * dot, PANEL);
-        put_text(v, x, y + 40 * dot, v->width - x, SOFT, "%s", v->message);
+    put_lines(v, x, y, v->width - x, high, INK, SOFT, text);
+    if (v->message[0]) { /* it takes the place of the last line */
+        const int last = y + (v->details_lines - 1) * high;
+        fill(v, b.x, last, b.w, high, PANEL);
+        put_text(v, x, last, v->width - x, SOFT, "%s", v->message);
     }
     free(text);
 }
@@ -187,7 +177,7 @@ static void draw_help(const struct view *v)
         if (i + rows < n_actions)
             append_text(&text, "\t%s\t%s", actions[i + rows].keys, actions[i + rows].help);
     }
-    put_panel(v, false, text);
+    put_panel(v, places_of(v).rows.x + 6 * v->scale, places_of(v).rows.y + 6 * v->scale, text);
     free(text);
 }
 
@@ -213,13 +203,14 @@ static void draw_header(const struct view *v)
 
 void draw_view(struct view *v, struct canvas *c)
 {
-    v->canvas = c;
     carry_task(v);
     lay_out(v);
+    v->canvas = c;
     fill_rect(c, 0, 0, v->width, v->height, PAPER);
     draw_contents(v);
     if (is_picked(&v->selected)) {
         draw_links(v);
+        draw_names(v);
         draw_outline(v, &v->selected, INK);
     }
     if (is_picked(&v->hover))
@@ -233,6 +224,7 @@ void draw_view(struct view *v, struct canvas *c)
     draw_header(v);
     draw_legend(v, places_of(v).legend);
     draw_details(v);
+    draw_cursor(v);
     if (v->help)
         draw_help(v);
     v->canvas = NULL;

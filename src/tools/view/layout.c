@@ -8,21 +8,35 @@
 
 #include <math.h>
 
-enum { GUTTER = 168, HEADER = 28, OVERVIEW = 60, RULER = 38, LEGEND = 44, DETAILS = 70 };
-enum { DEVICE_ROW = 20, MEMORY_ROW = 44, LANE_ROW = 22, THIN_ROW = 4, TALLEST = 2 };
+enum { GUTTER = 168, HEADER = 28, OVERVIEW = 56, QUIET = 24, RULER = 36, LINE = 18 };
+
+/* Heights of rows: as they read best, the least at which they can be read, and the most.  A lane above memory is not
+ * higher than TALL: the curve of memory gains more. */
+static const struct limits {
+    int good, least, most;
+} limits[] = {[ROW_DEVICE] = {20, 14, 20}, [ROW_LANE] = {22, 9, 220}, [ROW_MEMORY] = {44, 16, MOST_PIXELS}},
+  thin = {4, 4, 4};
+enum { TALL = 88 };
+
+/* All steps of a simulation are alike: their strip is low. */
+static int overview_height(const struct view *v)
+{
+    return v->track[0]->trace->header.kind == TRACE_SIMULATED ? QUIET : OVERVIEW;
+}
 
 struct places places_of(const struct view *v)
 {
-    const int dot = v->scale;
-    const int top = (HEADER + OVERVIEW + RULER) * dot, left = GUTTER * dot;
+    const int dot = v->scale, overview = overview_height(v);
+    const int top = (HEADER + overview + RULER) * dot, left = GUTTER * dot;
     const int wide = v->width - left - 12 * dot;
-    const int legend = LEGEND * dot, bottom = v->height - legend - DETAILS * dot;
+    const int legend = (v->legend_lines * LINE + 8) * dot;
+    const int details = (v->details_lines * LINE + 12) * dot, bottom = v->height - legend - details;
     return (struct places){.header = {0, 0, v->width, HEADER * dot},
-                           .overview = {left, (HEADER + 4) * dot, wide, (OVERVIEW - 8) * dot},
-                           .ruler = {left, (HEADER + OVERVIEW) * dot, wide, RULER * dot},
+                           .overview = {left, (HEADER + 6) * dot, wide, (overview - 10) * dot},
+                           .ruler = {left, (HEADER + overview) * dot, wide, RULER * dot},
                            .rows = {left, top, wide, MAX(bottom - top, dot)},
                            .legend = {0, bottom, v->width, legend},
-                           .details = {0, bottom + legend, v->width, DETAILS * dot}};
+                           .details = {0, bottom + legend, v->width, details}};
 }
 
 double x_of(const struct view *v, double axis)
@@ -39,10 +53,17 @@ double axis_at(const struct view *v, double x)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-static void add_view_row(struct view *v, enum row_kind kind, int track, uint32_t index, int height)
+static struct limits limits_of(const struct view *v, const struct view_row *r)
 {
-    *APPEND(v->row, v->n_rows, v->cap_rows) =
-        (struct view_row){.kind = kind, .track = track, .index = index, .height = height * v->scale};
+    const struct trace *t = v->track[r->track]->trace;
+    if (r->kind == ROW_LANE && v->track[r->track]->folded[t->lanes[r->index].device_index])
+        return thin;
+    return limits[r->kind];
+}
+
+static void add_view_row(struct view *v, enum row_kind kind, int track, uint32_t index)
+{
+    *APPEND(v->row, v->n_rows, v->cap_rows) = (struct view_row){.kind = kind, .track = track, .index = index};
 }
 
 /* Adds the rows of a device, if any of its lanes has a task.  A lane without tasks is left out too, unless a task can
@@ -55,7 +76,7 @@ static void add_device(struct view *v, int track_index, uint32_t device)
     const bool folded = track->folded[device];
     const bool little = track->peak[device] < fmax(0.01 * track->highest_peak, 1);
     bool runs = false;
-    add_view_row(v, ROW_DEVICE, track_index, device, DEVICE_ROW);
+    add_view_row(v, ROW_DEVICE, track_index, device);
     for (uint32_t i = 0; i < t->header.n_lanes; i++) {
         struct trace_running now;
         if (t->lanes[i].device_index != device)
@@ -63,56 +84,120 @@ static void add_device(struct view *v, int track_index, uint32_t device)
         bool lane_runs = t->bars[i].n > 0 || trace_running(t, i, &now);
         runs |= lane_runs;
         if (lane_runs || (track->board && t->lanes[i].kind < LANE_CPU))
-            add_view_row(v, ROW_LANE, track_index, i, folded ? THIN_ROW : LANE_ROW);
+            add_view_row(v, ROW_LANE, track_index, i);
     }
     if (!runs)
         v->n_rows = before;
     else if (!v->hide_memory && !folded && !little)
-        add_view_row(v, ROW_MEMORY, track_index, device, MEMORY_ROW);
+        add_view_row(v, ROW_MEMORY, track_index, device);
 }
 
-/* Makes the rows fit into `high` pixels.  Rows with content share the height that is left, until they are TALLEST times
- * as high as they need to be.  Two traces must fit together: all their rows shrink, down to a dot. */
-static void fit_rows(struct view *v, int high)
+/* Sums of heights in dots, of rows of one kind. */
+struct sums {
+    int good, least;
+};
+
+static struct sums sum_rows(const struct view *v, enum row_kind kind)
 {
-    int fixed = 0, elastic = 0;
-    double grow = 1, shrink = 1;
+    struct sums sum = {0};
     for (size_t i = 0; i < v->n_rows; i++) {
-        const struct view_row *r = &v->row[i];
-        if (has_content(r))
-            elastic += r->height;
-        else
-            fixed += r->height;
+        if (v->row[i].kind != kind)
+            continue;
+        struct limits l = limits_of(v, &v->row[i]);
+        sum.good += l.good;
+        sum.least += l.least;
     }
-    const double room = high - fixed;
-    if (elastic > 0)
-        grow = fmin(fmax(room / elastic, 1), TALLEST);
-    if (v->n_tracks > 1)
-        shrink = fmin(high / (fixed + grow * elastic), 1);
+    return sum;
+}
+
+/* Rows have their good height times `grow`, up to the most.  What lanes leave because of that goes to memory. */
+static void grow_rows(struct view *v, double room)
+{
+    const struct sums device = sum_rows(v, ROW_DEVICE);
+    const struct sums lane = sum_rows(v, ROW_LANE), memory = sum_rows(v, ROW_MEMORY);
+    const double all = lane.good + memory.good;
+    double grow[] = {[ROW_DEVICE] = 1, [ROW_LANE] = 1, [ROW_MEMORY] = 1};
+    const double most = memory.good > 0 ? TALL : limits[ROW_LANE].most;
+    if (all > 0)
+        grow[ROW_LANE] = fmin((room - device.good) / all, most / limits[ROW_LANE].good);
+    if (memory.good > 0)
+        grow[ROW_MEMORY] = (room - device.good - grow[ROW_LANE] * lane.good) / memory.good;
     for (size_t i = 0; i < v->n_rows; i++) {
         struct view_row *r = &v->row[i];
-        double factor = shrink * (has_content(r) ? grow : 1);
-        r->height = MAX((int)(factor * r->height), v->scale);
+        struct limits l = limits_of(v, r);
+        r->height = (int)(v->scale * fmin(grow[r->kind] * l.good, l.most));
+    }
+}
+
+/* Makes the rows fit into `room` dots.  Rows of one trace that would have to be less than their least height keep the
+ * good one: then not all are in sight.  Two traces must fit together: all their rows shrink, down to a dot. */
+static void fit_rows(struct view *v, double room)
+{
+    struct sums sum = {0};
+    for (enum row_kind kind = ROW_DEVICE; kind <= ROW_MEMORY; kind++) {
+        sum.good += sum_rows(v, kind).good;
+        sum.least += sum_rows(v, kind).least;
+    }
+    v->good_height = sum.good * v->scale;
+    if (room >= sum.good) {
+        grow_rows(v, room);
+        return;
+    }
+    double part = 1, shrink = 1; /* part: 0 where rows have their least height, 1 where they have the good one */
+    if (room >= sum.least)
+        part = (room - sum.least) / (sum.good - sum.least);
+    else if (v->n_tracks > 1) {
+        part = 0;
+        shrink = room / sum.least;
+    }
+    for (size_t i = 0; i < v->n_rows; i++) {
+        struct limits l = limits_of(v, &v->row[i]);
+        v->row[i].height = MAX((int)(v->scale * shrink * (l.least + part * (l.good - l.least))), v->scale);
+    }
+}
+
+/* Puts rows one below the other.  The topmost one in sight is in sight as a whole. */
+static void stack_rows(struct view *v)
+{
+    const struct box rows = places_of(v).rows;
+    int y = 0, first = 0;
+    v->rows_height = 0;
+    for (size_t i = 0; i < v->n_rows; i++)
+        v->rows_height += v->row[i].height;
+    v->scroll = MAX(MIN(v->scroll, v->rows_height - rows.h), 0);
+    for (size_t i = 0; i < v->n_rows && first < v->scroll; i++)
+        first += v->row[i].height;
+    for (size_t i = 0; i < v->n_rows; i++) {
+        v->row[i].y = rows.y + y - first;
+        y += v->row[i].height;
     }
 }
 
 void lay_out(struct view *v)
 {
-    struct box rows = places_of(v).rows;
     v->n_rows = 0;
     for (int track = 0; track < v->n_tracks; track++)
         for (uint32_t device = 0; device < v->track[track]->trace->header.n_devices; device++)
             add_device(v, track, device);
-    fit_rows(v, rows.h);
-    v->rows_height = 0;
-    for (size_t i = 0; i < v->n_rows; i++)
-        v->rows_height += v->row[i].height;
-    v->scroll = MAX(MIN(v->scroll, v->rows_height - rows.h), 0);
-    int y = rows.y - v->scroll;
-    for (size_t i = 0; i < v->n_rows; i++) {
-        v->row[i].y = y;
-        y += v->row[i].height;
-    }
+    v->legend_lines = count_legend_lines(v);
+    v->details_lines = count_details_lines(v);
+    fit_rows(v, (double)places_of(v).rows.h / v->scale);
+    stack_rows(v);
+}
+
+void choose_height(struct view *v)
+{
+    v->height = LEAST_HEIGHT;
+    lay_out(v);
+    const struct places p = places_of(v);
+    v->height = MIN(p.rows.y + v->good_height + p.legend.h + p.details.h, MOST_PIXELS);
+    lay_out(v);
+}
+
+bool is_in_sight(const struct view *v, const struct view_row *r)
+{
+    const struct box rows = places_of(v).rows;
+    return r->y >= rows.y && r->y + r->height <= rows.y + rows.h;
 }
 
 /* Beside the rows there are only names; those of devices count as their rows. */
@@ -124,7 +209,7 @@ const struct view_row *row_at(const struct view *v, int x, int y)
     for (size_t i = 0; i < v->n_rows; i++) {
         const struct view_row *r = &v->row[i];
         if (y >= r->y && y < r->y + r->height && (x >= rows.x || !has_content(r)))
-            return r;
+            return is_in_sight(v, r) ? r : NULL;
     }
     return NULL;
 }

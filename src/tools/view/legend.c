@@ -1,64 +1,152 @@
-/* legend.c - what colours mean: a line for bars, a line for memory or for the causes of gaps. */
+/* legend.c - what colours mean: a paragraph for bars, one for memory or for the causes of gaps.  What does not fit into
+ * a line goes on in the next. */
 #include "view.h"
 
-enum { MOST_NAMES = 24 };
+enum { MOST_NAMES = 24, LINE = 18 };
 
-static int draw_title(const struct view *v, int y, const char *text)
+struct place { /* of the next item; the canvas is NULL while lines are counted */
+    int x, y, left, lines;
+};
+
+static void begin_paragraph(const struct view *v, struct place *at, const char *title)
 {
-    int dot = v->scale, x = 10 * dot;
-    put_small(v, x, y + 5 * dot, v->width, SOFT, "%s", text);
-    return x + width_of(v, "micro-batch") + 14 * dot;
+    const int dot = v->scale;
+    if (at->lines > 0)
+        at->y += LINE * dot;
+    at->lines++;
+    if (v->canvas)
+        put_small(v, 10 * dot, at->y + 5 * dot, v->width, SOFT, "%s", title);
+    at->x = at->left;
 }
 
-/* Draws an item at x; returns where the next one goes.  What does not fit is left out. */
-static int draw_item(const struct view *v, int x, int y, const char *text, uint32_t colour)
+/* An item's sign is a box of its colour as high as the letters, or where `high` is less, a line. */
+static void draw_sign(const struct view *v, struct place *at, const char *text, uint32_t colour, int high)
 {
-    int dot = v->scale, next = x + width_of(v, text) + 27 * dot;
-    if (next <= v->width) {
-        fill(v, x, y + 7 * dot, 12 * dot, 12 * dot, colour);
-        put_text(v, x + 17 * dot, y + 5 * dot, next, INK, "%s", text);
+    const int dot = v->scale, wide = width_of(v, text) + 17 * dot;
+    if (at->x + wide > v->width && at->x > at->left) {
+        at->x = at->left;
+        at->y += LINE * dot;
+        at->lines++;
     }
-    return next;
+    if (v->canvas) {
+        fill(v, at->x, at->y + (13 - high / 2) * dot, 12 * dot, high * dot, colour);
+        put_text(v, at->x + 17 * dot, at->y + 5 * dot, v->width, INK, "%s", text);
+    }
+    at->x += wide + 12 * dot;
 }
 
-/* The line for bars.  When there are many colours, some of them stand for all. */
-static void draw_colours(const struct view *v, int y)
+static void draw_item(const struct view *v, struct place *at, const char *text, uint32_t colour)
+{
+    draw_sign(v, at, text, colour, 12);
+}
+
+/* When there are many colours, some of them stand for all. */
+static void draw_colours(const struct view *v, struct place *at)
 {
     char text[64];
     size_t n = 0, stride = 1;
-    int x = draw_title(v, y, colour_way_name[v->colour]);
+    begin_paragraph(v, at, colour_way_name[v->colour]);
     while (colour_name(v, n, text))
         n++;
     if (v->colour != BY_KIND)
         stride = ceil_div(n, MOST_NAMES);
     for (size_t i = 0; i < n; i += stride)
         if (colour_name(v, i, text) && text[0])
-            x = draw_item(v, x, y, text, colour_number(v, (int64_t)i));
+            draw_item(v, at, text, colour_number(v, (int64_t)i));
 }
 
-static void draw_causes(const struct view *v, int y)
+static void draw_causes(const struct view *v, struct place *at)
 {
-    int x = draw_title(v, y, "idle for");
+    begin_paragraph(v, at, "idle for");
     for (int i = 0; i < CAUSES; i++)
-        x = draw_item(v, x, y, cause_name[i], cause_colour((enum cause)i));
+        draw_item(v, at, cause_name[i], cause_colour((enum cause)i));
 }
 
-static void draw_classes(const struct view *v, int y)
+/* The classes of what any device in sight holds. */
+static void draw_classes(const struct view *v, struct place *at)
 {
-    const struct trace_header *h = &v->track[0]->trace->header;
-    int x = draw_title(v, y, "memory");
-    for (size_t i = 0; i < h->n_classes; i++)
-        x = draw_item(v, x, y, h->memory[i], class_colour(i));
+    const struct trace *t = v->track[0]->trace;
+    bool any = false, held[TRACE_CLASSES] = {false};
+    for (size_t i = 0; i < v->n_rows; i++)
+        any |= v->row[i].kind == ROW_MEMORY;
+    if (!any)
+        return;
+    for (size_t i = 0; i < t->header.n_tensors; i++)
+        held[t->tensors[i].class] |= t->tensors[i].bytes > 0;
+    begin_paragraph(v, at, "memory");
+    for (size_t i = 0; i < t->header.n_classes; i++)
+        if (held[i] || v->n_tracks > 1)
+            draw_item(v, at, t->header.memory[i], class_colour(i));
 }
+
+/* Are bars in sight that are too narrow to be drawn one by one? */
+static bool merges_bars(const struct view *v)
+{
+    for (size_t i = 0; i < v->n_rows; i++) {
+        const struct track *track = v->track[v->row[i].track];
+        if (v->row[i].kind != ROW_LANE)
+            continue;
+        const struct bars *b = &track->trace->bars[v->row[i].index];
+        const size_t first = first_bar_in(b, clock_of(track, v->from));
+        if (first_bar_from(b, clock_of(track, v->to)) > first + (size_t)v->width / 6)
+            return true;
+    }
+    return false;
+}
+
+static bool shows_budget(const struct view *v)
+{
+    for (size_t i = 0; i < v->n_rows; i++)
+        if (v->row[i].kind == ROW_MEMORY && budget_in_sight(v, &v->row[i]) > 0)
+            return true;
+    return false;
+}
+
+/* What lines, pale bars and thin ones are, as far as the picture has any. */
+static void draw_signs(const struct view *v, struct place *at)
+{
+    const struct trace *t = v->track[0]->trace;
+    const uint32_t bar = colour_number(v, 0);
+    const bool picked = is_picked(&v->selected), waits = t->header.kind != TRACE_SIMULATED && !v->show_causes;
+    const bool dims = v->search[0] || v->critical;
+    const bool merges = merges_bars(v), budget = shows_budget(v);
+    if (!picked && !waits && !dims && !merges && !budget && t->n_unfinished == 0)
+        return;
+    begin_paragraph(v, at, "signs");
+    if (picked) {
+        draw_sign(v, at, "what it needs", ACCENT, 2);
+        draw_sign(v, at, "what needs it", INK, 2);
+    }
+    if (v->critical)
+        draw_item(v, at, "not on the critical path", blend(bar, PAPER, 0.85));
+    if (v->search[0])
+        draw_item(v, at, "not found", blend(bar, PAPER, 0.85));
+    if (merges)
+        draw_item(v, at, "many tasks, mostly idle", blend(PAPER, bar, 0.4));
+    if (waits)
+        draw_sign(v, at, "queued", blend(bar, PAPER, 0.55), 2);
+    if (t->n_unfinished > 0)
+        draw_item(v, at, "perforated: runs now", bar);
+    if (budget)
+        draw_sign(v, at, "budget", ACCENT, 1);
+}
+
+static int draw_paragraphs(const struct view *v, int y)
+{
+    struct place at = {.y = y, .left = 10 * v->scale + small_width(v, "micro-batch") + 14 * v->scale};
+    draw_colours(v, &at);
+    if (v->show_causes)
+        draw_causes(v, &at);
+    draw_classes(v, &at);
+    draw_signs(v, &at);
+    return at.lines;
+}
+
+int count_legend_lines(const struct view *v) { return draw_paragraphs(v, 0); }
 
 void draw_legend(const struct view *v, struct box b)
 {
-    const int second = b.y + 18 * v->scale;
     fill(v, b.x, b.y, b.w, b.h, PANEL);
     fill(v, b.x, b.y, b.w, v->scale, RULE);
-    draw_colours(v, b.y);
-    if (v->show_causes)
-        draw_causes(v, second);
-    else
-        draw_classes(v, second);
+    draw_paragraphs(v, b.y);
 }

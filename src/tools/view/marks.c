@@ -82,3 +82,51 @@ void draw_region(const struct view *v)
     }
     shade(v, MIN(x[0], x[1]), b.y, abs(x[1] - x[0]), b.h, ACCENT, 0.12);
 }
+
+/* ---- the mouse --------------------------------------------------------------------------------------------------- */
+
+/* A time on a ground of its own, over the numbers of the ruler. */
+static void draw_time(const struct view *v, double at, uint32_t colour)
+{
+    const struct box ruler = places_of(v).ruler;
+    const int dot = v->scale, x = (int)x_of(v, at);
+    const int decimals = (int)fmin(fmax(ceil(8 - log10(v->to - v->from)), 0), 6);
+    char text[48];
+    snprintf(text, sizeof text, "%.*f ms", decimals, at / 1e6);
+    const int wide = small_width(v, text) + 8 * dot;
+    const int left = MAX(MIN(x - wide / 2, ruler.x + ruler.w - wide), ruler.x);
+    fill(v, left, ruler.y + ruler.h - 18 * dot, wide, 17 * dot, colour);
+    put_small(v, left + 4 * dot, ruler.y + ruler.h - 17 * dot, left + wide, PAPER, "%s", text);
+}
+
+/* A tooltip says what is under the mouse, unless that moves something. */
+static void draw_tooltip(const struct view *v)
+{
+    const struct pick behind_gap = pick_after_gap(v);
+    const struct pick *p = is_picked(&v->hover) ? &v->hover : &behind_gap;
+    const int dot = v->scale;
+    const int x = v->mouse_x + 16 * dot, y = v->mouse_y + 18 * dot;
+    if (!is_picked(p) || v->drag != DRAG_NOTHING)
+        return;
+    char *task = describe_briefly(v, p);
+    char *text = format_string("%s%s", p == &v->hover ? "" : "idle, then ", task);
+    const struct box size = measure_panel(v, text);
+    put_panel(v, x + size.w < v->width ? x : v->mouse_x - size.w - 8 * dot,
+              y + size.h < v->height ? y : v->mouse_y - size.h - 8 * dot, text);
+    free(text);
+    free(task);
+}
+
+void draw_cursor(const struct view *v)
+{
+    const struct box rows = places_of(v).rows;
+    if (v->region.kind == STRETCH)
+        for (int i = 0; i < 2; i++)
+            if (v->region.at[i] >= v->from && v->region.at[i] <= v->to)
+                draw_time(v, v->region.at[i], ACCENT);
+    if (!is_inside(&rows, v->mouse_x, v->mouse_y))
+        return;
+    fill(v, v->mouse_x, rows.y, v->scale, rows.h, SOFT);
+    draw_time(v, axis_at(v, v->mouse_x), SOFT);
+    draw_tooltip(v);
+}

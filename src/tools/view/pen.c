@@ -116,17 +116,21 @@ static const char *put_cells(const struct view *v, const struct columns *c, int 
     return *line ? line + 1 : line;
 }
 
-void put_panel(const struct view *v, bool right, const char *text)
+struct box measure_panel(const struct view *v, const char *text)
 {
-    const struct box rows = places_of(v).rows;
     const struct columns c = measure_columns(v, text);
+    return (struct box){.w = c.wide + 20 * v->scale, .h = c.lines * 18 * v->scale};
+}
+
+void put_panel(const struct view *v, int x, int y, const char *text)
+{
+    const struct columns c = measure_columns(v, text);
+    const struct box size = measure_panel(v, text);
     const int dot = v->scale, high = 18 * dot;
-    const int width = c.wide + 20 * dot, height = c.lines * high;
-    int x = rows.x + 6 * dot, y = rows.y + 6 * dot;
-    if (right)
-        x = MAX(rows.x + rows.w - width - 6 * dot, 0);
-    fill(v, x - dot, y - dot, width + 2 * dot, height + 2 * dot, BORDER);
-    fill(v, x, y, width, height, PANEL);
+    x = MAX(MIN(x, v->width - size.w - 6 * dot), dot);
+    y = MAX(MIN(y, v->height - size.h - 6 * dot), dot);
+    fill(v, x - dot, y - dot, size.w + 2 * dot, size.h + 2 * dot, BORDER);
+    fill(v, x, y, size.w, size.h, PANEL);
     for (const char *line = text; *line; y += high)
-        line = put_cells(v, &c, x + 10 * dot, y + dot, x + width, line == text ? ACCENT : INK, line);
+        line = put_cells(v, &c, x + 10 * dot, y + dot, x + size.w, line == text ? ACCENT : INK, line);
 }

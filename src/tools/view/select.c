@@ -144,13 +144,34 @@ void select_again(struct view *v)
         describe_stretch(v);
 }
 
-/* Draws the panel over that half of the rows in which the selection is not. */
+/* Draws the panel beside the selected place, below its row or above it; or in that half of the rows in which the
+ * stretch is not. */
+static void place_panel(const struct view *v, const char *text)
+{
+    const struct box rows = places_of(v).rows, size = measure_panel(v, text);
+    const int gap = 6 * v->scale, x = (int)x_of(v, (v->region.at[0] + v->region.at[1]) / 2);
+    const bool right = x < rows.x + rows.w / 2;
+    int y = rows.y + gap;
+    for (size_t i = 0; i < v->n_rows; i++) {
+        const struct view_row *r = &v->row[i];
+        const bool is_it = r->kind == ROW_MEMORY && r->track == v->region.track && r->index == v->region.device;
+        if (v->region.kind != PLACE || !is_it)
+            continue;
+        y = r->y + r->height + gap;
+        if (y + size.h > rows.y + rows.h)
+            y = MAX(r->y - gap - size.h, rows.y);
+    }
+    if (v->region.kind == PLACE)
+        put_panel(v, right ? x + 2 * gap : x - size.w - 2 * gap, y, text);
+    else
+        put_panel(v, right ? rows.x + rows.w - size.w - gap : rows.x + gap, y, text);
+}
+
 void draw_panel(const struct view *v)
 {
     const struct box rows = places_of(v).rows;
     const struct table *t = v->panel.table;
     const size_t most = (size_t)MAX(rows.h / (18 * v->scale) - 4, 1);
-    const double middle = (v->region.at[0] + v->region.at[1]) / 2;
     char *text = NULL;
     size_t size;
     if (!t)
@@ -162,6 +183,6 @@ void draw_panel(const struct view *v)
     if (t->n > most)
         fprintf(out, "\n%zu more: --json shows them", t->n - most);
     fclose(out);
-    put_panel(v, x_of(v, middle) < rows.x + rows.w / 2, text);
+    place_panel(v, text);
     free(text);
 }

@@ -42,7 +42,7 @@ static void draw_step(const struct view *v, size_t i, double top)
         width--;
     width = MAX(width, 1);
     high = MAX(high, v->scale);
-    fill(v, left, b.y + b.h - high, width, high, s->step == v->anchor ? ACCENT : BORDER);
+    fill(v, left, b.y + b.h - high, width, high, s->step == v->anchor ? SOFT : RULE);
 }
 
 static void draw_overview(const struct view *v)
@@ -52,14 +52,17 @@ static void draw_overview(const struct view *v)
     const size_t n = track->steps->n;
     const size_t stride = MAX(n / (size_t)MAX(2 * b.w, 1), 1);
     const double middle = median_step_ns(track);
-    const double top = 2 * middle; /* a first step that compiles kernels would flatten all others */
+    const bool quiet = track->trace->header.kind == TRACE_SIMULATED;
+    const double top = quiet ? 1 : 2 * middle; /* a first step that compiles kernels would flatten all others */
     const int dot = v->scale;
     char text[32];
     for (size_t i = 0; i < n && top > 0; i += stride)
         draw_step(v, i, top);
     fill(v, b.x, b.y + b.h, b.w, dot, BORDER);
-    put_text(v, 10 * dot, b.y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
-    put_small(v, 10 * dot, b.y + 17 * dot, b.x, SOFT, "median %s", format_ns(text, middle));
+    const int y = quiet ? b.y : b.y + b.h / 2 - 17 * dot;
+    put_text(v, 10 * dot, y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
+    put_small(v, quiet ? AT_RIGHT : 10 * dot, quiet ? y : y + 17 * dot, b.x - 8 * dot, SOFT, "median %s",
+              format_ns(text, middle));
 }
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */

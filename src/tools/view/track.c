@@ -108,6 +108,26 @@ static void update_track(struct track *track)
     track->now = MAX(track->last, present(track));
 }
 
+/* Whoever reads on another device what a copy wrote is the one that it is for. */
+static int64_t *find_receivers(const struct trace *t)
+{
+    int64_t *receiver = allocate(t->header.n_tasks, sizeof *receiver);
+    for (uint32_t i = 0; i < t->header.n_tasks; i++)
+        receiver[i] = NONE;
+    for (uint32_t i = 0; i < t->header.n_tasks; i++) {
+        const struct trace_task *reader = &t->tasks[i];
+        const uint32_t device = t->lanes[reader->lane].device_index;
+        for (uint32_t e = reader->first_edge; e < reader->first_edge + reader->n_edges; e++) {
+            const uint32_t from = t->edges[e].producer;
+            const struct trace_lane *lane = &t->lanes[t->tasks[from].lane];
+            const bool copies = lane->kind == LANE_UPLOAD || lane->kind == LANE_DOWNLOAD;
+            if (copies && device != lane->device_index && !t->edges[e].reuse && receiver[from] == NONE)
+                receiver[from] = device;
+        }
+    }
+    return receiver;
+}
+
 void renew_track(struct track *track)
 {
     const char *path = track->board ? board_trace(track->board) : track->path;
@@ -121,9 +141,11 @@ void renew_track(struct track *track)
     track->trace = t;
     free(track->peak);
     free(track->purpose);
+    free(track->receiver);
     track->highest_peak = 0;
     track->peak = allocate(t->header.n_devices, sizeof *track->peak);
     track->purpose = trace_purposes(t);
+    track->receiver = find_receivers(t);
     for (size_t i = 0; i < t->header.n_roles; i++)
         track->kind_colour[i] = kind_colour(t->header.role[i]);
     if (t->header.n_devices != had) { /* another machine */
@@ -149,6 +171,7 @@ void close_track(struct track *track)
     free(track->broken);
     free(track->peak);
     free(track->purpose);
+    free(track->receiver);
     free(track->folded);
     free(track);
 }

@@ -46,6 +46,7 @@ struct track {
     double highest_peak;                 /* the largest of all devices' peaks */
     lane_purpose *purpose;               /* [lanes] what the lane is for */
     uint32_t kind_colour[TRACE_ROLES];   /* the colour of each role of its tasks */
+    int64_t *receiver;                   /* [tasks] the device that a copy's bytes are for, if it is another; or NONE */
     bool *folded;                        /* [devices] true: the device's lanes are drawn thin */
     struct problem *broken;              /* what became wrong with the file while it was followed, or NULL */
     struct board *board;                 /* the step file's board, on which tasks can be moved; a trace's: NULL */
@@ -68,7 +69,7 @@ uint64_t clock_of(const struct track *track, double axis);             /* the in
 /* ---- the view -------------------------------------------------------------------------------------------------- */
 
 /* OFF_WINDOW: the mouse's place when it is not on the window. */
-enum { MAX_TRACKS = 2, OFF_WINDOW = -1, LEAST_WIDTH = 800, LEAST_HEIGHT = 400 };
+enum { MAX_TRACKS = 2, OFF_WINDOW = -1, LEAST_WIDTH = 800, LEAST_HEIGHT = 400, MOST_PIXELS = 16384 };
 enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, COLOUR_WAYS };
 
 enum drag { DRAG_NOTHING, DRAG_ROWS, DRAG_OVERVIEW, DRAG_RULER, DRAG_TASK };
@@ -124,6 +125,7 @@ struct view {
     uint32_t anchor;   /* the step that starts at 0 */
     int scroll;        /* how many pixels the rows are moved up */
     enum colour_by colour;
+    bool still; /* true: it is a picture in a file, which has no keys and no mouse */
     bool help, hide_memory;
     bool show_causes; /* true: gaps have the colours of what they waited for */
     bool follow;      /* true: what runs now stays in sight */
@@ -147,7 +149,9 @@ struct view {
 
     struct view_row *row; /* top to bottom */
     size_t n_rows, cap_rows;
-    int rows_height;   /* the height of all rows, also of those out of sight */
+    int rows_height; /* the height of all rows, also of those out of sight */
+    int good_height; /* what it would be if they had all the room that they want */
+    int legend_lines, details_lines;
     char message[160]; /* shown until the next key */
     bool quit;
 };
@@ -180,7 +184,9 @@ struct places {
     struct box header, overview, ruler, rows, legend, details;
 };
 struct places places_of(const struct view *v);
-void lay_out(struct view *v); /* fills v->row */
+void lay_out(struct view *v);       /* fills v->row */
+void choose_height(struct view *v); /* such that all rows have the height at which they read best */
+bool is_in_sight(const struct view *v, const struct view_row *r); /* from top to bottom: rows are not cut */
 double x_of(const struct view *v, double axis);
 double axis_at(const struct view *v, double x);
 const struct view_row *row_at(const struct view *v, int x, int y); /* NULL outside of the rows */
@@ -195,8 +201,12 @@ void look_at_end(struct view *v);
 /* The width in pixels of a column, when the one before it held `n` bars or amounts per pixel.  Where these are many,
  * what a single pixel shows is chance, and half as many columns cost half the time. */
 static inline int column_width(const struct view *v, size_t n) { return n < 16 ? 1 : 2 * v->scale; }
-void draw_lane(const struct view *v, const struct view_row *row);
+/* names_only: once more the names, over what has been drawn over the bars. */
+void draw_lane(const struct view *v, const struct view_row *row, bool names_only);
 void draw_memory(const struct view *v, const struct view_row *row);
+/* The budget of the row's device; 0: it is not on the axis. */
+double budget_in_sight(const struct view *v, const struct view_row *row);
+void draw_axis_labels(const struct view *v, const struct view_row *row); /* beside its memory */
 
 /* ---- pen.c, legend.c, strip.c, marks.c, frame.c -------------------------------------------------------------- */
 
@@ -221,10 +231,12 @@ void put_small(const struct view *v, int x, int y, int right, uint32_t colour, c
 /* Draws a text's lines, `high` pixels each, with a colour for the first one and one for the rest. */
 void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t first, uint32_t rest,
                const char *text);
-/* Draws whole lines in a box over the left or right half of the rows.  In a line of cells a tab is in front of each
- * that stands left in its column, and a vertical tab in front of one that stands right. */
-void put_panel(const struct view *v, bool right, const char *text);
+/* Draws whole lines in a box at (x, y), moved so far that it is inside of the window.  In a line of cells a tab is in
+ * front of each that stands left in its column, and a vertical tab in front of one that stands right. */
+void put_panel(const struct view *v, int x, int y, const char *text);
+struct box measure_panel(const struct view *v, const char *text); /* its width and height */
 
+int count_legend_lines(const struct view *v);
 void draw_legend(const struct view *v, struct box b);
 void draw_strip(const struct view *v); /* overview and ruler */
 /* Draws a line where each step begins, through the rows [y, y + height). */
@@ -233,6 +245,7 @@ uint32_t step_at_overview(const struct view *v, int x);
 void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
 void draw_links(const struct view *v); /* edges from the selected task to those that it needed and that needed it */
 void draw_region(const struct view *v);
+void draw_cursor(const struct view *v);            /* the time at the mouse, over all lanes; what is under it */
 extern const char *const life_name[];              /* by enum trace_life: "live", "paused", "stopped", ... */
 void draw_view(struct view *v, struct canvas *c);  /* lays out, and draws the whole picture */
 void write_view(struct view *v, const char *path); /* writes a PNG */
@@ -271,6 +284,11 @@ char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4
 /* At most three lines; the caller frees them. */
 char *describe_record(const struct trace *t, size_t record);
 char *describe_step(const struct view *v);
+/* The same about a task as lines of cells, as a panel takes them: also from where to where, and for whom. */
+char *describe_briefly(const struct view *v, const struct pick *p);
+/* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step. */
+char *find_details(const struct view *v);
+int count_details_lines(const struct view *v); /* a picture has as many as it needs, a window always three */
 
 /* ---- select.c --------------------------------------------------------------------------------------------------- */
 

@@ -17,21 +17,6 @@ static void draw_amount(const struct view *v, const struct trace *t, const struc
     }
 }
 
-/* Draws lines at powers of two, so far apart that each has room for its number. */
-static void draw_axis(const struct view *v, const struct box *b, double top)
-{
-    int dot = v->scale;
-    char bytes[32];
-    double tick = exp2(ceil(log2(top * 24 * dot / b->h)));
-    for (double at = tick; at < top; at += tick) {
-        int y = b->y + b->h - (int)(at / top * b->h);
-        format_bytes(bytes, at);
-        shade(v, b->x, y, b->w, dot, INK, 0.25);
-        shade(v, b->x, y + dot, small_width(v, bytes) + 4 * dot, GLYPH_HEIGHT * dot, PAPER, 0.75);
-        put_small(v, b->x + 2 * dot, y, b->x + b->w, INK, "%s", bytes);
-    }
-}
-
 /* The bytes at the upper edge: the same in all rows of a trace.  Budgets far above what is held are left out, since
  * they would make the areas flat. */
 static double upper_edge(const struct track *track)
@@ -63,28 +48,62 @@ static void draw_areas(const struct view *v, const struct track *track, const st
     }
 }
 
-/* A broken line, and its words. */
-static void draw_budget(const struct view *v, const struct box *b, double budget, double top)
+/* ---- the axis -------------------------------------------------------------------------------------------------- */
+
+static struct box box_of(const struct view *v, const struct view_row *row)
 {
-    const int dot = v->scale;
-    const int y = b->y + b->h - (int)(budget / top * b->h);
+    const struct box rows = places_of(v).rows;
+    return (struct box){rows.x, row->y + 4 * v->scale, rows.w, row->height - 8 * v->scale};
+}
+
+static int y_of(const struct box *b, double bytes, double top) { return b->y + b->h - (int)(bytes / top * b->h); }
+
+/* From line to line: a power of two, so that each has room for its number. */
+static double tick_of(const struct view *v, const struct box *b, double top)
+{
+    return exp2(ceil(log2(top * 24 * v->scale / MAX(b->h, 1))));
+}
+
+/* The budget, where it is on the axis; else 0. */
+static double shown_budget(const struct track *track, uint32_t device, double top)
+{
+    const double budget = (double)track->trace->devices[device].budget;
+    return budget <= top ? budget : 0;
+}
+
+double budget_in_sight(const struct view *v, const struct view_row *row)
+{
+    const struct track *track = v->track[row->track];
+    return shown_budget(track, row->index, upper_edge(track));
+}
+
+/* Numbers stand beside the areas, not on them; a line too close to the budget's has none. */
+void draw_axis_labels(const struct view *v, const struct view_row *row)
+{
+    const struct track *track = v->track[row->track];
+    const struct box b = box_of(v, row);
+    const int dot = v->scale, right = b.x - 6 * dot;
+    const double top = upper_edge(track);
+    const double tick = tick_of(v, &b, top), budget = shown_budget(track, row->index, top);
     char text[32];
-    for (int x = b->x; x < b->x + b->w; x += 8 * dot)
-        fill(v, x, y, 5 * dot, dot, ACCENT);
-    put_small(v, AT_RIGHT, y + dot, b->x + b->w, ACCENT, "budget %s", format_bytes(text, budget));
+    for (double at = tick; at < top; at += tick)
+        if (!budget || abs(y_of(&b, at, top) - y_of(&b, budget, top)) >= 12 * dot)
+            put_small(v, AT_RIGHT, y_of(&b, at, top) - 8 * dot, right, SOFT, "%s", format_bytes(text, at));
+    if (budget)
+        put_small(v, AT_RIGHT, y_of(&b, budget, top) - 8 * dot, right, ACCENT, "%s", format_bytes(text, budget));
 }
 
 void draw_memory(const struct view *v, const struct view_row *row)
 {
     const struct track *track = v->track[row->track];
-    const struct trace *t = track->trace;
-    const struct box rows = places_of(v).rows;
-    const struct box b = {rows.x, row->y + 4 * v->scale, rows.w, row->height - 8 * v->scale};
+    const struct box b = box_of(v, row);
+    const int dot = v->scale;
     const double top = upper_edge(track);
-    const double budget = (double)t->devices[row->index].budget;
-    draw_areas(v, track, &t->memory_use[row->index], &b, top);
-    draw_axis(v, &b, top);
-    fill(v, b.x, b.y + b.h, b.w, v->scale, RULE);
-    if (budget > 0 && budget <= top)
-        draw_budget(v, &b, budget, top);
+    const double tick = tick_of(v, &b, top), budget = shown_budget(track, row->index, top);
+    draw_areas(v, track, &track->trace->memory_use[row->index], &b, top);
+    for (double at = tick; at < top; at += tick)
+        shade(v, b.x, y_of(&b, at, top), b.w, dot, INK, 0.25);
+    fill(v, b.x, b.y + b.h, b.w, dot, RULE);
+    for (int x = b.x; x < b.x + b.w && budget; x += 8 * dot)
+        fill(v, x, y_of(&b, budget, top), 5 * dot, dot, ACCENT);
 }

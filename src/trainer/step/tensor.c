@@ -135,9 +135,9 @@ void write_bytes_of(struct tensor *t, size_t begin, size_t n, const void *from)
     for (struct tensor *m = t->storage->replica_of->first_mirror; m; m = m->next_mirror) {
         size_t first = MAX(m->replica_begin, at);
         size_t end = MIN(m->replica_begin + m->bytes, at + n);
-        char *to = tensor_memory(m);
-        if (first < end)
-            memcpy(to + (first - m->replica_begin), (const char *)from + (first - at), end - first);
+        if (m->persistent && first < end)
+            memcpy((char *)tensor_memory(m) + (first - m->replica_begin), (const char *)from + (first - at),
+                   end - first);
     }
     if (t->device->is_host)
         memcpy((char *)tensor_memory(t) + begin, from, n);

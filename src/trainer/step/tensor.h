@@ -44,7 +44,7 @@ struct tensor {
     const struct tensor *replica_of;
     size_t replica_begin;
     /* A pass may add a replica that mirrors another tensor: set-up writes to both.  The mirrors of one `replica_of` are
-     * a chain. */
+     * a chain.  (A mirror that no longer persists is none: what it mirrored has taken its place.) */
     const struct tensor *mirrors;
     struct tensor *first_mirror, *next_mirror;
 
