@@ -190,7 +190,7 @@ build() { # TREE: false, with the compiler's words in $TMP/make
     (cd "$1" && make -j2 >"$TMP/make" 2>&1)
 }
 
-grade() { # LAB TREE: sets score, most, lost
+begin_scores() {
     score=0
     most=0
     parts=0
@@ -198,6 +198,10 @@ grade() { # LAB TREE: sets score, most, lost
     json=
     tests=
     title=
+}
+
+grade() { # LAB TREE: sets score, most, lost
+    begin_scores
     state=$((SEED * 7919 + 17)) # of draw()
     YARD=$2/yard
     REFERENCE=$TOP/yard
@@ -205,16 +209,7 @@ grade() { # LAB TREE: sets score, most, lost
     if ! build "$2"; then
         echo "build: FAIL"
         sed 's/^/    /' "$TMP/make" | grep -m 3 'error:' || tail -n 3 "$TMP/make"
-        why=$(cat "$TMP/make")
-        parts_of "$1" >"$TMP/parts"
-        while read -r points title; do
-            parts=$((parts + 1))
-            most=$((most + points))
-            lost="$lost $parts"
-            json="$json${json:+, }\"$title\": 0"
-            test_of "$title" 0 "$points" "your copy does not build: $why"
-        done <"$TMP/parts"
-        title=
+        all_lost "$1" "your copy does not build: $(cat "$TMP/make")"
     else
         rm -f "$result"
         rm -rf "$TMP/grader"
@@ -232,6 +227,18 @@ grade() { # LAB TREE: sets score, most, lost
         return
     fi
     give_result
+}
+
+all_lost() { # LAB WHY: no part gets points
+    parts_of "$1" >"$TMP/parts"
+    while read -r points title; do
+        parts=$((parts + 1))
+        most=$((most + points))
+        lost="$lost $parts"
+        json="$json${json:+, }\"$title\": 0"
+        test_of "$title" 0 "$points" "$2"
+    done <"$TMP/parts"
+    title=
 }
 
 parts_of() { # LAB: a line for each part, with its points and title
@@ -368,6 +375,12 @@ grade | report)
         (report "$lab" "$tree" "$TOP/build/report-${1#0}.html") || exit
         echo "wrote build/report-${1#0}.html: hand it in with your copy"
     fi
+    ;;
+nothing) # for autograde.sh, where no grader came to its end
+    lab=$(folder_of "${1:?which lab?}") || exit 2
+    begin_scores
+    all_lost "$lab" "${2-}"
+    give_result
     ;;
 check)
     failed=0

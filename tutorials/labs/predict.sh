@@ -57,12 +57,16 @@ question() { # simulated|measured NAME FUNCTION QUESTION
         return
     fi
     theirs=
-    mine=$("$3" student)
-    [ "$1" = measured ] || theirs=$("$3" reference)
+    mine=$(six_digits "$("$3" student)")
+    [ "$1" = measured ] || theirs=$(six_digits "$("$3" reference)")
     measured=
     [ "$1" = simulated ] || { measured=$mine; mine=; }
     printf '<tr><td>%s<td>%s<td>%s<td>%s<td>%s\n' "$(html "$4")" "$(html "$(predicted_for "$2")")" \
         "$(html "$mine")" "$(html "$theirs")" "$(html "$measured")"
+}
+
+six_digits() { # NUMBER, or nothing where the program has failed
+    [ -z "$1" ] || awk -v x="$1" 'BEGIN { printf (x == int(x) ? "%d" : "%.6g"), x }'
 }
 
 picture() { [ "$asking" = blanks ] || "$1" "$TMP/trace"; }
@@ -89,6 +93,7 @@ write_blanks() { # LAB TREE: predictions.txt, and predict.txt where there is a l
         go_through "$1" blanks "$SEED" >"$TMP/blanks"
         {
             echo "# Fill in a number after each =, before you run anything.  A wrong number costs nothing."
+            echo "# Leave the seed as it is."
             echo "seed = $SEED"
             cat "$TMP/blanks"
         } >"$2/predictions.txt"
@@ -156,7 +161,7 @@ report() { # LAB TREE FILE
         go_through "$1" blanks "$seed" >/dev/null
         if command -v given >/dev/null; then given; fi
     ) >"$TMP/predict.txt"
-    [ -n "${NOGRADE-}" ] && : >"$TMP/grade" || grade "$1" "$2" >"$TMP/grade"
+    grade "$1" "$2" >"$TMP/grade"
     (go_through "$1" rows "$seed") >"$TMP/rows"
     rm -f "$TMP/picture.png"
     [ ! -s "$TMP/trace" ] || reference view "$TMP/trace" --png "$TMP/picture.png" --size 1200
