@@ -33,4 +33,4 @@ case $json in
     json=$(JSON=$FORM "$labs/lab.sh" nothing "$1" "the archive has no Makefile, or grading took over 20 minutes" |
         tail -n 1) ;;
 esac
-echo "$json"
+printf '%s\n' "$json"

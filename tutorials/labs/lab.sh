@@ -250,9 +250,9 @@ give_result() {
     echo "Score: $score/$most"
     case ${JSON-} in
     '') ;;
-    autolab) echo "{\"scores\": {$json}}" ;;
-    gradescope) echo "{\"score\": $score, \"tests\": [$tests]}" ;;
-    *) echo "{\"scores\": {$json}, \"score\": $score, \"of\": $most}" ;;
+    autolab) printf '%s\n' "{\"scores\": {$json}}" ;;
+    gradescope) printf '%s\n' "{\"score\": $score, \"tests\": [$tests]}" ;;
+    *) printf '%s\n' "{\"scores\": {$json}, \"score\": $score, \"of\": $most}" ;;
     esac
     echo "score=$score most=$most lost='$lost'" >"$result"
 }
@@ -375,6 +375,12 @@ grade | report)
         (report "$lab" "$tree" "$TOP/build/report-${1#0}.html") || exit
         echo "wrote build/report-${1#0}.html: hand it in with your copy"
     fi
+    ;;
+questions) # what the student of this seed is asked, and the list that is given
+    lab=$(folder_of "${1:?which lab?}") || exit 2
+    write_blanks "$lab" "$TMP"
+    cat "$TMP/predictions.txt"
+    [ ! -f "$TMP/predict.txt" ] || cat "$TMP/predict.txt"
     ;;
 nothing) # for autograde.sh, where no grader came to its end
     lab=$(folder_of "${1:?which lab?}") || exit 2

@@ -72,7 +72,7 @@ six_digits() { # NUMBER, or nothing where the program has failed
 picture() { [ "$asking" = blanks ] || "$1" "$TMP/trace"; }
 
 html() { # TEXT
-    echo "$1" | sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g'
+    printf '%s\n' "$1" | sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g'
 }
 
 predicted_for() { # NAME: what the student has filled in
@@ -113,7 +113,7 @@ ask_on_terminal() { # TREE: where there is a terminal, each blank is asked for; 
             line="$line $number"
             ;;
         esac
-        echo "$line"
+        printf '%s\n' "$line"
     done 3<"$TMP/unfilled" >"$1/predictions.txt"
 }
 
