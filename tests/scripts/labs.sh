@@ -24,7 +24,8 @@ change() { # PATCH [OPTION]: the tree, by a patch whose first line may be "loses
 look_at_grader() { # LAB
     sh -n "$1/grade" 2>&1
     [ -f "$1/README.md" ] || echo "$1 has no README.md"
-    points=$(sed -n 's/^part \([0-9]*\) .*/\1/p' "$1/grade" | awk '{ n += $1 } END { print n + 1 }') # one is for predicting
+    points=$(sed -n 's/^part \([0-9]*\) .*/\1/p' "$1/grade" | awk '{ n += $1 } END { print n }')
+    points=$((points + 1)) # for predicting
     grep -q "^\*\*Time:\*\* .* \*\*Points:\*\* $points\." "$1/README.md" ||
         echo "$1/README.md: the grader gives $points points"
     for patch in "$1"/starter.patch "$1"/wrong/*.patch; do

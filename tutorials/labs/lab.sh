@@ -89,7 +89,7 @@ test_of() { # TITLE GOT OF WHY: adds to $tests, the list of Gradescope's results
 }
 
 quoted() { # TEXT: as a string of JSON
-    printf '%s\n' "$1" | tr '\001-\010\013-\037' '?' | tr -d '\177' | awk '
+    printf '%s\n' "$1" | tr '\001-\010\013-\037' '[?*]' | tr -d '\177' | awk '
         { gsub(/\\/, "&&"); gsub(/"/, "\\\""); gsub(/\t/, "\\t"); text = text (NR > 1 ? "\\n" : "") $0 }
         END { printf "\"%s\"", text }'
 }
@@ -356,7 +356,8 @@ prepare)
     echo "build/labs/${1#0} is your copy.  Read tutorials/labs/${lab##*/}/README.md;" \
         "'make grade N=${1#0}' says how far you are."
     left=$(cd "$tree" && blanks_of "$lab")
-    [ -z "$left" ] || echo "Predict first: fill in the blanks of build/labs/${1#0}/predictions.txt before you run anything."
+    [ -z "$left" ] ||
+        echo "Predict first: fill in the blanks of build/labs/${1#0}/predictions.txt before you run anything."
     ;;
 grade | report)
     lab=$(folder_of "${1:?which lab?}") || exit 2
