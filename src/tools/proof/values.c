@@ -206,6 +206,8 @@ static void number_results(struct values *v, const struct step *s, struct strip 
         size_t n, first = t->replica_begin;
         if (t->storage != t || !t->persistent)
             continue;
+        if (v->by_name && t->class != MEM_PARAMETERS && t->class != MEM_OPTIMIZER) /* `keep` may stand for a place */
+            continue;
         struct byte_cell *c = read_cells(strips, t, 0, t->bytes, &n);
         if (t->shard && c->iteration == NONE) /* this list uses replicas instead of the shard */
             continue;
