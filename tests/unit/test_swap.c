@@ -480,8 +480,9 @@ static size_t least_of_choices(struct step *s, double period, size_t least)
     return least;
 }
 
-/* What is sent and received stays on the device here.  No such plan is free in fewer than 88 MiB, though copies take a ninth of the time: not the link decides, but what must be
- * there at once.  The planner's plan is as good, although in its list all sends stand as early as data allow. */
+/* What is sent and received stays on the device here.  No such plan is free in fewer than 88 MiB, though copies take a
+ * ninth of the time: not the link decides, but the bytes that must be there at once.  The planner's plan is as good,
+ * although in its list all sends stand as early as data allow. */
 TEST(least_budget_of_a_pipeline)
 {
     static const int early[MICRO] = {0, 1, 2};

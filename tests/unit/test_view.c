@@ -489,7 +489,7 @@ TEST(micro_batches_have_colours_of_their_own)
     free(text);
 }
 
-/* ---- colour vision: red, green, blue as people see them who lack one kind of cone (Machado and others, 2009) ------- */
+/* ---- colour vision: as people see who lack one kind of cone (Machado and others, 2009) ---------------------- */
 
 static double light_of(uint32_t channel)
 {
@@ -547,7 +547,7 @@ TEST(micro_batches_are_told_apart_by_the_colour_blind)
     free(trace);
 }
 
-/* ---- two traces --------------------------------------------------------------------------------------------------- */
+/* ---- two traces -------------------------------------------------------------------------------------------------- */
 
 /* The steps of both traces start at 0, whatever their clocks and lengths. */
 TEST(two_traces_share_their_steps_start)

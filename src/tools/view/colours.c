@@ -1,8 +1,8 @@
 /* colours.c - the palette, and what a bar's colour means.
  *
  * Kinds and micro-batches take Okabe and Ito's colours, which people of every kind of colour vision tell apart.  From
- * the eighth on micro-batches have colours that a search found, by their distances (see tests/unit/test_view.c).
- * Layers go along viridis, from dark to light, for the same reason.
+ * the eighth on micro-batches have colours that a search found, by their distances, which a test checks.  Layers go
+ * along viridis, from dark to light, for the same reason.
  */
 #include "view.h"
 

@@ -113,7 +113,8 @@ static struct sums sum_rows(const struct view *v, enum row_kind kind)
 /* Rows have their good height times `grow`, up to the most.  What lanes leave because of that goes to memory. */
 static void grow_rows(struct view *v, double room)
 {
-    const struct sums device = sum_rows(v, ROW_DEVICE), lane = sum_rows(v, ROW_LANE), memory = sum_rows(v, ROW_MEMORY);
+    const struct sums device = sum_rows(v, ROW_DEVICE);
+    const struct sums lane = sum_rows(v, ROW_LANE), memory = sum_rows(v, ROW_MEMORY);
     const double all = lane.good + memory.good;
     double grow[] = {[ROW_DEVICE] = 1, [ROW_LANE] = 1, [ROW_MEMORY] = 1};
     const double most = memory.good > 0 ? TALL : limits[ROW_LANE].most;

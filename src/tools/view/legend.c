@@ -108,7 +108,8 @@ static void draw_signs(const struct view *v, struct place *at)
     const struct trace *t = v->track[0]->trace;
     const uint32_t bar = colour_number(v, 0);
     const bool picked = is_picked(&v->selected), waits = t->header.kind != TRACE_SIMULATED && !v->show_causes;
-    const bool dims = v->search[0] || v->critical, merges = merges_bars(v), budget = shows_budget(v);
+    const bool dims = v->search[0] || v->critical;
+    const bool merges = merges_bars(v), budget = shows_budget(v);
     if (!picked && !waits && !dims && !merges && !budget && t->n_unfinished == 0)
         return;
     begin_paragraph(v, at, "signs");

@@ -104,7 +104,8 @@ static void draw_tooltip(const struct view *v)
 {
     const struct pick behind_gap = pick_after_gap(v);
     const struct pick *p = is_picked(&v->hover) ? &v->hover : &behind_gap;
-    const int dot = v->scale, x = v->mouse_x + 16 * dot, y = v->mouse_y + 18 * dot;
+    const int dot = v->scale;
+    const int x = v->mouse_x + 16 * dot, y = v->mouse_y + 18 * dot;
     if (!is_picked(p) || v->drag != DRAG_NOTHING)
         return;
     char *task = describe_briefly(v, p);

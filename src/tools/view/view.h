@@ -204,8 +204,9 @@ static inline int column_width(const struct view *v, size_t n) { return n < 16 ?
 /* names_only: once more the names, over what has been drawn over the bars. */
 void draw_lane(const struct view *v, const struct view_row *row, bool names_only);
 void draw_memory(const struct view *v, const struct view_row *row);
-double budget_in_sight(const struct view *v, const struct view_row *row); /* 0: it is not on the axis of the row */
-void draw_axis_labels(const struct view *v, const struct view_row *row);  /* beside its memory */
+/* The budget of the row's device; 0: it is not on the axis. */
+double budget_in_sight(const struct view *v, const struct view_row *row);
+void draw_axis_labels(const struct view *v, const struct view_row *row); /* beside its memory */
 
 /* ---- pen.c, legend.c, strip.c, marks.c, frame.c -------------------------------------------------------------- */
 
@@ -230,8 +231,8 @@ void put_small(const struct view *v, int x, int y, int right, uint32_t colour, c
 /* Draws a text's lines, `high` pixels each, with a colour for the first one and one for the rest. */
 void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t first, uint32_t rest,
                const char *text);
-/* Draws whole lines in a box at (x, y), moved so far that it is inside of the window.  In a line of cells a tab is in front of each
- * that stands left in its column, and a vertical tab in front of one that stands right. */
+/* Draws whole lines in a box at (x, y), moved so far that it is inside of the window.  In a line of cells a tab is in
+ * front of each that stands left in its column, and a vertical tab in front of one that stands right. */
 void put_panel(const struct view *v, int x, int y, const char *text);
 struct box measure_panel(const struct view *v, const char *text); /* its width and height */
 

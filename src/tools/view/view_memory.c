@@ -83,7 +83,8 @@ void draw_axis_labels(const struct view *v, const struct view_row *row)
     const struct track *track = v->track[row->track];
     const struct box b = box_of(v, row);
     const int dot = v->scale, right = b.x - 6 * dot;
-    const double top = upper_edge(track), tick = tick_of(v, &b, top), budget = shown_budget(track, row->index, top);
+    const double top = upper_edge(track);
+    const double tick = tick_of(v, &b, top), budget = shown_budget(track, row->index, top);
     char text[32];
     for (double at = tick; at < top; at += tick)
         if (!budget || abs(y_of(&b, at, top) - y_of(&b, budget, top)) >= 12 * dot)
@@ -97,7 +98,8 @@ void draw_memory(const struct view *v, const struct view_row *row)
     const struct track *track = v->track[row->track];
     const struct box b = box_of(v, row);
     const int dot = v->scale;
-    const double top = upper_edge(track), tick = tick_of(v, &b, top), budget = shown_budget(track, row->index, top);
+    const double top = upper_edge(track);
+    const double tick = tick_of(v, &b, top), budget = shown_budget(track, row->index, top);
     draw_areas(v, track, &track->trace->memory_use[row->index], &b, top);
     for (double at = tick; at < top; at += tick)
         shade(v, b.x, y_of(&b, at, top), b.w, dot, INK, 0.25);
