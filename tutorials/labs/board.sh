@@ -48,7 +48,7 @@ judge() { # ARGUMENTS...: the judge's own program, within limits
 }
 
 said() { # FILE: what the judge's program says is wrong, without its files
-    sed -n "s|$TMP/[a-z/.-]*, ||g; s/^yard: //p" "$1" | head -n 1
+    sed -n "s|$TMP/[a-z/.-]*[,:] ||g; s/^yard: //p" "$1" | head -n 1
 }
 
 # ---- hardware -------------------------------------------------------------------------------------------------------
