@@ -30,7 +30,8 @@ league() { # FILE...: the table
 }
 
 scores() { # NAME: it has a rank in the table
-    grep -qE "^ +[0-9]+\. +[0-9.]+ ms +bits [a-z-]+ +$1\$" "$TMP/table" || { cp "$TMP/table" "$TMP/err" && false; }
+    cp "$TMP/table" "$TMP/err"
+    grep -qE "^ +[0-9]+\. +[0-9.]+ ms +bits [a-z-]+ +$1\$" "$TMP/table"
 }
 
 is_refused() { # NAME WHY: it has none, and the sentence that follows says so
@@ -127,7 +128,7 @@ attack symlink.patch 'has a symbolic link' 'changes, renames or links'
 
 # ---- passes ---------------------------------------------------------------------------------------------------------
 
-pass() { # NAME WHAT WHY CODE: the code runs before main()
+pass() { # NAME WHAT WHY: the code, which is read, runs before main()
     patch_of "$1" "src/techniques/$1/$1.c" "#include \"trainer/base/module.h\"
 #include <fcntl.h>
 #include <signal.h>
@@ -138,44 +139,58 @@ const struct module module_$1 = {.name = \"$1\", .order = 900};
 void before(void) __attribute__((constructor));
 void before(void)
 {
-    $4
+$(cat)
 }"
     [ -z "$3" ] || attack "$1.patch" "$2" "$3"
 }
-sh tutorials/labs/sandbox.sh --works && sandbox=yes || sandbox=
+sandbox=
+if sh tutorials/labs/sandbox.sh --works; then
+    sandbox=yes
+fi
 why='no list: it does not build'
-pass prints 'prints a result itself' 'begins with' 'puts("{\"simulation\": {\"step_ms\": 0.001}}"); exit(0);'
-pass includes "includes a file of the judge" "$why" "
-#include \"$secret\""
-pass reaches "reads, writes, runs and replaces the judge's files, and calls over the network" "$why" \
-    "char line[100];
-    FILE *f = fopen(\"$secret\", \"r\");
+pass prints 'prints a result itself' 'begins with' <<'CODE'
+    puts("{\"simulation\": {\"step_ms\": 0.001}}");
+    exit(0);
+CODE
+pass includes 'includes a file of the judge' "$why" <<CODE
+#include "$secret"
+CODE
+pass reaches "reads, writes, runs and replaces the judge's files, and calls over the network" "$why" <<CODE
+    char line[100];
+    FILE *f = fopen("$secret", "r");
     if (f && fgets(line, 100, f))
         puts(line);
-    f = fopen(\"$TMP/written\", \"w\");
+    f = fopen("$TMP/written", "w");
     if (f)
         fclose(f);
-    int program = open(\"$PWD/yard\", O_WRONLY);
-    if (program >= 0 && write(program, \"x\", 1) == 1)
-        puts(\"replaced\");
-    if (system(\"grep -q : /proc/net/route || ls /home /root /old /tmp/* /var\") == 0)
-        puts(\"reached\");
-    execl(\"$PWD/yard\", \"yard\", \"plan\", \"--model\", \"tiny\", NULL);
-    exit(0);"
-pass forks 'forks forever' "$why" 'while (fork() >= 0)
+    int program = open("$PWD/yard", O_WRONLY);
+    if (program >= 0 && write(program, "x", 1) == 1)
+        puts("replaced");
+    if (system("grep -q : /proc/net/route || ls /home /root /old /tmp/* /var") == 0)
+        puts("reached");
+    execl("$PWD/yard", "yard", "plan", "--model", "tiny", NULL);
+    exit(0);
+CODE
+pass forks 'forks forever' "$why" <<'CODE'
+    while (fork() >= 0)
         ;
-    kill(-1, SIGKILL);'
-pass prattles 'hands over without end' 'more than' 'for (;;)
-        puts("# and so on, and so on, and so on");'
-pass fills 'fills disk and memory' "$why" \
-    'FILE *f = fopen("/tmp/f", "w");
+    kill(-1, SIGKILL);
+    _exit(0);
+CODE
+pass prattles 'hands over without end' 'more than' <<'CODE'
+    for (;;)
+        puts("# and so on, and so on, and so on");
+CODE
+pass fills 'fills disk and memory' "$why" <<'CODE'
+    FILE *f = fopen("/tmp/f", "w");
     signal(SIGXFSZ, SIG_IGN);
     while (fputs("and so on, and so on, and so on", f) >= 0)
         ;
     while (malloc(1 << 26))
         ;
-    exit(0);'
-pass honest 'is honest' '' ''
+    exit(0);
+CODE
+pass honest 'is honest' '' </dev/null
 sed -i '1i #+ overlap = all-cpu' "$entries/honest.patch"
 
 # ---- the judgement --------------------------------------------------------------------------------------------------
@@ -209,10 +224,16 @@ result $? 'nothing was written outside'
 cksum ./yard | cmp -s - "$TMP/before"
 result $? "the judge's program is as before"
 
-sed 's/^ *[0-9]*\. *//' "$TMP/table" >"$TMP/first"
+without_ranks() {
+    sed 's/^ *[0-9]*\. *//' "$TMP/table"
+}
+same_scores() {
+    without_ranks >"$TMP/again"
+    ! grep -vxF -f "$TMP/first" "$TMP/again" >"$TMP/err"
+}
+without_ranks >"$TMP/first"
 league "$entries/mesh.txt" "$entries/options" "$entries/recompute.txt"
-cp "$TMP/first" "$TMP/err"
-check 'a rerun gives the same scores' sh -c "sed 's/^ *[0-9]*\. *//' '$TMP/table' | grep -vxF -f '$TMP/first' | { ! grep .; }"
+check 'a rerun gives the same scores' same_scores
 cp "$TMP/table" "$TMP/one"
 SEED=2 league "$entries/mesh.txt" "$entries/options" "$entries/recompute.txt"
 ! cmp -s "$TMP/table" "$TMP/one"

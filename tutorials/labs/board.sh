@@ -25,6 +25,7 @@ BOARD=${BOARD:---model gpt2 --vocab 256 --batch 32}
 BUDGET=${BUDGET:---device-mem 3G}
 HARDWARE=${HARDWARE:-data/hardware/server.txt}
 BITS=${BITS-yes}
+draws=$(awk -v n="$DRAWS" 'BEGIN { for (i = 1; i <= n; i++) print i }')
 most=8000000 # bytes of an entry, and of a list that a program hands over
 base='mesh|zero|stages|pipeline|micro-batch' # what an entry may say of the model's own list
 passes='recompute|swap|swap-what|overlap|broadcast-queues|broadcast-slices|broadcast-deal|broadcast-main'
@@ -103,7 +104,7 @@ take_options() { # FILE NAMES TO: false, with the sentence in $TMP/own/fault
 # Sets ms to the mean over all draws.  $nth in WORDS is the number of the draw.
 mean() { # FUNCTION ARGUMENT...
     total=0
-    for nth in $(seq "$DRAWS"); do
+    for nth in $draws; do
         "$@" "$nth" || return 1
         step=$(tr ',{' '\n\n' <"$own/answer" | sed -n 's/.*"step_ms": *\([0-9.e+-]*\).*/\1/p' | head -n 1)
         [ -n "$step" ] || refuse 'the judge has no simulated time' || return 1
@@ -148,7 +149,7 @@ judge_options() { # ENTRY
 # The model's own list, and the same with all updates on the host, which gives their times there: for the open hardware
 # and for each draw.  Where no update can be on the host, the two are one.
 make_models() { # OPTIONS: what the entry says of the model's list
-    for nth in open $(seq "$DRAWS"); do
+    for nth in open $draws; do
         set -- "$1" --config "$1" $BOARD --device-mem 1024G --hardware "$own/hardware.$nth" --print-list
         options=$1
         shift
@@ -299,7 +300,7 @@ judge_entry() { # ENTRY: prints "MS BITS NAME", or "- NAME refused: WHY"
 }
 
 cp "$HARDWARE" "$own/hardware.open" || exit 2
-for nth in $(seq "$DRAWS"); do draw_hardware "$nth" >"$own/hardware.$nth"; done
+for nth in $draws; do draw_hardware "$nth" >"$own/hardware.$nth"; done
 sandbox=
 sh $labs/sandbox.sh --works && sandbox=yes
 
