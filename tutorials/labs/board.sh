@@ -35,6 +35,7 @@ if [ $# -eq 0 ]; then
 fi
 TMP=$(mktemp -d) || exit 2
 trap 'rm -rf "$TMP"' EXIT
+trap 'exit 130' HUP INT TERM
 chmod 711 "$TMP" # the user of the sandbox finds its folders, and reads nothing else
 mkdir -m 700 "$TMP/own" "$TMP/lists"
 own=$TMP/own
@@ -231,7 +232,8 @@ unpack() { # PATCH TO: prints the name of the one folder
 make_stage() {
     [ ! -d "$TMP/stage" ] || return 0
     mkdir -p "$TMP/stage/build" "$TMP/stage/tutorials"
-    cp -Rp Makefile README.md cl data src tests "$TMP/stage" && cp -Rp tutorials/*.md tutorials/gdb "$TMP/stage/tutorials"
+    cp -Rp Makefile README.md cl data src tests "$TMP/stage"
+    cp -Rp tutorials/*.md tutorials/gdb "$TMP/stage/tutorials"
     for item in src embedded.c embedded.o packages flags; do
         [ ! -e build/$item ] || cp -Rp build/$item "$TMP/stage/build"
     done

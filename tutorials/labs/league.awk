@@ -187,15 +187,16 @@ file <= 4 {
     for (i in word)
         delete word[i]
     split_line()
-    if (n == 0)
-        next
     if (n == 0 && NF > 0)
         fault("line " FNR " begins with an option")
+    if (n == 0)
+        next
 }
 
 word[1] ~ /^(device|link|disk)$/ {
     if (!(machine_line() in machine))
-        fault("line " FNR ": the machine is not an entry's to say, and the model's list has no line '" machine_line() "'")
+        fault("line " FNR ": the machine is not an entry's to say, and the model's list has no line '" \
+            machine_line() "'")
     next
 }
 
