@@ -97,7 +97,7 @@ ln -s "$secret" "$entries/linked.txt"
 attack linked.txt 'is a link to a file of the judge' 'a link'
 newline=$(printf 'x\n  1. 0.001 ms')
 echo 'recompute = off' >"$entries/$newline"
-attack 'x.  1. 0.001.ms' 'has a name that would be a line of the table' 'other characters'
+attack 'x.*0.001.ms' 'has a name that would be a line of the table' 'other characters'
 
 # ---- patches that are no pass ----------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ pass reaches "reads, writes, runs and replaces the judge's files, and calls over
     int program = open("$PWD/yard", O_WRONLY);
     if (program >= 0 && write(program, "x", 1) == 1)
         puts("replaced");
-    if (system("grep -q : /proc/net/route || ls /home /root /old /tmp/* /var") == 0)
+    if (system("{ grep : /proc/net/route || ls /home || ls /root || ls /var || ls /old/usr; } >/tmp/found") == 0)
         puts("reached");
     execl("$PWD/yard", "yard", "plan", "--model", "tiny", NULL);
     exit(0);
@@ -213,7 +213,7 @@ for name in second.txt recompute.txt options mesh.txt honest.patch; do
     check "an honest entry scores: $name" scores "$name"
 done
 while IFS='|' read -r name what reason; do
-    if [ -e "$entries/$name" ] || [ "${name%.ms}" != "$name" ]; then
+    if grep -qE "^ +$name refused" "$TMP/table" || [ -e "$entries/$name" ]; then
         check "nothing for an entry that $what" is_refused "$name" "$reason"
     else
         skip "nothing for an entry that $what" 'unprivileged namespaces are not there'
