@@ -182,9 +182,11 @@ static struct option_table table = {.options = options, .n = COUNT(options)};
 
 static const struct path_command arguments = {
     .name = "plot",
-    .help = "FILE.jsonl... [options]\n\n"
-            "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps. Several\n"
-            "runs are drawn in one picture.\n",
+    .takes = "FILE.jsonl... [options]",
+    .examples = "run.jsonl\n"
+                "long.jsonl short.jsonl --png losses.png\n",
+    .help = "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps. Several "
+            "runs are drawn in one picture.",
     .bit = 1,
     .inputs = INT32_MAX,
 };
