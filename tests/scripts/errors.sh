@@ -349,9 +349,23 @@ yard --help
 result $? 'yard --help'
 for command in $(awk '/^  [a-z]/ { print $1 }' "$TMP/out"); do
     yard "$command" --help && grep -q "^usage: yard $command" "$TMP/out" && [ ! -s "$TMP/err" ] &&
+        [ "$(grep -c "^  yard $command" "$TMP/out")" -eq 2 ] && # two examples
         [ -z "$(grep '^[A-Z].*:$' "$TMP/out" | sort | uniq -d)" ] # a heading for each group of options
     result $? "yard $command --help"
 done
+# No help is wider than a terminal of 80 columns, and options that its examples have are options of the command.
+for words in '' train sample check plan profile trace 'trace summary' 'trace export' 'trace diff' view plot bench ckpt \
+    'ckpt ls' 'ckpt verify' 'ckpt diff' 'ckpt reshard' 'ckpt export'; do
+    yard $words --help
+    awk -v words="$words" 'length > 80 { print words ": too long: " $0 }' "$TMP/out"
+    case $words in '' | trace | ckpt) continue ;; esac
+    grep "^  yard $words " "$TMP/out" | grep -oE -- ' --?[a-z][a-z-]*' | while read -r option; do
+        grep -v '^  yard' "$TMP/out" | grep -qE -- "^  .*$option( |,|\$)" || echo "$words has no $option"
+    done
+done >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'each help has 80 columns and examples that can be typed'
+yard --help && grep -q '^first:  yard train' "$TMP/out" && [ -f "$(awk '/^then:/ { sub(/,/, "", $2); print $2 }' "$TMP/out")" ]
+result $? 'yard --help names a first command and the tutorials'
 yard help trace export
 cat "$TMP/out" "$TMP/err" | grep -q '^usage: yard trace export'
 result $? 'yard help trace export'
@@ -372,7 +386,7 @@ while read -r option; do
     grep -qE -- "--$option( |\$)" "$TMP/out" || echo "there is no --$option in the help"
 done <"$TMP/options" >"$TMP/wrong"
 [ "$(wc -l <"$TMP/options")" -gt 40 ] || echo 'the table of options was not found' >>"$TMP/wrong"
-awk 'length > 100 { print "too long: " $0 }' "$TMP/out" >>"$TMP/wrong"
+awk 'length > 80 { print "too long: " $0 }' "$TMP/out" >>"$TMP/wrong"
 no_complaints "$TMP/wrong" 'yard train --help is complete'
 
 finish

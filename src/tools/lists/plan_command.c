@@ -178,13 +178,15 @@ static int plan_list(const struct settings *o)
 }
 
 static const struct page page = {
-    "plan",
-    "[options]",
-    "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory.",
-    OF_LIST | OF_PLAN | OF_RUN,
-    " vocab json ",
-    NULL,
-    false};
+    .name = "plan",
+    .takes = "[options]",
+    .examples = "--model tiny --print\n"
+                "--list data/steps/1f1b.txt --simulate --trace build/1f1b.trace\n",
+    .text =
+        "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory.",
+    .classes = OF_LIST | OF_PLAN | OF_RUN,
+    .also = " vocab json ",
+};
 
 /* The way to show a plan that another folder brings, when the options ask for it; else NULL. */
 static const struct other_plan *other_plan(void)
