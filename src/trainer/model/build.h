@@ -85,7 +85,7 @@ struct build {
     struct rendezvous *met; /* those of rank 0, then those of rank 1 ...: all ranks have equally many */
     size_t n_met, cap_met;
     size_t n_rendezvous; /* how many one rank has */
-    size_t group_begin;  /* position in the list of the group's first task */
+    size_t met_end;      /* length of the list at the last rendezvous, or where the group begins */
 };
 /* batch, seq: B, T of a micro-batch.  Ends the program (EXIT_USAGE) if a device cannot compute so many tokens. */
 struct build new_build(struct step *s, struct model *m, struct kernels kernels, int batch, int seq);
