@@ -1,6 +1,7 @@
 /* build.h - building a step's list: operations add their tasks by a *builder*, and note on a *tape* what they did.
  *
  *     on_rank()                     the tasks that follow belong to this rank and micro-batch
+ *     begin_unit()                  ... and the operations that follow to this unit
  *     y = linear(b, ..., x, ...)    an operation (ops.h): adds its forward's tasks, and records itself on b->tape
  *     backward()                    reads the tape from its end: each record's rules add the tasks of its gradients
  *
@@ -67,6 +68,7 @@ struct build {
     struct replica *replica;
     struct device *device;
     int tp_rank; /* its tensor-parallel coordinate */
+    int unit;    /* set by begin_unit(): the unit whose operations are being added, or were last */
 
     /* forward and backward */
     bool backward_wanted;
@@ -91,6 +93,9 @@ struct build {
 struct build new_build(struct step *s, struct model *m, struct kernels kernels, int batch, int seq);
 /* The tasks that follow belong to this rank and micro-batch (NONE: to none). */
 void on_rank(struct build *b, int rank, int micro, enum role role);
+/* The operations that follow are of this unit, and their tasks are labelled with its layer. */
+void begin_unit(struct build *b, int unit);
+void end_unit(struct build *b); /* the tasks that follow are of no layer */
 void end_build(struct build *b);
 
 /* May --gemm own be used on d?  Not on a GPU, which would compute one work-item at a time. */
@@ -122,7 +127,7 @@ int rank_vocab(const struct build *b);  /* the number of words for which this ra
 /* What a pipeline's stage does with a micro-batch: forward; backward as a whole, or in two halves. */
 enum computation { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, COMPUTATIONS };
 
-/* Call it after the forward's tasks have been added.  The caller fills in what else the rules need, before the next
+/* Notes an operation of the unit that was begun.  Call it after the forward's tasks have been added.  The caller fills in what else the rules need, before the next
  * operation is recorded. */
 struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
                   struct tensor *in);

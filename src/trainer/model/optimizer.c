@@ -37,13 +37,11 @@ static struct replica *replica_of(const struct build *b, int unit, int tp_rank, 
     return replica_at(b, stage_of(b->model, unit), tp_rank, k);
 }
 
-/* The tasks that follow belong to that unit, on the rank that is returned. */
-static struct replica *on_unit(struct build *b, int unit, int tp_rank, int k, enum role role)
+/* The tasks that follow belong to that unit, on the rank with these coordinates that has it. */
+static void on_unit(struct build *b, int unit, int tp_rank, int k, enum role role)
 {
-    struct replica *r = replica_of(b, unit, tp_rank, k);
-    on_rank(b, r->rank, NONE, role);
-    b->step->tags.layer = layer_of_unit(b->model->params, unit);
-    return r;
+    on_rank(b, replica_of(b, unit, tp_rank, k)->rank, NONE, role);
+    begin_unit(b, unit);
 }
 
 static struct shard shard_at(const struct build *b, int unit, int tp_rank, int k)
@@ -63,7 +61,8 @@ static void sum_tied(struct build *b, int tp_rank, bool grouped)
 {
     for (int k = 0; k < mesh_of(b)->dp; k++) {
         struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, k);
-        struct replica *first = on_unit(b, 0, tp_rank, k, ROLE_REDUCE);
+        struct replica *first = replica_of(b, 0, tp_rank, k);
+        on_unit(b, 0, tp_rank, k, ROLE_REDUCE);
         if (grouped) {
             first = first->second_set;
             last = last->second_set;
@@ -83,7 +82,8 @@ void end_group(struct build *b, int unit, bool grouped)
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         if (unit == 0)
             sum_tied(b, tp_rank, grouped);
-        struct replica *r = on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
+        struct replica *r = replica_of(b, unit, tp_rank, 0);
+        on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
         if (grouped)
             add_into(b->step, "group.add", r->grad[unit], r->second_set->grad[unit]);
     }
@@ -99,7 +99,8 @@ static struct tensor *view_same(struct build *b, struct tensor *grad, size_t n)
  * differ in its last bits: then a rank takes the gradient of the group's first rank. */
 static void agree(struct build *b, int unit, int k)
 {
-    const struct replica *first = on_unit(b, unit, 0, k, ROLE_REDUCE);
+    const struct replica *first = replica_of(b, unit, 0, k);
+    on_unit(b, unit, 0, k, ROLE_REDUCE);
     struct tensor *from = first->grad[unit];
     for (int tp_rank = 1; tp_rank < mesh_of(b)->tp; tp_rank++) {
         const struct unit *u = &b->model->part[tp_rank]->unit[unit];
@@ -230,7 +231,8 @@ static void finish_norm(struct build *b, struct tensor *losses)
 /* AdamW on shard k of a unit, with the state that data-parallel rank `on` has of it. */
 static void update_shard(struct build *b, int unit, int tp_rank, int k, int on, struct tensor *gradient)
 {
-    struct replica *r = on_unit(b, unit, tp_rank, on, ROLE_UPDATE);
+    struct replica *r = replica_of(b, unit, tp_rank, on);
+    on_unit(b, unit, tp_rank, on, ROLE_UPDATE);
     struct shard s = shard_at(b, unit, tp_rank, k);
     size_t n = s.end - s.begin;
     size_t held = held_by(b->model, unit, r->rank, KEPT_M).begin;
@@ -278,7 +280,8 @@ static void send_tied(struct build *b, int tp_rank)
         return;
     for (int k = 0; k < mesh_of(b)->dp; k++) {
         struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, k);
-        struct replica *first = on_unit(b, 0, tp_rank, k, ROLE_BROADCAST);
+        struct replica *first = replica_of(b, 0, tp_rank, k);
+        on_unit(b, 0, tp_rank, k, ROLE_BROADCAST);
         if (last != first)
             add_move(b->step, "send.tied", last->other[HEAD].value, first->other[WTE].value, FOR_MOVES);
     }
@@ -307,7 +310,8 @@ void release_updates(struct build *b, struct tensor *losses, struct tensor *cons
 void reduce_unit(struct build *b, int unit)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        const struct replica *r = on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
+        const struct replica *r = replica_of(b, unit, tp_rank, 0);
+        on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
         bool in_place = r->grad[unit]->persistent; /* else only shards of it are kept */
         struct bucket *bucket = bucket_of(b, unit, tp_rank);
         bucket->sum = add_reduce_sums(b->step, "reduce", bucket->part, mesh_of(b)->dp, in_place);
