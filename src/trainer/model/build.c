@@ -68,8 +68,10 @@ void end_unit(struct build *b) { b->step->tags.layer = NONE; }
 
 void end_build(struct build *b)
 {
-    for (int i = 0; i < b->model->params->n_units * b->model->mesh->tp; i++)
+    for (int i = 0; i < b->model->params->n_units * b->model->mesh->tp; i++) {
         free(b->bucket[i].sum);
+        free(b->bucket[i].first_block);
+    }
     free(b->grad);
     free(b->summed);
     free(b->bucket);

@@ -140,25 +140,31 @@ static size_t count_counted(const struct build *b, int unit, int tp_rank, int k)
     return end > s.begin ? end - s.begin : 0;
 }
 
-/* Where the block sums of that shard begin in the tensor of all block sums.  The shards follow one another there by
- * unit, rank and k, with padding between them that stays zero. */
-static size_t first_sum(const struct build *b, int unit, int tp_rank, int k)
+static size_t count_blocks(const struct build *b, int unit, int tp_rank, int k)
 {
-    size_t first = 0;
-    for (int u = 0; u <= unit; u++)
-        for (int r = 0; r < mesh_of(b)->tp; r++)
-            for (int j = 0; j < mesh_of(b)->dp; j++) {
-                if (u == unit && r == tp_rank && j == k)
-                    return first;
-                first += round_up(ceil_div(count_counted(b, u, r, j), NORM_BLOCK), UNIT_ALIGN);
-            }
+    return ceil_div(count_counted(b, unit, tp_rank, k), NORM_BLOCK);
+}
+
+/* Gives the shards of a unit's part their places in the tensor of all block sums, from `first` on, with padding between
+ * them that stays zero.  Returns where the next ones begin. */
+static size_t place_blocks(struct build *b, int unit, int tp_rank, size_t first)
+{
+    struct bucket *bucket = bucket_of(b, unit, tp_rank);
+    bucket->first_block = allocate((size_t)mesh_of(b)->dp, sizeof *bucket->first_block);
+    for (int k = 0; k < mesh_of(b)->dp; k++) {
+        bucket->first_block[k] = first;
+        first += round_up(count_blocks(b, unit, tp_rank, k), UNIT_ALIGN);
+    }
     return first;
 }
 
 /* Makes the tensor of all block sums, and moves all losses to the norm's rank. */
 static void begin_norm(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
-    size_t n = first_sum(b, b->model->params->n_units, 0, 0);
+    size_t n = 0;
+    for (int unit = 0; unit < b->model->params->n_units; unit++)
+        for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++)
+            n = place_blocks(b, unit, tp_rank, n);
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
     b->partials = new_tensor(b->step->pool, b->device, MEM_WORK, "norm.partials", FLOAT32, SHAPE((int64_t)n));
     b->partials->persistent = true;
@@ -178,13 +184,12 @@ static void add_blocks(struct build *b, int unit)
         const struct bucket *bucket = bucket_of(b, unit, tp_rank);
         for (int k = 0; k < mesh_of(b)->dp; k++) {
             size_t counted = count_counted(b, unit, tp_rank, k);
-            size_t n = ceil_div(counted, NORM_BLOCK);
+            size_t n = count_blocks(b, unit, tp_rank, k);
             on_unit(b, unit, tp_rank, k, ROLE_NORM);
             if (!counted)
                 continue;
             struct tensor *sum = view_of_shard(pool, bucket->sum[k], k, (struct shard){0, counted});
-            size_t first = first_sum(b, unit, tp_rank, k);
-            struct tensor *part = new_view(pool, b->partials, "norm.part", first, SHAPE((int64_t)n));
+            struct tensor *part = new_view(pool, b->partials, "norm.part", bucket->first_block[k], SHAPE((int64_t)n));
             struct tensor *out = part;
             if (b->device != part->device)
                 out = new_tensor(pool, b->device, MEM_WORK, "norm.local", FLOAT32, SHAPE((int64_t)n));
