@@ -6,7 +6,8 @@
  *
  * A user's mistake, a device without room or a file that cannot be read ends the program with a sentence.
  *
- *     settings   options, presets, config file: what the user asked for          settings.h: settings.c
+ *     settings   options, presets, config file: what the user asked for          settings.h: settings.c,
+ *                                                                              own_options.c, presets.c
  *     source     the file or the run with which a model begins                   settings.h: source.c
  *     data       files to windows of tokens, learning rate                       data.h: data.c, rate.c
  *     tokens     text to tokens and back                                         tokens.h: tokens.c
