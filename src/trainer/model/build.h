@@ -128,8 +128,8 @@ int rank_vocab(const struct build *b);  /* the number of words for which this ra
 /* What a pipeline's stage does with a micro-batch: forward; backward as a whole, or in two halves. */
 enum computation { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, COMPUTATIONS };
 
-/* Notes an operation of the unit that was begun.  Call it after the forward's tasks have been added.  The caller fills in what else the rules need, before the next
- * operation is recorded. */
+/* Notes an operation of the unit that was begun.  Call it after the forward's tasks have been added.  The caller fills
+ * in what else the rules need, before the next operation is recorded. */
 struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
                   struct tensor *in);
 /* Calls the gradient rules of a unit's operations, the last operation first: BACKWARD both rules of each, else one. */

@@ -41,8 +41,8 @@ static struct tape *tape_at(const struct train_list *list, int stage, int micro,
 /* The group of sequences (--grad-groups) to which a micro-batch belongs. */
 static int group_of(const struct trainer *t, int micro) { return micro * t->settings->grad_groups / t->micros; }
 
-/* Appends to `order`, which has n positions, those from `begin` on that are of one layer, up to `end`.  Returns how many
- * it has then. */
+/* Appends to `order`, which has n positions, those from `begin` on whose tasks are of one layer; `end` is behind the
+ * last.  Returns how many it has then. */
 static size_t append_layer(const struct step *s, size_t begin, size_t end, size_t *order, size_t n)
 {
     for (size_t i = begin; i < end && s->task[i]->layer == s->task[begin]->layer; i++) {

@@ -1,7 +1,7 @@
 /* own_options.c - the trainer's own options, a row each.  Folders bring rows like these (base/module.h).
  *
- * The help shows the groups in the order of gather_options(), in settings.c, and a group's options in the order of their
- * rows.
+ * The help shows the groups in the order of gather_options(), in settings.c, and a group's options in the order of
+ * their rows.
  */
 #include "own_options.h"
 #include "trainer/base/module.h"
