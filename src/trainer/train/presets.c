@@ -1,4 +1,7 @@
-/* presets.c - sizes by name, and sizes that the source of a model brings. */
+/* presets.c - sizes by name, and sizes that the source of a model brings.
+ *
+ * Sizes that no option gives are those of the run that this one goes on from, or of --init; else those of --model.
+ */
 #include "own_options.h"
 
 static const struct preset {

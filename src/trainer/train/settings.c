@@ -1,8 +1,6 @@
 /* settings.c - the one table of options: parsing, --help, config file and the log's record follow from it.
  *
  *     options of the run that this one goes on from  <  --config  <  command line        later ones win
- *
- * Sizes that none of them gives are those of that run, or of --init; else those of --model.
  */
 #include "hooks.h"
 #include "own_options.h"
