@@ -379,8 +379,8 @@ result $? 'yard --version'
 
 # Every option of the program's table is in the help, and no line is too long for a terminal.
 yard train --help
-sed -n '/^static const struct option own_options\[/,/^};/s/^    {.name = "\([a-z0-9-]*\)",.*/\1/p' \
-    src/trainer/train/settings.c >"$TMP/options"
+sed -n '/^const struct option own_options\[/,/^};/s/^    {.name = "\([a-z0-9-]*\)",.*/\1/p' \
+    src/trainer/train/own_options.c >"$TMP/options"
 while read -r option; do
     case $option in vocab | json | from | prompt | count) continue ;; esac # of `yard plan` and `yard sample` alone
     grep -qE -- "--$option( |\$)" "$TMP/out" || echo "there is no --$option in the help"

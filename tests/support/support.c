@@ -308,7 +308,7 @@ void free_list(struct step *s)
 
 struct trainer *open_training(struct settings *s, unsigned lists)
 {
-    struct trainer *t = new_trainer(s, lists, true, false);
+    struct trainer *t = new_trainer(s, lists | OPEN_DATA);
     init_random(t->model, 1337);
     expect_sound("the train list", t->train, values_of(t, t->train));
     return t;

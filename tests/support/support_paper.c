@@ -96,7 +96,7 @@ struct trainer *plan_tiny(const char *path, int ranks)
     proof_options.verify = predict_options.simulate = true;
     snprintf(mesh, sizeof mesh, "dp=%d", ranks);
     s->mesh = mesh;
-    return new_trainer(s, LIST_TRAIN, false, true);
+    return new_trainer(s, LIST_TRAIN | PLAN_ONLY);
 }
 
 void expect_number(const char *what, double found, double expected)

@@ -32,7 +32,7 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
         s->kernels.attention = ATTENTION_FLASH;
     }
     s->serial = true;
-    struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, true, false);
+    struct trainer *t = new_trainer(s, ALL_LISTS | OPEN_DATA);
     t->sample_position = 4;
     return t;
 }

@@ -146,7 +146,7 @@ static struct course train_cell(const char *words, bool apart, size_t *bytes)
     char *all =
         lasting("--model tiny --gemm own --data %s --tokens chars --seq-len 16 --batch %d %s", letters(), BATCH, words);
     contexts_apart(apart);
-    struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN, true, false);
+    struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN | OPEN_DATA);
     struct course c = {.n = 0};
     paint(t);
     init_random(t->model, 1337);

@@ -210,7 +210,7 @@ static double step_of_list(const char *pipeline, int pp, int layers, int micros,
     char *words = lasting("--model tiny --layers %d --seq-len 16 --batch %d --micro-batch 1 -d 0:0x%d --mesh "
                           "pp=%d --pipeline %s --clip %d --untied",
                           layers, micros, pp, pp, pipeline, clip);
-    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | PLAN_ONLY);
     double *seconds = allocate(t->train->n, sizeof *seconds);
     int *counters = allocate((size_t)(3 * pp * micros), sizeof *counters);
     for (size_t i = 0; i < t->train->n; i++) {
@@ -428,7 +428,7 @@ static void init_with_biases(struct model *m)
 /* The validation loss, and the logits of a sampled token. */
 static double look(const char *words, float *logits, int vocab)
 {
-    struct trainer *t = new_trainer(settings_of(words), LIST_EVAL | LIST_SAMPLE, true, false);
+    struct trainer *t = new_trainer(settings_of(words), LIST_EVAL | LIST_SAMPLE | OPEN_DATA);
     assert_int_equal(t->config.vocab, vocab);
     init_with_biases(t->model);
     double loss = evaluate(t, 2, NULL, NULL);
@@ -460,7 +460,8 @@ TEST(evaluation_and_sampling_are_close)
  * in the bits, but with few data.) */
 TEST(the_norm_has_one_order)
 {
-    struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN, true, true);
+    struct trainer *t =
+        new_trainer(settings_of("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN | OPEN_DATA | PLAN_ONLY);
     int layer = -2;
     int last = 0;
     int seen = 0;
@@ -520,7 +521,7 @@ TEST(zero_shares_the_state_out)
             char words[128];
             snprintf(words, sizeof words, "--model nano --layers 16 --untied --batch 4 -d 0:0x%d --zero %d", devices,
                      zero);
-            struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+            struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | PLAN_ONLY);
             double n = (double)count_parameters(t->model->params), share = 1.0 / devices;
             double adams = 8 * fmax(expected[zero].adams, share), values = 4 * fmax(expected[zero].values, share);
             for (int d = 0; d < devices; d++) {
@@ -628,7 +629,7 @@ TEST(groups_share_their_parameters)
     for (int groups = 1; groups <= 2; groups++) {
         char words[96];
         snprintf(words, sizeof words, "--model tiny --micro-batch 1 -d 0:0x2 --mesh pp=2 --grad-groups %d", groups);
-        struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+        struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | PLAN_ONLY);
         bytes[groups - 1] = persistent_bytes(t, 0, MEM_PARAMETERS) + persistent_bytes(t, 1, MEM_PARAMETERS);
         free_trainer(t);
     }
@@ -642,7 +643,7 @@ TEST(groups_share_their_parameters)
 TEST(layers_are_gathered_ahead)
 {
     struct trainer *t =
-        new_trainer(settings_of("--model nano --layers 8 --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN, false, true);
+        new_trainer(settings_of("--model nano --layers 8 --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN | PLAN_ONLY);
     size_t most = 0;
     for (size_t at = 0; at < t->train->n; at++) {
         size_t n = 0;
@@ -661,7 +662,7 @@ TEST(layers_are_gathered_ahead)
 TEST(what_is_gathered_is_read)
 {
     struct trainer *t =
-        new_trainer(settings_of("--model tiny --batch 8 -d 0:0x2 --zero 3 --micro-batch 1"), LIST_TRAIN, false, true);
+        new_trainer(settings_of("--model tiny --batch 8 -d 0:0x2 --zero 3 --micro-batch 1"), LIST_TRAIN | PLAN_ONLY);
     size_t gathers = 0;
     for (size_t i = 0; i < t->train->n; i++) {
         const struct task *gather = t->train->task[i];
@@ -682,7 +683,7 @@ TEST(what_is_gathered_is_read)
 TEST(a_wrong_shard_is_found)
 {
     contexts_joined(); /* so that a gather copies from a shard itself */
-    struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN, false, true);
+    struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN | PLAN_ONLY);
     expect_sound("the list", t->train, values_of(t, t->train));
     size_t found = 0;
     for (size_t i = 0; i < t->train->n; i++)
@@ -711,7 +712,7 @@ TEST(only_shards_are_kept)
     for (int apart = 0; apart < 2; apart++) {
         contexts_apart(apart);
         struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"),
-                                        LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, true, true);
+                                        ALL_LISTS | OPEN_DATA | PLAN_ONLY);
         size_t updates = 0;
         for (size_t i = 0; i < t->train->n; i++) {
             const struct task *task = t->train->task[i];
@@ -754,9 +755,9 @@ TEST(work_space)
     struct settings *s = settings_of("--gemm clblast --model gpt2 --layers 1 --batch 4 --seq-len 1024");
     s->data.path = NULL;
     s->vocab = 50257;
-    struct trainer *here = new_trainer(s, LIST_TRAIN, false, true);
+    struct trainer *here = new_trainer(s, LIST_TRAIN | PLAN_ONLY);
     predict_options.hardware = "data/hardware/server.txt";
-    struct trainer *paper = new_trainer(s, LIST_TRAIN, false, true);
+    struct trainer *paper = new_trainer(s, LIST_TRAIN | PLAN_ONLY);
     size_t seen = 0;
     assert_int_equal(here->train->n, paper->train->n);
     for (size_t i = 0; i < here->train->n; i++) {

@@ -52,7 +52,7 @@ TEST(bytes_are_those_touched)
     s->seq_len = T;
     s->vocab = V;
     s->batch = B;
-    struct trainer *t = new_trainer(s, LIST_TRAIN, false, true);
+    struct trainer *t = new_trainer(s, LIST_TRAIN | PLAN_ONLY);
     for (size_t k = 0, i = 0; k < COUNT(expected); k++) {
         while (i < t->train->n && strcmp(t->train->task[i]->name, expected[k].name) != 0)
             i++;
@@ -124,7 +124,7 @@ static struct study new_study(const struct sizes *z)
     struct study s = {.number = 0};
     s.batch.tokens = random_ids(z->batch * z->seq, z->config.vocab, 1);
     s.batch.targets = random_ids(z->batch * z->seq, z->config.vocab, 2);
-    s.trainer = new_trainer_for(still_settings(z), &z->config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
+    s.trainer = new_trainer_for(still_settings(z), &z->config, NULL, LIST_TRAIN | KEEP_LOGITS);
     set_parameters(s.trainer->model);
     return s;
 }

@@ -437,7 +437,7 @@ TEST(what_updates_share_goes_down_once)
 {
     struct settings *settings = settings_of("--model tiny --overlap all-cpu");
     predict_options.hardware = "data/hardware/server.txt";
-    struct trainer *t = new_trainer(settings, LIST_TRAIN, false, true);
+    struct trainer *t = new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
     size_t downloads = 0;
     for (size_t i = 0; i < t->train->n; i++) {
         const struct task *a = t->train->task[i];
@@ -525,7 +525,7 @@ TEST(updates_wait_for_nothing)
     for (size_t i = 0; i < COUNT(mesh); i++)
         for (int clip = 0; clip < 2; clip++) {
             char *words = lasting("--model tiny --layers 4 --batch 4 --clip %d %s", clip, mesh[i]);
-            struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+            struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | PLAN_ONLY);
             const struct step *s = t->train;
             size_t norm = 0;
             for (size_t k = 0; k < s->n; k++)
@@ -621,7 +621,7 @@ TEST(choices_are_made_when_gradients_are_there)
         char *words = lasting("--model tiny --clip 0 --overlap local %s", mesh[i]);
         struct settings *settings = settings_of(words);
         predict_options.hardware = "data/hardware/server.txt";
-        struct trainer *t = new_trainer(settings, LIST_TRAIN, false, true);
+        struct trainer *t = new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
         size_t choices = 0;
         for (size_t k = 0; k < t->train->n; k++)
             if (chooses(t->train->task[k])) {

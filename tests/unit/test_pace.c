@@ -30,7 +30,7 @@ static struct trainer *open_tiny(const char *devices, bool apart)
     s->micro_batch = 1;
     s->devices = devices;
     contexts_apart(apart);
-    struct trainer *t = new_trainer(s, LIST_TRAIN, false, false);
+    struct trainer *t = new_trainer(s, LIST_TRAIN);
     contexts_apart(false);
     return t;
 }

@@ -101,7 +101,7 @@ static struct trainer *plan_recompute(enum recompute how)
     predict_options.hardware = write_hardware("recompute.txt", &plausible_speeds);
     recompute_options.mode = how;
     proof_options.verify = true;
-    return new_trainer(s, LIST_TRAIN, false, true);
+    return new_trainer(s, LIST_TRAIN | PLAN_ONLY);
 }
 
 static size_t count_tasks(const struct step *s, const char *name)
@@ -147,7 +147,7 @@ TEST(less_is_kept)
         free_trainer(t);
         struct settings *s = settings_of(TINY "--layers 4 --seq-len 64 -d 0:0");
         recompute_options.mode = how[i];
-        t = new_trainer(s, LIST_TRAIN, true, false);
+        t = new_trainer(s, LIST_TRAIN | OPEN_DATA);
         allocated[i] = t->machine->allocated;
         assert_true(t->train->peak_total[0] <= allocated[i]);
         free_trainer(t);

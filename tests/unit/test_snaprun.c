@@ -51,7 +51,7 @@ static struct trainer *open_kind(const struct kind *k, const char *more)
 {
     char *words = lasting(TINY "%s %s", k->words, more);
     contexts_apart(k->apart);
-    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, true, false);
+    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | OPEN_DATA);
     contexts_apart(false);
     init_random(t->model, 1337);
     return t;

@@ -457,7 +457,7 @@ static struct trainer *plan_both_sides(void)
         settings_of("--model nano --micro-batch 1 --overlap local --clip 0 --snapshot build/never.snap");
     predict_options.hardware = "data/hardware/laptop.txt";
     predict_options.simulate = true;
-    return new_trainer(s, LIST_TRAIN, false, true);
+    return new_trainer(s, LIST_TRAIN | PLAN_ONLY);
 }
 
 /* The update that writes what the copy stores: either side has parameters and state of its own. */

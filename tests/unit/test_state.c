@@ -599,7 +599,7 @@ static void expect_zeros_between(const struct model *m)
 static struct trainer *start(const char *words)
 {
     struct settings *s = settings_of(words);
-    struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
+    struct trainer *t = new_trainer(s, LIST_TRAIN | OPEN_DATA);
     if (s->resumed) {
         load_checkpoint(t->model, s->source.checkpoint, true);
         expect_zeros_between(t->model);
@@ -719,8 +719,8 @@ TEST(any_mesh_loads_any_other)
             free(loaded.values);
         }
         struct source s = open_source(folder, 0);
-        t = new_trainer(settings_of("--model tiny --layers 4 -d 0:0x2 --mesh tp=2 --val-share 0"), LIST_TRAIN, true,
-                        false);
+        t = new_trainer(settings_of("--model tiny --layers 4 -d 0:0x2 --mesh tp=2 --val-share 0"),
+                        LIST_TRAIN | OPEN_DATA);
         if (!untied) {
             init_from_source(t->model, &s);
             struct state values = read_whole_state(t);
@@ -760,7 +760,8 @@ TEST(the_strategy_is_rescaled)
                 merged);
     for (size_t i = 1; i < 2 * COUNT(cases); i++) { /* the first devices are those of the run, not of the pieces */
         const size_t k = i / 2;
-        t = new_trainer(settings_of(resume_words(i % 2 ? merged : folder, cases[k].words)), LIST_TRAIN, true, true);
+        t = new_trainer(settings_of(resume_words(i % 2 ? merged : folder, cases[k].words)),
+                        LIST_TRAIN | OPEN_DATA | PLAN_ONLY);
         assert_true(t->mesh.dp == cases[k].dp);
         assert_true(t->mesh.pp == cases[k].pp);
         assert_true(t->mesh.tp == cases[k].tp);
@@ -773,7 +774,7 @@ TEST(the_strategy_is_rescaled)
         int ahead;
     } batches[] = {{"--batch 24", 1 - HALF}, {"--batch 6", 4 - HALF}, {"--batch 10", 3 - HALF}, {"", 0}};
     for (size_t i = 0; i < COUNT(batches); i++) { /* 24 sequences were trained on */
-        t = new_trainer(settings_of(resume_words(folder, batches[i].words)), LIST_TRAIN, true, true);
+        t = new_trainer(settings_of(resume_words(folder, batches[i].words)), LIST_TRAIN | OPEN_DATA | PLAN_ONLY);
         assert_int_equal(t->ahead, batches[i].ahead);
         struct checkpoint *c = describe_training(t, HALF + 1); /* whole batches, and one more */
         assert_int_equal(c->samples, (int64_t)round_up(24, (size_t)t->batch) + t->batch);

@@ -215,7 +215,7 @@ LONG_TEST(a_model_learns_the_probabilities)
     struct settings *s = settings_of("--model tiny");
     s->source = open_source(temp_path("words"), 0);
     struct config c = s->source.config;
-    struct trainer *t = new_trainer_for(s, &c, open_vocabulary(s, c.vocab), LIST_SAMPLE, false);
+    struct trainer *t = new_trainer_for(s, &c, open_vocabulary(s, c.vocab), LIST_SAMPLE);
     init_from_source(t->model, &s->source);
     for (size_t i = 0; i < COUNT(words); i++) {
         double p = probability(t, words[i].text, words[i].word);

@@ -738,7 +738,7 @@ static struct state train_within(const char *words, bool serial, size_t budget)
 /* [0] what a plan that keeps all takes, [1] what a refusal says is enough. */
 static void ask_budgets(const char *words, size_t budget[2])
 {
-    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | LIST_EVAL, true, true);
+    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | LIST_EVAL | OPEN_DATA | PLAN_ONLY);
     struct pass_reports reports = reports_of(t);
     json_t *peaks = json_object_get(reports.report[reports.n - 1].fields, "peak_bytes"), *peak;
     const char *name;

@@ -18,7 +18,7 @@
 static struct trainer *open_tiny(const char *more)
 {
     struct trainer *t =
-        new_trainer(settings_of(lasting(TINY "--gemm own %s", more)), LIST_TRAIN | LIST_EVAL, true, false);
+        new_trainer(settings_of(lasting(TINY "--gemm own %s", more)), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
     init_random(t->model, 1337);
     return t;
 }
@@ -616,7 +616,7 @@ static struct trainer *validate_bytes(const char *devices, int batch, int bytes)
     struct settings *s = settings_of(lasting(TINY "--gemm own -d %s --batch %d", devices, batch));
     s->data.val_data = write_file("validation.txt", text, (size_t)bytes);
     free(text);
-    return new_trainer(s, LIST_TRAIN | LIST_EVAL, true, false);
+    return new_trainer(s, LIST_TRAIN | LIST_EVAL | OPEN_DATA);
 }
 
 static void check_evaluation(const char *devices, int batch, int bytes)
@@ -772,7 +772,8 @@ TEST(devices_as_data)
 TEST(predicted_memory_is_what_is_allocated)
 {
     struct settings *s = settings_of(lasting(TINY "-d %s", two_devices()));
-    struct trainer *planned = new_trainer(s, LIST_TRAIN, true, true), *real = new_trainer(s, LIST_TRAIN, true, false);
+    struct trainer *planned = new_trainer(s, LIST_TRAIN | OPEN_DATA | PLAN_ONLY),
+                   *real = new_trainer(s, LIST_TRAIN | OPEN_DATA);
     size_t predicted = 0;
     size_t given = 0;
     size_t n = real->pool->n;

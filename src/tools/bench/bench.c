@@ -294,7 +294,7 @@ static void run_training(void *trainer, uint32_t number)
 static json_t *bench_training(struct bench *b)
 {
     run_trial_for(b->settings);
-    struct trainer *t = new_trainer(b->settings, LIST_TRAIN, b->settings->data.path != NULL, false);
+    struct trainer *t = new_trainer(b->settings, LIST_TRAIN | OPEN_GIVEN_DATA);
     init_random(t->model, 1);
     uint32_t n = was_given("steps") ? (uint32_t)b->settings->steps : TRAIN_STEPS;
     double tokens = tokens_per_step(t), flops = flops_per_token(t->model->params, t->seq) * tokens;
@@ -370,7 +370,7 @@ static int run_bench(int argc, char **argv)
     b.gemms = new_table(gemm_columns, COUNT(gemm_columns));
     b.machine = machine_of(s, false);
     /* A model that training would refuse is refused now, and not after the products. */
-    free_trainer(new_trainer(s, LIST_TRAIN, s->data.path != NULL, true));
+    free_trainer(new_trainer(s, LIST_TRAIN | OPEN_GIVEN_DATA | PLAN_ONLY));
     b.probe = open_probe(&b.machine->device[0]);
     bench_all(&b);
     close_probe(b.probe);

@@ -145,7 +145,10 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
     broadcast_options.queues = queues;
     broadcast_options.slices = slices;
     struct run r = {.period = 0};
-    struct trainer *t = new_trainer(s, LIST_TRAIN, s->data.path != NULL, predict_options.hardware != NULL);
+    unsigned wanted = LIST_TRAIN | OPEN_GIVEN_DATA;
+    if (predict_options.hardware)
+        wanted |= PLAN_ONLY;
+    struct trainer *t = new_trainer(s, wanted);
     const json_t *bound = json_object_get(broadcast_report(t)->fields, "bound_ms");
     if (predict_options.hardware)
         simulate_steps(t, &r);

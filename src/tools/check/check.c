@@ -176,7 +176,7 @@ static void compare_file(struct checker *c, struct settings *s, const char *path
     s->steps = (int)steps;
     s->warmup = 0;
     s->clip = 0;
-    c->trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
+    c->trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS);
     c->trainer->fixed_tokens = tokens;
     c->trainer->fixed_targets = targets;
     init_from_file(c->trainer->model, path);

@@ -177,14 +177,16 @@ static void end_dump(struct trainer *t)
                    t->train->task[dump.writer]->name, dump.last, dump.path);
 }
 
-static const struct option options[] = {{.name = "dump",
-                                         .type = OPT_TEXT,
-                                         .value = &asked_dump,
-                                         .argument = "NAME[@LAYER]=FILE.npy",
-                                         .help = "write a tensor of the last step for NumPy, as it is right after its "
-                                                 "last writer. `yard plan --print` shows the names",
-                                         .commands = OF_TRAIN,
-                                         .group = GROUP_LOOKING}};
+static const struct option options[] = {
+    {.name = "dump",
+     .type = OPT_TEXT,
+     .value = &asked_dump,
+     .argument = "NAME[@LAYER]=FILE.npy",
+     .help = "write a tensor of the last step for NumPy, as it is right after its "
+             "last writer. `yard plan --print` shows the names",
+     .commands = OF_TRAIN,
+     .group = GROUP_LOOKING},
+};
 static const struct hooks hooks = {
     .lists_ready = prepare_dump,
     .steps_ended = end_dump,

@@ -141,7 +141,7 @@ static int show_plan(const struct trainer *t, const char *title)
 
 static int plan_model(const struct settings *o)
 {
-    struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data.path != NULL, true);
+    struct trainer *t = new_trainer(o, ALL_LISTS | OPEN_GIVEN_DATA | PLAN_ONLY);
     char *shape = describe_shape(t);
     int code = show_plan(t, shape);
     free(shape);

@@ -37,7 +37,7 @@ static void build(void *strategy)
 {
     struct strategy *s = strategy;
     recompute_options.mode = s->recompute;
-    s->trainer = new_trainer(&s->settings, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, s->settings.data.path != NULL, true);
+    s->trainer = new_trainer(&s->settings, ALL_LISTS | OPEN_GIVEN_DATA | PLAN_ONLY);
 }
 
 /* The formula for a rank's part of the model, in bytes.  ZeRO shares the classes out one by one, the last first. */

@@ -107,7 +107,7 @@ struct building {
 static void build_sketch(void *building)
 {
     struct building *b = building;
-    b->trainer = new_trainer(&b->settings, LIST_TRAIN, false, true);
+    b->trainer = new_trainer(&b->settings, LIST_TRAIN | PLAN_ONLY);
 }
 
 struct sketch *new_sketch(const struct settings *s, int tp, int micro_batch)

@@ -33,7 +33,7 @@ struct mesh_search new_mesh_search(const struct settings *s, int devices)
     x.settings.device_memory = NO_LIMIT;
     x.settings.batch = 1;
     x.settings.micro_batch = 1;
-    struct trainer *t = new_trainer(&x.settings, 0, s->data.path != NULL, true);
+    struct trainer *t = new_trainer(&x.settings, OPEN_GIVEN_DATA | PLAN_ONLY);
     const struct costs *c = costs_of(t);
     if (devices > c->devices)
         fail(EXIT_USAGE, "--search: %s describes %lld devices, not %d: use a smaller -d, or a copy with devices = %d",
@@ -135,7 +135,7 @@ struct trial_plan {
 static void build_plan(void *plan)
 {
     struct trial_plan *p = plan;
-    p->trainer = new_trainer(&p->settings, LIST_TRAIN, false, true);
+    p->trainer = new_trainer(&p->settings, LIST_TRAIN | PLAN_ONLY);
 }
 
 /* The bytes of the fullest device. */

@@ -21,7 +21,7 @@ int run_profile(int argc, char **argv)
     expect_replaceable("--output", output, KIND_PROFILE, "profile of yard's");
     abandon(open_writer(output)); /* better to learn now than after the trial that it cannot be written */
     s->time_tasks = true;
-    struct trainer *t = new_trainer(s, LIST_TRAIN, s->data.path != NULL, false);
+    struct trainer *t = new_trainer(s, LIST_TRAIN | OPEN_GIVEN_DATA);
     char *shape = describe_shape(t);
     struct costs *c = measure_costs(t);
     write_profile(output, c, shape);

@@ -299,7 +299,7 @@ static struct settings small_settings(const struct settings *devices_of, int n)
 static void time_device_updates(const struct settings *trial, int n_devices, struct costs *costs)
 {
     struct settings small = small_settings(trial, n_devices);
-    struct trainer *t = new_trainer(&small, LIST_TRAIN, false, false);
+    struct trainer *t = new_trainer(&small, LIST_TRAIN);
     struct collected samples = run_collected_steps(t, now_ns());
     add_task_times(&samples, costs);
     free_collected(&samples);
@@ -333,7 +333,7 @@ void run_trial_for(struct settings *s)
     plain.log = NULL;
     plain.save = NULL;
     plain.time_tasks = true;
-    struct trainer *t = new_trainer(&plain, LIST_TRAIN, true, false);
+    struct trainer *t = new_trainer(&plain, LIST_TRAIN | OPEN_DATA);
     int n_devices = t->machine->n_devices;
     struct pass_reports done = reports_of(t);
     for (size_t i = 0; i < done.n; i++) {

@@ -63,7 +63,7 @@ static struct schedule *schedule_of_order(const struct order *order, const struc
 static struct schedule *schedule_of_model(const struct settings *o)
 {
     struct schedule *s;
-    struct trainer *t = new_trainer(o, 0, false, true);
+    struct trainer *t = new_trainer(o, PLAN_ONLY);
     if (t->order->written)
         s = read_schedule("--pipeline", t->order->written->text);
     else

@@ -21,7 +21,7 @@ int run_sample(int argc, char **argv)
     expect_heads(&c, s->source.path);
     s->seq_len = c.seq_len;
     s->batch = 1;
-    struct trainer *t = new_trainer_for(s, &c, open_vocabulary(s, c.vocab), LIST_SAMPLE, false);
+    struct trainer *t = new_trainer_for(s, &c, open_vocabulary(s, c.vocab), LIST_SAMPLE);
     init_from_source(t->model, &s->source);
     refuse_bad_parameters(t->model, s->source.path);
     sample_text(t, s->prompt, s->count);

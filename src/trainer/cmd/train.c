@@ -36,10 +36,10 @@ int run_train(int argc, char **argv)
     if (!ask_options_read(s, argc, argv, &code))
         return code;
     s->time_tasks = true; /* a step's time is known from the end of its last task */
-    unsigned lists = LIST_TRAIN | LIST_EVAL;
+    unsigned wanted = LIST_TRAIN | LIST_EVAL | OPEN_DATA;
     if (s->sample_tokens)
-        lists |= LIST_SAMPLE;
-    struct trainer *t = new_trainer(s, lists, true, false);
+        wanted |= LIST_SAMPLE;
+    struct trainer *t = new_trainer(s, wanted);
     settle_settings(s, t);
     fill_model(s, t->model);
     code = train_loop(t);

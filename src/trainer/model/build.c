@@ -58,10 +58,20 @@ void on_rank(struct build *b, int rank, int micro, enum role role)
     b->step->tags = (struct tags){.layer = NONE, .micro = micro, .role = role};
 }
 
+void begin_unit(struct build *b, int unit)
+{
+    b->unit = unit;
+    b->step->tags.layer = layer_of_unit(b->model->params, unit);
+}
+
+void end_unit(struct build *b) { b->step->tags.layer = NONE; }
+
 void end_build(struct build *b)
 {
-    for (int i = 0; i < b->model->params->n_units * b->model->mesh->tp; i++)
+    for (int i = 0; i < b->model->params->n_units * b->model->mesh->tp; i++) {
         free(b->bucket[i].sum);
+        free(b->bucket[i].first_block);
+    }
     free(b->grad);
     free(b->summed);
     free(b->bucket);
@@ -98,24 +108,17 @@ struct op *record(struct build *b, const char *name, gradient_rule *weights, gra
                   struct tensor *in)
 {
     struct tape *t = b->tape;
-    int layer = b->step->tags.layer;
     if (!b->backward_wanted)
         return &b->unrecorded;
-    bool before_layers = t->n == 0 || t->ops[t->n - 1].unit == 0;
-    int unit = b->model->params->n_units - 1;
-    if (layer >= 0)
-        unit = layer + 1;
-    else if (before_layers)
-        unit = 0;
     struct op *op = APPEND(t->ops, t->n, t->cap);
-    *op = (struct op){.weights = weights, .inputs = inputs, .unit = unit, .out = out, .in = {in}, .end = b->step->n};
+    *op = (struct op){.weights = weights, .inputs = inputs, .unit = b->unit, .out = out, .in = {in}, .end = b->step->n};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
 }
 
 void backward(struct build *b, int unit, enum computation which)
 {
-    b->step->tags.layer = layer_of_unit(b->model->params, unit);
+    begin_unit(b, unit);
     for (size_t i = b->tape->n; i-- > 0;) {
         const struct op *op = &b->tape->ops[i];
         if (op->unit == unit && op->weights && which != INPUT_GRADIENT)
@@ -123,7 +126,7 @@ void backward(struct build *b, int unit, enum computation which)
         if (op->unit == unit && op->inputs && which != WEIGHT_GRADIENT)
             op->inputs(b, op);
     }
-    b->step->tags.layer = NONE;
+    end_unit(b);
 }
 
 struct tensor *gradient(const struct build *b, const struct tensor *t)

@@ -1,6 +1,7 @@
 /* build.h - building a step's list: operations add their tasks by a *builder*, and note on a *tape* what they did.
  *
  *     on_rank()                     the tasks that follow belong to this rank and micro-batch
+ *     begin_unit()                  ... and the operations that follow to this unit
  *     y = linear(b, ..., x, ...)    an operation (ops.h): adds its forward's tasks, and records itself on b->tape
  *     backward()                    reads the tape from its end: each record's rules add the tasks of its gradients
  *
@@ -55,6 +56,7 @@ struct tape {
 struct bucket {           /* a unit's gradient, or a tensor-parallel rank's part of it, on all data-parallel ranks */
     struct tensor **part; /* from send_unit() to reduce_unit(): what is to be summed, see add_reduce_moves() */
     struct tensor **sum;  /* after reduce_unit(): the sum of each shard */
+    size_t *first_block;  /* after begin_norm(): by shard, where its block sums begin in build->partials */
 };
 struct rendezvous; /* tp_ranks.c */
 struct build {
@@ -67,6 +69,7 @@ struct build {
     struct replica *replica;
     struct device *device;
     int tp_rank; /* its tensor-parallel coordinate */
+    int unit;    /* set by begin_unit(): the unit whose operations are being added, or were last */
 
     /* forward and backward */
     bool backward_wanted;
@@ -85,12 +88,15 @@ struct build {
     struct rendezvous *met; /* those of rank 0, then those of rank 1 ...: all ranks have equally many */
     size_t n_met, cap_met;
     size_t n_rendezvous; /* how many one rank has */
-    size_t group_begin;  /* position in the list of the group's first task */
+    size_t met_end;      /* length of the list at the last rendezvous, or where the group begins */
 };
 /* batch, seq: B, T of a micro-batch.  Ends the program (EXIT_USAGE) if a device cannot compute so many tokens. */
 struct build new_build(struct step *s, struct model *m, struct kernels kernels, int batch, int seq);
 /* The tasks that follow belong to this rank and micro-batch (NONE: to none). */
 void on_rank(struct build *b, int rank, int micro, enum role role);
+/* The operations that follow are of this unit, and their tasks are labelled with its layer. */
+void begin_unit(struct build *b, int unit);
+void end_unit(struct build *b); /* the tasks that follow are of no layer */
 void end_build(struct build *b);
 
 /* May --gemm own be used on d?  Not on a GPU, which would compute one work-item at a time. */
@@ -122,8 +128,8 @@ int rank_vocab(const struct build *b);  /* the number of words for which this ra
 /* What a pipeline's stage does with a micro-batch: forward; backward as a whole, or in two halves. */
 enum computation { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, COMPUTATIONS };
 
-/* Call it after the forward's tasks have been added.  The caller fills in what else the rules need, before the next
- * operation is recorded. */
+/* Notes an operation of the unit that was begun.  Call it after the forward's tasks have been added.  The caller fills
+ * in what else the rules need, before the next operation is recorded. */
 struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
                   struct tensor *in);
 /* Calls the gradient rules of a unit's operations, the last operation first: BACKWARD both rules of each, else one. */

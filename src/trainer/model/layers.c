@@ -25,21 +25,26 @@ struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, 
 {
     const struct mesh *mesh = b->model->mesh;
     struct replica *r = b->replica;
-    if (stage == 0)
+    if (stage == 0) {
+        begin_unit(b, 0);
         x = embed(b, batch);
+    }
     for (int l = mesh->first_layer[stage]; l < mesh->first_layer[stage + 1]; l++) {
         const struct weight *p = r->by_param + b->model->params->unit[1 + l].first_param;
-        b->step->tags.layer = l;
+        begin_unit(b, 1 + l);
         x = attention_forward(b, p, x);
         x = mlp_forward(b, p, x);
     }
-    b->step->tags.layer = NONE;
-    if (stage == n_stages(mesh) - 1)
+    if (stage == n_stages(mesh) - 1) {
+        begin_unit(b, b->model->params->n_units - 1);
         x = layernorm(b, "final.ln", x, r->other[LNF_W], r->other[LNF_B]);
+    }
+    end_unit(b);
     return x;
 }
 
 struct tensor *gpt_head(struct build *b, struct tensor *hidden)
 {
+    begin_unit(b, b->model->params->n_units - 1);
     return linear(b, "head", hidden, b->replica->other[HEAD], (struct weight){0});
 }

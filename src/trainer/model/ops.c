@@ -66,13 +66,13 @@ static void layernorm_inputs(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0];
     struct tensor *dout = gradient(b, op->out);
-    struct tensor *carry = gradient(b, x);
+    bool carries = gradient(b, x) != NULL;
+    struct arg carry = NO_TENSOR;
     struct tensor *dx = new_gradient(b, op, ".dx", x);
     int n = rows_of(x), c = columns_of(x);
-    bool carries = carry != NULL;
-    if (!carries)
-        carry = dout; /* the kernel takes some tensor, and does not read it */
-    LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", groups(b, (size_t)n), OUT(dx), IN(carry),
+    if (carries)
+        carry = IN(gradient(b, x));
+    LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", groups(b, (size_t)n), OUT(dx), carry,
            IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value), INT(n), INT(c), INT(carries));
     set_gradient(b, x, dx);
 }

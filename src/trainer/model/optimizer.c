@@ -37,13 +37,11 @@ static struct replica *replica_of(const struct build *b, int unit, int tp_rank, 
     return replica_at(b, stage_of(b->model, unit), tp_rank, k);
 }
 
-/* The tasks that follow belong to that unit, on the rank that is returned. */
-static struct replica *on_unit(struct build *b, int unit, int tp_rank, int k, enum role role)
+/* The tasks that follow belong to that unit, on the rank with these coordinates that has it. */
+static void on_unit(struct build *b, int unit, int tp_rank, int k, enum role role)
 {
-    struct replica *r = replica_of(b, unit, tp_rank, k);
-    on_rank(b, r->rank, NONE, role);
-    b->step->tags.layer = layer_of_unit(b->model->params, unit);
-    return r;
+    on_rank(b, replica_of(b, unit, tp_rank, k)->rank, NONE, role);
+    begin_unit(b, unit);
 }
 
 static struct shard shard_at(const struct build *b, int unit, int tp_rank, int k)
@@ -63,7 +61,8 @@ static void sum_tied(struct build *b, int tp_rank, bool grouped)
 {
     for (int k = 0; k < mesh_of(b)->dp; k++) {
         struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, k);
-        struct replica *first = on_unit(b, 0, tp_rank, k, ROLE_REDUCE);
+        struct replica *first = replica_of(b, 0, tp_rank, k);
+        on_unit(b, 0, tp_rank, k, ROLE_REDUCE);
         if (grouped) {
             first = first->second_set;
             last = last->second_set;
@@ -83,7 +82,8 @@ void end_group(struct build *b, int unit, bool grouped)
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         if (unit == 0)
             sum_tied(b, tp_rank, grouped);
-        struct replica *r = on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
+        struct replica *r = replica_of(b, unit, tp_rank, 0);
+        on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
         if (grouped)
             add_into(b->step, "group.add", r->grad[unit], r->second_set->grad[unit]);
     }
@@ -99,7 +99,8 @@ static struct tensor *view_same(struct build *b, struct tensor *grad, size_t n)
  * differ in its last bits: then a rank takes the gradient of the group's first rank. */
 static void agree(struct build *b, int unit, int k)
 {
-    const struct replica *first = on_unit(b, unit, 0, k, ROLE_REDUCE);
+    const struct replica *first = replica_of(b, unit, 0, k);
+    on_unit(b, unit, 0, k, ROLE_REDUCE);
     struct tensor *from = first->grad[unit];
     for (int tp_rank = 1; tp_rank < mesh_of(b)->tp; tp_rank++) {
         const struct unit *u = &b->model->part[tp_rank]->unit[unit];
@@ -139,25 +140,31 @@ static size_t count_counted(const struct build *b, int unit, int tp_rank, int k)
     return end > s.begin ? end - s.begin : 0;
 }
 
-/* Where the block sums of that shard begin in the tensor of all block sums.  The shards follow one another there by
- * unit, rank and k, with padding between them that stays zero. */
-static size_t first_sum(const struct build *b, int unit, int tp_rank, int k)
+static size_t count_blocks(const struct build *b, int unit, int tp_rank, int k)
 {
-    size_t first = 0;
-    for (int u = 0; u <= unit; u++)
-        for (int r = 0; r < mesh_of(b)->tp; r++)
-            for (int j = 0; j < mesh_of(b)->dp; j++) {
-                if (u == unit && r == tp_rank && j == k)
-                    return first;
-                first += round_up(ceil_div(count_counted(b, u, r, j), NORM_BLOCK), UNIT_ALIGN);
-            }
+    return ceil_div(count_counted(b, unit, tp_rank, k), NORM_BLOCK);
+}
+
+/* Gives the shards of a unit's part their places in the tensor of all block sums, from `first` on, with padding between
+ * them that stays zero.  Returns where the next ones begin. */
+static size_t place_blocks(struct build *b, int unit, int tp_rank, size_t first)
+{
+    struct bucket *bucket = bucket_of(b, unit, tp_rank);
+    bucket->first_block = allocate((size_t)mesh_of(b)->dp, sizeof *bucket->first_block);
+    for (int k = 0; k < mesh_of(b)->dp; k++) {
+        bucket->first_block[k] = first;
+        first += round_up(count_blocks(b, unit, tp_rank, k), UNIT_ALIGN);
+    }
     return first;
 }
 
 /* Makes the tensor of all block sums, and moves all losses to the norm's rank. */
 static void begin_norm(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
-    size_t n = first_sum(b, b->model->params->n_units, 0, 0);
+    size_t n = 0;
+    for (int unit = 0; unit < b->model->params->n_units; unit++)
+        for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++)
+            n = place_blocks(b, unit, tp_rank, n);
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
     b->partials = new_tensor(b->step->pool, b->device, MEM_WORK, "norm.partials", FLOAT32, SHAPE((int64_t)n));
     b->partials->persistent = true;
@@ -177,13 +184,12 @@ static void add_blocks(struct build *b, int unit)
         const struct bucket *bucket = bucket_of(b, unit, tp_rank);
         for (int k = 0; k < mesh_of(b)->dp; k++) {
             size_t counted = count_counted(b, unit, tp_rank, k);
-            size_t n = ceil_div(counted, NORM_BLOCK);
+            size_t n = count_blocks(b, unit, tp_rank, k);
             on_unit(b, unit, tp_rank, k, ROLE_NORM);
             if (!counted)
                 continue;
             struct tensor *sum = view_of_shard(pool, bucket->sum[k], k, (struct shard){0, counted});
-            size_t first = first_sum(b, unit, tp_rank, k);
-            struct tensor *part = new_view(pool, b->partials, "norm.part", first, SHAPE((int64_t)n));
+            struct tensor *part = new_view(pool, b->partials, "norm.part", bucket->first_block[k], SHAPE((int64_t)n));
             struct tensor *out = part;
             if (b->device != part->device)
                 out = new_tensor(pool, b->device, MEM_WORK, "norm.local", FLOAT32, SHAPE((int64_t)n));
@@ -230,7 +236,8 @@ static void finish_norm(struct build *b, struct tensor *losses)
 /* AdamW on shard k of a unit, with the state that data-parallel rank `on` has of it. */
 static void update_shard(struct build *b, int unit, int tp_rank, int k, int on, struct tensor *gradient)
 {
-    struct replica *r = on_unit(b, unit, tp_rank, on, ROLE_UPDATE);
+    struct replica *r = replica_of(b, unit, tp_rank, on);
+    on_unit(b, unit, tp_rank, on, ROLE_UPDATE);
     struct shard s = shard_at(b, unit, tp_rank, k);
     size_t n = s.end - s.begin;
     size_t held = held_by(b->model, unit, r->rank, KEPT_M).begin;
@@ -278,7 +285,8 @@ static void send_tied(struct build *b, int tp_rank)
         return;
     for (int k = 0; k < mesh_of(b)->dp; k++) {
         struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, k);
-        struct replica *first = on_unit(b, 0, tp_rank, k, ROLE_BROADCAST);
+        struct replica *first = replica_of(b, 0, tp_rank, k);
+        on_unit(b, 0, tp_rank, k, ROLE_BROADCAST);
         if (last != first)
             add_move(b->step, "send.tied", last->other[HEAD].value, first->other[WTE].value, FOR_MOVES);
     }
@@ -307,7 +315,8 @@ void release_updates(struct build *b, struct tensor *losses, struct tensor *cons
 void reduce_unit(struct build *b, int unit)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        const struct replica *r = on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
+        const struct replica *r = replica_of(b, unit, tp_rank, 0);
+        on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
         bool in_place = r->grad[unit]->persistent; /* else only shards of it are kept */
         struct bucket *bucket = bucket_of(b, unit, tp_rank);
         bucket->sum = add_reduce_sums(b->step, "reduce", bucket->part, mesh_of(b)->dp, in_place);

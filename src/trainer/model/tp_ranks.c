@@ -13,39 +13,60 @@
 
 typedef void collective(struct step *s, const char *name, struct tensor *const *x, int n);
 struct rendezvous {
-    struct tensor *x; /* what the rank brings */
-    size_t end;       /* length of the list when the rank has met the others */
+    struct tensor *x; /* what the rank brings; NULL: nothing, it comes to its end */
+    size_t begin,
+        end; /* positions: the rank's tasks since its last rendezvous; of the last rank the collective's too */
 };
 
 int first_tp_rank(struct build *b)
 {
     b->n_met = b->n_rendezvous = 0;
-    b->group_begin = b->step->n;
+    b->met_end = b->step->n;
     b->tp_rank = 0;
     return 0;
+}
+
+static struct rendezvous *rendezvous_of(const struct build *b, int tp_rank, size_t nth)
+{
+    return &b->met[(size_t)tp_rank * b->n_rendezvous + nth];
+}
+
+/* Notes that the rank has met the others: the list so far is its part, from the end of the part before on. */
+static void end_part(struct build *b)
+{
+    struct rendezvous *r = &b->met[b->n_met - 1];
+    r->begin = b->met_end;
+    r->end = b->step->n;
+    b->met_end = r->end;
+}
+
+/* Appends to `order`, which has n positions, those of a part.  Returns how many it has then. */
+static size_t append_part(const struct rendezvous *part, size_t *order, size_t n)
+{
+    for (size_t i = part->begin; i < part->end; i++) {
+        order[n] = i;
+        n++;
+    }
+    return n;
 }
 
 /* Puts the group's tasks in order: those between two rendezvous, rank by rank. */
 static void order_group(struct build *b)
 {
-    struct step *s = b->step;
-    size_t at = b->group_begin;
-    struct task **built = copy_bytes(s->task + at, (s->n - at) * sizeof *built);
-    for (size_t i = 0; i < b->n_rendezvous; i++)
-        for (size_t m = i; m < b->n_met; m += b->n_rendezvous) {
-            size_t begin = m ? b->met[m - 1].end : b->group_begin;
-            for (size_t k = begin; k < b->met[m].end; k++) {
-                s->task[at] = built[k - b->group_begin];
-                s->task[at]->index = at;
-                at++;
-            }
-        }
-    free(built);
+    const size_t first = rendezvous_of(b, 0, 0)->begin;
+    size_t *order = allocate(b->step->n - first, sizeof *order);
+    size_t n = 0;
+    for (size_t nth = 0; nth < b->n_rendezvous; nth++)
+        for (int k = 0; k < b->model->mesh->tp; k++)
+            n = append_part(rendezvous_of(b, k, nth), order, n);
+    permute_tasks(b->step, first, order, n);
+    free(order);
 }
 
 int next_tp_rank(struct build *b)
 {
-    *APPEND(b->met, b->n_met, b->cap_met) = (struct rendezvous){.end = b->step->n};
+    *APPEND(b->met, b->n_met, b->cap_met) = (struct rendezvous){.x = NULL};
+    end_part(b);
     if (b->tp_rank == 0)
         b->n_rendezvous = b->n_met;
     CHECK(b->n_met == b->n_rendezvous * (size_t)(b->tp_rank + 1),
@@ -68,13 +89,13 @@ static void meet(struct build *b, const char *name, struct tensor *x, collective
         enum role role = b->step->tags.role;
         struct tensor **all = allocate((size_t)n, sizeof *all);
         for (int k = 0; k < n; k++)
-            all[k] = b->met[(size_t)k * b->n_rendezvous + nth].x;
+            all[k] = rendezvous_of(b, k, nth)->x;
         b->step->tags.role = ROLE_SEND;
         perform(b->step, name, all, n);
         b->step->tags.role = role;
         free(all);
     }
-    b->met[b->n_met - 1].end = b->step->n;
+    end_part(b);
 }
 
 void all_reduce(struct build *b, const char *name, struct tensor *x) { meet(b, name, x, add_all_reduce); }

@@ -99,7 +99,10 @@ struct task *add_host(struct step *s, struct lane *lane, const char *name, host_
 /* description: these `bytes` bytes are copied, and issue() is given the copy as its context. */
 struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes);
-struct task *append_task(struct step *s);             /* an empty task, at the end, or at the cursor */
+struct task *append_task(struct step *s); /* an empty task, at the end, or at the cursor */
+/* Puts the n tasks from position `first` on in another order.  order[i]: the position of the task that becomes the one
+ * at first + i. */
+void permute_tasks(struct step *s, size_t first, const size_t *order, size_t n);
 void link_behind(struct task *t, struct task *where); /* while the list is edited: puts t right after `where` */
 void free_task(struct task *t);
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);

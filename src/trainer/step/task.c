@@ -74,6 +74,17 @@ struct task *append_task(struct step *s)
     return t;
 }
 
+void permute_tasks(struct step *s, size_t first, const size_t *order, size_t n)
+{
+    struct task **before = copy_bytes(s->task + first, n * sizeof *before);
+    for (size_t i = 0; i < n; i++) {
+        struct task *t = before[order[i] - first];
+        t->index = first + i;
+        s->task[first + i] = t;
+    }
+    free(before);
+}
+
 static struct task *add_task(struct step *s, struct lane *lane, const char *name)
 {
     CHECK(lane != NULL, "task %s has no lane", name);

@@ -32,7 +32,7 @@ enum role {
     ROLES
 };
 extern const char *const role_name[ROLES];
-struct tags {
+struct tags {  /* labels: passes and tools group tasks by them, and no edge follows from them */
     int layer; /* the layer of the model; NONE: no single one */
     int micro; /* the micro-batch; NONE: no single one */
     enum role role;

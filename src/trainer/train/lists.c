@@ -41,28 +41,33 @@ static struct tape *tape_at(const struct train_list *list, int stage, int micro,
 /* The group of sequences (--grad-groups) to which a micro-batch belongs. */
 static int group_of(const struct trainer *t, int micro) { return micro * t->settings->grad_groups / t->micros; }
 
+/* Appends to `order`, which has n positions, those from `begin` on whose tasks are of one layer; `end` is behind the
+ * last.  Returns how many it has then. */
+static size_t append_layer(const struct step *s, size_t begin, size_t end, size_t *order, size_t n)
+{
+    for (size_t i = begin; i < end && s->task[i]->layer == s->task[begin]->layer; i++) {
+        order[n] = i;
+        n++;
+    }
+    return n;
+}
+
 /* Rank k's forward was built at positions begin[k] to begin[k + 1] of the list.  Now all ranks' forwards come side by
  * side, layer by layer: what all ranks need for a layer can be sent when the first of them comes to it. */
 static void put_abreast(struct step *s, const size_t *begin, int ranks)
 {
-    const size_t first = begin[0], end = begin[ranks];
-    struct task **built = copy_bytes(s->task + first, (end - first) * sizeof *built);
-    size_t *next = copy_bytes(begin, (size_t)ranks * sizeof *next); /* by rank: the first task not placed yet */
-    size_t at = first;
-    while (at < end)
+    const size_t first = begin[0], n = begin[ranks] - first;
+    size_t *order = allocate(n, sizeof *order);
+    size_t *next = copy_bytes(begin, (size_t)ranks * sizeof *next); /* by rank: its first position not in `order` yet */
+    size_t n_placed = 0;
+    while (n_placed < n)
         for (int k = 0; k < ranks; k++) {
-            if (next[k] == begin[k + 1])
-                continue;
-            int layer = built[next[k] - first]->layer;
-            while (next[k] < begin[k + 1] && built[next[k] - first]->layer == layer) {
-                struct task *t = built[next[k] - first];
-                t->index = at;
-                s->task[at] = t;
-                at++;
-                next[k]++;
-            }
+            size_t n_before = n_placed;
+            n_placed = append_layer(s, next[k], begin[k + 1], order, n_placed);
+            next[k] += n_placed - n_before;
         }
-    free(built);
+    permute_tasks(s, first, order, n);
+    free(order);
     free(next);
 }
 

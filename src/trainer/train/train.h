@@ -1,12 +1,13 @@
 /* train.h - from settings to a running trainer.
  *
- *     struct trainer *t = new_trainer(settings, LIST_TRAIN | LIST_EVAL, true, false);
+ *     struct trainer *t = new_trainer(settings, LIST_TRAIN | LIST_EVAL | OPEN_DATA);
  *     run_step(t, 1);  run_step(t, 2);  step_result(t, 1)->loss ...          as train_loop() does
  *     free_trainer(t);
  *
  * A user's mistake, a device without room or a file that cannot be read ends the program with a sentence.
  *
- *     settings   options, presets, config file: what the user asked for          settings.h: settings.c
+ *     settings   options, presets, config file: what the user asked for          settings.h: settings.c,
+ *                                                                              own_options.c, presets.c
  *     source     the file or the run with which a model begins                   settings.h: source.c
  *     data       files to windows of tokens, learning rate                       data.h: data.c, rate.c
  *     tokens     text to tokens and back                                         tokens.h: tokens.c
@@ -97,18 +98,27 @@ struct trainer {
 };
 /* The tokenizer of the source, a saved model, as a data set without tokens (yard sample). */
 struct dataset *open_vocabulary(const struct settings *s, int vocab);
-enum lists { LIST_TRAIN = 1, LIST_EVAL = 2, LIST_SAMPLE = 4, KEEP_LOGITS = 8 /* there is one device */ };
+/* Bits: what a trainer is made with. */
+enum wanted {
+    LIST_TRAIN = 1,
+    LIST_EVAL = 2,
+    LIST_SAMPLE = 4,
+    ALL_LISTS = LIST_TRAIN | LIST_EVAL | LIST_SAMPLE,
+    KEEP_LOGITS = 8,      /* there is one device */
+    OPEN_DATA = 16,       /* text to train on; without it tokens are random */
+    OPEN_GIVEN_DATA = 32, /* the same, but only if --data was given */
+    PLAN_ONLY = 64        /* nothing is allocated on devices */
+};
 /* Opens the devices that are asked for.  separate: each gets an OpenCL context of its own. */
 struct machine *machine_of(const struct settings *s, bool separate);
 /* The mesh that --mesh asks for, of that many devices; 0: of as many as it names.  Its layers are not cut yet. */
 struct mesh wanted_mesh(const struct settings *s, int devices);
 struct config config_of(const struct settings *s); /* the model's sizes: its source's, else those of the options */
-/* Opens devices and data, makes the model and the lists, places them.  plan_only: allocates nothing on devices.
- * data_wanted false: random tokens. */
-struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only);
-/* The same on a model configuration of the caller's (yard check). */
-struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data, unsigned lists,
-                                bool plan_only);
+/* Opens devices and data, makes the model and the lists, places them. */
+struct trainer *new_trainer(const struct settings *s, unsigned wanted);
+/* The same on a model configuration and data of the caller's (yard check); data NULL: random tokens. */
+struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data,
+                                unsigned wanted);
 void free_trainer(struct trainer *t);
 /* Runs training step `number`, at most one step ahead of what has been computed. */
 void run_step(struct trainer *t, uint32_t number);

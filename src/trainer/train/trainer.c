@@ -287,22 +287,22 @@ struct config config_of(const struct settings *s)
 }
 
 /* Builds the lists that are wanted, writes them to all[], and returns how many there are. */
-static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3])
+static size_t build_lists(struct trainer *t, unsigned wanted, struct step *all[3])
 {
     size_t n = 0;
-    if (lists & LIST_TRAIN) {
+    if (wanted & LIST_TRAIN) {
         build_train(t);
         all[n++] = t->train;
     }
-    if (lists & LIST_EVAL) {
+    if (wanted & LIST_EVAL) {
         build_eval(t);
         all[n++] = t->eval;
     }
-    if (lists & LIST_SAMPLE) {
+    if (wanted & LIST_SAMPLE) {
         build_sample(t);
         all[n++] = t->sample;
     }
-    if (lists & KEEP_LOGITS)
+    if (wanted & KEEP_LOGITS)
         t->keep_logits->persistent = true;
     for (size_t i = 0; i < n; i++)
         tell_list_built(t, all[i]);
@@ -324,20 +324,20 @@ static void open_folder_of_save(struct trainer *t)
 
 /* ---- a trainer -------------------------------------------------------------------------------------------------- */
 
-struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only)
+struct trainer *new_trainer(const struct settings *s, unsigned wanted)
 {
     const bool has_model = s->source.path;
     struct config c = config_of(s);
     struct dataset *data = NULL;
-    if (data_wanted)
+    if (wanted & OPEN_DATA || (wanted & OPEN_GIVEN_DATA && s->data.path))
         data = open_data(s, has_model ? c.vocab : 0);
     if (data && !has_model)
         c.vocab = data->vocab;
     check_config(&c);
     check_saved(s, &c);
     if (data && data->val.n == 0)
-        lists &= ~(unsigned)LIST_EVAL;
-    return new_trainer_for(s, &c, data, lists, plan_only);
+        wanted &= ~(unsigned)LIST_EVAL;
+    return new_trainer_for(s, &c, data, wanted);
 }
 
 static void set_rate(struct trainer *t)
@@ -366,11 +366,10 @@ static void make_model(struct trainer *t, bool trains)
 }
 
 /* machine -> mesh -> sizes -> model -> lists -> addresses */
-struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data, unsigned lists,
-                                bool plan_only)
+struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data, unsigned wanted)
 {
     struct trainer *t = allocate(1, sizeof *t);
-    const bool trains = lists & LIST_TRAIN;
+    const bool trains = wanted & LIST_TRAIN, plan_only = wanted & PLAN_ONLY;
     struct step *all[3];
     *t = (struct trainer){.settings = s, .data = data, .config = *c, .log = -1};
     t->folder_data = allocate(n_modules, sizeof *t->folder_data);
@@ -379,14 +378,14 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     if (!t->machine) /* devices as -d says */
         t->machine = machine_of(s, t->separate);
     set_mesh(t);
-    set_batch(t, lists == LIST_SAMPLE);
+    set_batch(t, (wanted & ALL_LISTS) == LIST_SAMPLE);
     new_feeds(t);
     if (trains)
         set_rate(t);
     tell_machine_opened(t);
     t->pool = new_pool(t->machine);
     make_model(t, trains);
-    size_t n = build_lists(t, lists, all);
+    size_t n = build_lists(t, wanted, all);
     if (plan_only) {
         must(place(t->pool, all, n, true));
         for (size_t i = 0; i < n; i++)
