@@ -12,7 +12,7 @@ set -u
 # of a pipeline could come from a file, and a list could say that one task waits for another (step/after.c); 14,300
 # before functions with seven parameters and more took a struct that names them; 14,350 before a list was permuted in
 # one place, an operation's unit was said, and rows of presets had names
-trainer=14450
+trainer=14550
 TMP=${TMP:-$(mktemp -d)}
 
 . tests/run/report.sh
