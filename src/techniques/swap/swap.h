@@ -65,7 +65,7 @@ struct swaps {
 };
 
 /* swap.c: --swap layer and --swap microbatch; false: nothing can leave. */
-bool swap_by_phases(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
+bool swap_by_phases(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
 /* The gaps of tensors of these classes, a bit per enum memory_class. */
 struct gaps find_gaps(struct step *s, const struct costs *c, unsigned classes);
 void free_gaps(struct gaps *all);
@@ -80,8 +80,8 @@ struct swaps line_up(struct absence *absence, size_t n, const struct uses *u);
 void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struct swaps *all);
 
 /* swap_auto.c: --swap auto and --recompute auto; false: all fits, or the other one chooses. */
-bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
-bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
+bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
+bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
 
 /* swap_report.c: reports on the list as it is now; absence: one for each gap; declines: why in all gaps tensors are
  * kept, or NULL. */

@@ -77,10 +77,10 @@ struct settings {
     double temperature; /* 0: always the likeliest token */
 
     /* These are no options, but what follows from them. */
-    const struct order *order; /* what `pipeline` names */
-    const char *word;          /* the first word that is no option, where the page takes one; NULL: there is none */
-    int n_words;               /* how many words are no options */
-    struct source source;      /* what the run that goes on, --init or --from begins with; path NULL: nothing */
+    const struct turn_order *order; /* what `pipeline` names */
+    const char *word;     /* the first word that is no option, where the page takes one; NULL: there is none */
+    int n_words;          /* how many words are no options */
+    struct source source; /* what the run that goes on, --init or --from begins with; path NULL: nothing */
     const struct resumed_run *resumed; /* the run that this one goes on from; NULL: none */
     bool trains;                       /* the command is yard train */
 
