@@ -48,8 +48,8 @@ struct survey { /* what the pass finds in the list */
     struct step *step;
     size_t n_tensors; /* as many as the pool has before the pass adds its own: the length of arrays "by tensor" */
     struct tensor_list *shards; /* by first replica: the shards that keep parts of it */
-    struct tensor_list
-        *replicas; /* by first replica: the tensors with the same values, or a part of them, to be gathered */
+    /* By first replica: the tensors with the same values, or a part of them, to be gathered. */
+    struct tensor_list *replicas;
     struct window_list *windows; /* by tensor of `replicas`: its windows in list order */
     struct window_list *device;  /* by device: its windows in list order */
     struct window_list all;      /* all windows in list order */

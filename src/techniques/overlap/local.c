@@ -163,7 +163,8 @@ static struct task *last_maker_of(const struct mover *m, const struct task *upda
     return m->step->task[last_maker(m->uses, update)];
 }
 
-/* Like host_side(), except that the device keeps its state, and gradients wait until the choice can be made. */
+/* Does what host_side() does, except that the device keeps its state, and gradients wait until the choice can be
+ * made. */
 static struct tensor *other_side(struct mover *m, const struct task *update, const struct task *piece, int i)
 {
     struct tensor *x = piece->access[i].tensor;

@@ -79,7 +79,7 @@ static void carry_out(struct overlapper *o, struct edit *e, const unsigned char 
     end_moves(&m);
 }
 
-/* The same for a list that is scored, and undone: with what recompute will make again, and with room for snapshots,
+/* carry_out() for a list that is scored, and undone: with what recompute will make again, and with room for snapshots,
  * which depends on where updates are. */
 static void carry_out_to_try(void *pass, struct edit *e, const unsigned char *choice)
 {

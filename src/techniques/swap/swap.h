@@ -58,9 +58,10 @@ struct absence {
 /* The absences in which tensors are swapped, in the orders in which their copies stand in the list: first by their
  * places, and where several have one place by their gaps. */
 struct swaps {
-    struct absence **leaving; /* of those that leave at one place, the tensor whose gap begins first leaves first */
-    struct absence *
-        *returning; /* of those that come back at one place, the tensor whose gap ends first comes back first */
+    /* Of those that leave at one place, the tensor whose gap begins first leaves first. */
+    struct absence **leaving;
+    /* Of those that come back at one place, the tensor whose gap ends first comes back first. */
+    struct absence **returning;
     size_t n;
 };
 

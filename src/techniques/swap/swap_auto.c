@@ -483,7 +483,7 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
 
 enum { STEPS = 24, STARTS = 1 + 2 * STEPS };
 
-/* Like `best`, but among the first step / STEPS of the decisions, those that keep take the action instead. */
+/* Copies `best`, but among the first step / STEPS of the decisions, those that keep take the action instead. */
 static void start_with_share(unsigned char *start, const unsigned char *best, size_t n, size_t step,
                              unsigned char action)
 {

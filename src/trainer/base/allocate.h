@@ -45,10 +45,10 @@ enum { NONE = -1 }; /* the index of nothing: there is no such task, node, record
         }                                                                                                              \
         (i) = low_;                                                                                                    \
     } while (0)
-/* The same among 0 .. n - 1. */
+/* FIND_BETWEEN() among 0 .. n - 1. */
 #define FIND_FIRST(i, n, before) FIND_BETWEEN(i, 0, n, before)
-/* The same, from the value of `i` on, by growing steps.  Elements near `i` are in the caches; a binary search among all
- * of a long array would miss them at each step. */
+/* FIND_FIRST(), from the value of `i` on, by growing steps.  Elements near `i` are in the caches; a binary search
+ * among all of a long array would miss them at each step. */
 #define FIND_NEXT(i, n, before)                                                                                        \
     do {                                                                                                               \
         size_t from_ = (i);                                                                                            \

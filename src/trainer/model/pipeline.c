@@ -63,7 +63,7 @@ static void gpipe(struct turns *turns)
         take_turn(turns, BACKWARD, turns->p);
 }
 
-/* As many forwards first as there are stages after this one. */
+/* First come as many forwards as there are stages after this one. */
 static void one_forward_one_backward(struct turns *turns)
 {
     const int ahead = MIN(turns->m->pp - 1 - turns->p, turns->micros);

@@ -451,7 +451,7 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
     free(texts[1].text);
 }
 
-/* The same with tokens: those to validate go behind the others. */
+/* Cuts tokens instead of texts: those to validate go behind the others. */
 static void cut_tokens(struct dataset *d, double share, size_t parts)
 {
     uint16_t *tokens = d->train.tokens;

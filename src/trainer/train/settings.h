@@ -96,13 +96,14 @@ struct settings {
 };
 /* What this process knows of itself.  With --restart it is shared memory: the process that starts trainings sets the
  * first three, and a training tells it the last two. */
-extern struct one_life {
+struct one_life {
     uint64_t begun;   /* now_ns() then; what a resumed run says of its start counts from here */
     const char *from; /* the run to go on from, whatever the command line says; NULL: as that says */
     int restarts;     /* how many came before this training; 0 without --restart */
     uint32_t step;    /* the last one that the training has shown; 0: none */
     bool not_finite;  /* it ends because a value is not finite, which would happen again */
-} * this_life;
+};
+extern struct one_life *this_life;
 /* Parses the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv);
 /* The first option that the user has given and that does not fit; NULL: all fit. */

@@ -106,7 +106,7 @@ struct config config_of(const struct settings *s); /* the model's sizes: its sou
 /* Opens devices and data, makes the model and the lists, places them.  plan_only: allocates nothing on devices.
  * data_wanted false: random tokens. */
 struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only);
-/* The same on a model configuration of the caller's (yard check). */
+/* new_trainer() on a model configuration of the caller's (yard check). */
 struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data, unsigned lists,
                                 bool plan_only);
 void free_trainer(struct trainer *t);
