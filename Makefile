@@ -196,6 +196,8 @@ lab: $(YARD) ## lab N=: a working copy in build/labs/N, with a task in it; tutor
 	@SEED=$(SEED) tutorials/labs/lab.sh prepare $(N)
 grade: ## points of lab N= (or of TREE=): SEED= draws other hidden cases, JSON=1 adds a line for autograders
 	@JSON='$(JSON)' SEED=$(SEED) tutorials/labs/lab.sh grade $(N) $(TREE)
+report: ## the page to hand in of lab N= (or of TREE=): predicted, simulated and measured numbers, in build/report-N.html
+	@tutorials/labs/lab.sh report $(N) $(TREE)
 
 # A test is a program of its own: its file, what tests/support has, and all of the trainer but main.
 $(TESTS): $(BUILD)/tests/support/main.o
@@ -233,7 +235,7 @@ help: ## this list
 places: ## the sequence of the folders in the table, and where passes run
 	@$(MODULES) -v as=places $(REGISTERED)
 
-.PHONY: core demo places test tests check lab grade bench debug asan format deps clean help FORCE
+.PHONY: core demo places test tests check lab grade report bench debug asan format deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 

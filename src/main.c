@@ -9,15 +9,20 @@
 static void print_help(FILE *out)
 {
     print_commands(out);
-    fprintf(out,
-            "\n`yard COMMAND --help` shows the options of a command, and `yard --version` shows the version.\n\n"
-            "environment:\n"
-            "  YARD_CACHE=FOLDER        keep compiled kernels in this folder, for drivers that keep none themselves\n"
-            "  YARD_KERNELS=FOLDER      take the .cl files from this folder\n"
-            "  YARD_BUILD_OPTIONS=TEXT  give more options to the OpenCL compiler\n"
-            "  NO_COLOR=1               use no colours on a terminal\n\n"
-            "exit codes: 0 success, 1 failure (a check, damaged files, not-a-number), 2 usage or too little memory,\n"
-            "            3 no OpenCL device, 4 files cannot be read or written, 130 interrupted\n");
+    fprintf(out, "\nfirst:  yard train --steps 300 --sample-tokens 200\n"
+                 "then:   tutorials/01-first-run.md, the first of the tutorials\n");
+    fprintf(out, "\n`yard COMMAND --help` shows examples and the options of a command,\n"
+                 "and `yard --version` shows the version.\n\n"
+                 "environment:\n"
+                 "  YARD_CACHE=FOLDER        keep compiled kernels in this folder,\n"
+                 "                           for drivers that keep none themselves\n"
+                 "  YARD_KERNELS=FOLDER      take the .cl files from this folder\n"
+                 "  YARD_BUILD_OPTIONS=TEXT  give more options to the OpenCL compiler\n"
+                 "  NO_COLOR=1               use no colours on a terminal\n\n"
+                 "exit codes:\n"
+                 "  0 success, 1 failure (a check, damaged files, not-a-number),\n"
+                 "  2 usage or too little memory, 3 no OpenCL device,\n"
+                 "  4 files cannot be read or written, 130 interrupted\n");
 }
 
 /* Output that could not be written is an error too: the disk of `> file` may be full.  An interrupted run is excepted,

@@ -126,6 +126,18 @@ refuse 2 "README.md, line 3: 'Trainyard': expected device, lane" plan --list REA
 refuse 2 'add --profile, --hardware or --list' plan --model tiny --print-list
 refuse 2 'both say what a device may hold; leave one out' plan --list data/steps/chain.txt --simulate --device-mem 1G \
     --what-if mem=2G
+search="plan --model tiny --search --hardware data/hardware/server.txt"
+refuse 2 'is described: add --hardware FILE' plan --model tiny --search -d 4
+refuse 2 'leave --search out' plan --list data/steps/chain.txt --search
+refuse 2 'needs -d N, the number of devices of data/hardware/server.txt' $search
+refuse 2 'needs -d N' $search -d 0:0
+refuse 2 'describes 8 devices, not 9: use a smaller -d' $search -d 9
+refuse 2 'no mesh of 7 devices trains this' $search -d 7
+refuse 2 'nothing fits in 10240 bytes per device: parameters, gradients and optimizer alone need' $search -d 4 --device-mem 10K
+refuse 2 'give the memory of a device as --device-mem' $search -d 4 --what-if mem=1M
+refuse 2 'the search chooses it; leave one out' $search -d 4 --mesh dp=4
+refuse 2 'prints a table and nothing else; leave one out' $search -d 4 --simulate
+refuse 2 '-d 0: a plan can use 1 to 4096 devices' plan --model tiny --hardware data/hardware/server.txt -d 0
 for look in --simulate --verify --print --print-list; do
     refuse 2 '--memory prints a table and nothing else' plan $server --memory $look
 done
@@ -341,9 +353,23 @@ yard --help
 result $? 'yard --help'
 for command in $(awk '/^  [a-z]/ { print $1 }' "$TMP/out"); do
     yard "$command" --help && grep -q "^usage: yard $command" "$TMP/out" && [ ! -s "$TMP/err" ] &&
+        [ "$(grep -c "^  yard $command" "$TMP/out")" -eq 2 ] && # two examples
         [ -z "$(grep '^[A-Z].*:$' "$TMP/out" | sort | uniq -d)" ] # a heading for each group of options
     result $? "yard $command --help"
 done
+# No help is wider than a terminal of 80 columns, and options that its examples have are options of the command.
+for words in '' train sample check plan profile trace 'trace summary' 'trace export' 'trace diff' view plot bench ckpt \
+    'ckpt ls' 'ckpt verify' 'ckpt diff' 'ckpt reshard' 'ckpt export'; do
+    yard $words --help
+    awk -v words="$words" 'length > 80 { print words ": too long: " $0 }' "$TMP/out"
+    case $words in '' | trace | ckpt) continue ;; esac
+    grep "^  yard $words " "$TMP/out" | grep -oE -- ' --?[a-z][a-z-]*' | while read -r option; do
+        grep -v '^  yard' "$TMP/out" | grep -qE -- "^  .*$option( |,|\$)" || echo "$words has no $option"
+    done
+done >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'each help has 80 columns and examples that can be typed'
+yard --help && grep -q '^first:  yard train' "$TMP/out" && [ -f "$(awk '/^then:/ { sub(/,/, "", $2); print $2 }' "$TMP/out")" ]
+result $? 'yard --help names a first command and the tutorials'
 yard help trace export
 cat "$TMP/out" "$TMP/err" | grep -q '^usage: yard trace export'
 result $? 'yard help trace export'
@@ -364,7 +390,7 @@ while read -r option; do
     grep -qE -- "--$option( |\$)" "$TMP/out" || echo "there is no --$option in the help"
 done <"$TMP/options" >"$TMP/wrong"
 [ "$(wc -l <"$TMP/options")" -gt 40 ] || echo 'the table of options was not found' >>"$TMP/wrong"
-awk 'length > 100 { print "too long: " $0 }' "$TMP/out" >>"$TMP/wrong"
+awk 'length > 80 { print "too long: " $0 }' "$TMP/out" >>"$TMP/wrong"
 no_complaints "$TMP/wrong" 'yard train --help is complete'
 
 finish

@@ -1,6 +1,6 @@
 #!/bin/sh
-# labs.sh - the labs' patches still apply to this tree, and their graders are shell.  `make labs-check` builds and
-# grades.
+# labs.sh - the labs' patches still apply to this tree, their graders are shell, each lab has a card, questions to
+# predict that differ by seed, a report, and the JSON of autograders.  `make labs-check` builds and grades.
 #
 # TMP is an empty folder.  The report is TAP (see run.sh).
 set -u
@@ -25,6 +25,7 @@ look_at_grader() { # LAB
     sh -n "$1/grade" 2>&1
     [ -f "$1/README.md" ] || echo "$1 has no README.md"
     points=$(sed -n 's/^part \([0-9]*\) .*/\1/p' "$1/grade" | awk '{ n += $1 } END { print n }')
+    points=$((points + 1)) # for predicting
     grep -q "^\*\*Time:\*\* .* \*\*Points:\*\* $points\." "$1/README.md" ||
         echo "$1/README.md: the grader gives $points points"
     for patch in "$1"/starter.patch "$1"/wrong/*.patch; do
@@ -61,5 +62,100 @@ for lab in tutorials/labs/[0-9]*; do
     apply_patches "$lab" >>"$TMP/wrong"
     no_complaints "$TMP/wrong" "$lab"
 done
+# ---- the lecturer's card ----
+
+look_at_card() { # LAB: an answer for each question of "Think"; three wrong answers that are patches
+    [ -f "$1/lecturer.md" ] || { echo "$1 has no lecturer.md"; return; }
+    asked=$(sed -n '/^## Think/,$s/^[0-9]*\. .*/x/p' "$1/README.md" | wc -l)
+    answered=$(sed -n '/^## The questions/,/^## The commonest/s/^[0-9]*\. .*/x/p' "$1/lecturer.md" | wc -l)
+    [ "$asked" -gt 0 ] && [ "$asked" -eq "$answered" ] || echo "$1: $asked questions to think about, $answered answers"
+    [ "$(grep -c '^   \*Points: ' "$1/lecturer.md")" -ge "$asked" ] || echo "$1/lecturer.md: an answer without points"
+    grep -q '^\*\*Afterwards you can\*\* ' "$1/README.md" || echo "$1/README.md does not say what is learnt"
+    sed -n 's/^| \([a-z0-9-]*\.patch\) | .* | `.*` |$/\1/p' "$1/lecturer.md" >"$TMP/named"
+    [ "$(sort -u "$TMP/named" | wc -l)" -eq 3 ] || echo "$1/lecturer.md does not name three wrong answers"
+    while read -r patch; do
+        [ -f "$1/wrong/$patch" ] || echo "$1/lecturer.md: there is no wrong/$patch"
+    done <"$TMP/named"
+}
+
+look_at_questions() { # LAB NUMBER: two at least; the seed decides
+    sh -n "$1/predict" 2>&1
+    for seed in 1 1 2 3 4; do
+        SEED=$seed tutorials/labs/lab.sh questions "$2" >"$TMP/asked" 2>&1 || cat "$TMP/asked"
+        sed '/^seed = /d' "$TMP/asked" | cksum
+    done >"$TMP/sums"
+    [ "$(grep -c '^[a-z_0-9]* =$' "$TMP/asked")" -ge 2 ] || echo "$1 asks for fewer than two numbers"
+    [ "$(sed -n 1p "$TMP/sums")" = "$(sed -n 2p "$TMP/sums")" ] || echo "$1: one seed, other questions"
+    [ "$(sort -u "$TMP/sums" | wc -l)" -ge 3 ] || echo "$1: four seeds have hardly any different questions"
+}
+
+for lab in tutorials/labs/[0-9]*; do
+    look_at_card "$lab" >"$TMP/wrong"
+    nth=${lab#tutorials/labs/}
+    nth=${nth%%-*}
+    look_at_questions "$lab" "${nth#0}" >>"$TMP/wrong"
+    no_complaints "$TMP/wrong" "$lab: its card, and what is predicted"
+done
+
+# ---- predictions and report, of lab 4, whose copy has nothing to compile ----
+
+copy=$TMP/copy
+mkdir -p "$copy/src" "$copy/data/gallery" "$copy/cl"
+cp "$YARD" "$copy/yard"
+printf 'all:\n' >"$copy/Makefile"
+SEED=5 tutorials/labs/lab.sh questions 4 | sed '/^measured_ms\|^device /,$d' >"$copy/predictions.txt"
+tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/blank" 2>&1
+check 'blank predictions are named' grep -q 'predictions.txt has no number for: waits period_ms step_ms' "$TMP/blank"
+check 'they get no point' grep -qx 'Score: 0/13' "$TMP/blank"
+tutorials/labs/lab.sh report 4 "$copy" >"$TMP/err" 2>&1
+[ $? -eq 2 ] && grep -q '^lab: predict first: ' "$TMP/err"
+result $? 'there is no report without predictions'
+sed 's/ =$/ = no idea/' "$copy/predictions.txt" >"$TMP/words"
+cp "$copy/predictions.txt" "$TMP/blanks"
+cp "$TMP/words" "$copy/predictions.txt"
+tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/blank" 2>&1
+check 'words are no prediction' grep -qx 'Score: 0/13' "$TMP/blank"
+sed 's/ =$/ = 7.5/' "$TMP/blanks" >"$copy/predictions.txt"
+tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/filled" 2>&1
+check 'a wrong number gets the point' grep -qx 'Score: 1/13' "$TMP/filled"
+
+tutorials/labs/lab.sh report 4 "$copy" >"$TMP/err" 2>&1
+result $? 'the report is written'
+page=build/report-4.html
+check 'it has a row for each question' [ "$(grep -c '^<tr><td>.*<td>7.5<td>' $page)" -eq 3 ]
+digits='[0-9][0-9.]*'
+check 'two are simulated by both programs' [ "$(grep -cE "<td>7.5<td>($digits)<td>\\1<td>\$" $page)" -eq 2 ]
+check 'one is measured' [ "$(grep -cE "<td>7.5<td><td><td>$digits\$" $page)" -eq 1 ]
+check 'it says seed and versions' [ "$(grep -cE '^<p>Seed 5\. |sources [0-9]+-[0-9]+' $page)" -eq 2 ]
+check 'it has a picture' grep -q 'src="data:image/png;base64,iVBORw0KGgo' $page
+
+# ---- the JSON of autograders ----
+
+JSON=gradescope tutorials/labs/lab.sh nothing 4 'a "quoted" \ word	tab
+and a line' | tail -n 1 >"$TMP/gradescope.json"
+JSON=autolab tutorials/labs/lab.sh nothing 4 '' | tail -n 1 >"$TMP/autolab.json"
+JSON=gradescope tutorials/labs/lab.sh grade 4 "$copy" | tail -n 1 >"$TMP/graded.json"
+cat >"$TMP/forms.py" <<'END'
+import json, sys
+why, autolab, graded = (json.load(open(name)) for name in sys.argv[1:])
+number = (int, float)
+for results, score in (why, 0), (graded, 1):
+    assert set(results) == {"score", "tests"} and results["score"] == score, results
+    for test in results["tests"]:
+        assert set(test) == {"name", "score", "max_score", "output"}, test
+        assert isinstance(test["name"], str) and isinstance(test["output"], str), test
+        assert isinstance(test["score"], number) and 0 <= test["score"] <= test["max_score"], test
+    assert sum(test["score"] for test in results["tests"]) == score
+    assert sum(test["max_score"] for test in results["tests"]) == 13
+assert why["tests"][0]["output"] == 'a "quoted" \\ word\ttab\nand a line', why["tests"][0]
+assert set(autolab) == {"scores"} and all(isinstance(n, number) for n in autolab["scores"].values()), autolab
+assert len(autolab["scores"]) == len(why["tests"])
+END
+if command -v python3 >/dev/null; then
+    python3 "$TMP/forms.py" "$TMP/gradescope.json" "$TMP/autolab.json" "$TMP/graded.json" >"$TMP/err" 2>&1
+    result $? "the JSON has Gradescope's and Autolab's form"
+else
+    skip "the JSON has Gradescope's and Autolab's form" 'python3 is not installed'
+fi
 for item in cl data src tests; do diff -r "$item" "$tree/$item"; done | sed "s/^/# left behind: /"
 finish

@@ -687,11 +687,40 @@ TEST(options_help)
     assert_non_null(strstr(text, "\nData:\n  --batch N "));
     assert_non_null(strstr(text, " [4]\n"));
     assert_non_null(strstr(text, "  -d, --device P:D "));
-    assert_non_null(strstr(text, "  --overlap off|plan|local|all-cpu|all-device\n                              where"));
+    assert_non_null(strstr(text, "  --overlap off|plan|local|all-cpu|all-device\n                          where"));
     assert_null(strstr(text, "prompt"));
     assert_null(strstr(strstr(text, "\nData:") + 1, "\nData:")); /* one heading for both of its options */
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-        assert_true(strlen(line) <= 100);
+        assert_true(strlen(line) <= HELP_WIDTH);
+}
+
+/* Folding changes nothing but blanks, and no line is too long but for a single word. */
+TEST(folding)
+{
+    static const char text[] = "memory      parameters 141 KiB, gradients \303\274ber 141 KiB\n"
+                               "  a paragraph that is indented, with_one_word_that_is_too_long_for_a_line of it\n\nend";
+    for (int columns = 24; columns <= 60; columns++) {
+        char *folded = fold_text(text, columns);
+        const char *a = text, *b = folded;
+        while (*a || *b) {
+            a += strspn(a, " \n");
+            b += strspn(b, " \n");
+            const size_t n = strcspn(a, " \n");
+            assert_int_equal(n, strcspn(b, " \n"));
+            assert_memory_equal(a, b, n);
+            a += n;
+            b += n;
+        }
+        for (char *line = strtok(folded, "\n"); line; line = strtok(NULL, "\n")) {
+            const size_t wide = strlen(line) - (strstr(line, "\303\274") ? 1 : 0);
+            assert_true(wide <= (size_t)columns || !strchr(line + strspn(line, " "), ' '));
+        }
+        free(folded);
+    }
+    char *folded = fold_text(text, 30);
+    assert_non_null(
+        strstr(folded, "memory      parameters 141\n            KiB, gradients\n            \303\274ber 141 KiB\n"));
+    free(folded);
 }
 
 /* ---- tables ----------------------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
     yard lanes                  what each lane runs, what that waits for, what comes next
     yard task N                 what task N reads and writes, its edges in words, its kernel and arguments
     yard tensor NAME [N]        shape, place, who uses it, is it live now, values; N: the one that task N touches
+    yard tensor NAME[B,H] [N] [FILE]                 values of a slice; FILE.npy or FILE.pgm, a picture, gets them
     yard waits N                why task N has not started
     yard break TASK [step=K] [layer=L] [micro=M]     stop before a task runs, or is issued to its lane
     yard next-task              go on to the next one
@@ -12,6 +13,7 @@
 Everything is read from memory: no function of the program is called, so all of it but `break`, `next-task` and
 `step-list` works in a kernel and on a core file too.  The list is found in the frames of the threads.
 """
+import difflib
 import gdb
 import os
 import struct
@@ -406,25 +408,106 @@ class Task(Command):
         return "%d%s" % (int(a["i"]), " B of local memory" if kind == "local" else "")
 
 
+def near_names(name, names):
+    near = sorted(n for n in names if name in n) or difflib.get_close_matches(name, names)
+    return "; there are " + ", ".join(near[:8]) if near else ""
+
+
+def find_slice(name, shape, indices):
+    """The first element, how many they are, and the shape that is left: "1,0" of (4, 2, 32, 32) leaves (32, 32)."""
+    begin, left, words = 0, list(shape), [w for w in indices.split(",") if w.strip()]
+    try:
+        for k, word in enumerate(words):
+            size = left.pop(0)
+            inner = 1
+            for n in left:
+                inner *= n
+            first, colon, end = word.partition(":")
+            first = int(first or 0)
+            end = int(end or size) if colon else first + 1
+            if not 0 <= first < end <= size or (colon and k + 1 < len(words)):
+                raise ValueError
+            begin += first * inner
+            if colon:
+                left.insert(0, end - first)
+    except (ValueError, IndexError):
+        raise gdb.GdbError("%s has the shape %s: [%s] is no part of it; the last index may be a range, as 2:5" %
+                           (name, tuple(shape), indices))
+    n = 1
+    for size in left:
+        n *= size
+    return begin, n, left
+
+
+def npy(data, kind, shape):
+    header = "{'descr': '<%s4', 'fortran_order': False, 'shape': %s, }" % (kind, tuple(shape))
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() + data
+
+
+def picture_of(values, shape):
+    """A grey picture with a pixel for each value: rows below each other."""
+    columns = shape[-1] if shape else 1
+    finite = [v for v in values if v == v and abs(v) != float("inf")] or [0]
+    least, span = min(finite), (max(finite) - min(finite)) or 1
+    grey = bytes(max(0, min(255, int(255 * (v - least) / span))) if v == v else 0 for v in values)
+    return b"P5 %d %d 255\n" % (columns, len(values) // columns) + grey
+
+
 class Tensor(Command):
-    """yard tensor NAME [N]: shape, place, life and values; of those of that name the one that task N touches."""
+    """yard tensor NAME [N] [FILE]: shape, place, life and values; of those of that name the one that task N touches.
+
+NAME[1,0] is the slice that its first indices 1 and 0 name, and NAME[2:5] are the rows 2 to 4.  FILE.npy gets the values
+for NumPy, and FILE.pgm gets them as a picture, from the least in black to the largest in white."""
 
     def run(self, words):
         step = find_step()
+        path = words.pop() if words and words[-1].endswith((".npy", ".pgm")) else None
         task = task_at(step, words[1]) if len(words) == 2 else None
         name = self.one(words[:1] if task is not None else words, "a tensor's name, as `yard task` shows it, and a task")
+        name, bracket, indices = name.partition("[")
         pool = step["pool"]
         found = [x.dereference() for x in items(pool["tensors"], pool["n"]) if text(x["name"]) == name]
         if not found:
-            near = sorted({text(x["name"]) for x in items(pool["tensors"], pool["n"]) if name in text(x["name"])})
-            raise gdb.GdbError("there is no tensor %s%s" % (name, "; there are " + ", ".join(near[:8]) if near else ""))
+            raise gdb.GdbError("there is no tensor %s%s" % (name, near_names(
+                name, {text(x["name"]) for x in items(pool["tensors"], pool["n"])})))
         if task is not None:
             mine = [int(x.address) for x in tensors_of(task, READ | WRITE)]
             found = [x for x in found if int(x.address) in mine]
             if not found:
                 raise gdb.GdbError("%s does not touch a tensor %s" % (name_task(task), name))
+        if bracket or path:
+            if len(found) > 1:
+                raise gdb.GdbError("%d tensors are called %s: add the number of a task that touches the one you mean"
+                                   % (len(found), name))
+            self.show_slice(found[0], indices.rstrip("]") if bracket else "", path)
+            return
         for x in found:
             self.show(step, x)
+
+    def show_slice(self, x, indices, path):
+        """Values of the part that the indices name, row by row, or a file of them."""
+        address = address_of(x)
+        if address is None:
+            raise gdb.GdbError("%s has no values here" % text(x["name"]))
+        shape = [int(x["shape"][i]) for i in range(int(x["n_dims"]))]
+        begin, n, left = find_slice(text(x["name"]), shape, indices)
+        kind = "i" if "INT32" in str(x["element"]) else "f"
+        data = gdb.selected_inferior().read_memory(address + 4 * begin, 4 * n).tobytes()
+        values = struct.unpack("=%d%s" % (n, kind), data)
+        print("%s[%s]: %s, min %.6g, max %.6g" % (text(x["name"]), indices, tuple(left), min(values), max(values)))
+        if path is None:
+            columns = left[-1] if left else 1
+            for row in range(min(8, n // columns)):
+                some = values[row * columns:row * columns + min(8, columns)]
+                print("  %s%s" % (" ".join("%8.4g" % v for v in some), " ..." if columns > 8 else ""))
+            return
+        try:
+            with open(path, "wb") as out:
+                out.write(npy(data, kind, left) if path.endswith(".npy") else picture_of(values, left))
+        except OSError as e:
+            raise gdb.GdbError("%s cannot be written: %s" % (path, e.strerror))
+        print("  wrote %s" % path)
 
     def show(self, step, x):
         base, address = storage_of(x), address_of(x)
@@ -540,6 +623,19 @@ def stops(**wanted):
     return [TaskBreakpoint(place, **wanted) for place in ("run_alone", "issue_task")]
 
 
+def known_tasks():
+    """Names and numbers of the tasks of all lists that are in sight; before the program has built one, none."""
+    known = set()
+    for name in ("train", "eval", "sample", None):
+        try:
+            step = find_step(name)
+        except (gdb.error, gdb.GdbError):
+            continue
+        tasks = items(step["task"], step["n"])
+        known |= {text(t["name"]) for t in tasks} | {str(i) for i in range(len(tasks))}
+    return known
+
+
 class Break(Command):
     """yard break TASK [step=K] [layer=L] [micro=M]: stop before it runs.  TASK is a name, or a number of the list."""
 
@@ -547,6 +643,9 @@ class Break(Command):
         given = dict(w.split("=", 1) for w in words[1:] if "=" in w)
         if not words or len(given) < len(words) - 1 or set(given) - {"step", "layer", "micro"}:
             raise gdb.GdbError("yard break takes a task's name or number, then step=K, layer=L, micro=M")
+        known = known_tasks()
+        if known and words[0] not in known:
+            raise gdb.GdbError("there is no task %s%s" % (words[0], near_names(words[0], known)))
         try:
             stops(wanted=words[0], **{k: int(v) for k, v in given.items()})
         except ValueError:

@@ -3,11 +3,13 @@
 #
 #     lab.sh prepare N           build/labs/N: a working copy with the lab's starter.patch, and a git history of its own
 #     lab.sh grade N [TREE]      builds the copy (or TREE), runs the lab's grader; points and reasons
+#     lab.sh report N [TREE]     build/report-N.html: what was predicted, simulated and measured, on one page
 #     lab.sh check [N...]        proves the labs: starters, solutions and wrong solutions get the points they should
 #     lab.sh rebase COMMIT       makes the patches anew, which applied to that commit: they follow its files to HEAD
 #
 #     SEED=S      other hidden cases (default 1)
 #     JSON=1      one more line, the last one, for autograders: {"scores": {"TITLE": POINTS, ...}, ...}
+#     JSON=autolab|gradescope   the same line, as these two programs want it
 #
 # A lab is a folder NN-name:
 #
@@ -17,10 +19,13 @@
 #     solution.patch   from the starter to a solution, where that is not simply the tree itself
 #     wrong/*.patch    from the solution to something wrong
 #     FILE.sh          prints FILE, which the student is given: it follows from SEED
+#     predict          what the student predicts before any number is shown: see predict.sh
+#     lecturer.md      the lecturer's page: what is learnt, answers, wrong answers; no student's copy has it
 #
 # A student's copy has the README of each lab, and FILE of its own.  What else is in these folders stays here.
 #
-# A patch of starter or wrong begins with a line `loses: 1 3`: the parts that do not get their points with it.
+# A patch of starter or wrong begins with a line `loses: 1 3`: the parts that do not get their points with it.  In
+# lecturer.md, a line `| FILE.patch | thought | words |` quotes words of the grader about that patch: `check` looks.
 # A grader takes nothing on trust that the student's program says of itself, where the reference can say it.
 set -u
 LC_ALL=C
@@ -75,7 +80,18 @@ end_part() {
     fi
     score=$((score + got))
     json="$json${json:+, }\"$title\": $got"
+    test_of "$title" "$got" "$points" "$wrong"
     title=
+}
+
+test_of() { # TITLE GOT OF WHY: adds to $tests, the list of Gradescope's results.json
+    tests="$tests${tests:+, }{\"name\": $(quoted "$1"), \"score\": $2, \"max_score\": $3, \"output\": $(quoted "$4")}"
+}
+
+quoted() { # TEXT: as a string of JSON
+    printf '%s\n' "$1" | tr '\001-\010\013-\037' '[?*]' | tr -d '\177' | awk '
+        { gsub(/\\/, "&&"); gsub(/"/, "\\\""); gsub(/\t/, "\\t"); text = text (NR > 1 ? "\\n" : "") $0 }
+        END { printf "\"%s\"", text }'
 }
 
 no() { # WHY: the part gets no points; the first reason counts
@@ -120,7 +136,9 @@ draw() { # LOW HIGH: a whole number, in $drawn; they follow from SEED (Park and 
     drawn=$(($1 + state % ($2 - $1 + 1)))
 }
 
-# ---- the three commands ---------------------------------------------------------------------------------------------
+. "$LABS/predict.sh"
+
+# ---- the commands ---------------------------------------------------------------------------------------------------
 
 # Without what git ignores and what graders use; with objects newer than the sources, so that only changes are
 # compiled.
@@ -135,7 +153,7 @@ copy_tree() { # TO
     done
     find "$1"/tutorials/labs/[0-9]* -type f ! -name README.md -exec rm {} +
     find "$1"/tutorials/labs/[0-9]* -type d -empty -delete
-    rm "$1/tests/scripts/labs.sh"
+    rm -f "$1/tests/scripts/labs.sh"
     for item in src embedded.c embedded.o packages flags; do
         [ ! -e "$TOP/build/$item" ] || cp -Rp "$TOP/build/$item" "$1/build"
     done
@@ -158,6 +176,7 @@ give() { # LAB TREE: the files that a student is given
         [ ! -f "$script" ] || (cd "$TOP" && SEED=$SEED YARD=$TOP/yard sh "$script") >"$2/$(basename "$script" .sh)" ||
             die "$script fails"
     done
+    write_blanks "$1" "$2"
 }
 
 forget() { # TREE PATCH: the objects of the sources that the patch changes, and the texts of all in ./yard
@@ -171,13 +190,18 @@ build() { # TREE: false, with the compiler's words in $TMP/make
     (cd "$1" && make -j2 >"$TMP/make" 2>&1)
 }
 
-grade() { # LAB TREE: sets score, most, lost
+begin_scores() {
     score=0
     most=0
     parts=0
     lost=
     json=
+    tests=
     title=
+}
+
+grade() { # LAB TREE: sets score, most, lost
+    begin_scores
     state=$((SEED * 7919 + 17)) # of draw()
     YARD=$2/yard
     REFERENCE=$TOP/yard
@@ -185,9 +209,7 @@ grade() { # LAB TREE: sets score, most, lost
     if ! build "$2"; then
         echo "build: FAIL"
         sed 's/^/    /' "$TMP/make" | grep -m 3 'error:' || tail -n 3 "$TMP/make"
-        most=$(sed -n 's/^part \([0-9]*\) .*/\1/p' "$1/grade" | awk '{ n += $1 } END { print n }')
-        lost=" $(awk '/^part /{ printf "%s%d", n++ ? " " : "", n }' "$1/grade")"
-        json=$(sed -n 's/^part [0-9]* \("[^"]*"\).*/\1: 0/p' "$1/grade" | paste -s -d , | sed 's/,"/, "/g')
+        all_lost "$1" "your copy does not build: $(cat "$TMP/make")"
     else
         rm -f "$result"
         rm -rf "$TMP/grader"
@@ -196,6 +218,7 @@ grade() { # LAB TREE: sets score, most, lost
             cd "$2" || exit 2
             TMP=$TMP/grader
             . "$1/grade"
+            grade_predictions "$1"
             end_part
             give_result
         )
@@ -206,9 +229,31 @@ grade() { # LAB TREE: sets score, most, lost
     give_result
 }
 
+all_lost() { # LAB WHY: no part gets points
+    parts_of "$1" >"$TMP/parts"
+    while read -r points title; do
+        parts=$((parts + 1))
+        most=$((most + points))
+        lost="$lost $parts"
+        json="$json${json:+, }\"$title\": 0"
+        test_of "$title" 0 "$points" "$2"
+    done <"$TMP/parts"
+    title=
+}
+
+parts_of() { # LAB: a line for each part, with its points and title
+    sed -n 's/^part \([0-9]*\) "\([^"]*\)".*/\1 \2/p' "$1/grade"
+    echo "1 $PREDICTED"
+}
+
 give_result() {
     echo "Score: $score/$most"
-    [ -z "${JSON-}" ] || echo "{\"scores\": {$json}, \"score\": $score, \"of\": $most}"
+    case ${JSON-} in
+    '') ;;
+    autolab) printf '%s\n' "{\"scores\": {$json}}" ;;
+    gradescope) printf '%s\n' "{\"score\": $score, \"tests\": [$tests]}" ;;
+    *) printf '%s\n' "{\"scores\": {$json}, \"score\": $score, \"of\": $most}" ;;
+    esac
     echo "score=$score most=$most lost='$lost'" >"$result"
 }
 
@@ -219,6 +264,8 @@ check() { # N: prints "ok" or "not ok"
     bad= # yes: something gets other points than it should
     copy_tree "$tree"
     apply "$tree" "$lab/starter.patch"
+    write_blanks "$lab" "$tree"
+    fill_blanks "$tree"
     expect "the starter" "$(sed -n '1s/^loses://p' "$lab/starter.patch")"
     if [ -f "$lab/solution.patch" ]; then
         apply "$tree" "$lab/solution.patch"
@@ -229,6 +276,7 @@ check() { # N: prints "ok" or "not ok"
     for patch in "$lab"/wrong/*.patch; do
         apply "$tree" "$patch"
         expect "${patch##*/}" "$(sed -n '1s/^loses://p' "$patch")"
+        look_up "${patch##*/}"
         take_back "$tree" "$patch"
     done
     rm -rf "$tree"
@@ -278,6 +326,13 @@ expect() { # WHAT PARTS: those that lose their points; one in brackets may, by t
     fi
 }
 
+look_up() { # PATCH: does the grader say what lecturer.md quotes?
+    says=$(sed -n "s/^| $1 |.*| \`\(.*\)\` |$/\1/p" "$lab/lecturer.md")
+    [ -z "$says" ] || grep -qF -e "$says" "$TMP/grade" && return
+    echo "not ok - lab $name: lecturer.md says of $1: '$says'; the grader does not"
+    bad=yes
+}
+
 TMP=$(mktemp -d)
 result=$TMP/result # what a grade has come to
 trap 'rm -rf "$TMP"' EXIT
@@ -295,12 +350,16 @@ prepare)
     apply "$tree" "$lab/starter.patch"
     forget "$tree" "$lab/starter.patch"
     give "$lab" "$tree"
+    ask_on_terminal "$tree"
     (cd "$tree" && git init -q && git add -A && git -c user.name=lab -c user.email=lab@localhost commit -qm "Lab $1") ||
         die "git fails: your copy has no history"
     echo "build/labs/${1#0} is your copy.  Read tutorials/labs/${lab##*/}/README.md;" \
         "'make grade N=${1#0}' says how far you are."
+    left=$(cd "$tree" && blanks_of "$lab")
+    [ -z "$left" ] ||
+        echo "Predict first: fill in the blanks of build/labs/${1#0}/predictions.txt before you run anything."
     ;;
-grade)
+grade | report)
     lab=$(folder_of "${1:?which lab?}") || exit 2
     tree=${2:-$TOP/build/labs/${1#0}}
     if [ ! -d "$tree" ]; then
@@ -311,7 +370,24 @@ grade)
     [ -d "$tree" ] || die "there is no $tree: 'make lab N=${1#0}' makes it"
     tree=$(cd "$tree" && pwd)
     [ -x "$TOP/yard" ] || (cd "$TOP" && make -j2 >/dev/null) || die "the reference does not build"
-    grade "$lab" "$tree"
+    if [ $command = grade ]; then
+        grade "$lab" "$tree"
+    else
+        (report "$lab" "$tree" "$TOP/build/report-${1#0}.html") || exit
+        echo "wrote build/report-${1#0}.html: hand it in with your copy"
+    fi
+    ;;
+questions) # what the student of this seed is asked, and the list that is given
+    lab=$(folder_of "${1:?which lab?}") || exit 2
+    write_blanks "$lab" "$TMP"
+    cat "$TMP/predictions.txt"
+    [ ! -f "$TMP/predict.txt" ] || cat "$TMP/predict.txt"
+    ;;
+nothing) # for autograde.sh, where no grader came to its end
+    lab=$(folder_of "${1:?which lab?}") || exit 2
+    begin_scores
+    all_lost "$lab" "${2-}"
+    give_result
     ;;
 check)
     failed=0
@@ -328,7 +404,7 @@ rebase)
     for lab in "$LABS"/[0-9]*; do rebase "$lab" "$was" "$is"; done
     ;;
 *)
-    sed -n '4,7s/^# *//p' "$0"
+    sed -n '3,8s/^# *//p' "$0"
     exit 2
     ;;
 esac

@@ -36,11 +36,11 @@ void free_reports(struct pass_report *reports, size_t n)
 void print_reports(FILE *out, const struct pass_report *reports, size_t n)
 {
     for (const struct pass_report *r = reports; r < reports + n; r++) {
-        fprintf(out, "pass %s%s: %s\n", r->pass->name, r->declined ? " declines" : "", r->reason);
+        print_line(out, "pass %s%s: %s", r->pass->name, r->declined ? " declines" : "", r->reason);
         if (r->numbers)
-            fprintf(out, "    %s\n", r->numbers);
+            print_line(out, "    %s", r->numbers);
         if (r->gain)
-            fprintf(out, "    %s\n", r->gain);
+            print_line(out, "    %s", r->gain);
     }
 }
 

@@ -246,7 +246,7 @@ static const struct checkpoint *later_of(const struct checkpoint *a, const struc
     return order > 0 ? a : b;
 }
 
-static void print_diff_json(const struct checkpoint *a, const struct checkpoint *b, const struct table *differing)
+static void print_diff_json(const struct checkpoint *a, const struct checkpoint *b, struct table *differing)
 {
     char run[2][20];
     const struct checkpoint *later = later_of(a, b);
@@ -255,7 +255,7 @@ static void print_diff_json(const struct checkpoint *a, const struct checkpoint 
                          "same", differing->n == 0, "tensors", (int)a->pieces->n, "different", table_json(differing)));
 }
 
-static void print_diff(const struct checkpoint *a, const struct checkpoint *b, const struct table *differing)
+static void print_diff(const struct checkpoint *a, const struct checkpoint *b, struct table *differing)
 {
     const struct checkpoint *later = later_of(a, b);
     print_line(stdout, "steps %u and %u: %zu of %zu tensors differ", a->step, b->step, differing->n, a->pieces->n);
@@ -464,43 +464,45 @@ static int run_export(char **words)
 
 static const struct word words[] = {
     {"ls", "CKPT", "show what is in it, and which rank has which part", 1, LS, run_ls,
-     "Shows the run's id, which resumed runs keep, and the session, which counts trainings. Shows the version of yard\n"
-     "that wrote the checkpoint. Shows the mesh by which the pieces are cut, and the strategy, which is the mesh "
-     "under\n"
-     "which training goes on (merging does not change it). For each tensor (a parameter, or Adam's m or v; weights "
-     "are\n"
-     "(out, in)) it shows the shape, the axis along which tensor parallelism cuts it, and the pieces. A piece is a "
-     "box\n"
-     "[rows, columns], or a range of elements.\n"},
+     "out\n"
+     "out/step-100 --json\n",
+     "Shows the run's id, which resumed runs keep, and the session, which counts trainings. Shows the version of yard "
+     "that wrote the checkpoint. Shows the mesh by which the pieces are cut, and the strategy, which is the mesh under "
+     "which training goes on (merging does not change it). For each tensor (a parameter, or Adam's m or v; weights are "
+     "(out, in)) it shows the shape, the axis along which tensor parallelism cuts it, and the pieces. A piece is a box "
+     "[rows, columns], or a range of elements."},
     {"verify", "CKPT", "check that every byte is as it was written", 1, VERIFY, run_verify,
+     "out\n"
+     "run.snap\n",
      "Reads every byte. Checks the manifest and the headers strictly, checks that the pieces cover each element once, "
-     "and\n"
-     "checks the hash of each piece. Of a folder, all checkpoints are checked. Exit code 1 if something is damaged.\n"},
+     "and checks the hash of each piece. Of a folder, all checkpoints are checked. Exit code 1 if something is "
+     "damaged."},
     {"diff", "A B", "show which tensors differ, and by how much", 2, CKPT_DIFF, run_diff,
+     "out/step-100 out/step-200\n"
+     "here there --json\n",
      "Compares element by element, whatever the meshes are. The column relative is ||a - b|| / ||b||. Also says "
-     "whether\n"
-     "both are of one run, and which of them is later. Exit code 1 if some tensors differ.\n"},
+     "whether both are of one run, and which of them is later. Exit code 1 if some tensors differ."},
     {"reshard", "CKPT OUT", "cut the same state for another mesh", 2, RESHARD, run_reshard,
-     "OUT becomes a checkpoint. It must be a new name, or an empty folder that no run has in use. Each tensor gets a\n"
+     "out whole\n"
+     "out halves --mesh dp=2 --plan --json\n",
+     "OUT becomes a checkpoint. It must be a new name, or an empty folder that no run has in use. Each tensor gets a "
      "plan of copies, which is proved to write each element once. Every byte is read once, hashed, and written once, "
-     "one\n"
-     "tensor at a time. Training goes on under the mesh that --mesh names. Without --mesh the pieces are merged, and "
-     "the\n"
-     "strategy stays what it was.\n"},
+     "one tensor at a time. Training goes on under the mesh that --mesh names. Without --mesh the pieces are merged, "
+     "and the strategy stays what it was."},
     {"export", "CKPT OUT", "write the model for other programs", 2, CKPT_EXPORT, run_export,
+     "out hugging-face\n"
+     "out model.bin\n",
      "Writes whole parameters, without Adam's state, from any mesh. OUT becomes a folder in Hugging Face's form, with "
-     "the\n"
-     "tokenizer. If OUT ends in .bin, it becomes a file in llm.c's form.\n"},
+     "the tokenizer. If OUT ends in .bin, it becomes a file in llm.c's form."},
 };
 
 static const struct words ckpt_words = {
     .command = "ckpt",
-    .about =
-        "usage: yard ckpt WORD PATH... [options]\n\n"
-        "Works on checkpoints, which yard train --save DIR writes. CKPT is one of them, DIR/step-N. It may also be "
-        "DIR,\n"
-        "for the newest complete one, or a file that --snapshot wrote, for its newest whole iteration. No device is\n"
-        "needed.\n",
+    .examples = "ls out\n"
+                "reshard out out-2 --mesh dp=2\n",
+    .about = "Works on checkpoints, which yard train --save DIR writes. CKPT is one of them, DIR/step-N. It may also "
+             "be DIR, for the newest complete one, or a file that --snapshot wrote, for its newest whole iteration. No "
+             "device is needed.",
     .list = "ls, verify, diff, reshard or export",
     .inputs = 1,
     .word = words,

@@ -327,6 +327,8 @@ static void check_bench_options(struct settings *s)
 static const struct page page = {
     .name = "bench",
     .takes = "[options]",
+    .examples = "--model nano\n"
+                "--json --model gpt2 -d 0:0\n",
     .text = "Measures the device: the peak of fused multiply-adds (FMA), copies, matrix products, training.",
     .classes = OF_LIST | OF_RUN,
     .also = " vocab steps serial json hardware broadcast "};

@@ -153,9 +153,10 @@ static void take_defaults(struct settings *s)
 static const struct page page = {
     .name = "check",
     .takes = "FILE|--gradients [options]",
+    .examples = "reference.safetensors --tolerance 1e-4\n"
+                "--gradients\n",
     .text = "FILE has numbers that another program computed (see tutorials/reference-files.md). Computes the same "
-            "numbers,\n"
-            "and prints the relative error of every tensor. Exit code 1 if one error is above --tolerance.",
+            "numbers, and prints the relative error of every tensor. Exit code 1 if one error is above --tolerance.",
     .classes = OF_RUN,
     .also = " heads lr beta1 beta2 eps weight-decay serial audit json tolerance gradients ",
     .defaults = take_defaults,

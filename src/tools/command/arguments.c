@@ -6,7 +6,7 @@ char **take_arguments(struct option_table *table, const struct path_command *com
 {
     reset_options(table);
     if (wants_help(argc, argv)) {
-        printf("usage: yard %s %s", command->name, command->help);
+        print_usage(stdout, command->name, command->takes, command->examples, command->help);
         print_options(stdout, table, command->bit);
         return NULL;
     }
@@ -22,9 +22,15 @@ char **take_arguments(struct option_table *table, const struct path_command *com
 
 static void print_overview(const struct words *w)
 {
-    printf("%s\n", w->about);
-    for (const struct word *word = w->word; word < w->word + w->n; word++)
-        printf("  %-8s %-8s  %s\n", word->name, word->takes, word->summary);
+    print_usage(stdout, w->command, "WORD PATH... [options]", w->examples, w->about);
+    printf("\n");
+    for (const struct word *word = w->word; word < w->word + w->n; word++) {
+        char *line = format_string("  %-8s %-8s  %s", word->name, word->takes, word->summary);
+        char *folded = fold_text(line, HELP_WIDTH);
+        printf("%s\n", folded);
+        free(folded);
+        free(line);
+    }
     printf("\n'yard %s WORD --help' says more.\n", w->command);
 }
 
@@ -52,8 +58,12 @@ int run_words(const struct words *w, int argc, char **argv)
     const struct word *word = find_word(w, argv[0]);
     int n;
     char *name = format_string("%s %s", w->command, word->name);
-    char *help = format_string("%s [options]\n\n%s: %s.\n\n%s", word->takes, word->name, word->summary, word->help);
-    const struct path_command command = {.name = name, .help = help, .bit = word->bit, .inputs = w->inputs};
+    const struct path_command command = {.name = name,
+                                         .takes = format_string("%s [options]", word->takes),
+                                         .examples = word->examples,
+                                         .help = format_string("%s: %s.\n\n%s", word->name, word->summary, word->help),
+                                         .bit = word->bit,
+                                         .inputs = w->inputs};
     char **paths = take_arguments(w->table, &command, argc - 1, argv + 1, &n);
     if (!paths)
         return EXIT_OK;

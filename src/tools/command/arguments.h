@@ -8,9 +8,11 @@ struct option_table;
 /* A command that takes paths. */
 struct path_command {
     const char *name;
-    const char *help; /* "FILE [options]..."; --help prints "usage: yard NAME " before it */
-    unsigned bit;     /* its bit in its options' `commands` */
-    int inputs;       /* how many of the paths are read, from the first on */
+    const char *takes;    /* "FILE [options]" */
+    const char *examples; /* what stands behind the name in two examples, each with its new line */
+    const char *help;     /* sentences on what it does, a line for each paragraph */
+    unsigned bit;         /* its bit in its options' `commands` */
+    int inputs;           /* how many of the paths are read, from the first on */
 };
 /* Sets the options, and returns the paths among the arguments, *n of them; the caller frees the array.  The files that
  * are read, and the options' outputs, are claimed.  NULL: help was asked for, and printed. */
@@ -23,13 +25,15 @@ struct word {
     int n;                    /* how many paths it takes */
     unsigned bit;             /* its bit in its options' `commands` */
     int (*run)(char **paths); /* returns the exit code */
-    const char *help;
+    const char *examples;     /* as those above */
+    const char *help;         /* likewise */
 };
 struct words {
-    const char *command; /* "trace" */
-    const char *about;   /* the overview's text */
-    const char *list;    /* "summary, export or diff" */
-    int inputs;          /* how many of the paths are read, from the first on */
+    const char *command;  /* "trace" */
+    const char *examples; /* as those above */
+    const char *about;    /* the overview's text */
+    const char *list;     /* "summary, export or diff" */
+    int inputs;           /* how many of the paths are read, from the first on */
     const struct word *word;
     size_t n;
     struct option_table *table;

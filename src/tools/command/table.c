@@ -95,6 +95,26 @@ static void print_cell(FILE *out, const struct table *t, size_t i, const char *t
         fprintf(out, "  ");
 }
 
+/* On a terminal that is too narrow for the table, columns become no wider than what they hold. */
+static void fit_columns(FILE *out, struct table *t)
+{
+    int total = 0;
+    for (size_t i = 0; i < t->n_columns; i++)
+        if (t->columns[i].heading)
+            total += t->columns[i].width + 2;
+    if (!is_screen(fileno(out)) || total - 2 <= screen_width(fileno(out)))
+        return;
+    for (size_t i = 0; i < t->n_columns; i++) {
+        struct column *c = &t->columns[i];
+        int widest = c->heading ? (int)strlen(c->heading) : 0;
+        for (size_t row = 0; c->heading && row < t->n; row++) {
+            char text[64];
+            widest = MAX(widest, (int)strlen(format_cell(text, c, &t->cells[row * t->n_columns + i])));
+        }
+        c->width = MIN(c->width, widest);
+    }
+}
+
 bool shows_colour(void) { return is_screen(STDOUT_FILENO) && !getenv("NO_COLOR"); }
 
 void print_heading(FILE *out, const struct table *t)
@@ -135,16 +155,18 @@ void print_cells(FILE *out, const struct table *t, size_t end)
     }
 }
 
-void print_table(FILE *out, const struct table *t)
+void print_table(FILE *out, struct table *t)
 {
+    fit_columns(out, t);
     print_heading(out, t);
     print_rows(out, t, 0, t->n);
 }
 
-void print_top(FILE *out, const struct table *t, size_t ms)
+void print_top(FILE *out, struct table *t, size_t ms)
 {
     enum { TOP = 12 };
     double rest = 0;
+    fit_columns(out, t);
     print_heading(out, t);
     print_rows(out, t, 0, TOP);
     for (size_t i = TOP; i < t->n; i++)

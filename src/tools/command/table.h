@@ -49,9 +49,10 @@ bool shows_colour(void);                         /* is stdout a terminal that ha
 /* The heading (bold on a terminal, unless NO_COLOR is set) and rows [first, end). */
 void print_heading(FILE *out, const struct table *t);
 void print_rows(FILE *out, const struct table *t, size_t first, size_t end);
+/* print_top() and print_table() make columns narrower where a terminal is too narrow for them. */
 /* The heading and the first rows; then how many others there are, and the sum of their column `ms`, milliseconds. */
-void print_top(FILE *out, const struct table *t, size_t ms);
-void print_table(FILE *out, const struct table *t); /* an empty line, then the heading and all rows */
+void print_top(FILE *out, struct table *t, size_t ms);
+void print_table(FILE *out, struct table *t); /* an empty line, then the heading and all rows */
 /* The heading and rows before `end`, where another font shall stand in columns: a line begins with its end, a tab is
  * in front of each text and a vertical tab in front of each number. */
 void print_cells(FILE *out, const struct table *t, size_t end);

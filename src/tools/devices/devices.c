@@ -131,6 +131,8 @@ static void list_devices(bool json)
 static const struct page page = {
     .name = "devices",
     .takes = "[--json]",
+    .examples = "\n"
+                "--json\n",
     .text = "Shows the OpenCL platforms and devices, numbered as -d takes them.",
     .classes = OF_THIS,
     .also = " json ",

@@ -10,6 +10,28 @@
 
 struct plan_options plan_options;
 
+static void free_read_list(struct step *s)
+{
+    struct pool *pool = s->pool;
+    struct machine *machine = pool->machine;
+    free_step(s);
+    free_pool(pool);
+    close_machine(machine);
+}
+
+/* The values that the list must have: those of the file of --like, or those of the list as it was built. */
+static char *prove_list(const struct trainer *t, const struct step *list)
+{
+    if (!plan_options.like)
+        return verify(list, values_of(t, list));
+    struct step *like = read_list(plan_options.like);
+    struct values *expected = number_named_values(like);
+    char *wrong = verify(list, expected);
+    free_values(expected);
+    free_read_list(like);
+    return wrong;
+}
+
 /* Proves the trainer's n lists, that for training first, and says the first fault.  Returns the exit code. */
 static int prove_lists(const struct trainer *t, struct step *const *all, size_t n)
 {
@@ -17,14 +39,17 @@ static int prove_lists(const struct trainer *t, struct step *const *all, size_t 
     for (size_t i = 0; i < n && !wrong; i++) {
         wrong = verify_devices(all[i]);
         if (!wrong)
-            wrong = verify(all[i], values_of(t, all[i]));
+            wrong = prove_list(t, all[i]);
     }
     fflush(stdout); /* stdout and stderr may be one file: keep their order */
     if (wrong) {
         fprintf(stderr, "yard: verify: %s\n", wrong);
         return EXIT_FAILED;
     }
-    if (n == 1)
+    if (plan_options.like)
+        fprintf(stderr, "verify: %zu tasks: each reads the same values as in %s, and every conflict is ordered\n",
+                t->train->n, plan_options.like);
+    else if (n == 1)
         fprintf(stderr, "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered\n",
                 t->train->n);
     else
@@ -128,9 +153,7 @@ static int plan_model(const struct settings *o)
 static void free_planned(struct trainer *t)
 {
     tell_trainer_closing(t);
-    free_step(t->train);
-    free_pool(t->pool);
-    close_machine(t->machine);
+    free_read_list(t->train);
     free(t->folder_data);
 }
 
@@ -155,13 +178,15 @@ static int plan_list(const struct settings *o)
 }
 
 static const struct page page = {
-    "plan",
-    "[options]",
-    "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory.",
-    OF_LIST | OF_PLAN | OF_RUN,
-    " vocab json ",
-    NULL,
-    false};
+    .name = "plan",
+    .takes = "[options]",
+    .examples = "--model tiny --print\n"
+                "--list data/steps/1f1b.txt --simulate --trace build/1f1b.trace\n",
+    .text =
+        "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory.",
+    .classes = OF_LIST | OF_PLAN | OF_RUN,
+    .also = " vocab json ",
+};
 
 /* The way to show a plan that another folder brings, when the options ask for it; else NULL. */
 static const struct other_plan *other_plan(void)
@@ -191,9 +216,10 @@ static int run_plan(int argc, char **argv)
 /* May the option stand beside --list?  A step file brings its machine, its times and its sizes. */
 static bool fits_list(const struct option *o)
 {
-    static const char *const beside[] = {"list",    "simulate",   "verify",   "print",          "json",  "trace",
-                                         "view",    "print-list", "clip",     "after",          "seed",  "iterations",
-                                         "what-if", "device-mem", "host-mem", "print-schedule", "times", NULL};
+    static const char *const beside[] = {"list",     "like",           "simulate",   "verify",     "print",
+                                         "json",     "trace",          "view",       "print-list", "clip",
+                                         "after",    "seed",           "iterations", "what-if",    "device-mem",
+                                         "host-mem", "print-schedule", "times",      NULL};
     return strcmp(o->group, GROUP_TECHNIQUES) == 0 || choice_number(beside, o->name) >= 0;
 }
 
@@ -208,6 +234,8 @@ static void check_plan_options(struct settings *s)
     if ((times->simulate || o->print_list) && !times->profile && !times->hardware && !o->list)
         fail(EXIT_USAGE, "--%s needs times: add --profile, --hardware or --list",
              times->simulate ? "simulate" : "print-list");
+    if (o->like && !(o->list && proof_options.verify))
+        fail(EXIT_USAGE, "--like compares the values of two step files: add --list FILE --verify");
     if (times->what_if && !times->simulate && !o->print_list && !other_plan())
         fail(EXIT_USAGE, "--what-if changes what is predicted: add --simulate");
 }
@@ -235,6 +263,15 @@ static const struct option options[] = {
      .help = "show the list of a step file instead of a model's list. A step file has a machine, tensors and "
              "tasks written by hand, with their times (the format: tutorials/reference-lists.md, examples: "
              "data/steps). FILE.csv: a list that follows a pipeline's schedule as PyTorch writes it"},
+    {.name = "like",
+     .type = OPT_INPUT,
+     .value = &plan_options.like,
+     .argument = "FILE",
+     .group = GROUP_LOOKING,
+     .commands = OF_PLAN,
+     .help = "with --list and --verify: prove too that the list computes the same as that of this step file: the same "
+             "tasks, and each reads the same values, whatever copies, order and places are. Tasks and tensors "
+             "that persist are known by their names"},
     {.name = "print-list",
      .type = OPT_FLAG,
      .value = &plan_options.print_list,

@@ -7,6 +7,7 @@
 struct plan_options {
     bool print, print_list;
     const char *list; /* the step file that is planned instead of a model */
+    const char *like; /* another one: the list must compute the same */
 };
 extern struct plan_options plan_options;
 

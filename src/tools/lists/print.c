@@ -124,26 +124,49 @@ void print_map(FILE *out, const struct pool *p, const struct step *s)
     free(order);
 }
 
+/* The columns of classes, in their order.  They are narrow, so that a line of a device like 0:0x2.0 has at most 80. */
+static const char *const memory_heading[MEM_CLASSES] = {"params", "grads", "optim.", "activ.", "work", "buffers"};
+enum { MIB_WIDTH = 7, TOGETHER_WIDTH = 8 };
+
+static void print_mib(FILE *out, size_t bytes, int width)
+{
+    const double mib = (double)bytes / (1 << 20);
+    char text[32];
+    const int n = snprintf(text, sizeof text, "%.3f", mib);
+    if (n > width)
+        snprintf(text, sizeof text, "%.1f", mib);
+    fprintf(out, " %*s", width, text);
+}
+
+static int longest_device(const struct machine *m)
+{
+    int longest = (int)strlen("device");
+    for (int d = 0; d <= m->n_devices; d++)
+        longest = MAX(longest, (int)strlen(m->device[d].id));
+    return longest;
+}
+
 void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n)
 {
-    const double mib = 1 << 20;
-    fprintf(out,
-            "\nmemory, MiB at the peak of each class; together: most bytes live at once\n"
-            "budget: %s\n%-18s %-6s",
-            budget_rule(p->machine), "device", "list");
+    const int id_width = longest_device(p->machine);
+    fprintf(out, "\nmemory, MiB at the peak of each class; together: most bytes live at once\n");
+    print_line(out, "budget: %s", budget_rule(p->machine));
+    fprintf(out, "%-*s %-6s", id_width, "device", "list");
     for (int c = 0; c < MEM_CLASSES; c++)
-        fprintf(out, " %*s", MAX(9, (int)strlen(memory_class_name[c])), memory_class_name[c]);
-    fprintf(out, " %9s %9s\n", "together", "budget");
+        fprintf(out, " %*s", MIB_WIDTH, memory_heading[c]);
+    fprintf(out, " %*s %*s\n", TOGETHER_WIDTH, "together", MIB_WIDTH, "budget");
     for (int d = 0; d <= p->machine->n_devices; d++) {
         const struct device *device = &p->machine->device[d];
-        char budget[32] = "none";
-        if (device->budget < NO_LIMIT)
-            snprintf(budget, sizeof budget, "%.1f", (double)device->budget / mib);
         for (size_t i = 0; i < n; i++) {
-            fprintf(out, "%-18s %-6s", device->id, steps[i]->name);
+            fprintf(out, "%-*s %-6s", id_width, device->id, steps[i]->name);
             for (int c = 0; c < MEM_CLASSES; c++)
-                fprintf(out, " %*.3f", MAX(9, (int)strlen(memory_class_name[c])), (double)steps[i]->peak[d][c] / mib);
-            fprintf(out, " %9.3f %9s\n", (double)steps[i]->peak_total[d] / mib, budget);
+                print_mib(out, steps[i]->peak[d][c], MIB_WIDTH);
+            print_mib(out, steps[i]->peak_total[d], TOGETHER_WIDTH);
+            if (device->budget < NO_LIMIT)
+                print_mib(out, device->budget, MIB_WIDTH);
+            else
+                fprintf(out, " %*s", MIB_WIDTH, "none");
+            fputc('\n', out);
         }
     }
 }

@@ -157,7 +157,7 @@ static void try_strategy(struct table *t, struct strategy *s)
     free_trainer(s->trainer);
 }
 
-static void print_memory_table(const struct table *t, bool is_mixed, const char *rule)
+static void print_memory_table(struct table *t, bool is_mixed, const char *rule)
 {
     const char *counts = "16, 8 + 8/N, 4 + 12/N, 16/N"; /* bytes per parameter, with ZeRO 0 to 3 */
     if (is_mixed)

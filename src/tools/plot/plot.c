@@ -112,6 +112,31 @@ static void read_run(struct plot *p, size_t run, const char *path)
     }
 }
 
+/* Leaves out the points before that step.  A series without later ones goes. */
+static void begin_at(struct plot *p, double step)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        struct series *s = &p->series[i];
+        size_t n = 0;
+        for (size_t k = 0; k < s->n; k++)
+            if (s->point[k].step >= step) {
+                s->point[n] = s->point[k];
+                n++;
+            }
+        s->n = n;
+        if (n > 0) {
+            p->series[kept] = *s;
+            kept++;
+        } else {
+            free(s->point);
+        }
+    }
+    p->n = kept;
+    if (kept == 0)
+        fail(EXIT_USAGE, "--from %.0f is beyond the last step of these runs", step);
+}
+
 /* ---- bits per byte ---------------------------------------------------------------------------------------------- */
 
 /* Losses per token are not comparable where a token has another length. */
@@ -162,6 +187,7 @@ enum { WIDTH = 1280, HEIGHT = 720 }; /* pixels of the picture */
 enum { ROWS = 20 };                  /* lines of the terminal on which curves are drawn */
 static const char *png;
 static bool bits;
+static int from; /* the first step that is drawn */
 static const struct option options[] = {
     {.name = "bits",
      .type = OPT_FLAG,
@@ -170,6 +196,16 @@ static const struct option options[] = {
      .commands = 1,
      .help = "draw losses in bits per byte of text, not in nats per token. Without this option plot does so "
              "only if the tokens of several runs have different lengths"},
+    {.name = "from",
+     .type = OPT_INT,
+     .value = &from,
+     .initial = "0",
+     .argument = "STEP",
+     .low = 0,
+     .high = INT32_MAX,
+     .group = "Output",
+     .commands = 1,
+     .help = "leave out the steps before this one, so that the axis of losses fits the later ones"},
     {.name = "png",
      .type = OPT_OUTPUT,
      .value = &png,
@@ -182,9 +218,11 @@ static struct option_table table = {.options = options, .n = COUNT(options)};
 
 static const struct path_command arguments = {
     .name = "plot",
-    .help = "FILE.jsonl... [options]\n\n"
-            "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps. Several\n"
-            "runs are drawn in one picture.\n",
+    .takes = "FILE.jsonl... [options]",
+    .examples = "run.jsonl\n"
+                "long.jsonl short.jsonl --from 100 --png losses.png\n",
+    .help = "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps. Several "
+            "runs are drawn in one picture.",
     .bit = 1,
     .inputs = INT32_MAX,
 };
@@ -200,6 +238,7 @@ static int run_plot(int argc, char **argv)
         fail(EXIT_USAGE, "yard plot needs a log that yard train --log FILE.jsonl wrote; 'yard plot --help' says more");
     for (int i = 0; i < n; i++)
         read_run(&p, (size_t)i, files[i]);
+    begin_at(&p, from);
     choose_unit(&p, bits);
     if (png)
         write_png(png, draw_picture(&p, WIDTH, HEIGHT)->pixels, WIDTH, HEIGHT);

@@ -45,6 +45,7 @@ static void find_ranges(struct frame *f, const struct plot *p, int step_ticks, i
             widen(&f->step, s->point[k].step);
             widen(&f->loss, s->point[k].loss);
         }
+    f->loss.low -= 0.03 * (f->loss.high - f->loss.low); /* so that a floor does not lie on the axis */
     place_ticks(&f->step, step_ticks);
     place_ticks(&f->loss, loss_ticks);
 }
@@ -79,6 +80,25 @@ static void draw_curve(struct canvas *c, const struct frame *f, const struct ser
         for (int down = -(thick / 2); down < thick - thick / 2; down++)
             draw_line(c, x0, y0 + down, x1, y1 + down, colour);
     }
+}
+
+/* A square for each point where they are so few that one may stand alone. */
+static void draw_points(struct canvas *c, const struct frame *f, const struct series *s, uint32_t colour)
+{
+    enum { FEW = 40, SIDE = 9 };
+    if (s->n > FEW)
+        return;
+    for (const struct point *point = s->point; point < s->point + s->n; point++)
+        fill_rect(c, column_of(f, point->step) - SIDE / 2, y_of(f, point->loss) - SIDE / 2, SIDE, SIDE, colour);
+}
+
+/* A floor is the same at all steps: dashes through the whole frame. */
+static void draw_floor(struct canvas *c, const struct frame *f, const struct series *s, uint32_t colour)
+{
+    enum { DASH = 12, GAP = 8 };
+    const int y = y_of(f, s->point->loss);
+    for (int x = f->x; x < f->x + f->width; x += DASH + GAP)
+        fill_rect(c, x, y - 1, MIN(DASH, f->x + f->width - x), 3, colour);
 }
 
 /* Tells the last and the lowest value. */
@@ -178,12 +198,14 @@ void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bo
 #define INK 0xff202428u
 #define RULE 0xffdfe3e8u
 
-/* Told apart by colour-blind readers too (Okabe and Ito); a validation curve is thick, a training one pale. */
+static bool is_floor(const struct series *s) { return strcmp(s->kind, "floor") == 0 || strcmp(s->kind, "rate") == 0; }
+
+/* Told apart by colour-blind readers too (Okabe and Ito); validation and floor are strong, training is pale. */
 static uint32_t colour_of(const struct series *s)
 {
     static const uint32_t strong[] = {0xff0072b2, 0xffd55e00, 0xff009e73, 0xffcc79a7, 0xffe69f00, 0xff56b4e9};
     static const uint32_t pale[] = {0xff8cbfdd, 0xffecb58c, 0xff8cd2bf, 0xffe8c4d7, 0xfff4d38c, 0xffb3dcf5};
-    return (s->val ? strong : pale)[s->run % COUNT(pale)];
+    return (s->val || is_floor(s) ? strong : pale)[s->run % COUNT(pale)];
 }
 
 static void draw_axes(struct canvas *c, const struct frame *f, const char *unit)
@@ -216,11 +238,15 @@ struct canvas *draw_picture(const struct plot *p, int width, int height)
     fill_rect(c, 0, 0, width, height, PAPER);
     draw_axes(c, &f, p->unit);
     for (const struct series *s = p->series; s < p->series + p->n; s++)
-        if (!s->val)
+        if (is_floor(s))
+            draw_floor(c, &f, s, colour_of(s));
+        else if (!s->val)
             draw_curve(c, &f, s, colour_of(s), 1);
     for (const struct series *s = p->series; s < p->series + p->n; s++)
-        if (s->val) /* in front of the others */
+        if (s->val) { /* in front of the others */
             draw_curve(c, &f, s, colour_of(s), 3);
+            draw_points(c, &f, s, colour_of(s));
+        }
     for (size_t i = 0; i < p->n; i++) {
         const struct series *s = &p->series[i];
         int y = f.y + f.height + 24 + 20 * (int)i;

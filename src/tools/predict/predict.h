@@ -23,7 +23,8 @@
 
 #include <jansson.h>
 
-struct trainer; /* trainer/train/train.h */
+struct settings; /* trainer/train/settings.h */
+struct trainer;  /* trainer/train/train.h */
 
 /* ---- costs.c --------------------------------------------------------------------------------------------------- */
 
@@ -219,6 +220,8 @@ struct predict_options {
     const char *output;
 };
 extern struct predict_options predict_options;
+/* How many of --hardware's devices -d N asks for; 0: it is not given, or names devices of this host. */
+int counted_devices(const struct settings *s);
 struct costs *costs_of(const struct trainer *t); /* from --profile, --hardware, --pace or a trial; NULL: none */
 /* Measures a few steps on random tokens or the trainer's data; they change the trainer's weights.  The caller frees
  * the costs. */

@@ -18,6 +18,17 @@ static const char *costs_file(void)
     return o->profile ? o->profile : o->hardware;
 }
 
+int counted_devices(const struct settings *s)
+{
+    int64_t n;
+    if (!predict_options.hardware || !s->devices || !parse_int(s->devices, &n))
+        return 0;
+    if (n < 1 || n > MAX_RANKS)
+        fail(EXIT_USAGE, "-d %s: a plan can use 1 to %d devices of %s", s->devices, MAX_RANKS,
+             predict_options.hardware);
+    return (int)n;
+}
+
 /* A machine on paper, where hardware is described and devices of this host are not asked for; else NULL. */
 static struct machine *paper_machine(struct trainer *t, bool plan_only)
 {
@@ -29,10 +40,13 @@ static struct machine *paper_machine(struct trainer *t, bool plan_only)
     if (file && file == o->profile && !c->measured)
         fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", o->profile);
     t->separate = c && !c->measured;
-    if (!file || !o->hardware || s->devices || !plan_only)
+    if (!file || !o->hardware || !plan_only)
         return NULL;
-    struct mesh mesh = wanted_mesh(s, 1);
-    struct machine *m = virtual_machine(c, n_ranks(&mesh));
+    const int counted = counted_devices(s);
+    if (s->devices && !counted)
+        return NULL;
+    struct mesh mesh = wanted_mesh(s, MAX(counted, 1));
+    struct machine *m = virtual_machine(c, counted ? counted : n_ranks(&mesh));
     set_budgets(m, s->device_memory, s->host_memory);
     return m;
 }
@@ -101,7 +115,7 @@ static const struct option options[] = {
      .group = GROUP_PREDICTING,
      .commands = OF_TRAIN | OF_PLAN,
      .help = "description of a machine, from which the times of tasks are modelled (see data/hardware). "
-             "--mesh dp=N uses N of its devices, and no OpenCL device is needed (bench: with --broadcast). "
+             "--mesh dp=N, or -d N, uses N of its devices, and no OpenCL device is needed (bench: with --broadcast). "
              "train runs on the real devices, and plans with these times instead of measuring in a trial"},
     {.name = "what-if",
      .type = OPT_TEXT,

@@ -13,6 +13,9 @@
  * compares the rewritten list with them. */
 struct values;
 struct values *number_values(const struct step *s);
+/* The same for lists of two step files: a task is known by name, layer, micro-batch and role, and a tensor that
+ * persists by its name up to "~". */
+struct values *number_named_values(const struct step *s);
 void free_values(struct values *v);
 /* NULL when every task of s reads the same values as in the list that `expected` was taken from, else a sentence. */
 char *compare_values(const struct values *expected, const struct step *s);

@@ -25,13 +25,18 @@ struct numbered {
 struct values {
     struct numbered *list; /* by identity, then by run */
     size_t n, cap;
+    bool by_name; /* see number_named_values() */
 };
 
 /* ---- reads and writes ------------------------------------------------------------------------------------------ */
 
-/* The value of a persistent tensor before the first iteration: all its replicas have the same. */
-static uint64_t initial_value(const struct tensor *t)
+/* The value of a persistent tensor before the first iteration: all its replicas have the same.  In a step file these
+ * have one name, from the second on with "~" and a number behind it. */
+static uint64_t initial_value(const struct strip *strips, const struct tensor *t)
 {
+    const char *name = t->storage->name;
+    if (strips[t->storage->id].by_name)
+        return hash_bytes(name, strcspn(name, "~"), 0);
     return hash_pair(UINT64_MAX, (uint64_t)t->storage->replica_of->id);
 }
 
@@ -48,7 +53,7 @@ static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t
     struct byte_cell *c = cells_between(strips, t, begin, end, n);
     for (size_t i = 0; i < *n; i++)
         if (c[i].iteration == NONE && !c[i].value) {
-            c[i].value = initial_value(t);
+            c[i].value = initial_value(strips, t);
             c[i].origin = -(int64_t)t->storage->replica_begin;
         }
     return c;
@@ -139,6 +144,15 @@ static uint64_t hash_whole_reads(struct strip *strips, const struct task *t, uin
     return value;
 }
 
+/* What a task is in all lists that are compared: its origin, or, in two files, its name with its tags. */
+static uint64_t identify(const struct values *v, const struct task *t)
+{
+    const int tags[] = {t->layer, t->micro, (int)t->role};
+    if (!v->by_name)
+        return t->origin;
+    return hash_bytes(tags, sizeof tags, hash_bytes(t->name, strlen(t->name), 0));
+}
+
 static bool writes_nothing(const struct task *t)
 {
     for (int i = 0; i < t->n_access; i++)
@@ -192,10 +206,12 @@ static void number_results(struct values *v, const struct step *s, struct strip 
         size_t n, first = t->replica_begin;
         if (t->storage != t || !t->persistent)
             continue;
+        if (v->by_name && t->class != MEM_PARAMETERS && t->class != MEM_OPTIMIZER) /* `keep` may stand for a place */
+            continue;
         struct byte_cell *c = read_cells(strips, t, 0, t->bytes, &n);
         if (t->shard && c->iteration == NONE) /* this list uses replicas instead of the shard */
             continue;
-        struct numbered result = {.identity = hash_pair(initial_value(t), 1), .is_result = true};
+        struct numbered result = {.identity = hash_pair(initial_value(strips, t), 1), .is_result = true};
         result.node = ITERATIONS * (int)s->n + t->id;
         for (size_t k = 0; k < n; k++) {
             result.value = hash_pair(c[k].value, (uint64_t)(c[k].origin + (int64_t)first));
@@ -233,14 +249,17 @@ static void join_runs(struct values *v)
     v->n = n;
 }
 
-struct values *number_values(const struct step *s)
+static struct values *number_list(const struct step *s, bool by_name)
 {
     struct values *v = allocate(1, sizeof *v);
     struct strip *strips = allocate(s->pool->n, sizeof *strips);
+    v->by_name = by_name;
+    for (size_t i = 0; i < s->pool->n; i++)
+        strips[i].by_name = by_name;
     for (int iteration = 0; iteration < ITERATIONS; iteration++)
         for (int i = 0; i < (int)s->n; i++) {
             const struct task *t = s->task[i];
-            struct numbered run = {.identity = hash_pair(t->origin, (uint64_t)iteration)};
+            struct numbered run = {.identity = hash_pair(identify(v, t), (uint64_t)iteration)};
             run.node = iteration * (int)s->n + i;
             if (!runs(t, (uint32_t)iteration))
                 continue;
@@ -255,6 +274,9 @@ struct values *number_values(const struct step *s)
     free_strips(strips, s->pool->n);
     return v;
 }
+
+struct values *number_values(const struct step *s) { return number_list(s, false); }
+struct values *number_named_values(const struct step *s) { return number_list(s, true); }
 
 void free_values(struct values *v)
 {
@@ -339,17 +361,21 @@ static char *describe_task(const struct step *s, int node, const char *fault)
 
 char *compare_values(const struct values *expected, const struct step *s)
 {
-    struct values *v = number_values(s);
+    struct values *v = number_list(s, expected->by_name);
     struct list_difference d = compare_lists(expected, v);
-    char *wrong = NULL;
+    const char *other = expected->by_name ? "in the list of --like" : "without passes";
+    char *wrong = NULL, *fault = NULL;
     if (d.missing)
-        wrong = copy_string("the list has other tasks (copies left out) than without passes");
+        wrong = format_string("the list has other tasks (copies left out) than %s", other);
     else if (d.node != NONE && d.node < ITERATIONS * (int)s->n)
-        wrong = describe_task(s, d.node, "reads other values than without passes");
+        fault = format_string("reads other values than %s", other);
     else if (d.part != NONE)
-        wrong = describe_task(s, d.part, "and its other pieces do not cover what it did without passes");
+        fault = format_string("and its other pieces do not cover what it did %s", other);
     else if (d.node != NONE)
-        wrong = copy_string("a tensor that persists ends with another value than without passes");
+        wrong = format_string("a tensor that persists ends with another value than %s", other);
+    if (fault)
+        wrong = describe_task(s, d.node != NONE ? d.node : d.part, fault);
+    free(fault);
     free_values(v);
     return wrong;
 }

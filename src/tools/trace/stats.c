@@ -225,7 +225,7 @@ struct table *trace_beside(const struct trace *t, const struct trace_steps *s)
     return table;
 }
 
-void print_beside(const struct table *beside)
+void print_beside(struct table *beside)
 {
     if (!beside->n)
         return;

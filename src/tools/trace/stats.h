@@ -40,7 +40,7 @@ double trace_length_ns(const struct trace_steps *s);
  * time as) a backward or update of another layer in the same step, on a device; for how many no such work was left;
  * how many ran beside work of the next step; and for how much of their time they ran beside either. */
 struct table *trace_beside(const struct trace *t, const struct trace_steps *s);
-void print_beside(const struct table *beside); /* prints nothing for a table without rows */
+void print_beside(struct table *beside); /* prints nothing for a table without rows */
 
 /* The chain of tasks that the step waited for, found from its last end back to the end of the step before, always by
  * the predecessor (by edge or lane) that ended last.  Its hops, last first, fill that time without a hole: each waits,

@@ -42,42 +42,41 @@ static struct option_table table = {.options = options, .n = COUNT(options)};
 static const struct word words[] = {
     {"summary", "FILE", "show where the time went: by lane, by task, what ran at the same time, and the critical path",
      1, SUMMARY, trace_summary,
-     "The first step is left out if there are more, since it warms up (kernels are compiled, caches are cold).\n"
-     "A last step that has not ended is left out too.\n"
-     "\n"
-     "  step      The length goes from the first start to the last end. The period goes from the end of one step\n"
-     "            to the end of the next. Work on the disk's lane goes on in the background, and does not count.\n"
-     "            The time in which the viewer paused the run is cut out of all times.\n"
-     "  beside    This table is about updates on the CPU, by layer. It says how many of them ran while a device did\n"
-     "            a backward or update of another layer in the same step. \"none left\": no device had such work left\n"
-     "            in that step. \"next step\", counted apart: a device did work of the next step. \"hidden\" is the "
-     "part\n"
-     "            of ms/step in which a device worked too.\n"
-     "  critical path\n"
-     "            It is that of the step with the median period. It goes back from the step's last end, always to\n"
-     "            the predecessor (by tensor, by reused bytes or on the same lane) that ended last. Its parts add up\n"
-     "            to the period. \"not yet queued\": the host was late. \"queued, not started\": the device or driver "
-     "was.\n"},
+     "build/run.trace\n"
+     "build/run.trace --list eval --json\n",
+     "The first step is left out if there are more, since it warms up (kernels are compiled, caches are cold). A last "
+     "step that has not ended is left out too.\n\n  step      The length goes from the first start to the last end. "
+     "The period goes from the end of one step to the end of the next. Work on the disk's lane goes on in the "
+     "background, and does not count. The time in which the viewer paused the run is cut out of all times.\n  beside   "
+     " This table is about updates on the CPU, by layer. It says how many of them ran while a device did a backward or "
+     "update of another layer in the same step. \"none left\": no device had such work left in that step. \"next "
+     "step\", counted apart: a device did work of the next step. \"hidden\" is the part of ms/step in which a device "
+     "worked too.\n  critical path\n            It is that of the step with the median period. It goes back from the "
+     "step's last end, always to the predecessor (by tensor, by reused bytes or on the same lane) that ended last. Its "
+     "parts add up to the period. \"not yet queued\": the host was late. \"queued, not started\": the device or driver "
+     "was."},
     {"export", "FILE", "write Chrome's JSON, for ui.perfetto.dev or chrome://tracing", 1, EXPORT, trace_export,
-     "Writes the file --chrome FILE, which has a process per device, a thread per lane, and an arrow per edge between\n"
-     "lanes. Open it in ui.perfetto.dev (it stays on your machine) or chrome://tracing. Browsers get slow beyond some\n"
-     "hundred thousand tasks. Then write fewer steps with --steps.\n"},
+     "build/run.trace --chrome run.json\n"
+     "build/run.trace --chrome run.json --steps 2:4\n",
+     "Writes the file --chrome FILE, which has a process per device, a thread per lane, and an arrow per edge between "
+     "lanes. Open it in ui.perfetto.dev (it stays on your machine) or chrome://tracing. Browsers get slow beyond some "
+     "hundred thousand tasks. Then write fewer steps with --steps."},
     {"diff", "A B", "compare a run with another run, or with its simulation", 2, DIFF, trace_diff,
-     "Compares the median time of each task (same name, layer, micro-batch, lane and list) over its steps after the\n"
-     "first, or over its only step.\n"
-     "\n"
-     "  task_mape        sum of |b - a| over the sum of a, which is the mean error, weighted by duration\n"
-     "  makespan_error   the step of B over that of A, less 1. A step is the median period, or the length of an only\n"
-     "                   step\n"
-     "\n"
-     "The exit code is 0 whatever the difference is, and 1 if the traces have no task in common.\n"},
+     "build/run.trace build/simulated.trace\n"
+     "build/before.trace build/after.trace --json\n",
+     "Compares the median time of each task (same name, layer, micro-batch, lane and list) over its steps after the "
+     "first, or over its only step.\n\n  task_mape        sum of |b - a| over the sum of a, which is the mean error, "
+     "weighted by duration\n  makespan_error   the step of B over that of A, less 1. A step is the median period, or "
+     "the length of an only step\n\nThe exit code is 0 whatever the difference is, and 1 if the traces have no task in "
+     "common."},
 };
 
 static const struct words trace_words = {.command = "trace",
-                                         .about = "usage: yard trace WORD FILE... [options]\n\n"
-                                                  "Reads the traces that yard train --trace FILE and yard plan --trace "
+                                         .examples = "summary build/run.trace\n"
+                                                     "diff build/run.trace build/simulated.trace\n",
+                                         .about = "Reads the traces that yard train --trace FILE and yard plan --trace "
                                                   "FILE write, also while the run still goes on.\n"
-                                                  "The times of a paced trace are modelled.\n",
+                                                  "The times of a paced trace are modelled.",
                                          .list = "summary, export or diff",
                                          .inputs = 2,
                                          .word = words,

@@ -112,17 +112,17 @@ static void print_steps(const struct trace *t, const struct trace_steps *s, doub
     const struct trace_step *last = first + s->counted - 1;
     printf("steps    %" PRIu32 " to %" PRIu32 ", measured %" PRIu32 " to %" PRIu32 "%s\n", s->steps[0].step,
            s->steps[s->n - 1].step, first->step, last->step, s->n == 1 ? " (the only one, warm-up included)" : "");
-    printf("step     period %.3f ms: from one step's end to the next, the mean (median %.3f ms)\n", period_ns / 1e6,
-           trace_period_ns(s) / 1e6);
-    printf("         length %.3f ms: from its first task to its last%s\n", trace_length_ns(s) / 1e6,
-           has_feed(t, s->list) ? "; the next batch is prepared a step early" : "");
+    print_line(stdout, "step     period %.3f ms: from one step's end to the next, the mean (median %.3f ms)",
+               period_ns / 1e6, trace_period_ns(s) / 1e6);
+    print_line(stdout, "         length %.3f ms: from its first task to its last%s", trace_length_ns(s) / 1e6,
+               has_feed(t, s->list) ? "; the next batch is prepared a step early" : "");
 }
 
 static void print_head(const struct trace *t, const struct trace_steps *s, double period_ns, size_t n_approximate,
                        size_t n_back)
 {
     const char *joint = "; --list shows ";
-    printf("model    %s\n", t->header.model);
+    print_line(stdout, "model    %s", t->header.model);
     printf("trace    %s%s, list %s", trace_kind_name(t), t->header.kind == TRACE_PACED ? " (modelled time)" : "",
            t->header.list[s->list]);
     for (uint32_t i = 0; i < t->header.n_lists; i++) {

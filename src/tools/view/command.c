@@ -167,15 +167,18 @@ static void expect_step(const struct view *v, uint32_t step)
 /* What --help says after the options. */
 static void print_keys(void)
 {
+    static const char mouse[] =
+        "  move       show details\n"
+        "  click      select a task and show its edges; on a memory row: show what memory holds there; on a "
+        "device: fold it; on the strip of steps: go there\n"
+        "  drag       move the view; in a step file: move a task; on the ruler, or with shift: select a stretch\n"
+        "  wheel      zoom\n";
+    char *folded = fold_text(mouse, HELP_WIDTH);
     printf("\nKeys\n");
     for (size_t i = 0; i < n_actions; i++)
         printf("  %-10s %s\n", actions[i].keys, actions[i].help);
-    printf("\nMouse\n"
-           "  move       show details\n"
-           "  click      select a task and show its edges; on a memory row: show what memory holds there; on a\n"
-           "             device: fold it; on the strip of steps: go there\n"
-           "  drag       move the view; in a step file: move a task; on the ruler, or with shift: select a stretch\n"
-           "  wheel      zoom\n");
+    printf("\nMouse\n%s", folded);
+    free(folded);
 }
 
 static void parse_size(int *width, int *height)
@@ -227,11 +230,13 @@ static void write_or_show(struct view *v)
 
 static const struct path_command arguments = {
     .name = "view",
-    .help = "FILE [FILE] [options]\n\n"
-            "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written. Two traces\n"
-            "share one axis, and their steps start together. FILE.txt is a step file, and FILE.csv is a pipeline's\n"
-            "schedule as PyTorch writes it. The list of such a file is simulated, and its tasks can be dragged "
-            "elsewhere.\n",
+    .takes = "FILE [FILE] [options]",
+    .examples = "build/run.trace\n"
+                "data/steps/1f1b.txt --png 1f1b.png\n",
+    .help =
+        "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written. Two traces share "
+        "one axis, and their steps start together. FILE.txt is a step file, and FILE.csv is a pipeline's schedule as "
+        "PyTorch writes it. The list of such a file is simulated, and its tasks can be dragged elsewhere.",
     .bit = 1,
     .inputs = MAX_TRACKS,
 };

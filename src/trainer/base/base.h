@@ -46,7 +46,8 @@ enum exit_code {
 /* One line on stderr: a warning ("yard: warning: ...") or plain information. */
 #define warn(...) print_problem(stderr, "yard: warning: ", new_problem(EXIT_OK, __VA_ARGS__))
 #define note(...) print_problem(stderr, "", new_problem(EXIT_OK, __VA_ARGS__))
-/* printf for a line of results that quotes paths, files or drivers: made printable, as those above are. */
+/* printf for a line of results that quotes paths, files or drivers: made printable, as those above are.  A terminal
+ * gets each of these lines broken between words. */
 #define print_line(out, ...) print_problem((out), "", new_problem(EXIT_OK, __VA_ARGS__))
 /* A function to run when fail() or a signal ends the program, such as one that removes a temporary file.  The last
  * registered runs first.  The caller of on_fail() owns the struct, and keeps it until cancel_on_fail().  The function

@@ -85,12 +85,25 @@ struct problem *new_problem(enum exit_code code, const char *format, ...)
     return p;
 }
 
+static void print_folded(FILE *out, const char *prefix, const char *sentence)
+{
+    char *line = format_string("%s%s", prefix, sentence);
+    char *folded = fold_text(line, screen_width(fileno(out)));
+    fprintf(out, "%s\n", folded);
+    free(folded);
+    free(line);
+}
+
 void print_problem(FILE *out, const char *prefix, struct problem *p)
 {
     erase_line();
     if (out == stderr)
-        fflush(stdout);                          /* so that earlier output appears first */
-    fprintf(out, "%s%s\n", prefix, p->sentence); /* one call, since other threads may print at the same time */
+        fflush(stdout); /* so that earlier output appears first */
+    /* The line is one call, since other threads may print at the same time. */
+    if (is_screen(fileno(out)))
+        print_folded(out, prefix, p->sentence);
+    else
+        fprintf(out, "%s%s\n", prefix, p->sentence);
     free(p);
 }
 

@@ -6,7 +6,7 @@
 #include <float.h>
 #include <math.h>
 
-enum { HELP_WIDTH = 100, HELP_COLUMN = 30 };
+enum { HELP_COLUMN = 26 };
 
 const struct option *find_option(const struct option_table *table, const char *name)
 {
@@ -459,6 +459,19 @@ static void print_option(FILE *out, const struct option *o)
     print_wrapped(out, help, at);
     free(help);
     free(value);
+}
+
+void print_usage(FILE *out, const char *command, const char *takes, const char *examples, const char *text)
+{
+    char *folded = fold_text(text, HELP_WIDTH);
+    fprintf(out, "usage: yard %s %s\n\nexamples:\n", command, takes);
+    for (const char *at = examples; *at;) {
+        const int n = (int)strcspn(at, "\n");
+        fprintf(out, "  yard %s%s%.*s\n", command, n ? " " : "", n, at);
+        at += n + (at[n] == '\n');
+    }
+    fprintf(out, "\n%s\n", folded);
+    free(folded);
 }
 
 void print_options(FILE *out, const struct option_table *table, unsigned command)

@@ -101,9 +101,13 @@ int choice_number(const char *const *words,
  * written before names of options.  NULL: no folder knows the word.  The caller frees it. */
 char *find_foreign(const struct option_table *table, unsigned command, const char *word, const char *dashes);
 
+enum { HELP_WIDTH = 80 }; /* columns of the help */
 /* ---- the help ---------------------------------------------------------------------------------------------------- */
 
-/* Print the `--name value` lines of the options of `command`, with their defaults, wrapped at 100 columns.  Options of
+/* Print how a help begins: "usage: yard COMMAND TAKES", the examples, which are what stands behind the command, one a
+ * line, and the text, wrapped. */
+void print_usage(FILE *out, const char *command, const char *takes, const char *examples, const char *text);
+/* Print the `--name value` lines of the options of `command`, with their defaults, wrapped at 80 columns.  Options of
  * one group must stand together in the table. */
 void print_options(FILE *out, const struct option_table *table, unsigned command);
 /* Print `text`, wrapped and indented as the texts of the help; the cursor is in column `at`. */

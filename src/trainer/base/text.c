@@ -92,6 +92,61 @@ char *join_texts(char out[64], const char *a, const char *b)
     return out;
 }
 
+/* Where the text of the line begins: after its blanks, and after a label that two blanks or more follow. */
+static int find_second_column(const char *line)
+{
+    enum { LONGEST_LABEL = 30 };
+    const int end = (int)strcspn(line, "\n");
+    const int first = (int)strspn(line, " ");
+    for (int at = first; at < MIN(end, LONGEST_LABEL); at++)
+        if (strncmp(line + at, "  ", 2) == 0)
+            return at + (int)strspn(line + at, " ");
+    return first;
+}
+
+static int count_columns(const char *text, int n)
+{
+    int columns = 0;
+    for (int i = 0; i < n; i++)
+        if ((text[i] & 0xc0) != 0x80) /* it does not belong to the character before it */
+            columns++;
+    return columns;
+}
+
+/* Appends a line, which ends before `end`. */
+static void fold_line(char **out, const char *line, const char *end, int columns)
+{
+    const int hang = find_second_column(line);
+    int at = 0; /* the column */
+    while (line < end) {
+        const int blanks = (int)strspn(line, " ");
+        const int n = (int)strcspn(line + blanks, " \n");
+        const int wide = count_columns(line + blanks, n);
+        const bool breaks = at > hang && at + blanks + wide > columns;
+        if (breaks) {
+            append_text(out, "\n%*s%.*s", hang, "", n, line + blanks);
+            at = hang + wide;
+        } else {
+            append_text(out, "%.*s", blanks + n, line);
+            at += blanks + wide;
+        }
+        line += blanks + n;
+    }
+}
+
+char *fold_text(const char *text, int columns)
+{
+    char *out = copy_string("");
+    while (*text) {
+        const char *end = text + strcspn(text, "\n");
+        fold_line(&out, text, end, columns);
+        if (*end)
+            append_text(&out, "\n");
+        text = end + (*end != '\0');
+    }
+    return out;
+}
+
 bool ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), end_n = strlen(end);

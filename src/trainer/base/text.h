@@ -20,6 +20,9 @@ void append_quoted(char **text, const char *word); /* appends a word, quoted whe
 /* The text a followed by the text b, cut to 63 characters.  It lives as long as the block around the call. */
 #define JOINED(a, b) join_texts((char[64]){0}, (a), (b))
 char *join_texts(char out[64], const char *a, const char *b);
+/* The text with each line broken between words so that it has at most so many columns; what follows stands below the
+ * line's second column, or as far to the right as the line began.  The caller frees it. */
+char *fold_text(const char *text, int columns);
 bool ends_with(const char *text, const char *end);
 bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
 /* Cut the white space off the end of `text`, in place; returns its first character that is no white space. */

@@ -5,6 +5,8 @@
 static const struct page page = {
     .name = "sample",
     .takes = "--from DIR|FILE [options]",
+    .examples = "--from out --prompt \"Anna found\"\n"
+                "--from model.safetensors --count 50 --temperature 0.7\n",
     .text = "Lets a saved model write.",
     .classes = OF_SAMPLE | OF_RUN,
 };

@@ -140,15 +140,16 @@ static void print_floor(const struct dataset *d, int seq_len)
     if (isnan(d->rate))
         return;
     if (d->bytes_per_token != 1) {
-        printf("floor       %.4f bits a byte: the text's information, which no tokens and no model can lower\n",
-               d->rate / M_LN2);
+        print_line(stdout,
+                   "floor       %.4f bits a byte: the text's information, which no tokens and no model can lower",
+                   d->rate / M_LN2);
         return;
     }
     char floor[32] = "it is higher";
     if (!isnan(d->floor))
         format_number(floor, d->floor, 4);
-    printf("floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s\n", d->rate, seq_len,
-           floor);
+    print_line(stdout, "floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s", d->rate,
+               seq_len, floor);
 }
 
 static void print_data(const struct trainer *t)
@@ -169,15 +170,21 @@ static void print_data(const struct trainer *t)
 static void print_memory_use(const struct trainer *t)
 {
     char bytes[32];
-    printf("memory      ");
+    char *line = copy_string("");
     if (t->machine->n_devices == 1) {
         for (int c = 0; c < MEM_CLASSES; c++) {
             format_bytes(bytes, (double)t->train->peak[0][c]);
-            printf("%s%s %s", c > 0 ? ", " : "", memory_class_name[c], bytes);
+            append_text(&line, "%s%s %s", c > 0 ? ", " : "", memory_class_name[c], bytes);
         }
-        printf("\n            together at most %s; ", format_bytes(bytes, (double)t->train->peak_total[0]));
+        print_line(stdout, "memory      %s", line);
+        free(line);
+        format_bytes(bytes, (double)t->train->peak_total[0]);
+        line = format_string("            together at most %s; ", bytes);
+    } else {
+        append_text(&line, "memory      ");
     }
-    printf("allocated %s\n", format_bytes(bytes, (double)t->machine->allocated));
+    print_line(stdout, "%sallocated %s", line, format_bytes(bytes, (double)t->machine->allocated));
+    free(line);
 }
 
 static void print_training(const struct progress *p)
@@ -186,17 +193,17 @@ static void print_training(const struct progress *p)
     const int n = t->machine->n_devices;
     char *devices = describe_machine(t->machine);
     char sizes[160];
-    printf("devices     %s\n", devices);
-    printf("model       %s: %zu parameters\n", describe_sizes(sizes, &t->config), count_parameters(t->model->params));
+    print_line(stdout, "devices     %s", devices);
+    print_line(stdout, "model       %s: %zu parameters", describe_sizes(sizes, &t->config),
+               count_parameters(t->model->params));
     print_data(t);
     print_memory_use(t);
-    printf("step        %d sequence%s of %d tokens: ", t->batch, t->batch == 1 ? "" : "s", t->seq);
-    printf("%.0f tokens in %d micro-batch%s ", tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es");
-    if (n == 1)
-        printf("on 1 device, ");
-    else
-        printf("on each of %d devices, ", n);
-    printf("%zu tasks, %.3g GFLOP\n", t->train->n, p->flops / 1e9);
+    char *place = n == 1 ? copy_string("1 device") : format_string("each of %d devices", n);
+    print_line(stdout,
+               "step        %d sequence%s of %d tokens: %.0f tokens in %d micro-batch%s on %s, %zu tasks, %.3g GFLOP",
+               t->batch, t->batch == 1 ? "" : "s", t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es",
+               place, t->train->n, p->flops / 1e9);
+    free(place);
     tell_summary_printed(t);
     printf("\n");
     fflush(stdout);

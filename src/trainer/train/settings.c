@@ -689,6 +689,8 @@ static void adopt_sizes(void)
 const struct page train_page = {
     .name = "train",
     .takes = "[options]",
+    .examples = "--steps 300 --sample-tokens 200\n"
+                "--data book.txt --save out --save-every 500 --log out.jsonl\n",
     .text = "Trains a GPT. Without options it is a small one, which learns stories, a built-in text.",
     .classes = OF_TRAIN | OF_LIST | OF_RUN,
 };
@@ -800,10 +802,11 @@ static void reset_settings(const struct page *page)
 static void print_page(const struct page *page)
 {
     apply_preset();
-    printf("usage: yard %s %s\n\n%s\n", page->name, page->takes, page->text);
+    print_usage(stdout, page->name, page->takes, page->examples, page->text);
     print_options(stdout, &table, classes_of(page));
     if (page->classes & OF_LIST)
-        printf("\nA config file holds lines `option = value`. Precedence: --model's sizes, --config, command line.\n");
+        printf("\nA config file holds lines `option = value`.\n"
+               "Precedence: --model's sizes, --config, command line.\n");
     flush_output();
 }
 

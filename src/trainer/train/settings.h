@@ -18,6 +18,7 @@ struct settings;
 struct page {                             /* a command's options, and what `yard NAME --help` says of it */
     const char *name;                     /* "train" */
     const char *takes;                    /* what follows the name in its first line: "[options]" */
+    const char *examples;                 /* what stands behind the name in two examples, each with its new line */
     const char *text;                     /* sentences on what the command does */
     unsigned classes;                     /* it has the options of these classes (OF_TRAIN ...) */
     const char *also;                     /* further options, separated by spaces; some may be of folders left out */

@@ -1,0 +1,197 @@
+/* dump.c - yard train --dump NAME=FILE.npy: a tensor of the last step, as it is right after its last writer.
+ *
+ *     task     ...  attn.scores  attn.softmax | attn.mix ...
+ *     writes        attn.att     attn.att     |
+ *                                             ^ before this task is issued, the run waits for all that was issued
+ *
+ * Later tasks may change the tensor's bytes, or give them to another tensor, so a run that has ended does not have
+ * them any more.  Several tensors may have one name, such as those of the layers.  NAME@2 means layer 2; of those that
+ * are left the one is taken that the list writes last.
+ *
+ * The file has NumPy's form: a magic word, the length of a header, and the header, which is a text of Python with
+ * element type and shape.  The elements follow, row by row.
+ */
+#include "trainer/file/file.h"
+#include "trainer/run/run.h"
+#include "trainer/train/hooks.h"
+
+static const char *asked_dump; /* the option's value; NULL: no dump is asked for */
+
+static struct dump {
+    struct trainer *trainer;
+    struct tensor *tensor;
+    size_t writer;    /* the number of its last writer in the list */
+    uint32_t last;    /* the last step */
+    const char *path; /* the file */
+    bool done;
+} dump;
+
+/* ---- which tensor ------------------------------------------------------------------------------------------------ */
+
+/* The part of the tensors' name that is no layer; *layer is -1 where no layer is said.  The caller frees it. */
+static char *split_layer(const char *name, int *layer)
+{
+    const char *at = strrchr(name, '@');
+    int64_t number = -1;
+    *layer = -1;
+    if (!at || !parse_int(at + 1, &number) || number < 0)
+        return copy_string(name);
+    *layer = (int)number;
+    return format_string("%.*s", (int)(at - name), name);
+}
+
+/* Does a task of the list write bytes of x?  Parameters are views, and AdamW writes all of a layer's as one tensor.
+ * *writer is the last such task. */
+static bool find_writer(const struct step *s, const struct tensor *x, size_t *writer)
+{
+    for (size_t i = s->n; i-- > 0;)
+        for (const struct access *a = s->task[i]->access; a < s->task[i]->access + s->task[i]->n_access; a++)
+            if ((a->mode & ACCESS_WRITE) && share_bytes(a->tensor, x)) {
+                *writer = i;
+                return true;
+            }
+    return false;
+}
+
+/* Finds, of the tensors of that name that tasks of that layer use (-1: of all layers), the one that is written last. */
+static bool find_dumped(const struct step *s, const char *name, int layer)
+{
+    dump.tensor = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        if (layer >= 0 && t->layer != layer)
+            continue;
+        for (const struct access *a = t->access; a < t->access + t->n_access; a++) {
+            size_t writer = 0;
+            const bool same = strcmp(a->tensor->name, name) == 0;
+            if (!same || !find_writer(s, a->tensor, &writer) || (dump.tensor && writer <= dump.writer))
+                continue;
+            dump.tensor = a->tensor;
+            dump.writer = writer;
+        }
+    }
+    return dump.tensor;
+}
+
+/* The name of a written tensor that is nearest to this one. */
+static const char *nearest_name(const struct step *s, const char *name)
+{
+    const char *nearest = "";
+    int least = INT32_MAX;
+    for (size_t i = 0; i < s->n; i++)
+        for (const struct access *a = s->task[i]->access; a < s->task[i]->access + s->task[i]->n_access; a++) {
+            const int distance = edit_distance(name, a->tensor->name);
+            size_t writer;
+            if (distance >= least || !find_writer(s, a->tensor, &writer))
+                continue;
+            least = distance;
+            nearest = a->tensor->name;
+        }
+    return nearest;
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static void write_npy(const struct tensor *t, const void *elements)
+{
+    enum { ALIGNMENT = 64, FIXED = 10 }; /* bytes: of magic word, version and length */
+    const char *type = t->element == INT32 ? "<i4" : "<f4";
+    char *header = format_string("{'descr': '%s', 'fortran_order': False, 'shape': (", type);
+    for (int i = 0; i < t->n_dims; i++)
+        append_text(&header, "%lld,%s", (long long)t->shape[i], i + 1 < t->n_dims ? " " : "");
+    append_text(&header, "), }");
+    const size_t n = strlen(header) + 1;
+    const int pad = (int)((ALIGNMENT - (FIXED + n) % ALIGNMENT) % ALIGNMENT);
+    append_text(&header, "%*s\n", pad, "");
+    const size_t length = strlen(header);
+    const unsigned char begin[FIXED] = {0x93, 'N', 'U', 'M',           'P',
+                                        'Y',  1,   0,   length & 0xff, (unsigned char)(length >> 8)};
+    struct writer *w = open_writer(dump.path);
+    write_bytes(w, begin, sizeof begin);
+    write_bytes(w, header, length);
+    write_bytes(w, elements, t->bytes);
+    publish(w);
+    free(header);
+}
+
+static void write_dump(struct step *s)
+{
+    struct tensor *t = tensor_at(dump.tensor, dump.last);
+    void *elements = allocate(t->bytes, 1);
+    dump.done = true;
+    if (!execution.serial)
+        wait_all(s);
+    read_tensor(t, elements);
+    write_npy(t, elements);
+    free(elements);
+}
+
+/* ---- when -------------------------------------------------------------------------------------------------------- */
+
+/* Called before a task is issued: is it the first behind the writer in the last step? */
+static void look(void *context, struct step *s, uint32_t iteration, size_t i)
+{
+    (void)context;
+    if (s == dump.trainer->train && iteration == dump.last && i > dump.writer && !dump.done)
+        write_dump(s);
+}
+
+static struct observer observer = {.issuing = look};
+
+static void prepare_dump(struct trainer *t)
+{
+    const struct settings *s = t->settings;
+    if (!asked_dump)
+        return;
+    const char *equals = strchr(asked_dump, '=');
+    if (!equals || equals == asked_dump || !ends_with(asked_dump, ".npy"))
+        fail(EXIT_USAGE, "--dump takes NAME=FILE.npy, such as attn.att=att.npy, not \"%s\"", asked_dump);
+    char *typed = format_string("%.*s", (int)(equals - asked_dump), asked_dump);
+    int layer;
+    char *name = split_layer(typed, &layer);
+    dump = (struct dump){.trainer = t, .path = equals + 1};
+    dump.last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
+    claim_output("--dump", dump.path, NULL);
+    const bool found = find_dumped(t->train, typed, -1) || find_dumped(t->train, name, layer);
+    if (!found && layer >= 0 && find_dumped(t->train, name, -1))
+        fail(EXIT_USAGE, "--dump: no task of layer %d uses %s; `yard plan --print` shows which tasks do", layer, name);
+    if (!found)
+        fail(EXIT_USAGE, "--dump: no task writes a tensor %s; did you mean %s? `yard plan --print` shows all", typed,
+             nearest_name(t->train, name));
+    free(name);
+    free(typed);
+    add_observer(&observer);
+}
+
+/* Its last writer may be the last task that runs. */
+static void end_dump(struct trainer *t)
+{
+    if (!dump.trainer)
+        return;
+    if (!dump.done && !interrupted())
+        write_dump(t->train);
+    remove_observer(&observer);
+    dump.trainer = NULL;
+    if (dump.done)
+        print_line(stdout, "dumped      %s, after task %zu %s of step %u, to %s", dump.tensor->name, dump.writer,
+                   t->train->task[dump.writer]->name, dump.last, dump.path);
+}
+
+static const struct option options[] = {{.name = "dump",
+                                         .type = OPT_TEXT,
+                                         .value = &asked_dump,
+                                         .argument = "NAME[@LAYER]=FILE.npy",
+                                         .help = "write a tensor of the last step for NumPy, as it is right after its "
+                                                 "last writer. `yard plan --print` shows the names",
+                                         .commands = OF_TRAIN,
+                                         .group = GROUP_LOOKING}};
+static const struct hooks hooks = {
+    .lists_ready = prepare_dump,
+    .steps_ended = end_dump,
+};
+const struct module module_dump = {
+    .name = "dump",
+    .hooks = &hooks,
+    .options = options,
+    .n_options = COUNT(options),
+};

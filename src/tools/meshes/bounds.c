@@ -1,0 +1,227 @@
+/* bounds.c - what no step of a candidate can undercut.
+ *
+ * The times and bytes of a layer depend on how tensor parallelism cuts it and on the size of the micro-batch, and on
+ * nothing else.  So a list for one pipeline stage, the sketch, is built once, and tells them for many candidates.
+ *
+ *     time      a device's work, and before it the forwards, behind it the backwards, of the stages that come first:
+ *
+ *                   stage 0   F F F . . . B B B
+ *                   stage 1     F F F B B B        the work of stage 1, one F before it, and one B after it
+ *
+ *               With clipping a step's turns lie between two updates.  Without it, only the work counts.
+ *     memory    parameters, gradients and optimizer, divided by dp where ZeRO shares them out; or, in place of the
+ *               gradients, the tapes that the order keeps at the same time
+ */
+#include "bounds.h"
+#include "tools/predict/predict.h"
+
+#include <math.h>
+
+/* ---- the sketch -------------------------------------------------------------------------------------------------- */
+
+/* The unit of each task, by position: tasks of no layer are the embedding's before and after all layers, else the
+ * head's. */
+static int *units_of(const struct step *s, int layers)
+{
+    int *unit = allocate(s->n, sizeof *unit), now = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        if (t->layer != NONE)
+            now = t->layer + 1;
+        else if (t->role == ROLE_FORWARD && now > 0)
+            now = layers + 1;
+        else if (t->role == ROLE_BACKWARD && now <= 1)
+            now = 0;
+        unit[i] = now;
+    }
+    return unit;
+}
+
+/* When the task ends at the earliest, if all before it end then: after its lane's last task, and after those whose
+ * results it needs.  (Waits for bytes are left out: they depend on where tensors lie.) */
+static double earliest_end(const struct trainer *t, const struct task *task, const double *end, const double *lane_end)
+{
+    enum cost_source source;
+    double begin = lane_end[task->lane->index];
+    for (const struct edge *e = task->edges; e < task->edges + task->n_edges; e++)
+        if (!e->previous && e->kind == EDGE_DATA)
+            begin = fmax(begin, end[e->producer]);
+    return begin + task_seconds(costs_of(t), task, &source);
+}
+
+/* A turn also keeps its lane while it waits for what other ranks send. */
+static void note_times(struct sketch *k, const struct trainer *t, const int *unit)
+{
+    const struct step *s = t->train;
+    double *end = allocate(s->n, sizeof *end);
+    double *lane_end = allocate((size_t)t->machine->n_lanes, sizeof *lane_end);
+    bool is_forward = true;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *task = s->task[i];
+        if (task->micro != 0 || task->role > ROLE_SEND || task->lane->device->is_host)
+            continue;
+        double *lane = &lane_end[task->lane->index], before = *lane;
+        end[i] = earliest_end(t, task, end, lane_end);
+        *lane = end[i];
+        is_forward &= task->role != ROLE_BACKWARD;
+        if (task->lane != t->machine->device[0].lane[LANE_COMPUTE])
+            continue;
+        if (is_forward)
+            k->unit[unit[i]].forward += end[i] - before;
+        else
+            k->unit[unit[i]].backward += end[i] - before;
+    }
+    free(end);
+    free(lane_end);
+}
+
+static void note_bytes(struct sketch *k, const struct trainer *t, const int *unit)
+{
+    const struct params *p = params_of(t->model, 0);
+    int backward = 0; /* where it begins */
+    for (int i = 0; i < p->n; i++)
+        k->unit[p->param[i].unit].parameters += (double)(param_elements(&p->param[i]) * ELEMENT_BYTES);
+    while (t->train->task[backward]->role != ROLE_BACKWARD)
+        backward++;
+    double tapes = 0;
+    for (size_t i = 0; i < t->pool->n; i++) {
+        const struct tensor *x = t->pool->tensors[i];
+        bool is_activation = x->class == MEM_ACTIVATIONS && x->step == t->train && x->device == t->machine->device;
+        if (!is_activation || x->held_from >= backward || x->held_until < backward)
+            continue;
+        k->unit[unit[x->held_from]].tape += (double)x->bytes;
+        tapes += (double)x->bytes;
+    }
+    for (const struct level *l = t->train->level; l < t->train->level + t->train->n_levels; l++) {
+        size_t state = l->of_class[MEM_PARAMETERS] + l->of_class[MEM_GRADIENTS] + l->of_class[MEM_OPTIMIZER];
+        if (l->device == 0 && l->position >= backward && unit[l->position] >= t->config.layers)
+            k->extra = fmax(k->extra, (double)(l->bytes - state) - tapes);
+    }
+}
+
+struct building {
+    struct settings settings;
+    struct trainer *trainer;
+};
+
+static void build_sketch(void *building)
+{
+    struct building *b = building;
+    b->trainer = new_trainer(&b->settings, LIST_TRAIN, false, true);
+}
+
+struct sketch *new_sketch(const struct settings *s, int tp, int micro_batch)
+{
+    char mesh[64];
+    struct building b = {.settings = *s};
+    b.settings.mesh = format_mesh(mesh, &(struct mesh){.dp = 1, .pp = 1, .tp = tp});
+    b.settings.batch = 2 * micro_batch; /* the first one's times are free of what ends a step */
+    b.settings.micro_batch = micro_batch;
+    b.settings.clip = 1; /* so that no update comes between the tasks of a backward */
+    struct problem *impossible = attempt(build_sketch, &b);
+    free(impossible);
+    if (impossible)
+        return NULL;
+    const struct config *c = &b.trainer->config;
+    struct sketch *k = allocate(1, sizeof *k);
+    *k = (struct sketch){.tp = tp, .micro_batch = micro_batch};
+    k->passed = (double)micro_batch * s->seq_len * c->channels * ELEMENT_BYTES;
+    k->unit = allocate((size_t)c->layers + 2, sizeof *k->unit);
+    int *unit = units_of(b.trainer->train, c->layers);
+    note_times(k, b.trainer, unit);
+    note_bytes(k, b.trainer, unit);
+    free(unit);
+    free_trainer(b.trainer);
+    return k;
+}
+
+void free_sketch(struct sketch *k)
+{
+    free(k->unit);
+    free(k);
+}
+
+/* ---- a candidate ------------------------------------------------------------------------------------------------- */
+
+struct load {             /* what a device has of one pipeline */
+    double before, after; /* seconds of one micro-batch in the stages before its first one: forward, and backward */
+    double work;          /* seconds of all its turns */
+    double parameters;    /* bytes */
+    double held, most;    /* bytes of tapes and of gradients that later micro-batches add to; the most so far */
+};
+
+/* The output of a stage is kept by the one that gets it, not by the one that made it. */
+static struct unit_work sum_stage(const struct mesh *m, const struct sketch *k, int stage)
+{
+    const bool is_last = stage == n_stages(m) - 1;
+    const int begin = stage == 0 ? 0 : m->first_layer[stage] + 1;
+    const int end = m->first_layer[stage + 1] + (is_last ? 2 : 1);
+    struct unit_work sum = {.tape = is_last ? 0 : -k->passed};
+    for (int u = begin; u < end; u++) {
+        sum.forward += k->unit[u].forward;
+        sum.backward += k->unit[u].backward;
+        sum.parameters += k->unit[u].parameters;
+        sum.tape += k->unit[u].tape;
+    }
+    return sum;
+}
+
+/* extra: bytes beside the tapes during this backward. */
+static void take_turn(struct load *d, const struct turn *t, const struct unit_work *stage, double extra, bool adds)
+{
+    const bool is_forward = t->computation == FORWARD;
+    if (is_forward)
+        d->held += stage->tape;
+    d->most = fmax(d->most, d->held + (is_forward ? 0 : extra));
+    if (!is_forward && t->computation != WEIGHT_GRADIENT)
+        d->held -= stage->tape;
+    if (!is_forward && t->computation != INPUT_GRADIENT && t->micro == 0 && adds)
+        d->held += stage->parameters;
+}
+
+static void bound_memory(struct candidate *c, const struct load *d, bool clips)
+{
+    const double share = 1.0 / c->mesh.dp, parameters = d->parameters * (c->mesh.zero >= 3 ? share : 1);
+    const double optimizer = 2 * d->parameters * (c->mesh.zero >= 1 ? share : 1);
+    double gradients = d->parameters;
+    if (c->micros == 1 && c->mesh.zero >= 2)
+        gradients *= share;
+    if (c->micros == 1 && !clips) /* each is gone when its unit is updated */
+        gradients = 0;
+    c->state = fmax(c->state, parameters + optimizer + gradients);
+    c->bytes = fmax(c->bytes, parameters + optimizer + fmax(gradients, d->most));
+}
+
+void set_bounds(struct candidate *c, const struct sketch *k, bool clips)
+{
+    const struct mesh *m = &c->mesh;
+    const int stages = n_stages(m);
+    size_t n;
+    struct turn *turn = merge_orders(c->order, m, c->micros, &n);
+    struct unit_work *stage = allocate((size_t)stages, sizeof *stage);
+    struct load *load = allocate((size_t)m->pp, sizeof *load);
+    bool splits = false; /* backwards in halves, whose times are not known */
+    for (size_t i = 0; i < n; i++)
+        splits |= turn[i].computation == INPUT_GRADIENT;
+    for (int s = 0; s < stages; s++) {
+        struct load *d = &load[pp_of(m, s)];
+        stage[s] = sum_stage(m, k, s);
+        d->parameters += stage[s].parameters;
+        d->work += c->micros * (stage[s].forward + stage[s].backward);
+        if (s > 0 && s < m->pp) {
+            d->before = load[s - 1].before + stage[s - 1].forward;
+            d->after = load[s - 1].after + (splits ? 0 : stage[s - 1].backward);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        const int s = turn[i].stage;
+        take_turn(&load[pp_of(m, s)], &turn[i], &stage[s], s == stages - 1 ? k->extra : 0, c->micros > 1);
+    }
+    for (const struct load *d = load; d < load + m->pp; d++) {
+        c->seconds = fmax(c->seconds, d->work + (clips ? d->before + d->after : 0));
+        bound_memory(c, d, clips);
+    }
+    free(stage);
+    free(load);
+    free(turn);
+}

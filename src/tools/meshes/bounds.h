@@ -1,0 +1,37 @@
+/* bounds.h - ways to train on a number of devices, and what no step of theirs can undercut. */
+#ifndef BOUNDS_H
+#define BOUNDS_H
+
+#include "trainer/train/train.h"
+
+struct candidate {
+    int number;       /* its place in the order in which candidates are made */
+    struct mesh mesh; /* its array of layers is shared with others */
+    const struct order *order;
+    const char *pipeline; /* the order's name, or its text */
+    int micro_batch, micros;
+    int recompute, swap; /* enum recompute and enum swap; the bounds are for neither */
+    double seconds;      /* of a step, at least */
+    double state;        /* bytes of parameters, gradients and optimizer on the fullest device, at least */
+    double bytes;        /* bytes on it, at least, while activations are kept too */
+};
+
+/* What is known of one micro-batch of so many sequences on a tensor-parallel group that has all layers: a list that is
+ * built and simulated once, for all candidates that cut the model and the batch so. */
+struct sketch {
+    int tp, micro_batch;
+    double passed; /* bytes of the activations that one stage passes to the next */
+    double extra;  /* bytes beyond the tapes at the peak in the backward of the head and the last layer */
+    struct unit_work {
+        double forward, backward; /* seconds on the first rank */
+        double parameters;        /* bytes on that rank */
+        double tape;              /* bytes that its forward keeps for its backward */
+    } * unit;                     /* [layers + 2]: the embedding, the layers, the head */
+};
+/* s: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built. */
+struct sketch *new_sketch(const struct settings *s, int tp, int micro_batch);
+void free_sketch(struct sketch *k);
+/* Sets the candidate's bounds: seconds, state and bytes. */
+void set_bounds(struct candidate *c, const struct sketch *k, bool clips);
+
+#endif

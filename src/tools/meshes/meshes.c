@@ -1,0 +1,421 @@
+/* meshes.c - yard plan --search: which mesh, ZeRO, order of micro-batches, recomputation and swap?
+ *
+ *     candidates   all meshes of N devices, each with all else there is to choose
+ *     bounds       of each, in microseconds: bounds.c
+ *     simulation   from the least bound of time on, of those that are not ruled out
+ *     front        of these, what takes less memory than all that is faster
+ *     techniques   the fastest of the front again, with recomputation, and with swap where they do not fit
+ *     table        the front of all that fits
+ *
+ * A candidate is ruled out if its state alone exceeds the budget; or if something that was simulated is no slower than
+ * the bound of its time, and needs no more than the bound of its memory.  So no row of the front is lost.
+ */
+#include "meshes.h"
+#include "techniques/recompute/recompute.h"
+#include "techniques/swap/swap.h"
+#include "tools/command/table.h"
+#include "tools/lists/plan_command.h"
+#include "tools/predict/predict.h"
+
+#include <math.h>
+
+enum { BEST = 10 }; /* how many rows are tried with recomputation and swap */
+static bool wanted; /* --search */
+
+/* ---- candidates -------------------------------------------------------------------------------------------------- */
+
+/* What the search finds out before it chooses: the model's sizes, and what the machine has. */
+struct mesh_search new_mesh_search(const struct settings *s, int devices)
+{
+    struct mesh_search x = {.asked = s, .settings = *s, .devices = devices, .prunes = true};
+    x.settings.devices = NULL;
+    x.settings.order = &pipeline_orders[PIPELINE_1F1B];
+    x.settings.device_memory = NO_LIMIT;
+    x.settings.batch = 1;
+    x.settings.micro_batch = 1;
+    struct trainer *t = new_trainer(&x.settings, 0, s->data.path != NULL, true);
+    const struct costs *c = costs_of(t);
+    if (devices > c->devices)
+        fail(EXIT_USAGE, "--search: %s describes %lld devices, not %d: use a smaller -d, or a copy with devices = %d",
+             c->path, (long long)c->devices, devices, devices);
+    x.config = t->config;
+    x.budget = (double)(s->device_memory ? s->device_memory : c->memory);
+    free_trainer(t);
+    x.settings.data.path = NULL; /* from here on tokens are random: of the data only the vocabulary counts */
+    x.settings.vocab = x.config.vocab;
+    x.settings.batch = s->batch;
+    return x;
+}
+
+static const struct sketch *find_sketch(struct mesh_search *x, int tp, int micro_batch)
+{
+    for (size_t i = 0; i < x->n_sketches; i++)
+        if (x->sketch[i]->tp == tp && x->sketch[i]->micro_batch == micro_batch)
+            return x->sketch[i];
+    struct sketch *k = new_sketch(&x->settings, tp, micro_batch);
+    if (k)
+        *APPEND(x->sketch, x->n_sketches, x->cap_sketches) = k;
+    return k;
+}
+
+/* Can the order be taken with so many micro-batches? */
+static bool takes_micros(const struct order *o, const struct mesh *m, int micros)
+{
+    if (m->pp == 1)
+        return true;
+    if (o->written)
+        return o->written->devices == m->pp && o->written->micros == micros;
+    return o->folded ? micros >= 2 * m->pp : o->chunks == 1 || micros % m->pp == 0;
+}
+
+/* ZeRO 2 with several micro-batches is ZeRO 1. */
+static void add_levels(struct mesh_search *x, const struct candidate *like)
+{
+    const struct sketch *k = find_sketch(x, like->mesh.tp, like->micro_batch);
+    const bool chooses = like->mesh.dp > 1 && !was_given("zero");
+    for (int zero = 0; k && zero <= 3; zero++) {
+        struct candidate c = *like;
+        bool is_wanted = chooses ? zero != 2 || c.micros == 1 : zero == x->asked->zero;
+        if (!is_wanted)
+            continue;
+        c.number = (int)x->n_candidates;
+        c.mesh.zero = zero;
+        set_bounds(&c, k, x->settings.clip > 0);
+        *APPEND(x->candidate, x->n_candidates, x->cap_candidates) = c;
+    }
+}
+
+static void add_order(struct mesh_search *x, struct mesh m, const struct order *order, const char *name)
+{
+    const int share = x->settings.batch / m.dp;
+    if (m.pp > 1) {
+        m.chunks = order->chunks;
+        m.folded = order->folded;
+    }
+    struct problem *wrong = cut_layers(&m, x->config.layers, NULL);
+    if (!wrong)
+        wrong = check_tp_ranks(&x->config, &m);
+    *APPEND(x->mesh, x->n_meshes, x->cap_meshes) = m;
+    int begin = 1, end = share;
+    if (was_given("micro-batch")) {
+        begin = x->asked->micro_batch;
+        end = begin;
+    }
+    for (int b = begin; b <= end && !wrong; b *= 2) {
+        struct candidate c = {.mesh = m, .order = order, .pipeline = name, .micro_batch = b, .micros = share / b};
+        if (x->settings.batch % (m.dp * b) == 0 && takes_micros(order, &m, c.micros))
+            add_levels(x, &c);
+    }
+    free(wrong);
+}
+
+static void add_candidates(struct mesh_search *x)
+{
+    const int n = x->devices;
+    for (int dp = 1; dp <= n; dp++)
+        for (int pp = 1; pp <= n; pp++) {
+            if (n % (dp * pp))
+                continue;
+            struct mesh m = {.dp = dp, .pp = pp, .tp = n / dp / pp, .chunks = 1};
+            if (pp > 1 && was_given("pipeline"))
+                add_order(x, m, x->asked->order, x->asked->pipeline);
+            else
+                for (int o = 0; o < (pp > 1 ? PIPELINES : 1); o++)
+                    add_order(x, m, &pipeline_orders[o], pipeline_name[o]);
+        }
+}
+
+/* ---- simulating them --------------------------------------------------------------------------------------------- */
+
+struct trial_plan {
+    struct settings settings;
+    struct trainer *trainer;
+};
+
+static void build_plan(void *plan)
+{
+    struct trial_plan *p = plan;
+    p->trainer = new_trainer(&p->settings, LIST_TRAIN, false, true);
+}
+
+/* The bytes of the fullest device. */
+static double placed_bytes(const struct machine *m)
+{
+    size_t most = 0;
+    for (const struct device *d = m->device; !d->is_host; d++)
+        most = MAX(most, d->placed_bytes);
+    return (double)most;
+}
+
+/* Is something faster in no more bytes, or as fast in fewer? */
+static bool is_beaten(const struct mesh_search *x, double bytes, double seconds)
+{
+    for (const struct planned *o = x->planned; o < x->planned + x->n; o++)
+        if (o->seconds <= seconds && o->bytes <= bytes && (o->seconds < seconds || o->bytes < bytes))
+            return true;
+    return false;
+}
+
+/* Plans the candidate's training.  One that cannot be built, as where swap finds no room, is left out. */
+static void simulate_candidate(struct mesh_search *x, const struct candidate *c)
+{
+    char mesh[64];
+    struct trial_plan p = {.settings = x->settings};
+    p.settings.mesh = format_mesh(mesh, &c->mesh);
+    p.settings.zero = c->mesh.zero;
+    p.settings.order = c->order;
+    p.settings.pipeline = c->pipeline;
+    p.settings.micro_batch = c->micro_batch;
+    if (c->swap != SWAP_OFF)
+        p.settings.device_memory = x->asked->device_memory;
+    recompute_options.mode = (enum recompute)c->recompute;
+    swap_options.mode = (enum swap)c->swap;
+    struct problem *impossible = attempt(build_plan, &p);
+    free(impossible);
+    if (impossible)
+        return;
+    const double bytes = placed_bytes(p.trainer->machine);
+    struct simulation *sim = must_simulate(p.trainer->train, costs_of(p.trainer));
+    *APPEND(x->planned, x->n, x->cap) = (struct planned){.candidate = *c, .seconds = sim->period, .bytes = bytes};
+    free_simulation(sim);
+    free_trainer(p.trainer);
+}
+
+static int by_bound(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    return x->seconds == y->seconds ? COMPARE(x->number, y->number) : COMPARE(x->seconds, y->seconds);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct planned *x = a, *y = b;
+    if (x->seconds != y->seconds)
+        return COMPARE(x->seconds, y->seconds);
+    if (x->bytes != y->bytes)
+        return COMPARE(x->bytes, y->bytes);
+    return COMPARE(x->candidate.number, y->candidate.number);
+}
+
+/* Simulates all candidates that no bound rules out. */
+static void try_candidates(struct mesh_search *x)
+{
+    const uint64_t begun = now_ns();
+    SORT(x->candidate, x->n_candidates, by_bound);
+    for (size_t i = 0; i < x->n_candidates; i++) {
+        const struct candidate *c = &x->candidate[i];
+        show_busy("searching", begun, (double)i / (double)x->n_candidates);
+        if (x->prunes && c->state > x->budget)
+            x->too_large++;
+        else if (x->prunes && is_beaten(x, c->bytes, c->seconds))
+            x->too_slow++;
+        else
+            simulate_candidate(x, c);
+    }
+}
+
+/* The fastest of the front again: with recomputation, and, if they do not fit, with swap. */
+static void try_techniques(struct mesh_search *x)
+{
+    const uint64_t begun = now_ns();
+    size_t tried = 0;
+    const size_t n = find_front(x, INFINITY);
+    for (size_t i = 0; i < n && tried < BEST; i++) {
+        struct candidate c = x->planned[i].candidate;
+        show_busy("searching, with recomputation and swap", begun, (double)i / (double)MIN(n, BEST));
+        if (c.state > x->budget)
+            continue;
+        tried++;
+        if (x->planned[i].bytes > x->budget) {
+            c.swap = SWAP_AUTO;
+            simulate_candidate(x, &c);
+            c.swap = SWAP_OFF;
+        }
+        for (c.recompute = RECOMPUTE_FULL; c.recompute <= RECOMPUTE_SELECTIVE; c.recompute++)
+            if (!x->prunes || !is_beaten(x, c.state, c.seconds))
+                simulate_candidate(x, &c);
+    }
+}
+
+void search_meshes(struct mesh_search *x)
+{
+    add_candidates(x);
+    if (x->n_candidates == 0)
+        fail(EXIT_USAGE,
+             "--search: no mesh of %d devices trains this: dp x micro-batches must divide --batch %d, pp is %d layers "
+             "at most, tp %d heads at most: use another -d or --batch",
+             x->devices, x->settings.batch, x->config.layers, x->config.heads);
+    try_candidates(x);
+    try_techniques(x);
+    erase_line();
+}
+
+size_t find_front(struct mesh_search *x, double budget)
+{
+    size_t n = 0;
+    double least = nextafter(budget, INFINITY);
+    SORT(x->planned, x->n, by_time);
+    for (size_t i = 0; i < x->n; i++)
+        if (x->planned[i].bytes < least) {
+            struct planned row = x->planned[i];
+            least = row.bytes;
+            x->planned[i] = x->planned[n];
+            x->planned[n++] = row;
+        }
+    return n;
+}
+
+void free_mesh_search(struct mesh_search *x)
+{
+    for (size_t i = 0; i < x->n_sketches; i++)
+        free_sketch(x->sketch[i]);
+    for (size_t i = 0; i < x->n_meshes; i++)
+        free_mesh(&x->mesh[i]);
+    free(x->sketch);
+    free(x->mesh);
+    free(x->candidate);
+    free(x->planned);
+}
+
+/* ---- what is printed --------------------------------------------------------------------------------------------- */
+
+static char *command; /* the words of the command that plans an outcome */
+
+/* Adds an option that the user has given, if the search does not choose it. */
+static bool repeat_option(const struct option *o)
+{
+    if (has_word("search devices mesh zero pipeline micro-batch recompute swap json", o->name))
+        return true;
+    append_text(&command, " --%s", o->name);
+    if (o->type == OPT_FLAG)
+        return true;
+    char *text = option_text(o);
+    append_text(&command, " ");
+    append_quoted(&command, text);
+    free(text);
+    return true;
+}
+
+/* The caller frees it. */
+static char *command_of(const struct candidate *c)
+{
+    char mesh[64];
+    command = copy_string("yard plan");
+    first_given(repeat_option);
+    append_text(&command, " --mesh %s --micro-batch %d", format_mesh(mesh, &c->mesh), c->micro_batch);
+    if (c->mesh.dp > 1 || was_given("zero"))
+        append_text(&command, " --zero %d", c->mesh.zero);
+    if (c->mesh.pp > 1) {
+        append_text(&command, " --pipeline ");
+        append_quoted(&command, c->pipeline);
+    }
+    if (c->recompute != RECOMPUTE_OFF)
+        append_text(&command, " --recompute %s", word_of("recompute", c->recompute));
+    if (c->swap != SWAP_OFF)
+        append_text(&command, " --swap %s", word_of("swap", c->swap));
+    append_text(&command, " --simulate");
+    return command;
+}
+
+static void print_search(const struct mesh_search *x, size_t n)
+{
+    static const struct column columns[] = {{"step ms", "step_ms", CELL_FIXED, 10, 3},
+                                            {"MiB", NULL, CELL_FIXED, 8, 1},
+                                            {NULL, "device_bytes", CELL_COUNT, 0, 0},
+                                            {"command", "command", CELL_TEXT, 4096, 0}};
+    struct table *t = new_table(columns, COUNT(columns));
+    for (const struct planned *o = x->planned; o < x->planned + n; o++) {
+        char *words = command_of(&o->candidate);
+        ROW(t, number_cell(1e3 * o->seconds), number_cell(o->bytes / (1 << 20)), number_cell(o->bytes),
+            text_cell(words));
+        free(words);
+    }
+    if (x->asked->json) {
+        print_json(json_pack("{s:o}", "front", table_json(t)));
+    } else {
+        printf("%zu candidates on %d devices: the bound of memory rules out %zu, that of time %zu\n", x->n_candidates,
+               x->devices, x->too_large, x->too_slow);
+        print_table(stdout, t);
+    }
+    free_table(t);
+}
+
+static int plan_search(const struct settings *s)
+{
+    struct mesh_search x = new_mesh_search(s, counted_devices(s));
+    search_meshes(&x);
+    double least = INFINITY;
+    for (size_t i = 0; i < x.n; i++)
+        least = fmin(least, x.planned[i].bytes);
+    for (size_t i = 0; i < x.n_candidates && x.n == 0; i++)
+        least = fmin(least, x.candidate[i].state);
+    size_t n = find_front(&x, x.budget);
+    if (n == 0)
+        fail(EXIT_USAGE,
+             "--search: nothing fits in %.0f bytes per device: %s %.0f; use a larger --device-mem, more "
+             "devices or a smaller model",
+             x.budget, x.n ? "the least that was found needs" : "parameters, gradients and optimizer alone need",
+             least);
+    print_search(&x, n);
+    free_mesh_search(&x);
+    return EXIT_OK;
+}
+
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
+
+static bool is_wanted(void) { return wanted; }
+
+static void check_search_options(struct settings *s)
+{
+    const struct predict_options *o = &predict_options;
+    if (!wanted || plan_options.list) /* the latter is refused elsewhere */
+        return;
+    if (!o->hardware)
+        fail(EXIT_USAGE, "--search plans for a machine that is described: add --hardware FILE, such as "
+                         "data/hardware/server.txt");
+    if (!counted_devices(s))
+        fail(EXIT_USAGE, "--search needs -d N, the number of devices of %s that it may use", o->hardware);
+    if (o->what_if && strstr(o->what_if, "mem="))
+        fail(EXIT_USAGE, "--search and --what-if %s: give the memory of a device as --device-mem", o->what_if);
+    s->sweeps = true;
+}
+
+static const struct option options[] = {
+    {.name = "search",
+     .type = OPT_FLAG,
+     .value = &wanted,
+     .group = GROUP_PREDICTING,
+     .commands = OF_PLAN,
+     .help = "look for the best way to train on -d N devices of --hardware: meshes, --zero, --pipeline and "
+             "--micro-batch (unless given), then --recompute and --swap for the ten fastest of the best; prints the "
+             "shortest step "
+             "for each amount of memory up to --device-mem"},
+};
+static const char simulates[] = "the search simulates, and prints a table and nothing else";
+static const char is_chosen[] = "the search chooses it";
+static const char moves[] = "the bounds of the search hold without it";
+static const struct option_rule rules[] = {{"search", "list", "the search makes lists of its own"},
+                                           {"search", "simulate", simulates},
+                                           {"search", "verify", simulates},
+                                           {"search", "print", simulates},
+                                           {"search", "print-list", simulates},
+                                           {"search", "print-schedule", simulates},
+                                           {"search", "memory", simulates},
+                                           {"search", "after", simulates},
+                                           {"search", "mesh", is_chosen},
+                                           {"search", "stages", is_chosen},
+                                           {"search", "recompute", is_chosen},
+                                           {"search", "swap", is_chosen},
+                                           {"search", "overlap", moves},
+                                           {"search", "grad-groups", moves}};
+static const struct other_plan plan = {is_wanted, plan_search};
+const struct module module_meshes = {
+    .name = "meshes",
+    .needs = "command gather lists predict recompute swap",
+    .options = options,
+    .n_options = COUNT(options),
+    .rules = rules,
+    .n_rules = COUNT(rules),
+    .check = check_search_options,
+    .plan = &plan,
+};

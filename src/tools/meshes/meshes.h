@@ -1,0 +1,35 @@
+/* meshes.h - yard plan --search: its parts, for tests. */
+#ifndef MESHES_H
+#define MESHES_H
+
+#include "bounds.h"
+
+struct planned { /* a candidate that was simulated */
+    struct candidate candidate;
+    double seconds, bytes; /* of a step; on the fullest device */
+};
+struct mesh_search {
+    const struct settings *asked;
+    struct settings settings; /* the same without mesh, devices and limits of memory */
+    struct config config;
+    int devices;
+    double budget; /* bytes of a device */
+    bool prunes;   /* false: all candidates are simulated */
+    struct sketch **sketch;
+    size_t n_sketches, cap_sketches;
+    struct mesh *mesh;
+    size_t n_meshes, cap_meshes;
+    struct candidate *candidate;
+    size_t n_candidates, cap_candidates;
+    struct planned *planned; /* after search_meshes() by time */
+    size_t n, cap;
+    size_t too_large, too_slow; /* how many candidates each bound has ruled out: memory, and time */
+};
+struct mesh_search new_mesh_search(const struct settings *s, int devices);
+void search_meshes(struct mesh_search *x);
+/* Moves the front to the front of the array: of those within so many bytes, by time, each in less memory than those
+ * before it.  Returns how many there are. */
+size_t find_front(struct mesh_search *x, double budget);
+void free_mesh_search(struct mesh_search *x);
+
+#endif
