@@ -232,7 +232,10 @@ help: ## this list
 	@echo "make               build ./yard; WITHOUT=\"view plot\" leaves folders of src/techniques and src/tools out"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile tests/maintain.mk
 
-.PHONY: core demo test tests check lab grade report bench debug asan format deps clean help FORCE
+places: ## the sequence of the folders in the table, and where passes run
+	@$(MODULES) -v as=places $(REGISTERED)
+
+.PHONY: core demo places test tests check lab grade report bench debug asan format deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 

@@ -267,6 +267,10 @@ YARD_WG=1024
 export YARD_WG
 refuse_train 2 'YARD_WG=1024: with vectors of'
 unset YARD_WG
+YARD_VEC=x
+export YARD_VEC
+refuse_train 2 'YARD_VEC=x: give a whole number'
+unset YARD_VEC
 if yard devices && grep -q 'Portable Computing Language' "$TMP/out"; then
     POCL_DEVICES= # PoCL then offers none
     export POCL_DEVICES

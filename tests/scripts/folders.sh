@@ -213,6 +213,18 @@ sort "$TMP/core-commands" "$TMP/gone" >"$TMP/expected"
 sort "$TMP/commands" | diff - "$TMP/expected" >"$TMP/wrong"
 no_complaints "$TMP/wrong" "the commands are the trainer's and one of each folder that registers one"
 
+# ---- the places of folders --------------------------------------------------------------------------------------------
+
+make -s places >"$TMP/places" 2>"$TMP/err"
+for file in $(grep -l "$struct" src/*/*/*.c); do
+    sed -n "s/$struct\([a-z]*\).*/\1/p" "$file"
+done | sort >"$TMP/expected"
+sed 1d "$TMP/places" | awk '{ print $2 }' | sort | diff - "$TMP/expected" >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'make places prints every module once'
+"$YARD" plan --after nothing 2>&1 | sed -n 's/.*there are: //p' | tr -d ' ' | tr ',' '\n' >"$TMP/passes"
+awk 'NR > 1 && NF == 3 { print $3, $2 }' "$TMP/places" | sort -n | cut -d ' ' -f 2 | diff - "$TMP/passes" >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'the numbers that it prints of passes are those by which they run'
+
 # ---- and back -------------------------------------------------------------------------------------------------------
 
 make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err" && "$TMP/yard" --help | grep -q '^  view '

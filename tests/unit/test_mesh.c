@@ -162,7 +162,7 @@ TEST(orders_are_sound)
     for (int pp = 1; pp <= 4; pp++)
         for (int micros = pp; micros <= 12; micros += pp)
             for (enum pipeline kind = PIPELINE_1F1B; kind < PIPELINES; kind++) {
-                const struct order *o = &pipeline_orders[kind];
+                const struct turn_order *o = &pipeline_orders[kind];
                 struct mesh m = {.dp = 1, .pp = pp, .tp = 1, .chunks = pp > 1 ? o->chunks : 1, .folded = o->folded};
                 size_t n, each = 0;
                 int turns;

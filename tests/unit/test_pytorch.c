@@ -237,7 +237,7 @@ static void append_turn(char **text, const struct turn *t, const char *after)
 }
 
 /* An order of the trainer as a file: the same turns come back, as an order and as a list. */
-static void expect_order_back(const struct order *order, const struct mesh *m, int micros)
+static void expect_order_back(const struct turn_order *order, const struct mesh *m, int micros)
 {
     char *text = copy_string("");
     int n, n_back;
@@ -248,7 +248,7 @@ static void expect_order_back(const struct order *order, const struct mesh *m, i
         free(turn);
     }
     const char *path = write_file("order.csv", text, strlen(text));
-    const struct order *back = find_order(path);
+    const struct turn_order *back = find_order(path);
     assert_int_equal(back->chunks, m->chunks);
     assert_true(m->chunks == 1 || m->pp == 1 || back->folded == m->folded);
     assert_int_equal(back->written->devices, m->pp);
@@ -275,7 +275,7 @@ TEST(built_in_orders_come_back)
     for (enum pipeline kind = PIPELINE_1F1B; kind < PIPELINES; kind++)
         for (int pp = 1; pp <= 4; pp++)
             for (int micros = pp; micros <= 3 * pp; micros += pp) {
-                const struct order *o = &pipeline_orders[kind];
+                const struct turn_order *o = &pipeline_orders[kind];
                 struct mesh m = {.dp = 1, .pp = pp, .tp = 1, .chunks = o->chunks, .folded = o->folded};
                 if ((o->chunks > 1 && pp == 1) || (m.folded && micros < 2 * pp))
                     continue;

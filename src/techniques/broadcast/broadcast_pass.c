@@ -98,7 +98,7 @@ static json_t *queues_json(const struct broadcast *b)
     return rows;
 }
 
-static char *describe_slices(const struct broadcast *b, const struct run_facts *w, bool staged)
+static char *describe_slices(const struct broadcast *b, const struct run_facts *facts, bool staged)
 {
     int senders = count_sending_queues(b), slices = 0;
     if (!b->n_shards)
@@ -112,16 +112,16 @@ static char *describe_slices(const struct broadcast *b, const struct run_facts *
     append_text(&text, ", %s", staged ? "through the host" : "directly");
     if (b->by_use)
         append_text(&text, ", in order of use");
-    if (w->gather)
+    if (facts->gather)
         append_text(&text, ", each time they are gathered");
     return text;
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static bool wants_broadcast(const struct run_facts *w)
+static bool wants_broadcast(const struct run_facts *facts)
 {
-    (void)w; /* what is asked of the other techniques */
+    (void)facts; /* what is asked of the other techniques */
     return broadcast_options.queues > 0;
 }
 
@@ -134,10 +134,10 @@ static size_t largest_alignment(const struct machine *m)
     return largest;
 }
 
-static bool run_broadcast(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
+static bool run_broadcast(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
     struct broadcast b = {
-        .step = s, .seed = w->seed, .options = broadcast_options, .align = largest_alignment(s->pool->machine)};
+        .step = s, .seed = facts->seed, .options = broadcast_options, .align = largest_alignment(s->pool->machine)};
     struct periods periods = choose_order(&b, c);
     struct edit *e = slice_list(&b);
     commit(e);
@@ -145,7 +145,7 @@ static bool run_broadcast(struct step *s, const struct costs *c, const struct ru
     if (sent && b.options.slices < count_sending_queues(&b))
         warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do", b.options.slices,
              count_sending_queues(&b));
-    r->reason = describe_slices(&b, w, staged);
+    r->reason = describe_slices(&b, facts, staged);
     r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
     report_ms(r, "period_ms", NULL, periods.period);
     report_ms(r, "one_queue_ms", sent ? "one queue: a step of" : NULL, periods.one_queue);
@@ -211,7 +211,7 @@ static const struct pass_traits traits = {
     .sends_copies = true,
 };
 static const struct pass pass = {
-    .order = 40,
+    .runs_at = 40,
     .name = "broadcast",
     .wanted = wants_broadcast,
     .run = run_broadcast,
@@ -222,7 +222,7 @@ static const struct pass pass = {
 const struct module module_broadcast = {
     .name = "broadcast",
     .needs = "pass predict",
-    .order = 26,
+    .table_place = 26,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

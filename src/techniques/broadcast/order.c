@@ -11,7 +11,7 @@
 
 /* ---- the order of use -------------------------------------------------------------------------------------------- */
 
-ORDER(by_first_use, struct message, BY(a->first_use, b->first_use, COMPARE(a->position, b->position)))
+COMPARISON(by_first_use, struct message, BY(a->first_use, b->first_use, COMPARE(a->position, b->position)))
 
 /* Moves the message to after the one that is needed sooner: the last copy first, so that all keep their order.  Where a
  * task is in the way of a copy, the message counts as being where its first copy is. */

@@ -48,8 +48,8 @@ struct survey { /* what the pass finds in the list */
     struct step *step;
     size_t n_tensors; /* as many as the pool has before the pass adds its own: the length of arrays "by tensor" */
     struct tensor_list *shards; /* by first replica: the shards that keep parts of it */
-    struct tensor_list
-        *replicas; /* by first replica: the tensors with the same values, or a part of them, to be gathered */
+    /* By first replica: the tensors with the same values, or a part of them, to be gathered. */
+    struct tensor_list *replicas;
     struct window_list *windows; /* by tensor of `replicas`: its windows in list order */
     struct window_list *device;  /* by device: its windows in list order */
     struct window_list all;      /* all windows in list order */
@@ -58,7 +58,7 @@ struct survey { /* what the pass finds in the list */
     bool sliced;                 /* another pass is to send what is gathered, over several queues */
 };
 
-static bool wants_gather(const struct run_facts *w) { return w->gather; }
+static bool wants_gather(const struct run_facts *facts) { return facts->gather; }
 
 static bool sends_copies(const struct pass_traits *p) { return p->sends_copies; }
 
@@ -375,11 +375,11 @@ static void drop_replicas(struct survey *v, struct edit *e)
             make_transient(e, v->replicas[id].item[i]);
 }
 
-static bool run_gather(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
+static bool run_gather(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
     (void)c;
     struct survey v = survey_list(s);
-    v.sliced = find_wanted(sends_copies, w) != NULL;
+    v.sliced = find_wanted(sends_copies, facts) != NULL;
     struct edit *e = open_edit(s);
     size_t n = s->n;
     update_shards(&v, e);
@@ -406,7 +406,7 @@ static const struct pass_traits traits = {
     .every_list = true,
 };
 static const struct pass pass = {
-    .order = 20,
+    .runs_at = 20,
     .name = "gather",
     .wanted = wants_gather,
     .run = run_gather,
@@ -416,7 +416,6 @@ static const struct pass pass = {
 const struct module module_gather = {
     .name = "gather",
     .needs = "pass",
-    .order = 27,
     .pass = &pass,
     .gathers = true,
 };

@@ -30,17 +30,17 @@ static void score_candidate(const struct question *q, struct candidate *c)
 {
     unsigned char choice[MOST_BUCKETS + 1];
     memcpy(choice, c->side, q->n - 1);
-    choice[q->n - 1] = (unsigned char)c->memory;
+    choice[q->n - 1] = (unsigned char)c->sharing;
     c->score = score_choice(q, choice);
 }
 
 void try_candidate(const struct question *q, struct candidate *c)
 {
-    c->memory = GRADIENTS_ALONE;
+    c->sharing = GRADIENTS_ALONE;
     score_candidate(q, c);
     if (c->score.excess_bytes == 0)
         return;
-    c->memory = GRADIENTS_SHARED;
+    c->sharing = GRADIENTS_SHARED;
     score_candidate(q, c);
 }
 
@@ -126,21 +126,21 @@ static void search_plan(struct planner *p)
     const size_t affordable = OVERLAP_WORK / 4 / p->step->n; /* so many starts in each of the four rows */
     const size_t steps = MAX(MIN(most_starts, affordable), 1);
     struct candidate *best = &p->by_mode[OVERLAP_PLAN];
-    const enum memory last = p->by_mode[OVERLAP_ALL_CPU].memory;
+    const enum sharing last = p->by_mode[OVERLAP_ALL_CPU].sharing;
     unsigned char found[MOST_BUCKETS + 1];
     unsigned char *start = allocate(4 * (steps + 1) * (n + 1), 1), *next = start;
     size_t n_starts = 0;
-    for (enum memory memory = GRADIENTS_ALONE; memory <= last; memory++)
+    for (enum sharing sharing = GRADIENTS_ALONE; sharing <= last; sharing++)
         for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++)
             for (size_t k = 0; k <= steps; k++) {
                 choose_earliest(p, next, n * k / steps, side);
-                next[n] = (unsigned char)memory;
+                next[n] = (unsigned char)sharing;
                 next += n + 1;
                 n_starts++;
             }
     best->score = choose(&p->question, start, n_starts, found);
     memcpy(best->side, found, n);
-    best->memory = found[n];
+    best->sharing = found[n];
     free(start);
 }
 

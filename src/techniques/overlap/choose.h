@@ -16,7 +16,7 @@ enum { MOST_STARTS = 16 };               /* so many numbers of buckets on the CP
 enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* what the whole search may cost */
 struct candidate {
     unsigned char side[MOST_BUCKETS]; /* by bucket, an enum side */
-    enum memory memory;
+    enum sharing sharing;
     struct score score; /* what comes of it */
 };
 /* Fills in the score, of gradients that have bytes alone or, where that does not fit, that share them; and which. */
@@ -32,7 +32,7 @@ struct planner {
     struct update_buckets buckets;
     int cores;                                   /* CPU cores that no device computes on: updates take them in turn */
     struct question question;                    /* what a choice comes to */
-    struct decision decision[MOST_BUCKETS + 1];  /* the side of each bucket, and at last the memory */
+    struct decision decision[MOST_BUCKETS + 1];  /* the side of each bucket, and at last the sharing */
     bool timed;                                  /* is it known how long tasks take? */
     struct bucket_seconds seconds[MOST_BUCKETS]; /* by bucket */
     double serial;                               /* seconds: all on the CPU, one task after another */

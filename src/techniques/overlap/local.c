@@ -163,7 +163,8 @@ static struct task *last_maker_of(const struct mover *m, const struct task *upda
     return m->step->task[last_maker(m->uses, update)];
 }
 
-/* Like host_side(), except that the device keeps its state, and gradients wait until the choice can be made. */
+/* Does what host_side() does, except that the device keeps its state, and gradients wait until the choice can be
+ * made. */
 static struct tensor *other_side(struct mover *m, const struct task *update, const struct task *piece, int i)
 {
     struct tensor *x = piece->access[i].tensor;
@@ -415,12 +416,12 @@ void expect_rule(const struct rule *rule, struct candidate *expected)
 static bool moves_state(const struct pass_traits *p) { return p->moves_state && p->moves_state(); }
 
 /* Why all is decided before the step runs; NULL: it need not be.  The caller frees it. */
-static char *reason_to_decide_now(const struct task *update, const struct run_facts *w, const struct pass *room)
+static char *reason_to_decide_now(const struct task *update, const struct run_facts *facts, const struct pass *room)
 {
-    const struct pass *mover = find_wanted(moves_state, w);
+    const struct pass *mover = find_wanted(moves_state, facts);
     if (!update->host_run)
         return copy_string("nothing of a step file runs");
-    if (w->paced)
+    if (facts->paced)
         return copy_string("the step runs as predicted");
     if (mover)
         return format_string("%s moves the same state", mover->name);
@@ -450,11 +451,11 @@ static size_t fix_few(struct rule *rule, struct candidate *expected)
     return rule->n_fixed;
 }
 
-void decide_in_step(struct rule *rule, const struct run_facts *w, const struct pass *room, struct candidate *expected,
-                    struct pass_report *r)
+void decide_in_step(struct rule *rule, const struct run_facts *facts, const struct pass *room,
+                    struct candidate *expected, struct pass_report *r)
 {
     const struct update_buckets *buckets = &rule->planner->buckets;
-    char *reason = reason_to_decide_now(rule->planner->step->task[buckets->bucket[0].update], w, room);
+    char *reason = reason_to_decide_now(rule->planner->step->task[buckets->bucket[0].update], facts, room);
     rule->n_fixed = reason ? buckets->n : fix_few(rule, expected);
     if (rule->n_fixed < buckets->n) {
         append_text(&r->reason, "%s in every step", rule->random ? "drawn at random" : "chosen");

@@ -18,8 +18,8 @@ void expect_rule(const struct rule *rule, struct candidate *expected);
 /* Lets the running step decide about as many updates as may be on both sides: as few as it takes stay on the CPU, those
  * released first (rule->n_fixed).  Else all has been decided now, and *expected stays.  Says which, and why.
  * room: the pass that is to make room for it, in a way that nobody knows yet; NULL: none has to. */
-void decide_in_step(struct rule *rule, const struct run_facts *w, const struct pass *room, struct candidate *expected,
-                    struct pass_report *r);
+void decide_in_step(struct rule *rule, const struct run_facts *facts, const struct pass *room,
+                    struct candidate *expected, struct pass_report *r);
 /* It is called in place of move_updates(): the fixed buckets move to the sides that the plan says, all others are
  * listed on both sides, and are expected to run where it says.  No update leaves its place in the list. */
 void offer_updates(struct mover *m, struct rule *rule, const unsigned char *side);

@@ -44,7 +44,7 @@
  *          the backward, and the CPU works under the next forward.  A model's `state` holds the norm, and says whether
  *          training has halted: so it goes down without clipping too, as soon as that is known.
  *
- * memory:  Copies on the host share bytes with nothing.  Gradients that go down keep theirs throughout, so that no task
+ * sharing: Copies on the host share bytes with nothing.  Gradients that go down keep theirs throughout, so that no task
  *          waits for their copy (GRADIENTS_ALONE); or they share them, which takes less memory (GRADIENTS_SHARED).
  *          (Gradients that persist keep them anyway: a model's do, but for ZeRO-2 and -3 with one micro-batch.)
  *
@@ -207,7 +207,7 @@ static struct update_bucket *add_bucket(struct update_buckets *b, const struct t
     return new;
 }
 
-ORDER(by_release, struct update_bucket, BY(a->released, b->released, COMPARE(a->update, b->update)))
+COMPARISON(by_release, struct update_bucket, BY(a->released, b->released, COMPARE(a->update, b->update)))
 
 void find_buckets(struct update_buckets *b, const struct uses *uses)
 {
@@ -252,7 +252,7 @@ struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker,
     struct tensor *copy = new_bytes_tensor(s->pool, host_of(m), x->class, name, x->bytes);
     struct task *last = maker;
     set_exclusive(m->edit, copy);
-    if (m->memory == GRADIENTS_ALONE && !x->storage->persistent)
+    if (m->sharing == GRADIENTS_ALONE && !x->storage->persistent)
         make_persistent(m->edit, x->storage);
     while (last->next->role == ROLE_OFFLOAD)
         last = last->next;
@@ -406,9 +406,9 @@ void move_update(struct mover *m, size_t position)
 
 /* ---- carrying a plan out ----------------------------------------------------------------------------------------- */
 
-struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum memory memory)
+struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum sharing sharing)
 {
-    struct mover m = {.edit = e, .step = s, .uses = uses, .cores = cores, .memory = memory};
+    struct mover m = {.edit = e, .step = s, .uses = uses, .cores = cores, .sharing = sharing};
     m.counterpart = allocate(s->pool->n, sizeof *m.counterpart);
     return m;
 }

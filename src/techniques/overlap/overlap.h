@@ -38,21 +38,21 @@ int last_maker(const struct uses *uses, const struct task *update);
 /* C, L and D of a plan. */
 enum side { ON_CPU, ON_CPU_LATE, ON_DEVICE, SIDES };
 /* Do gradients that go down share their bytes with other tensors? */
-enum memory { GRADIENTS_ALONE, GRADIENTS_SHARED };
+enum sharing { GRADIENTS_ALONE, GRADIENTS_SHARED };
 
 struct mover { /* moves updates, in one edit */
     struct edit *edit;
     struct step *step;
     const struct uses *uses; /* those of the list as it was when the edit was opened */
     int cores;               /* the number of CPU cores that do updates */
-    enum memory memory;
+    enum sharing sharing;
     struct tensor **counterpart; /* by tensor of the device, on the host: its mirror, or the copy that updates share */
     int n_pieces;                /* the number of pieces that have moved */
     struct task *last;    /* the last task, copies included, of the update that was moved before; the next update comes
                         * right after it, if nothing is in the way; NULL: no update was moved yet */
     size_t last_position; /* the position, in the list before the edit, beside which `last` stands */
 };
-struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum memory memory);
+struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum sharing sharing);
 void end_moves(struct mover *m);
 /* Carries a plan out: side[k], an enum side, is where bucket k goes. */
 void move_updates(struct mover *m, const struct update_buckets *b, const unsigned char *side);

@@ -40,13 +40,13 @@ struct trying { /* how choices are tried: question.pass */
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
 /* In a trial nothing is decided in the step. */
-static enum overlap mode_of(const struct run_facts *w)
+static enum overlap mode_of(const struct run_facts *facts)
 {
-    bool later = overlap_options.mode == OVERLAP_LOCAL && w->trial;
+    bool later = overlap_options.mode == OVERLAP_LOCAL && facts->trial;
     return later ? OVERLAP_PLAN : overlap_options.mode;
 }
 
-static bool wants_overlap(const struct run_facts *w) { return mode_of(w) != OVERLAP_OFF; }
+static bool wants_overlap(const struct run_facts *facts) { return mode_of(facts) != OVERLAP_OFF; }
 
 static bool decides(void) { return overlap_options.mode == OVERLAP_PLAN || overlap_options.mode == OVERLAP_LOCAL; }
 
@@ -68,10 +68,10 @@ static bool surprises(const struct pass_traits *p) { return p->makes_room && !p-
 
 /* ---- carrying a choice out --------------------------------------------------------------------------------------- */
 
-static void carry_out(struct overlapper *o, struct edit *e, const unsigned char *side, enum memory memory)
+static void carry_out(struct overlapper *o, struct edit *e, const unsigned char *side, enum sharing sharing)
 {
     const struct planner *p = &o->planner;
-    struct mover m = begin_moves(e, p->step, p->uses, p->cores, memory);
+    struct mover m = begin_moves(e, p->step, p->uses, p->cores, sharing);
     if (o->rule.n_fixed < p->buckets.n)
         offer_updates(&m, &o->rule, side);
     else
@@ -79,14 +79,14 @@ static void carry_out(struct overlapper *o, struct edit *e, const unsigned char 
     end_moves(&m);
 }
 
-/* The same for a list that is scored, and undone: with what recompute will make again, and with room for snapshots,
+/* carry_out() for a list that is scored, and undone: with what recompute will make again, and with room for snapshots,
  * which depends on where updates are. */
 static void carry_out_to_try(void *pass, struct edit *e, const unsigned char *choice)
 {
     const struct trying *trying = pass;
     struct overlapper *o = trying->overlapper;
     struct step *s = o->planner.step;
-    carry_out(o, e, choice, choice[o->planner.buckets.n]); /* the last decision is that about memory */
+    carry_out(o, e, choice, choice[o->planner.buckets.n]); /* the last decision is the sharing */
     if (trying->remade)
         free(remake(e, s->pool, o->planner.uses, trying->remade, true));
     reserve_room(s, o->facts);
@@ -145,11 +145,11 @@ static struct expected_room try_all_with_room(struct overlapper *o)
     return (struct expected_room){.remade = remade};
 }
 
-static struct overlapper *new_overlapper(struct step *s, const struct costs *c, const struct run_facts *w)
+static struct overlapper *new_overlapper(struct step *s, const struct costs *c, const struct run_facts *facts)
 {
     struct overlapper *o = allocate(1, sizeof *o);
     struct planner *p = &o->planner;
-    o->facts = w;
+    o->facts = facts;
     p->step = s;
     p->uses = find_uses(s->task, s->n, s->pool);
     find_buckets(&p->buckets, p->uses);
@@ -158,7 +158,7 @@ static struct overlapper *new_overlapper(struct step *s, const struct costs *c, 
     p->timed = n > 0 && has_times(s, c);
     for (size_t b = 0; b < n; b++)
         p->decision[b] = (struct decision){SIDES, NONE};
-    p->decision[n] = (struct decision){2, NONE}; /* enum memory */
+    p->decision[n] = (struct decision){2, NONE}; /* enum sharing */
     p->question = (struct question){.step = s,
                                     .costs = c,
                                     .activity = "looking for the updates to give to the CPU",
@@ -166,7 +166,7 @@ static struct overlapper *new_overlapper(struct step *s, const struct costs *c, 
                                     .n = n + 1,
                                     .apply = carry_out_to_try,
                                     .work = OVERLAP_WORK};
-    o->rule = (struct rule){.random = w->draw, .seed = w->draw_seed, .planner = p, .n_fixed = n};
+    o->rule = (struct rule){.random = facts->draw, .seed = facts->draw_seed, .planner = p, .n_fixed = n};
     return o;
 }
 
@@ -283,16 +283,16 @@ static struct expected_room try_each(struct overlapper *o)
 static bool settle_plan(struct overlapper *o, enum overlap mode, const struct expected_room *room,
                         struct pass_report *r)
 {
-    const struct run_facts *w = o->facts;
+    const struct run_facts *facts = o->facts;
     struct planner *p = &o->planner;
-    const char *plan = w->trial ? NULL : overlap_options.plan;
+    const char *plan = facts->trial ? NULL : overlap_options.plan;
     struct trying trying = {o, room->remade};
     bool read = false;
     p->question.pass = &trying;
     if (plan && p->buckets.n > 0)
         read = read_or_write(p, plan, r);
     else if (mode == OVERLAP_LOCAL && p->timed)
-        decide_in_step(&o->rule, w, room->maker, &p->by_mode[OVERLAP_LOCAL], r);
+        decide_in_step(&o->rule, facts, room->maker, &p->by_mode[OVERLAP_LOCAL], r);
     p->question.pass = NULL;
     return read;
 }
@@ -323,25 +323,25 @@ static bool rewrite_list(struct overlapper *o, const struct candidate *chosen, b
         return false;
     }
     struct edit *e = open_edit(p->step);
-    carry_out(o, e, chosen->side, chosen->memory);
+    carry_out(o, e, chosen->side, chosen->sharing);
     commit(e);
     append_text(&r->reason, "%s%zu of %zu updates on the CPU, on %d of its cores",
                 untimed ? "not all fits on the device, so " : "", on_cpu, n, p->cores);
     return true;
 }
 
-static bool run_overlap(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
+static bool run_overlap(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
-    const enum overlap mode = mode_of(w);
-    struct overlapper *o = new_overlapper(s, c, w);
+    const enum overlap mode = mode_of(facts);
+    struct overlapper *o = new_overlapper(s, c, facts);
     const struct candidate *chosen = &o->planner.by_mode[mode];
     struct expected_room room = try_each(o);
     bool read = settle_plan(o, mode, &room, r);
     bool changed = rewrite_list(o, chosen, read, r);
-    size_t first = reserve_room(s, w), n = s->pool->n;
+    size_t first = reserve_room(s, facts), n = s->pool->n;
     report_plans(&o->planner, mode, r);
     end_room(s, first, n);
-    if (chosen->score.excess_bytes > 0 && !find_wanted(makes_room, w) && !w->gather)
+    if (chosen->score.excess_bytes > 0 && !find_wanted(makes_room, facts) && !facts->gather)
         refuse_budget(s->pool->machine, r->after, "--overlap", true);
     free(room.remade);
     free_overlapper(o);
@@ -356,7 +356,7 @@ static const struct pass_traits traits = {
     .chooses_early = decides,
 };
 static const struct pass pass = {
-    .order = 10,
+    .runs_at = 10,
     .name = "overlap",
     .wanted = wants_overlap,
     .run = run_overlap,
@@ -410,7 +410,7 @@ static const struct foreign_words foreign[] = {
 const struct module module_overlap = {
     .name = "overlap",
     .needs = "pass predict search",
-    .order = 21,
+    .table_place = 21,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

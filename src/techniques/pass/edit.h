@@ -76,7 +76,7 @@ void switch_readers(struct edit *e, const struct uses *uses, const struct tensor
 /* Cuts an elementwise task into n pieces, or fewer where it is too small: pieces begin on the device's alignment.  The
  * pieces, which piece[] gets, take t's place in the list.  Returns how many there are. */
 size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece);
-/* The same task once more, at the place of insertion.  The caller re-points what it writes. */
+/* Adds task t once more, at the place of insertion.  The caller re-points what it writes. */
 struct task *repeat(struct edit *e, const struct task *t);
 /* `mine` computes what `theirs` did, of accesses in the same order, and `theirs` leaves the list. */
 void stand_in(struct edit *e, struct task *mine, struct task *theirs);
@@ -93,7 +93,7 @@ void need_choice(struct task *t, struct tensor *word, int bits, bool expected);
 
 /* The tasks in their order as it is now, while the list is edited too; the caller frees the array. */
 struct task **tasks_in_order(const struct step *s, size_t *n);
-/* The same task again, of the same origin. */
+/* Adds task t once more, of the same origin. */
 struct task *add_again(struct step *s, const struct task *t);
 /* Does t access bytes of x in this mode (read, write, or one of them)? */
 bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mode mode);

@@ -1,7 +1,7 @@
-/* listing.c - the passes that folders bring along, in their order. */
+/* listing.c - the passes that folders bring along, sorted by runs_at. */
 #include "pass.h"
 
-ORDER_POINTERS(by_order, struct pass, COMPARE(a->order, b->order))
+COMPARISON_POINTERS(by_runs_at, struct pass, COMPARE(a->runs_at, b->runs_at))
 
 const struct pass *const *all_passes(size_t *n)
 {
@@ -12,7 +12,7 @@ const struct pass *const *all_passes(size_t *n)
         for (size_t i = 0; i < n_modules; i++)
             if (modules[i]->pass)
                 all[n_all++] = modules[i]->pass;
-        SORT(all, n_all, by_order);
+        SORT(all, n_all, by_runs_at);
     }
     *n = n_all;
     return all;

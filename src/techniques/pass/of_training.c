@@ -38,14 +38,14 @@ static void rewrite(struct trainer *t, struct step *list)
 {
     if (t->settings->no_passes)
         return;
-    struct run_facts w = facts_of(t->settings);
-    w.gather &= t->mesh.dp > 1;
+    struct run_facts facts = facts_of(t->settings);
+    facts.gather &= t->mesh.dp > 1;
     if (list == t->train) {
         struct pass_reports *r = allocate(1, sizeof *r);
-        r->report = run_passes(list, costs_for(t), &w, after, &r->n);
+        r->report = run_passes(list, costs_for(t), &facts, after, &r->n);
         *own_of(t, &module_pass) = r;
     } else {
-        run_on_other_list(list, costs_for(t), &w);
+        run_on_other_list(list, costs_for(t), &facts);
         fetch_state(list);
     }
 }
@@ -84,7 +84,7 @@ static const struct hooks hooks = {
     .list_built = rewrite, .summary_printed = print_all_reports, .trainer_closing = free_all_reports};
 const struct module module_pass = {
     .name = "pass",
-    .order = 60,
+    .table_place = 60,
     .options = options,
     .n_options = COUNT(options),
     .check = check_pass_options,

@@ -118,45 +118,45 @@ static void run_pass(struct pass_runner *runner, const struct pass *p, struct pa
 
 static bool reserves(const struct pass_traits *p) { return p->reserve != NULL; }
 
-struct pass_report *run_passes(struct step *s, const struct costs *c, const struct run_facts *w, const char *after,
+struct pass_report *run_passes(struct step *s, const struct costs *c, const struct run_facts *facts, const char *after,
                                size_t *n)
 {
     size_t n_passes;
     const struct pass *const *all = all_passes(&n_passes);
     struct pass_report *reports = allocate(n_passes + 1, sizeof *reports);
-    struct pass_runner runner = {.step = s, .costs = c, .facts = w, .forecaster = sole_parts().forecaster};
-    const bool grows = find_wanted(reserves, w) != NULL;
+    struct pass_runner runner = {.step = s, .costs = c, .facts = facts, .forecaster = sole_parts().forecaster};
+    const bool grows = find_wanted(reserves, facts) != NULL;
     *n = 0;
     for (size_t i = 0; i < n_passes; i++) {
         const struct pass *p = all[i];
         const struct pass_traits *traits = traits_of(p);
         if (grows && !traits->moves_updates)
             keep_room(&runner, !traits->reserve);
-        if (p->wanted(w)) {
+        if (p->wanted(facts)) {
             run_pass(&runner, p, &reports[*n]);
             (*n)++;
         }
         if (after && strcmp(p->name, after) == 0) {
-            if (!p->wanted(w))
+            if (!p->wanted(facts))
                 warn("--after %s: this pass is off here, so it does not run; later passes are not shown", after);
             break;
         }
     }
     end_room(s, runner.first, runner.end);
-    if (w->gather && !after && runner.before) /* with gather, overlap leaves this question to the passes after it */
-        runner.forecaster->refuse_outlook(s->pool->machine, runner.before, "--zero 3", !plan_may_change(w));
+    if (facts->gather && !after && runner.before) /* with gather, overlap leaves this question to the passes after it */
+        runner.forecaster->refuse_outlook(s->pool->machine, runner.before, "--zero 3", !plan_may_change(facts));
     forget_before(&runner);
     return reports;
 }
 
-void run_on_other_list(struct step *s, const struct costs *c, const struct run_facts *w)
+void run_on_other_list(struct step *s, const struct costs *c, const struct run_facts *facts)
 {
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++) {
         struct pass_report report = {0};
-        if (traits_of(all[i])->every_list && all[i]->wanted(w))
-            all[i]->run(s, c, w, &report);
+        if (traits_of(all[i])->every_list && all[i]->wanted(facts))
+            all[i]->run(s, c, facts, &report);
         free(report.reason);
     }
 }

@@ -1,6 +1,6 @@
 /* pass.h - the techniques: each rewrites the list of a training step, and none changes what is computed.
  *
- *     pass        the passes that folders bring along, and running them in their order
+ *     pass        the passes that folders bring along, and running them one after another
  *     overlap     updates run on the CPU, layer by layer, under the device
  *     gather      ZeRO-3: parameters in shards, gathered layer by layer
  *     recompute   activations are made again instead of kept
@@ -26,10 +26,9 @@
  *             .group = GROUP_TECHNIQUES,
  *             .commands = OF_LIST,
  *             .help = "what it does"}
- *     4. a struct pass and a struct module (base/module.h), which needs "pass".  The order of the pass: overlap
- *        has 10, gather 20, recompute 30, broadcast 40, swap 50, snapshot 60.  A pass that only reorders comes before
- *        10; one that must see the tasks of others comes after these.  The order of the module does not matter for a
- *        pass: leave it out
+ *     4. a struct pass and a struct module (base/module.h), which needs "pass".  `make places` prints where the other
+ *        passes run: a pass that only reorders runs before the first of them, and one that must see their tasks after
+ *        the last.  A table_place of the module only says where the help lists the options: leave it out
  *
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *
@@ -76,13 +75,13 @@ struct pass_report {
     char *gain;             /* a sentence on what the pass changes in bytes and time; NULL: not known */
     struct forecast *after; /* the forecast of the list as the pass leaves it; NULL: the pass has not tried it */
 };
-typedef bool pass_wanted(const struct run_facts *w);
+typedef bool pass_wanted(const struct run_facts *facts);
 /* true: the list is changed; false: declined, and the list is as it was.  Sets r's reason and fields.  c is NULL where
  * no hardware is described or measured; the tasks of a step file have their own times. */
-typedef bool pass_run(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
+typedef bool pass_run(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
 struct pass_traits;
 struct pass {
-    int order;        /* passes run in ascending order of this, as the head lists them */
+    int runs_at;      /* passes run by ascending numbers; `make places` prints them */
     const char *name; /* --after NAME */
     pass_wanted *wanted;
     pass_run *run;
@@ -90,7 +89,7 @@ struct pass {
     const struct pass_traits *traits; /* what other passes may ask of it (traits.h); NULL: nothing */
 };
 /* listing.c: */
-const struct pass *const *all_passes(size_t *n); /* in the order of application */
+const struct pass *const *all_passes(size_t *n); /* by ascending runs_at */
 const struct pass *find_pass(const char *name);  /* NULL: there is none */
 char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
 
@@ -110,10 +109,10 @@ struct forecaster {
 };
 
 /* Runs all passes that are wanted, up to the one named `after` (NULL: all).  Returns *n reports, for free_reports(). */
-struct pass_report *run_passes(struct step *s, const struct costs *c, const struct run_facts *w, const char *after,
+struct pass_report *run_passes(struct step *s, const struct costs *c, const struct run_facts *facts, const char *after,
                                size_t *n);
 /* Runs the passes that have every_list on a list that is not the training's. */
-void run_on_other_list(struct step *s, const struct costs *c, const struct run_facts *w);
+void run_on_other_list(struct step *s, const struct costs *c, const struct run_facts *facts);
 void free_reports(struct pass_report *reports, size_t n);
 struct pass_reports {
     struct pass_report *report;

@@ -7,12 +7,12 @@ const struct pass_traits *traits_of(const struct pass *p)
     return p->traits ? p->traits : &none;
 }
 
-const struct pass *find_wanted(has_trait *trait, const struct run_facts *w)
+const struct pass *find_wanted(has_trait *trait, const struct run_facts *facts)
 {
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (all[i]->wanted(w) && trait(traits_of(all[i])))
+        if (all[i]->wanted(facts) && trait(traits_of(all[i])))
             return all[i];
     return NULL;
 }
@@ -23,23 +23,23 @@ static bool chooses_early(const struct pass_traits *p) { return p->chooses_early
 
 static bool fills_host(const struct pass_traits *p) { return p->fills_host && p->fills_host(); }
 
-bool plan_may_change(const struct run_facts *w)
+bool plan_may_change(const struct run_facts *facts)
 {
-    if (!find_wanted(chooses_early, w))
+    if (!find_wanted(chooses_early, facts))
         return false;
-    return w->gather || find_wanted(fills_host, w);
+    return facts->gather || find_wanted(fills_host, facts);
 }
 
 /* ---- room for what is to come ------------------------------------------------------------------------------------ */
 
-size_t reserve_room(struct step *s, const struct run_facts *w)
+size_t reserve_room(struct step *s, const struct run_facts *facts)
 {
     size_t first = s->pool->n;
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (all[i]->wanted(w) && traits_of(all[i])->reserve)
-            traits_of(all[i])->reserve(s, w);
+        if (all[i]->wanted(facts) && traits_of(all[i])->reserve)
+            traits_of(all[i])->reserve(s, facts);
     return first;
 }
 

@@ -49,7 +49,7 @@ struct pass_traits {
     int *(*foretell_remade)(const struct uses *u, const struct pool *pool);
     /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
      * NULL: the pass adds nothing that persists. */
-    void (*reserve)(struct step *s, const struct run_facts *w);
+    void (*reserve)(struct step *s, const struct run_facts *facts);
 
     /* ---- where data lie ---- */
 
@@ -70,15 +70,15 @@ struct pass_traits {
 const struct pass_traits *traits_of(const struct pass *p); /* where it has none, those of which each is zero */
 /* Is a pass wanted that has this trait?  The first one, or NULL. */
 typedef bool has_trait(const struct pass_traits *p);
-const struct pass *find_wanted(has_trait *trait, const struct run_facts *w);
+const struct pass *find_wanted(has_trait *trait, const struct run_facts *facts);
 /* Might a wanted pass choose otherwise with larger budgets?  So it is with one that chooses early, where it is not
  * known then what gather needs, or what is kept on the host. */
-bool plan_may_change(const struct run_facts *w);
+bool plan_may_change(const struct run_facts *facts);
 
 /* Adds tensors as large as what the wanted passes will add, so that a pass that looks for what fits sees their bytes.
  * Returns the pool's size before.  When the open edit is undone, the tensors are gone.  Else end_room() takes the bytes
  * of tensors `first` to `end` - 1 of the pool away. */
-size_t reserve_room(struct step *s, const struct run_facts *w);
+size_t reserve_room(struct step *s, const struct run_facts *facts);
 void end_room(struct step *s, size_t first, size_t end);
 
 #endif

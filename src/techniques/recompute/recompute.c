@@ -111,19 +111,19 @@ static pass_run *chooser(void)
     return NULL;
 }
 
-static bool wants_recompute(const struct run_facts *w)
+static bool wants_recompute(const struct run_facts *facts)
 {
-    (void)w;
+    (void)facts;
     return recompute_options.mode != RECOMPUTE_OFF;
 }
 
 static bool wants_times(void) { return recompute_options.mode == RECOMPUTE_AUTO; }
 
-static bool run_recompute(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
+static bool run_recompute(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
     pass_run *search = chooser();
     if (recompute_options.mode == RECOMPUTE_AUTO)
-        return search(s, c, w, r);
+        return search(s, c, facts, r);
     return recompute_by_rule(s, r);
 }
 
@@ -141,7 +141,7 @@ static const struct pass_traits traits = {
     .foretell_remade = remade_by_rule,
 };
 static const struct pass pass = {
-    .order = 30,
+    .runs_at = 30,
     .name = "recompute",
     .wanted = wants_recompute,
     .run = run_recompute,
@@ -170,7 +170,7 @@ static const struct foreign_words foreign[] = {
 const struct module module_recompute = {
     .name = "recompute",
     .needs = "pass",
-    .order = 22,
+    .table_place = 22,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

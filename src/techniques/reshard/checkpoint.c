@@ -125,7 +125,7 @@ static void read_entry(void *entry)
     free_checkpoint(c);
 }
 
-ORDER(newest_first, struct entry, BY(b->session, a->session, COMPARE(b->step, a->step)))
+COMPARISON(newest_first, struct entry, BY(b->session, a->session, COMPARE(b->step, a->step)))
 
 /* Folders named "step-" and digits.  One with ".new" after that waits for its place (publish_folder()). */
 static struct entries list_checkpoints(const char *folder)

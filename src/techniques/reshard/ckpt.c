@@ -309,7 +309,7 @@ static struct mesh new_mesh(const struct checkpoint *from, int zero)
     const char *stages = recorded_option(from, "stages");
     must(parse_mesh(given.mesh, 1, &m));
     m.zero = option_given(&table, "zero") ? given.zero : zero;
-    const struct order *order = find_order(recorded_option(from, "pipeline"));
+    const struct turn_order *order = find_order(recorded_option(from, "pipeline"));
     bool fits = order && order->chunks * m.pp <= config->layers;
     if (fits && order->written)
         fits = order->written->devices == m.pp;

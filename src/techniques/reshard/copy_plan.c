@@ -95,7 +95,7 @@ size_t bytes_before(const struct kept_tensor *t, size_t piece)
 
 /* ---- the proof -------------------------------------------------------------------------------------------------- */
 
-ORDER(by_destination, struct copy, BY(a->to_piece, b->to_piece, COMPARE(a->to_offset, b->to_offset)))
+COMPARISON(by_destination, struct copy, BY(a->to_piece, b->to_piece, COMPARE(a->to_offset, b->to_offset)))
 
 static bool lies_within(const struct piece *p, size_t at, size_t n)
 {

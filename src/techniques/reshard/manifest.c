@@ -167,7 +167,8 @@ static _Noreturn void refuse(const struct place *at, const char *reason)
     fail(EXIT_FAILED, "%s is damaged or not ours: %s", at->path, reason);
 }
 
-/* Like json_unpack(), for one field or one list: "{s:s}" is a text that must be there, "{s?s}" one that may be. */
+/* Reads as json_unpack() does, for one field or one list: "{s:s}" is a text that must be there, "{s?s}" one that may
+ * be. */
 static void unpack(const struct place *at, json_t *value, const char *format, ...)
 {
     json_error_t error;

@@ -61,7 +61,7 @@ static void set_range(struct piece *x, size_t first, size_t n)
     x->end[0] = (int64_t)(first + n);
 }
 
-/* The same for a box: n elements in so many rows, the first of them at element `first` of a tensor with `columns`. */
+/* Makes the piece a box: n elements in so many rows, the first of them at element `first` of a tensor of `columns`. */
 static void set_box(struct piece *x, size_t first, size_t n, size_t rows, size_t columns)
 {
     x->begin[0] = (int64_t)(first / columns);

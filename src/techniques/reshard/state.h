@@ -66,7 +66,7 @@ struct pieces {
 };
 /* All tensors with the pieces that the mesh cuts them into.  The mesh's layers are cut (cut_layers()). */
 struct pieces *cut_state(const struct config *c, const struct mesh *m);
-/* The same tensors without any pieces. */
+/* All tensors of the model's state without any pieces. */
 struct pieces *uncut_state(const struct config *c);
 /* A rank has elements of the tensor's unit, one parameter after another.  Adds the pieces of the tensor that are among
  * elements [held.begin, held.end) of these.  Where all ranks of a tensor-parallel group hold the same parameter, only
@@ -137,8 +137,8 @@ char *manifest_text(const struct checkpoint *c); /* the caller frees it */
 /* Strict: fails with the rule that the manifest breaks, and its place in the manifest.  The files beside the manifest
  * are checked by read_checkpoint(). */
 struct checkpoint *read_manifest(const char *folder);
-/* The same for a text of n bytes.  `s`: NULL, or what the other form of this checkpoint adds, with its sizes set; the
- * checkpoint owns it then. */
+/* read_manifest() for a text of n bytes.  `s`: NULL, or what the other form of this checkpoint adds, with its sizes
+ * set; the checkpoint owns it then. */
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *s);
 void free_checkpoint(struct checkpoint *c);
 /* A copy of c for another path, without its pieces and files. */

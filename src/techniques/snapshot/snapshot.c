@@ -97,7 +97,7 @@ static struct task *add_snapshot(struct step *s, struct tensor *to, struct tenso
     return in_slot(add_copy_for(s, "snapshot", to, from, FOR_SNAPSHOT));
 }
 
-/* The same by way of a buffer on x's device. */
+/* Stores x by way of a buffer on x's device. */
 static void add_snapshot_by_device(struct step *s, struct tensor *to, struct tensor *x)
 {
     struct tensor *buffers = new_buffers(s->pool, x->device, x->bytes);

@@ -116,7 +116,7 @@ struct snap_commit look_for_commit(const char *path);
 /* Recover a snapshot.  Where no commit is whole, newest.slot is 0, and the pieces' hashes and places mean nothing. */
 struct checkpoint *read_snapshot(const char *path); /* a run may be writing: a page that changes is read again */
 struct checkpoint *open_snapshot(const char *path); /* fails when no commit is whole */
-/* The same as read_snapshot() for a run that has locked the file: no other run is writing, and nothing changes. */
+/* read_snapshot() for a run that has locked the file: no other run is writing, and nothing changes. */
 struct checkpoint *read_locked_snapshot(const char *path);
 
 /* ---- writer.c, opening.c: writing it ----------------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ bool tell_when_lost(struct snap *s); /* has another program taken the file's nam
 int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
 void start_writing(int fd, uint64_t at, size_t n); /* asks the system to begin to write this part of the page cache */
 void forget_cached(int fd);                        /* asks the system to read the file from the disk the next time */
-/* The same file, opened to be written past the page cache; -1: the file system does not have that. */
+/* The file of `fd`, opened once more to be written past the page cache; -1: the file system does not have that. */
 int open_direct(int fd);
 /* The file itself, if it lies in persistent memory and libpmem is installed, and what writes there; else NULL. */
 char *map_memory(int fd, uint64_t bytes, persist_bytes **persist);

@@ -173,7 +173,7 @@ static void describe_place(const struct ways *w, char **text)
 
 /* Writes r's fields, and its sentence on the list as the pass has left it.  other: the period, in seconds, with copies
  * in the other place of enum snapshot_in; NAN where it is not known. */
-static void report_snapshot(struct step *s, const struct costs *c, const struct run_facts *w, double other,
+static void report_snapshot(struct step *s, const struct costs *c, const struct run_facts *facts, double other,
                             struct pass_report *r)
 {
     const struct snapshot_options *o = &snapshot_options;
@@ -194,7 +194,7 @@ static void report_snapshot(struct step *s, const struct costs *c, const struct 
     if (in_device)
         describe_place(&ways, &r->reason);
     r->after = keep_forecast(try_list(s, c, INFINITY, tell_times, &telling));
-    if (w->clipped)
+    if (facts->clipped)
         append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
                                 "before; --clip 0 stores each layer right after its backward");
     if (in_device && r->after->excess_bytes > 0)
@@ -244,7 +244,7 @@ static size_t store_all(struct storing *v)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static bool wants_snapshot(const struct run_facts *w) { return snapshot_options.file && !w->trial; }
+static bool wants_snapshot(const struct run_facts *facts) { return snapshot_options.file && !facts->trial; }
 
 /* The period with copies in that place; INFINITY: it does not fit. */
 static double try_place(struct step *s, const struct costs *c, enum snapshot_in in)
@@ -258,7 +258,7 @@ static double try_place(struct step *s, const struct costs *c, enum snapshot_in 
     return period;
 }
 
-static bool run_snapshot(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
+static bool run_snapshot(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
     enum snapshot_in in = snapshot_options.place;
     enum snapshot_in other = in == IN_DEVICE ? IN_HOST : IN_DEVICE;
@@ -269,14 +269,14 @@ static bool run_snapshot(struct step *s, const struct costs *c, const struct run
         commit(v.edit); /* the edit's: from here on the list has the tasks */
     else
         undo(v.edit);
-    report_snapshot(s, c, w, other_period, r);
+    report_snapshot(s, c, facts, other_period, r);
     return stored;
 }
 
 /* Tells passes that run earlier, and look for what fits, how many bytes all buffers will take. */
-static void reserve_buffers(struct step *s, const struct run_facts *w)
+static void reserve_buffers(struct step *s, const struct run_facts *facts)
 {
-    (void)w;
+    (void)facts;
     size_t n;
     struct task **task = tasks_in_order(s, &n);
     size_t *bytes = bytes_to_store(task, n, s->pool);
@@ -301,7 +301,7 @@ static const struct pass_traits traits = {
     .reserve = reserve_buffers,
 };
 static const struct pass pass = {
-    .order = 60,
+    .runs_at = 60,
     .name = "snapshot",
     .wanted = wants_snapshot,
     .run = run_snapshot,
@@ -383,7 +383,7 @@ static const struct option_rule rules[] = {{"snapshot-every", "snapshot", NULL},
 const struct module module_snapshot = {
     .name = "snapshot",
     .needs = "pass predict reshard",
-    .order = 24,
+    .table_place = 24,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

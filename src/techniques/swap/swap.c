@@ -121,7 +121,7 @@ static void find_gaps_of(struct gaps *all, struct tensor *x)
         add_gap(all, x, n, use[n - 1].position, (int)u->n)->renewed = renewed;
 }
 
-ORDER(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->x->id, b->x->id))))
+COMPARISON(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->x->id, b->x->id))))
 
 struct gaps find_gaps(struct step *s, const struct costs *c, unsigned classes)
 {
@@ -259,7 +259,7 @@ static bool place_by_phases(const struct gaps *all, struct absence *absence, con
 /* ---- the rewrite ------------------------------------------------------------------------------------------------- */
 
 /* Where both ends are the same, gaps have the order that find_gaps() has given to their array: addresses compare so. */
-ORDER_POINTERS(by_end, struct absence, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a->gap, b->gap))))
+COMPARISON_POINTERS(by_end, struct absence, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a->gap, b->gap))))
 
 /* Must a copy take x to the host?  The host has x already in two cases: before its first use, since that is then the
  * home of state; and where x was swapped before and no task has written it since it came back, from the use at
@@ -356,7 +356,7 @@ void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struc
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-bool swap_by_phases(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
+bool swap_by_phases(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
     static const char why_not[] =
         "nothing can leave, since fewer than two other phases run between each forward and its backward";
@@ -377,6 +377,6 @@ bool swap_by_phases(struct step *s, const struct costs *c, const struct run_fact
     free(absence);
     free_gaps(&all);
     if (r->after->excess_bytes > 0)
-        refuse_budget(m, r->after, by_layer ? "--swap layer" : "--swap microbatch", !plan_may_change(w));
+        refuse_budget(m, r->after, by_layer ? "--swap layer" : "--swap microbatch", !plan_may_change(facts));
     return changed;
 }

@@ -58,14 +58,15 @@ struct absence {
 /* The absences in which tensors are swapped, in the orders in which their copies stand in the list: first by their
  * places, and where several have one place by their gaps. */
 struct swaps {
-    struct absence **leaving; /* of those that leave at one place, the tensor whose gap begins first leaves first */
-    struct absence *
-        *returning; /* of those that come back at one place, the tensor whose gap ends first comes back first */
+    /* Of those that leave at one place, the tensor whose gap begins first leaves first. */
+    struct absence **leaving;
+    /* Of those that come back at one place, the tensor whose gap ends first comes back first. */
+    struct absence **returning;
     size_t n;
 };
 
 /* swap.c: --swap layer and --swap microbatch; false: nothing can leave. */
-bool swap_by_phases(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
+bool swap_by_phases(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
 /* The gaps of tensors of these classes, a bit per enum memory_class. */
 struct gaps find_gaps(struct step *s, const struct costs *c, unsigned classes);
 void free_gaps(struct gaps *all);
@@ -80,8 +81,8 @@ struct swaps line_up(struct absence *absence, size_t n, const struct uses *u);
 void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struct swaps *all);
 
 /* swap_auto.c: --swap auto and --recompute auto; false: all fits, or the other one chooses. */
-bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
-bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r);
+bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
+bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
 
 /* swap_report.c: reports on the list as it is now; absence: one for each gap; declines: why in all gaps tensors are
  * kept, or NULL. */

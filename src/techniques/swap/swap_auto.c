@@ -98,7 +98,7 @@ static int compare_gaps(const struct gap *a, const struct gap *b)
         return COMPARE(p->role, q->role);
     return COMPARE(decision_number(a), decision_number(b));
 }
-ORDER_POINTERS(by_decision, struct topic, compare_gaps(a->gap, b->gap))
+COMPARISON_POINTERS(by_decision, struct topic, compare_gaps(a->gap, b->gap))
 
 /* The same tensor of other layers and micro-batches is in one group; last: the topic before, in order of decisions. */
 static void add_decision(struct swapper *swapper, struct topic *t, const struct topic *last)
@@ -483,7 +483,7 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
 
 enum { STEPS = 24, STARTS = 1 + 2 * STEPS };
 
-/* Like `best`, but among the first step / STEPS of the decisions, those that keep take the action instead. */
+/* Copies `best`, but among the first step / STEPS of the decisions, those that keep take the action instead. */
 static void start_with_share(unsigned char *start, const unsigned char *best, size_t n, size_t step,
                              unsigned char action)
 {
@@ -619,24 +619,24 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, bool sure, 
     return true;
 }
 
-bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
+bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
     struct swapper swapper = open_swapper(s, c, swap_options.classes, true);
-    bool changed = swap_to_fit(&swapper, "--swap auto", !plan_may_change(w), r);
+    bool changed = swap_to_fit(&swapper, "--swap auto", !plan_may_change(facts), r);
     close_swapper(&swapper);
     return changed;
 }
 
 /* --recompute auto, whose pass comes before that of swap. */
-bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
+bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
     struct swapper swapper = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
     bool changed = false;
     if (swap_options.mode == SWAP_AUTO)
         report_gaps(&swapper.gaps, swapper.absence, c, "--swap auto chooses what is made again", r);
     else
-        changed =
-            swap_to_fit(&swapper, swap_options.mode == SWAP_OFF ? "--recompute auto" : NULL, !plan_may_change(w), r);
+        changed = swap_to_fit(&swapper, swap_options.mode == SWAP_OFF ? "--recompute auto" : NULL,
+                              !plan_may_change(facts), r);
     close_swapper(&swapper);
     return changed;
 }

@@ -6,16 +6,16 @@ struct swap_options swap_options;
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static bool run_swap(struct step *s, const struct costs *c, const struct run_facts *w, struct pass_report *r)
+static bool run_swap(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
     if (swap_options.mode == SWAP_AUTO)
-        return swap_by_search(s, c, w, r);
-    return swap_by_phases(s, c, w, r);
+        return swap_by_search(s, c, facts, r);
+    return swap_by_phases(s, c, facts, r);
 }
 
-static bool wants_swap(const struct run_facts *w)
+static bool wants_swap(const struct run_facts *facts)
 {
-    (void)w;
+    (void)facts;
     return swap_options.mode != SWAP_OFF;
 }
 
@@ -37,7 +37,7 @@ static const struct pass_traits traits = {
     .choose_remade = remake_by_search,
 };
 static const struct pass pass = {
-    .order = 50,
+    .runs_at = 50,
     .name = "swap",
     .wanted = wants_swap,
     .run = run_swap,
@@ -97,7 +97,7 @@ static const struct foreign_words foreign[] = {
 const struct module module_swap = {
     .name = "swap",
     .needs = "pass predict search",
-    .order = 23,
+    .table_place = 23,
     .pass = &pass,
     .options = options,
     .n_options = COUNT(options),

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-ORDER(by_value, double, COMPARE(*a, *b))
+COMPARISON(by_value, double, COMPARE(*a, *b))
 
 double median(double *values, size_t n)
 {

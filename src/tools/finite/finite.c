@@ -128,6 +128,6 @@ static const struct hooks hooks = {
 };
 const struct module module_finite = {
     .name = "finite",
-    .order = 6,
+    .table_place = 6,
     .hooks = &hooks,
 };

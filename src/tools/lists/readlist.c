@@ -51,7 +51,7 @@ static size_t find(const struct reading *r, const json_t *names, const char *wor
     return (size_t)json_integer_value(index);
 }
 
-/* The same for a task, whose name may have been used.  A ' would be read as that of after=. */
+/* Reads the name of a task, which may have been used.  A ' would be read as that of after=. */
 static const char *read_task_name(struct reading *r)
 {
     const char *name = read_name(r, sizeof((struct task *)0)->name, NULL, 0);

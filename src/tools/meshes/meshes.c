@@ -59,7 +59,7 @@ static const struct sketch *find_sketch(struct mesh_search *x, int tp, int micro
 }
 
 /* Can the order be taken with so many micro-batches? */
-static bool takes_micros(const struct order *o, const struct mesh *m, int micros)
+static bool takes_micros(const struct turn_order *o, const struct mesh *m, int micros)
 {
     if (m->pp == 1)
         return true;
@@ -85,7 +85,7 @@ static void add_levels(struct mesh_search *x, const struct candidate *like)
     }
 }
 
-static void add_order(struct mesh_search *x, struct mesh m, const struct order *order, const char *name)
+static void add_order(struct mesh_search *x, struct mesh m, const struct turn_order *order, const char *name)
 {
     const int share = x->settings.batch / m.dp;
     if (m.pp > 1) {

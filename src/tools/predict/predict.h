@@ -94,7 +94,7 @@ struct costs *read_costs(const char *path);
 void free_costs(struct costs *c);
 /* Apply "link=2x cpu=0.5x device=1.5x mem=8G"; memory applies to the machine's budgets. */
 void apply_what_if(struct costs *c, struct machine *m, const char *text);
-/* The same for a step file's own times, links (not its disk) and memory; before passes look at them. */
+/* apply_what_if() for a step file's own times, links (not its disk) and memory; before passes look at them. */
 void apply_what_if_to_list(struct step *s, const char *text);
 /* A profile of another device, driver, engine, number of units or vector width is refused, naming the field and both
  * values; another shape is allowed: its tasks are scaled. */
@@ -108,9 +108,9 @@ void links_of(const struct task *t, const struct link *link[2]);
 double link_rate(const struct link *const link[2], const int *load);
 double link_latency(const struct link *const link[2]); /* seconds, the sum of both */
 double given_seconds(const struct task *t); /* what a step file says; of a copy without a time, that of its links */
-/* The same as task_seconds(); 0 where no file says it: for work in a list without costs and times. */
+/* What task_seconds() says; 0 where no file says it: for work in a list without costs and times. */
 double seconds_alone(const struct costs *c, const struct task *t);
-/* The same for a copy that is in no list: that many bytes on that lane, by a task of that name. */
+/* The seconds of a copy that is in no list: that many bytes on that lane, by a task of that name. */
 double seconds_of_copy(const struct costs *c, const char *name, struct lane *lane, struct device *to,
                        struct device *from, size_t bytes);
 bool has_times(const struct step *s, const struct costs *c); /* are the times of all tasks known? */
@@ -158,7 +158,8 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
 json_t *simulation_json(const struct simulation *sim);
 /* The simulated steps as a trace, like a real one. */
 void write_simulation(const struct simulation *sim, const char *path, const char *model);
-/* The same for the list as it is now, while it is edited too: tutorials/gdb/yard.py calls it from the debugger. */
+/* Simulates the list as it is now and writes that as a trace, while it is edited too: tutorials/gdb/yard.py calls it
+ * from the debugger. */
 void show_list(const struct step *s, const struct costs *c, char *path);
 
 /* ---- try.c ----------------------------------------------------------------------------------------------------- */
@@ -182,12 +183,12 @@ struct forecast {
 /* Tries the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves everything as it
  * was: addresses, lifetimes, edges, peaks.  Costs as for simulate(). */
 struct forecast try_step(const struct step *s, const struct costs *c);
-/* The same, but a list that needs more bytes beyond the budgets is not simulated, which is four fifths of the work; and
- * what was simulated is shown to look(), unless NULL. */
+/* try_step(), but a list that needs more bytes beyond the budgets is not simulated, which is four fifths of the work;
+ * and what was simulated is shown to look(), unless NULL. */
 typedef void simulation_look(void *context, const struct simulation *sim);
 struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
                          void *context);
-/* The same as try_step(), but tasks wait for data alone, and none for bytes that another tensor has had. */
+/* try_step(), but tasks wait for data alone, and none for bytes that another tensor has had. */
 struct forecast try_data(const struct step *s, const struct costs *c);
 void free_forecast(struct forecast *f);
 struct forecast *keep_forecast(struct forecast f); /* for a pass's report, which frees it */

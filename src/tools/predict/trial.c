@@ -322,11 +322,11 @@ static bool needs_times(const struct pass_report *done)
  * are on the device where that has the room, else on the CPU, and swaps only fit. */
 void run_trial_for(struct settings *s)
 {
-    struct run_facts w = facts_of(s);
+    struct run_facts facts = facts_of(s);
     const struct predict_options *o = &predict_options;
     bool measures = false; /* some pass needs times */
     bool moved = false;    /* updates have been moved to the CPU */
-    if (o->profile || o->hardware || o->pace || !find_wanted(asks_times, &w))
+    if (o->profile || o->hardware || o->pace || !find_wanted(asks_times, &facts))
         return;
     struct settings plain = *s;
     plain.trial = true;

@@ -47,7 +47,7 @@ static struct byte_cell *cells_between(struct strip *strips, const struct tensor
     return cells_of(&strips[t->storage->id], t->offset + begin, t->offset + end, n);
 }
 
-/* The same cells, for a read: those that have never been written get their initial value. */
+/* The cells of cells_between(), for a read: those that have never been written get their initial value. */
 static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t, size_t begin, size_t end, size_t *n)
 {
     struct byte_cell *c = cells_between(strips, t, begin, end, n);

@@ -19,11 +19,11 @@ static struct schedule *schedule_of_file(const char *path)
 }
 
 /* The text of a checkpoint has lines, a path has none. */
-static const struct order *read_order(const char *from)
+static const struct turn_order *read_order(const char *from)
 {
     const bool is_text = strchr(from, '\n');
     struct schedule *s = is_text ? read_schedule("the schedule of the run", from) : schedule_of_file(from);
-    const struct order *order = order_of(s);
+    const struct turn_order *order = order_of(s);
     free_schedule(s);
     return order;
 }
@@ -43,7 +43,7 @@ static const struct list_form form = {.ending = ".csv", .read = read_as_list};
 
 static bool is_wanted(void) { return given.print; }
 
-static struct schedule *schedule_of_order(const struct order *order, const struct mesh *m, int micros)
+static struct schedule *schedule_of_order(const struct turn_order *order, const struct mesh *m, int micros)
 {
     struct schedule *s = allocate(1, sizeof *s);
     s->path = "--pipeline";
@@ -146,7 +146,7 @@ static const struct option_rule rules[] = {{"times", "list", NULL},
 const struct module module_schedule = {
     .name = "schedule",
     .needs = "lists",
-    .order = 56,
+    .table_place = 56,
     .options = options,
     .n_options = COUNT(options),
     .rules = rules,

@@ -76,7 +76,7 @@ void refuse_wrong_in_pytorch(const struct schedule *s);
 /* ---- schedule_order.c, schedule_write.c, schedule_read.c --------------------------------------------------------- */
 
 /* The schedule as an order for training.  Ends the program if training with it would not give one device's bits. */
-struct order *order_of(const struct schedule *s);
+struct turn_order *order_of(const struct schedule *s);
 /* A list that follows the schedule, as the text of a step file.  times: the words of --times, or NULL. */
 char *step_file_of(const struct schedule *s, const char *times);
 /* The schedule that the list of a step file follows. */

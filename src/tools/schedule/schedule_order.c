@@ -17,7 +17,7 @@ static int first_elsewhere(const struct schedule *s, const struct mesh *m)
     return stage;
 }
 
-static void set_places(const struct schedule *s, struct order *o)
+static void set_places(const struct schedule *s, struct turn_order *o)
 {
     const int rows = (int)s->n;
     o->chunks = MAX(s->stages / rows, 1);
@@ -83,10 +83,10 @@ static struct written_turns *write_turns(const struct schedule *s)
     return w;
 }
 
-struct order *order_of(const struct schedule *s)
+struct turn_order *order_of(const struct schedule *s)
 {
     size_t n;
-    struct order *o = allocate(1, sizeof *o);
+    struct turn_order *o = allocate(1, sizeof *o);
     set_places(s, o);
     expect_ascending(s);
     free(follow(s, true, &n));

@@ -283,7 +283,7 @@ static void fill(struct stories *s, struct choice *choice, const char *done, con
     choice->row[t] = known;
 }
 
-ORDER(by_bytes, struct phrase, strcmp(a->bytes, b->bytes))
+COMPARISON(by_bytes, struct phrase, strcmp(a->bytes, b->bytes))
 
 /* Adds the phrases of a choice, a line of the state's scene.  Returns its weight. */
 static double add_choice(struct stories *s, size_t state, struct source_line line)

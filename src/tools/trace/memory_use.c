@@ -24,7 +24,7 @@ struct memory_changes {
     size_t n, cap;
 };
 /* At one clock the order does not matter: the changes make one amount. */
-ORDER(by_clock, struct memory_change, COMPARE(a->clock, b->clock))
+COMPARISON(by_clock, struct memory_change, COMPARE(a->clock, b->clock))
 
 /* Fills lives[0 .. n), those of a tensor in these steps of its list. */
 static void find_lives(const struct trace *t, const struct trace_tensor *x, const struct trace_step *steps, size_t n,
@@ -180,7 +180,7 @@ uint64_t trace_peak(const struct memory_use *use)
     return peak;
 }
 
-ORDER_POINTERS(largest_first, struct trace_tensor, BY(b->bytes, a->bytes, COMPARE(a, b)))
+COMPARISON_POINTERS(largest_first, struct trace_tensor, BY(b->bytes, a->bytes, COMPARE(a, b)))
 
 static bool is_alive(const struct trace *t, const struct trace_tensor *x, uint64_t clock)
 {

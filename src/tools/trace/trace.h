@@ -102,7 +102,7 @@ size_t first_bar_from(const struct bars *b, uint64_t clock);             /* the 
 size_t first_bar_in(const struct bars *b, uint64_t clock);               /* the first that ends after `clock` */
 size_t bar_of(const struct trace *t, size_t record);                     /* the index of its bar on its lane */
 uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to); /* ns of [from, to) that have a bar */
-/* The same for a caller that knows the first and the last bar there. */
+/* busy_between() for a caller that knows the first and the last bar there. */
 uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t from, uint64_t to);
 /* The index of the record of (task, step) next to the index `at`: the last one below, or the first from there on. */
 int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at);

@@ -46,7 +46,7 @@ static int compare_tasks(const struct timed *a, const struct timed *b)
 }
 
 /* When nothing else tells tasks of a trace apart, their order does: the first matches the first. */
-ORDER(by_identity, struct timed, BY(compare_tasks(a, b), 0, COMPARE(a->task, b->task)))
+COMPARISON(by_identity, struct timed, BY(compare_tasks(a, b), 0, COMPARE(a->task, b->task)))
 
 /* The median time of a task's runs after the first step, or in its only step. */
 static double median_after_first(const struct trace *t, const struct runs *runs)
@@ -99,7 +99,7 @@ static json_t *task_text(const struct timed *x)
 
 static double off_by(const struct timed *x) { return fabs(x->other - x->ns); }
 
-ORDER(largest_difference, struct timed, BY(off_by(b), off_by(a), COMPARE(a->task, b->task)))
+COMPARISON(largest_difference, struct timed, BY(off_by(b), off_by(a), COMPARE(a->task, b->task)))
 
 /* Finds the tasks that both have.  In a they come to the front, the largest difference first; returns how many. */
 static size_t match(struct compared_trace *a, struct compared_trace *b)

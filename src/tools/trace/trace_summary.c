@@ -9,7 +9,7 @@
 
 static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
-ORDER_POINTERS(by_name, struct trace_task, strcmp(a->name, b->name))
+COMPARISON_POINTERS(by_name, struct trace_task, strcmp(a->name, b->name))
 
 /* What the runs of all tasks of one name add up to, in the counted steps. */
 struct task_sums {

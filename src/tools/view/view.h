@@ -284,7 +284,7 @@ char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4
 /* At most three lines; the caller frees them. */
 char *describe_record(const struct trace *t, size_t record);
 char *describe_step(const struct view *v);
-/* The same about a task as lines of cells, as a panel takes them: also from where to where, and for whom. */
+/* What is known of a task as lines of cells, as a panel takes them: also from where to where, and for whom. */
 char *describe_briefly(const struct view *v, const struct pick *p);
 /* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step. */
 char *find_details(const struct view *v);

@@ -181,6 +181,6 @@ static const struct hooks hooks = {
 };
 const struct module module_watch = {
     .name = "watch",
-    .order = 5,
+    .table_place = 5,
     .hooks = &hooks,
 };

@@ -27,8 +27,8 @@ enum { NONE = -1 }; /* the index of nothing: there is no such task, node, record
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
-/* qsort() for an array that may be NULL when n is 0.  `order` returns -1, 0 or 1, as COMPARE does. */
-#define SORT(items, n, order) ((n) ? qsort((items), (n), sizeof *(items), (order)) : (void)0)
+/* qsort() for an array that may be NULL when n is 0.  `compare` returns -1, 0 or 1, as COMPARE() gives. */
+#define SORT(items, n, compare) ((n) ? qsort((items), (n), sizeof *(items), (compare)) : (void)0)
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 /* Binary search: `i` becomes the first of low .. high - 1 for which the condition `before`, which names `i`, is false;
  * high when it is true for all. */
@@ -45,10 +45,10 @@ enum { NONE = -1 }; /* the index of nothing: there is no such task, node, record
         }                                                                                                              \
         (i) = low_;                                                                                                    \
     } while (0)
-/* The same among 0 .. n - 1. */
+/* FIND_BETWEEN() among 0 .. n - 1. */
 #define FIND_FIRST(i, n, before) FIND_BETWEEN(i, 0, n, before)
-/* The same, from the value of `i` on, by growing steps.  Elements near `i` are in the caches; a binary search among all
- * of a long array would miss them at each step. */
+/* FIND_FIRST(), from the value of `i` on, by growing steps.  Elements near `i` are in the caches; a binary search
+ * among all of a long array would miss them at each step. */
 #define FIND_NEXT(i, n, before)                                                                                        \
     do {                                                                                                               \
         size_t from_ = (i);                                                                                            \
@@ -64,19 +64,19 @@ enum { NONE = -1 }; /* the index of nothing: there is no such task, node, record
 /* COMPARE(a, b), or the comparison `then` where a and b are equal. */
 #define BY(a, b, then) ((a) != (b) ? COMPARE(a, b) : (then))
 /* Defines a function for qsort(), from an expression that compares *a and *b:
- *     ORDER(longest_first, struct kind, COMPARE(b->ns, a->ns)) */
-#define ORDER(name, type, order)                                                                                       \
+ *     COMPARISON(longest_first, struct kind, COMPARE(b->ns, a->ns)) */
+#define COMPARISON(name, type, comparison)                                                                             \
     static int name(const void *a_, const void *b_)                                                                    \
     {                                                                                                                  \
         type const *a = a_, *b = b_;                                                                                   \
-        return order;                                                                                                  \
+        return comparison;                                                                                             \
     }
-/* ORDER() for an array of pointers. */
-#define ORDER_POINTERS(name, type, order)                                                                              \
+/* COMPARISON() for an array of pointers. */
+#define COMPARISON_POINTERS(name, type, comparison)                                                                    \
     static int name(const void *a_, const void *b_)                                                                    \
     {                                                                                                                  \
         type const *a = *(type *const *)a_, *b = *(type *const *)b_;                                                   \
-        return order;                                                                                                  \
+        return comparison;                                                                                             \
     }
 static inline size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 static inline size_t ceil_div(size_t n, size_t unit) { return (n + unit - 1) / unit; }

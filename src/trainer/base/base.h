@@ -17,7 +17,7 @@
 #ifndef BASE_H
 #define BASE_H
 
-#include "allocate.h" /* defines: allocate, APPEND, COUNT, MIN, MAX, SORT, FIND_FIRST, ORDER, PRINTF_LIKE */
+#include "allocate.h" /* defines: allocate, APPEND, COUNT, MIN, MAX, SORT, FIND_FIRST, COMPARISON, PRINTF_LIKE */
 #include "options.h"  /* defines: option, option_table */
 #include "text.h"     /* defines: append_text, format_number, JOINED, text_stream */
 

@@ -6,13 +6,8 @@
  * techniques or tools can be left out, together with those that need it: make WITHOUT="plot view".  Nothing outside a
  * folder names it, but for those that say that they need it.
  *
- * Modules are asked, and listed in the help, in this order:
- *
- *     those without a number, 0: they come first, and it does not matter in which order
- *     5 watch, 6 finite, 10 proof
- *     21 overlap, 22 recompute, 23 swap, 24 snapshot, 25 restart, 26 broadcast, 27 gather
- *     50 predict, 54 memory, 55 lists, 56 schedule, 60 pass, 70 reshard, 80 pace
- *     90 trace, 91 view, 95 check, 96 bench
+ * The table says in which sequence the help lists the folders' options and the trainer calls their hooks.  A module
+ * that has a part in this gives its table_place; `make places` prints the table with these numbers.
  *
  * A *foreign* word is one of other programs: `fit` where we say train, --batch-size where we say --batch.  A user who
  * types one is told ours.
@@ -87,7 +82,8 @@ struct settings;
 struct module {
     const char *name;  /* the folder's name */
     const char *needs; /* folders of techniques and tools that it cannot be built without, between spaces */
-    int order; /* its place among the modules, as the head lists them; no other has it.  0: its place does not matter */
+    int table_place;   /* modules stand in the table by ascending places, and no two have the same; 0: it comes before
+                        * those that have one, and it does not matter where */
 
     /* commands and options */
     const struct subcommand *commands;
@@ -117,7 +113,7 @@ struct module {
     struct sole_parts sole; /* what no other folder may have */
 };
 
-/* The folders that are built, in their order; make writes the table. */
+/* The table: the folders that are built, by ascending places; make writes it. */
 extern const struct module *const modules[];
 extern const size_t n_modules;
 extern const char left_out[]; /* folders that this yard was built without, between spaces: " plot view"; "": none */

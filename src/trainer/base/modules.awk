@@ -3,50 +3,56 @@
 #     awk -v without='plot view' -v as=table   -f modules.awk FILE.c...      build/modules.c
 #     awk -v without='plot view' -v as=folders -f modules.awk FILE.c...      what is left out, "src/tools/plot"
 #     awk -v without='plot view' -v as=note    -f modules.awk FILE.c...      which others are left out too, if any, and why
+#     awk                        -v as=places  -f modules.awk FILE.c...      each module's place, and where its pass runs
 #
 # The word "all" leaves out all folders but the trainer's.  FILEs are those that have a line
 # `const struct module module_NAME = {`.  An unknown name ends it with exit code 2.
 #
-# Two modules of the same order, other than 0, end it with exit code 2 too.
+# Two modules of the same place, other than 0, end it with exit code 2 too.
 #
-# Of a module of that name it knows folder[name], order[name] and needs[name], names between spaces.  sorted[1] to
-# sorted[n] are the names.  A name is in out[] if it is left out; out[name] is the one because of which, or "" where
+# Of a module of that name it knows folder[name], place[name] and needs[name], names between spaces.  runs_at[FOLDER] is
+# the number of the pass in that folder.  sorted[1] to sorted[n] are the names.  A name is in out[] if it is left out; out[name] is the one because of which, or "" where
 # that was asked for.
 
-function value_of(line, field) { # of a line `    .order = 60,` or `    .needs = "pass predict",`
+function value_of(line, field) { # of a line `    .table_place = 60,` or `    .needs = "pass predict",`
     sub(".*\\." field " = \"?", "", line)
     sub(/[",].*/, "", line)
     return line
 }
 
+function folder_of(path) {
+    sub(/\/[^\/]*$/, "", path)
+    return path
+}
+
+/^    \.runs_at = / { runs_at[folder_of(FILENAME)] = value_of($0, "runs_at") + 0 }
 /^const struct module module_/ {
     name = $4
     sub(/^module_/, "", name)
-    folder[name] = FILENAME
-    sub(/\/[^\/]*$/, "", folder[name])
+    folder[name] = folder_of(FILENAME)
     sorted[++n] = name
-    order[name] = 0
+    place[name] = 0
 }
-name != "" && /\.order = / { order[name] = value_of($0, "order") + 0 }
+name != "" && /\.table_place = / { place[name] = value_of($0, "table_place") + 0 }
 name != "" && /\.needs = "/ { needs[name] = value_of($0, "needs") }
 /};$/ { name = "" }
 
-function sort_by_order(   i, k, moved) { # modules of order 0 stay in the order of their files
+function sort_by_place(   i, k, moved) { # modules of place 0 stay in the order of their files
     for (i = 2; i <= n; i++) {
         moved = sorted[i]
-        for (k = i; k > 1 && order[sorted[k - 1]] > order[moved]; k--)
+        for (k = i; k > 1 && place[sorted[k - 1]] > place[moved]; k--)
             sorted[k] = sorted[k - 1]
         sorted[k] = moved
     }
 }
 
-function refuse_equal_orders(   i, one, next_one) { # of two modules: call it after sort_by_order()
+function refuse_equal_places(   i, one, next_one) { # of two modules: call it after sort_by_place()
     for (i = 1; i < n; i++) {
         one = sorted[i]
         next_one = sorted[i + 1]
-        if (order[one] == 0 || order[one] != order[next_one])
+        if (place[one] == 0 || place[one] != place[next_one])
             continue
-        print folder[one] " and " folder[next_one] ": both modules have .order = " order[one] >"/dev/stderr"
+        print folder[one] " and " folder[next_one] ": both modules have .table_place = " place[one] >"/dev/stderr"
         exit 2
     }
 }
@@ -130,9 +136,17 @@ function print_note(   i, note) {
         print note
 }
 
+function print_places(   i, name) {
+    print "place  module      its pass runs at"
+    for (i = 1; i <= n; i++) {
+        name = sorted[i]
+        printf "%5s  %-10s  %s\n", place[name] ? place[name] : "-", name, runs_at[folder[name]]
+    }
+}
+
 END {
-    sort_by_order()
-    refuse_equal_orders()
+    sort_by_place()
+    refuse_equal_places()
     if (without == "all")
         leave_out_all()
     else
@@ -144,4 +158,6 @@ END {
         print_folders()
     if (as == "note")
         print_note()
+    if (as == "places")
+        print_places()
 }

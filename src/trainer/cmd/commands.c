@@ -8,7 +8,7 @@ struct commands {
     size_t n, cap;
 };
 
-ORDER_POINTERS(by_help_place, struct subcommand, COMPARE(a->help_place, b->help_place))
+COMPARISON_POINTERS(by_help_place, struct subcommand, COMPARE(a->help_place, b->help_place))
 
 static struct commands list_commands(void)
 {

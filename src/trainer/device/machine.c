@@ -88,8 +88,12 @@ unsigned own_vector_width(cl_device_id id)
     bool cpu = device_number(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
     uint64_t native = cpu ? device_number(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) : 1;
     const char *forced = getenv("YARD_VEC");
+    int64_t width = 0;
+    if (forced && (!parse_int(forced, &width) || width < 1))
+        fail(EXIT_USAGE, "YARD_VEC=%s: give a whole number of floats; the kernels know vectors of 16, 8, 4 and 1",
+             forced);
     if (forced)
-        native = (uint64_t)atoi(forced);
+        native = (uint64_t)width;
     if (native >= 16)
         return 16;
     if (native >= 8)

@@ -25,7 +25,7 @@ struct weights {
     size_t n, cap;
 };
 
-ORDER(by_bare_name, struct named, strcmp(a->bare, b->bare))
+COMPARISON(by_bare_name, struct named, strcmp(a->bare, b->bare))
 
 /* Wrappers put prefixes before names: torch.compile(), DataParallel, Lightning, GPT2LMHeadModel. */
 static const char *without_prefixes(const char *name)

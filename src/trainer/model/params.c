@@ -77,7 +77,7 @@ void check_config(const struct config *c)
              layer / 1e9, ends / 1e9);
 }
 
-/* Like llm.c's, the head may have rows of zeros after those of its words, up to a whole tile of any GPU's product:
+/* As in llm.c, the head may have rows of zeros after those of its words, up to a whole tile of any GPU's product:
  * without them CLBlast copies the logits.  Only a large vocabulary has them, of which they are less than 1 %. */
 int64_t padded_vocab(int64_t words)
 {

@@ -63,7 +63,7 @@ static void gpipe(struct turns *turns)
         take_turn(turns, BACKWARD, turns->p);
 }
 
-/* As many forwards first as there are stages after this one. */
+/* First come as many forwards as there are stages after this one. */
 static void one_forward_one_backward(struct turns *turns)
 {
     const int ahead = MIN(turns->m->pp - 1 - turns->p, turns->micros);
@@ -198,7 +198,7 @@ static void dualpipe_v(struct turns *turns)
 }
 
 const char *const pipeline_name[PIPELINES + 1] = {"1f1b", "gpipe", "interleaved", "zbh1", "zbh2", "dualpipev"};
-const struct order pipeline_orders[PIPELINES] = {
+const struct turn_order pipeline_orders[PIPELINES] = {
     [PIPELINE_1F1B] = {.take_turns = one_forward_one_backward, .chunks = 1},
     [PIPELINE_GPIPE] = {.take_turns = gpipe, .chunks = 1},
     [PIPELINE_INTERLEAVED] = {.take_turns = interleaved, .chunks = 2},
@@ -213,7 +213,7 @@ static void as_written(struct turns *turns, const struct written_turns *written)
         take_turn(turns, written->turn[turns->p][i].computation, written->turn[turns->p][i].stage);
 }
 
-struct turn *pipeline_order(const struct order *order, const struct mesh *m, int p, int micros, int *n)
+struct turn *pipeline_order(const struct turn_order *order, const struct mesh *m, int p, int micros, int *n)
 {
     struct turns turns = {.m = m, .p = p, .micros = micros};
     turns.turn = allocate((size_t)(3 * m->chunks * micros), sizeof *turns.turn);
@@ -242,7 +242,7 @@ bool is_written_order(const char *named)
     return reader && (ends_with(named, reader->ending) || strchr(named, '\n'));
 }
 
-const struct order *find_order(const char *named)
+const struct turn_order *find_order(const char *named)
 {
     const int known = choice_number(pipeline_name, named);
     if (known >= 0)
@@ -275,7 +275,7 @@ struct device_turns {
 };
 
 /* In rounds: each device takes its next turn if what that needs was done in an earlier round. */
-struct turn *merge_orders(const struct order *order, const struct mesh *m, int micros, size_t *n)
+struct turn *merge_orders(const struct turn_order *order, const struct mesh *m, int micros, size_t *n)
 {
     size_t most = 3 * (size_t)(n_stages(m) * micros);
     size_t taken = 0, total = 0;

@@ -1,8 +1,8 @@
 /* pipeline.h - pipelines: in which order a device does the forwards and backwards of its stages and micro-batches.
  *
- * What a device does at a time is a *turn*: one computation of one stage for one micro-batch.  An *order* says which
- * turns each device takes one after another; train/lists.c adds their tasks to the list.  1f1b with 2 devices and 3
- * micro-batches (F forward, B backward):
+ * What a device does at a time is a *turn*: one computation of one stage for one micro-batch.  A *turn order* says
+ * which turns each device takes one after another; train/lists.c adds their tasks to the list.  1f1b with 2 devices
+ * and 3 micro-batches (F forward, B backward):
  *
  *     device 0   F0 F1 B0 F2 B1 B2
  *     device 1   F0 B0 F1 B1 F2 B2
@@ -25,13 +25,13 @@ enum pipeline {
 extern const char *const pipeline_name[PIPELINES + 1]; /* "1f1b", ...: words of --pipeline; NULL ends them */
 struct turns;                                          /* pipeline.c: those that a device has taken so far */
 struct written_turns;
-struct order {
+struct turn_order {
     void (*take_turns)(struct turns *of_a_device); /* adds all turns of the device, in its order */
     int chunks;                                    /* stages per device */
     bool folded;                                   /* as in struct mesh */
     const struct written_turns *written;           /* turns from a file; NULL: take_turns() finds them */
 };
-extern const struct order pipeline_orders[PIPELINES];
+extern const struct turn_order pipeline_orders[PIPELINES];
 
 /* ---- pipeline.c: orders ------------------------------------------------------------------------------------------ */
 
@@ -40,9 +40,9 @@ struct turn {
     int stage, micro;
 };
 /* The *n turns of the device with pipeline coordinate p, in its order; the caller frees them. */
-struct turn *pipeline_order(const struct order *order, const struct mesh *m, int p, int micros, int *n);
+struct turn *pipeline_order(const struct turn_order *order, const struct mesh *m, int p, int micros, int *n);
 /* The *n turns of all devices, in an order that is correct when they are taken one by one; the caller frees them. */
-struct turn *merge_orders(const struct order *order, const struct mesh *m, int micros, size_t *n);
+struct turn *merge_orders(const struct turn_order *order, const struct mesh *m, int micros, size_t *n);
 
 /* ---- pipeline.c: orders that are written down -------------------------------------------------------------------- */
 
@@ -59,11 +59,11 @@ struct order_reader {
     const char *ending; /* of files that have an order: ".csv" */
     /* from: the path of such a file, or the text of written turns, which has lines.  Ends the program when that has no
      * order for training. */
-    const struct order *(*read)(const char *from);
+    const struct turn_order *(*read)(const char *from);
 };
 bool is_written_order(const char *named); /* does --pipeline name a file with an order, or the text of one? */
 /* The order that --pipeline names.  NULL: nothing of that name is there. */
-const struct order *find_order(const char *named);
+const struct turn_order *find_order(const char *named);
 
 /* ---- pipeline.c: the tasks of a turn ----------------------------------------------------------------------------- */
 

@@ -171,7 +171,7 @@ void append_job(struct job ***end, struct job *job); /* to a chain, whose end mo
 struct job *keep_job(const struct job *job);         /* a copy, with its events; give it to a thread, or drop it */
 /* Gives a job to the thread, which is started if there is none; `name` is that of its lane. */
 void give_job(struct host_thread **thread, const char *name, struct job *kept);
-/* The same for a job that stands aside: the thread runs only when no other one wants the core. */
+/* give_job() for a job that stands aside: the thread runs only when no other one wants the core. */
 void give_job_aside(struct host_thread **thread, const char *name, struct job *kept);
 void drop_job(struct job *kept);
 void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */

@@ -61,7 +61,8 @@ static struct origins find_origins(const struct step *s)
     return o;
 }
 
-ORDER(by_second, struct after_pair, BY(a->second, b->second, BY(a->previous, b->previous, COMPARE(a->first, b->first))))
+COMPARISON(by_second, struct after_pair,
+           BY(a->second, b->second, BY(a->previous, b->previous, COMPARE(a->first, b->first))))
 
 struct after_pair *find_after_pairs(const struct step *s, size_t *n)
 {

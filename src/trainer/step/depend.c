@@ -131,7 +131,7 @@ static void note_touches(struct walk *w, int node, enum edge_kind kind)
             note_touch(w, node, a, kind);
 }
 
-ORDER(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->producer, a->producer)))
+COMPARISON(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->producer, a->producer)))
 
 /* The tasks that a held task must wait for: on each lane the last of those that hold and always run, and those that
  * hold after it.  Returns how many. */

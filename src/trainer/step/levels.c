@@ -10,7 +10,7 @@ struct holding { /* from this position on a tensor's device holds so many bytes 
 };
 
 /* At one position, tensors that have ended go before those that begin. */
-ORDER(in_time, struct holding, BY(a->position, b->position, COMPARE(a->bytes > 0, b->bytes > 0)))
+COMPARISON(in_time, struct holding, BY(a->position, b->position, COMPARE(a->bytes > 0, b->bytes > 0)))
 
 /* All changes of what the list's devices hold, in their order; *n of them. */
 static struct holding *list_holdings(const struct step *s, size_t *n)

@@ -81,14 +81,14 @@ void free_step(struct step *s); /* nothing of it may be in flight: see drain() i
 /* The number of iterations after which the same tasks run again, at most `most`. */
 uint32_t repeat_of(const struct step *s, uint32_t most);
 
-/* Each adds a task to the list, which owns it: at its end, or at the cursor. */
-struct
-    kernel_call { /* the function of cl/FILE that a kernel task launches, on how many work-items, and its arguments */
+/* The function of cl/FILE that a kernel task launches, on how many work-items, and its arguments. */
+struct kernel_call {
     const char *file, *function;
     struct grid grid;
     const struct arg *args; /* n_args of them, which are copied */
     int n_args;
 };
+/* Each adds a task to the list, which owns it: at its end, or at the cursor. */
 struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const struct kernel_call *call);
 /* An upload, a download, or a copy within a context: the two tensors' devices say which. */
 struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);

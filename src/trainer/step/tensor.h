@@ -93,7 +93,7 @@ struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor
 struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, int n_dims,
                         const int64_t *shape);
 
-/* The same, in bytes: a view of `bytes` bytes from byte `begin` of `base` on; bytes 0: as many as the shape says. */
+/* new_view() in bytes: a view of `bytes` bytes from byte `begin` of `base` on; bytes 0: as many as the shape says. */
 struct tensor *add_view(struct pool *p, struct tensor *base, const char *name, size_t begin, size_t bytes, int n_dims,
                         const int64_t *shape);
 

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-ORDER(bigger_first, float, COMPARE(*b, *a))
+COMPARISON(bigger_first, float, COMPARE(*b, *a))
 
 static int largest(const float *logits, int vocab)
 {

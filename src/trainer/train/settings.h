@@ -78,10 +78,10 @@ struct settings {
     double temperature; /* 0: always the likeliest token */
 
     /* These are no options, but what follows from them. */
-    const struct order *order; /* what `pipeline` names */
-    const char *word;          /* the first word that is no option, where the page takes one; NULL: there is none */
-    int n_words;               /* how many words are no options */
-    struct source source;      /* what the run that goes on, --init or --from begins with; path NULL: nothing */
+    const struct turn_order *order; /* what `pipeline` names */
+    const char *word;     /* the first word that is no option, where the page takes one; NULL: there is none */
+    int n_words;          /* how many words are no options */
+    struct source source; /* what the run that goes on, --init or --from begins with; path NULL: nothing */
     const struct resumed_run *resumed; /* the run that this one goes on from; NULL: none */
     bool trains;                       /* the command is yard train */
 
@@ -97,13 +97,14 @@ struct settings {
 };
 /* What this process knows of itself.  With --restart it is shared memory: the process that starts trainings sets the
  * first three, and a training tells it the last two. */
-extern struct one_life {
+struct one_life {
     uint64_t begun;   /* now_ns() then; what a resumed run says of its start counts from here */
     const char *from; /* the run to go on from, whatever the command line says; NULL: as that says */
     int restarts;     /* how many came before this training; 0 without --restart */
     uint32_t step;    /* the last one that the training has shown; 0: none */
     bool not_finite;  /* it ends because a value is not finite, which would happen again */
-} * this_life;
+};
+extern struct one_life *this_life;
 /* Parses the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv);
 /* The first option that the user has given and that does not fit; NULL: all fit. */

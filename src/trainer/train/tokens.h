@@ -92,7 +92,7 @@ void free_tokenizer(struct tokenizer *t);
 
 /* Tokens of a text, *n of them; the caller frees them.  A character that is no token is refused by name and byte. */
 uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n);
-/* The same of numbers between spaces. */
+/* The tokens of numbers between spaces, as encode_text() gives them. */
 uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, size_t *n);
 /* The *n bytes that a token stands for; they may be written to `own`.  Numbers alone give "17 ". */
 const char *decode_token(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n);

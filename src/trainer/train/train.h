@@ -55,7 +55,7 @@ struct trainer {
     bool separate; /* each device has a context of its own */
     struct pool *pool;
     struct mesh mesh;
-    const struct order *order; /* of micro-batches in a pipeline of mesh.pp devices */
+    const struct turn_order *order; /* of micro-batches in a pipeline of mesh.pp devices */
     struct config config;
     struct model *model;
 

@@ -13,7 +13,7 @@ double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->s
 static bool is_asked(const struct settings *s, const char *option) { return !s->resumed || was_given(option); }
 
 /* A run that goes on with another number of devices than its order is written for takes 1f1b. */
-static const struct order *order_for(const struct settings *s, int pp)
+static const struct turn_order *order_for(const struct settings *s, int pp)
 {
     const struct written_turns *written = s->order->written;
     if (!written || written->devices == pp)
