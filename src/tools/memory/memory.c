@@ -151,6 +151,7 @@ static void try_strategy(struct table *t, struct strategy *s)
     if (impossible) {
         note("recompute %s, ZeRO %d: %s", word_of("recompute", (int)s->recompute), s->settings.zero,
              impossible->sentence);
+        free(impossible);
         return;
     }
     add_rows(t, s);
