@@ -80,8 +80,8 @@ size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece);
 struct task *repeat(struct edit *e, const struct task *t);
 /* `mine` computes what `theirs` did, of accesses in the same order, and `theirs` leaves the list. */
 void stand_in(struct edit *e, struct task *mine, struct task *theirs);
-/* A task of the host's lane takes t's place in the list and does its work, on the tensors there[] in place of those of
- * t's accesses.  New tasks come after it. */
+/* A task of the host's lane takes t's place in the list and does its work, on host_tensors[] in place of the tensors
+ * of t's accesses.  New tasks come after it. */
 struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *host_tensors);
 /* t leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
