@@ -226,7 +226,20 @@ static void tell_when_removed(void)
     free(path);
 }
 
-/* After a training it prints how updates on the CPU ran beside the devices' work. */
+/* After a training: how updates on the CPU ran beside the devices' work. */
+static void print_overlap(struct trace_follow *follow)
+{
+    struct problem *damaged = trace_follow_poll(follow, &(bool){false});
+    if (damaged) {
+        warn("%s", damaged->sentence);
+        free(damaged);
+        return;
+    }
+    const struct trace *trace = trace_follow_trace(follow);
+    struct trace_steps steps = trace_steps_of(trace, 0);
+    print_beside(trace_beside(trace, &steps));
+}
+
 static void end_trace(struct trainer *t)
 {
     (void)t;
@@ -235,15 +248,12 @@ static void end_trace(struct trainer *t)
     remove_observer(&recording.observer);
     trace_close(recording.writer);
     recording.writer = NULL;
-    if (!recording.trains)
-        return;
-    tell_when_removed();
-    struct problem *damaged = trace_follow_poll(recording.follow, &(bool){false});
-    if (damaged)
-        return;
-    struct trace_steps steps = trace_steps_of(trace_follow_trace(recording.follow), 0);
-    print_beside(trace_beside(trace_follow_trace(recording.follow), &steps));
+    if (recording.trains) {
+        tell_when_removed();
+        print_overlap(recording.follow);
+    }
     trace_follow_close(recording.follow);
+    recording.follow = NULL;
 }
 
 static void check_record_options(struct settings *s) { s->time_tasks |= record_options.file || record_options.shown; }
