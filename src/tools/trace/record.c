@@ -229,7 +229,8 @@ static void tell_when_removed(void)
 /* After a training: how updates on the CPU ran beside the devices' work. */
 static void print_overlap(struct trace_follow *follow)
 {
-    struct problem *damaged = trace_follow_poll(follow, &(bool){false});
+    bool grew = false;
+    struct problem *damaged = trace_follow_poll(follow, &grew);
     if (damaged) {
         warn("%s", damaged->sentence);
         free(damaged);
