@@ -6,7 +6,7 @@
 
 #define TRAIN "train --model tiny --sample-tokens 0 --val-batches 1 "
 
-enum { ROWS = 64, COLUMNS = 256 }; /* of what is kept, a terminal may be narrower */
+enum { ROWS = 256, COLUMNS = 256 }; /* of what is kept, a terminal may be narrower */
 
 struct screen {
     char row[ROWS][COLUMNS]; /* what is not ASCII is '#' */
