@@ -87,9 +87,9 @@ void draw_axis_labels(const struct view *v, const struct view_row *row)
     const double tick = tick_of(v, &b, top), budget = shown_budget(track, row->index, top);
     char text[32];
     for (double at = tick; at < top; at += tick)
-        if (!budget || abs(y_of(&b, at, top) - y_of(&b, budget, top)) >= 12 * dot)
+        if (budget == 0 || abs(y_of(&b, at, top) - y_of(&b, budget, top)) >= 12 * dot)
             put_small(v, AT_RIGHT, y_of(&b, at, top) - 8 * dot, right, SOFT, "%s", format_bytes(text, at));
-    if (budget)
+    if (budget > 0)
         put_small(v, AT_RIGHT, y_of(&b, budget, top) - 8 * dot, right, ACCENT, "%s", format_bytes(text, budget));
 }
 
@@ -104,6 +104,6 @@ void draw_memory(const struct view *v, const struct view_row *row)
     for (double at = tick; at < top; at += tick)
         shade(v, b.x, y_of(&b, at, top), b.w, dot, INK, 0.25);
     fill(v, b.x, b.y + b.h, b.w, dot, RULE);
-    for (int x = b.x; x < b.x + b.w && budget; x += 8 * dot)
+    for (int x = b.x; x < b.x + b.w && budget > 0; x += 8 * dot)
         fill(v, x, y_of(&b, budget, top), 5 * dot, dot, ACCENT);
 }
