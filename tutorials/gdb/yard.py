@@ -684,9 +684,9 @@ class Diff(Command):
         FOUND[name] = now
 
 
-VERBS = ["sink", "hoist", "set_home", "make_transient", "set_exclusive", "mirror", "repoint", "cut", "repeat", "stand_in",
-         "replace_on_host", "drop", "carry", "add_move", "add_download", "add_kernel", "add_copy", "add_host", "add_issue",
-         "add_again", "switch_readers", "commit", "undo"]
+VERBS = ["sink", "hoist", "set_home", "make_transient", "make_persistent", "set_exclusive", "mirror", "repoint", "cut",
+         "repeat", "stand_in", "replace_on_host", "drop", "add_copy_for", "add_move", "add_download", "add_kernel",
+         "add_copy", "add_host", "add_issue", "add_again", "switch_readers", "commit", "undo"]
 
 
 class VerbBreakpoint(gdb.Breakpoint):
