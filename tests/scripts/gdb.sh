@@ -99,8 +99,13 @@ for page in $PAGES; do
     for block in $(ls "$TMP"/block.* | sort -t . -k 2 -n); do
         run_gdb "$block"
         compare "$block" >"$TMP/wrong"
-        [ ! -s "$TMP/wrong" ] || tail -n 60 "$TMP/out" | sed 's/^/# printed: /'
-        no_complaints "$TMP/wrong" "$page: $start"
+        if grep -q "Couldn't write extended state status" "$TMP/out"; then
+            # An older gdb does not know how large the registers of a newer processor are.
+            skip "$page: $start" 'on this processor gdb cannot call functions of a program'
+        else
+            [ ! -s "$TMP/wrong" ] || tail -n 60 "$TMP/out" | sed 's/^/# printed: /'
+            no_complaints "$TMP/wrong" "$page: $start"
+        fi
         rm "$block"
     done
 done
