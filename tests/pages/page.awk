@@ -17,7 +17,7 @@
 #     edit                  a mark "test" or "by hand": something that the text tells to change is taken care of
 #     numbers N COMMAND     marks that belong to paragraph N, the one behind them; walk.sh says what they mean
 #     measured N
-#     unknown KIND          a mark of no such kind
+#     unknown KIND          a mark of no such kind.  (Of "curves", which gallery.sh fills, nothing is printed.)
 #
 # Its patterns are tried from top to bottom, and each that knows what a line is ends with `next`.
 
@@ -52,7 +52,7 @@ function end_mark() {
         measured = "next"
     if (kind == "numbers")
         print "numbers " (paragraph + 1) " " line
-    if (kind !~ /^(test|by hand|measured|numbers)$/)
+    if (kind !~ /^(test|by hand|measured|numbers|curves)$/)
         print "unknown " kind
 }
 
