@@ -39,45 +39,43 @@ static void fill_in(int *size, int by_preset)
         *size = by_preset;
 }
 
-void apply_preset(void)
+void apply_preset(struct settings *s)
 {
-    const struct preset *p = &presets[asked.preset];
-    fill_in(&asked.layers, p->layers);
-    fill_in(&asked.heads, p->heads);
-    fill_in(&asked.channels, p->channels);
-    fill_in(&asked.seq_len, p->seq_len);
-    fill_in(&asked.batch, p->batch);
-    fill_in(&asked.vocab, p->vocab);
+    const struct preset *p = &presets[s->preset];
+    fill_in(&s->layers, p->layers);
+    fill_in(&s->heads, p->heads);
+    fill_in(&s->channels, p->channels);
+    fill_in(&s->seq_len, p->seq_len);
+    fill_in(&s->batch, p->batch);
+    fill_in(&s->vocab, p->vocab);
 }
 
-/* Sets a size to that of the source's model, `theirs`.  The option `name`, or --model where a run goes on, may only
- * repeat it. */
-static void adopt_size(const char *name, int *size, int theirs, int by_preset)
+/* Sets a size to that of the source's model, `theirs`.  The option `name`, or --model where its size counts as given,
+ * may only repeat it. */
+static void adopt_size(const struct settings *s, const char *name, int *size, int theirs, const int *by_preset)
 {
     int given = theirs;
     if (*size)
         given = *size;
-    else if (asked.resumed && was_given("model"))
-        given = by_preset;
+    else if (by_preset)
+        given = *by_preset;
     if (given != theirs)
-        fail(EXIT_USAGE, "%s has %d %s, not %d: leave --model and --%s out", asked.source.path, theirs, name, given,
-             name);
+        fail(EXIT_USAGE, "%s has %d %s, not %d: leave --model and --%s out", s->source.path, theirs, name, given, name);
     *size = theirs;
 }
 
-void adopt_sizes(void)
+void adopt_sizes(struct settings *s, bool preset_counts)
 {
-    const struct config c = asked.source.config;
-    const struct preset *p = &presets[asked.preset];
-    adopt_size("layers", &asked.layers, c.layers, p->layers);
-    adopt_size("heads", &asked.heads, c.heads, p->heads);
-    adopt_size("channels", &asked.channels, c.channels, p->channels);
-    if (asked.untied && c.tied)
-        fail(EXIT_USAGE, "%s has a tied head: leave --untied out", asked.source.path);
-    if (asked.seq_len > c.seq_len)
-        fail(EXIT_USAGE, "--seq-len %d is longer than the %d positions of %s", asked.seq_len, c.seq_len,
-             asked.source.path);
-    asked.untied = !c.tied;
-    if (!asked.seq_len)
-        asked.seq_len = c.seq_len;
+    const struct config c = s->source.config;
+    const struct preset *p = &presets[s->preset];
+    adopt_size(s, "layers", &s->layers, c.layers, preset_counts ? &p->layers : NULL);
+    adopt_size(s, "heads", &s->heads, c.heads, preset_counts ? &p->heads : NULL);
+    adopt_size(s, "channels", &s->channels, c.channels, preset_counts ? &p->channels : NULL);
+    if (s->untied && c.tied)
+        fail(EXIT_USAGE, "%s has a tied head: leave --untied out", s->source.path);
+    if (s->seq_len > c.seq_len)
+        fail(EXIT_USAGE, "--seq-len %d is longer than the %d positions of %s", s->seq_len, c.seq_len, s->source.path);
+    s->untied = !c.tied;
+    if (!s->seq_len)
+        s->seq_len = c.seq_len;
 }

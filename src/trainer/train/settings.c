@@ -253,7 +253,7 @@ static void reset_settings(const struct page *page)
 
 static void print_page(const struct page *page)
 {
-    apply_preset();
+    apply_preset(&asked);
     print_usage(stdout, page->name, page->takes, page->examples, page->text);
     print_options(stdout, &table, classes_of(page));
     if (page->classes & OF_LIST)
@@ -337,8 +337,8 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
     if (asked.init)
         open_init();
     if (asked.source.path)
-        adopt_sizes();
-    apply_preset();
+        adopt_sizes(&asked, asked.resumed && was_given("model"));
+    apply_preset(&asked);
     if (asked.source.path)
         asked.preset = -1;
     return &asked;
