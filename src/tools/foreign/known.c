@@ -122,8 +122,9 @@ static void print_foreign(FILE *out, const struct option_table *table, unsigned 
         char *text = first_words(f->words);
         if (f->why)
             append_text(&text, ": %s", f->why);
-        int at = o ? fprintf(out, "  --%s for", o->name) : fprintf(out, "  none for");
-        print_wrapped(out, text, at);
+        char *label = o ? format_string("  --%s for", o->name) : copy_string("  none for");
+        print_labelled(out, label, text);
+        free(label);
         free(text);
     }
     free(all.row);

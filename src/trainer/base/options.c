@@ -408,23 +408,17 @@ void parse_config(struct option_table *table, unsigned command, const char *path
 
 /* ---- help ------------------------------------------------------------------------------------------------------ */
 
-void print_wrapped(FILE *out, const char *text, int at)
+void print_labelled(FILE *out, const char *label, const char *text)
 {
-    const char *word = text;
-    while (*word) {
-        int n = (int)strcspn(word, " ");
-        if (at > HELP_COLUMN && at + 1 + n > HELP_WIDTH) {
-            fputc('\n', out);
-            at = 0;
-        }
-        int spaces = 1;
-        if (at <= HELP_COLUMN)
-            spaces = HELP_COLUMN - at;
-        at += fprintf(out, "%*s%.*s", spaces, "", n, word);
-        word += n;
-        word += strspn(word, " ");
-    }
-    fputc('\n', out);
+    char *line;
+    if (strlen(label) + 2 <= HELP_COLUMN)
+        line = format_string("%-*s%s", HELP_COLUMN, label, text);
+    else
+        line = format_string("%s\n%*s%s", label, HELP_COLUMN, "", text);
+    char *folded = fold_text(line, HELP_WIDTH);
+    fprintf(out, "%s\n", folded);
+    free(folded);
+    free(line);
 }
 
 /* The option's default, as the help shows it; "": the help shows none.  The caller frees it. */
@@ -439,24 +433,17 @@ static char *default_text(const struct option *o)
 
 static void print_option(FILE *out, const struct option *o)
 {
-    int at = 0; /* the column */
-    if (o->letter)
-        at = fprintf(out, "  -%c, --%s", o->letter, o->name);
-    else
-        at = fprintf(out, "  --%s", o->name);
+    char *label = o->letter ? format_string("  -%c, --%s", o->letter, o->name) : format_string("  --%s", o->name);
     if (o->type != OPT_FLAG) {
         char *argument = argument_name(o);
-        at += fprintf(out, " %s", argument);
+        append_text(&label, " %s", argument);
         free(argument);
-    }
-    if (at + 2 > HELP_COLUMN) {
-        fputc('\n', out);
-        at = 0;
     }
     char *value = default_text(o);
     bool shown = *value && *value != '\n';
     char *help = shown ? format_string("%s [%s]", o->help, value) : copy_string(o->help);
-    print_wrapped(out, help, at);
+    print_labelled(out, label, help);
+    free(label);
     free(help);
     free(value);
 }

@@ -110,7 +110,7 @@ void print_usage(FILE *out, const char *command, const char *takes, const char *
 /* Print the `--name value` lines of the options of `command`, with their defaults, wrapped at 80 columns.  Options of
  * one group must stand together in the table. */
 void print_options(FILE *out, const struct option_table *table, unsigned command);
-/* Print `text`, wrapped and indented as the texts of the help; the cursor is in column `at`. */
-void print_wrapped(FILE *out, const char *text, int at);
+/* Print a label, and the text beside it as the help has it: wrapped, in a column of its own. */
+void print_labelled(FILE *out, const char *label, const char *text);
 
 #endif
