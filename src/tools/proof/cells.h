@@ -30,7 +30,7 @@ struct byte_cell {
 struct strip {
     struct byte_cell *cell;
     size_t n, cap;
-    bool by_name; /* number_values(): what is here before the first iteration is numbered by the tensor's name */
+    uint64_t initial; /* number_values(): the value of a persistent tensor before the first iteration */
 };
 /* The cells of bytes [begin, end), *n of them: valid until the strip is cut again. */
 struct byte_cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n);

@@ -32,12 +32,11 @@ struct values {
 
 /* The value of a persistent tensor before the first iteration: all its replicas have the same.  In a step file these
  * have one name, from the second on with "~" and a number behind it. */
-static uint64_t initial_value(const struct strip *strips, const struct tensor *t)
+static uint64_t initial_value(const struct tensor *storage, bool by_name)
 {
-    const char *name = t->storage->name;
-    if (strips[t->storage->id].by_name)
-        return hash_bytes(name, strcspn(name, "~"), 0);
-    return hash_pair(UINT64_MAX, (uint64_t)t->storage->replica_of->id);
+    if (by_name)
+        return hash_bytes(storage->name, strcspn(storage->name, "~"), 0);
+    return hash_pair(UINT64_MAX, (uint64_t)storage->replica_of->id);
 }
 
 /* The cells of bytes [begin, end) of the tensor.  Each storage has a strip of its own. */
@@ -53,7 +52,7 @@ static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t
     struct byte_cell *c = cells_between(strips, t, begin, end, n);
     for (size_t i = 0; i < *n; i++)
         if (c[i].iteration == NONE && !c[i].value) {
-            c[i].value = initial_value(strips, t);
+            c[i].value = strips[t->storage->id].initial;
             c[i].origin = -(int64_t)t->storage->replica_begin;
         }
     return c;
@@ -211,7 +210,7 @@ static void number_results(struct values *v, const struct step *s, struct strip 
         struct byte_cell *c = read_cells(strips, t, 0, t->bytes, &n);
         if (t->shard && c->iteration == NONE) /* this list uses replicas instead of the shard */
             continue;
-        struct numbered result = {.identity = hash_pair(initial_value(strips, t), 1), .is_result = true};
+        struct numbered result = {.identity = hash_pair(strips[t->id].initial, 1), .is_result = true};
         result.node = ITERATIONS * (int)s->n + t->id;
         for (size_t k = 0; k < n; k++) {
             result.value = hash_pair(c[k].value, (uint64_t)(c[k].origin + (int64_t)first));
@@ -255,7 +254,7 @@ static struct values *number_list(const struct step *s, bool by_name)
     struct strip *strips = allocate(s->pool->n, sizeof *strips);
     v->by_name = by_name;
     for (size_t i = 0; i < s->pool->n; i++)
-        strips[i].by_name = by_name;
+        strips[i].initial = initial_value(s->pool->tensors[i]->storage, by_name);
     for (int iteration = 0; iteration < ITERATIONS; iteration++)
         for (int i = 0; i < (int)s->n; i++) {
             const struct task *t = s->task[i];
