@@ -39,7 +39,7 @@ static struct mesh_search search_case(int i, bool prunes)
 }
 
 /* Bounds that are sums of the times they bound may exceed them by rounding. */
-static void expect_bounded(const char *what, double bound, double value, const struct candidate *c)
+static void expect_bounded(const char *what, double bound, double value, const struct mesh_candidate *c)
 {
     char mesh[64];
     if (bound > value * (1 + 1e-9))
@@ -50,7 +50,7 @@ static void expect_bounded(const char *what, double bound, double value, const s
 static void expect_bounds(const struct mesh_search *x)
 {
     for (const struct planned *o = x->planned; o < x->planned + x->n; o++) {
-        const struct candidate *c = &o->candidate;
+        const struct mesh_candidate *c = &o->candidate;
         expect_bounded("time", c->seconds, o->seconds, c);
         expect_bounded("state", c->state, o->bytes, c);
         if (!c->recompute && !c->swap)

@@ -25,6 +25,8 @@
 static const double run_bytes[MEM_CLASSES] = {4, 4, 8, 4, 4, 4};
 static const double mixed_bytes[MEM_CLASSES] = {2, 2, 12, 2, 4, 2};
 
+enum { PLANNED = ALL_LISTS | OPEN_GIVEN_DATA | PLAN_ONLY }; /* what the trainer of a strategy is made with */
+
 struct strategy {
     struct settings settings;     /* those of this strategy, without limits of memory */
     const struct settings *asked; /* as the user gave them; its budgets are 0 where the devices' memory is meant */
@@ -32,13 +34,6 @@ struct strategy {
     enum recompute recompute;
     struct trainer *trainer;
 };
-
-static void build(void *strategy)
-{
-    struct strategy *s = strategy;
-    recompute_options.mode = s->recompute;
-    s->trainer = new_trainer(&s->settings, ALL_LISTS | OPEN_GIVEN_DATA | PLAN_ONLY);
-}
 
 /* The formula for a rank's part of the model, in bytes.  ZeRO shares the classes out one by one, the last first. */
 static double formula_bytes(const struct strategy *s, int rank)
@@ -147,7 +142,9 @@ static struct strategy without_limits(const struct settings *s, bool is_mixed)
 /* A row for each device, or a note why this strategy is impossible. */
 static void try_strategy(struct table *t, struct strategy *s)
 {
-    struct problem *impossible = attempt(build, s);
+    struct problem *impossible;
+    recompute_options.mode = s->recompute;
+    s->trainer = try_new_trainer(&s->settings, PLANNED, &impossible);
     if (impossible) {
         note("recompute %s, ZeRO %d: %s", word_of("recompute", (int)s->recompute), s->settings.zero,
              impossible->sentence);
@@ -201,7 +198,8 @@ static int plan_memory(const struct settings *s)
     const bool is_mixed = predict_options.what_if != NULL;
     set_aside(is_mixed);
     struct strategy shape = without_limits(s, is_mixed);
-    build(&shape);
+    recompute_options.mode = RECOMPUTE_OFF;
+    shape.trainer = new_trainer(&shape.settings, PLANNED);
     int first = s->zero, last = s->zero; /* levels of ZeRO */
     if (shape.trainer->mesh.dp > 1) {
         first = 0;

@@ -99,39 +99,29 @@ static void note_bytes(struct sketch *k, const struct trainer *t, const int *uni
     }
 }
 
-struct building {
-    struct settings settings;
-    struct trainer *trainer;
-};
-
-static void build_sketch(void *building)
-{
-    struct building *b = building;
-    b->trainer = new_trainer(&b->settings, LIST_TRAIN | PLAN_ONLY);
-}
-
-struct sketch *new_sketch(const struct settings *s, int tp, int micro_batch)
+struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
 {
     char mesh[64];
-    struct building b = {.settings = *s};
-    b.settings.mesh = format_mesh(mesh, &(struct mesh){.dp = 1, .pp = 1, .tp = tp});
-    b.settings.batch = 2 * micro_batch; /* the first one's times are free of what ends a step */
-    b.settings.micro_batch = micro_batch;
-    b.settings.clip = 1; /* so that no update comes between the tasks of a backward */
-    struct problem *impossible = attempt(build_sketch, &b);
+    struct settings s = *like;
+    struct problem *impossible;
+    s.mesh = format_mesh(mesh, &(struct mesh){.dp = 1, .pp = 1, .tp = tp});
+    s.batch = 2 * micro_batch; /* the first one's times are free of what ends a step */
+    s.micro_batch = micro_batch;
+    s.clip = 1; /* so that no update comes between the tasks of a backward */
+    struct trainer *t = try_new_trainer(&s, LIST_TRAIN | PLAN_ONLY, &impossible);
     free(impossible);
-    if (impossible)
+    if (!t)
         return NULL;
-    const struct config *c = &b.trainer->config;
+    const struct config *c = &t->config;
     struct sketch *k = allocate(1, sizeof *k);
     *k = (struct sketch){.tp = tp, .micro_batch = micro_batch};
-    k->passed = (double)micro_batch * s->seq_len * c->channels * ELEMENT_BYTES;
+    k->passed = (double)micro_batch * s.seq_len * c->channels * ELEMENT_BYTES;
     k->unit = allocate((size_t)c->layers + 2, sizeof *k->unit);
-    int *unit = units_of(b.trainer->train, c->layers);
-    note_times(k, b.trainer, unit);
-    note_bytes(k, b.trainer, unit);
+    int *unit = units_of(t->train, c->layers);
+    note_times(k, t, unit);
+    note_bytes(k, t, unit);
     free(unit);
-    free_trainer(b.trainer);
+    free_trainer(t);
     return k;
 }
 
@@ -179,7 +169,7 @@ static void take_turn(struct load *d, const struct turn *t, const struct unit_wo
         d->held += stage->parameters;
 }
 
-static void bound_memory(struct candidate *c, const struct load *d, bool clips)
+static void bound_memory(struct mesh_candidate *c, const struct load *d, bool clips)
 {
     const double share = 1.0 / c->mesh.dp, parameters = d->parameters * (c->mesh.zero >= 3 ? share : 1);
     const double optimizer = 2 * d->parameters * (c->mesh.zero >= 1 ? share : 1);
@@ -192,7 +182,7 @@ static void bound_memory(struct candidate *c, const struct load *d, bool clips)
     c->bytes = fmax(c->bytes, parameters + optimizer + fmax(gradients, d->most));
 }
 
-void set_bounds(struct candidate *c, const struct sketch *k, bool clips)
+void set_bounds(struct mesh_candidate *c, const struct sketch *k, bool clips)
 {
     const struct mesh *m = &c->mesh;
     const int stages = n_stages(m);

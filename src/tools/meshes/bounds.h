@@ -4,7 +4,7 @@
 
 #include "trainer/train/train.h"
 
-struct candidate {
+struct mesh_candidate {
     int number;       /* its place in the order in which candidates are made */
     struct mesh mesh; /* its array of layers is shared with others */
     const struct turn_order *order;
@@ -28,10 +28,10 @@ struct sketch {
         double tape;              /* bytes that its forward keeps for its backward */
     } * unit;                     /* [layers + 2]: the embedding, the layers, the head */
 };
-/* s: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built. */
-struct sketch *new_sketch(const struct settings *s, int tp, int micro_batch);
+/* like: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built. */
+struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch);
 void free_sketch(struct sketch *k);
 /* Sets the candidate's bounds: seconds, state and bytes. */
-void set_bounds(struct candidate *c, const struct sketch *k, bool clips);
+void set_bounds(struct mesh_candidate *c, const struct sketch *k, bool clips);
 
 #endif

@@ -69,12 +69,12 @@ static bool takes_micros(const struct turn_order *o, const struct mesh *m, int m
 }
 
 /* ZeRO 2 with several micro-batches is ZeRO 1. */
-static void add_levels(struct mesh_search *x, const struct candidate *like)
+static void add_levels(struct mesh_search *x, const struct mesh_candidate *like)
 {
     const struct sketch *k = find_sketch(x, like->mesh.tp, like->micro_batch);
     const bool chooses = like->mesh.dp > 1 && !was_given("zero");
     for (int zero = 0; k && zero <= 3; zero++) {
-        struct candidate c = *like;
+        struct mesh_candidate c = *like;
         bool is_wanted = chooses ? zero != 2 || c.micros == 1 : zero == x->asked->zero;
         if (!is_wanted)
             continue;
@@ -102,7 +102,7 @@ static void add_order(struct mesh_search *x, struct mesh m, const struct turn_or
         end = begin;
     }
     for (int b = begin; b <= end && !wrong; b *= 2) {
-        struct candidate c = {.mesh = m, .order = order, .pipeline = name, .micro_batch = b, .micros = share / b};
+        struct mesh_candidate c = {.mesh = m, .order = order, .pipeline = name, .micro_batch = b, .micros = share / b};
         if (x->settings.batch % (m.dp * b) == 0 && takes_micros(order, &m, c.micros))
             add_levels(x, &c);
     }
@@ -127,17 +127,6 @@ static void add_candidates(struct mesh_search *x)
 
 /* ---- simulating them --------------------------------------------------------------------------------------------- */
 
-struct trial_plan {
-    struct settings settings;
-    struct trainer *trainer;
-};
-
-static void build_plan(void *plan)
-{
-    struct trial_plan *p = plan;
-    p->trainer = new_trainer(&p->settings, LIST_TRAIN | PLAN_ONLY);
-}
-
 /* The bytes of the fullest device. */
 static double placed_bytes(const struct machine *m)
 {
@@ -157,33 +146,34 @@ static bool is_beaten(const struct mesh_search *x, double bytes, double seconds)
 }
 
 /* Plans the candidate's training.  One that cannot be built, as where swap finds no room, is left out. */
-static void simulate_candidate(struct mesh_search *x, const struct candidate *c)
+static void simulate_candidate(struct mesh_search *x, const struct mesh_candidate *c)
 {
     char mesh[64];
-    struct trial_plan p = {.settings = x->settings};
-    p.settings.mesh = format_mesh(mesh, &c->mesh);
-    p.settings.zero = c->mesh.zero;
-    p.settings.order = c->order;
-    p.settings.pipeline = c->pipeline;
-    p.settings.micro_batch = c->micro_batch;
+    struct settings s = x->settings;
+    struct problem *impossible;
+    s.mesh = format_mesh(mesh, &c->mesh);
+    s.zero = c->mesh.zero;
+    s.order = c->order;
+    s.pipeline = c->pipeline;
+    s.micro_batch = c->micro_batch;
     if (c->swap != SWAP_OFF)
-        p.settings.device_memory = x->asked->device_memory;
+        s.device_memory = x->asked->device_memory;
     recompute_options.mode = (enum recompute)c->recompute;
     swap_options.mode = (enum swap)c->swap;
-    struct problem *impossible = attempt(build_plan, &p);
+    struct trainer *t = try_new_trainer(&s, LIST_TRAIN | PLAN_ONLY, &impossible);
     free(impossible);
-    if (impossible)
+    if (!t)
         return;
-    const double bytes = placed_bytes(p.trainer->machine);
-    struct simulation *sim = must_simulate(p.trainer->train, costs_of(p.trainer));
+    const double bytes = placed_bytes(t->machine);
+    struct simulation *sim = must_simulate(t->train, costs_of(t));
     *APPEND(x->planned, x->n, x->cap) = (struct planned){.candidate = *c, .seconds = sim->period, .bytes = bytes};
     free_simulation(sim);
-    free_trainer(p.trainer);
+    free_trainer(t);
 }
 
 static int by_bound(const void *a, const void *b)
 {
-    const struct candidate *x = a, *y = b;
+    const struct mesh_candidate *x = a, *y = b;
     return x->seconds == y->seconds ? COMPARE(x->number, y->number) : COMPARE(x->seconds, y->seconds);
 }
 
@@ -203,7 +193,7 @@ static void try_candidates(struct mesh_search *x)
     const uint64_t begun = now_ns();
     SORT(x->candidate, x->n_candidates, by_bound);
     for (size_t i = 0; i < x->n_candidates; i++) {
-        const struct candidate *c = &x->candidate[i];
+        const struct mesh_candidate *c = &x->candidate[i];
         show_busy("searching", begun, (double)i / (double)x->n_candidates);
         if (x->prunes && c->state > x->budget)
             x->too_large++;
@@ -221,7 +211,7 @@ static void try_techniques(struct mesh_search *x)
     size_t tried = 0;
     const size_t n = find_front(x, INFINITY);
     for (size_t i = 0; i < n && tried < BEST; i++) {
-        struct candidate c = x->planned[i].candidate;
+        struct mesh_candidate c = x->planned[i].candidate;
         show_busy("searching, with recomputation and swap", begun, (double)i / (double)MIN(n, BEST));
         if (c.state > x->budget)
             continue;
@@ -297,7 +287,7 @@ static bool repeat_option(const struct option *o)
 }
 
 /* The caller frees it. */
-static char *command_of(const struct candidate *c)
+static char *command_of(const struct mesh_candidate *c)
 {
     char mesh[64];
     command = copy_string("yard plan");

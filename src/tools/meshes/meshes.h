@@ -5,7 +5,7 @@
 #include "bounds.h"
 
 struct planned { /* a candidate that was simulated */
-    struct candidate candidate;
+    struct mesh_candidate candidate;
     double seconds, bytes; /* of a step; on the fullest device */
 };
 struct mesh_search {
@@ -19,7 +19,7 @@ struct mesh_search {
     size_t n_sketches, cap_sketches;
     struct mesh *mesh;
     size_t n_meshes, cap_meshes;
-    struct candidate *candidate;
+    struct mesh_candidate *candidate;
     size_t n_candidates, cap_candidates;
     struct planned *planned; /* after search_meshes() by time */
     size_t n, cap;

@@ -4,11 +4,11 @@
 
 enum { MOST_NAMES = 24, LINE = 18 };
 
-struct place { /* of the next item; the canvas is NULL while lines are counted */
+struct legend_place { /* of the next item; the canvas is NULL while lines are counted */
     int x, y, left, lines;
 };
 
-static void begin_paragraph(const struct view *v, struct place *at, const char *title)
+static void begin_paragraph(const struct view *v, struct legend_place *at, const char *title)
 {
     const int dot = v->scale;
     if (at->lines > 0)
@@ -20,7 +20,7 @@ static void begin_paragraph(const struct view *v, struct place *at, const char *
 }
 
 /* An item's sign is a box of its colour as high as the letters, or where `high` is less, a line. */
-static void draw_sign(const struct view *v, struct place *at, const char *text, uint32_t colour, int high)
+static void draw_sign(const struct view *v, struct legend_place *at, const char *text, uint32_t colour, int high)
 {
     const int dot = v->scale, wide = width_of(v, text) + 17 * dot;
     if (at->x + wide > v->width && at->x > at->left) {
@@ -35,13 +35,13 @@ static void draw_sign(const struct view *v, struct place *at, const char *text, 
     at->x += wide + 12 * dot;
 }
 
-static void draw_item(const struct view *v, struct place *at, const char *text, uint32_t colour)
+static void draw_item(const struct view *v, struct legend_place *at, const char *text, uint32_t colour)
 {
     draw_sign(v, at, text, colour, 12);
 }
 
 /* When there are many colours, some of them stand for all. */
-static void draw_colours(const struct view *v, struct place *at)
+static void draw_colours(const struct view *v, struct legend_place *at)
 {
     char text[64];
     size_t n = 0, stride = 1;
@@ -55,7 +55,7 @@ static void draw_colours(const struct view *v, struct place *at)
             draw_item(v, at, text, colour_number(v, (int64_t)i));
 }
 
-static void draw_causes(const struct view *v, struct place *at)
+static void draw_causes(const struct view *v, struct legend_place *at)
 {
     begin_paragraph(v, at, "idle for");
     for (int i = 0; i < CAUSES; i++)
@@ -63,7 +63,7 @@ static void draw_causes(const struct view *v, struct place *at)
 }
 
 /* The classes of what any device in sight holds. */
-static void draw_classes(const struct view *v, struct place *at)
+static void draw_classes(const struct view *v, struct legend_place *at)
 {
     const struct trace *t = v->track[0]->trace;
     bool any = false, held[TRACE_CLASSES] = {false};
@@ -103,7 +103,7 @@ static bool shows_budget(const struct view *v)
 }
 
 /* What lines, pale bars and thin ones are, as far as the picture has any. */
-static void draw_signs(const struct view *v, struct place *at)
+static void draw_signs(const struct view *v, struct legend_place *at)
 {
     const struct trace *t = v->track[0]->trace;
     const uint32_t bar = colour_number(v, 0);
@@ -133,7 +133,7 @@ static void draw_signs(const struct view *v, struct place *at)
 
 static int draw_paragraphs(const struct view *v, int y)
 {
-    struct place at = {.y = y, .left = 10 * v->scale + small_width(v, "micro-batch") + 14 * v->scale};
+    struct legend_place at = {.y = y, .left = 10 * v->scale + small_width(v, "micro-batch") + 14 * v->scale};
     draw_colours(v, &at);
     if (v->show_causes)
         draw_causes(v, &at);

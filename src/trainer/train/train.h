@@ -116,6 +116,8 @@ struct mesh wanted_mesh(const struct settings *s, int devices);
 struct config config_of(const struct settings *s); /* the model's sizes: its source's, else those of the options */
 /* Opens devices and data, makes the model and the lists, places them. */
 struct trainer *new_trainer(const struct settings *s, unsigned wanted);
+/* Goes on where that fails: NULL, with a problem that the caller frees. */
+struct trainer *try_new_trainer(const struct settings *s, unsigned wanted, struct problem **impossible);
 /* The same on a model configuration and data of the caller's (yard check); data NULL: random tokens. */
 struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data,
                                 unsigned wanted);

@@ -340,6 +340,25 @@ struct trainer *new_trainer(const struct settings *s, unsigned wanted)
     return new_trainer_for(s, &c, data, wanted);
 }
 
+struct trainer_attempt { /* the argument of build_trainer(), for attempt() */
+    const struct settings *settings;
+    unsigned wanted;
+    struct trainer *trainer;
+};
+
+static void build_trainer(void *argument)
+{
+    struct trainer_attempt *a = argument;
+    a->trainer = new_trainer(a->settings, a->wanted);
+}
+
+struct trainer *try_new_trainer(const struct settings *s, unsigned wanted, struct problem **impossible)
+{
+    struct trainer_attempt a = {.settings = s, .wanted = wanted};
+    *impossible = attempt(build_trainer, &a);
+    return *impossible ? NULL : a.trainer;
+}
+
 static void set_rate(struct trainer *t)
 {
     const struct settings *s = t->settings;
