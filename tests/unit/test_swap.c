@@ -310,6 +310,28 @@ TEST(budgets_around_the_peak)
     assert_true(refused_budget("", six_layers(144 * MIB, ""), "--recompute auto") < 416 * MIB);
 }
 
+/* The norm's part reads the gradient again after `big`, which needs its bytes.  It can come before `big`, and then
+ * nothing is copied, unless it reads what is made behind `big`; then the gradient is away meanwhile. */
+TEST(a_gap_that_cannot_close_is_swapped)
+{
+    static const char *const made[] = {"", ",k"};
+    for (int i = 0; i < 2; i++) {
+        const char *text = lasting("device gpu memory=1G\nlink gpu up 1e9\nlink gpu down 1e9\n"
+                                   "tensor w gpu 4096 parameters\ntensor g gpu 1M gradients keep\n"
+                                   "tensor big gpu 1M work\ntensor k gpu 4096 work\ntensor n gpu 4096 work\n"
+                                   "task backward gpu.compute 1ms role=backward reads=w writes=g\n"
+                                   "task fill gpu.compute 1ms writes=big\n"
+                                   "task shrink gpu.compute 1ms reads=big writes=k\n"
+                                   "task part gpu.compute 1ms role=norm reads=g%s writes=n\n"
+                                   "task update gpu.compute 1ms role=update reads=n,w writes=w\n",
+                                   made[i]);
+        const size_t least = refused_budget("", list_within(1, text), AUTO " --swap-what gradients");
+        json_t *p = plan_file(list_within(least, text), AUTO " --swap-what gradients");
+        assert_true(least < 2 * MIB);
+        expect_number("copies", number_at(p, "period_ms") - number_at(p, "bare_ms"), i * 2 * 1.048576);
+    }
+}
+
 /* On a device of OpenCL a guard lies behind each slab, so copies that hold bytes up to the budget itself do not
  * fit: the search then had to make 14 tensors again, for a step that is 1.8 % longer. */
 TEST(copies_leave_room_for_the_guard)
