@@ -232,8 +232,8 @@ void search_meshes(struct mesh_search *x)
     add_candidates(x);
     if (x->n_candidates == 0)
         fail(EXIT_USAGE,
-             "--search: no mesh of %d devices trains this: dp x micro-batches must divide --batch %d, pp is %d layers "
-             "at most, tp %d heads at most: use another -d or --batch",
+             "--search: no mesh of %d devices trains this: dp x --micro-batch must divide --batch %d, pp is %d layers "
+             "at most, tp %d heads at most: use another -d, --batch or --micro-batch",
              x->devices, x->settings.batch, x->config.layers, x->config.heads);
     try_candidates(x);
     try_techniques(x);
