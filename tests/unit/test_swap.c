@@ -239,8 +239,21 @@ static char *layers_of(int seed, int layers)
     return text;
 }
 
+/* How many copies of such tensors a plan brings back in a step. */
+static int count_returns(const json_t *plan, char first_letter)
+{
+    const json_t *move;
+    size_t i;
+    int n = 0;
+    json_array_foreach(json_at(plan, "passes.1.moves"), i, move)
+    {
+        n += text_at(move, "tensor")[0] == first_letter && !json_is_null(json_object_get(move, "in_start_ms"));
+    }
+    return n;
+}
+
 /* Where the host updates all layers, as many as one likes train in the memory that one layer takes; and the host has
- * their parameters once, however many of them are on the device too. */
+ * their parameters once, however many of them are on the device too.  They come up for their readers and no more. */
 LAW(any_depth_in_the_same_memory)
 {
     const struct cases some = cases_of(1, number_from("SWAP_CASES", 2));
@@ -259,6 +272,8 @@ LAW(any_depth_in_the_same_memory)
             size_t weight = 4096 * (1 + (size_t)(draw(i, 0) * 99));
             expect_number("the host's parameters", number_at(plan, "memory.1.peak.train.parameters"),
                           (double)(weight * (size_t)layers));
+            if (count_returns(plan, 'w') > 2 * layers)
+                test_failed("seed %d: %d copies up for %d readers\n", i, count_returns(plan, 'w'), 2 * layers);
         }
     }
 }

@@ -104,9 +104,8 @@ static void read_line(struct costs *c, const struct settings_text *line, char *v
         return;
     if (read_memory(c, line->name, value) || read_task(c, line->name, value))
         return;
-    fail(EXIT_USAGE,
-         "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; %s", line->path, line->number,
-         line->name, line->value, shown);
+    fail(EXIT_USAGE, "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; %s", line->path,
+         line->number, line->name, line->value, shown);
 }
 
 static void read_lines(struct costs *c, struct option_table *table)
