@@ -261,10 +261,10 @@ static bool place_by_phases(const struct gaps *all, struct absence *absence, con
 /* Where both ends are the same, gaps have the order that find_gaps() has given to their array: addresses compare so. */
 COMPARISON_POINTERS(by_end, struct absence, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a->gap, b->gap))))
 
-/* Must a copy take x to the host?  The host has x already in two cases: before its first use, since that is then the
- * home of state; and where x was swapped before and no task has written it since it came back, from the use at
- * earlier->end to the use at `begin`, both included.  (What writes a guest, copies up of what the host has, comes after
- * its last gap has begun.) */
+/* Must a copy take x to the host?  The host has x already in two cases.  Before the first use of x, x is state, whose
+ * home is the host.  Or x was swapped before, and no task has written x since it came back, from the use at
+ * earlier->end to the use at `begin`, both included.  (A guest is written only by copies up, and these come after its
+ * last gap has begun.) */
 static bool is_new_for_host(const struct absence *a, const struct uses *u)
 {
     if (a->begin == NOWHERE || a->gap->renewed)
@@ -292,13 +292,19 @@ struct swaps line_up(struct absence *absence, size_t n, const struct uses *u)
     return line;
 }
 
+void free_swaps(struct swaps *all)
+{
+    free(all->leaving);
+    free(all->returning);
+}
+
 /* The tensor that the device holds when the gap begins. */
 static struct tensor *held_before(const struct absence *a)
 {
     return a->earlier && a->earlier->back ? a->earlier->back : a->gap->x;
 }
 
-/* Makes the tensors that x is while it is away and when it is back, and switches its users to the latter. */
+/* Makes the tensors that hold x while it is away and after it has come back.  Later users of x use the second one. */
 static void make_tensors(struct edit *e, struct step *s, const struct uses *u, struct absence *a)
 {
     struct tensor *x = a->gap->x;
@@ -321,16 +327,16 @@ static void make_tensors(struct edit *e, struct step *s, const struct uses *u, s
         set_home(e, x, host);
 }
 
-/* New tasks come right after the task at that position (NOWHERE: they begin the list), with the layer and micro-batch
- * that made x. */
+/* New tasks come right after the task at `position` (NOWHERE: they begin the list), with the layer and micro-batch of
+ * the task that made x. */
 static void insert_for(struct edit *e, struct step *s, const struct uses *u, int position, const struct gap *g)
 {
     insert_behind(e, position == NOWHERE ? s->head : u->task[position]);
     s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
 }
 
-/* Copies are put in from the last one to the first: each comes right after its task, before copies that stand there
- * already.  Where one tensor leaves and another comes back, the one that leaves stands first, so it is put in last. */
+/* Copies are inserted from the last to the first: each comes right after its task, before the copies that have been
+ * inserted there.  Where one tensor leaves and another comes back, swap.out stands first, so it is inserted last. */
 void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struct swaps *all)
 {
     for (size_t k = 0; k < all->n; k++)
@@ -372,8 +378,7 @@ bool swap_by_phases(struct step *s, const struct costs *c, const struct run_fact
     swap_gaps(e, s, all.uses, &line);
     commit(e);
     report_gaps(&all, absence, c, changed ? NULL : why_not, r);
-    free(line.leaving);
-    free(line.returning);
+    free_swaps(&line);
     free(absence);
     free_gaps(&all);
     if (r->after->excess_bytes > 0)
