@@ -1,9 +1,9 @@
 /* remake.c - tensors that are made again instead of kept: what may be, and the rewrite.
  *
- * remake() walks the list in order, and relies on that: the first task that needs a tensor again finds its repeat right
- * before it (or before its layer's backward), and all later ones read that.  The repeat's tasks are those that made it,
- * of the same origin: on the same values they give the same bits.  What is made of values that have changed by then, in
- * place or by an update, is kept.
+ * remake() walks the list in order.  The first task that needs a tensor again finds the repeated tasks right before it,
+ * or before its layer's backward, and all later tasks read their output.  The repeated tasks are those that made the
+ * tensor, and have the same origin: with the same values they give the same bits.  A tensor that was made from values
+ * which have changed by then, in place or by an update, is kept.
  */
 #include "pass.h"
 

@@ -1,4 +1,4 @@
-/* resume.c - a run as a checkpoint, and a checkpoint as a run: what is recorded, and how it goes on elsewhere.
+/* resume.c - what a checkpoint records of a run, and how a run goes on from a checkpoint, on other devices too.
  *
  * Options on the command line win over recorded ones.  Without --mesh the recorded strategy goes on: unchanged on as
  * many devices as before, and with another dp on another number of devices.  On a single device training goes on

@@ -1,8 +1,8 @@
 /* save.c - from the devices to a checkpoint and back.
  *
- * Each rank's state is read from where it lies, a piece at a time, and written as it is: nothing is gathered.  Loading
- * puts a tensor together from the pieces of the files, whatever mesh they are of, and has it cut by the model for every
- * rank that keeps a part of it.
+ * Each rank's state is read from its device, a piece at a time, and written as it is: nothing is gathered.  Loading
+ * puts a tensor together from the pieces of the files, whatever mesh they were cut by.  Then the model cuts the tensor
+ * for every rank that keeps a part of it.
  */
 #include "folder.h"
 #include "state.h"

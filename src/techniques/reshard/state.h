@@ -4,7 +4,7 @@
  *     copy plan    from the pieces of one mesh to those of another: ranges to copy, proved        copy_plan.c
  *     manifest     the description of a checkpoint as a file, read strictly                       manifest.c
  *     checkpoint   the folder: found, opened, made whole, pruned                                  checkpoint.c
- *     ranks        the files of one that is being written                                         ranks.c
+ *     ranks        the files of a checkpoint that is being written                                ranks.c
  *     transfer     bytes along a plan: loading, resharding, verifying, comparing                  transfer.c
  *     save         from devices to files and back                                              save.c
  *     resume       a training as a checkpoint, and how it goes on                              resume.c

@@ -8,8 +8,8 @@
  *     a0 swapped   |===========|                       |=======|      held through `out` (F1), from `in` (B1) on
  *     copies             out a0                        in a0
  *
- * State (parameters, and m and v of Adam) has a home.  When it is swapped that is the host, and the state visits the
- * device for its uses.  Where the host updates parameters it has them already, and the device is not told of an update
+ * State (parameters, and m and v of Adam) has a home.  When state is swapped, its home is the host, and it visits the
+ * device for its uses.  Where the host updates parameters, it has their new values, and the device is given these only
  * before its next use (pass/guest.c):
  *
  *     compute      F0    F1    F2    F3    B3    B2    B1    B0          | F0
@@ -17,28 +17,28 @@
  *     copies    in w0                                     in w0          in w0
  *     host                                                            U0
  *
- * What each step makes anew, as a gradient, has no value from its last use to its first use in the next step.  Its
- * bytes are free then, and nothing is copied.
+ * A tensor that each step makes anew, such as a gradient, has no value from its last use to its first use in the next
+ * step.  Its bytes are free in between, and nothing is copied.
  *
  * The rule.  A copy starts when its source is written, its lane is free, and the last user of the bytes that it writes
- * to has ended: the edges say so.  Its place in the list decides how long bytes are held.  A task that takes bytes from
- * which a copy still reads would wait for that copy.  So what leaves is held a little longer, and what comes back is
- * held a little earlier.
+ * to has ended: the edges say so.  The place of the copy in the list decides how long bytes are held.  If a task were
+ * given bytes from which a copy still reads, it would wait for that copy.  So a tensor that leaves is held until a
+ * little after its copy began, and a tensor that comes back is held from a little before its reader on.
  *
- * The fixed orders, --swap layer and --swap microbatch.  They move all they can, whatever the budget, and are refused
- * where that does not fit.  (--swap auto looks for what the budget needs: swap_auto.c.)  What a device computes of one
- * layer, or of one micro-batch, one way, is a *phase*.
+ * The fixed orders, --swap layer and --swap microbatch.  They move every tensor that can leave, whatever the budget is,
+ * and the program ends where the result does not fit.  (--swap auto moves only what the budget needs: swap_auto.c.)  A
+ * *phase* is what a device computes of one layer, or of one micro-batch, in one direction: forward or backward.
  *
  *     phases       F0    F1    F2    F3    B3    B2    B1    B0
  *     data of 0    made  out                           in    read
  *     data of 1          made  out               in    read
  *
- * What a forward has made is held through the next phase, while its copy runs, and comes back during the last backward
- * before its reader's phase; where there is none between, during the phase before its reader's.  State goes by layers:
- * it leaves at once, and comes back during the phase before its reader's.
+ * A tensor that a forward has made is held through the next phase, while its copy runs.  It comes back during the last
+ * backward before its reader's phase, or, if there is no backward in between, during the phase before its reader's.
+ * State goes by layers: it leaves at once, and comes back during the phase before its reader's.
  *
- * The rewrite.  swap.out comes right after task `out`, swap.in right before task `in`, and what used the tensor from
- * the gap's end on uses what came back.
+ * The rewrite.  swap.out comes right after task `out`, and swap.in right before task `in`.  Tasks that used the tensor
+ * from the gap's end on use the new tensor that swap.in writes.
  *
  * Source: "Data movement method, distributed training system, electronic device and storage medium" (2023); of the
  * fixed orders "vDNN: Virtualized Deep Neural Networks for Scalable, Memory-Efficient Neural Network Design" (Rhu et

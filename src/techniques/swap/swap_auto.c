@@ -3,22 +3,22 @@
  *
  *     choice   ->  what is made again is put into the list  ->  copies find their places  ->  the rewrite (swap.c)
  *
- * The decisions.  One decision is about the same gap on all data-parallel devices.  One is about all gaps of a tensor of
- * state: when its home is the host, each use needs copies.  One more decision says how copies find their places, and in
- * a pipeline in which order the tasks stand: as listed, or as they begin by the clock.  Both orders compute the same.
- * But a stage holds bytes for what it receives from the send's place in the list on, and in the list of a pipeline that
- * place may lie long before the time at which the send begins.
+ * The decisions.  One decision is about the same gap on all data-parallel devices.  One is about all gaps of a tensor
+ * of state: when its home is the host, each use needs copies.  One more decision says how copies find their places, and
+ * in a pipeline in which order the tasks stand: as listed, or as they begin by the clock.  Both orders compute the
+ * same. But a stage holds bytes for what it receives from the send's place in the list on, and in the list of a
+ * pipeline that place may lie long before the time at which the send begins.
  *
- * The search (search/search.h) starts from a rule.  More and more tensors leave, or are made again: first those that are
- * cheap to make again, then large ones, and of equally large ones those whose gaps are longest.  Classes (--swap-what)
- * are admitted one after another.  The search with one class more begins with the best choice so far, so a further
- * class never makes the step longer.
+ * The search (search/search.h) starts from a rule.  More and more tensors leave, or are made again: first those that
+ * are cheap to make again, then large ones, and of equally large ones those whose gaps are longest.  Classes
+ * (--swap-what) are admitted one after another.  The search with one class more begins with the best choice so far, so
+ * a further class never makes the step longer.
  *
- * The places.  A tensor that leaves is held until its copy has ended.  A tensor that comes back is held from the time at
- * which its copy must begin: its copy, which takes bytes / bandwidth, must end before the reader begins, and before the
- * next copy of its lane must begin.  Copies of one direction go one after another: the tensor that is made first leaves
- * first, and the one that is needed first comes back first.  Where bytes are short, tensors leave earlier and come back
- * later, and tasks wait.
+ * The places.  A tensor that leaves is held until its copy has ended.  A tensor that comes back is held from the time
+ * at which its copy must begin: its copy, which takes bytes / bandwidth, must end before the reader begins, and before
+ * the next copy of its lane must begin.  Copies of one direction go one after another: the tensor that is made first
+ * leaves first, and the one that is needed first comes back first.  Where bytes are short, tensors leave earlier and
+ * come back later, and tasks wait.
  *
  *     uses alone     |=======|                             |=======|
  *     copies too     |=======|======>              <=======|=======|
@@ -579,8 +579,8 @@ static char *raise_for(struct swapper *swapper, const unsigned char *choice, con
 }
 
 /* Raises the budgets until the same search finds a choice that fits, and ends the program with a sentence that names
- * them.  Each attempt raises them to what a choice needs: for --recompute auto the best one that was found, else the one
- * that holds the fewest bytes.  After eight attempts the budgets are those of the list that keeps all tensors. */
+ * them.  Each attempt raises them to what a choice needs: for --recompute auto the best one that was found, else the
+ * one that holds the fewest bytes.  After eight attempts the budgets are those of the list that keeps all tensors. */
 static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best, const char *option, bool sure)
 {
     struct machine *m = swapper->gaps.step->pool->machine;

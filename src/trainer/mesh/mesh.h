@@ -10,8 +10,8 @@
  * first pipeline, 2 and 3 of the second; with tp=2 beside it, each of these four is a group of two neighbouring ranks.
  *
  * A pipeline has n_stages() stages, one for each device or several (chunks).  Stage s is on the device with coordinate
- * s % pp.  In a folded pipeline the stages go down the devices and up again: there that holds for even chunks, and in
- * odd chunks the first stage is on the last device.
+ * s % pp.  A folded pipeline goes down the devices and up again: its even chunks are as above, and in its odd chunks
+ * the first stage is on the last device.
  */
 #ifndef MESH_H
 #define MESH_H
@@ -45,9 +45,9 @@ bool has_stage(const struct mesh *m, int rank, int stage);
 struct shard {
     size_t begin, end;
 };
-/* Part k of n of a tensor with so many elements, in whole grains. */
+/* Part k of n of a tensor with so many elements.  A part is a whole number of grains, of `grain` elements each. */
 struct shard flat_part(size_t elements, size_t grain, int k, int n);
-struct shard shard_of(size_t elements, int k, int n); /* the same; a grain is a block of the norm */
+struct shard shard_of(size_t elements, int k, int n); /* flat_part() whose grain is a block of the norm */
 
 /* How a tensor of two dimensions is cut among the ranks of a tensor-parallel group. */
 enum partition { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS };
@@ -89,7 +89,8 @@ void add_broadcast(struct step *s, const char *name, struct tensor *const *targe
                    enum purpose purpose);
 /* Copies a tensor to one other: a message too. */
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
-/* Copies x[k] to the n - 1 others, the one after k first: so when each device shares its own, none gets all at once. */
+/* Copies x[k] to the n - 1 others, beginning with x[k + 1].  So when each device shares its own tensor, they do not all
+ * send to the same device at once. */
 void add_broadcast_from(struct step *s, const char *name, struct tensor *const *x, int n, int k);
 
 #endif

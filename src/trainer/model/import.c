@@ -2,7 +2,7 @@
  *
  *     model.safetensors              the parameters; wrappers may have put prefixes before their names
  *     model.safetensors.index.json   the same in several files, the shards: {"weight_map": {"wte.weight": "FILE", ...}}
- *     config.json                    beside them: what the shapes do not say, and what they do, once more; statements.c
+ *     config.json                    beside these: what shapes do not say, and sizes that they do say (statements.c)
  */
 #include "model.h"
 #include "statements.h"

@@ -33,18 +33,18 @@ void save_model(struct model *m, const char *path, uint32_t step, const char *to
 
 /* ---- import.c, find.c: models of other programs ----------------------------------------------------------------- */
 
-/* Sizes, and then values, of safetensors with GPT-2 names, which are one file or, with an index, several: called by
- * read_config() and init_from_file() of model.h.  What the file and a config.json beside it say is taken; what is not
- * computed here, or contradicts the shapes, is refused by its name. */
+/* The sizes, and then the values, of a model in safetensors with GPT-2 names: one file, or several with an index.
+ * read_config() and init_from_file() of model.h call these.  What the file and a config.json beside it say is taken;
+ * what is not computed here, or contradicts the shapes, is refused by its name. */
 struct config read_weights_config(const char *path, int heads);
 void init_from_weights(struct model *m, const char *path);
 char *read_weights_metadata(const char *path, const char *key); /* NULL: it has none; the caller frees the text */
-void claim_weights(const char *claimant, const char *path);     /* claim_input() for all files that belong to it */
+void claim_weights(const char *claimant, const char *path);     /* claim_input() for all files of the model at `path` */
 char *file_beside(const char *path, const char *name);          /* NAME in the folder of PATH; the caller frees it */
 #define MODEL_FILE "model.safetensors"
 #define MODEL_INDEX "model.safetensors.index.json"
 #define MODEL_CONFIG "config.json"
-/* The path of the one of the first two that a folder has; NULL: it has none.  The caller frees it. */
+/* The path of MODEL_FILE or of MODEL_INDEX in a folder; NULL: it has neither.  The caller frees the path. */
 char *model_in_folder(const char *folder);
 /* Fail with a sentence if the file is, or the folder has, a model in a form that is known but not read here, or under
  * another name. */

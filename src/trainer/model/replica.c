@@ -3,8 +3,8 @@
  * A rank has the units of its stages.  Data-parallel ranks hold the same units; with ZeRO each keeps Adam's state of
  * its own shard only.  A tied head on another device than the embedding is a copy of it, with a gradient of its own.
  *
- * With ZeRO-3 parameters lie in shards too.  Lists are built as if every rank had all of its units; the pass `gather`
- * then makes of each of these tensors one that lives only while a layer is at work.
+ * With ZeRO-3 parameters lie in shards too.  Lists are built as if every rank had all parameters of its units; then the
+ * pass `gather` makes each of these tensors live only while a layer is at work.
  */
 #include "model.h"
 

@@ -1,8 +1,8 @@
 /* save_model.c - a trained model as one file for other programs: safetensors with Hugging Face's GPT-2 names.
  *
- * Parameters are whole in it, whatever devices they were trained on, and Conv1D weights are (in, out).  The metadata
- * say what the shapes do not: the configuration, the step, and what another run needs to go on with the same bits and
- * to read tokens.  import.c reads it.
+ * Parameters are whole in this file, whatever devices they were trained on, and Conv1D weights are (in, out).  The
+ * metadata say what the shapes do not: the configuration, the step, and what another run needs to go on with the same
+ * bits and to read tokens.  import.c reads such files.
  */
 #include "model.h"
 

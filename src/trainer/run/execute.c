@@ -6,11 +6,11 @@
  * each task has fewer than MOST_RUNS runs in flight.  So a slow task in the background, such as a write to the disk,
  * holds up only those tasks that wait for it by an edge.
  *
- * An event is known only to its own context.  Where a consumer lives in another one, the producer also gets a user
- * event there, which a forwarder thread completes.  A host task's event is a user event from the start.
+ * An event is known only to its own context.  Where a consumer is in another context, the producer also gets a user
+ * event in that context, which a forwarder thread completes.  A host task's event is a user event from the start.
  *
- * A task of which it is decided late whether it runs is not issued at once.  A job that finds out takes its place: see
- * late.c.
+ * If it is decided late whether a task runs, the task is not issued at once.  Instead a job is given to a thread, which
+ * finds out later: see late.c.
  */
 #include "flights.h"
 

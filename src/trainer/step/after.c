@@ -4,8 +4,9 @@
  *     the list has         a  b.0  c  b.1       b was cut into two pieces
  *     find_after_pairs()        a -> b.0, a -> b.1
  *
- * Pieces, repeats and stand-ins have the origin of their original.  So all of them wait, and all of them are waited
- * for: within the step by those tasks only that come after them in the list, across its end by all.
+ * Pieces, repeats and stand-ins have the origin of their original.  So if the original waits, all of them wait, and if
+ * another task waits for the original, it waits for all of them.  Within the step a task waits only for those before it
+ * in the list; across the step's end it waits for all.
  */
 #include "step.h"
 

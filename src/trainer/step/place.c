@@ -4,17 +4,18 @@
  * Two tensors of one list may share bytes when these spans do not meet; tensors of different lists always may, since
  * one list runs at a time; a persistent tensor shares with none.
  *
- * On each device, persistent tensors come first, in the order they were made, then the others, each at the lowest
- * address that is free for its whole life.  There are two orders for these: largest first (offline "greedy by size":
- * within a few percent of the most bytes ever live at once, which is the lower bound), and as they begin to live.  The
- * one that takes less is kept.
+ * On each device, persistent tensors come first, in the order in which they were made.  The others follow, each at the
+ * lowest address that is free for its whole life.  Two orders of these are tried: largest first (offline "greedy by
+ * size": within a few percent of the most bytes ever live at once, which is the lower bound), and in the order in which
+ * their lives begin.  The one that takes fewer bytes is kept.
  *
- * The host has an arena for each context.  Its slabs are pinned for the context, and hold what the context's devices
- * copy.  A move between two contexts is two copies, down to the host and up from it, and its bytes can be pinned for
- * one context only.  They are pinned for the one that copies down.  The reason is NVIDIA's driver: a copy into memory
- * that is not pinned keeps the caller until the bytes are there, a copy out of it only until they have been read.
+ * The host has an arena for each context.  Its slabs are pinned for the context, and hold the tensors that the
+ * context's devices copy.  A move between two contexts is two copies, down to the host and up from it, but its bytes on
+ * the host can be pinned for one context only: for the one that copies down.  The reason is NVIDIA's driver.  A copy
+ * into memory that is not pinned keeps the caller until the bytes are there; a copy out of such memory only until they
+ * have been read.
  *
- * A device of a step file that has room for all at once shares nothing, unless it says `share`.
+ * A device of a step file that has room for all tensors at once shares no bytes, unless the file says `share`.
  */
 #include "place.h"
 

@@ -75,9 +75,9 @@ enum task_action {
     ACT_KERNEL, /* it launches a kernel */
     ACT_ISSUE   /* it issues commands of its own */
 };
-/* What a task of the host does in `iteration` (from 1 in training), on the lane's thread.  The function uses the tensors
- * of task->access.  It may be called several times for one run, so whatever it changes beside the tensors must follow
- * from the tensors and `iteration`. */
+/* What a task of the host does in `iteration` (from 1 in training), on the lane's thread.  The function uses the
+ * tensors of task->access.  It may be called several times for one run, so whatever it changes beside the tensors must
+ * follow from the tensors and `iteration`. */
 typedef void host_function(void *context, const struct task *task, uint32_t iteration);
 /* Issues the task's commands of `iteration` to its lane's queue, after n_wait events; *done gets the event of the last
  * command, which the caller releases. */

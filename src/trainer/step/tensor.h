@@ -8,7 +8,8 @@
 
 /* ---- tensors (tensor.c) ---------------------------------------------------------------------------------------- */
 
-/* What a tensor holds.  No tensor has the class MEM_BUFFERS: reports count tensors there that as_buffer() has marked. */
+/* What a tensor holds.  No tensor has the class MEM_BUFFERS: reports count tensors there that as_buffer() has
+ * marked. */
 enum memory_class { MEM_PARAMETERS, MEM_GRADIENTS, MEM_OPTIMIZER, MEM_ACTIVATIONS, MEM_WORK, MEM_BUFFERS, MEM_CLASSES };
 extern const char *const memory_class_name[MEM_CLASSES + 1]; /* NULL ends them */
 enum element { FLOAT32, INT32 };                             /* both have 4 bytes */
@@ -67,9 +68,9 @@ struct tensor {
                                    * NULL.  Set by gather, read by passes that make tensors again */
 
     /* Mirrors: set by the verb mirror() of passes, read by write_bytes_of() and by passes.  A *mirror* is a replica on
-     * the host that a pass adds: set-up writes to the mirrored tensor and to the mirror.  The mirrors of all replicas of
-     * one tensor are a chain, which begins at this tensor.  A mirror that no longer persists has been replaced by the
-     * tensor that it mirrored. */
+     * the host that a pass adds: set-up writes to the mirrored tensor and to the mirror.  The mirrors of all replicas
+     * of one tensor are a chain, which begins at this tensor.  A mirror that no longer persists has been replaced by
+     * the tensor that it mirrored. */
     const struct tensor *mirrors; /* the tensor that it mirrors; NULL: it is no mirror */
     struct tensor *first_mirror;  /* of the tensor that `replica_of` of all in the chain points to; else NULL */
     struct tensor *next_mirror;   /* the chain's next mirror, or NULL */
