@@ -82,7 +82,7 @@ static int find_parent(const struct message *message, const struct task *copy)
 static bool waits_for_whole(const struct step *s, const struct message *message, const struct task *copy)
 {
     for (size_t h = 0; h < message->n; h++)
-        if (is_after(s, copy, message->hops[h].copy, false))
+        if (is_after(s, copy, message->hops[h].copy, SAME_STEP))
             return true;
     return false;
 }

@@ -88,7 +88,7 @@ static void carry_out_to_try(void *pass, struct edit *e, const unsigned char *ch
     struct step *s = o->planner.step;
     carry_out(o, e, choice, choice[o->planner.buckets.n]); /* the last decision is the sharing */
     if (trying->remade)
-        free(remake(e, s->pool, o->planner.uses, trying->remade, true));
+        free(remake(e, s->pool, o->planner.uses, trying->remade, REMAKE_AT_BACKWARD));
     reserve_room(s, o->facts);
 }
 

@@ -143,7 +143,7 @@ static bool may_pass(struct edit *e, const struct task *t, const struct task *ne
     const struct task *first = later ? t : neighbour;
     const struct task *second = later ? neighbour : t;
     e->obstacle = (struct obstacle){.first = first, .second = second, .on_way = ends ? NULL : neighbour};
-    if (ends || (first->gate == GATE_HOLDS && second->gate == GATE_HELD) || is_after(e->step, second, first, false))
+    if (ends || (first->gate == GATE_HOLDS && second->gate == GATE_HELD) || is_after(e->step, second, first, SAME_STEP))
         return false;
     e->obstacle.over = find_shared(t, neighbour);
     return !e->obstacle.over;

@@ -153,7 +153,8 @@ static int first_of_block(const struct uses *u, int reader)
     return first;
 }
 
-struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader, bool by_layer)
+struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader,
+                       enum remake_at at)
 {
     struct remaking r = {.pool = pool, .edit = e, .uses = u, .from = first_reader};
     r.twin = allocate(u->n_tensors, sizeof *r.twin);
@@ -164,7 +165,7 @@ struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, 
             if (is_new(&r, x) || first_reader[x->id] == NOWHERE || i < first_reader[x->id])
                 continue;
             if (!r.twin[x->id])
-                repeat_makers(&r, x, by_layer ? first_of_block(u, i) : i);
+                repeat_makers(&r, x, at == REMAKE_AT_BACKWARD ? first_of_block(u, i) : i);
             repoint(e, t, x, r.twin[x->id]);
         }
     }

@@ -90,7 +90,7 @@ static bool recompute_by_rule(struct step *s, struct pass_report *r)
         if (first_reader[i] != NOWHERE)
             bytes += (double)pool->tensors[i]->bytes;
     struct edit *e = open_edit(s);
-    free(remake(e, pool, u, first_reader, true));
+    free(remake(e, pool, u, first_reader, REMAKE_AT_BACKWARD));
     commit(e);
     r->reason = describe_remade(s->n - n, bytes);
     free_uses(u);

@@ -61,9 +61,9 @@ static bool open_run(const char *path, struct source *s)
 
 static void close_run(struct source *s) { free_checkpoint(s->checkpoint); }
 
-static void load_run(struct model *m, const struct source *s, bool moments)
+static void load_run(struct model *m, const struct source *s, enum loaded_state what)
 {
-    load_checkpoint(m, s->checkpoint, moments);
+    load_checkpoint(m, s->checkpoint, what);
 }
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static void record_training(struct trainer *t, struct step *list)
     bool without_mesh = s->resumed && !s->mesh && n_ranks(&t->mesh) == 1; /* then the old strategy is recorded */
     struct mesh strategy = without_mesh ? strategy_of(s->source.checkpoint) : t->mesh;
     char text[64];
-    r->options = options_json(true);
+    r->options = options_json(RECORDED_OPTIONS);
     json_object_set_new(r->options, "mesh", json_string(format_mesh(text, &strategy)));
     *own_of(t, &module_reshard) = r;
 }

@@ -33,13 +33,13 @@ void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
 /* One buffer serves all tensors: fresh pages cost more than hashing what goes into them. */
-void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments)
+void load_checkpoint(struct model *m, const struct checkpoint *c, enum loaded_state what)
 {
     float *values = NULL;
     size_t cap = 0;
     for (size_t i = 0; i < c->pieces->n; i++) {
         const struct kept_tensor *t = &c->pieces->tensor[i];
-        if (!moments && t->role != KEPT_VALUE)
+        if (what == LOAD_PARAMETERS && t->role != KEPT_VALUE)
             continue;
         values = grow(values, &cap, tensor_elements(t), sizeof *values);
         read_kept(c, i, values);

@@ -225,8 +225,8 @@ void publish_ranks(struct ranks_written *w, const struct checkpoint *c);
 /* Writes the model's state as DIR/step-N.  The caller has set all of c except path, pieces and bytes, which are set
  * here; the caller frees c. */
 void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c);
-/* Loads the parameters; with `moments` Adam's state too. */
-void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments);
+/* Loads the parameters, or all state, into the devices of the model. */
+void load_checkpoint(struct model *m, const struct checkpoint *c, enum loaded_state what);
 
 /* ---- resume.c: a training as a checkpoint ------------------------------------------------------------------------ */
 
@@ -245,9 +245,9 @@ extern const struct subcommand ckpt_command;
 
 /* ---- export.c -------------------------------------------------------------------------------------------------- */
 
-/* All parameters as safetensors with Hugging Face's GPT-2 names.  prefixed: all names except the head's begin with
- * "transformer."; transformers 4 reads no head without that. */
-void export_safetensors(const struct checkpoint *c, const char *path, bool prefixed);
+/* All parameters as safetensors with Hugging Face's GPT-2 names.  transformers 4 reads a head only beside prefixed
+ * names. */
+void export_safetensors(const struct checkpoint *c, const char *path, enum tensor_names names);
 /* A folder with the model in Hugging Face's GPT-2 form.  tokenizer: see tokenizer_to_json(), NULL: none; end: see
  * end_of_text(). */
 void export_huggingface(const struct checkpoint *c, const char *folder, const json_t *tokenizer, int end);

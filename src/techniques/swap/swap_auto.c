@@ -440,7 +440,7 @@ static struct uses *remake_chosen(struct swapper *swapper, struct edit *e, const
 {
     const struct gaps *all = &swapper->gaps;
     struct pool *pool = all->step->pool;
-    struct tensor **twin = remake(e, pool, all->uses, first_reader, false);
+    struct tensor **twin = remake(e, pool, all->uses, first_reader, REMAKE_AT_READER);
     for (size_t i = 0; i < all->n; i++) {
         struct absence *a = &swapper->absence[i];
         if (a->action == REMAKE)

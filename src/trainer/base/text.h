@@ -62,8 +62,9 @@ struct text_stream {
 };
 void show_bytes(struct text_stream *s, FILE *out, const char *bytes, size_t n);
 void end_stream(struct text_stream *s, FILE *out);
+enum text_lines { ONE_LINE, MANY_LINES };
 /* Replace by '?', in place, each byte that is not UTF-8 and each control character, since a terminal would obey it.
- * '\t' stays, and so does '\n' where the text may have several `lines`.  Returns `text`. */
-char *make_printable(char *text, bool lines);
+ * '\t' stays, and with MANY_LINES '\n' too.  Returns `text`. */
+char *make_printable(char *text, enum text_lines lines);
 
 #endif

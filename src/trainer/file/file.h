@@ -116,9 +116,10 @@ void publish_text(const char *path, const char *text); /* open_writer() + write_
 void sync_folder_of(const char *path);                 /* afterwards the file keeps its name even in a power cut */
 void abandon(struct writer *w);                        /* remove the temporary; frees w */
 #define TEMPORARY ".tmp-"
-/* Is `name` a temporary of a yard process that has ended: `<begin>.tmp-<pid>`, or, if `more`, with other text before
- * ".tmp-"?  If another process has that number now, or one that we may not signal, the answer is no. */
-bool is_stray(const char *name, const char *begin, bool more);
+enum stray_name { STRAY_EXACTLY, STRAY_BEGINS };
+/* Is `name` a temporary of a yard process that has ended: `<begin>.tmp-<pid>`, or, for STRAY_BEGINS, with other text
+ * before ".tmp-"?  If another process has that number now, or one that we may not signal, the answer is no. */
+bool is_stray(const char *name, const char *begin, enum stray_name form);
 
 /* ---- paths.c: what is at a path ---------------------------------------------------------------------------------- */
 

@@ -69,14 +69,16 @@ struct part part_of(const struct cut *c, const int64_t shape[2], int k, int n);
 struct tensor *view_of_shard(struct pool *p, struct tensor *tensor, int k, struct shard s);
 /* sum += x, on the sum's device. */
 void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
+enum sums_in { SUMS_IN_PLACE, SUMS_APART };
 /* A reduce-scatter in two steps, moves and sums, so that work between them can hide the moves.  Part k (of whole
- * grains) of tensor k of n becomes the sum of part k of all of them, ((x0 + x1) + x2) ...  If not in_place, each sum
+ * grains) of tensor k of n becomes the sum of part k of all of them, ((x0 + x1) + x2) ...  With SUMS_APART each sum
  * gets a tensor of its own, and the n tensors are no longer needed.
  *
  * The moves return n * n tensors: [k * n + i] is part k of tensor i, on the device of tensor k.  The sums read these
  * and return n tensors: [k] holds sum k.  NULL stands where a part is empty.  The caller frees both arrays. */
 struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain);
-struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor *const *part, int n, bool in_place);
+struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor *const *part, int n,
+                                enum sums_in where);
 /* Each of the n tensors, one per device, gets part k of tensor k, for all k.  Parts begin on the device's alignment. */
 void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n);
 /* Each of the n tensors becomes the sum of all, to the same bits.  Parts are summed and the results are shared out, so

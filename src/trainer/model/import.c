@@ -364,7 +364,7 @@ void init_from_weights(struct model *m, const char *path)
         const struct named *x = expect_tensor(w, p);
         float *values = allocate(param_elements(p), sizeof *values);
         read_floats(x->file, x->tensor, values);
-        values = transpose_conv1d(p, values, false);
+        values = transpose_conv1d(p, values, FILE_TO_OURS);
         write_param(m, i, KEPT_VALUE, values);
         free(values);
     }

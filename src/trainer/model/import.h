@@ -22,11 +22,14 @@ struct model_facts { /* what the file says of a model beside its sizes */
     unsigned vector;       /* width of the devices' vectors; 0: the devices have different ones */
     const char *tokenizer; /* text that tokenizer_to_text() has made */
 };
-/* Begins a safetensors file with Hugging Face's names for the parameters in the table `all`.  The caller
- * writes each of them whole, in the table's order, and then publishes the file.  prefixed: all names but the
- * head's begin with "transformer.". */
+enum tensor_names {
+    PLAIN_NAMES,   /* "wte.weight" */
+    PREFIXED_NAMES /* "transformer.wte.weight"; but the head is "lm_head.weight" */
+};
+/* Begins a safetensors file with Hugging Face's names for the parameters in the table `all`.  The caller writes each
+ * parameter whole, in the table's order, and then publishes the file. */
 struct st_writer *begin_model_file(const char *path, const struct params *all, const struct model_facts *facts,
-                                   bool prefixed);
+                                   enum tensor_names names);
 void write_to_model_file(struct st_writer *w, const struct param *p, float *values); /* frees the values */
 /* Writes the whole model: reads a parameter at a time from the devices, with nothing in flight. */
 void save_model(struct model *m, const char *path, uint32_t step, const char *tokenizer);

@@ -317,9 +317,9 @@ void reduce_unit(struct build *b, int unit)
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         const struct replica *r = replica_of(b, unit, tp_rank, 0);
         on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
-        bool in_place = r->grad[unit]->persistent; /* else only shards of it are kept */
+        enum sums_in where = r->grad[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART; /* apart: only shards are kept */
         struct bucket *bucket = bucket_of(b, unit, tp_rank);
-        bucket->sum = add_reduce_sums(b->step, "reduce", bucket->part, mesh_of(b)->dp, in_place);
+        bucket->sum = add_reduce_sums(b->step, "reduce", bucket->part, mesh_of(b)->dp, where);
         free(bucket->part);
     }
     if (b->released) {

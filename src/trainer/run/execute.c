@@ -189,15 +189,18 @@ void execute(struct step *s, uint32_t iteration)
 
 /* An event may end before the job that waited for it.  (A job of a lane's thread may give its forwarder another one, so
  * the forwarder comes second.) */
-static void wait_for_threads(const struct machine *m, bool aside)
+static void wait_for_lane_threads(const struct machine *m)
+{
+    for (int i = 0; i < m->n_lanes; i++) {
+        wait_until_idle(m->lane[i]->thread);
+        wait_until_idle(m->lane[i]->forwarder);
+    }
+}
+
+static void wait_for_threads_aside(const struct machine *m)
 {
     for (int i = 0; i < m->n_lanes; i++)
-        if (aside) {
-            wait_until_idle(m->lane[i]->aside_thread);
-        } else {
-            wait_until_idle(m->lane[i]->thread);
-            wait_until_idle(m->lane[i]->forwarder);
-        }
+        wait_until_idle(m->lane[i]->aside_thread);
 }
 
 void drain_but_disk(struct step *s)
@@ -205,7 +208,7 @@ void drain_but_disk(struct step *s)
     if (!s->running)
         return;
     wait_all(s);
-    wait_for_threads(s->pool->machine, false);
+    wait_for_lane_threads(s->pool->machine);
     if (s->restore_state)
         s->restore_state(s);
     if (execution.watch)
@@ -216,7 +219,7 @@ void drain(struct step *s)
 {
     drain_but_disk(s);
     if (s->running && s->running->late) {
-        wait_for_threads(s->pool->machine, true);
+        wait_for_threads_aside(s->pool->machine);
         retire_ended(s);
     }
 }

@@ -27,18 +27,18 @@ static size_t find_after(const struct step *s, const struct after *x)
     return i;
 }
 
-void add_after(struct step *s, const struct task *t, const struct task *first, bool previous)
+void add_after(struct step *s, const struct task *t, const struct task *first, enum step_waited which)
 {
-    struct after new = {.origin = t->origin, .waits_for = first->origin, .previous = previous};
+    struct after new = {.origin = t->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
     size_t i = find_after(s, &new);
     (void)APPEND(s->after, s->n_after, s->cap_after);
     memmove(&s->after[i + 1], &s->after[i], (s->n_after - 1 - i) * sizeof *s->after);
     s->after[i] = new;
 }
 
-bool is_after(const struct step *s, const struct task *t, const struct task *first, bool previous)
+bool is_after(const struct step *s, const struct task *t, const struct task *first, enum step_waited which)
 {
-    struct after x = {.origin = t->origin, .waits_for = first->origin, .previous = previous};
+    struct after x = {.origin = t->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
     size_t i = find_after(s, &x);
     return i < s->n_after && !comes_before(&x, &s->after[i]);
 }

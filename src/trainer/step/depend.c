@@ -296,9 +296,9 @@ static void mark_waits(const struct step *s)
 
 int event_context(const struct task *t) { return t->lane->device->is_host ? 0 : t->lane->device->context->index; }
 
-void depend(struct step *s, bool with_addresses)
+void depend(struct step *s, enum edges_wanted wanted)
 {
-    find_edges(s, with_addresses ? 2 : 1);
+    find_edges(s, wanted == ALL_EDGES ? 2 : 1);
     mark_waits(s);
     for (size_t i = 0; i < s->n; i++) {
         s->task[i]->notify = 0;

@@ -88,7 +88,7 @@ static struct problem *assign(struct arena *a, size_t *looks)
             hold_lowest(map, l, limit);
         size_t slab = l->arena_address / limit;
         if (t->bytes > limit || slab + (size_t)a->first_slab >= COUNT(a->slab_bytes)) {
-            wrong = does_not_fit(a, t, true);
+            wrong = does_not_fit(a, t, LIMIT_OF_SLAB);
             break;
         }
         t->slab = a->first_slab + (int)slab;
@@ -96,7 +96,7 @@ static struct problem *assign(struct arena *a, size_t *looks)
         a->n_slabs = MAX(a->n_slabs, (int)slab + 1);
         a->slab_bytes[slab] = MAX(a->slab_bytes[slab], t->address + t->bytes);
         if (arena_bytes(a) > a->device->budget)
-            wrong = does_not_fit(a, t, false);
+            wrong = does_not_fit(a, t, LIMIT_OF_BUDGET);
     }
     close_map(map);
     return wrong;
@@ -208,7 +208,7 @@ static struct problem *refuse_ram(const struct machine *m, size_t ram)
                        format_bytes(have, (double)m->host->memory), format_bytes(need, (double)ram));
 }
 
-struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
+struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum place_purpose purpose)
 {
     struct machine *m = p->machine;
     size_t n_arenas = (size_t)m->n_devices + (size_t)MAX(m->n_contexts, 1);
@@ -237,7 +237,7 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
         wrong = refuse_ram(m, ram);
     for (size_t i = 0; i < n_arenas; i++) {
         struct arena *a = &arenas[i];
-        if (!check_only)
+        if (purpose == PLACE_TO_RUN)
             for (int k = 0; k < a->n_slabs && !wrong; k++)
                 wrong = add_slab(m, a->device, a->lives[0].tensor->copier,
                                  round_up(a->slab_bytes[k], a->device->alignment));

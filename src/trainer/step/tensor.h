@@ -112,9 +112,12 @@ struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor
 struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, int n_dims,
                         const int64_t *shape);
 
-/* new_view() in bytes: a view of `bytes` bytes from byte `begin` of `base` on; bytes 0: as many as the shape says. */
-struct tensor *add_view(struct pool *p, struct tensor *base, const char *name, size_t begin, size_t bytes, int n_dims,
-                        const int64_t *shape);
+struct byte_range {
+    size_t begin, end;
+};
+/* A view of these bytes of `base`, which need not be as many as the shape says. */
+struct tensor *new_view_of_bytes(struct pool *p, struct tensor *base, const char *name, struct byte_range bytes,
+                                 int n_dims, const int64_t *shape);
 
 /* Marks t as a buffer: it holds only for a while a copy, or a partial sum, of another tensor.  Reports then count its
  * bytes as buffers, whatever its class: counted_as().  Returns t. */

@@ -99,6 +99,8 @@ struct resumed_run {
     bool elsewhere;         /* --save's folder does not have this step */
 };
 
+enum loaded_state { LOAD_PARAMETERS, LOAD_ALL_STATE }; /* the latter: Adam's m and v too */
+
 /* A folder that writes whole runs and reads them again.  Without one a run saves its model alone, and none goes on. */
 struct archive {
     const char *option; /* the one that names the run to go on from: "--resume" */
@@ -110,8 +112,8 @@ struct archive {
      * starts. */
     bool (*open)(const char *path, struct source *source);
     void (*close)(struct source *source);
-    /* Reads the parameters; moments: Adam's state too. */
-    void (*load)(struct model *m, const struct source *source, bool moments);
+    /* Reads the parameters, or all state. */
+    void (*load)(struct model *m, const struct source *source, enum loaded_state what);
     /* Ends the program where nothing may be written to `path`.  who: the option that would, such as "--trace". */
     void (*refuse)(const char *who, const char *path);
     /* Ends the program where `folder` has a run of a model of other sizes. */

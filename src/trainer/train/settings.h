@@ -110,8 +110,10 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv);
 /* The first option that the user has given and that does not fit; NULL: all fit. */
 typedef bool option_fits(const struct option *o);
 const char *first_given(option_fits *fits);
-/* Every option of `yard train` with its value; recorded: only those that a resumed run takes over, as texts. */
-json_t *options_json(bool recorded);
+enum options_wanted { ALL_OPTIONS, RECORDED_OPTIONS };
+/* The options of `yard train` with their values; RECORDED_OPTIONS: only those that a resumed run takes over, all as
+ * texts. */
+json_t *options_json(enum options_wanted wanted);
 bool was_given(const char *option);
 int given_heads(void); /* the number of --heads, for a model that does not say its own; 0: not given */
 /* Ends the program if --heads says another number than the model (sample, check). */

@@ -34,7 +34,7 @@ void close_source(struct source *s)
 void init_from_source(struct model *m, const struct source *s)
 {
     if (s->checkpoint)
-        sole_parts().archive->load(m, s, false);
+        sole_parts().archive->load(m, s, LOAD_PARAMETERS);
     else
         init_from_file(m, s->path);
 }
