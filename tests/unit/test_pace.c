@@ -451,8 +451,8 @@ LONG_TEST(what_ran_beside_the_device)
     }
 }
 
-/* A run reads its own trace at its end.  Another program has changed the trace by then: that is worth a warning, and the
- * run ends as it would have. */
+/* A run reads its own trace at its end.  Another program has changed the trace by then: that is worth a warning, and
+ * the run ends as it would have. */
 static void train_with_damage(uint64_t at, uint32_t word)
 {
     struct trace_header h;

@@ -36,7 +36,7 @@
 
 #include "pass.h"
 
-/* Where a trait is a function, NULL is `no`. */
+/* A trait that is a function may be NULL: the answer is no. */
 struct pass_traits {
     /* ---- times ---- */
     bool (*wants_times)(void); /* does the pass choose by how long tasks take? */
@@ -46,7 +46,7 @@ struct pass_traits {
     /* The list may need fewer bytes after the pass than before it.  The pass needs times only if it has something to
      * do. */
     bool makes_room;
-    /* The tensors that the pass will make again, as `first_reader` of remake().  NULL: the pass must run to know
+    /* The tensors that the pass will make again, as the array that remake() takes.  NULL: the pass must run to know
      * them. */
     int *(*foretell_remade)(const struct uses *u, const struct pool *pool);
     /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
