@@ -161,8 +161,10 @@ static struct checkpoint *read_description(struct reader *r, const char *path, s
     char *manifest = allocate(n + 1, 1);
     read_at(r, manifest, n, MANIFEST_AT);
     if (hash_bytes(manifest, n, 0) != f->manifest_hash)
-        fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", path,
-             MANIFEST_AT, MANIFEST_AT + n);
+        fail(EXIT_FAILED,
+             "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say; use a checkpoint or "
+             "another snapshot",
+             path, MANIFEST_AT, MANIFEST_AT + n);
     struct checkpoint *c = parse_manifest(path, manifest, n, &f->in);
     size_t pieces = count_pieces(c->pieces);
     if (pieces != f->in.n)
@@ -204,7 +206,9 @@ static struct checkpoint *read_once(const char *path, bool live, bool *overtaken
     if (r->size == 0) /* a run that was killed just now had only made it */
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
     if (r->size < MANIFEST_AT)
-        fail(EXIT_FAILED, "%s has %llu bytes, which is no snapshot: it was cut off", path, (unsigned long long)r->size);
+        fail(EXIT_FAILED,
+             "%s has %llu bytes, which is no snapshot: it was cut off; use a checkpoint or another snapshot", path,
+             (unsigned long long)r->size);
     struct pages pages = read_pages(r, live);
     if (newer_page(&pages) == NONE)
         fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", path, pages.wrong[0], pages.wrong[1]);
