@@ -3,10 +3,10 @@
  *     snapshot.c          the technique: puts the tasks that store an update into the list           begin here
  *     running.c           what these tasks do in a run                                                then
  *     writer.c            the protocol by which they write the file, so that no crash loses a commit  then
- *     file.c              where every byte of the file lies                                           then
+ *     file_layout.c       where every byte of the file lies                                           then
  *     reading.c           its newest iteration that is whole
  *     opening.c           opening a file to write into it, and closing it: its name, its lock
- *     system.c            calls of the system, where Linux and macOS differ
+ *     system_calls.c      calls of the system, where Linux and macOS differ
  *     stored.c            which updates are stored, where ranks have the same state; an update that is listed twice
  *     snapshot_pass.c     the pass: it goes through all updates; the report of `yard plan`, and the options
  *
@@ -70,7 +70,7 @@ struct task *last_on_host(const struct step *s, size_t n, const struct task *upd
 /* Adds the tasks that store such an update, whichever side does it in a step.  last: what last_on_host() has found. */
 void store_either(struct storing *v, struct task *update, struct task *last, size_t n, size_t bytes);
 
-/* ---- file.c: the file -------------------------------------------------------------------------------------------- */
+/* ---- file_layout.c: the file ------------------------------------------------------------------------------------- */
 
 enum { SNAP_PAGE = 4096, MANIFEST_AT = 2 * SNAP_PAGE };
 struct snap_plan { /* says what a run stores of an iteration */
@@ -192,7 +192,7 @@ bool snap_commit(struct snap *s, uint32_t iteration, bool sound, struct stored_s
 void take_name(void *snap);          /* the new file takes the name of the old one; for attempt(), snap: struct snap */
 bool tell_when_lost(struct snap *s); /* has another program taken the file's name from it?  Then warns. */
 
-/* ---- system.c: calls of the system ------------------------------------------------------------------------------- */
+/* ---- system_calls.c: calls of the system ------------------------------------------------------------------------- */
 
 int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
 void start_writing(int fd, uint64_t at, size_t n); /* asks the system to begin to write this part of the page cache */

@@ -1,7 +1,7 @@
 /* import.h - models as files that other programs read and write: safetensors with Hugging Face's names.
  *
  *     writing             save_model()                                          save_model.c
- *     is there a model?   model_in_folder(), fits_safetensors()                 find.c
+ *     is there a model?   model_in_folder(), fits_safetensors()                 find_model.c
  *     reading             read_weights_config(), then init_from_weights()       import.c, statements.c
  *
  * A file that is wrong ends the program with a sentence that names it: EXIT_FAILED if it is damaged or contradicts
@@ -34,7 +34,7 @@ void write_to_model_file(struct st_writer *w, const struct param *p, float *valu
 /* Writes the whole model: reads a parameter at a time from the devices, with nothing in flight. */
 void save_model(struct model *m, const char *path, uint32_t step, const char *tokenizer);
 
-/* ---- import.c, find.c: models of other programs ----------------------------------------------------------------- */
+/* ---- import.c, find_model.c: models of other programs ------------------------------------------------------------ */
 
 /* The sizes, and then the values, of a model in safetensors with GPT-2 names: one file, or several with an index.
  * read_config() and init_from_file() of model.h call these.  What the file and a config.json beside it say is taken;

@@ -11,7 +11,7 @@
  *     build.h      the builder, the tape                     build.c, tp_ranks.c
  *     ops.h        the operations, each with its backward    ops.c, linear.c, attention.c, gemm.c
  *     pipeline.h   the order of micro-batches                pipeline.c
- *     import.h     files of other programs                   import.c, statements.c, find.c, save_model.c
+ *     import.h     files of other programs                   import.c, statements.c, find_model.c, save_model.c
  *     model.h      a model on its devices                    replica.c, init.c
  *                  its layers, its optimizer                 layers.c; optimizer.c, adamw_host.c
  */

@@ -1,4 +1,4 @@
-/* save.c - from the devices to a checkpoint and back.
+/* save_and_load.c - from the devices to a checkpoint and back.
  *
  * Each rank's state is read from its device, a piece at a time, and written as it is: nothing is gathered.  Loading
  * puts a tensor together from the pieces of the files, whatever mesh they were cut by.  Then the model cuts the tensor

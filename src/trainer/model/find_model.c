@@ -1,4 +1,4 @@
-/* find.c - finds models, by a file's first bytes and by the names in a folder, and the files beside a model. */
+/* find_model.c - finds models, by a file's first bytes and by the names in a folder, and the files beside a model. */
 #include "model.h"
 #include "trainer/base/module.h"
 
