@@ -13,6 +13,7 @@
 # A row of an entry is
 #
 #     row WHAT: SIMULATED = FORMULA [= NUMBER] [with NAME=VALUE... OPTIONS...]
+#     row step: period = (m+p-1)*(F+B) = 66 with F=2 D=3 W=1
 #
 # SIMULATED and FORMULA are expressions of awk.  Both know the numbers of the line `make`, B = D + W where it has
 # those, and the functions of answer.awk.  SIMULATED also knows what `yard plan --simulate --verify --json` says of the
@@ -29,12 +30,15 @@
 #
 # is a row without a formula, for each `rate` of $rates.
 #
-# gallery.awk writes the step files, answer.awk reads what `yard plan` says of them, curves.awk writes curves as text,
-# page.awk writes the page.
+# Its programs lie beside it, and begin with examples:
+#
+#     gallery.awk, generators     write a step file
+#     answer.awk                  reads what `yard plan` says of it
+#     curves.awk, page.awk        write curves as text, and the page
 set -u
 LC_ALL=C
-export LC_ALL
 YARD=${YARD:-./yard}
+export LC_ALL YARD
 here=data/gallery
 entries=${ENTRIES:-$here/entries}
 TMP=$(mktemp -d "${TMP:-${TMPDIR:-/tmp}}/gallery.XXXXXX") || exit 2
@@ -48,8 +52,13 @@ done
 
 rates='1e9 2e9 4e9 8e9 16e9 32e9 64e9 450e9' # bytes per second, each way; the last is that of a superchip
 
+programs="-f $here/gallery.awk"
+for generator in "$here"/generators/*.awk; do
+    programs="$programs -f $generator"
+done
+
 generate() { # NAME SETTINGS: a step file
-    awk -v name="$1" -v set="$2" -f $here/gallery.awk "$entries"
+    awk -v name="$1" -v set="$2" $programs "$entries"
 }
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
