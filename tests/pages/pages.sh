@@ -102,21 +102,8 @@ no_complaints "$TMP/wrong" 'make targets that are named exist'
 
 # ---- lines of code --------------------------------------------------------------------------------------------------
 
-# What the spine names is there, its rows count lines right within a tenth, and it is not longer than it may be.
-awk -f tests/pages/spine.awk tutorials/reference-code.md | awk '
-    /^wrong: / {
-        sub(/^wrong: /, "tutorials/reference-code.md: ")
-        print
-    }
-    / lines$/ && NF == 2 { lines = $1 }
-    END {
-        if (lines > 3500 || lines < 2000)
-            print "tutorials/reference-code.md: the spine has " lines + 0 " lines"
-    }' >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'the spine of the source tree has at most 3,500 lines, which are counted right: make counts'
-
-awk -f tests/pages/counts.awk README.md >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'the README counts lines right, of all code within a twentieth; `make counts` fills them in'
+awk -f tests/pages/counts.awk README.md tutorials/reference-code.md >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'what the README and the spine of the source tree count is right: make counts fills it in'
 
 # ---- a plan ---------------------------------------------------------------------------------------------------------
 

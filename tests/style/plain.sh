@@ -35,24 +35,7 @@ no_complaints "$TMP/wrong" 'no two files have one name, so that a debugger knows
 awk -f tests/style/comment_names.awk src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/*/*.[ch] >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'names that comments mention exist'
 
-# Lines that are neither blank nor only comment.
-lines=$(awk '
-    function code_of(line,   code, mark, at) { # the line without its comments; in_comment: it begins within one
-        code = ""
-        while (line != "") {
-            mark = in_comment ? "*/" : "/*"
-            at = index(line, mark)
-            if (at == 0)
-                return in_comment ? code : code line
-            if (!in_comment)
-                code = code substr(line, 1, at - 1)
-            in_comment = !in_comment
-            line = substr(line, at + 2)
-        }
-        return code
-    }
-    code_of($0) ~ /[^ \t]/ { n++ }
-    END { print n }' src/trainer/*/*.[ch])
+lines=$(awk -f tests/pages/code_lines.awk src/trainer/*/*.[ch])
 echo "the trainer has $lines lines of code" >"$TMP/err"
 [ "$lines" -le "$trainer" ]
 result $? "the trainer has at most $trainer lines of code: $lines"
