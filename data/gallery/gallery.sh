@@ -2,6 +2,7 @@
 # gallery.sh - published formulas as lists: simulates each, and compares.
 #
 #     data/gallery/gallery.sh write [DIR]   writes the step files (to data/gallery)
+#     data/gallery/gallery.sh list NAME "p=8 m=32"   prints the step file of an entry, with other numbers
 #     data/gallery/gallery.sh check         a line per row of `entries`: what was simulated, and the formula
 #     data/gallery/gallery.sh page DIR      DIR/index.html: that, below a picture of each list
 #     data/gallery/gallery.sh curves        the curves of `entries`: what comes of other links to the host
@@ -266,7 +267,7 @@ make_page() { # DIR TITLE: with the curves that are in $TMP/curves
 }
 
 usage() {
-    sed -n '4,12s/^# *//p' "$0"
+    sed -n '4,13s/^# *//p' "$0"
     exit 2
 }
 
@@ -284,6 +285,7 @@ write)
         is_written_by_hand "$name" && continue
         generate "$name" '' >"${2:-$here}/$name.txt" || exit 1
     done ;;
+list) generate "${2:?which entry?}" "${3-}" ;;
 check) measure_all | judge ;;
 page)
     [ -n "${2-}" ] || usage

@@ -46,18 +46,10 @@
 #     edits.awk         is every change made?               more of wrong
 #
 # `compared` gets a word for each line, number and change that was compared; in the end they are counted.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C
-export LC_ALL
+. tests/run/helpers.sh
+
 TOP=$(pwd)
 PROGRAMS=$TOP/tests/pages
-YARD=${YARD:-./yard}
-case $YARD in /*) ;; *) YARD=$TOP/$YARD ;; esac # we go elsewhere
-TMP=$(cd "${TMP:-$(mktemp -d)}" && pwd)
-
-. tests/run/report.sh
 
 # ---- the copy -------------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,6 @@
 #!/bin/sh
 # dump.sh - yard train --dump writes a tensor as NumPy reads it, with the same bits in a serial run and with passes.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C
-export LC_ALL
-
-. tests/run/report.sh
+. tests/run/helpers.sh
 . tests/run/mistakes.sh
 
 few='--model tiny --steps 3 --sample-tokens 0 --val-share 0'

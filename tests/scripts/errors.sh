@@ -2,12 +2,8 @@
 # errors.sh - what a user can get wrong with words, sizes, devices and limits: every mistake has its exit code and a
 # sentence, and harms nothing that is saved.  errors_files.sh has the mistakes with files.
 #
-# mistakes.sh has refuse() and the like.  YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C # sed and awk go over files of bytes here
-export LC_ALL
-
-. tests/run/report.sh
+# mistakes.sh has refuse() and the like.
+. tests/run/helpers.sh
 . tests/run/mistakes.sh
 
 save_model

@@ -2,12 +2,8 @@
 # errors_files.sh - what a user can get wrong with files, that is data, models, outputs and kernels: every mistake has
 # its exit code and a sentence, and harms nothing that is saved.  errors.sh has the other mistakes.
 #
-# mistakes.sh has refuse() and the like.  YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C # sed and awk go over files of bytes here
-export LC_ALL
-
-. tests/run/report.sh
+# mistakes.sh has refuse() and the like.
+. tests/run/helpers.sh
 . tests/run/mistakes.sh
 
 save_model || exit 1 # errors.sh has checked that

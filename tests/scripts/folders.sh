@@ -5,15 +5,6 @@
 # `make core`, and for each folder that registers itself `make WITHOUT=FOLDER`: it builds, trains three steps with the
 # bits of the whole program, and has none of the folder's commands and options.  The objects are the same; only the
 # table of folders is compiled.  Includes run down only.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C
-export LC_ALL
-YARD=$(realpath "${YARD:-./yard}")
-TMP=$(realpath "${TMP:-$(mktemp -d)}")
-
-. tests/run/report.sh
 . tests/run/helpers.sh
 
 # ---- includes -------------------------------------------------------------------------------------------------------

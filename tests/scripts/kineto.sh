@@ -2,16 +2,11 @@
 # kineto.sh - tutorials/pytorch/kineto2yard.py makes a step file of a PyTorch trace, which takes the time that the trace
 # took; a change of it takes what one finds by hand; and what is no such trace is refused in one sentence.
 #
-# YARD is the program, TMP an empty folder, PYTHON a Python 3.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C
-export LC_ALL
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
+# PYTHON is a Python 3.
+. tests/run/helpers.sh
+
 python=${PYTHON:-python3}
 trace=tutorials/pytorch/two-streams.json
-
-. tests/run/report.sh
 
 "$python" -c '' 2>/dev/null || skip_all 'a trace becomes a step file' "$python is not installed"
 

@@ -1,15 +1,9 @@
 #!/bin/sh
 # papers.sh - the page of six papers: its tables are what data/gallery/gallery.sh prints, its lists are short, and
 # HARDWARE= is the link of the machine that it names.  gallery.sh checks the formulas.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
-export YARD TMP
-page=tutorials/24-six-papers.md
+. tests/run/helpers.sh
 
-. tests/run/report.sh
+page=tutorials/24-six-papers.md
 
 wc -l data/papers/*.txt | awk '$2 != "total" && $1 > 40 { print $2 " has " $1 " lines" }' >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'a list has at most 40 lines'

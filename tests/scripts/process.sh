@@ -1,13 +1,7 @@
 #!/bin/sh
 # process.sh - what surrounds a run: signals at any moment, closed descriptors, limits, folders that are not there yet.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
-
-. tests/run/report.sh
 . tests/run/helpers.sh
+
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
 
 start() { # WORDS...: yard in the background

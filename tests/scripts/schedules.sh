@@ -4,13 +4,8 @@
 #
 #     SEEDS=20       delays to try with each schedule
 #
-# LoopedBFS has sums of another order, and is refused.  YARD is the program, TMP an empty folder.  The report is TAP
-# (see run.sh).
-set -u
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
-
-. tests/run/report.sh
+# LoopedBFS has sums of another order, and is refused.
+. tests/run/helpers.sh
 
 model="--model tiny --layers 8 --seq-len 16 --batch 8 --gemm own"
 four="-d 0:0x4 --mesh pp=4 --micro-batch 1"

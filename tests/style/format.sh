@@ -2,12 +2,7 @@
 # format.sh - the sources have the project's layout, as clang-format 14 makes it.  Others differ in details.
 #
 # It leaves comments as they are, since many have tables and pictures: so the width of lines is looked at here.
-#
-# TMP is an empty folder.  The report is TAP (see run.sh).
-set -u
-TMP=${TMP:-$(mktemp -d)}
-
-. tests/run/report.sh
+. tests/run/helpers.sh
 
 case $(clang-format --version 2>/dev/null) in
 *' 14.'*) ;;

@@ -5,17 +5,13 @@
 # Lines are cheap, and a reader's time is dear.  So a folder has a limit of tokens a line, and where the two are at
 # odds the number of lines gives way.  The trainer has one number more, since it is to be read in a week: its lines of
 # code.
-#
-# TMP is an empty folder.  The report is TAP (see run.sh).
-set -u
+. tests/run/helpers.sh
+
 # 11,500 before its statements were taken apart; 13,700 before rows of options named their fields; 14,100 before an order
 # of a pipeline could come from a file, and a list could say that one task waits for another (step/after.c); 14,300
 # before functions with seven parameters and more took a struct that names them; 14,350 before a list was permuted in
 # one place, an operation's unit was said, and rows of presets had names
 trainer=14550
-TMP=${TMP:-$(mktemp -d)}
-
-. tests/run/report.sh
 
 if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
     python3 tests/style/plain.py src tests >"$TMP/err"
