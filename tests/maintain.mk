@@ -58,7 +58,7 @@ periods: $(YARD) ## simulate some hundred plans: are steps as short as those wri
 gallery: $(YARD) ## papers' schedules as pictures, with their formulas and what is simulated: build/gallery/index.html
 	@YARD=./$(YARD) data/gallery/gallery.sh page build/gallery
 
-papers: $(YARD) ## six papers on offload and checkpoints, and how they fare on the links of HARDWARE=: build/papers/index.html
+papers: $(YARD) ## six papers on offload and checkpoints, on the links of HARDWARE= too: build/papers/index.html
 	@YARD=./$(YARD) HARDWARE='$(HARDWARE)' data/gallery/gallery.sh papers build/papers
 
 # ---- the sources ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 #
 # A script finds, whoever started it:
 #
-#     YARD           the program, with its whole path, since some checks go elsewhere; ./yard if the environment has none
+#     YARD           the program, ./yard if the environment has none; with its whole path, as some checks go elsewhere
 #     TMP            an empty folder, with its whole path; a new one if the environment has none
 #     LC_ALL=C       so that sed and awk read bytes, and that messages are English
 #

@@ -377,7 +377,8 @@ unharmed 'damaged kernels'
 
 # --from leaves out what comes before: the highest loss that is drawn is that of the step.
 printf '{"run":{},"floor":1}\n{"step":1,"loss":9}\n{"step":2,"loss":3}\n{"step":3,"loss":2}\n' >"$TMP/from.jsonl"
-yard plot "$TMP/from.jsonl" --from 2 && ! grep -q '^ *[4-9] |' "$TMP/out" && grep -q 'train: last 2.0000, lowest 2.0000 at step 3' "$TMP/out"
+yard plot "$TMP/from.jsonl" --from 2 && ! grep -q '^ *[4-9] |' "$TMP/out" &&
+    grep -q 'train: last 2.0000, lowest 2.0000 at step 3' "$TMP/out"
 result $? 'plot --from leaves out earlier steps'
 refuse 2 'is beyond the last step' plot "$TMP/from.jsonl" --from 4
 

@@ -204,7 +204,7 @@ sort "$TMP/core-commands" "$TMP/gone" >"$TMP/expected"
 sort "$TMP/commands" | diff - "$TMP/expected" >"$TMP/wrong"
 no_complaints "$TMP/wrong" "the commands are the trainer's and one of each folder that registers one"
 
-# ---- the places of folders --------------------------------------------------------------------------------------------
+# ---- the places of folders ------------------------------------------------------------------------------------------
 
 make -s places >"$TMP/places" 2>"$TMP/err"
 for file in $(grep -l "$struct" src/*/*/*.c); do

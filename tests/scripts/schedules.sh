@@ -44,7 +44,8 @@ for file in data/pytorch/*.csv; do
     done
     [ $seed -gt "${SEEDS:-20}" ]
     result $? "$file has them with ${SEEDS:-20} delays (so far: $((seed - 1)))"
-    for passes in '--recompute full' '--swap layer' '--overlap all-cpu --clip 0' '--recompute selective --swap microbatch'; do
+    for passes in '--recompute full' '--swap layer' '--overlap all-cpu --clip 0' \
+        '--recompute selective --swap microbatch'; do
         one=$TMP/one1
         [ "${passes%--clip 0}" = "$passes" ] || one=$TMP/one0
         train "$TMP/four" $four --pipeline "$file" $passes && has_bits_of "$TMP/four" "$one"

@@ -7,11 +7,15 @@
 # code.
 . tests/run/helpers.sh
 
-# 11,500 before its statements were taken apart; 13,700 before rows of options named their fields; 14,100 before an order
-# of a pipeline could come from a file, and a list could say that one task waits for another (step/after.c); 14,300
-# before functions with seven parameters and more took a struct that names them; 14,350 before a list was permuted in
-# one place, an operation's unit was said, and rows of presets had names
-trainer=14550
+# Why the limit of the trainer was raised, from the lines of code that it had before:
+#
+#     11,500    statements were taken apart
+#     13,700    rows of options named their fields
+#     14,100    an order of a pipeline could come from a file, and a list could say that one task waits for another
+#     14,300    functions with seven parameters and more took a struct that names them
+#     14,350    a list was permuted in one place, an operation's unit was said, and rows of presets had names
+#     14,550    nothing was added: a string with /* in it had hidden 56 lines from the count
+trainer=14600
 
 if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
     python3 tests/style/plain.py src tests >"$TMP/err"
