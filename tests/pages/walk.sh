@@ -141,7 +141,7 @@ file_of() { # COMMAND: where its output goes
 run_block() { # COMMAND: of a block, or of a mark "test"
     ! takes_minutes "$1" || return
     command=$(shorten "$1" | sed "s|0:0/2|0:0$half|g")
-    run "$command" 
+    run "$command"
     cat "$TMP/printed" >>"$(file_of "$command")"
 }
 
@@ -240,7 +240,7 @@ choose_pages() {
 prepare_copy
 look_at_devices
 for page in ${PAGES:-$(choose_pages)}; do
-    if grep -q '^ *python3 tutorials' $page && ! python3 -c '' 2>/dev/null; then
+    if grep -q '^ *python3 tutorials' "$page" && ! python3 -c '' 2>/dev/null; then
         skip "$page" 'python3 is not installed'
         continue
     fi

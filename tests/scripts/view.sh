@@ -4,14 +4,13 @@
 #
 # mistakes.sh has refuse(), helpers.sh has within().
 . tests/run/helpers.sh
+. tests/run/mistakes.sh
 
 child=  # processes in the background: a trainer,
 viewer= # yard view,
 screen= # and the X server that has its window
 unset DISPLAY WAYLAND_DISPLAY
 unset XDG_RUNTIME_DIR # where traces of simulations would be rather than in TMPDIR
-
-. tests/run/mistakes.sh
 
 end_processes() { # what runs in the background ends with the test
     for process in $viewer $child; do
