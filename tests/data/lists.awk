@@ -60,7 +60,8 @@ function task(name, ms, layer, micro, reads, writes, more) { # micro, reads, wri
 
 # ---- kinds ----------------------------------------------------------------------------------------------------------
 
-function choose_layers(low, high,   drawn) { # drawn even where the caller has chosen: then all other draws stay the same
+# Drawn even where the caller has chosen: then all other draws stay the same.
+function choose_layers(low, high,   drawn) {
     drawn = whole(low, high)
     return layers ? layers : drawn
 }
@@ -128,7 +129,7 @@ function forward_and_back(count, micro,   layer, reads) { # of a micro-batch
 }
 
 # Of each layer: ms of its forward, backward and update, on the device and on the CPU; and its parameters' bytes.
-function overlap(   count, layer, forward, backward, update, on_cpu, bytes, reads) {
+function overlap(   count, layer, forward, backward, update, on_cpu, bytes, reads, written) {
     count = choose_layers(6, 14)
     machine(1e9, draw(2, 20) * 1e6, 20)
     for (layer = 0; layer < count; layer++) {
@@ -156,7 +157,9 @@ function overlap(   count, layer, forward, backward, update, on_cpu, bytes, read
     }
     for (layer = count - 1; layer >= 0; layer--) {
         task("backward", backward[layer], layer, "", "w" layer ",a" layer, "g" layer)
-        task("update", update[layer], layer, "", "w" layer ",g" layer ",o" layer, "w" layer ",o" layer, sprintf(" cpu=%.3fms", on_cpu[layer]))
+        written = "w" layer ",o" layer
+        task("update", update[layer], layer, "", "w" layer ",g" layer ",o" layer, written, \
+            sprintf(" cpu=%.3fms", on_cpu[layer]))
     }
 }
 
