@@ -196,7 +196,7 @@ lab: $(YARD) ## lab N=: a working copy in build/labs/N, with a task in it; tutor
 	@SEED=$(SEED) tutorials/labs/lab.sh prepare $(N)
 grade: ## points of lab N= (or of TREE=): SEED= draws other hidden cases, JSON=1 adds a line for autograders
 	@JSON='$(JSON)' SEED=$(SEED) tutorials/labs/lab.sh grade $(N) $(TREE)
-report: ## the page to hand in of lab N= (or of TREE=): predicted, simulated and measured numbers, in build/report-N.html
+report: ## build/report-N.html, to hand in with lab N= (or TREE=): numbers predicted, simulated and measured
 	@tutorials/labs/lab.sh report $(N) $(TREE)
 
 # A test is a program of its own: its file, what tests/support has, and all of the trainer but main.

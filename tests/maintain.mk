@@ -58,7 +58,7 @@ periods: $(YARD) ## simulate some hundred plans: are steps as short as those wri
 gallery: $(YARD) ## papers' schedules as pictures, with their formulas and what is simulated: build/gallery/index.html
 	@YARD=./$(YARD) data/gallery/gallery.sh page build/gallery
 
-papers: $(YARD) ## six papers on offload and checkpoints, and how they fare on the links of HARDWARE=: build/papers/index.html
+papers: $(YARD) ## six papers on offload and checkpoints, on the links of HARDWARE= too: build/papers/index.html
 	@YARD=./$(YARD) HARDWARE='$(HARDWARE)' data/gallery/gallery.sh papers build/papers
 
 # ---- the sources ---------------------------------------------------------------------------------------------------
@@ -69,10 +69,10 @@ tidy: $(SHARED)/embedded.c ## let clang-tidy read the sources
 format-check: ## fail when `make format` would change something
 	@clang-format --dry-run -Werror $(C_FILES)
 
-counts: ## write the lines of files into README.md and tutorials/reference-code.md, as pages.sh wants them
+counts: ## write how many lines sources have into README.md and tutorials/reference-code.md, as pages.sh wants them
 	@mkdir -p build
-	awk -v fill=1 -f tests/pages/counts.awk README.md >build/counts && cp build/counts README.md
-	awk -v fill=1 -f tests/pages/spine.awk tutorials/reference-code.md >build/counts && \
-	    cp build/counts tutorials/reference-code.md
+	@for page in README.md tutorials/reference-code.md; do \
+	    awk -v fill=1 -f tests/pages/counts.awk $$page >build/counts && cp build/counts $$page || exit; \
+	done
 
 .PHONY: drivers kills fuzz tsan oclgrind labs-check gpu gpu-pack distro periods gallery papers tidy format-check counts

@@ -24,7 +24,7 @@ function round(x) {
     return int(x + 0.5)
 }
 
-# gallery.awk has these two as well: what checks a list must not share the mistakes of what writes it.
+# revolve.awk has these two as well: what checks a list must not share the mistakes of what writes it.
 
 function choose(n, k,   i, product) { # how many ways to choose k of n
     product = 1
@@ -33,11 +33,11 @@ function choose(n, k,   i, product) { # how many ways to choose k of n
     return product
 }
 
-function extra(l, s,   r) { # Revolve: the fewest advances back through l steps with s states kept
-    r = 0
-    while (choose(s + r, s) < l)
-        r++
-    return r * l - choose(s + r, s + 1)
+function extra(steps, states,   repeats) { # Revolve: the fewest advances back through the steps, with states kept
+    repeats = 0
+    while (choose(states + repeats, states) < steps)
+        repeats++
+    return repeats * steps - choose(states + repeats, states + 1)
 }
 
 # ---- the answer, word by word ---------------------------------------------------------------------------------------

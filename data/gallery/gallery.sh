@@ -2,6 +2,7 @@
 # gallery.sh - published formulas as lists: simulates each, and compares.
 #
 #     data/gallery/gallery.sh write [DIR]   writes the step files (to data/gallery)
+#     data/gallery/gallery.sh list NAME "p=8 m=32"   prints the step file of an entry, with other numbers
 #     data/gallery/gallery.sh check         a line per row of `entries`: what was simulated, and the formula
 #     data/gallery/gallery.sh page DIR      DIR/index.html: that, below a picture of each list
 #     data/gallery/gallery.sh curves        the curves of `entries`: what comes of other links to the host
@@ -13,6 +14,7 @@
 # A row of an entry is
 #
 #     row WHAT: SIMULATED = FORMULA [= NUMBER] [with NAME=VALUE... OPTIONS...]
+#     row step: period = (m+p-1)*(F+B) = 66 with F=2 D=3 W=1
 #
 # SIMULATED and FORMULA are expressions of awk.  Both know the numbers of the line `make`, B = D + W where it has
 # those, and the functions of answer.awk.  SIMULATED also knows what `yard plan --simulate --verify --json` says of the
@@ -29,12 +31,15 @@
 #
 # is a row without a formula, for each `rate` of $rates.
 #
-# gallery.awk writes the step files, answer.awk reads what `yard plan` says of them, curves.awk writes curves as text,
-# page.awk writes the page.
+# Its programs lie beside it, and begin with examples:
+#
+#     gallery.awk, generators     write a step file
+#     answer.awk                  reads what `yard plan` says of it
+#     curves.awk, page.awk        write curves as text, and the page
 set -u
 LC_ALL=C
-export LC_ALL
 YARD=${YARD:-./yard}
+export LC_ALL YARD
 here=data/gallery
 entries=${ENTRIES:-$here/entries}
 TMP=$(mktemp -d "${TMP:-${TMPDIR:-/tmp}}/gallery.XXXXXX") || exit 2
@@ -54,8 +59,13 @@ done
 
 rates='1e9 2e9 4e9 8e9 16e9 32e9 64e9 450e9' # bytes per second, each way; the last is that of a superchip
 
+programs="-f $here/gallery.awk"
+for generator in "$here"/generators/*.awk; do
+    programs="$programs -f $generator"
+done
+
 generate() { # NAME SETTINGS: a step file
-    awk -v name="$1" -v set="$2" -f $here/gallery.awk "$entries"
+    awk -v name="$1" -v set="$2" $programs "$entries"
 }
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
@@ -271,7 +281,7 @@ make_page() { # DIR TITLE: with the curves that are in $TMP/curves
 }
 
 usage() {
-    sed -n '4,12s/^# *//p' "$0"
+    sed -n '4,13s/^# *//p' "$0"
     exit 2
 }
 
@@ -290,6 +300,7 @@ write)
         is_written_by_hand "$name" && continue
         generate "$name" '' >"${2:-$here}/$name.txt" || exit 1
     done ;;
+list) generate "${2:?which entry?}" "${3-}" ;;
 check) measure_all | judge ;;
 page)
     [ -n "${2-}" ] || usage

@@ -2,7 +2,8 @@
 #
 #     awk -v title=TITLE -f page.awk kind=row ROWS kind=curve CURVES kind=entry entries >index.html
 #
-# CURVES are lines of measure_curves, or none; each entry's are drawn below its rows.  ROWS are lines of gallery.sh's measure_all, with tabs between; the one
+# CURVES are lines of gallery.sh's measure_curves, or none; each entry's are drawn below its rows.  ROWS are lines of
+# gallery.sh's measure_all, with tabs between; the one
 #
 #     gpipe   step   period   (m+p-1)*(F+D+W)   33   p=4   ok 33 33
 #

@@ -42,10 +42,10 @@ function tensor(name, bytes, class) {
     printf "tensor %s gpu %d %s\n", name, bytes, class
 }
 
-function layer_tensors(i, weights, optimizer) {
-    tensor("w" i, weights, "parameters")
-    tensor("g" i, weights, "gradients")
-    tensor("o" i, optimizer, "optimizer")
+function layer_tensors(layer, weights, optimizer) {
+    tensor("w" layer, weights, "parameters")
+    tensor("g" layer, weights, "gradients")
+    tensor("o" layer, optimizer, "optimizer")
 }
 
 function task(name, ms, layer, micro, reads, writes, more) { # micro, reads, writes and more may be ""
@@ -60,104 +60,106 @@ function task(name, ms, layer, micro, reads, writes, more) { # micro, reads, wri
 
 # ---- kinds ----------------------------------------------------------------------------------------------------------
 
-function choose_layers(low, high,   n) { # drawn even where the caller has chosen: then all other draws stay the same
-    n = whole(low, high)
-    return layers ? layers : n
+# Drawn even where the caller has chosen: then all other draws stay the same.
+function choose_layers(low, high,   drawn) {
+    drawn = whole(low, high)
+    return layers ? layers : drawn
 }
 
-function chain(   n, i, bytes, sum, most, memory) {
-    n = choose_layers(6, 16)
-    for (i = 0; i < n; i++) {
-        bytes[i] = seed % 2 ? 64000 : whole(10000, 100000)
-        sum += bytes[i]
-        if (bytes[i] + bytes[i - 1] > most) # what a forward needs at once
-            most = bytes[i] + bytes[i - 1]
+function chain(   count, layer, bytes, sum, most, memory) {
+    count = choose_layers(6, 16)
+    for (layer = 0; layer < count; layer++) {
+        bytes[layer] = seed % 2 ? 64000 : whole(10000, 100000)
+        sum += bytes[layer]
+        if (bytes[layer] + bytes[layer - 1] > most) # what a forward needs at once
+            most = bytes[layer] + bytes[layer - 1]
     }
     memory = most + draw(0.1, 0.5) * (sum - most)
     machine(memory, draw(0.4, 1.6) * 64e6, seed % 3 ? 0 : 100)
-    for (i = 0; i < n; i++)
-        tensor("a" i, bytes[i], "activations")
-    for (i = 0; i < n; i++)
-        task("forward", draw(0.5, 1.5), i, "", i > 0 ? "a" (i - 1) : "", "a" i)
-    for (i = n - 1; i >= 0; i--)
-        task("backward", draw(0.5, 2.5), i, "", "a" i)
+    for (layer = 0; layer < count; layer++)
+        tensor("a" layer, bytes[layer], "activations")
+    for (layer = 0; layer < count; layer++)
+        task("forward", draw(0.5, 1.5), layer, "", layer > 0 ? "a" (layer - 1) : "", "a" layer)
+    for (layer = count - 1; layer >= 0; layer--)
+        task("backward", draw(0.5, 2.5), layer, "", "a" layer)
 }
 
-# Of layer i and micro-batch m: w, o and a, b are the bytes of its parameters, optimizer and activations.
-function training(   n, micros, rate, i, m, w, o, a, b, sum, memory) {
-    n = choose_layers(4, 8)
+# Bytes: weights[layer] of a layer's parameters, left_a[layer, micro] and left_b[layer, micro] of what it leaves.
+function training(   count, micros, rate, layer, micro, weights, left_a, left_b, sum, memory) {
+    count = choose_layers(4, 8)
     micros = whole(1, 3)
     rate = draw(10, 60) * 1e6
-    for (i = 0; i < n; i++) {
-        w[i] = whole(5000, 45000)
-        o[i] = 2 * w[i]
-        for (m = 0; m < micros; m++) {
-            a[i, m] = whole(10000, 100000)
-            b[i, m] = whole(2000, 20000)
+    for (layer = 0; layer < count; layer++) {
+        weights[layer] = whole(5000, 45000)
+        for (micro = 0; micro < micros; micro++) {
+            left_a[layer, micro] = whole(10000, 100000)
+            left_b[layer, micro] = whole(2000, 20000)
         }
-        sum += 2 * w[i] + o[i] + a[i, 0] + b[i, 0]
+        sum += 4 * weights[layer] + left_a[layer, 0] + left_b[layer, 0]
     }
     memory = draw(0.5, 0.9) * sum
     machine(memory, rate, seed % 3 ? 0 : 100)
-    for (i = 0; i < n; i++) {
-        layer_tensors(i, w[i], o[i])
-        for (m = 0; m < micros; m++) {
-            tensor("a" i "." m, a[i, m], "activations")
-            tensor("b" i "." m, b[i, m], "activations")
+    for (layer = 0; layer < count; layer++) {
+        layer_tensors(layer, weights[layer], 2 * weights[layer])
+        for (micro = 0; micro < micros; micro++) {
+            tensor("a" layer "." micro, left_a[layer, micro], "activations")
+            tensor("b" layer "." micro, left_b[layer, micro], "activations")
         }
     }
-    for (m = 0; m < micros; m++)
-        forward_and_back(n, m)
-    for (i = n - 1; i >= 0; i--)
-        task("update", draw(0, 0.5), i, "", "w" i ",g" i ",o" i, "w" i ",o" i)
+    for (micro = 0; micro < micros; micro++)
+        forward_and_back(count, micro)
+    for (layer = count - 1; layer >= 0; layer--)
+        task("update", draw(0, 0.5), layer, "", "w" layer ",g" layer ",o" layer, "w" layer ",o" layer)
 }
 
-function forward_and_back(n, m,   i, reads) { # of micro-batch m
-    for (i = 0; i < n; i++) {
-        reads = "w" i
-        if (i > 0)
-            reads = reads ",b" (i - 1) "." m
-        task("forward", draw(0.5, 1.5), i, m, reads, "a" i "." m)
-        task("forward", draw(0, 0.5), i, m, "a" i "." m, "b" i "." m)
+function forward_and_back(count, micro,   layer, reads) { # of a micro-batch
+    for (layer = 0; layer < count; layer++) {
+        reads = "w" layer
+        if (layer > 0)
+            reads = reads ",b" (layer - 1) "." micro
+        task("forward", draw(0.5, 1.5), layer, micro, reads, "a" layer "." micro)
+        task("forward", draw(0, 0.5), layer, micro, "a" layer "." micro, "b" layer "." micro)
     }
-    for (i = n - 1; i >= 0; i--) {
-        reads = "w" i ",a" i "." m ",b" i "." m
-        if (m > 0)
-            reads = reads ",g" i # gradients are added up
-        task("backward", draw(0.5, 2.5), i, m, reads, "g" i)
+    for (layer = count - 1; layer >= 0; layer--) {
+        reads = "w" layer ",a" layer "." micro ",b" layer "." micro
+        if (micro > 0)
+            reads = reads ",g" layer # gradients are added up
+        task("backward", draw(0.5, 2.5), layer, micro, reads, "g" layer)
     }
 }
 
-# Of layer i: ms of its forward, backward and update, on the device and on the CPU; and its parameters' bytes.
-function overlap(   n, i, forward, backward, update, on_cpu, bytes, reads) {
-    n = choose_layers(6, 14)
+# Of each layer: ms of its forward, backward and update, on the device and on the CPU; and its parameters' bytes.
+function overlap(   count, layer, forward, backward, update, on_cpu, bytes, reads, written) {
+    count = choose_layers(6, 14)
     machine(1e9, draw(2, 20) * 1e6, 20)
-    for (i = 0; i < n; i++) {
-        if (i > 0 && seed % 2 == 0) {
-            forward[i] = forward[0]
-            backward[i] = backward[0]
-            update[i] = update[0]
-            on_cpu[i] = on_cpu[0]
-            bytes[i] = bytes[0]
+    for (layer = 0; layer < count; layer++) {
+        if (layer > 0 && seed % 2 == 0) {
+            forward[layer] = forward[0]
+            backward[layer] = backward[0]
+            update[layer] = update[0]
+            on_cpu[layer] = on_cpu[0]
+            bytes[layer] = bytes[0]
         } else {
-            forward[i] = draw(0.5, 2)
-            backward[i] = draw(1, 4)
-            update[i] = draw(0.1, 3)
-            on_cpu[i] = draw(0.1, 6)
-            bytes[i] = whole(1000, 9000)
+            forward[layer] = draw(0.5, 2)
+            backward[layer] = draw(1, 4)
+            update[layer] = draw(0.1, 3)
+            on_cpu[layer] = draw(0.1, 6)
+            bytes[layer] = whole(1000, 9000)
         }
-        layer_tensors(i, bytes[i], 2 * bytes[i])
-        tensor("a" i, 100, "activations")
+        layer_tensors(layer, bytes[layer], 2 * bytes[layer])
+        tensor("a" layer, 100, "activations")
     }
-    for (i = 0; i < n; i++) {
-        reads = "w" i
-        if (i > 0)
-            reads = reads ",a" (i - 1)
-        task("forward", forward[i], i, "", reads, "a" i)
+    for (layer = 0; layer < count; layer++) {
+        reads = "w" layer
+        if (layer > 0)
+            reads = reads ",a" (layer - 1)
+        task("forward", forward[layer], layer, "", reads, "a" layer)
     }
-    for (i = n - 1; i >= 0; i--) {
-        task("backward", backward[i], i, "", "w" i ",a" i, "g" i)
-        task("update", update[i], i, "", "w" i ",g" i ",o" i, "w" i ",o" i, sprintf(" cpu=%.3fms", on_cpu[i]))
+    for (layer = count - 1; layer >= 0; layer--) {
+        task("backward", backward[layer], layer, "", "w" layer ",a" layer, "g" layer)
+        written = "w" layer ",o" layer
+        task("update", update[layer], layer, "", "w" layer ",g" layer ",o" layer, written, \
+            sprintf(" cpu=%.3fms", on_cpu[layer]))
     }
 }
 

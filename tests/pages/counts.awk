@@ -1,52 +1,259 @@
-# counts.awk - counts the lines that README.md says the sources have.
+# counts.awk - counts the lines that README.md and tutorials/reference-code.md say files, functions and folders have.
 #
-#     awk -f tests/pages/counts.awk README.md                what is wrong
-#     awk -v fill=1 -f tests/pages/counts.awk README.md      the page, with the right numbers (`make counts` writes it)
+#     awk -f tests/pages/counts.awk README.md tutorials/reference-code.md     what is wrong, a line each
+#     awk -v fill=1 -f tests/pages/counts.awk README.md                       the page, with the right numbers
 #
-# A row `| file | lines | ...` has the lines of a file, exactly.  One sentence has those of all code in src, without
-# blank ones and comments: rounded to hundreds, and right within a twentieth.
+# `make counts` fills both pages, and pages.sh looks at what is wrong.  There are three kinds of numbers.
+#
+#     `src` has about 42,100 lines of code.     a sentence of the README: code_lines.awk counts, rounded to hundreds;
+#                                               right within a twentieth
+#     | `src/main.c` | 49 | ... |               a row of the README: all lines of a file, exactly
+#     | `src/main.c` | `main()` | 12 | ... |    a row of the spine, the reading order in reference-code.md: the lines
+#                                               of what is to be read; right within a tenth
+#
+# What is to be read of the file, or of that of the row above, is a list of
+#
+#     all                              the file
+#     head                             the comment at its top
+#     `name()`                         a function or macro
+#     `struct name`, `enum name`       a type
+#     `name[]`                         a table
+#     `name`                           a type of functions, a variable or a constant
+#     first 9 lines of `name[]`        the beginning of a long one
+#
+# Each begins with the comment above it and ends with its closing brace, or at a line "a first reading ends here".
+# What may be skipped, in the last column, is named in the same way.  The spine has a limit: LONGEST_SPINE lines.
 
-function count_lines(path,   n, text) {
+BEGIN {
+    LONGEST_SPINE = 3500
+    SHORTEST_SPINE = 2000 # with less, rows have not been recognised
+    # What stands in front of a number of the README, and the files that it counts.
+    sources["`src` has about"] = "src/*.c src/*/*/*.[ch]"
+    sources["The trainer has"] = "src/trainer/*/*.[ch]"
+    sources["The techniques have"] = "src/techniques/*/*.[ch]"
+    sources["the tools"] = "src/tools/*/*.[ch]"
+}
+
+function wrong(text) {
+    if (!fill)
+        print page ": " text
+}
+
+# Sets line[1] to line[n], and `file`.
+function read_file(path,   text) {
+    file = path
     n = 0
     while ((getline text <path) > 0)
-        n++
+        line[++n] = text
     close(path)
-    return n
+    if (!n)
+        wrong("there is no " path)
 }
 
-function count_code(   n, text, in_comment, sources) {
-    n = 0
-    in_comment = 0
-    sources = "cat src/*.c src/*/*/*.[ch]"
-    while ((sources | getline text) > 0) {
-        if (in_comment || text ~ /^ *\/\*/) # one that begins a line
-            in_comment = text !~ /\*\//
-        else if (text ~ /[^ \t]/)
-            n++
+# ---- where a name begins --------------------------------------------------------------------------------------------
+
+# Is line i the beginning of a function that has no body here?
+function is_declared(i,   text) {
+    if (line[i] ~ /^#define/)
+        return 0
+    text = ""
+    while (i <= n && text !~ /[;{]/) {
+        text = line[i]
+        gsub(/\/\*.*\*\//, "", text)
+        i++
     }
-    close(sources)
-    return n
+    return text !~ /[{]/
 }
 
-function with_comma(n) { # 38200 as 38,200
-    return sprintf("%d,%03d", n / 1000, n % 1000)
+# What the line looks like that begins such a thing.
+function pattern_of(name) {
+    if (name ~ /\(\)$/)
+        return "^([a-zA-Z_].*[ *]|#define )" substr(name, 1, length(name) - 2) "\\("
+    if (name ~ /\[\]$/)
+        return "^[a-z].*[ *]" substr(name, 1, length(name) - 2) "\\[.*= *[{]"
+    if (name ~ / /) # struct or enum
+        return "^(static |typedef |extern )?" name " [{]"
+    return "^(typedef .* " name "\\(|#define " name " |enum [{] " name " = |[a-z].*[ *]" name " = )"
 }
 
-/^\| `[a-z\/_.]*` \| [0-9]+ \|/ {
+# The line where it begins; 0: it is not in the file.
+function find(name,   i, pattern) {
+    pattern = pattern_of(name)
+    for (i = 1; i <= n; i++) {
+        if (line[i] !~ pattern)
+            continue
+        if (name ~ /\(\)$/ && is_declared(i))
+            continue
+        return i
+    }
+    return 0
+}
+
+# ---- where it ends --------------------------------------------------------------------------------------------------
+
+function end_of_macro(i) {
+    while (line[i] ~ /\\$/)
+        i++
+    return i
+}
+
+function end_of_declaration(i) { # of a variable and the like: its semicolon
+    while (i < n && line[i] !~ /;( *\/\*.*)?$/)
+        i++
+    return i
+}
+
+function end_of_body(i) { # a brace at the line's beginning, or all of it in one line; or where a first reading ends
+    while (i < n && line[i] !~ /^}/ && line[i] !~ /- a first reading ends here -/ &&
+           line[i] !~ /^[a-z].*[{].*};?( *\/\*.*)?$/)
+        i++
+    return i
+}
+
+function end_of(i, name) {
+    if (line[i] ~ /^#define/)
+        return end_of_macro(i)
+    while (line[i] !~ /[{]/ && line[i] !~ /^typedef/)
+        i++
+    if (name ~ /[ ()\[]/)
+        return end_of_body(i)
+    return end_of_declaration(i)
+}
+
+# ---- counting -------------------------------------------------------------------------------------------------------
+
+function count_head(   end) {
+    end = 1
+    while (end < n && line[end] !~ /\*\//)
+        end++
+    return end
+}
+
+function count_first(name, most,   lines) { # of `name`, so many at most
+    lines = count(name)
+    if (lines < most)
+        wrong(file ", first " most " lines of " name ": there are " lines)
+    return most
+}
+
+# The first line of the comment above line i, or i where there is none.
+function with_comment(i) {
+    if (line[i - 1] !~ /^( \*|\/\*).*\*\/$/)
+        return i
+    i--
+    while (line[i] !~ /^\/\*/)
+        i--
+    return i
+}
+
+function count(name,   begin) { # the lines of a name in a row
+    if (match(name, /^first [0-9]+ lines of /))
+        return count_first(substr(name, RLENGTH + 1), substr(name, 7) + 0)
+    if (name == "all")
+        return n
+    if (name == "head")
+        return count_head()
+    begin = find(name)
+    if (!begin) {
+        wrong(file " has no " name)
+        return 0
+    }
+    return end_of(begin, name) - with_comment(begin) + 1
+}
+
+function look_for_skipped(rest,   name) { # names that may be skipped are in the file too
+    while (match(rest, /`[^`]*`/)) {
+        name = substr(rest, RSTART + 1, RLENGTH - 2)
+        rest = substr(rest, RSTART + RLENGTH)
+        if (name ~ /(\(\)|\[\])$|^struct |^enum / && !find(name))
+            wrong(path " has no " name)
+    }
+}
+
+function in_cell(text) { # as it stands in a row
+    return text == "" ? "" : " " text
+}
+
+# ---- the README -----------------------------------------------------------------------------------------------------
+
+function count_code(files,   command, number) {
+    command = "awk -f tests/pages/code_lines.awk " files
+    command | getline number
+    close(command)
+    return number
+}
+
+function with_comma(number) { # 38200 as 38,200
+    return sprintf("%d,%03d", number / 1000, number % 1000)
+}
+
+function check_sentence(words,   said, code) { # "WORDS 38,200", which match() has found
+    said = substr($0, RSTART + length(words) + 1, RLENGTH - length(words) - 1)
+    code = count_code(sources[words])
+    $0 = substr($0, 1, RSTART + length(words)) with_comma(100 * int(code / 100 + 0.5)) substr($0, RSTART + RLENGTH)
+    sub(/,/, "", said)
+    if (code < 0.95 * said || code > 1.05 * said)
+        wrong(words " " said " lines: there are " code)
+    found[words] = 1
+}
+
+{ page = FILENAME }
+
+page == "README.md" {
+    for (words in sources)
+        if (match($0, words " [0-9]+,[0-9]+"))
+            check_sentence(words)
+}
+
+page == "README.md" && /^\| `[a-z\/_.]*` \| [0-9]+ \|/ {
     split($0, cell, " *[|] *")
     path = cell[2]
     gsub(/`/, "", path)
-    lines = count_lines(path)
-    if (!fill && lines != cell[3])
-        print path " has " lines " lines, the README says " cell[3]
-    sub(/\| [0-9]+ \|/, "| " lines " |")
+    read_file(path)
+    if (n != cell[3])
+        wrong(path " has " n " lines, not " cell[3])
+    sub(/\| [0-9]+ \|/, "| " n " |")
+    rows++
 }
-/^`src` has about [0-9]+,[0-9]+ lines of code/ {
-    said = $4
-    sub(/,/, "", said)
-    code = count_code()
-    if (!fill && (code < 0.95 * said || code > 1.05 * said))
-        print "src has " code " lines of code, the README says " said
-    sub(/[0-9]+,[0-9]+/, with_comma(100 * int(code / 100 + 0.5)))
+
+# ---- the spine ------------------------------------------------------------------------------------------------------
+
+page != "README.md" && /^## / { in_spine = /^## The spine/ }
+in_spine && /^\| (`[a-z\/_.]*` )?\|/ {
+    split($0, cell, " *[|] *")
+    if (cell[2] != "")
+        path = cell[2]
+    gsub(/`/, "", path)
+    read_file(path)
+    names = cell[3]
+    gsub(/`/, "", names)
+    n_names = split(names, name, / *, */)
+    sum = 0
+    for (k = 1; k <= n_names; k++)
+        sum += count(name[k])
+    off = sum - cell[4]
+    if (off * off > 9 && off * off > 0.01 * sum * sum) # more than 3 lines, and more than a tenth
+        wrong(path ", " cell[3] ": " sum " lines, not " cell[4])
+    total += sum
+    look_for_skipped(cell[5])
+    if (fill)
+        $0 = "|" in_cell(cell[2]) " | " cell[3] " | " sum " |" in_cell(cell[5]) " |"
 }
+
+# ---- the pages ------------------------------------------------------------------------------------------------------
+
+{ has_been_read[page] = 1 }
 fill { print }
+END {
+    page = "README.md"
+    if (page in has_been_read) {
+        for (words in sources)
+            if (!(words in found))
+                wrong("no number in the line of \"" words "\"")
+        if (!rows)
+            wrong("no row of a file")
+    }
+    page = "tutorials/reference-code.md"
+    if (page in has_been_read && (total > LONGEST_SPINE || total < SHORTEST_SPINE))
+        wrong("the spine has " total + 0 " lines")
+}

@@ -1,16 +1,9 @@
 #!/bin/sh
 # pages.sh - what README.md and tutorials/ say of this project and can be checked without running it: links, names of
 # files, options and targets, lines of code, and the pages' own length.  walk.sh runs what they show.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C
-export LC_ALL
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
-pages="README.md $(echo tutorials/*.md)"
+. tests/run/helpers.sh
 
-. tests/run/report.sh
+pages="README.md $(echo tutorials/*.md)"
 
 # ---- the pages' own length ------------------------------------------------------------------------------------------
 
@@ -102,58 +95,7 @@ no_complaints "$TMP/wrong" 'make targets that are named exist'
 
 # ---- lines of code --------------------------------------------------------------------------------------------------
 
-# What the spine names is there, its rows count lines right within a tenth, and it is not longer than it may be.
-awk -f tests/pages/spine.awk tutorials/reference-code.md | awk '
-    /^wrong: / {
-        sub(/^wrong: /, "tutorials/reference-code.md: ")
-        print
-    }
-    / lines$/ && NF == 2 { lines = $1 }
-    END {
-        if (lines > 3500 || lines < 2000)
-            print "tutorials/reference-code.md: the spine has " lines + 0 " lines"
-    }' >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'the spine of the source tree has at most 3,500 lines, which are counted right: make counts'
-
-awk -f tests/pages/counts.awk README.md >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'the README counts lines right, of all code within a twentieth; `make counts` fills them in'
-
-# ---- a plan ---------------------------------------------------------------------------------------------------------
-
-# The memory map agrees with the list: the first and the last task that name a tensor, where its name is used once.
-"$YARD" plan --model tiny --print >"$TMP/plan"
-awk '
-    /^ *[0-9]+  [a-z]/ { task = $1 }
-    / -> / && /^         / { # what the task reads and writes
-        gsub(/->|,/, " ")
-        gsub(/@[^ ]*/, "")
-        for (i = 1; i <= NF; i++) {
-            if (!($i in first))
-                first[$i] = task
-            last[$i] = task
-        }
-    }
-    /^memory map/ { in_map = 1 }
-    in_map && $NF in first && $5 == "activations" {
-        uses[$NF]++
-        begin[$NF] = $6
-        end[$NF] = $7
-    }
-    END {
-        for (tensor in uses) {
-            if (uses[tensor] > 1)
-                continue
-            n++
-            if (begin[tensor] != first[tensor] || end[tensor] != last[tensor])
-                print tensor ": tasks " first[tensor] " to " last[tensor] ", but the map says " begin[tensor] \
-                    " to " end[tensor]
-        }
-        if (n < 5)
-            print "only " n " tensors could be compared"
-    }' "$TMP/plan" >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'yard plan: the memory map holds every tensor from its first task to its last'
-
-awk 'length > 110 { print length ": " $0 }' "$TMP/plan" >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'yard plan fits a terminal'
+awk -f tests/pages/counts.awk README.md tutorials/reference-code.md >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'what the README and the spine of the source tree count is right: make counts fills it in'
 
 finish

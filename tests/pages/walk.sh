@@ -5,38 +5,36 @@
 #     PAGES=tutorials/03-a-kernel.md tests/pages/walk.sh       that page.  Without PAGES: `make test`
 #                                  (YARD_TESTS=test) takes two pages, `make check` the others, a run by hand all
 #
-# A page is Markdown, and most of it needs no more: a block that is indented has commands, and the lines that they
-# print.  What a test cannot know from that, comments tell it, which a reader of the page does not see.  There are four
-# kinds:
+# A page is Markdown.  A block that is indented has commands, and lines that they print.  Comments, which a reader of
+# the page does not see, are marks for this test.  A page of twelve lines, and what the walk does with each:
 #
-#     <!-- test: COMMAND -->        does what the text in front of it or behind it tells the student to change
-#     <!-- by hand: WHY -->         no test makes that change
-#     <!-- numbers: COMMAND -->     prints numbers that the next paragraph has
-#     <!-- measured: WHERE -->      the numbers of the next paragraph or block are those of some machine
+#      1      ./yard plan --model tiny --simulate             runs it: a block's line that begins like a command
+#      2      simulated step: 8.000 ms, ...                   looks for this line in what was printed; ... is the rest
+#      3
+#      4  <!-- numbers: wc -l <cl/gelu.cl; compute 8/2 -->    runs it: it prints 24 and 4, which prove
+#      5  Half a step takes 4 ms, by a kernel of 24 lines.    the numbers of this paragraph
+#      6
+#      7  <!-- measured: on one H100 -->                      runs nothing: no test can prove
+#      8  There it takes 0.3 ms.                              this number
+#      9
+#     10  Replace the 2 in `src/a/b.c` by a 3, and `make`.    notes that the page tells to change something
+#     11  <!-- test: edit src/a/b.c 's/2/3/' && make -->      makes the change in a copy of the project
+#     12  <!-- by hand: gdb -->                               would say that no test makes it
 #
-# COMMAND is any of the shell; edit() and compute(), which are below, help it.  An example:
+# There are complaints where a command fails, unless the page shows its sentence; where line 2 was not printed; where a
+# number of line 5 comes from nowhere, neither from a block nor from a mark; where line 10 has neither line 11 nor 12.
+# Not looked at is what stands between ``` and ```: pictures, what is typed into gdb, sample text.
 #
-#         ./yard plan --model tiny --simulate             this is run,
-#         simulated step: 8.000 ms, ...                   and must have printed this; ... is for the rest of the line
+# Commands are any of the shell; those of marks also have edit() and compute(), which are below.
 #
-#     <!-- numbers: wc -l <cl/gelu.cl; compute 8/2 -->    this is run too: it prints 24 and 4.  So the next line
-#     Half a step takes 4 ms, by a kernel of 24 lines.    is right.  A number that nothing proves is a complaint
-#
-#     <!-- measured: on one H100 -->                      this excuses the number
-#     There it takes 0.3 ms.                              of this line
-#
-#     Replace the 2 in src/a/b/c.c by a 3, and make.      a change: without a mark it would be a complaint
-#     <!-- test: edit src/a/b/c.c 's/2/3/' && make -->    so this makes it
-#
-# Which lines must be as they are shown lines.awk says, which numbers prove which numbers.awk, what counts as a change
-# edits.awk.  A command that fails is a complaint too, unless the page shows its sentence.  What stands between ``` and
-# ``` is not looked at: pictures, what is typed into gdb, sample text.
+# To add a page, write it with its blocks and no marks, run the walk with PAGES=, and add a mark for each complaint.
 #
 # Long runs are cut short, except traced ones, whose records are counted.  Outputs are compared on a CPU with PoCL,
 # where they come from; elsewhere the commands are only run.
 #
-# A page goes through these steps, whose programs lie beside this one and begin with examples.  Each writes files of
-# $TMP:
+# A page goes through these steps, whose programs lie beside this one and begin with examples.  They tell more exactly
+# which lines must be as shown (lines.awk), which numbers are proved (numbers.awk), and what counts as a change
+# (edits.awk).  Each writes files of $TMP:
 #
 #     page.awk          takes the page apart                page
 #     run_commands()    runs its commands                   exact, loose and proof: what they printed; wrong: complaints
@@ -46,18 +44,10 @@
 #     edits.awk         is every change made?               more of wrong
 #
 # `compared` gets a word for each line, number and change that was compared; in the end they are counted.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C
-export LC_ALL
+. tests/run/helpers.sh
+
 TOP=$(pwd)
 PROGRAMS=$TOP/tests/pages
-YARD=${YARD:-./yard}
-case $YARD in /*) ;; *) YARD=$TOP/$YARD ;; esac # we go elsewhere
-TMP=$(cd "${TMP:-$(mktemp -d)}" && pwd)
-
-. tests/run/report.sh
 
 # ---- the copy -------------------------------------------------------------------------------------------------------
 
@@ -151,7 +141,7 @@ file_of() { # COMMAND: where its output goes
 run_block() { # COMMAND: of a block, or of a mark "test"
     ! takes_minutes "$1" || return
     command=$(shorten "$1" | sed "s|0:0/2|0:0$half|g")
-    run "$command" 
+    run "$command"
     cat "$TMP/printed" >>"$(file_of "$command")"
 }
 
@@ -250,7 +240,7 @@ choose_pages() {
 prepare_copy
 look_at_devices
 for page in ${PAGES:-$(choose_pages)}; do
-    if grep -q '^ *python3 tutorials' $page && ! python3 -c '' 2>/dev/null; then
+    if grep -q '^ *python3 tutorials' "$page" && ! python3 -c '' 2>/dev/null; then
         skip "$page" 'python3 is not installed'
         continue
     fi

@@ -1,13 +1,100 @@
-# helpers.sh - what several scripts need: to wait for something, and to put a library of their own before OpenCL's.
-# They read it with `. tests/run/helpers.sh`, after report.sh.
+# helpers.sh - what all tests that are scripts begin with, and what they report with.  A script reads it by
+# `. tests/run/helpers.sh`, at the project's top, as its first line behind the comment that says what it tests.
 #
-#     within SECONDS COMMAND    waits until COMMAND succeeds; fails when the seconds are over, or before that when the
-#                               process $child ends, if there is one
-#     build_shim NAME <<'END'   $TMP/shim.so, for LD_PRELOAD, of the C that follows; where it cannot be loaded, the
-#                               script ends, with NAME as what is skipped
+# A script finds, whoever started it:
+#
+#     YARD           the program, ./yard if the environment has none; with its whole path, as some checks go elsewhere
+#     TMP            an empty folder, with its whole path; a new one if the environment has none
+#     LC_ALL=C       so that sed and awk read bytes, and that messages are English
+#
+# It reports single checks, in TAP (see run.sh):
+#
+#     result CODE NAME            a check is well if CODE is 0; else $TMP/err tells what was said last
+#     check NAME WORDS...         a check is well if the command WORDS succeeds; else the same
+#     lacks PATTERN FILE          succeeds if no line of FILE has PATTERN, as the shell's ! may not stand in WORDS
+#     no_complaints FILE NAME     a check is well if FILE, which lists what is wrong, is empty
+#     skip NAME WHY               a check cannot be made here
+#     skip_all NAME WHY           none of the script's checks can: it ends
+#     finish                      the script's last line: prints how many checks there were, ends with the exit code
+#
+# A script of two checks, and what it prints where the second one fails
+#
+#     . tests/run/helpers.sh                              ok 1 - the version
+#     "$YARD" --version >"$TMP/out" 2>"$TMP/err"          not ok 2 - which is short
+#     result $? 'the version'                             #   (the lines of $TMP/err)
+#     [ "$(wc -l <"$TMP/out")" -eq 1 ]                    1..2
+#     result $? 'which is short'
+#     finish
+#
+# Some scripts need more:
+#
+#     within SECONDS COMMAND      waits until COMMAND succeeds; fails when the seconds are over, or before that when the
+#                                 process $child ends, if there is one
+#     build_shim NAME <<'END'     $TMP/shim.so, for LD_PRELOAD, of the C that follows, to stand before OpenCL's library;
+#                                 where it cannot be loaded, the script ends, with NAME as what is skipped
+set -u
+LC_ALL=C
+YARD=$(realpath "${YARD:-./yard}")
+TMP=$(realpath "${TMP:-$(mktemp -d)}")
+export LC_ALL YARD TMP
+
+# ---- the report -----------------------------------------------------------------------------------------------------
+
+number=0 # of checks so far
+failed=0
+
+verdict() { # CODE NAME FILE LINES: so many lines of FILE say what is wrong
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $number - $2"
+    else
+        failed=$((failed + 1))
+        echo "not ok $number - $2"
+        sed 's/^/#   /' "$3" | head -n "$4"
+    fi
+}
+
+result() { # CODE NAME
+    verdict "$1" "$2" "$TMP/err" 8
+}
+
+check() { # NAME WORDS...
+    fact=$1
+    shift
+    "$@"
+    result $? "$fact"
+}
+
+lacks() { # PATTERN FILE
+    [ -r "$2" ] && ! grep -q -e "$1" "$2"
+}
+
+no_complaints() { # FILE NAME
+    [ ! -s "$1" ]
+    verdict $? "$2" "$1" 30
+}
+
+skip() { # NAME WHY
+    number=$((number + 1))
+    echo "ok $number - $1 # SKIP $2"
+}
+
+skip_all() { # NAME WHY
+    skip "$1" "$2"
+    finish
+}
+
+finish() {
+    echo "1..$number"
+    [ "$failed" -eq 0 ] && [ "$number" -gt 0 ]
+    exit
+}
+
+# ---- what some need -------------------------------------------------------------------------------------------------
+
 child= # a process in the background, which the script starts
 
-within() {
+within() { # SECONDS COMMAND
     tries=$(($1 * 100))
     until eval "$2" >/dev/null 2>&1; do
         tries=$((tries - 1))
@@ -17,7 +104,7 @@ within() {
     done
 }
 
-build_shim() {
+build_shim() { # NAME
     # A sanitizer's runtime must be the first library: then the program does not start with this one before it.
     ${CC:-cc} -shared -fPIC -x c -o "$TMP/shim.so" - -ldl 2>"$TMP/err" &&
         LD_PRELOAD=$TMP/shim.so "$YARD" --version >"$TMP/out" 2>"$TMP/err" && return

@@ -1,13 +1,11 @@
-# mistakes.sh - how errors.sh, errors_files.sh and view.sh make a mistake and look at what comes of it.  They read it
-# with `. tests/run/mistakes.sh`, after report.sh.
+# mistakes.sh - how scripts make a mistake of a user and look at what comes of it.  They read it with
+# `. tests/run/mistakes.sh`, after helpers.sh.
 #
 #     yard WORDS...                             runs it; what it prints is in $TMP/out and $TMP/err
 #     refuse CODE 'PART' WORDS...               yard WORDS ends with CODE, saying one sentence "yard: ..." with PART
 #     refuse_in FOLDER CODE 'PART' WORDS...     the same in that folder
 #     refuse_train CODE 'PART' OPTIONS...       a short training of the smallest model, saved to $TMP/saved, is refused
 #     save_model, unharmed 'MISTAKES'           there is a model in $TMP/saved; it has come through these mistakes
-YARD=$(realpath "${YARD:-./yard}") # some checks go elsewhere
-TMP=$(realpath "${TMP:-$(mktemp -d)}")
 saved=$TMP/saved/model.safetensors
 short='--model tiny --steps 2 --sample-tokens 0 --val-batches 1'
 limit= # seconds for a run that may hang

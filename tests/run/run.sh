@@ -138,11 +138,15 @@ trap 'stop; exit 130' INT TERM HUP QUIT PIPE
 [ "$YARD_TESTS" != test ] || rm -f "$logs/passed"
 rm -f "$logs/seconds.new" "$logs"/*.ended
 begun=$(date +%s)
-passed=0 failed=0 skipped=0   # checks
-all=$# finished=0 n_running=0 # tests
-running=                      # the names of those that run, and
-failures=                     # of those that failed
-polls=0                       # since the last test ended
+passed=0 # checks that are well
+failed=0
+skipped=0
+all=$# # tests
+finished=0
+n_running=0
+running=  # the names of those that run, and
+failures= # of those that failed
+polls=0   # since the last test ended
 set -- $(guess "$@" | sort -s -rn | awk '{ print $2 }')
 tests=$*
 while [ $finished -lt "$all" ]; do

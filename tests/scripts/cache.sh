@@ -2,14 +2,9 @@
 # cache.sh - compiled programs are kept, and whatever becomes of the cache, the numbers stay the same.
 #
 # A start that finds an entry leaves it alone; one that compiles replaces it.  So `ls -i` tells what was compiled.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
-export YARD_CACHE= # none yet
+. tests/run/helpers.sh
 
-. tests/run/report.sh
+export YARD_CACHE= # none yet
 
 start() { # FILE: the numbers of a short run, without its times, go there
     "$YARD" train --model tiny --steps 2 --val-batches 1 --sample-tokens 4 >"$1.out" 2>"$TMP/err" &&

@@ -2,12 +2,7 @@
 # clock.sh - a driver whose clock steps back: a command starts before the one before it on its queue has ended.
 #
 # A library that is loaded before OpenCL's moves every SHIM_BACKth start back by 0.3 ms, which is within the command's
-# life.  YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
-
-. tests/run/report.sh
+# life.
 . tests/run/helpers.sh
 
 build_shim 'a clock that steps back' <<'END_OF_C'

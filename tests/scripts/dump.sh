@@ -1,12 +1,6 @@
 #!/bin/sh
 # dump.sh - yard train --dump writes a tensor as NumPy reads it, with the same bits in a serial run and with passes.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C
-export LC_ALL
-
-. tests/run/report.sh
+. tests/run/helpers.sh
 . tests/run/mistakes.sh
 
 few='--model tiny --steps 3 --sample-tokens 0 --val-share 0'
@@ -47,7 +41,8 @@ result $? 'whole numbers are dumped as such'
 # The last writer of a parameter is its update, so the dump is what a checkpoint has.
 yard train $few --dump h.1.mlp.c_fc.bias="$TMP/bias.npy" --save "$TMP/saved" &&
     tail -c 512 "$TMP/bias.npy" >"$TMP/bytes" && cat "$TMP"/saved/step-*/*.safetensors >"$TMP/all" &&
-    python3 -c 'import sys; a, b = (open(f, "rb").read() for f in sys.argv[1:]); sys.exit(not a in b)' "$TMP/bytes" "$TMP/all"
+    python3 -c 'import sys; part, all = (open(f, "rb").read() for f in sys.argv[1:]); sys.exit(not part in all)' \
+        "$TMP/bytes" "$TMP/all"
 result $? 'a parameter is dumped after its update, as it is saved'
 
 refuse 2 'no task writes a tensor attn.at; did you mean attn.att?' train $few --dump attn.at="$TMP/none.npy"

@@ -2,12 +2,8 @@
 # errors.sh - what a user can get wrong with words, sizes, devices and limits: every mistake has its exit code and a
 # sentence, and harms nothing that is saved.  errors_files.sh has the mistakes with files.
 #
-# mistakes.sh has refuse() and the like.  YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C # sed and awk go over files of bytes here
-export LC_ALL
-
-. tests/run/report.sh
+# mistakes.sh has refuse() and the like.
+. tests/run/helpers.sh
 . tests/run/mistakes.sh
 
 save_model
@@ -99,7 +95,8 @@ done
 refuse_train 2 "from 0 to 0.9999999404 $float, not \"0.99999999\"" --beta1 0.99999999
 refuse_train 2 "--beta2 takes a number from 0 to 0.9999999404 $float, not \"1\"" --beta2 1
 refuse 2 "--temperature takes a number from 0 to 100 $float, not \"1e-50\"" sample --temperature 1e-50
-refuse 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' check tests/data/gpt2-tiny.safetensors --eps 1e-50
+refuse 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' \
+    check tests/data/gpt2-tiny.safetensors --eps 1e-50
 printf 'eps = 1e-50\n' >"$TMP/config"
 refuse 2 'line 1: eps takes' train --config "$TMP/config"
 refuse 2 'a number of bytes with an optional K, M or G, such as 512M, not "12Q"' train --device-mem 12Q
@@ -135,7 +132,8 @@ refuse 2 'needs -d N, the number of devices of data/hardware/server.txt' $search
 refuse 2 'needs -d N' $search -d 0:0
 refuse 2 'describes 8 devices, not 9: use a smaller -d' $search -d 9
 refuse 2 'no mesh of 7 devices trains this' $search -d 7
-refuse 2 'nothing fits in 10240 bytes per device: parameters, gradients and optimizer alone need' $search -d 4 --device-mem 10K
+refuse 2 'nothing fits in 10240 bytes per device: parameters, gradients and optimizer alone need' \
+    $search -d 4 --device-mem 10K
 refuse 2 'give the memory of a device as --device-mem' $search -d 4 --what-if mem=1M
 refuse 2 'the search chooses it; leave one out' $search -d 4 --mesh dp=4
 refuse 2 'prints a table and nothing else; leave one out' $search -d 4 --simulate
@@ -370,7 +368,8 @@ for words in '' train sample check plan profile trace 'trace summary' 'trace exp
     done
 done >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'each help has 80 columns and examples that can be typed'
-yard --help && grep -q '^first:  yard train' "$TMP/out" && [ -f "$(awk '/^then:/ { sub(/,/, "", $2); print $2 }' "$TMP/out")" ]
+yard --help && grep -q '^first:  yard train' "$TMP/out" &&
+    [ -f "$(awk '/^then:/ { sub(/,/, "", $2); print $2 }' "$TMP/out")" ]
 result $? 'yard --help names a first command and the tutorials'
 yard help trace export
 cat "$TMP/out" "$TMP/err" | grep -q '^usage: yard trace export'

@@ -2,12 +2,8 @@
 # errors_files.sh - what a user can get wrong with files, that is data, models, outputs and kernels: every mistake has
 # its exit code and a sentence, and harms nothing that is saved.  errors.sh has the other mistakes.
 #
-# mistakes.sh has refuse() and the like.  YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C # sed and awk go over files of bytes here
-export LC_ALL
-
-. tests/run/report.sh
+# mistakes.sh has refuse() and the like.
+. tests/run/helpers.sh
 . tests/run/mistakes.sh
 
 save_model || exit 1 # errors.sh has checked that
@@ -381,7 +377,8 @@ unharmed 'damaged kernels'
 
 # --from leaves out what comes before: the highest loss that is drawn is that of the step.
 printf '{"run":{},"floor":1}\n{"step":1,"loss":9}\n{"step":2,"loss":3}\n{"step":3,"loss":2}\n' >"$TMP/from.jsonl"
-yard plot "$TMP/from.jsonl" --from 2 && ! grep -q '^ *[4-9] |' "$TMP/out" && grep -q 'train: last 2.0000, lowest 2.0000 at step 3' "$TMP/out"
+yard plot "$TMP/from.jsonl" --from 2 && ! grep -q '^ *[4-9] |' "$TMP/out" &&
+    grep -q 'train: last 2.0000, lowest 2.0000 at step 3' "$TMP/out"
 result $? 'plot --from leaves out earlier steps'
 refuse 2 'is beyond the last step' plot "$TMP/from.jsonl" --from 4
 

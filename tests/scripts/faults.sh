@@ -5,14 +5,7 @@
 # strace, so that no call can be forgotten.  Each call that touches the target fails once, with two errors.  Then yard
 # ends with 4, says one sentence, and leaves nothing behind, or all of it where only its folder was not synced; the
 # source is sound.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-YARD=$(realpath "${YARD:-./yard}")
-TMP=${TMP:-$(mktemp -d)}
-TMP=$(realpath "$TMP")
-
-. tests/run/report.sh
+. tests/run/helpers.sh
 
 strace -o "$TMP/log" true 2>/dev/null ||
     skip_all 'every failing call of a save' 'strace is not installed, or may not trace'

@@ -5,15 +5,6 @@
 # `make core`, and for each folder that registers itself `make WITHOUT=FOLDER`: it builds, trains three steps with the
 # bits of the whole program, and has none of the folder's commands and options.  The objects are the same; only the
 # table of folders is compiled.  Includes run down only.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C
-export LC_ALL
-YARD=$(realpath "${YARD:-./yard}")
-TMP=$(realpath "${TMP:-$(mktemp -d)}")
-
-. tests/run/report.sh
 . tests/run/helpers.sh
 
 # ---- includes -------------------------------------------------------------------------------------------------------
@@ -213,7 +204,7 @@ sort "$TMP/core-commands" "$TMP/gone" >"$TMP/expected"
 sort "$TMP/commands" | diff - "$TMP/expected" >"$TMP/wrong"
 no_complaints "$TMP/wrong" "the commands are the trainer's and one of each folder that registers one"
 
-# ---- the places of folders --------------------------------------------------------------------------------------------
+# ---- the places of folders ------------------------------------------------------------------------------------------
 
 make -s places >"$TMP/places" 2>"$TMP/err"
 for file in $(grep -l "$struct" src/*/*/*.c); do

@@ -1,14 +1,7 @@
 #!/bin/sh
 # gallery.sh - data/gallery: the committed step files are those that its script writes; every list is proved; what is
 # simulated is what the papers' formulas give.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
-export YARD TMP
-
-. tests/run/report.sh
+. tests/run/helpers.sh
 
 mkdir "$TMP/lists" && data/gallery/gallery.sh write "$TMP/lists" 2>"$TMP/err" &&
     for file in "$TMP"/lists/*.txt data/gallery/*.txt; do

@@ -5,14 +5,10 @@
 # below each lines that it prints, in their order.  Not all that it prints must be shown.  "..." at the end of a line
 # stands for the rest of it.  Numbers with a decimal point, and addresses of calls, may differ.
 #
-# PAGES names other pages than all that have one.  TMP is an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C
-export LC_ALL
-TMP=${TMP:-$(mktemp -d)}
-PAGES=${PAGES:-$(grep -l '^```gdb' tutorials/*.md)}
+# PAGES names other pages than all that have one.
+. tests/run/helpers.sh
 
-. tests/run/report.sh
+PAGES=${PAGES:-$(grep -l '^```gdb' tutorials/*.md)}
 
 cannot() { # WHY
     skip_all "the debugger's pages" "$1"

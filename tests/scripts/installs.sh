@@ -1,12 +1,7 @@
 #!/bin/sh
 # installs.sh - what a first `make` installs where something is missing, and what `make demo` promises.  The package
 # manager is a script of ours that notes what it is asked for, and so nothing is installed.
-#
-# TMP is an empty folder.  The report is TAP (see run.sh).
-set -u
-TMP=$(cd "${TMP:-$(mktemp -d)}" && pwd)
-
-. tests/run/report.sh
+. tests/run/helpers.sh
 
 mkdir "$TMP/bin" "$TMP/icd"
 : >"$TMP/icd/some.icd"

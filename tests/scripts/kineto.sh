@@ -2,16 +2,11 @@
 # kineto.sh - tutorials/pytorch/kineto2yard.py makes a step file of a PyTorch trace, which takes the time that the trace
 # took; a change of it takes what one finds by hand; and what is no such trace is refused in one sentence.
 #
-# YARD is the program, TMP an empty folder, PYTHON a Python 3.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C
-export LC_ALL
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
+# PYTHON is a Python 3.
+. tests/run/helpers.sh
+
 python=${PYTHON:-python3}
 trace=tutorials/pytorch/two-streams.json
-
-. tests/run/report.sh
 
 "$python" -c '' 2>/dev/null || skip_all 'a trace becomes a step file' "$python is not installed"
 
@@ -71,12 +66,14 @@ result $? 'a link of twice the speed gives what one finds by hand'
 expect_ms 1.237 "$TMP/list" --what-if cpu=2x
 result $? 'so does a host of twice the speed'
 expect_ms 1.270 "$TMP/list"
-grep -q '^gpu compute .* link 12%, batch 10%' "$TMP/out" && grep -q '^ncclDevKernel_AllReduce_ *gpu download  *1  *0.150' "$TMP/out"
+grep -q '^gpu compute .* link 12%, batch 10%' "$TMP/out" &&
+    grep -q '^ncclDevKernel_AllReduce_ *gpu download  *1  *0.150' "$TMP/out"
 result $? 'causes and critical path name the all-reduce'
 
 "$YARD" plan --list "$TMP/list" --verify >"$TMP/out" 2>"$TMP/err" &&
     "$YARD" plan --list "$TMP/list" --print-list >"$TMP/once" 2>"$TMP/err" &&
-    "$YARD" plan --list "$TMP/once" --print-list >"$TMP/twice" 2>"$TMP/err" && cmp "$TMP/once" "$TMP/twice" 2>"$TMP/err" &&
+    "$YARD" plan --list "$TMP/once" --print-list >"$TMP/twice" 2>"$TMP/err" &&
+    cmp "$TMP/once" "$TMP/twice" 2>"$TMP/err" &&
     expect_ms 1.270 "$TMP/twice"
 result $? 'the list is proved, printed and read again'
 
@@ -100,7 +97,8 @@ gzip -c $trace >"$TMP/trace.json.gz"
 convert "$TMP/trace.json.gz" "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
 result $? 'a trace may be compressed'
 grep -v ProfilerStep $trace >"$TMP/all.json"
-convert "$TMP/all.json" "$TMP/list" --unknown && expect_ms 3.794 "$TMP/list" # from 5 after the first begin to 11 before the end
+# It goes from 5 after the first begin to 11 before the end.
+convert "$TMP/all.json" "$TMP/list" --unknown && expect_ms 3.794 "$TMP/list"
 result $? 'a trace without steps is one list'
 
 wide=$(printf '\343\202\253%.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14) # 14 characters of 3 bytes each

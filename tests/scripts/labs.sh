@@ -1,15 +1,9 @@
 #!/bin/sh
 # labs.sh - the labs' patches still apply to this tree, their graders are shell, each lab has a card, questions to
 # predict that differ by seed, a report, and the JSON of autograders.  `make labs-check` builds and grades.
-#
-# TMP is an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C
-export LC_ALL
-TMP=${TMP:-$(mktemp -d)}
-tree=$TMP/tree
+. tests/run/helpers.sh
 
-. tests/run/report.sh
+tree=$TMP/tree
 
 command -v patch >/dev/null || skip_all "the labs' patches apply" 'patch is not installed; make deps does it'
 mkdir -p "$tree"

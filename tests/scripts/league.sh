@@ -2,12 +2,9 @@
 # league.sh - entries that attack the judge of the league (tutorials/labs/board.sh): none scores, each is refused by a
 # sentence that says why, and nothing of the judge's is read or changed.  Honest entries score, and twice the same.
 #
-# A pass attacks in a function that runs before its main().  YARD is the program, and TMP an empty folder.  The report
-# is TAP (see run.sh).
-set -u
-LC_ALL=C
-export LC_ALL
-TMP=${TMP:-$(mktemp -d)}
+# A pass attacks in a function that runs before its main().
+. tests/run/helpers.sh
+
 BOARD='--model tiny --batch 8 --micro-batch 4'
 BUDGET='--device-mem 1G'
 DRAWS=2
@@ -15,8 +12,6 @@ BITS=
 SECONDS_OF_ALL=120
 SECONDS_OF_ONE=10
 export BOARD BUDGET DRAWS BITS SECONDS_OF_ALL SECONDS_OF_ONE
-
-. tests/run/report.sh
 
 board=tutorials/labs/board.sh
 entries=$TMP/entries

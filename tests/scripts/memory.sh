@@ -1,20 +1,55 @@
 #!/bin/sh
-# memory.sh - a GPU's memory: how much of it is the budget, and what is said where it does not do.
+# memory.sh - the memory map that `yard plan` prints; and a GPU's memory: how much of it is the budget, and what is said
+# where it does not do.
 #
 # No GPU is needed: a library that is loaded before OpenCL's answers as one would, or fails as one does.
 #
 #     SHIM_GPU=1         the device is a GPU         SHIM_MEMORY=BYTES   of its own, SHIM_UNIFIED=1: the host's
 #     SHIM_PIECE=BYTES   of one allocation at most
 #     SHIM_FAIL=fill     filling a buffer fails      SHIM_FAIL=finish    and so does waiting for that
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
+. tests/run/helpers.sh
+
 unset YARD_VEC YARD_WG # it plays a GPU of a shape of its own
 
-. tests/run/report.sh
-. tests/run/helpers.sh
+# ---- the memory map -------------------------------------------------------------------------------------------------
+
+# It agrees with the list: the first and the last task that name a tensor, where its name is used once.
+"$YARD" plan --model tiny --print >"$TMP/plan"
+awk '
+    /^ *[0-9]+  [a-z]/ { task = $1 }
+    / -> / && /^         / { # what the task reads and writes
+        gsub(/->|,/, " ")
+        gsub(/@[^ ]*/, "")
+        for (i = 1; i <= NF; i++) {
+            if (!($i in first))
+                first[$i] = task
+            last[$i] = task
+        }
+    }
+    /^memory map/ { in_map = 1 }
+    in_map && $NF in first && $5 == "activations" {
+        uses[$NF]++
+        begin[$NF] = $6
+        end[$NF] = $7
+    }
+    END {
+        for (tensor in uses) {
+            if (uses[tensor] > 1)
+                continue
+            n++
+            if (begin[tensor] != first[tensor] || end[tensor] != last[tensor])
+                print tensor ": tasks " first[tensor] " to " last[tensor] ", but the map says " begin[tensor] \
+                    " to " end[tensor]
+        }
+        if (n < 5)
+            print "only " n " tensors could be compared"
+    }' "$TMP/plan" >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'yard plan: the memory map holds every tensor from its first task to its last'
+
+awk 'length > 110 { print length ": " $0 }' "$TMP/plan" >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'yard plan fits a terminal'
+
+# ---- a GPU ----------------------------------------------------------------------------------------------------------
 
 build_shim "a GPU's memory" <<'END'
 #define _GNU_SOURCE

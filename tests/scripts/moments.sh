@@ -1,15 +1,7 @@
 #!/bin/sh
 # moments.sh - folders that take part in one training, at the same moments (src/trainer/train/hooks.h): what comes of
 # them does not depend on who else is asked, and they are asked in an order that makes sense.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-LC_ALL=C
-export LC_ALL
-YARD=$(realpath "${YARD:-./yard}")
-TMP=$(realpath "${TMP:-$(mktemp -d)}")
-
-. tests/run/report.sh
+. tests/run/helpers.sh
 
 train() {
     "$YARD" train --model tiny --data LICENSE --val-batches 1 --sample-tokens 0 "$@" >"$TMP/out" 2>"$TMP/err"

@@ -7,15 +7,10 @@
 # tensor is.  Reads of memory that nothing has written are found by `--serial --audit`, which fills it with NaN.
 #
 # Oclgrind gives exit code 0 whatever it finds, so its log must be empty.  It bears one host thread only: --serial.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
+. tests/run/helpers.sh
+
 log=$TMP/oclgrind.log
 export YARD_CACHE= # binaries that are kept lack the source, which oclgrind quotes
-
-. tests/run/report.sh
 
 command -v oclgrind >/dev/null || skip_all 'kernels are clean' 'oclgrind is not installed; make oclgrind does it'
 for mesh in "--micro-batch 1" "--mesh tp=2 -d 0:0x2" "--attention flash"; do

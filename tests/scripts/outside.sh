@@ -1,10 +1,8 @@
 #!/bin/sh
 # outside.sh - `make BUILD=... YARD=...` with folders outside writes nothing into the sources, which may be read-only.
-set -u
-TMP=$(realpath "${TMP:-$(mktemp -d)}")
-unset MAKEFLAGS MAKELEVEL
+. tests/run/helpers.sh
 
-. tests/run/report.sh
+unset MAKEFLAGS MAKELEVEL
 
 make -n WERROR=1 BUILD="$TMP/out" YARD="$TMP/yard" 2>"$TMP/err" >"$TMP/commands"
 grep -q "$TMP/out/embedded.c" "$TMP/commands" && grep -q "o $TMP/yard " "$TMP/commands"

@@ -1,15 +1,9 @@
 #!/bin/sh
 # papers.sh - the page of six papers: its tables are what data/gallery/gallery.sh prints, its lists are short, and
 # HARDWARE= is the link of the machine that it names.  gallery.sh checks the formulas.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
-export YARD TMP
-page=tutorials/24-six-papers.md
+. tests/run/helpers.sh
 
-. tests/run/report.sh
+page=tutorials/24-six-papers.md
 
 wc -l data/papers/*.txt | awk '$2 != "total" && $1 > 40 { print $2 " has " $1 " lines" }' >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'a list has at most 40 lines'
@@ -23,7 +17,8 @@ no_complaints "$TMP/wrong" 'a list is in the gallery and on the page'
 # A list with another time.
 sed 's/ 3ms / 5ms /' data/papers/shadow.txt >"$TMP/shadow.txt"
 sed "s|data/papers/shadow.txt|$TMP/shadow.txt|" data/gallery/entries >"$TMP/entries"
-! ENTRIES=$TMP/entries NAMES=checkmate data/gallery/gallery.sh check >"$TMP/err" && grep -q 'formula 8, simulated 10' "$TMP/err"
+! ENTRIES=$TMP/entries NAMES=checkmate data/gallery/gallery.sh check >"$TMP/err" &&
+    grep -q 'formula 8, simulated 10' "$TMP/err"
 result $? 'a list that was changed is found'
 
 # A machine with the links of a point, without latency, is that point; of a profile both links are read.
@@ -69,7 +64,8 @@ cp $page "$TMP/page" && data/gallery/gallery.sh fill "$TMP/page" >"$TMP/err" 2>&
 diff $page "$TMP/page" >"$TMP/wrong" 2>&1
 no_complaints "$TMP/wrong" "tables of the page are what is simulated: data/gallery/gallery.sh fill $page"
 
-NAMES=checkmate data/gallery/gallery.sh papers "$TMP/site" >"$TMP/err" && [ "$(grep -c '<polyline' "$TMP/site/index.html")" -eq 3 ] &&
+NAMES=checkmate data/gallery/gallery.sh papers "$TMP/site" >"$TMP/err" &&
+    [ "$(grep -c '<polyline' "$TMP/site/index.html")" -eq 3 ] &&
     [ -s "$TMP/site/checkmate.png" ]
 result $? 'the page of pictures has the curves'
 finish

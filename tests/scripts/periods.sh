@@ -12,11 +12,8 @@
 #     --list NAME@BYTES   is that, on devices with so much memory
 #     --list KIND#SEED    is a random list (lists.awk)
 #     TMP/                is an empty folder
-set -u
-LC_ALL=C
-export LC_ALL
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
+. tests/run/helpers.sh
+
 table=${TABLE:-tests/data/periods.txt}
 mode=${1:-compare}
 

@@ -1,13 +1,7 @@
 #!/bin/sh
 # process.sh - what surrounds a run: signals at any moment, closed descriptors, limits, folders that are not there yet.
-#
-# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
-set -u
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
-
-. tests/run/report.sh
 . tests/run/helpers.sh
+
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
 
 start() { # WORDS...: yard in the background
@@ -42,13 +36,13 @@ runs() { # WORDS...: yard succeeds with them
 }
 
 train='train --model tiny --sample-tokens 0 --val-batches 1'
-trained="grep -q '\"step\":9,' $TMP/log"
+trained="grep -q '\"step\":9,' '$TMP/log'"
 
 # ---- signals --------------------------------------------------------------------------------------------------------
 
 # Tens of millions of first values take a while.
 start $train --steps 100000000 --channels 1024 --save "$TMP/set-up"
-within 600 "[ -d $TMP/set-up ]"
+within 600 "[ -d '$TMP/set-up' ]"
 kill -INT "$child"
 name='a signal before the first step'
 ended "$name" 130 'yard: interrupted'
@@ -73,7 +67,7 @@ done
 
 rm -f "$TMP/log"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap"
-within 600 "grep -q '^{\"snapshot\":' $TMP/log"
+within 600 "grep -q '^{\"snapshot\":' '$TMP/log'"
 kill -INT "$child"
 name='a signal with --snapshot'
 ended "$name" 130 '; the newest snapshot is of step '
@@ -103,7 +97,7 @@ check "$name: it has no loss" lacks val_loss "$TMP/log"
 check "$name: the step before it is saved" grep -q 'interrupted after step 9, saved' "$TMP/err"
 
 start sample --from "$TMP/INT" --count 1000000
-within 600 "[ -s $TMP/out ]"
+within 600 "[ -s '$TMP/out' ]"
 kill -TERM "$child"
 ended 'a signal to yard sample' 130 'yard: interrupted'
 
@@ -127,7 +121,7 @@ for whom in "" -; do
     setsid "$YARD" $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart \
         >"$TMP/out" 2>"$TMP/err" </dev/null &
     child=$!
-    within 600 "grep -q '^{\"snapshot\":' $TMP/log"
+    within 600 "grep -q '^{\"snapshot\":' '$TMP/log'"
     kill -INT "$whom$child"
     name="--restart: SIGINT to ${whom:+all and }the parent"
     ended "$name" 130 '; the newest snapshot is of step '
@@ -156,9 +150,9 @@ result $? "$name: the parts of that time add up"
 
 rm -f "$TMP/log" "$TMP/run.snap"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
-within 600 "grep -q '^{\"snapshot\":' $TMP/log"
+within 600 "grep -q '^{\"snapshot\":' '$TMP/log'"
 kill -KILL $(trainer)
-within 600 "grep -q ^resumed $TMP/out"
+within 600 "grep -q ^resumed '$TMP/out'"
 step=$(sed -n 's/.* signal 9 (.*) after step [0-9]*; it goes on from iteration \([0-9]*\) of .*/\1/p' "$TMP/err")
 grep -q "^resumed     step $step of $TMP/run.snap; " "$TMP/out"
 result $? '--restart: it goes on from the newest commit'
@@ -243,7 +237,7 @@ check 'all of them are there' [ "$(ls "$TMP/new" | tr '\n' ' ')" = 'log model.sa
 rm "$TMP/log"
 start $train --steps 100000000 --save-every 1 --log "$TMP/log" --save "$TMP/strays"
 within 600 "$trained"
-within 600 "ls -d $TMP/strays/step-*.tmp-*"
+within 600 "ls -d '$TMP'/strays/step-*.tmp-*"
 kill -KILL "$child"
 wait "$child" 2>/dev/null
 : >"$TMP/strays/model.safetensors.tmp-$child"
@@ -353,7 +347,7 @@ check 'a log that is cut short: it ends with the end of a line' [ -z "$(tail -c 
 
 rm -f "$TMP/short.log" "$TMP/log"
 start $train --steps 3000 --log "$TMP/log" --snapshot "$TMP/gone.snap" --trace "$TMP/gone.trace"
-within 600 "grep -q '^{\"snapshot\":' $TMP/log"
+within 600 "grep -q '^{\"snapshot\":' '$TMP/log'"
 rm -f "$TMP/log" "$TMP/gone.snap" "$TMP/gone.trace"
 name='files that are removed while they are written'
 ended "$name" 4 'gone.snap was removed, renamed or replaced by another program'

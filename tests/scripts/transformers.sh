@@ -2,13 +2,10 @@
 # transformers.sh - Hugging Face's transformers opens an exported folder, and writes what yard writes.  What it saves,
 # in shards too, yard opens, and writes the same.
 #
-# YARD is the program, TMP an empty folder, PYTHON a Python that has transformers and torch.  The report is TAP.
-set -u
-YARD=${YARD:-./yard}
-TMP=${TMP:-$(mktemp -d)}
-python=${PYTHON:-python3}
+# PYTHON is a Python that has transformers and torch.
+. tests/run/helpers.sh
 
-. tests/run/report.sh
+python=${PYTHON:-python3}
 
 "$python" -c 'import torch, transformers' 2>/dev/null ||
     skip_all 'transformers opens an export' "$python has no transformers, or no torch; PYTHON names another"

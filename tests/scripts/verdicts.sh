@@ -1,12 +1,7 @@
 #!/bin/sh
 # verdicts.sh - run.sh takes no test for well that is not: what verdict.awk makes of reports, and then some tests that
 # run.sh runs.
-#
-# TMP is an empty folder.  The report is TAP (see run.sh).
-set -u
-TMP=${TMP:-$(mktemp -d)}
-
-. tests/run/report.sh
+. tests/run/helpers.sh
 
 # ---- verdict.awk ----------------------------------------------------------------------------------------------------
 

@@ -2,18 +2,15 @@
 # view.sh - yard view from outside: mistakes, pictures without a display, a trainer that stands or waits, a real
 # window.
 #
-# mistakes.sh has refuse(), helpers.sh has within().  YARD is the program, TMP an empty folder.  The report is TAP (see
-# run.sh).
-set -u
+# mistakes.sh has refuse(), helpers.sh has within().
+. tests/run/helpers.sh
+. tests/run/mistakes.sh
+
 child=  # processes in the background: a trainer,
 viewer= # yard view,
 screen= # and the X server that has its window
 unset DISPLAY WAYLAND_DISPLAY
 unset XDG_RUNTIME_DIR # where traces of simulations would be rather than in TMPDIR
-
-. tests/run/report.sh
-. tests/run/mistakes.sh
-. tests/run/helpers.sh
 
 end_processes() { # what runs in the background ends with the test
     for process in $viewer $child; do

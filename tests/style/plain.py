@@ -1,8 +1,9 @@
-"""plain.py - where does the C stop a reader?  It counts, by folder, and lists each place of what plain.sh forbids.
+"""plain.py - where does the C stop a reader?  It reads the C files below the folders, and prints a row for each
+folder, with what it counts there; then each place of a fault where a folder has too many.
 
     python3 tests/style/plain.py FOLDER...
 
-    tokens    a line that is neither comment nor blank; what is in quotes is one token, so is a run of operators
+    tokens    in a line of code, in the mean; what is in quotes is one token, so is a run of operators
     ?:        conditional expressions per 1,000 such lines
     nested    a ?: inside an arm or the condition of another one
     comma     statements that are joined by commas; for-headers and declarations are no such
@@ -177,14 +178,13 @@ def main():
                     if there:
                         places[os.path.dirname(name), fault].append("%s:%d: %s: %s" % (name, line, fault, text[:90]))
     wrong = []
-    print("%-28s %6s %7s %6s %7s %6s %7s %6s" % ("", "lines", "tokens", "?:", "nested", "comma", "inside", "three"))
+    columns = "%-28s %7s %6s %7s %6s %7s %6s"
+    print(columns % ("", "tokens", "?:", "nested", "comma", "inside", "three"))
     for folder, row in sorted(rows.items()):
         lines = max(row["lines"], 1)
         row["tokens"] = row["all tokens"] / lines
-        print(
-            "%-28s %6d %7.2f %6.1f %7d %6d %7d %6d"
-            % (folder, lines, row["tokens"], 1000 * row["?"] / lines, row["nested"], row["comma"], row["inside"], row["three"])
-        )
+        numbers = "%.2f" % row["tokens"], "%.1f" % (1000 * row["?"] / lines)
+        print(columns % (folder, *numbers, row["nested"], row["comma"], row["inside"], row["three"]))
         for what, most in LIMITS[folder.split("/")[0]].items():
             if row[what] > most:
                 wrong.append("%s: %s: %.4g, at most %g" % (folder, what, row[what], most))

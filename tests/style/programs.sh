@@ -3,14 +3,10 @@
 #
 # First the words are looked at that stand where a command does (commands.awk).  Then some scripts are run with nothing
 # else on their PATH, where those must be skipped that need more.
-set -u
-LC_ALL=C
-export LC_ALL
-TMP=$(cd "${TMP:-$(mktemp -d)}" && pwd)
+. tests/run/helpers.sh
+
 page=tutorials/reference-systems.md
 makefiles='Makefile tests/maintain.mk src/trainer/base/modules.mk'
-
-. tests/run/report.sh
 
 # ---- what is promised -----------------------------------------------------------------------------------------------
 

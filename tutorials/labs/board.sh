@@ -12,7 +12,11 @@
 #     BITS=             does not train, so that the column "bits" stays empty
 #     WORDS=1           shows on stderr what the programs of passes say, for those who wrote them
 #
-# The table has the mean over all draws, and "bits": has a short real training the bits that it has without techniques?
+# It prints a row for each entry, with the mean over all draws, and "bits": has a short real training the bits that it
+# has without techniques?
+#
+#       1.      410.123 ms  bits same   fast.options
+#          fast.patch refused: its program hands over no list: ...
 set -u
 LC_ALL=C
 export LC_ALL
@@ -30,7 +34,7 @@ most=8000000 # bytes of an entry, and of a list that a program hands over
 base='mesh|zero|stages|pipeline|micro-batch' # what an entry may say of the model's own list
 passes='recompute|swap|swap-what|overlap|broadcast-queues|broadcast-slices|broadcast-deal|broadcast-main'
 if [ $# -eq 0 ]; then
-    sed -n '2,17s/^# *//p' "$0"
+    sed -n '2,20s/^# *//p' "$0"
     exit 2
 fi
 TMP=$(mktemp -d) || exit 2

@@ -90,7 +90,12 @@ test_of() { # TITLE GOT OF WHY: adds to $tests, the list of Gradescope's results
 
 quoted() { # TEXT: as a string of JSON
     printf '%s\n' "$1" | tr '\001-\010\013-\037' '[?*]' | tr -d '\177' | awk '
-        { gsub(/\\/, "&&"); gsub(/"/, "\\\""); gsub(/\t/, "\\t"); text = text (NR > 1 ? "\\n" : "") $0 }
+        {
+            gsub(/\\/, "&&")
+            gsub(/"/, "\\\"")
+            gsub(/\t/, "\\t")
+            text = text (NR > 1 ? "\\n" : "") $0
+        }
         END { printf "\"%s\"", text }'
 }
 
@@ -290,7 +295,7 @@ remake() { # PATCH
     apply "$TMP/both" "$1"
     (cd "$TMP/both" && git add -A && git commit -q --allow-empty -m lab && git rev-parse HEAD >"$TMP/made-old" &&
         git checkout -q "$new" && git cherry-pick --allow-empty "$(cat "$TMP/made-old")" >"$TMP/out" 2>&1 &&
-        git rev-parse HEAD >"$TMP/made-new") || { cat "$TMP/out"; die "$1: git cannot merge it; make it by hand"; }
+        git rev-parse HEAD >"$TMP/made-new") || die "$1: git cannot merge it; make it by hand: $(cat "$TMP/out")"
     made_old=$(cat "$TMP/made-old") made_new=$(cat "$TMP/made-new")
     sed '/^--- /,$d' "$1" >"$TMP/patch"
     (cd "$TMP/both" && git diff "$new" "$made_new") |

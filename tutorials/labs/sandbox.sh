@@ -91,7 +91,8 @@ if [ "$judge" -eq 0 ]; then
     as="--reuid $user --regid $user --clear-groups"
     chown -R $user:$user "$root/work" "$root/tmp" || fail "no user $user"
 fi
-cd "$root" && pivot_root . old && cd / && umount -l /old && rmdir /old && cd /work || fail 'the files of the machine cannot be left'
+cd "$root" && pivot_root . old && cd / && umount -l /old && rmdir /old && cd /work ||
+    fail 'the files of the machine cannot be left'
 [ "${1-}" != --nothing ] || set -- --help
 
 exec env -i PATH=/usr/bin:/bin HOME=/work TMPDIR=/tmp LC_ALL=C \

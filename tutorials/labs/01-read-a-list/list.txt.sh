@@ -12,24 +12,47 @@ trap 'rm -rf "$work"' EXIT
 try=$((${SEED:-1} * 100))
 while [ ! -s "$work/asked" ]; do # until there is a task for each question
     try=$((try + 1))
-    [ $((try % 100)) -ne 0 ] || { echo "list: seed ${SEED:-1} has no list with an answer to all questions" >&2; exit 1; }
+    if [ $((try % 100)) -eq 0 ]; then
+        echo "list: seed ${SEED:-1} has no list with an answer to all questions" >&2
+        exit 1
+    fi
     awk -v seed=$try -f "$here/step.awk" >"$work/list"
     "$YARD" plan --list "$work/list" --json >"$work/json" </dev/null || exit 1
     awk -f "$here/facts.awk" "$work/json" >"$work/facts"
     awk -v seed=$try '
-        function one(from, n) { state = state * 16807 % 2147483647; return from[1 + state % n] }
-        BEGIN { state = seed * 7919 + 1; for (i = 0; i < 5; i++) one(w, 1) }
-        $1 == "wait" && $3 !~ /\047/ && $4 == "data" { w[++a] = $2 }
-        $1 == "wait" && $3 ~ /\047/ && $4 == "data" { b[++bs] = $2 }
-        $1 == "wait" && $3 !~ /\047/ && $4 == "reuse" { c[++cs] = $2 }
-        $1 == "life" { t[++ts] = $2 }
-        $1 == "work" { d[++ds] = $2 }
+        function one(set, n) { # of the n words
+            state = state * 16807 % 2147483647
+            return set[1 + state % n]
+        }
+        BEGIN {
+            state = seed * 7919 + 1
+            for (i = 0; i < 5; i++)
+                one(data, 1)
+        }
+        $1 == "wait" {
+            is_of_step_before = $3 ~ /\047/
+            if ($4 == "data" && !is_of_step_before)
+                data[++n_data] = $2
+            if ($4 == "data" && is_of_step_before)
+                data_before[++n_data_before] = $2
+            if ($4 == "reuse" && !is_of_step_before)
+                reuse[++n_reuse] = $2
+        }
+        $1 == "life" { tensor[++n_tensors] = $2 }
+        $1 == "work" { work[++n_work] = $2 }
         END {
-            if (!a || !bs || !cs || !ts) exit
-            printf "# A: task %s, B: task %s, C: task %s, T: tensor %s", one(w, a), one(b, bs), one(c, cs), one(t, ts)
+            if (!n_data || !n_data_before || !n_reuse || !n_tensors)
+                exit
+            printf "# A: task %s, B: task %s, C: task %s, T: tensor %s", one(data, n_data),
+                one(data_before, n_data_before), one(reuse, n_reuse), one(tensor, n_tensors)
             for (i = 1; i <= 3; i++) {
-                while ((x = one(d, ds)) in taken) ;
-                taken[x]; printf ", %s: task %s", substr("DEF", i, 1), x }
-            print "" }' "$work/facts" >"$work/asked"
+                do
+                    task = one(work, n_work)
+                while (task in taken)
+                taken[task]
+                printf ", %s: task %s", substr("DEF", i, 1), task
+            }
+            print ""
+        }' "$work/facts" >"$work/asked"
 done
 cat "$work/asked" "$work/list"
