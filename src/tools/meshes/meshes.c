@@ -383,9 +383,9 @@ static const struct option options[] = {
      .group = GROUP_PREDICTING,
      .commands = OF_PLAN,
      .help = "look for the best way to train on -d N devices of --hardware: meshes, --zero, --pipeline and "
-             "--micro-batch (unless given), then --recompute and --swap for the ten fastest of the best; prints the "
-             "shortest step "
-             "for each amount of memory up to --device-mem"},
+             "--micro-batch (unless given). The ten fastest results are tried again with --recompute, and, where they "
+             "do not fit into --device-mem, with --swap auto. Each row of the table is a command, with the time of its "
+             "step and the --device-mem that it needs, in MiB. The row below it needs less memory and takes longer"},
 };
 static const char simulates[] = "the search simulates, and prints a table and nothing else";
 static const char is_chosen[] = "the search chooses it";
