@@ -35,8 +35,12 @@ static void set_next(struct simulator *sim, struct lane_state *lane, double next
 {
     lane->next_event = next;
     int leaf = sim->n_lanes + (int)(lane - sim->lanes);
-    for (int i = leaf / 2; i > 0; i /= 2)
+    for (int i = leaf / 2; i > 0; i /= 2) {
+        int before = sim->winner[i];
         sim->winner[i] = earlier_lane(sim, sim->winner[2 * i], sim->winner[2 * i + 1]);
+        if (sim->winner[i] == before && before != leaf - sim->n_lanes)
+            return; /* the lane has lost here, as it had before */
+    }
 }
 
 /* The share of its full speed at which the lane's copy goes. */
@@ -45,43 +49,63 @@ static double copy_speed(const struct simulator *sim, const struct lane_state *l
     return link_rate(lane->link, sim->load) / lane->full_rate;
 }
 
-static bool share_link(const struct lane_state *a, const struct lane_state *b)
+/* What the copies on the link, if there is one, have left now, at full speed. */
+static void note_left(const struct simulator *sim, const struct link *link)
 {
-    for (int i = 0; i < 2; i++)
-        if (a->link[i] && (a->link[i] == b->link[0] || a->link[i] == b->link[1]))
-            return true;
-    return false;
+    if (!link)
+        return;
+    const struct link_copies *on = &sim->on_link[link->index];
+    for (size_t i = 0; i < on->n; i++) {
+        struct lane_state *lane = on->lane[i];
+        lane->seconds_left = (lane->next_event - sim->now) * copy_speed(sim, lane);
+    }
 }
 
-static void drop_copy(struct simulator *sim, const struct lane_state *copy)
+static void add_to_link(struct simulator *sim, const struct link *link, struct lane_state *copy)
 {
-    int at = 0;
-    while (sim->copying[at] != copy)
+    if (!link)
+        return;
+    struct link_copies *on = &sim->on_link[link->index];
+    *APPEND(on->lane, on->n, on->cap) = copy;
+    sim->load[link->index]++;
+}
+
+static void drop_from_link(struct simulator *sim, const struct link *link, const struct lane_state *copy)
+{
+    if (!link)
+        return;
+    struct link_copies *on = &sim->on_link[link->index];
+    size_t at = 0;
+    while (on->lane[at] != copy)
         at++;
-    sim->n_copying--;
-    sim->copying[at] = sim->copying[sim->n_copying];
+    on->n--;
+    on->lane[at] = on->lane[on->n];
+    sim->load[link->index]--;
 }
 
-/* The lane's copy joins or leaves its links, and what the others there have left takes another time. */
+/* When what is left of the copies on the link ends. */
+static void set_ends(struct simulator *sim, const struct link *link)
+{
+    if (!link)
+        return;
+    const struct link_copies *on = &sim->on_link[link->index];
+    for (size_t i = 0; i < on->n; i++)
+        set_next(sim, on->lane[i], sim->now + on->lane[i]->seconds_left / copy_speed(sim, on->lane[i]));
+}
+
+/* The lane's copy joins or leaves its links, and what the others there have left takes another time.  (For one that
+ * shares both links the same comes out twice.) */
 static void change_load(struct simulator *sim, struct lane_state *copy, bool joins)
 {
-    if (!joins)
-        drop_copy(sim, copy);
-    for (int i = 0; i < sim->n_copying; i++) {
-        struct lane_state *other = sim->copying[i];
-        if (share_link(other, copy))
-            other->seconds_left = (other->next_event - sim->now) * copy_speed(sim, other);
-    }
     for (int i = 0; i < 2; i++)
-        if (copy->link[i])
-            sim->load[copy->link[i]->index] += joins ? 1 : -1;
-    for (int i = 0; i < sim->n_copying; i++) {
-        struct lane_state *other = sim->copying[i];
-        if (share_link(other, copy))
-            set_next(sim, other, sim->now + other->seconds_left / copy_speed(sim, other));
-    }
-    if (joins)
-        sim->copying[sim->n_copying++] = copy;
+        note_left(sim, copy->link[i]);
+    for (int i = 0; i < 2; i++)
+        if (joins)
+            add_to_link(sim, copy->link[i], copy);
+        else
+            drop_from_link(sim, copy->link[i], copy);
+    for (int i = 0; i < 2; i++)
+        set_ends(sim, copy->link[i]);
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
@@ -99,7 +123,6 @@ static void join_links(struct simulator *sim, struct lane_state *lane)
 {
     lane->on_links = true;
     change_load(sim, lane, true);
-    set_next(sim, lane, sim->now + lane->seconds_left / copy_speed(sim, lane));
 }
 
 /* The lane's node begins to compute, or to wait for the latency of its links. */
