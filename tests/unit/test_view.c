@@ -12,7 +12,8 @@
 #include "tests/support/support.h"
 #include "tools/command/table.h"
 #include "tools/lists/lists.h"
-#include "tools/view/view.h"
+#include "tools/view/act.h"
+#include "tools/view/draw.h"
 
 #include <math.h>
 
@@ -52,11 +53,11 @@ static void end_view(struct view *v)
 {
     for (int i = 0; i < v->n_tracks; i++)
         close_track(v->track[i]);
-    v->region.kind = NO_REGION;
+    v->selection.region.kind = NO_REGION;
     select_again(v);
-    free(v->path);
-    free(v->row);
-    free(v->gesture.spot);
+    free(v->selection.path);
+    free(v->layout.row);
+    free(v->mouse.gesture.spot);
     free(v);
 }
 
@@ -135,12 +136,14 @@ TEST(pictures_are_as_they_were)
 
 static const char *selected_name(const struct view *v)
 {
-    return is_picked(&v->selected) ? v->track[v->selected.track]->trace->tasks[v->selected.copy.task].name : "";
+    return is_picked(&v->selection.task)
+               ? v->track[v->selection.task.track]->trace->tasks[v->selection.task.copy.task].name
+               : "";
 }
 
 static int selected_layer(const struct view *v)
 {
-    return v->track[v->selected.track]->trace->tasks[v->selected.copy.task].layer;
+    return v->track[v->selection.task.track]->trace->tasks[v->selection.task.copy.task].layer;
 }
 
 /* overlap-pays: forwards of 1 ms, then backwards of 2 ms; a step takes 14.5 ms. */
@@ -148,15 +151,15 @@ TEST(keys_do_what_the_help_says)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    assert_int_equal(v->anchor, 1);
+    assert_int_equal(v->sight.anchor, 1);
     run_script(v, "pagedown");
-    assert_int_equal(v->anchor, 2);
-    assert_true(v->from < 0);
-    assert_true(v->from > -1e6);
-    assert_true(v->to > 14.5e6);
-    assert_true(v->to < 15.5e6);
+    assert_int_equal(v->sight.anchor, 2);
+    assert_true(v->sight.from < 0);
+    assert_true(v->sight.from > -1e6);
+    assert_true(v->sight.to > 14.5e6);
+    assert_true(v->sight.to < 15.5e6);
     run_script(v, "pagedown pagedown pagedown");
-    assert_int_equal(v->anchor, 5);
+    assert_int_equal(v->sight.anchor, 5);
     run_script(v, "pageup n");
     assert_string_equal(selected_name(v), "forward");
     assert_int_equal(selected_layer(v), 0);
@@ -167,19 +170,19 @@ TEST(keys_do_what_the_help_says)
     assert_non_null(strstr(v->message, "no task has that in its name"));
     run_script(v, "/Back"); /* case does not matter, and the selection stays */
     assert_null(strstr(v->message, "no task"));
-    v->search[0] = '\0';
+    v->selection.search[0] = '\0';
     run_script(v, "p z");
     assert_int_equal(selected_layer(v), 3);
-    assert_true(fabs(v->to - v->from - 3e6) < 1e3); /* three times the task */
+    assert_true(fabs(v->sight.to - v->sight.from - 3e6) < 1e3); /* three times the task */
     run_script(v, "escape k c /upd");
-    assert_false(is_picked(&v->selected));
+    assert_false(is_picked(&v->selection.task));
     assert_int_equal(v->colour, BY_LAYER);
-    assert_true(v->critical);
-    assert_true(v->n_path > 0);
-    assert_string_equal(v->search, "upd");
-    double length = v->to - v->from;
+    assert_true(v->selection.critical);
+    assert_true(v->selection.n_path > 0);
+    assert_string_equal(v->selection.search, "upd");
+    double length = v->sight.to - v->sight.from;
     run_script(v, "escape +");
-    assert_true(fabs(length / (v->to - v->from) - 1.5) < 1e-9);
+    assert_true(fabs(length / (v->sight.to - v->sight.from) - 1.5) < 1e-9);
     run_script(v, "space");
     assert_non_null(strstr(v->message, "no trainer"));
     run_script(v, "q");
@@ -196,11 +199,11 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     const struct view_row *compute = row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane);
     int x = (int)x_of(v, 5e6), y = compute->y + compute->height / 2;
     move_mouse(v, x, y);
-    assert_true(is_picked(&v->hover));
+    assert_true(is_picked(&v->mouse.hover));
     press_button(v, false);
     release_button(v);
     assert_string_equal(selected_name(v), "backward");
-    struct links l = links_of_pick(v, &v->selected);
+    struct links l = links_of_pick(v, &v->selection.task);
     assert_true(l.n >= 2);
     free(l.link);
 
@@ -216,13 +219,13 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     press_button(v, true);
     move_mouse(v, x + 50, y);
     release_button(v);
-    assert_true(v->region.kind == STRETCH);
-    assert_true(v->region.at[0] != v->region.at[1]);
+    assert_true(v->selection.region.kind == STRETCH);
+    assert_true(v->selection.region.at[0] != v->selection.region.at[1]);
     struct box b = places_of(v).overview;
     move_mouse(v, b.x + b.w - 5, b.y + 5);
     press_button(v, false);
     release_button(v);
-    assert_int_equal(v->anchor, 5);
+    assert_int_equal(v->sight.anchor, 5);
     end_view(v);
     free(trace);
 }
@@ -234,12 +237,12 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     run_script(v, "pagedown n n n n n n");
     assert_string_equal(selected_name(v), "backward");
-    char *said = describe_record(v->track[0]->trace, (size_t)v->selected.record);
+    char *said = describe_record(v->track[0]->trace, (size_t)v->selection.task.record);
     expect_text(said, "waited 12.00 ms for send L1 on stage1 download1 (pipeline)");
     move_mouse(v, (int)x_of(v, 14e6), row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane)->y + 5);
     struct pick behind = pick_after_gap(v);
-    assert_true(!is_picked(&v->hover));
-    assert_true(behind.record == v->selected.record);
+    assert_true(!is_picked(&v->mouse.hover));
+    assert_true(behind.record == v->selection.task.record);
     move_mouse(v, (int)x_of(v, 14e6), 5); /* above the rows */
     behind = pick_after_gap(v);
     assert_false(is_picked(&behind));
@@ -254,7 +257,7 @@ TEST(a_tooltip_says_what_is_under_the_mouse)
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     run_script(v, "pagedown n n n n n n");
-    char *said = describe_briefly(v, &v->selected);
+    char *said = describe_briefly(v, &v->selection.task);
     expect_text(said, "backward · layer 0 · micro-batch 0");
     expect_text(said, "\tlane\tstage0 compute");
     expect_text(said, "\tfrom\t20 ms");
@@ -288,13 +291,13 @@ TEST(a_stretch_counts_what_lies_in_it)
         char script[64];
         snprintf(script, sizeof script, "measure:%d,%d,%d,%d", x[0], ruler.y + 3, x[1], ruler.y + 3);
         run_script(v, script);
-        assert_int_equal(v->region.kind, x[0] != x[1] ? STRETCH : NO_REGION);
+        assert_int_equal(v->selection.region.kind, x[0] != x[1] ? STRETCH : NO_REGION);
         double from = axis_at(v, MIN(x[0], x[1]));
         double to = axis_at(v, MAX(x[0], x[1]));
         double busy = 0;
         double ms = 0;
         double bytes = 0;
-        json_t *rows = v->panel.table ? table_json(v->panel.table) : json_array(), *row;
+        json_t *rows = v->selection.panel.table ? table_json(v->selection.panel.table) : json_array(), *row;
         size_t i;
         json_array_foreach(rows, i, row)
         {
@@ -306,11 +309,11 @@ TEST(a_stretch_counts_what_lies_in_it)
         for (uint32_t lane = 0; lane < k->trace->header.n_lanes && x[0] != x[1]; lane++)
             busy += 2 * (double)busy_between(&k->trace->bars[lane], clock_of(k, from), clock_of(k, to)) / 1e6;
         assert_true(fabs(ms - busy) < 1e-4);
-        assert_true(fabs(bytes - v->panel.bytes) < 100);
+        assert_true(fabs(bytes - v->selection.panel.bytes) < 100);
         json_decref(rows);
     }
     run_script(v, "escape");
-    assert_null(v->panel.table);
+    assert_null(v->selection.panel.table);
     end_view(v);
     free(trace);
 }
@@ -326,7 +329,7 @@ TEST(a_place_of_memory_lists_its_tensors)
         struct random4 r = random_words(19, STREAM_TEST, 0, n);
         struct box rows = places_of(v).rows;
         uint32_t device = r.word[0] % 4;
-        const struct view_row *row = v->row;
+        const struct view_row *row = v->layout.row;
         while (row->kind != ROW_MEMORY || row->index != device)
             row++;
         char script[64];
@@ -334,14 +337,14 @@ TEST(a_place_of_memory_lists_its_tensors)
         snprintf(script, sizeof script, "click:%d,%d", x, row->y + row->height / 2);
         run_script(v, script);
         const struct amount *held = amount_at(&t->memory_use[device], clock_of(v->track[0], axis_at(v, x)));
-        assert_true(v->region.kind == PLACE);
-        assert_true(v->region.device == device);
-        assert_true(!is_picked(&v->selected));
-        assert_true(v->panel.bytes == (double)sum_amount(held));
+        assert_true(v->selection.region.kind == PLACE);
+        assert_true(v->selection.region.device == device);
+        assert_true(!is_picked(&v->selection.task));
+        assert_true(v->selection.panel.bytes == (double)sum_amount(held));
     }
     run_script(v, "click:600,118"); /* a task instead */
-    assert_true(v->region.kind == NO_REGION);
-    assert_true(is_picked(&v->selected));
+    assert_true(v->selection.region.kind == NO_REGION);
+    assert_true(is_picked(&v->selection.task));
     end_view(v);
     free(trace);
 }
@@ -351,18 +354,18 @@ TEST(devices_fold)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    size_t rows = v->n_rows;
+    size_t rows = v->layout.n_rows;
     run_script(v, "click:20,97");
-    assert_true(v->n_rows == rows - 1);
-    assert_true(v->row[1].height < GLYPH_HEIGHT);
-    assert_true(v->row[3].kind == ROW_DEVICE);
+    assert_true(v->layout.n_rows == rows - 1);
+    assert_true(v->layout.row[1].height < GLYPH_HEIGHT);
+    assert_true(v->layout.row[3].kind == ROW_DEVICE);
     run_script(v, "click:600,97");
-    assert_true(v->n_rows == rows);
-    assert_true(v->row[1].height > GLYPH_HEIGHT);
+    assert_true(v->layout.n_rows == rows);
+    assert_true(v->layout.row[1].height > GLYPH_HEIGHT);
     run_script(v, "x");
-    assert_int_equal(v->n_rows, rows - 4);
+    assert_int_equal(v->layout.n_rows, rows - 4);
     run_script(v, "n x");
-    assert_int_equal(v->n_rows, rows);
+    assert_int_equal(v->layout.n_rows, rows);
     end_view(v);
     free(trace);
 }
@@ -379,8 +382,8 @@ TEST(two_traces_always_fit)
         a = trace_of_list(lasting("data/steps/%s.txt", lists[r.word[1] % 5]));
         struct view *v = view_of(a, b, 800 + (int)(r.word[2] % 1000), 400 + (int)(r.word[3] % 800), 1 + (int)n % 2);
         run_script(v, n % 3 ? "0" : "x");
-        assert_true(v->rows_height <= places_of(v).rows.h);
-        assert_true(v->row[v->n_rows - 1].track == 1);
+        assert_true(v->layout.rows_height <= places_of(v).rows.h);
+        assert_true(v->layout.row[v->layout.n_rows - 1].track == 1);
         end_view(v);
         free(a);
     }
@@ -404,8 +407,8 @@ static char *trace_of_devices(int n)
 static size_t rows_in_sight(const struct view *v)
 {
     size_t n = 0;
-    for (size_t i = 0; i < v->n_rows; i++)
-        n += is_in_sight(v, &v->row[i]);
+    for (size_t i = 0; i < v->layout.n_rows; i++)
+        n += is_in_sight(v, &v->layout.row[i]);
     return n;
 }
 
@@ -419,12 +422,12 @@ TEST(rows_fill_the_window_and_are_never_cut)
         for (size_t i = 0; i < COUNT(sizes); i++) {
             struct view *v = view_of(trace, NULL, sizes[i][0], sizes[i][1], sizes[i][2]);
             const struct box rows = places_of(v).rows;
-            if (v->good_height <= rows.h || (devices == 8 && i != 2)) {
-                assert_int_equal(rows_in_sight(v), v->n_rows);
-                assert_true(rows.h - v->rows_height <= (int)v->n_rows);
+            if (v->layout.good_height <= rows.h || (devices == 8 && i != 2)) {
+                assert_int_equal(rows_in_sight(v), v->layout.n_rows);
+                assert_true(rows.h - v->layout.rows_height <= (int)v->layout.n_rows);
             }
             for (int down = 0; down < 3000; down += 60) { /* each row comes into sight, from top to bottom */
-                const struct view_row *last = &v->row[v->n_rows - 1];
+                const struct view_row *last = &v->layout.row[v->layout.n_rows - 1];
                 run_script(v, "down");
                 const bool none = rows_in_sight(v) == 0;
                 assert_false(none);
@@ -432,8 +435,8 @@ TEST(rows_fill_the_window_and_are_never_cut)
             }
             v->still = true;
             choose_height(v);
-            assert_int_equal(rows_in_sight(v), v->n_rows);
-            assert_int_equal(v->rows_height, v->good_height);
+            assert_int_equal(rows_in_sight(v), v->layout.n_rows);
+            assert_int_equal(v->layout.rows_height, v->layout.good_height);
             char *said = describe_step(v);
             assert_null(strstr(said, "keys"));
             free(said);
@@ -560,8 +563,8 @@ TEST(two_traces_share_their_steps_start)
     run_script(v, "pagedown");
     for (int i = 0; i < 2; i++)
         assert_true(axis_of(v->track[i], find_step(v->track[i], 2)->work) == 0);
-    assert_true(v->to > 54e6);  /* the longer one's step is in sight */
-    for (int i = 0; i < 2; i++) /* the legend has the kinds of both */
+    assert_true(v->sight.to > 54e6); /* the longer one's step is in sight */
+    for (int i = 0; i < 2; i++)      /* the legend has the kinds of both */
         for (size_t k = 0; k < v->track[i]->trace->header.n_tasks; k++)
             assert_true(v->has_role[v->track[i]->trace->tasks[k].role]);
     end_view(v);
@@ -587,7 +590,7 @@ static int bar_at(const struct view *v, const char *lane, size_t nth, int *y)
         i++;
     const struct view_row *row = row_of_lane(v, 0, i);
     const struct bar *bar = t->bars[i].bar;
-    while (t->records[bar->record].step != v->anchor)
+    while (t->records[bar->record].step != v->sight.anchor)
         bar++;
     *y = row->y + row->height / 2;
     return (int)x_of(v, (axis_of(v->track[0], bar[nth].start) + axis_of(v->track[0], bar[nth].end)) / 2);
@@ -623,7 +626,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     assert_true(period_of(v) == 8);
     assert_true(count_moves(v->track[0]->board) == 1);
     assert_string_equal(selected_name(v), "send"); /* it is the task that was dragged, where it is now */
-    assert_int_equal(v->selected.copy.task, 15);
+    assert_int_equal(v->selection.task.copy.task, 15);
     drag_bar(v, "c download", 2, "c download", 0, -10, true);
     assert_true(period_of(v) == 6);
     run_script(v, "s");
@@ -637,7 +640,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
 
     drag_bar(v, "a compute", 1, "a compute", 0, -10, true);
     assert_string_equal(v->message, "backward (layer 0) needs g.a, which forward (layer 0) writes");
-    assert_int_equal(v->gesture.blocker.copy.task, 0);
+    assert_int_equal(v->mouse.gesture.blocker.copy.task, 0);
     drag_bar(v, "a compute", 1, "b compute", 0, 0, true);
     assert_non_null(strstr(v->message, "and not on b compute"));
     assert_true(period_of(v) == 6);
@@ -650,7 +653,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     press_button(v, false);
     move_mouse(v, x + 2, row_of_lane(v, 0, lane - 1)->y + 5);
     release_button(v);
-    assert_int_equal(v->selected.copy.task, send);
+    assert_int_equal(v->selection.task.copy.task, send);
     assert_int_equal(v->track[0]->trace->tasks[send].lane, lane - 1);
     run_script(v, "u u u u s");
     char *after = read_text(moved);
@@ -666,15 +669,15 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     run_script(v, "pagedown n n measure:300,70,600,70");
-    size_t rows = v->n_rows;
+    size_t rows = v->layout.n_rows;
     v->track[0]->folded[0] = true;
     assert_false(poll_view(v));
     free(trace_of_list("data/steps/chain.txt")); /* the same path */
     assert_true(poll_view(v));
     assert_false(v->track[0]->folded[0]); /* the folded device was another machine's */
-    assert_true(v->n_rows < rows);
-    assert_true(!is_picked(&v->selected));
-    assert_true(v->region.kind == NO_REGION);
+    assert_true(v->layout.n_rows < rows);
+    assert_true(!is_picked(&v->selection.task));
+    assert_true(v->selection.region.kind == NO_REGION);
     struct view *fresh = view_of(trace, NULL, 1280, 720, 1);
     assert_true(v->n_layers == fresh->n_layers);
     assert_true(v->n_micros == fresh->n_micros);
@@ -843,10 +846,10 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
             expect_held(v->track[0]->trace, clock - random_words(9, STREAM_TEST, (uint32_t)round, i).word[0] % 1000000);
         for (size_t i = 0; i < v->track[0]->trace->n_records; i += 7) /* where a life may end */
             expect_held(v->track[0]->trace, v->track[0]->trace->records[i].end);
-        if (is_picked(&v->selected))
-            assert_memory_equal(&v->track[0]->trace->records[v->selected.record], &v->selected.copy,
-                                sizeof v->selected.copy);
-        v->selected = pick_of(v, 0, (int64_t)v->track[0]->trace->n_records - 1); /* NONE when there is none */
+        if (is_picked(&v->selection.task))
+            assert_memory_equal(&v->track[0]->trace->records[v->selection.task.record], &v->selection.task.copy,
+                                sizeof v->selection.task.copy);
+        v->selection.task = pick_of(v, 0, (int64_t)v->track[0]->trace->n_records - 1); /* NONE when there is none */
     }
     trace_close(w);
     poll_view(v);
@@ -890,16 +893,16 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
         uint64_t under = clock_of(v->track[0], edge);
         poll_view(v);
         if (still) {
-            assert_true(v->from == from);
+            assert_true(v->sight.from == from);
             assert_true(clock_of(v->track[0], axis_at(v, 600)) == under);
         } else {
-            assert_true(step < 5 || fabs(v->to - v->from - length) < 1e-3);
-            assert_int_equal(v->anchor, step);
+            assert_true(step < 5 || fabs(v->sight.to - v->sight.from - length) < 1e-3);
+            assert_int_equal(v->sight.anchor, step);
             double end = axis_of(v->track[0], v->track[0]->now);
-            assert_true(end > v->from && end < v->to);
+            assert_true(end > v->sight.from && end < v->sight.to);
         }
-        length = v->to - v->from;
-        from = v->from;
+        length = v->sight.to - v->sight.from;
+        from = v->sight.from;
     }
     assert_true(length > 2 * 12e3 && length < 5 * 20e3); /* about three steps */
     trace_close(w);
@@ -918,7 +921,7 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
     uint64_t ran = TASKS * 1000;
     struct view *v = follow_view(path);
     const struct track *k = v->track[0];
-    v->steps = true;
+    v->sight.steps = true;
     for (uint32_t i = 0; i < 3 * TASKS; i++) {
         trace_alive(w, 1 + i % TASKS);
         clock += second + 10;
@@ -933,8 +936,9 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         assert_int_equal(k->trace->n_pauses, i + 1);
         assert_int_equal(trace_paused_before(k->trace, clock), held);
         assert_true(fabs(axis_of(k, clock) - axis_of(k, zero) - (double)ran) < 1);
-        assert_int_equal(v->selected.copy.start, clock - 1000); /* the task that has just run */
-        double from = x_of(v, axis_of(k, v->selected.copy.start)), to = x_of(v, axis_of(k, v->selected.copy.end));
+        assert_int_equal(v->selection.task.copy.start, clock - 1000); /* the task that has just run */
+        double from = x_of(v, axis_of(k, v->selection.task.copy.start)),
+               to = x_of(v, axis_of(k, v->selection.task.copy.end));
         struct box rows = places_of(v).rows;
         assert_true(from > rows.x + rows.w / 2);
         assert_true(to < rows.x + rows.w);
@@ -1039,7 +1043,7 @@ TEST(a_pace_leaves_the_rows_as_they_are)
         run_script(v, "move:0,0 0 - - -");
         draw_view(v, c[i]);
         run_script(v, "measure:300,70,900,70");
-        json_t *shares = table_json(v->panel.table), *row;
+        json_t *shares = table_json(v->selection.panel.table), *row;
         size_t n;
         json_array_foreach(shares, n, row) { share[i] += json_number_value(json_object_get(row, "share")); }
         json_decref(shares);
@@ -1072,7 +1076,7 @@ TEST(bars_without_length_share_their_place)
     int drawn = 0;
     for (int x = rows.x; x < rows.x + rows.w; x++)
         drawn += c->pixels[(row->y + row->height / 2) * c->width + x] != PAPER;
-    assert_true(drawn > 0 && drawn <= 1 + rows.w / (v->to - v->from));
+    assert_true(drawn > 0 && drawn <= 1 + rows.w / (v->sight.to - v->sight.from));
     free_canvas(c);
     end_view(v);
 }
@@ -1127,7 +1131,7 @@ static void play(struct view *v)
     for (uint32_t n = 0; n < 600; n++) {
         do_anything(v, random_words(11, STREAM_TEST, (uint32_t)v->width, n));
         draw_view(v, c);
-        assert_true(v->to > v->from);
+        assert_true(v->sight.to > v->sight.from);
     }
     free_canvas(c);
     end_view(v);
@@ -1197,10 +1201,10 @@ TEST(the_window_hands_keys_and_mouse_on)
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     show_window(v);
     assert_true(v->quit);
-    assert_int_equal(v->anchor, 2);
+    assert_int_equal(v->sight.anchor, 2);
     assert_int_equal(v->colour, BY_LAYER);
-    assert_string_equal(v->search, "f q");
-    assert_int_equal(v->mouse_x, 640);
+    assert_string_equal(v->selection.search, "f q");
+    assert_int_equal(v->mouse.x, 640);
     end_view(v);
     free(trace);
 }

@@ -5,7 +5,7 @@
  * search, so a picture costs a few steps per column however many records there are.  These steps wait for memory: a
  * million bars take 32 MB, more than most caches hold.
  */
-#include "view.h"
+#include "draw.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -212,7 +212,7 @@ static void draw_running(const struct brush *b, uint32_t lane)
 
 static void draw_bars(const struct brush *b)
 {
-    size_t i = first_bar_in(b->bars, clock_of(b->track, b->v->from));
+    size_t i = first_bar_in(b->bars, clock_of(b->track, b->v->sight.from));
     int x = b->left;
     while (i < b->bars->n && x < b->right) {
         const struct bar *bar = &b->bars->bar[i];
@@ -242,7 +242,8 @@ void draw_lane(const struct view *v, const struct view_row *row, bool names_only
     const struct box rows = places_of(v).rows;
     const struct track *track = v->track[row->track];
     const int air = row->height > 4 * AIR * v->scale ? AIR * v->scale : 0;
-    const double seen = SEEN_WIDTH * v->scale * (v->to - v->from) / rows.w / track->trace->header.pace_scale;
+    const double seen =
+        SEEN_WIDTH * v->scale * (v->sight.to - v->sight.from) / rows.w / track->trace->header.pace_scale;
     struct brush b = {.v = v,
                       .track = track,
                       .bars = &track->trace->bars[row->index],

@@ -1,5 +1,5 @@
 /* details.c - the text about a task, or about the step. */
-#include "view.h"
+#include "pick.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -160,7 +160,7 @@ char *describe_step(const struct view *v)
 {
     char text[32], *all = NULL;
     for (int i = 0; i < v->n_tracks; i++) {
-        const struct trace_step *s = find_step(v->track[i], v->anchor);
+        const struct trace_step *s = find_step(v->track[i], v->sight.anchor);
         if (s)
             append_text(&all, "%sstep %" PRIu32 ": %s", name_of_track(v, i), s->step,
                         format_ns(text, step_ns(v->track[i], s)));
@@ -169,7 +169,7 @@ char *describe_step(const struct view *v)
     if (v->still)
         return all;
     append_text(&all, "click a task for its edges, c: critical path, k: other colours, h: all keys");
-    if (v->rows_height > places_of(v).rows.h) /* one trace, or two of very many lanes */
+    if (v->layout.rows_height > places_of(v).rows.h) /* one trace, or two of very many lanes */
         append_text(&all, "\nup, down: more rows");
     return all;
 }
@@ -179,8 +179,8 @@ char *describe_step(const struct view *v)
 char *find_details(const struct view *v)
 {
     const struct pick after_gap = pick_after_gap(v);
-    const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
-    if (!is_picked(&v->hover) && is_picked(&after_gap) && v->drag != DRAG_TASK) {
+    const struct pick *p = is_picked(&v->mouse.hover) ? &v->mouse.hover : &v->selection.task;
+    if (!is_picked(&v->mouse.hover) && is_picked(&after_gap) && v->mouse.drag != DRAG_TASK) {
         char *task = describe_record(v->track[after_gap.track]->trace, (size_t)after_gap.record);
         char *text = format_string("idle, then   %s", task);
         free(task);

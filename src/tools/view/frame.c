@@ -1,5 +1,6 @@
 /* frame.c - the picture around its rows' contents: state, names of rows, legend, details, help. */
-#include "view.h"
+#include "act.h"
+#include "draw.h"
 
 #include <math.h>
 
@@ -74,7 +75,7 @@ static void draw_lane_label(const struct view *v, const struct view_row *row)
     const struct trace *t = track->trace;
     const int dot = v->scale, right = places_of(v).rows.x - 8 * dot;
     const int top = row->y + (row->height - GLYPH_HEIGHT * dot) / 2;
-    const uint64_t from = clock_of(track, v->from), to = MIN(clock_of(track, v->to), track->now);
+    const uint64_t from = clock_of(track, v->sight.from), to = MIN(clock_of(track, v->sight.to), track->now);
     const double ns = (axis_of(track, to) - axis_of(track, from)) / t->header.pace_scale;
     const char *name = track->purpose[row->index];
     const char *group = t->devices[t->lanes[row->index].device_index].id;
@@ -114,8 +115,8 @@ static uint32_t paper_of(const struct view_row *r)
 /* What the rows hold; it may reach too far to the left or right. */
 static void draw_contents(const struct view *v)
 {
-    for (size_t i = 0; i < v->n_rows; i++) {
-        const struct view_row *r = &v->row[i];
+    for (size_t i = 0; i < v->layout.n_rows; i++) {
+        const struct view_row *r = &v->layout.row[i];
         if (!is_in_sight(v, r))
             continue;
         if (has_content(r))
@@ -131,17 +132,17 @@ static void draw_contents(const struct view *v)
 
 static void draw_names(const struct view *v)
 {
-    for (size_t i = 0; i < v->n_rows; i++)
-        if (v->row[i].kind == ROW_LANE && is_in_sight(v, &v->row[i]))
-            draw_lane(v, &v->row[i], true);
+    for (size_t i = 0; i < v->layout.n_rows; i++)
+        if (v->layout.row[i].kind == ROW_LANE && is_in_sight(v, &v->layout.row[i]))
+            draw_lane(v, &v->layout.row[i], true);
 }
 
 /* What is beside the rows, over what reaches too far. */
 static void draw_margins(const struct view *v)
 {
     const struct box b = places_of(v).rows;
-    for (size_t i = 0; i < v->n_rows; i++) {
-        const struct view_row *r = &v->row[i];
+    for (size_t i = 0; i < v->layout.n_rows; i++) {
+        const struct view_row *r = &v->layout.row[i];
         if (!is_in_sight(v, r))
             continue;
         fill(v, 0, r->y, b.x, r->height, paper_of(r));
@@ -161,7 +162,7 @@ static void draw_details(const struct view *v)
     fill(v, b.x, b.y, b.w, b.h, PANEL);
     put_lines(v, x, y, v->width - x, high, INK, SOFT, text);
     if (v->message[0]) { /* it takes the place of the last line */
-        const int last = y + (v->details_lines - 1) * high;
+        const int last = y + (v->layout.details_lines - 1) * high;
         fill(v, b.x, last, b.w, high, PANEL);
         put_text(v, x, last, v->width - x, SOFT, "%s", v->message);
     }
@@ -177,7 +178,7 @@ static void draw_help(const struct view *v)
         if (i + rows < n_actions)
             append_text(&text, "\t%s\t%s", actions[i + rows].keys, actions[i + rows].help);
     }
-    put_panel(v, places_of(v).rows.x + 6 * v->scale, places_of(v).rows.y + 6 * v->scale, text);
+    draw_popup(v, places_of(v).rows.x + 6 * v->scale, places_of(v).rows.y + 6 * v->scale, text);
     free(text);
 }
 
@@ -190,9 +191,9 @@ static void draw_header(const struct view *v)
     fill(v, b.x, b.y, b.w, b.h, PANEL);
     for (int i = v->n_tracks - 1; i >= 0; i--)
         right = draw_state(v, i, right, 4 * dot);
-    if (v->follow && is_frozen(v))
+    if (v->sight.follow && is_frozen(v))
         right = draw_chip(v, right, 4 * dot, "still under the mouse", CALM);
-    else if (v->follow)
+    else if (v->sight.follow)
         right = draw_chip(v, right, 4 * dot, "following", GOOD);
     right -= 10 * dot;
     if (v->n_tracks > 1)
@@ -208,16 +209,16 @@ void draw_view(struct view *v, struct canvas *c)
     v->canvas = c;
     fill_rect(c, 0, 0, v->width, v->height, PAPER);
     draw_contents(v);
-    if (is_picked(&v->selected)) {
+    if (is_picked(&v->selection.task)) {
         draw_links(v);
         draw_names(v);
-        draw_outline(v, &v->selected, INK);
+        draw_outline(v, &v->selection.task, INK);
     }
-    if (is_picked(&v->hover))
-        draw_outline(v, &v->hover, ACCENT);
+    if (is_picked(&v->mouse.hover))
+        draw_outline(v, &v->mouse.hover, ACCENT);
     draw_blocker(v);
     draw_margins(v);
-    if (v->region.kind != NO_REGION)
+    if (v->selection.region.kind != NO_REGION)
         draw_region(v);
     draw_panel(v);
     draw_strip(v);
@@ -225,6 +226,7 @@ void draw_view(struct view *v, struct canvas *c)
     draw_legend(v, places_of(v).legend);
     draw_details(v);
     draw_cursor(v);
+    draw_tooltip(v);
     if (v->help)
         draw_help(v);
     v->canvas = NULL;

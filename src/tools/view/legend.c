@@ -1,6 +1,6 @@
 /* legend.c - what colours mean: a paragraph for bars, one for memory or for the causes of gaps.  What does not fit into
  * a line goes on in the next. */
-#include "view.h"
+#include "draw.h"
 
 enum { MOST_NAMES = 24, LINE = 18 };
 
@@ -67,8 +67,8 @@ static void draw_classes(const struct view *v, struct legend_place *at)
 {
     const struct trace *t = v->track[0]->trace;
     bool any = false, held[TRACE_CLASSES] = {false};
-    for (size_t i = 0; i < v->n_rows; i++)
-        any |= v->row[i].kind == ROW_MEMORY;
+    for (size_t i = 0; i < v->layout.n_rows; i++)
+        any |= v->layout.row[i].kind == ROW_MEMORY;
     if (!any)
         return;
     for (size_t i = 0; i < t->header.n_tensors; i++)
@@ -82,13 +82,13 @@ static void draw_classes(const struct view *v, struct legend_place *at)
 /* Are bars in sight that are too narrow to be drawn one by one? */
 static bool merges_bars(const struct view *v)
 {
-    for (size_t i = 0; i < v->n_rows; i++) {
-        const struct track *track = v->track[v->row[i].track];
-        if (v->row[i].kind != ROW_LANE)
+    for (size_t i = 0; i < v->layout.n_rows; i++) {
+        const struct track *track = v->track[v->layout.row[i].track];
+        if (v->layout.row[i].kind != ROW_LANE)
             continue;
-        const struct bars *b = &track->trace->bars[v->row[i].index];
-        const size_t first = first_bar_in(b, clock_of(track, v->from));
-        if (first_bar_from(b, clock_of(track, v->to)) > first + (size_t)v->width / 6)
+        const struct bars *b = &track->trace->bars[v->layout.row[i].index];
+        const size_t first = first_bar_in(b, clock_of(track, v->sight.from));
+        if (first_bar_from(b, clock_of(track, v->sight.to)) > first + (size_t)v->width / 6)
             return true;
     }
     return false;
@@ -96,8 +96,8 @@ static bool merges_bars(const struct view *v)
 
 static bool shows_budget(const struct view *v)
 {
-    for (size_t i = 0; i < v->n_rows; i++)
-        if (v->row[i].kind == ROW_MEMORY && budget_in_sight(v, &v->row[i]) > 0)
+    for (size_t i = 0; i < v->layout.n_rows; i++)
+        if (v->layout.row[i].kind == ROW_MEMORY && budget_in_sight(v, &v->layout.row[i]) > 0)
             return true;
     return false;
 }
@@ -107,8 +107,8 @@ static void draw_signs(const struct view *v, struct legend_place *at)
 {
     const struct trace *t = v->track[0]->trace;
     const uint32_t bar = colour_number(v, 0);
-    const bool picked = is_picked(&v->selected), waits = t->header.kind != TRACE_SIMULATED && !v->show_causes;
-    const bool dims = v->search[0] || v->critical;
+    const bool picked = is_picked(&v->selection.task), waits = t->header.kind != TRACE_SIMULATED && !v->show_causes;
+    const bool dims = v->selection.search[0] || v->selection.critical;
     const bool merges = merges_bars(v), budget = shows_budget(v);
     if (!picked && !waits && !dims && !merges && !budget && t->n_unfinished == 0)
         return;
@@ -117,9 +117,9 @@ static void draw_signs(const struct view *v, struct legend_place *at)
         draw_sign(v, at, "what it needs", ACCENT, 2);
         draw_sign(v, at, "what needs it", INK, 2);
     }
-    if (v->critical)
+    if (v->selection.critical)
         draw_item(v, at, "not on the critical path", blend(bar, PAPER, 0.85));
-    if (v->search[0])
+    if (v->selection.search[0])
         draw_item(v, at, "not found", blend(bar, PAPER, 0.85));
     if (merges)
         draw_item(v, at, "many tasks, mostly idle", blend(PAPER, bar, 0.4));

@@ -1,5 +1,5 @@
 /* marks.c - what is drawn over the rows: outlines, edges to producers and consumers, what is selected. */
-#include "view.h"
+#include "draw.h"
 
 #include <math.h>
 
@@ -62,10 +62,10 @@ static void draw_link(const struct view *v, int track_index, const struct link_d
 
 void draw_links(const struct view *v)
 {
-    const struct links l = links_of_pick(v, &v->selected);
+    const struct links l = links_of_pick(v, &v->selection.task);
     for (size_t i = 0; i < l.n; i++) {
-        bool arrives = (int64_t)l.link[i].consumer == v->selected.record;
-        draw_link(v, v->selected.track, &l.link[i], arrives ? ACCENT : INK);
+        bool arrives = (int64_t)l.link[i].consumer == v->selection.task.record;
+        draw_link(v, v->selection.task.track, &l.link[i], arrives ? ACCENT : INK);
     }
     free(l.link);
 }
@@ -77,7 +77,7 @@ void draw_region(const struct view *v)
     struct box b = places_of(v).rows;
     int x[2];
     for (int i = 0; i < 2; i++) {
-        x[i] = (int)fmin(fmax(x_of(v, v->region.at[i]), b.x), b.x + b.w);
+        x[i] = (int)fmin(fmax(x_of(v, v->selection.region.at[i]), b.x), b.x + b.w);
         fill(v, x[i], b.y, v->scale, b.h, ACCENT);
     }
     shade(v, MIN(x[0], x[1]), b.y, abs(x[1] - x[0]), b.h, ACCENT, 0.12);
@@ -90,7 +90,7 @@ static void draw_time(const struct view *v, double at, uint32_t colour)
 {
     const struct box ruler = places_of(v).ruler;
     const int dot = v->scale, x = (int)x_of(v, at);
-    const int decimals = (int)fmin(fmax(ceil(8 - log10(v->to - v->from)), 0), 6);
+    const int decimals = (int)fmin(fmax(ceil(8 - log10(v->sight.to - v->sight.from)), 0), 6);
     char text[48];
     snprintf(text, sizeof text, "%.*f ms", decimals, at / 1e6);
     const int wide = small_width(v, text) + 8 * dot;
@@ -99,34 +99,37 @@ static void draw_time(const struct view *v, double at, uint32_t colour)
     put_small(v, left + 4 * dot, ruler.y + ruler.h - 17 * dot, left + wide, PAPER, "%s", text);
 }
 
-/* A tooltip says what is under the mouse, unless that moves something. */
-static void draw_tooltip(const struct view *v)
-{
-    const struct pick behind_gap = pick_after_gap(v);
-    const struct pick *p = is_picked(&v->hover) ? &v->hover : &behind_gap;
-    const int dot = v->scale;
-    const int x = v->mouse_x + 16 * dot, y = v->mouse_y + 18 * dot;
-    if (!is_picked(p) || v->drag != DRAG_NOTHING)
-        return;
-    char *task = describe_briefly(v, p);
-    char *text = format_string("%s%s", p == &v->hover ? "" : "idle, then ", task);
-    const struct box size = measure_panel(v, text);
-    put_panel(v, x + size.w < v->width ? x : v->mouse_x - size.w - 8 * dot,
-              y + size.h < v->height ? y : v->mouse_y - size.h - 8 * dot, text);
-    free(text);
-    free(task);
-}
-
 void draw_cursor(const struct view *v)
 {
     const struct box rows = places_of(v).rows;
-    if (v->region.kind == STRETCH)
+    if (v->selection.region.kind == STRETCH)
         for (int i = 0; i < 2; i++)
-            if (v->region.at[i] >= v->from && v->region.at[i] <= v->to)
-                draw_time(v, v->region.at[i], ACCENT);
-    if (!is_inside(&rows, v->mouse_x, v->mouse_y))
+            if (v->selection.region.at[i] >= v->sight.from && v->selection.region.at[i] <= v->sight.to)
+                draw_time(v, v->selection.region.at[i], ACCENT);
+    if (!is_inside(&rows, v->mouse.x, v->mouse.y))
         return;
-    fill(v, v->mouse_x, rows.y, v->scale, rows.h, SOFT);
-    draw_time(v, axis_at(v, v->mouse_x), SOFT);
-    draw_tooltip(v);
+    fill(v, v->mouse.x, rows.y, v->scale, rows.h, SOFT);
+    draw_time(v, axis_at(v, v->mouse.x), SOFT);
+}
+
+/* ---- moving a task ----------------------------------------------------------------------------------------------- */
+
+/* Marks the task that is in the way of the dragged one, and says why. */
+void draw_blocker(const struct view *v)
+{
+    const struct gesture *g = &v->mouse.gesture;
+    const struct track *track = v->track[g->track];
+    const struct pick *in_way = &g->blocker;
+    const struct box rows = places_of(v).rows;
+    const int dot = v->scale;
+    if (!is_picked(in_way) || !v->message[0])
+        return;
+    const struct view_row *row = row_of_lane(v, g->track, track->trace->tasks[in_way->copy.task].lane);
+    if (!row)
+        return;
+    int wide = width_of(v, v->message) + 12 * dot, y = row->y + row->height;
+    int x = MAX(MIN((int)x_of(v, axis_of(track, in_way->copy.start)), rows.x + rows.w - wide), rows.x);
+    draw_outline(v, in_way, ACCENT);
+    fill(v, x, y, wide, 20 * dot, ACCENT);
+    put_text(v, x + 6 * dot, y + 2 * dot, v->width, PAPER, "%s", v->message);
 }

@@ -1,6 +1,6 @@
 /* strip.c - the steps above the rows: the overview with a bar for each, the ruler, borders. */
+#include "draw.h"
 #include "tools/command/numbers.h"
-#include "view.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -42,7 +42,7 @@ static void draw_step(const struct view *v, size_t i, double top)
         width--;
     width = MAX(width, 1);
     high = MAX(high, v->scale);
-    fill(v, left, b.y + b.h - high, width, high, s->step == v->anchor ? SOFT : RULE);
+    fill(v, left, b.y + b.h - high, width, high, s->step == v->sight.anchor ? SOFT : RULE);
 }
 
 static void draw_overview(const struct view *v)
@@ -71,10 +71,10 @@ static void draw_ticks(const struct view *v)
 {
     const struct box ruler = places_of(v).ruler;
     const int dot = v->scale, bottom = ruler.y + ruler.h;
-    const double tick = tick_length((v->to - v->from) * 110 * dot / ruler.w);
+    const double tick = tick_length((v->sight.to - v->sight.from) * 110 * dot / ruler.w);
     const int decimals = (int)fmax(ceil(6 - log10(tick) - 0.01), 0); /* enough to tell ticks apart */
-    const double first = ceil(v->from / tick);
-    const double n = floor(v->to / tick) - first;
+    const double first = ceil(v->sight.from / tick);
+    const double n = floor(v->sight.to / tick) - first;
     for (double i = 0; i <= n; i++) {
         const double at = (first + i) * tick;
         const int x = (int)x_of(v, at);
@@ -91,11 +91,11 @@ static void draw_ticks(const struct view *v)
 static void find_steps_in_sight(const struct view *v, const struct track *track, size_t *from, size_t *to)
 {
     const struct trace_step_list *steps = track->steps;
-    const uint64_t clock = clock_of(track, v->from);
+    const uint64_t clock = clock_of(track, v->sight.from);
     size_t i;
     FIND_FIRST(i, steps->n, steps->step[i].work < clock);
     *from = i;
-    while (i < steps->n && axis_of(track, steps->step[i].work) < v->to)
+    while (i < steps->n && axis_of(track, steps->step[i].work) < v->sight.to)
         i++;
     *to = i;
 }
@@ -129,7 +129,7 @@ static void draw_step_numbers(const struct view *v)
         snprintf(text, sizeof text, "step %" PRIu32, s->step);
         if (x + width_of(v, text) > free_to)
             continue;
-        put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->anchor ? ACCENT : INK, "%s", text);
+        put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->sight.anchor ? ACCENT : INK, "%s", text);
         free_to = x - 16 * v->scale;
     }
 }

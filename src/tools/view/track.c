@@ -1,5 +1,5 @@
 /* track.c - a trace made drawable: its axis, and where now is on it. */
-#include "view.h"
+#include "draw.h"
 
 #include <math.h>
 

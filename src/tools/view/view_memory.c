@@ -1,5 +1,5 @@
 /* view_memory.c - what tensors hold on a device over time, by class, and its budget. */
-#include "view.h"
+#include "draw.h"
 
 #include <math.h>
 
@@ -34,7 +34,8 @@ static double upper_edge(const struct track *track)
 static void draw_areas(const struct view *v, const struct track *track, const struct memory_use *use,
                        const struct box *b, double top)
 {
-    size_t next = (size_t)(amount_at(use, clock_of(track, v->from)) - use->amount); /* the first after the column */
+    size_t next =
+        (size_t)(amount_at(use, clock_of(track, v->sight.from)) - use->amount); /* the first after the column */
     int x = b->x, width = 1;
     while (x < b->x + b->w) {
         const size_t before = next;
