@@ -136,9 +136,26 @@ static void begin_search(struct view *v)
     SAY(v, "search: _");
 }
 
+/* Marks the time at the mouse.  There are two marks at most: a third one replaces the oldest. */
+static void mark_time(struct view *v)
+{
+    const struct box rows = places_of(v).rows;
+    struct view_selection *s = &v->selection;
+    if (v->mouse.x < rows.x || v->mouse.x >= rows.x + rows.w) {
+        SAY(v, "Put the mouse at the time that t is to mark.");
+        return;
+    }
+    if (s->n_marks == MOST_MARKS) {
+        s->mark[0] = s->mark[1];
+        s->n_marks--;
+    }
+    s->mark[s->n_marks++] = axis_at(v, v->mouse.x);
+}
+
 static void forget_selection(struct view *v)
 {
     v->selection.search[0] = '\0';
+    v->selection.n_marks = 0;
     v->selection.task.record = NONE;
     v->selection.region.kind = NO_REGION;
     v->selection.critical = false;
@@ -196,7 +213,8 @@ const struct action actions[] = {
     {"u", "undo a move of a task", .act = undo_last_move},
     {"s", "save the list as it is now", .act = save_list},
     {"/", "search, dims the rest", .act = begin_search},
-    {"escape", "forget selection, search, ruler", .act = forget_selection},
+    {"t", "mark the time at the mouse (two)", .act = mark_time},
+    {"escape", "forget selection, search, marks", .act = forget_selection},
     {"k", "colour by kind, layer, ...", .act = use_next_colour},
     {"w", "what idle lanes wait for", .act = toggle_causes},
     {"m", "hide or show memory", .act = toggle_memory},

@@ -12,14 +12,17 @@
 
 enum { SEEN_WIDTH = 3, SAMPLES = 4, AIR = 2 };
 
+/* NAMES are drawn once more, over what has been drawn over the bars. */
+enum bars_job { DRAW_ALL, DRAW_NAMES, LIST_CAUSES };
 struct brush { /* the lane whose bars are drawn, and where they go */
     const struct view *v;
     const struct track *track;
     const struct bars *bars;
     int index; /* the track's index */
     int left, right, y, height;
-    uint64_t seen;   /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
-    bool names_only; /* true: bars are there already, and edges over them, which are not to run through names */
+    uint64_t seen; /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
+    enum bars_job job;
+    bool *causes; /* [CAUSES] LIST_CAUSES sets those that gaps in sight have */
 };
 
 static double bar_x(const struct brush *b, uint64_t clock) { return x_of(b->v, axis_of(b->track, clock)); }
@@ -140,7 +143,7 @@ static void draw_bar_label(const struct brush *b, uint32_t task, int x, int widt
     if (wide > room)
         return;
     int left = x + (width - wide) / 2, top = b->y + (b->height - GLYPH_HEIGHT * dot) / 2;
-    if (b->names_only)
+    if (b->job == DRAW_NAMES)
         fill(b->v, left - dot, MAX(top, b->y), wide + 2 * dot, MIN(GLYPH_HEIGHT * dot, b->height), colour);
     draw_text(b->v->canvas, left, top, font, text, readable_on(colour));
 }
@@ -155,9 +158,10 @@ static int draw_bar(const struct brush *b, const struct bar *bar, int x)
     if (width > 4)
         width--;
     width = MAX(width, 1);
-    if (!b->names_only)
+    if (b->job == DRAW_ALL)
         fill(b->v, from, b->y, width, b->height, colour);
-    draw_bar_label(b, bar->task, from, width, colour);
+    if (b->job != LIST_CAUSES)
+        draw_bar_label(b, bar->task, from, width, colour);
     return MAX(to, x + 1);
 }
 
@@ -167,7 +171,10 @@ static void draw_gap(const struct brush *b, size_t i)
     struct trace_gap gap = trace_gap_of_bar(b->track->trace, b->bars, i);
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = edge_x(b, gap.at[k]), right = edge_x(b, gap.at[k + 1]);
-        fill(b->v, left, b->y + b->height / 4, right - left, b->height / 2, cause_colour(gap.cause[k]));
+        if (b->job == LIST_CAUSES)
+            b->causes[gap.cause[k]] |= right > left;
+        else
+            fill(b->v, left, b->y + b->height / 4, right - left, b->height / 2, cause_colour(gap.cause[k]));
     }
 }
 
@@ -202,12 +209,25 @@ static void draw_running(const struct brush *b, uint32_t lane)
     uint32_t colour = task_colour(b->v, b->track, now.record->task);
     if (now.waits)
         colour = blend(colour, PAPER, 0.8);
-    fill(b->v, from, b->y, to - from, b->height, colour);
-    for (int x = from + 2 * dot; x + 4 * dot <= to && !now.waits; x += 8 * dot) {
-        fill(b->v, x, b->y + dot, 4 * dot, 3 * dot, PAPER);
-        fill(b->v, x, b->y + b->height - 4 * dot, 4 * dot, 3 * dot, PAPER);
+    if (b->job == DRAW_ALL) {
+        fill(b->v, from, b->y, to - from, b->height, colour);
+        for (int x = from + 2 * dot; x + 4 * dot <= to && !now.waits; x += 8 * dot) {
+            fill(b->v, x, b->y + dot, 4 * dot, 3 * dot, PAPER);
+            fill(b->v, x, b->y + b->height - 4 * dot, 4 * dot, 3 * dot, PAPER);
+        }
     }
     draw_bar_label(b, now.record->task, from, to - from, colour);
+}
+
+/* Passes bars over that are too narrow to be seen, up to the first that reaches beyond column x. */
+static int skip_column(const struct brush *b, int x, size_t *i)
+{
+    const struct bar *bar = b->bars->bar;
+    const uint64_t clock = clock_of(b->track, axis_at(b->v, x + 1));
+    size_t next = *i + 1;
+    FIND_NEXT(next, b->bars->n, bar[next].end <= clock);
+    *i = next;
+    return x + 1;
 }
 
 static void draw_bars(const struct brush *b)
@@ -217,44 +237,60 @@ static void draw_bars(const struct brush *b)
     while (i < b->bars->n && x < b->right) {
         const struct bar *bar = &b->bars->bar[i];
         double from = bar_x(b, bar->start);
-        if (from >= x + 1 && !b->names_only) {
-            if (b->v->show_causes)
-                draw_gap(b, i);
-            else
-                draw_queued(b, i);
-        }
+        if (from >= x + 1 && b->v->show_causes && b->job != DRAW_NAMES)
+            draw_gap(b, i);
+        else if (from >= x + 1 && b->job == DRAW_ALL)
+            draw_queued(b, i);
         if (from >= b->right)
             break;
         x = (int)fmax(from, x);
-        if (bar->end - bar->start < b->seen && b->names_only) {
-            i++;
-        } else if (bar->end - bar->start < b->seen) {
-            x = draw_columns(b, x, &i);
-        } else {
+        if (bar->end - bar->start >= b->seen) {
             x = draw_bar(b, bar, x);
             i++;
+        } else if (b->job == DRAW_ALL) {
+            x = draw_columns(b, x, &i);
+        } else {
+            x = skip_column(b, x, &i);
         }
     }
 }
 
-void draw_lane(const struct view *v, const struct view_row *row, bool names_only)
+static struct brush make_brush(const struct view *v, const struct view_row *row, enum bars_job job)
 {
     const struct box rows = places_of(v).rows;
     const struct track *track = v->track[row->track];
     const int air = row->height > 4 * AIR * v->scale ? AIR * v->scale : 0;
     const double seen =
         SEEN_WIDTH * v->scale * (v->sight.to - v->sight.from) / rows.w / track->trace->header.pace_scale;
-    struct brush b = {.v = v,
-                      .track = track,
-                      .bars = &track->trace->bars[row->index],
-                      .index = row->track,
-                      .left = rows.x,
-                      .right = rows.x + rows.w,
-                      .y = row->y + air,
-                      .height = row->height - 2 * air,
-                      .names_only = names_only,
-                      .seen = (uint64_t)fmin(ceil(seen), 0x1p62)}; /* at least 1: a bar without length is never seen */
+    return (struct brush){.v = v,
+                          .track = track,
+                          .bars = &track->trace->bars[row->index],
+                          .index = row->track,
+                          .left = rows.x,
+                          .right = rows.x + rows.w,
+                          .y = row->y + air,
+                          .height = row->height - 2 * air,
+                          .job = job,
+                          .seen = (uint64_t)fmin(ceil(seen), 0x1p62)}; /* at least 1: no length is never seen */
+}
+
+void draw_lane(const struct view *v, const struct view_row *row)
+{
+    const struct brush b = make_brush(v, row, DRAW_ALL);
     draw_bars(&b);
-    if (!names_only)
-        draw_running(&b, row->index);
+    draw_running(&b, row->index);
+}
+
+void draw_lane_names(const struct view *v, const struct view_row *row)
+{
+    const struct brush b = make_brush(v, row, DRAW_NAMES);
+    draw_bars(&b);
+    draw_running(&b, row->index);
+}
+
+void list_causes(const struct view *v, const struct view_row *row, bool causes[CAUSES])
+{
+    struct brush b = make_brush(v, row, LIST_CAUSES);
+    b.causes = causes;
+    draw_bars(&b);
 }

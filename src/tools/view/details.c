@@ -120,6 +120,21 @@ char *describe_briefly(const struct view *v, const struct pick *p)
     return text;
 }
 
+/* "512x1024 <- 512x256, 1024x256" becomes "writes 512x1024   reads 512x256, 1024x256   ".  Where the text ends with its
+ * field, it has been cut. */
+static void put_shapes(char **text, const struct trace_task *task)
+{
+    static const char arrow[] = "<- ";
+    const char *shape = task->shape, *reads = strstr(shape, arrow);
+    const bool cut = strlen(shape) + 1 == sizeof task->shape;
+    const int n = reads ? (int)(reads - shape) : (int)strlen(shape);
+    if (n > 0)
+        append_text(text, "writes %.*s%s", n, shape, reads ? "  " : "");
+    if (reads)
+        append_text(text, "reads %s", reads + strlen(arrow));
+    append_text(text, "%s   ", cut ? "…" : "");
+}
+
 char *describe_record(const struct trace *t, size_t record)
 {
     const struct trace_record *r = &t->records[record];
@@ -145,7 +160,7 @@ char *describe_record(const struct trace *t, size_t record)
 
     append_text(&text, "\n");
     if (task->shape[0])
-        append_text(&text, "%s   ", task->shape);
+        put_shapes(&text, task);
     if (task->flops > 0)
         put_work(&text, format_amount(part, task->flops, "FLOP"), task->flops * per_s, "FLOP/s", lane->flops_per_s);
     if (task->bytes > 0)
@@ -161,7 +176,9 @@ char *describe_step(const struct view *v)
     char text[32], *all = NULL;
     for (int i = 0; i < v->n_tracks; i++) {
         const struct trace_step *s = find_step(v->track[i], v->sight.anchor);
-        if (s)
+        if (s && is_unfinished(v->track[i], s))
+            append_text(&all, "%sstep %" PRIu32 " has not ended", name_of_track(v, i), s->step);
+        else if (s)
             append_text(&all, "%sstep %" PRIu32 ": %s", name_of_track(v, i), s->step,
                         format_ns(text, step_ns(v->track[i], s)));
         append_text(&all, "\n");

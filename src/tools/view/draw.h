@@ -13,7 +13,8 @@ enum {
     SOFT = 0xff5b6573,
     RULE = 0xffd3d9e1,
     BORDER = 0xff9aa5b4,
-    ACCENT = 0xffc2185b
+    ACCENT = 0xffc2185b,
+    LOSS = 0xff0072b2
 };
 uint32_t readable_on(uint32_t colour); /* black or white */
 uint32_t kind_colour(const char *role);
@@ -32,8 +33,9 @@ uint32_t colour_number(const struct view *v, int64_t i);
 /* The width in pixels of a column, when the one before it held `n` bars or amounts per pixel.  Where these are many,
  * what a single pixel shows is chance, and half as many columns cost half the time. */
 static inline int column_width(const struct view *v, size_t n) { return n < 16 ? 1 : 2 * v->scale; }
-/* names_only: once more the names, over what has been drawn over the bars. */
-void draw_lane(const struct view *v, const struct view_row *row, bool names_only);
+void draw_lane(const struct view *v, const struct view_row *row);
+void draw_lane_names(const struct view *v, const struct view_row *row); /* once more, over what lies over the bars */
+void list_causes(const struct view *v, const struct view_row *row, bool causes[CAUSES]); /* sets those in sight */
 void draw_memory(const struct view *v, const struct view_row *row);
 /* The budget of the row's device; 0: it is not on the axis. */
 double budget_in_sight(const struct view *v, const struct view_row *row);
@@ -76,14 +78,31 @@ void draw_tooltip(const struct view *v); /* says what is under the mouse, unless
 void draw_strip(const struct view *v); /* overview and ruler */
 /* Draws a line where each step begins, through the rows [y, y + height). */
 void draw_borders(const struct view *v, const struct track *track, int y, int height);
+bool shows_borders(const struct view *v); /* are any in sight? */
+bool shows_loss(const struct view *v);
 uint32_t step_at_overview(const struct view *v, int x);
 
 /* ---- marks.c ---------------------------------------------------------------------------------------------------- */
 
 void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
-void draw_links(const struct view *v); /* edges from the selected task to those that it needed and that needed it */
-void draw_region(const struct view *v);
-void draw_cursor(const struct view *v);  /* the time at the mouse, over all lanes */
+void draw_links(const struct view *v);   /* edges from the selected task to those that it needed and that needed it */
+void draw_region(const struct view *v);  /* the lines of the stretch or place */
+void shade_region(const struct view *v); /* what is between them */
+bool shows_mark(const struct view *v);   /* is a marked time in sight? */
+void draw_marks(const struct view *v);   /* their lines */
+void draw_cursor(const struct view *v);  /* the mouse's line, over all lanes */
+/* The times of the stretch, the marks and the mouse, in sight: each on a ground of its own on the ruler. */
+struct shown_time {
+    char text[48];
+    int x, wide;
+    uint32_t colour;
+};
+struct times {
+    struct shown_time time[2 + MOST_MARKS + 1];
+    size_t n;
+};
+struct times find_times(const struct view *v);
+void draw_times(const struct view *v);
 void draw_blocker(const struct view *v); /* the task that is in the way of one that is moved, and why */
 
 /* ---- legend.c, frame.c ------------------------------------------------------------------------------------------ */

@@ -41,6 +41,13 @@ static int draw_state(const struct view *v, int track_index, int right, int y)
 
 /* ---- labels of rows -------------------------------------------------------------------------------------------- */
 
+static uint32_t paper_of(const struct view_row *r)
+{
+    if (has_content(r))
+        return PAPER;
+    return r->track == 0 ? PANEL : RULE;
+}
+
 static void draw_device_label(const struct view *v, const struct view_row *row)
 {
     const struct track *track = v->track[row->track];
@@ -49,10 +56,11 @@ static void draw_device_label(const struct view *v, const struct view_row *row)
     const int y = row->y + row->height / 2 - 8 * dot;
     const char *sign = track->folded[row->index] ? "▸" : "▾";
     const char *name = name_of_track(v, row->track);
-    if (strcmp(d->id, d->name) == 0)
-        put_text(v, 6 * dot, y, right, INK, "%s %s%s", sign, name, d->id);
-    else
-        put_text(v, 6 * dot, y, right, INK, "%s %s%s   %s", sign, name, d->id, d->name);
+    const char *driver = strcmp(d->id, d->name) == 0 ? "" : d->name;
+    char text[160];
+    snprintf(text, sizeof text, "%s %s%s   %s", sign, name, d->id, driver);
+    fill(v, 0, row->y, 6 * dot + width_of(v, text), row->height, paper_of(row)); /* no edge runs through it */
+    put_text(v, 6 * dot, y, right, INK, "%s", text);
 }
 
 static void draw_memory_label(const struct view *v, const struct view_row *row)
@@ -105,13 +113,6 @@ static void draw_row_label(const struct view *v, const struct view_row *row)
         draw_lane_label(v, row);
 }
 
-static uint32_t paper_of(const struct view_row *r)
-{
-    if (has_content(r))
-        return PAPER;
-    return r->track == 0 ? PANEL : RULE;
-}
-
 /* What the rows hold; it may reach too far to the left or right. */
 static void draw_contents(const struct view *v)
 {
@@ -122,7 +123,7 @@ static void draw_contents(const struct view *v)
         if (has_content(r))
             draw_borders(v, v->track[r->track], r->y, r->height);
         if (r->kind == ROW_LANE)
-            draw_lane(v, r, false);
+            draw_lane(v, r);
         else if (r->kind == ROW_MEMORY)
             draw_memory(v, r);
         else
@@ -134,7 +135,7 @@ static void draw_names(const struct view *v)
 {
     for (size_t i = 0; i < v->layout.n_rows; i++)
         if (v->layout.row[i].kind == ROW_LANE && is_in_sight(v, &v->layout.row[i]))
-            draw_lane(v, &v->layout.row[i], true);
+            draw_lane_names(v, &v->layout.row[i]);
 }
 
 /* What is beside the rows, over what reaches too far. */
@@ -202,6 +203,28 @@ static void draw_header(const struct view *v)
         put_text(v, 10 * dot, 6 * dot, right, INK, "%s", v->track[0]->trace->header.model);
 }
 
+/* Draws lines and veils over the bars, then once more the bars' names, through which none of them runs. */
+static void draw_over_bars(const struct view *v)
+{
+    const struct box rows = places_of(v).rows;
+    const bool picked = is_picked(&v->selection.task), marked = v->selection.region.kind != NO_REGION;
+    if (marked)
+        draw_region(v);
+    if (picked)
+        draw_links(v);
+    draw_marks(v);
+    draw_cursor(v);
+    if (picked || marked || v->selection.n_marks > 0 || is_inside(&rows, v->mouse.x, v->mouse.y))
+        draw_names(v);
+    if (marked)
+        shade_region(v);
+    if (picked)
+        draw_outline(v, &v->selection.task, INK);
+    if (is_picked(&v->mouse.hover))
+        draw_outline(v, &v->mouse.hover, ACCENT);
+    draw_blocker(v);
+}
+
 void draw_view(struct view *v, struct canvas *c)
 {
     carry_task(v);
@@ -209,23 +232,14 @@ void draw_view(struct view *v, struct canvas *c)
     v->canvas = c;
     fill_rect(c, 0, 0, v->width, v->height, PAPER);
     draw_contents(v);
-    if (is_picked(&v->selection.task)) {
-        draw_links(v);
-        draw_names(v);
-        draw_outline(v, &v->selection.task, INK);
-    }
-    if (is_picked(&v->mouse.hover))
-        draw_outline(v, &v->mouse.hover, ACCENT);
-    draw_blocker(v);
+    draw_over_bars(v);
     draw_margins(v);
-    if (v->selection.region.kind != NO_REGION)
-        draw_region(v);
-    draw_panel(v);
     draw_strip(v);
     draw_header(v);
     draw_legend(v, places_of(v).legend);
     draw_details(v);
-    draw_cursor(v);
+    draw_times(v);
+    draw_panel(v);
     draw_tooltip(v);
     if (v->help)
         draw_help(v);

@@ -19,8 +19,33 @@ static void begin_paragraph(const struct view *v, struct legend_place *at, const
     at->x = at->left;
 }
 
-/* An item's sign is a box of its colour as high as the letters, or where `high` is less, a line. */
-static void draw_sign(const struct view *v, struct legend_place *at, const char *text, uint32_t colour, int high)
+/* What stands before an item's name. */
+enum shape { BOX, FRAME, FLAT_LINE, THIN_LINE, DASHES, UPRIGHT_LINE, UPRIGHT_DASHES, HOLES };
+enum { SIGN = 12 }; /* dots */
+
+static void draw_sign(const struct view *v, int x, int y, enum shape shape, uint32_t colour)
+{
+    const int dot = v->scale, size = SIGN * dot, middle = y + size / 2;
+    if (shape == BOX || shape == FRAME || shape == HOLES)
+        fill(v, x, y, size, size, colour);
+    if (shape == FRAME)
+        fill(v, x + 2 * dot, y + 2 * dot, size - 4 * dot, size - 4 * dot, PANEL);
+    if (shape == FLAT_LINE)
+        fill(v, x, middle - dot, size, 2 * dot, colour);
+    if (shape == THIN_LINE)
+        fill(v, x, middle, size, dot, colour);
+    if (shape == UPRIGHT_LINE)
+        fill(v, x + size / 2, y, dot, size, colour);
+    for (int at = 0; at < 2 && shape == DASHES; at++)
+        fill(v, x + 7 * at * dot, middle, 5 * dot, dot, colour);
+    for (int at = 0; at < 2 && shape == UPRIGHT_DASHES; at++)
+        fill(v, x + size / 2, y + 7 * at * dot, dot, 5 * dot, colour);
+    for (int at = 0; at < 4 && shape == HOLES; at++)
+        fill(v, x + (2 + at % 2 * 5) * dot, y + (at < 2 ? 1 : 9) * dot, 3 * dot, 2 * dot, PANEL);
+}
+
+static void draw_item(const struct view *v, struct legend_place *at, const char *text, enum shape shape,
+                      uint32_t colour)
 {
     const int dot = v->scale, wide = width_of(v, text) + 17 * dot;
     if (at->x + wide > v->width && at->x > at->left) {
@@ -29,15 +54,10 @@ static void draw_sign(const struct view *v, struct legend_place *at, const char 
         at->lines++;
     }
     if (v->canvas) {
-        fill(v, at->x, at->y + (13 - high / 2) * dot, 12 * dot, high * dot, colour);
+        draw_sign(v, at->x, at->y + 7 * dot, shape, colour);
         put_text(v, at->x + 17 * dot, at->y + 5 * dot, v->width, INK, "%s", text);
     }
     at->x += wide + 12 * dot;
-}
-
-static void draw_item(const struct view *v, struct legend_place *at, const char *text, uint32_t colour)
-{
-    draw_sign(v, at, text, colour, 12);
 }
 
 /* When there are many colours, some of them stand for all. */
@@ -52,14 +72,19 @@ static void draw_colours(const struct view *v, struct legend_place *at)
         stride = ceil_div(n, MOST_NAMES);
     for (size_t i = 0; i < n; i += stride)
         if (colour_name(v, i, text) && text[0])
-            draw_item(v, at, text, colour_number(v, (int64_t)i));
+            draw_item(v, at, text, BOX, colour_number(v, (int64_t)i));
 }
 
 static void draw_causes(const struct view *v, struct legend_place *at)
 {
+    bool seen[CAUSES] = {false};
+    for (size_t i = 0; i < v->layout.n_rows; i++)
+        if (v->layout.row[i].kind == ROW_LANE)
+            list_causes(v, &v->layout.row[i], seen);
     begin_paragraph(v, at, "idle for");
     for (int i = 0; i < CAUSES; i++)
-        draw_item(v, at, cause_name[i], cause_colour((enum cause)i));
+        if (seen[i])
+            draw_item(v, at, cause_name[i], BOX, cause_colour((enum cause)i));
 }
 
 /* The classes of what any device in sight holds. */
@@ -76,7 +101,7 @@ static void draw_classes(const struct view *v, struct legend_place *at)
     begin_paragraph(v, at, "memory");
     for (size_t i = 0; i < t->header.n_classes; i++)
         if (held[i] || v->n_tracks > 1)
-            draw_item(v, at, t->header.memory[i], class_colour(i));
+            draw_item(v, at, t->header.memory[i], BOX, class_colour(i));
 }
 
 /* Are bars in sight that are too narrow to be drawn one by one? */
@@ -102,33 +127,46 @@ static bool shows_budget(const struct view *v)
     return false;
 }
 
-/* What lines, pale bars and thin ones are, as far as the picture has any. */
+/* What lines, pale bars and thin ones are, as far as the picture has any.  Those of the mouse come last, and a window
+ * keeps their room: nothing moves when the mouse comes. */
 static void draw_signs(const struct view *v, struct legend_place *at)
 {
+    const struct box rows = places_of(v).rows;
     const struct trace *t = v->track[0]->trace;
-    const uint32_t bar = colour_number(v, 0);
-    const bool picked = is_picked(&v->selection.task), waits = t->header.kind != TRACE_SIMULATED && !v->show_causes;
-    const bool dims = v->selection.search[0] || v->selection.critical;
-    const bool merges = merges_bars(v), budget = shows_budget(v);
-    if (!picked && !waits && !dims && !merges && !budget && t->n_unfinished == 0)
-        return;
-    begin_paragraph(v, at, "signs");
-    if (picked) {
-        draw_sign(v, at, "what it needs", ACCENT, 2);
-        draw_sign(v, at, "what needs it", INK, 2);
-    }
-    if (v->selection.critical)
-        draw_item(v, at, "not on the critical path", blend(bar, PAPER, 0.85));
-    if (v->selection.search[0])
-        draw_item(v, at, "not found", blend(bar, PAPER, 0.85));
-    if (merges)
-        draw_item(v, at, "many tasks, mostly idle", blend(PAPER, bar, 0.4));
-    if (waits)
-        draw_sign(v, at, "queued", blend(bar, PAPER, 0.55), 2);
-    if (t->n_unfinished > 0)
-        draw_item(v, at, "perforated: runs now", bar);
-    if (budget)
-        draw_sign(v, at, "budget", ACCENT, 1);
+    const struct view_selection *s = &v->selection;
+    const uint32_t bar = colour_number(v, 0), dimmed = blend(bar, PAPER, 0.85);
+    const bool picked = is_picked(&s->task), room = !v->still && !v->canvas;
+    const struct {
+        bool seen;
+        const char *text;
+        enum shape shape;
+        uint32_t colour;
+    } signs[] = {
+        {shows_loss(v), "loss", FLAT_LINE, LOSS},
+        {shows_borders(v), "a step begins", UPRIGHT_LINE, BORDER},
+        {shows_budget(v), "budget", DASHES, ACCENT},
+        {merges_bars(v), "many tasks, mostly idle", BOX, blend(PAPER, bar, 0.4)},
+        {t->header.kind != TRACE_SIMULATED && !v->show_causes, "queued", FLAT_LINE, blend(bar, PAPER, 0.55)},
+        {t->n_unfinished > 0, "runs now", HOLES, bar},
+        {s->critical, "not on the critical path", BOX, dimmed},
+        {s->search[0], "not found", BOX, dimmed},
+        {picked, "selected", FRAME, INK},
+        {picked, "what it needs", FLAT_LINE, ACCENT},
+        {picked, "what needs it", FLAT_LINE, INK},
+        {s->region.kind == STRETCH, "selected time", BOX, blend(PAPER, ACCENT, 0.12)},
+        {s->region.kind == PLACE, "selected place", UPRIGHT_LINE, ACCENT},
+        {shows_mark(v), "mark", UPRIGHT_DASHES, INK},
+        {room || is_inside(&rows, v->mouse.x, v->mouse.y), "mouse", UPRIGHT_LINE, SOFT},
+        {room || is_picked(&v->mouse.hover), "under the mouse", FRAME, ACCENT},
+    };
+    bool any = false;
+    for (size_t i = 0; i < COUNT(signs); i++)
+        any |= signs[i].seen;
+    if (any)
+        begin_paragraph(v, at, "signs");
+    for (size_t i = 0; i < COUNT(signs); i++)
+        if (signs[i].seen)
+            draw_item(v, at, signs[i].text, signs[i].shape, signs[i].colour);
 }
 
 static int draw_paragraphs(const struct view *v, int y)

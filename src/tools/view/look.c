@@ -15,15 +15,22 @@ void look_at(struct view *v, double from, double to)
     v->sight.to = middle + length / 2;
 }
 
-/* Puts 0 of the axis where the step starts in each trace; if a trace lacks it, the last step before it. */
+/* Puts 0 of the axis where the step starts in each trace; if a trace lacks it, the last step before it.  What is marked
+ * and selected stays at its time in the first trace. */
 static void set_anchor(struct view *v, uint32_t step)
 {
+    const uint64_t zero = v->track[0]->zero;
     v->sight.anchor = step;
     for (int i = 0; i < v->n_tracks; i++) {
         const struct trace_step *s = find_step(v->track[i], step);
         if (s)
             v->track[i]->zero = s->work;
     }
+    const double moved = axis_of(v->track[0], zero);
+    for (int i = 0; i < 2; i++)
+        v->selection.region.at[i] += moved;
+    for (int i = 0; i < v->selection.n_marks; i++)
+        v->selection.mark[i] += moved;
 }
 
 /* Shows the longest of the traces' steps, with a little air around it. */

@@ -2,6 +2,8 @@
 #include "draw.h"
 #include "tools/command/table.h"
 
+#include <math.h>
+
 /* A line of a panel is one text, or cells: a tab is in front of each that stands left in its column, a vertical tab in
  * front of one that stands right. */
 enum { MOST_COLUMNS = 12, COLUMN_GAP = 18 };
@@ -84,28 +86,64 @@ void draw_popup(const struct view *v, int x, int y, const char *text)
         line = put_cells(v, &c, x + 10 * dot, y + dot, x + size.w, line == text ? ACCENT : INK, line);
 }
 
-/* Draws the panel beside the selected place, below its row or above it; or in that half of the rows in which the
- * stretch is not. */
-static void place_panel(const struct view *v, const char *text)
+/* ---- what is selected -------------------------------------------------------------------------------------------- */
+
+/* How far two lengths overlap; below 0: how far they are apart. */
+static int overlap(int a, int a_end, int b, int b_end) { return MIN(a_end, b_end) - MAX(a, b); }
+
+/* Is the table about this row: a lane of the stretch, or the memory row of the place? */
+static bool tells_of(const struct view *v, const struct view_row *r)
 {
-    const struct box rows = places_of(v).rows, size = measure_popup(v, text);
-    const int gap = 6 * v->scale, x = (int)x_of(v, (v->selection.region.at[0] + v->selection.region.at[1]) / 2);
-    const bool right = x < rows.x + rows.w / 2;
-    int y = rows.y + gap;
+    const struct region *region = &v->selection.region;
+    if (region->kind == STRETCH)
+        return r->kind == ROW_LANE;
+    return r->kind == ROW_MEMORY && r->track == region->track && r->index == region->device;
+}
+
+/* What is bad about a place of the table: above all the pixels that it hides of what it is about, then the way there
+ * from it.  It is about columns [left, right). */
+static int64_t badness(const struct view *v, const struct box *b, int left, int right)
+{
+    int64_t hidden = 0;
+    int apart = INT32_MAX;
+    const int beside = overlap(b->x, b->x + b->w, left, right);
     for (size_t i = 0; i < v->layout.n_rows; i++) {
         const struct view_row *r = &v->layout.row[i];
-        const bool is_it =
-            r->kind == ROW_MEMORY && r->track == v->selection.region.track && r->index == v->selection.region.device;
-        if (v->selection.region.kind != PLACE || !is_it)
+        if (!tells_of(v, r) || !is_in_sight(v, r))
             continue;
-        y = r->y + r->height + gap;
-        if (y + size.h > rows.y + rows.h)
-            y = MAX(r->y - gap - size.h, rows.y);
+        const int high = overlap(b->y, b->y + b->h, r->y, r->y + r->height);
+        hidden += (int64_t)MAX(beside, 0) * MAX(high, 0);
+        apart = MIN(apart, MAX(-high, 0));
     }
-    if (v->selection.region.kind == PLACE)
-        draw_popup(v, right ? x + 2 * gap : x - size.w - 2 * gap, y, text);
-    else
-        draw_popup(v, right ? rows.x + rows.w - size.w - gap : rows.x + gap, y, text);
+    return 10000 * hidden + apart + MAX(-beside, 0);
+}
+
+/* Tries both sides of the stretch or place and both edges of the rows, below and above each row. */
+static struct box place_panel(const struct view *v, struct box size)
+{
+    enum { SIDES = 4 };
+    const struct box rows = places_of(v).rows;
+    const double *at = v->selection.region.at;
+    const bool stretch = v->selection.region.kind == STRETCH; /* of a place's row, nothing is to be hidden */
+    const int gap = 6 * v->scale;
+    const int left = (int)fmax(x_of(v, fmin(at[0], at[1])), rows.x) - gap;
+    const int right = (int)fmin(x_of(v, fmax(at[0], at[1])), rows.x + rows.w) + gap;
+    const int side[SIDES] = {right, left - size.w, rows.x + rows.w - size.w, rows.x};
+    int64_t least = INT64_MAX;
+    struct box best = size;
+    for (size_t i = 0; i < 2 * v->layout.n_rows * SIDES; i++) {
+        const struct view_row *r = &v->layout.row[i / SIDES / 2];
+        const int y = i / SIDES % 2 ? r->y - size.h - gap : r->y + r->height + gap;
+        struct box b = size;
+        b.x = MAX(MIN(side[i % SIDES], rows.x + rows.w - size.w), rows.x);
+        b.y = MAX(MIN(y, rows.y + rows.h - size.h), rows.y);
+        const int64_t bad = stretch ? badness(v, &b, left, right) : badness(v, &b, rows.x, rows.x + rows.w);
+        if (bad < least) {
+            best = b;
+            least = bad;
+        }
+    }
+    return best;
 }
 
 void draw_panel(const struct view *v)
@@ -124,7 +162,8 @@ void draw_panel(const struct view *v)
     if (t->n > most)
         fprintf(out, "\n%zu more: --json shows them", t->n - most);
     fclose(out);
-    place_panel(v, text);
+    const struct box at = place_panel(v, measure_popup(v, text));
+    draw_popup(v, at.x, at.y, text);
     free(text);
 }
 
@@ -133,14 +172,15 @@ void draw_tooltip(const struct view *v)
     const struct pick behind_gap = pick_after_gap(v);
     const struct pick *p = is_picked(&v->mouse.hover) ? &v->mouse.hover : &behind_gap;
     const int dot = v->scale;
-    const int x = v->mouse.x + 16 * dot, y = v->mouse.y + 18 * dot;
     if (!is_picked(p) || v->mouse.drag != DRAG_NOTHING)
         return;
+    const struct view_row *row = row_at(v, v->mouse.x, v->mouse.y);
     char *task = describe_briefly(v, p);
     char *text = format_string("%s%s", p == &v->mouse.hover ? "" : "idle, then ", task);
     const struct box size = measure_popup(v, text);
+    const int x = v->mouse.x + 16 * dot, y = row->y + row->height + 6 * dot; /* it hides neither task nor gap */
     draw_popup(v, x + size.w < v->width ? x : v->mouse.x - size.w - 8 * dot,
-               y + size.h < v->height ? y : v->mouse.y - size.h - 8 * dot, text);
+               y + size.h < v->height ? y : row->y - size.h - 6 * dot, text);
     free(text);
     free(task);
 }

@@ -28,7 +28,8 @@ static double median_step_ns(const struct track *track)
     return median(ns, sample);
 }
 
-/* Draws the bar of step i; `top`: the length of a step at the upper edge, in nanoseconds. */
+/* Draws the bar of step i; `top`: the length of a step at the upper edge, in nanoseconds.  A step that has not ended
+ * has no length: its bar is as flat as can be. */
 static void draw_step(const struct view *v, size_t i, double top)
 {
     const struct track *track = v->track[0];
@@ -37,7 +38,7 @@ static void draw_step(const struct view *v, size_t i, double top)
     const size_t n = track->steps->n, pixels = (size_t)b.w;
     int left = b.x + (int)(i * pixels / n);
     int width = b.x + (int)((i + 1) * pixels / n) - left;
-    int high = (int)(fmin(step_ns(track, s) / top, 1) * b.h);
+    int high = is_unfinished(track, s) ? 2 * v->scale : (int)(fmin(step_ns(track, s) / top, 1) * b.h);
     if (width > 3) /* a gap before the next one */
         width--;
     width = MAX(width, 1);
@@ -45,30 +46,105 @@ static void draw_step(const struct view *v, size_t i, double top)
     fill(v, left, b.y + b.h - high, width, high, s->step == v->sight.anchor ? SOFT : RULE);
 }
 
+/* Where there are many steps some stand for all: every one, every second, every fourth ..., so that those that are
+ * drawn stay when more come.  At least `most` / 2 are drawn. */
+static size_t stride_of_steps(size_t n, size_t most)
+{
+    size_t stride = 1;
+    while (n / stride > most)
+        stride *= 2;
+    return stride;
+}
+
+/* ---- the loss ---------------------------------------------------------------------------------------------------- */
+
+static bool has_loss(const struct track *track)
+{
+    const struct trace_step_list *steps = track->steps;
+    for (size_t i = steps->n; i > 0 && i + 8 > steps->n; i--) /* the last ones may not have been reported yet */
+        if (!isnan(step_loss(track, &steps->step[i - 1])))
+            return true;
+    return false;
+}
+
+bool shows_loss(const struct view *v) { return has_loss(v->track[0]); }
+
+/* Draws a curve through the steps' losses, as high as the strip, and writes the last one beside it. */
+static void draw_loss(const struct view *v, size_t stride)
+{
+    const struct trace_step_list *steps = v->track[0]->steps;
+    const struct box b = places_of(v).overview;
+    const int dot = v->scale;
+    double least = INFINITY, most = -INFINITY, last = NAN;
+    int x = 0, y = 0;
+    for (size_t i = 0; i < steps->n; i += stride) {
+        const double loss = step_loss(v->track[0], &steps->step[i]);
+        least = fmin(least, loss);
+        most = fmax(most, loss);
+    }
+    for (size_t i = 0; i < steps->n; i += stride) {
+        const double loss = step_loss(v->track[0], &steps->step[i]);
+        if (isnan(loss))
+            continue;
+        const int to_x = b.x + (int)(((double)i + 0.5) / (double)steps->n * b.w);
+        const int to_y = b.y + (int)((most - loss) / fmax(most - least, 1e-9) * (b.h - 3 * dot));
+        for (int k = 0; k < 2 * dot && !isnan(last); k++)
+            draw_line(v->canvas, x, y + k, to_x, to_y + k, LOSS);
+        x = to_x;
+        y = to_y;
+        last = loss;
+    }
+    put_small(v, 10 * dot, b.y + b.h - 14 * dot, b.x, LOSS, "loss %.3f", last);
+}
+
+/* ---- the strip --------------------------------------------------------------------------------------------------- */
+
+/* The steps of a simulation are alike: then the strip only says how many there are. */
+static void draw_quiet_overview(const struct view *v)
+{
+    const struct box b = places_of(v).overview;
+    const size_t n = v->track[0]->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * b.w, 1));
+    const int dot = v->scale, high = 3 * dot;
+    char text[32];
+    for (size_t i = 0; i < n; i += stride)
+        draw_step(v, i, 1);
+    fill(v, b.x, b.y, b.w, b.h - high, PAPER);
+    put_text(v, 10 * dot, b.y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
+    put_small(v, AT_RIGHT, b.y, b.x - 8 * dot, SOFT, "median %s", format_ns(text, median_step_ns(v->track[0])));
+}
+
 static void draw_overview(const struct view *v)
 {
     const struct track *track = v->track[0];
     const struct box b = places_of(v).overview;
-    const size_t n = track->steps->n;
-    const size_t stride = MAX(n / (size_t)MAX(2 * b.w, 1), 1);
-    const double middle = median_step_ns(track);
-    const bool quiet = track->trace->header.kind == TRACE_SIMULATED;
-    const double top = quiet ? 1 : 2 * middle; /* a first step that compiles kernels would flatten all others */
-    const int dot = v->scale;
+    const size_t n = track->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * b.w, 1));
+    const double middle = median_step_ns(track); /* a first step that compiles kernels would flatten all others */
+    const bool loss = has_loss(track);
+    const int dot = v->scale, y = loss ? b.y - 2 * dot : b.y + b.h / 2 - 17 * dot;
     char text[32];
-    for (size_t i = 0; i < n && top > 0; i += stride)
-        draw_step(v, i, top);
+    for (size_t i = 0; i < n && middle > 0; i += stride)
+        draw_step(v, i, 2 * middle);
     fill(v, b.x, b.y + b.h, b.w, dot, BORDER);
-    const int y = quiet ? b.y : b.y + b.h / 2 - 17 * dot;
     put_text(v, 10 * dot, y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
-    put_small(v, quiet ? AT_RIGHT : 10 * dot, quiet ? y : y + 17 * dot, b.x - 8 * dot, SOFT, "median %s",
-              format_ns(text, middle));
+    put_small(v, 10 * dot, y + 17 * dot, b.x - 8 * dot, SOFT, "median %s", format_ns(text, middle));
+    if (loss)
+        draw_loss(v, stride);
 }
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */
 
+/* Would one of the times cover text from x on? */
+static bool is_covered(const struct times *times, int x, int wide)
+{
+    bool any = false;
+    for (size_t i = 0; i < times->n; i++)
+        any |= x < times->time[i].x + times->time[i].wide && x + wide > times->time[i].x;
+    return any;
+}
+
 static void draw_ticks(const struct view *v)
 {
+    const struct times times = find_times(v);
     const struct box ruler = places_of(v).ruler;
     const int dot = v->scale, bottom = ruler.y + ruler.h;
     const double tick = tick_length((v->sight.to - v->sight.from) * 110 * dot / ruler.w);
@@ -81,32 +157,47 @@ static void draw_ticks(const struct view *v)
         char text[32];
         snprintf(text, sizeof text, "%.*f ms", decimals, at == 0 ? 0 : at / 1e6); /* no -0 */
         fill(v, x, bottom - 6 * dot, dot, 6 * dot, BORDER);
-        if (x + small_width(v, text) + 5 * dot < ruler.x + ruler.w)
+        const int wide = small_width(v, text) + 5 * dot;
+        if (x + wide < ruler.x + ruler.w && !is_covered(&times, x, wide))
             put_small(v, x + 5 * dot, bottom - 17 * dot, v->width, SOFT, "%s", text);
     }
     fill(v, ruler.x, bottom - dot, ruler.w, dot, BORDER);
 }
 
-/* Steps [*from, *to) begin in sight. */
+/* Steps [*from, *to) begin in sight.  Later ones than the newest that computes have not begun: only their batches have
+ * been fetched. */
 static void find_steps_in_sight(const struct view *v, const struct track *track, size_t *from, size_t *to)
 {
-    const struct trace_step_list *steps = track->steps;
+    const struct trace_step *step = track->steps->step, *newest = newest_step(track);
+    const size_t n = newest ? (size_t)(newest - step) + 1 : 0;
     const uint64_t clock = clock_of(track, v->sight.from);
     size_t i;
-    FIND_FIRST(i, steps->n, steps->step[i].work < clock);
+    FIND_FIRST(i, n, step[i].work < clock);
     *from = i;
-    while (i < steps->n && axis_of(track, steps->step[i].work) < v->sight.to)
+    while (i < n && axis_of(track, step[i].work) < v->sight.to)
         i++;
     *to = i;
 }
 
-/* Nothing is drawn where the lines would be too close to each other. */
+/* The same, but none where their lines would be too close to each other. */
+static void find_borders(const struct view *v, const struct track *track, size_t *from, size_t *to)
+{
+    find_steps_in_sight(v, track, from, to);
+    if ((double)(*to - *from) > places_of(v).rows.w / (12.0 * v->scale))
+        *to = *from;
+}
+
+bool shows_borders(const struct view *v)
+{
+    size_t from, to;
+    find_borders(v, v->track[0], &from, &to);
+    return from < to;
+}
+
 void draw_borders(const struct view *v, const struct track *track, int y, int height)
 {
     size_t from, to;
-    find_steps_in_sight(v, track, &from, &to);
-    if ((double)(to - from) > places_of(v).rows.w / (12.0 * v->scale))
-        return;
+    find_borders(v, track, &from, &to);
     for (; from < to; from++)
         fill(v, (int)x_of(v, axis_of(track, track->steps->step[from].work)), y, v->scale, height, BORDER);
 }
@@ -125,9 +216,12 @@ static void draw_step_numbers(const struct view *v)
     for (size_t i = end; i-- > first;) {
         char text[32];
         const struct trace_step *s = &track->steps->step[i];
-        int x = (int)fmax(x_of(v, axis_of(track, s->work)), b.x);
         snprintf(text, sizeof text, "step %" PRIu32, s->step);
-        if (x + width_of(v, text) > free_to)
+        const int wide = width_of(v, text);
+        int x = (int)fmax(x_of(v, axis_of(track, s->work)), b.x);
+        if (i + 1 == end)
+            x = MIN(x, b.x + b.w - wide); /* the newest one has its number wherever it begins */
+        if (x + wide > free_to)
             continue;
         put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->sight.anchor ? ACCENT : INK, "%s", text);
         free_to = x - 16 * v->scale;
@@ -138,7 +232,10 @@ void draw_strip(const struct view *v)
 {
     struct places p = places_of(v);
     fill(v, 0, p.header.h, v->width, p.rows.y - p.header.h, PAPER);
-    draw_overview(v);
+    if (v->track[0]->trace->header.kind == TRACE_SIMULATED)
+        draw_quiet_overview(v);
+    else
+        draw_overview(v);
     draw_ticks(v);
     draw_step_numbers(v);
 }

@@ -45,6 +45,27 @@ const struct trace_step *newest_step(const struct track *track)
     return n > 0 ? &track->steps->step[n - 1] : NULL;
 }
 
+/* A killed trainer's last step stays unfinished.  The lists run one after another: what comes after the step's last
+ * record, an evaluation say, shows that the step has ended. */
+bool is_unfinished(const struct track *track, const struct trace_step *s)
+{
+    const struct trace *t = track->trace;
+    if (s < newest_step(track) || t->header.closed_ns > 0)
+        return false;
+    return t->n_records == 0 || t->tasks[t->records[t->n_records - 1].task].list == track->list;
+}
+
+double step_loss(const struct track *track, const struct trace_step *s)
+{
+    int64_t record = NONE;
+    if (track->report != NONE)
+        record = trace_find_from(track->trace, (uint32_t)track->report, s->step, 0);
+    if (record == NONE)
+        return NAN;
+    const double loss = track->trace->records[record].loss;
+    return isfinite(loss) && loss > 0 ? loss : NAN;
+}
+
 /* A clock less the time in which a viewer paused the trainer up to there. */
 static uint64_t run_until(const struct track *track, uint64_t clock)
 {
@@ -87,6 +108,15 @@ static uint64_t present(const struct track *track)
     return 0;
 }
 
+static int64_t find_report(const struct track *track)
+{
+    const struct trace *t = track->trace;
+    for (uint32_t i = 0; i < t->header.n_tasks; i++)
+        if (t->tasks[i].list == track->list && t->lanes[t->tasks[i].lane].kind == LANE_REPORT)
+            return i;
+    return NONE;
+}
+
 /* Updates what follows from the trace. */
 static void update_track(struct track *track)
 {
@@ -94,6 +124,7 @@ static void update_track(struct track *track)
     const struct trace_header *h = &track->trace->header;
     track->list = trace_list(track->trace, track->path, NULL);
     track->steps = &track->trace->steps[track->list];
+    track->report = find_report(track);
     for (uint32_t i = 0; i < h->n_devices; i++) {
         track->peak[i] = (double)trace_peak(&track->trace->memory_use[i]);
         track->highest_peak = fmax(track->highest_peak, track->peak[i]);

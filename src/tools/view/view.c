@@ -63,6 +63,7 @@ static bool replace_track(struct view *v, struct track *track)
     renew_track(track); /* another run, or the list that gdb's `yard step-list` goes through */
     v->selection.task.record = NONE;
     v->selection.region.kind = NO_REGION;
+    v->selection.n_marks = 0;
     count_colours(v);
     return true;
 }

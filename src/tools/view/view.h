@@ -50,6 +50,7 @@ struct track {
     double highest_peak;                 /* the largest of all devices' peaks */
     lane_purpose *purpose;               /* [lanes] what the lane is for */
     uint32_t kind_colour[TRACE_ROLES];   /* the colour of each role of its tasks */
+    int64_t report;                      /* the task whose records tell the steps' losses, or NONE */
     int64_t *receiver;                   /* [tasks] the device that a copy's bytes are for, if it is another; or NONE */
     bool *folded;                        /* [devices] true: the device's lanes are drawn thin */
     struct problem *broken;              /* what became wrong with the file while it was followed, or NULL */
@@ -66,9 +67,12 @@ bool poll_track(struct track *track);      /* takes what is new; returns whether
 const struct trace_step *find_step(const struct track *track, uint32_t step);
 /* The last step that computes (batches are fetched ahead, for steps that have not begun); NULL: there is none. */
 const struct trace_step *newest_step(const struct track *track);
-double step_ns(const struct track *track, const struct trace_step *s); /* from where its work begins to the next's */
-double axis_of(const struct track *track, uint64_t clock);             /* nanoseconds on the axis */
-uint64_t clock_of(const struct track *track, double axis);             /* the inverse, clamped */
+/* Has the step not ended yet?  Then it has no length to be shown: step_ns() is what has gone by. */
+bool is_unfinished(const struct track *track, const struct trace_step *s);
+double step_ns(const struct track *track, const struct trace_step *s);   /* from where its work begins to the next's */
+double step_loss(const struct track *track, const struct trace_step *s); /* in nats; NAN: not told */
+double axis_of(const struct track *track, uint64_t clock);               /* nanoseconds on the axis */
+uint64_t clock_of(const struct track *track, double axis);               /* the inverse, clamped */
 
 /* ---- what is in sight ------------------------------------------------------------------------------------------ */
 
