@@ -663,6 +663,177 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     end_view(v);
 }
 
+/* ---- marks, legend, popups, names -------------------------------------------------------------------------------- */
+
+static struct canvas *picture_of(struct view *v)
+{
+    struct canvas *c = new_canvas(v->width, v->height);
+    draw_view(v, c);
+    return c;
+}
+
+/* The key marks the time at the mouse, and that of the last two times stays; another anchor moves no mark. */
+TEST(two_times_are_marked_and_stay_where_they_are)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    const struct track *k = v->track[0];
+    run_script(v, "t");
+    assert_int_equal(v->selection.n_marks, 0);
+    assert_non_null(strstr(v->message, "Put the mouse"));
+    run_script(v, "pagedown move:400,113 t move:900,300 t move:700,113 t");
+    assert_int_equal(v->selection.n_marks, 2);
+    assert_int_equal((int)round(x_of(v, v->selection.mark[0])), 900);
+    assert_int_equal((int)round(x_of(v, v->selection.mark[1])), 700);
+    const uint64_t clock[] = {clock_of(k, v->selection.mark[0]), clock_of(k, v->selection.mark[1])};
+    run_script(v, "measure:300,70,600,70");
+    const uint64_t begin = clock_of(k, v->selection.region.at[0]);
+    const struct times times = find_times(v);
+    assert_int_equal(times.n, 4); /* two ends, two marks; the mouse is on the ruler */
+    run_script(v, "pagedown");
+    assert_true(labs((long)(clock_of(k, v->selection.mark[0]) - clock[0])) <= 1); /* a nanosecond is lost to rounding */
+    assert_true(labs((long)(clock_of(k, v->selection.mark[1]) - clock[1])) <= 1);
+    assert_true(labs((long)(clock_of(k, v->selection.region.at[0]) - begin)) <= 1);
+    assert_false(shows_mark(v)); /* they are a step before what is in sight */
+    run_script(v, "escape");
+    assert_int_equal(v->selection.n_marks, 0);
+    end_view(v);
+    free(trace);
+}
+
+static bool has_sign(const struct view *v, const char *name)
+{
+    struct sign sign[MOST_SIGNS];
+    const size_t n = find_signs(v, sign);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(sign[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Each sign is in the legend while it is in the picture, and not before or after. */
+TEST(the_legend_has_the_signs_that_are_seen)
+{
+    static const struct {
+        const char *script, *name;
+    } shown[] = {
+        {"click:620,118", "selected"}, {"click:620,118", "what it needs"},         {"c", "not on the critical path"},
+        {"/send", "not found"},        {"measure:300,70,600,70", "selected time"}, {"click:600,174", "selected place"},
+        {"move:600,118 t", "mark"},
+    };
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    v->still = true;
+    run_script(v, "pagedown");
+    assert_true(has_sign(v, "a step begins"));
+    assert_false(has_sign(v, "loss"));
+    for (size_t i = 0; i < COUNT(shown); i++) {
+        assert_false(has_sign(v, shown[i].name));
+        run_script(v, shown[i].script);
+        assert_true(has_sign(v, shown[i].name));
+        run_script(v, "escape");
+    }
+    run_script(v, "move:620,118");
+    assert_true(has_sign(v, "under the mouse"));
+    run_script(v, "z + + + + + + + + + +");
+    assert_false(has_sign(v, "a step begins"));
+    v->still = false;
+    const int lines = count_legend_lines(v); /* in a window the mouse moves nothing */
+    run_script(v, "move:5,5");
+    assert_false(is_picked(&v->mouse.hover));
+    assert_int_equal(count_legend_lines(v), lines);
+    end_view(v);
+    free(trace);
+}
+
+/* The legend has the causes that some pixel in a row has, and no others. */
+TEST(the_legend_has_the_causes_that_are_seen)
+{
+    char *trace = trace_of_list("data/steps/overlap-does-not-pay.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    int others = 0;
+    run_script(v, "w");
+    for (int zoom = 0; zoom < 12; zoom++) {
+        struct canvas *c = picture_of(v);
+        for (int cause = 0; cause < CAUSES; cause++) {
+            bool seen = false;
+            for (size_t i = 0; i < v->layout.n_rows; i++) {
+                const struct view_row *r = &v->layout.row[i];
+                const int x = places_of(v).rows.x;
+                if (r->kind != ROW_LANE)
+                    continue;
+                for (int at = x; at < x + places_of(v).rows.w; at++)
+                    seen |= c->pixels[(r->y + r->height / 2) * c->width + at] == cause_colour((enum cause)cause);
+            }
+            assert_int_equal(v->layout.cause_seen[cause], seen);
+            others += !seen;
+        }
+        free_canvas(c);
+        run_script(v, "+");
+    }
+    assert_true(others > 0);
+    end_view(v);
+    free(trace);
+}
+
+/* The table hides nothing of a stretch that leaves room for it at a side, and nothing of a place's row. */
+TEST(a_table_stands_beside_what_it_is_about)
+{
+    enum { AIR = 6 };
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown");
+    const struct box rows = places_of(v).rows, size = {.w = 400, .h = 170};
+    for (uint32_t n = 0; n < 200; n++) {
+        struct random4 r = random_words(29, STREAM_TEST, 0, n);
+        const int from = rows.x + (int)(r.word[0] % (unsigned)rows.w),
+                  to = rows.x + (int)(r.word[1] % (unsigned)rows.w);
+        const int left = MIN(from, to), right = MAX(from, to);
+        const bool room = left - rows.x > size.w + AIR || rows.x + rows.w - right > size.w + AIR;
+        v->selection.region = (struct region){.kind = STRETCH, .at = {axis_at(v, from), axis_at(v, to)}};
+        struct box at = place_panel(v, size);
+        assert_true(at.x >= rows.x && at.x + at.w <= rows.x + rows.w);
+        assert_true(at.y >= rows.y && at.y + at.h <= rows.y + rows.h);
+        assert_true(!room || at.x >= right || at.x + at.w <= left);
+        v->selection.region = (struct region){.kind = PLACE, .at = {axis_at(v, from), axis_at(v, from)}};
+        v->selection.region.device = r.word[2] % 4;
+        at = place_panel(v, size);
+        const struct view_row *row = v->layout.row;
+        while (row->kind != ROW_MEMORY || row->index != v->selection.region.device)
+            row++;
+        assert_true(at.y >= row->y + row->height || at.y + at.h <= row->y);
+        assert_true(at.x >= from || at.x + at.w <= from || from < rows.x + AIR || from > rows.x + rows.w - AIR);
+    }
+    v->selection.region.kind = NO_REGION;
+    end_view(v);
+    free(trace);
+}
+
+/* Where a bar has its name, the pixels are those without a line of the mouse, of a mark or of an edge. */
+TEST(no_line_runs_through_a_name)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown k k");
+    struct canvas *bare = picture_of(v);
+    run_script(v, "click:620,118");
+    int y;
+    const int x = bar_at(v, "stage0 compute", 4, &y);
+    run_script(v, lasting("move:%d,%d t move:%d,%d", x + 2, y, x + 4, y));
+    struct canvas *lines = picture_of(v);
+    int crossed = 0;
+    for (int at = x - 3; at <= x + 6; at++) {
+        const int name = y * bare->width + at, edge = (y - 10) * bare->width + at;
+        assert_int_equal(lines->pixels[name], bare->pixels[name]);
+        crossed += lines->pixels[edge] != bare->pixels[edge];
+    }
+    assert_true(crossed > 0);
+    free_canvas(bare);
+    free_canvas(lines);
+    end_view(v);
+    free(trace);
+}
+
 /* Another trace takes the place of the one that is shown, as under gdb's `yard step-list`. */
 TEST(a_trace_that_is_replaced_is_shown_anew)
 {
@@ -702,22 +873,24 @@ static struct trace_writer *begin_trace(const char *path)
                                             {.name = "x", .n_uses = 4, .bytes = 1000},
                                             {.name = "y", .first_use = 4, .n_uses = 2, .bytes = 500}};
     static uint32_t uses[] = {0, 3, 4, 8, 5, 11};
-    struct trace_lane lanes[LANES] = {{.name = "0:0 compute", .kind = LANE_COMPUTE},
-                                      {.name = "0:0 upload", .kind = LANE_UPLOAD},
-                                      {.name = "host cpu", .kind = LANE_CPU}};
+    struct trace_lane lanes[LANES + 1] = {{.name = "0:0 compute", .kind = LANE_COMPUTE},
+                                          {.name = "0:0 upload", .kind = LANE_UPLOAD},
+                                          {.name = "host cpu", .kind = LANE_CPU},
+                                          {.name = "host report", .kind = LANE_REPORT}};
     struct trace_edge edges[TASKS];
-    struct trace_task tasks[TASKS];
+    struct trace_task tasks[TASKS + 1];
     for (uint32_t i = 0; i < TASKS; i++) {
         edges[i] = (struct trace_edge){(i + TASKS - 1) % TASKS, i == 0, 0};
         tasks[i] = (struct trace_task){
             .name = "task", .layer = (int)i - 1, .micro = -1, .lane = i % LANES, .first_edge = i, .n_edges = 1};
     }
+    tasks[TASKS] = (struct trace_task){.name = "report", .layer = -1, .micro = -1, .lane = LANES}; /* not always run */
     struct trace t = {.header = {.kind = TRACE_REAL,
                                  .pace_scale = 1,
                                  .model = "grows",
                                  .n_devices = 1,
-                                 .n_lanes = LANES,
-                                 .n_tasks = TASKS,
+                                 .n_lanes = LANES + 1,
+                                 .n_tasks = TASKS + 1,
                                  .n_edges = TASKS,
                                  .n_tensors = COUNT(tensors),
                                  .n_uses = COUNT(uses),
@@ -973,7 +1146,65 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
     trace_begin(w, 2, 3, clock);
     poll_view(v);
     assert_true(step_ns(k, newest_step(k)) == (double)(k->now - begin)); /* so far */
+    assert_false(is_unfinished(k, find_step(k, 1)));
+    assert_true(is_unfinished(k, find_step(k, 2)));
+    char *said = describe_step(v);
+    expect_text(said, "step 2 has not ended");
+    free(said);
+    v->sight.from = v->sight.to - 1.02 * (v->sight.to - axis_of(k, find_step(k, 2)->work)); /* its number stays at */
+    for (int zoom = 0; zoom < 40; zoom++) { /* the left edge, in the middle and at the right edge */
+        struct canvas *c = picture_of(v);
+        const struct box ruler = places_of(v).ruler;
+        int inked = 0;
+        for (int y = ruler.y; y < ruler.y + 18; y++)
+            for (int x = ruler.x; x < ruler.x + ruler.w; x++)
+                inked += c->pixels[y * c->width + x] == ACCENT;
+        assert_true(inked > 0);
+        free_canvas(c);
+        v->sight.from -= 0.3 * (v->sight.to - v->sight.from);
+    }
     trace_close(w);
+    poll_view(v);
+    assert_false(is_unfinished(k, find_step(k, 2)));
+    end_view(v);
+}
+
+/* The loss of a report's record is that of its step, and a trace without it has no curve. */
+TEST(losses_are_a_curve_where_the_trace_tells_them)
+{
+    const char *path = temp_path("losses.trace");
+    struct trace_writer *w = begin_trace(path);
+    uint64_t clock = write_step(w, 1, 1000000, 1000);
+    struct view *v = view_of(path, NULL, 1280, 720, 1);
+    const struct track *k = v->track[0];
+    assert_true(isnan(last_loss(k)));
+    assert_false(has_sign(v, "loss"));
+    end_view(v);
+    for (uint32_t step = 2; step < 13; step++) {
+        clock = write_step(w, step, clock, 1000);
+        const uint64_t number = trace_begin(w, step, TASKS, clock);
+        trace_tell_loss(w, number, step == 12 ? NAN : 10.0 / step);
+        trace_end(w, number, clock, clock + 1, 0);
+    }
+    trace_close(w);
+    v = view_of(path, NULL, 1280, 720, 1);
+    k = v->track[0];
+    for (uint32_t step = 2; step < 12; step++)
+        assert_true(fabs(step_loss(k, find_step(k, step)) - 10.0 / step) < 1e-6);
+    assert_true(isnan(step_loss(k, find_step(k, 1))));
+    assert_true(fabs(last_loss(k) - 10.0 / 11) < 1e-6); /* step 12 has none that is a number */
+    assert_true(has_sign(v, "loss"));
+    struct canvas *c = picture_of(v);
+    const struct box b = places_of(v).overview;
+    int last = b.y - 1; /* the loss falls: from left to right the curve goes down */
+    for (int x = b.x + b.w / 8; x < b.x + b.w * 7 / 8; x += 5) {
+        int y = b.y;
+        while (y < b.y + b.h && c->pixels[y * c->width + x] != LOSS)
+            y++;
+        assert_true(y < b.y + b.h && y >= last);
+        last = y;
+    }
+    free_canvas(c);
     end_view(v);
 }
 

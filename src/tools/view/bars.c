@@ -10,19 +10,17 @@
 #include <ctype.h>
 #include <math.h>
 
-enum { SEEN_WIDTH = 3, SAMPLES = 4, AIR = 2 };
+enum { SEEN_WIDTH = 3, NAMED_WIDTH = 14, SAMPLES = 4, AIR = 2 };
 
-/* NAMES are drawn once more, over what has been drawn over the bars. */
-enum bars_job { DRAW_ALL, DRAW_NAMES, LIST_CAUSES };
 struct brush { /* the lane whose bars are drawn, and where they go */
     const struct view *v;
     const struct track *track;
     const struct bars *bars;
     int index; /* the track's index */
     int left, right, y, height;
-    uint64_t seen; /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
-    enum bars_job job;
-    bool *causes; /* [CAUSES] LIST_CAUSES sets those that gaps in sight have */
+    uint64_t seen;   /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
+    bool names_only; /* true: bars are there already, and lines over them, which are not to run through names */
+    bool *causes;    /* [CAUSES] is set to those that gaps in sight have */
 };
 
 static double bar_x(const struct brush *b, uint64_t clock) { return x_of(b->v, axis_of(b->track, clock)); }
@@ -131,11 +129,11 @@ static void draw_bar_label(const struct brush *b, uint32_t task, int x, int widt
 {
     enum { FORMS = 4 };
     char text[128];
-    const int dot = b->v->scale, room = width - 6 * dot;
+    const int dot = b->v->scale, room = width - 6 * dot, least = (NAMED_WIDTH - 6) * dot;
     const bool small = b->height < 26 * dot;
     const enum font font = small ? small_font(b->v) : normal_font(b->v);
     int wide = room + 1;
-    if (room < 8 * dot || (small ? 12 : GLYPH_HEIGHT) * dot > b->height)
+    if (room < least || (small ? 12 : GLYPH_HEIGHT) * dot > b->height)
         return;
     for (int form = 0; form < FORMS && wide > room; form++)
         if (name_bar(b, task, form, text))
@@ -143,7 +141,7 @@ static void draw_bar_label(const struct brush *b, uint32_t task, int x, int widt
     if (wide > room)
         return;
     int left = x + (width - wide) / 2, top = b->y + (b->height - GLYPH_HEIGHT * dot) / 2;
-    if (b->job == DRAW_NAMES)
+    if (b->names_only)
         fill(b->v, left - dot, MAX(top, b->y), wide + 2 * dot, MIN(GLYPH_HEIGHT * dot, b->height), colour);
     draw_text(b->v->canvas, left, top, font, text, readable_on(colour));
 }
@@ -158,10 +156,9 @@ static int draw_bar(const struct brush *b, const struct bar *bar, int x)
     if (width > 4)
         width--;
     width = MAX(width, 1);
-    if (b->job == DRAW_ALL)
+    if (!b->names_only)
         fill(b->v, from, b->y, width, b->height, colour);
-    if (b->job != LIST_CAUSES)
-        draw_bar_label(b, bar->task, from, width, colour);
+    draw_bar_label(b, bar->task, from, width, colour);
     return MAX(to, x + 1);
 }
 
@@ -171,10 +168,8 @@ static void draw_gap(const struct brush *b, size_t i)
     struct trace_gap gap = trace_gap_of_bar(b->track->trace, b->bars, i);
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = edge_x(b, gap.at[k]), right = edge_x(b, gap.at[k + 1]);
-        if (b->job == LIST_CAUSES)
-            b->causes[gap.cause[k]] |= right > left;
-        else
-            fill(b->v, left, b->y + b->height / 4, right - left, b->height / 2, cause_colour(gap.cause[k]));
+        fill(b->v, left, b->y + b->height / 4, right - left, b->height / 2, cause_colour(gap.cause[k]));
+        b->causes[gap.cause[k]] |= right > left;
     }
 }
 
@@ -209,7 +204,7 @@ static void draw_running(const struct brush *b, uint32_t lane)
     uint32_t colour = task_colour(b->v, b->track, now.record->task);
     if (now.waits)
         colour = blend(colour, PAPER, 0.8);
-    if (b->job == DRAW_ALL) {
+    if (!b->names_only) {
         fill(b->v, from, b->y, to - from, b->height, colour);
         for (int x = from + 2 * dot; x + 4 * dot <= to && !now.waits; x += 8 * dot) {
             fill(b->v, x, b->y + dot, 4 * dot, 3 * dot, PAPER);
@@ -219,11 +214,11 @@ static void draw_running(const struct brush *b, uint32_t lane)
     draw_bar_label(b, now.record->task, from, to - from, colour);
 }
 
-/* Passes bars over that are too narrow to be seen, up to the first that reaches beyond column x. */
-static int skip_column(const struct brush *b, int x, size_t *i)
+/* Passes bars over that are too narrow for a name: up to the first that reaches so far that it may have room. */
+static int skip_nameless(const struct brush *b, int x, size_t *i)
 {
     const struct bar *bar = b->bars->bar;
-    const uint64_t clock = clock_of(b->track, axis_at(b->v, x + 1));
+    const uint64_t clock = clock_of(b->track, axis_at(b->v, x + NAMED_WIDTH * b->v->scale));
     size_t next = *i + 1;
     FIND_NEXT(next, b->bars->n, bar[next].end <= clock);
     *i = next;
@@ -237,25 +232,27 @@ static void draw_bars(const struct brush *b)
     while (i < b->bars->n && x < b->right) {
         const struct bar *bar = &b->bars->bar[i];
         double from = bar_x(b, bar->start);
-        if (from >= x + 1 && b->v->show_causes && b->job != DRAW_NAMES)
-            draw_gap(b, i);
-        else if (from >= x + 1 && b->job == DRAW_ALL)
-            draw_queued(b, i);
+        if (from >= x + 1 && !b->names_only) {
+            if (b->v->show_causes)
+                draw_gap(b, i);
+            else
+                draw_queued(b, i);
+        }
         if (from >= b->right)
             break;
         x = (int)fmax(from, x);
         if (bar->end - bar->start >= b->seen) {
             x = draw_bar(b, bar, x);
             i++;
-        } else if (b->job == DRAW_ALL) {
-            x = draw_columns(b, x, &i);
+        } else if (b->names_only) {
+            x = skip_nameless(b, x, &i);
         } else {
-            x = skip_column(b, x, &i);
+            x = draw_columns(b, x, &i);
         }
     }
 }
 
-static struct brush make_brush(const struct view *v, const struct view_row *row, enum bars_job job)
+static struct brush make_brush(const struct view *v, const struct view_row *row)
 {
     const struct box rows = places_of(v).rows;
     const struct track *track = v->track[row->track];
@@ -270,27 +267,21 @@ static struct brush make_brush(const struct view *v, const struct view_row *row,
                           .right = rows.x + rows.w,
                           .y = row->y + air,
                           .height = row->height - 2 * air,
-                          .job = job,
                           .seen = (uint64_t)fmin(ceil(seen), 0x1p62)}; /* at least 1: no length is never seen */
 }
 
-void draw_lane(const struct view *v, const struct view_row *row)
+void draw_lane(const struct view *v, const struct view_row *row, bool causes[CAUSES])
 {
-    const struct brush b = make_brush(v, row, DRAW_ALL);
+    struct brush b = make_brush(v, row);
+    b.causes = causes;
     draw_bars(&b);
     draw_running(&b, row->index);
 }
 
 void draw_lane_names(const struct view *v, const struct view_row *row)
 {
-    const struct brush b = make_brush(v, row, DRAW_NAMES);
+    struct brush b = make_brush(v, row);
+    b.names_only = true;
     draw_bars(&b);
     draw_running(&b, row->index);
-}
-
-void list_causes(const struct view *v, const struct view_row *row, bool causes[CAUSES])
-{
-    struct brush b = make_brush(v, row, LIST_CAUSES);
-    b.causes = causes;
-    draw_bars(&b);
 }

@@ -112,10 +112,11 @@ static json_t *track_json(const struct track *track)
             json_array_append_new(lanes, json_pack("{s:s, s:s, s:I, s:b}", "lane", t->lanes[i].name, "task",
                                                    t->tasks[now.record->task].name, "step",
                                                    (json_int_t)now.record->step, "waits", now.waits));
-    return json_pack("{s:s, s:s, s:I, s:I, s:o, s:o*}", "kind", trace_kind_name(t), "state",
+    const double loss = last_loss(track);
+    return json_pack("{s:s, s:s, s:I, s:I, s:o*, s:o, s:o*}", "kind", trace_kind_name(t), "state",
                      life_name[trace_follow_life(track->follow)], "records", (json_int_t)t->n_records, "steps",
-                     (json_int_t)track->steps->n, "running", lanes, "list",
-                     track->board ? board_json(track->board) : NULL);
+                     (json_int_t)track->steps->n, "loss", isnan(loss) ? NULL : json_real(loss), "running", lanes,
+                     "list", track->board ? board_json(track->board) : NULL);
 }
 
 /* The stretch that is measured, or the place on a memory row; the other of the two is null. */
@@ -140,8 +141,11 @@ static json_t *seen_json(const struct view *v)
     json_t *traces = json_array();
     for (int i = 0; i < v->n_tracks; i++)
         json_array_append_new(traces, track_json(v->track[i]));
-    json_t *seen = json_pack("{s:o, s:I, s:o, s:s}", "traces", traces, "step", (json_int_t)v->sight.anchor, "selected",
-                             selected_json(v), "message", v->message);
+    json_t *marks = json_array();
+    for (int i = 0; i < v->selection.n_marks; i++)
+        json_array_append_new(marks, json_real(v->selection.mark[i] / 1e6));
+    json_t *seen = json_pack("{s:o, s:I, s:o, s:o, s:s}", "traces", traces, "step", (json_int_t)v->sight.anchor,
+                             "selected", selected_json(v), "marks_ms", marks, "message", v->message);
     json_object_update_new(seen, panel_json(v));
     return seen;
 }

@@ -33,9 +33,9 @@ uint32_t colour_number(const struct view *v, int64_t i);
 /* The width in pixels of a column, when the one before it held `n` bars or amounts per pixel.  Where these are many,
  * what a single pixel shows is chance, and half as many columns cost half the time. */
 static inline int column_width(const struct view *v, size_t n) { return n < 16 ? 1 : 2 * v->scale; }
-void draw_lane(const struct view *v, const struct view_row *row);
+/* causes: is set to those that gaps in sight have, where they are shown. */
+void draw_lane(const struct view *v, const struct view_row *row, bool causes[CAUSES]);
 void draw_lane_names(const struct view *v, const struct view_row *row); /* once more, over what lies over the bars */
-void list_causes(const struct view *v, const struct view_row *row, bool causes[CAUSES]); /* sets those in sight */
 void draw_memory(const struct view *v, const struct view_row *row);
 /* The budget of the row's device; 0: it is not on the axis. */
 double budget_in_sight(const struct view *v, const struct view_row *row);
@@ -70,6 +70,8 @@ void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t
 /* Draws whole lines in a box at (x, y), moved so far that it is inside of the window.  In a line of cells a tab is in
  * front of each that stands left in its column, and a vertical tab in front of one that stands right. */
 void draw_popup(const struct view *v, int x, int y, const char *text);
+/* Where a box of that size hides the least of what is selected, a stretch or a place. */
+struct box place_panel(const struct view *v, struct box size);
 void draw_panel(const struct view *v);   /* the text about the selected stretch or place */
 void draw_tooltip(const struct view *v); /* says what is under the mouse, unless that moves something */
 
@@ -108,6 +110,15 @@ void draw_blocker(const struct view *v); /* the task that is in the way of one t
 /* ---- legend.c, frame.c ------------------------------------------------------------------------------------------ */
 
 int count_legend_lines(const struct view *v);
+/* The legend's signs: what lines, pale bars and frames are, as far as the picture has any. */
+enum sign_shape { BOX, FRAME, FLAT_LINE, DASHES, UPRIGHT_LINE, UPRIGHT_DASHES, HOLES };
+struct sign {
+    const char *name;
+    enum sign_shape shape;
+    uint32_t colour;
+};
+enum { MOST_SIGNS = 17 };
+size_t find_signs(const struct view *v, struct sign sign[MOST_SIGNS]); /* returns how many there are */
 void draw_legend(const struct view *v, struct box b);
 extern const char *const life_name[];              /* by enum trace_life: "live", "paused", "stopped", ... */
 void draw_view(struct view *v, struct canvas *c);  /* lays out, and draws the whole picture */

@@ -19,21 +19,15 @@ static void begin_paragraph(const struct view *v, struct legend_place *at, const
     at->x = at->left;
 }
 
-/* What stands before an item's name. */
-enum shape { BOX, FRAME, FLAT_LINE, THIN_LINE, DASHES, UPRIGHT_LINE, UPRIGHT_DASHES, HOLES };
-enum { SIGN = 12 }; /* dots */
-
-static void draw_sign(const struct view *v, int x, int y, enum shape shape, uint32_t colour)
+static void draw_shape(const struct view *v, int x, int y, enum sign_shape shape, uint32_t colour)
 {
-    const int dot = v->scale, size = SIGN * dot, middle = y + size / 2;
+    const int dot = v->scale, size = 12 * dot, middle = y + size / 2;
     if (shape == BOX || shape == FRAME || shape == HOLES)
         fill(v, x, y, size, size, colour);
     if (shape == FRAME)
         fill(v, x + 2 * dot, y + 2 * dot, size - 4 * dot, size - 4 * dot, PANEL);
     if (shape == FLAT_LINE)
         fill(v, x, middle - dot, size, 2 * dot, colour);
-    if (shape == THIN_LINE)
-        fill(v, x, middle, size, dot, colour);
     if (shape == UPRIGHT_LINE)
         fill(v, x + size / 2, y, dot, size, colour);
     for (int at = 0; at < 2 && shape == DASHES; at++)
@@ -44,7 +38,7 @@ static void draw_sign(const struct view *v, int x, int y, enum shape shape, uint
         fill(v, x + (2 + at % 2 * 5) * dot, y + (at < 2 ? 1 : 9) * dot, 3 * dot, 2 * dot, PANEL);
 }
 
-static void draw_item(const struct view *v, struct legend_place *at, const char *text, enum shape shape,
+static void draw_item(const struct view *v, struct legend_place *at, const char *text, enum sign_shape shape,
                       uint32_t colour)
 {
     const int dot = v->scale, wide = width_of(v, text) + 17 * dot;
@@ -54,7 +48,7 @@ static void draw_item(const struct view *v, struct legend_place *at, const char 
         at->lines++;
     }
     if (v->canvas) {
-        draw_sign(v, at->x, at->y + 7 * dot, shape, colour);
+        draw_shape(v, at->x, at->y + 7 * dot, shape, colour);
         put_text(v, at->x + 17 * dot, at->y + 5 * dot, v->width, INK, "%s", text);
     }
     at->x += wide + 12 * dot;
@@ -75,15 +69,12 @@ static void draw_colours(const struct view *v, struct legend_place *at)
             draw_item(v, at, text, BOX, colour_number(v, (int64_t)i));
 }
 
+/* Those that the bars' rows have; while lines are counted, room for all of them. */
 static void draw_causes(const struct view *v, struct legend_place *at)
 {
-    bool seen[CAUSES] = {false};
-    for (size_t i = 0; i < v->layout.n_rows; i++)
-        if (v->layout.row[i].kind == ROW_LANE)
-            list_causes(v, &v->layout.row[i], seen);
     begin_paragraph(v, at, "idle for");
     for (int i = 0; i < CAUSES; i++)
-        if (seen[i])
+        if (!v->canvas || v->layout.cause_seen[i])
             draw_item(v, at, cause_name[i], BOX, cause_colour((enum cause)i));
 }
 
@@ -119,6 +110,18 @@ static bool merges_bars(const struct view *v)
     return false;
 }
 
+/* Does a task that has been queued wait for another one?  Its bar is pale. */
+static bool shows_waiting(const struct view *v)
+{
+    for (size_t i = 0; i < v->layout.n_rows; i++) {
+        const struct view_row *r = &v->layout.row[i];
+        struct trace_running now;
+        if (r->kind == ROW_LANE && trace_running(v->track[r->track]->trace, r->index, &now) && now.waits)
+            return true;
+    }
+    return false;
+}
+
 static bool shows_budget(const struct view *v)
 {
     for (size_t i = 0; i < v->layout.n_rows; i++)
@@ -127,9 +130,9 @@ static bool shows_budget(const struct view *v)
     return false;
 }
 
-/* What lines, pale bars and thin ones are, as far as the picture has any.  Those of the mouse come last, and a window
- * keeps their room: nothing moves when the mouse comes. */
-static void draw_signs(const struct view *v, struct legend_place *at)
+/* What is seen of them decides the picture alone.  Those of the mouse come last, and while the legend's lines are counted
+ * a window has room for them: nothing moves when the mouse comes. */
+size_t find_signs(const struct view *v, struct sign sign[MOST_SIGNS])
 {
     const struct box rows = places_of(v).rows;
     const struct trace *t = v->track[0]->trace;
@@ -138,35 +141,41 @@ static void draw_signs(const struct view *v, struct legend_place *at)
     const bool picked = is_picked(&s->task), room = !v->still && !v->canvas;
     const struct {
         bool seen;
-        const char *text;
-        enum shape shape;
-        uint32_t colour;
-    } signs[] = {
-        {shows_loss(v), "loss", FLAT_LINE, LOSS},
-        {shows_borders(v), "a step begins", UPRIGHT_LINE, BORDER},
-        {shows_budget(v), "budget", DASHES, ACCENT},
-        {merges_bars(v), "many tasks, mostly idle", BOX, blend(PAPER, bar, 0.4)},
-        {t->header.kind != TRACE_SIMULATED && !v->show_causes, "queued", FLAT_LINE, blend(bar, PAPER, 0.55)},
-        {t->n_unfinished > 0, "runs now", HOLES, bar},
-        {s->critical, "not on the critical path", BOX, dimmed},
-        {s->search[0], "not found", BOX, dimmed},
-        {picked, "selected", FRAME, INK},
-        {picked, "what it needs", FLAT_LINE, ACCENT},
-        {picked, "what needs it", FLAT_LINE, INK},
-        {s->region.kind == STRETCH, "selected time", BOX, blend(PAPER, ACCENT, 0.12)},
-        {s->region.kind == PLACE, "selected place", UPRIGHT_LINE, ACCENT},
-        {shows_mark(v), "mark", UPRIGHT_DASHES, INK},
-        {room || is_inside(&rows, v->mouse.x, v->mouse.y), "mouse", UPRIGHT_LINE, SOFT},
-        {room || is_picked(&v->mouse.hover), "under the mouse", FRAME, ACCENT},
+        struct sign sign;
+    } all[MOST_SIGNS] = {
+        {shows_loss(v), {"loss", FLAT_LINE, LOSS}},
+        {shows_borders(v), {"a step begins", UPRIGHT_LINE, BORDER}},
+        {shows_budget(v), {"budget", DASHES, ACCENT}},
+        {merges_bars(v), {"many tasks, mostly idle", BOX, blend(PAPER, bar, 0.4)}},
+        {t->header.kind != TRACE_SIMULATED && !v->show_causes, {"queued", FLAT_LINE, blend(bar, PAPER, 0.55)}},
+        {t->n_unfinished > 0, {"runs now", HOLES, bar}},
+        {shows_waiting(v), {"waits for another task", BOX, blend(bar, PAPER, 0.8)}},
+        {s->critical, {"not on the critical path", BOX, dimmed}},
+        {s->search[0], {"not found", BOX, dimmed}},
+        {picked, {"selected", FRAME, INK}},
+        {picked, {"what it needs", FLAT_LINE, ACCENT}},
+        {picked, {"what needs it", FLAT_LINE, INK}},
+        {s->region.kind == STRETCH, {"selected time", BOX, blend(PAPER, ACCENT, 0.12)}},
+        {s->region.kind == PLACE, {"selected place", UPRIGHT_LINE, ACCENT}},
+        {shows_mark(v), {"mark", UPRIGHT_DASHES, INK}},
+        {room || is_inside(&rows, v->mouse.x, v->mouse.y), {"mouse", UPRIGHT_LINE, SOFT}},
+        {room || is_picked(&v->mouse.hover), {"under the mouse", FRAME, ACCENT}},
     };
-    bool any = false;
-    for (size_t i = 0; i < COUNT(signs); i++)
-        any |= signs[i].seen;
-    if (any)
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (all[i].seen)
+            sign[n++] = all[i].sign;
+    return n;
+}
+
+static void draw_signs(const struct view *v, struct legend_place *at)
+{
+    struct sign sign[MOST_SIGNS];
+    const size_t n = find_signs(v, sign);
+    if (n > 0)
         begin_paragraph(v, at, "signs");
-    for (size_t i = 0; i < COUNT(signs); i++)
-        if (signs[i].seen)
-            draw_item(v, at, signs[i].text, signs[i].shape, signs[i].colour);
+    for (size_t i = 0; i < n; i++)
+        draw_item(v, at, sign[i].name, sign[i].shape, sign[i].colour);
 }
 
 static int draw_paragraphs(const struct view *v, int y)

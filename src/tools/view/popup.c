@@ -100,31 +100,31 @@ static bool tells_of(const struct view *v, const struct view_row *r)
     return r->kind == ROW_MEMORY && r->track == region->track && r->index == region->device;
 }
 
-/* What is bad about a place of the table: above all the pixels that it hides of what it is about, then the way there
- * from it.  It is about columns [left, right). */
+/* What is bad about a place of the table: above all the pixels that it hides of what it is about, then the columns
+ * [left, right) of the stretch or place, then the way there.  Of a place's row nothing is to be hidden. */
 static int64_t badness(const struct view *v, const struct box *b, int left, int right)
 {
     int64_t hidden = 0;
     int apart = INT32_MAX;
     const int beside = overlap(b->x, b->x + b->w, left, right);
+    const int hides = v->selection.region.kind == PLACE ? b->w : MAX(beside, 0);
     for (size_t i = 0; i < v->layout.n_rows; i++) {
         const struct view_row *r = &v->layout.row[i];
         if (!tells_of(v, r) || !is_in_sight(v, r))
             continue;
         const int high = overlap(b->y, b->y + b->h, r->y, r->y + r->height);
-        hidden += (int64_t)MAX(beside, 0) * MAX(high, 0);
+        hidden += (int64_t)hides * MAX(high, 0);
         apart = MIN(apart, MAX(-high, 0));
     }
-    return 10000 * hidden + apart + MAX(-beside, 0);
+    return 10000 * hidden + 10 * MAX(beside, 0) + apart + MAX(-beside, 0);
 }
 
 /* Tries both sides of the stretch or place and both edges of the rows, below and above each row. */
-static struct box place_panel(const struct view *v, struct box size)
+struct box place_panel(const struct view *v, struct box size)
 {
     enum { SIDES = 4 };
     const struct box rows = places_of(v).rows;
     const double *at = v->selection.region.at;
-    const bool stretch = v->selection.region.kind == STRETCH; /* of a place's row, nothing is to be hidden */
     const int gap = 6 * v->scale;
     const int left = (int)fmax(x_of(v, fmin(at[0], at[1])), rows.x) - gap;
     const int right = (int)fmin(x_of(v, fmax(at[0], at[1])), rows.x + rows.w) + gap;
@@ -137,7 +137,7 @@ static struct box place_panel(const struct view *v, struct box size)
         struct box b = size;
         b.x = MAX(MIN(side[i % SIDES], rows.x + rows.w - size.w), rows.x);
         b.y = MAX(MIN(y, rows.y + rows.h - size.h), rows.y);
-        const int64_t bad = stretch ? badness(v, &b, left, right) : badness(v, &b, rows.x, rows.x + rows.w);
+        const int64_t bad = badness(v, &b, left, right);
         if (bad < least) {
             best = b;
             least = bad;

@@ -58,16 +58,7 @@ static size_t stride_of_steps(size_t n, size_t most)
 
 /* ---- the loss ---------------------------------------------------------------------------------------------------- */
 
-static bool has_loss(const struct track *track)
-{
-    const struct trace_step_list *steps = track->steps;
-    for (size_t i = steps->n; i > 0 && i + 8 > steps->n; i--) /* the last ones may not have been reported yet */
-        if (!isnan(step_loss(track, &steps->step[i - 1])))
-            return true;
-    return false;
-}
-
-bool shows_loss(const struct view *v) { return has_loss(v->track[0]); }
+bool shows_loss(const struct view *v) { return !isnan(last_loss(v->track[0])); }
 
 /* Draws a curve through the steps' losses, as high as the strip, and writes the last one beside it. */
 static void draw_loss(const struct view *v, size_t stride)
@@ -75,7 +66,8 @@ static void draw_loss(const struct view *v, size_t stride)
     const struct trace_step_list *steps = v->track[0]->steps;
     const struct box b = places_of(v).overview;
     const int dot = v->scale;
-    double least = INFINITY, most = -INFINITY, last = NAN;
+    double least = INFINITY, most = -INFINITY;
+    bool first = true;
     int x = 0, y = 0;
     for (size_t i = 0; i < steps->n; i += stride) {
         const double loss = step_loss(v->track[0], &steps->step[i]);
@@ -88,13 +80,13 @@ static void draw_loss(const struct view *v, size_t stride)
             continue;
         const int to_x = b.x + (int)(((double)i + 0.5) / (double)steps->n * b.w);
         const int to_y = b.y + (int)((most - loss) / fmax(most - least, 1e-9) * (b.h - 3 * dot));
-        for (int k = 0; k < 2 * dot && !isnan(last); k++)
+        for (int k = 0; k < 2 * dot && !first; k++)
             draw_line(v->canvas, x, y + k, to_x, to_y + k, LOSS);
         x = to_x;
         y = to_y;
-        last = loss;
+        first = false;
     }
-    put_small(v, 10 * dot, b.y + b.h - 14 * dot, b.x, LOSS, "loss %.3f", last);
+    put_small(v, 10 * dot, b.y + b.h - 14 * dot, b.x, LOSS, "loss %.3f", last_loss(v->track[0]));
 }
 
 /* ---- the strip --------------------------------------------------------------------------------------------------- */
@@ -119,7 +111,7 @@ static void draw_overview(const struct view *v)
     const struct box b = places_of(v).overview;
     const size_t n = track->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * b.w, 1));
     const double middle = median_step_ns(track); /* a first step that compiles kernels would flatten all others */
-    const bool loss = has_loss(track);
+    const bool loss = shows_loss(v);
     const int dot = v->scale, y = loss ? b.y - 2 * dot : b.y + b.h / 2 - 17 * dot;
     char text[32];
     for (size_t i = 0; i < n && middle > 0; i += stride)

@@ -66,6 +66,19 @@ double step_loss(const struct track *track, const struct trace_step *s)
     return isfinite(loss) && loss > 0 ? loss : NAN;
 }
 
+/* Some steps in flight have not been reported yet. */
+double last_loss(const struct track *track)
+{
+    enum { IN_FLIGHT = 8 };
+    const struct trace_step_list *steps = track->steps;
+    for (size_t i = steps->n; i > 0 && i + IN_FLIGHT > steps->n; i--) {
+        const double loss = step_loss(track, &steps->step[i - 1]);
+        if (!isnan(loss))
+            return loss;
+    }
+    return NAN;
+}
+
 /* A clock less the time in which a viewer paused the trainer up to there. */
 static uint64_t run_until(const struct track *track, uint64_t clock)
 {

@@ -71,6 +71,7 @@ const struct trace_step *newest_step(const struct track *track);
 bool is_unfinished(const struct track *track, const struct trace_step *s);
 double step_ns(const struct track *track, const struct trace_step *s);   /* from where its work begins to the next's */
 double step_loss(const struct track *track, const struct trace_step *s); /* in nats; NAN: not told */
+double last_loss(const struct track *track);                             /* of the newest step that tells it; NAN */
 double axis_of(const struct track *track, uint64_t clock);               /* nanoseconds on the axis */
 uint64_t clock_of(const struct track *track, double axis);               /* the inverse, clamped */
 
@@ -103,6 +104,7 @@ struct layout {
     int rows_height; /* the height of all rows, also of those out of sight */
     int good_height; /* what it would be if they had all the room that they want */
     int legend_lines, details_lines;
+    bool cause_seen[CAUSES]; /* the causes of gaps that the picture has, as far as it is drawn */
 };
 
 /* ---- what is selected ------------------------------------------------------------------------------------------ */
