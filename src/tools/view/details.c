@@ -25,6 +25,15 @@ char *format_ns(char out[32], double ns)
     return out;
 }
 
+void format_axis(const struct view *v, char out[48], double at, double apart)
+{
+    const bool seconds = v->sight.to - v->sight.from >= 1e10;
+    const int digits = seconds ? 9 : 6;
+    const int decimals = (int)fmin(fmax(ceil(digits - log10(apart) - 0.01), 0), digits);
+    const double shown = at == 0 ? 0 : at / pow(10, digits); /* no -0 */
+    snprintf(out, 48, "%.*f %s", decimals, shown, seconds ? "s" : "ms");
+}
+
 /* "2.42 GFLOP", "85.5 GB/s" */
 static char *format_amount(char out[32], double x, const char *unit)
 {
@@ -89,7 +98,7 @@ static void put_identity(char **text, const struct trace *t, const struct trace_
     append_text(text, "   %s   on %s   step %" PRIu32, t->header.role[task->role], t->lanes[task->lane].name, r->step);
 }
 
-static void put_time(char **text, const char *what, double ns) { append_text(text, "\n\t%s\t%.6g ms", what, ns / 1e6); }
+static void put_time(char **text, const char *what, double ns) { append_text(text, "\n\t%s\t%.9g ms", what, ns / 1e6); }
 
 char *describe_briefly(const struct view *v, const struct pick *p)
 {
@@ -211,7 +220,7 @@ char *find_details(const struct view *v)
 int count_details_lines(const struct view *v)
 {
     int n = 0;
-    if (!v->still)
+    if (!v->still || v->mouse.x != OFF_WINDOW)
         return 3;
     char *text = find_details(v);
     for (const char *line = text; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))

@@ -73,7 +73,7 @@ void draw_popup(const struct view *v, int x, int y, const char *text);
 /* Where a box of that size hides the least of what is selected, a stretch or a place. */
 struct box place_panel(const struct view *v, struct box size);
 void draw_panel(const struct view *v);   /* the text about the selected stretch or place */
-void draw_tooltip(const struct view *v); /* says what is under the mouse, unless that moves something */
+void draw_tooltip(const struct view *v); /* what is under the mouse, unless that moves something or a table is shown */
 
 /* ---- strip.c ---------------------------------------------------------------------------------------------------- */
 
@@ -103,6 +103,7 @@ struct times {
     struct shown_time time[2 + MOST_MARKS + 1];
     size_t n;
 };
+bool is_covered(const struct times *times, int x, int wide); /* would one of them cover text from x on? */
 struct times find_times(const struct view *v);
 void draw_times(const struct view *v);
 void draw_blocker(const struct view *v); /* the task that is in the way of one that is moved, and why */
@@ -111,7 +112,7 @@ void draw_blocker(const struct view *v); /* the task that is in the way of one t
 
 int count_legend_lines(const struct view *v);
 /* The legend's signs: what lines, pale bars and frames are, as far as the picture has any. */
-enum sign_shape { BOX, FRAME, FLAT_LINE, DASHES, UPRIGHT_LINE, UPRIGHT_DASHES, HOLES };
+enum sign_shape { BOX, PALE_BOX, FRAME, FLAT_LINE, DASHES, UPRIGHT_LINE, UPRIGHT_DASHES, HOLES };
 struct sign {
     const char *name;
     enum sign_shape shape;

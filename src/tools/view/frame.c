@@ -90,7 +90,8 @@ static void draw_lane_label(const struct view *v, const struct view_row *row)
     const size_t n = strlen(group);
     if (ns > 0) {
         const double busy = (double)busy_between(&t->bars[row->index], from, to);
-        put_small(v, AT_RIGHT, top, right, SOFT, "%.0f%%", 100 * busy / ns);
+        const bool little = busy > 0 && busy < 0.005 * ns;
+        put_small(v, AT_RIGHT, top, right, SOFT, little ? "<1%%" : "%.0f%%", 100 * busy / ns);
     }
     if (strncmp(name, group, n) == 0 && name[n] == ' ') /* "0:0 swap out" in the group of "0:0" is "swap out" */
         name += n + 1;

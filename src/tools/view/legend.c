@@ -24,6 +24,10 @@ static void draw_shape(const struct view *v, int x, int y, enum sign_shape shape
     const int dot = v->scale, size = 12 * dot, middle = y + size / 2;
     if (shape == BOX || shape == FRAME || shape == HOLES)
         fill(v, x, y, size, size, colour);
+    if (shape == PALE_BOX) {
+        fill(v, x, y, size, size, BORDER);
+        fill(v, x + dot, y + dot, size - 2 * dot, size - 2 * dot, colour);
+    }
     if (shape == FRAME)
         fill(v, x + 2 * dot, y + 2 * dot, size - 4 * dot, size - 4 * dot, PANEL);
     if (shape == FLAT_LINE)
@@ -146,19 +150,19 @@ size_t find_signs(const struct view *v, struct sign sign[MOST_SIGNS])
         {shows_loss(v), {"loss", FLAT_LINE, LOSS}},
         {shows_borders(v), {"a step begins", UPRIGHT_LINE, BORDER}},
         {shows_budget(v), {"budget", DASHES, ACCENT}},
-        {merges_bars(v), {"many tasks, mostly idle", BOX, blend(PAPER, bar, 0.4)}},
+        {merges_bars(v), {"many tasks, mostly idle", PALE_BOX, blend(PAPER, bar, 0.4)}},
         {t->header.kind != TRACE_SIMULATED && !v->show_causes, {"queued", FLAT_LINE, blend(bar, PAPER, 0.55)}},
         {t->n_unfinished > 0, {"runs now", HOLES, bar}},
-        {shows_waiting(v), {"waits for another task", BOX, blend(bar, PAPER, 0.8)}},
-        {s->critical, {"not on the critical path", BOX, dimmed}},
-        {s->search[0], {"not found", BOX, dimmed}},
+        {shows_waiting(v), {"waits for another task", PALE_BOX, blend(bar, PAPER, 0.8)}},
+        {s->critical, {"not on the critical path", PALE_BOX, dimmed}},
+        {s->search[0], {"not found", PALE_BOX, dimmed}},
         {picked, {"selected", FRAME, INK}},
         {picked, {"what it needs", FLAT_LINE, ACCENT}},
         {picked, {"what needs it", FLAT_LINE, INK}},
-        {s->region.kind == STRETCH, {"selected time", BOX, blend(PAPER, ACCENT, 0.12)}},
+        {s->region.kind == STRETCH, {"selected time", PALE_BOX, blend(PAPER, ACCENT, 0.12)}},
         {s->region.kind == PLACE, {"selected place", UPRIGHT_LINE, ACCENT}},
         {shows_mark(v), {"mark", UPRIGHT_DASHES, INK}},
-        {room || is_inside(&rows, v->mouse.x, v->mouse.y), {"mouse", UPRIGHT_LINE, SOFT}},
+        {room || is_inside(&rows, v->mouse.x, v->mouse.y), {"time at the mouse", UPRIGHT_LINE, SOFT}},
         {room || is_picked(&v->mouse.hover), {"under the mouse", FRAME, ACCENT}},
     };
     size_t n = 0;

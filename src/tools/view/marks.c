@@ -126,21 +126,29 @@ void draw_cursor(const struct view *v)
 /* The side of its line on which a time stands. */
 enum side { LEFT_OF_LINE, AT_LINE, RIGHT_OF_LINE };
 
-/* Adds the text of a time, if that is in sight. */
+bool is_covered(const struct times *times, int x, int wide)
+{
+    bool any = false;
+    for (size_t i = 0; i < times->n; i++)
+        any |= x < times->time[i].x + times->time[i].wide && x + wide > times->time[i].x;
+    return any;
+}
+
+/* Adds the text of a time, if that is in sight, and no other one is there. */
 static void add_time(const struct view *v, struct times *times, double at, enum side side, uint32_t colour)
 {
     const struct box ruler = places_of(v).ruler;
     const int dot = v->scale;
-    const int decimals = (int)fmin(fmax(ceil(8 - log10(v->sight.to - v->sight.from)), 0), 6);
     struct shown_time *t = &times->time[times->n];
     if (!is_time_in_sight(v, at))
         return;
-    snprintf(t->text, sizeof t->text, "%.*f ms", decimals, at / 1e6);
+    format_axis(v, t->text, at, (v->sight.to - v->sight.from) / 100);
     t->wide = small_width(v, t->text) + 8 * dot;
     t->colour = colour;
     const int begin = (int)x_of(v, at) - t->wide * (RIGHT_OF_LINE - (int)side) / 2;
     t->x = MAX(MIN(begin, ruler.x + ruler.w - t->wide), ruler.x);
-    times->n++;
+    if (!is_covered(times, t->x, t->wide))
+        times->n++;
 }
 
 /* Two times stand on the outer sides of their lines, so that neither covers the other. */

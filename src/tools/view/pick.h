@@ -24,6 +24,9 @@ bool is_lit(const struct view *v, int track, size_t record);
 
 /* ---- details.c ------------------------------------------------------------------------------------------------- */
 
+/* A time of the axis with as many decimals as tell it from one so many nanoseconds apart: "16.2 ms", or where many
+ * seconds are in sight "40 s". */
+void format_axis(const struct view *v, char out[48], double at, double apart);
 char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4.52 s" */
 /* At most three lines; the caller frees them. */
 char *describe_record(const struct trace *t, size_t record);

@@ -172,8 +172,8 @@ void draw_tooltip(const struct view *v)
     const struct pick behind_gap = pick_after_gap(v);
     const struct pick *p = is_picked(&v->mouse.hover) ? &v->mouse.hover : &behind_gap;
     const int dot = v->scale;
-    if (!is_picked(p) || v->mouse.drag != DRAG_NOTHING)
-        return;
+    if (!is_picked(p) || v->mouse.drag != DRAG_NOTHING || v->selection.panel.table)
+        return; /* a table is not covered */
     const struct view_row *row = row_at(v, v->mouse.x, v->mouse.y);
     char *task = describe_briefly(v, p);
     char *text = format_string("%s%s", p == &v->mouse.hover ? "" : "idle, then ", task);

@@ -125,29 +125,19 @@ static void draw_overview(const struct view *v)
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */
 
-/* Would one of the times cover text from x on? */
-static bool is_covered(const struct times *times, int x, int wide)
-{
-    bool any = false;
-    for (size_t i = 0; i < times->n; i++)
-        any |= x < times->time[i].x + times->time[i].wide && x + wide > times->time[i].x;
-    return any;
-}
-
 static void draw_ticks(const struct view *v)
 {
     const struct times times = find_times(v);
     const struct box ruler = places_of(v).ruler;
     const int dot = v->scale, bottom = ruler.y + ruler.h;
     const double tick = tick_length((v->sight.to - v->sight.from) * 110 * dot / ruler.w);
-    const int decimals = (int)fmax(ceil(6 - log10(tick) - 0.01), 0); /* enough to tell ticks apart */
     const double first = ceil(v->sight.from / tick);
     const double n = floor(v->sight.to / tick) - first;
     for (double i = 0; i <= n; i++) {
         const double at = (first + i) * tick;
         const int x = (int)x_of(v, at);
-        char text[32];
-        snprintf(text, sizeof text, "%.*f ms", decimals, at == 0 ? 0 : at / 1e6); /* no -0 */
+        char text[48];
+        format_axis(v, text, at, tick);
         fill(v, x, bottom - 6 * dot, dot, 6 * dot, BORDER);
         const int wide = small_width(v, text) + 5 * dot;
         if (x + wide < ruler.x + ruler.w && !is_covered(&times, x, wide))
@@ -194,8 +184,8 @@ void draw_borders(const struct view *v, const struct track *track, int y, int he
         fill(v, (int)x_of(v, axis_of(track, track->steps->step[from].work)), y, v->scale, height, BORDER);
 }
 
-/* Writes the numbers of the first trace's steps, from the right, as many as there is room for; at the left edge that of
- * the step that goes on. */
+/* Writes the numbers of the first trace's steps, from the right: of all, or of every second, fifth, tenth ... as there is
+ * room, and of the newest.  At the left edge is that of the step that goes on. */
 static void draw_step_numbers(const struct view *v)
 {
     const struct track *track = v->track[0];
@@ -205,6 +195,8 @@ static void draw_step_numbers(const struct view *v)
     find_steps_in_sight(v, track, &first, &end);
     if (first > 0)
         first--;
+    const double room = (double)b.w / (90 * v->scale); /* numbers that have room */
+    const uint32_t stride = (uint32_t)fmax(tick_length((double)(end - first) / room), 1);
     for (size_t i = end; i-- > first;) {
         char text[32];
         const struct trace_step *s = &track->steps->step[i];
@@ -213,7 +205,7 @@ static void draw_step_numbers(const struct view *v)
         int x = (int)fmax(x_of(v, axis_of(track, s->work)), b.x);
         if (i + 1 == end)
             x = MIN(x, b.x + b.w - wide); /* the newest one has its number wherever it begins */
-        if (x + wide > free_to)
+        if (x + wide > free_to || (s->step % stride != 0 && i + 1 != end))
             continue;
         put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->sight.anchor ? ACCENT : INK, "%s", text);
         free_to = x - 16 * v->scale;

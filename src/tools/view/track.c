@@ -152,7 +152,7 @@ static void update_track(struct track *track)
     track->now = MAX(track->last, present(track));
 }
 
-/* Whoever reads on another device what a copy wrote is the one that it is for. */
+/* Whoever reads on another device what a copy wrote is the one that it is for.  An upload is for its own device. */
 static int64_t *find_receivers(const struct trace *t)
 {
     int64_t *receiver = allocate(t->header.n_tasks, sizeof *receiver);
@@ -164,8 +164,8 @@ static int64_t *find_receivers(const struct trace *t)
         for (uint32_t e = reader->first_edge; e < reader->first_edge + reader->n_edges; e++) {
             const uint32_t from = t->edges[e].producer;
             const struct trace_lane *lane = &t->lanes[t->tasks[from].lane];
-            const bool copies = lane->kind == LANE_UPLOAD || lane->kind == LANE_DOWNLOAD;
-            if (copies && device != lane->device_index && !t->edges[e].reuse && receiver[from] == NONE)
+            if (lane->kind == LANE_DOWNLOAD && device != lane->device_index && !t->edges[e].reuse &&
+                receiver[from] == NONE)
                 receiver[from] = device;
         }
     }

@@ -59,10 +59,10 @@ static struct box box_of(const struct view *v, const struct view_row *row)
 
 static int y_of(const struct box *b, double bytes, double top) { return b->y + b->h - (int)(bytes / top * b->h); }
 
-/* From line to line: a power of two, so that each has room for its number. */
+/* From line to line: a power of two, so that each has room for its number, and there are four or fewer. */
 static double tick_of(const struct view *v, const struct box *b, double top)
 {
-    return exp2(ceil(log2(top * 24 * v->scale / MAX(b->h, 1))));
+    return exp2(ceil(log2(top * fmax(24.0 * v->scale / MAX(b->h, 1), 0.2))));
 }
 
 /* The budget, where it is on the axis; else 0. */
