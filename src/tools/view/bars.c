@@ -18,9 +18,9 @@ struct brush { /* the lane whose bars are drawn, and where they go */
     const struct bars *bars;
     int index; /* the track's index */
     int left, right, y, height;
-    uint64_t seen;   /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
-    bool names_only; /* true: bars are there already, and lines over them, which are not to run through names */
-    bool *causes;    /* [CAUSES] is set to those that gaps in sight have */
+    uint64_t seen;      /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
+    bool names_only;    /* true: bars are there already, and lines over them, which are not to run through names */
+    struct seen *drawn; /* what has been drawn is added to it; NULL: nothing new is drawn */
 };
 
 static double bar_x(const struct brush *b, uint64_t clock) { return x_of(b->v, axis_of(b->track, clock)); }
@@ -34,6 +34,8 @@ static int edge_x(const struct brush *b, uint64_t clock)
 static uint32_t colour_of_bar(const struct brush *b, const struct bar *bar)
 {
     uint32_t colour = task_colour(b->v, b->track, bar->task);
+    if (b->drawn)
+        b->drawn->role[b->track->trace->tasks[bar->task].role] = true;
     return is_lit(b->v, b->index, bar->record) ? colour : blend(colour, PAPER, 0.85);
 }
 
@@ -169,7 +171,7 @@ static void draw_gap(const struct brush *b, size_t i)
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = edge_x(b, gap.at[k]), right = edge_x(b, gap.at[k + 1]);
         fill(b->v, left, b->y + b->height / 4, right - left, b->height / 2, cause_colour(gap.cause[k]));
-        b->causes[gap.cause[k]] |= right > left;
+        b->drawn->cause[gap.cause[k]] |= right > left;
     }
 }
 
@@ -195,6 +197,7 @@ static void draw_running(const struct brush *b, uint32_t lane)
     if (!trace_running(b->track->trace, lane, &now))
         return;
     const int dot = b->v->scale;
+    const int hole = b->height < 24 * dot ? 2 * dot : 3 * dot; /* a name is between them */
     const int least = b->track->stands ? 120 * dot : 0;
     uint64_t since = now.since;
     if (b->bars->n > 0)
@@ -202,13 +205,15 @@ static void draw_running(const struct brush *b, uint32_t lane)
     int from = edge_x(b, since);
     int to = MIN(MAX(edge_x(b, b->track->now), from + least), b->right);
     uint32_t colour = task_colour(b->v, b->track, now.record->task);
+    if (b->drawn)
+        b->drawn->role[b->track->trace->tasks[now.record->task].role] = true;
     if (now.waits)
         colour = blend(colour, PAPER, 0.8);
     if (!b->names_only) {
         fill(b->v, from, b->y, to - from, b->height, colour);
         for (int x = from + 2 * dot; x + 4 * dot <= to && !now.waits; x += 8 * dot) {
-            fill(b->v, x, b->y + dot, 4 * dot, 3 * dot, PAPER);
-            fill(b->v, x, b->y + b->height - 4 * dot, 4 * dot, 3 * dot, PAPER);
+            fill(b->v, x, b->y + dot, 4 * dot, hole, PAPER);
+            fill(b->v, x, b->y + b->height - dot - hole, 4 * dot, hole, PAPER);
         }
     }
     draw_bar_label(b, now.record->task, from, to - from, colour);
@@ -270,10 +275,10 @@ static struct brush make_brush(const struct view *v, const struct view_row *row)
                           .seen = (uint64_t)fmin(ceil(seen), 0x1p62)}; /* at least 1: no length is never seen */
 }
 
-void draw_lane(const struct view *v, const struct view_row *row, bool causes[CAUSES])
+void draw_lane(const struct view *v, const struct view_row *row, struct seen *seen)
 {
     struct brush b = make_brush(v, row);
-    b.causes = causes;
+    b.drawn = seen;
     draw_bars(&b);
     draw_running(&b, row->index);
 }

@@ -33,8 +33,7 @@ uint32_t colour_number(const struct view *v, int64_t i);
 /* The width in pixels of a column, when the one before it held `n` bars or amounts per pixel.  Where these are many,
  * what a single pixel shows is chance, and half as many columns cost half the time. */
 static inline int column_width(const struct view *v, size_t n) { return n < 16 ? 1 : 2 * v->scale; }
-/* causes: is set to those that gaps in sight have, where they are shown. */
-void draw_lane(const struct view *v, const struct view_row *row, bool causes[CAUSES]);
+void draw_lane(const struct view *v, const struct view_row *row, struct seen *seen); /* adds what it draws to `seen` */
 void draw_lane_names(const struct view *v, const struct view_row *row); /* once more, over what lies over the bars */
 void draw_memory(const struct view *v, const struct view_row *row);
 /* The budget of the row's device; 0: it is not on the axis. */
@@ -91,8 +90,9 @@ void draw_links(const struct view *v);   /* edges from the selected task to thos
 void draw_region(const struct view *v);  /* the lines of the stretch or place */
 void shade_region(const struct view *v); /* what is between them */
 bool shows_mark(const struct view *v);   /* is a marked time in sight? */
-void draw_marks(const struct view *v);   /* their lines */
-void draw_cursor(const struct view *v);  /* the mouse's line, over all lanes */
+bool is_between_marks(const struct view *v, int x, int wide); /* their line has the place of text from x on */
+void draw_marks(const struct view *v);                        /* their lines */
+void draw_cursor(const struct view *v);                       /* the mouse's line, over all lanes */
 /* The times of the stretch, the marks and the mouse, in sight: each on a ground of its own on the ruler. */
 struct shown_time {
     char text[48];

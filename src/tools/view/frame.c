@@ -117,7 +117,7 @@ static void draw_row_label(const struct view *v, const struct view_row *row)
 /* What the rows hold; it may reach too far to the left or right. */
 static void draw_contents(struct view *v)
 {
-    memset(v->layout.cause_seen, 0, sizeof v->layout.cause_seen);
+    v->layout.seen = (struct seen){.role = {false}};
     for (size_t i = 0; i < v->layout.n_rows; i++) {
         const struct view_row *r = &v->layout.row[i];
         if (!is_in_sight(v, r))
@@ -125,7 +125,7 @@ static void draw_contents(struct view *v)
         if (has_content(r))
             draw_borders(v, v->track[r->track], r->y, r->height);
         if (r->kind == ROW_LANE)
-            draw_lane(v, r, v->layout.cause_seen);
+            draw_lane(v, r, &v->layout.seen);
         else if (r->kind == ROW_MEMORY)
             draw_memory(v, r);
         else

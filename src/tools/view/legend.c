@@ -58,6 +58,10 @@ static void draw_item(const struct view *v, struct legend_place *at, const char 
     at->x += wide + 12 * dot;
 }
 
+/* The legend lists the kinds and causes that the picture has.  There is room for all of them, and all are listed while
+ * what is in sight changes by itself. */
+static bool lists_all(const struct view *v) { return !v->canvas || v->sight.follow; }
+
 /* When there are many colours, some of them stand for all. */
 static void draw_colours(const struct view *v, struct legend_place *at)
 {
@@ -69,16 +73,15 @@ static void draw_colours(const struct view *v, struct legend_place *at)
     if (v->colour != BY_KIND)
         stride = ceil_div(n, MOST_NAMES);
     for (size_t i = 0; i < n; i += stride)
-        if (colour_name(v, i, text) && text[0])
+        if (colour_name(v, i, text) && text[0] && (v->colour != BY_KIND || lists_all(v) || v->layout.seen.role[i]))
             draw_item(v, at, text, BOX, colour_number(v, (int64_t)i));
 }
 
-/* Those that the bars' rows have; while lines are counted, room for all of them. */
 static void draw_causes(const struct view *v, struct legend_place *at)
 {
     begin_paragraph(v, at, "idle for");
     for (int i = 0; i < CAUSES; i++)
-        if (!v->canvas || v->layout.cause_seen[i])
+        if (lists_all(v) || v->layout.seen.cause[i])
             draw_item(v, at, cause_name[i], BOX, cause_colour((enum cause)i));
 }
 
@@ -114,16 +117,25 @@ static bool merges_bars(const struct view *v)
     return false;
 }
 
-/* Does a task that has been queued wait for another one?  Its bar is pale. */
-static bool shows_waiting(const struct view *v)
+/* Is there a bar of a task that runs, or a pale one of a task that has been queued and waits for another? */
+static bool shows_running(const struct view *v, bool waits)
 {
     for (size_t i = 0; i < v->layout.n_rows; i++) {
         const struct view_row *r = &v->layout.row[i];
         struct trace_running now;
-        if (r->kind == ROW_LANE && trace_running(v->track[r->track]->trace, r->index, &now) && now.waits)
+        if (r->kind == ROW_LANE && trace_running(v->track[r->track]->trace, r->index, &now) && now.waits == waits)
             return true;
     }
     return false;
+}
+
+/* In a simulation tasks are not queued before they can start. */
+static bool shows_queued(const struct view *v)
+{
+    bool any = false;
+    for (int i = 0; i < v->n_tracks; i++)
+        any |= v->track[i]->trace->header.kind != TRACE_SIMULATED;
+    return any && !v->show_causes;
 }
 
 static bool shows_budget(const struct view *v)
@@ -139,7 +151,6 @@ static bool shows_budget(const struct view *v)
 size_t find_signs(const struct view *v, struct sign sign[MOST_SIGNS])
 {
     const struct box rows = places_of(v).rows;
-    const struct trace *t = v->track[0]->trace;
     const struct view_selection *s = &v->selection;
     const uint32_t bar = colour_number(v, 0), dimmed = blend(bar, PAPER, 0.85);
     const bool picked = is_picked(&s->task), room = !v->still && !v->canvas;
@@ -151,9 +162,9 @@ size_t find_signs(const struct view *v, struct sign sign[MOST_SIGNS])
         {shows_borders(v), {"a step begins", UPRIGHT_LINE, BORDER}},
         {shows_budget(v), {"budget", DASHES, ACCENT}},
         {merges_bars(v), {"many tasks, mostly idle", PALE_BOX, blend(PAPER, bar, 0.4)}},
-        {t->header.kind != TRACE_SIMULATED && !v->show_causes, {"queued", FLAT_LINE, blend(bar, PAPER, 0.55)}},
-        {t->n_unfinished > 0, {"runs now", HOLES, bar}},
-        {shows_waiting(v), {"waits for another task", PALE_BOX, blend(bar, PAPER, 0.8)}},
+        {shows_queued(v), {"queued", FLAT_LINE, blend(bar, PAPER, 0.55)}},
+        {shows_running(v, false), {"runs now", HOLES, bar}},
+        {shows_running(v, true), {"waits for another task", PALE_BOX, blend(bar, PAPER, 0.8)}},
         {s->critical, {"not on the critical path", PALE_BOX, dimmed}},
         {s->search[0], {"not found", PALE_BOX, dimmed}},
         {picked, {"selected", FRAME, INK}},

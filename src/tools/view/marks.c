@@ -142,7 +142,7 @@ static void add_time(const struct view *v, struct times *times, double at, enum 
     struct shown_time *t = &times->time[times->n];
     if (!is_time_in_sight(v, at))
         return;
-    format_axis(v, t->text, at, (v->sight.to - v->sight.from) / 100);
+    format_axis(v, t->text, at, (v->sight.to - v->sight.from) / 1000);
     t->wide = small_width(v, t->text) + 8 * dot;
     t->colour = colour;
     const int begin = (int)x_of(v, at) - t->wide * (RIGHT_OF_LINE - (int)side) / 2;
@@ -175,6 +175,14 @@ struct times find_times(const struct view *v)
     return times;
 }
 
+bool is_between_marks(const struct view *v, int x, int wide)
+{
+    const double *mark = v->selection.mark;
+    if (v->selection.n_marks < MOST_MARKS)
+        return false;
+    return x < x_of(v, fmax(mark[0], mark[1])) && x + wide > x_of(v, fmin(mark[0], mark[1]));
+}
+
 /* Draws a line from mark to mark, above the times, with the time between them. */
 static void draw_between(const struct view *v, const double mark[2])
 {
@@ -187,7 +195,6 @@ static void draw_between(const struct view *v, const double mark[2])
     format_ns(text, fabs(mark[1] - mark[0]));
     const int left = (int)x_of(v, from), right = (int)x_of(v, to), wide = small_width(v, text) + 8 * dot;
     const int at = MAX(MIN((left + right - wide) / 2, ruler.x + ruler.w - wide), ruler.x);
-    fill(v, left, y, right - left, 16 * dot, PAPER);
     fill(v, left, y + 8 * dot, right - left, dot, INK);
     fill(v, at, y, wide, 16 * dot, INK);
     put_small(v, at + 4 * dot, y, at + wide, PAPER, "%s", text);

@@ -17,15 +17,17 @@ uint32_t step_at_overview(const struct view *v, int x)
     return steps->step[MIN((size_t)index, steps->n - 1)].step;
 }
 
-/* The median of the steps' lengths, or when there are many of a sample of them. */
+/* The median of the lengths of steps that have ended, or when there are many of a sample of them; 0: none has. */
 static double median_step_ns(const struct track *track)
 {
     double ns[1000];
-    const size_t n = track->steps->n;
+    size_t n = track->steps->n;
+    while (n > 0 && is_unfinished(track, &track->steps->step[n - 1]))
+        n--;
     const size_t sample = MIN(n, COUNT(ns));
     for (size_t i = 0; i < sample; i++)
         ns[i] = step_ns(track, &track->steps->step[i * n / sample]);
-    return median(ns, sample);
+    return n > 0 ? median(ns, sample) : 0;
 }
 
 /* Draws the bar of step i; `top`: the length of a step at the upper edge, in nanoseconds.  A step that has not ended
@@ -114,11 +116,12 @@ static void draw_overview(const struct view *v)
     const bool loss = shows_loss(v);
     const int dot = v->scale, y = loss ? b.y - 2 * dot : b.y + b.h / 2 - 17 * dot;
     char text[32];
-    for (size_t i = 0; i < n && middle > 0; i += stride)
-        draw_step(v, i, 2 * middle);
+    for (size_t i = 0; i < n; i += stride)
+        draw_step(v, i, fmax(2 * middle, 1));
     fill(v, b.x, b.y + b.h, b.w, dot, BORDER);
     put_text(v, 10 * dot, y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
-    put_small(v, 10 * dot, y + 17 * dot, b.x - 8 * dot, SOFT, "median %s", format_ns(text, middle));
+    if (middle > 0)
+        put_small(v, 10 * dot, y + 17 * dot, b.x - 8 * dot, SOFT, "median %s", format_ns(text, middle));
     if (loss)
         draw_loss(v, stride);
 }
@@ -205,6 +208,8 @@ static void draw_step_numbers(const struct view *v)
         int x = (int)fmax(x_of(v, axis_of(track, s->work)), b.x);
         if (i + 1 == end)
             x = MIN(x, b.x + b.w - wide); /* the newest one has its number wherever it begins */
+        if (is_between_marks(v, x, wide))
+            continue;
         if (x + wide > free_to || (s->step % stride != 0 && i + 1 != end))
             continue;
         put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->sight.anchor ? ACCENT : INK, "%s", text);

@@ -98,13 +98,16 @@ struct view_row {
     int y, height;
 };
 static inline bool has_content(const struct view_row *r) { return r->kind == ROW_LANE || r->kind == ROW_MEMORY; }
+struct seen { /* what the picture has, as far as it is drawn: roles of the first trace's bars, causes of gaps */
+    bool role[TRACE_ROLES], cause[CAUSES];
+};
 struct layout {
     struct view_row *row; /* top to bottom */
     size_t n_rows, cap_rows;
     int rows_height; /* the height of all rows, also of those out of sight */
     int good_height; /* what it would be if they had all the room that they want */
     int legend_lines, details_lines;
-    bool cause_seen[CAUSES]; /* the causes of gaps that the picture has, as far as it is drawn */
+    struct seen seen;
 };
 
 /* ---- what is selected ------------------------------------------------------------------------------------------ */
