@@ -63,25 +63,28 @@ static size_t stride_of_steps(size_t n, size_t most)
 bool shows_loss(const struct view *v) { return !isnan(last_loss(v->track[0])); }
 
 /* Draws a curve through the steps' losses, as high as the strip, and writes the last one beside it. */
-static void draw_loss(const struct view *v, size_t stride)
+static void draw_loss(const struct view *v)
 {
+    enum { MOST_POINTS = 512 };
     const struct trace_step_list *steps = v->track[0]->steps;
     const struct box b = places_of(v).overview;
     const int dot = v->scale;
-    double least = INFINITY, most = -INFINITY;
+    const size_t stride = stride_of_steps(steps->n, MOST_POINTS);
+    double loss[MOST_POINTS + 1], least = INFINITY, most = -INFINITY;
+    size_t n = 0;
+    for (size_t i = 0; i < steps->n; i += stride) {
+        loss[n] = step_loss(v->track[0], &steps->step[i]);
+        least = fmin(least, loss[n]);
+        most = fmax(most, loss[n]);
+        n++;
+    }
     bool first = true;
     int x = 0, y = 0;
-    for (size_t i = 0; i < steps->n; i += stride) {
-        const double loss = step_loss(v->track[0], &steps->step[i]);
-        least = fmin(least, loss);
-        most = fmax(most, loss);
-    }
-    for (size_t i = 0; i < steps->n; i += stride) {
-        const double loss = step_loss(v->track[0], &steps->step[i]);
-        if (isnan(loss))
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(loss[i]))
             continue;
-        const int to_x = b.x + (int)(((double)i + 0.5) / (double)steps->n * b.w);
-        const int to_y = b.y + (int)((most - loss) / fmax(most - least, 1e-9) * (b.h - 3 * dot));
+        const int to_x = b.x + (int)(((double)(i * stride) + 0.5) / (double)steps->n * b.w);
+        const int to_y = b.y + (int)((most - loss[i]) / fmax(most - least, 1e-9) * (b.h - 3 * dot));
         for (int k = 0; k < 2 * dot && !first; k++)
             draw_line(v->canvas, x, y + k, to_x, to_y + k, LOSS);
         x = to_x;
@@ -123,7 +126,7 @@ static void draw_overview(const struct view *v)
     if (middle > 0)
         put_small(v, 10 * dot, y + 17 * dot, b.x - 8 * dot, SOFT, "median %s", format_ns(text, middle));
     if (loss)
-        draw_loss(v, stride);
+        draw_loss(v);
 }
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */
