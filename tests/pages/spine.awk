@@ -14,7 +14,8 @@
 #     `name`                           a type of functions, a variable or a constant
 #     first 9 lines of `name[]`        the beginning of a long one
 #
-# Each begins with the comment above it and ends with its closing brace.  What may be skipped is named in the same way.
+# Each begins with the comment above it and ends with its closing brace, or at a line "a first reading ends here".  What
+# may be skipped is named in the same way.
 
 function wrong(text) {
     if (!fill)
@@ -85,8 +86,9 @@ function end_of_declaration(i) { # of a variable and the like: its semicolon
     return i
 }
 
-function end_of_body(i) { # a brace at the line's beginning, or all of it in one line
-    while (i < n && line[i] !~ /^}/ && line[i] !~ /^[a-z].*[{].*};?( *\/\*.*)?$/)
+function end_of_body(i) { # a brace at the line's beginning, or all of it in one line; or where a first reading ends
+    while (i < n && line[i] !~ /^}/ && line[i] !~ /- a first reading ends here -/ &&
+           line[i] !~ /^[a-z].*[{].*};?( *\/\*.*)?$/)
         i++
     return i
 }

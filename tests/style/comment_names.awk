@@ -5,6 +5,9 @@
 # A name is a word with an underscore, a word before "()", or a field behind "->".  Left out are names of files, with
 # and without their ending, words in double quotes, lines that are indented as a picture or an example is, and functions
 # of the system.  It prints the others, a line each: FILE:LINE: NAME.
+#
+# A name between `...` in a header, below the header's head, is a parameter or a field.  So it must stand in the code of
+# the same header, or be a field of some struct.
 
 function split_line(line,   at, mark) { # to `code` and `comment`
     code = comment = ""
@@ -28,9 +31,14 @@ function split_into(set, words,   word, i, count) {
         set[word[i]] = 1
 }
 
-function note_code(line) {
+function note_code(line,   before, name) {
     while (match(line, /[A-Za-z_][A-Za-z0-9_]*/)) {
-        known[substr(line, RSTART, RLENGTH)] = 1
+        before = substr(line, RSTART - 1, 1)
+        name = substr(line, RSTART, RLENGTH)
+        known[name] = 1
+        of_file[FILENAME, name] = 1
+        if (before == "." || before == ">")
+            field[name] = 1
         line = substr(line, RSTART + RLENGTH)
     }
 }
@@ -39,6 +47,17 @@ function note(name) {
     n++
     mentioned[n] = name
     place[n] = FILENAME ":" FNR
+}
+
+function note_quoted(line,   name) {
+    while (match(line, /`[a-z_][a-z_0-9]*`/)) {
+        name = substr(line, RSTART + 1, RLENGTH - 2)
+        line = substr(line, RSTART + RLENGTH)
+        n_quoted++
+        quoted[n_quoted] = name
+        quoted_file[n_quoted] = FILENAME
+        quoted_place[n_quoted] = FILENAME ":" FNR
+    }
 }
 
 function note_comment(line,   before) {
@@ -61,6 +80,7 @@ BEGIN { split_into(known, "exec vasprintf prefetch") }
 
 FNR == 1 {
     in_comment = 0
+    in_head = 1
     name = FILENAME
     gsub(/.*\/|\.[a-z]*$/, "", name)
     known[name] = 1
@@ -70,12 +90,18 @@ FNR == 1 {
     split_line($0)
     note_code(code)
     note_comment(comment)
+    if (FILENAME ~ /\.h$/ && !in_head)
+        note_quoted(comment)
+    in_head = in_head && in_comment
 }
 
 END {
     for (i = 1; i <= n; i++)
         if (!(mentioned[i] in known))
             print place[i] ": " mentioned[i]
+    for (i = 1; i <= n_quoted; i++)
+        if (!((quoted_file[i], quoted[i]) in of_file) && !(quoted[i] in field))
+            print quoted_place[i] ": `" quoted[i] "` is no parameter here, and no field"
     if (n < 100)
         print "only " n + 0 " names were found in comments"
 }

@@ -11,8 +11,9 @@ set -u
 # 11,500 before its statements were taken apart; 13,700 before rows of options named their fields; 14,100 before an order
 # of a pipeline could come from a file, and a list could say that one task waits for another (step/after.c); 14,300
 # before functions with seven parameters and more took a struct that names them; 14,350 before a list was permuted in
-# one place, an operation's unit was said, and rows of presets had names
-trainer=14550
+# one place, an operation's unit was said, and rows of presets had names; 14,550 before calls said by an enum's word what
+# true and false had said
+trainer=14600
 TMP=${TMP:-$(mktemp -d)}
 
 . tests/run/report.sh

@@ -284,8 +284,8 @@ size_t expect_waits_needed(struct step *s, size_t nth)
 
 void finish_list(struct step *s)
 {
-    must(place(s->pool, &s, 1, true));
-    depend(s, true);
+    must(place(s->pool, &s, 1, PLACE_TO_CHECK));
+    depend(s, ALL_EDGES);
 }
 
 struct step *list_of(const char *format, ...)

@@ -75,8 +75,8 @@ struct task *add_paper(struct paper *p, struct lane *lane, const char *name, str
 
 void finish_paper(struct paper *p)
 {
-    must(place(p->pool, &p->step, 1, true));
-    depend(p->step, true);
+    must(place(p->pool, &p->step, 1, PLACE_TO_CHECK));
+    depend(p->step, ALL_EDGES);
     char *wrong = verify(p->step, NULL);
     if (wrong)
         test_failed("the list on paper is wrong: %s\n", wrong);

@@ -430,7 +430,7 @@ static const char *finding(struct outcome *o)
         return "an exit code outside the contract";
     if (o->code != EXIT_OK && !sentence && whole)
         return "an error without a sentence";
-    char *shown = make_printable(copy_string(o->text), true);
+    char *shown = make_printable(copy_string(o->text), MANY_LINES);
     bool same = strcmp(shown, o->text) == 0 || !whole;
     free(shown);
     return same ? NULL : "raw control characters";

@@ -278,7 +278,7 @@ TEST(printable)
         {"cut \xE2\x82", "cut ??", false},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char *text = make_printable(copy_string(cases[i].text), cases[i].lines);
+        char *text = make_printable(copy_string(cases[i].text), cases[i].lines ? MANY_LINES : ONE_LINE);
         assert_string_equal(text, cases[i].shown);
         free(text);
     }

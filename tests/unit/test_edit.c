@@ -161,10 +161,10 @@ TEST(waits_that_no_tensor_says_are_handed_on)
     struct step *s = d.paper.step;
     struct task *piece[2];
     struct task *mark = add_named(&d, "mark"), *end = add_named(&d, "end"), *other = add_named(&d, "other");
-    add_after(s, end, d.h, false);
-    add_after(s, d.h, d.g, false);
-    add_after(s, d.h, end, true);
-    add_after(s, mark, mark, true);
+    add_after(s, end, d.h, SAME_STEP);
+    add_after(s, d.h, d.g, SAME_STEP);
+    add_after(s, d.h, end, STEP_BEFORE);
+    add_after(s, mark, mark, STEP_BEFORE);
     expect_afters(s, "2 after 1, 2 after 5', 4 after 4', 5 after 2");
     struct edit *e = open_edit(s);
     assert_false(hoist(e, d.h, d.g));

@@ -63,7 +63,7 @@ static const char *write_model(const char *path, const struct variant *v)
         int as = head && v->head == SAME_HEAD ? WTE : i;
         if (!c.tied && i > all->n - 3) /* ln_f comes after the head, and has the values that it has without one */
             as = i - 1;
-        float *values = transpose_conv1d(p, values_of_param(all, i, as), true);
+        float *values = transpose_conv1d(p, values_of_param(all, i, as), OURS_TO_FILE);
         st_write(w, values, param_elements(p) * sizeof *values);
         free(values);
     }

@@ -115,7 +115,7 @@ static struct step *read_choice(const struct instance *x, size_t on_cpu, bool fo
     char *text = write_choice(x, on_cpu, forward);
     struct step *s = list_of("%s", text);
     free(text);
-    depend(s, false);
+    depend(s, DATA_EDGES);
     if (x->clip > 0)
         gate_updates(s);
     return s;

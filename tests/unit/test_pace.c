@@ -6,6 +6,7 @@
 #include "tests/support/support.h"
 #include "tools/pace/pace.h"
 #include "tools/trace/trace.h"
+#include "trainer/train/hooks.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -448,6 +449,68 @@ LONG_TEST(what_ran_beside_the_device)
         json_array_foreach(rows, k, row) /* held until the last backward has ended: nothing can be left */
             assert_true(i % 2 == 0 || strstr(run, "pp=2") || number_at(row, "none_left") == number_at(row, "tasks"));
     }
+}
+
+/* A run reads its own trace at its end.  Another program has changed the trace by then: that is worth a warning, and
+ * the run ends as it would have. */
+static void train_with_damage(uint64_t at, uint32_t word)
+{
+    struct trace_header h;
+    const char *path = temp_path("own.trace");
+    struct trainer *t = new_trainer(settings_of(lasting(TINY " --overlap all-cpu --trace %s", path)), LIST_TRAIN);
+    tell_model_filled(t);
+    run_step(t, 1);
+    step_result(t, 1);
+    const int fd = open(path, O_RDWR);
+    assert_int_equal(pread(fd, &h, sizeof h, 0), sizeof h);
+    if (at >= sizeof h)
+        at += h.records_at - sizeof h;
+    assert_int_equal(pwrite(fd, &word, sizeof word, (off_t)at), sizeof word);
+    close(fd);
+    free_trainer(t);
+}
+
+CASE(impossible_record) { train_with_damage(sizeof(struct trace_header) + offsetof(struct trace_record, task), 99999); }
+
+CASE(other_header) { train_with_damage(offsetof(struct trace_header, n_tasks), 99999); }
+
+TEST(a_run_survives_damage_to_its_trace)
+{
+    expect_case("impossible_record", EXIT_OK, "yard: warning: the trace ", "its record 0 is impossible", NULL);
+    expect_case("other_header", EXIT_OK, "yard: warning: the trace ", "was overwritten while it was read", NULL);
+}
+
+/* A trace that contradicts itself: one lane runs two tasks at once.  No more of an update is hidden than there is. */
+TEST(no_update_is_hidden_longer_than_it_takes)
+{
+    struct trace_device devices[2] = {{.id = "gpu"}, {.id = "host"}};
+    struct trace_lane lanes[2] = {{"a", LANE_COMPUTE, 0, 0, 0}, {"c", LANE_CPU, 1, 0, 0}};
+    struct trace_task tasks[2] = {{.name = "backward", .layer = 0, .lane = 0, .role = 0},
+                                  {.name = "update", .layer = 1, .lane = 1, .role = 1}};
+    const struct trace tables = {.header = {.kind = TRACE_REAL,
+                                            .pace_scale = 1,
+                                            .n_devices = 2,
+                                            .n_lanes = 2,
+                                            .n_tasks = 2,
+                                            .n_lists = 1,
+                                            .n_roles = 2,
+                                            .list = {"train"},
+                                            .role = {"backward", "update"}},
+                                 .devices = devices,
+                                 .lanes = lanes,
+                                 .tasks = tasks};
+    const char *path = temp_path("twice.trace");
+    struct trace_writer *w = trace_create(path, &tables, 8);
+    for (uint32_t step = 1; step <= 2; step++) {
+        const uint64_t begin = step * 1000;
+        trace_end(w, trace_begin(w, step, 1, begin), begin, begin + 100, 0);
+        for (int twice = 0; twice < 2; twice++)
+            trace_end(w, trace_begin(w, step, 0, begin), begin + 10, begin + 90, 0);
+    }
+    trace_close(w);
+    json_t *row = json_at(yard_json("trace summary %s --json", path), "cpu_updates.0");
+    assert_true(number_at(row, "beside") > 0);
+    assert_true(number_at(row, "hidden_ms_per_step") <= number_at(row, "ms_per_step"));
 }
 
 /* ---- yard profile ------------------------------------------------------------------------------------------------ */

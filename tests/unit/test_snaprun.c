@@ -72,7 +72,7 @@ static void expect_stored(struct trainer *reader, const char *words, const char 
 {
     struct checkpoint *c = open_snapshot(file);
     assert_int_equal(c->step, step);
-    load_checkpoint(reader->model, c, true);
+    load_checkpoint(reader->model, c, LOAD_ALL_STATE);
     struct state s = read_whole_state(reader);
     assert_int_equal(s.n, expected->n);
     expect_same_bits(words, s.values, expected->values, s.n);

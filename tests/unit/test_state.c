@@ -601,7 +601,7 @@ static struct trainer *start(const char *words)
     struct settings *s = settings_of(words);
     struct trainer *t = new_trainer(s, LIST_TRAIN | OPEN_DATA);
     if (s->resumed) {
-        load_checkpoint(t->model, s->source.checkpoint, true);
+        load_checkpoint(t->model, s->source.checkpoint, LOAD_ALL_STATE);
         expect_zeros_between(t->model);
     } else
         init_random(t->model, (uint64_t)s->seed);
@@ -690,7 +690,7 @@ TEST(the_saved_model_is_the_checkpoint_s)
         save_half(t, folder);
         struct checkpoint *c = open_checkpoint(folder);
         save_model(t->model, ours, HALF, c->tokenizer);
-        export_safetensors(c, its, false);
+        export_safetensors(c, its, PLAIN_NAMES);
         expect_same_file(ours, its);
         free_checkpoint(c);
         free_trainer(t);
@@ -1042,7 +1042,7 @@ TEST(exports_agree)
     read_at(m->file, theirs, n * sizeof *theirs, LLMC_HEADER_BYTES + 4 * 8 * (128 + 4 + 2));
     struct param qkv = {.shape = {3 * small.channels, small.channels}, .conv1d = true};
     read_floats(st, find_tensor(st, "h.0.attn.c_attn.weight"), ours);
-    ours = transpose_conv1d(&qkv, ours, false);
+    ours = transpose_conv1d(&qkv, ours, FILE_TO_OURS);
     expect_same_bits("qkvw", ours, theirs, n);
     for (size_t i = 0; i < n; i++) /* tensor 6 of the checkpoint */
         assert_true(theirs[i] == state_value(5, 6, i));

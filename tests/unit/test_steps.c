@@ -363,7 +363,7 @@ static void expect_within(struct step *s, size_t budget, size_t enough)
 {
     struct device *d = &s->pool->machine->device[0];
     d->budget = budget;
-    struct problem *wrong = place(s->pool, &s, 1, true);
+    struct problem *wrong = place(s->pool, &s, 1, PLACE_TO_CHECK);
     if (wrong ? budget >= enough : d->placed_bytes > budget)
         test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, d->placed_bytes,
                     wrong ? wrong->sentence : "accepted");
@@ -376,7 +376,7 @@ TEST(no_byte_above_the_budget)
     for (size_t i = 0; i < COUNT(lists); i++) {
         char *path = lasting("data/steps/%s.txt", lists[i]);
         struct step *s = read_list(path);
-        must(place(s->pool, &s, 1, true));
+        must(place(s->pool, &s, 1, PLACE_TO_CHECK));
         size_t enough = s->pool->machine->device[0].placed_bytes;
         for (size_t less = 0; less < 3; less++)
             expect_within(s, enough - less, enough);
@@ -391,13 +391,13 @@ TEST(what_is_needed_is_that_of_the_whole_list)
 {
     char bytes[32];
     struct step *s = read_list("data/steps/swap.txt");
-    must(place(s->pool, &s, 1, true));
+    must(place(s->pool, &s, 1, PLACE_TO_CHECK));
     struct device *d = &s->pool->machine->device[0];
     const size_t held = s->peak_total[0];
     const char *need = lasting("at least %s are needed", format_bytes(bytes, (double)held));
     for (size_t part = 2; part <= 16; part *= 2) {
         d->budget = held / part;
-        struct problem *wrong = place(s->pool, &s, 1, true);
+        struct problem *wrong = place(s->pool, &s, 1, PLACE_TO_CHECK);
         assert_non_null(wrong);
         if (!strstr(wrong->sentence, need))
             test_failed("a budget of a part in %zu: %s; expected %s\n", part, wrong->sentence, need);
@@ -411,7 +411,7 @@ TEST(what_is_needed_is_that_of_the_whole_list)
 TEST(the_option_that_would_make_room_is_named)
 {
     struct step *s = read_list("data/steps/swap.txt");
-    must(place(s->pool, &s, 1, true));
+    must(place(s->pool, &s, 1, PLACE_TO_CHECK));
     struct device *d = &s->pool->machine->device[0];
     const size_t half = d->placed_bytes / 2;
     for (int limited = 0; limited < 2; limited++)
@@ -420,7 +420,7 @@ TEST(the_option_that_would_make_room_is_named)
             d->limited = limited;
             d->budget = half;
             d->memory = set ? 4 * half : half;
-            struct problem *wrong = place(s->pool, &s, 1, true);
+            struct problem *wrong = place(s->pool, &s, 1, PLACE_TO_CHECK);
             assert_non_null(wrong);
             expect_text(wrong->sentence, option);
             free(wrong);
@@ -457,7 +457,7 @@ TEST(long_lists_of_nested_lives)
             int n = 4000 << 2 * round;
             char *text = nested_lives(n, sizes[k]);
             struct step *s = list_of("%s", text);
-            must(place(s->pool, &s, 1, true));
+            must(place(s->pool, &s, 1, PLACE_TO_CHECK));
             looks[round] = (double)s->pool->looks;
             size_t bytes = 0;
             for (size_t i = 0; i < s->pool->n; i++)
@@ -712,7 +712,7 @@ TEST(a_move_is_pinned_for_the_device_that_copies_down)
     h->next_member = member;
     add_copy(p.step, to->lane[LANE_UPLOAD], "up", b, h);
     add_copy(p.step, from->lane[LANE_DOWNLOAD], "down", h, a);
-    must(place(p.pool, &p.step, 1, true));
+    must(place(p.pool, &p.step, 1, PLACE_TO_CHECK));
     assert_ptr_equal(h->copier, from);
     assert_ptr_equal(member->copier, from);
     end_paper(&p);
@@ -730,12 +730,12 @@ TEST(memory_of_all_contexts_is_counted_once)
     }
     p.machine->n_contexts = 2;
     host->uses_ram = true;
-    must(place(p.pool, &p.step, 1, true));
+    must(place(p.pool, &p.step, 1, PLACE_TO_CHECK));
     assert_true(host->placed_bytes >= 2 * 4096);
     host->memory = host->placed_bytes;
-    must(place(p.pool, &p.step, 1, true));
+    must(place(p.pool, &p.step, 1, PLACE_TO_CHECK));
     host->memory--;
-    struct problem *wrong = place(p.pool, &p.step, 1, true);
+    struct problem *wrong = place(p.pool, &p.step, 1, PLACE_TO_CHECK);
     assert_non_null(wrong);
     expect_text(wrong->sentence, "share one memory");
     free(wrong);
@@ -830,7 +830,7 @@ static void expect_round_trip(const struct step *s, const struct simulation *sim
     }
     for (size_t i = 0; i < again->n; i++)
         assert_int_equal(again->task[i]->message, s->task[i]->role == ROLE_BROADCAST ? s->task[i]->message : 0);
-    depend(again, true);
+    depend(again, ALL_EDGES);
     assert_int_equal(again->n, s->n);
     assert_int_equal(second->steps, sim->steps);
     for (size_t i = 0; i < (size_t)sim->steps * s->n; i++)
@@ -935,12 +935,12 @@ TEST(who_is_awaited_has_a_name_of_its_own)
     struct task *second = add_paper(&p, lane, "k", NULL, NULL, NULL);
     struct task *third = add_paper(&p, p.host->lane[LANE_DISK], "k", NULL, NULL, NULL);
     struct task *other = add_paper(&p, lane, "k~2", NULL, NULL, NULL);
-    add_after(p.step, third, second, false);
-    add_after(p.step, third, other, true);
-    add_after(p.step, other, third, true);
-    add_after(p.step, other, third, false);
-    add_after(p.step, other, first, false);
-    add_after(p.step, first, second, true);
+    add_after(p.step, third, second, SAME_STEP);
+    add_after(p.step, third, other, STEP_BEFORE);
+    add_after(p.step, other, third, STEP_BEFORE);
+    add_after(p.step, other, third, SAME_STEP);
+    add_after(p.step, other, first, SAME_STEP);
+    add_after(p.step, first, second, STEP_BEFORE);
     finish_paper(&p);
     char *text = written(p.step, (double[]){1, 2, 3, 4});
     assert_non_null(strstr(text, "task k~3 host.cpu 1 after=k~4'\ntask k~4 "));
@@ -1074,7 +1074,7 @@ TEST(mistakes_name_line_and_word)
 static void place_list(void *text)
 {
     struct step *s = list_of("%s", (char *)text);
-    must(place(s->pool, &s, 1, true));
+    must(place(s->pool, &s, 1, PLACE_TO_CHECK));
 }
 
 /* To the byte: a list on paper has no guards. */

@@ -44,7 +44,7 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
     for (int k = 0; k < n; k++)
         from[k] = plan[k].action == REMAKE ? 2 * n - 1 - k : NOWHERE;
     struct edit *e = open_edit(s);
-    free(remake(e, pool, before, from, false));
+    free(remake(e, pool, before, from, REMAKE_AT_READER));
     struct task **line = tasks_in_order(s, &n_tasks);
     struct uses *uses = find_uses(line, n_tasks, pool);
     for (int k = 0; k < n; k++) {
@@ -442,7 +442,7 @@ static void apply_choice(struct edit *e, struct step *s, const struct uses *u, s
             swap_in_choice(e, s, u, front, i, leaves_after[action - 2], comes_before[action - 2]);
     }
     if (again)
-        free(remake(e, s->pool, u, from, false));
+        free(remake(e, s->pool, u, from, REMAKE_AT_READER));
 }
 
 /* The front's bytes, if fewer than `least` are enough for a step of that period; else `least`.  repeats_last: what is

@@ -177,7 +177,7 @@ static void save_with(const char *path, const char *words, const char *name, siz
     make_folder(folder);
     save_checkpoint(t->model, folder, made);
     struct checkpoint *saved = open_checkpoint(made->path);
-    export_safetensors(saved, path, false);
+    export_safetensors(saved, path, PLAIN_NAMES);
     free_checkpoint(made);
     free_checkpoint(saved);
     free_trainer(t);

@@ -134,7 +134,7 @@ TEST(addresses_are_those_of_the_plain_algorithm)
         struct step *first = random_step(&p, seed, "first");
         struct step *lists[] = {first, random_step(&p, seed + 1000, "second")};
         for (int again = 0; again < 2; again++) { /* placed twice, and the second time nothing is left of the first */
-            must(place(p.pool, lists, 2, true));
+            must(place(p.pool, lists, 2, PLACE_TO_CHECK));
             second += expect_plain_addresses(p.pool, p.device);
         }
         free_step(lists[1]);
@@ -154,7 +154,7 @@ static void expect_life(int n, int at, int first, int last)
         if (i == at)
             add_access(t, x, ACCESS_WRITE);
     }
-    must(place(p.pool, &p.step, 1, true));
+    must(place(p.pool, &p.step, 1, PLACE_TO_CHECK));
     assert_int_equal(x->held_from, first);
     assert_int_equal(x->held_until, last);
     end_paper(&p);
@@ -312,8 +312,8 @@ TEST(a_list_of_30000_tasks)
     struct step *s = large_step(&p, 30000);
     size_t before = peak_megabytes();
     struct values *values = number_values(s);
-    must(place(p.pool, &s, 1, true));
-    depend(s, true);
+    must(place(p.pool, &s, 1, PLACE_TO_CHECK));
+    depend(s, ALL_EDGES);
     expect_sound("the list", s, values);
     struct simulation *sim = must_simulate(s, p.costs);
     assert_true(s->n >= 30000);

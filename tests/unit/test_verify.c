@@ -153,7 +153,7 @@ static size_t free_early(struct trainer *t, int from, int to)
             int slab = y->slab;
             y->address = x->address;
             y->slab = x->slab;
-            depend(t->train, true);
+            depend(t->train, ALL_EDGES);
             assert_null(compare_values(values_of(t, t->train), t->train)); /* which looks at no addresses */
             expect_wrong(x->name, verify(t->train, NULL), "tensor");
             y->address = address;
@@ -162,7 +162,7 @@ static size_t free_early(struct trainer *t, int from, int to)
             break;
         }
     }
-    depend(t->train, true);
+    depend(t->train, ALL_EDGES);
     return tried;
 }
 
@@ -208,8 +208,8 @@ static struct exchange new_swap(bool h_persists)
 
 static void order_swap(struct exchange *s)
 {
-    must(place(s->paper.pool, &s->paper.step, 1, true));
-    depend(s->paper.step, true);
+    must(place(s->paper.pool, &s->paper.step, 1, PLACE_TO_CHECK));
+    depend(s->paper.step, ALL_EDGES);
 }
 
 static void end_swap(struct exchange *s)

@@ -1,4 +1,4 @@
-/* broadcast.c - what an update made goes to the other devices in slices, over several queues at once.
+/* broadcast.c - new parameters go to the other devices in slices, over several queues at once.
  *
  * In data parallelism each device sums the gradients of the shards that it owns, updates them, and sends the new
  * parameters to all others.  The next forward waits for them.  One queue sends a shard after the other, as a whole:
@@ -9,31 +9,32 @@
  *     queue 1      |A0 |A2 |B1 |                  slices in turn to the queues that send: latencies overlap, and
  *     queue 2      |A1 |B0 |B2 |                  layer A's forward starts when A's slices are there
  *
- * Words.  Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates.  Each other queue
- * is two lanes, one that sends and one that receives: queue 1 those that have the broadcasts now, `download` and
- * `upload`, the others lanes of their own (FOR_QUEUE), from `download1` and `upload1` on.  A *message* is the same
- * bytes on their way to the other devices: directly, down to the host once and up from there, or on from a device that
- * has received them.  Its copies, of role broadcast, are its *hops*.  All of them have the number that add_broadcast()
- * gave it when the list was built, or that a step file says (msg=).  What a device sends of a layer, by all its
- * messages, is a *shard*.  With --zero 3 what gather.c gathers is sent so, each time.
+ * Words.  Each device has N queues.  Queue 0 is its main queue, the compute lane that runs the updates.  Each other
+ * queue is two lanes, one that sends and one that receives.  Queue 1 is the two lanes that carry the broadcasts anyway,
+ * `download` and `upload`.  The others are lanes of their own (FOR_QUEUE), from `download1` and `upload1` on.  A
+ * *message* is the same bytes on their way to the other devices: directly, down to the host once and up from there, or
+ * on from a device that has received them.  Its copies, of role broadcast, are its *hops*.  All hops of a message have
+ * one number, which add_broadcast() gave them when the list was built, or which a step file says (msg=).  What a device
+ * sends of one layer, by all its messages, is a *shard*.  With --zero 3, each gathering of gather.c is sent so.
  *
  * The rule.
  *
  *     cut      a shard is cut into M slices, fewer where it is small
- *     deal     to the queues that send: the main queue too, in turn with what it computes, or only the other N - 1.
- *              Evenly: in turn, going on where the owner's previous shard in the list ended.  At random, for every
- *              shard anew: slices are shuffled, each queue gets one while there are any, and the rest as it comes
- *     send     queue j of a device sends to queue j of the others: all copies of a slice are on queue j, and what
- *              comes directly is received there
- *     ring     device o sends to o + 1, o + 2, ... and begins with another one for every slice: so no device gets
- *              everything at once while all send
+ *     deal     slices go to the queues that send: all N, where the main queue sends between its computations, or only
+ *              the other N - 1.  Evenly: in turn, beginning after the queue that got the last slice of the owner's
+ *              previous shard.  At random: the slices of each shard are shuffled, each queue gets one, and then each
+ *              slice that is left goes to a queue at random
+ *     send     queue j of a device sends to queue j of the others: all copies of a slice are on queue j, and a slice
+ *              that comes directly is received on queue j
+ *     ring     device o sends to o + 1, o + 2, ..., and begins with another receiver for every slice: so no device
+ *              receives from all others at once
  *
- * The rewrite.  The copies of a message become neighbours, and each of them is replaced by one per slice.  No edge is
- * added: a task that reads a parameter waits for the slices of its own bytes, since it reads what they write.  Where a
- * slice comes directly, a *receive* stands in between: a copy of the slice to itself on the receiver's queue, which
- * moves nothing.  It reads what the slice's copy wrote and writes it for the readers, so these wait for the receive.
- * (The copy is on the sender's queue; the receive gives it a place on the receiver's.  A copy up from the host is there
- * already.)
+ * The rewrite.  The copies of a message become neighbours, and each copy is replaced by one per slice.  No edge is
+ * added: a task that reads a parameter waits for the slices of its own bytes, since it reads what their copies write.
+ * Where a slice comes directly, a *receive* stands in between: a copy of the slice to itself on the receiver's queue,
+ * which moves nothing.  The receive reads what the slice's copy wrote, and writes it for the readers, so the readers
+ * wait for the receive. (The slice's copy is on the sender's queue; the receive gives the slice a place on the
+ * receiver's queue.  A copy up from the host is on the receiver's queue already.)
  *
  * Source: "Multi-stream broadcast method for model parameters of deep learning models" (Baidu, 2023).
  */
@@ -81,7 +82,7 @@ static int find_parent(const struct message *message, const struct task *copy)
 static bool waits_for_whole(const struct step *s, const struct message *message, const struct task *copy)
 {
     for (size_t h = 0; h < message->n; h++)
-        if (is_after(s, copy, message->hops[h].copy, false))
+        if (is_after(s, copy, message->hops[h].copy, SAME_STEP))
             return true;
     return false;
 }

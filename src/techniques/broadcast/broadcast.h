@@ -22,8 +22,8 @@ extern struct broadcast_options broadcast_options;
 /* One copy task of the list, between two devices or a device and the host. */
 struct hop {
     struct task *copy;
-    int parent;          /* the hop of the message that brought what this one sends on; SOURCE: it sends the source */
-    struct task *reader; /* the first task that reads the bytes there, in this step or else in the next; or NULL */
+    int parent;          /* the hop whose bytes this hop sends on, by index in `hops`; SOURCE: it sends the source */
+    struct task *reader; /* the first task that reads the received bytes, in this step or else in the next; or NULL */
 };
 enum { SOURCE = -1, NO_HOP = -2 };
 
@@ -55,7 +55,7 @@ struct slice {
     int nth;           /* its index among the shard's slices, from 0 */
     int number;        /* the message number of its copies */
     int queue;         /* the queue that sends it, and those of this number receive it on the other devices */
-    size_t begin, end; /* bytes of the shard; begin >= end: the message has none of the slice */
+    size_t begin, end; /* bytes of the shard; begin >= end: no byte of the slice is in the message */
 };
 
 struct broadcast {
@@ -70,13 +70,15 @@ struct broadcast {
 };
 
 bool is_broadcast(const struct task *t); /* is it a copy that the pass cuts? */
-int first_sending_queue(
-    const struct broadcast *b); /* the first of a device's queues that sends: 0, the main one, or 1 */
+/* The first of a device's queues that sends: 0, the main queue, or 1. */
+int first_sending_queue(const struct broadcast *b);
 int count_sending_queues(const struct broadcast *b); /* how many of a device's queues send */
-/* Messages and shards of the list in an open edit, where each message's copies become neighbours. */
+/* Fills in the messages and shards of the list, which is in an open edit, and makes each message's copies neighbours in
+ * the list. */
 void find_messages(struct broadcast *b, struct edit *e);
 /* Cuts and deals the shards, and sends the messages slice by slice, in their order in b->messages. */
 void send_slices(struct broadcast *b, struct edit *e);
+/* The part of the message that lies in slice `nth` of the message's shard. */
 struct slice slice_of(const struct broadcast *b, const struct message *message, int nth);
 void free_messages(struct broadcast *b);
 

@@ -1,7 +1,7 @@
-/* broadcast_pass.c - the broadcast pass: what slices come to, the report, and the options.
+/* broadcast_pass.c - the broadcast pass: whether slices gain time, the report, and the options.
  *
- * Beside the period stands what one queue would take, and a bound: what the fullest link needs for all broadcasts of a
- * step.  Where one queue fills a link, more queues of it gain no more than latency.
+ * The report gives the period, the period with one queue, and a bound: the time that the fullest link needs for all
+ * broadcasts of a step.  Where one queue fills a link, more queues save only latency.
  */
 #include "order.h"
 #include "techniques/pass/traits.h"

@@ -1,7 +1,7 @@
 /* order.c - in which order shards go: as they stand in the list, which is the order in which updates end, or in the
  * order of their first use in the next step, as far as the list allows.
  *
- * Both are tried on the virtual clock, and the one that takes less stays.
+ * Both orders are simulated, and the one with the shorter step stays.
  */
 #include "order.h"
 

@@ -7,9 +7,11 @@
 struct costs;
 
 struct periods {
-    double period, one_queue; /* seconds of a step: as asked; if one queue sent in the same order.  NAN: not known */
+    double period;    /* seconds of a step with the queues of the options; NAN: not known */
+    double one_queue; /* the same with one queue that sends */
 };
-/* Sets b->by_use if that takes less.  b has no messages yet, and gets none. */
+/* Sets b->by_use if a step takes less time when shards go in the order of their first use.  Returns the times in the
+ * order that is chosen.  b has no messages before and after the call. */
 struct periods choose_order(struct broadcast *b, const struct costs *c);
 /* The list with slices, in an edit that stays open. */
 struct edit *slice_list(struct broadcast *b);

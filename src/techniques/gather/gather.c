@@ -1,22 +1,23 @@
-/* gather.c - ZeRO-3: parameters lie in shards, and a layer's are gathered for as long as it is at work.
+/* gather.c - ZeRO-3: parameters lie in shards, and those of a layer are gathered for as long as the layer is at work.
  *
- * The list is built as if every rank kept all of its parameters.  On each device the tasks that read the same ones, one
- * after another, are a *window*; as a rule those of a layer, once forward and once backward.
+ * The list is built as if every rank kept all of its parameters.  Consecutive tasks of a device that read the same
+ * parameters are a *window*: as a rule the tasks of one layer, once forward and once backward.
  *
  *     window            layer 0    layer 1    layer 2   ...   layer 1    layer 0
  *     gathered at       start      start      layer 1         layer 2    layer 1        with one layer ahead
  *     held until        layer 0    layer 1    layer 2         layer 1    layer 0        is done
  *
- * The rule.  A window is gathered while the one before it on its device is at work.  Windows follow from the list's
- * order.  Where a layer's readers do not stand together there are more windows, each gathered again: slower, and as
- * correct.
+ * The rule.  A window is gathered while the window before it on its device is at work.  Windows follow from the list's
+ * order.  Where a layer's readers do not stand together, the layer has more windows, and is gathered for each: that is
+ * slower, and as correct.
  *
- * Replicas are gathered together, in front of the first of their tasks in the list: a shard that moves through the host
- * comes down once.  Each shard's owner begins with another receiver, so that none gets everything at once.
+ * Replicas on several devices are gathered together, before the first of their tasks in the list: so a shard that moves
+ * through the host comes down once.  Each shard's owner begins with another receiver, so that no device receives all
+ * shards at once.
  *
- * The rewrite.  A window gets a tensor of its own, which copies from the ranks' shards fill, and its tasks are
- * re-pointed to it.  The tensor that used to persist is let go.  Updates write the shard in its place, and nothing is
- * sent after them.
+ * The rewrite.  A window gets a tensor of its own, which copies from the ranks' shards fill, and its tasks read this
+ * tensor. The tensor that persisted before no longer does.  Updates write the shard in its place, and nothing is sent
+ * after them.
  *
  * Source: P_os+g+p of "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020).
  */

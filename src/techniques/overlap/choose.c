@@ -1,15 +1,17 @@
 /* choose.c - which updates the CPU gets: the search for the plan that makes the shortest step.
  *
- * There is one decision per bucket, D, C or L (overlap.c says what they are), and one more: whether gradients that go
- * down share bytes.  What comes of a choice, the simulator says, which knows of links that are shared, of pipelines and
- * of memory.  All on the device is a plan too: when none is shorter the pass declines.
+ * There is one decision per bucket, D, C or L (overlap.c says what they are), and one more: whether gradients that are
+ * copied to the host share bytes.  The simulator says how long a step with a choice takes: it knows of links that are
+ * shared, of pipelines and of memory.  One of the choices is to leave all updates on the device; when no step is
+ * shorter, the pass declines.
  *
- * The CPU gets those that are released first, so the question is how many.  The search (search/search.h) starts from
+ * The CPU gets the buckets that are released first, so the question is how many.  The search (search/search.h) starts
+ * from
  *
  *     D D D D   C D D D   C C D D   C C C D   C C C C        the last layer first, in order of release
  *               L D D D   L L D D   L L L D   L L L L
  *
- * and goes on by flips from the best of these.
+ * and goes on from the best start by flips.
  *
  * Source: that of overlap.c.
  */
@@ -70,7 +72,7 @@ static void measure_device(struct planner *p)
     free(busy);
 }
 
-/* An edit with the first k buckets on the CPU; and with `one` too, unless that is NONE. */
+/* An open edit with the first k buckets on the CPU, and `one` too, unless that is NONE. */
 static struct edit *move_some(struct planner *p, size_t k, int one)
 {
     unsigned char side[MOST_BUCKETS];
@@ -84,7 +86,7 @@ static struct edit *move_some(struct planner *p, size_t k, int one)
     return e;
 }
 
-/* What a bucket takes that is alone on the CPU. */
+/* Measures how long a bucket takes that is the only one on the CPU. */
 static void measure_on_cpu(struct planner *p, size_t b)
 {
     struct step *s = p->step;
@@ -150,8 +152,8 @@ void find_candidates(struct planner *p)
     const size_t n = p->buckets.n;
     struct candidate *none = &p->by_mode[OVERLAP_ALL_DEVICE], *all = &p->by_mode[OVERLAP_ALL_CPU];
     bool updates_wait_for_norm = n > 0 && (int)bucket[0].update > bucket[n - 1].released;
-    /* If they do, no update can run before the norm.  So all move late, in the order in which the next forward needs
-     * them. */
+    /* If updates wait for the norm, none can run before it.  So all go to the CPU late, in the order in which the next
+     * forward needs them. */
     enum side on_cpu = updates_wait_for_norm ? ON_CPU_LATE : ON_CPU;
     choose_earliest(p, none->side, 0, ON_CPU);
     try_candidate(&p->question, none);

@@ -17,9 +17,10 @@ enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* what the whole search may cost */
 struct candidate {
     unsigned char side[MOST_BUCKETS]; /* by bucket, an enum side */
     enum sharing sharing;
-    struct score score; /* what comes of it */
+    struct score score; /* that of the list with this plan */
 };
-/* Fills in the score, of gradients that have bytes alone or, where that does not fit, that share them; and which. */
+/* Fills in c->sharing and c->score.  Gradients have bytes of their own; or, where the list does not fit then, they
+ * share bytes. */
 void try_candidate(const struct question *q, struct candidate *c);
 
 struct bucket_seconds {  /* what the updates of a bucket take */
@@ -32,16 +33,17 @@ struct planner {
     struct update_buckets buckets;
     int cores;                                   /* CPU cores that no device computes on: updates take them in turn */
     struct question question;                    /* what a choice comes to */
-    struct decision decision[MOST_BUCKETS + 1];  /* the side of each bucket, and at last the sharing */
+    struct decision decision[MOST_BUCKETS + 1];  /* the side of each bucket; the last one is the sharing */
     bool timed;                                  /* is it known how long tasks take? */
     struct bucket_seconds seconds[MOST_BUCKETS]; /* by bucket */
-    double serial;                               /* seconds: all on the CPU, one task after another */
-    struct candidate by_mode[OVERLAPS];          /* what each --overlap comes to */
+    double serial; /* seconds of a step with all updates on the CPU, if tasks ran one after another */
+    struct candidate by_mode[OVERLAPS]; /* what each --overlap comes to */
 };
 /* Fills in `seconds`, `serial` and the question's least_period. */
 void measure_buckets(struct planner *p);
-/* Tries all on the device and all on the CPU, and looks for the best plan.  Where nobody knows how long tasks take, all
- * go to the CPU if the device has no room for their state. */
+/* Fills in by_mode: tries all updates on the device and all on the CPU, and looks for the best plan.  Where nobody
+ * knows how long tasks take, the best plan has all updates on the CPU if the device has no room for their state, else
+ * none. */
 void find_candidates(struct planner *p);
 
 #endif

@@ -1,13 +1,13 @@
 /* local.c - --overlap local: the running step decides, at the end of each layer's backward, where its update runs.
  *
- * The rule.  An update goes to the CPU when what the CPU still has to do takes no longer than this update on the
- * device. That backlog is known from when the CPU's updates began and from how long each took the last time.  For an
- * update that has not been there for a while, that time goes back, bit by bit, to what was predicted.
+ * The rule.  An update goes to the CPU when the CPU's backlog, what the CPU still has to do, takes no longer than this
+ * update on the device.  The backlog is known from when the CPU's updates began and from how long each took the last
+ * time.  For an update that the CPU has not done for a while, that time goes back, bit by bit, to the predicted one.
  *
  * The rewrite.  An update that may run on either side is in the list twice, and so is what it changes: parameters and
- * Adam's state are on the device and on the host.  A *choice task* of the host says in a word of memory which of the
- * two works this time, and whether it was the other one before.  All other tasks of this update look at the word first
- * (both: parameters and state):
+ * Adam's state are on the device and on the host.  A *choice task* of the host writes a word in memory.  The word says
+ * on which side the update runs this time, and whether it ran on the other side before.  All other tasks of this update
+ * look at the word first (both: parameters and state):
  *
  *     task                              works when the word says
  *     choose     backward has ended     always: writes the word, which is then copied to the device
@@ -18,12 +18,13 @@
  *     adamw      on the host            CPU
  *     up         parameters             CPU
  *
- * offer_update() does what move_update() of overlap.c does, but that the host keeps a mirror of Adam's state too; that
- * all copies down stand after the task that makes the last of the update's gradients; and that copies have lanes of
- * their own (FOR_OFFERED).  The choice task comes right after that same task, and so before all that looks at the word.
+ * offer_update() does what move_update() of overlap.c does, with three differences.  The host keeps a mirror of Adam's
+ * state too.  All copies down stand after the task that makes the last of the update's gradients.  And copies have
+ * lanes of their own (FOR_OFFERED).  The choice task comes right after the task that makes the last gradient, and so
+ * before all tasks that look at the word.
  *
- * Why it is right.  If all tasks of the list ran, both sides would compute the same update, and what is fetched,
- * returned or brought up would be there already.
+ * Why it is right.  If all tasks of the list ran, both sides would compute the same update, and each copy would copy
+ * bytes that are the same on both sides.
  *
  *     proved (yard plan --verify)    that list: its places, its order, every value; and each task looks at the word of
  *                                    its own step
@@ -255,7 +256,8 @@ static struct task *keep_on_device(const struct offer *o)
     return mine;
 }
 
-/* Tensors that the host has a mirror of are fetched before both updates, and Adam's state is returned there. */
+/* Adds the copies of state: tensors that the host mirrors are fetched before both updates, and Adam's state is returned
+ * to the device. */
 static void move_state(const struct offer *o, struct task *device_update)
 {
     struct step *s = o->mover->step;
@@ -277,8 +279,8 @@ static void move_state(const struct offer *o, struct task *device_update)
     }
 }
 
-/* State that the last choices have left on the host comes back by the copies that would bring it when the next ones are
- * others.  It is on both sides then, so the choices stay. */
+/* Copies the state that the last choices have left on the host back to the device, by the copies of the list that would
+ * return it.  The state is then valid on both sides, so the choices stay as they are. */
 static void return_state(struct step *s)
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -301,7 +303,7 @@ static void add_to_ring(struct rule *rule, struct chooser *c)
     rule->ring = c;
 }
 
-/* Lists the update on both sides.  Each step has the choice between the two, and is expected to make that one. */
+/* Lists the update on both sides.  Each step chooses one, and is expected to choose `expected`. */
 static void offer_update(struct mover *m, struct rule *rule, size_t position, enum side expected)
 {
     struct step *s = m->step;
@@ -357,7 +359,8 @@ static double released_at(const struct planner *p, const struct forecast *f, con
     return at;
 }
 
-/* Seconds that the CPU still needs at `now` for what it was given of the first b buckets, which end as `ends` says. */
+/* Seconds that the CPU still needs at `now` for those of the first b buckets that it was given.  Bucket k ends at
+ * ends[k]. */
 static double work_left(const struct planner *p, const unsigned char *side, const double *ends, size_t b, double now)
 {
     double left = 0;
@@ -369,9 +372,9 @@ static double work_left(const struct planner *p, const unsigned char *side, cons
 
 static void follow_rule(const struct planner *p, const struct forecast *f, size_t fixed, unsigned char *side)
 {
-    const double rounding = 1e-9; /* a tie, but for that, is one */
+    const double rounding = 1e-9; /* times that differ by less are a tie */
     const size_t n = p->buckets.n;
-    double *ends = allocate(n + 1, sizeof *ends); /* by bucket, for those that the CPU gets */
+    double *ends = allocate(n + 1, sizeof *ends); /* by bucket: when the CPU ends its update */
     double cpu_ends = 0, ready = INFINITY;        /* ready: with clipping, the norm */
     for (size_t b = 0; b < n; b++)
         ready = fmin(ready, f->span[p->buckets.bucket[b].update].start);
@@ -388,8 +391,8 @@ static void follow_rule(const struct planner *p, const struct forecast *f, size_
     free(ends);
 }
 
-/* f: of the list with all updates on the device.  Where that cannot be simulated, all go to the CPU.  The first `fixed`
- * buckets do, whatever the rule says. */
+/* Applies the rule to a forecast: that of the list with all updates on the device.  Where that list cannot be
+ * simulated, all updates go to the CPU.  The first `fixed` buckets do, whatever the rule says. */
 static void apply_rule(const struct planner *p, const struct forecast *f, size_t fixed, unsigned char *side)
 {
     memset(side, ON_CPU, p->buckets.n);
@@ -415,7 +418,8 @@ void expect_rule(const struct rule *rule, struct candidate *expected)
 
 static bool moves_state(const struct pass_traits *p) { return p->moves_state && p->moves_state(); }
 
-/* Why all is decided before the step runs; NULL: it need not be.  The caller frees it. */
+/* Why all updates are decided about before the step runs, as half a sentence; NULL: they need not be.  The caller frees
+ * the text. */
 static char *reason_to_decide_now(const struct task *update, const struct run_facts *facts, const struct pass *room)
 {
     const struct pass *mover = find_wanted(moves_state, facts);
@@ -430,8 +434,8 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
     return NULL;
 }
 
-/* The fewest buckets, of some numbers that are tried, with which the rest has room on both sides; or all buckets.
- * *expected: what the step is then expected to do. */
+/* The fewest buckets that must be fixed to the CPU so that all other updates have room on both sides; only some numbers
+ * are tried.  If none is enough, all buckets.  Else *expected is what the step is then expected to do. */
 static size_t fix_few(struct rule *rule, struct candidate *expected)
 {
     const struct planner *p = rule->planner;

@@ -10,18 +10,21 @@ struct rule {    /* how the running step decides */
     bool random; /* at random, by this seed, to show that no bit depends on it */
     uint64_t seed;
     const struct planner *planner;
-    size_t n_fixed;       /* the first so many buckets are decided before the step runs; it may be all */
-    struct chooser *ring; /* those of the updates that the step decides about */
+    size_t n_fixed;       /* how many buckets, from the first on, are decided before the step runs; perhaps all */
+    struct chooser *ring; /* the choosers of the updates about which the step decides; the last one that was added */
 };
-/* What the rule is expected to choose; where that does not fit, the last buckets go where there is room. */
+/* Fills in what the rule is expected to choose.  Where that does not fit, the last buckets go to the other side, as far
+ * as that saves bytes. */
 void expect_rule(const struct rule *rule, struct candidate *expected);
-/* Lets the running step decide about as many updates as may be on both sides: as few as it takes stay on the CPU, those
- * released first (rule->n_fixed).  Else all has been decided now, and *expected stays.  Says which, and why.
- * room: the pass that is to make room for it, in a way that nobody knows yet; NULL: none has to. */
+/* Sets rule->n_fixed, so that the running step decides about as many updates as may be on both sides.  The buckets that
+ * are released first are fixed to the CPU, as few as that takes.  *expected becomes what the step is then expected to
+ * do.  If the step cannot decide about any update, all are fixed and *expected stays.  Writes to r which it is, and
+ * why. room: the pass that is to make room for the list, in a way that nobody knows yet; NULL: no pass has to. */
 void decide_in_step(struct rule *rule, const struct run_facts *facts, const struct pass *room,
                     struct candidate *expected, struct pass_report *r);
-/* It is called in place of move_updates(): the fixed buckets move to the sides that the plan says, all others are
- * listed on both sides, and are expected to run where it says.  No update leaves its place in the list. */
+/* Called in place of move_updates(): the fixed buckets move to the sides that the plan says.  The other updates are
+ * listed on both sides, and are expected to run on the side that the plan says.  No update leaves its place in the
+ * list. */
 void offer_updates(struct mover *m, struct rule *rule, const unsigned char *side);
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
 char *describe_choices(const struct step *s);

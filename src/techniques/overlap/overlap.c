@@ -33,23 +33,24 @@
  * A large update moves in pieces, so that one is computed while others are copied.  Copies are written as memcpy() is:
  * add_copy_for(step, name, to, from, which lanes), see step.h.
  *
- * lanes:   Gradients go down, and parameters up, on lanes that nothing else is on (FOR_OFFLOAD).  What many updates
- *          read, as the norm, has another (FOR_CONTROL).  Pieces take the CPU lanes of the host in turn.
+ * lanes:   Gradients go down, and parameters up, on lanes for these copies alone (FOR_OFFLOAD).  Tensors that many
+ *          updates read, such as the norm, have another lane (FOR_CONTROL).  Pieces take the host's CPU lanes in turn.
  *
- * edges:   They follow from the list, none is added.  The next forward, and what sends parameters to other devices,
- *          waits for `up` because it reads what that writes.  So a device waits for a layer's parameters when it comes
- *          to that layer, and not for all layers at once.
+ * edges:   They follow from the list, and none is added.  The next forward, and the tasks that send parameters to other
+ *          devices, wait for `up` because they read what `up` writes.  So a device waits for a layer's parameters when
+ *          it comes to that layer, and not for all layers at once.
  *
- * gates:   With clipping an update reads the norm, or is held in a step file (gate.c).  Gradients still go down under
- *          the backward, and the CPU works under the next forward.  A model's `state` holds the norm, and says whether
- *          training has halted: so it goes down without clipping too, as soon as that is known.
+ * gates:   With clipping an update reads the norm, or is held in a step file (gate.c).  Gradients still go down during
+ *          the backward, and the CPU works during the next forward.  A model's `state` holds the norm, and says whether
+ *          training has halted.  So without clipping too it goes down, as soon as it is written.
  *
- * sharing: Copies on the host share bytes with nothing.  Gradients that go down keep theirs throughout, so that no task
- *          waits for their copy (GRADIENTS_ALONE); or they share them, which takes less memory (GRADIENTS_SHARED).
- *          (Gradients that persist keep them anyway: a model's do, but for ZeRO-2 and -3 with one micro-batch.)
+ * sharing: Copies on the host share bytes with nothing.  Gradients on the device either keep their bytes throughout the
+ *          step, so that no task waits for their copy (GRADIENTS_ALONE); or they share their bytes with other tensors,
+ *          which takes less memory (GRADIENTS_SHARED).  (A model's gradients persist and keep their bytes anyway,
+ *          except for ZeRO-2 and -3 with one micro-batch.)
  *
- * places:  A copy down stands after the task that makes that gradient, and after the copies that stand there already,
- *          so that they come in the order of their pieces.  Positions are those of the list before the edit.
+ * places:  A copy down stands after the task that makes its gradient, and after the copies that already follow this
+ *          task: so copies have the order of their pieces.  Positions are those of the list before the edit.
  *
  * Source: "Iterative computing method and device for model training" (Ant, 2025).
  */

@@ -43,13 +43,13 @@ enum sharing { GRADIENTS_ALONE, GRADIENTS_SHARED };
 struct mover { /* moves updates, in one edit */
     struct edit *edit;
     struct step *step;
-    const struct uses *uses; /* those of the list as it was when the edit was opened */
+    const struct uses *uses; /* of the list as it was when the edit was opened */
     int cores;               /* the number of CPU cores that do updates */
     enum sharing sharing;
     struct tensor **counterpart; /* by tensor of the device, on the host: its mirror, or the copy that updates share */
     int n_pieces;                /* the number of pieces that have moved */
-    struct task *last;    /* the last task, copies included, of the update that was moved before; the next update comes
-                        * right after it, if nothing is in the way; NULL: no update was moved yet */
+    struct task *last;    /* the last task, copies included, of the update that was moved last; the next update comes
+                        * right after this task, if nothing is in the way; NULL: no update was moved yet */
     size_t last_position; /* the position, in the list before the edit, beside which `last` stands */
 };
 struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum sharing sharing);
@@ -68,14 +68,15 @@ struct update_pieces {
 struct update_pieces cut_update(struct mover *m, struct task *update);
 /* The tensor of the host that is to stand in for access i of `piece`, which is a piece of `update`. */
 struct tensor *host_side(struct mover *m, const struct task *update, const struct task *piece, int i);
-/* A new copy of x on the host.  It comes right after `maker` and the copies that stand there already. */
+/* A new copy of x on the host.  The task that copies comes right after `maker` and the copies that already follow
+ * it. */
 struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker, int layer, enum purpose purpose);
 /* The same part of the host's mirror as `part` is of `whole`. */
 struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struct tensor *part);
 /* Copies the new parameters up, right after the task that was added last.  Returns the last copy. */
 struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *const *on_host, enum purpose purpose);
 
-/* How a piece comes to the host: move_update() and --overlap local (local.c) each have a way of their own. */
+/* How a piece comes to the host.  move_update() has one way, and --overlap local (local.c) another. */
 struct transport {
     struct tensor *(*host_side)(struct mover *m, const struct task *update, const struct task *piece, int i);
     enum purpose purpose; /* that of the copies up */

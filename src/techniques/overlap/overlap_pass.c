@@ -1,14 +1,14 @@
-/* overlap_pass.c - --overlap as a pass: what is asked for, what other passes have to do with it, and what is reported.
+/* overlap_pass.c - --overlap as a pass: its options, its answers to other passes, and its report.  The technique itself
+ * is in overlap.c.
  *
- *     all-device   nothing moves, but what each --overlap comes to is told
- *     all-cpu      all that can move does
- *     plan         choose.c looks for the best plan; or it is a file's (--overlap-plan), which a first run writes
+ *     all-device   no update moves; the report says what the other modes would come to
+ *     all-cpu      every update moves that can
+ *     plan         choose.c looks for the best plan; or a file has it (--overlap-plan), which an earlier run wrote
  *     local        local.c: the running step decides
  *
- * Of the technique, which is in overlap.c, there is nothing here.
- *
- * Passes that run later may make room: the list then fits in less than it needs now.  So where nothing fits all is
- * tried again, as if budgets had no end; or, where what a pass makes again is known before, as if that pass had run.
+ * Passes that run later may make room: after them the list fits in fewer bytes than it needs now.  So where no plan
+ * fits, all plans are tried again as if budgets had no end.  Or, where it is known before which tensors a later pass
+ * makes again, they are tried as if that pass had run.
  */
 #include "choose.h"
 #include "local.h"
@@ -88,7 +88,7 @@ static void carry_out_to_try(void *pass, struct edit *e, const unsigned char *ch
     struct step *s = o->planner.step;
     carry_out(o, e, choice, choice[o->planner.buckets.n]); /* the last decision is the sharing */
     if (trying->remade)
-        free(remake(e, s->pool, o->planner.uses, trying->remade, true));
+        free(remake(e, s->pool, o->planner.uses, trying->remade, REMAKE_AT_BACKWARD));
     reserve_room(s, o->facts);
 }
 

@@ -1,8 +1,8 @@
 /* edit.c - the verbs of passes (see edit.h).
  *
- * While an edit is open, the tasks are a ring of neighbours, with a task that is none at its head, so that every change
- * of order is a change of a few pointers.  What else a verb changes, in tasks and tensors, it notes in a journal first:
- * undo() writes the old bytes back, the last change first.
+ * While an edit is open, the tasks are a ring of neighbours, so that every change of order is a change of a few
+ * pointers. The ring's head is a task that does nothing.  Before a verb changes anything else in tasks and tensors, it
+ * notes the old bytes in a journal: undo() writes them back, the last change first.
  */
 #include "edit.h"
 
@@ -143,7 +143,7 @@ static bool may_pass(struct edit *e, const struct task *t, const struct task *ne
     const struct task *first = later ? t : neighbour;
     const struct task *second = later ? neighbour : t;
     e->obstacle = (struct obstacle){.first = first, .second = second, .on_way = ends ? NULL : neighbour};
-    if (ends || (first->gate == GATE_HOLDS && second->gate == GATE_HELD) || is_after(e->step, second, first, false))
+    if (ends || (first->gate == GATE_HOLDS && second->gate == GATE_HELD) || is_after(e->step, second, first, SAME_STEP))
         return false;
     e->obstacle.over = find_shared(t, neighbour);
     return !e->obstacle.over;

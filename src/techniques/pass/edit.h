@@ -1,7 +1,7 @@
 /* edit.h - changing a list of tasks: the verbs that passes are written in.
  *
  *     struct edit *e = open_edit(s);
- *     insert_behind(e, producer);                          new tasks come here ...
+ *     insert_behind(e, producer);                          new tasks come after `producer` ...
  *     add_copy(s, lane, "swap.out", on_host, x);           ... by step.h's own functions
  *     repoint(e, reader, x, back);
  *     commit(e);                                           or undo(e): the list is as it was
@@ -22,11 +22,11 @@
  *     word->persistent = true;
  *     add_access(add_copy(s, lane, "wait", word, word), made_elsewhere, ACCESS_READ);
  *
- * A step file can say with `after=` that one task waits for another.  That is said of their origins (step.h).  What
- * repeats a task or stands in for it has the same origin, so it waits too: the verbs need not see to it.
+ * A step file can say with `after=` that one task waits for another.  The list keeps that by the origins of the two
+ * (step.h).  Repeats and stand-ins have the same origin, so they wait too, and the verbs need not see to it.
  *
- * On a task that was there before, undo() does not take back an access.  Every verb costs a constant, but for the walk
- * of a move and of new homes; commit() is one walk over the list.
+ * undo() does not take back accesses that were added to a task that was there before.  Every verb costs a constant, but
+ * for the walk of a move and of new homes; commit() is one walk over the list.
  */
 #ifndef EDIT_H
 #define EDIT_H
@@ -42,25 +42,26 @@ void undo(struct edit *e); /* frees the tasks and tensors that are new */
 void insert_before(struct edit *e, struct task *t);
 void insert_behind(struct edit *e, struct task *t);
 
-/* sink() moves t later in the list, to right after `where`; hoist() moves it earlier, to right before `where`.
- * false: nothing has moved, since `where` is on its other side, or a task on the way touches the same bytes and one of
- * the two writes, or one is held until the norm is known and the other one holds it, or one is_after() the other.
- * Several tasks that sink to the same place are reversed: begin with the last one to keep their order. */
+/* sink() moves t later in the list, to right after `where`; hoist() moves it earlier, to right before `where`.  false:
+ * nothing has moved, for one of these reasons.  `where` is on the other side of t.  A task on the way touches the same
+ * bytes as t, and one of the two writes.  One of the two is held until the norm is known, and the other holds it.  Or
+ * one is_after() the other.  Tasks that sink to the same place are reversed: begin with the last one to keep their
+ * order. */
 bool sink(struct edit *e, struct task *t, struct task *where);
 bool hoist(struct edit *e, struct task *t, struct task *where);
 /* Why the last move moved nothing: `second` must come after `first`. */
 struct obstacle {
     const struct task *first, *second; /* in the order of the list; one of them was to be moved */
-    const struct tensor *over; /* the tensor whose bytes both touch; NULL: `first` holds `second`, or it is_after() */
-    const struct task *on_way; /* the one that was not to be moved; NULL: the list ends there */
+    const struct tensor *over; /* the tensor whose bytes both touch; NULL: a gate or is_after() orders the two */
+    const struct task *on_way; /* the one of the two that was not to be moved; NULL: the list ends there */
 };
 const struct obstacle *last_obstacle(const struct edit *e);
 
 /* The persistent tensor x, with its views, lies on that device from the first iteration on. */
 void set_home(struct edit *e, struct tensor *x, struct device *d);
-/* The persistent tensor x has bytes only while it is used, from now on: no task needs its value of the step before. */
+/* From now on the persistent tensor x has bytes only while it is used: no task needs its value of the step before. */
 void make_transient(struct edit *e, struct tensor *x);
-/* x keeps its bytes throughout, from now on, as what persists does; make_transient() takes that back. */
+/* From now on x keeps its bytes throughout, as a persistent tensor does; make_transient() takes that back. */
 void make_persistent(struct edit *e, struct tensor *x);
 /* The tensor shares its bytes with no other of its list. */
 void set_exclusive(struct edit *e, struct tensor *x);
@@ -78,20 +79,20 @@ void switch_readers(struct edit *e, const struct uses *uses, const struct tensor
 size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece);
 /* Adds task t once more, at the place of insertion.  The caller re-points what it writes. */
 struct task *repeat(struct edit *e, const struct task *t);
-/* `mine` computes what `theirs` did, of accesses in the same order, and `theirs` leaves the list. */
+/* `mine` computes what `theirs` did, with accesses in the same order.  `theirs` leaves the list. */
 void stand_in(struct edit *e, struct task *mine, struct task *theirs);
 /* A task of the host's lane takes t's place in the list and does its work, on host_tensors[] in place of the tensors
  * of t's accesses.  New tasks come after it. */
 struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *host_tensors);
 /* t leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
-/* t works only when the word on the host has all of those bits (enum choice_bit, cl/shared.h).  expected: the
- * forecast counts on it that it works. */
+/* From now on t runs only when the word, on the host, has all of those bits (enum choice_bit, cl/shared.h).  expected:
+ * a forecast assumes that the word has them. */
 void need_choice(struct task *t, struct tensor *word, int bits, bool expected);
 
 /* ---- parts.c: what passes and step files need of lists and tensors ----------------------------------------------- */
 
-/* The tasks in their order as it is now, while the list is edited too; the caller frees the array. */
+/* The tasks in their present order, also while the list is edited.  The caller frees the array. */
 struct task **tasks_in_order(const struct step *s, size_t *n);
 /* Adds task t once more, of the same origin. */
 struct task *add_again(struct step *s, const struct task *t);
@@ -101,8 +102,7 @@ bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mod
 struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                                 size_t bytes);
 struct tensor *new_range(struct pool *p, struct tensor *base, const char *name, size_t begin, size_t end);
-/* `view` is a part of some storage, which is as large as `base`.  Returns the same part (offset and shape) of `base`.
- */
+/* `view` is a part of some storage that is as large as `base`.  Returns the same part (offset and shape) of `base`. */
 struct tensor *same_part(struct pool *p, struct tensor *base, const struct tensor *view);
 
 #endif

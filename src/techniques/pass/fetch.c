@@ -1,7 +1,8 @@
-/* fetch.c - lists beside the one for training, whose state lives on the host now.
+/* fetch.c - other lists than the one for training: they fetch state that passes have moved to the host.
  *
- * Passes move state there for the training list's sake.  Evaluation and sampling only read it: each layer's work
- * fetches what it uses, and nothing goes back.  Tasks of one layer, or that stand side by side, share what was fetched.
+ * Passes move state to the host for the training list's sake.  Evaluation and sampling only read it: each layer's work
+ * fetches the state that it uses, and nothing goes back.  Tasks that are of one layer, or side by side, share what was
+ * fetched.
  */
 #include "pass.h"
 

@@ -2,7 +2,7 @@
  *
  *     m, on the host, mirrors x              the home of x is the host; y is x on the device
  *
- *                                            copy       y = x       before its readers, as another pass puts it in
+ *                                            copy       y = x       before its readers; another pass adds this copy
  *     forward, backward   read x             forward    reads y
  *     update              makes m anew       update     makes x anew
  *     copy                x = m

@@ -1,5 +1,5 @@
-/* of_training.c - the passes of a training: when its lists have been built, passes rewrite them: that for training as
- * the options say, the others only as far as they must, since where parameters lie concerns all lists.
+/* of_training.c - the passes of a training.  When its lists have been built, passes rewrite the list for training as
+ * the options say.  They change the other lists only because these must find the parameters where they lie now.
  */
 #include "pass.h"
 #include "trainer/train/hooks.h"

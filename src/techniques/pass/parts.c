@@ -52,12 +52,13 @@ struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_cl
 struct tensor *new_range(struct pool *p, struct tensor *base, const char *name, size_t begin, size_t end)
 {
     const int64_t elements[] = {(int64_t)ceil_div(end - begin, ELEMENT_BYTES)};
-    return add_view(p, base, name, begin, end - begin, 1, elements);
+    return new_view_of_bytes(p, base, name, (struct byte_range){begin, end}, 1, elements);
 }
 
 struct tensor *same_part(struct pool *p, struct tensor *base, const struct tensor *view)
 {
     CHECK(base->bytes == view->storage->bytes, "%s of %s is no part of %s", view->name, view->storage->name,
           base->name);
-    return add_view(p, base, view->name, view->offset, view->bytes, view->n_dims, view->shape);
+    const struct byte_range bytes = {view->offset, view->offset + view->bytes};
+    return new_view_of_bytes(p, base, view->name, bytes, view->n_dims, view->shape);
 }

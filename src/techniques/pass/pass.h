@@ -121,38 +121,42 @@ struct pass_reports {
 struct pass_reports reports_of(const struct trainer *t); /* on the list for training */
 void run_all_passes(void);                               /* from here on all passes run, whatever --after says */
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
-json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
+json_t *reports_json(const struct pass_report *reports, size_t n); /* "passes" of plan --json */
 json_t *milliseconds(double seconds);                              /* null where they are not known */
-/* A pass tells one of its times: `key` names it in JSON, `label` for people; each may be NULL, to be left out there.
- * INFINITY: what it is the time of does not fit; NAN: the time is not known. */
+/* Adds a time to the pass's report.  `key` names it in JSON, `label` for people; where one of the two is NULL, the time
+ * is left out there.  seconds: INFINITY if the list whose time it is does not fit; NAN if the time is not known. */
 void report_ms(struct pass_report *r, const char *key, const char *label, double seconds);
 
 /* ---- remake.c: tensors that are made again ----------------------------------------------------------------------- */
 
 bool same_block(const struct task *a, const struct task *b); /* have they the same layer, micro-batch and role? */
-/* May x be away while no task uses it?  Only a tensor of these classes may (a bit per enum memory_class). */
+/* May x be away from its device while no task uses it?  Only tensors of these classes may, a bit per enum
+ * memory_class. */
 bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes);
 /* Can everything that writes x be repeated right before task `reader` with the same result? */
 bool may_remake(const struct uses *u, const struct tensor *x, int reader);
-/* Tasks that touch x take a new tensor in its place, from task first_reader[x->id] on (NOWHERE: none does).  It is made
- * right before that task or, by_layer, before all of the layer's backward.  Returns the new tensors by tensor, NULL
- * where there is none; the caller frees the array. */
-struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader, bool by_layer);
+enum remake_at { REMAKE_AT_READER, REMAKE_AT_BACKWARD };
+/* From task first_reader[x->id] on (NOWHERE: no task), tasks that touch x use a new tensor in its place.  The tasks
+ * that made x are repeated to make the new tensor, right before that task, or before all of its layer's backward.
+ * Returns the new tensors, by id of x, NULL where there is none; the caller frees the array. */
+struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader,
+                       enum remake_at at);
 
 /* ---- guest.c: state that the host updates ------------------------------------------------------------------------ */
 
-/* x persists on a device.  Does the host update it, so that all that writes x are copies up of x's mirrors, which come
- * after all its readers?  Then the host can be its home: set_home().  Returns how many uses of x come before these
- * copies; 0: it cannot. */
+/* x persists on a device.  If the host updates x, all that writes x is copies up of x's mirrors.  If these come after
+ * all readers of x, the host can be the home of x: set_home().  Then this returns how many uses of x come before these
+ * copies; else 0. */
 size_t uses_of_guest(const struct uses *u, const struct tensor *x);
-/* Where it can, and the host has become its home: the copies up leave the list, and what touches a mirror of x touches
- * x itself. */
+/* Call it where uses_of_guest() is not 0, and the host has become the home of x.  The copies up of mirrors leave the
+ * list, and tasks that touch a mirror of x touch x itself. */
 void give_way(struct edit *e, struct pool *p, const struct uses *u, const struct tensor *x);
 
 /* ---- fetch.c: lists beside that for training --------------------------------------------------------------------- */
 
-/* s is a list beside that for training.  Its tasks read state that passes have moved to the host for the training list:
- * it is fetched before each use.  Nothing goes back, since s only reads it. */
+/* s: a list other than the one for training, such as evaluation.  Its tasks read state that passes have moved to the
+ * host for the sake of the training list.  Adds copies that fetch the state before each use.  Nothing goes back, since
+ * s only reads state. */
 void fetch_state(struct step *s);
 
 #endif

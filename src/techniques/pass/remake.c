@@ -1,9 +1,9 @@
 /* remake.c - tensors that are made again instead of kept: what may be, and the rewrite.
  *
- * remake() walks the list in order, and relies on that: the first task that needs a tensor again finds its repeat right
- * before it (or before its layer's backward), and all later ones read that.  The repeat's tasks are those that made it,
- * of the same origin: on the same values they give the same bits.  What is made of values that have changed by then, in
- * place or by an update, is kept.
+ * remake() walks the list in order.  The first task that needs a tensor again finds the repeated tasks right before it,
+ * or before its layer's backward, and all later tasks read their output.  The repeated tasks are those that made the
+ * tensor, and have the same origin: with the same values they give the same bits.  A tensor that was made from values
+ * which have changed by then, in place or by an update, is kept.
  */
 #include "pass.h"
 
@@ -153,7 +153,8 @@ static int first_of_block(const struct uses *u, int reader)
     return first;
 }
 
-struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader, bool by_layer)
+struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader,
+                       enum remake_at at)
 {
     struct remaking r = {.pool = pool, .edit = e, .uses = u, .from = first_reader};
     r.twin = allocate(u->n_tensors, sizeof *r.twin);
@@ -164,7 +165,7 @@ struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, 
             if (is_new(&r, x) || first_reader[x->id] == NOWHERE || i < first_reader[x->id])
                 continue;
             if (!r.twin[x->id])
-                repeat_makers(&r, x, by_layer ? first_of_block(u, i) : i);
+                repeat_makers(&r, x, at == REMAKE_AT_BACKWARD ? first_of_block(u, i) : i);
             repoint(e, t, x, r.twin[x->id]);
         }
     }

@@ -36,16 +36,18 @@
 
 #include "pass.h"
 
-/* Where a trait is a function, NULL is `no`. */
+/* A trait that is a function may be NULL: the answer is no. */
 struct pass_traits {
     /* ---- times ---- */
-    bool (*wants_times)(void); /* does it choose by how long tasks take? */
+    bool (*wants_times)(void); /* does the pass choose by how long tasks take? */
 
     /* ---- room: passes that run earlier look for what fits ---- */
 
-    /* The list may fit after it in less than it needs now.  It needs times only if it has something to do. */
+    /* The list may need fewer bytes after the pass than before it.  The pass needs times only if it has something to
+     * do. */
     bool makes_room;
-    /* The tensors that it will make again, as `first_reader` of remake().  NULL: that is not known before it runs. */
+    /* The tensors that the pass will make again, as the array that remake() takes.  NULL: the pass must run to know
+     * them. */
     int *(*foretell_remade)(const struct uses *u, const struct pool *pool);
     /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
      * NULL: the pass adds nothing that persists. */
@@ -53,26 +55,27 @@ struct pass_traits {
 
     /* ---- where data lie ---- */
 
-    /* It moves updates to the CPU.  What others reserve depends on where updates are, so the pass calls reserve_room()
-     * itself, for each of its choices. */
+    /* The pass moves updates to the CPU.  What others reserve depends on where updates are, so this pass calls
+     * reserve_room() itself, for each of its choices. */
     bool moves_updates;
-    bool (*moves_state)(void); /* does it move parameters and the optimizer's state? */
-    bool sends_copies;         /* it sends parameters that others copy, over queues of its own */
+    bool (*moves_state)(void); /* does the pass move parameters and the optimizer's state? */
+    bool sends_copies;         /* the pass sends parameters that others copy, over queues of its own */
 
     /* ---- is a refusal's word the last one? (plan_may_change()) ---- */
-    bool (*chooses_early)(void); /* does it choose by the budgets before later passes have used theirs? */
-    bool (*fills_host)(void);    /* is it known only after it has run what it keeps on the host? */
+    bool (*chooses_early)(void); /* does the pass choose by budgets of which later passes will take a part? */
+    bool (*fills_host)(void);    /* must the pass run before one knows how many bytes it keeps on the host? */
 
     /* ---- beyond its own options and list ---- */
-    bool every_list;         /* it rewrites the lists of evaluation and sampling too: run_on_other_list() */
-    pass_run *choose_remade; /* its search for what `--recompute auto` makes again; NULL: it has none */
+    bool every_list;         /* the pass rewrites the lists of evaluation and sampling too: run_on_other_list() */
+    pass_run *choose_remade; /* the search for what `--recompute auto` makes again; NULL: the pass has none */
 };
-const struct pass_traits *traits_of(const struct pass *p); /* where it has none, those of which each is zero */
-/* Is a pass wanted that has this trait?  The first one, or NULL. */
+/* The traits of a pass, never NULL: those of a pass without traits are all zero. */
+const struct pass_traits *traits_of(const struct pass *p);
+/* Of the wanted passes, the first one that has this trait; NULL: none has it. */
 typedef bool has_trait(const struct pass_traits *p);
 const struct pass *find_wanted(has_trait *trait, const struct run_facts *facts);
-/* Might a wanted pass choose otherwise with larger budgets?  So it is with one that chooses early, where it is not
- * known then what gather needs, or what is kept on the host. */
+/* Might a wanted pass choose otherwise with larger budgets?  A pass that chooses early might, if it chooses before it
+ * is known what gather needs, or what other passes keep on the host. */
 bool plan_may_change(const struct run_facts *facts);
 
 /* Adds tensors as large as what the wanted passes will add, so that a pass that looks for what fits sees their bytes.

@@ -36,13 +36,13 @@ const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *
 bool is_written_between(const struct uses *u, const struct tensor *x, int begin, int end);
 /* Are all bytes of x's storage written by tasks before that position?  Else no task may copy it. */
 bool is_whole_before(const struct uses *u, const struct tensor *x, int position);
-/* Is the value of x's storage made anew in each step?  A task reads it, but none reads what the step before left there.
- * Of a training's state the answer is no, since others than tasks read that. */
+/* Does each step make the value of x's storage anew before tasks read it?  For a training's state the answer is no,
+ * since evaluation and saving read it between steps. */
 bool is_renewed(const struct uses *u, const struct tensor *x);
 /* The position of the last task before `position` that writes bytes of x itself; NOWHERE: none does. */
 int last_write_before(const struct uses *u, const struct tensor *x, int position);
-/* The bytes that the device holds at each position, an array of n + 1.  A tensor is held from its first use to its
- * last, one that persists always.  The caller frees the array. */
+/* The bytes that the device holds at each position, an array of n + 1 numbers.  A tensor is held from its first use to
+ * its last, and a persistent one always.  The caller frees the array. */
 int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct device *d);
 
 #endif

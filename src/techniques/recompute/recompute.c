@@ -1,7 +1,7 @@
 /* recompute.c - activations are made again instead of kept.
  *
- * What a layer's forward leaves for its backward lies in memory for most of a step.  Instead, the layer keeps less, and
- * right before its backward so much of its forward is repeated, into new tensors, as backward reads:
+ * What a layer's forward leaves for its backward lies in memory for most of a step.  With recomputation the layer keeps
+ * less.  Right before its backward, as much of its forward is repeated, into new tensors, as the backward reads:
  *
  *     kept            forward 0 .. forward 1 .. backward 1 ............... backward 0
  *     x of layer 0    |=====================================================|
@@ -14,7 +14,7 @@
  *     full         of each layer only its input is kept.  The forward is computed almost twice, for a third more work;
  *                  what nothing reads again, as the layer's last product, is not repeated
  *     selective    only what is large and cheap is dropped: the (T, T) matrices of attention and GELU's output
- *     auto         what must be, in a budget: another folder's pass chooses it (choose_remade of struct pass_traits)
+ *     auto         only what the budget needs: another folder's pass chooses it (choose_remade of struct pass_traits)
  *
  * The rewrite is remake() (pass/remake.c).
  *
@@ -90,7 +90,7 @@ static bool recompute_by_rule(struct step *s, struct pass_report *r)
         if (first_reader[i] != NOWHERE)
             bytes += (double)pool->tensors[i]->bytes;
     struct edit *e = open_edit(s);
-    free(remake(e, pool, u, first_reader, true));
+    free(remake(e, pool, u, first_reader, REMAKE_AT_BACKWARD));
     commit(e);
     r->reason = describe_remade(s->n - n, bytes);
     free_uses(u);

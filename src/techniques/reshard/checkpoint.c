@@ -4,8 +4,9 @@
  *     DIR/step-30.new/                    complete; it waits for the place of the old step-30
  *     DIR/step-40.tmp-1234/               being written, or left by a process that was killed
  *
- * Runs that write into one folder are numbered, those that resume too.  The newest checkpoint is the last one of the
- * last of these *sessions*: a run that was resumed from step 20 has newer ones than step 30 of the run before.
+ * Runs that write into one folder are numbered, resumed runs too: each is a *session*.  The newest checkpoint is the
+ * last one of the last session: a run that was resumed from step 20 has newer checkpoints than step 30 of the run
+ * before.
  */
 #include "folder.h"
 #include "state.h"

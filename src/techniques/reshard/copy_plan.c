@@ -1,7 +1,7 @@
 /* copy_plan.c - from the pieces of one mesh to those of another: what to copy where, for one tensor.
  *
  * The tensor is walked from its first element to its last.  At each moment one piece of either side has the next
- * element; as many elements as follow one another in the tensor and in both pieces are a copy.
+ * element. A copy is as many elements as follow one another in the tensor and in both pieces.
  *
  *     from   | 0 . . . . . | 1 . . . . . |            3 ranks of 4 rows from 2 of 6
  *     to     | 0 . . . | 1 . . . | 2 . . . |

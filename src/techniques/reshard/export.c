@@ -20,11 +20,11 @@ static float *read_value(const struct checkpoint *c, int param, size_t padding)
     return values;
 }
 
-void export_safetensors(const struct checkpoint *c, const char *path, bool prefixed)
+void export_safetensors(const struct checkpoint *c, const char *path, enum tensor_names names)
 {
     const struct model_facts facts = {c->step, c->vector, c->tokenizer};
     struct params *all = new_params(&c->pieces->config, &one_rank, 0);
-    struct st_writer *w = begin_model_file(path, all, &facts, prefixed);
+    struct st_writer *w = begin_model_file(path, all, &facts, names);
     for (int i = 0; i < all->n; i++)
         write_to_model_file(w, &all->param[i], read_value(c, i, 0));
     st_publish(w);
@@ -43,7 +43,7 @@ void export_huggingface(const struct checkpoint *c, const char *path, const json
 {
     const struct config *m = &c->pieces->config;
     struct folder *folder = open_folder(path, 4);
-    export_safetensors(c, file_in(folder, MODEL_FILE), !m->tied);
+    export_safetensors(c, file_in(folder, MODEL_FILE), m->tied ? PLAIN_NAMES : PREFIXED_NAMES);
     json_t *config =
         json_pack("{s:[s], s:n, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}",
                   "architectures", "GPT2LMHeadModel", "bos_token_id", "eos_token_id",

@@ -72,7 +72,7 @@ void remove_stray_folders(const char *parent, const char *begin)
     DIR *entries = opendir(parent);
     const struct dirent *e;
     while (entries && (e = readdir(entries))) {
-        if (!is_stray(e->d_name, begin, true))
+        if (!is_stray(e->d_name, begin, STRAY_BEGINS))
             continue;
         char *path = format_string("%s/%s", parent, e->d_name);
         remove_files(path);

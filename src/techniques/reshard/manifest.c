@@ -5,8 +5,8 @@
  *     {"name":"wte.weight","role":"value", ... "pieces":[{"file":"rank-0.safetensors","offset":4096, ...}]},
  *     ...]}
  *
- * The fields are those of tutorials/reference-files.md, no more and no fewer.  What can be computed from others is
- * compared with them: names and shapes with the table of parameters, a piece's file with its rank.
+ * The fields are those of tutorials/reference-files.md, no more and no fewer.  A field that can be computed from others
+ * is compared with them: names and shapes with the table of parameters, a piece's file with its rank.
  *
  * "mesh" is the mesh of the pieces; the strategy is the text "mesh" among the options (see state.h).  Manifests of
  * version 1 have neither "run" nor "program".  A manifest of a version above ours is refused: only these two fields of

@@ -1,7 +1,7 @@
-/* pieces.c - which rank keeps which part of the state: follows from the mesh's own cut, and from nothing else.
+/* pieces.c - which rank keeps which part of the state: it follows from the mesh's cut, and from nothing else.
  *
- * Tensor parallelism gives a rank a part of a parameter: rows of each section, or columns.  ZeRO cuts what a rank
- * keeps of a unit, one parameter after another, into flat shards.  So a piece is one of these:
+ * Tensor parallelism gives a rank a part of a parameter: rows of each section, or columns.  ZeRO puts all that a rank
+ * has of a unit in a row, one parameter after another, and cuts it into flat shards.  So a piece is one of these:
  *
  *     box    all that a rank has of a section: whole rows, or a range of columns
  *     flat   a shard's range of a parameter that is not cut by columns: elements that follow one another in the tensor
@@ -13,8 +13,8 @@
  *
  * Elements that several ranks hold alike belong to the piece of the first of these ranks.
  *
- * A caller that stores less than a shard at a time, as techniques/snapshot does, has pieces that end there too
- * (add_pieces()).
+ * A caller that stores less than a shard at a time, as techniques/snapshot does, has pieces that end where its stored
+ * ranges end (add_pieces()).
  */
 #include "state.h"
 

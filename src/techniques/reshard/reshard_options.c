@@ -1,4 +1,4 @@
-/* reshard_options.c - the folder: yard ckpt, and the options of train that go on from a checkpoint and keep some. */
+/* reshard_options.c - the folder's options of yard train, --resume and --keep; its command, yard ckpt; its module. */
 #include "state.h"
 
 struct reshard_options reshard_options;

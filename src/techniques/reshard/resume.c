@@ -1,4 +1,4 @@
-/* resume.c - a run as a checkpoint, and a checkpoint as a run: what is recorded, and how it goes on elsewhere.
+/* resume.c - what a checkpoint records of a run, and how a run goes on from a checkpoint, on other devices too.
  *
  * Options on the command line win over recorded ones.  Without --mesh the recorded strategy goes on: unchanged on as
  * many devices as before, and with another dp on another number of devices.  On a single device training goes on
@@ -61,9 +61,9 @@ static bool open_run(const char *path, struct source *s)
 
 static void close_run(struct source *s) { free_checkpoint(s->checkpoint); }
 
-static void load_run(struct model *m, const struct source *s, bool moments)
+static void load_run(struct model *m, const struct source *s, enum loaded_state what)
 {
-    load_checkpoint(m, s->checkpoint, moments);
+    load_checkpoint(m, s->checkpoint, what);
 }
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static void record_training(struct trainer *t, struct step *list)
     bool without_mesh = s->resumed && !s->mesh && n_ranks(&t->mesh) == 1; /* then the old strategy is recorded */
     struct mesh strategy = without_mesh ? strategy_of(s->source.checkpoint) : t->mesh;
     char text[64];
-    r->options = options_json(true);
+    r->options = options_json(RECORDED_OPTIONS);
     json_object_set_new(r->options, "mesh", json_string(format_mesh(text, &strategy)));
     *own_of(t, &module_reshard) = r;
 }

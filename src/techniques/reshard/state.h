@@ -4,9 +4,9 @@
  *     copy plan    from the pieces of one mesh to those of another: ranges to copy, proved        copy_plan.c
  *     manifest     the description of a checkpoint as a file, read strictly                       manifest.c
  *     checkpoint   the folder: found, opened, made whole, pruned                                  checkpoint.c
- *     ranks        the files of one that is being written                                         ranks.c
+ *     ranks        the files of a checkpoint that is being written                                rank_files.c
  *     transfer     bytes along a plan: loading, resharding, verifying, comparing                  transfer.c
- *     save         from devices to files and back                                              save.c
+ *     save         from devices to files and back                                              save_and_load.c
  *     resume       a training as a checkpoint, and how it goes on                              resume.c
  *     store        another form of a checkpoint, read by the folder that brings it                checkpoint.c
  *     export       the model alone, for other programs                                            export.c
@@ -208,7 +208,7 @@ struct difference {
 struct difference compare_floats(const float *a, const float *b, size_t n);
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor);
 
-/* ---- ranks.c --------------------------------------------------------------------------------------------------- */
+/* ---- rank_files.c ------------------------------------------------------------------------------------------------ */
 
 /* The files of a checkpoint that is being written: `to` has its pieces, which get their places, and a path. */
 struct ranks_written {
@@ -220,13 +220,13 @@ struct ranks_written open_ranks(struct checkpoint *to);
 /* Call it when all bytes are written and hashes are filled in.  Publishes files, then the manifest, then the folder. */
 void publish_ranks(struct ranks_written *w, const struct checkpoint *c);
 
-/* ---- save.c ---------------------------------------------------------------------------------------------------- */
+/* ---- save_and_load.c --------------------------------------------------------------------------------------------- */
 
 /* Writes the model's state as DIR/step-N.  The caller has set all of c except path, pieces and bytes, which are set
  * here; the caller frees c. */
 void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c);
-/* Loads the parameters; with `moments` Adam's state too. */
-void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments);
+/* Loads the parameters, or all state, into the devices of the model. */
+void load_checkpoint(struct model *m, const struct checkpoint *c, enum loaded_state what);
 
 /* ---- resume.c: a training as a checkpoint ------------------------------------------------------------------------ */
 
@@ -245,9 +245,9 @@ extern const struct subcommand ckpt_command;
 
 /* ---- export.c -------------------------------------------------------------------------------------------------- */
 
-/* All parameters as safetensors with Hugging Face's GPT-2 names.  prefixed: all names except the head's begin with
- * "transformer."; transformers 4 reads no head without that. */
-void export_safetensors(const struct checkpoint *c, const char *path, bool prefixed);
+/* All parameters as safetensors with Hugging Face's GPT-2 names.  transformers 4 reads a head only beside prefixed
+ * names. */
+void export_safetensors(const struct checkpoint *c, const char *path, enum tensor_names names);
 /* A folder with the model in Hugging Face's GPT-2 form.  tokenizer: see tokenizer_to_json(), NULL: none; end: see
  * end_of_text(). */
 void export_huggingface(const struct checkpoint *c, const char *folder, const json_t *tokenizer, int end);

@@ -1,8 +1,8 @@
-/* transfer.c - bytes along a plan, a tensor at a time: its pieces are read, hashed, and copied as the plan says.
+/* transfer.c - copies bytes as a copy plan says, a tensor at a time: its pieces are read, hashed and copied.
  *
  *     read_kept    the pieces of a file become one tensor in memory
- *     reshard      they become the pieces of other files
- *     verify       a read that keeps nothing
+ *     reshard      the pieces of a file become the pieces of other files
+ *     verify       read_kept() without the tensor in memory: only hashes are compared
  *     compare      two checkpoints, perhaps of unlike meshes, element by element
  */
 #include "state.h"

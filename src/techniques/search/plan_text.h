@@ -15,7 +15,7 @@ struct choice_text {
     const char *const *word; /* what each option is called; NULL ends them */
     const char *expected;    /* the words, for people: "D or C" */
     const char **name;       /* what each decision is called */
-    size_t n;                /* decisions, at least 1 */
+    size_t n;                /* the number of decisions, at least 1 */
 };
 void write_choice(const char *path, const struct choice_text *text, const unsigned char *choice);
 /* false: there is no such file.  Ends the program (EXIT_USAGE) with the wrong line, or the missing decision. */

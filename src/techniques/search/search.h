@@ -1,4 +1,4 @@
-/* search.h - the one search that all techniques use which choose.
+/* search.h - the one search, used by all techniques that choose.
  *
  * A pass is a rule and a rewrite; choosing is done here.  The pass says what there is to decide, and how a choice is
  * carried out; the search carries choices out in an edit, one after another, lets them be placed and simulated, and
@@ -25,8 +25,8 @@
 #include "tools/predict/predict.h"
 
 struct decision {
-    unsigned char options; /* how many it has; the search tries 0 .. options - 1.  A start may say more (swap_auto.c) */
-    int group;             /* the first decision of those that may change together; NONE: it changes alone */
+    unsigned char options; /* how many; the search tries 0 .. options - 1.  A start may say more (swap_auto.c) */
+    int group;             /* the first decision of the group that may change together; NONE: it changes alone */
 };
 struct score {
     double excess_bytes; /* bytes beyond budgets, summed over devices; INFINITY: the list cannot be placed at all */
@@ -38,14 +38,14 @@ typedef void apply_function(void *pass, struct edit *e, const unsigned char *cho
 struct question {
     struct step *step;
     const struct costs *costs;
-    const char *activity; /* for the terminal, while it takes long: "looking for what to swap" */
+    const char *activity; /* what the terminal shows during a long search: "looking for what to swap" */
     const struct decision *decision;
     size_t n; /* decisions */
     apply_function *apply;
     void *pass;          /* the first argument of `apply` */
-    double least_period; /* seconds: no step is shorter, so the search ends with one that is as short; 0: not known */
-    /* How many task simulations the search may spend.  The starts are always tried, whatever they cost; further choices
-     * as long as some of it is left. */
+    double least_period; /* seconds: no step can be shorter, so the search ends when one is as short; 0: not known */
+    /* How many simulations of tasks the search may spend.  All starts are tried, whatever they cost; further choices
+     * are tried as long as some work is left. */
     double work;
 };
 enum { SEARCH_WORK = 600000 }; /* a few seconds */
@@ -53,8 +53,8 @@ enum { SEARCH_WORK = 600000 }; /* a few seconds */
 /* Tries one choice; the list stays as it is. */
 struct score score_choice(const struct question *q, const unsigned char *choice);
 bool is_better(const struct score *a, const struct score *b);
-/* Writes the best choice that is found to best[n], and returns its score.  start: n_starts choices of n letters each,
- * one after the other. */
+/* Writes the best choice that is found to best[n], and returns its score.  start: n_starts choices of n bytes each, one
+ * after the other. */
 struct score choose(const struct question *q, const unsigned char *start, size_t n_starts, unsigned char *best);
 
 #endif

@@ -1,16 +1,16 @@
 /* opening.c - opening a snapshot file to write into it, and closing it.
  *
- *     lock_name                 the file that has the name is locked, or made: it keeps a second run out
- *     recover                   what is on the disk for sure is read
- *     make_file or take_over    a new file beside it, or this one, if its layout is the same
+ *     lock_name                 locks the file that has the name, or makes it: the lock keeps a second run out
+ *     recover                   reads from the disk what that file has
+ *     make_file or take_over    makes a new file beside it; or goes on with that file, if its layout is the same
  *
- * A new file is made beside its name, filled with zeros and synced, so that writing allocates nothing.  It takes the
- * name at once where there is nothing to lose, else when its first commit is durable.
+ * A new file has a temporary name at first.  It is filled with zeros and synced, so that writing allocates nothing.  It
+ * takes the name at once where there is nothing to lose, else when its first commit is durable.
  *
- * A file whose layout and options are the same is taken over.  Slot and page are chosen by what is there, not by
- * counting: a run that goes on with a file keeps the page and the slot of the commit that it found, whichever they are.
- * Before it writes anything it syncs the file and its name, and reads the file again from the disk.  What it found may
- * so far have been in memory only, or, where the system lost it, is not there at all.
+ * A file whose layout and options are the same is taken over: the run keeps the page and the slot of the commit that it
+ * found in the file, whichever they are, and writes to the others.  Before the run writes anything it syncs the file
+ * and its name, and reads the file again from the disk.  The first reading may have come from memory, and the disk may
+ * have lost the bytes.
  */
 #include "snapshot.h"
 

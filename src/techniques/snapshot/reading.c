@@ -1,18 +1,19 @@
 /* reading.c - reading a snapshot file: its newest iteration that is whole.
  *
- *     page 0     commit 5, slot 1       the newer page names the newest commit: is all of slot 1 as it says?
- *     page 1     commit 4, slot 2       if not, the older one is looked at in the same way
+ *     page 0     commit 5, slot 1       the newer page names the newest commit: has slot 1 the hashes that it should?
+ *     page 1     commit 4, slot 2       if not, the older page and its slot are checked in the same way
  *     slot 1     5 5 5 hashes           each piece is compared with its hash
  *     slot 2     4 4 4 hashes
  *
- * A page is valid if it has its hash, and the file's length.  With its slot and hashes put into the manifest's pieces a
- * commit is a checkpoint like any other; by falling seq, the first one that verifies is the newest recoverable
- * iteration.  So all pieces are of one iteration: what a later one has already written lies in another slot.  Every
- * size is checked before it is used.  What does not hold is told, a newer commit that is passed over too.
+ * A page is valid if its own hash and the file's length are right.  A valid page, the hashes in its slot, and the
+ * pieces of the manifest make a checkpoint like any other.  Of the valid pages, the one with the higher seq is tried
+ * first, and the first that verifies is the newest recoverable iteration.  All its pieces are of one iteration, since a
+ * later iteration writes to another slot.  Every size is checked before it is used.  A warning tells what is damaged,
+ * and when a newer commit is passed over.
  *
  * Copies of a byte on its way back: from the page cache to memory, from there to the tensor, and to the device.  All is
- * read and hashed once here, to choose, and once more when it is loaded: in between a run may have begun to write the
- * slot again, and then the hash tells.
+ * read and hashed once here, to choose the commit, and once more when it is loaded: in between a run may have begun to
+ * write the slot again, and then the hash shows it.
  */
 #include "snapshot.h"
 
@@ -160,8 +161,10 @@ static struct checkpoint *read_description(struct reader *r, const char *path, s
     char *manifest = allocate(n + 1, 1);
     read_at(r, manifest, n, MANIFEST_AT);
     if (hash_bytes(manifest, n, 0) != f->manifest_hash)
-        fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", path,
-             MANIFEST_AT, MANIFEST_AT + n);
+        fail(EXIT_FAILED,
+             "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say; use a checkpoint or "
+             "another snapshot",
+             path, MANIFEST_AT, MANIFEST_AT + n);
     struct checkpoint *c = parse_manifest(path, manifest, n, &f->in);
     size_t pieces = count_pieces(c->pieces);
     if (pieces != f->in.n)
@@ -203,7 +206,9 @@ static struct checkpoint *read_once(const char *path, bool live, bool *overtaken
     if (r->size == 0) /* a run that was killed just now had only made it */
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
     if (r->size < MANIFEST_AT)
-        fail(EXIT_FAILED, "%s has %llu bytes, which is no snapshot: it was cut off", path, (unsigned long long)r->size);
+        fail(EXIT_FAILED,
+             "%s has %llu bytes, which is no snapshot: it was cut off; use a checkpoint or another snapshot", path,
+             (unsigned long long)r->size);
     struct pages pages = read_pages(r, live);
     if (newer_page(&pages) == NONE)
         fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", path, pages.wrong[0], pages.wrong[1]);

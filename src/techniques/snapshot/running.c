@@ -10,8 +10,9 @@
  *     the report's lane    note_reported()         says whether the step is sound
  *     the issuing thread   show_commits()          logs what has been committed
  *
- * An iteration is committed when its step has been reported sound and all that was stored of it is finite.  Else it is
- * given up, which the run counts as dropped too, and none after a bad step is ever committed.
+ * An iteration is committed when its step has been reported sound and all values that were stored of it are finite.
+ * Else the iteration is given up, which the run counts as dropped too.  After a step that is not sound no iteration is
+ * committed.
  */
 #include "snapshot.h"
 

@@ -17,7 +17,7 @@
  *                the iteration is *durable*, after a power cut too.  (In a run it first waits for the report that the
  *                step is sound, which is not simulated.)
  *
- * A commit waits for its persists by the order of the disk's thread, which gets both in the order of the list.
+ * A commit waits for its persists because one thread of the disk runs both, in the order of the list.
  *
  * The rule.  The file has S slots, each with room for a whole iteration, and the host has S buffers for each unit.  An
  * iteration takes a slot when its first unit has been updated, and returns it when its commit has ended.  It may not
@@ -36,9 +36,10 @@
  *     snapshot      d1        d0                                        into a ring of buffers on the device
  *     copies          [s1           ] [s0           ]                   from there to the host's buffers
  *
- * Now the next update waits for d alone, and s stands aside too.  d has a compute lane of its own: it is work of the
- * device and needs no link.  The main lane will not do, since its tasks are issued ahead, and d only when its update
- * has ended.  Its time follows from the device's memory; that kernels beside it are slower then is not simulated.
+ * Now the next update waits for d alone, and s stands aside too.  d runs on a compute lane of its own: it is work of
+ * the device and needs no link.  The main compute lane will not do: its tasks are issued ahead, but d is issued only
+ * when its update has ended.  The simulated time of d follows from the device's memory.  That kernels beside d are
+ * slower is not simulated.
  *
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).
  */

@@ -3,10 +3,10 @@
  *     snapshot.c          the technique: puts the tasks that store an update into the list           begin here
  *     running.c           what these tasks do in a run                                                then
  *     writer.c            the protocol by which they write the file, so that no crash loses a commit  then
- *     file.c              where every byte of the file lies                                           then
+ *     file_layout.c       where every byte of the file lies                                           then
  *     reading.c           its newest iteration that is whole
  *     opening.c           opening a file to write into it, and closing it: its name, its lock
- *     system.c            calls of the system, where Linux and macOS differ
+ *     system_calls.c      calls of the system, where Linux and macOS differ
  *     stored.c            which updates are stored, where ranks have the same state; an update that is listed twice
  *     snapshot_pass.c     the pass: it goes through all updates; the report of `yard plan`, and the options
  *
@@ -42,7 +42,7 @@ extern const struct module module_snapshot;
 
 /* ---- snapshot.c, stored.c: the list ------------------------------------------------------------------------------ */
 
-struct storing { /* a list that is to be stored */
+struct storing { /* what the functions below need to know of a list whose updates are stored */
     struct step *step;
     struct edit *edit;
     enum snapshot_in place;
@@ -50,8 +50,9 @@ struct storing { /* a list that is to be stored */
 };
 /* Adds the tasks that store what an update writes: so many bytes. */
 void store_update(struct storing *v, struct task *update, size_t bytes);
-/* Its parts: a task that runs only where its iteration has a slot; a buffer of so many bytes on d for each slot; the
- * copies of what `update` wrote into them; and what writes them to the disk. */
+/* The parts of store_update().  in_slot() makes a task run only where its iteration has a slot.  new_buffers() makes a
+ * buffer of so many bytes on d for each slot.  copy_written() adds the copies of what `update` wrote into the buffers;
+ * add_persist() adds the task that writes the buffers to the disk. */
 struct task *in_slot(struct task *t);
 struct tensor *new_buffers(struct pool *p, struct device *d, size_t bytes);
 void copy_written(const struct storing *v, struct tensor *buffers, const struct task *whole, const struct task *update,
@@ -63,12 +64,13 @@ bool is_state(const struct access *a);
 
 /* stored.c.  Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
 size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool);
-/* --overlap local: the host's last task that does the same as the update, of the first n tasks; NULL: there is none.
- * And the tasks that store such an update, whichever side does it in a step. */
+/* --overlap local lists an update twice.  The last task of the host, of the first n tasks, that does the same as this
+ * update of the device; NULL: there is none. */
 struct task *last_on_host(const struct step *s, size_t n, const struct task *update);
+/* Adds the tasks that store such an update, whichever side does it in a step.  last: what last_on_host() has found. */
 void store_either(struct storing *v, struct task *update, struct task *last, size_t n, size_t bytes);
 
-/* ---- file.c: the file -------------------------------------------------------------------------------------------- */
+/* ---- file_layout.c: the file ------------------------------------------------------------------------------------- */
 
 enum { SNAP_PAGE = 4096, MANIFEST_AT = 2 * SNAP_PAGE };
 struct snap_plan { /* says what a run stores of an iteration */
@@ -123,7 +125,7 @@ struct checkpoint *read_locked_snapshot(const char *path);
 
 struct snap_counts {
     uint32_t stored;  /* commits */
-    uint32_t dropped; /* iterations that found no slot free, or were given up */
+    uint32_t dropped; /* iterations that found no free slot, or were given up */
     uint32_t newest;  /* the iteration of the last commit; 0: none */
     uint64_t bytes;   /* size of all payloads that were written */
     uint64_t ns;      /* time that writing and flushing took */
@@ -178,19 +180,19 @@ int snap_begin(struct snap *s, uint32_t iteration);
  * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
  * snap_commit() drops the iteration. */
 void snap_write(struct snap *s, uint32_t iteration, size_t payload, const void *bytes);
-/* When all payloads are written and the step is sound: writes the commit's page, then flushes the file.  false: the
- * iteration was dropped, or the file has failed, which a warning says once. */
 struct stored_step {
     uint32_t step;
-    uint64_t recoverable, durable; /* now_ns(): from when on, after a kill, and after a power cut */
+    uint64_t recoverable, durable; /* now_ns() from when on it can be recovered after a kill, and after a power cut */
 };
+/* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *stored.
+ * false: the iteration was dropped, or the file has failed, which a warning says once. */
 bool snap_commit(struct snap *s, uint32_t iteration, bool sound, struct stored_step *stored);
 
 /* opening.c for writer.c */
 void take_name(void *snap);          /* the new file takes the name of the old one; for attempt(), snap: struct snap */
 bool tell_when_lost(struct snap *s); /* has another program taken the file's name from it?  Then warns. */
 
-/* ---- system.c: calls of the system ------------------------------------------------------------------------------- */
+/* ---- system_calls.c: calls of the system ------------------------------------------------------------------------- */
 
 int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
 void start_writing(int fd, uint64_t at, size_t n); /* asks the system to begin to write this part of the page cache */

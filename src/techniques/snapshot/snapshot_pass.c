@@ -1,5 +1,5 @@
-/* snapshot_pass.c - the pass: all updates of the list are stored; and what `yard plan` says of it: which iterations are
- * recoverable in simulation, from when on, and what advice follows.  The technique itself is in snapshot.c.
+/* snapshot_pass.c - the pass, which stores all updates of the list.  And the report of `yard plan`: which iterations
+ * are recoverable in the simulation, from when on, and what to change.  The technique itself is in snapshot.c.
  */
 #include "snapshot.h"
 #include "techniques/pass/traits.h"

@@ -7,7 +7,8 @@
  *     rank 0    sum g .. send g ......... update      stored
  *     rank 1            receive g ....... update      not stored: its gradient has arrived by a copy of role broadcast
  *
- * What was sent to a device may go on from there, to the host, and come back.  So copies are followed in list order.
+ * Bytes that were sent to a device may go on from there to the host, and come back.  So copies are followed in list
+ * order.
  *
  * The second part is about --overlap local: an update is then in the list on the device and on the host, and both are
  * stored.

@@ -21,11 +21,10 @@
  * When the system reports an error, nothing is written or acknowledged any more: after a failed fdatasync() nobody
  * knows what is on the disk, and asking again does not tell.  Training goes on.
  *
- * Copies of a byte on its way out: one, from the device to the host's buffer (the snapshot).  From there the disk
- * fetches it itself (O_DIRECT), where the file system allows that.  Elsewhere there is a second copy, to the page
- * cache, from which the disk is asked to fetch it at once.  A file in persistent memory is mapped, where libpmem is
- * installed: then the second copy goes there, and is the write.  For the check and the hash, cores read the buffer
- * once.
+ * Copies of a byte on its way out.  The first copy is the snapshot, from the device to the host's buffer.  Where the
+ * file system allows O_DIRECT, the disk reads this buffer itself.  Elsewhere there is a second copy, to the page cache,
+ * from which the disk is asked to read at once.  If libpmem is installed and the file lies in persistent memory, the
+ * file is mapped, and the second copy is the write itself.  For the check and the hash, the CPU reads the buffer once.
  *
  * How the file is opened, and how writing begins with a file that is there already: opening.c.
  */

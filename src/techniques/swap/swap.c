@@ -8,8 +8,8 @@
  *     a0 swapped   |===========|                       |=======|      held through `out` (F1), from `in` (B1) on
  *     copies             out a0                        in a0
  *
- * State (parameters, and m and v of Adam) has a home.  When it is swapped that is the host, and the state visits the
- * device for its uses.  Where the host updates parameters it has them already, and the device is not told of an update
+ * State (parameters, and m and v of Adam) has a home.  When state is swapped, its home is the host, and it visits the
+ * device for its uses.  Where the host updates parameters, it has their new values, and the device is given these only
  * before its next use (pass/guest.c):
  *
  *     compute      F0    F1    F2    F3    B3    B2    B1    B0          | F0
@@ -17,28 +17,28 @@
  *     copies    in w0                                     in w0          in w0
  *     host                                                            U0
  *
- * What each step makes anew, as a gradient, has no value from its last use to its first use in the next step.  Its
- * bytes are free then, and nothing is copied.
+ * A tensor that each step makes anew, such as a gradient, has no value from its last use to its first use in the next
+ * step.  Its bytes are free in between, and nothing is copied.
  *
  * The rule.  A copy starts when its source is written, its lane is free, and the last user of the bytes that it writes
- * to has ended: the edges say so.  Its place in the list decides how long bytes are held.  A task that takes bytes from
- * which a copy still reads would wait for that copy.  So what leaves is held a little longer, and what comes back is
- * held a little earlier.
+ * to has ended: the edges say so.  The place of the copy in the list decides how long bytes are held.  If a task were
+ * given bytes from which a copy still reads, it would wait for that copy.  So a tensor that leaves is held until a
+ * little after its copy began, and a tensor that comes back is held from a little before its reader on.
  *
- * The fixed orders, --swap layer and --swap microbatch.  They move all they can, whatever the budget, and are refused
- * where that does not fit.  (--swap auto looks for what the budget needs: swap_auto.c.)  What a device computes of one
- * layer, or of one micro-batch, one way, is a *phase*.
+ * The fixed orders, --swap layer and --swap microbatch.  They move every tensor that can leave, whatever the budget is,
+ * and the program ends where the result does not fit.  (--swap auto moves only what the budget needs: swap_auto.c.)  A
+ * *phase* is what a device computes of one layer, or of one micro-batch, in one direction: forward or backward.
  *
  *     phases       F0    F1    F2    F3    B3    B2    B1    B0
  *     data of 0    made  out                           in    read
  *     data of 1          made  out               in    read
  *
- * What a forward has made is held through the next phase, while its copy runs, and comes back during the last backward
- * before its reader's phase; where there is none between, during the phase before its reader's.  State goes by layers:
- * it leaves at once, and comes back during the phase before its reader's.
+ * A tensor that a forward has made is held through the next phase, while its copy runs.  It comes back during the last
+ * backward before its reader's phase, or, if there is no backward in between, during the phase before its reader's.
+ * State goes by layers: it leaves at once, and comes back during the phase before its reader's.
  *
- * The rewrite.  swap.out comes right after task `out`, swap.in right before task `in`, and what used the tensor from
- * the gap's end on uses what came back.
+ * The rewrite.  swap.out comes right after task `out`, and swap.in right before task `in`.  Tasks that used the tensor
+ * from the gap's end on use the new tensor that swap.in writes.
  *
  * Source: "Data movement method, distributed training system, electronic device and storage medium" (2023); of the
  * fixed orders "vDNN: Virtualized Deep Neural Networks for Scalable, Memory-Efficient Neural Network Design" (Rhu et
@@ -261,10 +261,10 @@ static bool place_by_phases(const struct gaps *all, struct absence *absence, con
 /* Where both ends are the same, gaps have the order that find_gaps() has given to their array: addresses compare so. */
 COMPARISON_POINTERS(by_end, struct absence, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a->gap, b->gap))))
 
-/* Must a copy take x to the host?  The host has x already in two cases: before its first use, since that is then the
- * home of state; and where x was swapped before and no task has written it since it came back, from the use at
- * earlier->end to the use at `begin`, both included.  (What writes a guest, copies up of what the host has, comes after
- * its last gap has begun.) */
+/* Must a copy take x to the host?  The host has x already in two cases.  Before the first use of x, x is state, whose
+ * home is the host.  Or x was swapped before, and no task has written x since it came back, from the use at
+ * earlier->end to the use at `begin`, both included.  (A guest is written only by copies up, and these come after its
+ * last gap has begun.) */
 static bool is_new_for_host(const struct absence *a, const struct uses *u)
 {
     if (a->begin == NOWHERE || a->gap->renewed)
@@ -292,13 +292,19 @@ struct swaps line_up(struct absence *absence, size_t n, const struct uses *u)
     return line;
 }
 
+void free_swaps(struct swaps *all)
+{
+    free(all->leaving);
+    free(all->returning);
+}
+
 /* The tensor that the device holds when the gap begins. */
 static struct tensor *held_before(const struct absence *a)
 {
     return a->earlier && a->earlier->back ? a->earlier->back : a->gap->x;
 }
 
-/* Makes the tensors that x is while it is away and when it is back, and switches its users to the latter. */
+/* Makes the tensors that hold x while it is away and after it has come back.  Later users of x use the second one. */
 static void make_tensors(struct edit *e, struct step *s, const struct uses *u, struct absence *a)
 {
     struct tensor *x = a->gap->x;
@@ -321,16 +327,16 @@ static void make_tensors(struct edit *e, struct step *s, const struct uses *u, s
         set_home(e, x, host);
 }
 
-/* New tasks come right after the task at that position (NOWHERE: they begin the list), with the layer and micro-batch
- * that made x. */
+/* New tasks come right after the task at `position` (NOWHERE: they begin the list), with the layer and micro-batch of
+ * the task that made x. */
 static void insert_for(struct edit *e, struct step *s, const struct uses *u, int position, const struct gap *g)
 {
     insert_behind(e, position == NOWHERE ? s->head : u->task[position]);
     s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
 }
 
-/* Copies are put in from the last one to the first: each comes right after its task, before copies that stand there
- * already.  Where one tensor leaves and another comes back, the one that leaves stands first, so it is put in last. */
+/* Copies are inserted from the last to the first: each comes right after its task, before the copies that have been
+ * inserted there.  Where one tensor leaves and another comes back, swap.out stands first, so it is inserted last. */
 void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struct swaps *all)
 {
     for (size_t k = 0; k < all->n; k++)
@@ -372,8 +378,7 @@ bool swap_by_phases(struct step *s, const struct costs *c, const struct run_fact
     swap_gaps(e, s, all.uses, &line);
     commit(e);
     report_gaps(&all, absence, c, changed ? NULL : why_not, r);
-    free(line.leaving);
-    free(line.returning);
+    free_swaps(&line);
     free(absence);
     free_gaps(&all);
     if (r->after->excess_bytes > 0)

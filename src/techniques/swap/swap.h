@@ -27,65 +27,77 @@ struct gap {
     const struct task *maker; /* the first task that uses x */
     int begin, end;
     int nth;      /* how many tasks use x before the gap */
-    bool renewed; /* no task needs x's value behind the gap, so nothing is copied: x's bytes are free in between */
-    bool closes;  /* task `end` could come right behind task `begin`, and so end the gap */
-    bool guest;   /* x is state that the host updates: when its home is the host, it needs no copies up but swap's */
+    bool renewed; /* no task needs x's value after the gap, so nothing is copied: x's bytes are free in the gap */
+    bool closes;  /* task `end` could come right after task `begin`, so that there is no gap */
+    bool guest; /* x is state that the host updates: when its home is the host, the only copies up are those of swap */
 };
 struct gaps { /* all gaps of a list */
     struct step *step;
     struct forecast bare; /* the forecast for the list as the pass finds it */
     struct uses *uses;    /* the uses in that list */
     unsigned classes;     /* the classes of tensors that may leave */
-    struct gap *gap;      /* sorted by `begin` */
+    struct gap *gap;      /* n gaps, sorted by `begin` */
     size_t n, cap;
 };
 
 enum action { KEEP, SWAP, REMAKE }; /* only the search uses REMAKE */
 
-/* What is done about a gap, in the list that is rewritten.  Positions are those in this list: the search may have put
- * repeated tasks into it. */
+/* What is done about a gap, in the list that is rewritten.  Positions count the tasks of this list, into which the
+ * search may have put repeated tasks.
+ *
+ *     tasks             begin  ...  out  ...  in  ...  end
+ *     the device has x  |================|    |==========|
+ *     copies                        swap.out  swap.in
+ *
+ * swap.out comes right after task `out`, and swap.in right before task `in`.  begin <= out < in <= end. */
 struct absence {
     const struct gap *gap;
-    enum action action; /* KEEP: x is not away at all */
-    int begin, end;     /* the gap's; a repeated task that uses x ends the gap earlier */
-    int out, in;        /* where x is swapped: the device holds it through task `out`, and again from task `in` on */
-    struct absence *earlier; /* the last absence before this one in which x is swapped; NULL: none */
-    bool sent;               /* a copy takes x to the host; false: the host has it already */
-    struct tensor *on_host;  /* x while it is away */
-    struct tensor *back;     /* x when it has come back, or is made again; NULL: no task reads it any more */
-    struct task *leaves;     /* the copy to the host; NULL: there is none */
+    enum action action;      /* KEEP: the device holds x through the whole gap */
+    int begin, end;          /* the gap's; a repeated task that uses x ends the gap earlier */
+    int out;                 /* the device holds x through this task, and then x is away */
+    int in;                  /* the device holds x again from this task on; the list's end if x stays away */
+    struct absence *earlier; /* the last absence before this one in which x is swapped; NULL: there is none */
+    bool sent;               /* a copy takes x to the host; false: the host has x already */
+    struct tensor *on_host;  /* x on the host, while x is away */
+    struct tensor *back;     /* x after it has come back or was made again; NULL: no task reads x after the gap */
+    struct task *leaves;     /* the task swap.out; NULL: there is none */
 };
-/* The absences in which tensors are swapped, in the orders in which their copies stand in the list: first by their
- * places, and where several have one place by their gaps. */
+/* The absences whose action is SWAP, in two orders.  Copies at the same position stand in the list in these orders. */
 struct swaps {
-    /* Of those that leave at one place, the tensor whose gap begins first leaves first. */
-    struct absence **leaving;
-    /* Of those that come back at one place, the tensor whose gap ends first comes back first. */
-    struct absence **returning;
-    size_t n;
+    struct absence **leaving;   /* in the order in which their gaps begin */
+    struct absence **returning; /* in the order in which their gaps end */
+    size_t n;                   /* of each of the two arrays */
 };
 
-/* swap.c: --swap layer and --swap microbatch; false: nothing can leave. */
+/* ---- swap.c ------------------------------------------------------------------------------------------------------ */
+
+/* --swap layer and --swap microbatch.  false: nothing can leave, and the list is as it was. */
 bool swap_by_phases(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
-/* The gaps of tensors of these classes, a bit per enum memory_class. */
+/* The gaps of tensors of these classes, a bit per enum memory_class; for free_gaps(). */
 struct gaps find_gaps(struct step *s, const struct costs *c, unsigned classes);
 void free_gaps(struct gaps *all);
-/* Gaps lie between so many uses of x, counted from the first: the rest are copies up that a guest does without. */
+/* How many uses of x, counted from the first, have gaps between them.  The other uses are the copies up of a guest, for
+ * which swap's own copies stand in. */
 size_t uses_to_part(const struct uses *u, const struct tensor *x);
-/* An array of absences, one for each gap, in the order of gaps; the action of all is KEEP.  The caller frees it. */
+/* An array of absences, one for each gap, in the order of gaps, all with the action KEEP.  The caller frees it. */
 struct absence *keep_all(const struct gaps *all);
-/* The absences whose action is SWAP; absence: one for each of n gaps; u: the uses in the list as it is now.  The caller
- * frees `out` and `in`. */
+/* Lines up the absences whose action is SWAP, and sets their `earlier` and `sent`.  absence: one for each of n gaps;
+ * u: the uses in the list as it is now.  For free_swaps(); the absences remain the caller's. */
 struct swaps line_up(struct absence *absence, size_t n, const struct uses *u);
-/* Rewrites the list, after `out` and `in` of the absences have been chosen. */
+void free_swaps(struct swaps *all);
+/* Rewrites the list, after `out` and `in` of the absences have been chosen.  u: as for line_up(). */
 void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struct swaps *all);
 
-/* swap_auto.c: --swap auto and --recompute auto; false: all fits, or the other one chooses. */
+/* ---- swap_auto.c ------------------------------------------------------------------------------------------------- */
+
+/* --swap auto and --recompute auto.  false: all fits, or the other of the two passes chooses; the list is as it was.
+ * Ends the program (EXIT_USAGE) where nothing fits. */
 bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
 bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
 
-/* swap_report.c: reports on the list as it is now; absence: one for each gap; declines: why in all gaps tensors are
- * kept, or NULL. */
+/* ---- swap_report.c ----------------------------------------------------------------------------------------------- */
+
+/* Fills in r, for the list as it is now.  absence: one for each gap.  declines: why all tensors are kept, or NULL. */
 void report_gaps(const struct gaps *all, const struct absence *absence, const struct costs *c, const char *declines,
                  struct pass_report *r);
 

@@ -1,22 +1,24 @@
-/* swap_auto.c - --swap auto and --recompute auto: gaps are swapped, or what lay in them is made again, only where a
- * list does not fit, and so that the step is as short as it can be.
+/* swap_auto.c - --swap auto and --recompute auto: only where a list does not fit, tensors are swapped in their gaps, or
+ * are made again after them.  A search finds which, so that the step is as short as it can be.
  *
  *     choice   ->  what is made again is put into the list  ->  copies find their places  ->  the rewrite (swap.c)
  *
- * The decisions.  What data-parallel devices do with the same tensor is one decision; so is what all gaps of one tensor
- * of state do, since its home is the host then and each use needs its copies.  One more says how copies find their
- * places, and in a pipeline in which order the tasks stand: as listed, or as they begin by the clock.  Both orders
- * compute the same.  But a stage holds bytes for what it receives from the send's place on, and the list of a pipeline
- * may have that place long before the time at which the send begins.
+ * The decisions.  One decision is about the same gap on all data-parallel devices.  One is about all gaps of a tensor
+ * of state: when its home is the host, each use needs copies.  One more decision says how copies find their places, and
+ * in a pipeline in which order the tasks stand: as listed, or as they begin by the clock.  Both orders compute the
+ * same. But a stage holds bytes for what it receives from the send's place in the list on, and in the list of a
+ * pipeline that place may lie long before the time at which the send begins.
  *
- * The search (search/search.h) starts from a rule.  More and more leaves, or is made again: what is cheap to make again
- * first, then what is large, and of that what waits longest.  Classes (--swap-what) are admitted one after another, and
- * each begins with the best choice so far: so one class more never makes the step longer.
+ * The search (search/search.h) starts from a rule.  More and more tensors leave, or are made again: first those that
+ * are cheap to make again, then large ones, and of equally large ones those whose gaps are longest.  Classes
+ * (--swap-what) are admitted one after another.  The search with one class more begins with the best choice so far, so
+ * a further class never makes the step longer.
  *
- * The places.  What leaves is held until its copy has ended, and what comes back is held from when its copy must begin:
- * so long before its reader as it takes, bytes / bandwidth, and before the next copy of its lane must begin.  Copies of
- * one direction go one after another: what is made first leaves first, what is needed first comes back first.  Where
- * bytes are short, what leaves goes earlier and what comes back later, and tasks wait.
+ * The places.  A tensor that leaves is held until its copy has ended.  A tensor that comes back is held from the time
+ * at which its copy must begin: its copy, which takes bytes / bandwidth, must end before the reader begins, and before
+ * the next copy of its lane must begin.  Copies of one direction go one after another: the tensor that is made first
+ * leaves first, and the one that is needed first comes back first.  Where bytes are short, tensors leave earlier and
+ * come back later, and tasks wait.
  *
  *     uses alone     |=======|                             |=======|
  *     copies too     |=======|======>              <=======|=======|
@@ -31,14 +33,16 @@
 /* How copies find their places.  FOR_USES holds the fewest bytes. */
 enum { FOR_COPIES, FOR_SLOW_COPIES, FOR_USES, WHILE_ROOM, SPARE_3_PERCENT, SPARE_12_PERCENT };
 static const struct placement {
-    double copy_times; /* bytes are held for their copy, so many times as long as it takes; 0: for uses alone; 1e6: as
-                        * long as there is room */
+    double copy_times; /* bytes are held for a copy `copy_times` times as long as the copy takes; 0: for uses alone;
+                        * 1e6: as long as there is room */
     double margin;     /* the share of the budget that stays free: addresses leave holes */
 } placements[] = {
     [FOR_COPIES] = {1, 0},   [FOR_SLOW_COPIES] = {2, 0},    [FOR_USES] = {0, 0},
     [WHILE_ROOM] = {1e6, 0}, [SPARE_3_PERCENT] = {1, 0.03}, [SPARE_12_PERCENT] = {1, 0.12},
 };
-enum { PLACEMENT = 0 }; /* the decision about that; COUNT(placements) more: with the tasks in the clock's order */
+/* The decision about places.  It chooses one of placements[], with the tasks as listed; or, by a number that is
+ * COUNT(placements) higher, the same one with the tasks in the clock's order. */
+enum { PLACEMENT = 0 };
 /* The round of the search in which a class is admitted. */
 static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
 
@@ -61,8 +65,8 @@ struct swapper {
     bool may_swap; /* false: a tensor that cannot be made again is kept */
     struct decision *decision;
     size_t n;                /* decisions */
-    size_t admitted;         /* the search decides so many of them; the decisions after these keep */
-    size_t end[MEM_CLASSES]; /* by round: decisions of this and earlier rounds; 0: it has none of its own */
+    size_t admitted;         /* how many decisions the search takes, from the first on; the others are to keep */
+    size_t end[MEM_CLASSES]; /* by round: how many decisions it and earlier rounds have; 0: the round has none */
 };
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
@@ -70,11 +74,11 @@ struct swapper {
 /* Bytes that the device holds for x. */
 static int64_t bytes_of(const struct gap *g) { return (int64_t)round_up(g->x->bytes, g->device->alignment); }
 
-/* One decision is about all gaps of a tensor of state. */
+/* Tells the gaps of one tensor apart; those of state have one number, since one decision is about all of them. */
 static int decision_number(const struct gap *g) { return g->x->persistent ? 0 : g->nth; }
 
-/* The order of decisions; 0: both gaps are of one.  Replicas have tensors of the same name, layer and micro-batch,
- * though shards need not be equal.  Low layers wait longest. */
+/* The order of decisions; 0: one decision is about both gaps.  Replicas have tensors of the same name, layer and
+ * micro-batch, but their shards may differ by some bytes, so sizes are compared in pages.  Low layers wait longest. */
 static int compare_gaps(const struct gap *a, const struct gap *b)
 {
     const struct task *p = a->maker, *q = b->maker;
@@ -240,7 +244,8 @@ static double time_for_copy(const struct room *r, const struct absence *a)
     return r->placement->copy_times * t->seconds;
 }
 
-/* The last of the gap's tasks and its end that the device begins to compute by that time; else the first one. */
+/* The position of the last task, from the one after the gap's begin to the gap's end, that the device begins to compute
+ * by that time; if there is none, the position after the gap's begin. */
 static int last_by(const struct room *r, const struct absence *a, double time)
 {
     int i = a->end;
@@ -249,7 +254,7 @@ static int last_by(const struct room *r, const struct absence *a, double time)
     return i;
 }
 
-/* The last of the gap's tasks that the device begins to compute before that time; else the gap's begin. */
+/* The position of the last task in the gap that the device begins to compute before that time; else the gap's begin. */
 static int last_before(const struct room *r, const struct absence *a, double time)
 {
     int last = a->begin;
@@ -353,9 +358,10 @@ static enum action action_of(const struct swapper *swapper, const struct topic *
     return t->may_remake && choice[t->decision] == REMAKE ? REMAKE : SWAP;
 }
 
-/* Makes all absences anew, with the actions that the choice means.  Returns by tensor the task from which on the tensor
- * is made again, by its position before; NOWHERE: it is not.  In the gaps after that task the tensor is kept, whatever
- * was chosen for them: there it is the repeated task's output. */
+/* Makes all absences anew, with the actions that the choice means.  Returns by tensor the position, in the list before
+ * the edit, of the first task that reads what is made again; NOWHERE: the tensor is not made again.  In the gaps after
+ * this task the tensor is kept, whatever was chosen for them: there it is the repeated task's output.  The caller frees
+ * the array. */
 static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
 {
     const struct gaps *all = &swapper->gaps;
@@ -374,8 +380,8 @@ static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
     return first_reader;
 }
 
-/* A gap that can close does, in place of copies: the task that ends it comes right behind the one that begins it.  (So
- * a gradient does not come back for its part of the norm.) */
+/* A gap that can close is closed, in place of copies: the task that ends it comes right after the task that begins it.
+ * (So a gradient does not come back for its part of the norm.) */
 static void close_gaps(struct swapper *swapper, struct edit *e)
 {
     const struct gaps *all = &swapper->gaps;
@@ -389,7 +395,7 @@ static void close_gaps(struct swapper *swapper, struct edit *e)
     }
 }
 
-/* Where the gap begins and ends in the list with what is made again: a repeat may use x, and so end it earlier. */
+/* Where the gap begins and ends in the list with the repeated tasks: one of these may use x, and so end the gap. */
 static void find_gap_ends(struct absence *a, const struct uses *u, const int *new_position)
 {
     const size_t n = uses_to_part(u, a->gap->x);
@@ -429,12 +435,12 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *u)
     return span;
 }
 
-/* Puts into the list what is made again, and returns the uses of the list as it is then. */
+/* Puts the repeated tasks into the list, and returns the uses of the list as it is then; the caller frees them. */
 static struct uses *remake_chosen(struct swapper *swapper, struct edit *e, const int *first_reader)
 {
     const struct gaps *all = &swapper->gaps;
     struct pool *pool = all->step->pool;
-    struct tensor **twin = remake(e, pool, all->uses, first_reader, false);
+    struct tensor **twin = remake(e, pool, all->uses, first_reader, REMAKE_AT_READER);
     for (size_t i = 0; i < all->n; i++) {
         struct absence *a = &swapper->absence[i];
         if (a->action == REMAKE)
@@ -474,8 +480,7 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
     swap_gaps(e, s, u, &line);
     free(first_reader);
     free(span);
-    free(line.leaving);
-    free(line.returning);
+    free_swaps(&line);
     free_uses(u);
 }
 
@@ -493,7 +498,7 @@ static void start_with_share(unsigned char *start, const unsigned char *best, si
             start[i] = action;
 }
 
-/* The choice that holds least. */
+/* The choice with which devices hold the fewest bytes. */
 static void start_with_all(unsigned char *start, size_t n, unsigned char action)
 {
     memset(start, action, n);
@@ -517,8 +522,8 @@ static unsigned char *list_starts(const unsigned char *best, size_t n)
     return all;
 }
 
-/* How long a round goes on from its best start: long in the first round in which a choice fits, less long in later
- * ones, and not at all where none fits and more classes are to come. */
+/* How much work a round spends from its best start on: most in the first round in which a choice fits, less in later
+ * rounds, and none where no choice fits and more classes are to come. */
 static double work_after(const struct score *best, bool fitted_before, bool is_last)
 {
     if (best->excess_bytes == 0)
@@ -526,7 +531,8 @@ static double work_after(const struct score *best, bool fitted_before, bool is_l
     return is_last ? SEARCH_WORK / 8 : 0;
 }
 
-/* Finds the best choice; a step as short as `least_period` ends the search at once, INFINITY: whatever fits. */
+/* Finds the best choice.  A step as short as `least_period` seconds ends the search at once; INFINITY: any choice that
+ * fits ends it. */
 static struct score search(struct swapper *swapper, unsigned char *best, double least_period)
 {
     struct score score = {INFINITY, INFINITY, INFINITY};
@@ -558,7 +564,7 @@ static struct score search(struct swapper *swapper, unsigned char *best, double 
 
 /* ---- where nothing fits ------------------------------------------------------------------------------------------ */
 
-/* Raises the budgets to what this choice needs.  Returns what did not fit before, as a sentence. */
+/* Raises the budgets to what this choice needs.  Returns a sentence on what did not fit before; the caller frees it. */
 static char *raise_for(struct swapper *swapper, const unsigned char *choice, const struct device *before,
                        const char *option)
 {
@@ -572,9 +578,9 @@ static char *raise_for(struct swapper *swapper, const unsigned char *choice, con
     return shortage;
 }
 
-/* Budgets are raised to what a choice needs (of --recompute auto what was found, else what holds least) until the same
- * search finds room in them; then the program ends, naming them.  After some attempts they are what the list needs that
- * keeps all. */
+/* Raises the budgets until the same search finds a choice that fits, and ends the program with a sentence that names
+ * them.  Each attempt raises them to what a choice needs: for --recompute auto the best one that was found, else the
+ * one that holds the fewest bytes.  After eight attempts the budgets are those of the list that keeps all tensors. */
 static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best, const char *option, bool sure)
 {
     struct machine *m = swapper->gaps.step->pool->machine;
@@ -597,7 +603,7 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
 
 /* ---- the passes -------------------------------------------------------------------------------------------------- */
 
-/* option: must make room, or the program ends; NULL: another one will. */
+/* option: the one that must make room, or the program ends; NULL: another pass may still make room. */
 static bool swap_to_fit(struct swapper *swapper, const char *option, bool sure, struct pass_report *r)
 {
     struct gaps *all = &swapper->gaps;

@@ -1,4 +1,4 @@
-/* swap_options.c - the folder: its pass, and the options that ask for it. */
+/* swap_options.c - the folder's options, its pass and its module. */
 #include "swap.h"
 #include "techniques/pass/traits.h"
 

@@ -55,7 +55,7 @@ static void compare_params(struct checker *c, const char *prefix, enum kept role
         const struct param *p = &m->params->param[i];
         float *values = allocate(param_elements(p), sizeof *values);
         read_param(m, i, role, values);
-        values = transpose_conv1d(p, values, true);
+        values = transpose_conv1d(p, values, OURS_TO_FILE);
         compare(c, JOINED(prefix, p->name), values, param_elements(p));
         free(values);
     }
@@ -206,7 +206,7 @@ static int run_check(int argc, char **argv)
         fail(EXIT_FAILED,
              "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory, after.NAME", path);
     if (s->json)
-        print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:o}", "file", make_printable(copy_string(path), false),
+        print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:o}", "file", make_printable(copy_string(path), ONE_LINE),
                              "tolerance", check_options.tolerance, "worst", number_json(c.worst), "worst_tensor",
                              c.worst_name, "passed", passed, "errors", c.errors));
     else

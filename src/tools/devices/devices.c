@@ -92,8 +92,8 @@ static json_t *platform_json(cl_platform_id id, unsigned platform)
     cl_uint n = get_devices(id, ids);
     for (unsigned i = 0; i < n; i++)
         json_array_append_new(devices, device_json(ids[i], platform, i));
-    return json_pack("{s:i, s:s, s:s, s:o}", "platform", (int)platform, "name", make_printable(name, false), "version",
-                     make_printable(version, false), "devices", devices);
+    return json_pack("{s:i, s:s, s:s, s:o}", "platform", (int)platform, "name", make_printable(name, ONE_LINE),
+                     "version", make_printable(version, ONE_LINE), "devices", devices);
 }
 
 static void print_platform(const json_t *platform, const json_t *devices)

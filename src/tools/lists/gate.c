@@ -82,7 +82,7 @@ static void move_held(struct step *s, size_t end, enum role role)
 void gate_updates(struct step *s)
 {
     enum role role = holding_role(s);
-    depend(s, false);
+    depend(s, DATA_EDGES);
     size_t end = mark_holding(s, role);
     if (end == 0)
         return;

@@ -44,7 +44,7 @@ void split_line(struct line *l, char *text)
     for (char *word = strtok_r(text, " \t\r", &save); word; word = strtok_r(NULL, " \t\r", &save)) {
         if (l->n == MOST_WORDS)
             fail_word(l, word, "fewer words in a line");
-        char *shown = make_printable(copy_string(word), false);
+        char *shown = make_printable(copy_string(word), ONE_LINE);
         if (strcmp(shown, word) != 0)
             fail_word(l, word, "characters that can be shown, as UTF-8");
         free(shown);

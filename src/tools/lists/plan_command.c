@@ -168,10 +168,10 @@ static int plan_list(const struct settings *o)
     struct trainer t = {.settings = o, .pool = s->pool, .machine = s->pool->machine, .train = s, .mesh = one_rank};
     t.folder_data = allocate(n_modules, sizeof *t.folder_data);
     tell_list_built(&t, s);
-    struct problem *p = place(s->pool, &s, 1, true);
+    struct problem *p = place(s->pool, &s, 1, PLACE_TO_CHECK);
     if (p)
         fail(p->code, "%s: %s", plan_options.list, p->sentence);
-    depend(s, true);
+    depend(s, ALL_EDGES);
     int code = show_plan(&t, plan_options.list);
     free_planned(&t);
     return code;

@@ -224,7 +224,7 @@ static void read_after(struct reading *r, struct task *t)
     while ((word = next_name(&r->line, &list))) {
         const json_t *above = json_object_get(r->tasks, word);
         if (above)
-            add_after(r->step, t, r->step->task[json_integer_value(above)], false);
+            add_after(r->step, t, r->step->task[json_integer_value(above)], SAME_STEP);
         else
             *APPEND(r->awaited, r->n_awaited, r->cap_awaited) =
                 (struct awaited){.task = t, .word = copy_string(word), .line = r->line.number};
@@ -244,7 +244,7 @@ static void find_awaited(struct reading *r)
         bool previous = strcmp(a->word + length, "'") == 0;
         size_t first = find(r, r->tasks, a->word, previous ? length : strlen(a->word),
                             "NAME of a task, or NAME' for its run in the step before");
-        add_after(r->step, a->task, r->step->task[first], true);
+        add_after(r->step, a->task, r->step->task[first], STEP_BEFORE);
         free(a->word);
     }
     free(r->awaited);

@@ -114,7 +114,7 @@ static void read_lines(struct costs *c, struct option_table *table)
     struct settings_text line = {.path = c->path, .unread = text};
     while (next_setting(&line)) {
         const struct option *o = find_option(table, line.name);
-        char *value = make_printable(copy_string(line.value), false);
+        char *value = make_printable(copy_string(line.value), ONE_LINE);
         char *where = format_string("%s, line %d: %s", c->path, line.number, line.name);
         if (o && *value)
             set_option(table, o, where, value);

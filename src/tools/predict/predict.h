@@ -198,16 +198,16 @@ struct forecast *keep_forecast(struct forecast f); /* for a pass's report, which
 /* Sets the budget of each device and of the host, in bytes; 0 leaves what there is.  In a step file's machine the
  * budget is all the memory there is. */
 void set_budgets(struct machine *m, size_t each, size_t host);
-/* To try what does not fit: the first n devices, of which the host is the last one, get budgets that nothing exceeds.
- * Returns them as they were, for restore_limits(); the caller frees that. */
+/* To try lists that do not fit: gives the first n devices, of which the host is the last one, budgets that nothing
+ * exceeds. Returns the devices as they were, for restore_limits(); the caller frees the array. */
 struct device *lift_limits(struct machine *m, int n);
 void restore_limits(struct machine *m, const struct device *before, int n);
-/* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it.  sure: with these
- * budgets the passes make the same list. */
+/* Ends the program (EXIT_USAGE) with a sentence: that a list with this forecast does not fit, and which budgets would
+ * do.  sure: with these budgets the passes make the same list. */
 _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, bool sure);
-/* The two halves of refuse_budget(), for a caller that looks for the budgets itself; `had` are the devices before.
- * raise_budgets() makes the budgets as large as the forecast needs, and says what did not fit before, in a text that
- * the caller frees.  refuse_budgets() ends the program with that. */
+/* The two halves of refuse_budget(), for a caller that looks for the budgets itself; `before` has the devices as they
+ * were at first.  raise_budgets() makes the budgets as large as the forecast needs, and returns a sentence on what did
+ * not fit before, which the caller frees.  refuse_budgets() ends the program with this sentence. */
 char *raise_budgets(struct machine *m, const struct device *before, const struct forecast *f, const char *option);
 _Noreturn void refuse_budgets(const struct machine *m, const struct device *before, const char *shortage, bool sure);
 

@@ -109,11 +109,11 @@ static struct forecast forecast_of(const struct step *s, const struct costs *c, 
     struct device *limits = lift_limits(m, m->n_devices + 1);
     struct tensor *tensors = copy_tensors(s->pool);
     f.n = draft->n;
-    f.why_not = place(s->pool, &draft, 1, true);
+    f.why_not = place(s->pool, &draft, 1, PLACE_TO_CHECK);
     restore_limits(m, limits, m->n_devices + 1);
     note_memory(&f, draft);
     if (!f.why_not && f.excess_bytes <= asked->most_excess && has_times(draft, c)) {
-        depend(draft, !asked->without_bytes);
+        depend(draft, asked->without_bytes ? DATA_EDGES : ALL_EDGES);
         f.why_not = simulate(draft, c, &sim);
     }
     if (sim) {

@@ -71,7 +71,7 @@ static char *describe_conflict(const struct step *s, int first, int second)
         return format_string("task %d %s has two tensors on the same bytes", i, a->name);
     if (b->gate == GATE_HELD && a->gate == GATE_HOLDS && together)
         return format_string("task %d %s, an update, may start before task %d %s has ended", k, b->name, i, a->name);
-    if (is_after(s, b, a, !together))
+    if (is_after(s, b, a, together ? SAME_STEP : STEP_BEFORE))
         return format_string("task %d %s may start before task %d %s%s has ended, which after= tells it to wait for", k,
                              b->name, i, a->name, together ? "" : " of the step before");
     return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", i, a->name, k,

@@ -310,7 +310,7 @@ static void refuse_beginnings(const struct stories *s, const struct block *scene
             refuse(s, scene->head,
                    "this scene can say \"%s\", and also \"%s\": where one phrase begins another, nobody can tell which "
                    "it was",
-                   make_printable(p->bytes, false), make_printable(longer->bytes, false));
+                   make_printable(p->bytes, ONE_LINE), make_printable(longer->bytes, ONE_LINE));
     }
 }
 

@@ -32,7 +32,7 @@ static void expect(bool good, const char *path, const char *what, size_t i)
 static void clean_text(const char *path, const char *what, size_t i, char *text, size_t size)
 {
     expect(memchr(text, '\0', size), path, what, i);
-    make_printable(text, false);
+    make_printable(text, ONE_LINE);
     for (char *c = text; *c; c++)
         if (*c == '\t')
             *c = '?';

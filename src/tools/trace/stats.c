@@ -156,7 +156,7 @@ size_t trace_median_step(const struct trace_steps *s)
 enum { LAYER, TASKS, BESIDE, NONE_LEFT, NEXT_STEP, MS, HIDDEN, COLUMNS };
 
 /* Looks at the work of a compute lane while record r, an update on the CPU, runs and after it, and fills the columns of
- * r's row: BESIDE, NEXT_STEP, NONE_LEFT, HIDDEN (in nanoseconds). */
+ * r's row: BESIDE, NEXT_STEP, NONE_LEFT, HIDDEN.  The columns MS and HIDDEN are in nanoseconds here. */
 static void look_beside(const struct trace *t, const struct trace_record *r, const struct bars *b, double row[COLUMNS])
 {
     const struct trace_task *update = &t->tasks[r->task];
@@ -176,6 +176,7 @@ static void look_beside(const struct trace *t, const struct trace_record *r, con
         row[later ? BESIDE : NEXT_STEP] = 1;
         ns += (double)(MIN(other->end, r->end) - MAX(other->start, r->start));
     }
+    ns = fmin(ns, row[MS]); /* a trace that contradicts itself may have two tasks at once on the lane */
     row[HIDDEN] = fmax(row[HIDDEN], ns);
 }
 

@@ -1,5 +1,5 @@
-/* base.h - what all other folders use.  Nothing here calls OpenCL or trains; two tables, of random streams (below) and
- * of what folders register (module.h), name those who use them.
+/* base.h - what all other folders use.  Nothing here calls OpenCL or trains.  Only two tables know of other folders:
+ * the random streams (below), and what folders register (module.h).
  *
  *     base.h        errors                             error.c
  *                   signals, this process              process.c
@@ -8,7 +8,7 @@
  *     text.h        numbers as text, UTF-8             text.c, utf8.c
  *     options.h     words of the command line          options.c
  *     json.h        numbers and texts as JSON          json.c        (included where it is used)
- *     module.h      how folders register themselves                  (too)
+ *     module.h      how folders register themselves    module.c      (included where it is used)
  *
  * Errors.  A user's mistake ends the program through fail(): one sentence on stderr that says what is wrong, where,
  * what was expected and what to do, and an exit code that scripts rely on.  A broken invariant of ours ends it
@@ -46,8 +46,8 @@ enum exit_code {
 /* One line on stderr: a warning ("yard: warning: ...") or plain information. */
 #define warn(...) print_problem(stderr, "yard: warning: ", new_problem(EXIT_OK, __VA_ARGS__))
 #define note(...) print_problem(stderr, "", new_problem(EXIT_OK, __VA_ARGS__))
-/* printf for a line of results that quotes paths, files or drivers: made printable, as those above are.  A terminal
- * gets each of these lines broken between words. */
+/* Print a line of results that quotes paths, files or drivers, by printf rules.  As in warn() and note(), bytes that a
+ * terminal would obey are replaced, and a terminal gets the line broken between words. */
 #define print_line(out, ...) print_problem((out), "", new_problem(EXIT_OK, __VA_ARGS__))
 /* A function to run when fail() or a signal ends the program, such as one that removes a temporary file.  The last
  * registered runs first.  The caller of on_fail() owns the struct, and keeps it until cancel_on_fail().  The function
@@ -60,7 +60,7 @@ struct cleanup {
 };
 void on_fail(struct cleanup *c);
 void cancel_on_fail(struct cleanup *c);
-void clean_up_in_handler(void); /* runs all of them; for a signal's handler, which ends the program afterwards */
+void clean_up_in_handler(void); /* runs all registered cleanups; for a signal's handler */
 
 /* Fail with EXIT_IO when what was printed could not be written, because the disk of `> file` is full, say. */
 void flush_output(void);
@@ -110,8 +110,8 @@ uint64_t now_ns(void);
 
 bool is_screen(int fd);   /* a terminal that can write over a line */
 int screen_width(int fd); /* the terminal's columns; 80 when it does not say */
-/* Draw a line on that terminal over the line that was drawn last, cut to the terminal's width.  A line that `stays` is
- * not drawn over: the next one begins below it. */
+/* Draw a line on the terminal `fd`, over the line that was drawn last, and cut to the terminal's width.  A line that
+ * `stays` is not drawn over: the next line begins below it. */
 void write_over(int fd, const char *text, bool stays);
 bool may_redraw(void); /* true ten times a second; asked before a line is made that does not stay */
 void erase_line(void); /* erases the last drawn line, unless it stays; may be called in a signal's handler */

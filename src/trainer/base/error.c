@@ -81,7 +81,7 @@ struct problem *new_problem(enum exit_code code, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(p->sentence, n, format, arguments);
     va_end(arguments);
-    make_printable(p->sentence, strchr(format, '\n') != NULL);
+    make_printable(p->sentence, strchr(format, '\n') ? MANY_LINES : ONE_LINE);
     return p;
 }
 

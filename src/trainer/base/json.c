@@ -13,7 +13,7 @@ json_t *text_json(const char *text)
     if (value)
         return value;
     char *printable = copy_string(text);
-    value = json_string(make_printable(printable, true));
+    value = json_string(make_printable(printable, MANY_LINES));
     free(printable);
     return value;
 }

@@ -8,8 +8,8 @@ enum lane_kind {
     LANE_DOWNLOAD, /* device to host, and to other devices */
     LANE_CPU,      /* the host's own part of the step's work */
     LANE_DISK,     /* the host reads and writes files */
-    LANE_REPORT,   /* the host takes results out at the end of a step; no other task may have to wait for this */
-    LANE_FEED,     /* the host prepares batches ahead of the step; this may not have to wait for other tasks */
+    LANE_REPORT,   /* the host takes results out at the end of a step; no task of another lane may wait for this */
+    LANE_FEED,     /* the host prepares batches ahead of the step; so no tasks of other kinds are here */
     LANE_KINDS
 };
 

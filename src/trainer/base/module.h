@@ -52,12 +52,12 @@ struct foreign_words {
     const char *words;  /* in small letters with dashes, between spaces */
     const char *why;    /* half a sentence to add; NULL: nothing needs to be said */
 };
-/* The two functions of the folder that looks for foreign words, among those of all folders. */
+/* The two functions of the folder that looks for foreign words, among those that all folders register. */
 struct option_table;
 struct foreign_lookup {
     /* What find_foreign() returns. */
     char *(*find)(const struct option_table *table, unsigned command, const char *typed, const char *dashes);
-    /* Prints them in the help. */
+    /* Prints the foreign words of the options that the command takes, for the help. */
     void (*print)(FILE *out, const struct option_table *table, unsigned command);
 };
 /* A rule for two options of yard. */
@@ -67,7 +67,7 @@ struct option_rule {
                       * only details `other`, and a warning says that it has no effect where `other` is off */
 };
 
-/* What one folder at most has.  NULL: no folder has it, or not this one. */
+/* The parts that at most one folder may have.  NULL: this folder does not have the part. */
 struct sole_parts {
     const struct foreign_lookup *foreign_lookup; /* above */
     const struct archive *archive;               /* functions that keep runs and resume them: train/hooks.h */
@@ -82,8 +82,8 @@ struct settings;
 struct module {
     const char *name;  /* the folder's name */
     const char *needs; /* folders of techniques and tools that it cannot be built without, between spaces */
-    int table_place;   /* modules stand in the table by ascending places, and no two have the same; 0: it comes before
-                        * those that have one, and it does not matter where */
+    int table_place;   /* modules stand in the table by ascending places, and no two have the same place; 0: the module
+                        * stands before all that have a place */
 
     /* commands and options */
     const struct subcommand *commands;
@@ -113,14 +113,14 @@ struct module {
     struct sole_parts sole; /* what no other folder may have */
 };
 
-/* The table: the folders that are built, by ascending places; make writes it. */
+/* The table of the folders that are built, by ascending places.  make writes it. */
 extern const struct module *const modules[];
 extern const size_t n_modules;
 extern const char left_out[]; /* folders that this yard was built without, between spaces: " plot view"; "": none */
 
 /* ---- module.c -------------------------------------------------------------------------------------------------- */
 
-struct sole_parts sole_parts(void); /* those of all folders, each from the folder that has it */
+struct sole_parts sole_parts(void); /* each part from the folder that has it; NULL: none has */
 /* Does a word that the user typed, "swap-what" or "stories:FILE", belong to a folder that was left out?  The name of an
  * option is therefore its folder's, or begins with that and a dash. */
 bool is_left_out(const char *typed);

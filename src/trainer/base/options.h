@@ -95,17 +95,16 @@ char *option_text(const struct option *option);
 bool is_output(const struct option *o); /* is its value a path that is written? */
 /* The words of an OPT_CHOICE, indexed by enumerator; NULL ends them. */
 const char *const *choice_words(const struct option *o);
-int choice_number(const char *const *words,
-                  const char *word); /* the word's index in such a list; -1: it is not there */
-/* Half a sentence about a foreign word (module.h): what it is called here, or why it does not exist here; `dashes` is
- * written before names of options.  NULL: no folder knows the word.  The caller frees it. */
+int choice_number(const char *const *words, const char *word); /* the word's index in `words`; -1: it is not there */
+/* Half a sentence about a foreign word (module.h): what yard calls it, or why yard has nothing like it.  `dashes` is
+ * written before names of options.  NULL: no folder knows the word.  The caller frees the text. */
 char *find_foreign(const struct option_table *table, unsigned command, const char *word, const char *dashes);
 
 enum { HELP_WIDTH = 80 }; /* columns of the help */
 /* ---- the help ---------------------------------------------------------------------------------------------------- */
 
-/* Print how a help begins: "usage: yard COMMAND TAKES", the examples, which are what stands behind the command, one a
- * line, and the text, wrapped. */
+/* Print the beginning of a help: "usage: yard COMMAND TAKES"; the examples, one a line, each without "yard COMMAND";
+ * and the text, wrapped. */
 void print_usage(FILE *out, const char *command, const char *takes, const char *examples, const char *text);
 /* Print the `--name value` lines of the options of `command`, with their defaults, wrapped at 80 columns.  Options of
  * one group must stand together in the table. */

@@ -1,4 +1,4 @@
-/* text.c - numbers and sizes to text and back. */
+/* text.c - texts that are put together; numbers and sizes to text and back. */
 #include "base.h"
 
 #include <ctype.h>

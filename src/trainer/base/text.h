@@ -15,19 +15,20 @@
 
 /* printf to the end of *text, which is reallocated; *text may be NULL before.  The caller frees it. */
 #define append_text(text, ...) append_string((text), format_string(__VA_ARGS__))
-void append_string(char **text, char *addition);   /* frees `more` */
+void append_string(char **text, char *addition);   /* frees `addition` */
 void append_quoted(char **text, const char *word); /* appends a word, quoted where a shell wants it */
-/* The text a followed by the text b, cut to 63 characters.  It lives as long as the block around the call. */
+/* The text a followed by the text b, cut to 63 characters.  The result lives as long as the block around the call. */
 #define JOINED(a, b) join_texts((char[64]){0}, (a), (b))
 char *join_texts(char out[64], const char *a, const char *b);
-/* The text with each line broken between words so that it has at most so many columns; what follows stands below the
- * line's second column, or as far to the right as the line began.  The caller frees it. */
+/* A copy of the text in which each line is broken between words, so that it has at most so many columns.  The further
+ * lines that it becomes begin where its second column began, or, if it has one column, where its first word began.  The
+ * caller frees the copy. */
 char *fold_text(const char *text, int columns);
 bool ends_with(const char *text, const char *end);
 bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
 /* Cut the white space off the end of `text`, in place; returns its first character that is no white space. */
 char *trim(char *text);
-/* How many bytes must be added, left out or changed to make b of a: for "did you mean". */
+/* How many bytes must be added, left out or changed to turn a into b: for "did you mean". */
 int edit_distance(const char *a, const char *b);
 
 /* ---- text.c: numbers --------------------------------------------------------------------------------------------- */
@@ -61,8 +62,9 @@ struct text_stream {
 };
 void show_bytes(struct text_stream *s, FILE *out, const char *bytes, size_t n);
 void end_stream(struct text_stream *s, FILE *out);
+enum text_lines { ONE_LINE, MANY_LINES };
 /* Replace by '?', in place, each byte that is not UTF-8 and each control character, since a terminal would obey it.
- * '\t' stays, and so does '\n' where the text may have several `lines`.  Returns `text`. */
-char *make_printable(char *text, bool lines);
+ * '\t' stays, and with MANY_LINES '\n' too.  Returns `text`. */
+char *make_printable(char *text, enum text_lines lines);
 
 #endif

@@ -126,14 +126,14 @@ void end_stream(struct text_stream *s, FILE *out)
     s->n = 0;
 }
 
-char *make_printable(char *text, bool lines)
+char *make_printable(char *text, enum text_lines lines)
 {
     size_t left = strlen(text);
     char *at = text;
     while (left > 0) {
         uint32_t c = 0;
         size_t n = utf8_decode(at, left, &c);
-        bool allowed = !is_control(c) || c == '\t' || (c == '\n' && lines);
+        bool allowed = !is_control(c) || c == '\t' || (c == '\n' && lines == MANY_LINES);
         bool kept = n > 0 && allowed;
         n = MAX(n, 1);
         if (!kept)

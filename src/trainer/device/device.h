@@ -53,7 +53,7 @@ struct context {
     int index; /* its place in machine->context */
     struct program *programs;
     size_t n_programs, cap_programs;
-    bool clblast_announced; /* CLBlast has begun to compile its kernels for it, and the user has been told */
+    bool clblast_announced; /* the user has been told that CLBlast compiles its kernels for this context */
 };
 
 /* Every device's tensors begin at multiples of this (NVIDIA's need it), so that a layout is the same everywhere. */
@@ -80,9 +80,9 @@ enum purpose {
     FOR_GRADIENTS,   /* copies of gradients between pipeline stages, which wait for their stage */
     FOR_GATHER,      /* ZeRO-3: copies of parameters from their shards */
     FOR_OFFLOAD,     /* updates on the CPU: copies of gradients down and of parameters up */
-    FOR_OFFERED, /* the same, if each step chooses where it updates: issued late, so no other task may follow them */
-    FOR_CONTROL, /* copies of words that say what runs, and of the norm */
-    FOR_STATE,   /* copies of an optimizer's state when its update moves between device and host */
+    FOR_OFFERED,     /* the copies of FOR_OFFLOAD, if the step chooses the side of each update: they are issued late */
+    FOR_CONTROL,     /* copies of words that say what runs, and of the norm */
+    FOR_STATE,       /* copies of an optimizer's state when its update moves between device and host */
     FOR_SWAP,
     FOR_SNAPSHOT,
     FOR_QUEUE, /* queue 0 of a broadcast; FOR_QUEUE + j: its queue j */
@@ -202,8 +202,8 @@ void close_machine(struct machine *m);
 struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth);
 /* The link that copies on lanes of this kind use; NULL: none, or it takes no time. */
 const struct link *link_of_lanes(const struct device *d, enum lane_kind kind);
-/* The device's lane of a kind for that purpose alone, which is made if it is missing.  If the link takes no more lanes
- * (queues= in a step file), the last lane of the kind, whatever it is for. */
+/* The device's lane of that kind for that purpose alone, which is made if it is missing.  If the link takes no more
+ * lanes (queues= in a step file), it is the last lane of the kind, whatever that lane is for. */
 struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, int purpose);
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits, if the drivers'
  * exp and log do. */
@@ -231,19 +231,19 @@ void drop_links(struct machine *m);
 
 /* ---- slabs.c: memory --------------------------------------------------------------------------------------------- */
 
-/* The bytes that tensors may take of d's memory if no option says otherwise.  A GPU's driver needs some of the GPU's
- * own memory, for contexts, code and the display, and OpenCL does not say how much is free: a sixteenth is left to it,
- * and as much again, but at most 256 MiB.  If the device uses the host's memory, it is all of d->memory:
- * describe_memory() has left some to others. */
+/* The bytes of d's memory that tensors may take if no option says otherwise.  A GPU's driver needs some of the GPU's
+ * own memory, for contexts, code and the display, and OpenCL does not say how much is free.  So a sixteenth is left to
+ * the driver, and as much again, but at most 256 MiB.  A device that uses the host's memory may take all of d->memory:
+ * describe_memory() has left some of the host's memory to other programs. */
 size_t default_budget(const struct device *d);
 /* Writes "10.9 GiB (of 12.0 GiB; the rest is left to the driver)" into out; returns out. */
 const char *format_budget(char out[128], const struct device *d);
 size_t guard_bytes(const struct device *d); /* the size of the guard behind each of d's slabs */
 /* The usable bytes of the biggest slab that the device allows. */
 size_t slab_limit(const struct device *d);
-/* Add a slab of `bytes` to the device's arena, with zeros in it and its guard written.  A slab of the host is pinned
- * for copies to the devices of copier's context (NULL: of the first device's).  Returns NULL, or the problem when there
- * is no room. */
+/* Add a slab of `bytes` to the device's arena: zeros, with its guard after them.  A slab of the host is pinned for
+ * copies to the devices of copier's context (NULL: of the first device's).  Returns NULL, or the problem when there is
+ * no room. */
 struct problem *add_slab(struct machine *m, struct device *d, const struct device *copier, size_t bytes);
 /* Write `bytes` to a buffer of d, from byte `begin` on, and wait until they are there. */
 void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *from, size_t bytes);

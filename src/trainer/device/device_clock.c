@@ -1,14 +1,14 @@
 /* device_clock.c - device clocks on the host's clock.
  *
  * clGetDeviceAndHostTimer is missing on many drivers (it fails on PoCL 3.1 and rusticl 22.3), so the offset is
- * measured: write one byte, wait, and read the host's clock at once; the smallest difference host - END of several
+ * measured: write one byte, wait, and read the host's clock at once.  The smallest difference host - END of several
  * tries is the offset plus the shortest wake-up.  PoCL stamps with the very clock we use (CLOCK_MONOTONIC_RAW): there
- * the result is only that wake-up time, and 0 is used instead.
+ * the result would be only that wake-up, and 0 is used instead.
  *
  * Some drivers return zeros, or times before the command was queued or after it was seen complete, and report success.
- * So every time is compared with the host's own record and replaced when it cannot be true.  With other drivers a
+ * So every time is compared with the host's own record, and replaced when it cannot be true.  With other drivers a
  * command of an in-order queue seems to start before the previous one has ended: the device's clock has stepped back,
- * and the start is moved to that end.
+ * and the start is set to that end.
  */
 #include "device.h"
 

@@ -38,11 +38,11 @@ void device_text(cl_device_id id, cl_device_info property, char *out, size_t byt
 cl_platform_id platform_of(const struct device *d);
 bool is_pocl(cl_platform_id platform);
 extern bool main_has_returned; /* false at exit: a driver has called exit() */
-/* For a driver that offers no device or does not compile: fails with `code` when it is PoCL and cannot use its folder
- * for compiled kernels. */
+/* Call it when a driver offers no device or does not compile.  Ends the program with `code` if the driver is PoCL and
+ * cannot use its folder for compiled kernels; else returns. */
 void check_kernel_cache(cl_platform_id platform, enum exit_code code);
-/* End the program with the reason why none of the n drivers has a device: with `code` when it is PoCL's folder, else
- * with EXIT_NO_DEVICE. */
+/* End the program with the reason why none of the n drivers has a device: with `code` when PoCL's folder is the reason,
+ * else with EXIT_NO_DEVICE. */
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code);
 
 /* ---- kernels.c ------------------------------------------------------------------------------------------------- */
@@ -85,8 +85,9 @@ enum told_times {
     TIMES_MISSING,      /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
     TIMES_STEPPED_BACK, /* the command seems to begin before *last_end: its start is that time */
 };
-/* Finds when the command of that event ran.  *last_end: on the device's clock, the latest end of the commands before it
- * on its queue (0: there are none); afterwards, with this command's end. */
+/* Finds when the command of that event ran, and writes t->start and t->end.  *last_end is on the device's clock.  At
+ * first it is the latest end of the commands before this one on its queue (0: there are none); afterwards it counts
+ * this command too. */
 enum told_times event_times(const struct device *d, cl_event event, uint64_t *last_end, struct command_times *t);
 
 #endif

@@ -85,7 +85,7 @@ void device_text(cl_device_id id, cl_device_info property, char *out, size_t byt
 {
     memset(out, 0, bytes);
     clGetDeviceInfo(id, property, bytes - 1, out, NULL);
-    make_printable(out, false);
+    make_printable(out, ONE_LINE);
 }
 
 bool main_has_returned;

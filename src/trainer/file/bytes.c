@@ -45,8 +45,9 @@ struct reader *open_reader(const char *path)
 void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset)
 {
     if (offset > r->size || bytes > r->size - offset) /* subtract: a sum could wrap around */
-        fail(EXIT_FAILED, "%s is damaged: it ends at byte %llu, but %zu bytes are wanted from byte %llu on", r->path,
-             (unsigned long long)r->size, bytes, (unsigned long long)offset);
+        fail(EXIT_FAILED,
+             "%s is damaged: it ends at byte %llu, but %zu bytes are wanted from byte %llu on; get a fresh copy",
+             r->path, (unsigned long long)r->size, bytes, (unsigned long long)offset);
     char *p = into;
     while (bytes > 0) {
         ssize_t n = pread(r->fd, p, bytes, (off_t)offset);

@@ -18,22 +18,22 @@ struct reader {
     const char *path; /* copied, owned */
     int fd;
     uint64_t size;
-    struct cleanup cleanup; /* closes it when an attempt() fails */
+    struct cleanup cleanup; /* closes the file when an attempt() fails */
 };
-struct reader *open_reader(const char *path);
+struct reader *open_reader(const char *path);                              /* ends with close_reader() */
 void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset); /* all of it, or fail() */
 void close_reader(struct reader *r);
 bool leads_to(const char *path, int fd); /* is fd the file that the path names now? */
 /* The bytes of a whole file, and a 0 after them that *size does not count.  The caller frees them. */
 char *read_whole(const char *path, size_t *size);
-/* Map a large regular file, and return its size; 0: it is small, or no file, and *memory is left as it was.  Unlike
- * read_whole() this takes no memory that the system could not have back. */
+/* Map a large regular file into memory.  Returns its size; 0: the file is small or not regular, and *memory is as it
+ * was.  The system can take mapped memory back, unlike that of read_whole(). */
 size_t map_large(const char *path, char **memory);
 void unmap(char *memory, size_t size);
 /* The length of UTF-8's byte order mark at the beginning of a text: 3, or 0 when there is none. */
 size_t byte_order_mark(const char *text, size_t n);
-/* Unpack a gzip file, whose bytes are in memory, with all its members.  *n: the bytes of `packed`, and afterwards those
- * of the result, which ends with an added 0.  The caller frees it. */
+/* Unpack a gzip file, with all its members, from memory.  *n: at first the bytes of `packed`, afterwards the bytes of
+ * the result, which ends with an added 0.  The caller frees the result.  `path` is for messages. */
 char *unpack_gzip(const char *path, const char *packed, size_t *n);
 
 /* ---- kinds.c: what a file says it is ---------------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ enum known_kind {
 struct file_kind {
     enum known_kind kind;
     const char *name; /* "a zip archive" */
-    const char *way;  /* what to do with it instead of reading it as text or tokens; "": it is a text */
+    const char *way;  /* what to do with such a file, which is neither text nor tokens; "": it is a text */
 };
 /* The kind that a file's first and last bytes say; NULL: they say nothing. */
 const struct file_kind *kind_of_file(const char *path);
@@ -76,8 +76,8 @@ struct formats {
     void (*refuse_model)(const char *path);
     void (*refuse_folder)(const char *path);
 };
-/* The whole of a small text that a person writes, without its byte order mark.  Ends the program when it has a zero
- * byte, more than 16 MiB or another format.  The caller frees it. */
+/* Read a small text file that a person writes, without its byte order mark.  Ends the program when the file has a zero
+ * byte, more than 16 MiB or another format.  The caller frees the text. */
 char *read_text(const char *path);
 
 /* ---- claims.c: what the command reads and writes --------------------------------------------------------------- */
@@ -92,7 +92,7 @@ void claim_output(const char *claimant, const char *path, const char *may_replac
 /* End the program unless an output may take this path: nothing is there, or a file of the output's own kind, an empty
  * file, or what is no regular file.  `name` is the kind's name in the sentence, "log of yard's". */
 void expect_own_kind(const char *claimant, const char *path, enum known_kind kind, const char *name);
-/* The same; and no other process may be writing there. */
+/* expect_own_kind(), and no other process may be writing to the file. */
 void expect_replaceable(const char *claimant, const char *path, enum known_kind kind, const char *name);
 
 /* ---- publish.c: write beside, sync, rename --------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ struct writer {
 };
 struct writer *open_writer(const char *path);
 void write_bytes(struct writer *w, const void *bytes, size_t n);
-/* Writes to a file that is open, and returns how many bytes it took; if they are fewer than n, errno says why. */
+/* Writes n bytes to an open file.  Returns how many were written; if they are fewer than n, errno says why. */
 size_t write_all(int fd, const void *bytes, size_t n);
 int reserve_bytes(int fd, uint64_t bytes); /* allocates the file's bytes on the disk; returns 0 or an errno */
 void publish(struct writer *w);            /* sync + rename + sync folder; frees w */
@@ -116,9 +116,10 @@ void publish_text(const char *path, const char *text); /* open_writer() + write_
 void sync_folder_of(const char *path);                 /* afterwards the file keeps its name even in a power cut */
 void abandon(struct writer *w);                        /* remove the temporary; frees w */
 #define TEMPORARY ".tmp-"
-/* Is `name` a temporary of a yard process that has ended: `<begin>.tmp-<pid>`, or, if `more`, with other text before
- * ".tmp-"?  If another process has that number now, or one that we may not signal, the answer is no. */
-bool is_stray(const char *name, const char *begin, bool more);
+enum stray_name { STRAY_EXACTLY, STRAY_BEGINS };
+/* Is `name` a temporary of a yard process that has ended: `<begin>.tmp-<pid>`, or, for STRAY_BEGINS, with other text
+ * before ".tmp-"?  If another process has that number now, or one that we may not signal, the answer is no. */
+bool is_stray(const char *name, const char *begin, enum stray_name form);
 
 /* ---- paths.c: what is at a path ---------------------------------------------------------------------------------- */
 
@@ -166,8 +167,8 @@ void close_safetensors(struct safetensors *st);
 const struct st_tensor *find_tensor(const struct safetensors *st, const char *name); /* NULL when absent */
 const char *find_metadata(const struct safetensors *st, const char *key);            /* NULL when absent */
 size_t st_elements(const struct st_tensor *t);                                       /* product of the shape */
-/* All elements as float (from F32, F16, BF16, F64), or as int32 (from I32); fails naming the tensor when the dtype is
- * another.  `into` holds the product of the shape. */
+/* All elements as float (from F32, F16, BF16, F64), or as int32 (from I32).  Fails, and names the tensor, when the
+ * dtype is another.  `into` has room for all elements. */
 void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into);
 void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t *into);
 /* Writes "[2, 16, 67]" into out; returns out. */
@@ -189,7 +190,7 @@ struct llmc_model {
     struct reader *file;
     int32_t max_seq_len, vocab, layers, heads, channels, padded_vocab;
 };
-/* Checks magic, version (3 = float32), sane sizes, and that the file's size is exactly what they ask for. */
+/* Checks magic, version (3 = float32), sane sizes, and that the file is exactly as long as these sizes need. */
 struct llmc_model *open_llmc_model(const char *path);
 void close_llmc_model(struct llmc_model *m);
 /* Does the file start with this magic number (little endian int32)?  false for files shorter than 4 bytes. */
@@ -197,9 +198,9 @@ bool has_magic(const char *path, int32_t magic);
 /* The name of the kind that the file's magic number means, "an llm.c tokenizer"; NULL: it is none of llm.c's. */
 const char *llmc_kind(const char *path);
 const char *llmc_kind_of_bytes(const char *bytes, size_t n);
-/* The *n tokens of an llm.c shard (magic, version 1), or of a headerless file of uint16.  The caller frees them.  A
- * headerless file of another width is refused: it is known by its many zeros, or, if it is Megatron's, by the index
- * beside it.  So is a text. */
+/* The *n tokens of an llm.c shard (magic, version 1), or of a headerless file of uint16.  The caller frees them.
+ * Refused are a text, and a headerless file whose tokens are wider: the zeros in it show this, or, for Megatron's, the
+ * index beside it. */
 uint16_t *read_token_shard(const char *path, size_t *n);
 uint16_t *read_headerless_tokens(const char *path, size_t *n);
 

@@ -72,8 +72,8 @@ const char *llmc_kind(const char *path)
 static void read_llmc_header(struct reader *r, int32_t header[HEADER_WORDS], int32_t magic, int32_t version)
 {
     if (r->size < LLMC_HEADER_BYTES)
-        fail(EXIT_FAILED, "%s is damaged: it has %llu bytes, but %s begins with a header of %d bytes", r->path,
-             (unsigned long long)r->size, magic_name(magic), LLMC_HEADER_BYTES);
+        fail(EXIT_FAILED, "%s is damaged: it has %llu bytes, but %s begins with a header of %d bytes; get a fresh copy",
+             r->path, (unsigned long long)r->size, magic_name(magic), LLMC_HEADER_BYTES);
     read_at(r, header, LLMC_HEADER_BYTES, 0);
     if (header[0] != magic && magic_name(header[0]))
         fail(EXIT_FAILED, "%s is %s; expected %s", r->path, magic_name(header[0]), magic_name(magic));
@@ -99,20 +99,24 @@ static void check_llmc_model(const struct llmc_model *m, const int32_t header[HE
                   [5] = {"heads", 1 << 16},       [6] = {"channels", 1 << 16}, [7] = {"padded_vocab", 1 << 24}};
     for (size_t i = 2; i < COUNT(fields); i++)
         if (header[i] < 1 || header[i] > fields[i].limit)
-            fail(EXIT_FAILED, "%s is damaged: header word %zu (%s) is %d, expected 1 to %d", path, i, fields[i].name,
-                 header[i], fields[i].limit);
+            fail(EXIT_FAILED, "%s is damaged: header word %zu (%s) is %d, expected 1 to %d; get a fresh copy", path, i,
+                 fields[i].name, header[i], fields[i].limit);
     if (m->channels % m->heads)
-        fail(EXIT_FAILED, "%s is damaged: %d channels (header word 6) cannot be shared by %d heads (word 5)", path,
+        fail(EXIT_FAILED,
+             "%s is damaged: %d channels (header word 6) cannot be shared by %d heads (word 5); get a fresh copy", path,
              m->channels, m->heads);
     if (m->padded_vocab < m->vocab)
-        fail(EXIT_FAILED, "%s is damaged: padded_vocab %d (header word 7) is less than vocab %d (word 3)", path,
+        fail(EXIT_FAILED,
+             "%s is damaged: padded_vocab %d (header word 7) is less than vocab %d (word 3); get a fresh copy", path,
              m->padded_vocab, m->vocab);
     const uint64_t C = (uint64_t)m->channels, L = (uint64_t)m->layers;
     const uint64_t elements = (uint64_t)(m->padded_vocab + m->max_seq_len + 2) * C + L * (12 * C + 13) * C;
     if (m->file->size != LLMC_HEADER_BYTES + 4 * elements)
-        fail(EXIT_FAILED, "%s is damaged: its header asks for %llu parameters, that is %llu bytes, but it has %llu",
-             path, (unsigned long long)elements, (unsigned long long)(LLMC_HEADER_BYTES + 4 * elements),
-             (unsigned long long)m->file->size);
+        fail(
+            EXIT_FAILED,
+            "%s is damaged: its header asks for %llu parameters, that is %llu bytes, but it has %llu; get a fresh copy",
+            path, (unsigned long long)elements, (unsigned long long)(LLMC_HEADER_BYTES + 4 * elements),
+            (unsigned long long)m->file->size);
 }
 
 struct llmc_model *open_llmc_model(const char *path)
@@ -155,8 +159,9 @@ uint16_t *read_token_shard(const char *path, size_t *n)
     read_llmc_header(r, header, LLMC_TOKENS_MAGIC, 1);
     if (header[2] < 0 || r->size != LLMC_HEADER_BYTES + 2 * (uint64_t)header[2])
         fail(EXIT_FAILED,
-             "%s is damaged: its header promises %d tokens of 2 bytes behind %d bytes, but it has %llu bytes", path,
-             header[2], LLMC_HEADER_BYTES, (unsigned long long)r->size);
+             "%s is damaged: its header promises %d tokens of 2 bytes after %d bytes, but it has %llu bytes; get a "
+             "fresh copy",
+             path, header[2], LLMC_HEADER_BYTES, (unsigned long long)r->size);
     *n = (size_t)header[2];
     return read_tokens(r, LLMC_HEADER_BYTES, *n);
 }

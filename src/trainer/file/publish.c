@@ -21,13 +21,13 @@
 
 enum { AT_ONCE = 1 << 18 }; /* bytes: ext4 takes twice as long for many megabytes in one call */
 
-bool is_stray(const char *name, const char *begin, bool more)
+bool is_stray(const char *name, const char *begin, enum stray_name form)
 {
     size_t n = strlen(begin);
     if (strncmp(name, begin, n) != 0)
         return false;
     const char *mark = strstr(name + n, TEMPORARY);
-    if (!mark || (mark != name + n && !more))
+    if (!mark || (mark != name + n && form == STRAY_EXACTLY))
         return false;
     const char *number = mark + strlen(TEMPORARY);
     bool digits = number[strspn(number, "0123456789")] == '\0';
@@ -45,7 +45,7 @@ static void remove_strays(const char *parent, const char *begin)
     const struct dirent *e;
     while ((e = readdir(entries))) {
         struct stat status;
-        if (!is_stray(e->d_name, begin, false))
+        if (!is_stray(e->d_name, begin, STRAY_EXACTLY))
             continue;
         char *path = format_string("%s/%s", parent, e->d_name);
         if (lstat(path, &status) == 0 && S_ISREG(status.st_mode))

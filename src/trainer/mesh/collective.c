@@ -102,8 +102,9 @@ struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor
  *                 devices slice 0 was received too
  *
  * a + b and b + a are the same bits. */
-struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor *const *part, int n, bool in_place)
+struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor *const *part, int n, enum sums_in where)
 {
+    const bool in_place = where == SUMS_IN_PLACE;
     struct tensor **sums = allocate((size_t)n, sizeof *sums);
     for (int k = 0; k < n; k++) {
         struct tensor *sum = part[k * n];
@@ -141,7 +142,7 @@ void add_all_gather(struct step *s, const char *name, struct tensor *const *x, i
 void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)
 {
     struct tensor **part = add_reduce_moves(s, name, x, n, ALIGNED);
-    struct tensor **sums = add_reduce_sums(s, name, part, n, true); /* slices of x */
+    struct tensor **sums = add_reduce_sums(s, name, part, n, SUMS_IN_PLACE); /* slices of x */
     add_all_gather(s, name, x, n);
     free(part);
     free(sums);

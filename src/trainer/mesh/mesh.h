@@ -10,8 +10,8 @@
  * first pipeline, 2 and 3 of the second; with tp=2 beside it, each of these four is a group of two neighbouring ranks.
  *
  * A pipeline has n_stages() stages, one for each device or several (chunks).  Stage s is on the device with coordinate
- * s % pp.  In a folded pipeline the stages go down the devices and up again: there that holds for even chunks, and in
- * odd chunks the first stage is on the last device.
+ * s % pp.  A folded pipeline goes down the devices and up again: its even chunks are as above, and in its odd chunks
+ * the first stage is on the last device.
  */
 #ifndef MESH_H
 #define MESH_H
@@ -45,9 +45,9 @@ bool has_stage(const struct mesh *m, int rank, int stage);
 struct shard {
     size_t begin, end;
 };
-/* Part k of n of a tensor with so many elements, in whole grains. */
+/* Part k of n of a tensor with so many elements.  A part is a whole number of grains, of `grain` elements each. */
 struct shard flat_part(size_t elements, size_t grain, int k, int n);
-struct shard shard_of(size_t elements, int k, int n); /* the same; a grain is a block of the norm */
+struct shard shard_of(size_t elements, int k, int n); /* flat_part() whose grain is a block of the norm */
 
 /* How a tensor of two dimensions is cut among the ranks of a tensor-parallel group. */
 enum partition { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS };
@@ -69,14 +69,16 @@ struct part part_of(const struct cut *c, const int64_t shape[2], int k, int n);
 struct tensor *view_of_shard(struct pool *p, struct tensor *tensor, int k, struct shard s);
 /* sum += x, on the sum's device. */
 void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
+enum sums_in { SUMS_IN_PLACE, SUMS_APART };
 /* A reduce-scatter in two steps, moves and sums, so that work between them can hide the moves.  Part k (of whole
- * grains) of tensor k of n becomes the sum of part k of all of them, ((x0 + x1) + x2) ...  If not in_place, each sum
+ * grains) of tensor k of n becomes the sum of part k of all of them, ((x0 + x1) + x2) ...  With SUMS_APART each sum
  * gets a tensor of its own, and the n tensors are no longer needed.
  *
  * The moves return n * n tensors: [k * n + i] is part k of tensor i, on the device of tensor k.  The sums read these
  * and return n tensors: [k] holds sum k.  NULL stands where a part is empty.  The caller frees both arrays. */
 struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain);
-struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor *const *part, int n, bool in_place);
+struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor *const *part, int n,
+                                enum sums_in where);
 /* Each of the n tensors, one per device, gets part k of tensor k, for all k.  Parts begin on the device's alignment. */
 void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n);
 /* Each of the n tensors becomes the sum of all, to the same bits.  Parts are summed and the results are shared out, so
@@ -89,7 +91,8 @@ void add_broadcast(struct step *s, const char *name, struct tensor *const *targe
                    enum purpose purpose);
 /* Copies a tensor to one other: a message too. */
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
-/* Copies x[k] to the n - 1 others, the one after k first: so when each device shares its own, none gets all at once. */
+/* Copies x[k] to the n - 1 others, beginning with x[k + 1].  So when each device shares its own tensor, they do not all
+ * send to the same device at once. */
 void add_broadcast_from(struct step *s, const char *name, struct tensor *const *x, int n, int k);
 
 #endif

@@ -5,8 +5,8 @@
  *     y = linear(b, ..., x, ...)    an operation (ops.h): adds its forward's tasks, and records itself on b->tape
  *     backward()                    reads the tape from its end: each record's rules add the tasks of its gradients
  *
- * A tensor's gradient is one tensor.  A rule takes that of the operation's result, gradient(b, op->out), and adds what
- * it computes to those of the operands (accumulate_gradient()) and of the parameters (begin_contribution()).
+ * A tensor's gradient is one tensor.  A rule takes the gradient of the operation's result, gradient(b, op->out).  It
+ * adds to the gradients of the operands (accumulate_gradient()) and of the parameters (begin_contribution()).
  *
  * The tensors belong to the pool and the tasks to the list, as elsewhere; end_build() frees the builder's own arrays.
  */
@@ -137,10 +137,10 @@ void backward(struct build *b, int unit, enum computation which);
 /* The gradient that has arrived at t so far; NULL when none has. */
 struct tensor *gradient(const struct build *b, const struct tensor *t);
 void set_gradient(struct build *b, const struct tensor *t, struct tensor *g);
-/* Adds g to what has arrived at t. */
+/* Adds g to the gradient that has arrived at t so far; `op` names the task. */
 void accumulate_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g);
-/* Call it before adding the tasks of a contribution to a parameter's gradient.  Returns whether there is already a sum
- * to add to: the step's first contribution starts anew.  It may have to add a task that clears the gradient first. */
+/* Call it before adding the tasks of a contribution to a parameter's gradient.  Returns whether `grad` has a sum
+ * already: then the tasks add to it, else they write it.  It may add a task that clears the gradient first. */
 bool begin_contribution(struct build *b, const struct tensor *grad);
 /* A new tensor shaped like t, for its gradient; its name is that of op and `suffix`. */
 struct tensor *new_gradient(struct build *b, const struct op *op, const char *suffix, const struct tensor *t);

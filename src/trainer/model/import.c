@@ -2,7 +2,7 @@
  *
  *     model.safetensors              the parameters; wrappers may have put prefixes before their names
  *     model.safetensors.index.json   the same in several files, the shards: {"weight_map": {"wte.weight": "FILE", ...}}
- *     config.json                    beside them: what the shapes do not say, and what they do, once more; statements.c
+ *     config.json                    beside these: what shapes do not say, and sizes that they do say (statements.c)
  */
 #include "model.h"
 #include "statements.h"
@@ -364,7 +364,7 @@ void init_from_weights(struct model *m, const char *path)
         const struct named *x = expect_tensor(w, p);
         float *values = allocate(param_elements(p), sizeof *values);
         read_floats(x->file, x->tensor, values);
-        values = transpose_conv1d(p, values, false);
+        values = transpose_conv1d(p, values, FILE_TO_OURS);
         write_param(m, i, KEPT_VALUE, values);
         free(values);
     }

@@ -1,7 +1,7 @@
 /* import.h - models as files that other programs read and write: safetensors with Hugging Face's names.
  *
  *     writing             save_model()                                          save_model.c
- *     is there a model?   model_in_folder(), fits_safetensors()                 find.c
+ *     is there a model?   model_in_folder(), fits_safetensors()                 find_model.c
  *     reading             read_weights_config(), then init_from_weights()       import.c, statements.c
  *
  * A file that is wrong ends the program with a sentence that names it: EXIT_FAILED if it is damaged or contradicts
@@ -22,29 +22,32 @@ struct model_facts { /* what the file says of a model beside its sizes */
     unsigned vector;       /* width of the devices' vectors; 0: the devices have different ones */
     const char *tokenizer; /* text that tokenizer_to_text() has made */
 };
-/* Begins a safetensors file with Hugging Face's names for the parameters in the table `all`.  The caller
- * writes each of them whole, in the table's order, and then publishes the file.  prefixed: all names but the
- * head's begin with "transformer.". */
+enum tensor_names {
+    PLAIN_NAMES,   /* "wte.weight" */
+    PREFIXED_NAMES /* "transformer.wte.weight"; but the head is "lm_head.weight" */
+};
+/* Begins a safetensors file with Hugging Face's names for the parameters in the table `all`.  The caller writes each
+ * parameter whole, in the table's order, and then publishes the file. */
 struct st_writer *begin_model_file(const char *path, const struct params *all, const struct model_facts *facts,
-                                   bool prefixed);
+                                   enum tensor_names names);
 void write_to_model_file(struct st_writer *w, const struct param *p, float *values); /* frees the values */
 /* Writes the whole model: reads a parameter at a time from the devices, with nothing in flight. */
 void save_model(struct model *m, const char *path, uint32_t step, const char *tokenizer);
 
-/* ---- import.c, find.c: models of other programs ----------------------------------------------------------------- */
+/* ---- import.c, find_model.c: models of other programs ------------------------------------------------------------ */
 
-/* Sizes, and then values, of safetensors with GPT-2 names, which are one file or, with an index, several: called by
- * read_config() and init_from_file() of model.h.  What the file and a config.json beside it say is taken; what is not
- * computed here, or contradicts the shapes, is refused by its name. */
+/* The sizes, and then the values, of a model in safetensors with GPT-2 names: one file, or several with an index.
+ * read_config() and init_from_file() of model.h call these.  What the file and a config.json beside it say is taken;
+ * what is not computed here, or contradicts the shapes, is refused by its name. */
 struct config read_weights_config(const char *path, int heads);
 void init_from_weights(struct model *m, const char *path);
 char *read_weights_metadata(const char *path, const char *key); /* NULL: it has none; the caller frees the text */
-void claim_weights(const char *claimant, const char *path);     /* claim_input() for all files that belong to it */
+void claim_weights(const char *claimant, const char *path);     /* claim_input() for all files of the model at `path` */
 char *file_beside(const char *path, const char *name);          /* NAME in the folder of PATH; the caller frees it */
 #define MODEL_FILE "model.safetensors"
 #define MODEL_INDEX "model.safetensors.index.json"
 #define MODEL_CONFIG "config.json"
-/* The path of the one of the first two that a folder has; NULL: it has none.  The caller frees it. */
+/* The path of MODEL_FILE or of MODEL_INDEX in a folder; NULL: it has neither.  The caller frees the path. */
 char *model_in_folder(const char *folder);
 /* Fail with a sentence if the file is, or the folder has, a model in a form that is known but not read here, or under
  * another name. */

@@ -11,7 +11,7 @@
  *     build.h      the builder, the tape                     build.c, tp_ranks.c
  *     ops.h        the operations, each with its backward    ops.c, linear.c, attention.c, gemm.c
  *     pipeline.h   the order of micro-batches                pipeline.c
- *     import.h     files of other programs                   import.c, statements.c, find.c, save_model.c
+ *     import.h     files of other programs                   import.c, statements.c, find_model.c, save_model.c
  *     model.h      a model on its devices                    replica.c, init.c
  *                  its layers, its optimizer                 layers.c; optimizer.c, adamw_host.c
  */
@@ -35,7 +35,7 @@ struct replica {
     struct tensor **m, **v;        /* per unit: Adam's state of the rank's shard (without ZeRO: of all); NULL: none */
     struct tensor **shard;         /* per unit: with ZeRO-3, the part of the parameters that it keeps; NULL: none */
     struct weight other[OTHER_PARAMS]; /* the parameters of no layer; a tied HEAD is WTE, or a copy on another device */
-    struct weight *by_param;           /* all, in the table's order: those of a layer lie together */
+    struct weight *by_param;           /* all parameters, in the table's order: those of a layer lie together */
     struct tensor *lookup_grad;        /* (V, C) the embedding's own gradient when the head has one too; else NULL */
     struct replica *second_set;        /* --grad-groups: the same parameters, gradients of another group of sequences */
     struct tensor *control;            /* (16) what changes per step: CONTROL_* in cl/shared.h */
@@ -67,9 +67,9 @@ const struct params *params_of(const struct model *m, int rank); /* the table of
 /* What is kept of a parameter: the tensors for each of these roles have the parameter's shape. */
 enum kept { KEPT_VALUE, KEPT_M, KEPT_V, KEPT_ROLES, KEPT_GRADIENT = KEPT_ROLES };
 bool is_shared_out(const struct mesh *mesh, enum kept role); /* does ZeRO keep it in shards? */
-/* What a rank keeps of a unit for that role: its shard, or all of it.  And the tensor in which; NULL: it keeps none. */
+/* The elements of a unit that a rank keeps for that role: its shard, or all. */
 struct shard held_by(const struct model *m, int unit, int rank, enum kept role);
-struct tensor *tensor_of(const struct replica *r, int unit, enum kept role);
+struct tensor *tensor_of(const struct replica *r, int unit, enum kept role); /* that has them; NULL: none are kept */
 /* Copy a whole parameter between `values` and the devices; nothing may be in flight.  Writing gives each rank that has
  * a part of the parameter that part; reading puts it together from the first ranks that have the parts. */
 void write_param(struct model *m, int param, enum kept role, const float *values);
@@ -84,7 +84,7 @@ struct config read_config(const char *path, int heads);
 void init_from_file(struct model *m, const char *path);
 /* The name of the first parameter with an element that is not finite; NULL: there is none. */
 const char *find_bad_parameter(struct model *m);
-/* Fails with EXIT_FAILED when a file gave such a parameter. */
+/* Ends the program (EXIT_FAILED) if find_bad_parameter() finds one; `path` is the file that the values came from. */
 void refuse_bad_parameters(struct model *m, const char *path);
 
 /* ---- layers.c: the pages of the textbook ----------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ struct adamw { /* what all elements share */
 void update_elements(float *restrict p, float *restrict m, float *restrict v, const float *restrict g, size_t n,
                      const struct adamw *with);
 /* Call it after a group's last backward of a unit on all ranks.  With a tied head it adds up the embedding's two
- * gradients; the gradient of a second group (grouped) it then adds to the first's. */
+ * gradients.  grouped: then it adds the gradient of the second group to that of the first. */
 void end_group(struct build *b, int unit, bool grouped);
 /* After the last group: send_unit() sends the shards of a unit's gradient to the data-parallel ranks that sum them, and
  * reduce_unit() sums them. */

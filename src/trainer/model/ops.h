@@ -16,7 +16,7 @@ struct batch {
     struct tensor *all;
     struct tensor *tokens, *targets; /* (N) each: a position's token, and the one after it */
     struct tensor *order;            /* (N) the positions, sorted by token: see sort_positions() in train/data.h */
-    struct tensor *start;            /* (V + 1) where those of a token begin in `order` */
+    struct tensor *start;            /* (V + 1) where a token's positions begin in `order` */
 };
 /* (N, C): each token's embedding plus that of its position. */
 struct tensor *embed(struct build *b, const struct batch *batch);

@@ -7,17 +7,17 @@
  *              reduce-scatter.  It comes after the unit's last backward, so it runs while the backward of other units
  *              goes on.
  *     norm     owners take sums of squares over fixed blocks; one rank adds them up in table order, and halts the
- *              update when the norm or a rank's loss is not finite.  Without clipping no update waits for it: all of
- *              them wait for the losses alone, and run right after their reduce.
+ *              updates when the norm or a rank's loss is not finite.  Without clipping no update waits for the norm:
+ *              each waits for the losses alone, and runs right after its reduce.
  *     update   owners run AdamW on their shards
  *     send     the new parameters travel to the other ranks: an all-gather
  *
  * Without ZeRO the sums travel instead, and every rank updates all of the unit.  The sum is in rank order,
  * ((g0 + g1) + g2) ..., whichever rank owns the shard: the bits depend only on the number of data-parallel ranks.
  *
- * Each rank of a tensor-parallel group has another part of a unit.  So the first ranks of all groups do all this
- * together, then the second ranks, and so on.  Some parameters all ranks of a group have whole: their gradients are
- * alike, and the norm counts them once.
+ * Each rank of a tensor-parallel group has another part of a unit.  So the first ranks of all groups do all of the
+ * above together, then the second ranks, and so on.  All ranks of a group have some parameters whole: their gradients
+ * are alike, and the norm counts them once.
  *
  * The functions below take their coordinates in one order: unit, tensor-parallel rank, shard or data-parallel rank k.
  */
@@ -317,9 +317,9 @@ void reduce_unit(struct build *b, int unit)
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         const struct replica *r = replica_of(b, unit, tp_rank, 0);
         on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
-        bool in_place = r->grad[unit]->persistent; /* else only shards of it are kept */
+        enum sums_in where = r->grad[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART; /* apart: only shards are kept */
         struct bucket *bucket = bucket_of(b, unit, tp_rank);
-        bucket->sum = add_reduce_sums(b->step, "reduce", bucket->part, mesh_of(b)->dp, in_place);
+        bucket->sum = add_reduce_sums(b->step, "reduce", bucket->part, mesh_of(b)->dp, where);
         free(bucket->part);
     }
     if (b->released) {

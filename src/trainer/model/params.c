@@ -132,14 +132,17 @@ static void add_param(struct params *p, const struct param_row *row, int unit, i
     x->rows = is_head ? padded_vocab(x->shape[0]) : x->shape[0];
 }
 
+enum dimensions { VECTORS = 1, MATRICES = 2 };
+enum cut_or_not { CUT, UNCUT };
 /* Gives some parameters of rank k's unit their places, after those that have one: the parameters with so many
- * dimensions, and of these the ones that are cut among the n ranks, or those that are not. */
-static void lay_out_some(struct params *p, struct unit *u, int dimensions, bool cut, int k, int n)
+ * dimensions that are, or are not, cut among the n ranks. */
+static void lay_out_some(struct params *p, struct unit *u, enum dimensions dimensions, enum cut_or_not cut, int k,
+                         int n)
 {
     for (int i = u->first_param; i < u->first_param + u->n_params; i++) {
         struct param *x = &p->param[i];
         bool is_cut = n > 1 && x->cut.split != SPLIT_NONE;
-        if (x->n_dims != dimensions || is_cut != cut)
+        if (x->n_dims != (int)dimensions || is_cut != (cut == CUT))
             continue;
         x->offset = u->elements;
         u->elements += round_up((size_t)(x->rows * x->shape[1]), UNIT_ALIGN);
@@ -154,10 +157,10 @@ static void lay_out_some(struct params *p, struct unit *u, int dimensions, bool 
  * ranks of a group have whole.  Without tensor parallelism that is the table's order. */
 static void lay_out_unit(struct params *p, struct unit *u, int k, int n)
 {
-    lay_out_some(p, u, 2, true, k, n);
-    lay_out_some(p, u, 2, false, k, n);
-    lay_out_some(p, u, 1, true, k, n);
-    lay_out_some(p, u, 1, false, k, n);
+    lay_out_some(p, u, MATRICES, CUT, k, n);
+    lay_out_some(p, u, MATRICES, UNCUT, k, n);
+    lay_out_some(p, u, VECTORS, CUT, k, n);
+    lay_out_some(p, u, VECTORS, UNCUT, k, n);
 }
 
 struct params *new_params(const struct config *c, const struct mesh *m, int k)
@@ -209,8 +212,9 @@ void shape_in_file(const struct param *p, int64_t shape[2])
     shape[1] = p->conv1d ? p->shape[0] : p->shape[1];
 }
 
-float *transpose_conv1d(const struct param *p, float *values, bool for_file)
+float *transpose_conv1d(const struct param *p, float *values, enum layout_change change)
 {
+    const bool for_file = change == OURS_TO_FILE;
     if (!p->conv1d)
         return values;
     int64_t rows = for_file ? p->shape[0] : p->shape[1]; /* rows of `values` */

@@ -63,9 +63,10 @@ void free_params(struct params *p);
 size_t param_elements(const struct param *p);
 /* A parameter's shape in files with Hugging Face's names: Conv1D weights are transposed there. */
 void shape_in_file(const struct param *p, int64_t shape[2]);
-/* Turns a parameter's values into those that files with Hugging Face's names have (for_file), or back: Conv1D weights
- * are transposed, others stay.  Takes `values` over; the caller frees what is returned. */
-float *transpose_conv1d(const struct param *p, float *values, bool for_file);
+enum layout_change { OURS_TO_FILE, FILE_TO_OURS };
+/* The values of a parameter as files with Hugging Face's names have them, or back: Conv1D weights are transposed,
+ * others stay.  Takes `values` over; the caller frees what is returned. */
+float *transpose_conv1d(const struct param *p, float *values, enum layout_change change);
 size_t count_parameters(const struct params *p);
 /* Floating point operations of training per token by the usual count: 6 per multiplied parameter (look-ups are not
  * multiplied) and 12*L*C*T for attention. */

@@ -23,7 +23,7 @@ enum pipeline {
     PIPELINES
 };
 extern const char *const pipeline_name[PIPELINES + 1]; /* "1f1b", ...: words of --pipeline; NULL ends them */
-struct turns;                                          /* pipeline.c: those that a device has taken so far */
+struct turns;                                          /* pipeline.c: the turns that a device has taken so far */
 struct written_turns;
 struct turn_order {
     void (*take_turns)(struct turns *of_a_device); /* adds all turns of the device, in its order */
@@ -46,19 +46,19 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *m, 
 
 /* ---- pipeline.c: orders that are written down -------------------------------------------------------------------- */
 
-/* An order for so many devices and micro-batches.  The folder that reads it has proved what holds for the others: each
- * stage takes its micro-batches in ascending order, and no device waits for ever. */
+/* An order for so many devices and micro-batches.  The folder that reads it has proved what the other orders ensure:
+ * each stage takes its micro-batches in ascending order, and no device waits for ever. */
 struct written_turns {
     int devices, micros;
     struct turn **turn; /* by device: its turns, in its order */
-    int *n;             /* by device: how many */
-    const char *text;   /* says all of this: what checkpoints keep */
+    int *n;             /* by device: the number of its turns */
+    const char *text;   /* the whole order as text, which checkpoints keep */
 };
 /* The folder that reads orders (struct sole_parts, base/module.h). */
 struct order_reader {
     const char *ending; /* of files that have an order: ".csv" */
-    /* from: the path of such a file, or the text of written turns, which has lines.  Ends the program when that has no
-     * order for training. */
+    /* from: the path of such a file, or the text of written turns, which has several lines.  Ends the program when this
+     * is no order for training. */
     const struct turn_order *(*read)(const char *from);
 };
 bool is_written_order(const char *named); /* does --pipeline name a file with an order, or the text of one? */

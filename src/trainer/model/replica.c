@@ -3,8 +3,8 @@
  * A rank has the units of its stages.  Data-parallel ranks hold the same units; with ZeRO each keeps Adam's state of
  * its own shard only.  A tied head on another device than the embedding is a copy of it, with a gradient of its own.
  *
- * With ZeRO-3 parameters lie in shards too.  Lists are built as if every rank had all of its units; the pass `gather`
- * then makes of each of these tensors one that lives only while a layer is at work.
+ * With ZeRO-3 parameters lie in shards too.  Lists are built as if every rank had all parameters of its units; then the
+ * pass `gather` makes each of these tensors live only while a layer is at work.
  */
 #include "model.h"
 
@@ -246,8 +246,10 @@ struct tensor *tensor_of(const struct replica *r, int unit, enum kept role)
     return r->shard[unit] ? r->shard[unit] : r->value[unit];
 }
 
-/* Copies between a rank's part of a parameter and what the rank keeps of it: perhaps a shard, perhaps nothing. */
-static void copy_kept(const struct model *m, int param, int rank, enum kept role, bool write, float *part)
+enum way { TO_DEVICE, FROM_DEVICE };
+/* Copies between `part`, a rank's part of a parameter, and the tensor in which the rank keeps all, a shard or nothing
+ * of this part. */
+static void copy_kept(const struct model *m, int param, int rank, enum kept role, enum way way, float *part)
 {
     const struct param *p = &params_of(m, rank)->param[param];
     struct shard held = held_by(m, p->unit, rank, role);
@@ -259,14 +261,15 @@ static void copy_kept(const struct model *m, int param, int rank, enum kept role
     size_t first_byte = ELEMENT_BYTES * (begin - held.begin);
     size_t bytes = ELEMENT_BYTES * (end - begin);
     float *values = part + (begin - p->offset);
-    if (write)
+    if (way == TO_DEVICE)
         write_bytes_of(t, first_byte, bytes, values);
     else
         read_bytes_of(t, first_byte, bytes, values);
 }
 
-/* Copies between a whole parameter and rank k's part of it.  join: from the part to the whole. */
-static void copy_part(const struct model *m, int param, int k, bool join, float *to, const float *from)
+enum part_copy { INTO_WHOLE, OUT_OF_WHOLE };
+/* Copies between a whole parameter and rank k's part of it: from the part into the whole, or the part out of it. */
+static void copy_part(const struct model *m, int param, int k, enum part_copy copy, float *to, const float *from)
 {
     const struct param *p = &m->params->param[param];
     struct part part = part_of(&m->part[k]->param[param].cut, p->shape, k, m->mesh->tp);
@@ -274,7 +277,7 @@ static void copy_part(const struct model *m, int param, int k, bool join, float 
     for (size_t i = 0; i < part.runs; i++) {
         size_t in_whole = i * part.length + part.begin;
         size_t in_part = i * n;
-        if (join)
+        if (copy == INTO_WHOLE)
             memcpy(to + in_whole, from + in_part, n * sizeof *to);
         else
             memcpy(to + in_part, from + in_whole, n * sizeof *to);
@@ -287,11 +290,11 @@ void write_param(struct model *m, int param, enum kept role, const float *values
     bool with_head = param == 0 && role == KEPT_VALUE && m->params->config.tied && !is_shared_out(m->mesh, KEPT_VALUE);
     for (int k = 0; k < m->mesh->tp; k++) {
         float *part = allocate(param_elements(&m->part[k]->param[param]), sizeof *part);
-        copy_part(m, param, k, false, part, values);
+        copy_part(m, param, k, OUT_OF_WHOLE, part, values);
         for (int rank = k; rank < n_ranks(m->mesh); rank += m->mesh->tp) {
             const struct weight *wte = &m->replica[rank].other[WTE];
             const struct weight *head = &m->replica[rank].other[HEAD];
-            copy_kept(m, param, rank, role, true, part);
+            copy_kept(m, param, rank, role, TO_DEVICE, part);
             if (with_head && head->value && head->value != wte->value)
                 write_bytes_of(head->value, 0, ELEMENT_BYTES * param_elements(&m->part[k]->param[param]), part);
         }
@@ -307,8 +310,8 @@ void read_param(struct model *m, int param, enum kept role, float *values)
     for (int k = 0; k < m->mesh->tp; k++) {
         float *part = allocate(param_elements(&m->part[k]->param[param]), sizeof *part);
         for (int dp = 0; dp < ranks; dp++)
-            copy_kept(m, param, rank_at(m->mesh, dp, stage) + k, role, false, part);
-        copy_part(m, param, k, true, values, part);
+            copy_kept(m, param, rank_at(m->mesh, dp, stage) + k, role, FROM_DEVICE, part);
+        copy_part(m, param, k, INTO_WHOLE, values, part);
         free(part);
     }
 }

@@ -1,13 +1,13 @@
 /* save_model.c - a trained model as one file for other programs: safetensors with Hugging Face's GPT-2 names.
  *
- * Parameters are whole in it, whatever devices they were trained on, and Conv1D weights are (in, out).  The metadata
- * say what the shapes do not: the configuration, the step, and what another run needs to go on with the same bits and
- * to read tokens.  import.c reads it.
+ * Parameters are whole in this file, whatever devices they were trained on, and Conv1D weights are (in, out).  The
+ * metadata say what the shapes do not: the configuration, the step, and what another run needs to go on with the same
+ * bits and to read tokens.  import.c reads such files.
  */
 #include "model.h"
 
 struct st_writer *begin_model_file(const char *path, const struct params *all, const struct model_facts *facts,
-                                   bool prefixed)
+                                   enum tensor_names names)
 {
     const struct config *m = &all->config;
     struct st_writer *w = new_st_writer(path);
@@ -24,7 +24,7 @@ struct st_writer *begin_model_file(const char *path, const struct params *all, c
     for (const struct param *p = all->param; p < all->param + all->n; p++) {
         int64_t shape[2];
         shape_in_file(p, shape);
-        bool bare = !prefixed || strcmp(p->name, "lm_head.weight") == 0;
+        bool bare = names == PLAIN_NAMES || strcmp(p->name, "lm_head.weight") == 0;
         st_declare(w, bare ? p->name : JOINED("transformer.", p->name), DTYPE_F32, p->n_dims, shape);
     }
     st_begin(w);
@@ -36,7 +36,7 @@ struct st_writer *begin_model_file(const char *path, const struct params *all, c
 
 void write_to_model_file(struct st_writer *w, const struct param *p, float *values)
 {
-    values = transpose_conv1d(p, values, true);
+    values = transpose_conv1d(p, values, OURS_TO_FILE);
     st_write(w, values, param_elements(p) * sizeof *values);
     free(values);
 }
@@ -44,7 +44,7 @@ void write_to_model_file(struct st_writer *w, const struct param *p, float *valu
 void save_model(struct model *m, const char *path, uint32_t step, const char *tokenizer)
 {
     const struct model_facts facts = {.step = step, .vector = vector_width(m->pool->machine), .tokenizer = tokenizer};
-    struct st_writer *w = begin_model_file(path, m->params, &facts, false);
+    struct st_writer *w = begin_model_file(path, m->params, &facts, PLAIN_NAMES);
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];
         float *values = allocate(param_elements(p), sizeof *values);

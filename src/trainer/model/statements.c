@@ -1,8 +1,8 @@
 /* statements.c - what is said of a model of another program, in config.json beside it and in its file's header.
  *
- * Two models of the same shapes may compute different things.  So what config.json says is taken where it is computed
- * here, and refused by its name where it is not, or where the shapes contradict it.  The metadata "config" in a file's
- * header, as our own have, say the same as a config.json.
+ * Two models of the same shapes may compute different things.  So each field of config.json is looked at.  A field that
+ * asks for what is computed here is followed; a field that asks for something else, or contradicts the shapes, is
+ * refused by its name.  The metadata "config" in a file's header, as our own files have, say the same as a config.json.
  */
 #include "statements.h"
 

@@ -30,6 +30,6 @@ void expect_sizes(const struct statements *s, const char *path, const struct con
 int count_heads(const struct statements *s, const char *path, int channels, int heads);
 /* The last statement that says whether the head is tied; NULL: none does. */
 const struct statement *find_tied_field(const struct statements *s);
-bool says_tied(const struct statement *s); /* what it says */
+bool says_tied(const struct statement *s); /* does the statement say that the head is tied? */
 
 #endif

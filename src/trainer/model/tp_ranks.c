@@ -1,10 +1,10 @@
 /* tp_ranks.c - the ranks of a tensor-parallel group, each built as if it were alone.
  *
- * Where a rank needs what the others have, it calls a collective.  All ranks call the same collectives in the same
- * order: such a call is a *rendezvous*.  The ranks are built one after another, so a collective's tasks are added when
- * the last rank calls it, since only then all tensors that take part are known.  In the list they belong before what
- * the other ranks do next.  So in the end the tasks are put in order: those of each rank up to the first rendezvous,
- * those of its collective, those of each rank up to the second rendezvous, ...
+ * Where a rank needs what the other ranks have, it calls a collective.  All ranks call the same collectives in the same
+ * order: such a call is a *rendezvous*.  The ranks are built one after another, and a collective needs the tensors of
+ * all of them.  So its tasks are added when the last rank calls it.  In the list these tasks belong before what the
+ * other ranks do next.  So in the end the tasks are put in order: those of each rank up to the first rendezvous, those
+ * of its collective, those of each rank up to the second rendezvous, ...
  *
  *     rank 0   a0 | b0          meets rank 1 at |          list   a0 a1 | b0 b1
  *     rank 1   a1 | b1

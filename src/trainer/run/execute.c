@@ -6,11 +6,11 @@
  * each task has fewer than MOST_RUNS runs in flight.  So a slow task in the background, such as a write to the disk,
  * holds up only those tasks that wait for it by an edge.
  *
- * An event is known only to its own context.  Where a consumer lives in another one, the producer also gets a user
- * event there, which a forwarder thread completes.  A host task's event is a user event from the start.
+ * An event is known only to its own context.  Where a consumer is in another context, the producer also gets a user
+ * event in that context, which a forwarder thread completes.  A host task's event is a user event from the start.
  *
- * A task of which it is decided late whether it runs is not issued at once.  A job that finds out takes its place: see
- * late.c.
+ * If it is decided late whether a task runs, the task is not issued at once.  Instead a job is given to a thread, which
+ * finds out later: see late.c.
  */
 #include "flights.h"
 
@@ -189,15 +189,18 @@ void execute(struct step *s, uint32_t iteration)
 
 /* An event may end before the job that waited for it.  (A job of a lane's thread may give its forwarder another one, so
  * the forwarder comes second.) */
-static void wait_for_threads(const struct machine *m, bool aside)
+static void wait_for_lane_threads(const struct machine *m)
+{
+    for (int i = 0; i < m->n_lanes; i++) {
+        wait_until_idle(m->lane[i]->thread);
+        wait_until_idle(m->lane[i]->forwarder);
+    }
+}
+
+static void wait_for_threads_aside(const struct machine *m)
 {
     for (int i = 0; i < m->n_lanes; i++)
-        if (aside) {
-            wait_until_idle(m->lane[i]->aside_thread);
-        } else {
-            wait_until_idle(m->lane[i]->thread);
-            wait_until_idle(m->lane[i]->forwarder);
-        }
+        wait_until_idle(m->lane[i]->aside_thread);
 }
 
 void drain_but_disk(struct step *s)
@@ -205,7 +208,7 @@ void drain_but_disk(struct step *s)
     if (!s->running)
         return;
     wait_all(s);
-    wait_for_threads(s->pool->machine, false);
+    wait_for_lane_threads(s->pool->machine);
     if (s->restore_state)
         s->restore_state(s);
     if (execution.watch)
@@ -216,7 +219,7 @@ void drain(struct step *s)
 {
     drain_but_disk(s);
     if (s->running && s->running->late) {
-        wait_for_threads(s->pool->machine, true);
+        wait_for_threads_aside(s->pool->machine);
         retire_ended(s);
     }
 }

@@ -2,14 +2,14 @@
  * (late.c).
  *
  * A job waits for events, runs a host task (or nothing), and completes user events.  A host lane is a thread with a
- * first-in-first-out list of jobs that run tasks.  A forwarder is the same thread with jobs that run nothing: it
- * carries "done" from one OpenCL context to another, since an event can be waited for only in its own.  Each lane with
- * consumers in other contexts has a forwarder; its events end in order, so waiting in order delays none.  No work is
- * done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
+ * first-in-first-out list of jobs that run tasks.  A forwarder is such a thread whose jobs run nothing: it carries
+ * "done" from one OpenCL context to another, since an event can be waited for only in its own context.  Each lane with
+ * consumers in other contexts has a forwarder.  The lane's events end in order, so waiting for them in order delays
+ * none.  No work is done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
  *
- * Jobs that stand aside have a thread of their own, which the system runs only when no other thread wants the core.  It
- * must be another thread than the lane's: a thread whose priority has become idle cannot get it back without
- * privileges, and jobs that training waits for would then have to wait for every other program.
+ * Jobs that stand aside have a thread of their own, which the system runs only when no other thread wants the core.
+ * The lane's thread cannot run them: a thread whose priority has become idle cannot get the old priority back without
+ * privileges, and jobs that training waits for would then wait for every other program.
  */
 #include "run.h"
 

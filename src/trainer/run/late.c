@@ -1,9 +1,9 @@
 /* late.c - tasks of which it is decided late whether they run: tasks that need a choice, which is a word in memory by
  * then, and tasks that need their iteration to have a member of the rings (step/ring.c).
  *
- * An iteration asks for its member when its first state has been updated.  When its tasks are issued, up to two
- * iterations ahead, it would be too soon: a member that is taken then may be free when the copy runs.  So the tasks
- * that wait for such a task are given a user event, and
+ * An iteration asks for its member when its first state has been updated.  To ask when its tasks are issued, up to two
+ * iterations ahead, would be too soon: a member that is taken then may be free by the time the copy runs.  So the tasks
+ * that wait for a task that is decided late are given a user event, and
  *
  *     a copy of state            is a job of its lane's thread (struct job in run.h).  It waits for the update and
  *                                asks.  Then it issues the copy to the lane's queue (or runs it, on a lane of the
@@ -15,11 +15,11 @@
  * leads from it to the next iteration that uses the same bytes (connects() in depend.c adds none): a member is free
  * only when all that was written to it has ended.
  *
- * In its lane's queue a task counts as in flight from when it is issued, and then a slow disk would stop the issuing
- * thread at MOST_RUNS (make_room()).  A task that stands aside is in no queue and in no such count: training never
- * waits for disk and link, however slow they are.
+ * A task in its lane's queue counts as in flight from when it is issued.  If tasks that stand aside were there, a slow
+ * disk would stop the issuing thread at MOST_RUNS (make_room()).  But such a task is in no queue and is not counted:
+ * training never waits for the disk and its link, however slow they are.
  *
- * Iterations ask in their order: the updates of one wait for the copies of the one before.
+ * Iterations ask in their order, since the updates of an iteration wait for the copies of the iteration before.
  */
 #include "run.h"
 

@@ -1,6 +1,6 @@
-/* observe.c - observers of running lists: a chain.  Each is told of each task before it is issued, when it is issued,
- * and when it has ended.  So other folders can record a run, time it or hold it between two tasks, without being known
- * here.
+/* observe.c - observers of running lists.  Each observer in the chain is told of each task before the task is issued,
+ * when it is issued, and when it has ended.  So other folders can record a run, time it or hold it between two tasks,
+ * and no folder is named here.
  */
 #include "flights.h"
 

@@ -97,9 +97,9 @@ static void make_running(struct step *s)
 
 struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n)
 {
-    struct problem *wrong = place(p, steps, n, false);
+    struct problem *wrong = place(p, steps, n, PLACE_TO_RUN);
     for (size_t k = 0; k < n && !wrong; k++) {
-        depend(steps[k], true);
+        depend(steps[k], ALL_EDGES);
         make_running(steps[k]);
     }
     return wrong;

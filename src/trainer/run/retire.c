@@ -1,12 +1,12 @@
 /* retire.c - runs of tasks, from when they are issued until their end has been seen.
  *
  * A run of a task is issued, ends, and is retired: its status is checked, its times are reported, its events are
- * released, and its place among the task's flights is free for a later run.  Lanes run in order, so each has a queue,
- * at whose head stands the run that ends next.  The issuing thread retires runs whenever it is here anyway.  So a lane
- * that is late keeps no flights of other lanes, and no iteration is waited for as a whole.
+ * released, and its place among the task's flights is free for a later run.  Lanes run in order, so each lane has a
+ * queue, at whose head stands the run that ends next.  The issuing thread retires runs whenever it calls functions of
+ * this file. So a lane that is late delays no flights of other lanes, and nobody waits for a whole iteration.
  *
- * For observers, a long wait is cut into short ones of about a millisecond: they are told of ends soon after they
- * happen, and the thread is not woken for each of them.
+ * For observers, a long wait is cut into short ones of about a millisecond: so they are told of ends soon after these
+ * happen, and the thread is not woken for each end.
  */
 #include "flights.h"
 
@@ -170,16 +170,17 @@ static void wait_queue(struct step *s, struct queue *q, uint32_t iteration)
 
 /* Compute lanes come first: a thread that waits for them may compute meanwhile (see above), one that waits for a host
  * task does not. */
-static void wait_kind(struct step *s, uint32_t iteration, bool compute)
+enum lanes_waited { COMPUTE_LANES, OTHER_LANES };
+static void wait_kind(struct step *s, uint32_t iteration, enum lanes_waited lanes)
 {
     for (int i = 0; i < s->running->n_queues; i++)
-        if ((s->pool->machine->lane[i]->kind == LANE_COMPUTE) == compute)
+        if ((s->pool->machine->lane[i]->kind == LANE_COMPUTE) == (lanes == COMPUTE_LANES))
             wait_queue(s, &s->running->queue[i], iteration);
 }
 
 void wait_task(struct step *s, const struct task *t, uint32_t iteration)
 {
-    wait_kind(s, iteration, true);
+    wait_kind(s, iteration, COMPUTE_LANES);
     wait_queue(s, &s->running->queue[t->lane->index], iteration);
 }
 
@@ -204,7 +205,7 @@ bool is_computed(const struct step *s, uint32_t iteration)
 void make_room(struct step *s, uint32_t iteration)
 {
     if (iteration > 2)
-        wait_kind(s, iteration - 2, true);
+        wait_kind(s, iteration - 2, COMPUTE_LANES);
     for (size_t i = 0; i < s->n; i++) {
         const struct task_runs *r = &s->running->task[i];
         if (r->issued - r->retired == MOST_RUNS)
@@ -222,6 +223,6 @@ void flush_lanes(const struct machine *m)
 void wait_all(struct step *s)
 {
     flush_lanes(s->pool->machine);
-    wait_kind(s, UINT32_MAX, true);
-    wait_kind(s, UINT32_MAX, false);
+    wait_kind(s, UINT32_MAX, COMPUTE_LANES);
+    wait_kind(s, UINT32_MAX, OTHER_LANES);
 }

@@ -49,8 +49,9 @@ struct queue {          /* the runs that a lane has been given, which it takes i
     uint64_t last_end;               /* the latest end of its runs, as reported */
     uint64_t told_end;               /* the latest end of its runs, as the driver told it */
 };
-/* With a wrapper a task's waiters do not wait for the end of its work, but of finish(), which the lane's thread calls
- * then.  finish() may wait, and may give the run another start and end. */
+/* With a wrapper, the tasks that wait for a task wait until finish() has returned, not only until the task's work has
+ * ended.  The lane's thread calls finish() at that end.  finish() may wait, and may give the run another start and
+ * end. */
 struct wrapper {
     void (*finish)(struct step *s, size_t task, struct task_flight *flight);
     double scale;     /* if the list keeps a schedule's time: seconds shown per second of the schedule; else 0 */
@@ -88,7 +89,7 @@ void take_times(const struct task *t, struct task_flight *flight, uint64_t *told
 void run_alone(struct step *s, uint32_t iteration, size_t i, struct task_flight *flight);
 /* Runs the tasks of a serial run in its own way: perhaps several times, but to the effect of once. */
 struct serial_runner {
-    void *(*begin)(struct step *s); /* begins an iteration; the other two are given what it returns */
+    void *(*begin)(struct step *s); /* begins an iteration; `run` and `end` are given what it returns */
     void (*run)(void *begun, uint32_t iteration, size_t i, struct task_flight *flight);
     void (*end)(void *begun);
 };
@@ -101,8 +102,8 @@ struct serial_runner {
 void execute(struct step *s, uint32_t iteration);
 /* Waits for all that was issued, and until no thread reads the list any more. */
 void drain(struct step *s);
-/* The same, but does not wait for tasks that stand aside, whose bytes are still on their way to the disk.  Brings back
- * state that tasks have left elsewhere (s->restore_state). */
+/* drain(), but without waiting for tasks that stand aside, whose bytes are still on their way to the disk.  Both bring
+ * back state that tasks have left elsewhere (s->restore_state). */
 void drain_but_disk(struct step *s);
 
 /* ---- retire.c -------------------------------------------------------------------------------------------------- */
@@ -169,7 +170,8 @@ struct job { /* what a thread is given: to wait for events, run a host task (or 
 };
 void append_job(struct job ***end, struct job *job); /* to a chain, whose end moves on */
 struct job *keep_job(const struct job *job);         /* a copy, with its events; give it to a thread, or drop it */
-/* Gives a job to the thread, which is started if there is none; `name` is that of its lane. */
+/* Gives a job to the thread, which takes it over.  The thread is started if there is none; `name` is that of its
+ * lane. */
 void give_job(struct host_thread **thread, const char *name, struct job *kept);
 /* give_job() for a job that stands aside: the thread runs only when no other one wants the core. */
 void give_job_aside(struct host_thread **thread, const char *name, struct job *kept);
@@ -182,7 +184,8 @@ void stop_thread(struct host_thread **thread);
 /* Calls take_member() for the iteration, or decides not to.  It is called once for each iteration that wants a
  * member, from any thread, when the first of its tasks that need one could run. */
 typedef void member_asker(void *context, uint32_t iteration);
-/* Between these two, tasks that need a member run; before and after, none does.  Call both after a drain. */
+/* Between start_late() and stop_late(), tasks that need a member of the rings run; before and after, none does.  Call
+ * both after a drain. */
 void start_late(struct step *s, member_asker *ask, void *context);
 void stop_late(struct step *s);
 /* Does t need a choice or a member, so that only when it could run it is known whether it runs? */

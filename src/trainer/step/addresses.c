@@ -10,8 +10,9 @@
  *     a life               |===================|              begins within stretch 0; covers node 5, and stretch 2
  *
  * A life is noted at the few nodes that together make up the time which it covers, and in the stretches of its ends.
- * The ranges that cover a node are passed on to the halves below when a life comes that covers only a part of the node.
- * So a life, however long, looks at few nodes, and there at ranges, which meet and become one, rather than at lives.
+ * When a life comes that covers only a part of a node, the ranges noted at the node are passed on to its two halves.
+ * So a life, however long, looks at few nodes.  There it looks at ranges of addresses rather than at lives: ranges that
+ * meet become one.
  */
 #include "place.h"
 

@@ -4,8 +4,9 @@
  *     the list has         a  b.0  c  b.1       b was cut into two pieces
  *     find_after_pairs()        a -> b.0, a -> b.1
  *
- * Pieces, repeats and stand-ins have the origin of their original.  So all of them wait, and all of them are waited
- * for: within the step by those tasks only that come after them in the list, across its end by all.
+ * Pieces, repeats and stand-ins have the origin of their original.  So if the original waits, all of them wait, and if
+ * another task waits for the original, it waits for all of them.  Within the step a task waits only for those before it
+ * in the list; across the step's end it waits for all.
  */
 #include "step.h"
 
@@ -26,18 +27,18 @@ static size_t find_after(const struct step *s, const struct after *x)
     return i;
 }
 
-void add_after(struct step *s, const struct task *t, const struct task *first, bool previous)
+void add_after(struct step *s, const struct task *t, const struct task *first, enum step_waited which)
 {
-    struct after new = {.origin = t->origin, .waits_for = first->origin, .previous = previous};
+    struct after new = {.origin = t->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
     size_t i = find_after(s, &new);
     (void)APPEND(s->after, s->n_after, s->cap_after);
     memmove(&s->after[i + 1], &s->after[i], (s->n_after - 1 - i) * sizeof *s->after);
     s->after[i] = new;
 }
 
-bool is_after(const struct step *s, const struct task *t, const struct task *first, bool previous)
+bool is_after(const struct step *s, const struct task *t, const struct task *first, enum step_waited which)
 {
-    struct after x = {.origin = t->origin, .waits_for = first->origin, .previous = previous};
+    struct after x = {.origin = t->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
     size_t i = find_after(s, &x);
     return i < s->n_after && !comes_before(&x, &s->after[i]);
 }

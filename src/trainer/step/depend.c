@@ -1,10 +1,10 @@
 /* depend.c - which task must wait for which.
  *
  * Two accesses to the same bytes conflict when one of them writes; the later one in the list then depends on the
- * earlier.  The list is cyclic, so it is walked twice: an edge from the first copy to the second one is a
- * *previous-step* edge.  Walked over tensors this gives the data edges; walked over addresses it gives these and the
- * reuse edges, which exist only because place() gave two tensors the same bytes.  A few edges no access makes: those of
- * gates (enum gate), and those that the list says (after.c).
+ * earlier. The list is cyclic, so it is walked twice: an edge from the first copy to the second one is a
+ * *previous-step* edge.  A walk over tensors gives the data edges.  A walk over addresses gives the data edges and the
+ * reuse edges, which exist only because place() gave two tensors the same bytes.  A few edges follow from no access:
+ * those of gates (enum gate), and those that the list says (after.c).
  *
  * A *node* is a task in one of the two copies: task i of copy c is node c * n + i.  A lane runs its tasks in order, so
  * an edge within a lane needs no wait.  An edge between lanes needs none either if another wait makes sure that its
@@ -296,9 +296,9 @@ static void mark_waits(const struct step *s)
 
 int event_context(const struct task *t) { return t->lane->device->is_host ? 0 : t->lane->device->context->index; }
 
-void depend(struct step *s, bool with_addresses)
+void depend(struct step *s, enum edges_wanted wanted)
 {
-    find_edges(s, with_addresses ? 2 : 1);
+    find_edges(s, wanted == ALL_EDGES ? 2 : 1);
     mark_waits(s);
     for (size_t i = 0; i < s->n; i++) {
         s->task[i]->notify = 0;

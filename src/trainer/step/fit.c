@@ -78,8 +78,9 @@ static const char *budget_option(const struct device *d)
     return d->is_host ? "--host-mem" : "--device-mem";
 }
 
-struct problem *does_not_fit(const struct arena *a, const struct tensor *t, bool in_one_piece)
+struct problem *does_not_fit(const struct arena *a, const struct tensor *t, enum limit limit)
 {
+    const bool in_one_piece = limit == LIMIT_OF_SLAB;
     char where[64];
     const struct device *d = a->device;
     const struct task *task = first_task(t);

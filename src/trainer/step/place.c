@@ -4,17 +4,18 @@
  * Two tensors of one list may share bytes when these spans do not meet; tensors of different lists always may, since
  * one list runs at a time; a persistent tensor shares with none.
  *
- * On each device, persistent tensors come first, in the order they were made, then the others, each at the lowest
- * address that is free for its whole life.  There are two orders for these: largest first (offline "greedy by size":
- * within a few percent of the most bytes ever live at once, which is the lower bound), and as they begin to live.  The
- * one that takes less is kept.
+ * On each device, persistent tensors come first, in the order in which they were made.  The others follow, each at the
+ * lowest address that is free for its whole life.  Two orders of these are tried: largest first (offline "greedy by
+ * size": within a few percent of the most bytes ever live at once, which is the lower bound), and in the order in which
+ * their lives begin.  The one that takes fewer bytes is kept.
  *
- * The host has an arena for each context.  Its slabs are pinned for the context, and hold what the context's devices
- * copy.  A move between two contexts is two copies, down to the host and up from it, and its bytes can be pinned for
- * one context only.  They are pinned for the one that copies down.  The reason is NVIDIA's driver: a copy into memory
- * that is not pinned keeps the caller until the bytes are there, a copy out of it only until they have been read.
+ * The host has an arena for each context.  Its slabs are pinned for the context, and hold the tensors that the
+ * context's devices copy.  A move between two contexts is two copies, down to the host and up from it, but its bytes on
+ * the host can be pinned for one context only: for the one that copies down.  The reason is NVIDIA's driver.  A copy
+ * into memory that is not pinned keeps the caller until the bytes are there; a copy out of such memory only until they
+ * have been read.
  *
- * A device of a step file that has room for all at once shares nothing, unless it says `share`.
+ * A device of a step file that has room for all tensors at once shares no bytes, unless the file says `share`.
  */
 #include "place.h"
 
@@ -87,7 +88,7 @@ static struct problem *assign(struct arena *a, size_t *looks)
             hold_lowest(map, l, limit);
         size_t slab = l->arena_address / limit;
         if (t->bytes > limit || slab + (size_t)a->first_slab >= COUNT(a->slab_bytes)) {
-            wrong = does_not_fit(a, t, true);
+            wrong = does_not_fit(a, t, LIMIT_OF_SLAB);
             break;
         }
         t->slab = a->first_slab + (int)slab;
@@ -95,7 +96,7 @@ static struct problem *assign(struct arena *a, size_t *looks)
         a->n_slabs = MAX(a->n_slabs, (int)slab + 1);
         a->slab_bytes[slab] = MAX(a->slab_bytes[slab], t->address + t->bytes);
         if (arena_bytes(a) > a->device->budget)
-            wrong = does_not_fit(a, t, false);
+            wrong = does_not_fit(a, t, LIMIT_OF_BUDGET);
     }
     close_map(map);
     return wrong;
@@ -207,7 +208,7 @@ static struct problem *refuse_ram(const struct machine *m, size_t ram)
                        format_bytes(have, (double)m->host->memory), format_bytes(need, (double)ram));
 }
 
-struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
+struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum place_purpose purpose)
 {
     struct machine *m = p->machine;
     size_t n_arenas = (size_t)m->n_devices + (size_t)MAX(m->n_contexts, 1);
@@ -236,7 +237,7 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
         wrong = refuse_ram(m, ram);
     for (size_t i = 0; i < n_arenas; i++) {
         struct arena *a = &arenas[i];
-        if (!check_only)
+        if (purpose == PLACE_TO_RUN)
             for (int k = 0; k < a->n_slabs && !wrong; k++)
                 wrong = add_slab(m, a->device, a->lives[0].tensor->copier,
                                  round_up(a->slab_bytes[k], a->device->alignment));

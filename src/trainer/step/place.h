@@ -38,9 +38,10 @@ void close_map(struct map *m);
  * life lies across the border of two. */
 void hold_lowest(struct map *m, struct life *l, size_t limit);
 
-/* fit.c: tensor t does not fit.  It must lie in one piece, or it must stay within the budget together with the tensors
- * that were placed before it. */
-struct problem *does_not_fit(const struct arena *a, const struct tensor *t, bool in_one_piece);
+enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };
+/* fit.c: the problem that tensor t does not fit: it is larger than a slab may be, or it exceeds the budget together
+ * with the tensors that were placed before it. */
+struct problem *does_not_fit(const struct arena *a, const struct tensor *t, enum limit limit);
 
 void find_levels(struct step *s); /* levels.c: fills in s->level, s->peak and s->peak_total; lifetimes are known */
 

@@ -1,18 +1,18 @@
 /* ring.c - a tensor of which there are several, so that a few iterations can each have one of its own.
  *
- * A task that stores an iteration needs its bytes for longer than an iteration.  So such a tensor is a ring of several
- * *members*: tensors alike, each with bytes of its own.  The accesses of tasks in the list name the first member.  When
- * a task runs, it touches the member that its iteration has: tensor_at().
+ * A task that stores an iteration needs the iteration's bytes for longer than the iteration lasts.  So the tensor that
+ * it reads is a ring of several *members*: tensors alike, each with bytes of its own.  The accesses of tasks in the
+ * list name the first member.  When a task runs, it touches the member that its iteration has: tensor_at().
  *
  *     iteration     1    2    3    4    5    6           two members
  *     member        1    2    -    1    -    2           -: none was free, and nothing of the iteration is stored
  *
  * The rule.  A member is free unless an iteration has it, or it holds the newest iteration that is durable.  An
- * iteration has its member from take_member() until return_member(), which says whether what it holds is durable now.
- * An iteration that finds no member free goes without, and nothing waits for one.  A run asks this rule
+ * iteration has its member from take_member() until return_member(), which says whether the member's contents are
+ * durable now.  An iteration that finds no free member does without one, and nothing waits.  A run follows this rule
  * (snap_begin()), and so does the simulation (ask_for_member()).
  *
- * All rings of a pool are taken together: an iteration that has member k has it of each of them.
+ * All rings of a pool are taken together: an iteration that has member k has member k of each ring.
  */
 #include "step.h"
 

@@ -121,11 +121,13 @@ struct tensor *add_download(struct step *s, const char *name, struct tensor *fro
 
 /* ---- after.c --------------------------------------------------------------------------------------------------- */
 
-/* t waits for `first`, of the step before if `previous` is set, and so do their pieces, repeats and stand-ins. */
-void add_after(struct step *s, const struct task *t, const struct task *first, bool previous);
-bool is_after(const struct step *s, const struct task *t, const struct task *first, bool previous); /* was it said? */
-/* What add_after() has said, of the tasks that the list has now: those at two positions, of which the second waits for
- * the first.  Sorted by `second`; the caller frees the *n of them. */
+enum step_waited { SAME_STEP, STEP_BEFORE };
+/* t waits for `first`, of the same step or of the step before, and so do their pieces, repeats and stand-ins. */
+void add_after(struct step *s, const struct task *t, const struct task *first, enum step_waited which);
+/* Has add_after() said this? */
+bool is_after(const struct step *s, const struct task *t, const struct task *first, enum step_waited which);
+/* What add_after() has said, for the tasks that the list has now: the task at position `second` waits for the task at
+ * position `first`.  Sorted by `second`.  The caller frees the array of *n pairs. */
 struct after_pair {
     int first, second;
     bool previous; /* it waits for the first's run in the step before */
@@ -134,13 +136,15 @@ struct after_pair *find_after_pairs(const struct step *s, size_t *n);
 
 /* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
 
-/* Fill in every task's edges.  Data edges need no addresses; with addresses (after place) reuse edges are added, and
- * `wait`, `notify` and `flush` are set. */
-void depend(struct step *s, bool with_addresses);
+enum edges_wanted { DATA_EDGES, ALL_EDGES };
+/* Fills in every task's edges, and sets `wait`, `notify` and `flush`.  ALL_EDGES: reuse edges too, which follow from
+ * addresses: call place() before. */
+void depend(struct step *s, enum edges_wanted wanted);
 int event_context(const struct task *t); /* the context of its event; a host task's is a user event of context 0 */
 
-/* Finds lifetimes, then addresses for all tensors that the lists use, persistent ones first, and takes memory for them
- * unless check_only is set.  Returns NULL, or, when a budget is too small, a problem with task, tensor and bytes. */
-struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only);
+enum place_purpose { PLACE_TO_CHECK, PLACE_TO_RUN };
+/* Finds lifetimes, then addresses for all tensors that the lists use, persistent ones first.  PLACE_TO_RUN: also takes
+ * memory for them.  Returns NULL, or, when a budget is too small, a problem with task, tensor and bytes. */
+struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum place_purpose purpose);
 
 #endif

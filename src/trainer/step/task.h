@@ -1,7 +1,7 @@
 /* task.h - a task of a list: what it touches, what it does, how much work it is, when it runs, what it waits for.
  *
- * struct task, below, holds all of it.  The sections before it declare the parts, in the same order.  A list owns its
- * tasks; step.h has the functions that make them.  Implemented in task.c, and choice words in condition.c.
+ * struct task, below, holds all of it.  The sections before it declare the types of its fields.  A list owns its tasks;
+ * step.h has the functions that make them.  Implemented in task.c, and choice words in condition.c.
  */
 #ifndef TASK_H
 #define TASK_H
@@ -48,8 +48,8 @@ struct access {
 enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_LOCAL };
 struct arg { /* an argument of a kernel; the macros below make it */
     enum arg_kind kind;
-    struct access given; /* ARG_TENSOR: tensor and mode, only until add_kernel() has moved them to task->access */
-    int32_t i; /* ARG_TENSOR: from then on its index in task->access, or NONE for NO_TENSOR; else the number */
+    struct access given; /* ARG_TENSOR: tensor and mode, until add_kernel() moves both to task->access */
+    int32_t i; /* ARG_TENSOR: after that the tensor's index in task->access, NONE for NO_TENSOR; else the number */
     float f;   /* ARG_FLOAT: the number */
 };
 #define IN(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_READ}})
@@ -60,53 +60,27 @@ struct arg { /* an argument of a kernel; the macros below make it */
 /* A buffer that the kernel will not touch. */
 #define NO_TENSOR ((struct arg){.kind = ARG_TENSOR})
 #define INT(n) ((struct arg){.kind = ARG_INT, .i = (int32_t)(n)})
-/* An int of an elementwise task that counts elements from the task's first one on: a piece of the task gets less. */
+/* The number of elements of an elementwise task.  A piece of the task gets its own, smaller number. */
 #define ELEMENTS(n) ((struct arg){.kind = ARG_ELEMENTS, .i = (int32_t)(n)})
 #define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .f = (x)})
-/* So many bytes of local memory. */
+/* `bytes` bytes of local memory. */
 #define LOCAL(bytes) ((struct arg){.kind = ARG_LOCAL, .i = (int32_t)(bytes)})
-
-/* Elements [begin, end) of what a rank has of a unit of the model, in its parameters and in Adam's m and v alike. */
-struct state_range {
-    int rank, unit;
-    size_t begin, end;
-};
-
-/* ---- when it runs ------------------------------------------------------------------------------------------------ */
-
-/* The iterations in which a task runs: those that leave `remainder` when divided by `every`.  In all others it is as
- * if the task were not in the list: nothing is issued, and a task that waits for it waits for its last run. */
-struct when {
-    uint32_t every, remainder;
-};
-
-/* Whether a task runs in an iteration may be known only when all that it waits for has ended.  It runs if then both
- * `needs` and `member` are fulfilled.  Zero: it always runs. */
-struct condition {
-    /* Bits that the choice word must have, or the task does nothing in this iteration; 0: it needs none.  A task of the
-     * same iteration has written the word, and this task reads it on the host. */
-    int needs;
-    bool unexpected; /* a forecast counts on it that the choice is the other one: the task does nothing */
-    bool member;     /* the iteration must have a member of the rings; its first task whose `needs` hold asks for one */
-    bool aside;      /* with `member`: only tasks of the same condition wait for this one, so training never does */
-    bool returns_member; /* with `member`: the iteration gives its member back when this task has ended */
-};
-/* Each task that is held waits for all tasks of the same iteration that hold (tools/lists/gate.c). */
-enum gate { GATE_NONE, GATE_HOLDS, GATE_HELD };
 
 /* ---- what it does ------------------------------------------------------------------------------------------------ */
 
-/* (A task of a step file that is no copy is an ACT_HOST without a function: it is only looked at.) */
+/* A task of a step file that is no copy has ACT_HOST and no function: it can be planned, but not run. */
 enum task_action {
     ACT_HOST,   /* it runs a function on the host */
-    ACT_COPY,   /* it copies access[1] to access[0]; what else it reads it only waits for */
+    ACT_COPY,   /* it copies access[1] to access[0]; for the tensors of further accesses it only waits */
     ACT_KERNEL, /* it launches a kernel */
     ACT_ISSUE   /* it issues commands of its own */
 };
-/* What a task of the host does in that iteration (from 1 in training), on the lane's thread.  It uses the tensors of
- * task->access.  It may be run several times, so whatever it leaves elsewhere must follow from them and `iteration`. */
+/* What a task of the host does in `iteration` (from 1 in training), on the lane's thread.  The function uses the
+ * tensors of task->access.  It may be called several times for one run, so whatever it changes beside the tensors must
+ * follow from the tensors and `iteration`. */
 typedef void host_function(void *context, const struct task *task, uint32_t iteration);
-/* Issues the task's commands of that iteration to its lane's queue; *done gets the event of the last command. */
+/* Issues the task's commands of `iteration` to its lane's queue, after n_wait events; *done gets the event of the last
+ * command, which the caller releases. */
 typedef void issue_function(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
                             cl_event *done);
 struct grid { /* an NDRange of OpenCL */
@@ -117,8 +91,10 @@ struct grid { /* an NDRange of OpenCL */
 
 /* ---- what it waits for ------------------------------------------------------------------------------------------- */
 
-/* Both touch one tensor, or the list says that one waits (struct gate, struct after); two tensors share bytes. */
-enum edge_kind { EDGE_DATA, EDGE_REUSE };
+enum edge_kind {
+    EDGE_DATA, /* both tasks touch one tensor, or the list says that one waits (enum gate, struct after) */
+    EDGE_REUSE /* the tasks touch two tensors that share bytes */
+};
 struct edge {          /* it stands in the list of its consumer, the task that waits */
     uint32_t producer; /* the producer's position in the list */
     bool previous;     /* the producer ran in the previous iteration */
@@ -126,65 +102,105 @@ struct edge {          /* it stands in the list of its consumer, the task that w
     bool wait; /* it crosses lanes and follows from no other wait, so execute() waits for it */
 };
 
+/* ---- for techniques: when it runs, what it stores.  A first reading skips this section. ------------------------- */
+
+/* The iterations in which a task runs: those that leave `remainder` when divided by `every`.  In all other iterations
+ * nothing is issued, and a task that waits for this task waits for its last run. */
+struct when {
+    uint32_t every, remainder;
+};
+
+/* Whether a task runs in an iteration may be known only when all that it waits for has ended.  The task runs if then
+ * both `needs` and `member` are fulfilled.  If both are zero, it always runs. */
+struct condition {
+    /* Bits that the choice word must have, or the task does nothing in this iteration; 0: it needs none.  A task of the
+     * same iteration has written the word, and this task reads it on the host. */
+    int needs;
+    bool unexpected; /* a forecast assumes that the word lacks these bits, and that the task does nothing */
+    bool member;     /* the iteration must have a member of the rings; its first task whose `needs` hold asks for one */
+    bool aside;      /* with `member`: only tasks of the same condition wait for this one, so training never does */
+    bool returns_member; /* with `member`: the iteration gives its member back when this task has ended */
+};
+/* Each task that is held waits for all tasks of the same iteration that hold (tools/lists/gate.c). */
+enum gate { GATE_NONE, GATE_HOLDS, GATE_HELD };
+
+/* Elements [begin, end) of what a rank has of a unit of the model, in its parameters and in Adam's m and v alike. */
+struct state_range {
+    int rank, unit;
+    size_t begin, end;
+};
+
 /* ---- the task ---------------------------------------------------------------------------------------------------- */
 
+/* The fields down to the line are those of every task, and all that a first reading needs.  Whoever adds the task sets
+ * them, but for the edges, which depend() finds.  The fields below the line serve a few tasks each, and the comments
+ * say who sets them and who reads them. */
 struct task {
     char name[40]; /* "mlp.fc" */
     struct lane *lane;
-    size_t index;             /* position in the list */
-    struct task *prev, *next; /* neighbours, while the list is edited */
+    size_t index; /* position in the list */
 
     /* what it is for */
-    int layer;       /* as in struct tags */
-    int micro;       /* the same */
-    enum role role;  /* the same */
-    uint64_t origin; /* a number that a task shares with its pieces, its repeats and what stands in for it */
-    /* A number that a copy shares with the others that bring the same bytes to other devices, see add_broadcast(), and
-     * with its pieces, its repeats and what stands in for it; 0: none. */
-    int message;
+    int layer;      /* as in struct tags */
+    int micro;      /* the same */
+    enum role role; /* the same */
 
     /* what it touches: addresses are taken from here only */
     struct access *access;
     int n_access;
-    bool partial;             /* it leaves part of what it writes unwritten, and nothing reads that part */
-    struct state_range state; /* the state that this update makes anew, or that this task stores */
 
     /* how much work it is */
     double flops; /* floating point operations */
     size_t bytes; /* bytes read and written: each tensor once, as a whole, unless set_traffic() has said less */
-    /* Seconds that it takes on its lane, and on the host, if a step file says so; -1: none does. */
-    double seconds, host_seconds;
-
-    /* when it runs */
-    struct when when;
-    struct condition condition;
-    enum gate gate;
 
     /* what it does */
     enum task_action action;
     host_function *run;          /* ACT_HOST: this function; a copy on a lane of the host has one too */
-    void *context;               /* the first argument of run, or of issue */
+    void *context;               /* the first argument of `run`; ACT_ISSUE: what `issue` needs to know */
     const char *file, *function; /* ACT_KERNEL: cl/FILE, the function's name */
     struct arg *args;            /* ACT_KERNEL: n_args arguments */
     int n_args;
-    struct grid grid;      /* ACT_KERNEL */
-    issue_function *issue; /* ACT_ISSUE: this function */
-    size_t context_bytes;  /* size in bytes of issue's context, which the task owns; 0: it owns no context */
+    struct grid grid; /* ACT_KERNEL */
+
+    /* what it waits for */
+    struct edge *edges; /* n_edges of the step's */
+    size_t n_edges;
+
+    /* ---- a first reading ends here ---- */
+
+    /* Set by whoever adds an update, read by passes that move, cut or store updates. */
+    host_function *host_run;  /* does the same on the host, with accesses and args in the same order; NULL: none does */
+    bool elementwise;         /* it may be cut into pieces: see set_elementwise() */
+    struct state_range state; /* the state that this update makes anew, or that this task stores */
+
+    /* Set when the task is added.  A pass that puts another task in its place gives both numbers to the other task. */
+    uint64_t origin; /* a number that a task shares with its pieces, its repeats and its stand-ins; proofs compare it */
+    int message; /* a number that all copies of the same bytes share, see add_broadcast(); 0: none.  For broadcast */
+
+    /* Set by passes, and by step files. */
+    struct when when;           /* read by all that run or simulate a list */
+    struct condition condition; /* the same */
+    enum gate gate;             /* read by depend() */
+    size_t piece_begin;         /* a piece's bytes from the start of the uncut task; read by proofs */
+    double seconds;             /* how long it takes on its lane; -1: not said.  Read by the simulation */
+    double host_seconds; /* how long it would take on the host; -1: not said.  Read by passes that move it there */
+
+    /* Set by model/ for tasks that are no single kernel of cl/, read by run/. */
+    issue_function *issue; /* ACT_ISSUE: issues the commands */
+    size_t context_bytes;  /* size in bytes of the context, if the task owns it and frees it; 0: it does not */
     void (*compile)(const struct task *t); /* called before the first run, so that issue need not compile; or NULL */
     /* Its event is that of the last of several commands (CLBlast): it is drawn from the lane's last end on. */
     bool only_last_event;
+    bool partial; /* it leaves part of what it writes unwritten, and nothing reads that part; read by proofs */
 
-    /* what passes may do with it */
-    host_function *host_run; /* does the same on the host, with accesses and args in the same order; NULL: none does */
-    bool elementwise;        /* it may be cut into pieces: see set_elementwise() */
-    size_t piece_begin;      /* if it is a piece of an elementwise task: bytes from the start of the uncut task */
-
-    /* what it waits for, set by depend() */
-    struct edge *edges; /* n_edges of the step's */
-    size_t n_edges;
+    /* Set by depend(), read by run/. */
     unsigned notify; /* bit set of contexts, other than its own, in which a task waits for it */
     bool flush;      /* another lane waits for it: it is submitted at once */
+
+    /* Neighbours in the list while it is edited: set by step.h's functions and the verbs of pass/edit.h. */
+    struct task *prev, *next;
 };
+
 /* ---- task.c, condition.c ----------------------------------------------------------------------------------------- */
 
 static inline bool is_copy(const struct task *t) { return t->action == ACT_COPY; }
@@ -192,12 +208,11 @@ bool runs(const struct task *t, uint32_t iteration); /* does it run in that iter
 bool is_conditional(const struct task *t);           /* are there iterations in which it does not run? */
 bool chooses(const struct task *t);                  /* does it write a choice word? */
 struct tensor *choice_word(const struct task *t);    /* the choice word that t reads or writes; NULL: none */
-/* The bits of the choice word that t reads; and, has the word all bits of t->condition.needs?  Ask only after the tasks
- * that t waits for have ended.  Edges and proofs do not look at this: where a task does nothing, either its bytes have
- * been written already, or no task will read them. */
-int choice_bits(const struct task *t);
-bool has_needed(const struct task *t);
-/* " (layer 1, micro-batch 0)" for messages; it leaves out what the task has not, and is "" if it has neither. */
+/* Call these two only after the tasks that t waits for have ended.  Edges and proofs do not ask them: where a task does
+ * nothing, either its bytes have been written already, or no task will read them. */
+int choice_bits(const struct task *t); /* the bits of the choice word that t reads */
+bool has_needed(const struct task *t); /* has this word all bits of t->condition.needs? */
+/* " (layer 1, micro-batch 0)" for messages, into `out`, which is returned.  What the task does not have is left out. */
 const char *layer_and_micro(char out[64], const struct task *t);
 
 #endif

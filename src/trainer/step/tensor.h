@@ -8,17 +8,25 @@
 
 /* ---- tensors (tensor.c) ---------------------------------------------------------------------------------------- */
 
-/* What a tensor holds.  No tensor has the class MEM_BUFFERS: reports count those there that as_buffer() has marked. */
+/* What a tensor holds.  No tensor has the class MEM_BUFFERS: reports count tensors there that as_buffer() has
+ * marked. */
 enum memory_class { MEM_PARAMETERS, MEM_GRADIENTS, MEM_OPTIMIZER, MEM_ACTIVATIONS, MEM_WORK, MEM_BUFFERS, MEM_CLASSES };
 extern const char *const memory_class_name[MEM_CLASSES + 1]; /* NULL ends them */
 enum element { FLOAT32, INT32 };                             /* both have 4 bytes */
-/* Which other tensors may have a tensor's bytes before and after its life: any; only those that live far away in the
- * list; none. */
-enum exclusive { EXCLUSIVE_NOT, EXCLUSIVE_SOME, EXCLUSIVE_ALWAYS };
+/* Which other tensors may have a tensor's bytes before and after its life. */
+enum exclusive {
+    EXCLUSIVE_NOT,   /* any */
+    EXCLUSIVE_SOME,  /* only those that live far away in the list */
+    EXCLUSIVE_ALWAYS /* none */
+};
 enum { ELEMENT_BYTES = 4, MAX_DIMS = 4, SLABS_PER_DEVICE = 256 };
 
 /* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its storage) with a
- * name and shape of its own: the weights of a layer are views of the layer's one parameter tensor. */
+ * name and shape of its own: the weights of a layer are views of the layer's one parameter tensor.
+ *
+ * The fields down to the line are those of every tensor, and all that a first reading needs.  Whoever makes the tensor
+ * sets them.  The fields below the line serve a few tensors each, and the comments say who sets them and who reads
+ * them. */
 struct tensor {
     int id; /* position in the pool */
     char name[48];
@@ -28,41 +36,52 @@ struct tensor {
     size_t bytes;
     struct device *device;
     enum memory_class class;
-    bool persistent;              /* keeps its value from step to step, and its address in all lists */
-    bool cheap;                   /* an activation that takes little work to make again, for its size */
-    bool choice;                  /* a word that says which tasks run; no value follows from it (condition.needs) */
-    bool is_buffer;               /* marked by as_buffer(); its class still says what it holds */
-    bool shard;                   /* holds one rank's part of `replica_of`; tasks read gathered copies of it (ZeRO-3) */
-    struct tensor *next_gathered; /* if it is a gathered copy: the next copy of the same in this step; else NULL */
-    enum exclusive exclusive;
+    bool persistent;        /* keeps its value from step to step, and its address in all lists */
     struct tensor *storage; /* the tensor that has the bytes: itself, unless it is a view */
-    struct tensor *view;    /* a chain: a storage points to the last of its views, a view to the one before it */
     size_t offset;          /* bytes from the storage's start; 0 unless it is a view */
 
-    /* Where a persistent storage gets its first bytes: from `replica_of`, at byte `replica_begin`.  A storage that is
-     * no replica, nor a part of one, points to itself, with begin 0. */
-    const struct tensor *replica_of;
-    size_t replica_begin;
-    /* A pass may add a replica that mirrors another tensor: set-up writes to both.  The mirrors of one `replica_of` are
-     * a chain.  (A mirror that no longer persists is none: what it mirrored has taken its place.) */
-    const struct tensor *mirrors;
-    struct tensor *first_mirror, *next_mirror;
-
-    /* Several tensors alike may be a ring (ring.c).  The accesses of tasks name only its first member. */
-    struct ring *ring;          /* the ring whose first member this storage is; NULL: it is none */
-    struct tensor *next_member; /* the same part of the next member; NULL: it is the last one, or in no ring */
-
-    /* set by place(), for storages: */
+    /* Set by place(), for storages. */
     struct step *step;           /* the list it lives in; NULL while unused or persistent */
     int held_from, held_until;   /* positions in that list between which its bytes are held */
     const struct device *copier; /* a device whose task writes it, or else one that reads it; NULL: only the host */
-    int slab;                    /* index in the device's slabs; NONE: not placed */
+    int slab;                    /* index in the device's slabs; NONE: it has no address */
     size_t address;              /* bytes from the slab's start */
 
-    cl_mem buffer; /* sub-buffer, made on first use */
+    /* ---- a first reading ends here ---- */
+
+    cl_mem buffer;       /* the sub-buffer, which tensor_buffer() makes on first use */
+    struct tensor *view; /* a chain: a storage points to its last view, a view to the view before it.  For passes */
+
+    /* Set by whoever makes the tensor. */
+    enum exclusive exclusive; /* read by place() */
+    bool is_buffer; /* as_buffer() has marked it; its class still says what it holds.  Read by reports of memory */
+    bool cheap;     /* an activation that takes little work to make again, for its size.  Read by recompute and swap */
+    bool choice;    /* a word that says which tasks run; no value follows from it (condition.needs).  Read by proofs */
+
+    /* Replicas: set by model/, read by ZeRO-3's gather, by write_bytes_of() and by proofs.  A persistent storage gets
+     * its first bytes from `replica_of`, at byte `replica_begin`.  A storage that is no replica, nor a part of one,
+     * points to itself, with replica_begin 0. */
+    const struct tensor *replica_of;
+    size_t replica_begin;
+    bool shard; /* it holds one rank's part of `replica_of`; tasks read gathered copies of it (ZeRO-3) */
+    struct tensor *next_gathered; /* of a gathered copy: the next gathered copy of the same parameters in the step; else
+                                   * NULL.  Set by gather, read by passes that make tensors again */
+
+    /* Mirrors: set by the verb mirror() of passes, read by write_bytes_of() and by passes.  A *mirror* is a replica on
+     * the host that a pass adds: set-up writes to the mirrored tensor and to the mirror.  The mirrors of all replicas
+     * of one tensor are a chain, which begins at this tensor.  A mirror that no longer persists has been replaced by
+     * the tensor that it mirrored. */
+    const struct tensor *mirrors; /* the tensor that it mirrors; NULL: it is no mirror */
+    struct tensor *first_mirror;  /* of the tensor that `replica_of` of all in the chain points to; else NULL */
+    struct tensor *next_mirror;   /* the chain's next mirror, or NULL */
+
+    /* Rings: set by snapshot, read by ring.c, place() and proofs.  Several tensors alike may be a ring.  The accesses
+     * of tasks name only its first member. */
+    struct ring *ring;          /* the ring whose first member this storage is; NULL: it is none */
+    struct tensor *next_member; /* the same part of the next member; NULL: it is the last one, or in no ring */
 };
 
-/* Which iteration has which member of the rings of a pool (ring.c).  Zero: there are no rings. */
+/* Which iteration has which member of the rings of a pool (ring.c).  n is 0 where there are no rings. */
 enum { MOST_MEMBERS = 16 };
 struct ring {
     int n;       /* number of members, which are numbered from 1 */
@@ -77,25 +96,28 @@ struct pool {
     struct ring ring;
     struct tensor **tensors;
     size_t n, cap;
-    size_t looks; /* set by place(): how many ranges of addresses it looked at or moved, a measure of its work */
+    size_t looks; /* how many ranges of addresses place() has looked at or moved: a measure of its work */
 };
 struct pool *new_pool(struct machine *m);
-void free_pool(struct pool *p);              /* tensors, their sub-buffers and the slabs */
-void drop_tensors(struct pool *p, size_t n); /* frees all but the first n; no list may use those that go */
+void free_pool(struct pool *p);              /* frees the tensors, their sub-buffers and the slabs too */
+void drop_tensors(struct pool *p, size_t n); /* frees all tensors but the first n; no list may use a tensor that goes */
 
-/* The pool owns all tensors that these make. */
+/* The pool owns all tensors that these functions make. */
 struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                           enum element element, int n_dims, const int64_t *shape);
 /* A new tensor on device d: name, class, shape and bytes are those of `like`. */
 struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like);
-/* A view of `base` that begins `offset` elements after its start.  Where an OpenCL kernel takes the view, the offset
- * must be a multiple of the device's alignment. */
+/* A view of `base` that begins `offset` elements after the start of `base`.  Where an OpenCL kernel takes the view, its
+ * offset in bytes must be a multiple of the device's alignment. */
 struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, int n_dims,
                         const int64_t *shape);
 
-/* new_view() in bytes: a view of `bytes` bytes from byte `begin` of `base` on; bytes 0: as many as the shape says. */
-struct tensor *add_view(struct pool *p, struct tensor *base, const char *name, size_t begin, size_t bytes, int n_dims,
-                        const int64_t *shape);
+struct byte_range {
+    size_t begin, end;
+};
+/* A view of these bytes of `base`, which need not be as many as the shape says. */
+struct tensor *new_view_of_bytes(struct pool *p, struct tensor *base, const char *name, struct byte_range bytes,
+                                 int n_dims, const int64_t *shape);
 
 /* Marks t as a buffer: it holds only for a while a copy, or a partial sum, of another tensor.  Reports then count its
  * bytes as buffers, whatever its class: counted_as().  Returns t. */
@@ -107,17 +129,20 @@ size_t count_elements(const struct tensor *t);
 cl_mem tensor_buffer(struct tensor *t);      /* the sub-buffer of an OpenCL device's tensor; call it after place() */
 void *tensor_memory(const struct tensor *t); /* the bytes of a host tensor; call it after place() */
 /* Blocking copies for set-up, checks and saving; nothing may be in flight. */
-void write_tensor(struct tensor *t, const void *from);
+void write_tensor(struct tensor *t, const void *from); /* all bytes of t; its mirrors are written too */
 void read_tensor(struct tensor *t, void *into);
+/* The same for n bytes of t, from byte `begin` on. */
 void write_bytes_of(struct tensor *t, size_t begin, size_t n, const void *from);
 void read_bytes_of(struct tensor *t, size_t begin, size_t n, void *into);
 
 /* ---- ring.c: a member for each of a few iterations --------------------------------------------------------------- */
 
-int take_member(struct ring *r, uint32_t iteration);                  /* returns its number, from 1; 0: none is free */
-void return_member(struct ring *r, uint32_t iteration, bool durable); /* durable: kept until another one is durable */
-int member_of(const struct ring *r, uint32_t iteration);              /* 0: the iteration has none */
-struct tensor *nth_member(struct tensor *t, int k); /* t: the first member, or a part of it; k counts from 1 */
+/* Takes a free member for the iteration.  Returns the member's number, from 1; 0: none is free. */
+int take_member(struct ring *r, uint32_t iteration);
+/* The iteration gives its member back.  durable: the member stays taken until a later iteration's is durable. */
+void return_member(struct ring *r, uint32_t iteration, bool durable);
+int member_of(const struct ring *r, uint32_t iteration); /* 0: the iteration has none */
+struct tensor *nth_member(struct tensor *t, int k);      /* t: the first member, or a part of it; k counts from 1 */
 /* The tensor that t means in this iteration: t itself, or, where t is in a ring, the same part of the member that the
  * iteration has. */
 struct tensor *tensor_at(struct tensor *t, uint32_t iteration);

@@ -1,4 +1,5 @@
-/* control.c - what goes into a step beside its batches, the control block, and what comes out: losses and norm. */
+/* control.c - the control block, which goes into a step beside its batches; and the losses and the norm, which come out
+ * of it. */
 #include "hooks.h"
 
 #include <math.h>

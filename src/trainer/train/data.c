@@ -3,8 +3,8 @@
  *     --data ─ find_files ─▶ paths ─▶ texts ─── cut ── tokenizer ─▶ train | val
  *                              └──── .bin ─▶ tokens ─ cut ─▶ train | val
  *
- * A text is cut before it becomes tokens: at the same byte whatever its tokens are, so that a tokenizer can learn from
- * what is trained on alone, and losses of several tokenizers are of the same text.
+ * A text is cut into training and validation before it becomes tokens, at a byte that does not depend on the tokens.
+ * So a tokenizer can learn from the training part alone, and losses of several tokenizers are of the same text.
  */
 #include "data.h"
 #include "trainer/base/embedded.h"

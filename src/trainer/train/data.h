@@ -39,13 +39,13 @@ struct data_options {
 struct split {
     uint16_t *tokens; /* (n) */
     size_t n;
-    bool shares_memory; /* the tokens lie behind those of `train`, which owns the memory */
-    int used;           /* every token is below it */
+    bool shares_memory; /* the tokens follow those of `train`, which owns the memory */
+    int used;           /* every token is below this number */
     uint64_t hash;      /* a hash of the tokens, once reshard has asked for it; 0: not yet */
 };
 struct dataset {
     struct tokenizer tokenizer;
-    int vocab;               /* every token is below it; that of the model if there is one, else tokenizer.n */
+    int vocab;               /* every token is below this number: that of the model if there is one, else tokenizer.n */
     struct split train, val; /* val.n is 0 without validation */
     char *own_path[2];      /* the two files of nanoGPT's folder, to train and to validate; NULL: not read from there */
     double bytes_per_token; /* mean of `val`, or of `train` where there is no `val`; NAN: not known */
@@ -54,7 +54,8 @@ struct dataset {
 };
 struct dataset *open_dataset(const struct data_options *o);
 void close_dataset(struct dataset *d);
-/* A loss in nats per token, in bits per byte: losses of other tokenizers can be compared with that.  NAN: not known. */
+/* A loss in nats per token, as bits per byte, by which losses of different tokenizers can be compared.  NAN: not
+ * known. */
 double bits_per_byte(const struct dataset *d, double loss);
 
 /* Which window of the training text, in which order. */

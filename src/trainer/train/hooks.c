@@ -1,4 +1,4 @@
-/* hooks.c - calls the folders at each moment of a training, and keeps what each knows of a trainer. */
+/* hooks.c - calls the folders at each moment of a training, and keeps a pointer of each folder for each trainer. */
 #include "hooks.h"
 
 #include <math.h>

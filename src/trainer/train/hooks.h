@@ -15,7 +15,7 @@
  *       step_reported     its loss is known                                              on a lane's thread
  *     step_not_finite   its loss or norm is not a number
  *     steps_ended       no further step comes
- *     kept              the end of the run is told: what has the folder kept of it?
+ *     kept              the user is told how the run ended: what has the folder kept of it?
  *       trainer_closing   the trainer is about to go
  *
  * Those that stand further right come in every command that makes a trainer, as far as it goes (yard check, say); the
@@ -99,6 +99,8 @@ struct resumed_run {
     bool elsewhere;         /* --save's folder does not have this step */
 };
 
+enum loaded_state { LOAD_PARAMETERS, LOAD_ALL_STATE }; /* the latter: Adam's m and v too */
+
 /* A folder that writes whole runs and reads them again.  Without one a run saves its model alone, and none goes on. */
 struct archive {
     const char *option; /* the one that names the run to go on from: "--resume" */
@@ -106,11 +108,12 @@ struct archive {
     const struct resumed_run *(*find_run)(void);
     /* The mesh of the run that goes on, on so many devices, where --mesh does not say. */
     struct mesh (*mesh)(const struct settings *s, int devices);
-    /* Is `path` a run, or a folder of runs?  Then *source becomes its model, which training or sampling starts from. */
+    /* Is `path` a run, or a folder of runs?  Then *source becomes the run's model, from which training or sampling
+     * starts. */
     bool (*open)(const char *path, struct source *source);
     void (*close)(struct source *source);
-    /* Reads the parameters; moments: Adam's state too. */
-    void (*load)(struct model *m, const struct source *source, bool moments);
+    /* Reads the parameters, or all state. */
+    void (*load)(struct model *m, const struct source *source, enum loaded_state what);
     /* Ends the program where nothing may be written to `path`.  who: the option that would, such as "--trace". */
     void (*refuse)(const char *who, const char *path);
     /* Ends the program where `folder` has a run of a model of other sizes. */

@@ -1,6 +1,6 @@
 /* presets.c - sizes by name, and sizes that the source of a model brings.
  *
- * Sizes that no option gives are those of the run that this one goes on from, or of --init; else those of --model.
+ * A size that no option gives comes from the run that this one goes on from, or from --init; else from --model.
  */
 #include "own_options.h"
 

@@ -98,7 +98,7 @@ void write_log(struct trainer *t, json_t *line)
 /* The log's first line: the options, and what is known of the data. */
 static void log_run(struct trainer *t)
 {
-    json_t *line = json_pack("{s:o}", "run", options_json(false));
+    json_t *line = json_pack("{s:o}", "run", options_json(ALL_OPTIONS));
     if (t->data && !isnan(t->data->rate)) {
         json_object_set_new(line, "rate", number_json(t->data->rate * t->data->bytes_per_token));
         json_object_set_new(line, "floor", number_json(t->data->floor));

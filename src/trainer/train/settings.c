@@ -166,8 +166,9 @@ static bool is_recorded(const struct option *o)
     return choice_number(groups, o->group) >= 0 || strcmp(o->name, "seq-len") == 0;
 }
 
-json_t *options_json(bool recorded)
+json_t *options_json(enum options_wanted wanted)
 {
+    const bool recorded = wanted == RECORDED_OPTIONS;
     json_t *all = json_object();
     for (size_t i = 0; i < table.n; i++) {
         const struct option *o = &options[i];

@@ -88,21 +88,21 @@ struct settings {
     /* These are set by folders of techniques and tools, and by commands. */
     const char *one_device; /* the command that wants a single device, "yard check"; NULL: several may be there */
     bool time_tasks;        /* queues carry times */
-    bool paced;             /* tasks end when it was predicted, not when their work does */
+    bool paced;             /* tasks end at the predicted times, not when their work ends */
     bool kept_elsewhere;    /* something beside --save keeps the run */
     bool sweeps;            /* options are tried one after another: no warning that one has no effect */
-    bool trial;        /* the trainer is to measure with: nothing is stored, shown or proved, and no time is known */
-    bool no_passes;    /* the lists stay as they are built */
-    int64_t draw_seed; /* seed of what may be left to chance, to show that no bit depends on it; -1: nothing is */
+    bool trial;             /* the trainer only measures: it stores, shows and proves nothing, and knows no times yet */
+    bool no_passes;         /* the lists stay as they are built */
+    int64_t draw_seed;      /* seed of what may be left to chance, to show that no bit depends on it; -1: nothing is */
 };
 /* What this process knows of itself.  With --restart it is shared memory: the process that starts trainings sets the
  * first three, and a training tells it the last two. */
 struct one_life {
-    uint64_t begun;   /* now_ns() then; what a resumed run says of its start counts from here */
-    const char *from; /* the run to go on from, whatever the command line says; NULL: as that says */
-    int restarts;     /* how many came before this training; 0 without --restart */
-    uint32_t step;    /* the last one that the training has shown; 0: none */
-    bool not_finite;  /* it ends because a value is not finite, which would happen again */
+    uint64_t begun;   /* now_ns() at its start; what a resumed run says of its start counts from here */
+    const char *from; /* the run to go on from, whatever the command line says; NULL: as the command line says */
+    int restarts;     /* how many trainings came before this one; 0 without --restart */
+    uint32_t step;    /* the last step that the training has shown; 0: none */
+    bool not_finite;  /* the training ends because a value is not finite, which would happen again */
 };
 extern struct one_life *this_life;
 /* Parses the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
@@ -110,8 +110,10 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv);
 /* The first option that the user has given and that does not fit; NULL: all fit. */
 typedef bool option_fits(const struct option *o);
 const char *first_given(option_fits *fits);
-/* Every option of `yard train` with its value; recorded: only those that a resumed run takes over, as texts. */
-json_t *options_json(bool recorded);
+enum options_wanted { ALL_OPTIONS, RECORDED_OPTIONS };
+/* The options of `yard train` with their values; RECORDED_OPTIONS: only those that a resumed run takes over, all as
+ * texts. */
+json_t *options_json(enum options_wanted wanted);
 bool was_given(const char *option);
 int given_heads(void); /* the number of --heads, for a model that does not say its own; 0: not given */
 /* Ends the program if --heads says another number than the model (sample, check). */

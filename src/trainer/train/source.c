@@ -1,5 +1,5 @@
-/* source.c - what a training or a sample begins with: a model's file, or what a run has left, which only the folder
- * that keeps runs can read (struct archive).
+/* source.c - the model with which training or sampling begins: a model's file, or what a run has left.  Only the folder
+ * that keeps runs can read the latter (struct archive).
  */
 #include "hooks.h"
 
@@ -34,7 +34,7 @@ void close_source(struct source *s)
 void init_from_source(struct model *m, const struct source *s)
 {
     if (s->checkpoint)
-        sole_parts().archive->load(m, s, false);
+        sole_parts().archive->load(m, s, LOAD_PARAMETERS);
     else
         init_from_file(m, s->path);
 }

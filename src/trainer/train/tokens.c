@@ -1,5 +1,5 @@
-/* tokens.c - the three kinds of tokenizers that the trainer has: bytes, characters, and numbers that are left as they
- * are; and finding the kind of a word or of a text.
+/* tokens.c - the trainer's three kinds of tokenizers: bytes, characters, and numbers that were made elsewhere.  And
+ * finding the kind that a word of --tokens, or a checkpoint's text, names.
  */
 #include "tokens.h"
 #include "trainer/base/module.h"

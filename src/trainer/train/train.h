@@ -42,7 +42,7 @@ struct losses {               /* those of n tokens */
 struct feed { /* what a batch.prepare task needs to know */
     struct trainer *trainer;
     int rank, micro, n;  /* data-parallel rank, micro-batch, number of tokens */
-    struct batch host;   /* the batch that it fills */
+    struct batch host;   /* the batch that the task fills */
     struct batch *first; /* the same on the ranks of the first stage, for the tokens, by tensor-parallel rank */
     struct batch *last;  /* the same on the ranks of the last stage, for the targets */
 };
@@ -50,7 +50,7 @@ struct trainer {
     const struct settings *settings;
     void **folder_data; /* a pointer for each folder, in the order of modules[]: see own_of() */
 
-    /* what it trains, and where */
+    /* what the trainer trains, and where */
     struct machine *machine;
     bool separate; /* each device has a context of its own */
     struct pool *pool;
@@ -59,7 +59,7 @@ struct trainer {
     struct config config;
     struct model *model;
 
-    /* with what it trains */
+    /* the data, and sizes of a step */
     struct rate rate;
     struct dataset *data;                        /* NULL: random tokens */
     const int32_t *fixed_tokens, *fixed_targets; /* each step's, (batch, seq), for yard check; NULL: from data */
@@ -68,7 +68,7 @@ struct trainer {
     int seq;       /* tokens of a sequence */
     int micros, micro_batch; /* a data-parallel rank has `micros` micro-batches of micro_batch sequences each */
 
-    /* feed.c: what its batch.prepare tasks need to know */
+    /* feed.c: what the batch.prepare tasks of its lists need to know */
     struct feed *train_feeds; /* [micro * dp + data-parallel rank]: see train_feed() */
     struct feed *eval_feeds;  /* [data-parallel rank] */
     struct feed sample_feed;
@@ -116,9 +116,10 @@ struct mesh wanted_mesh(const struct settings *s, int devices);
 struct config config_of(const struct settings *s); /* the model's sizes: its source's, else those of the options */
 /* Opens devices and data, makes the model and the lists, places them. */
 struct trainer *new_trainer(const struct settings *s, unsigned wanted);
-/* Goes on where that fails: NULL, with a problem that the caller frees. */
+/* new_trainer(), but where it would end the program, this returns NULL, and *impossible, which the caller frees.  Else
+ * *impossible is NULL. */
 struct trainer *try_new_trainer(const struct settings *s, unsigned wanted, struct problem **impossible);
-/* The same on a model configuration and data of the caller's (yard check); data NULL: random tokens. */
+/* new_trainer() with sizes and data of the caller's (yard check); data NULL: random tokens. */
 struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data,
                                 unsigned wanted);
 void free_trainer(struct trainer *t);
@@ -134,14 +135,15 @@ double tokens_per_step(const struct trainer *t);
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
 _Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
 extern const char not_finite_advice[]; /* ends a sentence on what is not finite: what to try */
-/* Ends the program where no step shows it: after `step` a parameter is not finite; NULL: the validation loss. */
+/* Ends the program with the sentence that after `step` a value is not finite, where no step's loss shows it: that of
+ * `parameter`, or, for NULL, the validation loss. */
 _Noreturn void explain_bad_model(uint32_t step, const char *parameter);
 
 /* ---- feed.c: host tasks that fill batches ------------------------------------------------------------------------ */
 
 void new_feeds(struct trainer *t); /* sets their trainer, rank, micro and n */
 void free_feeds(struct trainer *t);
-/* That of a micro-batch of the train list, on data-parallel rank k. */
+/* The feed of a micro-batch of the train list, on data-parallel rank k. */
 struct feed *train_feed(const struct trainer *t, int micro, int k);
 host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
 /* The first of the micro_batch validation windows that a data-parallel rank takes in iteration `number`. */
@@ -149,8 +151,9 @@ size_t first_window(const struct trainer *t, int rank, uint32_t number);
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
 void add_batch(struct step *s, struct feed *f, host_function *prepare);
 /* The tensor from which device d uploads what the host task `made` writes.  Call it for one device after another;
- * `before` is the one of the last call, at first d itself.  A tensor is pinned for one OpenCL context, so a device of
- * another context gets a further copy.  The task's function ends with fill_others(), which fills these copies. */
+ * before: the device of the previous call, or d at the first call.  A tensor is pinned for one OpenCL context, so a
+ * device of another context gets a further copy.  The function of `made` ends with fill_others(), which fills these
+ * copies. */
 struct tensor *for_upload(struct trainer *t, struct task *made, const struct device *before, const struct device *d);
 void fill_others(const struct task *made);
 

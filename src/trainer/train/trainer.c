@@ -406,9 +406,9 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     make_model(t, trains);
     size_t n = build_lists(t, wanted, all);
     if (plan_only) {
-        must(place(t->pool, all, n, true));
+        must(place(t->pool, all, n, PLACE_TO_CHECK));
         for (size_t i = 0; i < n; i++)
-            depend(all[i], true);
+            depend(all[i], ALL_EDGES);
         return t;
     }
     must(finish_steps(t->pool, all, n));

@@ -1,8 +1,8 @@
-/* save.c - from the devices to a checkpoint and back.
+/* save_and_load.c - from the devices to a checkpoint and back.
  *
- * Each rank's state is read from where it lies, a piece at a time, and written as it is: nothing is gathered.  Loading
- * puts a tensor together from the pieces of the files, whatever mesh they are of, and has it cut by the model for every
- * rank that keeps a part of it.
+ * Each rank's state is read from its device, a piece at a time, and written as it is: nothing is gathered.  Loading
+ * puts a tensor together from the pieces of the files, whatever mesh they were cut by.  Then the model cuts the tensor
+ * for every rank that keeps a part of it.
  */
 #include "folder.h"
 #include "state.h"
@@ -33,13 +33,13 @@ void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
 /* One buffer serves all tensors: fresh pages cost more than hashing what goes into them. */
-void load_checkpoint(struct model *m, const struct checkpoint *c, bool moments)
+void load_checkpoint(struct model *m, const struct checkpoint *c, enum loaded_state what)
 {
     float *values = NULL;
     size_t cap = 0;
     for (size_t i = 0; i < c->pieces->n; i++) {
         const struct kept_tensor *t = &c->pieces->tensor[i];
-        if (!moments && t->role != KEPT_VALUE)
+        if (what == LOAD_PARAMETERS && t->role != KEPT_VALUE)
             continue;
         values = grow(values, &cap, tensor_elements(t), sizeof *values);
         read_kept(c, i, values);

@@ -1,4 +1,4 @@
-/* file.c - a snapshot file: where every byte of it lies.  How it is read: reading.c.
+/* file_layout.c - a snapshot file: where every byte of it lies.  How it is read: reading.c.
  *
  *     0        4096     8192                                                           file_bytes
  *     | page 0 | page 1 | manifest ... | slot 1 ................... | slot 2 ... | ... |

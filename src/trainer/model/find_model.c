@@ -1,4 +1,4 @@
-/* find.c - is there a model: by a file's first bytes, and by the names in a folder.  Files beside it. */
+/* find_model.c - finds models, by a file's first bytes and by the names in a folder, and the files beside a model. */
 #include "model.h"
 #include "trainer/base/module.h"
 
@@ -65,7 +65,7 @@ json_t *read_json(const char *path)
     if (!json)
         fail(EXIT_FAILED, "%s is no valid JSON: line %d: %s; get a fresh copy", path, error.line, error.text);
     if (!json_is_object(json))
-        fail(EXIT_FAILED, "%s is damaged: expected a JSON object, {...}", path);
+        fail(EXIT_FAILED, "%s is damaged: expected a JSON object, {...}; get a fresh copy", path);
     return json;
 }
 

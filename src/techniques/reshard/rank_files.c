@@ -1,7 +1,7 @@
-/* ranks.c - the files of a checkpoint that is being written: one per rank, and last the manifest.
+/* rank_files.c - the files of a checkpoint that is being written: one per rank, and last the manifest.
  *
- * The pieces' places in the files are known before the first byte is written, and their hashes when the last one is.
- * The files lie in a folder of another name until all are complete (folder.c).
+ * The places of pieces in the files are known before the first byte is written, and the hashes of pieces when the last
+ * byte is.  The files lie in a folder of another name until all are complete (folder.c).
  */
 #include "folder.h"
 #include "state.h"
