@@ -144,6 +144,22 @@ static struct canvas *canvas_with(enum font font, const char *text, int right)
     return c;
 }
 
+/* Of a text that is cut at least two letters or digits are left in front of the ellipsis, or nothing. */
+TEST(cut_text_says_something)
+{
+    static const char *const texts[] = {"<- 256, 16", "forward", "→ Ωμέγα"};
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        const int wide = text_width(NORMAL_1X, texts[i]);
+        const int two = i == 0 ? text_width(NORMAL_1X, "<- 25") : text_width(NORMAL_1X, i == 1 ? "fo" : "→ Ωμ");
+        const int needed = two + text_width(NORMAL_1X, "…");
+        for (int room = 0; room <= wide; room++) {
+            struct canvas *c = canvas_with(NORMAL_1X, texts[i], 10 + room);
+            assert_int_equal(inked(c, 0, c->width) > 0, room >= MIN(needed, wide));
+            free_canvas(c);
+        }
+    }
+}
+
 /* Letters that people have names in, and the symbols that the viewer writes: all are drawn, smoothed, within the text's
  * width, and none is the sign for what is unknown.  Digits stand one below the other. */
 TEST(text_has_letters_of_its_own_for_all_that_is_written)
@@ -181,7 +197,7 @@ TEST(text_that_does_not_fit_ends_in_an_ellipsis)
         struct canvas *c = canvas_with(NORMAL_1X, text, right);
         const int room = right - 10;
         assert_int_equal(inked(c, MAX(right, 10), 300), 0);
-        if (room >= text_width(NORMAL_1X, "Ü…") && room < text_width(NORMAL_1X, text)) {
+        if (room >= text_width(NORMAL_1X, "Üb…") && room < text_width(NORMAL_1X, text)) {
             struct canvas *whole = canvas_with(NORMAL_1X, text, 300);
             assert_true(inked(c, 10, right) > 0);
             assert_true(inked(c, 10, right) < inked(whole, 10, 300));

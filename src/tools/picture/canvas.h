@@ -36,7 +36,8 @@ static inline uint32_t mix_colours(uint32_t a, uint32_t b, uint32_t part)
 enum font { SMALL_1X, NORMAL_1X, SMALL_2X, NORMAL_2X };
 enum { GLYPH_HEIGHT = 16 };
 void draw_text(struct canvas *c, int x, int y, enum font font, const char *text, uint32_t colour);
-/* The same, up to `right`: text that would be wider ends in an ellipsis. */
+/* The same, up to `right`: text that would be wider ends in an ellipsis, or where fewer than two letters or digits would
+ * be in front of that, is left out. */
 void draw_text_within(struct canvas *c, int x, int y, enum font font, const char *text, uint32_t colour, int right);
 int text_width(enum font font, const char *text);
 
