@@ -57,6 +57,7 @@ enum { MOST_TICKS = 32 };
 struct plot_axis {
     double low, high;
     bool log;
+    bool whole; /* are its ticks whole numbers? */
     double tick[MOST_TICKS];
     int n; /* how many ticks there are */
 };

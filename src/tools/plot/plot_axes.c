@@ -8,7 +8,8 @@
 
 static void place_linear_ticks(struct plot_axis *axis, int wanted)
 {
-    const double length = tick_length((axis->high - axis->low) / MAX(wanted, 1));
+    const double least = (axis->high - axis->low) / MAX(wanted, 1);
+    const double length = tick_length(axis->whole ? fmax(least, 1) : least);
     const double first = ceil(axis->low / length - 1e-9) * length;
     axis->n = MIN(1 + (int)floor((axis->high - first) / length + 1e-9), MOST_TICKS);
     for (int i = 0; i < axis->n; i++) {
@@ -91,7 +92,7 @@ static void add_margins(struct plot_axis *axis)
 
 void fit_axes(struct frame *f, const struct plot *p, int step_ticks, int loss_ticks)
 {
-    f->step = (struct plot_axis){.low = INFINITY, .high = -INFINITY};
+    f->step = (struct plot_axis){.low = INFINITY, .high = -INFINITY, .whole = true};
     f->loss = (struct plot_axis){.low = INFINITY, .high = -INFINITY, .log = p->log};
     for (const struct series *s = p->series; s < p->series + p->n; s++) {
         for (size_t i = 0; i < s->n; i++)

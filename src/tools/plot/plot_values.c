@@ -85,6 +85,8 @@ void begin_at(struct plot *p, double step)
             p->series[kept] = *s;
             kept++;
         } else {
+            if (s->kind == TRAIN)
+                note("%s has no training loss from step %.0f on", s->path, step);
             free(s->point);
         }
     }
@@ -148,13 +150,18 @@ static const struct series *bound_of(const struct plot *p, size_t run)
     return NULL;
 }
 
-/* Is there a floor, or another bound, of each run? */
+/* Has each run a floor, or another bound?  If only some have, those who know of one are told. */
 static bool all_have_bounds(const struct plot *p)
 {
+    const struct series *with = NULL, *without = NULL;
     for (const struct series *s = p->series; s < p->series + p->n; s++)
-        if (!bound_of(p, s->run))
-            return false;
-    return true;
+        if (bound_of(p, s->run))
+            with = s;
+        else
+            without = s;
+    if (with && without)
+        note("the axis counts from 0, not from the floor, because %s has none", without->path);
+    return !without;
 }
 
 static void subtract_bounds(struct plot *p)
