@@ -83,6 +83,8 @@ static const char *format_cell(char out[64], const struct column *c, const struc
     return out;
 }
 
+enum { LAST_WIDTH = 20 }; /* a text in the last column is folded to no less */
+
 /* The columns of the terminal left of column i. */
 static int columns_before(const struct table *t, size_t i)
 {
@@ -102,7 +104,7 @@ static void print_last_text(FILE *out, const struct table *t, const char *text)
         return;
     }
     char *line = format_string("%*s%.*s", before, "", width, text);
-    char *folded = fold_text(line, MAX(screen_width(fileno(out)), before + 20));
+    char *folded = fold_text(line, MAX(screen_width(fileno(out)), before + LAST_WIDTH));
     fputs(folded + before, out);
     free(folded);
     free(line);
@@ -139,8 +141,9 @@ static void fit_columns(FILE *out, struct table *t)
         }
         c->width = MIN(c->width, widest);
     }
-    const bool folds = t->columns[t->n_columns - 1].kind == CELL_TEXT; /* its last column takes what is left */
-    if (!folds && columns_before(t, t->n_columns) - t->blanks > room)
+    const struct column *last = &t->columns[t->n_columns - 1];
+    const int least = last->kind == CELL_TEXT ? MIN(last->width, LAST_WIDTH) : last->width; /* a text can be folded */
+    if (columns_before(t, t->n_columns - 1) + least > room)
         t->blanks = 1;
 }
 

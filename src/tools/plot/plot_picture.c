@@ -16,11 +16,12 @@
 #define QUIET 0xff5f6770u
 #define RULE 0xffdfe3e8u
 
-/* Okabe and Ito's colours, which colour-blind readers tell apart too, and two more of the viewer's. */
+/* The viewer's colours of micro-batches, which colour-blind readers tell apart too, without those that are too light
+ * for a thin line, or black. */
 static uint32_t run_colour(const struct series *s)
 {
-    static const uint32_t colours[] = {0xff0072b2, 0xffd55e00, 0xff009e73, 0xffcc79a7,
-                                       0xffe69f00, 0xff56b4e9, 0xff663311, 0xff8800ff};
+    static const uint32_t colours[] = {0xff0072b2, 0xffd55e00, 0xff009e73, 0xffcc79a7, 0xffe69f00, 0xff56b4e9,
+                                       0xff8800ff, 0xff663311, 0xff112288, 0xff554455, 0xffbb55ff, 0xff88bb66};
     return colours[s->run % COUNT(colours)];
 }
 
@@ -140,24 +141,33 @@ static void write_line(struct legend *l, int indent, enum font font, const char 
     free(shown);
 }
 
-static void write_series(struct legend *l, const struct series *s)
+enum { SAMPLE = 24, INDENT = SAMPLE + 8 }; /* pixels */
+
+/* A piece of the series' line. */
+static void draw_sample(struct legend *l, const struct series *s)
 {
-    enum { LINE = 24, INDENT = LINE + 8 };
-    char title[128], values[128];
     const uint32_t colour = line_colour(l->p, s);
     const struct clip clip = {.width = l->c->width, .height = l->c->height};
-    const struct spot ends[] = {{l->x * SPOT, (l->y + 8) * SPOT}, {(l->x + LINE) * SPOT, (l->y + 8) * SPOT}};
+    const struct spot ends[] = {{l->x * SPOT, (l->y + 8) * SPOT}, {(l->x + SAMPLE) * SPOT, (l->y + 8) * SPOT}};
     const struct spot middle = {(ends[0].x + ends[1].x) / 2, ends[0].y};
     if (is_bound(s))
-        draw_dashes(l->c, l->x, l->y + 8, LINE + 2, colour);
+        draw_dashes(l->c, l->x, l->y + 8, SAMPLE + 2, colour);
     else
         draw_stroke(l->c, &clip, ends, COUNT(ends), line_thickness(l->p, s), colour);
     if (s->kind == VAL)
         draw_stroke(l->c, &clip, &middle, 1, 8 * SPOT, colour);
+}
+
+static void write_series(struct legend *l, const struct series *s)
+{
+    char title[128], values[128];
+    draw_sample(l, s);
     series_title(title, l->p, s);
     series_values(values, s);
     if (is_bound(s)) {
-        write_line(l, INDENT, NORMAL_1X, format_string("%s %s", title, values), INK);
+        char *text = format_string("%s %s", title, values);
+        write_line(l, INDENT, NORMAL_1X, text, INK);
+        free(text);
         return;
     }
     write_line(l, INDENT, NORMAL_1X, title, INK);
@@ -183,21 +193,42 @@ static void write_run(struct legend *l, size_t run)
     l->y += named ? 10 : 0;
 }
 
+/* The run's name, beside its last kind of line: for many runs. */
+static void write_name(struct legend *l, size_t run)
+{
+    const struct series *last = NULL;
+    for (const struct series *s = l->p->series; s < l->p->series + l->p->n; s++)
+        if (s->run == run && (!last || s->kind > last->kind))
+            last = s;
+    if (!last)
+        return;
+    draw_sample(l, last);
+    write_line(l, INDENT, NORMAL_1X, run_name(l->p, last), INK);
+}
+
 static void write_legend(struct legend *l)
 {
-    enum { RUN = 120 }; /* the height of most runs */
-    const size_t runs = l->p->n ? l->p->series[l->p->n - 1].run + 1 : 0;
+    enum { RUN = 124 }; /* the height of most runs */
+    size_t runs = 0;
+    for (const struct series *s = l->p->series; s < l->p->series + l->p->n; s++)
+        runs = MAX(runs, s->run + 1);
+    const bool brief = l->y + (int)MIN(runs, 1000) * RUN > l->bottom;
     for (const struct series *s = l->p->series; s < l->p->series + l->p->n; s++)
         if (is_bound(s) && l->p->one_floor) {
             write_series(l, s);
             l->y += 10;
         }
     for (size_t run = 0; run < runs; run++) {
-        if (l->y + RUN > l->bottom && run + 1 < runs) {
-            write_line(l, 0, NORMAL_1X, format_string("and %zu more runs", runs - run), QUIET);
+        if (l->y + 40 > l->bottom && run + 1 < runs) {
+            char *text = format_string("and %zu more runs", runs - run);
+            write_line(l, 0, NORMAL_1X, text, QUIET);
+            free(text);
             return;
         }
-        write_run(l, run);
+        if (brief && runs > 1)
+            write_name(l, run);
+        else
+            write_run(l, run);
     }
 }
 
