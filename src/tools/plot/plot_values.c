@@ -70,6 +70,7 @@ void begin_at(struct plot *p, double step)
 {
     size_t kept = 0;
     double last = 0;
+    const char *untrained = NULL; /* a run whose training ends before */
     for (size_t i = 0; i < p->n; i++) {
         struct series *s = &p->series[i];
         size_t n = 0;
@@ -85,14 +86,15 @@ void begin_at(struct plot *p, double step)
             p->series[kept] = *s;
             kept++;
         } else {
-            if (s->kind == TRAIN)
-                note("%s has no training loss from step %.0f on", s->path, step);
+            untrained = s->kind == TRAIN ? s->path : untrained;
             free(s->point);
         }
     }
     p->n = kept;
     if (kept == 0)
         fail(EXIT_USAGE, "--from %.0f is beyond the last step of these runs, which is %.0f", step, last);
+    if (untrained)
+        note("%s has no training loss from step %.0f on", untrained, step);
 }
 
 /* ---- bits per byte ---------------------------------------------------------------------------------------------- */
