@@ -46,7 +46,8 @@ HARDWARE=$TMP/none refuses 'HARDWARE= without links is refused' 'has no lines "l
 sed 's/upload = 8e9/upload = nan/' "$TMP/eight" >"$TMP/nan"
 HARDWARE=$TMP/nan refuses 'or with a rate that is no number' 'has no lines "link upload' 2
 sed 's/download = 8e9/download = 1e300/' "$TMP/eight" >"$TMP/huge"
-HARDWARE=$TMP/huge refuses 'a rate that no list may have is not taken for a budget' 'expected a rate in bytes per second' 1
+HARDWARE=$TMP/huge refuses 'a rate that no list may have is not taken for a budget' \
+    'expected a rate in bytes per second' 1
 ENTRIES=$TMP/nowhere refuses 'ENTRIES= that is not there is refused' 'there is no file' 2
 sed "s|data/papers/shadow.txt|$TMP/nowhere|" data/gallery/entries >"$TMP/entries"
 ENTRIES=$TMP/entries refuses 'a list that is not there is not taken for a budget' 'no step file' 1

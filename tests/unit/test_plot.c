@@ -275,10 +275,10 @@ static struct canvas *canvas_with(enum font font, const char *text, int right)
 TEST(cut_text_says_something)
 {
     static const char *const texts[] = {"<- 256, 16", "forward", "→ Ωμέγα"};
+    static const char *const two_of[] = {"<- 25", "fo", "→ Ωμ"};
     for (size_t i = 0; i < COUNT(texts); i++) {
         const int wide = text_width(NORMAL_1X, texts[i]);
-        const int two = i == 0 ? text_width(NORMAL_1X, "<- 25") : text_width(NORMAL_1X, i == 1 ? "fo" : "→ Ωμ");
-        const int needed = two + text_width(NORMAL_1X, "…");
+        const int needed = text_width(NORMAL_1X, two_of[i]) + text_width(NORMAL_1X, "…");
         for (int room = 0; room <= wide; room++) {
             struct canvas *c = canvas_with(NORMAL_1X, texts[i], 10 + room);
             assert_int_equal(inked(c, 0, c->width) > 0, room >= MIN(needed, wide));

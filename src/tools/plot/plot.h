@@ -40,7 +40,7 @@ struct plot {
 /* Adds the series of a log.  A file without losses ends the program. */
 void read_run(struct plot *p, size_t run, const char *path);
 
-/* ---- plot_values.c: what is drawn of what was read.  Impossible wishes end the program ---------------------------- */
+/* ---- plot_values.c: what is drawn of what was read.  Impossible wishes end the program --------------------------- */
 
 /* Replaces training losses by means: of `by` steps around, or, below 1, exponential ones.  Single losses are kept as a
  * series of their own. */
@@ -76,7 +76,7 @@ bool is_bound(const struct series *s); /* is it a floor or a rate? */
 const char *series_title(char out[128], const struct plot *p, const struct series *s);
 const char *series_values(char out[128], const struct series *s);
 
-/* ---- plot_terminal.c, plot_picture.c ------------------------------------------------------------------------------ */
+/* ---- plot_terminal.c, plot_picture.c ----------------------------------------------------------------------------- */
 
 /* Draws on the terminal, in columns and rows of characters: with dots of Braille, eight in a character, or else with
  * letters alone.  Each run has a letter, small for training and capital for validation. */

@@ -1,8 +1,8 @@
 /* plot_terminal.c - the curves on a terminal, with dots of Braille or with letters alone.
  *
  *     loss
- *            5 |⢣                         A character has two columns of dots and four rows.  Letters tell whose curve it
- *              | ⢣A                       is, also without colours: a for the training of the first run, A for its
+ *            5 |⢣                         A character has two columns of dots and four rows.  Letters tell whose curve
+ *              | ⢣A                       it is, also without colours: a for the training of the first run, A for its
  *            4 |  ⠣⡀A                     validation, b for the second run.  Letters alone draw all of a curve.
  */
 #include "plot.h"

@@ -131,7 +131,9 @@ static void draw_bar_label(const struct brush *b, uint32_t task, int x, int widt
 {
     enum { FORMS = 4 };
     char text[128];
-    const int dot = b->v->scale, room = width - 6 * dot, least = (NAMED_WIDTH - 6) * dot;
+    const int dot = b->v->scale;
+    const int room = width - 6 * dot;
+    const int least = (NAMED_WIDTH - 6) * dot;
     const bool small = b->height < 26 * dot;
     const enum font font = small ? small_font(b->v) : normal_font(b->v);
     int wide = room + 1;

@@ -21,7 +21,8 @@ static void begin_paragraph(const struct view *v, struct legend_place *at, const
 
 static void draw_shape(const struct view *v, int x, int y, enum sign_shape shape, uint32_t colour)
 {
-    const int dot = v->scale, size = 12 * dot, middle = y + size / 2;
+    const int dot = v->scale, size = 12 * dot;
+    const int middle = y + size / 2;
     if (shape == BOX || shape == FRAME || shape == HOLES)
         fill(v, x, y, size, size, colour);
     if (shape == PALE_BOX) {
@@ -146,8 +147,8 @@ static bool shows_budget(const struct view *v)
     return false;
 }
 
-/* What is seen of them decides the picture alone.  Those of the mouse come last, and while the legend's lines are counted
- * a window has room for them: nothing moves when the mouse comes. */
+/* The picture alone decides which signs are on it.  The signs of the mouse come last.  A window keeps room for them
+ * when the legend's lines are counted, so that nothing moves when the mouse comes. */
 size_t find_signs(const struct view *v, struct sign sign[MOST_SIGNS])
 {
     const struct box rows = places_of(v).rows;

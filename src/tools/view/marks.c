@@ -70,7 +70,7 @@ void draw_links(const struct view *v)
     free(l.link);
 }
 
-/* ---- times: a stretch or a place, marks, the mouse ----------------------------------------------------------------- */
+/* ---- times: a stretch or a place, marks, the mouse --------------------------------------------------------------- */
 
 static bool is_time_in_sight(const struct view *v, double at) { return at >= v->sight.from && at <= v->sight.to; }
 
@@ -193,7 +193,9 @@ static void draw_between(const struct view *v, const double mark[2])
     if (from > to)
         return;
     format_ns(text, fabs(mark[1] - mark[0]));
-    const int left = (int)x_of(v, from), right = (int)x_of(v, to), wide = small_width(v, text) + 8 * dot;
+    const int left = (int)x_of(v, from);
+    const int right = (int)x_of(v, to);
+    const int wide = small_width(v, text) + 8 * dot;
     const int at = MAX(MIN((left + right - wide) / 2, ruler.x + ruler.w - wide), ruler.x);
     fill(v, left, y + 8 * dot, right - left, dot, INK);
     fill(v, at, y, wide, 16 * dot, INK);

@@ -1,4 +1,4 @@
-/* popup.c - boxes of text over the rows, each beside what it is about: help, a tooltip, the table of what is selected. */
+/* popup.c - boxes of text over the rows, each beside what it is about: help, a tooltip, the table of a selection. */
 #include "draw.h"
 #include "tools/command/table.h"
 

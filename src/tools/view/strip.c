@@ -190,8 +190,8 @@ void draw_borders(const struct view *v, const struct track *track, int y, int he
         fill(v, (int)x_of(v, axis_of(track, track->steps->step[from].work)), y, v->scale, height, BORDER);
 }
 
-/* Writes the numbers of the first trace's steps, from the right: of all, or of every second, fifth, tenth ... as there is
- * room, and of the newest.  At the left edge is that of the step that goes on. */
+/* Writes the numbers of the first trace's steps, from the right: those of all steps, or of every second, fifth, tenth
+ * ... as there is room, and that of the newest.  At the left edge is that of the step that goes on. */
 static void draw_step_numbers(const struct view *v)
 {
     const struct track *track = v->track[0];
