@@ -49,7 +49,7 @@ static double copy_speed(const struct simulator *sim, const struct lane_state *l
     return link_rate(lane->link, sim->load) / lane->full_rate;
 }
 
-/* What the copies on the link, if there is one, have left now, at full speed. */
+/* Notes for each copy on the link, if there is one, how long what is left of it would take at full speed. */
 static void note_left(const struct simulator *sim, const struct link *link)
 {
     if (!link)
@@ -83,7 +83,7 @@ static void drop_from_link(struct simulator *sim, const struct link *link, const
     sim->load[link->index]--;
 }
 
-/* When what is left of the copies on the link ends. */
+/* Sets when each copy on the link ends, at the speed that it has now. */
 static void set_ends(struct simulator *sim, const struct link *link)
 {
     if (!link)
@@ -93,17 +93,18 @@ static void set_ends(struct simulator *sim, const struct link *link)
         set_next(sim, on->lane[i], sim->now + on->lane[i]->seconds_left / copy_speed(sim, on->lane[i]));
 }
 
-/* The lane's copy joins or leaves its links, and what the others there have left takes another time.  (For one that
- * shares both links the same comes out twice.) */
+/* The lane's copy joins or leaves its links, and what is left of the others there takes another time.  A copy that is
+ * on both links too is looked at twice, with the same result. */
 static void change_load(struct simulator *sim, struct lane_state *copy, bool joins)
 {
     for (int i = 0; i < 2; i++)
         note_left(sim, copy->link[i]);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         if (joins)
             add_to_link(sim, copy->link[i], copy);
         else
             drop_from_link(sim, copy->link[i], copy);
+    }
     for (int i = 0; i < 2; i++)
         set_ends(sim, copy->link[i]);
 }
