@@ -89,8 +89,9 @@ _Noreturn void check_failed(const char *file, int line, const char *condition, c
 /* main() calls this first.  Afterwards descriptors 0 to 2 are open, SIGXFSZ is ignored, and SIGINT, SIGTERM and SIGHUP
  * end the program with a sentence and EXIT_INTERRUPTED. */
 void prepare_process(void);
-/* From now on the first of these signals makes interrupted() true, and only the second ends the program. */
-void defer_interrupts(void);
+/* From now on the first of these signals makes interrupted() true, and only the second ends the program.  The caller
+ * ends it after `what`, such as "the step": the user is told so. */
+void defer_interrupts(const char *what);
 /* Install our handlers anew for those signals that the OpenCL driver's compiler has replaced them for. */
 void take_signals_back(void);
 bool interrupted(void);

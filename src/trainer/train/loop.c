@@ -207,7 +207,7 @@ int train_loop(struct trainer *t)
             "%s is at step %u already, and the run ends with step %u: nothing is left to train; --%s N with a larger N "
             "trains on",
             s->resumed->given_path, before, last, s->stop_after ? "stop-after" : "steps");
-    defer_interrupts();
+    defer_interrupts("the step");
     train(&training, last);
     check_guards(t->machine);
     const enum exit_code code = end_progress(training.progress);
