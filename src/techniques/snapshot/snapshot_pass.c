@@ -198,7 +198,7 @@ static void report_snapshot(struct step *s, const struct costs *c, const struct 
         append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
                                 "before; --clip 0 stores each layer right after its backward");
     if (in_device && r->after->excess_bytes > 0)
-        refuse_budget(s->pool->machine, r->after, "--snapshot-in device", true);
+        refuse_budget(s->pool->machine, r->after, "--snapshot-in device", SAME_LIST);
     report_ms(r, "host_ms", "with copies in the host a step takes", in_device ? other : r->after->period);
     report_ms(r, "device_ms", "on the device", in_device ? r->after->period : other);
 }

@@ -113,12 +113,13 @@ struct task *last_on_host(const struct step *s, size_t n, const struct task *upd
     return last;
 }
 
-/* The copies that were added to the list from position `from` on work when the choice has these bits.  expected: the
- * forecast counts on it that the update runs there. */
-static void need_side(const struct step *s, size_t from, struct tensor *word, int bits, bool expected)
+/* The copies that were added to the list from position `from` on are those of this update.  They run if the choice has
+ * these bits, and the forecast assumes of them what it assumes of the update. */
+static void need_side(const struct step *s, size_t from, struct tensor *word, int bits, const struct task *update)
 {
+    const enum assumption assumed = update->condition.unexpected ? ASSUME_SKIPPED : ASSUME_RUNS;
     for (size_t i = from; i < s->n; i++)
-        need_choice(s->task[i], word, bits, expected);
+        need_choice(s->task[i], word, bits, assumed);
 }
 
 /* The update is in the list twice, on the host perhaps in pieces.  Both sides fill the same buffers, after the last
@@ -142,10 +143,10 @@ void store_either(struct storing *v, struct task *update, struct task *last, siz
         if (piece->origin != update->origin)
             continue;
         copy_written(v, buffers, update, piece, IN_HOST);
-        need_side(s, from, word, CHOICE_CPU, !piece->condition.unexpected);
+        need_side(s, from, word, CHOICE_CPU, piece);
     }
     size_t from = s->n;
     copy_written(v, buffers, update, update, IN_HOST);
-    need_side(s, from, word, CHOICE_DEVICE, !update->condition.unexpected);
+    need_side(s, from, word, CHOICE_DEVICE, update);
     add_persist(v, buffers, update);
 }

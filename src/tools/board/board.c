@@ -119,7 +119,7 @@ static char *say_obstacle(const struct step *s, const struct obstacle *o)
         verb = writes && reads ? "needs" : "overwrites";
         thing = o->over->name;
         why = writes ? "writes" : "reads before";
-    } else if (is_after(s, o->second, o->first, false)) {
+    } else if (is_after(s, o->second, o->first, SAME_STEP)) {
         return format_string("%s%s waits for %s%s, as after= says", o->second->name, layer_and_micro(second, o->second),
                              o->first->name, layer_and_micro(first, o->first));
     }

@@ -62,10 +62,11 @@ static void drop_copy(struct simulator *sim, const struct lane_state *copy)
     sim->copying[at] = sim->copying[sim->n_copying];
 }
 
-/* The lane's copy joins or leaves its links, and what the others there have left takes another time. */
-static void change_load(struct simulator *sim, struct lane_state *copy, bool joins)
+/* A lane's copy joins its links or leaves them.  The other copies on these links then go on at another speed. */
+enum load_change { COPY_JOINS = 1, COPY_LEAVES = -1 };
+static void change_load(struct simulator *sim, struct lane_state *copy, enum load_change change)
 {
-    if (!joins)
+    if (change == COPY_LEAVES)
         drop_copy(sim, copy);
     for (int i = 0; i < sim->n_copying; i++) {
         struct lane_state *other = sim->copying[i];
@@ -74,13 +75,13 @@ static void change_load(struct simulator *sim, struct lane_state *copy, bool joi
     }
     for (int i = 0; i < 2; i++)
         if (copy->link[i])
-            sim->load[copy->link[i]->index] += joins ? 1 : -1;
+            sim->load[copy->link[i]->index] += (int)change;
     for (int i = 0; i < sim->n_copying; i++) {
         struct lane_state *other = sim->copying[i];
         if (share_link(other, copy))
             set_next(sim, other, sim->now + other->seconds_left / copy_speed(sim, other));
     }
-    if (joins)
+    if (change == COPY_JOINS)
         sim->copying[sim->n_copying++] = copy;
 }
 
@@ -98,7 +99,7 @@ static void pass_turn(const struct simulator *sim, struct lane_state *lane)
 static void join_links(struct simulator *sim, struct lane_state *lane)
 {
     lane->on_links = true;
-    change_load(sim, lane, true);
+    change_load(sim, lane, COPY_JOINS);
     set_next(sim, lane, sim->now + lane->seconds_left / copy_speed(sim, lane));
 }
 
@@ -171,7 +172,7 @@ static void try_start(struct simulator *sim, struct lane_state *lane)
         return;
     int node = lane->iteration * sim->n + lane->next_task;
     if (must_ask(sim, node)) {
-        ask_for_member(sim, &sim->iteration[lane->iteration]); /* it tries this lane again */
+        ask_for_member(sim, &sim->iteration[lane->iteration]); /* this function tries the lane again */
         return;
     }
     if (!may_start(sim, node))
@@ -219,7 +220,8 @@ static int count_unmet(const struct simulator *sim, const struct task *t, int it
     return unmet;
 }
 
-/* Returns whether a task runs in the iteration after which it asks for a member; if none does, it asks at once. */
+/* Opens the next iteration.  Returns true if it has a task at whose end it asks for a member of the rings; else go_on()
+ * makes it ask at once. */
 static bool open_iteration(struct simulator *sim)
 {
     int number = sim->opened++;
@@ -251,7 +253,7 @@ static bool open_iteration(struct simulator *sim)
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
 
-/* One that the node waits for has ended. */
+/* A task that the node waits for has ended. */
 static void end_wait(struct simulator *sim, int node)
 {
     if (skipped(sim, node))
@@ -261,8 +263,8 @@ static void end_wait(struct simulator *sim, int node)
         try_start(sim, lane_of_node(sim, node));
 }
 
-/* Task i of that iteration has ended, or left: so it has for all that wait for this run, in later iterations too as far
- * as it is skipped there. */
+/* Task i of the iteration has ended, or has left it.  This ends all waits for this run: those of tasks in this
+ * iteration, and in later ones as long as task i is skipped there. */
 static void release(struct simulator *sim, int i, int iteration)
 {
     for (int w = sim->tasks[i].first_wait; w != NONE; w = sim->wait[w].next_wait) {
@@ -284,7 +286,7 @@ static void count_end(struct simulator *sim, struct iteration *iteration, int i)
         iteration->compute_tasks_left--;
 }
 
-/* All tasks that need a member leave the iteration, which has none. */
+/* All tasks that need a member leave the iteration, which has got none. */
 static void leave_iteration(struct simulator *sim, struct iteration *iteration)
 {
     int number = (int)(iteration - sim->iteration);
@@ -306,12 +308,13 @@ static void ask_for_member(struct simulator *sim, struct iteration *iteration)
         return;
     iteration->has_member = take_member(&sim->ring, (uint32_t)number + 1) > 0;
     if (!iteration->has_member)
-        leave_iteration(sim, iteration); /* all, before one that waits for them can start */
+        leave_iteration(sim, iteration); /* all of them leave before a task that waits for them can start */
     for (int i = 0; i < sim->n; i++) {
         if (!task_of(sim, i)->condition.member)
             continue;
         if (!iteration->has_member &&
-            latest_iteration(sim, i, number - 1) <= sim->tasks[i].last_ended) /* else its end does that */
+            latest_iteration(sim, i, number - 1) <=
+                sim->tasks[i].last_ended) /* else release() is called at the end of that run */
             release(sim, i, number);
         try_start(sim, lane_of_node(sim, i));
     }
@@ -325,7 +328,7 @@ static bool may_open(const struct simulator *sim)
     return sim->opened < 2 || sim->iteration[sim->opened - 2].compute_tasks_left == 0;
 }
 
-/* Does what the last end brings about: iterations are over, others are opened, and lanes go on. */
+/* Does what follows from the end of a task: iterations are over, others are opened, and lanes go on. */
 static void go_on(struct simulator *sim)
 {
     int before = sim->opened;
@@ -356,7 +359,7 @@ static void finish(struct simulator *sim, struct lane_state *lane)
     const struct task *t = task_of(sim, node);
     sim->result->moments[node].end = sim->now;
     if (lane->on_links)
-        change_load(sim, lane, false);
+        change_load(sim, lane, COPY_LEAVES);
     lane->node = NONE;
     set_next(sim, lane, INFINITY);
     sim->tasks[i].last_ended = number;
@@ -370,7 +373,8 @@ static void finish(struct simulator *sim, struct lane_state *lane)
     try_start(sim, lane);
 }
 
-/* The lane with the earliest event; of those at the same time the disk's, which may return a member. */
+/* The lane with the earliest event.  If several have events at the same time, it is the disk's, which may return a
+ * member. */
 static struct lane_state *earliest(const struct simulator *sim)
 {
     const struct device *host = sim->result->step->pool->machine->host;
@@ -385,7 +389,7 @@ static void run_clock(struct simulator *sim)
 {
     go_on(sim);
     for (struct lane_state *lane = earliest(sim); lane->node != NONE && !sim->stop; lane = earliest(sim)) {
-        sim->now = fmax(sim->now, lane->next_event); /* (a disk that is a rounding late comes first) */
+        sim->now = fmax(sim->now, lane->next_event); /* earliest() may choose a disk that is a rounding error late */
         if (!lane->begun)
             begin_node(sim, lane);
         else if (isfinite(lane->full_rate) && !lane->on_links)

@@ -77,7 +77,7 @@ static void prepare_restart(struct lives *l, int nth, int status)
     if (l->newest.seq != before)
         l->fruitless = 0;
     if (is_screen(STDOUT_FILENO))
-        write_over(STDOUT_FILENO, "", false); /* over what the child had drawn */
+        write_over(STDOUT_FILENO, "", IS_DRAWN_OVER); /* erases the line that the child had drawn */
     char *end = describe_end(status);
     if (l->fruitless > MOST_FRUITLESS)
         fail(EXIT_FAILED, "given up: %d restarts, and no newer commit in %s; the run %s", MOST_FRUITLESS, l->file, end);

@@ -246,7 +246,7 @@ static void print_step_line(struct progress *p, uint32_t number, const struct re
     if (p->counted > 1 && number < p->steps)
         append_text(&line, "  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
     if (p->screen) {
-        write_over(STDOUT_FILENO, line, number == p->last);
+        write_over(STDOUT_FILENO, line, number == p->last ? STAYS : IS_DRAWN_OVER);
     } else {
         printf("%s\n", line);
         fflush(stdout);

@@ -256,14 +256,14 @@ static struct dataset *open_data(const struct settings *s, int vocab)
     return d;
 }
 
-struct machine *machine_of(const struct settings *s, bool separate)
+struct machine *machine_of(const struct settings *s, enum contexts contexts)
 {
     struct machine_options o = {
         .devices = s->devices,
         .device_memory = s->device_memory,
         .host_memory = s->host_memory,
         .profiling = s->time_tasks,
-        .separate = separate,
+        .separate = contexts == A_CONTEXT_FOR_EACH,
         .vector = (unsigned)s->vector,
     };
     struct machine *m = open_machine(&o);
@@ -381,7 +381,7 @@ static void make_model(struct trainer *t, bool trains)
         .dropped = t->mesh.zero >= 2 && t->micros == 1,
         .grouped = trains && t->settings->grad_groups > 1,
     };
-    t->model = new_model(t->pool, &t->config, &t->mesh, trains, gradients);
+    t->model = new_model(t->pool, &t->config, &t->mesh, trains ? TO_TRAIN : TO_COMPUTE, gradients);
 }
 
 /* machine -> mesh -> sizes -> model -> lists -> addresses */
@@ -395,7 +395,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     execution.serial = s->serial;
     t->machine = ask_machine(t, plan_only);
     if (!t->machine) /* devices as -d says */
-        t->machine = machine_of(s, t->separate);
+        t->machine = machine_of(s, t->separate ? A_CONTEXT_FOR_EACH : SHARED_CONTEXTS);
     set_mesh(t);
     set_batch(t, (wanted & ALL_LISTS) == LIST_SAMPLE);
     new_feeds(t);
