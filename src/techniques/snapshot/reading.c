@@ -1,4 +1,4 @@
-/* reading.c - reading a snapshot file: its newest iteration that is whole.
+/* reading.c - reads the newest iteration of a snapshot file that is whole.
  *
  *     page 0     commit 5, slot 1       the newer page names the newest commit: has slot 1 the hashes that it should?
  *     page 1     commit 4, slot 2       if not, the older page and its slot are checked in the same way
@@ -116,8 +116,8 @@ struct snap_commit look_for_commit(const char *path)
 #define NOTE_DAMAGE(f, ...)                                                                                            \
     (void)(*APPEND((f)->in.damage, (f)->in.n_damage, (f)->in.cap_damage) = format_string(__VA_ARGS__))
 
-/* The pieces' hashes, in the manifest's order.  Their places count from the start of `slot`, no longer from that of
- * `before`; 0: from 0. */
+/* Gives the pieces their hashes, which are in the manifest's order, and moves their places from slot `before` to
+ * `slot`. before 0: so far the places count from 0. */
 static void put_pieces_in_slot(struct checkpoint *c, const uint64_t *hashes, uint32_t before, uint32_t slot)
 {
     const struct snapfile *f = snapfile_of(c);
@@ -133,7 +133,8 @@ static void put_pieces_in_slot(struct checkpoint *c, const uint64_t *hashes, uin
     }
 }
 
-/* The pieces get the commit's hashes and its slot's place, and are then those of a checkpoint.  Is it whole? */
+/* Makes c the checkpoint of this commit: its pieces get the hashes and the places that they have in the commit's slot.
+ * Returns true if it is whole. */
 static bool install_commit(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
 {
     struct snapfile *f = snapfile_of(c);

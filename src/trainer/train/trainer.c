@@ -1,4 +1,4 @@
-/* trainer.c - opening a machine, a model and its lists by the settings, and running them. */
+/* trainer.c - opens a machine, a model and its lists as the settings say, and runs the lists. */
 #include "hooks.h"
 
 #include <glob.h>
@@ -83,7 +83,8 @@ static void check_groups(const struct trainer *t)
     if (groups > 1 && dp > 1)
         fail(EXIT_USAGE, "--grad-groups %d stands for dp=%d on one device: with dp=%d add --grad-groups 1", groups,
              groups, dp);
-    /* a tied head's gradient of a group would be lost when the last stage begins the next one: they share a tensor */
+    /* The groups share the tensor of a tied head's gradient.  The last stage may begin the next group before the first
+     * stage has taken the gradient of this one. */
     if (groups > 2 && t->mesh.pp > 1 && t->config.tied)
         fail(EXIT_USAGE, "--grad-groups %d with pp=%d: from three groups on a tied head wants pp=1, or use --untied",
              groups, t->mesh.pp);
@@ -157,8 +158,8 @@ static void set_batch(struct trainer *t, bool samples_only)
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-/* The tokenizer of the model that a run begins with.  One without tokens: the model says nothing of it.  Programs that
- * write a model anew leave our metadata out; but a tokenizer may lie beside it. */
+/* The tokenizer of the model with which a run begins; without tokens: the model does not say it.  Programs that write a
+ * model anew leave our metadata out, but a tokenizer may lie beside the model. */
 static struct tokenizer source_tokenizer(const struct source *s)
 {
     struct tokenizer t = {0};
@@ -177,7 +178,8 @@ static struct tokenizer source_tokenizer(const struct source *s)
     return t;
 }
 
-/* Does --tokens repeat the word with which the run that goes on was begun?  (A file may have changed since.) */
+/* Does --tokens repeat the word with which the resumed run was begun?  A FILE does not count, since it may have
+ * changed. */
 static bool is_recorded_tokens(const struct settings *s)
 {
     const json_t *word = s->resumed ? json_object_get(s->resumed->options, "tokens") : NULL;
