@@ -2,9 +2,10 @@
  *
  * All in one run on the chosen device, since machines drift: the peak of independent FMAs, copy bandwidth, every matrix
  * product of the model in its form (packing included) by both engines, then training.  A product is timed as the same
- * task that a training step runs, alone in a list that is executed over and over.  A share is the median over pairs of
- * about equally long stretches, the FMA probe and then what is compared with it.  On CPUs it is one of CPU time, which
- * other programs cannot lengthen.  Where it is above 1 all the same the probe was disturbed, and no share is known.
+ * task that a training step runs, alone in a list that is executed over and over.  A *share* is a speed as a part of
+ * the peak: the median over pairs of about equally long stretches, the FMA probe and then what is compared with it.  On
+ * CPUs both are timed by CPU time, which other programs cannot lengthen.  If a share is above 1 all the same, the probe
+ * was disturbed, and the share is not known.
  */
 #include "bench.h"
 #include "techniques/pass/pass.h"
@@ -38,17 +39,18 @@ struct timing {     /* medians over the stretches */
     double share;   /* the share of the peak; NAN: the probe was disturbed */
 };
 
-typedef void run_once(void *what, uint32_t number);
+typedef void run_once(void *context, uint32_t number);
 
-/* Runs until that many seconds have passed, at least once, and returns how often.  *number: the last run's number. */
-static uint64_t run_stretch(struct bench *b, run_once *run, void *what, uint32_t *number, double least_seconds)
+/* Runs until so many seconds have passed, at least once, and returns how often.  *number: the number of the last
+ * run. */
+static uint64_t run_stretch(struct bench *b, run_once *run, void *context, uint32_t *number, double least_seconds)
 {
     const struct device *d = &b->machine->device[0];
     double from = work_seconds(d);
     uint64_t runs = 0;
     do {
         *number += 1;
-        run(what, *number);
+        run(context, *number);
         runs++;
     } while (work_seconds(d) - from < least_seconds);
     return runs;
@@ -64,8 +66,8 @@ static struct timing time_runs(struct bench *b, run_once *run, void *context, ui
     const struct device *d = &b->machine->device[0];
     double *seconds = allocate(n, sizeof *seconds);
     double *share = allocate(n, sizeof *share);
-    double last = 0;                                                    /* how long the last stretch worked */
-    int alike = d->is_cpu || d->is_logical ? 1 : b->machine->n_devices; /* the probe runs on one device */
+    double last = 0;                                                      /* how long the last stretch worked */
+    int n_alike = d->is_cpu || d->is_logical ? 1 : b->machine->n_devices; /* devices that work; the probe runs on one */
     uint32_t number = WARM_UP;
     for (uint32_t i = 1; i <= WARM_UP; i++)
         run(context, i);
@@ -77,7 +79,7 @@ static struct timing time_runs(struct bench *b, run_once *run, void *context, ui
         uint64_t runs = run_stretch(b, run, context, &number, stretch == AS_LONG_AS_PROBE ? from - begin : 0);
         seconds[i] = 1e-9 * (double)(now_ns() - start) / (double)runs;
         last = work_seconds(d) - from;
-        share[i] = flops * (double)runs / last / alike / peak;
+        share[i] = flops * (double)runs / last / n_alike / peak;
         b->peak = fmax(b->peak, peak);
     }
     struct timing t = {median(seconds, n), median(share, n)};
@@ -200,7 +202,7 @@ static void run_list(void *list, uint32_t number)
     wait_all(list);
 }
 
-/* The product as tasks of a list (one, or with CLBlast's bias filling two). */
+/* Times a product as the task of a list. */
 static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
 {
     struct device *d = &b->machine->device[0];
@@ -267,7 +269,7 @@ static void bench_gemms(struct bench *b)
     }
 }
 
-/* Over all projections, by their FLOPs; NAN: none was timed. */
+/* The share of the peak over all projections, weighted by their FLOPs; NAN: none was timed. */
 static double weighted_share(const struct bench *b, enum gemm_engine engine)
 {
     if (b->weighted[engine].at_peak <= 0)
