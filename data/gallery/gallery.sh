@@ -44,11 +44,17 @@ here=data/gallery
 entries=${ENTRIES:-$here/entries}
 TMP=$(mktemp -d "${TMP:-${TMPDIR:-/tmp}}/gallery.XXXXXX") || exit 2
 trap 'rm -rf "$TMP"' EXIT
-names=${NAMES:-$(awk '$1 == "entry" { print $2 }' "$entries")}
-for name in $names; do
-    grep -q "^entry $name " "$entries" && continue
-    echo "gallery.sh: $entries has no entry $name" >&2
+
+refuse() { # SENTENCE
+    echo "gallery.sh: $1" >&2
     exit 2
+}
+
+[ -f "$entries" ] || refuse "there is no file $entries: ENTRIES= names one like $here/entries"
+names=${NAMES:-$(awk '$1 == "entry" { print $2 }' "$entries")}
+[ -n "$names" ] || refuse "$entries has no entries: ENTRIES= names a file like $here/entries"
+for name in $names; do
+    grep -q "^entry $name " "$entries" || refuse "$entries has no entry $name"
 done
 
 rates='1e9 2e9 4e9 8e9 16e9 32e9 64e9 450e9' # bytes per second, each way; the last is that of a superchip
@@ -119,8 +125,8 @@ measure() { # NAME SIMULATED FORMULA NUMBER SETTINGS: prints "ok FORMULA SIMULAT
     split_settings "$5"
     list=$TMP/$1$(echo "$own" | tr ' /' ,,).txt
     answer=$list$(echo "$options" | tr ' /' ,,).json
-    if [ ! -f "$list" ] && ! generate "$1" "$own" >"$list"; then
-        echo 'no - - its list cannot be made'
+    if [ ! -f "$list" ] && ! generate "$1" "$own" >"$list" 2>"$TMP/err"; then
+        echo "no - - its list cannot be made: $(head -n 1 "$TMP/err")"
         rm "$list"
         return
     fi
@@ -178,39 +184,47 @@ with_curves() { # the names of entries that have curves
 # Writes $TMP/yours, for sed, which puts the machine of $HARDWARE into a step file: a description, or a profile of
 # `yard profile`.  Both have lines "link upload = RATE LATENCY"; and $yours becomes the rates, for people.
 read_hardware() {
+    [ -f "$HARDWARE" ] || refuse "there is no file $HARDWARE: HARDWARE= names one like data/hardware/laptop.txt"
     awk -v rates="$TMP/rates" '
+        function is_rate(text) { return text ~ /^[0-9.]+([eE][-+]?[0-9]+)?$/ && text + 0 > 0 }
         $1 == "link" && $3 == "=" {
             sub(/#.*/, "")
             rate[$2] = $4
             latency[$2] = $5
         }
         END {
-            if (!rate["upload"] || !rate["download"])
+            if (!is_rate(rate["upload"]) || !is_rate(rate["download"]) || ("disk" in rate && !is_rate(rate["disk"])))
                 exit 1
             printf "s/^\\(link [^ ]* up\\) .*/\\1 %s %s/\n", rate["upload"], latency["upload"]
             printf "s/^\\(link [^ ]* down\\) .*/\\1 %s %s/\n", rate["download"], latency["download"]
-            if (rate["disk"])
+            if ("disk" in rate)
                 printf "s/^disk .*/disk %s %s/\n", rate["disk"], latency["disk"]
             printf "%.4g up, %.4g down\n", rate["upload"] / 1e9, rate["download"] / 1e9 >rates
         }' "$HARDWARE" >"$TMP/yours" && return
-    echo "gallery.sh: $HARDWARE has no lines \"link upload = RATE LATENCY\" and \"link download = ...\"" >&2
-    exit 2
+    refuse "$HARDWARE has no lines \"link upload = RATE LATENCY\" and \"link download = ...\", in bytes per second"
 }
 
+# A step that does not fit is a point without a value.  What else is wrong is told on stderr, and is in $TMP/wrong.
 measure_curves() { # of each point a line: name, what, rate in GB/s or "yours", what was simulated, with tabs between
     tab=$(printf '\t')
+    : >"$TMP/wrong"
     for name in $names; do
         rows "$name" curve | while IFS="$tab" read -r what simulated formula number with; do
             for rate in $rates ${HARDWARE:+yours}; do
                 verdict=$(measure "$name" "$simulated" 0 - "rate=$rate $with" </dev/null)
+                case $verdict in
+                'no - - '*' work: use a larger '*) ;;
+                'no - - '*) echo "gallery.sh: $name, $what, with rate=$rate: ${verdict#no - - }" >>"$TMP/wrong" ;;
+                esac
                 printf '%s\t%s\t%s\t%s\n' "$name" "$what" "$rate" "$(echo "$verdict" | cut -d ' ' -f 3)"
             done
         done
     done
+    head -n 1 "$TMP/wrong" >&2
 }
 
-show_curves() { # lines of measure_curves
-    awk -v yours="$(cat "$TMP/rates" 2>/dev/null)" -f $here/curves.awk
+show_curves() { # FILE: lines of measure_curves
+    awk -v yours="$(cat "$TMP/rates" 2>/dev/null)" -f $here/curves.awk "$1"
 }
 
 fill() { # PAGE: prints it, with the curves of NAME below each line <!-- curves: NAME --> and a ```
@@ -278,6 +292,7 @@ is_written_by_hand() { # NAME: its list is a file elsewhere
         END { exit !found }' "$entries"
 }
 
+[ "${1-}" = write ] || command -v "$YARD" >/dev/null || refuse "there is no program $YARD: \`make\` builds it"
 [ -z "${HARDWARE-}" ] || read_hardware
 case ${1-} in
 write)
@@ -291,12 +306,16 @@ page)
     [ -n "${2-}" ] || usage
     : >"$TMP/curves"
     make_page "$2" 'A gallery of papers' ;;
-curves) measure_curves | show_curves ;;
+curves)
+    measure_curves >"$TMP/curves"
+    [ ! -s "$TMP/wrong" ] || exit 1
+    show_curves "$TMP/curves" ;;
 papers)
     [ -n "${2-}" ] || usage
     names=${NAMES:-$(with_curves)}
     measure_curves >"$TMP/curves"
-    show_curves <"$TMP/curves"
+    [ ! -s "$TMP/wrong" ] || exit 1
+    show_curves "$TMP/curves"
     make_page "$2" 'Six papers' ;;
 fill)
     [ -f "${2-}" ] || usage

@@ -115,6 +115,7 @@ shorten() { # COMMAND: fewer steps, no long evaluation
         echo "$1" | sed -E "s/--steps $long/--steps 4/; s/--warmup [0-9]+/--warmup 2/
             s/yard train/& --val-batches 1 --sample-tokens 0/" ;;
     *'yard sample'*) echo "$1 --count 20" ;;
+    *'yard plot'*) echo "$1" | sed 's/--smooth [0-9]*/--smooth 2/' ;;
     'make demo') # without making anything
         make -n --no-print-directory demo STEPS=4 | sed -n '/^echo/d; /yard train/,$p' | tr -d '\\' | tr '\n' ' ' |
             sed 's| ./yard| \&\& ./yard|g; s/$/ --count 20/' ;;

@@ -46,6 +46,8 @@ yard train $few --dump h.1.mlp.c_fc.bias="$TMP/bias.npy" --save "$TMP/saved" &&
 result $? 'a parameter is dumped after its update, as it is saved'
 
 refuse 2 'no task writes a tensor attn.at; did you mean attn.att?' train $few --dump attn.at="$TMP/none.npy"
+refuse 2 'a tensor GELU; did you mean mlp.gelu?' train $few --dump GELU="$TMP/none.npy"
+refuse 2 'a tensor qqqqqqqqqqq; `yard plan' train $few --dump qqqqqqqqqqq="$TMP/none.npy"
 refuse 2 'no task of layer 7 uses attn.att' train $few --dump attn.att@7="$TMP/none.npy"
 refuse 2 'takes NAME=FILE.npy' train $few --dump attn.att
 refuse 2 'takes NAME=FILE.npy' train $few --dump attn.att="$TMP/none.txt"

@@ -125,6 +125,8 @@ refuse 2 'both say what a device may hold; leave one out' plan --list data/steps
     --what-if mem=2G
 search="plan --model tiny --search --hardware data/hardware/server.txt"
 refuse 2 'is described: add --hardware FILE' plan --model tiny --search -d 4
+refuse 2 'dp x --micro-batch must divide --batch 4' $search -d 2 --batch 4 --micro-batch 3
+refuse 2 'use a smaller model, or a larger --host-mem' $search -d 2 --batch 4 --host-mem 1
 refuse 2 'leave --search out' plan --list data/steps/chain.txt --search
 refuse 2 'needs -d N, the number of devices of data/hardware/server.txt' $search
 refuse 2 'needs -d N' $search -d 0:0

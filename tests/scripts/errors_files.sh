@@ -381,5 +381,9 @@ yard plot "$TMP/from.jsonl" --from 2 && ! grep -q '^ *[4-9] |' "$TMP/out" &&
     grep -q 'train: last 2.0000, lowest 2.0000 at step 3' "$TMP/out"
 result $? 'plot --from leaves out earlier steps'
 refuse 2 'is beyond the last step' plot "$TMP/from.jsonl" --from 4
+yard plot "$TMP/from.jsonl" --log --smooth 2 && grep -q 'above the floor, logarithmic' "$TMP/out" &&
+    grep -q 'train, mean of 2 steps: last 1.5000, lowest 1.5000 at step 2' "$TMP/out"
+result $? 'plot --log draws what is above the floor, --smooth the mean of steps, and both are said'
+refuse 2 'which has 3 steps: take fewer' plot "$TMP/from.jsonl" --smooth 4
 
 finish

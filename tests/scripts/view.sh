@@ -69,6 +69,10 @@ result $? 'the same view is the same picture, without a display'
     grep -q '"task": "backward"' "$TMP/out" && grep -q '"state": "ended"' "$TMP/out"
 result $? 'a script selects the first backward'
 
+"$YARD" view "$TMP/a.trace" --step 2 --script 'move:400,118 t move:900,118 t' --json >"$TMP/out" 2>"$TMP/err" &&
+    [ "$(sed -n '/"marks_ms"/,/]/p' "$TMP/out" | grep -c '[0-9]')" -eq 2 ]
+result $? 'two times are marked'
+
 # ---- a task is moved ------------------------------------------------------------------------------------------------
 
 value() { # NAME: of what view --json has printed
@@ -130,6 +134,15 @@ if [ $has_window = yes ]; then
 else
     skip 'a viewer pauses the trainer' 'built without SDL2'
 fi
+
+last_loss() { # of the log, or of what view --json has printed
+    sed -n 's/.*"loss": *\([0-9.]*\),.*/\1/p' "$1" | tail -n 1
+}
+"$YARD" train --model tiny --steps 5 --sample-tokens 0 --val-share 0 --trace "$TMP/loss.trace" --log "$TMP/loss.jsonl" \
+    >"$TMP/out" 2>"$TMP/err" && "$YARD" view "$TMP/loss.trace" --json >"$TMP/out" 2>"$TMP/err" &&
+    awk -v told="$(last_loss "$TMP/loss.jsonl")" -v seen="$(last_loss "$TMP/out")" \
+        'BEGIN { exit !(told > 0 && (told - seen) ^ 2 < 1e-10) }'
+result $? 'the trace tells the loss that the log has'
 
 # ---- a real window --------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 /* test_edit.c - the verbs in which passes are written, on hand-written lists: order, places, pieces, repeats, undo. */
-#include "techniques/pass/edit.h"
+#include "techniques/pass/pass.h"
 #include "tests/support/support_paper.h"
 
 /*     f   compute   a <- w         w persists; a, b and c have 2048 bytes
@@ -342,4 +342,53 @@ TEST(looking_at_a_word_is_no_work)
     assert_int_equal(d.g->n_access, n_access + 1);
     assert_true(touches_bytes(d.g, word, ACCESS_READ));
     end_paper(&d.paper);
+}
+
+/* A word for each task: fwd reads w, own writes it too; on the host upd makes w's mirror m anew; up copies m to w, and
+ * off its first half to w's second. */
+static size_t guest_uses(const char *words)
+{
+    struct paper p = new_paper(1, &slow_speeds);
+    struct lane *compute = p.device->lane[LANE_COMPUTE], *cpu = p.host->lane[LANE_CPU];
+    struct tensor *w = new_bytes(&p, p.device, "w", 512, true), *a = new_bytes(&p, p.device, "a", 512, false);
+    struct task *last = add_paper(&p, compute, "begin", a, NULL, NULL);
+    struct edit *e = open_edit(p.step);
+    struct tensor *m = mirror(e, w, p.host);
+    struct tensor *from = new_range(p.pool, m, "front", 0, m->bytes / 2);
+    struct tensor *to = new_range(p.pool, w, "back", m->bytes / 2, m->bytes);
+    char *rest = lasting("%s", words);
+    for (char *word; (word = strsep(&rest, " "));) {
+        insert_behind(e, last);
+        if (strcmp(word, "fwd") == 0)
+            last = add_paper(&p, compute, "fwd", a, w, NULL);
+        else if (strcmp(word, "own") == 0)
+            last = add_paper(&p, compute, "own", w, w, NULL);
+        else if (strcmp(word, "upd") == 0)
+            last = add_paper(&p, cpu, "upd", m, NULL, NULL);
+        else if (strcmp(word, "up") == 0)
+            last = add_copy(p.step, p.device->lane[LANE_UPLOAD], "up", w, m);
+        else
+            last = add_copy(p.step, p.device->lane[LANE_UPLOAD], "off", to, from);
+    }
+    commit(e);
+    struct uses *u = find_uses(p.step->task, p.step->n, p.pool);
+    size_t n = uses_of_guest(u, w);
+    free_uses(u);
+    end_paper(&p);
+    return n;
+}
+
+/* Only where the copies up, and nothing else, write w, and all readers come before the host's update. */
+TEST(what_can_be_a_guest)
+{
+    static const struct {
+        const char *words;
+        size_t uses;
+    } cases[] = {
+        {"fwd upd up", 1}, {"fwd fwd upd up", 2}, {"fwd upd fwd up", 0}, {"fwd own upd up", 0},
+        {"upd up fwd", 0}, {"fwd upd off", 0},    {"upd up", 0},         {"fwd fwd", 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        if (guest_uses(cases[i].words) != cases[i].uses)
+            test_failed("%s: %zu uses, expected %zu\n", cases[i].words, guest_uses(cases[i].words), cases[i].uses);
 }

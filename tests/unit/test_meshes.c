@@ -4,6 +4,8 @@
 #include "tests/support/support_paper.h"
 #include "tools/meshes/meshes.h"
 
+#include <math.h>
+
 /* Slow links, fast ones, and launches that take longer than the work. */
 static const struct speeds machines[] = {
     {.per_link = 2, .bytes_per_s = 1e10, .launch = 1e-6, .link = 1e8, .latency = 1e-5},
@@ -30,7 +32,7 @@ static struct mesh_search search_case(int i, bool prunes)
 {
     const size_t model = (size_t)i / COUNT(machines);
     const char *hardware = write_hardware("paper.txt", &machines[(size_t)i % COUNT(machines)]);
-    char *words = format_string("%s --hardware %s", cases[model].words, hardware);
+    char *words = lasting("%s --hardware %s", cases[model].words, hardware);
     struct mesh_search x = new_mesh_search(settings_of(words), cases[model].devices);
     x.prunes = prunes;
     proof_options.verify = false; /* which settings_of() has set */
@@ -87,6 +89,123 @@ LAW(the_search_finds_what_all_simulated_one_by_one_have)
     }
     if (simulated >= all)
         test_failed("the bounds rule nothing out: %zu of %zu are simulated\n", simulated, all);
+}
+
+/* ---- tried one by one, by the words of a command ----------------------------------------------------------------- */
+
+/* What these options come to; INFINITY: they cannot be planned. */
+static struct planned plan_words(const char *words)
+{
+    struct problem *impossible;
+    struct settings *s = settings_of(words);
+    proof_options.verify = false;
+    struct trainer *t = try_new_trainer(s, LIST_TRAIN | PLAN_ONLY, &impossible);
+    struct planned p = {.seconds = INFINITY, .bytes = INFINITY};
+    free(impossible);
+    if (!t)
+        return p;
+    struct simulation *sim = must_simulate(t->train, costs_of(t));
+    p.seconds = sim->period;
+    p.bytes = 0;
+    for (const struct device *d = t->machine->device; !d->is_host; d++)
+        p.bytes = fmax(p.bytes, (double)d->placed_bytes);
+    free_simulation(sim);
+    free_trainer(t);
+    return p;
+}
+
+/* Is one of these, beside p itself, as good as p? */
+static bool has_as_good(const struct planned *all, size_t n, const struct planned *p)
+{
+    for (const struct planned *o = all; o < all + n; o++)
+        if (o != p && o->seconds <= p->seconds * (1 + 1e-9) && o->bytes <= p->bytes)
+            return true;
+    return false;
+}
+
+static void expect_as_good(const struct mesh_search *x, size_t n, const struct planned *p, const char *words)
+{
+    if (isfinite(p->seconds) && !has_as_good(x->planned, n, p))
+        test_failed("%s: %g ms in %g bytes, and no row of the search is as good\n", words, 1e3 * p->seconds, p->bytes);
+}
+
+enum { MOST_WAYS = 64 };
+struct ways { /* to train on two devices */
+    const char *words[MOST_WAYS];
+    struct planned planned[MOST_WAYS];
+    size_t n;
+};
+
+static void try_way(struct ways *w, const char *words)
+{
+    assert_true(w->n < MOST_WAYS);
+    w->words[w->n] = words;
+    w->planned[w->n] = plan_words(words);
+    w->n++;
+}
+
+static void try_ways(struct ways *w, const char *common)
+{
+    for (int micro = 1; micro <= 4; micro *= 2) {
+        for (int zero = 0; zero <= 3 && micro <= 2; zero++)
+            try_way(w, lasting("%s --mesh dp=2 --micro-batch %d --zero %d", common, micro, zero));
+        for (int o = 0; o < PIPELINES; o++)
+            try_way(w, lasting("%s --mesh pp=2 --micro-batch %d --pipeline %s", common, micro, pipeline_name[o]));
+        try_way(w, lasting("%s --mesh tp=2 --micro-batch %d", common, micro));
+    }
+}
+
+/* No mesh, ZeRO, order or micro-batch that a reader may name is better than all rows, nor is recomputation in one of
+ * the ways that no other way beats. */
+LAW(no_way_on_two_devices_is_better_than_all_rows)
+{
+    static const char *const recompute[] = {"full", "selective"};
+    const struct cases these = cases_of(1, COUNT(machines));
+    for (int i = these.begin; i < these.end; i++) {
+        const char *hardware = write_hardware("paper.txt", &machines[i]);
+        const char *common = lasting("--model tiny --batch 4 -d 2 --hardware %s", hardware);
+        struct mesh_search x = new_mesh_search(settings_of(common), 2);
+        struct ways w = {.n = 0};
+        search_meshes(&x);
+        const size_t rows = find_front(&x, INFINITY);
+        try_ways(&w, common);
+        for (size_t k = 0; k < w.n; k++) {
+            expect_as_good(&x, rows, &w.planned[k], w.words[k]);
+            for (size_t r = 0; r < COUNT(recompute) && !has_as_good(w.planned, w.n, &w.planned[k]); r++) {
+                const char *words = lasting("%s --recompute %s", w.words[k], recompute[r]);
+                struct planned again = plan_words(words);
+                expect_as_good(&x, rows, &again, words);
+            }
+        }
+        free_mesh_search(&x);
+    }
+}
+
+TEST(what_does_not_fit_is_swapped)
+{
+    const char *hardware = write_hardware("paper.txt", &machines[0]);
+    const char *words = lasting("--model tiny --batch 2 --device-mem 400K --hardware %s", hardware);
+    struct mesh_search x = new_mesh_search(settings_of(words), 2);
+    size_t swapped = 0;
+    search_meshes(&x);
+    const size_t n = find_front(&x, x.budget);
+    for (size_t i = 0; i < n; i++)
+        swapped += x.planned[i].candidate.swap != 0;
+    assert_true(swapped > 0);
+    free_mesh_search(&x);
+}
+
+TEST(each_row_takes_less_memory_than_those_before_it)
+{
+    struct planned rows[] = {{.seconds = 3, .bytes = 10}, {.seconds = 1, .bytes = 20}, {.seconds = 2, .bytes = 20},
+                             {.seconds = 1, .bytes = 21}, {.seconds = 4, .bytes = 9},  {.seconds = 5, .bytes = 9}};
+    struct mesh_search x = {.planned = rows, .n = COUNT(rows)};
+    static const double seconds[] = {1, 3, 4}, bytes[] = {20, 10, 9};
+    assert_int_equal(find_front(&x, 20), COUNT(bytes));
+    for (size_t i = 0; i < COUNT(bytes); i++) {
+        expect_number("seconds", rows[i].seconds, seconds[i]);
+        expect_number("bytes", rows[i].bytes, bytes[i]);
+    }
 }
 
 TEST(rows_are_commands_that_run_in_their_bytes)

@@ -4,6 +4,7 @@
 #include "trainer/cmd/cmd.h"
 #include "trainer/file/file.h"
 
+#include <math.h>
 #include <zlib.h>
 
 static char *write_log(const char *name, const char *text) { return write_file(name, text, strlen(text)); }
@@ -15,45 +16,171 @@ static const char *const log_text =
     "{\"step\":5,\"lo"; /* being written */
 
 static struct point train[] = {{1, 4}, {2, 3}, {4, 2}}, val[] = {{2, 3.5}, {4, 2.5}};
-static struct series series[] = {{"a.jsonl", "train", 0, false, 0, train, 3, 3},
-                                 {"a.jsonl", "val", 0, true, 0, val, 2, 2}};
-static const struct plot plot = {"loss", series, 2, 2};
+static struct series series[] = {{"a.jsonl", TRAIN, 0, 0, train, 3, 3}, {"a.jsonl", VAL, 0, 0, val, 2, 2}};
+static const struct plot plot = {.unit = "loss", .series = series, .n = 2, .cap = 2};
 
-static char *printed(int columns, int rows, bool colour)
+static char *printed(const struct plot *p, int columns, int rows, bool colour, bool braille)
 {
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    draw_on_terminal(f, &plot, columns, rows, colour);
+    draw_on_terminal(f, p, columns, rows, colour, braille);
     fclose(f);
     return text;
 }
 
+/* What is drawn in 60 columns and 9 rows of the terminal. */
+static void assert_drawn(bool braille, const char *rows)
+{
+    char *text = printed(&plot, 60, 9, false, braille);
+    char *expected = format_string("    loss\n%s"
+                                   "         +-------------------------------------------------\n"
+                                   "     step 1               2               3               4\n"
+                                   "        a  a.jsonl train: last 2.0000, lowest 2.0000 at step 4\n"
+                                   "        A  a.jsonl val: last 2.5000, lowest 2.5000 at step 4\n",
+                                   rows);
+    assert_string_equal(text, expected);
+    free(expected);
+    free(text);
+}
+
 TEST(letters)
 {
-    char *text = printed(40, 9, false);
-    assert_string_equal(text, "       4 |**                           \n"
-                              "         |  **                         \n"
-                              "         |    **   ooo                 \n"
-                              "         |      **    ooooo            \n"
-                              "       3 |        ****     oooo        \n"
-                              "         |            *****    ooooo   \n"
-                              "         |                 ****     ooo\n"
-                              "         |                     *****   \n"
-                              "       2 |                          ***\n"
-                              "         +-----------------------------\n"
-                              "     step          2                  4\n"
-                              "        *  a.jsonl train: last 2.0000, lowest 2.0000 at step 4\n"
-                              "        o  a.jsonl val: last 2.5000, lowest 2.5000 at step 4\n");
-    free(text);
+    assert_drawn(false, "       4 |aa                                               \n"
+                        "         |  aaaa                                           \n"
+                        "         |      aaaa      AAAA                             \n"
+                        "         |          aaaa      AAAAAAAA                     \n"
+                        "       3 |              aaaaaa        AAAAAAAA             \n"
+                        "         |                    aaaaaaaa        AAAAAAAA     \n"
+                        "         |                            aaaaaaaa        AAAAA\n"
+                        "         |                                    aaaaaaaa     \n"
+                        "       2 |                                            aaaaa\n");
+}
+
+TEST(dots_of_braille)
+{
+    assert_drawn(true, "       4 |a⠢⢄⡀                                             \n"
+                       "         |   ⠈⠑⠢⢄⡀                                         \n"
+                       "         |       ⠈⠒⠤⣀     A⠒⠒⠤⠤⣀⣀                          \n"
+                       "         |           ⠉⠒⠤⣀        ⠉⠉⠒⠒⠤⢄⣀⡀                  \n"
+                       "       3 |               ⠉a⠤⠤⣀⣀         ⠈⠉⠑⠒⠢⠤⢄⣀           \n"
+                       "         |                     ⠉⠉⠒⠒⠤⠤⣀⡀         ⠉⠉⠒⠒⠤⠤⣀⣀   \n"
+                       "         |                            ⠈⠉⠑⠒⠢⠤⢄⣀⡀         ⠉⠉A\n"
+                       "         |                                    ⠈⠉⠒⠒⠤⠤⣀⣀     \n"
+                       "       2 |                                            ⠉⠉⠒⠒a\n");
 }
 
 TEST(colours)
 {
-    char *text = printed(40, 9, true);
-    assert_non_null(strstr(text, "\033[34m*"));   /* training */
-    assert_non_null(strstr(text, "\033[1;94mo")); /* validation */
+    char *text = printed(&plot, 40, 9, true, false);
+    assert_non_null(strstr(text, "\033[38;5;25ma"));   /* training */
+    assert_non_null(strstr(text, "\033[1;38;5;25mA")); /* validation */
     free(text);
+}
+
+/* ---- what is drawn --------------------------------------------------------------------------------------------- */
+
+/* A plot of one run with these training losses, at steps from 1 on, and that floor; 0: it has none. */
+static struct plot plot_of(const double *losses, size_t n, double floor)
+{
+    struct plot p = {.unit = "loss"};
+    struct series *s = APPEND(p.series, p.n, p.cap);
+    *s = (struct series){.path = "run.jsonl", .kind = TRAIN};
+    for (size_t i = 0; i < n; i++)
+        *APPEND(s->point, s->n, s->cap) = (struct point){(double)i + 1, losses[i]};
+    if (floor > 0) {
+        s = APPEND(p.series, p.n, p.cap);
+        *s = (struct series){.path = "run.jsonl", .kind = FLOOR};
+        *APPEND(s->point, s->n, s->cap) = (struct point){1, floor};
+    }
+    return p;
+}
+
+static void assert_near(double a, double b) { assert_true(fabs(a - b) < 1e-12); }
+
+/* The mean of as many steps as there are is their mean, at the step in the middle; of constant losses every mean is
+ * that constant; and the single losses are still there. */
+TEST(means_are_those_of_their_steps)
+{
+    const double losses[] = {5, 1, 4, 2, 3, 9, 4};
+    struct plot p = plot_of(losses, COUNT(losses), 0);
+    smooth_losses(&p, COUNT(losses));
+    assert_int_equal(p.series[0].n, 1);
+    assert_near(p.series[0].point->step, 4);
+    assert_near(p.series[0].point->loss, 4);
+    assert_string_equal(p.smoothing, "mean of 7 steps");
+    assert_int_equal(p.series[1].kind, EACH_STEP);
+    assert_int_equal(p.series[1].n, COUNT(losses));
+    assert_near(p.series[1].point[5].loss, 9);
+
+    p = plot_of(losses, COUNT(losses), 0);
+    smooth_losses(&p, 3);
+    assert_int_equal(p.series[0].n, 5);
+    for (int i = 0; i < 5; i++) {
+        assert_near(p.series[0].point[i].step, i + 2);
+        assert_near(p.series[0].point[i].loss, (losses[i] + losses[i + 1] + losses[i + 2]) / 3);
+    }
+
+    p = plot_of(losses, COUNT(losses), 0);
+    smooth_losses(&p, 0.5);
+    assert_near(p.series[0].point[0].loss, 5);
+    assert_near(p.series[0].point[1].loss, (5 * 0.25 + 1 * 0.5) / 0.75);
+
+    const double same[] = {2, 2, 2, 2};
+    p = plot_of(same, COUNT(same), 0);
+    smooth_losses(&p, 0.9);
+    for (int i = 0; i < 4; i++)
+        assert_near(p.series[0].point[i].loss, 2);
+}
+
+/* A loss that halves its way to the floor with each step is a straight line on a logarithmic axis. */
+TEST(a_logarithmic_axis_shows_what_is_above_the_floor)
+{
+    const double losses[] = {9, 5, 3, 2, 1.5};
+    struct plot p = plot_of(losses, COUNT(losses), 1);
+    take_logarithms(&p);
+    merge_floors(&p);
+    assert_int_equal(p.n, 1); /* the floor itself is infinitely far below */
+    assert_non_null(strstr(p.unit, "above the floor"));
+    struct frame f = {.width = 100, .height = 1000};
+    fit_axes(&f, &p, 5, 5);
+    const int fall = y_of_loss(&f, 4, 1) - y_of_loss(&f, 8, 1);
+    assert_true(fall > 100);
+    for (double loss = 4; loss > 0.5; loss /= 2)
+        assert_in_range(y_of_loss(&f, loss / 2, 1) - y_of_loss(&f, loss, 1), fall - 1, fall + 1);
+    assert_true(y_of_loss(&f, 0, 1) >= f.height); /* below the axis */
+    for (int i = 0; i < f.loss.n; i++)
+        assert_true(f.loss.tick[i] >= f.loss.low && f.loss.tick[i] <= f.loss.high);
+    assert_true(f.loss.n >= 3 && f.loss.n <= 5);
+}
+
+TEST(ticks_of_steps_are_whole)
+{
+    const double losses[] = {3, 2};
+    const struct plot p = plot_of(losses, COUNT(losses), 0);
+    struct frame f = {.width = 100, .height = 100};
+    fit_axes(&f, &p, 10, 5);
+    assert_int_equal(f.step.n, 2);
+    assert_near(f.step.tick[0], 1);
+    assert_near(f.step.tick[1], 2);
+}
+
+/* The same floor of two runs is drawn once; two floors are two. */
+TEST(one_floor_of_all_runs)
+{
+    for (int other = 0; other < 2; other++) {
+        const double losses[] = {3, 2};
+        struct plot p = plot_of(losses, COUNT(losses), 1);
+        struct plot q = plot_of(losses, COUNT(losses), 1 + other);
+        for (size_t i = 0; i < q.n; i++) {
+            struct series *s = APPEND(p.series, p.n, p.cap);
+            *s = q.series[i];
+            s->run = 1;
+        }
+        merge_floors(&p);
+        assert_int_equal(p.n, 3 + other);
+        assert_int_equal(p.one_floor, !other);
+    }
 }
 
 /* ---- the picture ----------------------------------------------------------------------------------------------- */
@@ -102,7 +229,7 @@ TEST(a_picture_is_read_back)
         assert_int_equal(c->pixels[i], 0xff000000u | (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2]);
         coloured += c->pixels[i] == 0xff0072b2;
     }
-    assert_true(coloured > 200); /* the validation curve */
+    assert_true(coloured > 150); /* the validation curve */
     free(file);
     free_canvas(c);
 }
@@ -144,6 +271,22 @@ static struct canvas *canvas_with(enum font font, const char *text, int right)
     return c;
 }
 
+/* Of a text that is cut at least two letters or digits are left in front of the ellipsis, or nothing. */
+TEST(cut_text_says_something)
+{
+    static const char *const texts[] = {"<- 256, 16", "forward", "→ Ωμέγα"};
+    static const char *const two_of[] = {"<- 25", "fo", "→ Ωμ"};
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        const int wide = text_width(NORMAL_1X, texts[i]);
+        const int needed = text_width(NORMAL_1X, two_of[i]) + text_width(NORMAL_1X, "…");
+        for (int room = 0; room <= wide; room++) {
+            struct canvas *c = canvas_with(NORMAL_1X, texts[i], 10 + room);
+            assert_int_equal(inked(c, 0, c->width) > 0, room >= MIN(needed, wide));
+            free_canvas(c);
+        }
+    }
+}
+
 /* Letters that people have names in, and the symbols that the viewer writes: all are drawn, smoothed, within the text's
  * width, and none is the sign for what is unknown.  Digits stand one below the other. */
 TEST(text_has_letters_of_its_own_for_all_that_is_written)
@@ -181,7 +324,7 @@ TEST(text_that_does_not_fit_ends_in_an_ellipsis)
         struct canvas *c = canvas_with(NORMAL_1X, text, right);
         const int room = right - 10;
         assert_int_equal(inked(c, MAX(right, 10), 300), 0);
-        if (room >= text_width(NORMAL_1X, "Ü…") && room < text_width(NORMAL_1X, text)) {
+        if (room >= text_width(NORMAL_1X, "Üb…") && room < text_width(NORMAL_1X, text)) {
             struct canvas *whole = canvas_with(NORMAL_1X, text, 300);
             assert_true(inked(c, 10, right) > 0);
             assert_true(inked(c, 10, right) < inked(whole, 10, 300));
@@ -226,7 +369,15 @@ TEST(mistakes_get_a_sentence)
     refuse("{\"run\":{}}\n", "holds no losses;");
     refuse("", "holds no losses");
     refuse("{\"step\":1,\"loss\":null}\n", "no losses that are finite");
-    struct outcome o = run_child(run, COMMAND(good));
+    expect_refusal(run, COMMAND(finite, "--smooth", "9"), EXIT_USAGE, "has 1 steps: take fewer");
+    expect_refusal(run, COMMAND(finite, "--smooth", "2.5"), EXIT_USAGE, "neither a whole number");
+    expect_refusal(run, COMMAND(finite, "--from", "99"), EXIT_USAGE, "which is 1");
+    char *low = write_log("low.jsonl", "{\"floor\":5}\n{\"step\":1,\"loss\":4}\n");
+    expect_refusal(run, COMMAND(low, "--log"), EXIT_USAGE, "is above their floor");
+    struct outcome o = run_child(run, COMMAND(good, low, "--log"));
+    assert_int_equal(o.code, 0);
+    assert_non_null(strstr(o.text, "because"));
+    o = run_child(run, COMMAND(good));
     assert_int_equal(o.code, 0);
     assert_non_null(strstr(o.text, "not finite: 1 losses"));
     o = run_child(

@@ -239,8 +239,21 @@ static char *layers_of(int seed, int layers)
     return text;
 }
 
+/* How many copies of such tensors a plan brings back in a step. */
+static int count_returns(const json_t *plan, char first_letter)
+{
+    const json_t *move;
+    size_t i;
+    int n = 0;
+    json_array_foreach(json_at(plan, "passes.1.moves"), i, move)
+    {
+        n += text_at(move, "tensor")[0] == first_letter && !json_is_null(json_object_get(move, "in_start_ms"));
+    }
+    return n;
+}
+
 /* Where the host updates all layers, as many as one likes train in the memory that one layer takes; and the host has
- * their parameters once, however many of them are on the device too. */
+ * their parameters once, however many of them are on the device too.  They come up for their readers and no more. */
 LAW(any_depth_in_the_same_memory)
 {
     const struct cases some = cases_of(1, number_from("SWAP_CASES", 2));
@@ -259,6 +272,8 @@ LAW(any_depth_in_the_same_memory)
             size_t weight = 4096 * (1 + (size_t)(draw(i, 0) * 99));
             expect_number("the host's parameters", number_at(plan, "memory.1.peak.train.parameters"),
                           (double)(weight * (size_t)layers));
+            if (count_returns(plan, 'w') > 2 * layers)
+                test_failed("seed %d: %d copies up for %d readers\n", i, count_returns(plan, 'w'), 2 * layers);
         }
     }
 }
@@ -308,6 +323,28 @@ TEST(budgets_around_the_peak)
     assert_int_equal(refused_budget("task forward (layer 1", six_layers(144 * MIB - 1, ""), AUTO), 144 * MIB);
     /* With --recompute some is made again when it is needed, so less than the whole peak is enough. */
     assert_true(refused_budget("", six_layers(144 * MIB, ""), "--recompute auto") < 416 * MIB);
+}
+
+/* The norm's part reads the gradient again after `big`, which needs its bytes.  It can come before `big`, and then
+ * nothing is copied, unless it reads what is made behind `big`; then the gradient is away meanwhile. */
+TEST(a_gap_that_cannot_close_is_swapped)
+{
+    static const char *const made[] = {"", ",k"};
+    for (int i = 0; i < 2; i++) {
+        const char *text = lasting("device gpu memory=1G\nlink gpu up 1e9\nlink gpu down 1e9\n"
+                                   "tensor w gpu 4096 parameters\ntensor g gpu 1M gradients keep\n"
+                                   "tensor big gpu 1M work\ntensor k gpu 4096 work\ntensor n gpu 4096 work\n"
+                                   "task backward gpu.compute 1ms role=backward reads=w writes=g\n"
+                                   "task fill gpu.compute 1ms writes=big\n"
+                                   "task shrink gpu.compute 1ms reads=big writes=k\n"
+                                   "task part gpu.compute 1ms role=norm reads=g%s writes=n\n"
+                                   "task update gpu.compute 1ms role=update reads=n,w writes=w\n",
+                                   made[i]);
+        const size_t least = refused_budget("", list_within(1, text), AUTO " --swap-what gradients");
+        json_t *p = plan_file(list_within(least, text), AUTO " --swap-what gradients");
+        assert_true(least < 2 * MIB);
+        expect_number("copies", number_at(p, "period_ms") - number_at(p, "bare_ms"), i * 2 * 1.048576);
+    }
 }
 
 /* On a device of OpenCL a guard lies behind each slab, so copies that hold bytes up to the budget itself do not

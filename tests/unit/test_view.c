@@ -12,7 +12,8 @@
 #include "tests/support/support.h"
 #include "tools/command/table.h"
 #include "tools/lists/lists.h"
-#include "tools/view/view.h"
+#include "tools/view/act.h"
+#include "tools/view/draw.h"
 
 #include <math.h>
 
@@ -52,11 +53,11 @@ static void end_view(struct view *v)
 {
     for (int i = 0; i < v->n_tracks; i++)
         close_track(v->track[i]);
-    v->region.kind = NO_REGION;
+    v->selection.region.kind = NO_REGION;
     select_again(v);
-    free(v->path);
-    free(v->row);
-    free(v->gesture.spot);
+    free(v->selection.path);
+    free(v->layout.row);
+    free(v->mouse.gesture.spot);
     free(v);
 }
 
@@ -69,36 +70,36 @@ static const struct picture {
     uint64_t hash;
     const char *shows;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0x1010913a7f8b3a50,
+    {"1f1b", 1280, 720, 1, "pagedown", 0x6acfeabee34219a9,
      "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
      "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0xf6857dd3682348c9,
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0x9a3b79d8789a8483,
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
-    {"1f1b", 1280, 720, 2, "pagedown c down", 0x4de0cd24e083b925,
+    {"1f1b", 1280, 720, 2, "pagedown c down", 0x189b0b670c62b3da,
      "the same, each dot four pixels, so that rows are cut off: it begins at stage0's memory; what is not on the "
      "critical path is pale, and stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xdc0f534020ca96db,
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x2d06e954e603dba8,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x1c8800d35c1b26e8,
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x78f50165f64225fb,
      "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
-     "lanes a table of what ran in it: 5 rows, first 1 update of 1.500 ms"},
-    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x409c3c2d07e1caf2,
+     "memory a table of what ran in it: 5 rows, first 1 update of 1.500 ms"},
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x7c4dd5dc0becd302,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x7b5fae2cdb43c60e,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x37a411a52896eb15,
      "the whole trace is 28 pixels wide: many bars in a pixel, mixed by their share of it; before it each device "
      "has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x1d932af41be82324,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x06971dcf7526a910,
      "the whole trace is 6 pixels wide: many amounts of memory in a pixel too"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0xc0052edae7e98d0a,
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0x50cf1d58ce915ae2,
      "step 2 with thin bars where a lane is idle, coloured by what it waits for: compute lanes for the pipeline, "
      "sends for compute; the words are of the gap under the mouse, which waited 12.00 ms for a send"},
-    {"chain", 1280, 720, 1, "h", 0x53c95b347a26c18c,
-     "five steps of one device; a box with all keys, in two columns, lies over the first three and a part of the "
-     "fourth"},
+    {"chain", 1280, 720, 1, "h", 0x866d86e2cca1f870,
+     "five steps of one device; a box with all keys, in two columns, lies over the first two and a part of the "
+     "third"},
 };
 
 /* Says where picture i differs; returns whether it does. */
@@ -135,12 +136,14 @@ TEST(pictures_are_as_they_were)
 
 static const char *selected_name(const struct view *v)
 {
-    return is_picked(&v->selected) ? v->track[v->selected.track]->trace->tasks[v->selected.copy.task].name : "";
+    return is_picked(&v->selection.task)
+               ? v->track[v->selection.task.track]->trace->tasks[v->selection.task.copy.task].name
+               : "";
 }
 
 static int selected_layer(const struct view *v)
 {
-    return v->track[v->selected.track]->trace->tasks[v->selected.copy.task].layer;
+    return v->track[v->selection.task.track]->trace->tasks[v->selection.task.copy.task].layer;
 }
 
 /* overlap-pays: forwards of 1 ms, then backwards of 2 ms; a step takes 14.5 ms. */
@@ -148,15 +151,15 @@ TEST(keys_do_what_the_help_says)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    assert_int_equal(v->anchor, 1);
+    assert_int_equal(v->sight.anchor, 1);
     run_script(v, "pagedown");
-    assert_int_equal(v->anchor, 2);
-    assert_true(v->from < 0);
-    assert_true(v->from > -1e6);
-    assert_true(v->to > 14.5e6);
-    assert_true(v->to < 15.5e6);
+    assert_int_equal(v->sight.anchor, 2);
+    assert_true(v->sight.from < 0);
+    assert_true(v->sight.from > -1e6);
+    assert_true(v->sight.to > 14.5e6);
+    assert_true(v->sight.to < 15.5e6);
     run_script(v, "pagedown pagedown pagedown");
-    assert_int_equal(v->anchor, 5);
+    assert_int_equal(v->sight.anchor, 5);
     run_script(v, "pageup n");
     assert_string_equal(selected_name(v), "forward");
     assert_int_equal(selected_layer(v), 0);
@@ -167,19 +170,19 @@ TEST(keys_do_what_the_help_says)
     assert_non_null(strstr(v->message, "no task has that in its name"));
     run_script(v, "/Back"); /* case does not matter, and the selection stays */
     assert_null(strstr(v->message, "no task"));
-    v->search[0] = '\0';
+    v->selection.search[0] = '\0';
     run_script(v, "p z");
     assert_int_equal(selected_layer(v), 3);
-    assert_true(fabs(v->to - v->from - 3e6) < 1e3); /* three times the task */
+    assert_true(fabs(v->sight.to - v->sight.from - 3e6) < 1e3); /* three times the task */
     run_script(v, "escape k c /upd");
-    assert_false(is_picked(&v->selected));
+    assert_false(is_picked(&v->selection.task));
     assert_int_equal(v->colour, BY_LAYER);
-    assert_true(v->critical);
-    assert_true(v->n_path > 0);
-    assert_string_equal(v->search, "upd");
-    double length = v->to - v->from;
+    assert_true(v->selection.critical);
+    assert_true(v->selection.n_path > 0);
+    assert_string_equal(v->selection.search, "upd");
+    double length = v->sight.to - v->sight.from;
     run_script(v, "escape +");
-    assert_true(fabs(length / (v->to - v->from) - 1.5) < 1e-9);
+    assert_true(fabs(length / (v->sight.to - v->sight.from) - 1.5) < 1e-9);
     run_script(v, "space");
     assert_non_null(strstr(v->message, "no trainer"));
     run_script(v, "q");
@@ -196,11 +199,11 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     const struct view_row *compute = row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane);
     int x = (int)x_of(v, 5e6), y = compute->y + compute->height / 2;
     move_mouse(v, x, y);
-    assert_true(is_picked(&v->hover));
+    assert_true(is_picked(&v->mouse.hover));
     press_button(v, false);
     release_button(v);
     assert_string_equal(selected_name(v), "backward");
-    struct links l = links_of_pick(v, &v->selected);
+    struct links l = links_of_pick(v, &v->selection.task);
     assert_true(l.n >= 2);
     free(l.link);
 
@@ -216,13 +219,13 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     press_button(v, true);
     move_mouse(v, x + 50, y);
     release_button(v);
-    assert_true(v->region.kind == STRETCH);
-    assert_true(v->region.at[0] != v->region.at[1]);
+    assert_true(v->selection.region.kind == STRETCH);
+    assert_true(v->selection.region.at[0] != v->selection.region.at[1]);
     struct box b = places_of(v).overview;
     move_mouse(v, b.x + b.w - 5, b.y + 5);
     press_button(v, false);
     release_button(v);
-    assert_int_equal(v->anchor, 5);
+    assert_int_equal(v->sight.anchor, 5);
     end_view(v);
     free(trace);
 }
@@ -234,12 +237,12 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     run_script(v, "pagedown n n n n n n");
     assert_string_equal(selected_name(v), "backward");
-    char *said = describe_record(v->track[0]->trace, (size_t)v->selected.record);
+    char *said = describe_record(v->track[0]->trace, (size_t)v->selection.task.record);
     expect_text(said, "waited 12.00 ms for send L1 on stage1 download1 (pipeline)");
     move_mouse(v, (int)x_of(v, 14e6), row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane)->y + 5);
     struct pick behind = pick_after_gap(v);
-    assert_true(!is_picked(&v->hover));
-    assert_true(behind.record == v->selected.record);
+    assert_true(!is_picked(&v->mouse.hover));
+    assert_true(behind.record == v->selection.task.record);
     move_mouse(v, (int)x_of(v, 14e6), 5); /* above the rows */
     behind = pick_after_gap(v);
     assert_false(is_picked(&behind));
@@ -254,7 +257,7 @@ TEST(a_tooltip_says_what_is_under_the_mouse)
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     run_script(v, "pagedown n n n n n n");
-    char *said = describe_briefly(v, &v->selected);
+    char *said = describe_briefly(v, &v->selection.task);
     expect_text(said, "backward · layer 0 · micro-batch 0");
     expect_text(said, "\tlane\tstage0 compute");
     expect_text(said, "\tfrom\t20 ms");
@@ -288,13 +291,13 @@ TEST(a_stretch_counts_what_lies_in_it)
         char script[64];
         snprintf(script, sizeof script, "measure:%d,%d,%d,%d", x[0], ruler.y + 3, x[1], ruler.y + 3);
         run_script(v, script);
-        assert_int_equal(v->region.kind, x[0] != x[1] ? STRETCH : NO_REGION);
+        assert_int_equal(v->selection.region.kind, x[0] != x[1] ? STRETCH : NO_REGION);
         double from = axis_at(v, MIN(x[0], x[1]));
         double to = axis_at(v, MAX(x[0], x[1]));
         double busy = 0;
         double ms = 0;
         double bytes = 0;
-        json_t *rows = v->panel.table ? table_json(v->panel.table) : json_array(), *row;
+        json_t *rows = v->selection.panel.table ? table_json(v->selection.panel.table) : json_array(), *row;
         size_t i;
         json_array_foreach(rows, i, row)
         {
@@ -306,11 +309,11 @@ TEST(a_stretch_counts_what_lies_in_it)
         for (uint32_t lane = 0; lane < k->trace->header.n_lanes && x[0] != x[1]; lane++)
             busy += 2 * (double)busy_between(&k->trace->bars[lane], clock_of(k, from), clock_of(k, to)) / 1e6;
         assert_true(fabs(ms - busy) < 1e-4);
-        assert_true(fabs(bytes - v->panel.bytes) < 100);
+        assert_true(fabs(bytes - v->selection.panel.bytes) < 100);
         json_decref(rows);
     }
     run_script(v, "escape");
-    assert_null(v->panel.table);
+    assert_null(v->selection.panel.table);
     end_view(v);
     free(trace);
 }
@@ -326,7 +329,7 @@ TEST(a_place_of_memory_lists_its_tensors)
         struct random4 r = random_words(19, STREAM_TEST, 0, n);
         struct box rows = places_of(v).rows;
         uint32_t device = r.word[0] % 4;
-        const struct view_row *row = v->row;
+        const struct view_row *row = v->layout.row;
         while (row->kind != ROW_MEMORY || row->index != device)
             row++;
         char script[64];
@@ -334,14 +337,14 @@ TEST(a_place_of_memory_lists_its_tensors)
         snprintf(script, sizeof script, "click:%d,%d", x, row->y + row->height / 2);
         run_script(v, script);
         const struct amount *held = amount_at(&t->memory_use[device], clock_of(v->track[0], axis_at(v, x)));
-        assert_true(v->region.kind == PLACE);
-        assert_true(v->region.device == device);
-        assert_true(!is_picked(&v->selected));
-        assert_true(v->panel.bytes == (double)sum_amount(held));
+        assert_true(v->selection.region.kind == PLACE);
+        assert_true(v->selection.region.device == device);
+        assert_true(!is_picked(&v->selection.task));
+        assert_true(v->selection.panel.bytes == (double)sum_amount(held));
     }
     run_script(v, "click:600,118"); /* a task instead */
-    assert_true(v->region.kind == NO_REGION);
-    assert_true(is_picked(&v->selected));
+    assert_true(v->selection.region.kind == NO_REGION);
+    assert_true(is_picked(&v->selection.task));
     end_view(v);
     free(trace);
 }
@@ -351,18 +354,18 @@ TEST(devices_fold)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    size_t rows = v->n_rows;
+    size_t rows = v->layout.n_rows;
     run_script(v, "click:20,97");
-    assert_true(v->n_rows == rows - 1);
-    assert_true(v->row[1].height < GLYPH_HEIGHT);
-    assert_true(v->row[3].kind == ROW_DEVICE);
+    assert_true(v->layout.n_rows == rows - 1);
+    assert_true(v->layout.row[1].height < GLYPH_HEIGHT);
+    assert_true(v->layout.row[3].kind == ROW_DEVICE);
     run_script(v, "click:600,97");
-    assert_true(v->n_rows == rows);
-    assert_true(v->row[1].height > GLYPH_HEIGHT);
+    assert_true(v->layout.n_rows == rows);
+    assert_true(v->layout.row[1].height > GLYPH_HEIGHT);
     run_script(v, "x");
-    assert_int_equal(v->n_rows, rows - 4);
+    assert_int_equal(v->layout.n_rows, rows - 4);
     run_script(v, "n x");
-    assert_int_equal(v->n_rows, rows);
+    assert_int_equal(v->layout.n_rows, rows);
     end_view(v);
     free(trace);
 }
@@ -379,8 +382,8 @@ TEST(two_traces_always_fit)
         a = trace_of_list(lasting("data/steps/%s.txt", lists[r.word[1] % 5]));
         struct view *v = view_of(a, b, 800 + (int)(r.word[2] % 1000), 400 + (int)(r.word[3] % 800), 1 + (int)n % 2);
         run_script(v, n % 3 ? "0" : "x");
-        assert_true(v->rows_height <= places_of(v).rows.h);
-        assert_true(v->row[v->n_rows - 1].track == 1);
+        assert_true(v->layout.rows_height <= places_of(v).rows.h);
+        assert_true(v->layout.row[v->layout.n_rows - 1].track == 1);
         end_view(v);
         free(a);
     }
@@ -404,8 +407,8 @@ static char *trace_of_devices(int n)
 static size_t rows_in_sight(const struct view *v)
 {
     size_t n = 0;
-    for (size_t i = 0; i < v->n_rows; i++)
-        n += is_in_sight(v, &v->row[i]);
+    for (size_t i = 0; i < v->layout.n_rows; i++)
+        n += is_in_sight(v, &v->layout.row[i]);
     return n;
 }
 
@@ -419,12 +422,12 @@ TEST(rows_fill_the_window_and_are_never_cut)
         for (size_t i = 0; i < COUNT(sizes); i++) {
             struct view *v = view_of(trace, NULL, sizes[i][0], sizes[i][1], sizes[i][2]);
             const struct box rows = places_of(v).rows;
-            if (v->good_height <= rows.h || (devices == 8 && i != 2)) {
-                assert_int_equal(rows_in_sight(v), v->n_rows);
-                assert_true(rows.h - v->rows_height <= (int)v->n_rows);
+            if (v->layout.good_height <= rows.h || (devices == 8 && i != 2)) {
+                assert_int_equal(rows_in_sight(v), v->layout.n_rows);
+                assert_true(rows.h - v->layout.rows_height <= (int)v->layout.n_rows);
             }
             for (int down = 0; down < 3000; down += 60) { /* each row comes into sight, from top to bottom */
-                const struct view_row *last = &v->row[v->n_rows - 1];
+                const struct view_row *last = &v->layout.row[v->layout.n_rows - 1];
                 run_script(v, "down");
                 const bool none = rows_in_sight(v) == 0;
                 assert_false(none);
@@ -432,8 +435,8 @@ TEST(rows_fill_the_window_and_are_never_cut)
             }
             v->still = true;
             choose_height(v);
-            assert_int_equal(rows_in_sight(v), v->n_rows);
-            assert_int_equal(v->rows_height, v->good_height);
+            assert_int_equal(rows_in_sight(v), v->layout.n_rows);
+            assert_int_equal(v->layout.rows_height, v->layout.good_height);
             char *said = describe_step(v);
             assert_null(strstr(said, "keys"));
             free(said);
@@ -560,8 +563,8 @@ TEST(two_traces_share_their_steps_start)
     run_script(v, "pagedown");
     for (int i = 0; i < 2; i++)
         assert_true(axis_of(v->track[i], find_step(v->track[i], 2)->work) == 0);
-    assert_true(v->to > 54e6);  /* the longer one's step is in sight */
-    for (int i = 0; i < 2; i++) /* the legend has the kinds of both */
+    assert_true(v->sight.to > 54e6); /* the longer one's step is in sight */
+    for (int i = 0; i < 2; i++)      /* the legend has the kinds of both */
         for (size_t k = 0; k < v->track[i]->trace->header.n_tasks; k++)
             assert_true(v->has_role[v->track[i]->trace->tasks[k].role]);
     end_view(v);
@@ -587,7 +590,7 @@ static int bar_at(const struct view *v, const char *lane, size_t nth, int *y)
         i++;
     const struct view_row *row = row_of_lane(v, 0, i);
     const struct bar *bar = t->bars[i].bar;
-    while (t->records[bar->record].step != v->anchor)
+    while (t->records[bar->record].step != v->sight.anchor)
         bar++;
     *y = row->y + row->height / 2;
     return (int)x_of(v, (axis_of(v->track[0], bar[nth].start) + axis_of(v->track[0], bar[nth].end)) / 2);
@@ -623,7 +626,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     assert_true(period_of(v) == 8);
     assert_true(count_moves(v->track[0]->board) == 1);
     assert_string_equal(selected_name(v), "send"); /* it is the task that was dragged, where it is now */
-    assert_int_equal(v->selected.copy.task, 15);
+    assert_int_equal(v->selection.task.copy.task, 15);
     drag_bar(v, "c download", 2, "c download", 0, -10, true);
     assert_true(period_of(v) == 6);
     run_script(v, "s");
@@ -637,7 +640,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
 
     drag_bar(v, "a compute", 1, "a compute", 0, -10, true);
     assert_string_equal(v->message, "backward (layer 0) needs g.a, which forward (layer 0) writes");
-    assert_int_equal(v->gesture.blocker.copy.task, 0);
+    assert_int_equal(v->mouse.gesture.blocker.copy.task, 0);
     drag_bar(v, "a compute", 1, "b compute", 0, 0, true);
     assert_non_null(strstr(v->message, "and not on b compute"));
     assert_true(period_of(v) == 6);
@@ -650,7 +653,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     press_button(v, false);
     move_mouse(v, x + 2, row_of_lane(v, 0, lane - 1)->y + 5);
     release_button(v);
-    assert_int_equal(v->selected.copy.task, send);
+    assert_int_equal(v->selection.task.copy.task, send);
     assert_int_equal(v->track[0]->trace->tasks[send].lane, lane - 1);
     run_script(v, "u u u u s");
     char *after = read_text(moved);
@@ -660,21 +663,192 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     end_view(v);
 }
 
+/* ---- marks, legend, popups, names -------------------------------------------------------------------------------- */
+
+static struct canvas *picture_of(struct view *v)
+{
+    struct canvas *c = new_canvas(v->width, v->height);
+    draw_view(v, c);
+    return c;
+}
+
+/* The key marks the time at the mouse, and that of the last two times stays; another anchor moves no mark. */
+TEST(two_times_are_marked_and_stay_where_they_are)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    const struct track *k = v->track[0];
+    run_script(v, "t");
+    assert_int_equal(v->selection.n_marks, 0);
+    assert_non_null(strstr(v->message, "Put the mouse"));
+    run_script(v, "pagedown move:400,113 t move:900,300 t move:700,113 t");
+    assert_int_equal(v->selection.n_marks, 2);
+    assert_int_equal((int)round(x_of(v, v->selection.mark[0])), 900);
+    assert_int_equal((int)round(x_of(v, v->selection.mark[1])), 700);
+    const uint64_t clock[] = {clock_of(k, v->selection.mark[0]), clock_of(k, v->selection.mark[1])};
+    run_script(v, "measure:250,70,450,70");
+    const uint64_t begin = clock_of(k, v->selection.region.at[0]);
+    const struct times times = find_times(v);
+    assert_int_equal(times.n, 4); /* two ends, two marks; the mouse is on the ruler */
+    run_script(v, "pagedown");
+    assert_true(labs((long)(clock_of(k, v->selection.mark[0]) - clock[0])) <= 1); /* a nanosecond is lost to rounding */
+    assert_true(labs((long)(clock_of(k, v->selection.mark[1]) - clock[1])) <= 1);
+    assert_true(labs((long)(clock_of(k, v->selection.region.at[0]) - begin)) <= 1);
+    assert_false(shows_mark(v)); /* they are a step before what is in sight */
+    run_script(v, "escape");
+    assert_int_equal(v->selection.n_marks, 0);
+    end_view(v);
+    free(trace);
+}
+
+static bool has_sign(const struct view *v, const char *name)
+{
+    struct sign sign[MOST_SIGNS];
+    const size_t n = find_signs(v, sign);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(sign[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Each sign is in the legend while it is in the picture, and not before or after. */
+TEST(the_legend_has_the_signs_that_are_seen)
+{
+    static const struct {
+        const char *script, *name;
+    } shown[] = {
+        {"click:620,118", "selected"}, {"click:620,118", "what it needs"},         {"c", "not on the critical path"},
+        {"/send", "not found"},        {"measure:300,70,600,70", "selected time"}, {"click:600,174", "selected place"},
+        {"move:600,118 t", "mark"},
+    };
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    v->still = true;
+    run_script(v, "pagedown");
+    assert_true(has_sign(v, "a step begins"));
+    assert_false(has_sign(v, "loss"));
+    for (size_t i = 0; i < COUNT(shown); i++) {
+        assert_false(has_sign(v, shown[i].name));
+        run_script(v, shown[i].script);
+        assert_true(has_sign(v, shown[i].name));
+        run_script(v, "escape");
+    }
+    run_script(v, "move:620,118");
+    assert_true(has_sign(v, "under the mouse"));
+    run_script(v, "z + + + + + + + + + +");
+    assert_false(has_sign(v, "a step begins"));
+    v->still = false;
+    const int lines = count_legend_lines(v); /* in a window the mouse moves nothing */
+    run_script(v, "move:5,5");
+    assert_false(is_picked(&v->mouse.hover));
+    assert_int_equal(count_legend_lines(v), lines);
+    end_view(v);
+    free(trace);
+}
+
+/* The legend has the causes that some pixel in a row has, and no others. */
+TEST(the_legend_has_the_causes_that_are_seen)
+{
+    char *trace = trace_of_list("data/steps/overlap-does-not-pay.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    int others = 0;
+    run_script(v, "w");
+    for (int zoom = 0; zoom < 12; zoom++) {
+        struct canvas *c = picture_of(v);
+        for (int cause = 0; cause < CAUSES; cause++) {
+            bool seen = false;
+            for (size_t i = 0; i < v->layout.n_rows; i++) {
+                const struct view_row *r = &v->layout.row[i];
+                const int x = places_of(v).rows.x;
+                if (r->kind != ROW_LANE)
+                    continue;
+                for (int at = x; at < x + places_of(v).rows.w; at++)
+                    seen |= c->pixels[(r->y + r->height / 2) * c->width + at] == cause_colour((enum cause)cause);
+            }
+            assert_int_equal(v->layout.seen.cause[cause], seen);
+            others += !seen;
+        }
+        free_canvas(c);
+        run_script(v, "+");
+    }
+    assert_true(others > 0);
+    end_view(v);
+    free(trace);
+}
+
+/* The table hides nothing of a stretch that leaves room for it at a side, and nothing of a place's row. */
+TEST(a_table_stands_beside_what_it_is_about)
+{
+    enum { AIR = 6 };
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown");
+    const struct box rows = places_of(v).rows, size = {.w = 400, .h = 170};
+    for (uint32_t n = 0; n < 200; n++) {
+        struct random4 r = random_words(29, STREAM_TEST, 0, n);
+        const int from = rows.x + (int)(r.word[0] % (unsigned)rows.w),
+                  to = rows.x + (int)(r.word[1] % (unsigned)rows.w);
+        const int left = MIN(from, to), right = MAX(from, to);
+        const bool room = left - rows.x > size.w + AIR || rows.x + rows.w - right > size.w + AIR;
+        v->selection.region = (struct region){.kind = STRETCH, .at = {axis_at(v, from), axis_at(v, to)}};
+        struct box at = place_panel(v, size);
+        assert_true(at.x >= rows.x && at.x + at.w <= rows.x + rows.w);
+        assert_true(at.y >= rows.y && at.y + at.h <= rows.y + rows.h);
+        assert_true(!room || at.x >= right || at.x + at.w <= left);
+        v->selection.region = (struct region){.kind = PLACE, .at = {axis_at(v, from), axis_at(v, from)}};
+        v->selection.region.device = r.word[2] % 4;
+        at = place_panel(v, size);
+        const struct view_row *row = v->layout.row;
+        while (row->kind != ROW_MEMORY || row->index != v->selection.region.device)
+            row++;
+        assert_true(at.y >= row->y + row->height || at.y + at.h <= row->y);
+        assert_true(at.x >= from || at.x + at.w <= from || from < rows.x + AIR || from > rows.x + rows.w - AIR);
+    }
+    v->selection.region.kind = NO_REGION;
+    end_view(v);
+    free(trace);
+}
+
+/* Where a bar has its name, the pixels are those without a line of the mouse, of a mark or of an edge. */
+TEST(no_line_runs_through_a_name)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown k k");
+    struct canvas *bare = picture_of(v);
+    run_script(v, "click:620,118");
+    int y;
+    const int x = bar_at(v, "stage0 compute", 4, &y);
+    run_script(v, lasting("move:%d,%d t move:%d,%d", x + 2, y, x + 4, y));
+    struct canvas *lines = picture_of(v);
+    int crossed = 0;
+    for (int at = x - 3; at <= x + 6; at++) {
+        const int name = y * bare->width + at, edge = (y - 10) * bare->width + at;
+        assert_int_equal(lines->pixels[name], bare->pixels[name]);
+        crossed += lines->pixels[edge] != bare->pixels[edge];
+    }
+    assert_true(crossed > 0);
+    free_canvas(bare);
+    free_canvas(lines);
+    end_view(v);
+    free(trace);
+}
+
 /* Another trace takes the place of the one that is shown, as under gdb's `yard step-list`. */
 TEST(a_trace_that_is_replaced_is_shown_anew)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     run_script(v, "pagedown n n measure:300,70,600,70");
-    size_t rows = v->n_rows;
+    size_t rows = v->layout.n_rows;
     v->track[0]->folded[0] = true;
     assert_false(poll_view(v));
     free(trace_of_list("data/steps/chain.txt")); /* the same path */
     assert_true(poll_view(v));
     assert_false(v->track[0]->folded[0]); /* the folded device was another machine's */
-    assert_true(v->n_rows < rows);
-    assert_true(!is_picked(&v->selected));
-    assert_true(v->region.kind == NO_REGION);
+    assert_true(v->layout.n_rows < rows);
+    assert_true(!is_picked(&v->selection.task));
+    assert_true(v->selection.region.kind == NO_REGION);
     struct view *fresh = view_of(trace, NULL, 1280, 720, 1);
     assert_true(v->n_layers == fresh->n_layers);
     assert_true(v->n_micros == fresh->n_micros);
@@ -699,22 +873,24 @@ static struct trace_writer *begin_trace(const char *path)
                                             {.name = "x", .n_uses = 4, .bytes = 1000},
                                             {.name = "y", .first_use = 4, .n_uses = 2, .bytes = 500}};
     static uint32_t uses[] = {0, 3, 4, 8, 5, 11};
-    struct trace_lane lanes[LANES] = {{.name = "0:0 compute", .kind = LANE_COMPUTE},
-                                      {.name = "0:0 upload", .kind = LANE_UPLOAD},
-                                      {.name = "host cpu", .kind = LANE_CPU}};
+    struct trace_lane lanes[LANES + 1] = {{.name = "0:0 compute", .kind = LANE_COMPUTE},
+                                          {.name = "0:0 upload", .kind = LANE_UPLOAD},
+                                          {.name = "host cpu", .kind = LANE_CPU},
+                                          {.name = "host report", .kind = LANE_REPORT}};
     struct trace_edge edges[TASKS];
-    struct trace_task tasks[TASKS];
+    struct trace_task tasks[TASKS + 1];
     for (uint32_t i = 0; i < TASKS; i++) {
         edges[i] = (struct trace_edge){(i + TASKS - 1) % TASKS, i == 0, 0};
         tasks[i] = (struct trace_task){
             .name = "task", .layer = (int)i - 1, .micro = -1, .lane = i % LANES, .first_edge = i, .n_edges = 1};
     }
+    tasks[TASKS] = (struct trace_task){.name = "report", .layer = -1, .micro = -1, .lane = LANES}; /* not always run */
     struct trace t = {.header = {.kind = TRACE_REAL,
                                  .pace_scale = 1,
                                  .model = "grows",
                                  .n_devices = 1,
-                                 .n_lanes = LANES,
-                                 .n_tasks = TASKS,
+                                 .n_lanes = LANES + 1,
+                                 .n_tasks = TASKS + 1,
                                  .n_edges = TASKS,
                                  .n_tensors = COUNT(tensors),
                                  .n_uses = COUNT(uses),
@@ -843,10 +1019,10 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
             expect_held(v->track[0]->trace, clock - random_words(9, STREAM_TEST, (uint32_t)round, i).word[0] % 1000000);
         for (size_t i = 0; i < v->track[0]->trace->n_records; i += 7) /* where a life may end */
             expect_held(v->track[0]->trace, v->track[0]->trace->records[i].end);
-        if (is_picked(&v->selected))
-            assert_memory_equal(&v->track[0]->trace->records[v->selected.record], &v->selected.copy,
-                                sizeof v->selected.copy);
-        v->selected = pick_of(v, 0, (int64_t)v->track[0]->trace->n_records - 1); /* NONE when there is none */
+        if (is_picked(&v->selection.task))
+            assert_memory_equal(&v->track[0]->trace->records[v->selection.task.record], &v->selection.task.copy,
+                                sizeof v->selection.task.copy);
+        v->selection.task = pick_of(v, 0, (int64_t)v->track[0]->trace->n_records - 1); /* NONE when there is none */
     }
     trace_close(w);
     poll_view(v);
@@ -890,16 +1066,16 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
         uint64_t under = clock_of(v->track[0], edge);
         poll_view(v);
         if (still) {
-            assert_true(v->from == from);
+            assert_true(v->sight.from == from);
             assert_true(clock_of(v->track[0], axis_at(v, 600)) == under);
         } else {
-            assert_true(step < 5 || fabs(v->to - v->from - length) < 1e-3);
-            assert_int_equal(v->anchor, step);
+            assert_true(step < 5 || fabs(v->sight.to - v->sight.from - length) < 1e-3);
+            assert_int_equal(v->sight.anchor, step);
             double end = axis_of(v->track[0], v->track[0]->now);
-            assert_true(end > v->from && end < v->to);
+            assert_true(end > v->sight.from && end < v->sight.to);
         }
-        length = v->to - v->from;
-        from = v->from;
+        length = v->sight.to - v->sight.from;
+        from = v->sight.from;
     }
     assert_true(length > 2 * 12e3 && length < 5 * 20e3); /* about three steps */
     trace_close(w);
@@ -918,7 +1094,7 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
     uint64_t ran = TASKS * 1000;
     struct view *v = follow_view(path);
     const struct track *k = v->track[0];
-    v->steps = true;
+    v->sight.steps = true;
     for (uint32_t i = 0; i < 3 * TASKS; i++) {
         trace_alive(w, 1 + i % TASKS);
         clock += second + 10;
@@ -933,8 +1109,9 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         assert_int_equal(k->trace->n_pauses, i + 1);
         assert_int_equal(trace_paused_before(k->trace, clock), held);
         assert_true(fabs(axis_of(k, clock) - axis_of(k, zero) - (double)ran) < 1);
-        assert_int_equal(v->selected.copy.start, clock - 1000); /* the task that has just run */
-        double from = x_of(v, axis_of(k, v->selected.copy.start)), to = x_of(v, axis_of(k, v->selected.copy.end));
+        assert_int_equal(v->selection.task.copy.start, clock - 1000); /* the task that has just run */
+        double from = x_of(v, axis_of(k, v->selection.task.copy.start)),
+               to = x_of(v, axis_of(k, v->selection.task.copy.end));
         struct box rows = places_of(v).rows;
         assert_true(from > rows.x + rows.w / 2);
         assert_true(to < rows.x + rows.w);
@@ -969,7 +1146,65 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
     trace_begin(w, 2, 3, clock);
     poll_view(v);
     assert_true(step_ns(k, newest_step(k)) == (double)(k->now - begin)); /* so far */
+    assert_false(is_unfinished(k, find_step(k, 1)));
+    assert_true(is_unfinished(k, find_step(k, 2)));
+    char *said = describe_step(v);
+    expect_text(said, "step 2 has not ended");
+    free(said);
+    v->sight.from = v->sight.to - 1.02 * (v->sight.to - axis_of(k, find_step(k, 2)->work)); /* its number stays at */
+    for (int zoom = 0; zoom < 40; zoom++) { /* the left edge, in the middle and at the right edge */
+        struct canvas *c = picture_of(v);
+        const struct box ruler = places_of(v).ruler;
+        int inked = 0;
+        for (int y = ruler.y; y < ruler.y + 18; y++)
+            for (int x = ruler.x; x < ruler.x + ruler.w; x++)
+                inked += c->pixels[y * c->width + x] == ACCENT;
+        assert_true(inked > 0);
+        free_canvas(c);
+        v->sight.from -= 0.3 * (v->sight.to - v->sight.from);
+    }
     trace_close(w);
+    poll_view(v);
+    assert_false(is_unfinished(k, find_step(k, 2)));
+    end_view(v);
+}
+
+/* The loss of a report's record is that of its step, and a trace without it has no curve. */
+TEST(losses_are_a_curve_where_the_trace_tells_them)
+{
+    const char *path = temp_path("losses.trace");
+    struct trace_writer *w = begin_trace(path);
+    uint64_t clock = write_step(w, 1, 1000000, 1000);
+    struct view *v = view_of(path, NULL, 1280, 720, 1);
+    const struct track *k = v->track[0];
+    assert_true(isnan(last_loss(k)));
+    assert_false(has_sign(v, "loss"));
+    end_view(v);
+    for (uint32_t step = 2; step < 13; step++) {
+        clock = write_step(w, step, clock, 1000);
+        const uint64_t number = trace_begin(w, step, TASKS, clock);
+        trace_tell_loss(w, number, step == 12 ? NAN : 10.0 / step);
+        trace_end(w, number, clock, clock + 1, 0);
+    }
+    trace_close(w);
+    v = view_of(path, NULL, 1280, 720, 1);
+    k = v->track[0];
+    for (uint32_t step = 2; step < 12; step++)
+        assert_true(fabs(step_loss(k, find_step(k, step)) - 10.0 / step) < 1e-6);
+    assert_true(isnan(step_loss(k, find_step(k, 1))));
+    assert_true(fabs(last_loss(k) - 10.0 / 11) < 1e-6); /* step 12 has none that is a number */
+    assert_true(has_sign(v, "loss"));
+    struct canvas *c = picture_of(v);
+    const struct box b = places_of(v).overview;
+    int last = b.y - 1; /* the loss falls: from left to right the curve goes down */
+    for (int x = b.x + b.w / 8; x < b.x + b.w * 7 / 8; x += 5) {
+        int y = b.y;
+        while (y < b.y + b.h && c->pixels[y * c->width + x] != LOSS)
+            y++;
+        assert_true(y < b.y + b.h && y >= last);
+        last = y;
+    }
+    free_canvas(c);
     end_view(v);
 }
 
@@ -1039,7 +1274,7 @@ TEST(a_pace_leaves_the_rows_as_they_are)
         run_script(v, "move:0,0 0 - - -");
         draw_view(v, c[i]);
         run_script(v, "measure:300,70,900,70");
-        json_t *shares = table_json(v->panel.table), *row;
+        json_t *shares = table_json(v->selection.panel.table), *row;
         size_t n;
         json_array_foreach(shares, n, row) { share[i] += json_number_value(json_object_get(row, "share")); }
         json_decref(shares);
@@ -1072,7 +1307,7 @@ TEST(bars_without_length_share_their_place)
     int drawn = 0;
     for (int x = rows.x; x < rows.x + rows.w; x++)
         drawn += c->pixels[(row->y + row->height / 2) * c->width + x] != PAPER;
-    assert_true(drawn > 0 && drawn <= 1 + rows.w / (v->to - v->from));
+    assert_true(drawn > 0 && drawn <= 1 + rows.w / (v->sight.to - v->sight.from));
     free_canvas(c);
     end_view(v);
 }
@@ -1127,7 +1362,7 @@ static void play(struct view *v)
     for (uint32_t n = 0; n < 600; n++) {
         do_anything(v, random_words(11, STREAM_TEST, (uint32_t)v->width, n));
         draw_view(v, c);
-        assert_true(v->to > v->from);
+        assert_true(v->sight.to > v->sight.from);
     }
     free_canvas(c);
     end_view(v);
@@ -1197,10 +1432,10 @@ TEST(the_window_hands_keys_and_mouse_on)
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     show_window(v);
     assert_true(v->quit);
-    assert_int_equal(v->anchor, 2);
+    assert_int_equal(v->sight.anchor, 2);
     assert_int_equal(v->colour, BY_LAYER);
-    assert_string_equal(v->search, "f q");
-    assert_int_equal(v->mouse_x, 640);
+    assert_string_equal(v->selection.search, "f q");
+    assert_int_equal(v->mouse.x, 640);
     end_view(v);
     free(trace);
 }

@@ -17,6 +17,7 @@ struct run_facts facts_of(const struct settings *s)
         .draw_seed = (uint64_t)s->draw_seed,
         .gather = s->zero == 3,
         .trial = s->trial,
+        .unread = s->sweeps,
     };
 }
 

@@ -124,7 +124,9 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
     size_t n_passes;
     const struct pass *const *all = all_passes(&n_passes);
     struct pass_report *reports = allocate(n_passes + 1, sizeof *reports);
-    struct pass_runner runner = {.step = s, .costs = c, .facts = facts, .forecaster = sole_parts().forecaster};
+    struct pass_runner runner = {.step = s, .costs = c, .facts = facts};
+    if (!facts->unread)
+        runner.forecaster = sole_parts().forecaster;
     const bool grows = find_wanted(reserves, facts) != NULL;
     *n = 0;
     for (size_t i = 0; i < n_passes; i++) {

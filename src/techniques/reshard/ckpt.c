@@ -135,9 +135,9 @@ static void print_ls(const struct checkpoint *c)
         c->stored->store->print(c);
     print_line(stdout, "run         %s, session %lld; written by %s%s", run_of(run, c) ? run : "not known",
                (long long)c->session, *c->program ? "yard " : "an older yard", c->program);
-    printf("model       %s\n", describe_sizes(sizes, &p->config));
-    printf("mesh        %s, zero %d; %zu tensors, %s\n", format_mesh(mesh, &p->mesh), p->mesh.zero, p->n,
-           format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
+    print_line(stdout, "model       %s", describe_sizes(sizes, &p->config));
+    print_line(stdout, "mesh        %s, zero %d; %zu tensors, %s", format_mesh(mesh, &p->mesh), p->mesh.zero, p->n,
+               format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
     printf("strategy    %s, zero %d\n", format_mesh(mesh, &strategy), strategy.zero);
     print_table(stdout, out);
 }

@@ -345,6 +345,8 @@ void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struc
         const struct absence *a = all->returning[k];
         if (!a->back)
             continue;
+        CHECK(a->out < a->in, "tensor %s leaves after task %d, and comes back before task %d", a->back->name, a->out,
+              a->in);
         insert_for(e, s, u, a->in - 1, a->gap);
         add_copy_for(s, "swap.in", a->back, a->on_host, FOR_SWAP);
     }

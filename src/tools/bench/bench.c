@@ -322,7 +322,7 @@ static bool sweeps;   /* true: with --broadcast */
 
 static void check_bench_options(struct settings *s)
 {
-    s->sweeps = sweeps;
+    s->sweeps |= sweeps;
     if (predict_options.hardware && measures && !sweeps)
         fail(EXIT_USAGE, "--hardware %s: bench measures what is here; only --broadcast can be simulated",
              predict_options.hardware);
@@ -354,10 +354,10 @@ static void bench_all(struct bench *b)
     fprintf(b->text, "projections, weighted by FLOPs: own %s, CLBlast %s\n", of_peak(own_text, own),
             of_peak(clblast_text, clblast));
     json_t *train = bench_training(b);
-    fprintf(b->text,
-            "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing%s\n",
-            b->peak / 1e9,
-            d->is_cpu ? ",\nby CPU time: neither what other programs take counts, nor cores that wait" : "");
+    print_line(b->text,
+               "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing%s",
+               b->peak / 1e9,
+               d->is_cpu ? ",\nby CPU time: neither what other programs take counts, nor cores that wait" : "");
     if (s->json)
         print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:o}", "device", d->name, "fma_peak_gflops", b->peak / 1e9,
                              "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b->gemms), "own_share_of_peak",

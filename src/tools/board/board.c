@@ -17,7 +17,7 @@
 #include <math.h>
 
 struct stand { /* where a task stands: its place in an array of these is its position in the list */
-    struct task *task;
+    const struct task *task;
     struct lane *lane;
 };
 struct figures {
@@ -96,14 +96,17 @@ const char *board_trace(const struct board *b) { return b->trace; }
 /* Restores places and lanes as they were before the last move. */
 static void bring_back(struct board *b)
 {
+    const struct step *s = b->step;
     b->n_moves--;
     struct stand *stands = b->before[b->n_moves];
-    for (size_t i = 0; i < b->step->n; i++) {
-        b->step->task[i] = stands[i].task;
-        stands[i].task->index = i;
-        stands[i].task->lane = stands[i].lane;
-    }
+    size_t *order = allocate(s->n, sizeof *order);
+    for (size_t i = 0; i < s->n; i++)
+        order[i] = stands[i].task->index;
+    permute_tasks(b->step, 0, order, s->n);
+    for (size_t i = 0; i < s->n; i++)
+        s->task[i]->lane = stands[i].lane;
     b->tries = false;
+    free(order);
     free(stands);
 }
 

@@ -211,8 +211,8 @@ static int run_check(int argc, char **argv)
                              "tolerance", check_options.tolerance, "worst", number_json(c.worst), "worst_tensor",
                              c.worst_name, "passed", passed, "errors", c.errors));
     else
-        printf("%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e\n", passed ? "passed" : "FAILED", n,
-               c.worst_name, fabs(c.worst), check_options.tolerance);
+        print_line(stdout, "%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e", passed ? "passed" : "FAILED",
+                   n, c.worst_name, fabs(c.worst), check_options.tolerance);
     return passed ? EXIT_OK : EXIT_FAILED;
 }
 

@@ -233,8 +233,8 @@ int check_gradients(const struct settings *s)
     const struct cell *wrong = find_wrong(table, tolerance);
     print_table(text, table);
     if (wrong)
-        fprintf(text, "FAILED: %s is the first operation with an error above %.1e, in the gradient of %s\n",
-                wrong[0].text, tolerance, wrong[1].text);
+        print_line(text, "FAILED: %s is the first operation with an error above %.1e, in the gradient of %s",
+                   wrong[0].text, tolerance, wrong[1].text);
     else
         fprintf(text, "passed: %zu gradients, each with an error of at most %.1e\n", table->n, tolerance);
     if (s->json)

@@ -10,6 +10,7 @@ struct table *new_table(const struct column *columns, size_t n_columns)
     t->columns = allocate(n_columns, sizeof *columns);
     memcpy(t->columns, columns, n_columns * sizeof *columns);
     t->n_columns = n_columns;
+    t->blanks = 2;
     return t;
 }
 
@@ -82,27 +83,54 @@ static const char *format_cell(char out[64], const struct column *c, const struc
     return out;
 }
 
-/* Columns stand two blanks apart; no blanks follow the last. */
+enum { LAST_WIDTH = 20 }; /* a text in the last column is folded to no less */
+
+/* The columns of the terminal left of column i. */
+static int columns_before(const struct table *t, size_t i)
+{
+    int total = 0;
+    for (size_t k = 0; k < i; k++)
+        if (t->columns[k].heading)
+            total += t->columns[k].width + t->blanks;
+    return total;
+}
+
+/* A text in the last column goes on below itself where the terminal ends. */
+static void print_last_text(FILE *out, const struct table *t, const char *text)
+{
+    const int before = columns_before(t, t->n_columns - 1), width = t->columns[t->n_columns - 1].width;
+    if (!is_screen(fileno(out))) {
+        fprintf(out, "%.*s", width, text);
+        return;
+    }
+    char *line = format_string("%*s%.*s", before, "", width, text);
+    char *folded = fold_text(line, MAX(screen_width(fileno(out)), before + LAST_WIDTH));
+    fputs(folded + before, out);
+    free(folded);
+    free(line);
+}
+
+/* No blanks follow the last. */
 static void print_cell(FILE *out, const struct table *t, size_t i, const char *text)
 {
     const struct column *c = &t->columns[i];
     bool last = i + 1 == t->n_columns;
-    if (c->kind == CELL_TEXT)
-        fprintf(out, "%-*.*s", last ? 0 : c->width, c->width, text);
+    if (c->kind == CELL_TEXT && last)
+        print_last_text(out, t, text);
+    else if (c->kind == CELL_TEXT)
+        fprintf(out, "%-*.*s", c->width, c->width, text);
     else
         fprintf(out, "%*s", c->width, text);
     if (!last)
-        fprintf(out, "  ");
+        fprintf(out, "%*s", t->blanks, "");
 }
 
-/* On a terminal that is too narrow for the table, columns become no wider than what they hold. */
+/* On a terminal that is too narrow for the table, columns become no wider than what they hold, and if need be stand
+ * closer together. */
 static void fit_columns(FILE *out, struct table *t)
 {
-    int total = 0;
-    for (size_t i = 0; i < t->n_columns; i++)
-        if (t->columns[i].heading)
-            total += t->columns[i].width + 2;
-    if (!is_screen(fileno(out)) || total - 2 <= screen_width(fileno(out)))
+    const int room = screen_width(fileno(out));
+    if (!is_screen(fileno(out)) || columns_before(t, t->n_columns) - t->blanks <= room)
         return;
     for (size_t i = 0; i < t->n_columns; i++) {
         struct column *c = &t->columns[i];
@@ -113,6 +141,10 @@ static void fit_columns(FILE *out, struct table *t)
         }
         c->width = MIN(c->width, widest);
     }
+    const struct column *last = &t->columns[t->n_columns - 1];
+    const int least = last->kind == CELL_TEXT ? MIN(last->width, LAST_WIDTH) : last->width; /* a text can be folded */
+    if (columns_before(t, t->n_columns - 1) + least > room)
+        t->blanks = 1;
 }
 
 bool shows_colour(void) { return is_screen(STDOUT_FILENO) && !getenv("NO_COLOR"); }

@@ -36,6 +36,7 @@ struct table {
     size_t n_columns;
     struct cell *cells; /* [n * n_columns]; texts are copies */
     size_t n, cap;      /* rows */
+    int blanks;         /* between two columns of the text */
 };
 struct table *new_table(const struct column *columns, size_t n_columns);
 void free_table(struct table *t);

@@ -62,24 +62,27 @@ static void print_device(const json_t *d)
     format_bytes(memory, (double)field(d, "memory"));
     format_bytes(budget, (double)field(d, "budget"));
     format_bytes(most, (double)field(d, "max_allocation"));
-    printf("  -d %-6s %s\n", words(d, "id"), words(d, "name"));
-    printf("      %s, %s, driver %s\n", words(d, "type"), words(d, "version"), words(d, "driver"));
-    printf(
+    print_line(stdout, "  -d %-6s %s", words(d, "id"), words(d, "name"));
+    print_line(stdout, "      %s, %s, driver %s", words(d, "type"), words(d, "version"), words(d, "driver"));
+    print_line(
+        stdout,
         "      memory %s by its driver, budget %s%s (--device-mem), one allocation at most %s, base address alignment "
-        "%lld bytes\n",
+        "%lld bytes",
         memory, budget, whose, most, field(d, "alignment"));
-    printf("      %lld compute units, native vectors of %lld floats; kernels use %lld (--vector: fewer)\n      ",
-           field(d, "units"), field(d, "vector_width"), field(d, "kernel_vector"));
+    print_line(stdout, "      %lld compute units, native vectors of %lld floats; kernels use %lld (--vector: fewer)",
+               field(d, "units"), field(d, "vector_width"), field(d, "kernel_vector"));
     if (field(d, "sub_devices") > 1)
-        printf("can be cut: -d %s/2 up to /%lld\n", words(d, "id"), field(d, "sub_devices"));
+        print_line(stdout, "      can be cut: -d %s/2 up to /%lld", words(d, "id"), field(d, "sub_devices"));
     else
-        printf("cannot be cut; -d %sx2 makes logical devices\n", words(d, "id"));
+        print_line(stdout, "      cannot be cut; -d %sx2 makes logical devices", words(d, "id"));
     if (holds(d, "correctly_rounded_divide_sqrt"))
-        printf("      divide and square root are correctly rounded: AdamW gives the bits of the host's\n");
+        print_line(stdout, "      divide and square root are correctly rounded: AdamW gives the bits of the host's%s",
+                   "");
     else
-        printf("      divide and square root are NOT correctly rounded: AdamW's bits differ from the host's\n");
-    printf("      times of commands: %s, resolution %lld ns\n",
-           holds(d, "timer_valid") ? "valid" : "NOT VALID, traces use host times", field(d, "timer_resolution_ns"));
+        print_line(stdout,
+                   "      divide and square root are NOT correctly rounded: AdamW's bits differ from the host's%s", "");
+    print_line(stdout, "      times of commands: %s, resolution %lld ns",
+               holds(d, "timer_valid") ? "valid" : "NOT VALID, traces use host times", field(d, "timer_resolution_ns"));
 }
 
 static json_t *platform_json(cl_platform_id id, unsigned platform)
@@ -98,8 +101,8 @@ static json_t *platform_json(cl_platform_id id, unsigned platform)
 
 static void print_platform(const json_t *platform, const json_t *devices)
 {
-    printf("platform %lld: %s (%s)\n", field(platform, "platform"), words(platform, "name"),
-           words(platform, "version"));
+    print_line(stdout, "platform %lld: %s (%s)", field(platform, "platform"), words(platform, "name"),
+               words(platform, "version"));
     for (size_t i = 0; i < json_array_size(devices); i++)
         print_device(json_array_get(devices, i));
 }

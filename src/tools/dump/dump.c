@@ -15,6 +15,8 @@
 #include "trainer/run/run.h"
 #include "trainer/train/hooks.h"
 
+#include <ctype.h>
+
 static const char *asked_dump; /* the option's value; NULL: no dump is asked for */
 
 static struct dump {
@@ -73,21 +75,32 @@ static bool find_dumped(const struct step *s, const char *name, int layer)
     return dump.tensor;
 }
 
-/* The name of a written tensor that is nearest to this one. */
-static const char *nearest_name(const struct step *s, const char *name)
+/* How unlike the name is what was typed: 0 where it has it as a part, else how many typing errors lie between. */
+static int unlikeness(const char *typed, const char *name)
 {
-    const char *nearest = "";
-    int least = INT32_MAX;
+    return strstr(name, typed) ? 0 : edit_distance(typed, name);
+}
+
+/* Half a sentence with the written tensor's name that is nearest to what was typed; "" where none is near.  The caller
+ * frees it. */
+static char *suggest_name(const struct step *s, const char *typed)
+{
+    const char *nearest = NULL;
+    char *word = copy_string(typed);
+    int least = 2 + (int)strlen(typed) / 3; /* a guess that needs as many typing errors would only confuse */
+    for (char *c = word; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
     for (size_t i = 0; i < s->n; i++)
         for (const struct access *a = s->task[i]->access; a < s->task[i]->access + s->task[i]->n_access; a++) {
-            const int distance = edit_distance(name, a->tensor->name);
+            const int unlike = unlikeness(word, a->tensor->name);
             size_t writer;
-            if (distance >= least || !find_writer(s, a->tensor, &writer))
+            if (unlike >= least || !find_writer(s, a->tensor, &writer))
                 continue;
-            least = distance;
+            least = unlike;
             nearest = a->tensor->name;
         }
-    return nearest;
+    free(word);
+    return nearest ? format_string(" did you mean %s?", nearest) : copy_string("");
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
@@ -156,8 +169,8 @@ static void prepare_dump(struct trainer *t)
     if (!found && layer >= 0 && find_dumped(t->train, name, -1))
         fail(EXIT_USAGE, "--dump: no task of layer %d uses %s; `yard plan --print` shows which tasks do", layer, name);
     if (!found)
-        fail(EXIT_USAGE, "--dump: no task writes a tensor %s; did you mean %s? `yard plan --print` shows all", typed,
-             nearest_name(t->train, name));
+        fail(EXIT_USAGE, "--dump: no task writes a tensor %s;%s `yard plan --print` shows all", typed,
+             suggest_name(t->train, name));
     free(name);
     free(typed);
     add_observer(&observer);

@@ -58,9 +58,9 @@ static void move_held(struct step *s, size_t end, enum role role)
 {
     size_t n = 0, n_moved = 0;
     bool *moves = allocate(s->n, sizeof *moves);
-    struct task **moved = allocate(s->n, sizeof *moved);
+    size_t *order = allocate(s->n, sizeof *order), *moved = allocate(s->n, sizeof *moved);
     for (size_t i = 0; i < end; i++) {
-        struct task *t = s->task[i];
+        const struct task *t = s->task[i];
         moves[i] = t->gate == GATE_HELD || follows(t, moves);
         if (moves[i] && t->role == role)
             fail(EXIT_USAGE,
@@ -68,14 +68,14 @@ static void move_held(struct step *s, size_t end, enum role role)
                  "the update another role, or --clip 0",
                  i, t->name, role_name[t->role]);
         if (moves[i])
-            moved[n_moved++] = t;
+            moved[n_moved++] = i;
         else
-            s->task[n++] = t;
+            order[n++] = i;
     }
-    memcpy(s->task + n, moved, n_moved * sizeof *moved);
-    for (size_t i = 0; i < end; i++)
-        s->task[i]->index = i;
+    memcpy(order + n, moved, n_moved * sizeof *moved);
+    permute_tasks(s, 0, order, end);
     free(moves);
+    free(order);
     free(moved);
 }
 

@@ -47,17 +47,18 @@ static int prove_lists(const struct trainer *t, struct step *const *all, size_t 
         return EXIT_FAILED;
     }
     if (plan_options.like)
-        fprintf(stderr, "verify: %zu tasks: each reads the same values as in %s, and every conflict is ordered\n",
-                t->train->n, plan_options.like);
+        print_line(stderr, "verify: %zu tasks: each reads the same values as in %s, and every conflict is ordered",
+                   t->train->n, plan_options.like);
     else if (n == 1)
-        fprintf(stderr, "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered\n",
-                t->train->n);
+        print_line(stderr,
+                   "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered",
+                   t->train->n);
     else
-        fprintf(stderr,
-                "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
-                "every conflict is ordered,\n        provided that tasks touch what they declare (train "
-                "--serial --audit checks that)\n",
-                t->train->n);
+        print_line(stderr,
+                   "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
+                   "every conflict is ordered,\n        provided that tasks touch what they declare (train "
+                   "--serial --audit checks that)",
+                   t->train->n);
     return EXIT_OK;
 }
 

@@ -36,6 +36,8 @@ static void print_accesses(FILE *out, const struct task *t, enum access_mode mod
         fputs("-", out);
 }
 
+enum { NO_BREAK = '\v' }; /* a blank at which a terminal shall not fold a line; none is left when it is printed */
+
 /* "3, ~7' (2 implied)": edges that follow from others are only counted. */
 static void print_edges(FILE *out, const struct task *t)
 {
@@ -51,18 +53,39 @@ static void print_edges(FILE *out, const struct task *t)
         comma = ", ";
     }
     if (implied)
-        fprintf(out, "%s(%zu implied)", *comma ? " " : "", implied);
+        fprintf(out, "%s(%zu%cimplied)", *comma ? " " : "", implied, NO_BREAK);
 }
 
-static void print_task(FILE *out, size_t number, const struct task *t)
+/* The widths of columns: as on the pages, or on a terminal as narrow as the list allows. */
+struct widths {
+    int name, lane, mflop, mib;
+};
+
+static struct widths widths_of(FILE *out, const struct step *s)
 {
+    if (!is_screen(fileno(out)))
+        return (struct widths){.name = 22, .lane = 16, .mflop = 10, .mib = 9};
+    struct widths w = {.name = 4, .lane = 4, .mflop = 7, .mib = 7};
+    for (size_t i = 0; i < s->n; i++) {
+        w.name = MAX(w.name, (int)strlen(s->task[i]->name));
+        w.lane = MAX(w.lane, (int)strlen(s->task[i]->lane->name));
+    }
+    return w;
+}
+
+/* Both lines of a task.  A terminal folds them. */
+static void print_task(FILE *screen, const struct widths *w, size_t number, const struct task *t)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
     char layer[16] = "-", micro[16] = "-";
     if (t->layer >= 0)
         snprintf(layer, sizeof layer, "%d", t->layer);
     if (t->micro >= 0)
         snprintf(micro, sizeof micro, "%d", t->micro);
-    fprintf(out, "%5zu  %-22s %5s %5s  %-16s %10.2f %9.3f  ", number, t->name, layer, micro, t->lane->name,
-            t->flops / 1e6, (double)t->bytes / (1 << 20));
+    fprintf(out, "%5zu  %-*s %5s %5s  %-*s %*.2f %*.3f  ", number, w->name, t->name, layer, micro, w->lane,
+            t->lane->name, w->mflop, t->flops / 1e6, w->mib, (double)t->bytes / (1 << 20));
     print_edges(out, t);
     fprintf(out, "\n%9s", "");
     print_accesses(out, t, ACCESS_READ);
@@ -70,18 +93,26 @@ static void print_task(FILE *out, size_t number, const struct task *t)
     print_accesses(out, t, ACCESS_WRITE);
     if (t->condition.member)
         fprintf(out, "  (not in every iteration)");
-    fputc('\n', out);
+    fclose(out);
+    char *folded = fold_text(text, is_screen(fileno(screen)) ? screen_width(fileno(screen)) : INT32_MAX);
+    for (char *at = folded; *at; at++)
+        if (*at == NO_BREAK)
+            *at = ' ';
+    fprintf(screen, "%s\n", folded);
+    free(folded);
+    free(text);
 }
 
 void print_step(FILE *out, const struct step *s)
 {
+    const struct widths w = widths_of(out, s);
     fprintf(out,
             "list %s: %zu tasks, each with what it reads -> writes\n"
             "waits: task numbers; ' of the step before; ~ only because bytes are reused\n"
-            "%5s  %-22s %5s %5s  %-16s %10s %9s  waits for\n",
-            s->name, s->n, "#", "task", "layer", "micro", "lane", "MFLOP", "MiB");
+            "%5s  %-*s %5s %5s  %-*s %*s %*s  waits for\n",
+            s->name, s->n, "#", w.name, "task", "layer", "micro", w.lane, "lane", w.mflop, "MFLOP", w.mib, "MiB");
     for (size_t i = 0; i < s->n; i++)
-        print_task(out, i, s->task[i]);
+        print_task(out, &w, i, s->task[i]);
 }
 
 /* By device, there first what is kept, then by address, then by time. */
@@ -99,6 +130,14 @@ static int map_order(const void *first, const void *second)
     return COMPARE(a->held_from, b->held_from);
 }
 
+static int longest_device(const struct machine *m)
+{
+    int longest = (int)strlen("device");
+    for (int d = 0; d <= m->n_devices; d++)
+        longest = MAX(longest, (int)strlen(m->device[d].id));
+    return longest;
+}
+
 void print_map(FILE *out, const struct pool *p, const struct step *s)
 {
     struct tensor **order = allocate(p->n, sizeof *order);
@@ -109,17 +148,20 @@ void print_map(FILE *out, const struct pool *p, const struct step *s)
             order[n++] = t;
     }
     SORT(order, n, map_order);
-    fprintf(out,
-            "\nmemory map of list %s: where a tensor lies, and its first and last task; kept: from step to step\n"
-            "%-18s %4s %12s %12s  %-11s  %5s %5s  tensor\n",
-            s->name, "device", "slab", "address", "bytes", "class", "first", "last");
+    const bool screen = is_screen(fileno(out));
+    const int id = screen ? longest_device(p->machine) : 18, bytes = screen ? 11 : 12;
+    print_line(out,
+               "\nmemory map of list %s: where a tensor lies, and its first and last task; kept: from step to step",
+               s->name);
+    fprintf(out, "%-*s %4s %*s %*s  %-11s  %5s %5s  tensor\n", id, "device", "slab", bytes, "address", bytes, "bytes",
+            "class", "first", "last");
     for (size_t i = 0; i < n; i++) {
         const struct tensor *t = order[i];
         char life[32] = "kept";
         if (!t->persistent)
             snprintf(life, sizeof life, "%5d %5d", t->held_from, t->held_until);
-        fprintf(out, "%-18s %4d %12zu %12zu  %-11s  %11s  %s\n", t->device->id, t->slab, t->address, t->bytes,
-                memory_class_name[counted_as(t)], life, t->name);
+        fprintf(out, "%-*s %4d %*zu %*zu  %-11s  %11s  %s\n", id, t->device->id, t->slab, bytes, t->address, bytes,
+                t->bytes, memory_class_name[counted_as(t)], life, t->name);
     }
     free(order);
 }
@@ -136,14 +178,6 @@ static void print_mib(FILE *out, size_t bytes, int width)
     if (n > width)
         snprintf(text, sizeof text, "%.1f", mib);
     fprintf(out, " %*s", width, text);
-}
-
-static int longest_device(const struct machine *m)
-{
-    int longest = (int)strlen("device");
-    for (int d = 0; d <= m->n_devices; d++)
-        longest = MAX(longest, (int)strlen(m->device[d].id));
-    return longest;
 }
 
 void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n)

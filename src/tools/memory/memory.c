@@ -160,9 +160,10 @@ static void print_memory_table(struct table *t, bool is_mixed, const char *rule)
     const char *counts = "16, 8 + 8/N, 4 + 12/N, 16/N"; /* bytes per parameter, with ZeRO 0 to 3 */
     if (is_mixed)
         counts = "16, 4 + 12/N, 2 + 14/N, 16/N";
-    printf("MiB at the peak of each class, predicted; devices like one above are left out\nbudget: %s\n"
-           "formula: param., grad. and optim. by %s bytes per parameter, with ZeRO 0 to 3 over dp=N\n",
-           rule, counts);
+    printf("MiB at the peak of each class, predicted; devices like one above are left out\n");
+    print_line(stdout, "budget: %s", rule);
+    print_line(stdout, "formula: param., grad. and optim. by %s bytes per parameter, with ZeRO 0 to 3 over dp=N",
+               counts);
     if (is_mixed)
         printf("mixed precision: counted, it cannot be run here\n");
     print_table(stdout, t);

@@ -107,6 +107,7 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
     s.mesh = format_mesh(mesh, &(struct mesh){.dp = 1, .pp = 1, .tp = tp});
     s.batch = 2 * micro_batch; /* the first one's times are free of what ends a step */
     s.micro_batch = micro_batch;
+    s.host_memory = NO_LIMIT;
     s.clip = 1; /* so that no update comes between the tasks of a backward */
     struct trainer *t = try_new_trainer(&s, LIST_TRAIN | PLAN_ONLY, &impossible);
     free(impossible);

@@ -161,7 +161,10 @@ static void simulate_candidate(struct mesh_search *x, const struct mesh_candidat
     recompute_options.mode = (enum recompute)c->recompute;
     swap_options.mode = (enum swap)c->swap;
     struct trainer *t = try_new_trainer(&s, LIST_TRAIN | PLAN_ONLY, &impossible);
-    free(impossible);
+    if (!x->why_not)
+        x->why_not = impossible;
+    else
+        free(impossible);
     if (!t)
         return;
     const double bytes = placed_bytes(t->machine);
@@ -232,8 +235,8 @@ void search_meshes(struct mesh_search *x)
     add_candidates(x);
     if (x->n_candidates == 0)
         fail(EXIT_USAGE,
-             "--search: no mesh of %d devices trains this: dp x micro-batches must divide --batch %d, pp is %d layers "
-             "at most, tp %d heads at most: use another -d or --batch",
+             "--search: no mesh of %d devices trains this: dp x --micro-batch must divide --batch %d, pp is %d layers "
+             "at most, tp %d heads at most: use another -d, --batch or --micro-batch",
              x->devices, x->settings.batch, x->config.layers, x->config.heads);
     try_candidates(x);
     try_techniques(x);
@@ -261,6 +264,7 @@ void free_mesh_search(struct mesh_search *x)
         free_sketch(x->sketch[i]);
     for (size_t i = 0; i < x->n_meshes; i++)
         free_mesh(&x->mesh[i]);
+    free(x->why_not);
     free(x->sketch);
     free(x->mesh);
     free(x->candidate);
@@ -334,6 +338,8 @@ static int plan_search(const struct settings *s)
 {
     struct mesh_search x = new_mesh_search(s, counted_devices(s));
     search_meshes(&x);
+    if (x.n == 0 && x.why_not)
+        fail_with(x.why_not);
     double least = INFINITY;
     for (size_t i = 0; i < x.n; i++)
         least = fmin(least, x.planned[i].bytes);
@@ -377,9 +383,9 @@ static const struct option options[] = {
      .group = GROUP_PREDICTING,
      .commands = OF_PLAN,
      .help = "look for the best way to train on -d N devices of --hardware: meshes, --zero, --pipeline and "
-             "--micro-batch (unless given), then --recompute and --swap for the ten fastest of the best; prints the "
-             "shortest step "
-             "for each amount of memory up to --device-mem"},
+             "--micro-batch (unless given). The ten fastest results are tried again with --recompute, and, where they "
+             "do not fit into --device-mem, with --swap auto. Each row of the table is a command, with the time of its "
+             "step and the --device-mem that it needs, in MiB. The row below it needs less memory and takes longer"},
 };
 static const char simulates[] = "the search simulates, and prints a table and nothing else";
 static const char is_chosen[] = "the search chooses it";

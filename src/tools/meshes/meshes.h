@@ -23,6 +23,7 @@ struct mesh_search {
     size_t n_candidates, cap_candidates;
     struct planned *planned; /* after search_meshes() by time */
     size_t n, cap;
+    struct problem *why_not;    /* of the first candidate that could not be planned; NULL: all could */
     size_t too_large, too_slow; /* how many candidates each bound has ruled out: memory, and time */
 };
 struct mesh_search new_mesh_search(const struct settings *s, int devices);

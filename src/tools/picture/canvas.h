@@ -29,6 +29,20 @@ static inline uint32_t mix_colours(uint32_t a, uint32_t b, uint32_t part)
     return 0xff000000 | odd | even;
 }
 
+/* ---- stroke.c: smooth lines -------------------------------------------------------------------------------------- */
+
+enum { SPOT = 16 }; /* the middle of pixel (3, 5) is the spot (48, 80) */
+struct spot {
+    int x, y; /* in sixteenths of a pixel, at most some ten thousand pixels */
+};
+struct clip {
+    int x, y, width, height; /* pixels */
+};
+/* Draws a line through n spots, as thick as that many sixteenths of a pixel; one spot alone is a disc.  What lies
+ * outside of the clip is cut off; the clip lies in the canvas. */
+void draw_stroke(struct canvas *c, const struct clip *clip, const struct spot *spot, size_t n, int thick,
+                 uint32_t colour);
+
 /* ---- font.c: UTF-8 with Latin and Greek letters and some symbols; others as U+FFFD ------------------------------- */
 
 /* Two sizes, for screens of 1x and 2x.  A line of text is GLYPH_HEIGHT high, times 2 on those of 2x, and both sizes
@@ -36,7 +50,8 @@ static inline uint32_t mix_colours(uint32_t a, uint32_t b, uint32_t part)
 enum font { SMALL_1X, NORMAL_1X, SMALL_2X, NORMAL_2X };
 enum { GLYPH_HEIGHT = 16 };
 void draw_text(struct canvas *c, int x, int y, enum font font, const char *text, uint32_t colour);
-/* The same, up to `right`: text that would be wider ends in an ellipsis. */
+/* The same, up to `right`: text that would be wider ends in an ellipsis, or is left out where fewer than two letters or
+ * digits would be in front of that. */
 void draw_text_within(struct canvas *c, int x, int y, enum font font, const char *text, uint32_t colour, int right);
 int text_width(enum font font, const char *text);
 

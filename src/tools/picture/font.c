@@ -6,6 +6,7 @@
  */
 #include "canvas.h"
 
+#include <ctype.h>
 #include <zlib.h>
 
 extern const unsigned char embedded_letters[]; /* the bytes of letters.png; see the Makefile */
@@ -131,6 +132,7 @@ static void draw_letter(struct canvas *c, int x, int y, const struct letter *l, 
     }
 }
 
+enum { LEAST_LETTERS = 2 }; /* fewer before an ellipsis say nothing */
 static const int baseline[FONTS] = {12, 12, 24, 24};
 
 int text_width(enum font font, const char *text)
@@ -150,11 +152,27 @@ void draw_text(struct canvas *c, int x, int y, enum font font, const char *text,
     }
 }
 
+/* How many letters and digits there are in as much of the text as `room` pixels hold. */
+static int count_letters(enum font font, const char *text, int room)
+{
+    int n = 0, width = 0;
+    for (size_t at = 0; text[at];) {
+        const unsigned char first = (unsigned char)text[at];
+        width += next_letter(font, text, &at)->advance;
+        if (width > room)
+            break;
+        n += isalnum(first) || (first >= 0xC2 && first < 0xE0); /* two bytes: Latin or Greek */
+    }
+    return n;
+}
+
 void draw_text_within(struct canvas *c, int x, int y, enum font font, const char *text, uint32_t colour, int right)
 {
     static const char dots[] = "\u2026";
     const bool whole = x + text_width(font, text) <= right;
     const int end = whole ? right : right - text_width(font, dots);
+    if (!whole && count_letters(font, text, end - x) < LEAST_LETTERS)
+        return;
     for (size_t at = 0; text[at];) {
         const struct letter *l = next_letter(font, text, &at);
         if (x + l->advance > end)

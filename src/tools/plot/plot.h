@@ -1,4 +1,4 @@
-/* plot.h - the curves of `yard plot`, and drawing them (plot_draw.c). */
+/* plot.h - the curves of `yard plot`: reading them, changing them, and drawing them. */
 #ifndef PLOT_H
 #define PLOT_H
 
@@ -9,22 +9,78 @@
 struct point {
     double step, loss; /* finite */
 };
+/* What a series holds; a later kind is drawn over an earlier one. */
+enum series_kind {
+    EACH_STEP, /* the training losses below their mean */
+    FLOOR,     /* the lowest loss of any model that sees as many tokens, at each step */
+    RATE,      /* a bound below the floor, where the floor is not known */
+    TRAIN,     /* the training losses, or their mean */
+    VAL,       /* the validation losses */
+    SERIES_KINDS
+};
 struct series { /* the losses of one kind in one file */
     const char *path;
-    const char *kind;       /* "train", "val", "floor" or "rate" */
+    enum series_kind kind;
     size_t run;             /* the number of the file, from 0 */
-    bool val;               /* true: its kind is "val" */
     double bytes_per_token; /* of the run; 0: not known */
     struct point *point;    /* in order of the file */
     size_t n, cap;
 };
 struct plot {
     const char *unit;      /* what losses are measured in, as the picture writes it */
+    const char *smoothing; /* what training losses are instead of single ones, as it is said; NULL: single ones */
+    bool log;              /* is the axis of losses logarithmic? */
+    bool one_floor;        /* is there one series of a floor, which is that of all runs? */
     struct series *series; /* those with losses */
     size_t n, cap;
 };
-/* Draws on the terminal, in columns and rows of characters: each series has a letter. */
-void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour);
+
+/* ---- plot_read.c ------------------------------------------------------------------------------------------------- */
+
+/* Adds the series of a log.  A file without losses ends the program. */
+void read_run(struct plot *p, size_t run, const char *path);
+
+/* ---- plot_values.c: what is drawn of what was read.  Impossible wishes end the program --------------------------- */
+
+/* Replaces training losses by means: of `by` steps around, or, below 1, exponential ones.  Single losses are kept as a
+ * series of their own. */
+void smooth_losses(struct plot *p, double by);
+void begin_at(struct plot *p, double step);  /* leaves out the points before that step */
+void choose_unit(struct plot *p, bool bits); /* bits per byte, if they are asked for or runs compare by them alone */
+/* Prepares a logarithmic axis: losses become those above their floors, if each run has one. */
+void take_logarithms(struct plot *p);
+void merge_floors(struct plot *p); /* keeps one floor where all runs have the same */
+
+/* ---- plot_axes.c ------------------------------------------------------------------------------------------------- */
+
+enum { MOST_TICKS = 32 };
+struct plot_axis {
+    double low, high;
+    bool log;
+    bool whole; /* are its ticks whole numbers? */
+    double tick[MOST_TICKS];
+    int n; /* how many ticks there are */
+};
+struct frame { /* where the curves lie in the canvas, and what they show */
+    int x, y, width, height;
+    struct plot_axis step, loss;
+};
+/* Sets what the frame shows, with about as many ticks as are asked for. */
+void fit_axes(struct frame *f, const struct plot *p, int step_ticks, int loss_ticks);
+/* The place of a step or loss in the canvas, in pixels times `parts`.  What the axis does not show lies outside. */
+int x_of_step(const struct frame *f, double step, int parts);
+int y_of_loss(const struct frame *f, double loss, int parts);
+const char *tick_text(char out[32], const struct plot_axis *axis, int i);
+bool is_bound(const struct series *s); /* is it a floor or a rate? */
+/* What a series is, and its last and lowest value: both lie in arrays of the caller's. */
+const char *series_title(char out[128], const struct plot *p, const struct series *s);
+const char *series_values(char out[128], const struct series *s);
+
+/* ---- plot_terminal.c, plot_picture.c ----------------------------------------------------------------------------- */
+
+/* Draws on the terminal, in columns and rows of characters: with dots of Braille, eight in a character, or else with
+ * letters alone.  Each run has a letter, small for training and capital for validation. */
+void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour, bool braille);
 /* Draws the same as pixels; the caller frees the canvas. */
 struct canvas *draw_picture(const struct plot *p, int width, int height);
 

@@ -97,6 +97,8 @@ static bool read_task(struct costs *c, const char *name, char *value)
     return true;
 }
 
+static const char shown[] = "tutorials/reference-predicting.md and data/hardware show the format";
+
 /* Reads a line whose name is no option's. */
 static void read_line(struct costs *c, const struct settings_text *line, char *value)
 {
@@ -104,10 +106,8 @@ static void read_line(struct costs *c, const struct settings_text *line, char *v
         return;
     if (read_memory(c, line->name, value) || read_task(c, line->name, value))
         return;
-    fail(EXIT_USAGE,
-         "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; "
-         "tutorials/reference-predicting.md and data/hardware show the format",
-         line->path, line->number, line->name, line->value);
+    fail(EXIT_USAGE, "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; %s", line->path,
+         line->number, line->name, line->value, shown);
 }
 
 static void read_lines(struct costs *c, struct option_table *table)
@@ -136,14 +136,11 @@ static void expect_all(const struct costs *c, const struct option_table *table)
     unsigned needed = c->measured ? PROFILE : HARDWARE;
     for (size_t i = 0; i < table->n; i++)
         if ((table->options[i].commands & needed) && !table->given[i])
-            fail(EXIT_USAGE, "%s: `%s` is missing; tutorials/reference-predicting.md shows the format", c->path,
-                 table->options[i].name);
+            fail(EXIT_USAGE, "%s: `%s` is missing; %s", c->path, table->options[i].name, shown);
     for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
         if (c->speed[k].bytes_per_s <= 0)
-            fail(EXIT_USAGE,
-                 "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing; tutorials/reference-predicting.md shows the "
-                 "format",
-                 c->path, lane_kind_name[k]);
+            fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing; %s", c->path, lane_kind_name[k],
+                 shown);
 }
 
 struct costs *read_costs(const char *path)

@@ -138,14 +138,15 @@ static void print_peak(FILE *out, const struct device *d, size_t high_in_list, s
     format_bytes(by_clock, (double)high_by_clock);
     if (d->budget < NO_LIMIT)
         format_bytes(budget, (double)d->budget);
-    fprintf(out, "%-24s holds at most ", d->id);
+    char *most;
     if (strcmp(in_list, by_clock) == 0)
-        fprintf(out, "%s", in_list);
+        most = copy_string(in_list);
     else if (high_by_clock > high_in_list)
-        fprintf(out, "%s, in list order %s", by_clock, in_list);
+        most = format_string("%s, in list order %s", by_clock, in_list);
     else
-        fprintf(out, "%s, by the clock %s", in_list, by_clock);
-    fprintf(out, ", budget %s\n", budget);
+        most = format_string("%s, by the clock %s", in_list, by_clock);
+    print_line(out, "%-24s holds at most %s, budget %s", d->id, most, budget);
+    free(most);
 }
 
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)

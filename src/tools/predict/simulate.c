@@ -35,8 +35,12 @@ static void set_next(struct simulator *sim, struct lane_state *lane, double next
 {
     lane->next_event = next;
     int leaf = sim->n_lanes + (int)(lane - sim->lanes);
-    for (int i = leaf / 2; i > 0; i /= 2)
+    for (int i = leaf / 2; i > 0; i /= 2) {
+        int before = sim->winner[i];
         sim->winner[i] = earlier_lane(sim, sim->winner[2 * i], sim->winner[2 * i + 1]);
+        if (sim->winner[i] == before && before != leaf - sim->n_lanes)
+            return; /* the lane has lost here, as it had before */
+    }
 }
 
 /* The share of its full speed at which the lane's copy goes. */
@@ -45,44 +49,66 @@ static double copy_speed(const struct simulator *sim, const struct lane_state *l
     return link_rate(lane->link, sim->load) / lane->full_rate;
 }
 
-static bool share_link(const struct lane_state *a, const struct lane_state *b)
+/* Notes for each copy on the link, if there is one, how long what is left of it would take at full speed. */
+static void note_left(const struct simulator *sim, const struct link *link)
 {
-    for (int i = 0; i < 2; i++)
-        if (a->link[i] && (a->link[i] == b->link[0] || a->link[i] == b->link[1]))
-            return true;
-    return false;
+    if (!link)
+        return;
+    const struct link_copies *on = &sim->on_link[link->index];
+    for (size_t i = 0; i < on->n; i++) {
+        struct lane_state *lane = on->lane[i];
+        lane->seconds_left = (lane->next_event - sim->now) * copy_speed(sim, lane);
+    }
 }
 
-static void drop_copy(struct simulator *sim, const struct lane_state *copy)
+static void add_to_link(struct simulator *sim, const struct link *link, struct lane_state *copy)
 {
-    int at = 0;
-    while (sim->copying[at] != copy)
+    if (!link)
+        return;
+    struct link_copies *on = &sim->on_link[link->index];
+    *APPEND(on->lane, on->n, on->cap) = copy;
+    sim->load[link->index]++;
+}
+
+static void drop_from_link(struct simulator *sim, const struct link *link, const struct lane_state *copy)
+{
+    if (!link)
+        return;
+    struct link_copies *on = &sim->on_link[link->index];
+    size_t at = 0;
+    while (on->lane[at] != copy)
         at++;
-    sim->n_copying--;
-    sim->copying[at] = sim->copying[sim->n_copying];
+    on->n--;
+    on->lane[at] = on->lane[on->n];
+    sim->load[link->index]--;
 }
 
-/* A lane's copy joins its links or leaves them.  The other copies on these links then go on at another speed. */
-enum load_change { COPY_JOINS = 1, COPY_LEAVES = -1 };
+/* Sets when each copy on the link ends, at the speed that it has now. */
+static void set_ends(struct simulator *sim, const struct link *link)
+{
+    if (!link)
+        return;
+    const struct link_copies *on = &sim->on_link[link->index];
+    for (size_t i = 0; i < on->n; i++)
+        set_next(sim, on->lane[i], sim->now + on->lane[i]->seconds_left / copy_speed(sim, on->lane[i]));
+}
+
+enum load_change { COPY_JOINS, COPY_LEAVES };
+
+/* The lane's copy joins or leaves its links, and what is left of the others there takes another time.  A copy that is
+ * on both links too is looked at twice, with the same result. */
 static void change_load(struct simulator *sim, struct lane_state *copy, enum load_change change)
 {
-    if (change == COPY_LEAVES)
-        drop_copy(sim, copy);
-    for (int i = 0; i < sim->n_copying; i++) {
-        struct lane_state *other = sim->copying[i];
-        if (share_link(other, copy))
-            other->seconds_left = (other->next_event - sim->now) * copy_speed(sim, other);
+    for (int i = 0; i < 2; i++)
+        note_left(sim, copy->link[i]);
+    for (int i = 0; i < 2; i++) {
+        if (change == COPY_JOINS)
+            add_to_link(sim, copy->link[i], copy);
+        else
+            drop_from_link(sim, copy->link[i], copy);
     }
     for (int i = 0; i < 2; i++)
-        if (copy->link[i])
-            sim->load[copy->link[i]->index] += (int)change;
-    for (int i = 0; i < sim->n_copying; i++) {
-        struct lane_state *other = sim->copying[i];
-        if (share_link(other, copy))
-            set_next(sim, other, sim->now + other->seconds_left / copy_speed(sim, other));
-    }
-    if (change == COPY_JOINS)
-        sim->copying[sim->n_copying++] = copy;
+        set_ends(sim, copy->link[i]);
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
@@ -100,7 +126,6 @@ static void join_links(struct simulator *sim, struct lane_state *lane)
 {
     lane->on_links = true;
     change_load(sim, lane, COPY_JOINS);
-    set_next(sim, lane, sim->now + lane->seconds_left / copy_speed(sim, lane));
 }
 
 /* The lane's node begins to compute, or to wait for the latency of its links. */

@@ -87,7 +87,7 @@ struct simulator new_simulator(struct simulation *result)
     sim.wait = allocate(s->n_edges, sizeof *sim.wait);
     sim.lanes = allocate(n_lanes, sizeof *sim.lanes);
     sim.winner = allocate(2 * n_lanes, sizeof *sim.winner);
-    sim.copying = allocate(n_lanes, sizeof *sim.copying);
+    sim.on_link = allocate(m->n_links, sizeof *sim.on_link);
     sim.load = allocate(m->n_links, sizeof *sim.load);
     index_list(&sim);
     sim.limit = MIN(MAX(LEAST_STEPS, 4 * sim.repeat), MOST_STEPS);
@@ -105,7 +105,9 @@ void free_simulator(struct simulator *sim)
     free(sim->unmet);
     free(sim->lanes);
     free(sim->winner);
-    free(sim->copying);
+    for (size_t i = 0; i < sim->result->step->pool->machine->n_links; i++)
+        free(sim->on_link[i].lane);
+    free(sim->on_link);
     free(sim->load);
     free(sim->iteration);
 }

@@ -41,6 +41,10 @@ struct iteration {
     bool asked;             /* it has asked for a member of the rings */
     bool has_member;        /* it has got one */
 };
+struct link_copies {
+    struct lane_state **lane; /* the lanes whose copies are on the link */
+    size_t n, cap;
+};
 struct simulator {
     struct simulation *result;   /* what is filled in */
     int n, n_lanes;              /* tasks and lanes */
@@ -52,9 +56,8 @@ struct simulator {
     struct lane_state *lanes;    /* by lane */
     int *winner;                 /* [2 n_lanes]: node i is the lane with the earlier event of nodes 2 i and 2 i + 1;
                                   * the last n_lanes nodes are the lanes */
-    struct lane_state **copying; /* lanes whose copies are on links */
-    int n_copying;
-    int *load; /* by link: copies on it */
+    struct link_copies *on_link; /* by link */
+    int *load;                   /* by link: copies on it */
     struct iteration *iteration;
     int opened;           /* iterations that the host has opened */
     int done;             /* iterations that have ended, and all before them */

@@ -115,17 +115,25 @@ static void add_changes(struct memory_changes *all, const struct trace_tensor *x
     }
 }
 
+/* The first step of a list that goes on at `from`, or was not whole before. */
+static size_t first_open_step(const struct trace *t, const struct trace_step_list *steps, uint64_t from)
+{
+    size_t k = 0;
+    while (k < steps->n && steps->step[k].end < from && steps->step[k].step <= t->memory_use_step)
+        k++;
+    return k;
+}
+
 static struct memory_changes find_changes(const struct trace *t, uint64_t from)
 {
     struct memory_changes all = {NULL, 0, 0};
     struct tensor_life *lives = NULL;
-    size_t cap = 0;
+    size_t cap = 0, first[TRACE_LISTS];
+    for (size_t list = 0; list < TRACE_LISTS; list++)
+        first[list] = first_open_step(t, &t->steps[list], from);
     for (const struct trace_tensor *x = t->tensors; x < t->tensors + t->header.n_tensors; x++) {
         const struct trace_step_list *steps = &t->steps[x->list];
-        size_t k = 0; /* the first step that goes on at `from`, or was not whole before */
-        while (k < steps->n && steps->step[k].end < from && steps->step[k].step <= t->memory_use_step)
-            k++;
-        size_t n = steps->n - k;
+        const size_t k = first[x->list], n = steps->n - k;
         if (x->n_uses == 0 || n == 0)
             continue;
         lives = grow(lives, &cap, n, sizeof *lives);
@@ -137,10 +145,23 @@ static struct memory_changes find_changes(const struct trace *t, uint64_t from)
     return all;
 }
 
+/* Updates the peaks of the amounts from index i on. */
+static void update_peaks(struct memory_use *d, size_t i)
+{
+    for (; i < d->n; i++) {
+        const uint64_t before = i > 0 ? d->amount[i - 1].peak : 0;
+        d->amount[i].peak = MAX(before, sum_amount(&d->amount[i]));
+    }
+}
+
 void trace_update_memory(struct trace *t, size_t first)
 {
+    const uint32_t n_devices = t->header.n_devices;
     uint64_t from = find_start(t, first);
     forget_amounts(t, from);
+    size_t *kept = allocate(n_devices, sizeof *kept); /* the amounts that stay; the last of them may be changed */
+    for (uint32_t i = 0; i < n_devices; i++)
+        kept[i] = t->memory_use[i].n - 1;
     struct memory_changes all = find_changes(t, from);
     for (size_t i = 0; i < all.n; i++) {
         const struct memory_change *change = &all.change[i];
@@ -151,7 +172,10 @@ void trace_update_memory(struct trace *t, size_t first)
         d->amount[d->n - 1].clock = change->clock;
         d->amount[d->n - 1].bytes[change->class] += change->bytes;
     }
+    for (uint32_t i = 0; i < n_devices; i++)
+        update_peaks(&t->memory_use[i], kept[i]);
     t->memory_use_step = t->whole_step;
+    free(kept);
     free(all.change);
 }
 
@@ -172,13 +196,7 @@ uint64_t sum_amount(const struct amount *a)
     return sum;
 }
 
-uint64_t trace_peak(const struct memory_use *use)
-{
-    uint64_t peak = 0;
-    for (size_t i = 0; i < use->n; i++)
-        peak = MAX(peak, sum_amount(&use->amount[i]));
-    return peak;
-}
+uint64_t trace_peak(const struct memory_use *use) { return use->amount[use->n - 1].peak; }
 
 COMPARISON_POINTERS(largest_first, struct trace_tensor, BY(b->bytes, a->bytes, COMPARE(a, b)))
 

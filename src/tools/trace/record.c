@@ -14,6 +14,7 @@
 static struct recording {
     struct trace_writer *writer; /* NULL: no trace is written */
     struct observer observer;
+    const struct trainer *trainer;        /* the one that is recorded */
     struct trace_follow *follow;          /* a reader of the same trace */
     bool trains;                          /* true: yard train records it */
     const struct step *list[TRACE_LISTS]; /* the lists in the trace, in the order of its table of tasks */
@@ -53,7 +54,8 @@ static void end_record(void *context, const struct step *s, const struct task *t
     };
     struct recording *r = context;
     (void)s;
-    (void)t;
+    if (t == r->trainer->report)
+        trace_tell_loss(r->writer, flight->mark, r->trainer->result[flight->iteration % RESULTS].loss);
     trace_end(r->writer, flight->mark, flight->start, flight->end, flags[flight->told]);
 }
 
@@ -192,6 +194,7 @@ static void begin_recording(struct trainer *t, const char *path)
     for (size_t k = 0; k < n; k++)
         recording.list[k] = lists[k];
     recording.n = n;
+    recording.trainer = t;
     add_observer(&recording.observer);
     trace_free(tables);
     free(title);

@@ -60,6 +60,7 @@ struct pause { /* a time in which a viewer paused the trainer: nothing ran in [s
 };
 struct amount { /* the bytes of each class from this clock on, until the next amount */
     uint64_t clock, bytes[TRACE_CLASSES];
+    uint64_t peak; /* the largest sum of bytes up to here */
 };
 struct memory_use { /* what tensors hold on a device: the amounts, ascending; the first is at clock 0 */
     struct amount *amount;

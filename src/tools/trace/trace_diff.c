@@ -190,8 +190,8 @@ int trace_diff(char **files)
         print_line(stdout, "B        %s (%s), step %.3f ms", files[1], trace_kind_name(b.trace), b.makespan_ns / 1e6);
         percent(mean, mape);
         printf("step     %s (B/A - 1)\n", percent(step, makespan_error));
-        printf("tasks    %zu matched, mean error weighted by duration %s; %zu only in A, %zu only in B\n", n,
-               mean + (*mean == '+'), n_a, n_b);
+        print_line(stdout, "tasks    %zu matched, mean error weighted by duration %s; %zu only in A, %zu only in B", n,
+                   mean + (*mean == '+'), n_a, n_b);
         if (n)
             print_table(stdout, worst);
         if (n_a + n_b > 0)

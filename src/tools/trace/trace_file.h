@@ -113,7 +113,7 @@ struct trace_record {
     uint32_t step;  /* its number, which counts from 1 */
     uint32_t task;  /* the index in the task table */
     uint32_t flags; /* enum trace_flag */
-    uint32_t spare;
+    float loss;     /* the step's mean loss in nats, in the record of the task that reports it; 0: not told */
     uint64_t queued, start, end;
 };
 
@@ -130,6 +130,8 @@ struct trace_writer *trace_create(const char *path, const struct trace *given, u
  * clock shows, is stored as 1. */
 uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint64_t queued);
 void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t end, uint32_t flags);
+/* Tells the loss of the record's step, before trace_end(). */
+void trace_tell_loss(struct trace_writer *w, uint64_t number, double loss);
 /* Shows that the trainer is alive while nothing is issued; `paused_task` as in the header.  If it is not 0, the next
  * record gets TRACE_AFTER_PAUSE. */
 void trace_alive(struct trace_writer *w, uint64_t paused_task);

@@ -167,6 +167,7 @@ uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint6
     r->step = step;
     r->task = task;
     r->flags = w->paused ? TRACE_AFTER_PAUSE : 0;
+    r->loss = 0;
     w->paused = false;
     r->queued = queued;
     __atomic_store_n(&w->header->alive_ns, queued, __ATOMIC_RELAXED);
@@ -175,9 +176,21 @@ uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint6
     return w->head++;
 }
 
+/* Has the ring come round to the record? */
+static bool is_overtaken(const struct trace_writer *w, uint64_t number)
+{
+    return __atomic_load_n(&w->header->head, __ATOMIC_RELAXED) - number > w->capacity;
+}
+
+void trace_tell_loss(struct trace_writer *w, uint64_t number, double loss)
+{
+    if (!is_overtaken(w, number))
+        w->ring[number % w->capacity].loss = (float)loss;
+}
+
 void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t end, uint32_t flags)
 {
-    if (__atomic_load_n(&w->header->head, __ATOMIC_RELAXED) - number > w->capacity)
+    if (is_overtaken(w, number))
         return;
     struct trace_record *r = &w->ring[number % w->capacity];
     end = MAX(end, 1);

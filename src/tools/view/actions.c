@@ -1,5 +1,6 @@
 /* actions.c - all that changes a view: the table of keys, the mouse, scripts of both. */
-#include "view.h"
+#include "act.h"
+#include "draw.h"
 
 #include <math.h>
 
@@ -7,29 +8,29 @@
 
 static void pan(struct view *v, double share)
 {
-    double by = share * (v->to - v->from);
-    v->follow = false;
-    look_at(v, v->from + by, v->to + by);
+    double by = share * (v->sight.to - v->sight.from);
+    v->sight.follow = false;
+    look_at(v, v->sight.from + by, v->sight.to + by);
 }
 
 /* The time at the mouse stays where it is; when the mouse is not there, that in the middle. */
 static void zoom(struct view *v, double factor)
 {
     struct box rows = places_of(v).rows;
-    bool inside = v->mouse_x >= rows.x && v->mouse_x < rows.x + rows.w;
-    double at = inside ? axis_at(v, v->mouse_x) : (v->from + v->to) / 2;
-    v->zoomed = true;
-    if ((v->to - v->from) * factor >= 100)
-        look_at(v, at + (v->from - at) * factor, at + (v->to - at) * factor);
-    if (v->follow)
+    bool inside = v->mouse.x >= rows.x && v->mouse.x < rows.x + rows.w;
+    double at = inside ? axis_at(v, v->mouse.x) : (v->sight.from + v->sight.to) / 2;
+    v->sight.zoomed = true;
+    if ((v->sight.to - v->sight.from) * factor >= 100)
+        look_at(v, at + (v->sight.from - at) * factor, at + (v->sight.to - at) * factor);
+    if (v->sight.follow)
         look_at_end(v);
 }
 
-static void scroll_rows(struct view *v, double dots) { v->scroll += (int)(dots * v->scale); }
+static void scroll_rows(struct view *v, double dots) { v->sight.scroll += (int)(dots * v->scale); }
 
 static void go_to_step(struct view *v, uint32_t step)
 {
-    v->follow = false;
+    v->sight.follow = false;
     look_at_step(v, step);
 }
 
@@ -37,9 +38,9 @@ static void go_to_step(struct view *v, uint32_t step)
 static void go_by(struct view *v, double by)
 {
     const struct trace_step_list *steps = v->track[0]->steps;
-    const struct trace_step *s = find_step(v->track[0], v->anchor);
+    const struct trace_step *s = find_step(v->track[0], v->sight.anchor);
     if (!s) {
-        go_to_step(v, v->anchor);
+        go_to_step(v, v->sight.anchor);
         return;
     }
     if (by < 0 && s > steps->step)
@@ -55,23 +56,23 @@ static void go_by(struct view *v, double by)
  * the task is in it. */
 static void show_selected(struct view *v, double times)
 {
-    if (!is_picked(&v->selected))
+    if (!is_picked(&v->selection.task))
         return;
-    const struct track *track = v->track[v->selected.track];
-    double from = axis_of(track, v->selected.copy.start);
-    double to = axis_of(track, v->selected.copy.end);
-    double length = times > 0 ? times * (to - from) : v->to - v->from;
-    if (times > 0 || from < v->from || to > v->to)
+    const struct track *track = v->track[v->selection.task.track];
+    double from = axis_of(track, v->selection.task.copy.start);
+    double to = axis_of(track, v->selection.task.copy.end);
+    double length = times > 0 ? times * (to - from) : v->sight.to - v->sight.from;
+    if (times > 0 || from < v->sight.from || to > v->sight.to)
         look_at(v, (from + to - length) / 2, (from + to + length) / 2);
-    v->follow = false;
+    v->sight.follow = false;
 }
 
 /* The first task of the anchor step, or if that is out of sight the first in sight, on the topmost lane with one. */
 static struct pick first_in_sight(const struct view *v)
 {
-    double from = v->from < 0 && v->to > 0 ? 0 : v->from;
-    for (size_t i = 0; i < v->n_rows; i++) {
-        const struct view_row *row = &v->row[i];
+    double from = v->sight.from < 0 && v->sight.to > 0 ? 0 : v->sight.from;
+    for (size_t i = 0; i < v->layout.n_rows; i++) {
+        const struct view_row *row = &v->layout.row[i];
         const struct track *track = v->track[row->track];
         if (row->kind != ROW_LANE)
             continue;
@@ -86,10 +87,10 @@ static struct pick first_in_sight(const struct view *v)
 /* Goes along the lane of the selected task; by: -1 or 1. */
 static void select_neighbour(struct view *v, double by)
 {
-    if (is_picked(&v->selected))
-        pick_neighbour(v, &v->selected, (int)by);
+    if (is_picked(&v->selection.task))
+        pick_neighbour(v, &v->selection.task, (int)by);
     else
-        v->selected = first_in_sight(v);
+        v->selection.task = first_in_sight(v);
     show_selected(v, 0);
 }
 
@@ -97,12 +98,12 @@ static void select_neighbour(struct view *v, double by)
 
 static void fit_all(struct view *v)
 {
-    v->follow = false;
+    v->sight.follow = false;
     look_at_all(v);
 }
 
 static void use_next_colour(struct view *v) { v->colour = (v->colour + 1) % COLOUR_WAYS; }
-static void toggle_critical(struct view *v) { v->critical = !v->critical; }
+static void toggle_critical(struct view *v) { v->selection.critical = !v->selection.critical; }
 static void toggle_causes(struct view *v) { v->show_causes = !v->show_causes; }
 static void toggle_memory(struct view *v) { v->hide_memory = !v->hide_memory; }
 static void toggle_help(struct view *v) { v->help = !v->help; }
@@ -112,8 +113,8 @@ static void toggle_quit(struct view *v) { v->quit = !v->quit; }
 static void fold_all(struct view *v)
 {
     bool all = true;
-    for (size_t i = 0; i < v->n_rows; i++) {
-        const struct view_row *row = &v->row[i];
+    for (size_t i = 0; i < v->layout.n_rows; i++) {
+        const struct view_row *row = &v->layout.row[i];
         if (row->kind == ROW_DEVICE && !v->track[row->track]->folded[row->index])
             all = false;
     }
@@ -123,24 +124,41 @@ static void fold_all(struct view *v)
 
 static void toggle_follow(struct view *v)
 {
-    v->follow = !v->follow;
-    if (v->follow)
+    v->sight.follow = !v->sight.follow;
+    if (v->sight.follow)
         look_at_end(v);
 }
 
 static void begin_search(struct view *v)
 {
-    v->search[0] = '\0';
-    v->typing = true;
+    v->selection.search[0] = '\0';
+    v->selection.typing = true;
     SAY(v, "search: _");
+}
+
+/* Marks the time at the mouse.  There are two marks at most: a third one replaces the oldest. */
+static void mark_time(struct view *v)
+{
+    const struct box rows = places_of(v).rows;
+    struct view_selection *s = &v->selection;
+    if (v->mouse.x < rows.x || v->mouse.x >= rows.x + rows.w) {
+        SAY(v, "Put the mouse at the time that t is to mark.");
+        return;
+    }
+    if (s->n_marks == MOST_MARKS) {
+        s->mark[0] = s->mark[1];
+        s->n_marks--;
+    }
+    s->mark[s->n_marks++] = axis_at(v, v->mouse.x);
 }
 
 static void forget_selection(struct view *v)
 {
-    v->search[0] = '\0';
-    v->selected.record = NONE;
-    v->region.kind = NO_REGION;
-    v->critical = false;
+    v->selection.search[0] = '\0';
+    v->selection.n_marks = 0;
+    v->selection.task.record = NONE;
+    v->selection.region.kind = NO_REGION;
+    v->selection.critical = false;
     v->help = false;
 }
 
@@ -157,11 +175,11 @@ static void ask_trainer(struct view *v, enum asked what)
         SAY(v, "There is no trainer to ask: this trace has ended.");
         return;
     }
-    v->steps = what != PAUSE;
+    v->sight.steps = what != PAUSE;
     if (what == PAUSE) {
         wanted.pause = !wanted.pause;
     } else {
-        v->follow = true;
+        v->sight.follow = true;
         if (wanted.pause && what == ONE_TASK)
             wanted.tasks++;
         if (wanted.pause && what == ONE_STEP)
@@ -195,7 +213,8 @@ const struct action actions[] = {
     {"u", "undo a move of a task", .act = undo_last_move},
     {"s", "save the list as it is now", .act = save_list},
     {"/", "search, dims the rest", .act = begin_search},
-    {"escape", "forget selection, search, ruler", .act = forget_selection},
+    {"t", "mark the time at the mouse (two)", .act = mark_time},
+    {"escape", "forget selection, search, marks", .act = forget_selection},
     {"k", "colour by kind, layer, ...", .act = use_next_colour},
     {"w", "what idle lanes wait for", .act = toggle_causes},
     {"m", "hide or show memory", .act = toggle_memory},
@@ -231,7 +250,7 @@ static bool search_finds(const struct view *v)
     for (int i = 0; i < v->n_tracks; i++) {
         const struct trace *t = v->track[i]->trace;
         for (uint32_t k = 0; k < t->header.n_tasks; k++)
-            if (strcasestr(t->tasks[k].name, v->search))
+            if (strcasestr(t->tasks[k].name, v->selection.search))
                 return true;
     }
     return false;
@@ -239,31 +258,31 @@ static bool search_finds(const struct view *v)
 
 static void type_key(struct view *v, const char *key)
 {
-    size_t n = strlen(v->search);
+    size_t n = strlen(v->selection.search);
     if (strcmp(key, "enter") == 0 || strcmp(key, "escape") == 0)
-        v->typing = false;
+        v->selection.typing = false;
     if (strcmp(key, "escape") == 0)
-        v->search[0] = '\0';
+        v->selection.search[0] = '\0';
     if (strcmp(key, "backspace") == 0 && n)
-        v->search[n - 1] = '\0';
+        v->selection.search[n - 1] = '\0';
     if (strcmp(key, "space") == 0)
         key = " ";
-    if (strlen(key) == 1 && n + 1 < sizeof v->search)
-        snprintf(v->search + n, sizeof v->search - n, "%s", key);
-    const char *end = v->typing ? "_" : "   (Escape ends it)";
+    if (strlen(key) == 1 && n + 1 < sizeof v->selection.search)
+        snprintf(v->selection.search + n, sizeof v->selection.search - n, "%s", key);
+    const char *end = v->selection.typing ? "_" : "   (Escape ends it)";
     const char *missing = search_finds(v) ? "" : "   no task has that in its name";
-    SAY(v, "search: %s%s%s", v->search, end, missing);
+    SAY(v, "search: %s%s%s", v->selection.search, end, missing);
 }
 
 void press_key(struct view *v, const char *key)
 {
     const struct action *a = find_action(key);
-    if (!a && !v->typing)
+    if (!a && !v->selection.typing)
         return;
     v->message[0] = '\0';
-    if (v->drag == DRAG_TASK)
+    if (v->mouse.drag == DRAG_TASK)
         call_off(v);
-    if (v->typing)
+    if (v->selection.typing)
         type_key(v, key);
     else if (v->help && strcmp(key, "q") != 0)
         v->help = false;
@@ -278,26 +297,26 @@ void press_key(struct view *v, const char *key)
 
 static void drag(struct view *v, int x, int y)
 {
-    bool moves = x != v->mouse_x || y != v->mouse_y;
-    v->moved |= moves;
-    if (v->drag == DRAG_RULER)
-        v->region.at[1] = axis_at(v, x);
-    if (v->drag == DRAG_OVERVIEW)
+    bool moves = x != v->mouse.x || y != v->mouse.y;
+    v->mouse.moved |= moves;
+    if (v->mouse.drag == DRAG_RULER)
+        v->selection.region.at[1] = axis_at(v, x);
+    if (v->mouse.drag == DRAG_OVERVIEW)
         go_to_step(v, step_at_overview(v, x));
-    if (v->drag == DRAG_ROWS && moves) {
-        pan(v, -(double)(x - v->mouse_x) / places_of(v).rows.w);
-        v->scroll -= y - v->mouse_y;
+    if (v->mouse.drag == DRAG_ROWS && moves) {
+        pan(v, -(double)(x - v->mouse.x) / places_of(v).rows.w);
+        v->sight.scroll -= y - v->mouse.y;
     }
 }
 
 void move_mouse(struct view *v, int x, int y)
 {
     drag(v, x, y);
-    v->mouse_x = x;
-    v->mouse_y = y;
-    if (v->drag != DRAG_NOTHING)
+    v->mouse.x = x;
+    v->mouse.y = y;
+    if (v->mouse.drag != DRAG_NOTHING)
         refresh(v);
-    v->hover = pick_at(v, x, y);
+    v->mouse.hover = pick_at(v, x, y);
 }
 
 /* What the button does at this place, unless it moves a task. */
@@ -314,17 +333,17 @@ void press_button(struct view *v, bool measure)
 {
     struct places places = places_of(v);
     v->message[0] = '\0';
-    v->moved = false;
-    v->gesture.blocker.record = NONE;
-    v->drag = drag_at(&places, v->mouse_x, v->mouse_y, measure);
-    if (v->drag == DRAG_RULER)
-        v->region = (struct region){.kind = STRETCH, .at = {axis_at(v, v->mouse_x)}};
-    struct pick p = pick_at(v, v->mouse_x, v->mouse_y);
-    if (v->drag == DRAG_ROWS && is_picked(&p) && v->track[p.track]->board) {
-        v->drag = DRAG_TASK;
+    v->mouse.moved = false;
+    v->mouse.gesture.blocker.record = NONE;
+    v->mouse.drag = drag_at(&places, v->mouse.x, v->mouse.y, measure);
+    if (v->mouse.drag == DRAG_RULER)
+        v->selection.region = (struct region){.kind = STRETCH, .at = {axis_at(v, v->mouse.x)}};
+    struct pick p = pick_at(v, v->mouse.x, v->mouse.y);
+    if (v->mouse.drag == DRAG_ROWS && is_picked(&p) && v->track[p.track]->board) {
+        v->mouse.drag = DRAG_TASK;
         take_up(v, &p);
     }
-    drag(v, v->mouse_x, v->mouse_y);
+    drag(v, v->mouse.x, v->mouse.y);
 }
 
 static void click(struct view *v, int x, int y)
@@ -336,31 +355,31 @@ static void click(struct view *v, int x, int y)
     }
     if (row && row->kind == ROW_MEMORY) {
         const double at = axis_at(v, x);
-        v->region = (struct region){.kind = PLACE, .at = {at, at}, .track = row->track, .device = row->index};
-    } else if (v->region.kind == PLACE) {
-        v->region.kind = NO_REGION;
+        v->selection.region = (struct region){.kind = PLACE, .at = {at, at}, .track = row->track, .device = row->index};
+    } else if (v->selection.region.kind == PLACE) {
+        v->selection.region.kind = NO_REGION;
     }
-    v->selected = pick_at(v, x, y);
+    v->selection.task = pick_at(v, x, y);
 }
 
 /* If the mouse has not moved since the button went down, it was a click. */
 void release_button(struct view *v)
 {
-    enum drag drag = v->drag;
-    if (drag == DRAG_TASK && v->moved)
+    enum drag drag = v->mouse.drag;
+    if (drag == DRAG_TASK && v->mouse.moved)
         put_down(v);
-    v->drag = DRAG_NOTHING;
-    if ((drag == DRAG_ROWS || drag == DRAG_TASK) && !v->moved)
-        click(v, v->mouse_x, v->mouse_y);
-    if (drag == DRAG_RULER && v->region.at[0] == v->region.at[1])
-        v->region.kind = NO_REGION;
+    v->mouse.drag = DRAG_NOTHING;
+    if ((drag == DRAG_ROWS || drag == DRAG_TASK) && !v->mouse.moved)
+        click(v, v->mouse.x, v->mouse.y);
+    if (drag == DRAG_RULER && v->selection.region.at[0] == v->selection.region.at[1])
+        v->selection.region.kind = NO_REGION;
     refresh(v);
 }
 
 void turn_wheel(struct view *v, double notches, bool scroll)
 {
     if (scroll)
-        v->scroll -= (int)(notches * 40 * v->scale);
+        v->sight.scroll -= (int)(notches * 40 * v->scale);
     else
         zoom(v, pow(1.2, -notches));
     lay_out(v);

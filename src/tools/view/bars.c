@@ -5,12 +5,12 @@
  * search, so a picture costs a few steps per column however many records there are.  These steps wait for memory: a
  * million bars take 32 MB, more than most caches hold.
  */
-#include "view.h"
+#include "draw.h"
 
 #include <ctype.h>
 #include <math.h>
 
-enum { SEEN_WIDTH = 3, SAMPLES = 4, AIR = 2 };
+enum { SEEN_WIDTH = 3, NAMED_WIDTH = 14, SAMPLES = 4, AIR = 2 };
 
 struct brush { /* the lane whose bars are drawn, and where they go */
     const struct view *v;
@@ -18,8 +18,9 @@ struct brush { /* the lane whose bars are drawn, and where they go */
     const struct bars *bars;
     int index; /* the track's index */
     int left, right, y, height;
-    uint64_t seen;   /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
-    bool names_only; /* true: bars are there already, and edges over them, which are not to run through names */
+    uint64_t seen;      /* nanoseconds of the clock: bars that last as long are wide enough to be seen */
+    bool names_only;    /* true: bars are there already, and lines over them, which are not to run through names */
+    struct seen *drawn; /* what has been drawn is added to it; NULL: nothing new is drawn */
 };
 
 static double bar_x(const struct brush *b, uint64_t clock) { return x_of(b->v, axis_of(b->track, clock)); }
@@ -33,6 +34,8 @@ static int edge_x(const struct brush *b, uint64_t clock)
 static uint32_t colour_of_bar(const struct brush *b, const struct bar *bar)
 {
     uint32_t colour = task_colour(b->v, b->track, bar->task);
+    if (b->drawn)
+        b->drawn->role[b->track->trace->tasks[bar->task].role] = true;
     return is_lit(b->v, b->index, bar->record) ? colour : blend(colour, PAPER, 0.85);
 }
 
@@ -128,11 +131,13 @@ static void draw_bar_label(const struct brush *b, uint32_t task, int x, int widt
 {
     enum { FORMS = 4 };
     char text[128];
-    const int dot = b->v->scale, room = width - 6 * dot;
+    const int dot = b->v->scale;
+    const int room = width - 6 * dot;
+    const int least = (NAMED_WIDTH - 6) * dot;
     const bool small = b->height < 26 * dot;
     const enum font font = small ? small_font(b->v) : normal_font(b->v);
     int wide = room + 1;
-    if (room < 8 * dot || (small ? 12 : GLYPH_HEIGHT) * dot > b->height)
+    if (room < least || (small ? 12 : GLYPH_HEIGHT) * dot > b->height)
         return;
     for (int form = 0; form < FORMS && wide > room; form++)
         if (name_bar(b, task, form, text))
@@ -168,6 +173,7 @@ static void draw_gap(const struct brush *b, size_t i)
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = edge_x(b, gap.at[k]), right = edge_x(b, gap.at[k + 1]);
         fill(b->v, left, b->y + b->height / 4, right - left, b->height / 2, cause_colour(gap.cause[k]));
+        b->drawn->cause[gap.cause[k]] |= right > left;
     }
 }
 
@@ -193,6 +199,7 @@ static void draw_running(const struct brush *b, uint32_t lane)
     if (!trace_running(b->track->trace, lane, &now))
         return;
     const int dot = b->v->scale;
+    const int hole = b->height < 24 * dot ? 2 * dot : 3 * dot; /* a name is between them */
     const int least = b->track->stands ? 120 * dot : 0;
     uint64_t since = now.since;
     if (b->bars->n > 0)
@@ -200,19 +207,34 @@ static void draw_running(const struct brush *b, uint32_t lane)
     int from = edge_x(b, since);
     int to = MIN(MAX(edge_x(b, b->track->now), from + least), b->right);
     uint32_t colour = task_colour(b->v, b->track, now.record->task);
+    if (b->drawn)
+        b->drawn->role[b->track->trace->tasks[now.record->task].role] = true;
     if (now.waits)
         colour = blend(colour, PAPER, 0.8);
-    fill(b->v, from, b->y, to - from, b->height, colour);
-    for (int x = from + 2 * dot; x + 4 * dot <= to && !now.waits; x += 8 * dot) {
-        fill(b->v, x, b->y + dot, 4 * dot, 3 * dot, PAPER);
-        fill(b->v, x, b->y + b->height - 4 * dot, 4 * dot, 3 * dot, PAPER);
+    if (!b->names_only) {
+        fill(b->v, from, b->y, to - from, b->height, colour);
+        for (int x = from + 2 * dot; x + 4 * dot <= to && !now.waits; x += 8 * dot) {
+            fill(b->v, x, b->y + dot, 4 * dot, hole, PAPER);
+            fill(b->v, x, b->y + b->height - dot - hole, 4 * dot, hole, PAPER);
+        }
     }
     draw_bar_label(b, now.record->task, from, to - from, colour);
 }
 
+/* Passes bars over that are too narrow for a name: up to the first that reaches so far that it may have room. */
+static int skip_nameless(const struct brush *b, int x, size_t *i)
+{
+    const struct bar *bar = b->bars->bar;
+    const uint64_t clock = clock_of(b->track, axis_at(b->v, x + NAMED_WIDTH * b->v->scale));
+    size_t next = *i + 1;
+    FIND_NEXT(next, b->bars->n, bar[next].end <= clock);
+    *i = next;
+    return x + 1;
+}
+
 static void draw_bars(const struct brush *b)
 {
-    size_t i = first_bar_in(b->bars, clock_of(b->track, b->v->from));
+    size_t i = first_bar_in(b->bars, clock_of(b->track, b->v->sight.from));
     int x = b->left;
     while (i < b->bars->n && x < b->right) {
         const struct bar *bar = &b->bars->bar[i];
@@ -226,34 +248,47 @@ static void draw_bars(const struct brush *b)
         if (from >= b->right)
             break;
         x = (int)fmax(from, x);
-        if (bar->end - bar->start < b->seen && b->names_only) {
-            i++;
-        } else if (bar->end - bar->start < b->seen) {
-            x = draw_columns(b, x, &i);
-        } else {
+        if (bar->end - bar->start >= b->seen) {
             x = draw_bar(b, bar, x);
             i++;
+        } else if (b->names_only) {
+            x = skip_nameless(b, x, &i);
+        } else {
+            x = draw_columns(b, x, &i);
         }
     }
 }
 
-void draw_lane(const struct view *v, const struct view_row *row, bool names_only)
+static struct brush make_brush(const struct view *v, const struct view_row *row)
 {
     const struct box rows = places_of(v).rows;
     const struct track *track = v->track[row->track];
     const int air = row->height > 4 * AIR * v->scale ? AIR * v->scale : 0;
-    const double seen = SEEN_WIDTH * v->scale * (v->to - v->from) / rows.w / track->trace->header.pace_scale;
-    struct brush b = {.v = v,
-                      .track = track,
-                      .bars = &track->trace->bars[row->index],
-                      .index = row->track,
-                      .left = rows.x,
-                      .right = rows.x + rows.w,
-                      .y = row->y + air,
-                      .height = row->height - 2 * air,
-                      .names_only = names_only,
-                      .seen = (uint64_t)fmin(ceil(seen), 0x1p62)}; /* at least 1: a bar without length is never seen */
+    const double seen =
+        SEEN_WIDTH * v->scale * (v->sight.to - v->sight.from) / rows.w / track->trace->header.pace_scale;
+    return (struct brush){.v = v,
+                          .track = track,
+                          .bars = &track->trace->bars[row->index],
+                          .index = row->track,
+                          .left = rows.x,
+                          .right = rows.x + rows.w,
+                          .y = row->y + air,
+                          .height = row->height - 2 * air,
+                          .seen = (uint64_t)fmin(ceil(seen), 0x1p62)}; /* at least 1: no length is never seen */
+}
+
+void draw_lane(const struct view *v, const struct view_row *row, struct seen *seen)
+{
+    struct brush b = make_brush(v, row);
+    b.drawn = seen;
     draw_bars(&b);
-    if (!names_only)
-        draw_running(&b, row->index);
+    draw_running(&b, row->index);
+}
+
+void draw_lane_names(const struct view *v, const struct view_row *row)
+{
+    struct brush b = make_brush(v, row);
+    b.names_only = true;
+    draw_bars(&b);
+    draw_running(&b, row->index);
 }

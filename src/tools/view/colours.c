@@ -4,7 +4,7 @@
  * the eighth on micro-batches have colours that a search found, by their distances, which a test checks.  Layers go
  * along viridis, from dark to light, for the same reason.
  */
-#include "view.h"
+#include "draw.h"
 
 #include <math.h>
 

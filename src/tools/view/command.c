@@ -1,9 +1,10 @@
 /* command.c - yard view: a trace, or the simulation of a step file, as a picture, in a window or as a PNG. */
+#include "act.h"
+#include "draw.h"
 #include "tools/command/arguments.h"
 #include "tools/command/table.h"
 #include "tools/lists/lists.h"
 #include "tools/trace/record.h"
-#include "view.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -81,17 +82,17 @@ static struct option_table table = {.options = options, .n = COUNT(options)};
 
 static json_t *selected_json(const struct view *v)
 {
-    if (!is_picked(&v->selected))
+    if (!is_picked(&v->selection.task))
         return json_null();
-    const struct track *track = v->track[v->selected.track];
+    const struct track *track = v->track[v->selection.task.track];
     const struct trace *t = track->trace;
-    const struct trace_record *r = &v->selected.copy;
+    const struct trace_record *r = &v->selection.task.copy;
     const struct trace_task *task = &t->tasks[r->task];
-    struct links links = links_of_pick(v, &v->selected);
+    struct links links = links_of_pick(v, &v->selection.task);
     json_t *needs = json_array(), *needed_by = json_array();
     for (size_t i = 0; i < links.n; i++) {
         const struct link_drawn *l = &links.link[i];
-        const bool before = l->consumer == (size_t)v->selected.record;
+        const bool before = l->consumer == (size_t)v->selection.task.record;
         const struct trace_record *other = &t->records[before ? l->producer : l->consumer];
         json_array_append_new(before ? needs : needed_by, json_string(t->tasks[other->task].name));
     }
@@ -111,17 +112,18 @@ static json_t *track_json(const struct track *track)
             json_array_append_new(lanes, json_pack("{s:s, s:s, s:I, s:b}", "lane", t->lanes[i].name, "task",
                                                    t->tasks[now.record->task].name, "step",
                                                    (json_int_t)now.record->step, "waits", now.waits));
-    return json_pack("{s:s, s:s, s:I, s:I, s:o, s:o*}", "kind", trace_kind_name(t), "state",
+    const double loss = last_loss(track);
+    return json_pack("{s:s, s:s, s:I, s:I, s:o*, s:o, s:o*}", "kind", trace_kind_name(t), "state",
                      life_name[trace_follow_life(track->follow)], "records", (json_int_t)t->n_records, "steps",
-                     (json_int_t)track->steps->n, "running", lanes, "list",
-                     track->board ? board_json(track->board) : NULL);
+                     (json_int_t)track->steps->n, "loss", isnan(loss) ? NULL : json_real(loss), "running", lanes,
+                     "list", track->board ? board_json(track->board) : NULL);
 }
 
 /* The stretch that is measured, or the place on a memory row; the other of the two is null. */
 static json_t *panel_json(const struct view *v)
 {
-    const struct panel *p = &v->panel;
-    const struct region *r = &v->region;
+    const struct panel *p = &v->selection.panel;
+    const struct region *r = &v->selection.region;
     if (r->kind == NO_REGION)
         return json_pack("{s:n, s:n}", "range", "memory");
     if (r->kind == PLACE)
@@ -139,8 +141,11 @@ static json_t *seen_json(const struct view *v)
     json_t *traces = json_array();
     for (int i = 0; i < v->n_tracks; i++)
         json_array_append_new(traces, track_json(v->track[i]));
-    json_t *seen = json_pack("{s:o, s:I, s:o, s:s}", "traces", traces, "step", (json_int_t)v->anchor, "selected",
-                             selected_json(v), "message", v->message);
+    json_t *marks = json_array();
+    for (int i = 0; i < v->selection.n_marks; i++)
+        json_array_append_new(marks, json_real(v->selection.mark[i] / 1e6));
+    json_t *seen = json_pack("{s:o, s:I, s:o, s:o, s:s}", "traces", traces, "step", (json_int_t)v->sight.anchor,
+                             "selected", selected_json(v), "marks_ms", marks, "message", v->message);
     json_object_update_new(seen, panel_json(v));
     return seen;
 }

@@ -1,5 +1,5 @@
 /* details.c - the text about a task, or about the step. */
-#include "view.h"
+#include "pick.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -23,6 +23,15 @@ char *format_ns(char out[32], double ns)
         decimals = decimals_of(fabs(ns), 3);
     snprintf(out, 32, "%.*f %s", decimals, ns, units[i]);
     return out;
+}
+
+void format_axis(const struct view *v, char out[48], double at, double apart)
+{
+    const bool seconds = v->sight.to - v->sight.from >= 1e10;
+    const int digits = seconds ? 9 : 6;
+    const int decimals = (int)fmin(fmax(ceil(digits - log10(apart) - 0.01), 0), digits);
+    const double shown = at == 0 ? 0 : at / pow(10, digits); /* no -0 */
+    snprintf(out, 48, "%.*f %s", decimals, shown, seconds ? "s" : "ms");
 }
 
 /* "2.42 GFLOP", "85.5 GB/s" */
@@ -89,7 +98,7 @@ static void put_identity(char **text, const struct trace *t, const struct trace_
     append_text(text, "   %s   on %s   step %" PRIu32, t->header.role[task->role], t->lanes[task->lane].name, r->step);
 }
 
-static void put_time(char **text, const char *what, double ns) { append_text(text, "\n\t%s\t%.6g ms", what, ns / 1e6); }
+static void put_time(char **text, const char *what, double ns) { append_text(text, "\n\t%s\t%.9g ms", what, ns / 1e6); }
 
 char *describe_briefly(const struct view *v, const struct pick *p)
 {
@@ -120,6 +129,21 @@ char *describe_briefly(const struct view *v, const struct pick *p)
     return text;
 }
 
+/* "512x1024 <- 512x256, 1024x256" becomes "writes 512x1024   reads 512x256, 1024x256   ".  Where the text ends with its
+ * field, it has been cut. */
+static void put_shapes(char **text, const struct trace_task *task)
+{
+    static const char arrow[] = "<- ";
+    const char *shape = task->shape, *reads = strstr(shape, arrow);
+    const bool cut = strlen(shape) + 1 == sizeof task->shape;
+    const int n = reads ? (int)(reads - shape) : (int)strlen(shape);
+    if (n > 0)
+        append_text(text, "writes %.*s%s", n, shape, reads ? "  " : "");
+    if (reads)
+        append_text(text, "reads %s", reads + strlen(arrow));
+    append_text(text, "%s   ", cut ? "…" : "");
+}
+
 char *describe_record(const struct trace *t, size_t record)
 {
     const struct trace_record *r = &t->records[record];
@@ -145,7 +169,7 @@ char *describe_record(const struct trace *t, size_t record)
 
     append_text(&text, "\n");
     if (task->shape[0])
-        append_text(&text, "%s   ", task->shape);
+        put_shapes(&text, task);
     if (task->flops > 0)
         put_work(&text, format_amount(part, task->flops, "FLOP"), task->flops * per_s, "FLOP/s", lane->flops_per_s);
     if (task->bytes > 0)
@@ -160,8 +184,10 @@ char *describe_step(const struct view *v)
 {
     char text[32], *all = NULL;
     for (int i = 0; i < v->n_tracks; i++) {
-        const struct trace_step *s = find_step(v->track[i], v->anchor);
-        if (s)
+        const struct trace_step *s = find_step(v->track[i], v->sight.anchor);
+        if (s && is_unfinished(v->track[i], s))
+            append_text(&all, "%sstep %" PRIu32 " has not ended", name_of_track(v, i), s->step);
+        else if (s)
             append_text(&all, "%sstep %" PRIu32 ": %s", name_of_track(v, i), s->step,
                         format_ns(text, step_ns(v->track[i], s)));
         append_text(&all, "\n");
@@ -169,7 +195,7 @@ char *describe_step(const struct view *v)
     if (v->still)
         return all;
     append_text(&all, "click a task for its edges, c: critical path, k: other colours, h: all keys");
-    if (v->rows_height > places_of(v).rows.h) /* one trace, or two of very many lanes */
+    if (v->layout.rows_height > places_of(v).rows.h) /* one trace, or two of very many lanes */
         append_text(&all, "\nup, down: more rows");
     return all;
 }
@@ -179,8 +205,8 @@ char *describe_step(const struct view *v)
 char *find_details(const struct view *v)
 {
     const struct pick after_gap = pick_after_gap(v);
-    const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
-    if (!is_picked(&v->hover) && is_picked(&after_gap) && v->drag != DRAG_TASK) {
+    const struct pick *p = is_picked(&v->mouse.hover) ? &v->mouse.hover : &v->selection.task;
+    if (!is_picked(&v->mouse.hover) && is_picked(&after_gap) && v->mouse.drag != DRAG_TASK) {
         char *task = describe_record(v->track[after_gap.track]->trace, (size_t)after_gap.record);
         char *text = format_string("idle, then   %s", task);
         free(task);
@@ -194,7 +220,7 @@ char *find_details(const struct view *v)
 int count_details_lines(const struct view *v)
 {
     int n = 0;
-    if (!v->still)
+    if (!v->still || v->mouse.x != OFF_WINDOW)
         return 3;
     char *text = find_details(v);
     for (const char *line = text; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))

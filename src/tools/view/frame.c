@@ -1,5 +1,6 @@
 /* frame.c - the picture around its rows' contents: state, names of rows, legend, details, help. */
-#include "view.h"
+#include "act.h"
+#include "draw.h"
 
 #include <math.h>
 
@@ -40,6 +41,13 @@ static int draw_state(const struct view *v, int track_index, int right, int y)
 
 /* ---- labels of rows -------------------------------------------------------------------------------------------- */
 
+static uint32_t paper_of(const struct view_row *r)
+{
+    if (has_content(r))
+        return PAPER;
+    return r->track == 0 ? PANEL : RULE;
+}
+
 static void draw_device_label(const struct view *v, const struct view_row *row)
 {
     const struct track *track = v->track[row->track];
@@ -48,10 +56,11 @@ static void draw_device_label(const struct view *v, const struct view_row *row)
     const int y = row->y + row->height / 2 - 8 * dot;
     const char *sign = track->folded[row->index] ? "▸" : "▾";
     const char *name = name_of_track(v, row->track);
-    if (strcmp(d->id, d->name) == 0)
-        put_text(v, 6 * dot, y, right, INK, "%s %s%s", sign, name, d->id);
-    else
-        put_text(v, 6 * dot, y, right, INK, "%s %s%s   %s", sign, name, d->id, d->name);
+    const char *driver = strcmp(d->id, d->name) == 0 ? "" : d->name;
+    char text[160];
+    snprintf(text, sizeof text, "%s %s%s   %s", sign, name, d->id, driver);
+    fill(v, 0, row->y, 6 * dot + width_of(v, text), row->height, paper_of(row)); /* no edge runs through it */
+    put_text(v, 6 * dot, y, right, INK, "%s", text);
 }
 
 static void draw_memory_label(const struct view *v, const struct view_row *row)
@@ -74,14 +83,15 @@ static void draw_lane_label(const struct view *v, const struct view_row *row)
     const struct trace *t = track->trace;
     const int dot = v->scale, right = places_of(v).rows.x - 8 * dot;
     const int top = row->y + (row->height - GLYPH_HEIGHT * dot) / 2;
-    const uint64_t from = clock_of(track, v->from), to = MIN(clock_of(track, v->to), track->now);
+    const uint64_t from = clock_of(track, v->sight.from), to = MIN(clock_of(track, v->sight.to), track->now);
     const double ns = (axis_of(track, to) - axis_of(track, from)) / t->header.pace_scale;
     const char *name = track->purpose[row->index];
     const char *group = t->devices[t->lanes[row->index].device_index].id;
     const size_t n = strlen(group);
     if (ns > 0) {
         const double busy = (double)busy_between(&t->bars[row->index], from, to);
-        put_small(v, AT_RIGHT, top, right, SOFT, "%.0f%%", 100 * busy / ns);
+        const bool little = busy > 0 && busy < 0.005 * ns;
+        put_small(v, AT_RIGHT, top, right, SOFT, little ? "<1%%" : "%.0f%%", 100 * busy / ns);
     }
     if (strncmp(name, group, n) == 0 && name[n] == ' ') /* "0:0 swap out" in the group of "0:0" is "swap out" */
         name += n + 1;
@@ -104,24 +114,18 @@ static void draw_row_label(const struct view *v, const struct view_row *row)
         draw_lane_label(v, row);
 }
 
-static uint32_t paper_of(const struct view_row *r)
-{
-    if (has_content(r))
-        return PAPER;
-    return r->track == 0 ? PANEL : RULE;
-}
-
 /* What the rows hold; it may reach too far to the left or right. */
-static void draw_contents(const struct view *v)
+static void draw_contents(struct view *v)
 {
-    for (size_t i = 0; i < v->n_rows; i++) {
-        const struct view_row *r = &v->row[i];
+    v->layout.seen = (struct seen){.role = {false}};
+    for (size_t i = 0; i < v->layout.n_rows; i++) {
+        const struct view_row *r = &v->layout.row[i];
         if (!is_in_sight(v, r))
             continue;
         if (has_content(r))
             draw_borders(v, v->track[r->track], r->y, r->height);
         if (r->kind == ROW_LANE)
-            draw_lane(v, r, false);
+            draw_lane(v, r, &v->layout.seen);
         else if (r->kind == ROW_MEMORY)
             draw_memory(v, r);
         else
@@ -131,17 +135,17 @@ static void draw_contents(const struct view *v)
 
 static void draw_names(const struct view *v)
 {
-    for (size_t i = 0; i < v->n_rows; i++)
-        if (v->row[i].kind == ROW_LANE && is_in_sight(v, &v->row[i]))
-            draw_lane(v, &v->row[i], true);
+    for (size_t i = 0; i < v->layout.n_rows; i++)
+        if (v->layout.row[i].kind == ROW_LANE && is_in_sight(v, &v->layout.row[i]))
+            draw_lane_names(v, &v->layout.row[i]);
 }
 
 /* What is beside the rows, over what reaches too far. */
 static void draw_margins(const struct view *v)
 {
     const struct box b = places_of(v).rows;
-    for (size_t i = 0; i < v->n_rows; i++) {
-        const struct view_row *r = &v->row[i];
+    for (size_t i = 0; i < v->layout.n_rows; i++) {
+        const struct view_row *r = &v->layout.row[i];
         if (!is_in_sight(v, r))
             continue;
         fill(v, 0, r->y, b.x, r->height, paper_of(r));
@@ -161,7 +165,7 @@ static void draw_details(const struct view *v)
     fill(v, b.x, b.y, b.w, b.h, PANEL);
     put_lines(v, x, y, v->width - x, high, INK, SOFT, text);
     if (v->message[0]) { /* it takes the place of the last line */
-        const int last = y + (v->details_lines - 1) * high;
+        const int last = y + (v->layout.details_lines - 1) * high;
         fill(v, b.x, last, b.w, high, PANEL);
         put_text(v, x, last, v->width - x, SOFT, "%s", v->message);
     }
@@ -177,7 +181,7 @@ static void draw_help(const struct view *v)
         if (i + rows < n_actions)
             append_text(&text, "\t%s\t%s", actions[i + rows].keys, actions[i + rows].help);
     }
-    put_panel(v, places_of(v).rows.x + 6 * v->scale, places_of(v).rows.y + 6 * v->scale, text);
+    draw_popup(v, places_of(v).rows.x + 6 * v->scale, places_of(v).rows.y + 6 * v->scale, text);
     free(text);
 }
 
@@ -190,15 +194,37 @@ static void draw_header(const struct view *v)
     fill(v, b.x, b.y, b.w, b.h, PANEL);
     for (int i = v->n_tracks - 1; i >= 0; i--)
         right = draw_state(v, i, right, 4 * dot);
-    if (v->follow && is_frozen(v))
+    if (v->sight.follow && is_frozen(v))
         right = draw_chip(v, right, 4 * dot, "still under the mouse", CALM);
-    else if (v->follow)
+    else if (v->sight.follow)
         right = draw_chip(v, right, 4 * dot, "following", GOOD);
     right -= 10 * dot;
     if (v->n_tracks > 1)
         put_text(v, 10 * dot, 6 * dot, right, INK, "A %s   B %s", v->track[0]->path, v->track[1]->path);
     else
         put_text(v, 10 * dot, 6 * dot, right, INK, "%s", v->track[0]->trace->header.model);
+}
+
+/* Draws lines and veils over the bars, then once more the bars' names, through which none of them runs. */
+static void draw_over_bars(const struct view *v)
+{
+    const struct box rows = places_of(v).rows;
+    const bool picked = is_picked(&v->selection.task), marked = v->selection.region.kind != NO_REGION;
+    if (marked)
+        draw_region(v);
+    if (picked)
+        draw_links(v);
+    draw_marks(v);
+    draw_cursor(v);
+    if (picked || marked || v->selection.n_marks > 0 || is_inside(&rows, v->mouse.x, v->mouse.y))
+        draw_names(v);
+    if (marked)
+        shade_region(v);
+    if (picked)
+        draw_outline(v, &v->selection.task, INK);
+    if (is_picked(&v->mouse.hover))
+        draw_outline(v, &v->mouse.hover, ACCENT);
+    draw_blocker(v);
 }
 
 void draw_view(struct view *v, struct canvas *c)
@@ -208,23 +234,15 @@ void draw_view(struct view *v, struct canvas *c)
     v->canvas = c;
     fill_rect(c, 0, 0, v->width, v->height, PAPER);
     draw_contents(v);
-    if (is_picked(&v->selected)) {
-        draw_links(v);
-        draw_names(v);
-        draw_outline(v, &v->selected, INK);
-    }
-    if (is_picked(&v->hover))
-        draw_outline(v, &v->hover, ACCENT);
-    draw_blocker(v);
+    draw_over_bars(v);
     draw_margins(v);
-    if (v->region.kind != NO_REGION)
-        draw_region(v);
-    draw_panel(v);
     draw_strip(v);
     draw_header(v);
     draw_legend(v, places_of(v).legend);
     draw_details(v);
-    draw_cursor(v);
+    draw_times(v);
+    draw_panel(v);
+    draw_tooltip(v);
     if (v->help)
         draw_help(v);
     v->canvas = NULL;

@@ -4,7 +4,7 @@
  * way: after the last task of the lane, in the same step, whose middle is left of the dragged bar's.  The list is
  * simulated at most once per frame, and only where the place is another one than before.
  */
-#include "view.h"
+#include "act.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -30,26 +30,26 @@ void take_up(struct view *v, const struct pick *p)
 {
     const struct track *track = v->track[p->track];
     const uint32_t n_tasks = track->trace->header.n_tasks;
-    struct gesture *g = &v->gesture;
+    struct gesture *g = &v->mouse.gesture;
     free(g->spot);
     *g = (struct gesture){.track = p->track, .step = p->copy.step, .task = p->copy.task, .blocker = {.record = NONE}};
     g->spot = allocate(n_tasks, sizeof *g->spot);
     for (uint32_t i = 0; i < n_tasks; i++)
         g->spot[i] = spot_of(track, i, g->step);
-    g->grip = axis_at(v, v->mouse_x) - g->spot[g->task].middle;
-    v->selected = *p;
+    g->grip = axis_at(v, v->mouse.x) - g->spot[g->task].middle;
+    v->selection.task = *p;
 }
 
 /* Above or below the rows of lanes the task stays on its own lane. */
 static struct move place_under_mouse(const struct view *v)
 {
-    const struct gesture *g = &v->gesture;
+    const struct gesture *g = &v->mouse.gesture;
     const struct box rows = places_of(v).rows;
-    const int x = MAX(MIN(v->mouse_x, rows.x + rows.w - 1), rows.x);
-    const struct view_row *row = row_at(v, x, v->mouse_y);
+    const int x = MAX(MIN(v->mouse.x, rows.x + rows.w - 1), rows.x);
+    const struct view_row *row = row_at(v, x, v->mouse.y);
     bool lane = row && row->kind == ROW_LANE && row->track == g->track;
     struct move m = {.task = g->task, .lane = lane ? row->index : g->spot[g->task].lane, .behind = NONE};
-    double middle = axis_at(v, v->mouse_x) - g->grip;
+    double middle = axis_at(v, v->mouse.x) - g->grip;
     for (uint32_t i = 0; i < v->track[g->track]->trace->header.n_tasks; i++)
         if (i != g->task && g->spot[i].lane == m.lane && g->spot[i].middle < middle)
             m.behind = i;
@@ -61,18 +61,18 @@ static void show_board(struct view *v, int track_index, uint32_t task, uint32_t 
 {
     struct track *track = v->track[track_index];
     renew_track(track);
-    const struct trace_step *s = find_step(track, v->anchor);
+    const struct trace_step *s = find_step(track, v->sight.anchor);
     if (s)
         track->zero = s->work;
-    v->selected = pick_task(v, track_index, task, step);
+    v->selection.task = pick_task(v, track_index, task, step);
     refresh(v);
 }
 
 void carry_task(struct view *v)
 {
-    struct gesture *g = &v->gesture;
+    struct gesture *g = &v->mouse.gesture;
     size_t at;
-    if (v->drag != DRAG_TASK || !v->moved)
+    if (v->mouse.drag != DRAG_TASK || !v->mouse.moved)
         return;
     struct move m = place_under_mouse(v);
     if (g->tries && m.lane == g->tried.lane && m.behind == g->tried.behind)
@@ -92,47 +92,25 @@ void carry_task(struct view *v)
 
 void put_down(struct view *v)
 {
-    struct gesture *g = &v->gesture;
+    struct gesture *g = &v->mouse.gesture;
     carry_task(v);
-    uint32_t at = v->selected.copy.task; /* the index that it has now */
+    uint32_t at = v->selection.task.copy.task; /* the index that it has now */
     if (g->refused || (at == g->task && g->tried.lane == g->spot[g->task].lane)) {
         call_off(v);
         return;
     }
-    v->drag = DRAG_NOTHING;
+    v->mouse.drag = DRAG_NOTHING;
     keep_move(v->track[g->track]->board);
     SAY(v, "every task reads the values that it read before: u undoes, s saves");
 }
 
 void call_off(struct view *v)
 {
-    v->drag = DRAG_NOTHING;
-    if (!v->gesture.tries || v->gesture.refused)
+    v->mouse.drag = DRAG_NOTHING;
+    if (!v->mouse.gesture.tries || v->mouse.gesture.refused)
         return;
-    undo_move(v->track[v->gesture.track]->board);
-    show_board(v, v->gesture.track, v->gesture.task, v->gesture.step);
-}
-
-/* ---- drawing ---------------------------------------------------------------------------------------------------- */
-
-/* Marks the task that is in the way of the dragged one, and says why. */
-void draw_blocker(const struct view *v)
-{
-    const struct gesture *g = &v->gesture;
-    const struct track *track = v->track[g->track];
-    const struct pick *in_way = &g->blocker;
-    const struct box rows = places_of(v).rows;
-    const int dot = v->scale;
-    if (!is_picked(in_way) || !v->message[0])
-        return;
-    const struct view_row *row = row_of_lane(v, g->track, track->trace->tasks[in_way->copy.task].lane);
-    if (!row)
-        return;
-    int wide = width_of(v, v->message) + 12 * dot, y = row->y + row->height;
-    int x = MAX(MIN((int)x_of(v, axis_of(track, in_way->copy.start)), rows.x + rows.w - wide), rows.x);
-    draw_outline(v, in_way, ACCENT);
-    fill(v, x, y, wide, 20 * dot, ACCENT);
-    put_text(v, x + 6 * dot, y + 2 * dot, v->width, PAPER, "%s", v->message);
+    undo_move(v->track[v->mouse.gesture.track]->board);
+    show_board(v, v->mouse.gesture.track, v->mouse.gesture.task, v->mouse.gesture.step);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
@@ -196,7 +174,7 @@ void undo_last_move(struct view *v)
         SAY(v, "nothing has been moved");
         return;
     }
-    show_board(v, track, 0, v->anchor);
-    v->selected.record = NONE;
+    show_board(v, track, 0, v->sight.anchor);
+    v->selection.task.record = NONE;
     SAY(v, "undone: %zu moved", count_moves(b));
 }

@@ -1,5 +1,5 @@
 /* pick.c - what is under the mouse, what is selected, its edges, the critical path, and which bars are lit. */
-#include "view.h"
+#include "pick.h"
 
 #include <strings.h>
 
@@ -49,12 +49,12 @@ struct pick pick_at(const struct view *v, int x, int y)
 
 struct pick pick_after_gap(const struct view *v)
 {
-    const struct view_row *row = row_at(v, v->mouse_x, v->mouse_y);
+    const struct view_row *row = row_at(v, v->mouse.x, v->mouse.y);
     if (!row || row->kind != ROW_LANE)
         return nothing_picked(v);
     const struct track *track = v->track[row->track];
     const struct bars *b = &track->trace->bars[row->index];
-    size_t i = first_bar_from(b, clock_of(track, axis_at(v, v->mouse_x)));
+    size_t i = first_bar_from(b, clock_of(track, axis_at(v, v->mouse.x)));
     if (i == b->n)
         return nothing_picked(v);
     return pick_of(v, row->track, (int64_t)b->bar[i].record);
@@ -106,16 +106,16 @@ static int by_record(const void *a, const void *b) { return COMPARE(*(const size
 void find_critical_path(struct view *v)
 {
     const struct track *track = v->track[0];
-    const struct trace_step *step = find_step(track, v->anchor);
+    const struct trace_step *step = find_step(track, v->sight.anchor);
     struct trace_steps steps = trace_steps_of(track->trace, track->list);
-    v->n_path = 0;
+    v->selection.n_path = 0;
     if (!step)
         return;
     struct trace_path path = trace_critical_path(track->trace, &steps, (size_t)(step - track->steps->step));
     for (size_t i = 0; i < path.n; i++)
-        *APPEND(v->path, v->n_path, v->cap_path) = path.hops[i].record;
+        *APPEND(v->selection.path, v->selection.n_path, v->selection.cap_path) = path.hops[i].record;
     free(path.hops);
-    SORT(v->path, v->n_path, by_record);
+    SORT(v->selection.path, v->selection.n_path, by_record);
 }
 
 /* ---- lit or dimmed --------------------------------------------------------------------------------------------- */
@@ -123,9 +123,10 @@ void find_critical_path(struct view *v)
 bool is_lit(const struct view *v, int track, size_t record)
 {
     const struct trace *t = v->track[track]->trace;
-    if (v->search[0] && !strcasestr(t->tasks[t->records[record].task].name, v->search))
+    if (v->selection.search[0] && !strcasestr(t->tasks[t->records[record].task].name, v->selection.search))
         return false;
-    if (!v->critical || track != 0)
+    if (!v->selection.critical || track != 0)
         return true;
-    return v->n_path > 0 && bsearch(&record, v->path, v->n_path, sizeof *v->path, by_record);
+    return v->selection.n_path > 0 &&
+           bsearch(&record, v->selection.path, v->selection.n_path, sizeof *v->selection.path, by_record);
 }

@@ -3,8 +3,8 @@
  *
  * The table is made when the selection changes, not when the view is drawn: a stretch may hold a million records.
  */
+#include "pick.h"
 #include "tools/command/table.h"
-#include "view.h"
 
 #include <math.h>
 
@@ -61,8 +61,8 @@ static void add_lane_rows(struct view *v, int track_index, uint32_t lane, double
         if (work->tasks == 0)
             continue;
         if (is_link)
-            v->panel.bytes += work->bytes;
-        ROW(v->panel.table, text_cell(track_index ? "B" : "A"), text_cell(name), text_cell(l->name),
+            v->selection.panel.bytes += work->bytes;
+        ROW(v->selection.panel.table, text_cell(track_index ? "B" : "A"), text_cell(name), text_cell(l->name),
             text_cell(t->header.role[i]), number_cell(work->tasks), number_cell(work->ns / 1e6),
             number_cell(work->ns / (right - left)), number_cell(work->bytes / (1 << 20)), number_cell(work->bytes),
             number_cell(share_of_peak(work, l)));
@@ -77,15 +77,15 @@ static void describe_stretch(struct view *v)
         {"tasks", "tasks", CELL_COUNT, 7, 0},   {"ms", "ms", CELL_FIXED, 10, 3},
         {"of time", "share", CELL_SHARE, 7, 0}, {"MiB", NULL, CELL_RATE, 9, 1},
         {NULL, "bytes", CELL_COUNT, 0, 0},      {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};
-    const double from = fmin(v->region.at[0], v->region.at[1]);
-    const double to = fmax(v->region.at[0], v->region.at[1]);
+    const double from = fmin(v->selection.region.at[0], v->selection.region.at[1]);
+    const double to = fmax(v->selection.region.at[0], v->selection.region.at[1]);
     char text[32], bytes[32];
-    v->panel.table = new_table(columns, COUNT(columns));
+    v->selection.panel.table = new_table(columns, COUNT(columns));
     for (int i = 0; i < v->n_tracks; i++)
         for (uint32_t lane = 0; lane < v->track[i]->trace->header.n_lanes; lane++)
             add_lane_rows(v, i, lane, from, to);
-    append_text(&v->panel.title, "%s from %.3f ms on: links move %s", format_ns(text, to - from), from / 1e6,
-                format_bytes(bytes, v->panel.bytes));
+    append_text(&v->selection.panel.title, "%s from %.3f ms on: links move %s", format_ns(text, to - from), from / 1e6,
+                format_bytes(bytes, v->selection.panel.bytes));
 }
 
 /* ---- a place on a memory row ----------------------------------------------------------------------------------- */
@@ -111,22 +111,22 @@ static void describe_memory(struct view *v)
         {"tensor", "tensor", CELL_TEXT, 28, 0},   {"MiB", NULL, CELL_FIXED, 9, 3},
         {NULL, "bytes", CELL_COUNT, 0, 0},        {"class", "class", CELL_TEXT, 11, 0},
         {"made by", "made_by", CELL_TEXT, 18, 0}, {"last used by", "last_used_by", CELL_TEXT, 18, 0}};
-    const struct region *place = &v->region;
+    const struct region *place = &v->selection.region;
     const struct track *track = v->track[place->track];
     const struct trace *t = track->trace;
     const struct trace_tensor **alive;
     size_t n = trace_alive_at(t, place->device, clock_of(track, place->at[0]), &alive);
     char text[32], first[56], last[56];
-    v->panel.table = new_table(columns, COUNT(columns));
+    v->selection.panel.table = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < n; i++) {
         const struct trace_tensor *x = alive[i];
-        v->panel.bytes += (double)x->bytes;
-        ROW(v->panel.table, text_cell(x->name), number_cell((double)x->bytes / (1 << 20)),
+        v->selection.panel.bytes += (double)x->bytes;
+        ROW(v->selection.panel.table, text_cell(x->name), number_cell((double)x->bytes / (1 << 20)),
             number_cell((double)x->bytes), text_cell(t->header.memory[x->class]), text_cell(name_use(first, t, x, 0)),
             text_cell(name_use(last, t, x, x->n_uses - 1)));
     }
-    append_text(&v->panel.title, "%s at %.3f ms holds %s in %zu tensors", t->devices[place->device].id,
-                place->at[0] / 1e6, format_bytes(text, v->panel.bytes), n);
+    append_text(&v->selection.panel.title, "%s at %.3f ms holds %s in %zu tensors", t->devices[place->device].id,
+                place->at[0] / 1e6, format_bytes(text, v->selection.panel.bytes), n);
     free(alive);
 }
 
@@ -134,55 +134,12 @@ static void describe_memory(struct view *v)
 
 void select_again(struct view *v)
 {
-    if (v->panel.table)
-        free_table(v->panel.table);
-    free(v->panel.title);
-    v->panel = (struct panel){0};
-    if (v->region.kind == PLACE)
+    if (v->selection.panel.table)
+        free_table(v->selection.panel.table);
+    free(v->selection.panel.title);
+    v->selection.panel = (struct panel){0};
+    if (v->selection.region.kind == PLACE)
         describe_memory(v);
-    if (v->region.kind == STRETCH)
+    if (v->selection.region.kind == STRETCH)
         describe_stretch(v);
-}
-
-/* Draws the panel beside the selected place, below its row or above it; or in that half of the rows in which the
- * stretch is not. */
-static void place_panel(const struct view *v, const char *text)
-{
-    const struct box rows = places_of(v).rows, size = measure_panel(v, text);
-    const int gap = 6 * v->scale, x = (int)x_of(v, (v->region.at[0] + v->region.at[1]) / 2);
-    const bool right = x < rows.x + rows.w / 2;
-    int y = rows.y + gap;
-    for (size_t i = 0; i < v->n_rows; i++) {
-        const struct view_row *r = &v->row[i];
-        const bool is_it = r->kind == ROW_MEMORY && r->track == v->region.track && r->index == v->region.device;
-        if (v->region.kind != PLACE || !is_it)
-            continue;
-        y = r->y + r->height + gap;
-        if (y + size.h > rows.y + rows.h)
-            y = MAX(r->y - gap - size.h, rows.y);
-    }
-    if (v->region.kind == PLACE)
-        put_panel(v, right ? x + 2 * gap : x - size.w - 2 * gap, y, text);
-    else
-        put_panel(v, right ? rows.x + rows.w - size.w - gap : rows.x + gap, y, text);
-}
-
-void draw_panel(const struct view *v)
-{
-    const struct box rows = places_of(v).rows;
-    const struct table *t = v->panel.table;
-    const size_t most = (size_t)MAX(rows.h / (18 * v->scale) - 4, 1);
-    char *text = NULL;
-    size_t size;
-    if (!t)
-        return;
-    FILE *out = open_memstream(&text, &size);
-    CHECK(out, "%zu rows", t->n);
-    fprintf(out, "%s", v->panel.title);
-    print_cells(out, t, most);
-    if (t->n > most)
-        fprintf(out, "\n%zu more: --json shows them", t->n - most);
-    fclose(out);
-    place_panel(v, text);
-    free(text);
 }

@@ -1,6 +1,6 @@
 /* strip.c - the steps above the rows: the overview with a bar for each, the ruler, borders. */
+#include "draw.h"
 #include "tools/command/numbers.h"
-#include "view.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -17,18 +17,21 @@ uint32_t step_at_overview(const struct view *v, int x)
     return steps->step[MIN((size_t)index, steps->n - 1)].step;
 }
 
-/* The median of the steps' lengths, or when there are many of a sample of them. */
+/* The median of the lengths of steps that have ended, or when there are many of a sample of them; 0: none has. */
 static double median_step_ns(const struct track *track)
 {
     double ns[1000];
-    const size_t n = track->steps->n;
+    size_t n = track->steps->n;
+    while (n > 0 && is_unfinished(track, &track->steps->step[n - 1]))
+        n--;
     const size_t sample = MIN(n, COUNT(ns));
     for (size_t i = 0; i < sample; i++)
         ns[i] = step_ns(track, &track->steps->step[i * n / sample]);
-    return median(ns, sample);
+    return n > 0 ? median(ns, sample) : 0;
 }
 
-/* Draws the bar of step i; `top`: the length of a step at the upper edge, in nanoseconds. */
+/* Draws the bar of step i; `top`: the length of a step at the upper edge, in nanoseconds.  A step that has not ended
+ * has no length: its bar is as flat as can be. */
 static void draw_step(const struct view *v, size_t i, double top)
 {
     const struct track *track = v->track[0];
@@ -37,82 +40,158 @@ static void draw_step(const struct view *v, size_t i, double top)
     const size_t n = track->steps->n, pixels = (size_t)b.w;
     int left = b.x + (int)(i * pixels / n);
     int width = b.x + (int)((i + 1) * pixels / n) - left;
-    int high = (int)(fmin(step_ns(track, s) / top, 1) * b.h);
+    int high = is_unfinished(track, s) ? 2 * v->scale : (int)(fmin(step_ns(track, s) / top, 1) * b.h);
     if (width > 3) /* a gap before the next one */
         width--;
     width = MAX(width, 1);
     high = MAX(high, v->scale);
-    fill(v, left, b.y + b.h - high, width, high, s->step == v->anchor ? SOFT : RULE);
+    fill(v, left, b.y + b.h - high, width, high, s->step == v->sight.anchor ? SOFT : RULE);
+}
+
+/* Where there are many steps some stand for all: every one, every second, every fourth ..., so that those that are
+ * drawn stay when more come.  At least `most` / 2 are drawn. */
+static size_t stride_of_steps(size_t n, size_t most)
+{
+    size_t stride = 1;
+    while (n / stride > most)
+        stride *= 2;
+    return stride;
+}
+
+/* ---- the loss ---------------------------------------------------------------------------------------------------- */
+
+bool shows_loss(const struct view *v) { return !isnan(last_loss(v->track[0])); }
+
+/* Draws a curve through the steps' losses, as high as the strip, and writes the last one beside it. */
+static void draw_loss(const struct view *v)
+{
+    enum { MOST_POINTS = 512 };
+    const struct trace_step_list *steps = v->track[0]->steps;
+    const struct box b = places_of(v).overview;
+    const int dot = v->scale;
+    const size_t stride = stride_of_steps(steps->n, MOST_POINTS);
+    double loss[MOST_POINTS + 1], least = INFINITY, most = -INFINITY;
+    size_t n = 0;
+    for (size_t i = 0; i < steps->n; i += stride) {
+        loss[n] = step_loss(v->track[0], &steps->step[i]);
+        least = fmin(least, loss[n]);
+        most = fmax(most, loss[n]);
+        n++;
+    }
+    bool first = true;
+    int x = 0, y = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(loss[i]))
+            continue;
+        const int to_x = b.x + (int)(((double)(i * stride) + 0.5) / (double)steps->n * b.w);
+        const int to_y = b.y + (int)((most - loss[i]) / fmax(most - least, 1e-9) * (b.h - 3 * dot));
+        for (int k = 0; k < 2 * dot && !first; k++)
+            draw_line(v->canvas, x, y + k, to_x, to_y + k, LOSS);
+        x = to_x;
+        y = to_y;
+        first = false;
+    }
+    put_small(v, 10 * dot, b.y + b.h - 14 * dot, b.x, LOSS, "loss %.3f", last_loss(v->track[0]));
+}
+
+/* ---- the strip --------------------------------------------------------------------------------------------------- */
+
+/* The steps of a simulation are alike: then the strip only says how many there are. */
+static void draw_quiet_overview(const struct view *v)
+{
+    const struct box b = places_of(v).overview;
+    const size_t n = v->track[0]->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * b.w, 1));
+    const int dot = v->scale, high = 3 * dot;
+    char text[32];
+    for (size_t i = 0; i < n; i += stride)
+        draw_step(v, i, 1);
+    fill(v, b.x, b.y, b.w, b.h - high, PAPER);
+    put_text(v, 10 * dot, b.y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
+    put_small(v, AT_RIGHT, b.y, b.x - 8 * dot, SOFT, "median %s", format_ns(text, median_step_ns(v->track[0])));
 }
 
 static void draw_overview(const struct view *v)
 {
     const struct track *track = v->track[0];
     const struct box b = places_of(v).overview;
-    const size_t n = track->steps->n;
-    const size_t stride = MAX(n / (size_t)MAX(2 * b.w, 1), 1);
-    const double middle = median_step_ns(track);
-    const bool quiet = track->trace->header.kind == TRACE_SIMULATED;
-    const double top = quiet ? 1 : 2 * middle; /* a first step that compiles kernels would flatten all others */
-    const int dot = v->scale;
+    const size_t n = track->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * b.w, 1));
+    const double middle = median_step_ns(track); /* a first step that compiles kernels would flatten all others */
+    const bool loss = shows_loss(v);
+    const int dot = v->scale, y = loss ? b.y - 2 * dot : b.y + b.h / 2 - 17 * dot;
     char text[32];
-    for (size_t i = 0; i < n && top > 0; i += stride)
-        draw_step(v, i, top);
+    for (size_t i = 0; i < n; i += stride)
+        draw_step(v, i, fmax(2 * middle, 1));
     fill(v, b.x, b.y + b.h, b.w, dot, BORDER);
-    const int y = quiet ? b.y : b.y + b.h / 2 - 17 * dot;
     put_text(v, 10 * dot, y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
-    put_small(v, quiet ? AT_RIGHT : 10 * dot, quiet ? y : y + 17 * dot, b.x - 8 * dot, SOFT, "median %s",
-              format_ns(text, middle));
+    if (middle > 0)
+        put_small(v, 10 * dot, y + 17 * dot, b.x - 8 * dot, SOFT, "median %s", format_ns(text, middle));
+    if (loss)
+        draw_loss(v);
 }
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */
 
 static void draw_ticks(const struct view *v)
 {
+    const struct times times = find_times(v);
     const struct box ruler = places_of(v).ruler;
     const int dot = v->scale, bottom = ruler.y + ruler.h;
-    const double tick = tick_length((v->to - v->from) * 110 * dot / ruler.w);
-    const int decimals = (int)fmax(ceil(6 - log10(tick) - 0.01), 0); /* enough to tell ticks apart */
-    const double first = ceil(v->from / tick);
-    const double n = floor(v->to / tick) - first;
+    const double tick = tick_length((v->sight.to - v->sight.from) * 110 * dot / ruler.w);
+    const double first = ceil(v->sight.from / tick);
+    const double n = floor(v->sight.to / tick) - first;
     for (double i = 0; i <= n; i++) {
         const double at = (first + i) * tick;
         const int x = (int)x_of(v, at);
-        char text[32];
-        snprintf(text, sizeof text, "%.*f ms", decimals, at == 0 ? 0 : at / 1e6); /* no -0 */
+        char text[48];
+        format_axis(v, text, at, tick);
         fill(v, x, bottom - 6 * dot, dot, 6 * dot, BORDER);
-        if (x + small_width(v, text) + 5 * dot < ruler.x + ruler.w)
+        const int wide = small_width(v, text) + 5 * dot;
+        if (x + wide < ruler.x + ruler.w && !is_covered(&times, x, wide))
             put_small(v, x + 5 * dot, bottom - 17 * dot, v->width, SOFT, "%s", text);
     }
     fill(v, ruler.x, bottom - dot, ruler.w, dot, BORDER);
 }
 
-/* Steps [*from, *to) begin in sight. */
+/* Steps [*from, *to) begin in sight.  Later ones than the newest that computes have not begun: only their batches have
+ * been fetched. */
 static void find_steps_in_sight(const struct view *v, const struct track *track, size_t *from, size_t *to)
 {
-    const struct trace_step_list *steps = track->steps;
-    const uint64_t clock = clock_of(track, v->from);
+    const struct trace_step *step = track->steps->step, *newest = newest_step(track);
+    const size_t n = newest ? (size_t)(newest - step) + 1 : 0;
+    const uint64_t clock = clock_of(track, v->sight.from);
     size_t i;
-    FIND_FIRST(i, steps->n, steps->step[i].work < clock);
+    FIND_FIRST(i, n, step[i].work < clock);
     *from = i;
-    while (i < steps->n && axis_of(track, steps->step[i].work) < v->to)
+    while (i < n && axis_of(track, step[i].work) < v->sight.to)
         i++;
     *to = i;
 }
 
-/* Nothing is drawn where the lines would be too close to each other. */
+/* The same, but none where their lines would be too close to each other. */
+static void find_borders(const struct view *v, const struct track *track, size_t *from, size_t *to)
+{
+    find_steps_in_sight(v, track, from, to);
+    if ((double)(*to - *from) > places_of(v).rows.w / (12.0 * v->scale))
+        *to = *from;
+}
+
+bool shows_borders(const struct view *v)
+{
+    size_t from, to;
+    find_borders(v, v->track[0], &from, &to);
+    return from < to;
+}
+
 void draw_borders(const struct view *v, const struct track *track, int y, int height)
 {
     size_t from, to;
-    find_steps_in_sight(v, track, &from, &to);
-    if ((double)(to - from) > places_of(v).rows.w / (12.0 * v->scale))
-        return;
+    find_borders(v, track, &from, &to);
     for (; from < to; from++)
         fill(v, (int)x_of(v, axis_of(track, track->steps->step[from].work)), y, v->scale, height, BORDER);
 }
 
-/* Writes the numbers of the first trace's steps, from the right, as many as there is room for; at the left edge that of
- * the step that goes on. */
+/* Writes the numbers of the first trace's steps, from the right: those of all steps, or of every second, fifth, tenth
+ * ... as there is room, and that of the newest.  At the left edge is that of the step that goes on. */
 static void draw_step_numbers(const struct view *v)
 {
     const struct track *track = v->track[0];
@@ -122,14 +201,21 @@ static void draw_step_numbers(const struct view *v)
     find_steps_in_sight(v, track, &first, &end);
     if (first > 0)
         first--;
+    const double room = (double)b.w / (90 * v->scale); /* numbers that have room */
+    const uint32_t stride = (uint32_t)fmax(tick_length((double)(end - first) / room), 1);
     for (size_t i = end; i-- > first;) {
         char text[32];
         const struct trace_step *s = &track->steps->step[i];
-        int x = (int)fmax(x_of(v, axis_of(track, s->work)), b.x);
         snprintf(text, sizeof text, "step %" PRIu32, s->step);
-        if (x + width_of(v, text) > free_to)
+        const int wide = width_of(v, text);
+        int x = (int)fmax(x_of(v, axis_of(track, s->work)), b.x);
+        if (i + 1 == end)
+            x = MIN(x, b.x + b.w - wide); /* the newest one has its number wherever it begins */
+        if (is_between_marks(v, x, wide))
             continue;
-        put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->anchor ? ACCENT : INK, "%s", text);
+        if (x + wide > free_to || (s->step % stride != 0 && i + 1 != end))
+            continue;
+        put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->sight.anchor ? ACCENT : INK, "%s", text);
         free_to = x - 16 * v->scale;
     }
 }
@@ -138,7 +224,10 @@ void draw_strip(const struct view *v)
 {
     struct places p = places_of(v);
     fill(v, 0, p.header.h, v->width, p.rows.y - p.header.h, PAPER);
-    draw_overview(v);
+    if (v->track[0]->trace->header.kind == TRACE_SIMULATED)
+        draw_quiet_overview(v);
+    else
+        draw_overview(v);
     draw_ticks(v);
     draw_step_numbers(v);
 }

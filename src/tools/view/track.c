@@ -1,5 +1,5 @@
 /* track.c - a trace made drawable: its axis, and where now is on it. */
-#include "view.h"
+#include "draw.h"
 
 #include <math.h>
 
@@ -45,6 +45,40 @@ const struct trace_step *newest_step(const struct track *track)
     return n > 0 ? &track->steps->step[n - 1] : NULL;
 }
 
+/* A killed trainer's last step stays unfinished.  The lists run one after another: what comes after the step's last
+ * record, an evaluation say, shows that the step has ended. */
+bool is_unfinished(const struct track *track, const struct trace_step *s)
+{
+    const struct trace *t = track->trace;
+    if (s < newest_step(track) || t->header.closed_ns > 0)
+        return false;
+    return t->n_records == 0 || t->tasks[t->records[t->n_records - 1].task].list == track->list;
+}
+
+double step_loss(const struct track *track, const struct trace_step *s)
+{
+    int64_t record = NONE;
+    if (track->report != NONE)
+        record = trace_find_from(track->trace, (uint32_t)track->report, s->step, 0);
+    if (record == NONE)
+        return NAN;
+    const double loss = track->trace->records[record].loss;
+    return isfinite(loss) && loss > 0 ? loss : NAN;
+}
+
+/* Some steps in flight have not been reported yet. */
+double last_loss(const struct track *track)
+{
+    enum { IN_FLIGHT = 8 };
+    const struct trace_step_list *steps = track->steps;
+    for (size_t i = steps->n; i > 0 && i + IN_FLIGHT > steps->n; i--) {
+        const double loss = step_loss(track, &steps->step[i - 1]);
+        if (!isnan(loss))
+            return loss;
+    }
+    return NAN;
+}
+
 /* A clock less the time in which a viewer paused the trainer up to there. */
 static uint64_t run_until(const struct track *track, uint64_t clock)
 {
@@ -87,6 +121,15 @@ static uint64_t present(const struct track *track)
     return 0;
 }
 
+static int64_t find_report(const struct track *track)
+{
+    const struct trace *t = track->trace;
+    for (uint32_t i = 0; i < t->header.n_tasks; i++)
+        if (t->tasks[i].list == track->list && t->lanes[t->tasks[i].lane].kind == LANE_REPORT)
+            return i;
+    return NONE;
+}
+
 /* Updates what follows from the trace. */
 static void update_track(struct track *track)
 {
@@ -94,6 +137,7 @@ static void update_track(struct track *track)
     const struct trace_header *h = &track->trace->header;
     track->list = trace_list(track->trace, track->path, NULL);
     track->steps = &track->trace->steps[track->list];
+    track->report = find_report(track);
     for (uint32_t i = 0; i < h->n_devices; i++) {
         track->peak[i] = (double)trace_peak(&track->trace->memory_use[i]);
         track->highest_peak = fmax(track->highest_peak, track->peak[i]);
@@ -108,7 +152,7 @@ static void update_track(struct track *track)
     track->now = MAX(track->last, present(track));
 }
 
-/* Whoever reads on another device what a copy wrote is the one that it is for. */
+/* Whoever reads on another device what a copy wrote is the one that it is for.  An upload is for its own device. */
 static int64_t *find_receivers(const struct trace *t)
 {
     int64_t *receiver = allocate(t->header.n_tasks, sizeof *receiver);
@@ -120,8 +164,8 @@ static int64_t *find_receivers(const struct trace *t)
         for (uint32_t e = reader->first_edge; e < reader->first_edge + reader->n_edges; e++) {
             const uint32_t from = t->edges[e].producer;
             const struct trace_lane *lane = &t->lanes[t->tasks[from].lane];
-            const bool copies = lane->kind == LANE_UPLOAD || lane->kind == LANE_DOWNLOAD;
-            if (copies && device != lane->device_index && !t->edges[e].reuse && receiver[from] == NONE)
+            if (lane->kind == LANE_DOWNLOAD && device != lane->device_index && !t->edges[e].reuse &&
+                receiver[from] == NONE)
                 receiver[from] = device;
         }
     }

@@ -1,5 +1,5 @@
 /* view_memory.c - what tensors hold on a device over time, by class, and its budget. */
-#include "view.h"
+#include "draw.h"
 
 #include <math.h>
 
@@ -34,7 +34,8 @@ static double upper_edge(const struct track *track)
 static void draw_areas(const struct view *v, const struct track *track, const struct memory_use *use,
                        const struct box *b, double top)
 {
-    size_t next = (size_t)(amount_at(use, clock_of(track, v->from)) - use->amount); /* the first after the column */
+    size_t next =
+        (size_t)(amount_at(use, clock_of(track, v->sight.from)) - use->amount); /* the first after the column */
     int x = b->x, width = 1;
     while (x < b->x + b->w) {
         const size_t before = next;
@@ -58,10 +59,10 @@ static struct box box_of(const struct view *v, const struct view_row *row)
 
 static int y_of(const struct box *b, double bytes, double top) { return b->y + b->h - (int)(bytes / top * b->h); }
 
-/* From line to line: a power of two, so that each has room for its number. */
+/* From line to line: a power of two, so that each has room for its number, and there are four or fewer. */
 static double tick_of(const struct view *v, const struct box *b, double top)
 {
-    return exp2(ceil(log2(top * 24 * v->scale / MAX(b->h, 1))));
+    return exp2(ceil(log2(top * fmax(24.0 * v->scale / MAX(b->h, 1), 0.2))));
 }
 
 /* The budget, where it is on the axis; else 0. */

@@ -8,7 +8,8 @@
 #define SDL_MAIN_HANDLED
 #include <SDL.h>
 
-#include "view.h"
+#include "act.h"
+#include "draw.h"
 
 #include <ctype.h>
 #include <sys/resource.h>
@@ -92,7 +93,7 @@ static void take_window_event(struct view_window *w, const SDL_WindowEvent *e)
 {
     if (e->event == SDL_WINDOWEVENT_SIZE_CHANGED)
         find_surface(w);
-    else if (e->event == SDL_WINDOWEVENT_LEAVE && w->view->drag == DRAG_NOTHING)
+    else if (e->event == SDL_WINDOWEVENT_LEAVE && w->view->mouse.drag == DRAG_NOTHING)
         move_mouse(w->view, OFF_WINDOW, OFF_WINDOW);
 }
 

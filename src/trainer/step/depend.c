@@ -215,42 +215,72 @@ static void find_edges(struct step *s, int kinds)
 
 /* ---- which edges need a wait ----------------------------------------------------------------------------------- */
 
+/* An edge between lanes that may need a wait.  An edge from an earlier task of the same lane needs none, since its
+ * producer has ended when a later one has that always runs. */
+struct crossing {
+    struct edge *edge;
+    int producer, lane; /* its position and its lane */
+    bool stands;        /* the producer runs in every iteration, so what has ended before it follows */
+};
 /* Clocks are kept for so many lanes at a time: what is known of one lane does not depend on other lanes' clocks. */
 enum { LANES_AT_A_TIME = 32 };
 struct clocks {
-    const struct step *step;
-    int first, width; /* lanes first .. first + width - 1 */
+    int n, n_lanes;            /* tasks and lanes */
+    int first, width;          /* lanes first .. first + width - 1 */
+    int *lane;                 /* by task: its lane */
+    bool *conditional;         /* by task: there are iterations in which it does not run */
+    struct crossing *crossing; /* those of task 0, of task 1 ... */
+    size_t *end;               /* by task: where its crossings end */
     int *known; /* [2n, width] by node and lane: the latest node of that lane that has ended for certain; or NONE */
 };
+
+/* found: by lane, one more than the last task that has a crossing from a task there that stands for earlier ones. */
+static void list_crossings(struct clocks *c, const struct step *s, int *found)
+{
+    size_t n = 0;
+    for (int i = 0; i < c->n; i++) {
+        const struct task *t = s->task[i];
+        c->lane[i] = t->lane->index;
+        c->conditional[i] = is_conditional(t);
+    }
+    for (int i = 0; i < c->n; i++) {
+        struct task *t = s->task[i];
+        for (struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
+            int producer = (int)e->producer, lane = c->lane[producer];
+            if (lane == c->lane[i] || found[lane] == i + 1)
+                continue;
+            c->crossing[n++] = (struct crossing){e, producer, lane, !c->conditional[producer]};
+            if (!c->conditional[producer])
+                found[lane] = i + 1;
+        }
+        c->end[i] = n;
+    }
+}
 
 /* Fills in the clock of a node: what is known from the task before it on its lane and from its waits, which are chosen
  * on the way.  From a wait for a task that may be skipped nothing follows. */
 static void choose_waits(struct clocks *c, int node, int *known)
 {
-    int n = (int)c->step->n;
-    struct task *t = c->step->task[node % n];
-    for (size_t i = 0; i < t->n_edges; i++) {
-        struct edge *e = &t->edges[i];
-        int producer_node = (int)e->producer; /* the producer's node */
-        if (node >= n)
-            producer_node += n;
-        if (e->previous)
-            producer_node -= n;
-        const struct task *producer = c->step->task[e->producer];
-        int lane = producer->lane->index - c->first;
+    int i = node % c->n;
+    for (size_t k = i ? c->end[i - 1] : 0; k < c->end[i]; k++) {
+        const struct crossing *x = &c->crossing[k];
+        int producer_node = x->producer + node - i;
+        if (x->edge->previous)
+            producer_node -= c->n;
+        int lane = x->lane - c->first;
         bool tracked = lane >= 0 && lane < c->width;
-        if (producer_node < 0 || producer->lane == t->lane)
-            continue; /* before the first copy, or known from the task before on the lane */
+        if (producer_node < 0)
+            continue; /* before the first copy */
         if (tracked && producer_node <= known[lane])
             continue; /* the wait follows from others, and so does all that was known there */
-        e->wait |= tracked;
-        if (is_conditional(producer))
+        x->edge->wait |= tracked;
+        if (!x->stands)
             continue;
         if (tracked)
             known[lane] = producer_node;
         const int *producer_known = &c->known[(size_t)producer_node * (size_t)c->width];
-        for (int k = 0; k < c->width; k++)
-            known[k] = MAX(known[k], producer_known[k]);
+        for (int l = 0; l < c->width; l++)
+            known[l] = MAX(known[l], producer_known[l]);
     }
 }
 
@@ -258,13 +288,11 @@ static void choose_waits(struct clocks *c, int node, int *known)
  * that is never skipped. */
 static void walk_clocks(struct clocks *c, int *last, int *certain)
 {
-    const struct step *s = c->step;
-    int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
     size_t width = (size_t)c->width;
-    for (int lane = 0; lane < n_lanes; lane++)
+    for (int lane = 0; lane < c->n_lanes; lane++)
         last[lane] = certain[lane] = NONE;
-    for (int node = 0; node < 2 * n; node++) {
-        int lane = s->task[node % n]->lane->index;
+    for (int node = 0; node < 2 * c->n; node++) {
+        int lane = c->lane[node % c->n];
         int *known = &c->known[(size_t)node * width];
         if (certain[lane] == NONE)
             memset(known, NONE, width * sizeof *known);
@@ -274,23 +302,32 @@ static void walk_clocks(struct clocks *c, int *last, int *certain)
             known[lane - c->first] = last[lane];
         choose_waits(c, node, known);
         last[lane] = node;
-        if (!is_conditional(s->task[node % n]))
+        if (!c->conditional[node % c->n])
             certain[lane] = node;
     }
 }
 
 static void mark_waits(const struct step *s)
 {
-    int n_lanes = s->pool->machine->n_lanes;
-    int most = MIN(n_lanes, LANES_AT_A_TIME);
-    struct clocks c = {.step = s, .known = allocate(2 * s->n * (size_t)most, sizeof *c.known)};
-    int *last = allocate((size_t)n_lanes, sizeof *last);
-    int *certain = allocate((size_t)n_lanes, sizeof *certain);
-    while (c.first < n_lanes) {
-        c.width = MIN(n_lanes - c.first, most);
+    struct clocks c = {.n = (int)s->n, .n_lanes = s->pool->machine->n_lanes};
+    int most = MIN(c.n_lanes, LANES_AT_A_TIME);
+    int *last = allocate((size_t)c.n_lanes, sizeof *last);
+    int *certain = allocate((size_t)c.n_lanes, sizeof *certain);
+    c.lane = allocate(s->n, sizeof *c.lane);
+    c.conditional = allocate(s->n, sizeof *c.conditional);
+    c.crossing = allocate(s->n_edges, sizeof *c.crossing);
+    c.end = allocate(s->n, sizeof *c.end);
+    c.known = allocate(2 * s->n * (size_t)most, sizeof *c.known);
+    list_crossings(&c, s, last);
+    while (c.first < c.n_lanes) {
+        c.width = MIN(c.n_lanes - c.first, most);
         walk_clocks(&c, last, certain);
         c.first += c.width;
     }
+    free(c.lane);
+    free(c.conditional);
+    free(c.crossing);
+    free(c.end);
     free(c.known);
     free(last);
     free(certain);

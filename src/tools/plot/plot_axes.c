@@ -1,0 +1,162 @@
+/* plot_axes.c - what the axes show, their ticks, and what a series is called. */
+#include "plot.h"
+#include "trainer/base/base.h"
+
+#include <math.h>
+
+/* ---- ticks ------------------------------------------------------------------------------------------------------- */
+
+static void place_linear_ticks(struct plot_axis *axis, int wanted)
+{
+    const double least = (axis->high - axis->low) / MAX(wanted, 1);
+    const double length = tick_length(axis->whole ? fmax(least, 1) : least);
+    const double first = ceil(axis->low / length - 1e-9) * length;
+    axis->n = MIN(1 + (int)floor((axis->high - first) / length + 1e-9), MOST_TICKS);
+    for (int i = 0; i < axis->n; i++) {
+        const double tick = first + i * length;
+        axis->tick[i] = fabs(tick) < 1e-9 * length ? 0 : tick;
+    }
+}
+
+/* Takes the ticks 1, 2, 5 of each power of ten, or 1, 3, or 1, as so many ticks allow, or those of every few powers. */
+static void place_logarithmic_ticks(struct plot_axis *axis, int wanted)
+{
+    static const double digits[][4] = {{1, 2, 5}, {1, 3}, {1}};
+    const int first = (int)floor(log10(axis->low)), last = (int)floor(log10(axis->high));
+    for (int every = 1; every <= last - first + 1; every++)
+        for (size_t set = every > 1 ? COUNT(digits) - 1 : 0; set < COUNT(digits); set++) {
+            axis->n = 0;
+            for (int power = first; power <= last && axis->n < MOST_TICKS; power += every)
+                for (const double *digit = digits[set]; *digit > 0 && axis->n < MOST_TICKS; digit++) {
+                    const double tick = *digit * pow(10, power);
+                    if (tick >= axis->low && tick <= axis->high) {
+                        axis->tick[axis->n] = tick;
+                        axis->n++;
+                    }
+                }
+            if (axis->n <= wanted)
+                return;
+        }
+}
+
+static void place_ticks(struct plot_axis *axis, int wanted)
+{
+    if (axis->log)
+        place_logarithmic_ticks(axis, MAX(wanted, 2));
+    if (!axis->log || axis->n < 3) /* it shows so little that it is nearly linear */
+        place_linear_ticks(axis, wanted);
+}
+
+const char *tick_text(char out[32], const struct plot_axis *axis, int i)
+{
+    snprintf(out, 32, "%.5g", axis->tick[i]);
+    return out;
+}
+
+/* ---- ranges ------------------------------------------------------------------------------------------------------ */
+
+static void widen(struct plot_axis *axis, double value)
+{
+    axis->low = fmin(axis->low, value);
+    axis->high = fmax(axis->high, value);
+}
+
+COMPARISON(by_loss, struct point, COMPARE(a->loss, b->loss))
+
+/* On a logarithmic axis, single losses near 0 would push all others together: it shows all but 1 in 50 of the training
+ * losses above 0. */
+static void widen_by_logarithms(struct plot_axis *axis, const struct series *s)
+{
+    struct point *sorted = allocate(s->n, sizeof *sorted);
+    size_t first = 0;
+    memcpy(sorted, s->point, s->n * sizeof *sorted);
+    SORT(sorted, s->n, by_loss);
+    while (first < s->n && sorted[first].loss <= 0)
+        first++;
+    if (first < s->n) {
+        widen(axis, sorted[first + (s->kind != VAL ? (s->n - first) / 50 : 0)].loss);
+        widen(axis, sorted[s->n - 1].loss);
+    }
+    free(sorted);
+}
+
+/* One value lies in the middle.  A margin below keeps a floor off the lower edge. */
+static void add_margins(struct plot_axis *axis)
+{
+    if (axis->high - axis->low < 1e-9 * fmax(fabs(axis->high), 1e-9)) {
+        const double half = axis->log ? axis->high / 2 : fmax(fabs(axis->high) / 10, 0.5);
+        axis->low -= half;
+        axis->high += half;
+    }
+}
+
+void fit_axes(struct frame *f, const struct plot *p, int step_ticks, int loss_ticks)
+{
+    f->step = (struct plot_axis){.low = INFINITY, .high = -INFINITY, .whole = true};
+    f->loss = (struct plot_axis){.low = INFINITY, .high = -INFINITY, .log = p->log};
+    for (const struct series *s = p->series; s < p->series + p->n; s++) {
+        for (size_t i = 0; i < s->n; i++)
+            widen(&f->step, s->point[i].step);
+        for (size_t i = 0; i < s->n && !p->log; i++)
+            widen(&f->loss, s->point[i].loss);
+        if (p->log)
+            widen_by_logarithms(&f->loss, s);
+    }
+    add_margins(&f->step);
+    add_margins(&f->loss);
+    if (p->log)
+        f->loss.low *= pow(f->loss.low / f->loss.high, 0.03);
+    else
+        f->loss.low -= 0.03 * (f->loss.high - f->loss.low);
+    place_ticks(&f->step, step_ticks);
+    place_ticks(&f->loss, loss_ticks);
+}
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+/* 0 at the axis' low end, 1 at its high one; at most one length beyond either. */
+static double share(const struct plot_axis *axis, double value)
+{
+    if (!axis->log)
+        return fmin(fmax((value - axis->low) / (axis->high - axis->low), -1), 2);
+    if (value <= 0)
+        return -1;
+    return fmin(fmax(log(value / axis->low) / log(axis->high / axis->low), -1), 2);
+}
+
+int x_of_step(const struct frame *f, double step, int parts)
+{
+    return f->x * parts + (int)lround(share(&f->step, step) * ((f->width - 1) * parts));
+}
+
+int y_of_loss(const struct frame *f, double loss, int parts)
+{
+    return (f->y + f->height - 1) * parts - (int)lround(share(&f->loss, loss) * ((f->height - 1) * parts));
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+bool is_bound(const struct series *s) { return s->kind == FLOOR || s->kind == RATE; }
+
+const char *series_title(char out[128], const struct plot *p, const struct series *s)
+{
+    static const char *const names[] = {
+        [EACH_STEP] = "each step", [FLOOR] = "floor", [RATE] = "rate", [TRAIN] = "train", [VAL] = "val"};
+    const bool smoothed = s->kind == TRAIN && p->smoothing;
+    snprintf(out, 128, "%s%s%s", names[s->kind], smoothed ? ", " : "", smoothed ? p->smoothing : "");
+    return out;
+}
+
+const char *series_values(char out[128], const struct series *s)
+{
+    const struct point *last = &s->point[s->n - 1];
+    const struct point *best = s->point;
+    for (const struct point *point = s->point; point <= last; point++)
+        if (point->loss < best->loss)
+            best = point;
+    if (is_bound(s))
+        snprintf(out, 128, "%.4f", last->loss);
+    else
+        snprintf(out, 128, "last %.4f, lowest %.4f at step %.0f", last->loss, best->loss, best->step);
+    return out;
+}

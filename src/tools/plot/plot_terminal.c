@@ -1,0 +1,197 @@
+/* plot_terminal.c - the curves on a terminal, with dots of Braille or with letters alone.
+ *
+ *     loss
+ *            5 |⢣                         A character has two columns of dots and four rows.  Letters tell whose curve
+ *              | ⢣A                       it is, also without colours: a for the training of the first run, A for its
+ *            4 |  ⠣⡀A                     validation, b for the second run.  Letters alone draw all of a curve.
+ */
+#include "plot.h"
+#include "trainer/base/base.h"
+
+#include <math.h>
+
+enum { LABEL = 9 }; /* columns left of the curves */
+
+struct screen {
+    const struct plot *p;
+    struct frame f;        /* in dots */
+    struct canvas *dots;   /* the number of a series in each dot, from 1; 0: none */
+    struct canvas *letter; /* the same for each character: there the series' letter stands */
+    int across, down;      /* dots of a character */
+    bool colour;
+};
+
+static char letter_of(const struct series *s)
+{
+    if (is_bound(s))
+        return '-';
+    return (char)((s->kind == VAL ? 'A' : 'a') + s->run % 26);
+}
+
+/* Prints a character of a series: in the colours of the picture, as terminals number them. */
+static void print_mark(FILE *out, const struct series *s, const char *mark, bool colour)
+{
+    static const int colours[] = {25, 166, 36, 175, 172, 74, 94, 93};
+    if (!colour || is_bound(s))
+        fputs(mark, out);
+    else
+        fprintf(out, "\033[%s38;5;%dm%s\033[0m", s->kind == VAL ? "1;" : "", colours[s->run % COUNT(colours)], mark);
+}
+
+/* ---- drawing ----------------------------------------------------------------------------------------------------- */
+
+static void draw_series(struct screen *screen, const struct series *s, uint32_t number)
+{
+    const struct frame *f = &screen->f;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct point *to = &s->point[i];
+        const struct point *from = i > 0 ? to - 1 : to; /* a single point is a line too */
+        draw_line(screen->dots, x_of_step(f, from->step, 1), y_of_loss(f, from->loss, 1), x_of_step(f, to->step, 1),
+                  y_of_loss(f, to->loss, 1), number);
+    }
+}
+
+static void put_letter(struct screen *screen, const struct point *point, uint32_t number)
+{
+    const int x = x_of_step(&screen->f, point->step, 1), y = y_of_loss(&screen->f, point->loss, 1);
+    if (y < screen->f.height)
+        fill_rect(screen->letter, x / screen->across, y / screen->down, 1, 1, number);
+}
+
+/* Letters stand at all points of a validation, if they are few, else in a few places, others in each run. */
+static void put_letters(struct screen *screen, const struct series *s, uint32_t number)
+{
+    enum { PLACES = 5 };
+    const bool few = s->kind == VAL && s->n <= (size_t)screen->letter->width / 4;
+    for (size_t i = 0; i < s->n && few; i++)
+        put_letter(screen, &s->point[i], number);
+    for (size_t i = 1; i <= PLACES && !few; i++)
+        put_letter(screen, &s->point[(s->n - 1) * (3 * i - s->run % 3) / (3 * PLACES)], number);
+}
+
+static void draw_curves(struct screen *screen)
+{
+    for (int kind = FLOOR; kind < SERIES_KINDS; kind++)
+        for (size_t i = 0; i < screen->p->n; i++) {
+            const struct series *s = &screen->p->series[i];
+            if ((int)s->kind != kind)
+                continue;
+            draw_series(screen, s, (uint32_t)i + 1);
+            if (screen->across > 1 && !is_bound(s))
+                put_letters(screen, s, (uint32_t)i + 1);
+        }
+}
+
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
+
+/* The topmost series of a character's dots, and their pattern, as Unicode numbers it; NULL: it has none. */
+static const struct series *look_at_dots(const struct screen *screen, int column, int row, uint32_t *pattern)
+{
+    static const uint32_t bits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
+    const struct series *top = NULL;
+    *pattern = 0;
+    for (int y = 0; y < screen->down; y++)
+        for (int x = 0; x < screen->across; x++) {
+            const int at = (row * screen->down + y) * screen->dots->width + column * screen->across + x;
+            const uint32_t number = screen->dots->pixels[at];
+            if (number == 0)
+                continue;
+            const struct series *s = &screen->p->series[number - 1];
+            *pattern |= bits[y][x];
+            if (!top || s->kind > top->kind)
+                top = s;
+        }
+    return top;
+}
+
+static void print_character(FILE *out, const struct screen *screen, int column, int row)
+{
+    uint32_t pattern;
+    char mark[UTF8_BYTES + 1] = "";
+    const uint32_t named = screen->letter->pixels[row * screen->letter->width + column];
+    const struct series *s = look_at_dots(screen, column, row, &pattern);
+    if (named > 0)
+        s = &screen->p->series[named - 1];
+    if (!s) {
+        fputc(' ', out);
+        return;
+    }
+    if (screen->across > 1 && named == 0)
+        utf8_encode(0x2800 + pattern, mark);
+    else
+        mark[0] = letter_of(s);
+    print_mark(out, s, mark, screen->colour);
+}
+
+/* The number of the tick that lies in this row of characters; NONE: none does. */
+static int tick_of_row(const struct screen *screen, int row)
+{
+    for (int i = 0; i < screen->f.loss.n; i++)
+        if (y_of_loss(&screen->f, screen->f.loss.tick[i], 1) / screen->down == row)
+            return i;
+    return NONE;
+}
+
+static void print_step_axis(FILE *out, const struct screen *screen)
+{
+    const size_t columns = (size_t)screen->letter->width;
+    char *line = allocate(columns + 33, 1), text[32];
+    size_t used = 0;
+    fprintf(out, "%*s+", LABEL, "");
+    for (size_t i = 0; i < columns; i++)
+        fputc('-', out);
+    for (int i = 0; i < screen->f.step.n; i++) {
+        const size_t n = strlen(tick_text(text, &screen->f.step, i));
+        size_t at = (size_t)(x_of_step(&screen->f, screen->f.step.tick[i], 1) / screen->across);
+        at = MIN(at, columns - MIN(n, columns));
+        if (used && at < used + 2)
+            continue;
+        memset(line + used, ' ', at - used);
+        memcpy(line + at, text, n);
+        used = at + n;
+    }
+    fprintf(out, "\n%*sstep %s\n", LABEL - 4, "", line);
+    free(line);
+}
+
+static void print_legend(FILE *out, const struct screen *screen, int columns)
+{
+    char title[128], values[128];
+    for (const struct series *s = screen->p->series; s < screen->p->series + screen->p->n; s++) {
+        if (s->kind == EACH_STEP)
+            continue;
+        const bool of_all = is_bound(s) && screen->p->one_floor;
+        char *text = format_string("%*s%s%s%s: %s", LABEL + 2, "", of_all ? "" : s->path, of_all ? "" : " ",
+                                   series_title(title, screen->p, s), series_values(values, s));
+        char *folded = fold_text(make_printable(text, false), is_screen(fileno(out)) ? MAX(columns, 40) : INT32_MAX);
+        fprintf(out, "%*s", LABEL - 1, "");
+        print_mark(out, s, (char[]){letter_of(s), '\0'}, screen->colour);
+        fprintf(out, "%s\n", folded + LABEL);
+        free(folded);
+        free(text);
+    }
+}
+
+void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour, bool braille)
+{
+    char label[32];
+    const int width = MAX(columns - LABEL - 2, 10);
+    struct screen screen = {.p = p, .across = braille ? 2 : 1, .down = braille ? 4 : 1, .colour = colour};
+    screen.f = (struct frame){.width = width * screen.across, .height = rows * screen.down};
+    screen.dots = new_canvas(screen.f.width, screen.f.height);
+    screen.letter = new_canvas(width, rows);
+    fit_axes(&screen.f, p, width / 12, rows / 3);
+    draw_curves(&screen);
+    fprintf(out, "%*s\n", MAX((int)strlen(p->unit), LABEL - 1), p->unit);
+    for (int row = 0; row < rows; row++) {
+        const int tick = tick_of_row(&screen, row);
+        fprintf(out, "%*s |", LABEL - 1, tick == NONE ? "" : tick_text(label, &screen.f.loss, tick));
+        for (int column = 0; column < width; column++)
+            print_character(out, &screen, column, row);
+        fputc('\n', out);
+    }
+    print_step_axis(out, &screen);
+    print_legend(out, &screen, columns);
+    free_canvas(screen.dots);
+    free_canvas(screen.letter);
+}

@@ -1,0 +1,225 @@
+/* plot_values.c - what is drawn of the losses that were read: means of several steps, later steps alone, another unit,
+ * the part above the floor.  The order of the calls is that of plot.h.
+ */
+#include "plot.h"
+
+#include <math.h>
+
+/* ---- smoothing --------------------------------------------------------------------------------------------------- */
+
+/* Each n points that follow each other give their mean, which stands at the step in their middle. */
+static void take_means(struct series *s, size_t n)
+{
+    double sum = 0;
+    const struct point *single = s->point;
+    struct point *mean = allocate(s->n - n + 1, sizeof *mean);
+    for (size_t i = 0; i < s->n; i++) {
+        sum += single[i].loss / (double)n;
+        if (i + 1 < n)
+            continue;
+        mean[i + 1 - n] = (struct point){single[i - n / 2].step, sum};
+        sum -= single[i + 1 - n].loss / (double)n;
+    }
+    s->point = mean;
+    s->n -= n - 1;
+}
+
+/* A step has the weight 1 - share, the one before it that times share, and so on; the weights' sum is divided by. */
+static void take_exponential_means(struct series *s, double share)
+{
+    double sum = 0, weights = 0;
+    struct point *mean = allocate(s->n, sizeof *mean);
+    for (size_t i = 0; i < s->n; i++) {
+        sum = share * sum + (1 - share) * s->point[i].loss;
+        weights = share * weights + 1 - share;
+        mean[i] = (struct point){s->point[i].step, sum / weights};
+    }
+    s->point = mean;
+}
+
+void smooth_losses(struct plot *p, double by)
+{
+    const bool counts = by >= 1;
+    if (counts && by != floor(by))
+        fail(EXIT_USAGE, "--smooth %g is neither a whole number of steps nor a number below 1", by);
+    if (by == 0 || by == 1)
+        return;
+    p->smoothing = counts ? format_string("mean of %.0f steps", by) : format_string("exponential mean, %g", by);
+    const size_t n = p->n;
+    for (size_t i = 0; i < n; i++) {
+        const struct series single = p->series[i];
+        if (single.kind != TRAIN)
+            continue;
+        if (counts && by > (double)single.n)
+            fail(EXIT_USAGE, "--smooth %.0f is longer than %s, which has %zu steps: take fewer", by, single.path,
+                 single.n);
+        if (counts)
+            take_means(&p->series[i], (size_t)by);
+        else
+            take_exponential_means(&p->series[i], by);
+        struct series *each = APPEND(p->series, p->n, p->cap);
+        *each = single;
+        each->kind = EACH_STEP;
+    }
+}
+
+/* ---- later steps ------------------------------------------------------------------------------------------------- */
+
+/* A series without later points goes. */
+void begin_at(struct plot *p, double step)
+{
+    size_t kept = 0;
+    double last = 0;
+    const char *untrained = NULL; /* a run whose training ends before */
+    for (size_t i = 0; i < p->n; i++) {
+        struct series *s = &p->series[i];
+        size_t n = 0;
+        for (size_t k = 0; k < s->n; k++) {
+            last = fmax(last, s->point[k].step);
+            if (s->point[k].step >= step) {
+                s->point[n] = s->point[k];
+                n++;
+            }
+        }
+        s->n = n;
+        if (n > 0) {
+            p->series[kept] = *s;
+            kept++;
+        } else {
+            untrained = s->kind == TRAIN ? s->path : untrained;
+            free(s->point);
+        }
+    }
+    p->n = kept;
+    if (kept == 0)
+        fail(EXIT_USAGE, "--from %.0f is beyond the last step of these runs, which is %.0f", step, last);
+    if (untrained)
+        note("%s has no training loss from step %.0f on", untrained, step);
+}
+
+/* ---- bits per byte ---------------------------------------------------------------------------------------------- */
+
+/* Losses per token are not comparable where a token has another length. */
+static bool has_several_lengths(const struct plot *p)
+{
+    for (size_t i = 1; i < p->n; i++)
+        if (p->series[i].bytes_per_token != p->series->bytes_per_token)
+            return true;
+    return false;
+}
+
+/* The first series of a run that does not tell how long its tokens are; NULL: all do. */
+static const struct series *first_unknown(const struct plot *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (!(p->series[i].bytes_per_token > 0))
+            return &p->series[i];
+    return NULL;
+}
+
+static void convert_to_bits(struct plot *p)
+{
+    p->unit = "bits per byte";
+    for (struct series *s = p->series; s < p->series + p->n; s++)
+        for (size_t i = 0; i < s->n; i++)
+            s->point[i].loss /= M_LN2 * s->bytes_per_token;
+}
+
+void choose_unit(struct plot *p, bool bits)
+{
+    const struct series *unknown = first_unknown(p);
+    p->unit = "loss";
+    if (bits && unknown)
+        fail(EXIT_USAGE, "%s does not tell how many bytes its tokens have: leave --bits out", unknown->path);
+    const bool several = has_several_lengths(p);
+    if (several && unknown)
+        warn("losses per token of these runs are not comparable, and %s does not tell how many bytes its tokens have",
+             unknown->path);
+    if (several && !unknown)
+        note("the runs have tokens of several lengths: losses are drawn in bits per byte");
+    if (bits || (several && !unknown))
+        convert_to_bits(p);
+}
+
+/* ---- above the floor --------------------------------------------------------------------------------------------- */
+
+/* The run's floor, or its rate where it has no floor; NULL: it has neither. */
+static const struct series *bound_of(const struct plot *p, size_t run)
+{
+    for (const struct series *s = p->series; s < p->series + p->n; s++)
+        if (s->run == run && is_bound(s))
+            return s;
+    return NULL;
+}
+
+/* Has each run a floor, or another bound?  If only some have, those who know of one are told. */
+static bool all_have_bounds(const struct plot *p)
+{
+    const struct series *with = NULL, *without = NULL;
+    for (const struct series *s = p->series; s < p->series + p->n; s++)
+        if (bound_of(p, s->run))
+            with = s;
+        else
+            without = s;
+    if (with && without)
+        note("the axis counts from 0, not from the floor, because %s has none", without->path);
+    return !without;
+}
+
+static void subtract_bounds(struct plot *p)
+{
+    size_t kept = 0;
+    for (struct series *s = p->series; s < p->series + p->n; s++)
+        for (size_t i = 0; i < s->n && !is_bound(s); i++)
+            s->point[i].loss -= bound_of(p, s->run)->point->loss;
+    for (size_t i = 0; i < p->n; i++)
+        if (!is_bound(&p->series[i])) {
+            p->series[kept] = p->series[i];
+            kept++;
+        }
+    p->n = kept;
+}
+
+void take_logarithms(struct plot *p)
+{
+    const bool above = all_have_bounds(p);
+    p->log = true;
+    p->unit = format_string("%s%s, logarithmic", p->unit, above ? " above the floor" : "");
+    if (above)
+        subtract_bounds(p);
+    size_t below = 0, positive = 0;
+    for (const struct series *s = p->series; s < p->series + p->n; s++)
+        for (size_t i = 0; i < s->n && (s->kind == TRAIN || s->kind == VAL); i++) {
+            positive += s->point[i].loss > 0;
+            below += s->point[i].loss <= 0;
+        }
+    const char *than = above ? "above their floor" : "above 0";
+    if (positive == 0)
+        fail(EXIT_USAGE, "none of these losses is %s, so a logarithmic axis cannot show them: leave --log out", than);
+    if (below > 0)
+        note("below the logarithmic axis, because they are not %s: %zu losses", than, below);
+}
+
+void merge_floors(struct plot *p)
+{
+    const struct series *first = NULL;
+    size_t kept = 0;
+    for (const struct series *s = p->series; s < p->series + p->n; s++) {
+        if (!bound_of(p, s->run))
+            return;
+        if (!first && is_bound(s))
+            first = s;
+        if (is_bound(s) && (s->kind != first->kind || s->point->loss != first->point->loss))
+            return;
+    }
+    for (size_t i = 0; i < p->n; i++) {
+        struct series *s = &p->series[i];
+        const bool again = is_bound(s) && p->one_floor;
+        p->one_floor |= is_bound(s);
+        if (!again) {
+            p->series[kept] = *s;
+            kept++;
+        }
+    }
+    p->n = kept;
+}

@@ -1,0 +1,41 @@
+/* act.h - what changes a view: keys, the mouse, a window that hands both on. */
+#ifndef ACT_H
+#define ACT_H
+
+#include "pick.h"
+
+/* ---- actions.c ------------------------------------------------------------------------------------------------- */
+
+struct action {
+    const char *keys; /* names, with a space between: "f", "left a" */
+    const char *help;
+    void (*run)(struct view *v, double by); /* moves something by that amount; NULL: it does `act` */
+    double by;
+    void (*act)(struct view *v);
+};
+extern const struct action actions[];
+extern const size_t n_actions;
+/* Presses a key by its name: a character, or "left", "enter", ...; while a search is typed, characters go there. */
+void press_key(struct view *v, const char *key);
+void move_mouse(struct view *v, int x, int y);
+void press_button(struct view *v, bool measure); /* at the mouse's place; `measure`: with the shift key */
+void release_button(struct view *v);
+void turn_wheel(struct view *v, double notches, bool scroll); /* zooms at the mouse, or moves the rows */
+/* Presses keys and moves the mouse as a text says: "f k /mlp enter click:600,300". */
+void run_script(struct view *v, const char *script);
+
+/* ---- move.c: on a track with a board ---------------------------------------------------------------------------- */
+
+void take_up(struct view *v, const struct pick *p);
+void carry_task(struct view *v); /* moves the task to the mouse; the list is simulated again if the place has changed */
+void put_down(struct view *v);
+void call_off(struct view *v); /* puts the task back where it was */
+void undo_last_move(struct view *v);
+void save_list(struct view *v);
+
+/* ---- window.c -------------------------------------------------------------------------------------------------- */
+
+/* Shows the view until it is quit, with letters of a size that suits the screen. */
+void show_window(struct view *v);
+
+#endif
