@@ -86,9 +86,10 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs);
 struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *host_tensors);
 /* t leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
-/* From now on t runs only when the word, on the host, has all of those bits (enum choice_bit, cl/shared.h).  expected:
- * a forecast assumes that the word has them. */
-void need_choice(struct task *t, struct tensor *word, int bits, bool expected);
+/* From now on t runs only when the word, on the host, has all of those bits (enum choice_bit, cl/shared.h).  A forecast
+ * assumes either that the word has them, so that t runs, or that t is skipped. */
+enum assumption { ASSUME_RUNS, ASSUME_SKIPPED };
+void need_choice(struct task *t, struct tensor *word, int bits, enum assumption assumed);
 
 /* ---- parts.c: what passes and step files need of lists and tensors ----------------------------------------------- */
 

@@ -17,12 +17,13 @@
 
 struct side {
     const struct kept_tensor *t;
-    const char *where; /* a path, for messages: there the pieces are */
-    size_t *done;      /* by piece: so many of its elements have been walked */
+    const char *where; /* the path at which the pieces lie, for messages */
+    size_t *done;      /* by piece: how many of its elements have been walked over */
     size_t now;        /* the piece of the last copy */
 };
 
-/* The piece whose next element is the tensor's element `at`, and how many follow; false: there is none. */
+/* Finds the piece whose next element is the tensor's element `at`: s->now becomes this piece, and *stretch how many
+ * elements follow one another there.  Returns false if no piece has this element next. */
 static bool find_next(struct side *s, size_t at, size_t *stretch)
 {
     for (size_t i = 0; i < s->t->n; i++) {
@@ -36,8 +37,8 @@ static bool find_next(struct side *s, size_t at, size_t *stretch)
     return false;
 }
 
-/* No piece has element `at` next, or the walk has ended there and a piece still has elements.  Names the first element
- * that is wrong: one that stays next in a piece, which is an overlap, or else `at`. */
+/* Fails: no piece has element `at` next, or the walk has ended there and a piece still has elements.  The message names
+ * the first element that is wrong: an element that is still next in a piece, which is an overlap, or else `at`. */
 static _Noreturn void refuse_cover(const struct side *s, size_t at)
 {
     size_t first = at, stretch;

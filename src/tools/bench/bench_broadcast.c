@@ -129,7 +129,8 @@ static void add_run(struct table *table, const struct trainer *t, const struct r
         number_cell(1e3 * r->period));
 }
 
-/* The k of the file's head for the largest copy, which is a shard if slices is 1; NAN: no link is described. */
+/* The best number of slices by the formula in the head of this file, for the largest copy, which is a shard if there is
+ * one slice; NAN: no link is described. */
 static double best_slices(const struct trainer *t)
 {
     const struct costs *c = costs_of(t);

@@ -1,4 +1,4 @@
-/* tables.c - the trace's tables from finished lists. */
+/* tables.c - makes a trace's tables of tasks, edges, lanes and tensors from finished lists. */
 #include "tables.h"
 #include "techniques/pass/uses.h"
 
@@ -86,8 +86,8 @@ static void fill_list(struct trace *tables, const struct step *s, uint32_t k, co
     }
 }
 
-/* Adds a tensor with its uses in the list at `list`; first_task: the index of that list's task 0.  A tensor that
- * persists is kept, so it gets no uses. */
+/* Adds a tensor with its uses in list number `list`; first_task: the index of that list's task 0.  A tensor that
+ * persists is held all the time, so it gets no uses. */
 static void fill_tensor(struct trace *tables, const struct tensor *x, uint32_t list, const struct uses *uses,
                         uint32_t first_task)
 {

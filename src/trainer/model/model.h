@@ -56,7 +56,9 @@ struct model {
     struct gradients gradients;
     int norm_rank; /* the rank on which losses and the norm are summed */
 };
-struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
+/* TO_TRAIN: with gradients and optimizer state. */
+enum model_use { TO_COMPUTE, TO_TRAIN };
+struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, enum model_use use,
                         struct gradients gradients);
 /* A model without devices and tensors, which says only which rank has what: replica is NULL. */
 struct model *outline_model(const struct config *c, const struct mesh *mesh);

@@ -193,12 +193,12 @@ struct model *outline_model(const struct config *c, const struct mesh *mesh)
     return m;
 }
 
-struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
+struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, enum model_use use,
                         struct gradients gradients)
 {
     struct model *m = outline_model(c, mesh);
     m->pool = p;
-    m->training = training;
+    m->training = use == TO_TRAIN;
     m->gradients = gradients;
     m->replica = allocate((size_t)n_ranks(mesh), sizeof *m->replica);
     for (int r = 0; r < n_ranks(mesh); r++)

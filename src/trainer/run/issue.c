@@ -1,4 +1,4 @@
-/* issue.c - issues the commands of a device's task, asks how they ended, takes their times; or runs one task alone. */
+/* issue.c - issues a device's task to its queue, asks how it has ended and when; or runs one task alone. */
 #include "run.h"
 
 static void issue_copy(const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait, cl_event *done)

@@ -1,4 +1,4 @@
-/* task.c - adding tasks to a list: kernels, copies, work of the host; and what is said of them. */
+/* task.c - adds tasks to a list: kernels, copies, work of the host; and declares what they touch. */
 #include "step.h"
 
 const char *const role_name[ROLES] = {"other", "forward", "backward", "reduce",  "norm", "update",  "broadcast",
@@ -238,7 +238,7 @@ struct tensor *add_download(struct step *s, const char *name, struct tensor *fro
     return staged;
 }
 
-/* ---- others ---------------------------------------------------------------------------------------------------- */
+/* ---- tasks that call functions --------------------------------------------------------------------------------- */
 
 struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context)
 {
