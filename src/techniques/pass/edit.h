@@ -87,7 +87,8 @@ struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, 
 /* t leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
 /* From now on t runs only when the word, on the host, has all of those bits (enum choice_bit, cl/shared.h).  A forecast
- * assumes either that the word has them, so that t runs, or that t is skipped. */
+ * assumes either that the word has them, so that t runs, or that t is skipped.  Call it for new tasks of
+ * this edit only: undoing the edit drops them, so nothing is noted here. */
 enum assumption { ASSUME_RUNS, ASSUME_SKIPPED };
 void need_choice(struct task *t, struct tensor *word, int bits, enum assumption assumed);
 

@@ -117,7 +117,7 @@ static void tell_times(void *telling, const struct simulation *sim)
     if (disk > 0 && (!l->costs || sim->step->pool->machine->host->described.disk))
         append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
     else
-        append_text(text, "; how fast the disk is nobody said (link disk), and it counts as if it took no time");
+        append_text(text, "; no link disk says how fast the disk is, so it counts as if it took no time");
     append_text(text, "; iteration %d is recoverable after %.3f ms, durable after %.3f ms", every,
                 1e3 * first.recoverable, 1e3 * first.durable);
     append_text(text, "; %zu of %d iterations dropped", json_array_size(dropped), snapshot_options.iterations / every);

@@ -51,7 +51,7 @@ static void note_arrival(struct arrivals *a, const struct tensor *storage, size_
  * that it was sent. */
 static void follow_copy(struct arrivals *a, const struct task *copy)
 {
-    const struct tensor *to = copy->access[0].tensor, *from = copy->access[1].tensor;
+    const struct tensor *to = copy_target(copy), *from = copy_source(copy);
     if (copy->role == ROLE_BROADCAST)
         note_arrival(a, to->storage, to->offset, to->offset + to->bytes);
     for (int i = a->last[from->storage->id]; i != NONE; i = a->arrival[i].before) {

@@ -34,7 +34,7 @@ static void see(struct seen *s, const struct task *t, double start, double end)
     if (s->bytes == 0 || start < s->first)
         s->first = start;
     s->last = fmax(s->last, end);
-    s->bytes += (double)t->access[0].tensor->bytes;
+    s->bytes += (double)copy_target(t)->bytes;
 }
 
 struct run {                     /* one configuration */
@@ -104,7 +104,7 @@ static double largest_copy(const struct step *s)
     double bytes = 0;
     for (size_t i = 0; i < s->n; i++)
         if (is_copy(s->task[i]) && s->task[i]->role == ROLE_BROADCAST)
-            bytes = fmax(bytes, (double)s->task[i]->access[0].tensor->bytes);
+            bytes = fmax(bytes, (double)copy_target(s->task[i])->bytes);
     return bytes;
 }
 

@@ -248,8 +248,8 @@ static void write_work(FILE *out, char **names, const struct task *t, const char
     line.seconds = -1;
     fprintf(out, "%s %s", is_copy(t) ? "copy" : "task", name);
     if (is_copy(t)) {
-        write_operand(out, " ", names, t->access[0].tensor);
-        write_operand(out, " ", names, t->access[1].tensor);
+        write_operand(out, " ", names, copy_target(t));
+        write_operand(out, " ", names, copy_source(t));
         write_lane(out, " lane=", t->lane);
         if (given_seconds(&line) != seconds)
             line.seconds = seconds;

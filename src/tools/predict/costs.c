@@ -222,8 +222,8 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
  * lane is as slow as on an upload or download lane. */
 static enum lane_kind speed_kind(const struct task *t)
 {
-    if (is_copy(t) && t->lane->kind == LANE_COMPUTE && t->access[0].tensor->device != t->access[1].tensor->device)
-        return t->access[1].tensor->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
+    if (is_copy(t) && t->lane->kind == LANE_COMPUTE && copy_target(t)->device != copy_source(t)->device)
+        return copy_source(t)->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
     return t->lane->kind;
 }
 
@@ -294,9 +294,9 @@ void links_of(const struct task *t, const struct link *link[2])
     link[1] = NULL;
     if (t->lane->kind == LANE_DISK && (is_copy(t) || t->seconds < 0))
         link[0] = t->lane->device->described.disk;
-    else if (is_copy(t) && t->access[0].tensor->device != t->access[1].tensor->device) {
-        const struct device *to = t->access[0].tensor->device;
-        const struct device *from = t->access[1].tensor->device;
+    else if (is_copy(t) && copy_target(t)->device != copy_source(t)->device) {
+        const struct device *to = copy_target(t)->device;
+        const struct device *from = copy_source(t)->device;
         link[0] = from->described.link[LINK_DOWN]; /* the host has none */
         link[1] = to->described.link[LINK_UP];
     }
@@ -331,7 +331,7 @@ double given_seconds(const struct task *t)
     links_of(t, link);
     if (t->seconds >= 0)
         return t->seconds;
-    return link_latency(link) + (double)t->access[0].tensor->bytes / link_rate(link, NULL);
+    return link_latency(link) + (double)copy_target(t)->bytes / link_rate(link, NULL);
 }
 
 /* Seconds by the roofline: what takes longer, computing or reading and writing. */
@@ -363,7 +363,7 @@ double task_seconds(const struct costs *c, const struct task *t, enum cost_sourc
     const struct lane_speed *speed =
         &c->speed[speed_kind(t)]; /* copies always have a speed, work of the host may have one */
     if (speed->bytes_per_s > 0 && !(c->measured && find_task_cost(c, t))) {
-        size_t bytes = is_copy(t) ? t->access[0].tensor->bytes : t->bytes;
+        size_t bytes = is_copy(t) ? copy_target(t)->bytes : t->bytes;
         return speed->latency + (double)bytes / (speed->bytes_per_s * scale_of(c, t));
     }
     return c->measured ? profiled_seconds(c, t, source) : modelled_seconds(c, t);

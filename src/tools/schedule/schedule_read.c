@@ -177,8 +177,8 @@ static void add_backward(struct list_reading *r, const struct task *t)
 /* A gradient that is sent belongs to the stage before. */
 static void follow_copy(struct list_reading *r, const struct task *t)
 {
-    struct maker *to = &r->maker[t->access[0].tensor->storage->id];
-    *to = r->maker[t->access[1].tensor->storage->id];
+    struct maker *to = &r->maker[copy_target(t)->storage->id];
+    *to = r->maker[copy_source(t)->storage->id];
     if (t->role != ROLE_SEND || !to->is_known || to->is_sent)
         return;
     if (to->is_forward)

@@ -71,7 +71,7 @@ static void fill_list(struct trace *tables, const struct step *s, uint32_t k, co
                                   .lane = (uint32_t)t->lane->index,
                                   .list = k,
                                   .flops = t->flops,
-                                  .bytes = is_copy(t) ? MIN(t->bytes, t->access[0].tensor->bytes) : t->bytes,
+                                  .bytes = is_copy(t) ? MIN(t->bytes, copy_target(t)->bytes) : t->bytes,
                                   .predicted_ns = about->predicted ? about->predicted(about->context, t) : 0,
                                   .first_edge = h->n_edges,
                                   .n_edges = (uint32_t)t->n_edges,

@@ -93,9 +93,9 @@ struct grid column_blocks(const struct build *b, size_t n)
     return groups(b, ceil_div(n, b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
 }
 
-struct tensor *activation(struct build *b, const char *name, int rank, const int64_t *shape)
+struct tensor *activation(struct build *b, const char *name, int n_dims, const int64_t *shape)
 {
-    return new_tensor(b->step->pool, b->device, MEM_ACTIVATIONS, name, FLOAT32, rank, shape);
+    return new_tensor(b->step->pool, b->device, MEM_ACTIVATIONS, name, FLOAT32, n_dims, shape);
 }
 
 int rank_vocab(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->param[WTE].shape[0]; }

@@ -99,6 +99,8 @@ struct tensor *gpt_head(struct build *b, struct tensor *hidden);
 
 /* ---- optimizer.c, adamw_host.c --------------------------------------------------------------------------------- */
 
+/* The positions of the arguments of kernel adamw (cl/adamw.cl), and, up to ADAMW_STATE, of its task's accesses. */
+enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_STATE, ADAMW_N, ADAMW_N_DECAY };
 /* AdamW on the host, with the accesses and args of the kernel's task (adamw_host.c). */
 host_function adamw_on_host;
 struct adamw { /* what all elements share */

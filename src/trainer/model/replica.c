@@ -43,9 +43,9 @@ struct shard held_by(const struct model *m, int unit, int rank, enum kept role)
 }
 
 static struct tensor *new_kept(struct model *m, const struct replica *r, enum memory_class class, const char *name,
-                               int rank, const int64_t *shape)
+                               int n_dims, const int64_t *shape)
 {
-    struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, rank, shape);
+    struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, n_dims, shape);
     t->persistent = class != MEM_GRADIENTS || !m->gradients.dropped;
     t->is_buffer = !t->persistent; /* what is kept of it is a shard of the sum over ranks */
     return t;

@@ -189,8 +189,8 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
 static void run_copy(void *context, const struct task *t, uint32_t iteration)
 {
     (void)context;
-    const struct tensor *to = tensor_at(t->access[0].tensor, iteration);
-    const struct tensor *from = tensor_at(t->access[1].tensor, iteration);
+    const struct tensor *to = tensor_at(copy_target(t), iteration);
+    const struct tensor *from = tensor_at(copy_source(t), iteration);
     memcpy(tensor_memory(to), tensor_memory(from), to->bytes);
 }
 
@@ -198,7 +198,7 @@ bool copies_nothing(const struct task *t)
 {
     if (!is_copy(t))
         return false; /* such a task may have fewer than two accesses */
-    const struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
+    const struct tensor *to = copy_target(t), *from = copy_source(t);
     return to->storage == from->storage && to->offset == from->offset;
 }
 
