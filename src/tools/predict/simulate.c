@@ -337,9 +337,9 @@ static void ask_for_member(struct simulator *sim, struct iteration *iteration)
     for (int i = 0; i < sim->n; i++) {
         if (!task_of(sim, i)->condition.member)
             continue;
-        if (!iteration->has_member &&
-            latest_iteration(sim, i, number - 1) <=
-                sim->tasks[i].last_ended) /* else release() is called at the end of that run */
+        /* If the task's last run has not ended, release() is called when it does. */
+        const bool last_run_ended = latest_iteration(sim, i, number - 1) <= sim->tasks[i].last_ended;
+        if (!iteration->has_member && last_run_ended)
             release(sim, i, number);
         try_start(sim, lane_of_node(sim, i));
     }
