@@ -28,7 +28,7 @@ static void choose_earliest(const struct planner *p, unsigned char *side, size_t
         side[b] = (unsigned char)(b < k ? earliest : ON_DEVICE);
 }
 
-static void score_candidate(const struct question *q, struct candidate *c)
+void score_candidate(const struct question *q, struct candidate *c)
 {
     unsigned char choice[MOST_BUCKETS + 1];
     memcpy(choice, c->side, q->n - 1);

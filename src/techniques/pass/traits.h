@@ -27,6 +27,8 @@
  * With --swap layer in place of recompute:
  *
  *     overlap runs       foretell_remade         nobody.  All choices are tried again, as if budgets had no end
+ *                        foretells_fit           swap: not known; with --swap auto, yes or no.  This is asked where a
+ *                                                choice fits and another one would make a shorter step
  *     swap refuses       chooses_early           overlap: yes; and
  *     the budget         fills_host              swap: yes.  With the larger budgets that swap names, overlap might
  *                                                choose otherwise, so swap does not promise that they do
@@ -49,6 +51,9 @@ struct pass_traits {
     /* The tensors that the pass will make again, as the array that remake() takes.  NULL: the pass must run to know
      * them. */
     int *(*foretell_remade)(const struct uses *u, const struct pool *pool);
+    /* Can the pass make the list fit, with a step of at most so many seconds?  The list stays as it is.  false: no, or
+     * that is not known. */
+    bool (*foretells_fit)(struct step *s, const struct costs *c, double seconds);
     /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
      * NULL: the pass adds nothing that persists. */
     void (*reserve)(struct step *s, const struct run_facts *facts);

@@ -62,7 +62,8 @@ struct swapper {
     struct topic *topic;     /* one for each gap */
     struct absence *absence; /* one for each gap, as the last choice says that was applied */
     const struct costs *costs;
-    bool may_swap; /* false: a tensor that cannot be made again is kept */
+    bool may_swap;    /* false: a tensor that cannot be made again is kept */
+    bool looks_ahead; /* an earlier pass asks, so the search may spend a part of its work alone */
     struct decision *decision;
     size_t n;                /* decisions */
     size_t admitted;         /* how many decisions the search takes, from the first on; the others are to keep */
@@ -524,8 +525,10 @@ static unsigned char *list_starts(const unsigned char *best, size_t n)
 
 /* How much work a round spends from its best start on: most in the first round in which a choice fits, less in later
  * rounds, and none where no choice fits and more classes are to come. */
-static double work_after(const struct score *best, bool fitted_before, bool is_last)
+static double work_after(const struct swapper *swapper, const struct score *best, bool fitted_before, bool is_last)
 {
+    if (swapper->looks_ahead)
+        return SEARCH_WORK / 8;
     if (best->excess_bytes == 0)
         return fitted_before ? SEARCH_WORK / 4 : SEARCH_WORK;
     return is_last ? SEARCH_WORK / 8 : 0;
@@ -553,7 +556,7 @@ static struct score search(struct swapper *swapper, unsigned char *best, double 
         q.work = 0;
         unsigned char *start = list_starts(best, q.n);
         score = choose(&q, start, STARTS, best);
-        q.work = work_after(&score, fitted, swapper->admitted == swapper->n);
+        q.work = work_after(swapper, &score, fitted, swapper->admitted == swapper->n);
         memcpy(start, best, q.n);
         if (q.work > 0)
             score = choose(&q, start, 1, best);
@@ -632,6 +635,17 @@ bool swap_by_search(struct step *s, const struct costs *c, const struct run_fact
     bool changed = swap_to_fit(&swapper, "--swap auto", replanning_of(facts), r);
     close_swapper(&swapper);
     return changed;
+}
+
+bool can_fit_within(struct step *s, const struct costs *c, double seconds)
+{
+    struct swapper swapper = open_swapper(s, c, swap_options.classes, true);
+    swapper.looks_ahead = true;
+    unsigned char *best = allocate(swapper.n, 1);
+    const struct score score = search(&swapper, best, seconds);
+    free(best);
+    close_swapper(&swapper);
+    return score.excess_bytes == 0 && score.period <= seconds;
 }
 
 /* --recompute auto, whose pass comes before that of swap. */
