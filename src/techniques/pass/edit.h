@@ -39,8 +39,8 @@
 struct edit *open_edit(struct step *s); /* ends with commit() or undo(), exactly once */
 void commit(struct edit *e);
 void undo(struct edit *e); /* frees the tasks and tensors that are new */
-/* The list is as after commit(), and no edit is open in it; but e is still to be undone, after all edits that are opened
- * from here on have been undone. */
+/* The list is as after commit(), and no edit is open in it; but e is still to be undone, after all edits that are
+ * opened from here on have been undone. */
 void settle(struct edit *e);
 
 /* Tasks that are added from here on come right before t, or right after it, in the order in which they are added.  They

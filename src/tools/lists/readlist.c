@@ -407,3 +407,12 @@ struct step *read_list(const char *path)
     free(text);
     return r.step;
 }
+
+void free_list(struct step *s)
+{
+    struct pool *pool = s->pool;
+    struct machine *machine = pool->machine;
+    free_step(s);
+    free_pool(pool);
+    close_machine(machine);
+}

@@ -77,7 +77,8 @@ function leave_out_asked(   i, n_words, word) {
     n_words = split(without, word, " ")
     for (i = 1; i <= n_words; i++) {
         if (!(word[i] in folder) || is_trainers(word[i])) {
-            print "WITHOUT=" word[i] ": no folder of src/techniques or src/tools registers itself by that name" >"/dev/stderr"
+            print "WITHOUT=" word[i] ": no folder of src/techniques or src/tools registers itself by that name" \
+                >"/dev/stderr"
             exit 2
         }
         out[word[i]] = ""
@@ -92,7 +93,8 @@ function find_missing(name,   k, n_needed, needed) { # one that the module needs
     return ""
 }
 
-function leave_out_needing(   i, more, missing) { # those that need one that is left out, until there are no more of them
+# Leaves out the modules that need one that is left out, until there are no more of them.
+function leave_out_needing(   i, more, missing) {
     do {
         more = 0
         for (i = 1; i <= n; i++) {
