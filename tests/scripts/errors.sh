@@ -130,8 +130,8 @@ refuse 2 'use a smaller model, or a larger --host-mem' $search -d 2 --batch 4 --
 refuse 2 'leave --search out' plan --list data/steps/chain.txt --search
 refuse 2 'needs -d N, the number of devices of data/hardware/server.txt' $search
 refuse 2 'needs -d N' $search -d 0:0
-refuse 2 'describes 8 devices, not 9: use a smaller -d' $search -d 9
-refuse 2 'no mesh of 7 devices trains this' $search -d 7
+refuse 2 '-d 9: data/hardware/server.txt has devices = 8: use a smaller -d' $search -d 9
+refuse 2 'no mesh of -d 7 trains this' $search -d 7
 refuse 2 'nothing fits in 10240 bytes per device: parameters, gradients and optimizer alone need' \
     $search -d 4 --device-mem 10K
 refuse 2 'give the memory of a device as --device-mem' $search -d 4 --what-if mem=1M

@@ -181,6 +181,35 @@ LAW(no_way_on_two_devices_is_better_than_all_rows)
     }
 }
 
+/* What an ended search has not simulated is no faster than it says, and a search that is not ended says less. */
+TEST(an_ended_search_bounds_what_it_left)
+{
+    const char *hardware = write_hardware("paper.txt", &machines[1]);
+    char *words = lasting("--model tiny --batch 4 -d 4 --hardware %s", hardware);
+    struct mesh_search all = new_mesh_search(settings_of(words), 4);
+    all.prunes = false;
+    proof_options.verify = false; /* which settings_of() has set */
+    search_meshes(&all);
+    assert_true(all.left == 0);
+    assert_true(all.left_seconds == INFINITY);
+    for (size_t limit = 1; limit < all.n_candidates; limit *= 4) {
+        struct mesh_search ended = new_mesh_search(settings_of(words), 4);
+        ended.prunes = false;
+        ended.limit = limit;
+        proof_options.verify = false;
+        search_meshes(&ended);
+        assert_int_equal(ended.left, all.n_candidates - limit);
+        for (size_t i = 0; i < all.n; i++) {
+            const struct planned *row = &all.planned[i];
+            const bool is_plain = row->candidate.recompute == 0 && row->candidate.swap == 0;
+            if (is_plain && !has_as_good(ended.planned, ended.n, row))
+                expect_bounded("what is left", ended.left_seconds, row->seconds, &row->candidate);
+        }
+        free_mesh_search(&ended);
+    }
+    free_mesh_search(&all);
+}
+
 TEST(what_does_not_fit_is_swapped)
 {
     const char *hardware = write_hardware("paper.txt", &machines[0]);

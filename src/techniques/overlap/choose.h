@@ -22,6 +22,8 @@ struct candidate {
 /* Fills in c->sharing and c->score.  Gradients have bytes of their own; or, where the list does not fit then, they
  * share bytes. */
 void try_candidate(const struct question *q, struct candidate *c);
+/* Fills in c->score alone. */
+void score_candidate(const struct question *q, struct candidate *c);
 
 struct bucket_seconds {  /* what the updates of a bucket take */
     double on_device;    /* all of them */

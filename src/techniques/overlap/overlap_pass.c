@@ -9,6 +9,10 @@
  * Passes that run later may make room: after them the list fits in fewer bytes than it needs now.  So where no plan
  * fits, all plans are tried again as if budgets had no end.  Or, where it is known before which tensors a later pass
  * makes again, they are tried as if that pass had run.
+ *
+ * Where a plan fits, that plan may still make a longer step than one that needs more bytes and gets them from a later
+ * pass.  So where steps would be shorter if budgets had no end, the later pass is asked whether it can make the best of
+ * these plans fit, and still with a step that is shorter.
  */
 #include "choose.h"
 #include "local.h"
@@ -66,6 +70,8 @@ static bool foretells_remade(const struct pass_traits *p) { return p->foretell_r
 /* A pass whose way to make room is not known before it has run. */
 static bool surprises(const struct pass_traits *p) { return p->makes_room && !p->foretell_remade; }
 
+static bool foretells_fit(const struct pass_traits *p) { return p->foretells_fit != NULL; }
+
 /* ---- carrying a choice out --------------------------------------------------------------------------------------- */
 
 static void carry_out(struct overlapper *o, struct edit *e, const unsigned char *side, enum sharing sharing)
@@ -117,6 +123,40 @@ static void try_all_without_limits(struct overlapper *o)
     free(limits);
 }
 
+/* A quick look, at the starts of the search alone: would the mode's step be at most so long if budgets had no end? */
+static bool is_shorter_without_limits(struct overlapper *o, enum overlap mode, double seconds)
+{
+    struct planner *p = &o->planner;
+    const double work = p->question.work;
+    p->question.work = 0;
+    try_all_without_limits(o);
+    p->question.work = work;
+    return p->by_mode[mode].score.period <= seconds;
+}
+
+/* Can `maker` make the list fit with this candidate, and a step of at most so many seconds? */
+static bool can_be_made_to_fit(struct overlapper *o, const struct candidate *c, const struct pass *maker,
+                               double seconds)
+{
+    struct planner *p = &o->planner;
+    struct trying trying = {o, NULL};
+    struct candidate within = *c;
+    unsigned char choice[MOST_BUCKETS + 1];
+    p->question.pass = &trying;
+    score_candidate(&p->question, &within);
+    p->question.pass = NULL;
+    if (!isfinite(within.score.excess_bytes)) /* no address can be found for a tensor, which no pass mends */
+        return false;
+    memcpy(choice, c->side, p->buckets.n);
+    choice[p->buckets.n] = (unsigned char)c->sharing;
+    struct edit *e = open_edit(p->step);
+    carry_out_to_try(&trying, e, choice);
+    settle(e);
+    bool fits = traits_of(maker)->foretells_fit(p->step, p->question.costs, seconds);
+    undo(e);
+    return fits;
+}
+
 static bool candidate_fits(struct overlapper *o, struct candidate candidate, const int *remade)
 {
     struct trying trying = {o, remade};
@@ -143,6 +183,31 @@ static struct expected_room try_all_with_room(struct overlapper *o)
     if (!candidate_fits(o, p->by_mode[mode_of(o->facts)], remade) && !maker)
         try_all(o, remade);
     return (struct expected_room){.remade = remade};
+}
+
+/* A plan fits.  Would another one make a shorter step after a later pass has made room for it?  Then by_mode becomes
+ * that of budgets without end.  Of `local` this is not asked, since the step decides. */
+static struct expected_room weigh_room(struct overlapper *o)
+{
+    struct planner *p = &o->planner;
+    const enum overlap mode = mode_of(o->facts);
+    const struct pass *maker = find_wanted(foretells_fit, o->facts);
+    const struct score fits = p->by_mode[mode].score;
+    bool is_asked = mode == OVERLAP_PLAN || mode == OVERLAP_ALL_CPU;
+    if (!is_asked || !maker || find_wanted(foretells_remade, o->facts) || fits.excess_bytes > 0)
+        return (struct expected_room){0};
+    struct expected_room room = {0};
+    struct candidate *within = copy_bytes(p->by_mode, sizeof p->by_mode);
+    const double shorter = fits.period * (1 - 1e-6); /* by more than rounding */
+    if (is_shorter_without_limits(o, mode, shorter)) {
+        try_all_without_limits(o);
+        if (can_be_made_to_fit(o, &p->by_mode[mode], maker, shorter))
+            room.maker = maker;
+    }
+    if (!room.maker)
+        memcpy(p->by_mode, within, sizeof p->by_mode);
+    free(within);
+    return room;
 }
 
 static struct overlapper *new_overlapper(struct step *s, const struct costs *c, const struct run_facts *facts)
@@ -274,9 +339,9 @@ static struct expected_room try_each(struct overlapper *o)
         measure_buckets(p);
     try_all(o, NULL);
     bool lacks_room = p->timed && p->by_mode[OVERLAP_PLAN].score.excess_bytes > 0;
-    if (!lacks_room || !find_wanted(makes_room, o->facts))
+    if (!p->timed || !find_wanted(makes_room, o->facts))
         return (struct expected_room){0};
-    return try_all_with_room(o);
+    return lacks_room ? try_all_with_room(o) : weigh_room(o);
 }
 
 /* Settles what the --overlap that is asked for does.  Returns whether that is a file's plan. */
@@ -342,7 +407,7 @@ static bool run_overlap(struct step *s, const struct costs *c, const struct run_
     report_plans(&o->planner, mode, r);
     end_room(s, first, n);
     if (chosen->score.excess_bytes > 0 && !find_wanted(makes_room, facts) && !facts->gather)
-        refuse_budget(s->pool->machine, r->after, "--overlap", true);
+        refuse_budget(s->pool->machine, r->after, "--overlap", SAME_LIST);
     free(room.remade);
     free_overlapper(o);
     return changed;

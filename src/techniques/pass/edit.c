@@ -27,6 +27,9 @@ struct edit {
     struct task **dropped;
     size_t n_dropped, cap_dropped;
     struct obstacle obstacle; /* what the last move met */
+    /* by settle(): */
+    struct task **before; /* the list's array before; NULL: the edit is not settled */
+    size_t n_before;
 };
 
 /* ---- opening and closing --------------------------------------------------------------------------------------- */
@@ -55,10 +58,12 @@ static void close_edit(struct edit *e)
     e->step->tags = e->tags;
     free(e->journal);
     free(e->dropped);
+    free(e->before);
     free(e);
 }
 
-void commit(struct edit *e)
+/* The array gets the tasks in the order of the ring. */
+static void list_in_order(struct edit *e)
 {
     struct step *s = e->step;
     s->n = 0;
@@ -66,6 +71,32 @@ void commit(struct edit *e)
         t->index = s->n;
         s->task[s->n++] = t;
     }
+}
+
+void settle(struct edit *e)
+{
+    struct step *s = e->step;
+    e->n_before = s->n;
+    e->before = copy_bytes(s->task, s->n * sizeof *s->task);
+    list_in_order(e);
+    s->head = s->cursor = NULL;
+    s->tags = e->tags;
+}
+
+/* The array is as it was before settle(), so that undo() finds the new tasks at its end. */
+static void unsettle(struct edit *e)
+{
+    struct step *s = e->step;
+    CHECK(!s->cursor, "list %s is undone below an edit that is open", s->name);
+    s->n = e->n_before;
+    memcpy(s->task, e->before, s->n * sizeof *s->task);
+    for (size_t i = 0; i < s->n; i++)
+        s->task[i]->index = i;
+}
+
+void commit(struct edit *e)
+{
+    list_in_order(e);
     for (size_t i = 0; i < e->n_dropped; i++)
         free_task(e->dropped[i]);
     close_edit(e);
@@ -74,6 +105,8 @@ void commit(struct edit *e)
 void undo(struct edit *e)
 {
     struct step *s = e->step;
+    if (e->before)
+        unsettle(e);
     while (e->n_changes) {
         struct change *c = &e->journal[--e->n_changes];
         memcpy(c->where, c->old, c->n);
@@ -325,13 +358,13 @@ size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece)
     return n;
 }
 
-void need_choice(struct task *t, struct tensor *word, int bits, bool expected)
+void need_choice(struct task *t, struct tensor *word, int bits, enum assumption assumed)
 {
     size_t bytes = t->bytes;
     add_access(t, word, ACCESS_READ);
     t->bytes = bytes; /* the word is no work */
     t->condition.needs = bits;
-    t->condition.unexpected = !expected;
-    if (!expected)
+    t->condition.unexpected = assumed == ASSUME_SKIPPED;
+    if (assumed == ASSUME_SKIPPED)
         t->seconds = 0; /* a task that does nothing takes no time */
 }

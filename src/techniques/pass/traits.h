@@ -27,6 +27,8 @@
  * With --swap layer in place of recompute:
  *
  *     overlap runs       foretell_remade         nobody.  All choices are tried again, as if budgets had no end
+ *                        foretells_fit           swap: not known; with --swap auto, yes or no.  This is asked where a
+ *                                                choice fits and another one would make a shorter step
  *     swap refuses       chooses_early           overlap: yes; and
  *     the budget         fills_host              swap: yes.  With the larger budgets that swap names, overlap might
  *                                                choose otherwise, so swap does not promise that they do
@@ -49,6 +51,9 @@ struct pass_traits {
     /* The tensors that the pass will make again, as the array that remake() takes.  NULL: the pass must run to know
      * them. */
     int *(*foretell_remade)(const struct uses *u, const struct pool *pool);
+    /* Can the pass make the list fit, with a step of at most so many seconds?  The list stays as it is.  false: no, or
+     * that is not known. */
+    bool (*foretells_fit)(struct step *s, const struct costs *c, double seconds);
     /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
      * NULL: the pass adds nothing that persists. */
     void (*reserve)(struct step *s, const struct run_facts *facts);
@@ -61,7 +66,7 @@ struct pass_traits {
     bool (*moves_state)(void); /* does the pass move parameters and the optimizer's state? */
     bool sends_copies;         /* the pass sends parameters that others copy, over queues of its own */
 
-    /* ---- is a refusal's word the last one? (plan_may_change()) ---- */
+    /* ---- may larger budgets give another list? (replanning_of()) ---- */
     bool (*chooses_early)(void); /* does the pass choose by budgets of which later passes will take a part? */
     bool (*fills_host)(void);    /* must the pass run before one knows how many bytes it keeps on the host? */
 
@@ -76,7 +81,7 @@ typedef bool has_trait(const struct pass_traits *p);
 const struct pass *find_wanted(has_trait *trait, const struct run_facts *facts);
 /* Might a wanted pass choose otherwise with larger budgets?  A pass that chooses early might, if it chooses before it
  * is known what gather needs, or what other passes keep on the host. */
-bool plan_may_change(const struct run_facts *facts);
+enum replanning replanning_of(const struct run_facts *facts);
 
 /* Adds tensors as large as what the wanted passes will add, so that a pass that looks for what fits sees their bytes.
  * Returns the pool's size before.  When the open edit is undone, the tensors are gone.  Else end_room() takes the bytes

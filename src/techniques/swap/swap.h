@@ -94,6 +94,9 @@ void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struc
  * Ends the program (EXIT_USAGE) where nothing fits. */
 bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
 bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
+/* Does --swap auto make the list fit, with a step of at most so many seconds?  It looks less long than it does when it
+ * runs, and no longer than until it knows.  The list stays as it is. */
+bool can_fit_within(struct step *s, const struct costs *c, double seconds);
 
 /* ---- swap_report.c ----------------------------------------------------------------------------------------------- */
 

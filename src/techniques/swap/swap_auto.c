@@ -62,7 +62,8 @@ struct swapper {
     struct topic *topic;     /* one for each gap */
     struct absence *absence; /* one for each gap, as the last choice says that was applied */
     const struct costs *costs;
-    bool may_swap; /* false: a tensor that cannot be made again is kept */
+    bool may_swap;    /* false: a tensor that cannot be made again is kept */
+    bool looks_ahead; /* an earlier pass asks, so the search may spend a part of its work alone */
     struct decision *decision;
     size_t n;                /* decisions */
     size_t admitted;         /* how many decisions the search takes, from the first on; the others are to keep */
@@ -524,8 +525,10 @@ static unsigned char *list_starts(const unsigned char *best, size_t n)
 
 /* How much work a round spends from its best start on: most in the first round in which a choice fits, less in later
  * rounds, and none where no choice fits and more classes are to come. */
-static double work_after(const struct score *best, bool fitted_before, bool is_last)
+static double work_after(const struct swapper *swapper, const struct score *best, bool fitted_before, bool is_last)
 {
+    if (swapper->looks_ahead)
+        return SEARCH_WORK / 8;
     if (best->excess_bytes == 0)
         return fitted_before ? SEARCH_WORK / 4 : SEARCH_WORK;
     return is_last ? SEARCH_WORK / 8 : 0;
@@ -553,7 +556,7 @@ static struct score search(struct swapper *swapper, unsigned char *best, double 
         q.work = 0;
         unsigned char *start = list_starts(best, q.n);
         score = choose(&q, start, STARTS, best);
-        q.work = work_after(&score, fitted, swapper->admitted == swapper->n);
+        q.work = work_after(swapper, &score, fitted, swapper->admitted == swapper->n);
         memcpy(start, best, q.n);
         if (q.work > 0)
             score = choose(&q, start, 1, best);
@@ -581,7 +584,8 @@ static char *raise_for(struct swapper *swapper, const unsigned char *choice, con
 /* Raises the budgets until the same search finds a choice that fits, and ends the program with a sentence that names
  * them.  Each attempt raises them to what a choice needs: for --recompute auto the best one that was found, else the
  * one that holds the fewest bytes.  After eight attempts the budgets are those of the list that keeps all tensors. */
-static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best, const char *option, bool sure)
+static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best, const char *option,
+                                   enum replanning replans)
 {
     struct machine *m = swapper->gaps.step->pool->machine;
     struct device *before = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *before);
@@ -598,13 +602,13 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
         free(shortage);
         shortage = raise_budgets(m, before, &swapper->gaps.bare, option);
     }
-    refuse_budgets(m, before, shortage, sure);
+    refuse_budgets(m, before, shortage, replans);
 }
 
 /* ---- the passes -------------------------------------------------------------------------------------------------- */
 
 /* option: the one that must make room, or the program ends; NULL: another pass may still make room. */
-static bool swap_to_fit(struct swapper *swapper, const char *option, bool sure, struct pass_report *r)
+static bool swap_to_fit(struct swapper *swapper, const char *option, enum replanning replans, struct pass_report *r)
 {
     struct gaps *all = &swapper->gaps;
     if (all->bare.excess_bytes == 0) {
@@ -616,7 +620,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, bool sure, 
         all->bare.span ? all->bare.period : INFINITY; /* where nobody knows times, whatever fits will do */
     struct score score = search(swapper, best, least_period);
     if (score.excess_bytes > 0 && option)
-        name_budgets(swapper, best, option, sure);
+        name_budgets(swapper, best, option, replans);
     struct edit *e = open_edit(all->step);
     apply(swapper, e, best);
     commit(e);
@@ -628,9 +632,20 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, bool sure, 
 bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
     struct swapper swapper = open_swapper(s, c, swap_options.classes, true);
-    bool changed = swap_to_fit(&swapper, "--swap auto", !plan_may_change(facts), r);
+    bool changed = swap_to_fit(&swapper, "--swap auto", replanning_of(facts), r);
     close_swapper(&swapper);
     return changed;
+}
+
+bool can_fit_within(struct step *s, const struct costs *c, double seconds)
+{
+    struct swapper swapper = open_swapper(s, c, swap_options.classes, true);
+    swapper.looks_ahead = true;
+    unsigned char *best = allocate(swapper.n, 1);
+    const struct score score = search(&swapper, best, seconds);
+    free(best);
+    close_swapper(&swapper);
+    return score.excess_bytes == 0 && score.period <= seconds;
 }
 
 /* --recompute auto, whose pass comes before that of swap. */
@@ -641,8 +656,8 @@ bool remake_by_search(struct step *s, const struct costs *c, const struct run_fa
     if (swap_options.mode == SWAP_AUTO)
         report_gaps(&swapper.gaps, swapper.absence, c, "--swap auto chooses what is made again", r);
     else
-        changed = swap_to_fit(&swapper, swap_options.mode == SWAP_OFF ? "--recompute auto" : NULL,
-                              !plan_may_change(facts), r);
+        changed =
+            swap_to_fit(&swapper, swap_options.mode == SWAP_OFF ? "--recompute auto" : NULL, replanning_of(facts), r);
     close_swapper(&swapper);
     return changed;
 }

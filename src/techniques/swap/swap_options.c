@@ -29,9 +29,15 @@ static bool fills_host(void) { return swap_options.mode == SWAP_LAYER || swap_op
 
 static bool wants_times(void) { return swap_options.mode == SWAP_AUTO; }
 
+static bool foretells_fit(struct step *s, const struct costs *c, double seconds)
+{
+    return swap_options.mode == SWAP_AUTO && can_fit_within(s, c, seconds);
+}
+
 static const struct pass_traits traits = {
     .wants_times = wants_times,
     .makes_room = true,
+    .foretells_fit = foretells_fit,
     .moves_state = moves_state,
     .fills_host = fills_host,
     .choose_remade = remake_by_search,

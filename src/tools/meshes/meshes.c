@@ -9,6 +9,9 @@
  *
  * A candidate is ruled out if its state alone exceeds the budget; or if something that was simulated is no slower than
  * the bound of its time, and needs no more than the bound of its memory.  So no row of the front is lost.
+ *
+ * The search of many devices takes long.  An interrupt ends it early: the table then has the front of what was
+ * simulated, and says how short a step of the others could be.  Since the least bounds come first, the fast rows come early.
  */
 #include "meshes.h"
 #include "techniques/recompute/recompute.h"
@@ -27,7 +30,8 @@ static bool wanted; /* --search */
 /* What the search finds out before it chooses: the model's sizes, and what the machine has. */
 struct mesh_search new_mesh_search(const struct settings *s, int devices)
 {
-    struct mesh_search x = {.asked = s, .settings = *s, .devices = devices, .prunes = true};
+    struct mesh_search x = {
+        .asked = s, .settings = *s, .devices = devices, .prunes = true, .limit = SIZE_MAX, .left_seconds = INFINITY};
     x.settings.devices = NULL;
     x.settings.order = &pipeline_orders[PIPELINE_1F1B];
     x.settings.device_memory = NO_LIMIT;
@@ -36,8 +40,8 @@ struct mesh_search new_mesh_search(const struct settings *s, int devices)
     struct trainer *t = new_trainer(&x.settings, OPEN_GIVEN_DATA | PLAN_ONLY);
     const struct costs *c = costs_of(t);
     if (devices > c->devices)
-        fail(EXIT_USAGE, "--search: %s describes %lld devices, not %d: use a smaller -d, or a copy with devices = %d",
-             c->path, (long long)c->devices, devices, devices);
+        fail(EXIT_USAGE, "--search -d %d: %s has devices = %lld: use a smaller -d, or a copy with devices = %d",
+             devices, c->path, (long long)c->devices, devices);
     x.config = t->config;
     x.budget = (double)(s->device_memory ? s->device_memory : c->memory);
     free_trainer(t);
@@ -190,20 +194,46 @@ static int by_time(const void *a, const void *b)
     return COMPARE(x->candidate.number, y->candidate.number);
 }
 
-/* Simulates all candidates that no bound rules out. */
+/* The progress line: how many candidates there are, and the shortest step so far that fits. */
+static void show_search(const struct mesh_search *x, uint64_t begun, size_t i)
+{
+    char text[64];
+    double least = INFINITY;
+    for (const struct planned *o = x->planned; o < x->planned + x->n; o++)
+        if (o->bytes <= x->budget)
+            least = fmin(least, o->seconds);
+    if (isfinite(least))
+        snprintf(text, sizeof text, "searching %zu candidates, best %.3f ms", x->n_candidates, 1e3 * least);
+    else
+        snprintf(text, sizeof text, "searching %zu candidates", x->n_candidates);
+    show_busy(text, begun, (double)i / (double)x->n_candidates);
+}
+
+static void leave_candidate(struct mesh_search *x, const struct mesh_candidate *c)
+{
+    x->left++;
+    x->left_seconds = fmin(x->left_seconds, c->seconds);
+}
+
+/* Simulates all candidates that no bound rules out, until the search is ended. */
 static void try_candidates(struct mesh_search *x)
 {
     const uint64_t begun = now_ns();
+    size_t simulated = 0;
     SORT(x->candidate, x->n_candidates, by_bound);
     for (size_t i = 0; i < x->n_candidates; i++) {
         const struct mesh_candidate *c = &x->candidate[i];
-        show_busy("searching", begun, (double)i / (double)x->n_candidates);
-        if (x->prunes && c->state > x->budget)
+        show_search(x, begun, i);
+        if (x->prunes && c->state > x->budget) {
             x->too_large++;
-        else if (x->prunes && is_beaten(x, c->bytes, c->seconds))
+        } else if (x->prunes && is_beaten(x, c->bytes, c->seconds)) {
             x->too_slow++;
-        else
+        } else if (simulated == x->limit || interrupted()) {
+            leave_candidate(x, c);
+        } else {
             simulate_candidate(x, c);
+            simulated++;
+        }
     }
 }
 
@@ -213,7 +243,7 @@ static void try_techniques(struct mesh_search *x)
     const uint64_t begun = now_ns();
     size_t tried = 0;
     const size_t n = find_front(x, INFINITY);
-    for (size_t i = 0; i < n && tried < BEST; i++) {
+    for (size_t i = 0; i < n && tried < BEST && !interrupted(); i++) {
         struct mesh_candidate c = x->planned[i].candidate;
         show_busy("searching, with recomputation and swap", begun, (double)i / (double)MIN(n, BEST));
         if (c.state > x->budget)
@@ -235,7 +265,7 @@ void search_meshes(struct mesh_search *x)
     add_candidates(x);
     if (x->n_candidates == 0)
         fail(EXIT_USAGE,
-             "--search: no mesh of %d devices trains this: dp x --micro-batch must divide --batch %d, pp is %d layers "
+             "--search: no mesh of -d %d trains this: dp x --micro-batch must divide --batch %d, pp is %d layers "
              "at most, tp %d heads at most: use another -d, --batch or --micro-batch",
              x->devices, x->settings.batch, x->config.layers, x->config.heads);
     try_candidates(x);
@@ -325,36 +355,58 @@ static void print_search(const struct mesh_search *x, size_t n)
         free(words);
     }
     if (x->asked->json) {
-        print_json(json_pack("{s:o}", "front", table_json(t)));
+        json_t *j = json_pack("{s:o, s:I, s:I, s:I, s:I}", "front", table_json(t), "candidates",
+                              (json_int_t)x->n_candidates, "too_large", (json_int_t)x->too_large, "too_slow",
+                              (json_int_t)x->too_slow, "not_simulated", (json_int_t)x->left);
+        if (x->left > 0)
+            json_object_set_new(j, "not_simulated_ms", json_real(1e3 * x->left_seconds));
+        print_json(j);
     } else {
-        printf("%zu candidates on %d devices: the bound of memory rules out %zu, that of time %zu\n", x->n_candidates,
-               x->devices, x->too_large, x->too_slow);
+        printf("%zu candidates on %d device%s: the bound of memory rules out %zu, that of time %zu\n", x->n_candidates,
+               x->devices, x->devices == 1 ? "" : "s", x->too_large, x->too_slow);
         print_table(stdout, t);
     }
     free_table(t);
 }
 
+/* Says what an interrupt has left out. */
+static void tell_what_is_left(const struct mesh_search *x)
+{
+    if (x->left > 0)
+        note("the search was interrupted: %zu candidates were not simulated; no step of theirs takes less than %.3f ms",
+             x->left, 1e3 * x->left_seconds);
+    else
+        note("the search was interrupted: not all rows were tried with --recompute and --swap");
+}
+
+_Noreturn static void fail_for_memory(const struct mesh_search *x)
+{
+    double least = INFINITY;
+    for (size_t i = 0; i < x->n; i++)
+        least = fmin(least, x->planned[i].bytes);
+    for (size_t i = 0; i < x->n_candidates && x->n == 0; i++)
+        least = fmin(least, x->candidate[i].state);
+    fail(EXIT_USAGE,
+         "--search: nothing fits in %.0f bytes per device: %s %.0f; use a larger --device-mem, more "
+         "devices or a smaller model",
+         x->budget, x->n ? "the least that was found needs" : "parameters, gradients and optimizer alone need", least);
+}
+
 static int plan_search(const struct settings *s)
 {
     struct mesh_search x = new_mesh_search(s, counted_devices(s));
+    defer_interrupts("the list that is simulated");
     search_meshes(&x);
-    if (x.n == 0 && x.why_not)
+    const size_t n = find_front(&x, x.budget);
+    if (interrupted())
+        tell_what_is_left(&x);
+    else if (x.n == 0 && x.why_not)
         fail_with(x.why_not);
-    double least = INFINITY;
-    for (size_t i = 0; i < x.n; i++)
-        least = fmin(least, x.planned[i].bytes);
-    for (size_t i = 0; i < x.n_candidates && x.n == 0; i++)
-        least = fmin(least, x.candidate[i].state);
-    size_t n = find_front(&x, x.budget);
-    if (n == 0)
-        fail(EXIT_USAGE,
-             "--search: nothing fits in %.0f bytes per device: %s %.0f; use a larger --device-mem, more "
-             "devices or a smaller model",
-             x.budget, x.n ? "the least that was found needs" : "parameters, gradients and optimizer alone need",
-             least);
+    else if (n == 0)
+        fail_for_memory(&x);
     print_search(&x, n);
     free_mesh_search(&x);
-    return EXIT_OK;
+    return interrupted() ? EXIT_INTERRUPTED : EXIT_OK;
 }
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
@@ -385,7 +437,8 @@ static const struct option options[] = {
      .help = "look for the best way to train on -d N devices of --hardware: meshes, --zero, --pipeline and "
              "--micro-batch (unless given). The ten fastest results are tried again with --recompute, and, where they "
              "do not fit into --device-mem, with --swap auto. Each row of the table is a command, with the time of its "
-             "step and the --device-mem that it needs, in MiB. The row below it needs less memory and takes longer"},
+             "step and the --device-mem that it needs, in MiB. The row below it needs less memory and takes longer. "
+             "Ctrl-C ends the search early, and prints the table of what it has found"},
 };
 static const char simulates[] = "the search simulates, and prints a table and nothing else";
 static const char is_chosen[] = "the search chooses it";

@@ -15,6 +15,7 @@ struct mesh_search {
     int devices;
     double budget; /* bytes of a device */
     bool prunes;   /* false: all candidates are simulated */
+    size_t limit;  /* how many candidates are simulated at most */
     struct sketch **sketch;
     size_t n_sketches, cap_sketches;
     struct mesh *mesh;
@@ -25,6 +26,8 @@ struct mesh_search {
     size_t n, cap;
     struct problem *why_not;    /* of the first candidate that could not be planned; NULL: all could */
     size_t too_large, too_slow; /* how many candidates each bound has ruled out: memory, and time */
+    size_t left;                /* how many others were not simulated, since the search was ended before */
+    double left_seconds;        /* the least bound of the time of these; INFINITY: there are none */
 };
 struct mesh_search new_mesh_search(const struct settings *s, int devices);
 void search_meshes(struct mesh_search *x);

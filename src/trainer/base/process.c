@@ -32,30 +32,40 @@ static void end_with_parent(void) { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 static void end_with_parent(void) {} /* the child of a parent that is killed goes on */
 #endif
 
-static atomic_bool deferred; /* in training: the first signal only sets a flag */
-static atomic_bool told;     /* the user has been told that the step is being finished */
+/* What the first signal lets end before the program ends, such as "the step".  NULL: the first signal ends it. */
+static const char *_Atomic unfinished;
+static atomic_bool told;     /* the user has been told what is being finished */
 static atomic_bool asked[2]; /* the flags: [0] for a signal from elsewhere, [1] for one from the parent process */
 static pid_t parent;         /* in a child, its parent's number; otherwise 0 */
 static atomic_int child;     /* in a parent, its child's number; otherwise 0 */
 
-static void say_plainly(const char *text)
+static void write_plainly(const char *text)
 {
-    erase_line();
     if (write(STDERR_FILENO, text, strlen(text)) < 0)
         return; /* the terminal is gone */
 }
 
+static void say_plainly(const char *text)
+{
+    erase_line();
+    write_plainly(text);
+}
+
 bool interrupted(void) { return asked[0] || asked[1]; }
 
-/* The user is told once that the training loop ends after this step. */
-static void tell_that_step_is_finished(int signal_number)
+/* The user is told once that the program ends after what it is at. */
+static void tell_what_is_finished(int signal_number)
 {
     if (atomic_exchange(&told, true))
         return;
+    say_plainly("yard: interrupted: ");
     if (signal_number == SIGPIPE)
-        say_plainly("yard: interrupted: nobody reads the output any more: finishing the step\n");
-    else
-        say_plainly("yard: interrupted: finishing the step; a second signal ends the run at once\n");
+        write_plainly("nobody reads the output any more: ");
+    write_plainly("finishing ");
+    write_plainly(unfinished);
+    if (signal_number != SIGPIPE)
+        write_plainly("; a second signal ends the run at once");
+    write_plainly("\n");
 }
 
 static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
@@ -69,9 +79,9 @@ static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
         kill(child, signal_number);
         return;
     }
-    if (deferred && !again) {
+    if (unfinished && !again) {
         signal(SIGPIPE, SIG_IGN); /* the same Ctrl-C has ended the `| tee` that reads our output: save all the same */
-        tell_that_step_is_finished(signal_number);
+        tell_what_is_finished(signal_number);
         return;
     }
     if (again)
@@ -111,9 +121,9 @@ void take_signals_back(void)
             take_signal(swallowed[i].number);
 }
 
-void defer_interrupts(void)
+void defer_interrupts(const char *what)
 {
-    deferred = true;
+    unfinished = what;
     take_unless_ignored(SIGPIPE);
 }
 
