@@ -123,6 +123,15 @@ static void try_all_without_limits(struct overlapper *o)
     free(limits);
 }
 
+/* All updates on the device fit, and all on the CPU do, with gradients that have bytes of their own: it is hardly so
+ * that budgets keep any plan away. */
+static bool has_ample_room(const struct planner *p)
+{
+    const struct candidate *all = &p->by_mode[OVERLAP_ALL_CPU];
+    return p->by_mode[OVERLAP_ALL_DEVICE].score.excess_bytes == 0 && all->score.excess_bytes == 0 &&
+           all->sharing == GRADIENTS_ALONE;
+}
+
 /* A quick look, at the starts of the search alone: would the mode's step be at most so long if budgets had no end? */
 static bool is_shorter_without_limits(struct overlapper *o, enum overlap mode, double seconds)
 {
@@ -194,7 +203,7 @@ static struct expected_room weigh_room(struct overlapper *o)
     const struct pass *maker = find_wanted(foretells_fit, o->facts);
     const struct score fits = p->by_mode[mode].score;
     bool is_asked = mode == OVERLAP_PLAN || mode == OVERLAP_ALL_CPU;
-    if (!is_asked || !maker || find_wanted(foretells_remade, o->facts) || fits.excess_bytes > 0)
+    if (!is_asked || !maker || find_wanted(foretells_remade, o->facts) || fits.excess_bytes > 0 || has_ample_room(p))
         return (struct expected_room){0};
     struct expected_room room = {0};
     struct candidate *within = copy_bytes(p->by_mode, sizeof p->by_mode);
