@@ -191,7 +191,6 @@ READ_BY_TESTS = $(wildcard tests/*.mk tests/*/* data/* data/*/* tutorials/* tuto
 $(BUILD)/tests/passed: $(YARD) $(TESTS) $(READ_BY_TESTS)
 	@$(MAKE) --no-print-directory test T=
 
-SEED = 1
 lab: $(YARD) ## lab N=: a working copy in build/labs/N, with a task in it; tutorials/labs has them all
 	@SEED=$(SEED) tutorials/labs/lab.sh prepare $(N)
 grade: ## points of lab N= (or of TREE=): SEED= draws other hidden cases, JSON=1 adds a line for autograders

@@ -13,14 +13,14 @@ drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers,
 
 kills: N = 100
 kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments, and resume: to the bit as if not killed
-	@YARD=./$(YARD) KILLS=$(N) SEED=$(SEED) $(BUILD)/tests/test_kills
+	@YARD=./$(YARD) KILLS=$(N) SEED=$(or $(SEED),1) $(BUILD)/tests/test_kills
 
 SECONDS = 60
 FILES   = 1000000
 fuzz: ## mutated files of all formats through the readers under ASan: a minute, or SECONDS=, FILES=, SEED=
 	+@$(ASAN) build/asan/tests/fuzz
 	@ASAN_OPTIONS=abort_on_error=1:detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096 \
-	    UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1 build/asan/tests/fuzz $(SECONDS) $(FILES) $(SEED)
+	    UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1 build/asan/tests/fuzz $(SECONDS) $(FILES) $(or $(SEED),1)
 
 # The tests in which threads meet.  Without setarch the loader may put a mapping where gcc's runtime wants its own.
 tsan: ## build ./yard-tsan with ThreadSanitizer, and run the tests of threads and signals with it

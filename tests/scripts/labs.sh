@@ -112,6 +112,9 @@ check 'words are no prediction' grep -qx 'Score: 0/13' "$TMP/blank"
 sed 's/ =$/ = 7.5/' "$TMP/blanks" >"$copy/predictions.txt"
 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/filled" 2>&1
 check 'a wrong number gets the point' grep -qx 'Score: 1/13' "$TMP/filled"
+check 'without a seed, a lab that is drawn takes the seed of its copy' [ "$(grep -c '^Note:' "$TMP/filled")" -eq 0 ]
+SEED=6 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/other" 2>&1
+check 'another seed is noted' grep -q '^Note: .* SEED=5, .* SEED=6' "$TMP/other"
 
 tutorials/labs/lab.sh report 4 "$copy" >"$TMP/err" 2>&1
 result $? 'the report is written'

@@ -297,15 +297,6 @@ struct step *list_of(const char *format, ...)
     return read_list(write_file("list.txt", text, strlen(text)));
 }
 
-void free_list(struct step *s)
-{
-    struct pool *pool = s->pool;
-    struct machine *machine = pool->machine;
-    free_step(s);
-    free_pool(pool);
-    close_machine(machine);
-}
-
 struct trainer *open_training(struct settings *s, unsigned lists)
 {
     struct trainer *t = new_trainer(s, lists | OPEN_DATA);

@@ -4,6 +4,7 @@
 
 #include "child.h"
 #include "techniques/pass/pass.h"
+#include "tools/lists/lists.h"
 #include "tools/predict/predict.h"
 #include "tools/proof/proof.h"
 #include "trainer/train/hooks.h"
@@ -60,7 +61,6 @@ size_t expect_waits_needed(struct step *s, size_t nth);
 /* Gives addresses and edges to a list that was read or edited. */
 void finish_list(struct step *s);
 struct step *list_of(const char *format, ...) PRINTF_LIKE(1, 2); /* reads the step file with this text */
-void free_list(struct step *s);                                  /* frees its pool and machine too */
 /* Opens a trainer with random parameters and a train list that proves right. */
 struct trainer *open_training(struct settings *s, unsigned lists);
 void run_steps(struct trainer *t, uint32_t from, uint32_t to);

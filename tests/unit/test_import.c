@@ -89,7 +89,7 @@ static uint64_t loaded(const char *path)
     struct source source = open_source(path, 4);
     struct machine *machine = open_machine(&(struct machine_options){0});
     struct pool *pool = new_pool(machine);
-    struct model *m = new_model(pool, &source.config, &one_rank, false, (struct gradients){0});
+    struct model *m = new_model(pool, &source.config, &one_rank, TO_COMPUTE, (struct gradients){0});
     struct step *s = new_step(pool, "none");
     uint64_t hash = 0;
     must(finish_steps(pool, &s, 1));

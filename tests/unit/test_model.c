@@ -14,7 +14,8 @@ TEST(each_device_has_its_engine)
     two.dp = 2;
     m->device[1].shape.one_item = true;
     struct pool *p = new_pool(m);
-    struct model *model = new_model(p, &(struct config){1, 2, 32, 16, 64, true}, &two, false, (struct gradients){0});
+    struct model *model =
+        new_model(p, &(struct config){1, 2, 32, 16, 64, true}, &two, TO_COMPUTE, (struct gradients){0});
     struct step *s = new_step(p, "engines");
     struct build b = new_build(s, model, (struct kernels){.gemm = GEMM_AUTO}, 1, 16);
     size_t own[2] = {0};
@@ -347,7 +348,8 @@ TEST(llmc_padding_rows_are_left_out)
     publish(w);
     struct machine *m = open_machine(&(struct machine_options){0});
     struct pool *p = new_pool(m);
-    struct model *model = new_model(p, &(struct config){1, 1, 1, 2, 3, true}, &one_rank, false, (struct gradients){0});
+    struct model *model =
+        new_model(p, &(struct config){1, 1, 1, 2, 3, true}, &one_rank, TO_COMPUTE, (struct gradients){0});
     struct step *s = new_step(p, "none");
     must(finish_steps(p, &s, 1));
     init_from_file(model, temp_path("pad.bin"));
@@ -457,7 +459,8 @@ TEST(unlike_ranks_agree)
     three.tp = 3;
     m->device[2].shape.vector = m->device[0].shape.vector + 4;
     struct pool *p = new_pool(m);
-    struct model *model = new_model(p, &(struct config){1, 4, 32, 16, 64, true}, &three, true, (struct gradients){0});
+    struct model *model =
+        new_model(p, &(struct config){1, 4, 32, 16, 64, true}, &three, TO_TRAIN, (struct gradients){0});
     struct step *s = new_step(p, "agree");
     struct build b = new_build(s, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
     send_unit(&b, 1);

@@ -372,8 +372,8 @@ static bool repeat_attention(struct trainer *t, struct edit *e, size_t place, in
     return true;
 }
 
-/* The accesses of an AdamW task, in its order. */
-enum { ADAMW_VALUE, ADAMW_M, ADAMW_V, ADAMW_GRADIENT, ADAMW_CONTROL, ADAMW_STATE, ADAMW_ACCESSES };
+/* The accesses of an AdamW task: those of its arguments up to ADAMW_STATE (model.h). */
+enum { ADAMW_ACCESSES = ADAMW_STATE + 1 };
 
 /* What can be wrong with an update on the host. */
 enum update_fault {
@@ -419,7 +419,7 @@ static struct host_update update_on_host_well(struct trainer *t, struct edit *e,
     u.mine = add_host(t->train, host->lane[LANE_CPU], "adamw.host", adamw->run, NULL);
     for (int i = 0; i < ADAMW_ACCESSES; i++)
         add_access(u.mine, there[i], adamw->access[i].mode);
-    u.up = add_copy(t->train, up, "from.host", adamw->access[ADAMW_VALUE].tensor, there[ADAMW_VALUE]);
+    u.up = add_copy(t->train, up, "from.host", adamw->access[ADAMW_P].tensor, there[ADAMW_P]);
     stand_in(e, u.mine, adamw);
     return u;
 }
@@ -427,10 +427,10 @@ static struct host_update update_on_host_well(struct trainer *t, struct edit *e,
 /* The gradient of another update on the same device, as large as this one's; or, where there is none, m. */
 static struct tensor *another_gradient(const struct trainer *t, const struct task *adamw)
 {
-    const struct tensor *own = adamw->access[ADAMW_GRADIENT].tensor;
+    const struct tensor *own = adamw->access[ADAMW_G].tensor;
     struct task *other = nth_task(t, "adamw", 0);
     for (size_t nth = 1; other; nth++) {
-        struct tensor *gradient = other->access[ADAMW_GRADIENT].tensor;
+        struct tensor *gradient = other->access[ADAMW_G].tensor;
         if (other != adamw && gradient->device == own->device && gradient->bytes == own->bytes)
             return gradient;
         other = nth_task(t, "adamw", nth);
@@ -447,7 +447,7 @@ static struct tensor *persistent_twin(struct trainer *t, const struct tensor *x)
 
 static void spoil(struct trainer *t, struct edit *e, const struct host_update *u, enum update_fault fault)
 {
-    struct access *gradient = &u->down[ADAMW_GRADIENT]->access[1]; /* what the copy reads */
+    struct access *gradient = &u->down[ADAMW_G]->access[1]; /* what the copy reads */
     struct access *control = &u->down[ADAMW_CONTROL]->access[1];
     struct tensor *m = u->adamw->access[ADAMW_M].tensor;
     switch (fault) {
@@ -463,8 +463,8 @@ static void spoil(struct trainer *t, struct edit *e, const struct host_update *u
         control->tensor = persistent_twin(t, control->tensor);
         break;
     case VALUE_NEVER_CAME:
-        drop(e, u->down[ADAMW_VALUE]);
-        u->mine->access[ADAMW_VALUE].tensor->persistent = true;
+        drop(e, u->down[ADAMW_P]);
+        u->mine->access[ADAMW_P].tensor->persistent = true;
         break;
     case M_STAYS:
         set_home(e, m, u->adamw->lane->device);

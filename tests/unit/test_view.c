@@ -53,12 +53,7 @@ static void end_view(struct view *v)
 {
     for (int i = 0; i < v->n_tracks; i++)
         close_track(v->track[i]);
-    v->selection.region.kind = NO_REGION;
-    select_again(v);
-    free(v->selection.path);
-    free(v->layout.row);
-    free(v->mouse.gesture.spot);
-    free(v);
+    close_view(v);
 }
 
 /* ---- pictures --------------------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #     lab.sh check [N...]        proves the labs: starters, solutions and wrong solutions get the points they should
 #     lab.sh rebase COMMIT       makes the patches anew, which applied to that commit: they follow its files to HEAD
 #
-#     SEED=S      other hidden cases (default 1)
+#     SEED=S      other hidden cases (default 1; of a copy whose task follows from its seed, that seed)
 #     JSON=1      one more line, the last one, for autograders: {"scores": {"TITLE": POINTS, ...}, ...}
 #     JSON=autolab|gradescope   the same line, as these two programs want it
 #
@@ -32,6 +32,7 @@ LC_ALL=C
 export LC_ALL
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 LABS=$TOP/tutorials/labs
+SEED_SAID=${SEED:-} # the seed that the caller names, if any
 SEED=${SEED:-1}
 LIMIT=60 # seconds of a student's program
 
@@ -163,7 +164,8 @@ copy_tree() { # TO
         [ ! -e "$TOP/build/$item" ] || cp -Rp "$TOP/build/$item" "$1/build"
     done
     (cd "$1" && make -s build/flags build/packages >/dev/null 2>&1)
-    find "$1/build" -type f -exec touch {} +
+    touch "$TMP/now" # one time for all: an object that is older than build/flags would be compiled again
+    find "$1/build" -type f -exec touch -r "$TMP/now" {} +
 }
 
 apply() { # TREE PATCH
@@ -193,6 +195,17 @@ forget() { # TREE PATCH: the objects of the sources that the patch changes, and 
 
 build() { # TREE: false, with the compiler's words in $TMP/make
     (cd "$1" && make -j2 >"$TMP/make" 2>&1)
+}
+
+# Where the task itself follows from the seed, answers are right for one seed only.  A student need not name it.  For an
+# autograder it is the lecturer's.
+take_seed_of_copy() { # LAB TREE
+    ls "$1"/*.*.sh >/dev/null 2>&1 || return 0
+    drawn_with=$(cd "$2" && predicted_for seed)
+    case $drawn_with in '' | *[!0-9]*) return ;; esac
+    [ -n "$SEED_SAID${JSON-}" ] || SEED=$drawn_with
+    [ "$SEED" = "$drawn_with" ] ||
+        echo "Note: this copy was made with SEED=$drawn_with, and is graded with SEED=$SEED: its list is another one."
 }
 
 begin_scores() {
@@ -376,6 +389,7 @@ grade | report)
     tree=$(cd "$tree" && pwd)
     [ -x "$TOP/yard" ] || (cd "$TOP" && make -j2 >/dev/null) || die "the reference does not build"
     if [ $command = grade ]; then
+        take_seed_of_copy "$lab" "$tree"
         grade "$lab" "$tree"
     else
         (report "$lab" "$tree" "$TOP/build/report-${1#0}.html") || exit

@@ -51,7 +51,7 @@ struct broadcast_options broadcast_options;
 bool is_broadcast(const struct task *t)
 {
     return is_copy(t) && t->n_access == 2 && t->role == ROLE_BROADCAST && !t->lane->device->is_host &&
-           t->access[0].tensor->device != t->access[1].tensor->device;
+           copy_target(t)->device != copy_source(t)->device;
 }
 
 static bool run_together(const struct task *a, const struct task *b)
@@ -71,9 +71,9 @@ static struct message *find_message(const struct broadcast *b, int number)
 /* The hop that brought the bytes that the copy sends on; SOURCE: it sends the message's source; NO_HOP: other bytes. */
 static int find_parent(const struct message *message, const struct task *copy)
 {
-    const struct tensor *from = copy->access[1].tensor;
+    const struct tensor *from = copy_source(copy);
     for (size_t h = message->n; h > 0; h--)
-        if (same_bytes(message->hops[h - 1].copy->access[0].tensor, from))
+        if (same_bytes(copy_target(message->hops[h - 1].copy), from))
             return (int)h - 1;
     return same_bytes(message->source, from) ? SOURCE : NO_HOP;
 }
@@ -94,7 +94,7 @@ static bool bring_beside(struct edit *e, const struct message *message, struct t
     struct task *place = message->hops[message->n - 1].copy->next;
     if (place == copy)
         return true;
-    return copy->access[0].tensor->persistent && hoist(e, copy, place);
+    return copy_target(copy)->persistent && hoist(e, copy, place);
 }
 
 /* The copy is a hop of the message whose number it has.  Where it cannot be, it begins a message: it would send other
@@ -112,7 +112,7 @@ static void add_hop(struct broadcast *b, struct edit *e, struct task *copy)
     if (!joins) {
         message = APPEND(b->messages, b->n_messages, b->cap_messages);
         message->number = copy->message;
-        message->source = copy->access[1].tensor;
+        message->source = copy_source(copy);
         message->position = copy->index;
         message->first_use = SIZE_MAX;
         parent = SOURCE;
@@ -123,7 +123,7 @@ static void add_hop(struct broadcast *b, struct edit *e, struct task *copy)
 /* Finds the reader of what the hop brings: the first one after the message, or else the first of the next step. */
 static void find_reader(const struct uses *uses, struct message *message, struct hop *h)
 {
-    const struct tensor *brought = h->copy->access[0].tensor;
+    const struct tensor *brought = copy_target(h->copy);
     size_t n;
     const struct use *use = uses_of(uses, brought, &n);
     for (size_t k = 0; k < n; k++) {
@@ -268,7 +268,7 @@ static struct tensor *part_of_slice(const struct broadcast *b, struct tensor *wh
 static struct lane *queue_lane(const struct broadcast *b, const struct task *copy, int j)
 {
     struct device *d = copy->lane->device;
-    enum lane_kind kind = copy->access[1].tensor->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
+    enum lane_kind kind = copy_source(copy)->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
     if (j == 0)
         return d->lane[LANE_COMPUTE];
     if (j == 1 && copy->lane->kind == kind)
@@ -313,7 +313,7 @@ static void send_on(const struct broadcast *b, struct edit *e, const struct slic
 static void send_hop(const struct broadcast *b, struct edit *e, const struct slice *slice, int nth, struct tensor *from)
 {
     const struct hop *h = &slice->message->hops[nth];
-    struct tensor *whole = h->copy->access[0].tensor, *to = part_of_slice(b, whole, slice);
+    struct tensor *whole = copy_target(h->copy), *to = part_of_slice(b, whole, slice);
     struct task *t = add_copy(b->step, queue_lane(b, h->copy, slice->queue), h->copy->name, to, from);
     t->origin = h->copy->origin;
     t->message = slice->number;
@@ -329,7 +329,7 @@ static void send_hop(const struct broadcast *b, struct edit *e, const struct sli
  * devices, 2 for the one after that, and so on.  (If the host sends, device 0 has place 0 too.) */
 static int place_on_ring(const struct hop *h, int owner, int n)
 {
-    const struct device *d = h->copy->access[0].tensor->device;
+    const struct device *d = copy_target(h->copy)->device;
     if (d->is_host)
         return 0;
     return (d->index + n - owner) % n;

@@ -24,7 +24,7 @@ static double find_bound(const struct step *s)
         links_of(t, link);
         for (int k = 0; k < 2; k++)
             if (link[k])
-                seconds[link[k]->index] += (double)t->access[0].tensor->bytes / link[k]->rate / t->when.every;
+                seconds[link[k]->index] += (double)copy_target(t)->bytes / link[k]->rate / t->when.every;
     }
     for (size_t i = 0; i < m->n_links; i++)
         most = fmax(most, seconds[i]);

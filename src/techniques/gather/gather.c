@@ -114,7 +114,7 @@ static bool updates(const struct task *t)
 {
     if (t->role == ROLE_UPDATE)
         return true;
-    return is_copy(t) && (t->access[0].tensor->storage->mirrors || t->access[1].tensor->storage->mirrors);
+    return is_copy(t) && (copy_target(t)->storage->mirrors || copy_source(t)->storage->mirrors);
 }
 
 static void list_tensor(struct tensor_list *list, struct tensor *x) { *APPEND(list->item, list->n, list->cap) = x; }

@@ -93,7 +93,7 @@ static void measure_on_cpu(struct planner *p, size_t b)
     struct edit *e = move_some(p, 0, (int)b);
     for (size_t i = p->uses->n; i < s->n; i++) { /* tasks that are new */
         const struct task *t = s->task[i];
-        if (is_copy(t) && t->access[0].tensor->device->is_host)
+        if (is_copy(t) && copy_target(t)->device->is_host)
             p->seconds[b].down += seconds_of(p, t);
         else if (t->role == ROLE_UPDATE && t->lane->device->is_host)
             p->seconds[b].on_cpu += seconds_of(p, t) / p->cores;

@@ -222,7 +222,7 @@ static void make_host_conditional(struct offer *o, size_t from)
         if (is_piece)
             time_piece(o, t);
         if (is_piece || is_its_copy)
-            need_choice(t, o->word, CHOICE_CPU, o->expected != ON_DEVICE);
+            need_choice(t, o->word, CHOICE_CPU, o->expected == ON_DEVICE ? ASSUME_SKIPPED : ASSUME_RUNS);
     }
 }
 
@@ -252,7 +252,7 @@ static struct task *keep_on_device(const struct offer *o)
     struct arg *last = &mine->args[mine->n_args - 1];
     CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a choice", o->update->function);
     last->i = mine->n_access;
-    need_choice(mine, o->device_word, 0, o->expected == ON_DEVICE);
+    need_choice(mine, o->device_word, 0, o->expected == ON_DEVICE ? ASSUME_RUNS : ASSUME_SKIPPED);
     return mine;
 }
 
@@ -271,11 +271,11 @@ static void move_state(const struct offer *o, struct task *device_update)
         size_t begin = part->offset - mirror->mirrors->offset;
         struct tensor *host = new_range(s->pool, mirror, part->name, begin, begin + part->bytes);
         struct task *fetch = add_copy_for(s, "overlap.fetch", host, part, FOR_STATE);
-        need_choice(fetch, o->word, CHOICE_CPU | CHOICE_MOVED, false);
+        need_choice(fetch, o->word, CHOICE_CPU | CHOICE_MOVED, ASSUME_SKIPPED);
         if (part->class != MEM_OPTIMIZER)
             continue;
         struct task *back = add_copy_for(s, "overlap.return", part, host, FOR_STATE);
-        need_choice(back, o->word, CHOICE_DEVICE | CHOICE_MOVED, false);
+        need_choice(back, o->word, CHOICE_DEVICE | CHOICE_MOVED, ASSUME_SKIPPED);
     }
 }
 

@@ -284,7 +284,7 @@ struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struc
 }
 
 /* Is the task a copy up, of what the host has? */
-static bool brings_up(const struct task *t) { return is_copy(t) && t->access[1].tensor->device->is_host; }
+static bool brings_up(const struct task *t) { return is_copy(t) && copy_source(t)->device->is_host; }
 
 /* `whole`, which many updates read, as the norm, is brought down once.  What the host has sent up is used there
  * directly: `control`, and in dp=2 `state` of replica 1.  In a list by hand `whole` stays where it is. */
@@ -296,8 +296,8 @@ static struct tensor *shared_copy(struct mover *m, const struct task *update, st
         return whole;
     if (*mine)
         return *mine;
-    if (brings_up(maker) && maker->access[0].tensor == whole)
-        *mine = maker->access[1].tensor;
+    if (brings_up(maker) && copy_target(maker) == whole)
+        *mine = copy_source(maker);
     else
         *mine = bring_down(m, whole, maker, update->layer, FOR_CONTROL);
     return *mine;

@@ -421,7 +421,7 @@ static bool run_overlap(struct step *s, const struct costs *c, const struct run_
     report_plans(&o->planner, mode, r);
     end_room(s, first, n);
     if (chosen->score.excess_bytes > 0 && !find_wanted(makes_room, facts) && !facts->gather)
-        refuse_budget(s->pool->machine, r->after, "--overlap", true);
+        refuse_budget(s->pool->machine, r->after, "--overlap", SAME_LIST);
     free(room.remade);
     free_overlapper(o);
     return changed;

@@ -358,13 +358,13 @@ size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece)
     return n;
 }
 
-void need_choice(struct task *t, struct tensor *word, int bits, bool expected)
+void need_choice(struct task *t, struct tensor *word, int bits, enum assumption assumed)
 {
     size_t bytes = t->bytes;
     add_access(t, word, ACCESS_READ);
     t->bytes = bytes; /* the word is no work */
     t->condition.needs = bits;
-    t->condition.unexpected = !expected;
-    if (!expected)
+    t->condition.unexpected = assumed == ASSUME_SKIPPED;
+    if (assumed == ASSUME_SKIPPED)
         t->seconds = 0; /* a task that does nothing takes no time */
 }

@@ -39,8 +39,8 @@
 struct edit *open_edit(struct step *s); /* ends with commit() or undo(), exactly once */
 void commit(struct edit *e);
 void undo(struct edit *e); /* frees the tasks and tensors that are new */
-/* The list is as after commit(), and no edit is open in it; but e is still to be undone, after all edits that are opened
- * from here on have been undone. */
+/* The list is as after commit(), and no edit is open in it; but e is still to be undone, after all edits that are
+ * opened from here on have been undone. */
 void settle(struct edit *e);
 
 /* Tasks that are added from here on come right before t, or right after it, in the order in which they are added.  They
@@ -92,9 +92,11 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs);
 struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *host_tensors);
 /* t leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
-/* From now on t runs only when the word, on the host, has all of those bits (enum choice_bit, cl/shared.h).  expected:
- * a forecast assumes that the word has them. */
-void need_choice(struct task *t, struct tensor *word, int bits, bool expected);
+/* From now on t runs only when the word, on the host, has all of those bits (enum choice_bit, cl/shared.h).  A forecast
+ * assumes either that the word has them, so that t runs, or that t is skipped.  Call it for new tasks of
+ * this edit only: undoing the edit drops them, so nothing is noted here. */
+enum assumption { ASSUME_RUNS, ASSUME_SKIPPED };
+void need_choice(struct task *t, struct tensor *word, int bits, enum assumption assumed);
 
 /* ---- parts.c: what passes and step files need of lists and tensors ----------------------------------------------- */
 

@@ -146,7 +146,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
     }
     end_room(s, runner.first, runner.end);
     if (facts->gather && !after && runner.before) /* with gather, overlap leaves this question to the passes after it */
-        runner.forecaster->refuse_outlook(s->pool->machine, runner.before, "--zero 3", !plan_may_change(facts));
+        runner.forecaster->refuse_outlook(s->pool->machine, runner.before, "--zero 3", replanning_of(facts));
     forget_before(&runner);
     return reports;
 }

@@ -96,6 +96,8 @@ char *pass_names(void);                          /* "recompute, swap"; the calle
 
 /* ---- what they come to ------------------------------------------------------------------------------------------- */
 
+/* What the passes make of a list with larger budgets: the same, or another list, which may need more again. */
+enum replanning { SAME_LIST, LIST_MAY_CHANGE };
 /* The folder that predicts (struct sole_parts, base/module.h): it looks at the list before and after each pass. */
 struct forecaster {
     const struct costs *(*costs)(const struct trainer *t);                 /* NULL: none are known */
@@ -103,9 +105,8 @@ struct forecaster {
     void (*free_outlook)(struct outlook *o);
     char *(*describe_gain)(const struct machine *m, const struct outlook *had,
                            const struct outlook *has); /* a sentence */
-    /* Ends the program where the list does not fit.  option: the one to blame, "--zero 3".  sure: with larger budgets
-     * the passes make the same list. */
-    void (*refuse_outlook)(struct machine *m, const struct outlook *o, const char *option, bool sure);
+    /* Ends the program where the list does not fit.  option: the option to blame, "--zero 3". */
+    void (*refuse_outlook)(struct machine *m, const struct outlook *o, const char *option, enum replanning replans);
     void (*free_forecast)(struct forecast *f);
 };
 

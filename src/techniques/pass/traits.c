@@ -23,11 +23,11 @@ static bool chooses_early(const struct pass_traits *p) { return p->chooses_early
 
 static bool fills_host(const struct pass_traits *p) { return p->fills_host && p->fills_host(); }
 
-bool plan_may_change(const struct run_facts *facts)
+enum replanning replanning_of(const struct run_facts *facts)
 {
     if (!find_wanted(chooses_early, facts))
-        return false;
-    return facts->gather || find_wanted(fills_host, facts);
+        return SAME_LIST;
+    return facts->gather || find_wanted(fills_host, facts) ? LIST_MAY_CHANGE : SAME_LIST;
 }
 
 /* ---- room for what is to come ------------------------------------------------------------------------------------ */

@@ -66,7 +66,7 @@ struct pass_traits {
     bool (*moves_state)(void); /* does the pass move parameters and the optimizer's state? */
     bool sends_copies;         /* the pass sends parameters that others copy, over queues of its own */
 
-    /* ---- is a refusal's word the last one? (plan_may_change()) ---- */
+    /* ---- may larger budgets give another list? (replanning_of()) ---- */
     bool (*chooses_early)(void); /* does the pass choose by budgets of which later passes will take a part? */
     bool (*fills_host)(void);    /* must the pass run before one knows how many bytes it keeps on the host? */
 
@@ -81,7 +81,7 @@ typedef bool has_trait(const struct pass_traits *p);
 const struct pass *find_wanted(has_trait *trait, const struct run_facts *facts);
 /* Might a wanted pass choose otherwise with larger budgets?  A pass that chooses early might, if it chooses before it
  * is known what gather needs, or what other passes keep on the host. */
-bool plan_may_change(const struct run_facts *facts);
+enum replanning replanning_of(const struct run_facts *facts);
 
 /* Adds tensors as large as what the wanted passes will add, so that a pass that looks for what fits sees their bytes.
  * Returns the pool's size before.  When the open edit is undone, the tensors are gone.  Else end_room() takes the bytes

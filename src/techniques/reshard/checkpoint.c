@@ -1,4 +1,5 @@
-/* checkpoint.c - the folder that --save fills: which checkpoint is the newest, which are complete, which are removed.
+/* checkpoint.c - looks into the folder that --save fills: which checkpoints are complete, which is the newest, and
+ * which are to be removed.
  *
  *     DIR/step-20/  DIR/step-30/          complete, or damaged since
  *     DIR/step-30.new/                    complete; it waits for the place of the old step-30
@@ -58,7 +59,7 @@ static bool is_same(const struct st_tensor *found, const struct kept_tensor *t, 
     return true;
 }
 
-/* The tensors in the header of the rank's file are the rank's pieces, in the manifest's order. */
+/* Checks that the tensors in the header of the rank's file are the rank's pieces, in the manifest's order. */
 static void check_rank_tensors(const struct checkpoint *c, int rank, const char *path, const struct safetensors *st)
 {
     const struct st_tensor *found = st->tensors, *end = found + st->n;
@@ -77,7 +78,7 @@ static void check_rank_tensors(const struct checkpoint *c, int rank, const char 
         fail(EXIT_FAILED, "%s has tensor %s, the manifest has not", path, found->name);
 }
 
-/* The file agrees with the manifest in size and header, so both are of the same checkpoint. */
+/* Checks that the rank's file agrees with the manifest in size and header, so that both are of the same checkpoint. */
 static void check_rank(const struct checkpoint *c, int rank)
 {
     char step[16], *path = rank_file(c, rank);
@@ -128,7 +129,8 @@ static void read_entry(void *entry)
 
 COMPARISON(newest_first, struct entry, BY(b->session, a->session, COMPARE(b->step, a->step)))
 
-/* Folders named "step-" and digits.  One with ".new" after that waits for its place (publish_folder()). */
+/* Lists the folders named "step-" and digits.  A folder with ".new" after the digits waits for the place of the old
+ * folder (publish_folder()). */
 static struct entries list_checkpoints(const char *folder)
 {
     struct entries all = {0};

@@ -17,12 +17,13 @@
 
 struct side {
     const struct kept_tensor *t;
-    const char *where; /* a path, for messages: there the pieces are */
-    size_t *done;      /* by piece: so many of its elements have been walked */
+    const char *where; /* the path at which the pieces lie, for messages */
+    size_t *done;      /* by piece: how many of its elements have been walked over */
     size_t now;        /* the piece of the last copy */
 };
 
-/* The piece whose next element is the tensor's element `at`, and how many follow; false: there is none. */
+/* Finds the piece whose next element is the tensor's element `at`: s->now becomes this piece, and *stretch how many
+ * elements follow one another there.  Returns false if no piece has this element next. */
 static bool find_next(struct side *s, size_t at, size_t *stretch)
 {
     for (size_t i = 0; i < s->t->n; i++) {
@@ -36,8 +37,8 @@ static bool find_next(struct side *s, size_t at, size_t *stretch)
     return false;
 }
 
-/* No piece has element `at` next, or the walk has ended there and a piece still has elements.  Names the first element
- * that is wrong: one that stays next in a piece, which is an overlap, or else `at`. */
+/* Fails: no piece has element `at` next, or the walk has ended there and a piece still has elements.  The message names
+ * the first element that is wrong: an element that is still next in a piece, which is an overlap, or else `at`. */
 static _Noreturn void refuse_cover(const struct side *s, size_t at)
 {
     size_t first = at, stretch;
@@ -124,8 +125,8 @@ static bool is_sound(const struct copies *p, const struct copy *c)
 
 static struct problem *plan_problem(const struct copies *p, size_t to, size_t at, const char *fault)
 {
-    return new_problem(EXIT_FAILED, "the copy plan is wrong: %s element %zu of piece %zu of tensor %s, %s", fault, at,
-                       to, p->to->name, kept_name[p->to->role]);
+    return new_problem(EXIT_FAILED, "the copy plan is wrong: element %zu of piece %zu of tensor %s, %s, %s", at, to,
+                       p->to->name, kept_name[p->to->role], fault);
 }
 
 struct problem *prove_copies(const struct copies *p)
@@ -137,17 +138,17 @@ struct problem *prove_copies(const struct copies *p)
     for (size_t i = 0; i < p->n && !found; i++) {
         const struct copy *c = &sorted[i];
         if (!is_sound(p, c))
-            found = plan_problem(p, c->to_piece, c->to_offset, "another element goes to");
+            found = plan_problem(p, c->to_piece, c->to_offset, "gets the value of another element");
         else if (c->to_offset < written[c->to_piece])
-            found = plan_problem(p, c->to_piece, c->to_offset, "twice written is");
+            found = plan_problem(p, c->to_piece, c->to_offset, "is written twice");
         else if (c->to_offset > written[c->to_piece])
-            found = plan_problem(p, c->to_piece, c->to_offset, "nothing is before");
+            found = plan_problem(p, c->to_piece, c->to_offset, "comes after one that is not written");
         else
             written[c->to_piece] += c->n;
     }
     for (size_t k = 0; k < p->to->n && !found; k++)
         if (written[k] != piece_elements(&p->to->piece[k]))
-            found = plan_problem(p, k, written[k], "nothing is written to");
+            found = plan_problem(p, k, written[k], "is not written");
     free(sorted);
     free(written);
     return found;

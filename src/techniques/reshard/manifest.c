@@ -28,8 +28,12 @@ static json_t *range_json(const struct piece *p, int axis)
 
 static json_t *hash_json(uint64_t hash) { return json_sprintf("%016llx", (unsigned long long)hash); }
 
-/* of_state: with the fields that belong to one state, which a manifest for many states leaves out. */
-static json_t *piece_json(const struct checkpoint *c, const struct kept_tensor *t, const struct piece *p, bool of_state)
+/* A manifest for many states, as a snapshot file has, says only how they are laid out.  It leaves out the fields that
+ * belong to one state. */
+enum manifest_of { OF_LAYOUT, OF_STATE };
+
+static json_t *piece_json(const struct checkpoint *c, const struct kept_tensor *t, const struct piece *p,
+                          enum manifest_of of)
 {
     json_t *piece = json_pack("{s:I, s:i}", "offset", (json_int_t)p->file_offset, "rank", p->rank);
     if (p->flat) {
@@ -40,7 +44,7 @@ static json_t *piece_json(const struct checkpoint *c, const struct kept_tensor *
             json_array_append_new(box, range_json(p, i));
         json_object_set_new(piece, "box", box);
     }
-    if (of_state) {
+    if (of == OF_STATE) {
         char *path = rank_file(c, p->rank);
         const char *slash = strrchr(path, '/');
         json_object_set_new(piece, "file", json_string(slash ? slash + 1 : path));
@@ -50,14 +54,14 @@ static json_t *piece_json(const struct checkpoint *c, const struct kept_tensor *
     return piece;
 }
 
-static json_t *tensor_json(const struct checkpoint *c, const struct kept_tensor *t, bool of_state)
+static json_t *tensor_json(const struct checkpoint *c, const struct kept_tensor *t, enum manifest_of of)
 {
     json_t *tensor = json_pack("{s:s, s:s}", "name", t->name, "role", kept_name[t->role]);
     json_t *shape = json_array(), *pieces = json_array();
     for (int i = 0; i < t->dims; i++)
         json_array_append_new(shape, json_integer(t->shape[i]));
     for (size_t k = 0; k < t->n; k++)
-        json_array_append_new(pieces, piece_json(c, t, &t->piece[k], of_state));
+        json_array_append_new(pieces, piece_json(c, t, &t->piece[k], of));
     json_object_set_new(tensor, "shape", shape);
     json_object_set_new(tensor, "axis", t->axis < 0 ? json_null() : json_integer(t->axis));
     json_object_set_new(tensor, "sections", json_integer(t->sections));
@@ -69,7 +73,7 @@ json_t *tensors_json(const struct checkpoint *c)
 {
     json_t *all = json_array();
     for (size_t i = 0; i < c->pieces->n; i++)
-        json_array_append_new(all, tensor_json(c, &c->pieces->tensor[i], true));
+        json_array_append_new(all, tensor_json(c, &c->pieces->tensor[i], OF_STATE));
     return all;
 }
 
@@ -78,7 +82,7 @@ json_t *mesh_json(const struct mesh *m)
     return json_pack("{s:i, s:i, s:i, s:i}", "dp", m->dp, "pp", m->pp, "tp", m->tp, "zero", m->zero);
 }
 
-/* The object owns the value then. */
+/* Adds the field, whose value the object then owns. */
 static void add_field(json_t *object, const char *name, json_t *value)
 {
     CHECK(value, "the field \"%s\" of a manifest has no value", name);
@@ -138,7 +142,7 @@ char *manifest_text(const struct checkpoint *c)
     char *fields = json_dumps(head, JSON_COMPACT);
     fprintf(out, "%.*s,\"tensors\":[", (int)strlen(fields) - 2, fields + 1); /* without its braces */
     for (size_t i = 0; i < c->pieces->n; i++) {
-        json_t *tensor = tensor_json(c, &c->pieces->tensor[i], !c->stored);
+        json_t *tensor = tensor_json(c, &c->pieces->tensor[i], c->stored ? OF_LAYOUT : OF_STATE);
         char *line = json_dumps(tensor, JSON_COMPACT);
         fprintf(out, "%s\n%s", i ? "," : "", line);
         free(line);
@@ -155,15 +159,16 @@ char *manifest_text(const struct checkpoint *c)
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-struct place {               /* where in a manifest something is wrong */
-    const char *path, *what; /* the manifest's; the field or the tensor, NULL: none in particular */
+struct place {        /* where in a manifest something is wrong */
+    const char *path; /* of the manifest */
+    const char *part; /* the field or the tensor; NULL: none in particular */
 };
 
 #define REFUSE(place, ...) refuse(place, format_string(__VA_ARGS__))
 static _Noreturn void refuse(const struct place *at, const char *reason)
 {
-    if (at->what)
-        fail(EXIT_FAILED, "%s is damaged or not ours: %s: %s", at->path, at->what, reason);
+    if (at->part)
+        fail(EXIT_FAILED, "%s is damaged or not ours: %s: %s", at->path, at->part, reason);
     fail(EXIT_FAILED, "%s is damaged or not ours: %s", at->path, reason);
 }
 
@@ -179,7 +184,7 @@ static void unpack(const struct place *at, json_t *value, const char *format, ..
     va_end(fields);
 }
 
-/* Further fields than these are refused, since they may mean something that we would miss.  The names end with NULL. */
+/* Refuses fields beyond these names, since they may mean something that we would miss.  NULL ends the names. */
 static void refuse_others(const struct place *at, json_t *object, const char *const *names)
 {
     json_t *others = json_copy(object);
@@ -327,7 +332,7 @@ static void read_files(const char *path, json_t *files, struct checkpoint *c)
     }
 }
 
-/* What belongs to one state.  A checkpoint in another form has it from elsewhere. */
+/* Reads the fields that belong to one state.  In another form of checkpoint they come from elsewhere. */
 static void read_state(const struct place *at, json_t *all, struct checkpoint *c)
 {
     const char *run = read_optional_string(at, all, "run");
@@ -342,11 +347,11 @@ static void read_state(const struct place *at, json_t *all, struct checkpoint *c
 /* Reads all fields that head_json() has written. */
 static void read_head(const char *path, json_t *all, struct checkpoint *c)
 {
-    static const char *const of_all[] = {"hash",   "version", "program", "data",    "vector", "tokenizer",
-                                         "config", "mesh",    "options", "tensors", NULL};
-    static const char *const of_one[] = {"hash",   "version", "program", "data",    "vector", "tokenizer",
-                                         "config", "mesh",    "options", "tensors", "files",  "run",
-                                         "step",   "session", "samples", NULL};
+    static const char *const layout_fields[] = {"hash",   "version", "program", "data",    "vector", "tokenizer",
+                                                "config", "mesh",    "options", "tensors", NULL};
+    static const char *const state_fields[] = {"hash",   "version", "program", "data",    "vector", "tokenizer",
+                                               "config", "mesh",    "options", "tensors", "files",  "run",
+                                               "step",   "session", "samples", NULL};
     const struct place at = {.path = path};
     read_number(&at, all, "version", 1, VERSION);
     const char *program = read_optional_string(&at, all, "program");
@@ -360,7 +365,7 @@ static void read_head(const char *path, json_t *all, struct checkpoint *c)
     read_recorded_options(path, read_field(&at, all, "options"), c);
     if (!c->stored)
         read_state(&at, all, c);
-    refuse_others(&at, all, c->stored ? of_all : of_one);
+    refuse_others(&at, all, c->stored ? layout_fields : state_fields);
 }
 
 static void expect_range(const struct place *at, const struct piece *p, int axis, int64_t end)
@@ -404,7 +409,8 @@ static void read_file_and_hash(const struct place *at, json_t *piece, struct pie
     p->hash = read_hash(at, piece, "hash");
 }
 
-/* Its bytes lie within its rank's file, or within the place of one state. */
+/* Reads where the piece's bytes begin, and checks that they lie within its rank's file, or, in another form, within the
+ * place of one state. */
 static void read_offset(const struct place *at, const struct checkpoint *c, json_t *piece, struct piece *p)
 {
     uint64_t bytes = ELEMENT_BYTES * piece_elements(p);
@@ -419,8 +425,8 @@ static void read_offset(const struct place *at, const struct checkpoint *c, json
 static struct piece read_piece(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
                                json_t *piece)
 {
-    static const char *const of_all[] = {"offset", "rank", "flat", "box", NULL};
-    static const char *const of_one[] = {"offset", "rank", "flat", "box", "file", "hash", NULL};
+    static const char *const layout_fields[] = {"offset", "rank", "flat", "box", NULL};
+    static const char *const state_fields[] = {"offset", "rank", "flat", "box", "file", "hash", NULL};
     struct piece p = {0};
     json_t *flat = NULL, *box = NULL;
     p.rank = (int)read_number(at, piece, "rank", 0, n_ranks(&c->pieces->mesh) - 1);
@@ -430,7 +436,7 @@ static struct piece read_piece(const struct place *at, const struct checkpoint *
     if (!c->stored)
         read_file_and_hash(at, piece, &p);
     read_offset(at, c, piece, &p);
-    refuse_others(at, piece, c->stored ? of_all : of_one);
+    refuse_others(at, piece, c->stored ? layout_fields : state_fields);
     return p;
 }
 
@@ -438,7 +444,7 @@ static struct piece read_piece(const struct place *at, const struct checkpoint *
 static void compare_with_table(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
                                json_t *tensor)
 {
-    json_t *expected = tensor_json(c, t, false), *found = json_copy(tensor);
+    json_t *expected = tensor_json(c, t, OF_LAYOUT), *found = json_copy(tensor);
     json_object_del(expected, "pieces");
     json_object_del(found, "pieces");
     if (!json_equal(expected, found))
@@ -450,24 +456,24 @@ static void compare_with_table(const struct place *at, const struct checkpoint *
 static void read_tensors(const char *path, json_t *tensors, const struct checkpoint *c)
 {
     struct pieces *s = c->pieces;
-    char what[160] = "tensors";
+    char part[160] = "tensors";
     size_t ranks = (size_t)n_ranks(&s->mesh);
-    const struct place at = {path, what};
+    const struct place at = {path, part};
     if (json_array_size(tensors) != s->n)
         REFUSE(&at, "expected a list of %zu", s->n);
     for (size_t i = 0; i < s->n; i++) {
         struct kept_tensor *t = &s->tensor[i];
         json_t *tensor = json_array_get(tensors, i);
         const json_t *pieces = json_object_get(tensor, "pieces");
-        snprintf(what, sizeof what, "tensor %zu (%s, %s)", i, t->name, kept_name[t->role]);
+        snprintf(part, sizeof part, "tensor %zu (%s, %s)", i, t->name, kept_name[t->role]);
         compare_with_table(&at, c, t, tensor);
-        size_t most = c->stored ? c->stored->n : 3 * ranks; /* a rank: a ragged row, whole rows, a ragged row */
+        size_t most = c->stored ? c->stored->n : 3 * ranks; /* of a rank: a ragged row, whole rows, a ragged row */
         most = MIN(most, tensor_elements(t));
         if (json_array_size(pieces) < 1 || json_array_size(pieces) > most)
             REFUSE(&at, "\"pieces\" must be a list of 1 to %zu", most);
         t->piece = allocate(json_array_size(pieces), sizeof *t->piece);
         for (size_t k = 0; k < json_array_size(pieces); k++) {
-            snprintf(what, sizeof what, "tensor %s, %s, piece %zu", t->name, kept_name[t->role], k);
+            snprintf(part, sizeof part, "tensor %s, %s, piece %zu", t->name, kept_name[t->role], k);
             t->piece[k] = read_piece(&at, c, t, json_array_get(pieces, k));
             t->n = k + 1;
         }
@@ -496,7 +502,8 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
         REFUSE(&at, "it is no JSON at line %d: %s", error.line, error.text);
     json_int_t version = 0;
     const char *program = "";
-    json_unpack(all, "{s:I, s?s}", "version", &version, "program", &program); /* not strict: a newer one has others */
+    /* This is not strict, since a newer manifest has other fields. */
+    json_unpack(all, "{s:I, s?s}", "version", &version, "program", &program);
     if (version > VERSION)
         fail(EXIT_FAILED,
              "%s was written by a newer yard, %s, in format %lld: this one, " YARD_VERSION

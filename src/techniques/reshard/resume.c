@@ -1,4 +1,4 @@
-/* resume.c - what a checkpoint records of a run, and how a run goes on from a checkpoint, on other devices too.
+/* resume.c - records a run in its checkpoints, and lets a run go on from a checkpoint, on other devices too.
  *
  * Options on the command line win over recorded ones.  Without --mesh the recorded strategy goes on: unchanged on as
  * many devices as before, and with another dp on another number of devices.  On a single device training goes on
@@ -14,13 +14,13 @@
 #define O_DIRECT O_DIRECTORY /* then measure_disk() opens no file, and measures nothing */
 #endif
 
-struct of_run { /* what checkpoints say of a training */
+struct run_record { /* what checkpoints say of a training */
     json_t *options;
     uint64_t run;
     int64_t session;
 };
 
-static struct of_run *of_run(const struct trainer *t) { return *own_of(t, &module_reshard); }
+static struct run_record *record_of(const struct trainer *t) { return *own_of(t, &module_reshard); }
 
 /* ---- the run that this one goes on from -------------------------------------------------------------------------- */
 
@@ -61,9 +61,9 @@ static bool open_run(const char *path, struct source *s)
 
 static void close_run(struct source *s) { free_checkpoint(s->checkpoint); }
 
-static void load_run(struct model *m, const struct source *s, enum loaded_state what)
+static void load_run(struct model *m, const struct source *s, enum loaded_state wanted)
 {
-    load_checkpoint(m, s->checkpoint, what);
+    load_checkpoint(m, s->checkpoint, wanted);
 }
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
@@ -98,15 +98,15 @@ static struct mesh resumed_mesh(const struct settings *s, int devices)
 
 /* ---- what is recorded ------------------------------------------------------------------------------------------- */
 
-const json_t *recorded_options(const struct trainer *t) { return of_run(t)->options; }
+const json_t *recorded_options(const struct trainer *t) { return record_of(t)->options; }
 
-/* Called before defaults are filled in, so that only options that the user gave are recorded. */
+/* This is called before defaults are filled in, so that only options that the user gave are recorded. */
 static void record_training(struct trainer *t, struct step *list)
 {
     const struct settings *s = t->settings;
     if (list != t->train || s->trial)
         return;
-    struct of_run *r = allocate(1, sizeof *r);
+    struct run_record *r = allocate(1, sizeof *r);
     bool without_mesh = s->resumed && !s->mesh && n_ranks(&t->mesh) == 1; /* then the old strategy is recorded */
     struct mesh strategy = without_mesh ? strategy_of(s->source.checkpoint) : t->mesh;
     char text[64];
@@ -124,12 +124,12 @@ static uint64_t new_id(void)
     return id;
 }
 
-/* Called when --save's folder is locked for this run. */
+/* Gives the run its id and its session.  This is called when --save's folder is locked for this run. */
 static void number_run(struct trainer *t)
 {
     const struct settings *s = t->settings;
     const struct checkpoint *from = s->resumed ? s->source.checkpoint : NULL;
-    struct of_run *r = of_run(t);
+    struct run_record *r = record_of(t);
     if (!r)
         return;
     r->run = from ? from->run : 0;
@@ -143,7 +143,7 @@ static void number_run(struct trainer *t)
 
 static void free_run_state(struct trainer *t)
 {
-    struct of_run *r = of_run(t);
+    struct run_record *r = record_of(t);
     if (r)
         json_decref(r->options);
     free(r);
@@ -178,13 +178,13 @@ struct checkpoint *describe_training(const struct trainer *t, uint32_t step)
 {
     struct checkpoint *c = allocate(1, sizeof *c);
     c->step = step;
-    c->run = of_run(t)->run;
-    c->session = of_run(t)->session;
+    c->run = record_of(t)->run;
+    c->session = record_of(t)->session;
     c->samples = ((int64_t)step + t->ahead) * t->batch;
     c->data = hash_data(t);
     c->vector = vector_width(t->machine);
     c->tokenizer = tokenizer_to_text(t->data ? &t->data->tokenizer : NULL);
-    c->options = json_incref(of_run(t)->options);
+    c->options = json_incref(record_of(t)->options);
     return c;
 }
 
@@ -214,7 +214,7 @@ static void save_training(struct trainer *t, uint32_t step, bool first)
     make_folder(s->save);
     save_checkpoint(t->model, s->save, c);
     if (begins || reshard_options.keep)
-        prune_checkpoints(s->save, begins ? of_run(t)->session : 0, reshard_options.keep);
+        prune_checkpoints(s->save, begins ? record_of(t)->session : 0, reshard_options.keep);
     free_checkpoint(c);
 }
 
@@ -226,7 +226,7 @@ static double measure_disk(const char *path)
     enum { MOST = 32 << 20, ALIGNED = 4096 };
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
     char *memory = allocate(MOST + ALIGNED, 1), *into = memory + ALIGNED - (uintptr_t)memory % ALIGNED;
-    memset(into, 1, MOST); /* its pages are there */
+    memset(into, 1, MOST); /* then the pages of `into` exist, and their first use is not timed */
     uint64_t begun = now_ns();
     ssize_t n = pread(fd, into, MOST, 0);
     double seconds = 1e-9 * (double)(now_ns() - begun);
@@ -235,8 +235,8 @@ static double measure_disk(const char *path)
     return (double)MAX(n, 0) / seconds;
 }
 
-/* Prints what the first step has waited for.  A checkpoint in another form is read twice: to see what is whole in it,
- * and to load that. */
+/* Prints what the first step has waited for.  A checkpoint in another form is read twice: first to see which state in
+ * it is whole, then to load this state. */
 static void print_resumed(struct trainer *t)
 {
     const struct checkpoint *c = t->settings->resumed ? t->settings->source.checkpoint : NULL;

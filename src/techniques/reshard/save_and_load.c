@@ -1,4 +1,4 @@
-/* save_and_load.c - from the devices to a checkpoint and back.
+/* save_and_load.c - saves the state of the devices in a checkpoint, and loads it back.
  *
  * Each rank's state is read from its device, a piece at a time, and written as it is: nothing is gathered.  Loading
  * puts a tensor together from the pieces of the files, whatever mesh they were cut by.  Then the model cuts the tensor
@@ -11,7 +11,7 @@
 
 void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
 {
-    char *bytes = NULL; /* one piece's */
+    char *bytes = NULL; /* of one piece */
     size_t cap = 0;
     c->path = format_string("%s/step-%u", folder, c->step);
     c->pieces = cut_state(&m->params->config, m->mesh);
@@ -32,14 +32,14 @@ void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
-/* One buffer serves all tensors: fresh pages cost more than hashing what goes into them. */
-void load_checkpoint(struct model *m, const struct checkpoint *c, enum loaded_state what)
+/* One buffer serves all tensors, since the first use of fresh pages takes longer than hashing what goes into them. */
+void load_checkpoint(struct model *m, const struct checkpoint *c, enum loaded_state wanted)
 {
     float *values = NULL;
     size_t cap = 0;
     for (size_t i = 0; i < c->pieces->n; i++) {
         const struct kept_tensor *t = &c->pieces->tensor[i];
-        if (what == LOAD_PARAMETERS && t->role != KEPT_VALUE)
+        if (wanted == LOAD_PARAMETERS && t->role != KEPT_VALUE)
             continue;
         values = grow(values, &cap, tensor_elements(t), sizeof *values);
         read_kept(c, i, values);

@@ -13,14 +13,14 @@
 
 struct loaded {
     struct copies plan;
-    char *bytes;  /* the pieces' bytes, in the checkpoint's buffer: valid until its next tensor is loaded */
-    uint64_t *at; /* [pieces + 1] where each piece begins in `bytes`, and the end */
+    char *bytes;     /* the pieces' bytes, in the checkpoint's buffer: valid until its next tensor is loaded */
+    uint64_t *begin; /* [pieces + 1] where each piece begins in `bytes`, and the end */
 };
 
 static void free_loaded(struct loaded *l)
 {
     free(l->plan.copy);
-    free(l->at);
+    free(l->begin);
 }
 
 /* Reads a piece's bytes from the file and compares their hash. */
@@ -50,17 +50,18 @@ static struct reader *open_file_of(const struct checkpoint *c, int rank)
     return file;
 }
 
-/* All pieces of a tensor, and where they go.  The plan comes first: it refuses a manifest whose pieces overlap, so that
- * the buffer takes no more memory than the tensor has bytes (grow() may double that). */
+/* Loads all pieces of a tensor, with a plan of where their elements go in `to`.  The plan comes first: it refuses a
+ * manifest whose pieces overlap, so that the buffer takes no more memory than the tensor has bytes (grow() may double
+ * that). */
 static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, const struct kept_tensor *to)
 {
     const struct kept_tensor *t = &c->pieces->tensor[tensor];
-    struct loaded l = {.plan = plan_copies(t, to, c->path), .at = allocate(t->n + 1, sizeof *l.at)};
+    struct loaded l = {.plan = plan_copies(t, to, c->path), .begin = allocate(t->n + 1, sizeof *l.begin)};
     struct reader *file = NULL;
     must(prove_copies(&l.plan));
     for (size_t k = 0; k < t->n; k++)
-        l.at[k + 1] = l.at[k] + ELEMENT_BYTES * piece_elements(&t->piece[k]);
-    c->buffer->bytes = grow(c->buffer->bytes, &c->buffer->cap, (size_t)l.at[t->n], 1);
+        l.begin[k + 1] = l.begin[k] + ELEMENT_BYTES * piece_elements(&t->piece[k]);
+    c->buffer->bytes = grow(c->buffer->bytes, &c->buffer->cap, (size_t)l.begin[t->n], 1);
     l.bytes = c->buffer->bytes;
     for (size_t k = 0; k < t->n; k++) {
         const struct piece *p = &t->piece[k];
@@ -70,7 +71,7 @@ static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, cons
         }
         if (!file)
             file = open_file_of(c, p->rank);
-        load_piece(c, t, p, file, l.bytes + l.at[k]);
+        load_piece(c, t, p, file, l.bytes + l.begin[k]);
     }
     close_reader(file);
     return l;
@@ -78,7 +79,7 @@ static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, cons
 
 static const char *copied_bytes(const struct loaded *l, const struct copy *x)
 {
-    return l->bytes + l->at[x->from_piece] + ELEMENT_BYTES * x->from_offset;
+    return l->bytes + l->begin[x->from_piece] + ELEMENT_BYTES * x->from_offset;
 }
 
 /* ---- into memory, and into other files --------------------------------------------------------------------------- */
@@ -122,7 +123,7 @@ static void fill_piece(const struct loaded *l, size_t k, char *into)
 uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
 {
     uint64_t moved = 0;
-    char *bytes = NULL; /* one new piece's */
+    char *bytes = NULL; /* of one new piece */
     size_t cap = 0;
     struct ranks_written w = open_ranks(to);
     for (size_t i = 0; i < to->pieces->n; i++) { /* tensors and pieces in the order of open_ranks() */

@@ -1,4 +1,4 @@
-/* file_layout.c - a snapshot file: where every byte of it lies.  How it is read: reading.c.
+/* file_layout.c - says where every byte of a snapshot file lies, and makes and checks its pages.  reading.c reads it.
  *
  *     0        4096     8192                                                           file_bytes
  *     | page 0 | page 1 | manifest ... | slot 1 ................... | slot 2 ... | ... |
@@ -10,7 +10,7 @@
  * All begin on multiples of 4096 bytes; numbers are little endian.  A payload is what one update wrote: of values, of m
  * and of v the same range of elements each.  These are cut into pieces, parts of one tensor each.
  *
- *     page       two: a commit goes to the one that the newest commit is not on
+ *     page       there are two: a commit goes to the page that does not have the newest commit
  *        0  "YARDSNAP"                                       the same on both pages, but for the run:
  *        8  u32 version 3, u32 0x01020304
  *       16  u64 file_bytes
@@ -49,13 +49,16 @@ uint64_t payload_bytes(const struct state_range *r)
     return KEPT_ROLES * round_up(ELEMENT_BYTES * (r->end - r->begin), SNAP_PAGE);
 }
 
-/* Those of a range get places in its payload, which begins at byte `at` of a slot; their elements are returned. */
-static size_t add_stored(const struct model *m, struct kept_tensor *t, const struct state_range *r, uint64_t at)
+/* Adds the pieces of a tensor that lie in a range of stored elements.  The range's payload begins at byte
+ * `payload_begin` of a slot.  Returns how many elements these pieces have. */
+static size_t add_stored(const struct model *m, struct kept_tensor *t, const struct state_range *r,
+                         uint64_t payload_begin)
 {
     size_t elements = 0, first = t->n;
     add_pieces(m, t, r->rank, (struct shard){r->begin, r->end});
     for (struct piece *p = t->piece + first; p < t->piece + t->n; p++) {
-        p->file_offset = at + (uint64_t)t->role * payload_bytes(r) / KEPT_ROLES + ELEMENT_BYTES * p->memory_offset;
+        const uint64_t role_begin = payload_begin + (uint64_t)t->role * payload_bytes(r) / KEPT_ROLES;
+        p->file_offset = role_begin + ELEMENT_BYTES * p->memory_offset;
         elements += piece_elements(p);
     }
     return elements;
@@ -68,11 +71,12 @@ struct pieces *cut_stored(const struct snap_plan *plan)
     s->mesh = *plan->mesh;
     s->mesh.first_layer = NULL;
     for (struct kept_tensor *t = s->tensor; t < s->tensor + s->n; t++) {
-        uint64_t at = 0;
+        uint64_t payload_begin = 0;
         size_t elements = 0;
         for (const struct state_range *r = plan->range; r < plan->range + plan->n; r++) {
-            elements += r->unit == t->unit ? add_stored(m, t, r, at) : 0;
-            at += payload_bytes(r);
+            if (r->unit == t->unit)
+                elements += add_stored(m, t, r, payload_begin);
+            payload_begin += payload_bytes(r);
         }
         if (elements != tensor_elements(t))
             fail(EXIT_USAGE, "tasks of role update store %zu of the %zu elements of %s, %s: this cannot be snapshot",

@@ -1,4 +1,4 @@
-/* opening.c - opening a snapshot file to write into it, and closing it.
+/* opening.c - opens a snapshot file to write into it, and closes it.
  *
  *     lock_name                 locks the file that has the name, or makes it: the lock keeps a second run out
  *     recover                   reads from the disk what that file has
@@ -51,7 +51,8 @@ static void open_name(struct opening *o)
     fail(EXIT_IO, "cannot lock the snapshot file %s: %s", path, strerror(errno));
 }
 
-/* Once more where a run that has just ended has replaced the file in between. */
+/* Opens and locks the file that has the name.  If a run that was just ending has replaced the file in between, this
+ * begins anew with the new file. */
 static void lock_name(struct opening *o)
 {
     struct snap *s = o->s;
@@ -66,7 +67,7 @@ static void lock_name(struct opening *o)
 
 /* ---- a new file -------------------------------------------------------------------------------------------------- */
 
-/* It lies beside its name until it takes that from the old one. */
+/* A new file lies beside its name until it takes the name from the old file. */
 
 static void make_file(struct snap *s, const char *manifest)
 {
@@ -144,7 +145,7 @@ static void take_over(struct snap *s, const struct snapfile *old)
 
 /* A run either makes a new file or takes over the one that is there. */
 
-/* Where everything lies in the file and in a slot; returns the manifest. */
+/* Decides where everything lies in the file and in a slot.  Returns the manifest, which the caller frees. */
 static char *plan_layout(struct snap *s, const struct snap_plan *plan)
 {
     struct snapfile *f = allocate(1, sizeof *f);
@@ -177,11 +178,12 @@ static void refuse_other_model(const struct opening *o)
              describe_sizes(sizes, old));
 }
 
-/* The file as memory; or past the page cache; or, where the system has neither, through the cache. */
+/* Chooses how the file is written: as memory; or past the page cache; or, where the system can do neither, through the
+ * cache. */
 static void choose_way_to_write(struct snap *s)
 {
     const struct snapfile *f = snapfile_of(s->file);
-    forget_cached(s->fd); /* each write past the cache would have to look for its page in it */
+    forget_cached(s->fd); /* else each write past the cache would have to look for its page in the cache */
     s->memory = map_memory(s->fd, slot_at(f, f->slots + 1), &s->persist);
     s->counts.in_memory = s->memory;
     if (!s->memory)

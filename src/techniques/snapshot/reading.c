@@ -1,4 +1,4 @@
-/* reading.c - reading a snapshot file: its newest iteration that is whole.
+/* reading.c - reads the newest iteration of a snapshot file that is whole.
  *
  *     page 0     commit 5, slot 1       the newer page names the newest commit: has slot 1 the hashes that it should?
  *     page 1     commit 4, slot 2       if not, the older page and its slot are checked in the same way
@@ -37,10 +37,12 @@ static bool is_written(struct reader *r)
     return false;
 }
 
-/* A page that a run is writing may be read half-written: it is read again, until it is whole.  Without a run a bad page
- * stays bad. */
-static const char *read_page(struct reader *r, bool live, int k, struct snapfile *found)
+/* Reads page k, and returns why it is not valid, or NULL.  A page may be read half-written while a run writes it, so it
+ * is read again until it is whole.  Where no run writes, a bad page stays bad. */
+enum writers { RUN_MAY_WRITE, NO_RUN_WRITES };
+static const char *read_page(struct reader *r, enum writers writers, int k, struct snapfile *found)
 {
+    bool live = writers == RUN_MAY_WRITE;
     enum { TRIES = 200 };
     const struct timespec wait = {.tv_nsec = 1000000};
     char page[SNAP_PAGE];
@@ -61,11 +63,11 @@ struct pages {               /* the two pages of a file */
     const char *wrong[2];    /* why it is not valid; NULL: it is */
 };
 
-static struct pages read_pages(struct reader *r, bool live)
+static struct pages read_pages(struct reader *r, enum writers writers)
 {
     struct pages p = {0};
     for (int k = 0; k < 2; k++)
-        p.wrong[k] = read_page(r, live, k, &p.says[k]);
+        p.wrong[k] = read_page(r, writers, k, &p.says[k]);
     return p;
 }
 
@@ -84,7 +86,7 @@ static int newer_page(const struct pages *p)
 /* Has a run committed something since `before` was read? */
 static bool has_moved_on(struct reader *r, const struct pages *before)
 {
-    struct pages now = read_pages(r, true);
+    struct pages now = read_pages(r, RUN_MAY_WRITE);
     for (int k = 0; k < 2; k++)
         if (now.says[k].newest.seq != before->says[k].newest.seq)
             return true;
@@ -98,7 +100,7 @@ struct snap_commit look_for_commit(const char *path)
         return newest;
     struct reader *r = open_reader(path);
     if (r->size >= MANIFEST_AT) {
-        struct pages pages = read_pages(r, true);
+        struct pages pages = read_pages(r, RUN_MAY_WRITE);
         int newer = newer_page(&pages);
         if (newer != NONE)
             newest = pages.says[newer].newest;
@@ -114,8 +116,8 @@ struct snap_commit look_for_commit(const char *path)
 #define NOTE_DAMAGE(f, ...)                                                                                            \
     (void)(*APPEND((f)->in.damage, (f)->in.n_damage, (f)->in.cap_damage) = format_string(__VA_ARGS__))
 
-/* The pieces' hashes, in the manifest's order.  Their places count from the start of `slot`, no longer from that of
- * `before`; 0: from 0. */
+/* Gives the pieces their hashes, which are in the manifest's order, and moves their places from slot `before` to
+ * `slot`. before 0: so far the places count from 0. */
 static void put_pieces_in_slot(struct checkpoint *c, const uint64_t *hashes, uint32_t before, uint32_t slot)
 {
     const struct snapfile *f = snapfile_of(c);
@@ -131,7 +133,8 @@ static void put_pieces_in_slot(struct checkpoint *c, const uint64_t *hashes, uin
     }
 }
 
-/* The pieces get the commit's hashes and its slot's place, and are then those of a checkpoint.  Is it whole? */
+/* Makes c the checkpoint of this commit: its pieces get the hashes and the places that they have in the commit's slot.
+ * Returns true if it is whole. */
 static bool install_commit(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
 {
     struct snapfile *f = snapfile_of(c);
@@ -198,27 +201,27 @@ static int choose_commit(struct reader *r, struct checkpoint *c, const struct pa
     return NONE;
 }
 
-/* live: a run may be writing.  *overtaken: something does not match, and meanwhile the run has committed anew, so it
- * may have written the slot that was read. */
-static struct checkpoint *read_once(const char *path, bool live, bool *overtaken)
+/* *overtaken becomes true if something does not match, and a run has committed anew meanwhile: the run may have written
+ * the slot that was read. */
+static struct checkpoint *read_once(const char *path, enum writers writers, bool *overtaken)
 {
     struct reader *r = open_reader(path);
-    if (r->size == 0) /* a run that was killed just now had only made it */
+    if (r->size == 0) /* a run made the file, and was killed before it wrote to it */
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
     if (r->size < MANIFEST_AT)
         fail(EXIT_FAILED,
              "%s has %llu bytes, which is no snapshot: it was cut off; use a checkpoint or another snapshot", path,
              (unsigned long long)r->size);
-    struct pages pages = read_pages(r, live);
+    struct pages pages = read_pages(r, writers);
     if (newer_page(&pages) == NONE)
         fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", path, pages.wrong[0], pages.wrong[1]);
     struct snapfile *f = allocate(1, sizeof *f);
-    *f = pages.says[pages.wrong[0] ? 1 : 0]; /* but for the commit and its run, valid pages say the same */
+    *f = pages.says[pages.wrong[0] ? 1 : 0]; /* valid pages differ only in the commit and its run */
     f->newest = (struct snap_commit){0};
     struct checkpoint *c = read_description(r, path, f);
     note_pages(f, path, &pages);
     f->page = choose_commit(r, c, &pages);
-    *overtaken = live && f->in.n_damage && has_moved_on(r, &pages);
+    *overtaken = writers == RUN_MAY_WRITE && f->in.n_damage && has_moved_on(r, &pages);
     close_reader(r);
     c->run = 0; /* not known */
     if (f->page == NONE)
@@ -235,18 +238,18 @@ struct checkpoint *read_snapshot(const char *path)
 {
     enum { TRIES = 100 };
     bool overtaken = false;
-    struct checkpoint *c = read_once(path, true, &overtaken);
+    struct checkpoint *c = read_once(path, RUN_MAY_WRITE, &overtaken);
     for (int tries = 1; overtaken && tries < TRIES; tries++) {
         free_checkpoint(c);
-        c = read_once(path, true, &overtaken);
+        c = read_once(path, RUN_MAY_WRITE, &overtaken);
     }
     return c;
 }
 
 struct checkpoint *read_locked_snapshot(const char *path)
 {
-    bool overtaken; /* never: no run is writing */
-    return read_once(path, false, &overtaken);
+    bool overtaken; /* it stays false, since no run writes */
+    return read_once(path, NO_RUN_WRITES, &overtaken);
 }
 
 struct checkpoint *open_snapshot(const char *path)

@@ -1,4 +1,4 @@
-/* running.c - what the tasks of snapshots do in a run: store an update's bytes, and commit an iteration.
+/* running.c - does the work of the tasks of snapshots in a run: stores an update's bytes, and commits an iteration.
  *
  * The pass (snapshot.c) has put the tasks into the list.  Each persist task says whose state its buffer has (struct
  * state_range): these are the file's payloads, in list order.
@@ -46,7 +46,7 @@ static void persist(void *snapshots, const struct task *task, uint32_t number)
     snap_write(s->file, number, s->payload[task->index], tensor_memory(buffer));
 }
 
-/* The disk's lane waits until the report has come, which needs nothing of that lane. */
+/* The disk's lane waits here until the step's report has come.  The report itself never waits for this lane. */
 static void commit_iteration(void *snapshots, const struct task *task, uint32_t number)
 {
     (void)task;
@@ -98,7 +98,7 @@ static void bind_tasks(struct snapshots *s, struct step *list, struct snap_plan 
     }
 }
 
-/* Nothing is in flight. */
+/* Opens the file and gives the tasks of the list their work.  Nothing is in flight meanwhile. */
 void open_snapshots(struct trainer *t)
 {
     const struct snapshot_options *o = &snapshot_options;
@@ -164,7 +164,7 @@ static void show_commits(struct trainer *t)
     free(commits);
 }
 
-/* All are awaited, and counted on the terminal. */
+/* Waits until all snapshots are stored, and says on the terminal how many there are. */
 static void end_snapshots(struct trainer *t)
 {
     const struct snapshots *s = snapshots_of(t);

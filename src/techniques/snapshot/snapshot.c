@@ -66,7 +66,7 @@ struct tensor *new_buffers(struct pool *p, struct device *d, size_t bytes)
     return first;
 }
 
-/* Bytes [begin, end) of each of them. */
+/* The part [begin, end), in bytes, of each buffer of a ring: a ring of parts, whose first member is returned. */
 static struct tensor *part_of_buffers(struct pool *p, struct tensor *buffers, const char *name, size_t begin,
                                       size_t end)
 {
@@ -112,23 +112,24 @@ bool is_state(const struct access *a)
     return (a->mode & ACCESS_WRITE) && (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER);
 }
 
-/* Copies the tensors that `update` wrote into the buffers.  `update` writes all that is stored of `whole`, or, on the
- * host, a piece of it, which begins as many bytes into each of its tensors. */
+/* Copies the tensors that `update` wrote into the buffers, in the order of the accesses of `whole`, each on the host's
+ * alignment.  `update` is the task `whole` itself, or on the host a piece of it, which writes the same part of each
+ * tensor. */
 void copy_written(const struct storing *v, struct tensor *buffers, const struct task *whole, const struct task *update,
                   enum snapshot_in in)
 {
     struct pool *p = v->step->pool;
-    size_t at = update->piece_begin - whole->piece_begin;
+    size_t begin = update->piece_begin - whole->piece_begin; /* in the buffer */
     for (int i = 0; i < whole->n_access; i++) {
         struct tensor *x = update->access[i].tensor;
         if (!is_state(&whole->access[i]))
             continue;
-        struct tensor *to = part_of_buffers(p, buffers, x->name, at, at + x->bytes);
+        struct tensor *to = part_of_buffers(p, buffers, x->name, begin, begin + x->bytes);
         if (in == IN_DEVICE && !x->device->is_host)
             add_snapshot_by_device(v->step, to, x);
         else
             add_snapshot(v->step, to, x);
-        at += round_up(whole->access[i].tensor->bytes, p->machine->host->alignment);
+        begin += round_up(whole->access[i].tensor->bytes, p->machine->host->alignment);
     }
 }
 

@@ -1,4 +1,4 @@
-/* snapshot_pass.c - the pass, which stores all updates of the list.  And the report of `yard plan`: which iterations
+/* snapshot_pass.c - has the pass, which stores all updates of the list, and the report of `yard plan`: which iterations
  * are recoverable in the simulation, from when on, and what to change.  The technique itself is in snapshot.c.
  */
 #include "snapshot.h"
@@ -9,9 +9,9 @@
 
 /* ---- which iterations are stored, and when ----------------------------------------------------------------------- */
 
-struct outcome {        /* an iteration's; all in seconds */
+struct outcome {        /* what becomes of an iteration; all in seconds */
     double begin;       /* the start of its first copy; INFINITY: it is dropped */
-    double recoverable; /* the end of its last persist, when the page is written, too */
+    double recoverable; /* the end of its last persist; the page is written then, too */
     double durable;     /* the end of its commit, whose time is that of the flush */
 };
 
@@ -37,9 +37,9 @@ static struct outcome outcome_at(const struct simulation *sim, int i)
     return o;
 }
 
-/* The longest time from an update's end to that of the copies for which the unit's next update waits.  They come right
- * after it in the list: `update` is the last task before them.  Where it skips an iteration the copies alone hold the
- * next one. */
+/* The longest time from the end of an update to the end of the copies for which the unit's next update waits.  In the
+ * list the copies come right after the update, which is thus the last task before them.  Where the update skips an
+ * iteration, the time begins with the copies. */
 static double longest_hold(const struct simulation *sim)
 {
     const struct moment *m = &sim->moments[(size_t)sim->first * sim->step->n];
@@ -65,12 +65,13 @@ struct telling {
     double other_period; /* the period with copies in the other place */
 };
 
-/* How often an iteration could be stored without any being dropped.  disk, links: the seconds they need for one. */
+/* Says how often an iteration can be stored without any being dropped.  disk, links: the seconds that the disk and the
+ * links need for one iteration. */
 static void advise(const struct telling *l, const struct simulation *sim, double disk, double links,
                    const struct outcome *first)
 {
     char **text = &l->report->reason;
-    int under_way = snapshot_options.slots - 1; /* the newest commit keeps one */
+    int under_way = snapshot_options.slots - 1; /* the newest commit keeps one slot */
     if (!under_way) {
         append_text(text, ": the newest commit holds the only slot");
         return;
@@ -116,7 +117,7 @@ static void tell_times(void *telling, const struct simulation *sim)
     if (disk > 0 && (!l->costs || sim->step->pool->machine->host->described.disk))
         append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
     else
-        append_text(text, "; how fast the disk is nobody said (link disk), and it counts as if it took no time");
+        append_text(text, "; no link disk says how fast the disk is, so it counts as if it took no time");
     append_text(text, "; iteration %d is recoverable after %.3f ms, durable after %.3f ms", every,
                 1e3 * first.recoverable, 1e3 * first.durable);
     append_text(text, "; %zu of %d iterations dropped", json_array_size(dropped), snapshot_options.iterations / every);
@@ -130,8 +131,8 @@ struct ways {
     size_t updates;
     double bytes;     /* all that an iteration stores */
     double on_device; /* size of the devices' buffers, for all slots */
-    double chosen; /* stored from a device straight to the host: --overlap local decides in the step who updates them */
-    double on_host; /* stored from the host, where they are updated */
+    double chosen;    /* bytes that go straight to the host: --overlap local decides in the step who updates them */
+    double on_host;   /* bytes that are on the host when they are updated */
 };
 
 static struct ways measure_ways(const struct step *s)
@@ -141,7 +142,7 @@ static struct ways measure_ways(const struct step *s)
         const struct task *t = s->task[i];
         if (!t->condition.member || t->condition.returns_member)
             continue;
-        const struct tensor *x = is_copy(t) ? t->access[1].tensor : t->access[0].tensor; /* its source; its buffer */
+        const struct tensor *x = t->access[is_copy(t) ? 1 : 0].tensor; /* a copy's source; a persist's buffer */
         if (!is_copy(t)) {
             w.updates++;
             w.bytes += (double)x->bytes;
@@ -198,15 +199,15 @@ static void report_snapshot(struct step *s, const struct costs *c, const struct 
         append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
                                 "before; --clip 0 stores each layer right after its backward");
     if (in_device && r->after->excess_bytes > 0)
-        refuse_budget(s->pool->machine, r->after, "--snapshot-in device", true);
+        refuse_budget(s->pool->machine, r->after, "--snapshot-in device", SAME_LIST);
     report_ms(r, "host_ms", "with copies in the host a step takes", in_device ? other : r->after->period);
     report_ms(r, "device_ms", "on the device", in_device ? r->after->period : other);
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
-/* It is the last task of the list, since all others are inserted before it: with --serial the report comes before it,
- * for which it waits. */
+/* Adds the commit, which stays the last task of the list, since all others are inserted before it.  So with --serial
+ * the report, for which the commit waits, comes before it. */
 static void add_commit(const struct storing *v)
 {
     struct step *s = v->step;
@@ -246,7 +247,7 @@ static size_t store_all(struct storing *v)
 
 static bool wants_snapshot(const struct run_facts *facts) { return snapshot_options.file && !facts->trial; }
 
-/* The period with copies in that place; INFINITY: it does not fit. */
+/* The period with copies in this place; INFINITY: the list does not fit then. */
 static double try_place(struct step *s, const struct costs *c, enum snapshot_in in)
 {
     struct storing v = {.step = s, .edit = open_edit(s), .place = in, .by_hand = !c};

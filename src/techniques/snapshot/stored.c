@@ -22,15 +22,15 @@ struct arrival {
     int before; /* the arrival in the same storage before this one, or NONE */
 };
 struct arrivals {
-    struct arrival *list;
+    struct arrival *arrival;
     size_t n, cap;
     int *last; /* by storage: its last arrival, or NONE */
 };
 
 static bool has_arrived(const struct arrivals *a, const struct tensor *x)
 {
-    for (int i = a->last[x->storage->id]; i != NONE; i = a->list[i].before)
-        if (a->list[i].begin < x->offset + x->bytes && x->offset < a->list[i].end)
+    for (int i = a->last[x->storage->id]; i != NONE; i = a->arrival[i].before)
+        if (a->arrival[i].begin < x->offset + x->bytes && x->offset < a->arrival[i].end)
             return true;
     return false;
 }
@@ -38,24 +38,25 @@ static bool has_arrived(const struct arrivals *a, const struct tensor *x)
 static void note_arrival(struct arrivals *a, const struct tensor *storage, size_t begin, size_t end)
 {
     int *last = &a->last[storage->id];
-    for (int i = *last; i != NONE; i = a->list[i].before)
-        if (a->list[i].begin <= begin && end <= a->list[i].end)
+    for (int i = *last; i != NONE; i = a->arrival[i].before)
+        if (a->arrival[i].begin <= begin && end <= a->arrival[i].end)
             return;
-    struct arrival *new = APPEND(a->list, a->n, a->cap);
+    struct arrival *new = APPEND(a->arrival, a->n, a->cap);
     *new = (struct arrival){.begin = begin, .end = end, .before = *last};
     *last = (int)a->n - 1;
 }
 
-/* A copy of another role takes on those of its bytes that had arrived.  (A whole gradient that comes back from the host
- * has a part that this rank summed, and others that it was sent.) */
+/* Notes what arrives by a copy.  By a copy of role broadcast all bytes arrive.  By any other copy those arrive that had
+ * arrived at its source: a whole gradient that comes back from the host has a part that this rank summed, and parts
+ * that it was sent. */
 static void follow_copy(struct arrivals *a, const struct task *copy)
 {
-    const struct tensor *to = copy->access[0].tensor, *from = copy->access[1].tensor;
+    const struct tensor *to = copy_target(copy), *from = copy_source(copy);
     if (copy->role == ROLE_BROADCAST)
         note_arrival(a, to->storage, to->offset, to->offset + to->bytes);
-    for (int i = a->last[from->storage->id]; i != NONE; i = a->list[i].before) {
-        size_t begin = MAX(a->list[i].begin, from->offset);
-        size_t end = MIN(a->list[i].end, from->offset + from->bytes);
+    for (int i = a->last[from->storage->id]; i != NONE; i = a->arrival[i].before) {
+        size_t begin = MAX(a->arrival[i].begin, from->offset);
+        size_t end = MIN(a->arrival[i].end, from->offset + from->bytes);
         if (begin < end)
             note_arrival(a, to->storage, to->offset + begin - from->offset, to->offset + end - from->offset);
     }
@@ -95,7 +96,7 @@ size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *po
         if (is_update && !reads_what_was_sent(&arrivals, task[i]))
             bytes[i] = state_bytes(task[i], pool->machine->host->alignment);
     }
-    free(arrivals.list);
+    free(arrivals.arrival);
     free(arrivals.last);
     return bytes;
 }
@@ -113,12 +114,13 @@ struct task *last_on_host(const struct step *s, size_t n, const struct task *upd
     return last;
 }
 
-/* The copies that were added to the list from position `from` on work when the choice has these bits.  expected: the
- * forecast counts on it that the update runs there. */
-static void need_side(const struct step *s, size_t from, struct tensor *word, int bits, bool expected)
+/* The copies that were added to the list from position `from` on are those of this update.  They run if the choice has
+ * these bits, and the forecast assumes of them what it assumes of the update. */
+static void need_side(const struct step *s, size_t from, struct tensor *word, int bits, const struct task *update)
 {
+    const enum assumption assumed = update->condition.unexpected ? ASSUME_SKIPPED : ASSUME_RUNS;
     for (size_t i = from; i < s->n; i++)
-        need_choice(s->task[i], word, bits, expected);
+        need_choice(s->task[i], word, bits, assumed);
 }
 
 /* The update is in the list twice, on the host perhaps in pieces.  Both sides fill the same buffers, after the last
@@ -142,10 +144,10 @@ void store_either(struct storing *v, struct task *update, struct task *last, siz
         if (piece->origin != update->origin)
             continue;
         copy_written(v, buffers, update, piece, IN_HOST);
-        need_side(s, from, word, CHOICE_CPU, !piece->condition.unexpected);
+        need_side(s, from, word, CHOICE_CPU, piece);
     }
     size_t from = s->n;
     copy_written(v, buffers, update, update, IN_HOST);
-    need_side(s, from, word, CHOICE_DEVICE, !update->condition.unexpected);
+    need_side(s, from, word, CHOICE_DEVICE, update);
     add_persist(v, buffers, update);
 }

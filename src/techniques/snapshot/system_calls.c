@@ -20,7 +20,7 @@
 
 int flush_file(int fd) { return fdatasync(fd); } /* the file's length stays */
 
-/* Only a hint: if something goes wrong, flush_file() tells. */
+/* This is only a hint.  If writing goes wrong, flush_file() says so. */
 void start_writing(int fd, uint64_t at, size_t n) { sync_file_range(fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE); }
 
 void forget_cached(int fd) { posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
@@ -31,7 +31,7 @@ char *map_memory(int fd, uint64_t bytes, persist_bytes **persist)
     size_t mapped = 0;
     int persistent = 0;
     void *(*map)(const char *, size_t, int, mode_t, size_t *, int *) = NULL;
-    void *library = dlopen("libpmem.so.1", RTLD_NOW | RTLD_LOCAL); /* stays */
+    void *library = dlopen("libpmem.so.1", RTLD_NOW | RTLD_LOCAL); /* stays loaded */
     if (!library)
         return NULL;
     *(void **)&map = dlsym(library, "pmem_map_file");
@@ -47,7 +47,7 @@ char *map_memory(int fd, uint64_t bytes, persist_bytes **persist)
     return NULL;
 }
 
-/* A file system may refuse it only when a page is read. */
+/* Some file systems open a file for this way, and refuse it only when a page is read.  So a page is read. */
 int open_direct(int fd)
 {
     _Alignas(SNAP_PAGE) char page[SNAP_PAGE];

@@ -384,6 +384,6 @@ bool swap_by_phases(struct step *s, const struct costs *c, const struct run_fact
     free(absence);
     free_gaps(&all);
     if (r->after->excess_bytes > 0)
-        refuse_budget(m, r->after, by_layer ? "--swap layer" : "--swap microbatch", !plan_may_change(facts));
+        refuse_budget(m, r->after, by_layer ? "--swap layer" : "--swap microbatch", replanning_of(facts));
     return changed;
 }

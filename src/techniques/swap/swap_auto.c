@@ -584,7 +584,8 @@ static char *raise_for(struct swapper *swapper, const unsigned char *choice, con
 /* Raises the budgets until the same search finds a choice that fits, and ends the program with a sentence that names
  * them.  Each attempt raises them to what a choice needs: for --recompute auto the best one that was found, else the
  * one that holds the fewest bytes.  After eight attempts the budgets are those of the list that keeps all tensors. */
-static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best, const char *option, bool sure)
+static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best, const char *option,
+                                   enum replanning replans)
 {
     struct machine *m = swapper->gaps.step->pool->machine;
     struct device *before = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *before);
@@ -601,13 +602,13 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
         free(shortage);
         shortage = raise_budgets(m, before, &swapper->gaps.bare, option);
     }
-    refuse_budgets(m, before, shortage, sure);
+    refuse_budgets(m, before, shortage, replans);
 }
 
 /* ---- the passes -------------------------------------------------------------------------------------------------- */
 
 /* option: the one that must make room, or the program ends; NULL: another pass may still make room. */
-static bool swap_to_fit(struct swapper *swapper, const char *option, bool sure, struct pass_report *r)
+static bool swap_to_fit(struct swapper *swapper, const char *option, enum replanning replans, struct pass_report *r)
 {
     struct gaps *all = &swapper->gaps;
     if (all->bare.excess_bytes == 0) {
@@ -619,7 +620,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, bool sure, 
         all->bare.span ? all->bare.period : INFINITY; /* where nobody knows times, whatever fits will do */
     struct score score = search(swapper, best, least_period);
     if (score.excess_bytes > 0 && option)
-        name_budgets(swapper, best, option, sure);
+        name_budgets(swapper, best, option, replans);
     struct edit *e = open_edit(all->step);
     apply(swapper, e, best);
     commit(e);
@@ -631,7 +632,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, bool sure, 
 bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
     struct swapper swapper = open_swapper(s, c, swap_options.classes, true);
-    bool changed = swap_to_fit(&swapper, "--swap auto", !plan_may_change(facts), r);
+    bool changed = swap_to_fit(&swapper, "--swap auto", replanning_of(facts), r);
     close_swapper(&swapper);
     return changed;
 }
@@ -655,8 +656,8 @@ bool remake_by_search(struct step *s, const struct costs *c, const struct run_fa
     if (swap_options.mode == SWAP_AUTO)
         report_gaps(&swapper.gaps, swapper.absence, c, "--swap auto chooses what is made again", r);
     else
-        changed = swap_to_fit(&swapper, swap_options.mode == SWAP_OFF ? "--recompute auto" : NULL,
-                              !plan_may_change(facts), r);
+        changed =
+            swap_to_fit(&swapper, swap_options.mode == SWAP_OFF ? "--recompute auto" : NULL, replanning_of(facts), r);
     close_swapper(&swapper);
     return changed;
 }

@@ -2,9 +2,10 @@
  *
  * All in one run on the chosen device, since machines drift: the peak of independent FMAs, copy bandwidth, every matrix
  * product of the model in its form (packing included) by both engines, then training.  A product is timed as the same
- * task that a training step runs, alone in a list that is executed over and over.  A share is the median over pairs of
- * about equally long stretches, the FMA probe and then what is compared with it.  On CPUs it is one of CPU time, which
- * other programs cannot lengthen.  Where it is above 1 all the same the probe was disturbed, and no share is known.
+ * task that a training step runs, alone in a list that is executed over and over.  A *share* is a speed as a part of
+ * the peak: the median over pairs of about equally long stretches, the FMA probe and then what is compared with it.  On
+ * CPUs both are timed by CPU time, which other programs cannot lengthen.  If a share is above 1 all the same, the probe
+ * was disturbed, and the share is not known.
  */
 #include "bench.h"
 #include "techniques/pass/pass.h"
@@ -38,44 +39,47 @@ struct timing {     /* medians over the stretches */
     double share;   /* the share of the peak; NAN: the probe was disturbed */
 };
 
-typedef void run_once(void *what, uint32_t number);
+typedef void run_once(void *context, uint32_t number);
 
-/* Runs until that many seconds have passed, at least once, and returns how often.  *number: the last run's number. */
-static uint64_t run_stretch(struct bench *b, run_once *run, void *what, uint32_t *number, double least_seconds)
+/* Runs until so many seconds have passed, at least once, and returns how often.  *number: the number of the last
+ * run. */
+static uint64_t run_stretch(struct bench *b, run_once *run, void *context, uint32_t *number, double least_seconds)
 {
     const struct device *d = &b->machine->device[0];
     double from = work_seconds(d);
     uint64_t runs = 0;
     do {
         *number += 1;
-        run(what, *number);
+        run(context, *number);
         runs++;
     } while (work_seconds(d) - from < least_seconds);
     return runs;
 }
 
-/* Times n stretches after a warm-up, which compiles kernels.  fill: a stretch is as many runs as take as long as the
- * probe; else it is one run. */
-static struct timing time_runs(struct bench *b, run_once *run, void *what, uint32_t n, bool fill, double flops)
+/* Times n stretches after a warm-up, which compiles kernels.  A stretch is a single run, or as many runs as take as
+ * long as the probe before them.  context: what `run` gets.  flops: of one run. */
+enum stretch { SINGLE_RUN, AS_LONG_AS_PROBE };
+static struct timing time_runs(struct bench *b, run_once *run, void *context, uint32_t n, enum stretch stretch,
+                               double flops)
 {
     enum { LONGEST = 1 }; /* seconds of the probe */
     const struct device *d = &b->machine->device[0];
     double *seconds = allocate(n, sizeof *seconds);
     double *share = allocate(n, sizeof *share);
-    double last = 0;                                                    /* how long the last stretch worked */
-    int alike = d->is_cpu || d->is_logical ? 1 : b->machine->n_devices; /* the probe runs on one device */
+    double last = 0;                                                      /* how long the last stretch worked */
+    int n_alike = d->is_cpu || d->is_logical ? 1 : b->machine->n_devices; /* devices that work; the probe runs on one */
     uint32_t number = WARM_UP;
     for (uint32_t i = 1; i <= WARM_UP; i++)
-        run(what, i);
+        run(context, i);
     for (uint32_t i = 0; i < n; i++) {
         double begin = work_seconds(d);
         double peak = run_probe(b->probe, fmin(last, LONGEST));
         double from = work_seconds(d);
         uint64_t start = now_ns();
-        uint64_t runs = run_stretch(b, run, what, &number, fill ? from - begin : 0);
+        uint64_t runs = run_stretch(b, run, context, &number, stretch == AS_LONG_AS_PROBE ? from - begin : 0);
         seconds[i] = 1e-9 * (double)(now_ns() - start) / (double)runs;
         last = work_seconds(d) - from;
-        share[i] = flops * (double)runs / last / alike / peak;
+        share[i] = flops * (double)runs / last / n_alike / peak;
         b->peak = fmax(b->peak, peak);
     }
     struct timing t = {median(seconds, n), median(share, n)};
@@ -198,13 +202,13 @@ static void run_list(void *list, uint32_t number)
     wait_all(list);
 }
 
-/* The product as tasks of a list (one, or with CLBlast's bias filling two). */
+/* Times a product as the task of a list. */
 static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
 {
     struct device *d = &b->machine->device[0];
     struct pool *pool = new_pool(b->machine);
     struct config tiny = {1, 1, 1, 1, 1, true};
-    struct model *model = new_model(pool, &tiny, &one_rank, false, (struct gradients){0});
+    struct model *model = new_model(pool, &tiny, &one_rank, TO_COMPUTE, (struct gradients){0});
     struct step *list = new_step(pool, "gemm");
     struct build build = new_build(list, model, (struct kernels){.gemm = engine}, 1, 1);
     struct tensor *operand[3];
@@ -215,7 +219,7 @@ static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm
     struct gemm g = describe_gemm(b, s, operand);
     gemm(&build, s->name, &g);
     must(finish_steps(pool, &list, 1));
-    struct timing timing = time_runs(b, run_list, list, REPEATS, true, flops_of(s));
+    struct timing timing = time_runs(b, run_list, list, REPEATS, AS_LONG_AS_PROBE, flops_of(s));
     end_build(&build);
     drain(list);
     free_step(list);
@@ -265,7 +269,7 @@ static void bench_gemms(struct bench *b)
     }
 }
 
-/* Over all projections, by their FLOPs; NAN: none was timed. */
+/* The share of the peak over all projections, weighted by their FLOPs; NAN: none was timed. */
 static double weighted_share(const struct bench *b, enum gemm_engine engine)
 {
     if (b->weighted[engine].at_peak <= 0)
@@ -298,7 +302,7 @@ static json_t *bench_training(struct bench *b)
     init_random(t->model, 1);
     uint32_t n = was_given("steps") ? (uint32_t)b->settings->steps : TRAIN_STEPS;
     double tokens = tokens_per_step(t), flops = flops_per_token(t->model->params, t->seq) * tokens;
-    struct timing step = time_runs(b, run_training, t, n, false, flops);
+    struct timing step = time_runs(b, run_training, t, n, SINGLE_RUN, flops);
     char share[80];
     fprintf(b->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
             1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9, of_peak(share, step.share));
@@ -368,7 +372,7 @@ static int run_bench(int argc, char **argv)
         return bench_broadcast(s);
     struct bench b = {.settings = s, .text = s->json ? stderr : stdout, .config = config_of(s)};
     b.gemms = new_table(gemm_columns, COUNT(gemm_columns));
-    b.machine = machine_of(s, false);
+    b.machine = machine_of(s, SHARED_CONTEXTS);
     /* A model that training would refuse is refused now, and not after the products. */
     free_trainer(new_trainer(s, LIST_TRAIN | OPEN_GIVEN_DATA | PLAN_ONLY));
     b.probe = open_probe(&b.machine->device[0]);

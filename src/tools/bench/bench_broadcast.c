@@ -34,7 +34,7 @@ static void see(struct seen *s, const struct task *t, double start, double end)
     if (s->bytes == 0 || start < s->first)
         s->first = start;
     s->last = fmax(s->last, end);
-    s->bytes += (double)t->access[0].tensor->bytes;
+    s->bytes += (double)copy_target(t)->bytes;
 }
 
 struct run {                     /* one configuration */
@@ -104,7 +104,7 @@ static double largest_copy(const struct step *s)
     double bytes = 0;
     for (size_t i = 0; i < s->n; i++)
         if (is_copy(s->task[i]) && s->task[i]->role == ROLE_BROADCAST)
-            bytes = fmax(bytes, (double)s->task[i]->access[0].tensor->bytes);
+            bytes = fmax(bytes, (double)copy_target(s->task[i])->bytes);
     return bytes;
 }
 
@@ -129,7 +129,8 @@ static void add_run(struct table *table, const struct trainer *t, const struct r
         number_cell(1e3 * r->period));
 }
 
-/* The k of the file's head for the largest copy, which is a shard if slices is 1; NAN: no link is described. */
+/* The best number of slices by the formula in the head of this file, for the largest copy, which is a shard if there is
+ * one slice; NAN: no link is described. */
 static double best_slices(const struct trainer *t)
 {
     const struct costs *c = costs_of(t);

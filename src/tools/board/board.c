@@ -1,4 +1,4 @@
-/* board.c - moves on a list, tried on a draft, each proved (see board.h).
+/* board.c - moves tasks of a list, as a person asks, and simulates and proves each move (see board.h).
  *
  * The list itself is never placed: try_list() places, orders and simulates a draft of it and shows that to
  * look_at_board(), which writes the trace and proves.  Before a move the place and lane of each task are noted; an undo
@@ -16,7 +16,7 @@
 
 #include <math.h>
 
-struct stand {
+struct stand { /* where a task stands: its place in an array of these is its position in the list */
     const struct task *task;
     struct lane *lane;
 };
@@ -28,11 +28,11 @@ struct board {
     const char *path;
     char *trace;
     struct step *step;
-    struct values *values;       /* those of the list as written */
+    struct values *values;       /* what reads find in the list as written; the proofs compare with them */
     struct figures written, now; /* the list as written, and as it is now */
-    struct stand **before;       /* by move: [tasks] where each stood before it, in the list's order */
+    struct stand **before;       /* by move: [tasks] the tasks in list order, and their lanes, before the move */
     size_t n_moves, cap_moves;
-    bool tries;  /* the last move is not kept yet */
+    bool tries;  /* the last move is only tried: it is not kept yet */
     char *wrong; /* what the proof says; NULL: all is well */
 };
 
@@ -98,16 +98,16 @@ static void bring_back(struct board *b)
 {
     const struct step *s = b->step;
     b->n_moves--;
-    struct stand *at = b->before[b->n_moves];
+    struct stand *stands = b->before[b->n_moves];
     size_t *order = allocate(s->n, sizeof *order);
     for (size_t i = 0; i < s->n; i++)
-        order[i] = at[i].task->index;
+        order[i] = stands[i].task->index;
     permute_tasks(b->step, 0, order, s->n);
     for (size_t i = 0; i < s->n; i++)
-        s->task[i]->lane = at[i].lane;
+        s->task[i]->lane = stands[i].lane;
     b->tries = false;
     free(order);
-    free(at);
+    free(stands);
 }
 
 /* "h.1.attn needs grad.3, which loss writes": why the order of two tasks of the list must stay. */
@@ -122,7 +122,7 @@ static char *say_obstacle(const struct step *s, const struct obstacle *o)
         verb = writes && reads ? "needs" : "overwrites";
         thing = o->over->name;
         why = writes ? "writes" : "reads before";
-    } else if (is_after(s, o->second, o->first, false)) {
+    } else if (is_after(s, o->second, o->first, SAME_STEP)) {
         return format_string("%s%s waits for %s%s, as after= says", o->second->name, layer_and_micro(second, o->second),
                              o->first->name, layer_and_micro(first, o->first));
     }
@@ -144,8 +144,8 @@ static bool sink_along(struct edit *e, struct step *s, struct task *t, struct ta
     return true;
 }
 
-/* The task goes later, to right after task m->behind; or sooner, to right before the next task of the lane; or it stays
- * where it is between the two already. */
+/* Moves the task to later, right after task m->behind; or to sooner, right before the next task of the lane.  A task
+ * that stands between these two already stays.  Returns NULL, or what is in the way, with its position in *in_way. */
 static char *move_task(struct step *s, const struct move *m, struct lane *lane, size_t *in_way)
 {
     struct task *t = s->task[m->task];
@@ -179,10 +179,10 @@ static bool fits(const struct task *t, const struct lane *lane)
 static void note_stands(struct board *b)
 {
     const struct step *s = b->step;
-    struct stand *at = allocate(s->n, sizeof *at);
+    struct stand *stands = allocate(s->n, sizeof *stands);
     for (size_t i = 0; i < s->n; i++)
-        at[i] = (struct stand){s->task[i], s->task[i]->lane};
-    *APPEND(b->before, b->n_moves, b->cap_moves) = at;
+        stands[i] = (struct stand){s->task[i], s->task[i]->lane};
+    *APPEND(b->before, b->n_moves, b->cap_moves) = stands;
 }
 
 char *try_move(struct board *b, const struct move *m, size_t *place)

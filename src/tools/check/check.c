@@ -41,7 +41,7 @@ static void compare(struct checker *c, const char *name, const float *ours, size
     if (!c->trainer->settings->json)
         printf("%-36s %9.2e\n", name, fabs(error)); /* (a NaN may carry a sign) */
     json_object_set_new(c->errors, name, number_json(error));
-    if (!isnan(c->worst) && !(error <= c->worst)) { /* NaN is the worst, and stays */
+    if (!isnan(c->worst) && !(error <= c->worst)) { /* NaN is the worst error, and stays the worst */
         c->worst = error;
         snprintf(c->worst_name, sizeof c->worst_name, "%s", name);
     }
@@ -69,13 +69,14 @@ static void compare_logits(struct checker *c)
     const size_t words = (size_t)t->config.vocab;
     float *logits = allocate(rows * width, sizeof *logits);
     read_tensor(t->keep_logits, logits);
-    for (size_t row = 1; row < rows; row++) /* without the padding */
+    for (size_t row = 1; row < rows; row++) /* leaves the padding out */
         memmove(logits + row * words, logits + row * width, words * sizeof *logits);
     compare(c, "logits", logits, rows * words);
     free(logits);
 }
 
-/* The first step gives logits, loss and gradients; all of them the trajectory and the parameters after it. */
+/* After the first step logits, loss and gradients are compared; after the last one the trajectory, which is all losses,
+ * and the parameters. */
 static void run_steps(struct checker *c, size_t n)
 {
     struct trainer *t = c->trainer;

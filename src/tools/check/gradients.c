@@ -173,7 +173,7 @@ static void compare_inputs(const struct checked *p, struct build *b, struct tabl
 static size_t check_operation(struct trainer *t, size_t nth, struct table *table)
 {
     struct pool *pool = t->pool = new_pool(t->machine);
-    struct model *m = t->model = new_model(pool, &small, &one_rank, true, (struct gradients){0});
+    struct model *m = t->model = new_model(pool, &small, &one_rank, TO_TRAIN, (struct gradients){0});
     struct step *list = new_step(pool, "gradients");
     struct build b = new_build(list, m, t->settings->kernels, SEQUENCES, TOKENS);
     struct feed feed = {.trainer = t, .n = SEQUENCES * TOKENS};
@@ -221,7 +221,7 @@ static const struct cell *find_wrong(const struct table *table, double tolerance
 int check_gradients(const struct settings *s)
 {
     const double tolerance = was_given("tolerance") ? check_options.tolerance : 1e-4;
-    struct trainer t = {.settings = s, .machine = machine_of(s, false), .config = small, .mesh = one_rank};
+    struct trainer t = {.settings = s, .machine = machine_of(s, SHARED_CONTEXTS), .config = small, .mesh = one_rank};
     struct table *table = new_table(columns, COUNT(columns));
     FILE *text = s->json ? stderr : stdout;
     t.micro_batch = SEQUENCES;

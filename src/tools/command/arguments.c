@@ -1,4 +1,5 @@
-/* arguments.c - commands that take paths, and those of several words. */
+/* arguments.c - runs commands that take paths, and commands that begin with a word of their own, as yard trace
+ * summary. */
 #include "arguments.h"
 #include "trainer/file/file.h"
 

@@ -1,4 +1,4 @@
-/* numbers.c - numbers for people. */
+/* numbers.c - the median of numbers, and a ratio as text. */
 #include "numbers.h"
 
 #include <math.h>

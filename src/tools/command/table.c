@@ -1,4 +1,4 @@
-/* table.c - rows of cells as text and as JSON. */
+/* table.c - tables: rows of cells, which are printed for people or become JSON. */
 #include "table.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ void sort_table(struct table *t, size_t column)
     const size_t n = t->n_columns;
     const size_t size = n * sizeof *t->cells;
     struct cell *row = allocate(n, sizeof *row);
-    for (size_t i = 1; i < t->n; i++) { /* by insertion: rows before i are sorted */
+    for (size_t i = 1; i < t->n; i++) { /* insertion sort, the largest first: rows before i are sorted already */
         size_t at = i;
         memcpy(row, &t->cells[i * n], size);
         while (at > 0 && t->cells[(at - 1) * n + column].number < row[column].number) {

@@ -1,10 +1,10 @@
-/* devices.c - yard devices: what matters to this program about each device. */
+/* devices.c - yard devices: shows of each OpenCL device what matters to this program. */
 #include "trainer/base/module.h"
 #include "trainer/train/train.h"
 
 static const struct {
     const char *name;
-    cl_device_info what;
+    cl_device_info info;
     bool is_text;
 } properties[] = {
     {"name", CL_DEVICE_NAME, true},
@@ -42,10 +42,10 @@ static json_t *device_json(cl_device_id id, unsigned platform, unsigned device)
     for (size_t i = 0; i < COUNT(properties); i++) {
         json_t *value;
         if (properties[i].is_text) {
-            device_text(id, properties[i].what, text, sizeof text);
+            device_text(id, properties[i].info, text, sizeof text);
             value = json_string(text);
         } else
-            value = json_integer((json_int_t)device_number(id, properties[i].what));
+            value = json_integer((json_int_t)device_number(id, properties[i].info));
         json_object_set_new(d, properties[i].name, value);
     }
     return d;
@@ -112,12 +112,12 @@ static void list_devices(bool json)
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_uint n = get_platforms(platforms);
     size_t n_devices = 0;
-    json_t *list = json_array();
-    json_t *all = json_pack("{s:o}", "platforms", list);
+    json_t *all_platforms = json_array();
+    json_t *all = json_pack("{s:o}", "platforms", all_platforms);
     for (unsigned p = 0; p < n; p++) {
         json_t *platform = platform_json(platforms[p], p);
         const json_t *devices = json_object_get(platform, "devices");
-        json_array_append_new(list, platform);
+        json_array_append_new(all_platforms, platform);
         n_devices += json_array_size(devices);
         if (!json)
             print_platform(platform, devices);

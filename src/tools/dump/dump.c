@@ -5,8 +5,8 @@
  *                                             ^ before this task is issued, the run waits for all that was issued
  *
  * Later tasks may change the tensor's bytes, or give them to another tensor, so a run that has ended does not have
- * them any more.  Several tensors may have one name, such as those of the layers.  NAME@2 means layer 2; of those that
- * are left the one is taken that the list writes last.
+ * them any more.  Several tensors may have one name, such as those of the layers.  NAME@2 means layer 2.  If several
+ * tensors remain, the one that the list writes last is dumped.
  *
  * The file has NumPy's form: a magic word, the length of a header, and the header, which is a text of Python with
  * element type and shape.  The elements follow, row by row.
@@ -22,7 +22,7 @@ static const char *asked_dump; /* the option's value; NULL: no dump is asked for
 static struct dump {
     struct trainer *trainer;
     struct tensor *tensor;
-    size_t writer;    /* the number of its last writer in the list */
+    size_t writer;    /* the position of the tensor's last writer in the list */
     uint32_t last;    /* the last step */
     const char *path; /* the file */
     bool done;
@@ -30,7 +30,7 @@ static struct dump {
 
 /* ---- which tensor ------------------------------------------------------------------------------------------------ */
 
-/* The part of the tensors' name that is no layer; *layer is -1 where no layer is said.  The caller frees it. */
+/* Splits NAME@LAYER: returns NAME, which the caller frees; *layer becomes -1 where no layer is given. */
 static char *split_layer(const char *name, int *layer)
 {
     const char *at = strrchr(name, '@');
@@ -139,9 +139,9 @@ static void write_dump(struct step *s)
     free(elements);
 }
 
-/* ---- when -------------------------------------------------------------------------------------------------------- */
+/* ---- the moment -------------------------------------------------------------------------------------------------- */
 
-/* Called before a task is issued: is it the first behind the writer in the last step? */
+/* This is called before each task is issued.  Before the first task after the writer, in the last step, it dumps. */
 static void look(void *context, struct step *s, uint32_t iteration, size_t i)
 {
     (void)context;
@@ -176,7 +176,7 @@ static void prepare_dump(struct trainer *t)
     add_observer(&observer);
 }
 
-/* Its last writer may be the last task that runs. */
+/* The tensor's last writer may be the last task that runs: then it is dumped now. */
 static void end_dump(struct trainer *t)
 {
     if (!dump.trainer)

@@ -28,8 +28,8 @@ static bool reads_state(const struct access *a)
     return (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER) && (a->mode & ACCESS_READ);
 }
 
-/* The first element that is not finite; n: there is none.  stale: elements that have the same bits there do not count;
- * NULL: all count. */
+/* The first element of t that is not finite; the number of elements: all are finite.  stale: elements that have the
+ * same bits as in this array do not count; NULL: all count. */
 static size_t first_not_finite(struct tensor *t, const uint32_t *stale)
 {
     const uint32_t exponent = 0x7F800000; /* all ones in infinities and NaNs, and only there */
@@ -41,17 +41,18 @@ static size_t first_not_finite(struct tensor *t, const uint32_t *stale)
     return i;
 }
 
-/* Looks for a value that is not finite: before task t runs, in the parameters and optimizer state that it reads; after
- * that, in what it has written.  Elements of `out` that are the same as in `stale` do not count. */
-static bool find_bad(const struct task *t, bool after, const struct tensor *out, const uint32_t *stale,
+/* Looks for a value that is not finite: before task t runs, in the parameters and optimizer state that t reads; after
+ * it has run, in what t has written.  Elements of `out` that are the same as in `stale` do not count. */
+enum moment { BEFORE_TASK, AFTER_TASK };
+static bool find_bad(const struct task *t, enum moment moment, const struct tensor *out, const uint32_t *stale,
                      struct first_bad *b)
 {
     for (const struct access *a = t->access; a < t->access + t->n_access; a++) {
-        bool counts = after ? is_written(a) : reads_state(a);
+        bool counts = moment == AFTER_TASK ? is_written(a) : reads_state(a);
         if (!counts)
             continue;
         size_t i = first_not_finite(a->tensor, a->tensor == out ? stale : NULL);
-        *b = (struct first_bad){.task = t, .tensor = a->tensor, .element = i, .before = !after};
+        *b = (struct first_bad){.task = t, .tensor = a->tensor, .element = i, .before = moment == BEFORE_TASK};
         if (i < count_elements(a->tensor))
             return true;
     }
@@ -69,12 +70,12 @@ static struct tensor *partly_written(const struct task *t)
     return NULL;
 }
 
-/* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
- * parameter or optimizer state that is not.  false: nothing is found.
+/* Runs iteration `number` again, one task at a time, until a task writes something that is not finite, or reads a
+ * parameter or optimizer state that is not.  Returns false if nothing is found.
  *
- * AdamW changes nothing in a step whose gradient is not finite (see cl/norm.cl), and everything else of a step follows
- * from its number.  So it is the same step.  A task that writes only part of a tensor leaves stale bytes in the rest:
- * there, only what has changed counts. */
+ * AdamW changes nothing in a step whose gradient is not finite (see cl/norm.cl), and everything else in a step follows
+ * from its number.  So the step computes the same values again.  A task that writes only a part of a tensor leaves
+ * stale bytes in the rest of it, so of this tensor only what has changed counts. */
 static bool find_not_finite(struct step *s, uint32_t number, struct first_bad *b)
 {
     bool found = false;
@@ -86,11 +87,11 @@ static bool find_not_finite(struct step *s, uint32_t number, struct first_bad *b
         uint32_t *stale = NULL;
         if (out)
             stale = bits_of(out);
-        found = find_bad(t, false, out, stale, b);
+        found = find_bad(t, BEFORE_TASK, out, stale, b);
         if (!found) {
             struct task_flight flight = {.iteration = number};
             run_alone(s, number, i, &flight);
-            found = find_bad(t, true, out, stale, b);
+            found = find_bad(t, AFTER_TASK, out, stale, b);
         }
         free(stale);
     }

@@ -1,4 +1,5 @@
-/* known.c - a word that is no option here: is it one of another program, or ours but for the way it is written? */
+/* known.c - answers for a word that is no option here: it may be one of another program, or ours written in another
+ * way. */
 #include "foreign.h"
 
 #include <ctype.h>
@@ -33,13 +34,13 @@ static char *plain_word(const char *typed)
     return word;
 }
 
-/* Our option, if the word is ours but for the way it is written, as weight_decay; else NULL. */
+/* Our option, if the word is ours written in another way, such as weight_decay; else NULL. */
 static const struct option *find_plain(const struct option_table *table, unsigned command, const char *typed,
                                        const char *word)
 {
     const struct option *o = find_option(table, word);
     typed += strspn(typed, "-");
-    if (!o || strncmp(typed, word, strlen(word)) == 0) /* so written too: only its dashes are wrong */
+    if (!o || strncmp(typed, word, strlen(word)) == 0) /* it is written as ours: only the dashes before it are wrong */
         return NULL;
     return o->commands & command ? o : NULL;
 }
@@ -54,7 +55,7 @@ static const struct option *option_for(const struct option_table *table, const s
     return o;
 }
 
-/* What our option `o` is called, and why, or why there is none (o NULL). */
+/* The answer: what our option `o` is called, and why; or, with o NULL, why there is none. */
 static char *answer_with(const struct option *o, const struct foreign_words *f, const char *dashes)
 {
     if (!o)

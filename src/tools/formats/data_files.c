@@ -1,5 +1,5 @@
-/* data_files.c - files of other programs, where text or token numbers are expected: what they say that they are, by
- * their first bytes, some by their last ones too.
+/* data_files.c - recognises files of other programs where text or token numbers are expected: by their first bytes, and
+ * some by their last bytes too.
  */
 #include "formats.h"
 
@@ -34,7 +34,7 @@ static bool is_jpeg(const struct glimpse *g)
 
 static bool is_parquet(const struct glimpse *g) { return memcmp(g->last + GLIMPSE_LAST - 4, "PAR1", 4) == 0; }
 
-/* It ends with the length of what comes before that. */
+/* The file's last byte is the length of what comes before it. */
 static bool is_orc(const struct glimpse *g)
 {
     return memcmp(g->last + GLIMPSE_LAST - 4, "ORC", 3) == 0 && (unsigned char)g->last[GLIMPSE_LAST - 1] >= 16;
@@ -137,7 +137,7 @@ static const struct {
     {SIGNATURE(0, "\0\0\xfe\xff"), {KIND_OTHER, "text in UTF-32", "convert it with iconv -f UTF-32 -t UTF-8"}},
 };
 
-/* ---- formats without one ---------------------------------------------------------------------------------------- */
+/* ---- formats without a signature ------------------------------------------------------------------------------ */
 
 static bool contains(const struct glimpse *g, const char *text)
 {
@@ -185,8 +185,8 @@ static const struct file_kind *find_tar(const struct glimpse *g)
     return strtoul(field, NULL, 8) == sum ? &kind : NULL;
 }
 
-/* Is it what a pickle of that protocol goes on with: in 4 and 5 a frame of less than 4 GiB, in 2 and 3 soon a number
- * for the first object? */
+/* Does the file go on as a pickle of its protocol does?  In protocols 4 and 5 a frame of less than 4 GiB follows, in 2
+ * and 3 a number for the first object comes soon. */
 static bool goes_on_as_pickle(const struct glimpse *g)
 {
     enum { SOON = 64, TOO_SHORT = 16 /* for a frame */ };
@@ -197,8 +197,8 @@ static bool goes_on_as_pickle(const struct glimpse *g)
     return memmem(g->bytes, MIN(g->n, (size_t)SOON), "q\0", 2) != NULL;
 }
 
-/* Protocols 2 to 5 begin with their number, and all end with a stop.  What an older torch.save() wrote begins with a
- * number of its own, and goes on after the first stop. */
+/* Pickles of protocols 2 to 5 begin with the protocol's number, and all end with a stop.  A file of an older
+ * torch.save() begins with a number of its own, and goes on after the first stop. */
 static const struct file_kind *find_pickle(const struct glimpse *g)
 {
     static const struct file_kind kind = {KIND_OTHER, "a pickle of Python's",

@@ -1,4 +1,4 @@
-/* models.c - models in a form that is not read here: a file is named for what it is, with the way on.
+/* models.c - refuses models in a form that is not read here, with a sentence on what the file is and how to go on.
  *
  * The first bytes of a file say what it is.  A safetensors file begins with the length of its header, and those eight
  * bytes may be the beginning of anything else, so what fits them comes first.  Forms without such bytes are known by
@@ -15,7 +15,7 @@
 enum { FIRST_BYTES = 512, PICKLE_BYTES = 1 << 16 };
 
 struct form {
-    const char *what; /* NULL: the form is not known here */
+    const char *noun; /* "a GGUF file"; NULL: the form is not known here */
     const char *way;  /* how to go on */
 };
 
@@ -27,12 +27,12 @@ static const char unpack[] = "unpack it first";
 static const char of_training[] = "the state of an optimizer, or another part of a training, in PyTorch's pickle form";
 static const char other_file[] = "give the file with the model, model.safetensors or model_N.bin";
 
-/* Files that begin so; `at` counts bytes. */
+/* Files that have these n bytes at byte `at`. */
 static const struct {
     size_t at, n;
     const char *bytes;
     struct form form;
-} begins[] = {
+} beginnings[] = {
     {0, 4, "GGUF", {"a GGUF file of llama.cpp", "give the model that it was made of, as safetensors"}},
     {0, 4, "lmgg", {"a GGML file of llama.cpp", "give the model that it was made of, as safetensors"}},
     {0, 4, "tjgg", {"a GGML file of llama.cpp", "give the model that it was made of, as safetensors"}},
@@ -60,11 +60,11 @@ static const struct {
     {0, 4, "\xa3\xd9\x34\x01", {"a Llama 3 model of llm.c", "only GPT-2 is computed here"}},
 };
 
-/* Files that end so, or have that in their names. */
+/* Files that have such a part in their names. */
 static const struct {
     const char *part;
     struct form form;
-} named[] = {
+} known_names[] = {
     {".ckpt.data-", {"a part of a TensorFlow checkpoint", save_anew}},
     {".ckpt.index", {"a part of a TensorFlow checkpoint", save_anew}},
     {".ckpt.meta", {"a part of a TensorFlow checkpoint", save_anew}},
@@ -93,7 +93,7 @@ static bool is_named_as_state(const char *path)
     return false;
 }
 
-/* The names in a pickle, or in the one that an archive of PyTorch begins with, tell what lies in it. */
+/* The form of a pickle, or of an archive of PyTorch, which begins with a pickle: the names in it tell what it holds. */
 static struct form pickle_form(const char *path)
 {
     size_t n;
@@ -106,7 +106,7 @@ static struct form pickle_form(const char *path)
     return (struct form){"a model of PyTorch in pickle form", save_anew};
 }
 
-/* The name of its first file tells what a zip archive is. */
+/* The form of a zip archive: the name of its first file tells what it is. */
 static struct form archive_form(const char *path, const char *head, size_t n)
 {
     static const char *const of_pytorch[] = {".pt", ".pth", ".bin", ".ckpt"};
@@ -143,38 +143,38 @@ static bool is_text(const char *head, size_t n)
 
 static struct form form_of_bytes(const char *head, size_t n)
 {
-    struct form form = {.what = NULL};
-    for (size_t i = 0; i < COUNT(begins); i++) {
-        size_t end = begins[i].at + begins[i].n;
-        if (n >= end && memcmp(head + begins[i].at, begins[i].bytes, begins[i].n) == 0)
-            form = begins[i].form;
+    struct form form = {.noun = NULL};
+    for (size_t i = 0; i < COUNT(beginnings); i++) {
+        size_t end = beginnings[i].at + beginnings[i].n;
+        if (n >= end && memcmp(head + beginnings[i].at, beginnings[i].bytes, beginnings[i].n) == 0)
+            form = beginnings[i].form;
     }
     return form;
 }
 
 static struct form form_of_name(const char *path)
 {
-    for (size_t i = 0; i < COUNT(named); i++)
-        if (strstr(name_of(path), named[i].part))
-            return named[i].form;
-    return (struct form){.what = NULL};
+    for (size_t i = 0; i < COUNT(known_names); i++)
+        if (strstr(name_of(path), known_names[i].part))
+            return known_names[i].form;
+    return (struct form){.noun = NULL};
 }
 
 /* The file begins with these bytes. */
 static struct form find_form(const char *path, const char *head, size_t n)
 {
     if (fits_safetensors(head, n))
-        return (struct form){.what = NULL};
+        return (struct form){.noun = NULL};
     if (is_pickle(head, n))
         return pickle_form(path);
     if (is_zip(head, n))
         return archive_form(path, head, n);
     struct form form = form_of_bytes(head, n);
-    if (!form.what)
+    if (!form.noun)
         form = form_of_name(path);
-    if (!form.what && begins_json(head))
+    if (!form.noun && begins_json(head))
         form = json_form(path);
-    if (!form.what && is_text(head, n))
+    if (!form.noun && is_text(head, n))
         form = (struct form){"a text", "a text to train on is given to --data"};
     return form;
 }
@@ -191,14 +191,14 @@ static struct form form_of(const char *path)
 static void refuse_model(const char *path)
 {
     struct form form = form_of(path);
-    if (form.what)
-        fail(EXIT_USAGE, "%s is %s, not a model that is read here: %s", path, form.what, form.way);
+    if (form.noun)
+        fail(EXIT_USAGE, "%s is %s, not a model that is read here: %s", path, form.noun, form.way);
 }
 
 /* ---- folders ---------------------------------------------------------------------------------------------------- */
 
-/* Such a file holds no model, but lies beside one. */
-static bool is_aside(const struct form *form) { return form->what == of_training || form->way == other_file; }
+/* Is this the form of a file that holds no model, but lies beside one? */
+static bool is_aside(const struct form *form) { return form->noun == of_training || form->way == other_file; }
 
 static _Noreturn void refuse_other_name(const char *folder, const char *name)
 {
@@ -216,7 +216,7 @@ static bool is_readable_file(const char *path)
 
 struct found_file { /* the file of a folder that tells most about it */
     char *name;
-    struct form form; /* what NULL: there is none */
+    struct form form; /* its noun is NULL if there is no such file */
 };
 
 /* Takes the file `name` instead of the one that was found, if it tells more. */
@@ -226,9 +226,9 @@ static void look_at_file(struct found_file *found, const char *folder, const cha
     if (is_readable_file(path)) {
         if (ends_with(path, ".safetensors") || has_magic(path, LLMC_MODEL_MAGIC))
             refuse_other_name(folder, name);
-        struct form form = is_json(path) ? (struct form){.what = NULL} : form_of(path);
-        bool tells_more = !found->form.what || (is_aside(&found->form) && !is_aside(&form));
-        if (form.what && tells_more) {
+        struct form form = is_json(path) ? (struct form){.noun = NULL} : form_of(path);
+        bool tells_more = !found->form.noun || (is_aside(&found->form) && !is_aside(&form));
+        if (form.noun && tells_more) {
             free(found->name);
             found->name = copy_string(name);
             found->form = form;
@@ -255,13 +255,13 @@ static void refuse_folder(const char *folder)
 {
     struct found_file found = look_into(folder);
     char *config = format_string("%s/config.json", folder);
-    if (!found.form.what && exists(config))
+    if (!found.form.noun && exists(config))
         fail(EXIT_USAGE, "%s has a config.json, but no %s, the model that it describes: fetch that too", folder,
              MODEL_FILE);
     free(config);
-    if (found.form.what)
+    if (found.form.noun)
         fail(EXIT_USAGE, "%s has no %s, and its %s is %s, not a model that is read here: %s", folder, MODEL_FILE,
-             found.name, found.form.what, found.form.way);
+             found.name, found.form.noun, found.form.way);
 }
 
 static const struct formats formats = {kind_of_others, refuse_model, refuse_folder};

@@ -1,9 +1,9 @@
 /* gate.c - clipping by order: no update starts before the norm of all gradients is known.
  *
- * Where the gradient's norm is a task that the updates read from, its tensors say all of this.  A list written by hand
- * has no such tensors: there the tasks of role norm, or, where there is none, those of role backward, *hold* the
- * updates.  The list's order must fit too: updates that are held, and the tasks that follow from them, come after the
- * last task that holds them.
+ * Where updates read a tensor that the norm's task has written, this tensor says it all.  A list that was written by
+ * hand may have no such tensor.  There the tasks of role norm, or, where there is none, those of role backward, *hold*
+ * the updates.  The list's order must fit too: updates that are held, and the tasks that follow from them, come after
+ * the last task that holds them.
  *
  * A tensor that the holding tasks write and the updates read would say the same, but it would take bytes of a device,
  * and it would make the next step's norm wait for this step's updates, though they share no other bytes.  So tasks are

@@ -3,36 +3,36 @@
 
 #include "trainer/step/step.h"
 
-#define AT(type, member) offsetof(struct type, member)
+#define OFFSET(type, member) offsetof(struct type, member)
 enum { MOST = 1000000, MOST_EVERY = 1000 };
 enum { MOST_MESSAGES = 1000000000 }; /* slices get numbers of their own, so a list that is printed has larger ones */
 static const struct option_word {
     enum line_of kind;
     const char *key;
     enum value value;
-    size_t at;        /* offset of its member in the struct */
+    size_t offset;    /* of its member in the struct of the line's kind, such as struct device */
     double absent;    /* the member's value where the line does not have the word */
     double low, high; /* the range of a counter */
 } options[] = {
-    {LINE_DEVICE, "memory", VALUE_BYTES, AT(device, budget), .absent = 0},
-    {LINE_DEVICE, "align", VALUE_BYTES, AT(device, alignment), .absent = 1},
-    {LINE_DEVICE, "slab", VALUE_BYTES, AT(device, max_allocation), .absent = 0},
-    {LINE_DEVICE, "share", VALUE_FLAG, AT(device, described.shares_bytes), .absent = 0},
-    {LINE_HOST, "issue", VALUE_TIME, AT(machine, issue_seconds), .absent = 0},
-    {LINE_LANE, "gap", VALUE_TIME, AT(lane, gap_seconds), .absent = 0},
-    {LINE_LINK, "queues", VALUE_COUNTER, AT(link, max_lanes), .absent = 0, .low = 1, .high = MOST},
-    {LINE_LINK, "queue", VALUE_RATE, AT(link, queue_rate), .absent = 0},
-    {LINE_TENSOR, "keep", VALUE_FLAG, AT(tensor, persistent), .absent = 0},
-    {LINE_TENSOR, "buffer", VALUE_FLAG, AT(tensor, is_buffer), .absent = 0},
-    {LINE_TENSOR, "choice", VALUE_FLAG, AT(tensor, choice), .absent = 0},
-    {LINE_TASK, "layer", VALUE_COUNTER, AT(task, layer), .absent = -1, .high = MOST},
-    {LINE_TASK, "micro", VALUE_COUNTER, AT(task, micro), .absent = -1, .high = MOST},
-    {LINE_TASK, "role", VALUE_ROLE, AT(task, role), .absent = ROLE_OTHER},
-    {LINE_TASK, "every", VALUE_COUNTER, AT(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
-    {LINE_TASK, "rest", VALUE_COUNTER, AT(task, when.remainder), .absent = 0, .high = MOST_EVERY},
-    {LINE_COPY, "time", VALUE_TIME, AT(task, seconds), .absent = -1},
-    {LINE_COPY, "msg", VALUE_COUNTER, AT(task, message), .absent = 0, .low = 1, .high = MOST_MESSAGES},
-    {LINE_WORK, "cpu", VALUE_TIME, AT(task, host_seconds), .absent = -1},
+    {LINE_DEVICE, "memory", VALUE_BYTES, OFFSET(device, budget), .absent = 0},
+    {LINE_DEVICE, "align", VALUE_BYTES, OFFSET(device, alignment), .absent = 1},
+    {LINE_DEVICE, "slab", VALUE_BYTES, OFFSET(device, max_allocation), .absent = 0},
+    {LINE_DEVICE, "share", VALUE_FLAG, OFFSET(device, described.shares_bytes), .absent = 0},
+    {LINE_HOST, "issue", VALUE_TIME, OFFSET(machine, issue_seconds), .absent = 0},
+    {LINE_LANE, "gap", VALUE_TIME, OFFSET(lane, gap_seconds), .absent = 0},
+    {LINE_LINK, "queues", VALUE_COUNTER, OFFSET(link, max_lanes), .absent = 0, .low = 1, .high = MOST},
+    {LINE_LINK, "queue", VALUE_RATE, OFFSET(link, queue_rate), .absent = 0},
+    {LINE_TENSOR, "keep", VALUE_FLAG, OFFSET(tensor, persistent), .absent = 0},
+    {LINE_TENSOR, "buffer", VALUE_FLAG, OFFSET(tensor, is_buffer), .absent = 0},
+    {LINE_TENSOR, "choice", VALUE_FLAG, OFFSET(tensor, choice), .absent = 0},
+    {LINE_TASK, "layer", VALUE_COUNTER, OFFSET(task, layer), .absent = -1, .high = MOST},
+    {LINE_TASK, "micro", VALUE_COUNTER, OFFSET(task, micro), .absent = -1, .high = MOST},
+    {LINE_TASK, "role", VALUE_ROLE, OFFSET(task, role), .absent = ROLE_OTHER},
+    {LINE_TASK, "every", VALUE_COUNTER, OFFSET(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
+    {LINE_TASK, "rest", VALUE_COUNTER, OFFSET(task, when.remainder), .absent = 0, .high = MOST_EVERY},
+    {LINE_COPY, "time", VALUE_TIME, OFFSET(task, seconds), .absent = -1},
+    {LINE_COPY, "msg", VALUE_COUNTER, OFFSET(task, message), .absent = 0, .low = 1, .high = MOST_MESSAGES},
+    {LINE_WORK, "cpu", VALUE_TIME, OFFSET(task, host_seconds), .absent = -1},
 };
 
 void split_line(struct line *l, char *text)
@@ -105,9 +105,10 @@ bool parse_time(const char *text, double *seconds)
     return good;
 }
 
-/* The index of the text among names[first] .. names[end - 1].  Else fails; `what` precedes the names in the message. */
+/* The index of the text among names[first] .. names[end - 1].  If it is none of these, fails with a sentence that lists
+ * the names after `intro`, "a role: ". */
 static int read_name(const struct line *l, const char *text, const char *const *names, int first, int end,
-                     const char *what)
+                     const char *intro)
 {
     for (int i = first; i < end; i++)
         if (strcmp(names[i], text) == 0)
@@ -115,7 +116,7 @@ static int read_name(const struct line *l, const char *text, const char *const *
     char *all = copy_string(names[first]);
     for (int i = first + 1; i < end; i++)
         append_text(&all, "%s%s", i + 1 < end ? ", " : " or ", names[i]);
-    fail_word(l, text, "%s%s", what, all);
+    fail_word(l, text, "%s%s", intro, all);
 }
 
 double read_counter(const struct line *l, const char *text, double low, double high)
@@ -156,27 +157,27 @@ double read_as(const struct line *l, enum value value, const char *text)
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */
 
-static double load_value(const void *at, enum value value)
+static double load_value(const void *member, enum value value)
 {
     if (value == VALUE_BYTES)
-        return (double)*(const size_t *)at;
+        return (double)*(const size_t *)member;
     if (value == VALUE_TIME || value == VALUE_RATE)
-        return *(const double *)at;
+        return *(const double *)member;
     if (value == VALUE_FLAG)
-        return *(const bool *)at;
-    return *(const int *)at;
+        return *(const bool *)member;
+    return *(const int *)member;
 }
 
-static void store_value(void *at, enum value value, double number)
+static void store_value(void *member, enum value value, double number)
 {
     if (value == VALUE_BYTES)
-        *(size_t *)at = (size_t)number;
+        *(size_t *)member = (size_t)number;
     else if (value == VALUE_TIME || value == VALUE_RATE)
-        *(double *)at = number;
+        *(double *)member = number;
     else if (value == VALUE_FLAG)
-        *(bool *)at = number != 0;
+        *(bool *)member = number != 0;
     else
-        *(int *)at = (int)number;
+        *(int *)member = (int)number;
 }
 
 void read_options(struct line *l, enum line_of kind, void *to)
@@ -192,7 +193,7 @@ void read_options(struct line *l, enum line_of kind, void *to)
             number = read_counter(l, text, w->low, w->high);
         else if (text)
             number = read_as(l, w->value, text);
-        store_value((char *)to + w->at, w->value, number);
+        store_value((char *)to + w->offset, w->value, number);
     }
 }
 
@@ -202,7 +203,7 @@ void write_options(FILE *out, enum line_of kind, const void *from)
         if (w->kind != kind)
             continue;
         char text[32];
-        double number = load_value((const char *)from + w->at, w->value);
+        double number = load_value((const char *)from + w->offset, w->value);
         if (number == w->absent)
             continue;
         fprintf(out, " %s", w->key);

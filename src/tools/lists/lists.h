@@ -15,6 +15,7 @@
 /* The list that a step file, or a file of a folder's form, describes, on a machine and in a pool of its own, not yet
  * placed.  Ends the program (EXIT_USAGE) with the line and the word that are wrong. */
 struct step *read_list(const char *path);
+void free_list(struct step *s);    /* frees its pool and its machine too */
 bool names_list(const char *path); /* is it, by its name, such a file? */
 /* Another form of such files, which a folder registers (struct module). */
 struct list_form {

@@ -10,15 +10,6 @@
 
 struct plan_options plan_options;
 
-static void free_read_list(struct step *s)
-{
-    struct pool *pool = s->pool;
-    struct machine *machine = pool->machine;
-    free_step(s);
-    free_pool(pool);
-    close_machine(machine);
-}
-
 /* The values that the list must have: those of the file of --like, or those of the list as it was built. */
 static char *prove_list(const struct trainer *t, const struct step *list)
 {
@@ -28,7 +19,7 @@ static char *prove_list(const struct trainer *t, const struct step *list)
     struct values *expected = number_named_values(like);
     char *wrong = verify(list, expected);
     free_values(expected);
-    free_read_list(like);
+    free_list(like);
     return wrong;
 }
 
@@ -154,7 +145,7 @@ static int plan_model(const struct settings *o)
 static void free_planned(struct trainer *t)
 {
     tell_trainer_closing(t);
-    free_read_list(t->train);
+    free_list(t->train);
     free(t->folder_data);
 }
 

@@ -1,6 +1,6 @@
 /* readlist.c - a step file: the machine, the tensors and the tasks of a list that a person wrote down.
  *
- * Devices, lanes and tensors stand above the lines that name them.  The lines are shown in `kinds`;
+ * Devices, lanes and tensors stand above the lines that name them.  The lines are shown in `line_kinds`;
  * tutorials/reference-lists.md describes their words.  A mistake ends the program with file, line and word.
  */
 #include "line.h"
@@ -10,7 +10,7 @@
 #include "trainer/file/file.h"
 
 struct awaited {       /* a name of `after=` that is looked up when all lines have been read */
-    struct task *task; /* it waits */
+    struct task *task; /* the task that waits */
     char *word;
     int line;
 };
@@ -41,7 +41,8 @@ static const char *read_name(struct reading *r, size_t size, json_t *names, size
 }
 
 /* The index in `names` of the first `length` characters of the word. */
-static size_t find(const struct reading *r, const json_t *names, const char *word, size_t length, const char *expected)
+static size_t find_index(const struct reading *r, const json_t *names, const char *word, size_t length,
+                         const char *expected)
 {
     char *name = format_string("%.*s", (int)length, word);
     const json_t *index = json_object_get(names, name);
@@ -51,7 +52,8 @@ static size_t find(const struct reading *r, const json_t *names, const char *wor
     return (size_t)json_integer_value(index);
 }
 
-/* Reads the name of a task, which may have been used.  A ' would be read as that of after=. */
+/* Reads the name of a task, which other tasks may have too.  A name with ' would look like NAME' of after=, which means
+ * the run in the step before. */
 static const char *read_task_name(struct reading *r)
 {
     const char *name = read_name(r, sizeof((struct task *)0)->name, NULL, 0);
@@ -72,20 +74,20 @@ static void name_lanes(struct reading *r)
 
 static struct lane *read_lane(const struct reading *r, const char *word)
 {
-    size_t lane = find(r, r->lanes, word, strlen(word), "a lane that is declared above, DEVICE.KIND[N]");
+    size_t lane = find_index(r, r->lanes, word, strlen(word), "a lane that is declared above, DEVICE.KIND[N]");
     return r->machine->lane[lane];
 }
 
 static struct device *read_device(const struct reading *r, const char *word, const char *expected)
 {
-    size_t device = find(r, r->devices, word, strlen(word), expected);
+    size_t device = find_index(r, r->devices, word, strlen(word), expected);
     return &r->machine->device[device];
 }
 
 /* "NAME" or "NAME[begin:end]". */
 static struct tensor *read_operand(const struct reading *r, const char *word)
 {
-    size_t found = find(r, r->tensors, word, strcspn(word, "["), "a tensor that is declared above");
+    size_t found = find_index(r, r->tensors, word, strcspn(word, "["), "a tensor that is declared above");
     struct tensor *t = r->pool->tensors[found];
     if (!strchr(word, '['))
         return t;
@@ -152,9 +154,9 @@ static void lane_line(struct reading *r)
     size_t letters = 0; /* length of DEVICE.KIND */
     if (dot)
         letters = (size_t)(dot - word) + strcspn(dot, "0123456789");
-    size_t found = find(r, r->lanes, word, letters,
-                        "DEVICE.KIND[N], the device declared above, the kind compute, upload or "
-                        "download, of host cpu, disk, feed or report");
+    size_t found = find_index(r, r->lanes, word, letters,
+                              "DEVICE.KIND[N], the device declared above, the kind compute, upload or "
+                              "download, of host cpu, disk, feed or report");
     struct lane *lane = r->machine->lane[found];
     if (word[letters]) {
         int nth = (int)read_counter(&r->line, word + letters, 1, 10000);
@@ -214,8 +216,8 @@ static void tensor_line(struct reading *r)
         t->persistent = true;
 }
 
-/* `after=`: a name is looked up among the tasks above.  One that is not there, and NAME', of the step before, have to
- * wait for the lines below. */
+/* Reads `after=`.  A name is looked up among the tasks above.  A name that is not there, and NAME', the run in the step
+ * before, are looked up when all lines have been read. */
 static void read_after(struct reading *r, struct task *t)
 {
     char *word, *list = word_option(&r->line, "after");
@@ -231,7 +233,7 @@ static void read_after(struct reading *r, struct task *t)
     }
 }
 
-/* Here a name without ' is wrong: it stands below, or nowhere. */
+/* Looks up the awaited names.  A name without ' is wrong here: its task stands below, or nowhere. */
 static void find_awaited(struct reading *r)
 {
     for (struct awaited *a = r->awaited; a < r->awaited + r->n_awaited; a++) {
@@ -242,8 +244,8 @@ static void find_awaited(struct reading *r)
                       a->word);
         size_t length = strcspn(a->word, "'");
         bool previous = strcmp(a->word + length, "'") == 0;
-        size_t first = find(r, r->tasks, a->word, previous ? length : strlen(a->word),
-                            "NAME of a task, or NAME' for its run in the step before");
+        size_t first = find_index(r, r->tasks, a->word, previous ? length : strlen(a->word),
+                                  "NAME of a task, or NAME' for its run in the step before");
         add_after(r->step, a->task, r->step->task[first], STEP_BEFORE);
         free(a->word);
     }
@@ -305,8 +307,8 @@ static void copy_line(struct reading *r)
 
 static const struct {
     void (*read)(struct reading *r);
-    const char *line;
-} kinds[] = {
+    const char *form; /* begins with the first word of such lines */
+} line_kinds[] = {
     {device_line, "device NAME memory=BYTES [align=BYTES] [slab=BYTES] [share]"}, /* `host`: [issue=TIME] per task */
     {lane_line, "lane DEVICE.KIND[N] [gap=TIME]"},
     {link_line, "link DEVICE[,DEVICE...] up|down RATE [LATENCY] [queues=N] [queue=RATE]"},
@@ -353,12 +355,13 @@ static void read_line(struct reading *r)
 {
     const char *word = r->line.word[0];
     size_t kind = 0, length = strlen(word);
-    while (kind < COUNT(kinds) && (strncmp(kinds[kind].line, word, length) != 0 || kinds[kind].line[length] != ' '))
+    while (kind < COUNT(line_kinds) &&
+           (strncmp(line_kinds[kind].form, word, length) != 0 || line_kinds[kind].form[length] != ' '))
         kind++;
-    if (kind == COUNT(kinds))
+    if (kind == COUNT(line_kinds))
         fail_word(&r->line, word, "device, lane, link, disk, tensor, task or copy");
-    r->line.takes = kinds[kind].line;
-    kinds[kind].read(r);
+    r->line.takes = line_kinds[kind].form;
+    line_kinds[kind].read(r);
     for (size_t i = 1; i < r->line.n; i++)
         if (!r->line.used[i])
             fail_word(&r->line, r->line.word[i], "%s", r->line.takes);
@@ -392,7 +395,7 @@ struct step *read_list(const char *path)
     }
     find_awaited(&r);
     if (r.step->n == 0)
-        fail(EXIT_USAGE, "%s: there is no task in it", path);
+        fail(EXIT_USAGE, "%s: there is no task in it; add lines such as 'task NAME LANE TIME'", path);
     for (int i = 0; i < r.machine->n_lanes; i++)
         r.machine->lane[i]->purpose = FOR_NOTHING;
     for (size_t i = 0; i < r.step->n; i++)
@@ -403,4 +406,13 @@ struct step *read_list(const char *path)
     json_decref(r.tasks);
     free(text);
     return r.step;
+}
+
+void free_list(struct step *s)
+{
+    struct pool *pool = s->pool;
+    struct machine *machine = pool->machine;
+    free_step(s);
+    free_pool(pool);
+    close_machine(machine);
 }

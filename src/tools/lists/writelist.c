@@ -147,8 +147,8 @@ static char **write_tensors(FILE *out, const struct step *s)
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-/* What `after=` says in the file.  A name there means the last task of that name above; so, where that is another one
- * than is meant, the task that is meant gets a name of its own. */
+/* What `after=` says in the file.  A name there means the last task of that name above.  Where that would be the wrong
+ * task, the right one gets a name of its own. */
 struct afters {
     struct after_pair *pairs;
     size_t n;
@@ -161,7 +161,7 @@ static void note_name(json_t *means, const char *name, size_t position)
     json_object_set_new_nocheck(means, NAME(name), json_integer((json_int_t)position));
 }
 
-/* By task: is its name one that would mean another task, where some task waits for it? */
+/* By task: would its name in an after= of the list mean another task? */
 static bool *find_mistaken(const struct step *s, const struct afters *a)
 {
     bool *mistaken = allocate(s->n, sizeof *mistaken);
@@ -248,8 +248,8 @@ static void write_work(FILE *out, char **names, const struct task *t, const char
     line.seconds = -1;
     fprintf(out, "%s %s", is_copy(t) ? "copy" : "task", name);
     if (is_copy(t)) {
-        write_operand(out, " ", names, t->access[0].tensor);
-        write_operand(out, " ", names, t->access[1].tensor);
+        write_operand(out, " ", names, copy_target(t));
+        write_operand(out, " ", names, copy_source(t));
         write_lane(out, " lane=", t->lane);
         if (given_seconds(&line) != seconds)
             line.seconds = seconds;

@@ -44,24 +44,24 @@ static double formula_bytes(const struct strategy *s, int rank)
     for (int i = 0; i < p->n; i++)
         if (has_stage(mesh, rank, stage_of(s->trainer->model, p->param[i].unit)))
             elements += (double)param_elements(&p->param[i]);
-    for (int kind = MEM_PARAMETERS; kind <= MEM_OPTIMIZER; kind++) {
-        bool shared_out = mesh->zero >= 3 - kind;
-        bytes += elements * s->bytes[kind] / (shared_out ? mesh->dp : 1);
+    for (int class = MEM_PARAMETERS; class <= MEM_OPTIMIZER; class ++) {
+        bool shared_out = mesh->zero >= 3 - class;
+        bytes += elements * s->bytes[class] / (shared_out ? mesh->dp : 1);
     }
     return bytes;
 }
 
 /* Bytes of a class, from those of the list, which is planned in 32 bits. */
-static double bytes_of(const struct strategy *s, int kind, size_t planned)
+static double bytes_of(const struct strategy *s, int class, size_t planned)
 {
-    return (double)planned * s->bytes[kind] / run_bytes[kind];
+    return (double)planned * s->bytes[class] / run_bytes[class];
 }
 
 /* Do two devices hold the same of each class, to a MiB? */
 static bool hold_the_same(const struct step *list, int a, int b)
 {
-    for (int kind = 0; kind < MEM_CLASSES; kind++)
-        if (list->peak[a][kind] >> 20 != list->peak[b][kind] >> 20)
+    for (int class = 0; class < MEM_CLASSES; class ++)
+        if (list->peak[a][class] >> 20 != list->peak[b][class] >> 20)
             return false;
     return true;
 }
@@ -84,8 +84,8 @@ static double most_together(const struct strategy *s, int device)
         double bytes = 0;
         if (l->device != device)
             continue;
-        for (int kind = 0; kind < MEM_CLASSES; kind++)
-            bytes += bytes_of(s, kind, l->of_class[kind]);
+        for (int class = 0; class < MEM_CLASSES; class ++)
+            bytes += bytes_of(s, class, l->of_class[class]);
         most = fmax(most, bytes);
     }
     return most;
@@ -112,8 +112,8 @@ static void add_device(struct table *t, const struct strategy *s, int d)
         needed = (double)device->placed_bytes;
     if (!device->is_host)
         formula = formula_bytes(s, d);
-    for (int kind = 0; kind < MEM_CLASSES; kind++)
-        peak[kind] = number_cell(bytes_of(s, kind, list->peak[d][kind]) / mib);
+    for (int class = 0; class < MEM_CLASSES; class ++)
+        peak[class] = number_cell(bytes_of(s, class, list->peak[d][class]) / mib);
     ROW(t, text_cell(word_of("recompute", (int)s->recompute)), text_cell(zero), text_cell(device->id),
         peak[MEM_PARAMETERS], peak[MEM_GRADIENTS], peak[MEM_OPTIMIZER], number_cell(formula / mib), peak[MEM_BUFFERS],
         peak[MEM_ACTIVATIONS], peak[MEM_WORK], number_cell(together / mib), number_cell(needed),

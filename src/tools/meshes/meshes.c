@@ -10,8 +10,9 @@
  * A candidate is ruled out if its state alone exceeds the budget; or if something that was simulated is no slower than
  * the bound of its time, and needs no more than the bound of its memory.  So no row of the front is lost.
  *
- * The search of many devices takes long.  An interrupt ends it early: the table then has the front of what was simulated,
- * and says how short a step of the others could be.  Since the least bounds come first, the fast rows come early.
+ * The search of many devices takes long.  An interrupt ends it early: the table then has the front of what was
+ * simulated, and says how short a step of the others could be.  Since the least bounds come first, the
+ * fast rows come early.
  */
 #include "meshes.h"
 #include "techniques/recompute/recompute.h"

@@ -1,4 +1,4 @@
-/* pace.c - wrappers round a lane's issue: padding every task to its predicted end, or delaying it at random.
+/* pace.c - lengthens the tasks of a real run: pads every task to its predicted end, or delays its end at random.
  *
  * A wrapped task is issued as ever, but other tasks do not wait for the end of its work: they wait for a user event
  * that the lane's thread completes later.  Pacing completes it at a deadline: the latest end of the task's predecessors
@@ -26,8 +26,8 @@ static void sleep_until(uint64_t when)
 }
 
 /* Where the latest padded end of task i is kept; member > 0: its end in the iteration that has this member of the
- * rings.  That one is kept apart, since a task that waits for it off the training path may come when task i has run
- * once more. */
+ * rings.  This end is kept apart: a task that stands aside, and waits for task i, may come when task i has run once
+ * more. */
 static uint64_t *end_of(const struct pace *p, const struct step *s, size_t i, int member)
 {
     return &p->ended[(size_t)member * s->n + i];
@@ -35,8 +35,8 @@ static uint64_t *end_of(const struct pace *p, const struct step *s, size_t i, in
 
 /* The lane's thread calls finish_padded() or finish_delayed() when the task's work has ended, before other tasks are
  * told.  The padded start comes after the end of the task before it on the lane, after the ends of its producers, and
- * not before it was issued.  When this runs, a producer has ended; it does not run again before all that waited for it,
- * since both touch the same bytes (tasks off the training path apart, see end_of()). */
+ * not before it was issued.  When this runs, the producers have ended.  A producer does not run again before the
+ * tasks that waited for it have ended, since they touch the same bytes; end_of() has the exception. */
 static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
 {
     struct pace *p = pace_of(s);

@@ -1,4 +1,4 @@
-/* budgets.c - a list that does not fit: which budgets work for it. */
+/* budgets.c - sets the budgets of devices; and if a list does not fit, says which budgets would do. */
 #include "predict.h"
 
 void set_budgets(struct machine *m, size_t each, size_t host)
@@ -46,7 +46,7 @@ static char *describe_shortage(const struct device *before, const struct forecas
                          layer_and_micro(where, t), format_budget(budget, d));
 }
 
-/* --device-mem is one number for all devices. */
+/* Devices that --device-mem limits all get the largest budget that one of them needs, since it is one number. */
 char *raise_budgets(struct machine *m, const struct device *before, const struct forecast *f, const char *option)
 {
     char *shortage = describe_shortage(before, f, option);
@@ -71,31 +71,33 @@ static const char *owner_of(const struct device *d)
     return d->is_host ? "the host (--host-mem)" : "each device";
 }
 
-_Noreturn void refuse_budgets(const struct machine *m, const struct device *before, const char *shortage, bool sure)
+_Noreturn void refuse_budgets(const struct machine *m, const struct device *before, const char *shortage,
+                              enum replanning replans)
 {
-    char *work = NULL, text[32];
+    char *enough = NULL, text[32];
     const struct device *first = NULL; /* the first device that needs more */
     for (const struct device *d = m->device; d <= m->host; d++) {
         if (d->budget == before[d->index].budget || (first && !d->described.by_hand && !d->is_host))
             continue;
-        append_text(&work, "%s%zu bytes (%s) for %s", first ? ", " : "", d->budget,
+        append_text(&enough, "%s%zu bytes (%s) for %s", first ? ", " : "", d->budget,
                     format_bytes(text, (double)d->budget), owner_of(d));
         if (!first)
             first = d;
     }
-    const char *verdict = sure ? "work" : "are needed, or more where --overlap then chooses anew";
+    const char *verdict = replans == SAME_LIST ? "work" : "are needed, or more where --overlap then chooses anew";
     const char *option = first->is_host ? "--host-mem" : "--device-mem";
     if (first->described.by_hand)
-        fail(EXIT_USAGE, "%s; %s %s: use a larger memory= or %s, or smaller tensors", shortage, work, verdict, option);
+        fail(EXIT_USAGE, "%s; %s %s: use a larger memory= or %s, or smaller tensors", shortage, enough, verdict,
+             option);
     fail(EXIT_USAGE,
          "%s; %s %s: use a larger %s, or --recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len",
-         shortage, work, verdict, option);
+         shortage, enough, verdict, option);
 }
 
-_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, bool sure)
+_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, enum replanning replans)
 {
     struct device *before = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *before);
-    if (f->why_not) /* it has no place, whatever the budget */
+    if (f->why_not) /* no budget would give the list a place */
         must(f->why_not);
-    refuse_budgets(m, before, raise_budgets(m, before, f, option), sure);
+    refuse_budgets(m, before, raise_budgets(m, before, f, option), replans);
 }

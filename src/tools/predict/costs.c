@@ -8,7 +8,8 @@
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* Reads n numbers, each from 0 to 1e30.  false: the text has others, or more, or fewer.  It is cut up. */
+/* Reads n numbers, each from 0 to 1e30.  Returns false if the text has anything else, or more or fewer of them.  The
+ * text is cut into words. */
 static bool read_numbers(char *text, int n, double *number)
 {
     char *rest = NULL;
@@ -30,7 +31,8 @@ static bool has_words(const char *name, const char *first, char second[32])
     return sscanf(name, "%31s %31s", word, second) == 2 && strcmp(word, first) == 0;
 }
 
-/* Each of the next three reads one kind of line; false: the line is of another kind, or wrong. */
+/* Each of the next four functions reads one kind of line, and returns false if the line is of another kind, or
+ * wrong. */
 
 /* link LANE = BYTES_PER_SECOND LATENCY_SECONDS */
 static bool read_link(struct costs *c, const char *name, char *value)
@@ -74,7 +76,7 @@ static bool read_memory(struct costs *c, const char *name, char *value)
     return true;
 }
 
-/* task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES; false: as above. */
+/* task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES */
 static bool read_task(struct costs *c, const char *name, char *value)
 {
     struct task_cost t = {.layer = -1};
@@ -97,7 +99,7 @@ static bool read_task(struct costs *c, const char *name, char *value)
 
 static const char shown[] = "tutorials/reference-predicting.md and data/hardware show the format";
 
-/* Reads a line that is none of the options. */
+/* Reads a line whose name is no option's. */
 static void read_line(struct costs *c, const struct settings_text *line, char *value)
 {
     if (read_link(c, line->name, value) || read_gap(c, line->name, value))
@@ -120,7 +122,7 @@ static void read_lines(struct costs *c, struct option_table *table)
             set_option(table, o, where, value);
         else
             read_line(c, &line, value);
-        if (!o || o->type != OPT_TEXT) /* texts point into it */
+        if (!o || o->type != OPT_TEXT) /* the variable of an OPT_TEXT points to `value` */
             free(value);
         free(where);
     }
@@ -216,12 +218,12 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
 
 /* ---- a task's time --------------------------------------------------------------------------------------------- */
 
-/* The kind of lane whose speed a task has.  A copy that takes its turn on the compute lane is no faster for it, unless
- * it stays on the device. */
+/* The kind of lane whose speed a task has.  This is the task's own lane, but a copy between two devices on a compute
+ * lane is as slow as on an upload or download lane. */
 static enum lane_kind speed_kind(const struct task *t)
 {
-    if (is_copy(t) && t->lane->kind == LANE_COMPUTE && t->access[0].tensor->device != t->access[1].tensor->device)
-        return t->access[1].tensor->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
+    if (is_copy(t) && t->lane->kind == LANE_COMPUTE && copy_target(t)->device != copy_source(t)->device)
+        return copy_source(t)->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
     return t->lane->kind;
 }
 
@@ -236,8 +238,8 @@ static double scale_of(const struct costs *c, const struct task *t)
     return t->lane->device->is_host ? c->scale_cpu : c->scale_device;
 }
 
-/* The profile's line that is nearest to the task: it has the same name and lane; lines of the task's own layer come
- * before those of no layer; and of these the nearest in size. */
+/* The profile's line that is nearest to the task: a line of the same name and lane, best one for the task's layer, else
+ * one for no layer; of several such lines, the one whose bytes are nearest. */
 static const struct task_cost *find_task_cost(const struct costs *c, const struct task *t)
 {
     const struct task_cost *best = NULL;
@@ -292,9 +294,9 @@ void links_of(const struct task *t, const struct link *link[2])
     link[1] = NULL;
     if (t->lane->kind == LANE_DISK && (is_copy(t) || t->seconds < 0))
         link[0] = t->lane->device->described.disk;
-    else if (is_copy(t) && t->access[0].tensor->device != t->access[1].tensor->device) {
-        const struct device *to = t->access[0].tensor->device;
-        const struct device *from = t->access[1].tensor->device;
+    else if (is_copy(t) && copy_target(t)->device != copy_source(t)->device) {
+        const struct device *to = copy_target(t)->device;
+        const struct device *from = copy_source(t)->device;
         link[0] = from->described.link[LINK_DOWN]; /* the host has none */
         link[1] = to->described.link[LINK_UP];
     }
@@ -329,7 +331,7 @@ double given_seconds(const struct task *t)
     links_of(t, link);
     if (t->seconds >= 0)
         return t->seconds;
-    return link_latency(link) + (double)t->access[0].tensor->bytes / link_rate(link, NULL);
+    return link_latency(link) + (double)copy_target(t)->bytes / link_rate(link, NULL);
 }
 
 /* Seconds by the roofline: what takes longer, computing or reading and writing. */
@@ -341,7 +343,9 @@ static double modelled_seconds(const struct costs *c, const struct task *t)
     double computing = t->flops / (c->flops * c->efficiency * scale);
     double moving = (double)t->bytes / (c->bandwidth * scale);
     double seconds = fmax(computing, moving);
-    if (c->units && t->file && t->flops == 0) { /* (products choose their grid: `efficiency` tells what they reach) */
+    /* A kernel of few work-groups leaves units idle.  Products do not count here: `efficiency` tells what they
+     * reach. */
+    if (c->units && t->file && t->flops == 0) {
         double groups = (double)(t->grid.global[0] / t->grid.local[0]);
         seconds /= fmin(groups / (double)c->units, 1);
     }
@@ -356,9 +360,10 @@ double task_seconds(const struct costs *c, const struct task *t, enum cost_sourc
     *source = c->measured ? COST_MEASURED : COST_MODELLED;
     if (t->seconds >= 0)
         return given_seconds(t);
-    const struct lane_speed *speed = &c->speed[speed_kind(t)]; /* copies always have one, what the host does may have */
+    const struct lane_speed *speed =
+        &c->speed[speed_kind(t)]; /* copies always have a speed, work of the host may have one */
     if (speed->bytes_per_s > 0 && !(c->measured && find_task_cost(c, t))) {
-        size_t bytes = is_copy(t) ? t->access[0].tensor->bytes : t->bytes;
+        size_t bytes = is_copy(t) ? copy_target(t)->bytes : t->bytes;
         return speed->latency + (double)bytes / (speed->bytes_per_s * scale_of(c, t));
     }
     return c->measured ? profiled_seconds(c, t, source) : modelled_seconds(c, t);
@@ -397,7 +402,7 @@ double seconds_of_copy(const struct costs *c, const char *name, struct lane *lan
 
 static bool is_factor(double x) { return x >= 1e-6 && x <= 1e6; }
 
-/* Applies "link=2x", or the same without x.  false: it is no such word. */
+/* Applies "link=2x", or the same without x.  Returns false if the word is another one, or its factor out of range. */
 static bool scale_speed(struct costs *c, const char *word)
 {
     const struct {
@@ -419,7 +424,7 @@ static bool scale_speed(struct costs *c, const char *word)
     return false;
 }
 
-/* Applies "mem=8G".  false: it is no such word. */
+/* Applies "mem=8G".  Returns false if the word is another one. */
 static bool change_budget(struct machine *m, const char *word)
 {
     size_t bytes;

@@ -1,4 +1,4 @@
-/* gain.c - what a pass comes to: the list is tried before and after it. */
+/* gain.c - what a pass gains or costs: bytes and time of the list before and after the pass. */
 #include "predict.h"
 #include "techniques/pass/pass.h"
 
@@ -43,7 +43,7 @@ static void free_outlook(struct outlook *l)
     free(l);
 }
 
-/* Says what the pass comes to: memory of the device that was fullest before it, and the step's time. */
+/* Says what a pass has changed: the bytes of the device that was fullest before the pass, and the step's time. */
 static char *describe_gain(const struct machine *m, const struct outlook *outlook_before,
                            const struct outlook *outlook_after)
 {
@@ -64,10 +64,10 @@ static char *describe_gain(const struct machine *m, const struct outlook *outloo
     return text;
 }
 
-static void refuse_outlook(struct machine *m, const struct outlook *l, const char *option, bool sure)
+static void refuse_outlook(struct machine *m, const struct outlook *l, const char *option, enum replanning replans)
 {
     if (l->f.excess_bytes > 0)
-        refuse_budget(m, &l->f, option, sure);
+        refuse_budget(m, &l->f, option, replans);
 }
 
 static void free_after(struct forecast *f)

@@ -1,9 +1,10 @@
-/* paper.c - a machine as a hardware description has it, without OpenCL: for plans of machines that are not here. */
+/* paper.c - makes a machine from a hardware description, without OpenCL, for plans of machines that one does not
+ * have. */
 #include "predict.h"
 
 enum { MOST_PAPER_DEVICES = 1024 };
 
-/* Gives device i a link in each direction, or that of the device before it, with which it shares one. */
+/* Gives device i a link in each direction.  `devices_per_link` (c->link_share) neighbours share theirs. */
 static void describe_links(struct machine *m, const struct costs *c, int i)
 {
     static const enum lane_kind lane[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};

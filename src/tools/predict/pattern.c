@@ -44,8 +44,9 @@ static bool repeats_for(const struct simulator *sim, int last, int pattern, doub
     return true;
 }
 
-/* Without a pattern ends tell little: an iteration that is stored ends long after its neighbours.  Its tasks that run
- * in every iteration do so at an even pace. */
+/* The mean time of an iteration where no pattern was found.  The ends of iterations tell little: an iteration that is
+ * stored as a snapshot ends long after its neighbours.  A task that runs in every iteration, and stores nothing, tells
+ * the pace. */
 static double mean_seconds(const struct simulator *sim, int first, int last)
 {
     for (int i = 0; i < sim->n; i++) {
@@ -61,7 +62,7 @@ void look_for_pattern(struct simulator *sim, int last)
 {
     struct simulation *result = sim->result;
     double end = sim->iteration[last].end;
-    double rounded = 1e-14 * end; /* by adding up */
+    double rounded = 1e-14 * end; /* the error of adding up times */
     for (int p = sim->repeat; p < last && !result->settled; p += sim->repeat) {
         double shift = end - sim->iteration[last - p].end;
         result->pattern = p;
@@ -105,7 +106,7 @@ void sum_up_pattern(const struct simulator *sim)
         if (sim->lanes[i].node != NONE) /* what is in flight counts up to now */
             result->moments[sim->lanes[i].node].end = sim->now;
     for (int node = 0; node < sim->opened * sim->n; node++) {
-        const struct moment *m = &result->moments[node]; /* one that has not run is from 0 to 0 */
+        const struct moment *m = &result->moments[node]; /* of a task that has not run: from 0 to 0 */
         double seconds = fmax(m->end - fmax(m->start, begin), 0);
         result->busy[task_of(sim, node)->lane->index] += seconds / result->pattern;
     }

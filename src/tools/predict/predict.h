@@ -18,6 +18,7 @@
 #ifndef PREDICT_H
 #define PREDICT_H
 
+#include "techniques/pass/pass.h" /* defines: replanning */
 #include "trainer/base/module.h"
 #include "trainer/step/step.h"
 
@@ -203,13 +204,14 @@ void set_budgets(struct machine *m, size_t each, size_t host);
 struct device *lift_limits(struct machine *m, int n);
 void restore_limits(struct machine *m, const struct device *before, int n);
 /* Ends the program (EXIT_USAGE) with a sentence: that a list with this forecast does not fit, and which budgets would
- * do.  sure: with these budgets the passes make the same list. */
-_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, bool sure);
+ * do. */
+_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, enum replanning replans);
 /* The two halves of refuse_budget(), for a caller that looks for the budgets itself; `before` has the devices as they
  * were at first.  raise_budgets() makes the budgets as large as the forecast needs, and returns a sentence on what did
  * not fit before, which the caller frees.  refuse_budgets() ends the program with this sentence. */
 char *raise_budgets(struct machine *m, const struct device *before, const struct forecast *f, const char *option);
-_Noreturn void refuse_budgets(const struct machine *m, const struct device *before, const char *shortage, bool sure);
+_Noreturn void refuse_budgets(const struct machine *m, const struct device *before, const char *shortage,
+                              enum replanning replans);
 
 /* ---- a training's predictions ------------------------------------------------------------------------------------ */
 

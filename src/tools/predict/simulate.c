@@ -93,14 +93,16 @@ static void set_ends(struct simulator *sim, const struct link *link)
         set_next(sim, on->lane[i], sim->now + on->lane[i]->seconds_left / copy_speed(sim, on->lane[i]));
 }
 
+enum load_change { COPY_JOINS, COPY_LEAVES };
+
 /* The lane's copy joins or leaves its links, and what is left of the others there takes another time.  A copy that is
  * on both links too is looked at twice, with the same result. */
-static void change_load(struct simulator *sim, struct lane_state *copy, bool joins)
+static void change_load(struct simulator *sim, struct lane_state *copy, enum load_change change)
 {
     for (int i = 0; i < 2; i++)
         note_left(sim, copy->link[i]);
     for (int i = 0; i < 2; i++) {
-        if (joins)
+        if (change == COPY_JOINS)
             add_to_link(sim, copy->link[i], copy);
         else
             drop_from_link(sim, copy->link[i], copy);
@@ -123,7 +125,7 @@ static void pass_turn(const struct simulator *sim, struct lane_state *lane)
 static void join_links(struct simulator *sim, struct lane_state *lane)
 {
     lane->on_links = true;
-    change_load(sim, lane, true);
+    change_load(sim, lane, COPY_JOINS);
 }
 
 /* The lane's node begins to compute, or to wait for the latency of its links. */
@@ -195,7 +197,7 @@ static void try_start(struct simulator *sim, struct lane_state *lane)
         return;
     int node = lane->iteration * sim->n + lane->next_task;
     if (must_ask(sim, node)) {
-        ask_for_member(sim, &sim->iteration[lane->iteration]); /* it tries this lane again */
+        ask_for_member(sim, &sim->iteration[lane->iteration]); /* this function tries the lane again */
         return;
     }
     if (!may_start(sim, node))
@@ -243,7 +245,8 @@ static int count_unmet(const struct simulator *sim, const struct task *t, int it
     return unmet;
 }
 
-/* Returns whether a task runs in the iteration after which it asks for a member; if none does, it asks at once. */
+/* Opens the next iteration.  Returns true if it has a task at whose end it asks for a member of the rings; else go_on()
+ * makes it ask at once. */
 static bool open_iteration(struct simulator *sim)
 {
     int number = sim->opened++;
@@ -275,7 +278,7 @@ static bool open_iteration(struct simulator *sim)
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
 
-/* One that the node waits for has ended. */
+/* A task that the node waits for has ended. */
 static void end_wait(struct simulator *sim, int node)
 {
     if (skipped(sim, node))
@@ -285,8 +288,8 @@ static void end_wait(struct simulator *sim, int node)
         try_start(sim, lane_of_node(sim, node));
 }
 
-/* Task i of that iteration has ended, or left: so it has for all that wait for this run, in later iterations too as far
- * as it is skipped there. */
+/* Task i of the iteration has ended, or has left it.  This ends all waits for this run: those of tasks in this
+ * iteration, and in later ones as long as task i is skipped there. */
 static void release(struct simulator *sim, int i, int iteration)
 {
     for (int w = sim->tasks[i].first_wait; w != NONE; w = sim->wait[w].next_wait) {
@@ -308,7 +311,7 @@ static void count_end(struct simulator *sim, struct iteration *iteration, int i)
         iteration->compute_tasks_left--;
 }
 
-/* All tasks that need a member leave the iteration, which has none. */
+/* All tasks that need a member leave the iteration, which has got none. */
 static void leave_iteration(struct simulator *sim, struct iteration *iteration)
 {
     int number = (int)(iteration - sim->iteration);
@@ -330,12 +333,13 @@ static void ask_for_member(struct simulator *sim, struct iteration *iteration)
         return;
     iteration->has_member = take_member(&sim->ring, (uint32_t)number + 1) > 0;
     if (!iteration->has_member)
-        leave_iteration(sim, iteration); /* all, before one that waits for them can start */
+        leave_iteration(sim, iteration); /* all of them leave before a task that waits for them can start */
     for (int i = 0; i < sim->n; i++) {
         if (!task_of(sim, i)->condition.member)
             continue;
-        if (!iteration->has_member &&
-            latest_iteration(sim, i, number - 1) <= sim->tasks[i].last_ended) /* else its end does that */
+        /* If the task's last run has not ended, release() is called when it does. */
+        const bool last_run_ended = latest_iteration(sim, i, number - 1) <= sim->tasks[i].last_ended;
+        if (!iteration->has_member && last_run_ended)
             release(sim, i, number);
         try_start(sim, lane_of_node(sim, i));
     }
@@ -349,7 +353,7 @@ static bool may_open(const struct simulator *sim)
     return sim->opened < 2 || sim->iteration[sim->opened - 2].compute_tasks_left == 0;
 }
 
-/* Does what the last end brings about: iterations are over, others are opened, and lanes go on. */
+/* Does what follows from the end of a task: iterations are over, others are opened, and lanes go on. */
 static void go_on(struct simulator *sim)
 {
     int before = sim->opened;
@@ -380,7 +384,7 @@ static void finish(struct simulator *sim, struct lane_state *lane)
     const struct task *t = task_of(sim, node);
     sim->result->moments[node].end = sim->now;
     if (lane->on_links)
-        change_load(sim, lane, false);
+        change_load(sim, lane, COPY_LEAVES);
     lane->node = NONE;
     set_next(sim, lane, INFINITY);
     sim->tasks[i].last_ended = number;
@@ -394,7 +398,8 @@ static void finish(struct simulator *sim, struct lane_state *lane)
     try_start(sim, lane);
 }
 
-/* The lane with the earliest event; of those at the same time the disk's, which may return a member. */
+/* The lane with the earliest event.  If several have events at the same time, it is the disk's, which may return a
+ * member. */
 static struct lane_state *earliest(const struct simulator *sim)
 {
     const struct device *host = sim->result->step->pool->machine->host;
@@ -409,7 +414,7 @@ static void run_clock(struct simulator *sim)
 {
     go_on(sim);
     for (struct lane_state *lane = earliest(sim); lane->node != NONE && !sim->stop; lane = earliest(sim)) {
-        sim->now = fmax(sim->now, lane->next_event); /* (a disk that is a rounding late comes first) */
+        sim->now = fmax(sim->now, lane->next_event); /* earliest() may choose a disk that is a rounding error late */
         if (!lane->begun)
             begin_node(sim, lane);
         else if (isfinite(lane->full_rate) && !lane->on_links)

@@ -144,18 +144,19 @@ static double measure_issue(struct trainer *t, uint64_t begun)
     return median(seconds, ISSUED);
 }
 
-static double time_copy(struct device *d, cl_mem buffer, void *host, size_t bytes, bool upload)
+/* Seconds of a copy to the device (LANE_UPLOAD) or from it (LANE_DOWNLOAD). */
+static double time_copy(struct device *d, cl_mem buffer, void *host, size_t bytes, enum lane_kind direction)
 {
     uint64_t start = now_ns();
-    if (upload)
+    if (direction == LANE_UPLOAD)
         write_buffer(d, buffer, 0, host, bytes);
     else
         CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
     return 1e-9 * (double)(now_ns() - start);
 }
 
-/* A small and a large copy, the best of some, give latency and bandwidth. */
-static struct lane_speed measure_link(struct device *d, bool upload)
+/* A small and a large copy give latency and bandwidth.  Of several tries the fastest counts. */
+static struct lane_speed measure_link(struct device *d, enum lane_kind direction)
 {
     enum { SMALL = 4096, LARGE = 32 << 20, TRIES = 7 };
     double small = 1e9, large = 1e9;
@@ -164,8 +165,8 @@ static struct lane_speed measure_link(struct device *d, bool upload)
     CL_MAKE(buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
     write_buffer(d, buffer, 0, host, LARGE); /* the pages are touched */
     for (int i = 0; i < TRIES; i++) {
-        small = fmin(small, time_copy(d, buffer, host, SMALL, upload));
-        large = fmin(large, time_copy(d, buffer, host, LARGE, upload));
+        small = fmin(small, time_copy(d, buffer, host, SMALL, direction));
+        large = fmin(large, time_copy(d, buffer, host, LARGE, direction));
     }
     CL(clReleaseMemObject(buffer));
     free(host);
@@ -252,8 +253,8 @@ struct costs *measure_costs(struct trainer *t)
     free_collected(&samples);
     c->issue_seconds = measure_issue(t, begun);
     time_host_updates(t->train, c);
-    c->speed[LANE_UPLOAD] = measure_link(d, true);
-    c->speed[LANE_DOWNLOAD] = measure_link(d, false);
+    c->speed[LANE_UPLOAD] = measure_link(d, LANE_UPLOAD);
+    c->speed[LANE_DOWNLOAD] = measure_link(d, LANE_DOWNLOAD);
     for (int i = 0; i < MEM_CLASSES; i++)
         c->peak_memory[i] = (double)t->train->peak[0][i];
     return c;

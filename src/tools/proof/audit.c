@@ -1,10 +1,10 @@
 /* audit.c - checks what tasks declare (--serial --audit).
  *
- * A task runs alone, several times.  Each time it finds the same in what it declares to read, and another filling in
- * all other memory of the devices that it touches.  What gives it away:
+ * A task runs alone, several times.  Each time it finds the same values in what it declares to read, and another
+ * filling in all other memory of the devices that it touches.  Then:
  *
- *     its declared writes are not the same each time    it reads what it does not declare, or leaves some unwritten
- *     something else is not as it was                   it writes what it does not declare
+ *     what it declares to write differs between runs    it reads what it does not declare, or leaves some unwritten
+ *     something else has changed                        it writes what it does not declare
  *
  * Three fillings, since no two will do.  NaN shows in every sum, even of products with 0.  But a branch may take it
  * like a number: `halted != 0` holds for NaN and for 0.01, `clip > 0` for neither NaN nor 0.  Integers may be indices,
@@ -40,18 +40,23 @@ static uint32_t filling(int run, enum element element, size_t word)
     return element == INT32 ? ((uint32_t)run + (uint32_t)word) & 1 : float_filling[run];
 }
 
-static void transfer_slab(const struct image *m, uint32_t *words, bool to_slab)
+static void write_slab(const struct image *m, const uint32_t *words)
 {
     const struct slab *slab = &m->device->slabs[m->slab];
-    if (!slab->buffer && to_slab)
-        memcpy(slab->host, words, slab->bytes);
-    else if (!slab->buffer)
-        memcpy(words, slab->host, slab->bytes);
-    else if (to_slab)
+    if (slab->buffer)
         write_buffer(m->device, slab->buffer, 0, words, slab->bytes);
     else
+        memcpy(slab->host, words, slab->bytes);
+}
+
+static void read_slab(const struct image *m, uint32_t *words)
+{
+    const struct slab *slab = &m->device->slabs[m->slab];
+    if (slab->buffer)
         CL(clEnqueueReadBuffer(m->device->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, words, 0,
                                NULL, NULL));
+    else
+        memcpy(words, slab->host, slab->bytes);
 }
 
 struct audit *open_audit(struct step *s)
@@ -71,7 +76,7 @@ struct audit *open_audit(struct step *s)
             m->given = m->kept + n;
             m->first_run = m->kept + 2 * n;
             m->this_run = m->kept + 3 * n;
-            transfer_slab(m, m->kept, false);
+            read_slab(m, m->kept);
         }
     return a;
 }
@@ -111,29 +116,32 @@ static bool uses_device(const struct task *t, const struct device *d)
     return false;
 }
 
-/* Access k finds this run's filling; or, with `kept`, what the list has computed, where it has computed something. */
-static void fill_access(const struct image *m, const struct task *t, uint32_t number, int k, int run, bool kept)
+/* What the bytes of an access hold when the task begins: this run's filling everywhere, or, where the list has computed
+ * something, that. */
+enum contents { ONLY_FILLING, WHAT_WAS_COMPUTED };
+static void fill_access(const struct image *m, const struct task *t, uint32_t number, int k, int run,
+                        enum contents contents)
 {
     struct word_range r = covered_words(m, t, number, k);
     enum element element = t->access[k].tensor->element;
     for (size_t w = r.begin; w < r.end; w++)
-        if (kept && m->kept[w] != float_filling[0])
+        if (contents == WHAT_WAS_COMPUTED && m->kept[w] != float_filling[0])
             m->given[w] = m->kept[w];
         else
             m->given[w] = filling(run, element, w);
 }
 
-/* What the task declares to read comes last, since accesses may overlap. */
+/* Fills m->given.  What the task declares to read is filled in last, since accesses may overlap. */
 static void fill_image(const struct image *m, const struct task *t, uint32_t number, int run)
 {
     for (size_t w = 0; w < m->words; w++)
         m->given[w] = float_filling[run];
     for (int k = 0; k < t->n_access; k++)
         if (!(t->access[k].mode & ACCESS_READ))
-            fill_access(m, t, number, k, run, false);
+            fill_access(m, t, number, k, run, ONLY_FILLING);
     for (int k = 0; k < t->n_access; k++)
         if (t->access[k].mode & ACCESS_READ)
-            fill_access(m, t, number, k, run, true);
+            fill_access(m, t, number, k, run, WHAT_WAS_COMPUTED);
 }
 
 static void copy_written(const struct image *m, const struct task *t, uint32_t number, uint32_t *target,
@@ -146,7 +154,7 @@ static void copy_written(const struct image *m, const struct task *t, uint32_t n
     }
 }
 
-/* ---- what it left ----------------------------------------------------------------------------------------------- */
+/* ---- what a run has left ----------------------------------------------------------------------------------------- */
 
 /* The name of the tensor that has this byte of the slab. */
 static const char *name_at(const struct step *s, const struct image *m, size_t at)
@@ -162,7 +170,7 @@ static const char *name_at(const struct step *s, const struct image *m, size_t a
     return name;
 }
 
-/* Is all as it was given, but for what the task declares to write? */
+/* Has the task changed only what it declares to write?  Returns what is wrong, or NULL. */
 static char *check_others(const struct step *s, const struct task *t, const struct image *m, uint32_t number,
                           const uint32_t *found)
 {
@@ -178,7 +186,7 @@ static char *check_others(const struct step *s, const struct task *t, const stru
                          layer_and_micro(position, t), at, m->slab, m->device->id, name_at(s, m, at));
 }
 
-/* Does access k, a write, leave the same as in the first run? */
+/* Has access k, a write, left the same as in the first run?  Returns what is wrong, or NULL. */
 static char *check_written(const struct task *t, const struct image *m, uint32_t number, int k, int run)
 {
     const struct tensor *x = t->access[k].tensor;
@@ -198,7 +206,7 @@ static char *check_written(const struct task *t, const struct image *m, uint32_t
 static char *check_left(const struct step *s, const struct task *t, const struct image *m, uint32_t number, int run)
 {
     uint32_t *found = run == 0 ? m->first_run : m->this_run;
-    transfer_slab(m, found, false);
+    read_slab(m, found);
     char *wrong = check_others(s, t, m, number, found);
     for (int k = 0; k < t->n_access && run > 0 && !wrong; k++)
         if (t->access[k].mode & ACCESS_WRITE)
@@ -218,7 +226,7 @@ char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight 
         for (const struct image *m = a->image; m < end; m++)
             if (uses_device(t, m->device)) {
                 fill_image(m, t, number, run);
-                transfer_slab(m, m->given, true);
+                write_slab(m, m->given);
             }
         run_alone(a->step, number, i, flight);
         for (const struct image *m = a->image; m < end && !wrong; m++)
@@ -229,7 +237,7 @@ char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight 
         if (!wrong)
             copy_written(m, t, number, m->kept, m->first_run);
         if (uses_device(t, m->device))
-            transfer_slab(m, m->kept, true); /* whether the next task goes ahead may depend on it */
+            write_slab(m, m->kept); /* conditions of later tasks read memory: they must find what was computed */
     }
     return wrong;
 }

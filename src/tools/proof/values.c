@@ -263,7 +263,7 @@ static struct values *number_list(const struct step *s, bool by_name)
             if (!runs(t, (uint32_t)iteration))
                 continue;
             if (is_copy(t))
-                copy_value(strips, t->access[0].tensor, t->access[1].tensor, iteration);
+                copy_value(strips, copy_target(t), copy_source(t), iteration);
             else
                 interpret_task(v, strips, t, run, iteration);
         }

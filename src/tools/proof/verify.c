@@ -48,9 +48,9 @@ static char *check_cell(const struct step *s, int node, const struct access *a, 
     int n = (int)s->n;
     const struct tensor *storage = a->tensor->storage;
     const char *reader = s->task[node % n]->name;
-    /* a choice holds for its own iteration; only the task that makes the next one may read it after that */
+    /* A choice holds for its own iteration.  Only the task that makes the next choice may read it afterwards. */
     bool kept = storage->persistent && (!a->tensor->choice || chooses(s->task[node % n]));
-    if (storage->ring && writer) /* the other iteration wrote another member: this one has only what nobody writes */
+    if (storage->ring && writer) /* another iteration wrote another member of the ring, not this one */
         kept = false;
     if (writer && writer->storage != storage)
         return format_string("task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
@@ -94,7 +94,7 @@ static void need_order(struct proof *p, int touch, int node, const struct tensor
     }
 }
 
-/* Returns the touch's index. */
+/* Adds the touch that has the index `before` as the one before it; returns the index of the new touch. */
 static int add_touch(struct proof *p, int node, int before, const struct tensor *storage)
 {
     struct cell_touch *added = APPEND(p->touches, p->n_touches, p->cap_touches);
@@ -127,12 +127,12 @@ static void note_write(struct proof *p, int node, const struct access *a, struct
         c->reader = NONE;
 }
 
-static void touch_cells(struct proof *p, int node, const struct access *a, bool writing)
+static void touch_cells(struct proof *p, int node, const struct access *a, enum access_mode mode)
 {
     size_t n, first = strip_begin(a->tensor);
     struct byte_cell *c = cells_of(&p->strips[a->tensor->device->index], first, first + a->tensor->bytes, &n);
     for (size_t k = 0; k < n; k++)
-        if (writing)
+        if (mode == ACCESS_WRITE)
             note_write(p, node, a, &c[k]);
         else
             note_read(p, node, a, &c[k]);
@@ -148,10 +148,10 @@ static void walk_bytes(struct proof *p)
             continue;
         for (int i = 0; i < t->n_access; i++)
             if (t->access[i].mode & ACCESS_READ)
-                touch_cells(p, node, &t->access[i], false);
+                touch_cells(p, node, &t->access[i], ACCESS_READ);
         for (int i = 0; i < t->n_access; i++)
             if (t->access[i].mode & ACCESS_WRITE)
-                touch_cells(p, node, &t->access[i], true);
+                touch_cells(p, node, &t->access[i], ACCESS_WRITE);
     }
 }
 
@@ -460,12 +460,14 @@ static char *verify_storage(const struct step *s, struct strip *strip, const str
     return NULL;
 }
 
-static char *verify_tensors(const struct step *s, struct strip *strips, bool persistent)
+/* Persistent tensors must come first: no other tensor may have their bytes at any time. */
+enum lifetime { TRANSIENT, PERSISTENT };
+static char *verify_tensors(const struct step *s, struct strip *strips, enum lifetime lifetime)
 {
     char *wrong = NULL;
     for (size_t i = 0; i < s->pool->n && !wrong; i++) {
         const struct tensor *t = s->pool->tensors[i];
-        if (t->storage == t && t->slab >= 0 && t->persistent == persistent)
+        if (t->storage == t && t->slab >= 0 && t->persistent == (lifetime == PERSISTENT))
             wrong = verify_storage(s, &strips[t->device->index], t);
     }
     return wrong;
@@ -493,9 +495,9 @@ static char *verify_memory(const struct step *s)
     const struct machine *m = s->pool->machine;
     size_t n = (size_t)m->n_devices + 1;
     struct strip *strips = allocate(n, sizeof *strips);
-    char *wrong = verify_tensors(s, strips, true);
+    char *wrong = verify_tensors(s, strips, PERSISTENT);
     if (!wrong)
-        wrong = verify_tensors(s, strips, false);
+        wrong = verify_tensors(s, strips, TRANSIENT);
     for (size_t d = 0; d < n && !wrong; d++) {
         const struct device *device = &m->device[d];
         size_t sum = sum_slabs(&strips[d]);

@@ -12,8 +12,8 @@
  *                                                       that, the same
  *     is killed by a signal                             another child
  *
- * A child goes on from the snapshot file.  While that has no commit newer than at the start, it begins as the options
- * say.
+ * A child goes on from the newest commit in the snapshot file.  While the file has no new commit, the child begins as
+ * the options say.
  */
 #include "techniques/snapshot/snapshot.h"
 
@@ -25,10 +25,10 @@ enum { MOST_FRUITLESS = 3 }; /* restarts, one after another, without a newer com
 
 static bool restarts; /* --restart */
 
-/* One training after another, as the parent sees them. */
+/* Trainings in children, one after another, as the parent sees them. */
 struct lives {
     const char *file;
-    uint64_t known;            /* the count of the commit that was there before; 0: none that the options go on from */
+    uint64_t known; /* seq of the commit that --resume goes on from, which is not new; 0: each commit is new */
     struct snap_commit newest; /* the newest commit when the last child ended */
     int fruitless;             /* restarts since a newer commit came */
     bool trained;              /* has a child come to a step? */
@@ -68,7 +68,7 @@ static char *describe_end(int status)
     return end;
 }
 
-/* Says how the child has ended, and what the next one goes on from; ends the program after too many of them. */
+/* Says how the child has ended, and from where the next child goes on.  Ends the program after too many restarts. */
 static void prepare_restart(struct lives *l, int nth, int status)
 {
     uint64_t before = l->newest.seq;
@@ -77,7 +77,7 @@ static void prepare_restart(struct lives *l, int nth, int status)
     if (l->newest.seq != before)
         l->fruitless = 0;
     if (is_screen(STDOUT_FILENO))
-        write_over(STDOUT_FILENO, "", false); /* over what the child had drawn */
+        write_over(STDOUT_FILENO, "", IS_DRAWN_OVER); /* erases the line that the child had drawn */
     char *end = describe_end(status);
     if (l->fruitless > MOST_FRUITLESS)
         fail(EXIT_FAILED, "given up: %d restarts, and no newer commit in %s; the run %s", MOST_FRUITLESS, l->file, end);
@@ -91,7 +91,7 @@ static void prepare_restart(struct lives *l, int nth, int status)
         sleep(1); /* a driver may need a moment */
 }
 
-/* false in the parent, when no child comes any more; true in each child. */
+/* Returns true in each child, and false in the parent, when no child comes any more. */
 static bool train_in_children(struct settings *s, int argc, char **argv, int *code)
 {
     struct lives l = {.file = snapshot_options.file};

@@ -75,7 +75,7 @@ static struct schedule *schedule_of_model(const struct settings *o)
 static void print_and_free(struct schedule *s)
 {
     size_t n;
-    free(follow(s, false, &n));
+    free(order_cells(s, UNTIED, &n));
     refuse_wrong_in_pytorch(s);
     char *text = format_schedule(s);
     fputs(text, stdout);

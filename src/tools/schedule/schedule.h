@@ -68,8 +68,10 @@ const struct turn_cell **cell_of(const struct schedule *s, enum computation comp
 /* ---- schedule_follow.c ------------------------------------------------------------------------------------------- */
 
 /* All cells, n of them, in an order in which they can be done one after another.  Ends the program where cells wait for
- * one another.  tied: the weights of the first stage wait for those of the last one, as those of a tied head do. */
-const struct turn_cell **follow(const struct schedule *s, bool tied, size_t *n);
+ * one another.  TIED: the weight gradients of the first stage wait for those of the last one, as those of a tied head
+ * do. */
+enum head_weights { UNTIED, TIED };
+const struct turn_cell **order_cells(const struct schedule *s, enum head_weights head, size_t *n);
 /* Ends the program where PyTorch would run the schedule, and train something else, without a word. */
 void refuse_wrong_in_pytorch(const struct schedule *s);
 

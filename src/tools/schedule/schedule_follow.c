@@ -8,7 +8,7 @@
 
 struct following {
     const struct schedule *s;
-    bool tied;
+    enum head_weights head;
     size_t *next; /* by row: the first cell that has not been done */
     bool *done;   /* by row: has the cell at `next` been done in this round? */
 };
@@ -19,7 +19,7 @@ static bool is_done(const struct following *p, const struct turn *t)
     return c < p->s->row[c->row].cell + p->next[c->row];
 }
 
-/* What a turn waits for, *need; false: for nothing. */
+/* *need becomes the turn that a turn waits for.  Returns false if it waits for none. */
 static bool find_need(const struct schedule *s, const struct turn *t, struct turn *need)
 {
     const int last = s->stages - 1;
@@ -37,7 +37,7 @@ static bool find_need(const struct schedule *s, const struct turn *t, struct tur
     return need->stage >= 0;
 }
 
-/* What the cell still waits for; false: for nothing. */
+/* *need becomes a turn that the cell still waits for.  Returns false if it waits for none. */
 static bool find_unmet(const struct following *p, const struct turn_cell *c, struct turn *need)
 {
     const int last = p->s->stages - 1;
@@ -46,7 +46,7 @@ static bool find_unmet(const struct following *p, const struct turn_cell *c, str
             return true;
         bool weights = t->computation == BACKWARD || t->computation == WEIGHT_GRADIENT;
         *need = (struct turn){WEIGHT_GRADIENT, last, t->micro};
-        if (p->tied && weights && t->stage == 0 && last > 0 && !is_done(p, need))
+        if (p->head == TIED && weights && t->stage == 0 && last > 0 && !is_done(p, need))
             return true;
     }
     return false;
@@ -59,7 +59,8 @@ static const struct turn_cell *next_cell(const struct following *p, size_t row)
     return &p->s->row[row].cell[p->next[row]];
 }
 
-/* No row can go on.  Each waits for another one, so a walk from row to row comes to those that wait in a ring. */
+/* No row can go on, since each waits for a cell of another row, or a later one of its own.  A walk from each row to the
+ * row that it waits for comes to rows that wait in a ring. */
 static _Noreturn void refuse_ring(const struct following *p)
 {
     struct turn need;
@@ -82,10 +83,10 @@ static _Noreturn void refuse_ring(const struct following *p)
               cell_text(wanted), cell_text(other), cell_place(other));
 }
 
-/* In rounds: each row does its next cell if what that needs was done in an earlier round. */
-const struct turn_cell **follow(const struct schedule *s, bool tied, size_t *n)
+/* Goes in rounds: in each of them a row does its next cell if what this cell needs was done in an earlier round. */
+const struct turn_cell **order_cells(const struct schedule *s, enum head_weights head, size_t *n)
 {
-    struct following p = {.s = s, .tied = tied};
+    struct following p = {.s = s, .head = head};
     struct turn need;
     size_t total = 0;
     p.next = allocate(s->n, sizeof *p.next);
@@ -111,7 +112,8 @@ const struct turn_cell **follow(const struct schedule *s, bool tied, size_t *n)
     return all;
 }
 
-/* The last stage's losses are kept there in the order in which its forwards come, and backwards take them by number. */
+/* PyTorch keeps the losses of the last stage in the order in which its forwards come, and backwards take a loss by the
+ * number of their micro-batch. */
 void refuse_wrong_in_pytorch(const struct schedule *s)
 {
     int due = 0;

@@ -89,7 +89,7 @@ struct turn_order *order_of(const struct schedule *s)
     struct turn_order *o = allocate(1, sizeof *o);
     set_places(s, o);
     expect_ascending(s);
-    free(follow(s, true, &n));
+    free(order_cells(s, TIED, &n));
     o->written = write_turns(s);
     return o;
 }

@@ -67,17 +67,20 @@ static int forward_stage_of(struct list_reading *r, const struct task *t)
     return *stage;
 }
 
-/* What made the things that the task reads: a forward rather than a backward, of its micro-batch or of `other` ones. */
-static const struct maker *maker_of(const struct list_reading *r, const struct task *t, bool other)
+/* What made a tensor that the task reads: a forward of its own micro-batch, or, if there is none, a backward of it;
+ * with OTHER_MICRO a forward of another micro-batch.  NULL: the task reads no such tensor. */
+enum which_micro { OWN_MICRO, OTHER_MICRO };
+static const struct maker *maker_of(const struct list_reading *r, const struct task *t, enum which_micro which)
 {
     const struct maker *found = NULL;
     for (int i = 0; i < t->n_access; i++) {
         const struct maker *m = &r->maker[t->access[i].tensor->storage->id];
-        if (!(t->access[i].mode & ACCESS_READ) || !m->is_known || (m->micro != micro_of(r, t)) != other)
+        const enum which_micro its = m->micro == micro_of(r, t) ? OWN_MICRO : OTHER_MICRO;
+        if (!(t->access[i].mode & ACCESS_READ) || !m->is_known || its != which)
             continue;
         if (m->is_forward)
             return m;
-        if (!other)
+        if (which == OWN_MICRO)
             found = m;
     }
     return found;
@@ -85,7 +88,7 @@ static const struct maker *maker_of(const struct list_reading *r, const struct t
 
 static enum computation computation_of(const struct task *t)
 {
-    bool weights = false, input = false;
+    bool weights = false, input = false; /* does the task write gradients of weights, of an input? */
     for (int i = 0; i < t->n_access; i++) {
         bool writes = t->access[i].mode & ACCESS_WRITE;
         bool of_weight = t->access[i].tensor->storage->class == MEM_GRADIENTS;
@@ -151,10 +154,11 @@ static bool has_input_gradient(const struct row *row, const struct maker *m)
     return false;
 }
 
-/* A first stage may have no gradient of an input: then those of its weights are a whole backward. */
+/* A first stage may have no gradient of an input.  Then a task that computes the gradients of its weights is a whole
+ * backward. */
 static void add_backward(struct list_reading *r, const struct task *t)
 {
-    const struct maker *m = maker_of(r, t, false);
+    const struct maker *m = maker_of(r, t, OWN_MICRO);
     struct row *row = &r->device[t->lane->device->index];
     enum computation now = computation_of(t);
     if (!m)
@@ -173,8 +177,8 @@ static void add_backward(struct list_reading *r, const struct task *t)
 /* A gradient that is sent belongs to the stage before. */
 static void follow_copy(struct list_reading *r, const struct task *t)
 {
-    struct maker *to = &r->maker[t->access[0].tensor->storage->id];
-    *to = r->maker[t->access[1].tensor->storage->id];
+    struct maker *to = &r->maker[copy_target(t)->storage->id];
+    *to = r->maker[copy_source(t)->storage->id];
     if (t->role != ROLE_SEND || !to->is_known || to->is_sent)
         return;
     if (to->is_forward)
@@ -189,7 +193,7 @@ static void add_task(struct list_reading *r, const struct task *t)
 {
     const struct maker *overlapped = NULL;
     if (t->role == ROLE_BACKWARD)
-        overlapped = maker_of(r, t, true);
+        overlapped = maker_of(r, t, OTHER_MICRO);
     if (is_copy(t))
         follow_copy(r, t);
     else if (t->role == ROLE_FORWARD || overlapped)

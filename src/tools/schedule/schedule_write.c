@@ -189,7 +189,7 @@ char *step_file_of(const struct schedule *s, const char *times)
     char *text;
     size_t bytes, n;
     struct writing w = {.s = s, .times = read_times(times, s->stages), .out = open_memstream(&text, &bytes)};
-    const struct turn_cell **order = follow(s, false, &n);
+    const struct turn_cell **order = order_cells(s, UNTIED, &n);
     warn_of_unused(s, &w.times);
     w.began = allocate((size_t)s->stages, sizeof *w.began);
     for (size_t row = 0; row < s->n; row++)

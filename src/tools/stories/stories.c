@@ -49,22 +49,22 @@ struct blocks {
     struct block *block;
     size_t n, cap;
 };
-struct phrase { /* what a state says, and where that leads */
+struct phrase { /* what a state may say, and the state that follows then */
     char *bytes;
     size_t n;
-    double share; /* how likely the state says it */
+    double share; /* how likely the state says this phrase */
     size_t next;  /* the state that follows */
 };
 struct state {
     const struct block *scene;
-    unsigned char row[TABLES]; /* by table: the row that it remembers, or NO_ROW */
+    unsigned char row[TABLES]; /* by table: the row that the state remembers, or NO_ROW */
     size_t first, end;         /* phrases [first, end) are its own */
-    double visits;             /* how often a story comes to it, on average */
+    double visits;             /* how often a story comes to this state, on average */
 };
 struct stories {
     const char *path;
     char *text;         /* the grammar's */
-    const char **words; /* they point into the text, and lines into them */
+    const char **words; /* words point into the text, and lines into this array */
     struct blocks tables, scenes;
     struct phrase *phrases;
     struct state *states;
@@ -107,7 +107,7 @@ static void check_length(const struct stories *s, struct source_line line)
 {
     const char *last = line.word[line.n - 1];
     if (last + strlen(last) - line.word[0] > LONGEST_LINE)
-        refuse(s, line, "a line can have %d bytes", LONGEST_LINE);
+        refuse(s, line, "a line can have %d bytes at most: cut its phrase into two scenes", LONGEST_LINE);
 }
 
 /* The new table or scene that the line begins. */
@@ -151,13 +151,13 @@ static void read_lines(struct stories *s)
     }
 }
 
-static void check_head(const struct stories *s, const struct blocks *all, const struct block *b, const char *what)
+static void check_head(const struct stories *s, const struct blocks *all, const struct block *b, const char *noun)
 {
     const char *name = b->head.word[0];
     if (find_block(all, name) < (size_t)(b - all->block))
-        refuse(s, b->head, "there is a %s of that name above", what);
+        refuse(s, b->head, "there is a %s of that name above; give this one another name", noun);
     if (b->n == 0)
-        refuse(s, b->head, "there is nothing below '%s'", name);
+        refuse(s, b->head, "there is nothing below '%s'; add indented lines", name);
 }
 
 static void check_sizes(const struct stories *s, const struct blocks *all, const struct block *b, size_t most)
@@ -190,7 +190,8 @@ static void check_blocks(const struct stories *s)
 
 /* ---- from scenes to states ------------------------------------------------------------------------------------- */
 
-/* The number of the state of scene `name` with what it remembers of `row`; a new one, if there is none. */
+/* The number of the state of scene `name` that has the part of `row` which this scene remembers.  The state is made if
+ * it is new. */
 static size_t reach(struct stories *s, struct source_line from, const char *name, const unsigned char *row)
 {
     const size_t found = find_block(&s->scenes, name);
@@ -254,9 +255,9 @@ static size_t find_field(const struct stories *s, struct source_line line, const
     return t;
 }
 
-/* Adds the phrases of a choice: one for each row of the tables that it draws.  `done` is what its text begins with,
- * `rest` what follows, with fields. */
-static void fill(struct stories *s, struct choice *choice, const char *done, const char *rest, double share)
+/* Adds the phrases of a choice: one for each row of the tables that it draws.  `done` is the part of the text whose
+ * fields are filled in already, `rest` the part after it.  share: how likely the state says what has been filled in. */
+static void add_phrases(struct stories *s, struct choice *choice, const char *done, const char *rest, double share)
 {
     const char *open = strchr(rest, '{');
     if (!open) {
@@ -277,7 +278,7 @@ static void fill(struct stories *s, struct choice *choice, const char *done, con
             continue;
         char *more = format_string("%s%.*s%s", done, (int)(open - rest), rest, table->items[r].word[column]);
         choice->row[t] = (unsigned char)r;
-        fill(s, choice, more, close + 1, known == NO_ROW ? share / (double)table->n : share);
+        add_phrases(s, choice, more, close + 1, known == NO_ROW ? share / (double)table->n : share);
         free(more);
     }
     choice->row[t] = known;
@@ -296,7 +297,7 @@ static double add_choice(struct stories *s, size_t state, struct source_line lin
     for (size_t i = 1; i < line.n - 2; i++)
         append_text(&text, i > 1 ? " %s" : "%s", line.word[i]);
     memcpy(choice.row, s->states[state].row, TABLES);
-    fill(s, &choice, "", text, weight);
+    add_phrases(s, &choice, "", text, weight);
     free(text);
     return weight;
 }
@@ -330,7 +331,8 @@ static void expand(struct stories *s, size_t i)
     refuse_beginnings(s, scene, first, s->n_phrases);
 }
 
-/* Spreads how likely a story is at a state over the states that follow. */
+/* Adds to next[] how likely a story comes from this state, where it is with probability `likely`, to each other
+ * state. */
 static void follow_phrases(const struct stories *s, const struct state *from, double likely, double *next)
 {
     if (likely <= 0)
@@ -466,8 +468,9 @@ static void add_state(const struct stories *s, struct belief *b, const struct st
         add_place(b, p, 0, likely * s->phrases[p].share);
 }
 
-/* `to` becomes what is believed once `byte` was read: places where it is not the next are out.  Returns its probability
- * before.  sum: (states) zeros; mass that enters a state is summed first, so that each of its phrases comes once. */
+/* `to` becomes what is believed when `byte` has been read: only places where this byte came next remain.  Returns how
+ * likely the byte was before.  sum: (states), zeros before and after.  In it the probabilities of all ways into a state
+ * are summed, so that each phrase of the state gets one place. */
 static double read_byte(const struct stories *s, const struct belief *from, unsigned char byte, struct belief *to,
                         double *sum)
 {
@@ -490,7 +493,7 @@ static double read_byte(const struct stories *s, const struct belief *from, unsi
     return to->total;
 }
 
-/* A reader's belief before the first byte: it may be anywhere, as often as stories come there. */
+/* A reader's belief before the first byte: any place is possible, and as likely as stories come there. */
 static struct belief believe_any(const struct stories *s)
 {
     struct belief any = {.n = 0};

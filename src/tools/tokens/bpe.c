@@ -53,7 +53,8 @@ size_t join_bytes(const struct bpe *b, int left, int right, char bytes[2 * MOST_
     return l->n + r->n;
 }
 
-/* Tokens are made from bytes on, so no token can be made of itself. */
+/* A merge's two tokens must have bytes before the merge is added.  So tokens are built up from single bytes, and no
+ * token is made of itself. */
 const char *add_merge(struct bpe *b, int left, int right, int result)
 {
     char bytes[2 * MOST_TOKEN_BYTES];
@@ -145,24 +146,24 @@ int find_added(const struct bpe *b, const char *text)
 enum { GONE = -1 };
 enum { WINDOW_BYTES = 1 << 16 };
 struct linked_token {
-    int token;               /* GONE: it was joined to the one before */
-    uint32_t previous, next; /* the word's first has itself as previous one; after the last comes the word's length */
+    int token;               /* GONE: a merge joined it to the token before it */
+    uint32_t previous, next; /* places of its neighbours; of the first token: 0; of the last: the word's length */
 };
-/* The tokens of a word that was met before, if it is short. */
+/* A short word that was met before, and its tokens. */
 enum { CACHED_BYTES = 22, CACHED_TOKENS = 12, CACHED_WORDS = 1 << 15 };
 struct cached {
-    uint8_t n_bytes, n_tokens; /* 0: there is none */
+    uint8_t n_bytes, n_tokens; /* n_bytes 0: the slot has no word yet */
     char bytes[CACHED_BYTES];
     uint16_t tokens[CACHED_TOKENS];
 };
 struct encoder {
     const struct bpe *b;
-    uint16_t *tokens; /* the text's, as far as it is encoded */
+    uint16_t *tokens; /* the text's tokens, as far as the text is encoded */
     size_t n, cap;
-    struct linked_token *word; /* of the word, or piece of one, that is being merged */
+    struct linked_token *word; /* the tokens of the word, or piece of a word, that is being merged, by place */
     size_t cap_word;
-    struct heap merges;    /* pairs of neighbours in it that have a merge: rank << 32 | place */
-    struct cached *cached; /* [CACHED_WORDS] a word's slot is given by its hash; the last one that came stays there */
+    struct heap merges;    /* the neighbours in `word` that have a merge: rank << 32 | place of the left one */
+    struct cached *cached; /* [CACHED_WORDS]; a word's hash says its slot, where it replaces the word before */
 };
 
 static void put_token(struct encoder *e, int token)
@@ -176,39 +177,40 @@ static void put_token(struct encoder *e, int token)
 }
 
 /* Puts the pair that begins at this place of a word of n bytes into the heap, if it has a merge. */
-static void offer(struct encoder *e, uint32_t at, size_t n)
+static void offer(struct encoder *e, uint32_t place, size_t n)
 {
-    const struct linked_token *left = &e->word[at];
+    const struct linked_token *left = &e->word[place];
     if (left->next == n)
         return;
     const int64_t rank = map_find(e->b->ranks, pair_key(left->token, e->word[left->next].token));
     if (rank != NO_NUMBER)
-        heap_push(&e->merges, (uint64_t)rank << 32 | at);
+        heap_push(&e->merges, (uint64_t)rank << 32 | place);
 }
 
-/* Is the pair still there?  A merge that was carried out since may have taken one of the two. */
-static bool is_pair(const struct encoder *e, const struct merge *m, uint32_t at, size_t n)
+/* Do the two tokens of merge m still stand at this place?  Since their pair was put into the heap, another merge may
+ * have taken one of them. */
+static bool is_pair(const struct encoder *e, const struct merge *m, uint32_t place, size_t n)
 {
-    const struct linked_token *left = &e->word[at];
+    const struct linked_token *left = &e->word[place];
     return left->token == m->left && left->next < n && e->word[left->next].token == m->right;
 }
 
-static void join(struct encoder *e, const struct merge *m, uint32_t at, size_t n)
+static void join(struct encoder *e, const struct merge *m, uint32_t place, size_t n)
 {
-    struct linked_token *left = &e->word[at], *right = &e->word[left->next];
+    struct linked_token *left = &e->word[place], *right = &e->word[left->next];
     left->token = m->result;
     right->token = GONE;
     left->next = right->next;
     if (left->next < n)
-        e->word[left->next].previous = at;
-    if (at > 0)
+        e->word[left->next].previous = place;
+    if (place > 0)
         offer(e, left->previous, n);
-    offer(e, at, n);
+    offer(e, place, n);
 }
 
-/* Of all pairs the one of the lowest rank is merged, the leftmost if there are several.  With the heap a word of n
- * bytes takes n log n steps.  Puts those tokens that end in the first `sure` bytes, and returns how many bytes they
- * have. */
+/* Merges a word of n bytes: again and again the pair of the lowest rank, and of several such pairs the leftmost.  With
+ * the heap this takes n log n steps.  Puts the tokens that end within the first `sure` bytes into e->tokens, and
+ * returns how many bytes these tokens have. */
 static size_t merge_word(struct encoder *e, const char *bytes, size_t n, size_t sure)
 {
     e->word = grow(e->word, &e->cap_word, n, sizeof *e->word);
@@ -221,9 +223,9 @@ static size_t merge_word(struct encoder *e, const char *bytes, size_t n, size_t 
     while (e->merges.n > 0) {
         const uint64_t top = heap_pop(&e->merges);
         const struct merge *m = &e->b->merges[top >> 32];
-        const uint32_t at = (uint32_t)top;
-        if (is_pair(e, m, at, n))
-            join(e, m, at, n);
+        const uint32_t place = (uint32_t)top;
+        if (is_pair(e, m, place, n))
+            join(e, m, place, n);
     }
     uint32_t done = 0;
     while (done < n && e->word[done].next <= sure) {
@@ -233,17 +235,20 @@ static size_t merge_word(struct encoder *e, const char *bytes, size_t n, size_t 
     return done;
 }
 
-/* A long word is merged in windows, so that it takes little memory.  Merges come by rank.  When those of a rank are
- * carried out, what differs beyond a window's end can change one token more before it: that which stands before the
- * changed ones, if it is the left one of this merge.  So tokens that end `reach` bytes before the window's end, the
- * bytes of all left ones, are those of the whole word. */
+/* A long word is merged in windows, so that it takes little memory.  The bytes beyond a window's end, which are not
+ * looked at, could change tokens at its end.  Merges are carried out rank by rank, and each rank can carry the change
+ * further to the left by one token only: the token before the changed ones, if it is the left token of this rank's
+ * merge.  `reach` is the bytes of the left tokens of all merges.  So a token that ends `reach` bytes before the
+ * window's end, or earlier, is a token of the whole word too. */
 static void merge_long_word(struct encoder *e, const char *bytes, size_t n)
 {
     const size_t reach = e->b->reach;
     const size_t window = 2 * reach + WINDOW_BYTES;
-    if (e->b->makes_twice) { /* then a merge can be followed by one of lower rank */
+    if (e->b->makes_twice) { /* then merges need not come rank by rank, and the word is merged at once */
         if (n >= UINT32_MAX)
-            fail(EXIT_USAGE, "the text has a word of %zu bytes, without white space; expected less than 4 GiB", n);
+            fail(EXIT_USAGE,
+                 "the text has a word of %zu bytes; put white space into it, since a word must be shorter than 4 GiB",
+                 n);
         merge_word(e, bytes, n, n);
         return;
     }
@@ -257,6 +262,7 @@ static void merge_long_word(struct encoder *e, const char *bytes, size_t n)
 
 /* ---- encoding: all words ---------------------------------------------------------------------------------------- */
 
+/* Encodes a piece of a word between whose bytes and the bytes around it no token lies. */
 static void encode_piece(struct encoder *e, const char *bytes, size_t n)
 {
     if (n > CACHED_BYTES) {
@@ -280,8 +286,8 @@ static void encode_piece(struct encoder *e, const char *bytes, size_t n)
     memcpy(c->tokens, e->tokens + begin, n_tokens * sizeof *c->tokens);
 }
 
-/* No token lies across two bytes that no merge joins.  There a long word is cut, since short ones take less memory, and
- * may have been met before. */
+/* No token lies across two bytes that no merge joins.  A long word is cut there, since short pieces take less memory
+ * and may have been met before. */
 static void encode_word(void *encoder, const char *bytes, size_t n)
 {
     struct encoder *e = encoder;

@@ -13,14 +13,14 @@
  * of what there is now, and so on.  Sennrich, Haddow, Birch: Neural Machine Translation of Rare Words with Subword
  * Units, 2016; on bytes: Radford and others: Language Models are Unsupervised Multitask Learners, 2019 (GPT-2).
  *
- *     split.c     cuts a text into words;  classes.c, made by classes.py: which characters are letters and numbers
- *     bpe.c       encodes and decodes
- *     learn.c     learns merges
- *     files.c     reads tokenizer.json, vocab.json with merges.txt, gpt2_tokenizer.bin
- *     write_tokens.c     writes tokenizer.json
- *     single.c    tokenizer.json of bytes and characters
- *     kind.c      registers all this as a kind of tokenizer: --tokens bpe:N
- *     inner.h     what these share;  names.c: bytes as characters;  maps.c: a hash map and a heap
+ *     split.c              cuts a text into words;  classes.c, made by classes.py: which characters are letters ...
+ *     bpe.c                makes tokenizers, encodes and decodes
+ *     learn.c              learns merges
+ *     read_tokenizer.c     reads tokenizer.json, vocab.json with merges.txt, gpt2_tokenizer.bin
+ *     write_tokenizer.c    writes tokenizer.json
+ *     single_characters.c  reads and writes tokenizer.json of bytes and of characters, which have no merges
+ *     bpe_kind.c           registers all this as a kind of tokenizer: --tokens bpe:N
+ *     inner.h              what these share;  byte_names.c: bytes as characters;  map_and_heap.c: a hash map, a heap
  *
  * The numbers are those of Hugging Face's `tokenizers` for the same tokenizer.json.
  */
@@ -37,7 +37,7 @@ struct token {
     bool is_added;
 };
 struct merge {
-    int left, right, result; /* tokens; result's bytes are left's and then right's */
+    int left, right, result; /* tokens; the result's bytes are those of `left`, then those of `right` */
 };
 /* A token that stands for a text of its own, "<|endoftext|>".  It is found in any text before words are. */
 enum added_kind {
@@ -78,25 +78,26 @@ struct bpe {
 uint16_t *bpe_encode(const struct bpe *b, const struct text *text, size_t *n);
 /* The *n bytes of a token.  A model may have more tokens than its tokenizer: those are U+FFFD. */
 const char *bpe_decode(const struct bpe *b, int32_t token, size_t *n);
-/* Leaves out the tokens from number n on, if no text becomes them but that of an added token, which is then read as
- * any other.  false: some text does, and all stay. */
+/* Leaves out the tokens from number n on, if the bytes and the merges do without them.  The text of an added token that
+ * is left out is then cut into words as any other text.  false: a byte or a merge needs one of them, and all stay. */
 bool drop_tokens(struct bpe *b, int n);
 /* The number of the added token that stands for this text, "<|endoftext|>"; -1: there is none. */
 int find_added(const struct bpe *b, const char *text);
 void free_bpe(struct bpe *b);
 
 /* Learns merges until there are n tokens: 256 bytes, the added ones, and a merge's each.  Of pairs that are equally
- * frequent that of the smaller numbers is taken.  Where the texts have more than 16 MB of different words, rare ones
- * are not counted in full (learn.c).  It ends earlier when no pair occurs twice: look at the result's n.
- * The texts are only read.  added: texts of added tokens, ended by NULL; they part words.  n is 256 and those, or more.
- */
+ * frequent, the pair of the smaller numbers is taken.  Where the texts have more than 16 MB of different words, rare
+ * ones are not counted in full (learn.c).  Learning ends earlier when no pair occurs twice: look at the result's n.
+ * added: texts of added tokens, ended by NULL, at which words end; NULL: there are none.  n is at least 256 and the
+ * number of added tokens. */
 struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const char *const *added);
 
 /* Reads a file: tokenizer.json; vocab.json or merges.txt, with the other one beside it; or llm.c's gpt2_tokenizer.bin,
  * which only decodes.  Whatever is not computed here is refused by its name. */
 struct bpe *read_bpe(const char *path);
-/* tokenizer.json's, and that again.  One that only decodes has "merges": null, which no other program knows. */
+/* The tokenizer that a tokenizer.json describes; errors name `path`. */
 struct bpe *bpe_from_json(const json_t *json, const char *path);
+/* The tokenizer.json of a tokenizer.  Where that only decodes, it has "merges": null, which no other program reads. */
 json_t *bpe_to_json(const struct bpe *b);
 
 #endif

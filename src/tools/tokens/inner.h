@@ -4,7 +4,7 @@
 
 #include "bpe.h"
 
-/* ---- maps.c ----------------------------------------------------------------------------------------------------- */
+/* ---- map_and_heap.c --------------------------------------------------------------------------------------------- */
 
 /* A hash map from numbers to numbers below NO_NUMBER. */
 enum { NO_NUMBER = -1 };
@@ -28,28 +28,30 @@ enum char_class { LETTER = 'l', NUMBER = 'n', SPACE = 's', OTHER = 'o' };
 extern const char unicode_runs[]; /* classes.c */
 uint8_t *unicode_classes(void);   /* [CODE_POINTS] enum char_class; the caller frees them */
 
-/* Called for what a text consists of, from its beginning to its end. */
+/* Functions that are called for the words and added tokens of a text, from its beginning to its end. */
 struct visitor {
     void (*word)(void *context, const char *bytes, size_t n);
     void (*added)(void *context, int token);
     void *context;
-    const char *activity; /* what is done, for the line of progress */
+    const char *activity; /* what the line of progress says, "encoding" */
 };
 void visit_text(const struct bpe *b, const struct text *text, const struct visitor *v);
 
 /* ---- bpe.c: making a tokenizer ---------------------------------------------------------------------------------- */
 
 struct bpe *new_bpe(int n);
-/* These return what is wrong, as the end of a sentence that names the token or merge; NULL: all is well. */
+/* These three return what is wrong, as the end of a sentence that begins with the token or merge; NULL: all is well. */
 const char *set_token(struct bpe *b, int id, const char *bytes, size_t n);
 const char *add_merge(struct bpe *b, int left, int right, int result); /* sets result's bytes */
 const char *add_added(struct bpe *b, const struct added *a, const char *text, size_t n);
-size_t join_bytes(const struct bpe *b, int left, int right, char bytes[2 * MOST_TOKEN_BYTES]); /* returns how many */
+/* Writes the bytes of the two tokens, one after the other, and returns how many there are. */
+size_t join_bytes(const struct bpe *b, int left, int right, char bytes[2 * MOST_TOKEN_BYTES]);
 static inline uint64_t pair_key(int left, int right) { return (uint64_t)left << 16 | (uint64_t)right; }
 
-/* ---- names.c: bytes as characters that can be shown --------------------------------------------------------- */
+/* ---- byte_names.c: bytes as characters that can be shown ---------------------------------------------------- */
 
-/* GPT-2's files write bytes as characters: those that Latin-1 shows as themselves, the others as U+0100 and so on. */
+/* GPT-2's files write each byte as a character: a byte that Latin-1 shows as this character, the 68 others, in
+ * ascending order, as the characters from U+0100 on.  A *name* is a token's bytes written so. */
 enum { BYTE_CHARACTERS = 256 + 68 };
 void byte_characters(uint32_t character[256]);
 void bytes_of_characters(int byte_of[BYTE_CHARACTERS]); /* by character; NONE: it stands for no byte */
@@ -57,20 +59,23 @@ char *name_of_bytes(const char *bytes, size_t n);
 /* The *n bytes, which the caller frees; NULL: a character of the name stands for no byte. */
 char *bytes_of_name(const char *name, size_t *n);
 
-/* ---- write_tokens.c: parts of tokenizer.json -------------------------------------------------------------------- */
+/* ---- write_tokenizer.c: parts of tokenizer.json ----------------------------------------------------------------- */
 
-json_t *byte_level_json(bool splits); /* splits: a text is cut into GPT-2's words */
-/* The file of these parts, which it takes over. */
+enum cutting_of_text { CUTS_NOTHING, CUTS_WORDS };
+json_t *byte_level_json(enum cutting_of_text cutting); /* CUTS_WORDS: a text is cut into GPT-2's words */
+/* The JSON of these parts, which it then owns. */
 json_t *tokenizer_json(json_t *added, json_t *before, json_t *decoder, json_t *model);
 
-/* ---- files.c ---------------------------------------------------------------------------------------------------- */
+/* ---- read_tokenizer.c ------------------------------------------------------------------------------------------- */
 
-/* Does a tokenizer.json ask for what is not computed here, whatever its tokens are: a normalizer, byte_fallback ...? */
+/* Does this tokenizer.json ask for something that is not computed here: a normalizer, byte_fallback ...?  What only
+ * matters where there are merges is not looked at. */
 bool asks_for_more(const json_t *top);
 
-/* ---- single.c: tokenizer.json of bytes and of characters, also as other programs write it anew ------------------ */
+/* ---- single_characters.c: tokenizer.json of bytes and of characters --------------------------------------------- */
 
-json_t *single_to_json(const struct tokenizer *t);     /* NULL: its tokens are others */
-struct tokenizer single_from_json(const json_t *json); /* without tokens: it is neither */
+/* These know the kinds bytes and chars, also as other programs write the same file in another way. */
+json_t *single_to_json(const struct tokenizer *t);     /* NULL: t is of another kind */
+struct tokenizer single_from_json(const json_t *json); /* a tokenizer without tokens: the file has another kind */
 
 #endif

@@ -11,29 +11,29 @@
 
 enum { LEAST_COUNT = 2, WORD_END = -1, GONE = -2 };
 static const uint32_t no_place = UINT32_MAX;
-/* A longer word is counted as several.  When the different words have MOST_PLACES the rarer half is forgotten: a GB of
- * words that never come again takes no more memory than this. */
+/* A word longer than LONGEST_WORD is counted as several words.  When the different words have MOST_PLACES places, the
+ * rarer half of them is forgotten, so that even a text of GBs without any repeated word fits in memory. */
 enum { LONGEST_WORD = 1 << 16, MOST_PLACES = 1 << 24 };
 
 struct counted_word {
-    const char *bytes; /* in a text */
+    const char *bytes; /* n of them, in a text */
     size_t n;
-    uint64_t count; /* how often it is there */
-    uint64_t met;   /* how many words of the text came before it was met */
+    uint64_t count; /* how often it was met */
+    uint64_t met;   /* how many words of the texts came before its first occurrence */
 };
-/* The different words one after another, with a place for each byte and one for the word's end.  A token lies at the
- * place of its first byte. */
+/* A place: the different words lie one after another, with a place for each of their bytes and one for each word's end.
+ * A token lies at the place of its first byte. */
 struct position {
-    int token;       /* GONE: it was joined to the one before; WORD_END */
-    uint32_t before; /* where the token before begins; no_place: there is none in this word */
-    uint32_t word;
+    int token;       /* the token that begins here; GONE: none does; WORD_END: the word ends here */
+    uint32_t before; /* the place of the token before; no_place: this is the word's first token */
+    uint32_t word;   /* its number in `words` */
 };
 struct token_pair {
     int left, right;
     uint64_t count;
-    uint32_t *places; /* where it begins; at some of them it may be no longer */
+    uint32_t *places; /* [n] where the pair began when it was counted; merges may have taken some since */
     size_t n, cap;
-    bool gained; /* it is in `gained` */
+    bool gained; /* it is in the learner's list `gained` */
 };
 struct learner {
     struct bpe *b;
@@ -44,15 +44,17 @@ struct learner {
     size_t n_places;
     struct token_pair *pairs;
     size_t n_pairs, cap_pairs;
-    struct number_map *found; /* words by their hash, then pairs by pair_key() */
-    uint32_t *gained;         /* pairs whose count grew in this merge */
+    /* While words are counted: a word's number by its hash.  Afterwards: a pair's number by pair_key(). */
+    struct number_map *found;
+    uint32_t *gained; /* numbers of the pairs whose count grew in this merge */
     size_t n_gained, cap_gained;
-    struct heap frequent; /* most frequent first, see heap_item(); counts may have become smaller since */
+    struct heap frequent; /* pairs, the most frequent first, see heap_item(); some counts have become smaller since */
 };
 
 /* ---- counting words --------------------------------------------------------------------------------------------- */
 
-/* The number of a word; NO_NUMBER: it is not known.  *key becomes its key in `found`, or that which it should get. */
+/* The number of a word; NO_NUMBER: the word is new.  *key becomes the key that the word has, or should get, in
+ * `found`. */
 static int64_t find_word(const struct learner *l, const char *bytes, size_t n, uint64_t *key)
 {
     *key = hash_bytes(bytes, n, 0);
@@ -123,29 +125,29 @@ static void pass_added(void *learner, int token)
 
 static void lay_out_words(struct learner *l)
 {
-    uint32_t at = 0;
+    uint32_t place = 0;
     l->places = allocate(l->n_places, sizeof *l->places);
     for (uint32_t i = 0; i < l->n_words; i++) {
         const struct counted_word *w = &l->words[i];
         for (size_t k = 0; k <= w->n; k++) {
             int token = k < w->n ? l->b->of_byte[(unsigned char)w->bytes[k]] : WORD_END;
-            l->places[at] = (struct position){.token = token, .before = k ? at - 1 : no_place, .word = i};
-            at++;
+            l->places[place] = (struct position){.token = token, .before = k ? place - 1 : no_place, .word = i};
+            place++;
         }
     }
 }
 
 /* ---- counting pairs --------------------------------------------------------------------------------------------- */
 
-static uint32_t place_after(const struct learner *l, uint32_t at)
+static uint32_t place_after(const struct learner *l, uint32_t place)
 {
-    return at + (uint32_t)l->b->token[l->places[at].token].n;
+    return place + (uint32_t)l->b->token[l->places[place].token].n;
 }
 
 /* The pair that begins at this place; NULL: there is none, since the token is its word's last. */
-static struct token_pair *pair_at(struct learner *l, uint32_t at)
+static struct token_pair *pair_at(struct learner *l, uint32_t place)
 {
-    const int left = l->places[at].token, right = l->places[place_after(l, at)].token;
+    const int left = l->places[place].token, right = l->places[place_after(l, place)].token;
     if (right == WORD_END)
         return NULL;
     int64_t i = map_find(l->found, pair_key(left, right));
@@ -157,28 +159,29 @@ static struct token_pair *pair_at(struct learner *l, uint32_t at)
     return &l->pairs[i];
 }
 
-static void gain_pair(struct learner *l, uint32_t at)
+static void gain_pair(struct learner *l, uint32_t place)
 {
-    struct token_pair *p = pair_at(l, at);
+    struct token_pair *p = pair_at(l, place);
     if (!p)
         return;
-    p->count += l->words[l->places[at].word].count;
-    *APPEND(p->places, p->n, p->cap) = at;
+    p->count += l->words[l->places[place].word].count;
+    *APPEND(p->places, p->n, p->cap) = place;
     if (!p->gained)
         *APPEND(l->gained, l->n_gained, l->cap_gained) = (uint32_t)(p - l->pairs);
     p->gained = true;
 }
 
-static void lose_pair(struct learner *l, uint32_t at)
+static void lose_pair(struct learner *l, uint32_t place)
 {
-    struct token_pair *p = pair_at(l, at);
+    struct token_pair *p = pair_at(l, place);
     if (p)
-        p->count -= l->words[l->places[at].word].count;
+        p->count -= l->words[l->places[place].word].count;
 }
 
 /* ---- the most frequent pair ------------------------------------------------------------------------------------- */
 
-/* The heap's smallest item is the most frequent pair, and among those the one of the smallest numbers. */
+/* The heap's item for a pair, rarity << 32 | pair_key(): the smallest is the most frequent pair, and of equally
+ * frequent pairs the pair of the smallest numbers. */
 static uint64_t heap_item(const struct token_pair *p)
 {
     const uint64_t rarity = UINT32_MAX - MIN(p->count, (uint64_t)UINT32_MAX);
@@ -196,7 +199,8 @@ static void offer_gained(struct learner *l)
     l->n_gained = 0;
 }
 
-/* NULL: no pair occurs twice. */
+/* The most frequent pair; NULL: no pair occurs twice.  When a pair's count has become smaller since its item was put
+ * into the heap, it is put there anew, with the count that it has now. */
 static struct token_pair *most_frequent(struct learner *l)
 {
     while (l->frequent.n > 0) {
@@ -212,30 +216,31 @@ static struct token_pair *most_frequent(struct learner *l)
 
 /* ---- merging ---------------------------------------------------------------------------------------------------- */
 
-static void merge_at(struct learner *l, uint32_t at, int result)
+/* Joins the token at this place and the token after it, and corrects the counts of the pairs around them. */
+static void merge_at(struct learner *l, uint32_t place, int result)
 {
-    struct position *first = &l->places[at];
-    const uint32_t second = place_after(l, at);
-    lose_pair(l, at);
+    struct position *first = &l->places[place];
+    const uint32_t second = place_after(l, place);
+    lose_pair(l, place);
     lose_pair(l, second);
     if (first->before != no_place)
         lose_pair(l, first->before);
     first->token = result;
     l->places[second].token = GONE;
-    l->places[place_after(l, at)].before = at;
+    l->places[place_after(l, place)].before = place;
     if (first->before != no_place)
         gain_pair(l, first->before);
-    gain_pair(l, at);
+    gain_pair(l, place);
 }
 
-/* From left to right, so that "aaa" becomes "aa" "a": a pair got its places in this order, all of them in the merge
- * that made the newer one of the two. */
+/* Places are merged from left to right, so that "aaa" becomes "aa" "a".  A pair's places are in this order: all were
+ * added in one merge, which made the newer one of the pair's tokens. */
 static void merge_everywhere(struct learner *l, struct token_pair *p, int result)
 {
     const int left = p->left, right = p->right;
     const size_t n = p->n;
     uint32_t *places = p->places;
-    p->places = NULL; /* p moves when pairs are added */
+    p->places = NULL; /* *p lies elsewhere when pairs have been added */
     p->n = p->cap = 0;
     for (size_t i = 0; i < n; i++) {
         bool is_left = l->places[places[i]].token == left;
@@ -245,17 +250,21 @@ static void merge_everywhere(struct learner *l, struct token_pair *p, int result
     free(places);
 }
 
-/* No two merges make the same bytes.  As long as no token lies across the bounds of a piece of text, its tokens depend
- * on that piece alone; so where the second merge finds its two, the first one had found its own before. */
+/* No two of the learnt merges make the same bytes, so add_merge() refuses only tokens that are too long.  The reason:
+ * where no token lies across the bounds of a piece of text, the piece's tokens depend on the piece alone.  So wherever
+ * a second merge could make the same bytes, the first one has made them before. */
 static void learn_merges(struct learner *l, int n)
 {
     struct bpe *b = l->b;
     const uint64_t begun = now_ns();
     const int first = b->n;
-    for (struct token_pair *p; b->n < n && (p = most_frequent(l));) {
+    while (b->n < n) {
+        struct token_pair *p = most_frequent(l);
         const int result = b->n;
+        if (!p)
+            break;
         if (add_merge(b, p->left, p->right, result))
-            continue; /* it would be too long */
+            continue; /* the token would be too long, and its pair has left the heap */
         b->n++;
         merge_everywhere(l, p, result);
         offer_gained(l);
@@ -266,7 +275,8 @@ static void learn_merges(struct learner *l, int n)
 
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
-/* 256 bytes, numbered as GPT-2 does it: as their characters ascend; then the added tokens. */
+/* A tokenizer with room for n tokens that has two sorts of them: the 256 bytes, numbered as GPT-2 numbers them, in the
+ * order of their characters; then the added tokens. */
 static struct bpe *begin_tokens(int n, const char *const *added)
 {
     struct bpe *b = new_bpe(n);
@@ -290,6 +300,14 @@ static struct bpe *begin_tokens(int n, const char *const *added)
     return b;
 }
 
+static void count_pairs(struct learner *l)
+{
+    for (uint32_t place = 0; place < l->n_places; place++)
+        if (l->places[place].token != WORD_END)
+            gain_pair(l, place);
+    offer_gained(l);
+}
+
 struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const char *const *added)
 {
     struct learner l = {.b = begin_tokens(n, added), .found = new_map()};
@@ -299,10 +317,7 @@ struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const cha
     lay_out_words(&l);
     free_map(l.found);
     l.found = new_map();
-    for (uint32_t at = 0; at < l.n_places; at++)
-        if (l.places[at].token != WORD_END)
-            gain_pair(&l, at);
-    offer_gained(&l);
+    count_pairs(&l);
     learn_merges(&l, n);
     for (size_t i = 0; i < l.n_pairs; i++)
         free(l.pairs[i].places);

@@ -1,4 +1,4 @@
-/* split.c - cuts a text into added tokens and words.
+/* split.c - cuts a text into added tokens, and what lies between them into words.
  *
  * Words are what GPT-2's pattern finds, one after another:
  *
@@ -8,7 +8,7 @@
  *     | ?[^\s\p{L}\p{N}]+              all else that is no white space
  *     |\s+(?!\S)|\s+                   white space, but for its last character if a word follows: "  a" is " " " a"
  *
- * Bytes that are no UTF-8 are each a character of the third kind.
+ * Each byte that is no UTF-8 counts as a character that is no letter, no number and no white space.
  */
 #include "inner.h"
 
@@ -32,7 +32,7 @@ uint8_t *unicode_classes(void)
 
 /* ---- words ------------------------------------------------------------------------------------------------------ */
 
-/* The class of the character that the text, of n bytes, begins with; *length becomes how many bytes it has. */
+/* The class of the first character of the text, which has n bytes; *length becomes the character's bytes. */
 static enum char_class class_at(const uint8_t *class_of, const char *text, size_t n, size_t *length)
 {
     uint32_t c = (unsigned char)*text;
@@ -47,7 +47,7 @@ static enum char_class class_at(const uint8_t *class_of, const char *text, size_
     return class_of[c];
 }
 
-/* How many bytes the characters of this class have that the text begins with; *last becomes where the last begins. */
+/* The bytes of the characters of this class at the text's beginning; *last becomes where the last of them begins. */
 static size_t run_length(const uint8_t *class_of, enum char_class class, const char *text, size_t n, size_t *last)
 {
     size_t at = 0;
@@ -61,7 +61,7 @@ static size_t run_length(const uint8_t *class_of, enum char_class class, const c
     return at;
 }
 
-/* The length of the English ending that the text begins with; 0: it begins with none. */
+/* The length of the English ending at the text's beginning; 0: there is none. */
 static size_t ending_length(const char *text, size_t n)
 {
     static const char *const endings[] = {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"};
@@ -75,7 +75,7 @@ static size_t ending_length(const char *text, size_t n)
     return 0;
 }
 
-/* The length of the word that the text, of n bytes, begins with. */
+/* The length of the first word of the text, which has n bytes. */
 static size_t word_length(const uint8_t *class_of, const char *text, size_t n)
 {
     size_t length, last = 0;
@@ -111,13 +111,13 @@ static void cut_words(const struct cutting *c, const char *part, size_t n)
         size_t length = word_length(c->b->class_of, part + at, n - at);
         c->v->word(c->v->context, part + at, length);
         const size_t before = (size_t)(part - c->text->bytes) + at;
-        if ((before ^ (before + length)) >= TOLD_AFTER) /* the two are in different blocks of this size */
+        if ((before ^ (before + length)) >= TOLD_AFTER) /* the word ends in another block of this size */
             show_busy(c->v->activity, c->begun, (double)before / (double)c->text->n);
         at += length;
     }
 }
 
-/* The longest added token of the tree that the text begins with; NONE: it begins with none. */
+/* The longest added token of the tree at the text's beginning; NONE: there is none. */
 static int added_at(const struct bpe *b, const struct added_tree *tree, const char *text, size_t n)
 {
     int longest = NONE;
@@ -136,7 +136,7 @@ static int added_at(const struct bpe *b, const struct added_tree *tree, const ch
     return longest;
 }
 
-/* Levels of cutting: at the added tokens of each tree, then into words. */
+/* Level i < ADDED_TREES cuts a part at the added tokens of tree i; the last level cuts it into words. */
 enum { INTO_WORDS = ADDED_TREES };
 
 static void cut_part(const struct cutting *c, int level, const char *part, size_t n)

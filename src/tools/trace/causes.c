@@ -4,19 +4,20 @@
  * any of them may be empty:
  *
  *     nothing to do   until the compute lanes were done with the step two before: the host opens no step sooner
- *     the blocker     until the last of the task's producers had ended.  The one that ended last is blamed for all of
- *                     this part, whatever it waited for itself; among several such, the one of the first edge.  Its
- *                     kind is the cause:
- *                       bytes      the edge is a reuse edge: it held memory that the task writes
- *                       norm       its role is norm: clipping
- *                       batch      its role is feed
- *                       pipeline   its role is send, or it and the task compute on two devices
- *                       link       it is another copy, on an upload or download lane
- *                       compute, cpu, disk   it did what these lanes do
+ *     the blocker     until the last of the task's producers had ended.  The *blocker*, the producer that ended last,
+ *                     is blamed for all of this part, whatever it waited for itself; among several that ended at the
+ *                     same time, it is the producer of the first edge.  The blocker's kind is the cause:
+ *                       bytes      the edge is a reuse edge: the blocker held memory that the task writes
+ *                       norm       the blocker's role is norm: clipping
+ *                       batch      the blocker's role is feed
+ *                       pipeline   its role is send, or the blocker and the task compute on two devices
+ *                       link       the blocker is another copy, on an upload or download lane
+ *                       compute, cpu, disk   the blocker did what these lanes do
  *     host            until the host had queued the task
  *     launch          until the task started: it was queued and nothing held it
  *
- * After a lane's last record there is nothing to do.  A producer that skipped a step stands for its run before that.
+ * After a lane's last record there is nothing to do.  If a producer skipped the step, its latest run in an earlier step
+ * counts.
  */
 #include "tools/command/table.h"
 #include "trace.h"
@@ -29,17 +30,18 @@ static enum cause cause_of(const struct trace *t, const struct trace_task *task,
     static const enum cause by_lane[LANE_KINDS] = {CAUSE_COMPUTE, CAUSE_LINK, CAUSE_LINK, CAUSE_CPU,
                                                    CAUSE_DISK,    CAUSE_CPU,  CAUSE_BATCH};
     const struct trace_task *producer = &t->tasks[edge->producer];
-    const struct trace_lane *its = &t->lanes[producer->lane], *mine = &t->lanes[task->lane];
+    const struct trace_lane *producer_lane = &t->lanes[producer->lane], *task_lane = &t->lanes[task->lane];
     if (edge->reuse)
         return CAUSE_BYTES;
     if (has_role(t, producer, "norm"))
         return CAUSE_NORM;
     if (has_role(t, producer, "feed"))
         return CAUSE_BATCH;
-    bool computes = its->kind == LANE_COMPUTE && mine->kind == LANE_COMPUTE;
-    if (has_role(t, producer, "send") || (computes && its->device_index != mine->device_index))
+    const bool both_compute = producer_lane->kind == LANE_COMPUTE && task_lane->kind == LANE_COMPUTE;
+    const bool on_two_devices = producer_lane->device_index != task_lane->device_index;
+    if (has_role(t, producer, "send") || (both_compute && on_two_devices))
         return CAUSE_PIPELINE;
-    return by_lane[its->kind];
+    return by_lane[producer_lane->kind];
 }
 
 /* The gap before a record on a lane that is free from `from` on. */
@@ -50,7 +52,7 @@ static struct trace_gap gap_before(const struct trace *t, size_t record, uint64_
     const struct trace_step_list *steps = &t->steps[task->list];
     const struct trace_edge *edge;
     struct trace_gap gap = {.blocker = trace_last_producer(t, r->task, r->step, record, &edge)};
-    size_t n_before; /* steps up to the one two before this; when compute lanes are done with it, the host opens this */
+    size_t n_before; /* steps of the list up to the step two before this one, after which the host opens this one */
     FIND_FIRST(n_before, steps->n, steps->step[n_before].step + (uint64_t)2 <= r->step);
     gap.cause[0] = CAUSE_NOTHING;
     gap.cause[1] = CAUSE_NOTHING;

@@ -63,7 +63,7 @@ bool process_state(int pid, uint64_t *born, char *state)
 
 /* ---- records --------------------------------------------------------------------------------------------------- */
 
-/* Within a step the order of the list breaks ties: the tasks could run in it. */
+/* Ties within a step are broken by the list's order, which is an order in which the tasks can run. */
 static int by_start(const void *left, const void *right)
 {
     const struct trace_record *a = left, *b = right;
@@ -78,8 +78,8 @@ static int by_start(const void *left, const void *right)
 
 void trace_sort(struct trace_record *records, size_t n) { SORT(records, n, by_start); }
 
-/* Stores a record with the ended or the unfinished ones.  `again` is a second reading of the slot: it equals `r` unless
- * the writer changed the slot in between (see the layout in trace_file.h). */
+/* Stores a record among the ended or the unfinished ones.  `again` is a second reading of the same slot, which differs
+ * from `r` if the writer changed the slot in between (see the layout in trace_file.h). */
 static void take_record(struct trace_follow *f, uint64_t number, const struct trace_record *r,
                         const struct trace_record *again)
 {
@@ -148,7 +148,7 @@ static void take_records(struct trace_follow *f, uint64_t next)
     } while (next < t->header.head);
 }
 
-/* Sorts the new records [old, n_records) in; returns the first index that changed. */
+/* Sorts the new records [old, n_records) into the old ones, and returns the first index that changed. */
 static size_t merge_new(struct trace *t, size_t old)
 {
     size_t n = t->n_records, at;

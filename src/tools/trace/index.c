@@ -147,7 +147,7 @@ uint64_t trace_paused_before(const struct trace *t, uint64_t clock)
     return last->before + MIN(clock, last->end) - last->start;
 }
 
-/* Adds the pause before a record that came after one: from the last end to when it was queued. */
+/* Adds the pause after which a record was queued.  It lasts from the last end before that moment to that moment. */
 static void take_pause(struct trace *t, const struct trace_record *r, size_t record)
 {
     struct pause pause = {.start = 0, .end = r->queued, .before = 0, .record = record};

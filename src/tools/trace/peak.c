@@ -1,4 +1,5 @@
-/* peak.c - the limits of a device, measured: all else is shown as a share of them.  The kernels are in cl/bench.cl. */
+/* peak.c - measures the limits of a device, FLOP/s and bytes/s, of which other speeds are shown as shares.  The kernels
+ * are in cl/bench.cl. */
 #include "peak.h"
 #include "trainer/model/model.h"
 
@@ -24,10 +25,10 @@ struct probe {
 
 struct probe *open_probe(struct device *d)
 {
-    const bool alone = d->shape.work_group == 1;
+    const bool one_item = d->shape.work_group == 1;
     const size_t group = d->shape.work_group;
-    const size_t items = alone ? d->units * 8 : d->units * 16 * group;
-    cl_int rounds = alone ? 400000 / (cl_int)MAX(d->shape.vector / 4, 1u) : 4000;
+    const size_t items = one_item ? d->units * 8 : d->units * 16 * group;
+    cl_int rounds = one_item ? 400000 / (cl_int)MAX(d->shape.vector / 4, 1u) : 4000;
     cl_float x = 0.999f, y = 0.001f;
     struct probe *p = allocate(1, sizeof *p);
     *p = (struct probe){.device = d,
@@ -70,7 +71,7 @@ void close_probe(struct probe *p)
     free(p);
 }
 
-/* It takes the best of several runs: other programs can only slow one down. */
+/* Of several runs the fastest counts, since other programs can only slow a run down. */
 double measure_copy(struct device *d, double seconds)
 {
     cl_int n = 16 << 20; /* 64 MiB each way: more than the caches hold */

@@ -21,7 +21,8 @@ const struct trace_part trace_parts[TRACE_PARTS] = {PART(devices), PART(lanes), 
 
 /* ---- checks ---------------------------------------------------------------------------------------------------- */
 
-/* `what` is an entry of a table, "lane 3", or a number of the header, "kind 7". */
+/* Fails unless `good`.  The sentence names an entry of a table, "lane 3", or a number of the header, "kind 7": `what`
+ * is the noun, i the number. */
 static void expect(bool good, const char *path, const char *what, size_t i)
 {
     if (!good)
@@ -53,7 +54,8 @@ static void expect_trace_header(const struct reader *file, const struct trace_he
         fail(EXIT_FAILED, "the trace %s has version %" PRIu32 ", this yard reads version %d; record it again", path,
              h->version, TRACE_VERSION);
     if (file->size < sizeof *h)
-        fail(EXIT_FAILED, DAMAGED "it has %" PRIu64 " bytes, its header alone takes %zu", path, file->size, sizeof *h);
+        fail(EXIT_FAILED, DAMAGED "it has %" PRIu64 " bytes, its header alone takes %zu; record it again", path,
+             file->size, sizeof *h);
 }
 
 /* Do n entries of `size` bytes lie within the file?  No sum or product here can wrap. */
@@ -124,7 +126,7 @@ static void check_tasks(const char *path, const struct trace *t)
 static void check_tensors(const char *path, const struct trace *t)
 {
     const struct trace_header *h = &t->header;
-    uint32_t uses = 0; /* those of the tensors before: no use belongs to two */
+    uint32_t uses = 0; /* the uses of the tensors before: each use belongs to one tensor */
     for (size_t i = 0; i < h->n_tensors; i++) {
         struct trace_tensor *x = &t->tensors[i];
         clean_text(path, "tensor", i, x->name, sizeof x->name);

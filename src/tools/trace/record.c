@@ -140,7 +140,7 @@ char *trace_path(void)
 
 static bool is_recorded(const struct settings *s) { return !s->trial && (record_options.file || record_options.shown); }
 
-/* Called before there is a log. */
+/* This comes before the log is opened, so that a run which is refused leaves no log. */
 static void expect_trace(struct trainer *t)
 {
     if (is_recorded(t->settings) && record_options.file && t->settings->log)
@@ -208,7 +208,7 @@ static void start_trace(struct trainer *t)
     if (record_options.shown)
         measure_peaks(t->machine);
     begin_recording(t, path);
-    must(trace_follow_open(path, &recording.follow)); /* as long as the file has a name */
+    must(trace_follow_open(path, &recording.follow)); /* before show_trace(), which may remove the file's name */
     if (record_options.shown)
         show_trace(path, !record_options.file);
     free(path);

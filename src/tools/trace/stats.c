@@ -72,7 +72,7 @@ uint32_t trace_list(const struct trace *t, const char *path, const char *name)
 
 static uint64_t done_of(const struct trace_step *s) { return s->done ? s->done : s->end; }
 
-/* Is the step one later than the one before it in the table? */
+/* Does step i of the table come directly after step i - 1, with no number between them? */
 static bool follows_directly(const struct trace_steps *s, size_t i)
 {
     return i > 0 && s->steps[i].step == s->steps[i - 1].step + 1;
@@ -213,15 +213,15 @@ struct table *trace_beside(const struct trace *t, const struct trace_steps *s)
         const int32_t layer = t->tasks[r->task].layer;
         if (!is_cpu_update(t, r) || !trace_counts(t, s, i))
             continue;
-        double one[COLUMNS] = {layer, [TASKS] = 1, [NONE_LEFT] = 1, [MS] = (double)(r->end - r->start)};
+        double added[COLUMNS] = {layer, [TASKS] = 1, [NONE_LEFT] = 1, [MS] = (double)(r->end - r->start)};
         for (uint32_t lane = 0; lane < t->header.n_lanes; lane++)
             if (t->lanes[lane].kind == LANE_COMPUTE)
-                look_beside(t, r, &t->bars[lane], one);
-        one[MS] *= ms;
-        one[HIDDEN] *= ms;
+                look_beside(t, r, &t->bars[lane], added);
+        added[MS] *= ms;
+        added[HIDDEN] *= ms;
         struct cell *sum = row_of_layer(table, layer);
         for (size_t c = TASKS; c < COLUMNS; c++)
-            sum[c].number += one[c];
+            sum[c].number += added[c];
     }
     return table;
 }
@@ -237,7 +237,7 @@ void print_beside(struct table *beside)
 
 /* ---- critical path --------------------------------------------------------------------------------------------- */
 
-/* The one of two records that ended later; either may be NONE. */
+/* Of two records the one that ended later.  Either may be NONE. */
 static int64_t later_end(const struct trace *t, int64_t a, int64_t b)
 {
     if (a == NONE)
@@ -247,7 +247,7 @@ static int64_t later_end(const struct trace *t, int64_t a, int64_t b)
     return t->records[b].end > t->records[a].end ? b : a;
 }
 
-/* The record with which a step is done: the last that ends in it, by `end`. */
+/* The record with which a step is done: of the step's records that end at `end` or before, the one that ends last. */
 static int64_t find_last_record(const struct trace *t, uint32_t list, const struct trace_step *step, uint64_t end)
 {
     int64_t last = NONE;
@@ -317,7 +317,7 @@ static void add_part(struct table *table, const char *name, const char *lane, ui
     c[PATH_MS].number += (double)(to - from) / 1e6;
 }
 
-/* A hop waits for the host, as long as the host has not queued its task, and then for the device. */
+/* A hop waits for the host until the host has queued its task, and then for the device. */
 struct table *trace_path_table(const struct trace *t, const struct trace_path *path, const char *heading)
 {
     const struct column columns[PATH_COLUMNS] = {{heading, "task", CELL_TEXT, 24, 0},

@@ -1,4 +1,4 @@
-/* tables.c - the trace's tables from finished lists. */
+/* tables.c - makes a trace's tables of tasks, edges, lanes and tensors from finished lists. */
 #include "tables.h"
 #include "techniques/pass/uses.h"
 
@@ -71,7 +71,7 @@ static void fill_list(struct trace *tables, const struct step *s, uint32_t k, co
                                   .lane = (uint32_t)t->lane->index,
                                   .list = k,
                                   .flops = t->flops,
-                                  .bytes = is_copy(t) ? MIN(t->bytes, t->access[0].tensor->bytes) : t->bytes,
+                                  .bytes = is_copy(t) ? MIN(t->bytes, copy_target(t)->bytes) : t->bytes,
                                   .predicted_ns = about->predicted ? about->predicted(about->context, t) : 0,
                                   .first_edge = h->n_edges,
                                   .n_edges = (uint32_t)t->n_edges,
@@ -86,8 +86,8 @@ static void fill_list(struct trace *tables, const struct step *s, uint32_t k, co
     }
 }
 
-/* Adds a tensor with its uses in the list at `list`; first_task: the index of that list's task 0.  A tensor that
- * persists is kept, so it gets no uses. */
+/* Adds a tensor with its uses in list number `list`; first_task: the index of that list's task 0.  A tensor that
+ * persists is held all the time, so it gets no uses. */
 static void fill_tensor(struct trace *tables, const struct tensor *x, uint32_t list, const struct uses *uses,
                         uint32_t first_task)
 {

@@ -1,6 +1,6 @@
 /* trace_diff.c - yard trace diff: how far the tasks and the steps of trace B are from those of trace A.
  *
- * The use it is made for: A a run, B the simulation of the same list, or A before and B after a change.
+ * Usually A is a run and B the simulation of the same list, or A is from before a change and B from after it.
  */
 #include "command.h"
 #include "tools/command/numbers.h"
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { WORST = 10 };
+enum { MOST_SHOWN = 10 };
 
 /* A task that ran, and its median time. */
 struct timed {
@@ -25,7 +25,7 @@ struct compared_trace {
     struct timed *timed; /* by name, layer, micro-batch, lane, list; then position in the list */
     size_t n;
     double makespan_ns;
-    json_t *alone; /* tasks without a counterpart, as texts */
+    json_t *alone; /* tasks that the other trace does not have, as texts */
 };
 
 /* Returns 0 for the same task in two traces. */
@@ -101,7 +101,8 @@ static double off_by(const struct timed *x) { return fabs(x->other - x->ns); }
 
 COMPARISON(largest_difference, struct timed, BY(off_by(b), off_by(a), COMPARE(a->task, b->task)))
 
-/* Finds the tasks that both have.  In a they come to the front, the largest difference first; returns how many. */
+/* Finds the tasks that both traces have, and returns how many.  They come to the front of a->timed, the largest
+ * difference first. */
 static size_t match(struct compared_trace *a, struct compared_trace *b)
 {
     size_t i = 0, k = 0; /* the next of a and of b */
@@ -149,7 +150,7 @@ static struct table *worst_table(const struct timed *matched, size_t n)
                                             {NULL, "b_ns", CELL_FIXED, 0, 0},
                                             {"B/A - 1", "error", CELL_CHANGE, 8, 0}};
     struct table *table = new_table(columns, COUNT(columns));
-    for (size_t i = 0; i < MIN(n, WORST); i++) {
+    for (size_t i = 0; i < MIN(n, MOST_SHOWN); i++) {
         const struct timed *x = &matched[i];
         ROW(table, text_cell(json_string_value(task_text(x))), number_cell(x->ns / 1e3), number_cell(x->other / 1e3),
             number_cell(x->ns), number_cell(x->other), number_cell(relative(x->other, x->ns)));

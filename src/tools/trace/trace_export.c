@@ -21,7 +21,7 @@ struct chrome {
     struct trace *trace;
     const char *path;
     gzFile out;
-    uint32_t list;       /* the one that is shown: each list has step numbers of its own */
+    uint32_t list;       /* the list that is shown: each list has step numbers of its own */
     int64_t first, last; /* the steps that are shown */
     uint64_t zero, end;  /* the clocks at which the first slice starts and the last ends; `zero` is shown as 0 */
     size_t n_events, n_flows;
@@ -244,7 +244,7 @@ static void put_slices(struct chrome *c)
         put_memory(c, device);
 }
 
-/* They must come after all slices. */
+/* Perfetto asks that arrows come after all slices. */
 static void put_all_arrows(struct chrome *c)
 {
     const struct trace *t = c->trace;
@@ -261,7 +261,7 @@ static void write_chrome(struct chrome *c)
 {
     const struct trace *t = c->trace;
     struct writer *file = open_writer(c->path);
-    int fd = dup(file->fd); /* gzclose() closes this one; publish() still needs the other */
+    int fd = dup(file->fd); /* gzclose() closes this copy; publish() still needs file->fd */
     if (fd >= 0)
         c->out = gzdopen(fd, ends_with(c->path, ".gz") ? "wb6" : "wbT");
     if (!c->out)
@@ -296,8 +296,9 @@ int trace_export(char **files)
     }
     if (t->n_records && (first > has_last || last < has_first))
         fail(EXIT_USAGE,
-             "the trace %s holds the steps %" PRId64 " to %" PRId64 " of list %s, none that --steps asks for", path,
-             has_first, has_last, t->header.list[chosen]);
+             "the trace %s holds the steps %" PRId64 " to %" PRId64 " of list %s, none that --steps asks for: give "
+             "--steps numbers among these",
+             path, has_first, has_last, t->header.list[chosen]);
     struct chrome c = {.trace = t, .path = chrome, .list = chosen, .first = first, .last = last};
     mend_records(&c);
     expect_replaceable("--chrome", chrome, KIND_CHROME, "trace for browsers");

@@ -16,7 +16,7 @@ struct task_sums {
     double ns, flops, bytes;
 };
 
-/* Adds the runs of a task; each one's time is stored in ns[n ..].  Returns the new n. */
+/* Adds the counted runs of a task to the sums, and stores the time of each in ns[n ..].  Returns the new n. */
 static size_t add_runs(const struct trace *t, const struct trace_steps *s, const struct trace_task *task,
                        struct task_sums *sums, double *ns, size_t n)
 {
@@ -36,7 +36,8 @@ static size_t add_runs(const struct trace *t, const struct trace_steps *s, const
 
 enum { MS = 3, SHARE = 4, COLUMNS = 7 }; /* of the table of tasks */
 
-/* Adds a row for each name that tasks have.  The share is in nanoseconds yet; returns the sum of all. */
+/* Adds a row for each name that tasks have.  Its SHARE is in nanoseconds until task_table() divides it by the sum over
+ * all rows, which is returned. */
 static double add_names(struct table *table, const struct trace *t, const struct trace_steps *s)
 {
     const size_t n_tasks = t->header.n_tasks;

@@ -273,6 +273,7 @@ static int run_view(int argc, char **argv)
         close_track(tracks[i]); /* a pause that it asked for ends */
     if (v->exit_code)
         fail(v->exit_code, "%s", v->message);
+    close_view(v);
     return EXIT_OK;
 }
 

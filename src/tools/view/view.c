@@ -18,6 +18,16 @@ struct view *open_view(struct track *const *tracks, int n, int width, int height
     return v;
 }
 
+void close_view(struct view *v)
+{
+    v->selection.region.kind = NO_REGION;
+    select_again(v); /* frees the panel */
+    free(v->selection.path);
+    free(v->layout.row);
+    free(v->mouse.gesture.spot);
+    free(v);
+}
+
 bool is_followed(const struct view *v)
 {
     bool any = false;

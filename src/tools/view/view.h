@@ -206,6 +206,7 @@ static inline const char *name_of_track(const struct view *v, int track)
 #define SAY(v, ...) (void)snprintf((v)->message, sizeof(v)->message, __VA_ARGS__)
 /* The caller keeps the tracks, and closes them. */
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
+void close_view(struct view *v);
 bool is_followed(const struct view *v); /* may there be something new? */
 bool poll_view(struct view *v);         /* takes what is new in its traces; returns whether to draw it again */
 void refresh(struct view *v);           /* updates what follows from the selection, the traces and the mouse */

@@ -1,4 +1,4 @@
-/* watch.c - a watchdog: a run that hangs explains itself, and ends.
+/* watch.c - a watchdog, which explains a run that hangs, and ends it.
  *
  * Two threads look five times a second.  The asker asks the driver which tasks have ended; where the driver hangs, the
  * asker may hang in there too.  The watchdog asks nobody.  When no task has ended for watchdog_seconds, it
@@ -14,7 +14,7 @@
 #include <time.h>
 
 double watchdog_seconds;
-/* Guards the two below; no thread holds it while it calls the driver. */
+/* Guards `watched` and `patience`.  No thread holds this lock while it calls the driver. */
 static pthread_mutex_t watching = PTHREAD_MUTEX_INITIALIZER;
 static struct step *watched; /* changed only by a thread that also holds flights_lock */
 static double patience;
@@ -43,11 +43,11 @@ static void print_waits(FILE *out, const struct step *s, const struct issued *r)
 {
     const struct task *t = s->task[r->task];
     for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-        const struct task *from = s->task[e->producer];
+        const struct task *producer = s->task[e->producer];
         const struct issued *open = find_open(s, e->producer, r->iteration - e->previous);
         if (e->wait && open)
-            fprintf(out, "      waits for task %u %s of step %u on lane %s\n", e->producer, from->name, open->iteration,
-                    from->lane->name);
+            fprintf(out, "      waits for task %u %s of step %u on lane %s\n", e->producer, producer->name,
+                    open->iteration, producer->lane->name);
     }
 }
 
@@ -112,7 +112,7 @@ static void look_for_stall(struct watchdog *w)
 
 static void speak(struct watchdog *w)
 {
-    if (pthread_mutex_trylock(&flights_lock) == 0) /* a thread that calls the driver holds it */
+    if (pthread_mutex_trylock(&flights_lock) == 0) /* held by a thread that calls the driver */
         pthread_mutex_unlock(&flights_lock);
     else
         note("the driver has not come back from a call for %.0f s", w->quiet);

@@ -111,9 +111,10 @@ uint64_t now_ns(void);
 
 bool is_screen(int fd);   /* a terminal that can write over a line */
 int screen_width(int fd); /* the terminal's columns; 80 when it does not say */
-/* Draw a line on the terminal `fd`, over the line that was drawn last, and cut to the terminal's width.  A line that
- * `stays` is not drawn over: the next line begins below it. */
-void write_over(int fd, const char *text, bool stays);
+/* Draw a line on the terminal `fd`, over the line that was drawn last, and cut to the terminal's width.  A line
+ * that STAYS is not drawn over: the next line begins below it. */
+enum drawn_line { IS_DRAWN_OVER, STAYS };
+void write_over(int fd, const char *text, enum drawn_line fate);
 bool may_redraw(void); /* true ten times a second; asked before a line is made that does not stay */
 void erase_line(void); /* erases the last drawn line, unless it stays; may be called in a signal's handler */
 

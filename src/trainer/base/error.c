@@ -75,8 +75,10 @@ struct problem *new_problem(enum exit_code code, const char *format, ...)
     va_end(arguments);
     size_t n = (size_t)MAX(length, 0) + 1;
     struct problem *p = malloc(sizeof *p + n);
-    if (!p)
-        _Exit((int)code);
+    if (!p) {
+        fputs("yard: out of memory\n", stderr);
+        _Exit(code == EXIT_OK ? EXIT_FAILED : (int)code);
+    }
     p->code = code;
     va_start(arguments, format);
     vsnprintf(p->sentence, n, format, arguments);

@@ -2,17 +2,23 @@
 #
 #     awk -v without='plot view' -v as=table   -f modules.awk FILE.c...      build/modules.c
 #     awk -v without='plot view' -v as=folders -f modules.awk FILE.c...      what is left out, "src/tools/plot"
-#     awk -v without='plot view' -v as=note    -f modules.awk FILE.c...      which others are left out too, if any, and why
-#     awk                        -v as=places  -f modules.awk FILE.c...      each module's place, and where its pass runs
+#     awk -v without='plot view' -v as=note    -f modules.awk FILE.c...      which others are left out too, and why
+#     awk                        -v as=places  -f modules.awk FILE.c...      each module's place, where its pass runs
 #
 # The word "all" leaves out all folders but the trainer's.  FILEs are those that have a line
 # `const struct module module_NAME = {`.  An unknown name ends it with exit code 2.
 #
 # Two modules of the same place, other than 0, end it with exit code 2 too.
 #
-# Of a module of that name it knows folder[name], place[name] and needs[name], names between spaces.  runs_at[FOLDER] is
-# the number of the pass in that folder.  sorted[1] to sorted[n] are the names.  A name is in out[] if it is left out; out[name] is the one because of which, or "" where
-# that was asked for.
+# Each module has a name.  sorted[1] to sorted[n] are the names of all modules.  By name:
+#
+#     folder[name]       the module's folder
+#     place[name]        its place among the passes' modules
+#     needs[name]        the names of the modules that it needs, with a space on both sides of each
+#     out[name]          there only if the module is left out: the name of the module that it lacks, or "" if
+#                        the user asked to leave it out
+#
+# runs_at[FOLDER] is the number of the pass in that folder.
 
 function value_of(line, field) { # of a line `    .table_place = 60,` or `    .needs = "pass predict",`
     sub(".*\\." field " = \"?", "", line)
@@ -71,7 +77,8 @@ function leave_out_asked(   i, n_words, word) {
     n_words = split(without, word, " ")
     for (i = 1; i <= n_words; i++) {
         if (!(word[i] in folder) || is_trainers(word[i])) {
-            print "WITHOUT=" word[i] ": no folder of src/techniques or src/tools registers itself by that name" >"/dev/stderr"
+            print "WITHOUT=" word[i] ": no folder of src/techniques or src/tools registers itself by that name" \
+                >"/dev/stderr"
             exit 2
         }
         out[word[i]] = ""
@@ -86,7 +93,8 @@ function find_missing(name,   k, n_needed, needed) { # one that the module needs
     return ""
 }
 
-function leave_out_needing(   i, more, missing) { # those that need one that is left out, until there are no more of them
+# Leaves out the modules that need one that is left out, until there are no more of them.
+function leave_out_needing(   i, more, missing) {
     do {
         more = 0
         for (i = 1; i <= n; i++) {

@@ -1,4 +1,4 @@
-/* options.c - one table of options: command line, config file, help and the record in the log. */
+/* options.c - reads options from the command line and from config files, by one table, from which help follows too. */
 #include "base.h"
 #include "module.h"
 
@@ -372,7 +372,8 @@ static char *find_equals(char *text)
 
 bool next_setting(struct settings_text *t)
 {
-    for (char *line; (line = strsep(&t->unread, "\n"));) {
+    while (t->unread) {
+        char *line = strsep(&t->unread, "\n");
         t->number++;
         cut_comment(line);
         t->name = trim(line);

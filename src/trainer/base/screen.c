@@ -1,4 +1,4 @@
-/* screen.c - what a terminal can do: a line that is written over.
+/* screen.c - what a terminal can do that a file cannot: show a line that the next one is written over.
  *
  * There is one such line at most.  The cursor stands at its beginning, so that the "^C" of a Ctrl-C is drawn over it.
  * Every message erases the line first, also a message of a signal's handler.
@@ -36,7 +36,7 @@ static size_t bytes_that_fit(const char *text, int columns)
 {
     size_t n = 0;
     for (int room = columns; text[n]; n++) {
-        bool continues = (text[n] & 0xc0) == 0x80; /* it belongs to the character before it */
+        bool continues = (text[n] & 0xc0) == 0x80; /* this byte belongs to the character before it */
         if (continues)
             continue;
         if (room == 0)
@@ -46,14 +46,14 @@ static size_t bytes_that_fit(const char *text, int columns)
     return n;
 }
 
-void write_over(int fd, const char *text, bool stays)
+void write_over(int fd, const char *text, enum drawn_line fate)
 {
     size_t n = bytes_that_fit(text, screen_width(fd) - 1); /* some terminals wrap after their last column */
     fflush(stdout);
     drawn_ns = now_ns();
     drawn_on = fd; /* set before the line is drawn, and again afterwards: a signal's message may come between */
-    dprintf(fd, "\r%.*s\033[K%c", (int)n, text, stays ? '\n' : '\r');
-    drawn_on = stays ? 0 : fd;
+    dprintf(fd, "\r%.*s\033[K%c", (int)n, text, fate == STAYS ? '\n' : '\r');
+    drawn_on = fate == STAYS ? 0 : fd;
 }
 
 void erase_line(void)
@@ -79,5 +79,5 @@ void show_busy(const char *activity, uint64_t begun, double share)
         snprintf(text, sizeof text, "%s: %.0f %%, %.0f s left", activity, 100 * done, seconds * (1 / done - 1));
     else
         snprintf(text, sizeof text, "%s", activity);
-    write_over(STDERR_FILENO, text, false);
+    write_over(STDERR_FILENO, text, IS_DRAWN_OVER);
 }

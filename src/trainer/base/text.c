@@ -108,27 +108,27 @@ static int count_columns(const char *text, int n)
 {
     int columns = 0;
     for (int i = 0; i < n; i++)
-        if ((text[i] & 0xc0) != 0x80) /* it does not belong to the character before it */
+        if ((text[i] & 0xc0) != 0x80) /* this byte begins a character */
             columns++;
     return columns;
 }
 
-/* Appends a line, which ends before `end`. */
+/* Appends the text up to `end`, which has no line break, folded between words into lines of so many columns. */
 static void fold_line(char **out, const char *line, const char *end, int columns)
 {
     const int hang = find_second_column(line);
-    int at = 0; /* the column */
+    int column = 0;
     while (line < end) {
         const int blanks = (int)strspn(line, " ");
         const int n = (int)strcspn(line + blanks, " \n");
         const int wide = count_columns(line + blanks, n);
-        const bool breaks = at > hang && at + blanks + wide > columns;
+        const bool breaks = column > hang && column + blanks + wide > columns;
         if (breaks) {
             append_text(out, "\n%*s%.*s", hang, "", n, line + blanks);
-            at = hang + wide;
+            column = hang + wide;
         } else {
             append_text(out, "%.*s", blanks + n, line);
-            at += blanks + wide;
+            column += blanks + wide;
         }
         line += blanks + n;
     }

@@ -1,4 +1,4 @@
-/* cl_error.c - OpenCL errors with their names, the call, the place and the likely cause. */
+/* cl_error.c - reports an OpenCL error by its name, with the call, its place in the source, and the likely cause. */
 #include "device.h"
 
 /* clang-format off */

@@ -1,4 +1,4 @@
-/* device_clock.c - device clocks on the host's clock.
+/* device_clock.c - converts times of a device's clock to the host's clock.
  *
  * clGetDeviceAndHostTimer is missing on many drivers (it fails on PoCL 3.1 and rusticl 22.3), so the offset is
  * measured: write one byte, wait, and read the host's clock at once.  The smallest difference host - END of several

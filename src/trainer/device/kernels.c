@@ -111,7 +111,7 @@ static cl_program build_program(struct device *d, const char *file)
 
 cl_kernel make_kernel(struct device *d, const char *file, const char *kernel)
 {
-    struct context *c = d->context; /* its devices are of one kind, so a program built for all of them serves each */
+    struct context *c = d->context; /* devices of a context are of one kind: a program serves all of them */
     size_t i = 0;
     while (i < c->n_programs && strcmp(c->programs[i].file, file) != 0)
         i++;

@@ -52,7 +52,8 @@ static size_t file_bytes(const char *folder)
     return sum;
 }
 
-/* Bytes that a group and those around it leave; SIZE_MAX: none of them has a limit.  `group` is cut up. */
+/* Bytes that a group and those around it leave; SIZE_MAX: none of them has a limit.  `group` is changed: it loses its
+ * last folder again and again. */
 static size_t left_in(const char *root, char *group, const char *limit_name, const char *usage_name)
 {
     size_t least = SIZE_MAX;
@@ -72,7 +73,8 @@ static size_t left_in(const char *root, char *group, const char *limit_name, con
     }
 }
 
-/* Bytes that the group leaves which a line "4:memory:/job/step" names.  `line` is cut up. */
+/* Bytes that are left in the group which a line of /proc/self/cgroup names, "4:memory:/job/step".  `line` is
+ * changed. */
 static size_t left_by_line(char *line, const char *root)
 {
     line[strcspn(line, "\n")] = '\0';

@@ -40,7 +40,7 @@ static const char *default_device(char text[32])
     return text;
 }
 
-/* Read the part at *text, which moves to the part's end.  false: it is none. */
+/* Reads the part of -d at *text, which moves to the part's end.  Returns false if it is not a part such as 0:0/2. */
 static bool read_selection(const char **text, struct selection *s)
 {
     char part[32], kind = '/';
@@ -142,8 +142,8 @@ static void describe_memory(struct device *d)
     d->alignment = DEVICE_ALIGNMENT;
     if (align > DEVICE_ALIGNMENT)
         fail(EXIT_NO_DEVICE,
-             "device %s wants parts of buffers aligned to %zu bytes, and ours are to %d: choose another", d->name,
-             align, DEVICE_ALIGNMENT);
+             "device %s wants parts of buffers aligned to %zu bytes, and ours are to %d: choose another with -d",
+             d->name, align, DEVICE_ALIGNMENT);
     d->uses_ram = d->is_cpu || device_number(d->cl, CL_DEVICE_HOST_UNIFIED_MEMORY);
     size_t most = SIZE_MAX;
     if (d->uses_ram) /* a driver may say that an integrated GPU has all of the host's memory */
@@ -225,7 +225,7 @@ static void add_sub_devices(struct machine *m, const struct selection *s, cl_dev
     }
 }
 
-/* Shares of the device; one share is the device itself. */
+/* Adds the shares of a device, or, where -d asks for none, the device itself. */
 static void add_shares(struct machine *m, const struct selection *s, cl_device_id root)
 {
     unsigned shares = MAX(s->shares, 1);
@@ -277,7 +277,7 @@ static void make_context(struct machine *m, struct device *first)
         if (d->context || !joins)
             continue;
         d->context = c;
-        if (n == 0 || ids[n - 1] != d->cl) /* the shares of one device are neighbours */
+        if (n == 0 || ids[n - 1] != d->cl) /* the shares of one device, which are neighbours, count once */
             ids[n++] = d->cl;
     }
     CL_MAKE(c->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
@@ -295,7 +295,7 @@ struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind,
     return lane;
 }
 
-/* The lane for that purpose, or else one that is for nothing yet; NULL: there is neither. */
+/* The device's lane for this purpose, or else a lane that has no purpose yet; NULL: there is neither. */
 static struct lane *find_lane(const struct device *d, enum lane_kind kind, int purpose)
 {
     struct lane *found = NULL;

@@ -59,19 +59,20 @@ static void expect_no_overwriting(const struct claim *writer, const struct claim
          other->claimant, other->written ? "writes" : "reads");
 }
 
-static void add_claim(const char *claimant, const char *path, bool written, const char *may_replace)
+enum file_use { READS, WRITES };
+static void add_claim(const char *claimant, const char *path, enum file_use use, const char *may_replace)
 {
     if (!*path)
         fail(EXIT_USAGE, "%s takes a path, not \"\"", claimant);
     struct claim c = {.claimant = copy_string(claimant),
                       .path = copy_string(path),
                       .plain = plain_path(path),
-                      .written = written,
+                      .written = use == WRITES,
                       .may_replace = may_replace};
     if (stat(path, &c.status) != 0)
         c.status.st_mode = 0;
     for (size_t i = 0; i < n_claims; i++) {
-        if (written)
+        if (use == WRITES)
             expect_no_overwriting(&c, &claims[i]);
         else
             expect_no_overwriting(&claims[i], &c);
@@ -89,11 +90,11 @@ void begin_claims(void)
     n_claims = 0;
 }
 
-void claim_input(const char *claimant, const char *path) { add_claim(claimant, path, false, NULL); }
+void claim_input(const char *claimant, const char *path) { add_claim(claimant, path, READS, NULL); }
 
 void claim_output(const char *claimant, const char *path, const char *may_replace)
 {
-    add_claim(claimant, path, true, may_replace);
+    add_claim(claimant, path, WRITES, may_replace);
 }
 
 /* ---- what an output may replace ---------------------------------------------------------------------------------- */

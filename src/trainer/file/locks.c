@@ -1,4 +1,4 @@
-/* locks.c - files and folders that one process at a time may write to. */
+/* locks.c - locks files and folders, so that only one process at a time writes to them. */
 #include "file.h"
 
 #include <errno.h>

@@ -62,9 +62,10 @@ static void remove_temporary(void *writer)
     unlink(w->temporary);
 }
 
-static _Noreturn void write_failed(const struct writer *w, const char *what)
+/* attempted: "write", "finish writing" ... */
+static _Noreturn void write_failed(const struct writer *w, const char *attempted)
 {
-    fail(EXIT_IO, "cannot %s %s: %s, after %llu bytes; what was at that path before is untouched", what, w->path,
+    fail(EXIT_IO, "cannot %s %s: %s, after %llu bytes; what was at that path before is untouched", attempted, w->path,
          strerror(errno), (unsigned long long)w->offset);
 }
 

@@ -36,14 +36,14 @@ void adamw_on_host(void *context, const struct task *task, uint32_t number)
 {
     (void)context;
     (void)number;
-    float *p = memory_at(task, 0);
-    float *m = memory_at(task, 1);
-    float *v = memory_at(task, 2);
-    const float *g = memory_at(task, 3);
-    const float *control = memory_at(task, 4);
-    const float *state = memory_at(task, 5);
-    size_t n = (size_t)task->args[6].i;
-    size_t n_decay = (size_t)task->args[7].i;
+    float *p = memory_at(task, ADAMW_P);
+    float *m = memory_at(task, ADAMW_M);
+    float *v = memory_at(task, ADAMW_V);
+    const float *g = memory_at(task, ADAMW_G);
+    const float *control = memory_at(task, ADAMW_CONTROL);
+    const float *state = memory_at(task, ADAMW_STATE);
+    size_t n = (size_t)task->args[ADAMW_N].i;
+    size_t n_decay = (size_t)task->args[ADAMW_N_DECAY].i;
     if (state[STATE_HALTED] != 0)
         return;
     struct adamw a = {.scale = state[STATE_SCALE],

@@ -1,4 +1,5 @@
-/* attention.c - causal multi-head attention, plain or without the (T, T) matrix.
+/* attention.c - causal multi-head attention and its gradient, with the whole (T, T) matrix (plain) or without it
+ * (flash).
  *
  * Plain: six matrix products and two softmax kernels.  For each sequence and head (B*H of them, hs = C/H channels
  * each):
@@ -37,12 +38,13 @@ static struct heads heads_of(const struct build *b, const struct tensor *qkv)
                           .scale = (float)(1 / sqrt(hs))};
 }
 
-/* q (0), k (1) or v (2) of a (B, T, 3C) tensor. */
-static struct operand part(const struct heads *h, struct tensor *qkv, int which)
+/* The third of a (B, T, 3C) tensor that is q, k or v. */
+enum third { THIRD_Q, THIRD_K, THIRD_V };
+static struct operand part(const struct heads *h, struct tensor *qkv, enum third third)
 {
     size_t channels = (size_t)h->channels;
     return (struct operand){.tensor = qkv,
-                            .offset = (size_t)which * channels,
+                            .offset = (size_t)third * channels,
                             .ld = 3 * h->channels,
                             .batch_stride = (size_t)h->t * 3 * channels,
                             .head_stride = (size_t)h->hs};
@@ -77,7 +79,7 @@ static void add_dv(struct build *b, const struct heads *h, struct tensor *dqkv, 
     struct gemm dv = product(h, GEMM_TN, h->t, h->hs, h->t);
     dv.a = square(h, att);
     dv.b = head(h, dout);
-    dv.c = part(h, dqkv, 2);
+    dv.c = part(h, dqkv, THIRD_V);
     dv.causal = CAUSAL_A_TRANSPOSED;
     dv.part = PART_FIRST;
     gemm(b, "attn.dv", &dv);
@@ -87,8 +89,8 @@ static void add_dq(struct build *b, const struct heads *h, struct tensor *dqkv, 
 {
     struct gemm dq = product(h, GEMM_NN, h->t, h->hs, h->t);
     dq.a = square(h, ds);
-    dq.b = part(h, qkv, 1);
-    dq.c = part(h, dqkv, 0);
+    dq.b = part(h, qkv, THIRD_K);
+    dq.c = part(h, dqkv, THIRD_Q);
     dq.causal = CAUSAL_A;
     dq.part = PART_NEXT;
     gemm(b, "attn.dq", &dq);
@@ -98,8 +100,8 @@ static void add_dk(struct build *b, const struct heads *h, struct tensor *dqkv, 
 {
     struct gemm dk = product(h, GEMM_TN, h->t, h->hs, h->t);
     dk.a = square(h, ds);
-    dk.b = part(h, qkv, 0);
-    dk.c = part(h, dqkv, 1);
+    dk.b = part(h, qkv, THIRD_Q);
+    dk.c = part(h, dqkv, THIRD_K);
     dk.causal = CAUSAL_A_TRANSPOSED;
     dk.part = PART_NEXT;
     gemm(b, "attn.dk", &dk);
@@ -115,7 +117,7 @@ static void plain_backward(struct build *b, const struct op *op)
     int rows = h.batch * h.heads * h.t;
     struct gemm datt_product = product(&h, GEMM_NT, h.t, h.t, h.hs);
     datt_product.a = head(&h, dout);
-    datt_product.b = part(&h, qkv, 2);
+    datt_product.b = part(&h, qkv, THIRD_V);
     datt_product.c = square(&h, datt);
     datt_product.causal = CAUSAL_OUT;
     gemm(b, "attn.datt", &datt_product);
@@ -135,8 +137,8 @@ static void plain_forward(struct build *b, struct tensor *out, struct tensor *qk
     struct tensor *att = activation(b, "attn.att", SHAPE(h.batch, h.heads, h.t, h.t));
     att->cheap = true;
     struct gemm scores = product(&h, GEMM_NT, h.t, h.t, h.hs);
-    scores.a = part(&h, qkv, 0);
-    scores.b = part(&h, qkv, 1);
+    scores.a = part(&h, qkv, THIRD_Q);
+    scores.b = part(&h, qkv, THIRD_K);
     scores.c = square(&h, att);
     scores.causal = CAUSAL_OUT;
     gemm(b, "attn.scores", &scores);
@@ -145,7 +147,7 @@ static void plain_forward(struct build *b, struct tensor *out, struct tensor *qk
     set_traffic(softmax, 1.5 * (double)rows * h.t);
     struct gemm mix = product(&h, GEMM_NN, h.t, h.hs, h.t);
     mix.a = square(&h, att);
-    mix.b = part(&h, qkv, 2);
+    mix.b = part(&h, qkv, THIRD_V);
     mix.c = head(&h, out);
     mix.causal = CAUSAL_A;
     gemm(b, out->name, &mix);
@@ -160,9 +162,9 @@ struct tiles {   /* how a work-group cuts the (T, T) square */
     size_t local_bytes;
 };
 
-/* The largest tiles that local memory has room for; columns come first.  At a time it holds `kept` blocks of (hs,
- * columns) floats and `streams` blocks of (rows, hs + 1), for each stream a square (rows, columns), and up to three
- * rows of columns. */
+/* The largest tiles for which local memory has room; many columns matter more than many rows.  Local memory holds
+ * `kept` blocks of (hs, columns) floats at a time, `streams` blocks of (rows, hs + 1), for each stream a square (rows,
+ * columns), and up to three vectors of (columns). */
 static struct tiles choose_tiles(const struct device *d, int hs, int kept, int streams)
 {
     enum { MOST = 64, LEAST_ROWS = 8 };
@@ -189,8 +191,8 @@ static struct grid flash_grid(const struct build *b, const struct heads *h, cons
     INT((h).t), INT((h).heads), INT((h).hs), FLOAT((h).scale), INT((tiles).columns), INT((tiles).rows),                \
         LOCAL((tiles).local_bytes)
 
-/* Says how much work the task is: it computes so many products, of a triangle of (T, T) each, and for each token it
- * reads and writes so many rows of C floats. */
+/* Says how much work the task is: it computes so many products, each of a triangle of (T, T), and reads and writes so
+ * many rows of C floats for each token. */
 static void set_work(struct task *t, const struct heads *h, int products, int rows)
 {
     t->flops = (double)products * h->t * h->t * h->channels * h->batch;

@@ -1,4 +1,4 @@
-/* build.c - the builder: adding tasks, and the tape from which backward follows.
+/* build.c - the builder of lists: adds tasks, and records operations on a tape from which backward follows.
  *
  * Deliberately simple: an operation's gradient tasks come in exactly the reverse order of the forward ones, and each
  * tensor's gradient is one tensor to which later contributions are added.
@@ -93,9 +93,9 @@ struct grid column_blocks(const struct build *b, size_t n)
     return groups(b, ceil_div(n, b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
 }
 
-struct tensor *activation(struct build *b, const char *name, int rank, const int64_t *shape)
+struct tensor *activation(struct build *b, const char *name, int n_dims, const int64_t *shape)
 {
-    return new_tensor(b->step->pool, b->device, MEM_ACTIVATIONS, name, FLOAT32, rank, shape);
+    return new_tensor(b->step->pool, b->device, MEM_ACTIVATIONS, name, FLOAT32, n_dims, shape);
 }
 
 int rank_vocab(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->param[WTE].shape[0]; }
@@ -116,14 +116,14 @@ struct op *record(struct build *b, const char *name, gradient_rule *weights, gra
     return op;
 }
 
-void backward(struct build *b, int unit, enum computation which)
+void backward(struct build *b, int unit, enum computation computation)
 {
     begin_unit(b, unit);
     for (size_t i = b->tape->n; i-- > 0;) {
         const struct op *op = &b->tape->ops[i];
-        if (op->unit == unit && op->weights && which != INPUT_GRADIENT)
+        if (op->unit == unit && op->weights && computation != INPUT_GRADIENT)
             op->weights(b, op);
-        if (op->unit == unit && op->inputs && which != WEIGHT_GRADIENT)
+        if (op->unit == unit && op->inputs && computation != WEIGHT_GRADIENT)
             op->inputs(b, op);
     }
     end_unit(b);
@@ -140,7 +140,7 @@ void set_gradient(struct build *b, const struct tensor *t, struct tensor *g)
     b->grad[t->id] = g;
 }
 
-/* Notes that this step, or this group of sequences, adds to gradient t from now on.  Had it added to t before? */
+/* Notes that this step, or this group of sequences, adds to gradient t.  Returns true if it has added to t before. */
 static bool begin_sum(struct build *b, const struct tensor *t)
 {
     int group = t->class == MEM_GRADIENTS ? b->tape->group + 1 : 1;
@@ -151,8 +151,8 @@ static bool begin_sum(struct build *b, const struct tensor *t)
 }
 
 /* A unit's tensor has gaps between its parameters.  Norm and update read the gaps too, so there must be zeros in them.
- * New memory is all zeros, and a gradient that persists keeps them.  One that does not persist finds what other tensors
- * have left in its bytes, and is cleared first. */
+ * New memory is all zeros, and a gradient that persists keeps them.  A gradient that does not persist finds what
+ * other tensors have left in its bytes, and is cleared first. */
 bool begin_contribution(struct build *b, const struct tensor *grad)
 {
     struct tensor *unit = grad->storage;

@@ -44,7 +44,7 @@ static size_t room_of(const struct device *d)
     return MIN(MAX(d->shape.local_memory / 2, ROOM), d->shape.local_memory) / ELEMENT_BYTES;
 }
 
-/* How deep panels of that span are at most.  All rounds over the product's k are as deep. */
+/* How deep panels of this span are.  All rounds over the product's k are equally deep. */
 static size_t choose_depth(size_t room, size_t k, size_t span)
 {
     size_t deepest = MIN(room / (span + A_ROWS), MAX_DEPTH);
@@ -123,7 +123,8 @@ static struct task *own_gemm(struct build *b, const char *name, const struct gem
 
 enum { OPERAND_C, OPERAND_A, OPERAND_B, OPERANDS, WORK_SPACE = OPERANDS }; /* a task's tensors, perhaps without WORK */
 
-/* What CLBlast is told: C = A B by rows, or by columns C^T = B^T A^T, which is the same memory; its A is then our B. */
+/* What CLBlast is told: C = A B by rows; or C^T = B^T A^T by columns, which is the same memory.  By columns the A of
+ * CLBlast is our B. */
 struct call {
     CLBlastLayout layout;
     CLBlastTranspose ta, tb;
@@ -176,7 +177,7 @@ static struct call describe_call(const struct gemm *g, CLBlastLayout layout)
     return call;
 }
 
-/* Where matrix z of an operand begins. */
+/* The element at which matrix z of an operand begins. */
 static size_t begin_of(const struct call *x, int operand, size_t z)
 {
     const struct operand *of = &x->of[operand];

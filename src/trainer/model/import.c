@@ -1,4 +1,4 @@
-/* import.c - models of other programs: safetensors with Hugging Face's GPT-2 names.
+/* import.c - reads models of other programs: safetensors with Hugging Face's GPT-2 names.
  *
  *     model.safetensors              the parameters; wrappers may have put prefixes before their names
  *     model.safetensors.index.json   the same in several files, the shards: {"weight_map": {"wte.weight": "FILE", ...}}
@@ -15,7 +15,7 @@ struct named {
     const char *bare; /* the tensor's name without prefixes */
     const struct st_tensor *tensor;
     const struct safetensors *file;
-    bool known; /* it is a parameter, or a head that may be left out */
+    bool known; /* the tensor is a parameter, or a head that may be left out */
 };
 struct weights {
     const char *path; /* as the user gave it */
@@ -204,7 +204,7 @@ static struct named *need_embedding(struct weights *w)
     if (!x)
         x = find_named(w, head_name);
     if (!x)
-        x = need_named(w, embedding_name); /* fails */
+        x = need_named(w, embedding_name); /* fails, since there is none */
     return x;
 }
 
@@ -295,7 +295,7 @@ static bool is_tied(struct weights *w, const struct statements *s)
 {
     struct named *embedding = find_named(w, embedding_name), *head = find_named(w, head_name);
     const bool both = embedding && head;
-    const struct statement *by = find_tied_field(s); /* the one that decides; NULL: none */
+    const struct statement *by = find_tied_field(s); /* the statement that decides; NULL: there is none */
     const bool said_false = by && !says_tied(by);
     if (said_false && !both)
         fail(EXIT_FAILED, "%s says %s false, but %s has no tensor %s: its head is missing", by->where, TIED_FIELD,
@@ -317,7 +317,7 @@ static bool is_tied(struct weights *w, const struct statements *s)
     return tied;
 }
 
-/* ---- for others ------------------------------------------------------------------------------------------------- */
+/* ---- the model -------------------------------------------------------------------------------------------------- */
 
 static void expect_matrix(const char *path, const struct st_tensor *t)
 {
@@ -343,7 +343,7 @@ struct config read_weights_config(const char *path, int heads)
                        .seq_len = (int)positions->shape[0]};
     expect_sizes(&said, path, &c);
     c.tied = is_tied(w, &said);
-    c.heads = 1; /* no shape depends on it; it is guessed only when the model is known to be complete */
+    c.heads = 1; /* no shape depends on the heads: their number is guessed when the model is known to be complete */
     check_config(&c);
     struct params *p = new_params(&c, &one_rank, 0);
     for (int i = 0; i < p->n; i++)

@@ -1,4 +1,4 @@
-/* init.c - first values, random or from files. */
+/* init.c - gives a model its first values, random or from files, and checks that values are finite. */
 #include "model.h"
 
 #include <math.h>
@@ -54,8 +54,9 @@ void refuse_bad_parameters(struct model *m, const char *path)
     const char *name = find_bad_parameter(m);
     if (name)
         fail(EXIT_FAILED,
-             "%s: tensor %s holds a value that is not finite: the file is damaged, or its training diverged", path,
-             name);
+             "%s: tensor %s holds a value that is not finite: the file is damaged, or its training diverged; take "
+             "another file",
+             path, name);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------ */

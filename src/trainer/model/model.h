@@ -56,7 +56,9 @@ struct model {
     struct gradients gradients;
     int norm_rank; /* the rank on which losses and the norm are summed */
 };
-struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
+/* TO_TRAIN: with gradients and optimizer state. */
+enum model_use { TO_COMPUTE, TO_TRAIN };
+struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, enum model_use use,
                         struct gradients gradients);
 /* A model without devices and tensors, which says only which rank has what: replica is NULL. */
 struct model *outline_model(const struct config *c, const struct mesh *mesh);
@@ -97,6 +99,8 @@ struct tensor *gpt_head(struct build *b, struct tensor *hidden);
 
 /* ---- optimizer.c, adamw_host.c --------------------------------------------------------------------------------- */
 
+/* The positions of the arguments of kernel adamw (cl/adamw.cl), and, up to ADAMW_STATE, of its task's accesses. */
+enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_STATE, ADAMW_N, ADAMW_N_DECAY };
 /* AdamW on the host, with the accesses and args of the kernel's task (adamw_host.c). */
 host_function adamw_on_host;
 struct adamw { /* what all elements share */

@@ -1,4 +1,5 @@
-/* optimizer.c - what follows backward: gradients summed over data-parallel ranks, the norm, AdamW, and parameters back.
+/* optimizer.c - adds what comes after backward: gradients are summed over data-parallel ranks, the norm, AdamW, and new
+ * parameters for all ranks.
  *
  * Every unit (a layer, the embedding, the final norm) is cut into as many shards as there are data-parallel ranks, on
  * borders of the norm's blocks; rank k owns shard k.  Per unit:
@@ -37,7 +38,7 @@ static struct replica *replica_of(const struct build *b, int unit, int tp_rank, 
     return replica_at(b, stage_of(b->model, unit), tp_rank, k);
 }
 
-/* The tasks that follow belong to that unit, on the rank with these coordinates that has it. */
+/* Tasks that are added from now on belong to this unit, on the rank with these coordinates that has the unit. */
 static void on_unit(struct build *b, int unit, int tp_rank, int k, enum role role)
 {
     on_rank(b, replica_of(b, unit, tp_rank, k)->rank, NONE, role);
@@ -175,8 +176,8 @@ static void begin_norm(struct build *b, struct tensor *losses, struct tensor *co
     }
 }
 
-/* The block sums of a unit's shards.  Not elementwise: a sum stands for NORM_BLOCK elements, and since tensors begin on
- * 512 bytes, pieces could begin at every 128th sum only. */
+/* Adds the block sums of a unit's shards.  These tasks are not elementwise: a sum stands for NORM_BLOCK elements, and
+ * since tensors begin on 512 bytes, pieces could begin at every 128th sum only. */
 static void add_blocks(struct build *b, int unit)
 {
     struct pool *pool = b->step->pool;
@@ -212,7 +213,7 @@ static void send_state(struct build *b)
     free(state);
 }
 
-/* Before the updates: are the losses finite?  No norm is computed yet. */
+/* Checks before the updates whether the losses are finite, and computes no norm yet. */
 static void check_losses(struct build *b, struct tensor *losses)
 {
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
@@ -221,7 +222,7 @@ static void check_losses(struct build *b, struct tensor *losses)
     send_state(b);
 }
 
-/* The norm, from all block sums.  All ranks are told, unless their updates have not waited for it. */
+/* Computes the norm from all block sums.  All ranks are told, unless their updates have not waited for the norm. */
 static void finish_norm(struct build *b, struct tensor *losses)
 {
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
@@ -233,7 +234,7 @@ static void finish_norm(struct build *b, struct tensor *losses)
 
 /* ---- update ---------------------------------------------------------------------------------------------------- */
 
-/* AdamW on shard k of a unit, with the state that data-parallel rank `on` has of it. */
+/* Adds AdamW on shard k of a unit, with the state that data-parallel rank `on` has of this shard. */
 static void update_shard(struct build *b, int unit, int tp_rank, int k, int on, struct tensor *gradient)
 {
     struct replica *r = replica_of(b, unit, tp_rank, on);
@@ -254,7 +255,8 @@ static void update_shard(struct build *b, int unit, int tp_rank, int k, int on, 
     task->state = (struct state_range){.rank = r->rank, .unit = unit, .begin = s.begin, .end = s.end};
 }
 
-/* Shard k of a unit.  With ZeRO its owner updates it and sends it to all; else it sends the sum, and all update. */
+/* Updates shard k of a unit.  With ZeRO the shard's owner updates it, and sends the new parameters to all.  Else the
+ * owner sends the sum of gradients, and all ranks update. */
 static void update_and_send(struct build *b, int unit, int tp_rank, int k)
 {
     int dp = mesh_of(b)->dp;

@@ -43,9 +43,9 @@ struct shard held_by(const struct model *m, int unit, int rank, enum kept role)
 }
 
 static struct tensor *new_kept(struct model *m, const struct replica *r, enum memory_class class, const char *name,
-                               int rank, const int64_t *shape)
+                               int n_dims, const int64_t *shape)
 {
-    struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, rank, shape);
+    struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, n_dims, shape);
     t->persistent = class != MEM_GRADIENTS || !m->gradients.dropped;
     t->is_buffer = !t->persistent; /* what is kept of it is a shard of the sum over ranks */
     return t;
@@ -193,12 +193,12 @@ struct model *outline_model(const struct config *c, const struct mesh *mesh)
     return m;
 }
 
-struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
+struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, enum model_use use,
                         struct gradients gradients)
 {
     struct model *m = outline_model(c, mesh);
     m->pool = p;
-    m->training = training;
+    m->training = use == TO_TRAIN;
     m->gradients = gradients;
     m->replica = allocate((size_t)n_ranks(mesh), sizeof *m->replica);
     for (int r = 0; r < n_ranks(mesh); r++)

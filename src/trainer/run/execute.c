@@ -20,7 +20,7 @@
 static cl_uint gather_waits(struct step *s, uint32_t iteration, const struct task *t, cl_event *wait)
 {
     const struct queue *q = &s->running->queue[t->lane->index];
-    const bool by_host = t->lane->device->is_host; /* which can wait for events of all contexts */
+    const bool by_host = t->lane->device->is_host; /* the host can wait for events of all contexts */
     const int context = event_context(t);
     cl_uint n = 0;
     /* A wrapped lane runs in order of the wrapper's ends, which its queue does not know of. */
@@ -48,7 +48,8 @@ static cl_event user_event(struct step *s, int context)
     return event;
 }
 
-/* A task that stands aside waits outside of its lane. */
+/* Gives a task that stands aside to late.c, where it waits outside of its lane.  The event `parked` says that it
+ * ended. */
 static void park_task(struct step *s, struct task *t, struct job *job)
 {
     cl_event *parked = &s->running->task[t->index].parked;
@@ -59,8 +60,8 @@ static void park_task(struct step *s, struct task *t, struct job *job)
     park_job(s, job);
 }
 
-/* Makes user events for the run: for its waiters in other contexts, and one that is `done` if no command's event is.
- * The job is to complete them. */
+/* Makes the user events that the job is to complete: one for each other context where tasks wait for this run, and with
+ * needs_done one that is the flight's `done`, where no command's event can be. */
 static void add_user_events(struct step *s, const struct task *t, struct task_flight *flight, bool needs_done,
                             struct job *job)
 {
@@ -75,7 +76,8 @@ static void add_user_events(struct step *s, const struct task *t, struct task_fl
     }
 }
 
-/* Issues a device's task to its queue.  From then on the job waits for the task's own end: it is for the forwarder. */
+/* Issues a device's task to its queue.  The job, which is the forwarder's, then waits for the end of the task
+ * itself. */
 static void issue_to_queue(struct step *s, const struct task *t, struct job *job)
 {
     struct task_flight *flight = job->flight;
@@ -105,14 +107,14 @@ static void issue_task(struct step *s, uint32_t iteration, struct task *t)
                       .wait = r->wait,
                       .complete = complete};
     if (t->condition.aside) {
-        park_task(s, t, &job); /* which decides whether it runs before it is given to a thread */
+        park_task(s, t, &job); /* late.c decides whether the task runs before a thread gets it */
         return;
     }
     if (late)
         job.should_run = decide_late;
     struct task_flight *flight = job.flight = open_flight(s, t, iteration);
     flight->queued = now_ns();
-    if (!late) /* observers are told of a late one when it has run */
+    if (!late) /* observers are told of a task that is decided late when it has run */
         tell_issued(s, t, flight);
     if (!by_thread)
         issue_to_queue(s, t, &job);
@@ -187,8 +189,8 @@ void execute(struct step *s, uint32_t iteration)
 
 /* ---- until all has ended ----------------------------------------------------------------------------------------- */
 
-/* An event may end before the job that waited for it.  (A job of a lane's thread may give its forwarder another one, so
- * the forwarder comes second.) */
+/* An event may end before the thread has finished the job that waited for it, so threads are waited for too.  A lane's
+ * thread may give its forwarder a new job, so the forwarder is waited for second. */
 static void wait_for_lane_threads(const struct machine *m)
 {
     for (int i = 0; i < m->n_lanes; i++) {

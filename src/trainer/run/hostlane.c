@@ -22,7 +22,7 @@ struct host_thread {
     struct job *first, **end; /* a queue */
     bool busy;                /* a job has been taken and not finished */
     bool stop;                /* the thread is to end when its queue is empty */
-    bool aside;               /* no task of the training waits for its jobs */
+    bool aside;               /* the thread runs jobs for which no task of the training waits */
 };
 
 static cl_event *retain_all(const cl_event *events, cl_uint n)
@@ -57,15 +57,16 @@ void drop_job(struct job *kept)
 static cl_int wait_for_events(const struct job *job)
 {
     cl_int status = CL_COMPLETE;
-    for (cl_uint i = 0; i < job->n_wait; i++) { /* one by one: they may be of several contexts */
-        clWaitForEvents(1, &job->wait[i]);      /* fails when the event did: the status says so too */
+    for (cl_uint i = 0; i < job->n_wait; i++) { /* one by one: events may be of several contexts */
+        clWaitForEvents(1, &job->wait[i]);      /* an error shows in the status, too */
         status = MIN(status, event_status(job->wait[i]));
     }
     return status;
 }
 
-/* A device's copy is issued now, unless it is skipped.  A job of the forwarder takes over, which waits for the copy's
- * end.  It takes its turn there even if the copy is skipped, since the tasks of a lane must end in order. */
+/* Issues a device's copy that was decided late, unless it is skipped.  A job of the forwarder takes over, and waits for
+ * the copy's end.  The forwarder gets this job even if the copy is skipped, since the tasks of a lane must end in
+ * order. */
 static void issue_late(struct job *job)
 {
     const struct task *t = job->step->task[job->task];
@@ -83,7 +84,7 @@ static void issue_late(struct job *job)
     drop_job(job);
 }
 
-/* Call it when the job's events have ended without an error: runs the host's task, or a copy that stands aside. */
+/* The job's events have ended without an error: runs the host's task, or a copy that stands aside. */
 static void do_work(struct job *job)
 {
     const struct task *t = job->step->task[job->task];
@@ -100,7 +101,7 @@ static void do_work(struct job *job)
     flight->end = now_ns();
 }
 
-/* Completes the user events by which others wait for the job, and hands the job on. */
+/* Completes the user events by which tasks wait for the job, and hands the job on to whoever takes it over. */
 static void end_job(struct job *job, cl_int status)
 {
     struct step *s = job->step;
@@ -114,12 +115,14 @@ static void end_job(struct job *job, cl_int status)
         drop_job(job);
 }
 
-/*     a job of        run    goes                  when its events have ended
+/* Waits for the job's events, and then does what the job is for:
  *
- *     a host task     true   asks, or NULL         the task runs, unless it is skipped
- *     a forwarder     false  NULL                  nothing is left to do
- *     a late copy     false  asks                  the copy is issued, and the forwarder ends the job
- *     a parked copy   false  NULL; task is aside   the copy is issued and waited for
+ *     a job of        is_host_task   should_run            when its events have ended
+ *
+ *     a host task     true           decide_late or NULL   the task runs, unless it is skipped
+ *     a forwarder     false          NULL                  nothing is left to do
+ *     a late copy     false          decide_late           the copy is issued, and the forwarder ends the job
+ *     a parked copy   false          NULL; task is aside   the copy is issued and waited for
  */
 static void run_job(struct job *job)
 {
@@ -198,10 +201,11 @@ void append_job(struct job ***end, struct job *job)
     *end = &job->next;
 }
 
-static void give_to(struct host_thread **thread, const char *name, bool aside, struct job *kept)
+enum priority { USUAL, ASIDE };
+static void give_to(struct host_thread **thread, const char *name, enum priority priority, struct job *kept)
 {
     if (!*thread)
-        *thread = start_thread(name, aside);
+        *thread = start_thread(name, priority == ASIDE);
     struct host_thread *t = *thread;
     pthread_mutex_lock(&t->lock);
     append_job(&t->end, kept);
@@ -209,11 +213,11 @@ static void give_to(struct host_thread **thread, const char *name, bool aside, s
     pthread_mutex_unlock(&t->lock);
 }
 
-void give_job(struct host_thread **thread, const char *name, struct job *kept) { give_to(thread, name, false, kept); }
+void give_job(struct host_thread **thread, const char *name, struct job *kept) { give_to(thread, name, USUAL, kept); }
 
 void give_job_aside(struct host_thread **thread, const char *name, struct job *kept)
 {
-    give_to(thread, name, true, kept);
+    give_to(thread, name, ASIDE, kept);
 }
 
 void wait_until_idle(struct host_thread *t)

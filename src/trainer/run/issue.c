@@ -1,11 +1,11 @@
-/* issue.c - issues the commands of a device's task, asks how they ended, takes their times; or runs one task alone. */
+/* issue.c - issues a device's task to its queue, asks how it has ended and when; or runs one task alone. */
 #include "run.h"
 
 static void issue_copy(const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
     cl_command_queue queue = t->lane->queue;
-    struct tensor *to = tensor_at(t->access[0].tensor, iteration);
-    struct tensor *from = tensor_at(t->access[1].tensor, iteration);
+    struct tensor *to = tensor_at(copy_target(t), iteration);
+    struct tensor *from = tensor_at(copy_source(t), iteration);
     if (copies_nothing(t))
         CL(clEnqueueMarkerWithWaitList(queue, n_wait, wait, done));
     else if (from->device->is_host)

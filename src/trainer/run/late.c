@@ -5,9 +5,9 @@
  * iterations ahead, would be too soon: a member that is taken then may be free by the time the copy runs.  So the tasks
  * that wait for a task that is decided late are given a user event, and
  *
- *     a copy of state            is a job of its lane's thread (struct job in run.h).  It waits for the update and
- *                                asks.  Then it issues the copy to the lane's queue (or runs it, on a lane of the
- *                                host), or completes the event.  The next update waits for it either way
+ *     a copy of state            is a job of its lane's thread (struct job in run.h).  The job waits for the update
+ *                                and asks.  Then it issues the copy to the lane's queue (or runs it, on a lane of the
+ *                                host), or completes the event.  The next update waits for the event either way
  *     a task that stands aside   is a job that is parked here, outside of its lane, until the iteration has asked.
  *                                Then it is given to a thread of the lane, in list order, or dropped
  *
@@ -84,7 +84,7 @@ bool decide_late(struct step *s, const struct task *t, uint32_t iteration)
 {
     struct late *l = s->running->late;
     if (!has_needed(t))
-        return false; /* and the iteration does not ask for a member because of a task that has nothing to store */
+        return false; /* such a task stores nothing, so the iteration does not ask for a member because of it */
     if (!t->condition.member)
         return true;
     if (!l)

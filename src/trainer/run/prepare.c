@@ -58,7 +58,7 @@ static void stop_running(struct step *s)
     free(r);
 }
 
-/* Lanes that wait for each other need devices that work by themselves. */
+/* Refuses devices that work only when somebody waits for them: lanes wait for each other, so none would begin. */
 static void refuse_late_devices(const struct machine *m)
 {
     for (const struct device *d = m->device; d < m->device + m->n_devices; d++)

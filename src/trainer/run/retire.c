@@ -41,7 +41,7 @@ struct task_flight *open_flight(struct step *s, struct task *t, uint32_t iterati
     *flight = (struct task_flight){.iteration = iteration, .foreign = flight->foreign};
     run->task = (uint32_t)t->index;
     run->iteration = iteration;
-    q->given++; /* only now: the watchdog reads what is given */
+    q->given++; /* comes last: the watchdog reads all that is given */
     return flight;
 }
 
@@ -58,10 +58,10 @@ void report_run(struct step *s, const struct task *t, const struct task_flight *
 static void report_flight(struct step *s, const struct task *t, struct task_flight *flight)
 {
     struct queue *q = &s->running->queue[t->lane->index];
-    if (!flight->end) /* else the thread of a host lane, or a wrapper, has written its times */
+    if (!flight->end) /* else the thread of a host lane, or a wrapper, has written the times */
         take_times(t, flight, &q->told_end);
-    if (t->only_last_event &&
-        !s->running->wrapper) /* its event is that of its last command: it began when the lane was free */
+    /* The event of such a task is the event of its last command.  Its first command began when the lane was free. */
+    if (t->only_last_event && !s->running->wrapper)
         flight->start = MAX(flight->queued, MIN(q->last_end, flight->end));
     if (is_decided_late(t))
         tell_issued(s, t, flight);

@@ -16,7 +16,7 @@
  */
 #include "place.h"
 
-/* Addresses that are in use, as ranges in their order; two that meet are one. */
+/* Addresses that are in use, as ranges in ascending order.  Ranges that meet are made one. */
 struct address_range {
     size_t begin, end;
 };
@@ -29,7 +29,7 @@ enum { LIVES_PER_STRETCH = 128, MOST_NODES = 128 };
 struct node {
     struct taken touched; /* addresses of all lives that are there for some of its time */
     struct taken covered; /* addresses of lives that are there for all of it, if not yet passed on to the nodes below */
-    struct life *life;    /* if it is a stretch: the lives that begin or end within it, by address */
+    struct life *life;    /* of a stretch: the lives that begin or end within it, by address */
     size_t n, cap;
 };
 struct map {
@@ -74,15 +74,15 @@ static size_t count_look(const struct map *m, size_t address)
     return address;
 }
 
-/* The first range that ends at `at` or at a higher address. */
-static size_t find_range(const struct map *m, const struct taken *t, size_t at)
+/* The first range that ends at this address or at a higher one. */
+static size_t find_range(const struct map *m, const struct taken *t, size_t address)
 {
     size_t i;
-    FIND_FIRST(i, t->n, count_look(m, t->range[i].end) < at);
+    FIND_FIRST(i, t->n, count_look(m, t->range[i].end) < address);
     return i;
 }
 
-/* Adds a range; those that meet it become one with it. */
+/* Adds a range.  Ranges that meet it become one with it. */
 static void add_range(const struct map *m, struct taken *t, size_t begin, size_t end)
 {
     size_t i = find_range(m, t, begin);
@@ -92,7 +92,7 @@ static void add_range(const struct map *m, struct taken *t, size_t begin, size_t
         end = MAX(end, t->range[next].end);
         next++;
     }
-    if (next == i) { /* it meets none */
+    if (next == i) { /* the new range meets no other */
         (void)APPEND(t->range, t->n, t->cap);
         memmove(&t->range[i + 1], &t->range[i], (t->n - 1 - i) * sizeof *t->range);
     } else {
@@ -123,6 +123,7 @@ static size_t free_of_ranges(const struct map *m, const struct taken *t, const s
     return at;
 }
 
+/* The same, but in a stretch, of whose lives only those count that l meets in time. */
 static size_t free_of_lives(const struct map *m, const struct node *s, const struct life *l, size_t limit)
 {
     size_t at = l->arena_address;
@@ -207,7 +208,7 @@ static void list_sets(struct map *m, size_t node, size_t begin, size_t positions
     list_sets(m, 2 * node + 1, begin + positions / 2, positions / 2, l);
 }
 
-/* Notes a life that has its address. */
+/* Notes a life that has an address now, at the node and below. */
 static void note_life(struct map *m, size_t node, size_t begin, size_t positions, const struct life *l)
 {
     struct node *this_node = &m->node[node];
@@ -245,7 +246,7 @@ void hold_lowest(struct map *m, struct life *l, size_t limit)
     m->n_sets = m->n_ends = m->widest = 0;
     list_sets(m, 1, 0, all, l);
     size_t n = m->n_sets + m->n_ends;
-    size_t agreed = 0; /* in how many of them the address is known to be free */
+    size_t agreed = 0; /* for how many sets and stretches in a row the address was free */
     for (size_t i = 0; agreed < n; i = (i + 1) % n) {
         size_t at = free_in(m, i, l, limit);
         agreed = at == l->arena_address ? agreed + 1 : 1;

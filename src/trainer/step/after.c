@@ -19,7 +19,7 @@ static bool comes_before(const struct after *a, const struct after *b)
     return a->waits_for < b->waits_for;
 }
 
-/* The place in s->after of the first that does not come before x. */
+/* The place of x in s->after, or, if it is not there, the place where it belongs. */
 static size_t find_after(const struct step *s, const struct after *x)
 {
     size_t i;

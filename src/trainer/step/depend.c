@@ -81,8 +81,8 @@ static void add_edges(struct walk *w, int latest, int consumer, enum edge_kind k
         add_edge(w, w->touches[i].node, consumer, kind);
 }
 
-/* Notes that a node touches a tensor's bytes, and adds its edges.  For reuse edges, the space is the storage's slab.  A
- * write that may be skipped does not hide the touches before it. */
+/* Notes that a node touches a tensor's bytes, and adds the edges that follow from it.  For reuse edges, the space is
+ * the storage's slab.  A write that may be skipped does not hide the touches before it. */
 static void note_touch(struct walk *w, int node, const struct access *a, enum edge_kind kind)
 {
     const struct tensor *storage = a->tensor->storage;
@@ -137,7 +137,8 @@ COMPARISON(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->pro
  * hold after it.  Returns how many. */
 static size_t find_holds(const struct step *s, int *holds)
 {
-    bool *passed = allocate((size_t)s->pool->machine->n_lanes, sizeof *passed); /* by lane: that last one was found */
+    /* By lane: has the last task that holds and always runs been found? */
+    bool *passed = allocate((size_t)s->pool->machine->n_lanes, sizeof *passed);
     size_t n = 0;
     for (size_t i = s->n; i-- > 0;) {
         const struct task *t = s->task[i];
@@ -150,7 +151,7 @@ static size_t find_holds(const struct step *s, int *holds)
     return n;
 }
 
-/* Adds the edges that a node has since the list says so. */
+/* Adds the edges of a node that the list asks for by `after=`. */
 static void add_after_edges(struct walk *w, int node)
 {
     for (; w->next_pair < w->n_pairs && w->pairs[w->next_pair].second == node - w->n; w->next_pair++) {
@@ -183,7 +184,8 @@ static void free_walk(struct walk *w, int kinds, const size_t *n_spaces)
     free(w->pairs);
 }
 
-/* The edges of one task follow those of another: all edges of a task are found when its second copy is walked over. */
+/* Finds the edges of all tasks.  All edges of a task are found while its second copy is walked over, so in s->edges
+ * they lie side by side. */
 static void find_edges(struct step *s, int kinds)
 {
     struct walk w = {.step = s, .n = (int)s->n, .consumer = allocate(2 * s->n, sizeof *w.consumer)};
@@ -196,13 +198,13 @@ static void find_edges(struct step *s, int kinds)
     s->n_edges = 0;
     for (int node = 0; node < 2 * w.n; node++) {
         struct task *t = s->task[node % w.n];
-        int copy = node < w.n ? 0 : w.n; /* the first node of this copy of the list */
+        int first_of_copy = node < w.n ? 0 : w.n;
         size_t before = s->n_edges;
         for (int kind = 0; kind < kinds; kind++)
             note_touches(&w, node, (enum edge_kind)kind);
         if (t->gate == GATE_HELD)
             for (size_t i = 0; i < n_holds; i++)
-                add_edge(&w, copy + holds[i], node, EDGE_DATA);
+                add_edge(&w, first_of_copy + holds[i], node, EDGE_DATA);
         add_after_edges(&w, node);
         t->n_edges = s->n_edges - before;
     }
@@ -282,8 +284,8 @@ static void choose_waits(struct clocks *c, int node, int *known)
     }
 }
 
-/* Walks over both copies, for the lanes of c.  last, certain: by lane, its latest node so far, and its latest node so
- * far that is never skipped. */
+/* Walks over both copies, for the lanes of c.  By lane, last[] is the latest node so far, and certain[] the latest node
+ * that is never skipped. */
 static void walk_clocks(struct clocks *c, int *last, int *certain)
 {
     size_t width = (size_t)c->width;

@@ -13,8 +13,9 @@ size_t arena_bytes(const struct arena *a)
 }
 
 /* Names what would make room for tensor t; the caller frees it.  task: the first that touches t; NULL: t persists. */
-static char *advice_on_room(const struct device *d, const struct task *task, const struct tensor *t, bool in_one_piece)
+static char *advice_on_room(const struct device *d, const struct task *task, const struct tensor *t, enum limit limit)
 {
+    const bool in_one_piece = limit == LIMIT_OF_SLAB;
     char *advice = NULL;
     if (d->described.by_hand)
         return copy_string("smaller tensors, or a larger memory= or ");
@@ -59,8 +60,8 @@ static char *why_not_in_budget(const struct arena *a, const struct tensor *t)
 {
     char need[32], more[32], have[128], size[32];
     const struct device *d = a->device;
-    size_t least =
-        MAX(arena_bytes(a), a->least_bytes); /* what lies there already, with t, or what the whole list needs */
+    /* what lies in the arena already, with t; or what the whole list needs */
+    const size_t least = MAX(arena_bytes(a), a->least_bytes);
     format_bytes(size, (double)t->bytes);
     format_bytes(need, (double)least);
     format_bytes(more, (double)(least - d->budget));
@@ -84,18 +85,18 @@ struct problem *does_not_fit(const struct arena *a, const struct tensor *t, enum
     char where[64];
     const struct device *d = a->device;
     const struct task *task = first_task(t);
-    char *what = NULL;
+    char *holder = NULL; /* what needs the tensor */
     if (task)
-        what = format_string("task %s%s of the %s list", task->name, layer_and_micro(where, task), t->step->name);
+        holder = format_string("task %s%s of the %s list", task->name, layer_and_micro(where, task), t->step->name);
     else
-        what = copy_string("the state that is kept from step to step");
+        holder = copy_string("the state that is kept from step to step");
     char *why = in_one_piece ? why_not_in_one_piece(d, t) : why_not_in_budget(a, t);
-    char *advice = advice_on_room(d, task, t, in_one_piece);
+    char *advice = advice_on_room(d, task, t, limit);
     const char *option = !in_one_piece || d->described.by_hand ? budget_option(d) : "";
     struct problem *p =
-        new_problem(EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", d->id, what, why, advice, option);
+        new_problem(EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", d->id, holder, why, advice, option);
     free(advice);
-    free(what);
+    free(holder);
     free(why);
     return p;
 }

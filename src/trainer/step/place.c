@@ -124,7 +124,7 @@ static int by_size(const void *a_, const void *b_)
     return by_life(a_, b_);
 }
 
-/* A device of a step file that has room for all its tensors: none share bytes, so that no task waits for bytes. */
+/* On a device of a step file that has room for all its tensors, none share bytes, so that no task waits for bytes. */
 static void place_apart(struct arena *a)
 {
     size_t at = 0;
@@ -136,7 +136,7 @@ static void place_apart(struct arena *a)
     }
 }
 
-/* Takes that of the two orders that needs fewer bytes. */
+/* Places the tensors of a device in both orders, and keeps the one that needs fewer bytes. */
 static struct problem *place_device(struct arena *a, size_t *looks)
 {
     const struct device *d = a->device;
@@ -227,9 +227,8 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum 
     for (size_t i = 0; i < n; i++) {
         find_levels(steps[i]);
         for (size_t k = 0; k < n_arenas; k++) {
-            size_t held =
-                steps[i]->peak_total[MIN(k, (size_t)m->n_devices)]; /* from this index on they are the host's */
-            arenas[k].least_bytes = MAX(arenas[k].least_bytes, held);
+            const size_t device = MIN(k, (size_t)m->n_devices); /* all arenas from this index on are the host's */
+            arenas[k].least_bytes = MAX(arenas[k].least_bytes, steps[i]->peak_total[device]);
         }
     }
     struct problem *wrong = place_arenas(p, arenas, n_arenas, n_positions, &ram);

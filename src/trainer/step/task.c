@@ -1,4 +1,4 @@
-/* task.c - adding tasks to a list: kernels, copies, work of the host; and what is said of them. */
+/* task.c - adds tasks to a list: kernels, copies, work of the host; and declares what they touch. */
 #include "step.h"
 
 const char *const role_name[ROLES] = {"other", "forward", "backward", "reduce",  "norm", "update",  "broadcast",
@@ -189,8 +189,8 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
 static void run_copy(void *context, const struct task *t, uint32_t iteration)
 {
     (void)context;
-    const struct tensor *to = tensor_at(t->access[0].tensor, iteration);
-    const struct tensor *from = tensor_at(t->access[1].tensor, iteration);
+    const struct tensor *to = tensor_at(copy_target(t), iteration);
+    const struct tensor *from = tensor_at(copy_source(t), iteration);
     memcpy(tensor_memory(to), tensor_memory(from), to->bytes);
 }
 
@@ -198,7 +198,7 @@ bool copies_nothing(const struct task *t)
 {
     if (!is_copy(t))
         return false; /* such a task may have fewer than two accesses */
-    const struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
+    const struct tensor *to = copy_target(t), *from = copy_source(t);
     return to->storage == from->storage && to->offset == from->offset;
 }
 
@@ -238,7 +238,7 @@ struct tensor *add_download(struct step *s, const char *name, struct tensor *fro
     return staged;
 }
 
-/* ---- others ---------------------------------------------------------------------------------------------------- */
+/* ---- tasks that call functions --------------------------------------------------------------------------------- */
 
 struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context)
 {

@@ -204,6 +204,9 @@ struct task {
 /* ---- task.c, condition.c ----------------------------------------------------------------------------------------- */
 
 static inline bool is_copy(const struct task *t) { return t->action == ACT_COPY; }
+/* A copy writes the whole target, and reads the whole source. */
+static inline struct tensor *copy_target(const struct task *t) { return t->access[0].tensor; }
+static inline struct tensor *copy_source(const struct task *t) { return t->access[1].tensor; }
 bool runs(const struct task *t, uint32_t iteration); /* does it run in that iteration, as far as t->when says? */
 bool is_conditional(const struct task *t);           /* are there iterations in which it does not run? */
 bool chooses(const struct task *t);                  /* does it write a choice word? */

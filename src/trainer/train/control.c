@@ -1,5 +1,5 @@
-/* control.c - the control block, which goes into a step beside its batches; and the losses and the norm, which come out
- * of it. */
+/* control.c - tasks that bring a step its control block (learning rate and the like), and tasks that report the losses
+ * and the norm which come out of the step. */
 #include "hooks.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* data.c - data sets: which files, which tokens, which part is for validation; and the windows cut from them.
+/* data.c - opens data sets: finds the files, makes tokens, sets a part aside for validation; and cuts windows from
+ * them.
  *
  *     --data ─ find_files ─▶ paths ─▶ texts ─── cut ── tokenizer ─▶ train | val
  *                              └──── .bin ─▶ tokens ─ cut ─▶ train | val
@@ -15,13 +16,13 @@
 #include <math.h>
 #include <unistd.h>
 
-enum data_kind { FILE_TEXT, FILE_SHARD, FILE_HEADERLESS };
-static const char *const kind_name[] = {
+enum data_format { FILE_TEXT, FILE_SHARD, FILE_HEADERLESS };
+static const char *const format_name[] = {
     [FILE_TEXT] = "text", [FILE_SHARD] = "an llm.c token shard", [FILE_HEADERLESS] = "headerless 16-bit tokens"};
 
-struct files {         /* the files of --data or --val-data, all of one kind */
+struct files {         /* the files of --data or --val-data, all of one format */
     const char *given; /* the user's words, for messages */
-    enum data_kind kind;
+    enum data_format format;
     char **paths; /* sorted; NULL stands for a text that is no file: the program's own sources, or a made one */
     size_t n, cap;
     const struct text_maker *maker; /* it makes the text; NULL: the text is read */
@@ -36,7 +37,7 @@ enum {
 
 /* ---- which files ----------------------------------------------------------------------------------------------- */
 
-static enum data_kind kind_of(const char *path)
+static enum data_format format_of(const char *path)
 {
     if (has_magic(path, LLMC_TOKENS_MAGIC))
         return FILE_SHARD;
@@ -45,21 +46,21 @@ static enum data_kind kind_of(const char *path)
 
 /* Refuses a file that says of itself that it is something else than text or tokens.  A text that is packed with gzip is
  * read only if it is named itself: in a folder it may lie beside the same text unpacked. */
-static void refuse_foreign(const char *path, enum data_kind kind, bool named)
+static void refuse_foreign(const char *path, enum data_format format, bool named)
 {
     const struct file_kind *found = kind_of_file(path);
-    const char *other = kind == FILE_TEXT ? llmc_kind(path) : NULL;
-    if (found && found->kind == KIND_GZIP && kind == FILE_TEXT) {
+    const char *other = format == FILE_TEXT ? llmc_kind(path) : NULL;
+    if (found && found->kind == KIND_GZIP && format == FILE_TEXT) {
         if (named)
             return;
         fail(EXIT_USAGE, "%s is %s: a folder or pattern takes none, so name it itself, or unpack it with gunzip first",
              path, found->name);
     }
-    if (found && found->kind == KIND_SHORT_MARK && kind == FILE_HEADERLESS)
+    if (found && found->kind == KIND_SHORT_MARK && format == FILE_HEADERLESS)
         return;
     if (is_foreign(found))
         fail(EXIT_USAGE, "%s is %s, not %s to train on: %s%s", path, found->name,
-             kind == FILE_TEXT ? "a text" : "token numbers", found->way,
+             format == FILE_TEXT ? "a text" : "token numbers", found->way,
              named ? "" : "; a quoted pattern, such as 'folder/*.txt', takes what you mean");
     if (other)
         fail(EXIT_FAILED, "%s is %s, not a text to train on", path, other);
@@ -153,15 +154,15 @@ static size_t match_files(struct files *f, const char *pattern)
 /* named: the user has named the one file itself. */
 static void check_files(struct files *f, bool named)
 {
-    f->kind = kind_of(f->paths[0]);
+    f->format = format_of(f->paths[0]);
     for (size_t i = 0; i < f->n; i++) {
-        enum data_kind kind = kind_of(f->paths[i]);
+        enum data_format format = format_of(f->paths[i]);
         claim_input("--data", f->paths[i]);
-        refuse_foreign(f->paths[i], kind, named);
-        if (kind != f->kind)
+        refuse_foreign(f->paths[i], format, named);
+        if (format != f->format)
             fail(EXIT_USAGE,
                  "%s mixes kinds of data: %s is %s, %s is %s; name the files of one kind, such as '%s/*.bin'", f->given,
-                 f->paths[0], kind_name[f->kind], f->paths[i], kind_name[kind], f->given);
+                 f->paths[0], format_name[f->format], f->paths[i], format_name[format], f->given);
     }
 }
 
@@ -309,7 +310,7 @@ static void close_texts(struct texts *all)
  * its loader reads all of a file in order: so does ORDER_FILE. */
 static bool shares_validation(const struct data_options *o, const struct files *train)
 {
-    return !o->val_data && !(train->kind == FILE_SHARD && o->order == ORDER_FILE);
+    return !o->val_data && !(train->format == FILE_SHARD && o->order == ORDER_FILE);
 }
 
 static size_t count_parts(const struct files *train, size_t n_tokens)
@@ -326,10 +327,10 @@ static size_t count_bytes(const struct texts *all)
     return bytes;
 }
 
-/* Adds what bytes `begin` to `end` of all texts together are, a text for each file. */
+/* Adds bytes [begin, end) of all texts together, as a text for each file in which they lie. */
 static void add_range(struct texts *to, const struct texts *all, size_t begin, size_t end)
 {
-    size_t at = 0; /* where the text begins in all of them */
+    size_t at = 0; /* where text t begins in all texts together */
     for (const struct text *t = all->text; t < all->text + all->n; t++) {
         const size_t from = MAX(begin, at), until = MIN(end, at + t->n);
         if (from < until)
@@ -339,8 +340,8 @@ static void add_range(struct texts *to, const struct texts *all, size_t begin, s
     }
 }
 
-/* The place, moved to the first byte of the character that it lies in.  In what is no UTF-8 it moves three bytes at
- * most. */
+/* The place, a byte of all texts together, moved back to the first byte of its character.  Where the text is no UTF-8,
+ * it moves by at most three bytes. */
 static size_t first_byte(const struct texts *all, size_t place)
 {
     size_t i = 0, at = place;
@@ -377,7 +378,7 @@ static void cut_texts(const struct texts *all, double share, size_t parts, struc
 
 /* ---- encoding --------------------------------------------------------------------------------------------------- */
 
-/* Appends and frees `tokens`. */
+/* Appends n tokens to the split, which takes them over. */
 static void append_tokens(struct split *split, uint16_t *tokens, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -451,7 +452,8 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
     free(texts[1].text);
 }
 
-/* Does to token numbers what cut_texts() does to texts.  Those to validate go behind the others. */
+/* Does to token numbers what cut_texts() does to texts.  In memory the numbers to validate lie behind those to
+ * train. */
 static void cut_tokens(struct dataset *d, double share, size_t parts)
 {
     uint16_t *tokens = d->train.tokens;
@@ -478,12 +480,12 @@ static void load_ids(struct split *split, const struct files *f)
     for (size_t i = 0; i < f->n; i++) {
         const char *path = f->paths[i];
         size_t n;
-        uint16_t *tokens = f->kind == FILE_SHARD ? read_token_shard(path, &n) : read_headerless_tokens(path, &n);
+        uint16_t *tokens = f->format == FILE_SHARD ? read_token_shard(path, &n) : read_headerless_tokens(path, &n);
         append_tokens(split, tokens, n);
     }
 }
 
-/* The tokenizer of numbers of which no model says what they are: that of --tokens FILE, if there is one. */
+/* The tokenizer of token numbers, where no model says what they mean: that of --tokens FILE, if this is given. */
 static struct tokenizer tokenizer_of_ids(const struct data_options *o, const char *given, int used)
 {
     const char *word = word_of_tokens(o);
@@ -586,11 +588,11 @@ struct dataset *open_dataset(const struct data_options *given)
     struct files val = {0};
     if (o.val_data)
         val = find_files(o.val_data);
-    if (o.val_data && (val.kind == FILE_TEXT) != (train.kind == FILE_TEXT))
+    if (o.val_data && (val.format == FILE_TEXT) != (train.format == FILE_TEXT))
         fail(EXIT_USAGE, "--val-data %s is %s, but the training data %s is %s; both must be text or both tokens",
-             val.given, kind_name[val.kind], train.given, kind_name[train.kind]);
+             val.given, format_name[val.format], train.given, format_name[train.format]);
     d->rate = d->floor = NAN;
-    if (train.kind == FILE_TEXT)
+    if (train.format == FILE_TEXT)
         load_texts(d, &o, &train, &val);
     else
         load_tokens(d, &o, &train, &val);
@@ -662,7 +664,7 @@ void dataset_window(const struct dataset *d, const struct window *w, int32_t *to
     const uint64_t length = (uint64_t)w->seq_len, batch = (uint64_t)w->batch, n = d->train.n;
     if (w->order == ORDER_FILE) {
         uint64_t stride = batch * length;
-        uint64_t batches = (n - 1) / stride; /* before the start comes again */
+        uint64_t batches = (n - 1) / stride; /* batches until the file's beginning comes again */
         uint64_t offset = (uint64_t)w->step % batches * stride + (uint64_t)w->sample * length;
         copy_window(&d->train, offset, w->seq_len, tokens, targets);
         return;

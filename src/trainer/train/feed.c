@@ -1,4 +1,4 @@
-/* feed.c - batches: the host tasks that prepare windows of tokens, and their upload. */
+/* feed.c - tasks that bring a step its batches: the host prepares windows of tokens, which are then uploaded. */
 #include "train.h"
 
 /* ---- feeds ------------------------------------------------------------------------------------------------------- */
@@ -102,7 +102,7 @@ static struct window data_window(const struct trainer *t, uint32_t number, int s
                            .seq_len = t->seq};
 }
 
-/* Window `sample` of step `number`: that of the caller, of the data, or a random one. */
+/* Fills in window `sample` of step `number`: fixed tokens, a window of the data, or random tokens. */
 static void fill_window(const struct trainer *t, uint32_t number, int sample, int32_t *tokens, int32_t *targets)
 {
     const size_t bytes = (size_t)t->seq * sizeof *tokens;
@@ -186,7 +186,7 @@ void add_batch(struct step *s, struct feed *f, host_function *prepare)
     s->tags = (struct tags){.layer = NONE, .micro = f->micro, .role = ROLE_FEED};
     struct task *task = add_host(s, t->machine->host->lane[LANE_FEED], "batch.prepare", prepare, f);
     add_access(task, f->host.all, ACCESS_WRITE);
-    f->first = allocate((size_t)(2 * tp), sizeof *f->first); /* those of the last stage stand after them */
+    f->first = allocate((size_t)(2 * tp), sizeof *f->first); /* the batches of the last stage come after these */
     f->last = last == first ? f->first : f->first + tp;
     const struct device *before = t->model->replica[first].device;
     for (int k = 0; k < tp; k++)

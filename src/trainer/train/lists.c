@@ -1,4 +1,4 @@
-/* lists.c - the lists of tasks: train, eval, sample.
+/* lists.c - builds the lists of tasks: train, eval, sample.
  *
  * The train list, per step:
  *
@@ -28,7 +28,7 @@ struct train_list { /* the train list while it is built */
     struct tape *tapes;
 };
 
-/* NULL: there is no stage before the first one. */
+/* The tape of this stage, micro-batch and rank; NULL for stage -1, since no stage comes before the first one. */
 static struct tape *tape_at(const struct train_list *list, int stage, int micro, int k, int tp_rank)
 {
     const struct mesh *m = &list->t->mesh;
@@ -41,8 +41,8 @@ static struct tape *tape_at(const struct train_list *list, int stage, int micro,
 /* The group of sequences (--grad-groups) to which a micro-batch belongs. */
 static int group_of(const struct trainer *t, int micro) { return micro * t->settings->grad_groups / t->micros; }
 
-/* Appends to `order`, which has n positions, those from `begin` on whose tasks are of one layer; `end` is behind the
- * last.  Returns how many it has then. */
+/* Appends to order[0 .. n) the positions from `begin` on, before `end`, whose tasks are of the same layer as the task
+ * at `begin`.  Returns the new n. */
 static size_t append_layer(const struct step *s, size_t begin, size_t end, size_t *order, size_t n)
 {
     for (size_t i = begin; i < end && s->task[i]->layer == s->task[begin]->layer; i++) {
@@ -83,7 +83,7 @@ static void add_head(struct train_list *list, struct tensor *out, int micro, int
     cross_entropy(list->b, logits, &f->last[tp_rank], total, tokens_per_step(t));
 }
 
-/* The forward of one stage and micro-batch on all data-parallel ranks. */
+/* Adds the forward of one stage and micro-batch on all data-parallel ranks. */
 static void add_forwards(struct train_list *list, int stage, int micro)
 {
     struct trainer *t = list->t;
@@ -108,7 +108,7 @@ static void add_forwards(struct train_list *list, int stage, int micro)
     free(begin);
 }
 
-/* The backward of a unit on all ranks. */
+/* Adds the backward of a unit on all ranks. */
 static void add_unit_backward(struct train_list *list, const struct turn *turn, int unit)
 {
     for (int k = 0; k < list->t->mesh.dp; k++)
@@ -168,7 +168,7 @@ static void add_backwards(struct train_list *list, const struct turn *turn)
         free_tapes(list, stage, micro);
 }
 
-/* Is it the forward with which the step's losses are complete? */
+/* Is this turn the forward after which the step's losses are complete? */
 static bool is_last_forward(const struct trainer *t, const struct turn *turn)
 {
     return turn->computation == FORWARD && turn->stage == n_stages(&t->mesh) - 1 && turn->micro == t->micros - 1;
@@ -217,7 +217,8 @@ static void add_stages(struct build *b, const struct feed *f, int k, struct tape
         }
 }
 
-/* A micro-batch on data-parallel rank k.  Returns its losses, on the host.  tape: as of add_stages(). */
+/* Adds the evaluation of a micro-batch on data-parallel rank k.  Returns its losses, on the host.  tape: see
+ * add_stages(). */
 static struct tensor *add_evaluation(struct build *b, struct trainer *t, int k, struct tape *tape)
 {
     struct feed *f = &t->eval_feeds[k];

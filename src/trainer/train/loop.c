@@ -68,7 +68,7 @@ static bool evaluation_goes_on(void *context)
 
 static bool due(int every, uint32_t step) { return every > 0 && step % (uint32_t)every == 0; }
 
-/* false: the validation loss is not finite. */
+/* Returns false if the validation loss is not finite. */
 static bool evaluate_model(struct training *training, uint32_t step)
 {
     struct trainer *t = training->trainer;
@@ -83,9 +83,11 @@ static bool evaluate_model(struct training *training, uint32_t step)
     return isfinite(loss);
 }
 
-/* What happens between two steps, with nothing in flight. */
-static void between_steps(struct training *training, uint32_t step, bool last)
+/* What happens after a step, with nothing in flight: it is evaluated and saved where that is due. */
+enum what_follows { NEXT_STEP_FOLLOWS, TRAINING_ENDS };
+static void after_step(struct training *training, uint32_t step, enum what_follows follows)
 {
+    const bool last = follows == TRAINING_ENDS;
     struct trainer *t = training->trainer;
     const struct settings *s = t->settings;
     bool evaluates = t->eval && training->evaluated != step && (last || due(s->val_every, step));
@@ -107,8 +109,8 @@ static void between_steps(struct training *training, uint32_t step, bool last)
     }
 }
 
-/* Is the next result to be shown now?  It is when it has been reported, and when another step's result is about to take
- * its place, in which case it is waited for. */
+/* Is the next result to be shown now?  It is if the step has reported it.  It is also if the result of another step is
+ * about to take its place; settle() then waits for it. */
 static bool shows_next(const struct training *training, uint32_t step)
 {
     uint32_t next = training->shown + 1;
@@ -122,7 +124,7 @@ static void train(struct training *training, uint32_t last)
     struct trainer *t = training->trainer;
     const struct settings *s = t->settings;
     if (training->shown >= last && s->save && s->resumed && s->resumed->elsewhere)
-        between_steps(training, training->shown, true);
+        after_step(training, training->shown, TRAINING_ENDS);
     for (uint32_t step = training->shown + 1; step <= last; step++) {
         run_step(t, step);
         take_signals_back();
@@ -131,10 +133,10 @@ static void train(struct training *training, uint32_t last)
         tell_step_issued(t);
         if (interrupted())
             last = step;
-        between_steps(training, step, step == last);
+        after_step(training, step, step == last ? TRAINING_ENDS : NEXT_STEP_FOLLOWS);
         if (interrupted() && step < last) {
             last = step;
-            between_steps(training, step, true);
+            after_step(training, step, TRAINING_ENDS);
         }
     }
     settle(training, last);
@@ -142,7 +144,8 @@ static void train(struct training *training, uint32_t last)
     tell_steps_ended(t);
 }
 
-/* How many tokens the data's first character has, from which a sample goes on: of bytes it may have several. */
+/* How many tokens the first character of the data has.  A sample goes on from this character, which may have several
+ * bytes. */
 static size_t first_character(const struct dataset *d)
 {
     char bytes[UTF8_BYTES];

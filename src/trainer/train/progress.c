@@ -1,4 +1,4 @@
-/* progress.c - what the user sees while training, and the log.
+/* progress.c - shows the user how a training goes on, and writes the log.
  *
  * A terminal has one line for the steps, which is written over.  A file or a pipe gets a line per tenth of the run, the
  * log every step.
@@ -16,7 +16,7 @@
 
 struct progress {
     struct trainer *trainer;
-    int log;           /* the file; -1: none, or none any more */
+    int log;           /* the log's descriptor; -1: there is no log, or it is lost */
     bool log_lost;     /* the log could not be written to its end */
     uint32_t steps;    /* how many the training has */
     uint32_t last;     /* the last step of this run, which may stop earlier */
@@ -26,7 +26,7 @@ struct progress {
     uint64_t last_ns;  /* the end of the step before */
     uint64_t held_ns;  /* how much of execution.held_ns has been left out of steps' times */
     double average_ms; /* how long recent steps took, without the time in which they were held; for the time left */
-    double total_ms;   /* how long all steps took together, counted alike, but the first, which compiles the kernels */
+    double total_ms;   /* the same of all steps together, but for the first, which compiles the kernels */
     uint32_t counted;  /* steps that have been shown */
     uint64_t begun_ns; /* when the run began */
 };
@@ -54,7 +54,7 @@ static int open_shared_log(const char *path)
     return open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
 }
 
-/* The run goes on without a log. */
+/* Gives the log up: the run goes on without it. */
 static void lose_log(struct progress *p, const char *why)
 {
     warn("cannot write the log %s: %s; training goes on without it, and ends with exit code %d",
@@ -108,8 +108,8 @@ static void log_run(struct trainer *t)
     write_log(t, line);
 }
 
-/* A new run's log is emptied only now.  A resumed run adds to what is there, from a new line on: the log of a killed
- * run may end within a line. */
+/* Empties the log of a new run, no earlier than now.  A resumed run adds to what is there, and begins a new line: the
+ * log of a killed run may end within a line. */
 static void begin_log(struct progress *p)
 {
     struct trainer *t = p->trainer;
@@ -134,7 +134,7 @@ static void begin_log(struct progress *p)
 
 /* ---- before the first step ------------------------------------------------------------------------------------- */
 
-/* Stories' floor; of tokens that are not bytes only the text's information is known. */
+/* Prints the floor of a made text.  Where tokens are not bytes, only the information in the text is known. */
 static void print_floor(const struct dataset *d, int seq_len)
 {
     if (isnan(d->rate))
@@ -246,7 +246,7 @@ static void print_step_line(struct progress *p, uint32_t number, const struct re
     if (p->counted > 1 && number < p->steps)
         append_text(&line, "  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
     if (p->screen) {
-        write_over(STDOUT_FILENO, line, number == p->last);
+        write_over(STDOUT_FILENO, line, number == p->last ? STAYS : IS_DRAWN_OVER);
     } else {
         printf("%s\n", line);
         fflush(stdout);
@@ -254,9 +254,9 @@ static void print_step_line(struct progress *p, uint32_t number, const struct re
     free(line);
 }
 
-/* One more step, which took `ran` ms without the time in which it was held.  The first one compiles the
- * kernels, and counts neither in the total nor in the average.  One that is far longer than the others was
- * stopped, and counts as two. */
+/* Counts a step, which took `ran` ms without the time in which it was held.  The first step compiles the kernels, and
+ * counts neither in the total nor in the average.  A step that took far longer than the others was stopped by somebody;
+ * in the average it counts as long as two. */
 static void count_step(struct progress *p, double ran)
 {
     if (p->counted > 0)

@@ -1,4 +1,4 @@
-/* sampler.c - text from the model, one token at a time.
+/* sampler.c - draws a text from the model, one token at a time.
  *
  * Deliberately simple: no cache of keys and values; each token runs the whole window through the model again.
  */
@@ -27,13 +27,13 @@ static float kth_largest(const float *logits, int vocab, int k)
     return kth;
 }
 
-/* The token at which the sum of the weights up to it exceeds `at`. */
-static int token_at(const double *weight, int vocab, double at)
+/* The first token up to which the weights, added up, exceed `drawn`. */
+static int token_at(const double *weight, int vocab, double drawn)
 {
     int chosen = 0;
     while (chosen < vocab - 1) {
-        at -= weight[chosen];
-        if (at < 0)
+        drawn -= weight[chosen];
+        if (drawn < 0)
             break;
         chosen++;
     }
@@ -58,13 +58,13 @@ static int32_t choose_token(const float *logits, int vocab, const struct setting
             weight[i] = exp((logits[i] - logits[best]) / s->temperature);
         sum += weight[i];
     }
-    double at = random_uniform((uint64_t)s->seed, STREAM_SAMPLE, 0, draw) * sum;
-    int chosen = token_at(weight, vocab, at);
+    double drawn = random_uniform((uint64_t)s->seed, STREAM_SAMPLE, 0, draw) * sum;
+    int chosen = token_at(weight, vocab, drawn);
     free(weight);
     return chosen;
 }
 
-/* A token of bytes may be a part of a character only, which is shown when the last of its tokens comes. */
+/* Shows a token.  If it ends within a character, the character is shown when the last of its tokens comes. */
 static void print_token(struct text_stream *shown, const struct tokenizer *tokenizer, int32_t token)
 {
     char own[DECODED_BYTES];
@@ -74,8 +74,8 @@ static void print_token(struct text_stream *shown, const struct tokenizer *token
     fflush(stdout);
 }
 
-/* Runs the sample list, as its iteration `number`, for the token after n of them.  Their last `seq` go into the window.
- * What stands after them there is never seen, since attention is causal. */
+/* Runs the sample list, as its iteration `number`.  Returns the logits for the token after these n tokens.  The last
+ * `seq` of them go into the window.  What stands after them in the window is never seen, since attention is causal. */
 static const float *find_logits(struct trainer *t, const int32_t *tokens, size_t n, uint32_t number)
 {
     const float *logits = tensor_memory(t->sample_logits);

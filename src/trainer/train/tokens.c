@@ -1,5 +1,5 @@
-/* tokens.c - the trainer's three kinds of tokenizers: bytes, characters, and numbers that were made elsewhere.  And
- * finding the kind that a word of --tokens, or a checkpoint's text, names.
+/* tokens.c - has the trainer's three kinds of tokenizers: bytes, characters, and numbers that were made elsewhere; and
+ * finds the kind that a word of --tokens, or a checkpoint's text, names.
  */
 #include "tokens.h"
 #include "trainer/base/module.h"
@@ -155,10 +155,11 @@ struct tokenizer id_tokenizer(int n) { return (struct tokenizer){.kind = &token_
 
 uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, size_t *n)
 {
-    char *copy = format_string("%.*s", (int)text->n, text->bytes), *rest = copy;
+    static const char separators[] = " \t\r\n,";
+    char *copy = format_string("%.*s", (int)text->n, text->bytes), *rest = NULL;
     uint16_t *tokens = allocate(text->n, sizeof *tokens);
     *n = 0;
-    for (char *word; (word = strtok_r(rest, " \t\r\n,", &rest));) {
+    for (char *word = strtok_r(copy, separators, &rest); word; word = strtok_r(NULL, separators, &rest)) {
         int64_t id;
         if (!parse_int(word, &id) || id < 0 || id >= t->n)
             fail(EXIT_USAGE,
@@ -222,7 +223,7 @@ const struct token_kind token_ids = {
 
 static const struct token_kind *const own_kinds[] = {&token_bytes, &token_chars, &token_ids};
 
-/* Kind number i: the trainer's own ones come first, the folder's last.  NULL: there are fewer. */
+/* Kind number i, of the trainer's own kinds and then the folder's; NULL: there are fewer kinds. */
 static const struct token_kind *kind_at(size_t i)
 {
     if (i < COUNT(own_kinds))
@@ -243,10 +244,11 @@ static bool begins_with_name(const struct token_kind *kind, const char *text, co
 /* The kind of a word of --tokens; NULL: the word is a file's name, or wrong. */
 static const struct token_kind *kind_of_word(const char *word)
 {
-    const struct token_kind *kind;
-    for (size_t i = 0; (kind = kind_at(i)); i++)
+    for (size_t i = 0; kind_at(i); i++) {
+        const struct token_kind *kind = kind_at(i);
         if (kind->make && begins_with_name(kind, word, kind->check ? ":" : ""))
             return kind;
+    }
     return NULL;
 }
 
@@ -260,9 +262,9 @@ void check_tokens(const char *word)
     if (kind || (exists(word) && !is_folder(word)))
         return;
     char *words = copy_string("");
-    for (size_t i = 0; (kind = kind_at(i)); i++)
-        if (kind->word)
-            append_text(&words, "%s, ", kind->word);
+    for (size_t i = 0; kind_at(i); i++)
+        if (kind_at(i)->word)
+            append_text(&words, "%s, ", kind_at(i)->word);
     fail(EXIT_USAGE, "--tokens takes %sor a tokenizer's FILE, which is not here, not \"%s\"%s", words, word,
          without_folder());
 }
@@ -362,10 +364,10 @@ char *tokenizer_to_text(const struct tokenizer *t)
 struct tokenizer tokenizer_from_text(const char *text, const char *path)
 {
     struct tokenizer t = {0};
-    const struct token_kind *kind;
-    for (size_t i = 0; (kind = kind_at(i)); i++)
-        if (begins_with_name(kind, text, " "))
-            break;
+    size_t i = 0;
+    while (kind_at(i) && !begins_with_name(kind_at(i), text, " "))
+        i++;
+    const struct token_kind *kind = kind_at(i);
     if (kind)
         t = kind->from_text(text + strlen(kind->name));
     if (!kind && is_left_out("tokens"))

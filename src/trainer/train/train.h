@@ -109,8 +109,9 @@ enum wanted {
     OPEN_GIVEN_DATA = 32, /* the same, but only if --data was given */
     PLAN_ONLY = 64        /* nothing is allocated on devices */
 };
-/* Opens the devices that are asked for.  separate: each gets an OpenCL context of its own. */
-struct machine *machine_of(const struct settings *s, bool separate);
+/* Opens the devices that are asked for. */
+enum contexts { SHARED_CONTEXTS, A_CONTEXT_FOR_EACH };
+struct machine *machine_of(const struct settings *s, enum contexts contexts);
 /* The mesh that --mesh asks for, of that many devices; 0: of as many as it names.  Its layers are not cut yet. */
 struct mesh wanted_mesh(const struct settings *s, int devices);
 struct config config_of(const struct settings *s); /* the model's sizes: its source's, else those of the options */

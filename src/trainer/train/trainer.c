@@ -1,4 +1,4 @@
-/* trainer.c - opening a machine, a model and its lists by the settings, and running them. */
+/* trainer.c - opens a machine, a model and its lists as the settings say, and runs the lists. */
 #include "hooks.h"
 
 #include <glob.h>
@@ -83,7 +83,8 @@ static void check_groups(const struct trainer *t)
     if (groups > 1 && dp > 1)
         fail(EXIT_USAGE, "--grad-groups %d stands for dp=%d on one device: with dp=%d add --grad-groups 1", groups,
              groups, dp);
-    /* a tied head's gradient of a group would be lost when the last stage begins the next one: they share a tensor */
+    /* The groups share the tensor of a tied head's gradient.  The last stage may begin the next group before the first
+     * stage has taken the gradient of this one. */
     if (groups > 2 && t->mesh.pp > 1 && t->config.tied)
         fail(EXIT_USAGE, "--grad-groups %d with pp=%d: from three groups on a tied head wants pp=1, or use --untied",
              groups, t->mesh.pp);
@@ -157,8 +158,8 @@ static void set_batch(struct trainer *t, bool samples_only)
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-/* The tokenizer of the model that a run begins with.  One without tokens: the model says nothing of it.  Programs that
- * write a model anew leave our metadata out; but a tokenizer may lie beside it. */
+/* The tokenizer of the model with which a run begins; without tokens: the model does not say it.  Programs that write a
+ * model anew leave our metadata out, but a tokenizer may lie beside the model. */
 static struct tokenizer source_tokenizer(const struct source *s)
 {
     struct tokenizer t = {0};
@@ -177,7 +178,8 @@ static struct tokenizer source_tokenizer(const struct source *s)
     return t;
 }
 
-/* Does --tokens repeat the word with which the run that goes on was begun?  (A file may have changed since.) */
+/* Does --tokens repeat the word with which the resumed run was begun?  A FILE does not count, since it may have
+ * changed. */
 static bool is_recorded_tokens(const struct settings *s)
 {
     const json_t *word = s->resumed ? json_object_get(s->resumed->options, "tokens") : NULL;
@@ -256,14 +258,14 @@ static struct dataset *open_data(const struct settings *s, int vocab)
     return d;
 }
 
-struct machine *machine_of(const struct settings *s, bool separate)
+struct machine *machine_of(const struct settings *s, enum contexts contexts)
 {
     struct machine_options o = {
         .devices = s->devices,
         .device_memory = s->device_memory,
         .host_memory = s->host_memory,
         .profiling = s->time_tasks,
-        .separate = separate,
+        .separate = contexts == A_CONTEXT_FOR_EACH,
         .vector = (unsigned)s->vector,
     };
     struct machine *m = open_machine(&o);
@@ -381,7 +383,7 @@ static void make_model(struct trainer *t, bool trains)
         .dropped = t->mesh.zero >= 2 && t->micros == 1,
         .grouped = trains && t->settings->grad_groups > 1,
     };
-    t->model = new_model(t->pool, &t->config, &t->mesh, trains, gradients);
+    t->model = new_model(t->pool, &t->config, &t->mesh, trains ? TO_TRAIN : TO_COMPUTE, gradients);
 }
 
 /* machine -> mesh -> sizes -> model -> lists -> addresses */
@@ -395,7 +397,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     execution.serial = s->serial;
     t->machine = ask_machine(t, plan_only);
     if (!t->machine) /* devices as -d says */
-        t->machine = machine_of(s, t->separate);
+        t->machine = machine_of(s, t->separate ? A_CONTEXT_FOR_EACH : SHARED_CONTEXTS);
     set_mesh(t);
     set_batch(t, (wanted & ALL_LISTS) == LIST_SAMPLE);
     new_feeds(t);

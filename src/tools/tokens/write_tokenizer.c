@@ -1,4 +1,4 @@
-/* write_tokens.c - a tokenizer as tokenizer.json. */
+/* write_tokenizer.c - writes a tokenizer as tokenizer.json, which read_tokenizer.c describes. */
 #include "inner.h"
 
 /* How tokenizer.json writes a token; the caller frees it. */
@@ -54,10 +54,10 @@ static json_t *added_json(const struct bpe *b)
     return added;
 }
 
-json_t *byte_level_json(bool splits)
+json_t *byte_level_json(enum cutting_of_text cutting)
 {
     return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets", true,
-                     "use_regex", splits);
+                     "use_regex", cutting == CUTS_WORDS);
 }
 
 json_t *tokenizer_json(json_t *added, json_t *before, json_t *decoder, json_t *model)
@@ -69,7 +69,7 @@ json_t *tokenizer_json(json_t *added, json_t *before, json_t *decoder, json_t *m
 
 json_t *bpe_to_json(const struct bpe *b)
 {
-    json_t *level = byte_level_json(true);
+    json_t *level = byte_level_json(CUTS_WORDS);
     json_t *model =
         json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout", "unk_token",
                   "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", false, "byte_fallback", false,

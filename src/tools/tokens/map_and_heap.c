@@ -1,9 +1,10 @@
-/* maps.c - a hash map from numbers to numbers, and a heap. */
+/* map_and_heap.c - a hash map from numbers to numbers, and a heap of numbers, for encoding and learning. */
 #include "inner.h"
 
 /* ---- map -------------------------------------------------------------------------------------------------------- */
 
-/* A key lies in the first slot from its place on that is free or its own; at least half of the slots are free. */
+/* A key is looked for from the slot that its hash says, slot by slot, up to its own slot or a free one.  At least half
+ * of the slots are free, so this takes few steps. */
 struct slot {
     uint64_t key;
     uint32_t number;
@@ -11,7 +12,8 @@ struct slot {
 };
 struct number_map {
     struct slot *slot;
-    size_t n, slots; /* keys; slots, a power of two */
+    size_t n;     /* how many keys there are */
+    size_t slots; /* how many slots, a power of two */
 };
 
 struct number_map *new_map(void)
@@ -28,9 +30,10 @@ void free_map(struct number_map *m)
     free(m);
 }
 
+/* The key's slot, or the free slot that it would get. */
 static struct slot *slot_of(const struct number_map *m, uint64_t key)
 {
-    const uint64_t mixed = key * 0x9E3779B97F4A7C15u; /* the upper bits depend on all of the key */
+    const uint64_t mixed = key * 0x9E3779B97F4A7C15u; /* its upper bits depend on all bits of the key */
     size_t i = (size_t)(mixed >> 32) & (m->slots - 1);
     while (m->slot[i].used && m->slot[i].key != key)
         i = (i + 1) & (m->slots - 1);
@@ -68,7 +71,7 @@ void map_put(struct number_map *m, uint64_t key, uint32_t number)
 
 /* ---- heap ------------------------------------------------------------------------------------------------------- */
 
-/* No item is smaller than the one above it, and above item i is item (i - 1) / 2. */
+/* The heap is a binary tree: item i has the parent (i - 1) / 2, and no item is smaller than its parent. */
 void heap_push(struct heap *h, uint64_t item)
 {
     *APPEND(h->item, h->n, h->cap) = item;
@@ -84,15 +87,15 @@ uint64_t heap_pop(struct heap *h)
 {
     const uint64_t smallest = h->item[0];
     h->n--;
-    const uint64_t last = h->item[h->n]; /* it moves down from the top */
+    const uint64_t last = h->item[h->n]; /* it moves down from the top, which is free now */
     size_t i = 0;
-    for (size_t below = 1; below < h->n; below = 2 * i + 1) {
-        if (below + 1 < h->n && h->item[below + 1] < h->item[below])
-            below++;
-        if (last <= h->item[below])
+    for (size_t child = 1; child < h->n; child = 2 * i + 1) {
+        if (child + 1 < h->n && h->item[child + 1] < h->item[child])
+            child++;
+        if (last <= h->item[child])
             break;
-        h->item[i] = h->item[below];
-        i = below;
+        h->item[i] = h->item[child];
+        i = child;
     }
     h->item[i] = last;
     return smallest;

@@ -1,24 +1,24 @@
-/* files.c - reads what other programs keep tokenizers in.
+/* read_tokenizer.c - reads the files in which other programs keep tokenizers.
  *
  *     tokenizer.json              Hugging Face's: {"model": {"type": "BPE", "vocab": {"Ġthe": 262, ...},
  *                                 "merges": ["Ġ t", ...]}, "added_tokens": [{"content": "<|endoftext|>", ...}], ...}
- *     vocab.json, merges.txt      GPT-2's own: that vocabulary, and those merges, a line each
+ *     vocab.json, merges.txt      GPT-2's own: the same vocabulary, and the same merges, one per line
  *     gpt2_tokenizer.bin          llm.c's: the bytes of each token, no merges
  *
- * In the first two, bytes are written as characters (names.c).
+ * In the first two, bytes are written as characters (byte_names.c).
  */
 #include "inner.h"
 #include "trainer/file/file.h"
 #include "trainer/model/import.h" /* declares: read_json() */
 
-/* ---- what is asked for ------------------------------------------------------------------------------------------ */
+/* ---- refusing what is not computed here ------------------------------------------------------------------------- */
 
-/* Fields of tokenizer.json that change which tokens a text becomes, and what is computed here. */
+/* A field of tokenizer.json that changes which tokens a text becomes, and the values of it that are computed here. */
 struct field_rule {
     const char *part, *field; /* field NULL: the rule is about the part as a whole */
     const char *allowed;      /* a JSON array of values; null among them: the field may be missing */
 };
-static const struct field_rule of_all[] = {
+static const struct field_rule rules_of_all[] = {
     {"normalizer", "type", "[null]"},
     {"normalizer", NULL, "[null]"},
     {"model", "type", "[\"BPE\"]"},
@@ -30,13 +30,13 @@ static const struct field_rule of_all[] = {
     {"model", "ignore_merges", "[null, false]"},
     {"post_processor", "type", "[null, \"ByteLevel\", \"TemplateProcessing\"]"},
     {"post_processor", "single", "[null, [{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}]]"}};
-/* Of one that has merges. */
-static const struct field_rule of_words[] = {{"pre_tokenizer", "type", "[\"ByteLevel\"]"},
-                                             {"pre_tokenizer", "add_prefix_space", "[false]"},
-                                             {"pre_tokenizer", "use_regex", "[null, true]"},
-                                             {"decoder", "type", "[null, \"ByteLevel\"]"}};
+/* Further rules for a tokenizer that has merges. */
+static const struct field_rule rules_with_merges[] = {{"pre_tokenizer", "type", "[\"ByteLevel\"]"},
+                                                      {"pre_tokenizer", "add_prefix_space", "[false]"},
+                                                      {"pre_tokenizer", "use_regex", "[null, true]"},
+                                                      {"decoder", "type", "[null, \"ByteLevel\"]"}};
 
-/* A part of tokenizer.json.  A sequence of one step is that step. */
+/* A part of tokenizer.json.  Where the part is a sequence of a single step, this step. */
 static const json_t *step_or_part(const json_t *top, const char *name)
 {
     const json_t *part = json_object_get(top, name);
@@ -57,7 +57,8 @@ static bool is_among(const json_t *value, const json_t *allowed)
     return false;
 }
 
-/* What the rule is about.  A part that should be an object and is none stands for itself: no rule allows it. */
+/* The value that the rule is about.  Where a part should be an object and is not, this is the part: no rule allows
+ * it. */
 static const json_t *value_of(const json_t *top, const struct field_rule *r)
 {
     const json_t *part = step_or_part(top, r->part);
@@ -80,20 +81,20 @@ static const struct field_rule *broken_rule(const json_t *top, const struct fiel
     return NULL;
 }
 
-bool asks_for_more(const json_t *top) { return broken_rule(top, of_all, COUNT(of_all)) != NULL; }
+bool asks_for_more(const json_t *top) { return broken_rule(top, rules_of_all, COUNT(rules_of_all)) != NULL; }
 
-static void refuse_other_kinds(const char *path, const json_t *top)
+static void refuse_unsupported(const char *path, const json_t *top)
 {
-    const struct field_rule *r = broken_rule(top, of_all, COUNT(of_all));
+    const struct field_rule *r = broken_rule(top, rules_of_all, COUNT(rules_of_all));
     if (!r)
-        r = broken_rule(top, of_words, COUNT(of_words));
+        r = broken_rule(top, rules_with_merges, COUNT(rules_with_merges));
     if (!r)
         return;
     const json_t *value = value_of(top, r);
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     fail(EXIT_USAGE,
-         "%s asks for %s%s%s %.80s, but only byte-level BPE as GPT-2 has it is computed here: a text would become "
-         "other tokens",
+         "%s asks for %s%s%s %.80s, but only byte-level BPE as GPT-2 has it is computed here, and a text would "
+         "become other tokens; take the tokenizer of another model",
          path, r->part, r->field ? "." : "", r->field ? r->field : "", value ? text : "null");
 }
 
@@ -108,8 +109,8 @@ static void expect_list(const char *path, const char *name, const json_t *value)
 
 struct vocabulary {
     const char *path;
-    json_t *numbers;   /* {"Ġthe": 262, ...}, with added tokens too */
-    const char **name; /* [n] in `numbers` */
+    json_t *numbers;   /* {"Ġthe": 262, ...}, with added tokens too; by name */
+    const char **name; /* [n] by token; the strings belong to `numbers` */
     int n;
 };
 
@@ -119,7 +120,7 @@ static int number_of(const struct vocabulary *v, const char *name)
     return number ? (int)json_integer_value(number) : -1;
 }
 
-/* An added token may be one of the vocabulary's; then both give it the same number. */
+/* An added token may be in the vocabulary too; then it must have the same number there. */
 static void add_to_vocabulary(struct vocabulary *v, size_t i, const json_t *added)
 {
     const char *content = json_string_value(json_object_get(added, "content"));
@@ -166,7 +167,7 @@ static void free_vocabulary(struct vocabulary *v)
 
 /* ---- a tokenizer from a vocabulary ------------------------------------------------------------------------------ */
 
-static void read_bytes(struct bpe *b, const struct vocabulary *v)
+static void set_byte_tokens(struct bpe *b, const struct vocabulary *v)
 {
     for (int byte = 0; byte < 256; byte++) {
         const char one = (char)byte;
@@ -199,7 +200,7 @@ static void add_named_merge(struct bpe *b, const struct vocabulary *v, const cha
     free(both);
 }
 
-/* A merge is ["a", "b"] or "a b". */
+/* Reads merge i of the file, which is ["a", "b"] or "a b". */
 static void read_merge(struct bpe *b, const struct vocabulary *v, const char *path, size_t i, const json_t *merge)
 {
     const char *left = json_string_value(json_array_get(merge, 0));
@@ -216,16 +217,16 @@ static void read_merge(struct bpe *b, const struct vocabulary *v, const char *pa
     free(copy);
 }
 
-static void read_added(struct bpe *b, const struct vocabulary *v, const json_t *added)
+static void add_added_token(struct bpe *b, const struct vocabulary *v, const json_t *added)
 {
-    static const char *const others[] = {"single_word", "lstrip", "rstrip"};
+    static const char *const not_computed[] = {"single_word", "lstrip", "rstrip"};
     const char *content = json_string_value(json_object_get(added, "content"));
-    for (size_t i = 0; i < COUNT(others); i++)
-        if (json_is_true(json_object_get(added, others[i])))
+    for (size_t i = 0; i < COUNT(not_computed); i++)
+        if (json_is_true(json_object_get(added, not_computed[i])))
             fail(EXIT_USAGE,
-                 "%s asks for %s with the added token \"%.80s\", which is not computed here: the text would become "
-                 "other tokens",
-                 v->path, others[i], content);
+                 "%s asks for %s with the added token \"%.80s\", which is not computed here, and a text would "
+                 "become other tokens; take the tokenizer of another model",
+                 v->path, not_computed[i], content);
     struct added a = {.token = number_of(v, content)};
     if (json_is_true(json_object_get(added, "special")))
         a.kinds |= IS_SPECIAL;
@@ -236,8 +237,9 @@ static void read_added(struct bpe *b, const struct vocabulary *v, const json_t *
         fail(EXIT_FAILED, "%s: the added token \"%.80s\" %s", v->path, content, problem);
 }
 
-/* Tokens that no merge makes, and that are not added: no text becomes them. */
-static void read_others(struct bpe *b, const struct vocabulary *v)
+/* Sets the bytes of tokens that no merge makes and that are not added.  No text becomes them, but they can be
+ * decoded. */
+static void set_other_tokens(struct bpe *b, const struct vocabulary *v)
 {
     for (int i = 0; i < v->n; i++) {
         if (b->token[i].bytes)
@@ -254,7 +256,8 @@ static void read_others(struct bpe *b, const struct vocabulary *v)
     }
 }
 
-/* merges_path: where the merges were read, for sentences. */
+/* path, merges_path: the files of the vocabulary and of the merges, for error messages.  merges NULL: it only
+ * decodes. */
 static struct bpe *build_bpe(const char *path, const json_t *vocab, const char *merges_path, const json_t *merges,
                              const json_t *added)
 {
@@ -268,10 +271,10 @@ static struct bpe *build_bpe(const char *path, const json_t *vocab, const char *
     json_t *one;
     b->decodes_only = !merges || json_is_null(merges);
     if (!b->decodes_only)
-        read_bytes(b, &v);
+        set_byte_tokens(b, &v);
     json_array_foreach((json_t *)merges, i, one) read_merge(b, &v, merges_path, i, one);
-    json_array_foreach((json_t *)added, i, one) read_added(b, &v, one);
-    read_others(b, &v);
+    json_array_foreach((json_t *)added, i, one) add_added_token(b, &v, one);
+    set_other_tokens(b, &v);
     free_vocabulary(&v);
     return b;
 }
@@ -280,7 +283,7 @@ struct bpe *bpe_from_json(const json_t *json, const char *path)
 {
     const json_t *model = json_object_get(json, "model");
     const json_t *vocab = json_object_get(model, "vocab");
-    refuse_other_kinds(path, json);
+    refuse_unsupported(path, json);
     if (!json_is_object(vocab))
         fail(EXIT_FAILED, "%s: its vocab must be an object, {\"a\": 0, ...}; get a fresh copy of the file", path);
     return build_bpe(path, vocab, path, json_object_get(model, "merges"), json_object_get(json, "added_tokens"));
@@ -292,8 +295,8 @@ static json_t *read_merges(const char *path)
 {
     char *text = read_text(path), *rest = text;
     json_t *merges = json_array();
-    for (char *line; (line = strsep(&rest, "\n"));) {
-        line = trim(line);
+    while (rest) {
+        const char *line = trim(strsep(&rest, "\n"));
         if (!*line || strncmp(line, "#version", strlen("#version")) == 0)
             continue;
         json_t *merge = json_string(line);
@@ -305,13 +308,13 @@ static json_t *read_merges(const char *path)
     return merges;
 }
 
-/* The path with another ending. */
+/* The path with the ending `other` instead of `end`. */
 static char *path_beside(const char *path, const char *end, const char *other)
 {
     return format_string("%.*s%s", (int)(strlen(path) - strlen(end)), path, other);
 }
 
-/* GPT-2's two files do not say which tokens are added: <|endoftext|> is, as everybody takes it. */
+/* GPT-2's two files do not say which tokens are added.  As in other programs, <|endoftext|> is. */
 static struct bpe *read_two_files(const char *path, const char *merges_path, const json_t *vocab)
 {
     static const char end[] = "<|endoftext|>";
@@ -325,33 +328,44 @@ static struct bpe *read_two_files(const char *path, const char *merges_path, con
     return b;
 }
 
-/* ---- llm.c's ---------------------------------------------------------------------------------------------------- */
+/* ---- gpt2_tokenizer.bin of llm.c ------------------------------------------------------------------------------ */
 
 /* A header of 256 int32: magic, version 1 or 2, how many tokens, from version 2 on the end-of-text token; then a byte
  * with the length of each token, and its bytes. */
 enum { LLMC_MAGIC = 20240328, GPT2_END = 50256 };
 
-static struct bpe *read_llmc(const char *path)
+struct llmc_header {
+    int32_t magic, version, n_tokens, end;
+};
+
+static struct llmc_header read_llmc_header(const char *path, const char *file, size_t size)
 {
-    size_t size, at = LLMC_HEADER_BYTES;
-    int32_t header[4] = {0};
-    char *file = read_whole(path, &size);
-    memcpy(header, file, MIN(size, sizeof header));
+    struct llmc_header header = {0};
+    memcpy(&header, file, MIN(size, sizeof header));
     if (size < LLMC_HEADER_BYTES)
         fail(EXIT_FAILED, "%s is cut off: it has %zu bytes, and its header alone %d; get a fresh copy of the file",
              path, size, LLMC_HEADER_BYTES);
-    if (header[1] < 1 || header[1] > 2 || header[2] < 1 || header[2] > MOST_TOKENS)
+    if (header.version < 1 || header.version > 2 || header.n_tokens < 1 || header.n_tokens > MOST_TOKENS)
         fail(EXIT_FAILED, "%s: its header says version %d and %d tokens; expected version 1 or 2 and at most %d", path,
-             header[1], header[2], MOST_TOKENS);
-    const int end = header[1] == 2 ? header[3] : GPT2_END;
+             header.version, header.n_tokens, MOST_TOKENS);
+    if (header.version == 1)
+        header.end = GPT2_END;
+    return header;
+}
+
+static struct bpe *read_llmc(const char *path)
+{
+    size_t size, at = LLMC_HEADER_BYTES;
+    char *file = read_whole(path, &size);
+    const struct llmc_header header = read_llmc_header(path, file, size);
     json_t *vocab = json_object(), *added = json_array();
-    for (int i = 0; i < header[2]; i++) {
+    for (int i = 0; i < header.n_tokens; i++) {
         const size_t n = at < size ? (unsigned char)file[at] : 0;
         if (n == 0 || n > size - at - 1)
             fail(EXIT_FAILED, "%s is damaged: token %d has no bytes, or the file ends before them", path, i);
         char *name = name_of_bytes(file + at + 1, n);
         json_object_set_new(vocab, name, json_integer(i));
-        if (i == end)
+        if (i == header.end)
             json_array_append_new(added, json_pack("{s:s, s:i, s:b}", "content", name, "id", i, "special", true));
         free(name);
         at += 1 + n;
@@ -373,15 +387,15 @@ struct bpe *read_bpe(const char *path)
     if (has_magic(path, LLMC_MAGIC))
         return read_llmc(path);
     const bool is_merges = ends_with(path, merges);
-    char *first = is_merges ? path_beside(path, merges, vocab) : copy_string(path);
-    json_t *json = read_json(first);
+    char *vocab_path = is_merges ? path_beside(path, merges, vocab) : copy_string(path);
+    json_t *json = read_json(vocab_path);
     struct bpe *b = NULL;
-    if (json_is_object(json_object_get(json, "model"))) { /* in a vocab.json it is a word's number */
-        b = bpe_from_json(json, first);
-    } else if (ends_with(first, vocab)) {
-        char *second = path_beside(first, vocab, merges);
-        b = read_two_files(first, second, json);
-        free(second);
+    if (json_is_object(json_object_get(json, "model"))) { /* in vocab.json it may be a token: a number */
+        b = bpe_from_json(json, vocab_path);
+    } else if (ends_with(vocab_path, vocab)) {
+        char *merges_path = path_beside(vocab_path, vocab, merges);
+        b = read_two_files(vocab_path, merges_path, json);
+        free(merges_path);
     } else {
         fail(EXIT_USAGE,
              "%s is no tokenizer: it has no \"model\"; expected Hugging Face's tokenizer.json, or vocab.json with "
@@ -389,6 +403,6 @@ struct bpe *read_bpe(const char *path)
              path);
     }
     json_decref(json);
-    free(first);
+    free(vocab_path);
     return b;
 }

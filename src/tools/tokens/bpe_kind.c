@@ -1,4 +1,5 @@
-/* kind.c - byte pair encoding as a kind of tokenizer: --tokens bpe:N or a FILE, and files beside a model. */
+/* bpe_kind.c - registers byte pair encoding as a kind of tokenizer, which --tokens bpe:N learns, --tokens FILE reads,
+ * and a file beside a model may hold. */
 #include "inner.h"
 #include "trainer/base/module.h"
 #include "trainer/file/file.h"
@@ -11,7 +12,7 @@ static const struct bpe *bpe_of(const struct tokenizer *t) { return t->own; }
 
 static struct tokenizer tokenizer_of(struct bpe *b);
 
-/* The N of "bpe:N"; 0: it is none. */
+/* The N of "bpe:N"; 0: the word does not have such a number. */
 static int number_in(const char *word)
 {
     int64_t n;
@@ -28,50 +29,54 @@ static void check_word(const char *word)
              LEAST_N, MOST_TOKENS);
 }
 
-/* Where the training text has <|endoftext|>, that is one token. */
+/* Learns tokens from the training text alone: any bytes can be encoded, so `val` is not needed.  If the training text
+ * has <|endoftext|>, this becomes an added token. */
 static struct tokenizer learn(const char *word, const struct texts *train, const struct texts *val)
 {
     (void)val;
-    static const char *const added[] = {end_of_texts, NULL};
+    static const char *const end_alone[] = {end_of_texts, NULL};
     const char *found = NULL;
     for (size_t i = 0; i < train->n && !found; i++)
         found = memmem(train->text[i].bytes, train->text[i].n, end_of_texts, strlen(end_of_texts));
     const int wanted = number_in(word);
-    struct tokenizer t = tokenizer_of(learn_bpe(train->text, train->n, wanted, found ? added : NULL));
+    struct tokenizer t = tokenizer_of(learn_bpe(train->text, train->n, wanted, found ? end_alone : NULL));
     if (t.n < wanted)
-        warn("--tokens %s: the training text gives %d tokens, since then no two stand side by side twice", word, t.n);
+        warn("--tokens %s: the training text gives only %d tokens, since then no two tokens stand side by side twice; "
+             "give "
+             "more text for more tokens",
+             word, t.n);
     return t;
 }
 
-static struct tokenizer read_file_of(const char *path)
+static struct tokenizer read_tokenizer_file(const char *path)
 {
-    json_t *json = json_load_file(path, 0, NULL); /* it may be no JSON */
+    json_t *json = json_load_file(path, 0, NULL); /* NULL: the file is no JSON */
     struct tokenizer t = single_from_json(json);
     json_decref(json);
     if (t.n == 0)
         t = tokenizer_of(read_bpe(path));
     if (t.takes_numbers)
-        note("%s only decodes: a prompt is token numbers, and there is no training on text", path);
+        note("%s has no merges, so it only decodes: give prompts as token numbers, and train on files of tokens", path);
     return t;
 }
 
-struct neighbour { /* a file beside a model; the argument of read_this(), for attempt() */
+struct neighbour { /* a file beside a model; the argument of read_neighbour(), for attempt() */
     const char *path;
     struct tokenizer t;
 };
 
-static void read_this(void *neighbour)
+static void read_neighbour(void *neighbour)
 {
     struct neighbour *r = neighbour;
-    r->t = read_file_of(r->path);
+    r->t = read_tokenizer_file(r->path);
 }
 
 static struct tokenizer read_beside(const char *model)
 {
-    static const char *const names[] = {"tokenizer.json", "vocab.json", "gpt2_tokenizer.bin"};
+    static const char *const file_names[] = {"tokenizer.json", "vocab.json", "gpt2_tokenizer.bin"};
     struct neighbour r = {0};
-    for (size_t i = 0; i < COUNT(names) && !r.path; i++) {
-        char *path = file_beside(model, names[i]);
+    for (size_t i = 0; i < COUNT(file_names) && !r.path; i++) {
+        char *path = file_beside(model, file_names[i]);
         if (exists(path))
             r.path = path;
         else
@@ -79,9 +84,9 @@ static struct tokenizer read_beside(const char *model)
     }
     if (!r.path)
         return r.t;
-    struct problem *problem = attempt(read_this, &r);
+    struct problem *problem = attempt(read_neighbour, &r);
     if (problem)
-        print_problem(stderr, "yard: warning: the tokenizer beside the model is not taken: ", problem);
+        print_problem(stderr, "yard: warning: the tokenizer beside the model is not used: ", problem);
     free((char *)r.path);
     return r.t;
 }
@@ -99,7 +104,7 @@ static const char *decode_bpe(const struct tokenizer *t, int32_t token, char own
 
 static int find_end(const struct tokenizer *t) { return find_added(bpe_of(t), end_of_texts); }
 
-static char *to_text(const struct tokenizer *t)
+static char *bpe_to_text(const struct tokenizer *t)
 {
     json_t *json = bpe_to_json(bpe_of(t));
     char *compact = json_dumps(json, JSON_COMPACT), *text = format_string(" %s", compact);
@@ -108,7 +113,7 @@ static char *to_text(const struct tokenizer *t)
     return text;
 }
 
-static struct tokenizer from_text(const char *text)
+static struct tokenizer bpe_from_text(const char *text)
 {
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     struct tokenizer t = {0};
@@ -119,7 +124,7 @@ static struct tokenizer from_text(const char *text)
 }
 
 static const struct token_kind token_bpe;
-static json_t *to_json(const struct tokenizer *t)
+static json_t *bpe_or_single_to_json(const struct tokenizer *t)
 {
     if (t->kind != &token_bpe)
         return single_to_json(t);
@@ -146,13 +151,13 @@ static const struct token_kind token_bpe = {
     .encode = encode_bpe,
     .decode = decode_bpe,
     .end = find_end,
-    .to_text = to_text,
-    .from_text = from_text,
+    .to_text = bpe_to_text,
+    .from_text = bpe_from_text,
     .drop = drop_bpe_tokens,
     .free = free_bpe_tokenizer,
-    .read = read_file_of,
+    .read = read_tokenizer_file,
     .beside = read_beside,
-    .to_json = to_json,
+    .to_json = bpe_or_single_to_json,
 };
 
 static struct tokenizer tokenizer_of(struct bpe *b)

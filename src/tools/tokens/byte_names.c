@@ -1,7 +1,9 @@
-/* names.c - bytes as characters that can be shown, and back: GPT-2's files write tokens so. */
+/* byte_names.c - writes bytes as characters that can be shown, and reads them back: GPT-2's files write tokens so.
+ *
+ *     bytes   ' ' 't' 'h' 'e' 0xA0       characters   U+0120 't' 'h' 'e' U+0142,  shown: Ġtheł
+ */
 #include "inner.h"
 
-/* Those that Latin-1 shows as themselves, the others, in ascending order, as the characters from 256 on. */
 void byte_characters(uint32_t character[256])
 {
     uint32_t other = 256;

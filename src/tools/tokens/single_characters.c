@@ -1,6 +1,5 @@
-/* single.c - the tokenizers of bytes and of characters as tokenizer.json: byte pair encoding that merges nothing, so
- * that tokens are single characters.
- */
+/* single_characters.c - writes and reads the tokenizers of bytes and of characters as tokenizer.json.  There they are
+ * byte pair encodings that merge nothing, so each token is a single character. */
 #include "inner.h"
 
 /* {"a": 0, ...}: character i of n is token i. */
@@ -26,7 +25,7 @@ static json_t *bytes_to_json(const struct tokenizer *t)
 {
     uint32_t character[256];
     byte_characters(character);
-    json_t *level = byte_level_json(false);
+    json_t *level = byte_level_json(CUTS_NOTHING);
     return single_json(single_vocabulary(character, t->n), level, json_incref(level));
 }
 
@@ -35,13 +34,13 @@ static json_t *characters_to_json(const struct tokenizer *t)
     return single_json(single_vocabulary(t->own, t->n), json_null(), json_pack("{s:s}", "type", "Fuse"));
 }
 
-/* A tokenizer whose tokens are single characters, numbered from 0 as their code points ascend; one without tokens: the
- * vocabulary has others. */
+/* The tokenizer of this vocabulary, if its tokens are single characters, numbered from 0 in the order of their code
+ * points; else a tokenizer without tokens. */
 static struct tokenizer characters_from_json(const json_t *vocab)
 {
     const size_t n = json_object_size(vocab);
     uint32_t *characters = allocate(n + 1, sizeof *characters);
-    bool ours = true;
+    bool is_ours = true;
     const char *token;
     json_t *number;
     json_object_foreach((json_t *)vocab, token, number)
@@ -50,15 +49,15 @@ static struct tokenizer characters_from_json(const json_t *vocab)
         size_t length = strlen(token);
         bool is_single = length > 0 && utf8_decode(token, length, &c) == length;
         json_int_t i = json_is_integer(number) ? json_integer_value(number) : -1;
-        bool is_free = i >= 0 && (size_t)i < n && !characters[i]; /* 0 is free: NUL cannot be a key */
+        bool is_free = i >= 0 && (size_t)i < n && !characters[i]; /* 0 means free, since NUL cannot be a key */
         if (is_single && is_free)
             characters[i] = c;
         else
-            ours = false;
+            is_ours = false;
     }
     for (size_t i = 1; i < n; i++)
-        ours &= characters[i - 1] < characters[i];
-    if (!ours) {
+        is_ours &= characters[i - 1] < characters[i];
+    if (!is_ours) {
         free(characters);
         return (struct tokenizer){0};
     }
