@@ -73,7 +73,7 @@ TEST(a_disk_that_nobody_described)
     char *text = read_text("data/hardware/laptop.txt");
     *strstr(text, "link disk") = '#';
     json_t *p = plan(lasting("--model tiny --hardware %s --snapshot x", write_text("diskless.txt", "%s", text)));
-    expect_text(text_at(report_of(p), "reason"), "how fast the disk is nobody");
+    expect_text(text_at(report_of(p), "reason"), "no link disk says how fast the disk is");
     free(text);
 }
 
