@@ -123,11 +123,14 @@ static void try_all_without_limits(struct overlapper *o)
     free(limits);
 }
 
-/* All updates on the device fit, and all on the CPU do, with gradients that have bytes of their own: it is hardly so
- * that budgets keep any plan away. */
-static bool has_ample_room(const struct planner *p)
+/* No look at other plans is worth its work: the step is within 1 % of the shortest that there could be.  Or all updates
+ * on the device fit, and all on the CPU do, with gradients that have bytes of their own: then budgets hardly keep any
+ * plan away. */
+static bool is_good_enough(const struct planner *p, double period)
 {
     const struct candidate *all = &p->by_mode[OVERLAP_ALL_CPU];
+    if (period <= 1.01 * p->question.least_period)
+        return true;
     return p->by_mode[OVERLAP_ALL_DEVICE].score.excess_bytes == 0 && all->score.excess_bytes == 0 &&
            all->sharing == GRADIENTS_ALONE;
 }
@@ -203,9 +206,11 @@ static struct expected_room weigh_room(struct overlapper *o)
     const struct pass *maker = find_wanted(foretells_fit, o->facts);
     const struct score fits = p->by_mode[mode].score;
     bool is_asked = mode == OVERLAP_PLAN || mode == OVERLAP_ALL_CPU;
-    if (!is_asked || !maker || find_wanted(foretells_remade, o->facts) || fits.excess_bytes > 0 || has_ample_room(p))
-        return (struct expected_room){0};
     struct expected_room room = {0};
+    if (!is_asked || !maker || find_wanted(foretells_remade, o->facts))
+        return room;
+    if (fits.excess_bytes > 0 || is_good_enough(p, fits.period))
+        return room;
     struct candidate *within = copy_bytes(p->by_mode, sizeof p->by_mode);
     const double shorter = fits.period * (1 - 1e-6); /* by more than rounding */
     if (is_shorter_without_limits(o, mode, shorter)) {
