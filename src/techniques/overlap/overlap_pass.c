@@ -153,16 +153,14 @@ static bool can_be_made_to_fit(struct overlapper *o, const struct candidate *c, 
     struct planner *p = &o->planner;
     struct trying trying = {o, NULL};
     struct candidate within = *c;
-    unsigned char choice[MOST_BUCKETS + 1];
     p->question.pass = &trying;
     score_candidate(&p->question, &within);
     p->question.pass = NULL;
     if (!isfinite(within.score.excess_bytes)) /* no address can be found for a tensor, which no pass mends */
         return false;
-    memcpy(choice, c->side, p->buckets.n);
-    choice[p->buckets.n] = (unsigned char)c->sharing;
     struct edit *e = open_edit(p->step);
-    carry_out_to_try(&trying, e, choice);
+    carry_out(o, e, c->side, c->sharing);
+    reserve_room(p->step, o->facts);
     settle(e);
     bool fits = traits_of(maker)->foretells_fit(p->step, p->question.costs, seconds);
     undo(e);

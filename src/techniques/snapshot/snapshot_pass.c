@@ -142,7 +142,8 @@ static struct ways measure_ways(const struct step *s)
         const struct task *t = s->task[i];
         if (!t->condition.member || t->condition.returns_member)
             continue;
-        const struct tensor *x = t->access[is_copy(t) ? 1 : 0].tensor; /* a copy's source; a persist's buffer */
+        /* A persist task, which is no copy, has its buffer as its first access. */
+        const struct tensor *x = is_copy(t) ? copy_source(t) : t->access[0].tensor;
         if (!is_copy(t)) {
             w.updates++;
             w.bytes += (double)x->bytes;

@@ -67,16 +67,21 @@ static const char *put_cells(const struct view *v, const struct columns *c, int 
     return *line ? line + 1 : line;
 }
 
+static struct box box_around(const struct view *v, const struct columns *c)
+{
+    return (struct box){.w = c->wide + 20 * v->scale, .h = c->lines * 18 * v->scale};
+}
+
 static struct box measure_popup(const struct view *v, const char *text)
 {
     const struct columns c = measure_columns(v, text);
-    return (struct box){.w = c.wide + 20 * v->scale, .h = c.lines * 18 * v->scale};
+    return box_around(v, &c);
 }
 
 void draw_popup(const struct view *v, int x, int y, const char *text)
 {
     const struct columns c = measure_columns(v, text);
-    const struct box size = measure_popup(v, text);
+    const struct box size = box_around(v, &c);
     const int dot = v->scale, high = 18 * dot;
     x = MAX(MIN(x, v->width - size.w - 6 * dot), dot);
     y = MAX(MIN(y, v->height - size.h - 6 * dot), dot);

@@ -234,7 +234,9 @@ struct clocks {
     int *known; /* [2n, width] by node and lane: the latest node of that lane that has ended for certain; or NONE */
 };
 
-/* found: by lane, one more than the last task that has a crossing from a task there that stands for earlier ones. */
+/* Lists the crossings of each task.  Of a task's edges from one lane, those after the first that stands are left out:
+ * the edges stand with the latest producer first (later_first), and what ended before it follows.  found: by lane, one
+ * more than the last task that has a crossing from a task there that stands; all 0 at first. */
 static void list_crossings(struct clocks *c, const struct step *s, int *found)
 {
     size_t n = 0;

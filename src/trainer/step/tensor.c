@@ -74,10 +74,9 @@ struct tensor *as_buffer(struct tensor *t)
 
 enum memory_class counted_as(const struct tensor *t) { return t->is_buffer ? MEM_BUFFERS : t->class; }
 
-struct tensor *new_view_of_bytes(struct pool *p, struct tensor *base, const char *name, struct byte_range bytes,
-                                 int n_dims, const int64_t *shape)
+/* Makes t, which is new, a view of so many bytes of `base`, from byte `begin` on. */
+static struct tensor *become_view(struct tensor *t, struct tensor *base, size_t begin, size_t bytes)
 {
-    struct tensor *t = add_tensor(p, name, n_dims, shape);
     t->device = base->device;
     t->class = base->class;
     t->element = base->element;
@@ -85,26 +84,25 @@ struct tensor *new_view_of_bytes(struct pool *p, struct tensor *base, const char
     t->storage = base->storage;
     t->view = t->storage->view;
     t->storage->view = t;
-    t->offset = base->offset + bytes.begin;
-    t->bytes = bytes.end - bytes.begin;
-    CHECK(t->offset + t->bytes <= base->storage->bytes, "view %s ends at byte %zu of %zu", name, t->offset + t->bytes,
-          base->storage->bytes);
+    t->offset = base->offset + begin;
+    t->bytes = bytes;
+    CHECK(t->offset + t->bytes <= base->storage->bytes, "view %s ends at byte %zu of %zu", t->name,
+          t->offset + t->bytes, base->storage->bytes);
     return t;
-}
-
-static size_t elements_of(int n_dims, const int64_t *shape)
-{
-    size_t n = 1;
-    for (int i = 0; i < n_dims; i++)
-        n *= (size_t)shape[i];
-    return n;
 }
 
 struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, int n_dims,
                         const int64_t *shape)
 {
-    struct byte_range bytes = {offset * ELEMENT_BYTES, (offset + elements_of(n_dims, shape)) * ELEMENT_BYTES};
-    return new_view_of_bytes(p, base, name, bytes, n_dims, shape);
+    struct tensor *t = add_tensor(p, name, n_dims, shape);
+    return become_view(t, base, offset * ELEMENT_BYTES, t->bytes);
+}
+
+struct tensor *new_view_of_bytes(struct pool *p, struct tensor *base, const char *name, struct byte_range bytes,
+                                 int n_dims, const int64_t *shape)
+{
+    struct tensor *t = add_tensor(p, name, n_dims, shape);
+    return become_view(t, base, bytes.begin, bytes.end - bytes.begin);
 }
 
 bool same_bytes(const struct tensor *a, const struct tensor *b)
