@@ -29,13 +29,14 @@
  */
 #pragma OPENCL FP_CONTRACT OFF
 
-KERNEL void adamw(__global float *p,             /* (n) parameters */
-                  __global float *m,             /* (n) */
-                  __global float *v,             /* (n) */
-                  const __global float *g,       /* (n) gradient */
-                  const __global float *control, /* (16) */
-                  const __global float *state,   /* (4) */
-                  int n, int n_decay, const __global int *choice)
+KERNEL void adamw(global float *p,             /* (n) parameters */
+                  global float *m,             /* (n) */
+                  global float *v,             /* (n) */
+                  const global float *g,       /* (n) gradient */
+                  const global float *control, /* (CONTROL_SIZE) */
+                  const global float *state,   /* (STATE_SIZE) */
+                  int n, int n_decay,
+                  const global int *choice) /* (1), or NULL */
 {
     if (state[STATE_HALTED] != 0 || (choice && (*choice & CHOICE_CPU)))
         return;

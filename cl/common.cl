@@ -32,8 +32,11 @@
 #ifndef WG
 #define WG 1
 #endif
-#if WG * VEC > 256 || (WG & (WG - 1)) != 0
-#error "WG must be a power of two, and WG * VEC at most 256"
+/* The most floats that a work-group takes at a time.  norm.cl keeps so many sums per block, and load_tile() brings a
+ * tile in whole rounds, whatever VEC and WG are. */
+#define MOST_STRIDE 256
+#if WG * VEC > MOST_STRIDE || (WG & (WG - 1)) != 0
+#error "WG must be a power of two, and WG * VEC at most MOST_STRIDE"
 #endif
 
 /* The register tile of matrix products, in rows and vectors: see gemm.cl. */
@@ -44,7 +47,7 @@
 #define COLS 4
 #endif
 
-#define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+#define KERNEL kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 
 #define INLINE inline __attribute__((always_inline)) /* so that a constant argument is one for the compiler */
 
@@ -110,7 +113,7 @@ typedef PASTE(int, VEC) ivec;
 
 /* The vector at p, of which only `left` floats exist.  The lanes past the end get `fill`, and their memory is not
  * touched.  Choose a fill that does no harm: 0 for a sum, -INFINITY for a maximum. */
-static vec load(const __global float *p, int left, float fill)
+static vec load(const global float *p, int left, float fill)
 {
     if (left >= VEC)
         return GET(p);
@@ -121,7 +124,7 @@ static vec load(const __global float *p, int left, float fill)
 }
 
 /* Writes v to p, but no more than `left` floats. */
-static void store(vec v, __global float *p, int left)
+static void store(vec v, global float *p, int left)
 {
     if (left >= VEC) {
         PUT(v, p);
@@ -179,7 +182,7 @@ static float lanes_max(vec v)
  *     a b c d e f g h  ->  a+e b+f c+g d+h  ->  ...
  *
  * On a CPU (WG == 1) there is nobody to wait for, and no barrier. */
-static float group_sum(float mine, __local float *scratch)
+static float group_sum(float mine, local float *scratch)
 {
 #if WG > 1
     int lid = get_local_id(0);
@@ -196,7 +199,7 @@ static float group_sum(float mine, __local float *scratch)
     return mine;
 }
 
-static float group_max(float mine, __local float *scratch)
+static float group_max(float mine, local float *scratch)
 {
 #if WG > 1
     int lid = get_local_id(0);
@@ -213,12 +216,12 @@ static float group_max(float mine, __local float *scratch)
     return mine;
 }
 
-static float row_sum(vec v, __local float *scratch)
+static float row_sum(vec v, local float *scratch)
 {
     return group_sum(lanes_sum(v), scratch);
 }
 
-static float row_max(vec v, __local float *scratch)
+static float row_max(vec v, local float *scratch)
 {
     return group_max(lanes_max(v), scratch);
 }
@@ -244,7 +247,7 @@ enum {
     TILE_ROWS = 64,
     TILE = TILE_ROWS * GPU_COLUMNS, /* floats */
     TILE_SIZE = WG > 1 ? TILE : 1,  /* of the local array */
-    TILE_LOADS = TILE / (WG * VEC), /* vectors that a work-item brings: a whole number, since WG * VEC is 256 at most */
+    TILE_LOADS = TILE / (WG * VEC), /* vectors that a work-item brings: a whole number, as STRIDE divides MOST_STRIDE */
     COLUMN_VECTORS = COLUMN_BLOCK > STRIDE ? COLUMN_BLOCK / STRIDE : 1, /* of a work-item that adds */
 };
 #define ADDS (FIRST < COLUMN_BLOCK) /* this work-item has columns to add */
@@ -252,7 +255,7 @@ enum {
 /* Loads the first `rows` rows of a matrix with rows of C elements, of which `left` are there from x on.  The rest of
  * the tile is 0.  A work-item first asks for all that it brings and only then writes it down: so it waits for memory
  * once, not once for each vector. */
-static void load_tile(__local float *tile, const __global float *x, int rows, int left, int C)
+static void load_tile(local float *tile, const global float *x, int rows, int left, int C)
 {
 #if WG > 1
     enum { ACROSS = GPU_COLUMNS / VEC };
@@ -270,7 +273,7 @@ static void load_tile(__local float *tile, const __global float *x, int rows, in
 }
 
 /* The same of a flat array: `size` elements, of which `left` are there. */
-static void load_stretch(__local float *tile, const __global float *x, int size, int left)
+static void load_stretch(local float *tile, const global float *x, int size, int left)
 {
 #if WG > 1
 #pragma unroll 4
@@ -280,7 +283,7 @@ static void load_stretch(__local float *tile, const __global float *x, int size,
 }
 
 /* The vector at column c of a row: of the tile, or of x itself. */
-static vec from_tile(const __local float *tile, const __global float *x, int row, int c, int left, int C)
+static vec from_tile(const local float *tile, const global float *x, int row, int c, int left, int C)
 {
 #if WG > 1
     return GET(tile + row * GPU_COLUMNS + c);
@@ -290,7 +293,7 @@ static vec from_tile(const __local float *tile, const __global float *x, int row
 }
 
 /* Likewise an element of a stretch. */
-static float from_stretch(const __local float *tile, const __global float *x, int i)
+static float from_stretch(const local float *tile, const global float *x, int i)
 {
 #if WG > 1
     return tile[i];

@@ -4,10 +4,11 @@
  *     add          out[i] = a[i] + b[i]             residual connection; backward needs no kernel: both get dout
  *     accumulate   acc[i] += x[i]                   sums of gradients, received pieces
  *     fill         x[i] = value
- *     add_bias     y[n] += bias                     every row of y (N,C), behind a product of CLBlast; ours begins with it
+ *     add_bias     y[n] += bias                     every row of y (N,C), after CLBlast's product; ours begins with it
  *     column_sum   db[c] = (old +) sum_n dout[n][c] the gradient of a bias
+ *     pick_row     out[c] = x[index[0]][c]          the last token's hidden state, when sampling
  *
- * Flat arrays: one work-group per BLOCK of elements.  add_bias: one work-group per row.
+ * Flat arrays: one work-group per BLOCK of elements.  add_bias: one work-group per row.  pick_row: a single one.
  *
  * column_sum: one work-group per COLUMN_BLOCK columns, which walks all the rows in order (common.cl, "sums in order").
  * Each column is one chain of additions from the old value on, so micro-batches one after another give the bits of one
@@ -15,7 +16,7 @@
  */
 #pragma OPENCL FP_CONTRACT OFF
 
-KERNEL void add(__global float *out, const __global float *a, const __global float *b, int n)
+KERNEL void add(global float *out, const global float *a, const global float *b, int n) /* all (n) */
 {
     int begin = get_group_id(0) * BLOCK;
     int end = min(begin + BLOCK, n);
@@ -23,7 +24,7 @@ KERNEL void add(__global float *out, const __global float *a, const __global flo
         store(load(a + i, end - i, 0) + load(b + i, end - i, 0), out + i, end - i);
 }
 
-KERNEL void accumulate(__global float *acc, const __global float *x, int n)
+KERNEL void accumulate(global float *acc, const global float *x, int n) /* both (n) */
 {
     int begin = get_group_id(0) * BLOCK;
     int end = min(begin + BLOCK, n);
@@ -31,7 +32,7 @@ KERNEL void accumulate(__global float *acc, const __global float *x, int n)
         store(load(acc + i, end - i, 0) + load(x + i, end - i, 0), acc + i, end - i);
 }
 
-KERNEL void fill(__global float *x, float value, int n)
+KERNEL void fill(global float *x, float value, int n) /* x: (n) */
 {
     int begin = get_group_id(0) * BLOCK;
     int end = min(begin + BLOCK, n);
@@ -39,8 +40,8 @@ KERNEL void fill(__global float *x, float value, int n)
         store((vec)value, x + i, end - i);
 }
 
-KERNEL void add_bias(__global float *y,          /* (N,C) */
-                     const __global float *bias, /* (C) */
+KERNEL void add_bias(global float *y,          /* (N,C) */
+                     const global float *bias, /* (C) */
                      int N, int C)
 {
     y += get_group_id(0) * (size_t)C;
@@ -48,12 +49,12 @@ KERNEL void add_bias(__global float *y,          /* (N,C) */
         store(load(y + i, C - i, 0) + load(bias + i, C - i, 0), y + i, C - i);
 }
 
-KERNEL void column_sum(__global float *db,         /* (C) */
-                       const __global float *dout, /* (N,C) */
+KERNEL void column_sum(global float *db,         /* (C) */
+                       const global float *dout, /* (N,C) */
                        int N, int C, int accumulate)
 {
     enum { K = COLUMN_VECTORS }; /* unrolled, so that the sums stay in registers */
-    __local float tile[TILE_SIZE];
+    local float tile[TILE_SIZE];
     int first = get_group_id(0) * COLUMN_BLOCK, left = C - first;
     vec sum[K];
 
@@ -64,7 +65,7 @@ KERNEL void column_sum(__global float *db,         /* (C) */
         sum[k] = accumulate && ADDS ? load(db + c, left - c, 0) : (vec)0;
     }
     for (int n = 0; n < N; n += TILE_ROWS) {
-        const __global float *d = dout + (size_t)n * C + first;
+        const global float *d = dout + (size_t)n * C + first;
         int rows = min((int)TILE_ROWS, N - n);
         load_tile(tile, d, rows, left, C);
         wait_for_all();
@@ -81,10 +82,9 @@ KERNEL void column_sum(__global float *db,         /* (C) */
     }
 }
 
-/* out (C) = row `index[0]` of x (N,C): the last token's hidden state, when sampling. */
-KERNEL void pick_row(__global float *out,       /* (C) */
-                     const __global float *x,   /* (N,C) */
-                     const __global int *index, /* (1) */
+KERNEL void pick_row(global float *out,       /* (C) */
+                     const global float *x,   /* (N,C) */
+                     const global int *index, /* (1) */
                      int C)
 {
     x += index[0] * (size_t)C;

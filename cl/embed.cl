@@ -26,17 +26,17 @@
 #pragma OPENCL FP_CONTRACT OFF
 
 /* One work-group per token. */
-KERNEL void embed_forward(__global float *x,          /* (N,C) */
-                          const __global float *wte,  /* (V,C), of words first .. first+V-1 */
-                          const __global float *wpe,  /* (Tmax,C) */
-                          const __global int *tokens, /* (N) */
+KERNEL void embed_forward(global float *x,          /* (N,C) */
+                          const global float *wte,  /* (V,C), of words first .. first+V-1 */
+                          const global float *wpe,  /* (Tmax,C) */
+                          const global int *tokens, /* (N) */
                           int first, int V, int T, int C, int with_positions)
 {
     int n = get_group_id(0);
     int word = tokens[n] - first;
     bool known = 0 <= word && word < V;
-    const __global float *token_row = wte + (size_t)(known ? word : 0) * C;
-    const __global float *position_row = wpe + (size_t)(n % T) * C;
+    const global float *token_row = wte + (size_t)(known ? word : 0) * C;
+    const global float *position_row = wpe + (size_t)(n % T) * C;
     x += (size_t)n * C;
 
     for (int i = FIRST; i < C; i += STRIDE) {
@@ -48,10 +48,10 @@ KERNEL void embed_forward(__global float *x,          /* (N,C) */
 }
 
 /* One work-group per word of the vocabulary. */
-KERNEL void embed_backward_tokens(__global float *dwte,      /* (V,C), of words from `first` on */
-                                  const __global float *dx,  /* (N,C) */
-                                  const __global int *order, /* (N) */
-                                  const __global int *start, /* (V+1), of all words */
+KERNEL void embed_backward_tokens(global float *dwte,      /* (V,C), of words from `first` on */
+                                  const global float *dx,  /* (N,C) */
+                                  const global int *order, /* (N) */
+                                  const global int *start, /* (V+1), of all words */
                                   int first, int C, int accumulate)
 {
     int v = get_group_id(0);
@@ -71,8 +71,8 @@ KERNEL void embed_backward_tokens(__global float *dwte,      /* (V,C), of words 
 }
 
 /* One work-group per position, 0 .. Tmax-1; positions from T on were not used. */
-KERNEL void embed_backward_positions(__global float *dwpe,     /* (Tmax,C) */
-                                     const __global float *dx, /* (N,C) = (B,T,C) */
+KERNEL void embed_backward_positions(global float *dwpe,     /* (Tmax,C) */
+                                     const global float *dx, /* (N,C) = (B,T,C) */
                                      int B, int T, int Tmax, int C, int accumulate)
 {
     int t = get_group_id(0);

@@ -24,7 +24,9 @@
  * Online softmax.  The forward pass sees the keys in parts and knows the maximum only at the end.  So it works with the
  * maximum so far, `top`, and when a part raises it, what has been summed is scaled down to the new one:
  *
- *     f = e^(scale (top - new)),     sum = f sum + sum_k e^(scale (s - new)),     out = f out + sum_k e^(scale (s - new)) v[k]
+ *     f   = e^(scale (top - new))
+ *     sum = f sum + sum_k e^(scale (s - new))
+ *     out = f out + sum_k e^(scale (s - new)) v[k]
  *
  * At the end out/sum is the result, and lse = scale top + log sum.
  *
@@ -126,7 +128,7 @@ static INLINE void load_columns(local float *to, const global float *x, size_t l
         }
 }
 
-/* The way back. */
+/* The way back: rows `begin` ... of x = from (hs,columns), transposed; rows from T on are not written. */
 static INLINE void store_columns(local const float *from, global float *x, size_t ld, int begin, int columns, int T,
                                  int hs)
 {
@@ -143,9 +145,12 @@ static INLINE void store_columns(local const float *from, global float *x, size_
         }
 }
 
-/* Of one head of one sequence: where its row 0 begins in (B,T,channels) tensors, and in (B,H,T) ones. */
+/* Where one head of one sequence begins, in floats. */
 struct head {
-    size_t wide, qkv, out, row;
+    size_t wide; /* from a token to the next one in (B,T,3C): 3C */
+    size_t qkv;  /* its query of token 0 in (B,T,3C); its key and its value are C and 2C further */
+    size_t out;  /* the same in (B,T,C) */
+    size_t row;  /* the same in (B,H,T) */
 };
 static struct head this_head(int T, int heads, int hs)
 {
@@ -154,6 +159,7 @@ static struct head this_head(int T, int heads, int hs)
     return (struct head){3 * channels, token * 3 * channels + first, token * channels + first, z * T};
 }
 
+/* Writes out and lse. */
 KERNEL void flash_forward(global float *out,       /* (B,T,C) */
                           global float *lse,       /* (B,H,T) */
                           const global float *qkv, /* (B,T,3C) */
@@ -163,9 +169,13 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
     const struct head h = this_head(T, heads, hs);
     const size_t C = h.wide / 3;
     const int first = (get_num_groups(0) - 1 - get_group_id(0)) * columns; /* the last queries have most to do */
-    local float *q = room, *result = q + hs * columns, *stream = result + hs * columns;
-    local float *square = stream + rows * (hs + 1), *top = square + rows * columns;
-    local float *sum = top + columns, *factor = sum + columns;
+    local float *q = room;                          /* (hs,columns): the queries, transposed */
+    local float *result = q + hs * columns;         /* (hs,columns): out, transposed, times sum */
+    local float *stream = result + hs * columns;    /* (rows,hs), hs + 1 apart: keys, then their values */
+    local float *square = stream + rows * (hs + 1); /* (rows,columns): scores, then e^... of them */
+    local float *top = square + rows * columns;     /* (columns): the maximum so far */
+    local float *sum = top + columns;               /* (columns) */
+    local float *factor = sum + columns;            /* (columns): f, by which the sums so far shrink */
 
     load_columns(q, qkv + h.qkv, h.wide, first, columns, T, hs);
     FOR_SQUARE (d, n, hs, columns)
@@ -181,7 +191,7 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
         multiply(square, live, columns, stream, hs + 1, 1, q, hs, false);
         wait_for_all();
         load_stream(stream, qkv + h.qkv + 2 * C, h.wide, begin, live, hs);
-        for (int n = FIRST; n < columns; n += STRIDE) {
+        for (int n = FIRST; n < columns; n += STRIDE) { /* top and factor */
             const vec old = GET(top + n);
             vec most = old;
             for (int m = 0; m < live; m++)
@@ -190,7 +200,7 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
             PUT(exp((old - most) * scale), factor + n);
         }
         wait_for_all();
-        FOR_SQUARE (m, n, live, columns) {
+        FOR_SQUARE (m, n, live, columns) { /* scores become powers of e; later keys than the query get 0 */
             local float *at = square + m * columns + n;
             const vec e = exp((GET(at) - GET(top + n)) * scale);
             PUT(begin + m <= first + n + LANES ? e : (vec)0.0f, at);
@@ -198,7 +208,7 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
         FOR_SQUARE (d, n, hs, columns)
             PUT(GET(result + d * columns + n) * GET(factor + n), result + d * columns + n);
         wait_for_all();
-        for (int n = FIRST; n < columns; n += STRIDE) {
+        for (int n = FIRST; n < columns; n += STRIDE) { /* this part's sum */
             vec part = 0;
             IN_ORDER for (int m = 0; m < live; m++)
                 part += GET(square + m * columns + n);
@@ -215,7 +225,7 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
         store(GET(top + n) * scale + log(GET(sum + n)), lse + h.row + first + n, T - first - n);
 }
 
-/* Writes the first third of each row of dqkv. */
+/* Writes dq, the first third of each row of dqkv, and delta. */
 KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
                      global float *delta,      /* (B,H,T) */
                      const global float *dout, /* (B,T,C) */
@@ -228,9 +238,14 @@ KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
     const struct head h = this_head(T, heads, hs);
     const size_t C = h.wide / 3;
     const int first = (get_num_groups(0) - 1 - get_group_id(0)) * columns;
-    local float *q = room, *dy = q + hs * columns, *result = dy + hs * columns, *keys = result + hs * columns;
-    local float *values = keys + rows * (hs + 1), *square = values + rows * (hs + 1), *dp = square + rows * columns;
-    local float *dot = dp + rows * columns;
+    local float *q = room;                          /* (hs,columns): the queries, transposed */
+    local float *dy = q + hs * columns;             /* (hs,columns): dout, transposed */
+    local float *result = dy + hs * columns;        /* (hs,columns): dq, transposed */
+    local float *keys = result + hs * columns;      /* (rows,hs), hs + 1 apart */
+    local float *values = keys + rows * (hs + 1);   /* (rows,hs), hs + 1 apart */
+    local float *square = values + rows * (hs + 1); /* (rows,columns): scores, then ds */
+    local float *dp = square + rows * columns;      /* (rows,columns) */
+    local float *dot = dp + rows * columns;         /* (columns): delta */
 
     load_columns(q, qkv + h.qkv, h.wide, first, columns, T, hs);
     load_columns(dy, dout + h.out, C, first, columns, T, hs);
@@ -267,7 +282,7 @@ KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
     store_columns(result, dqkv + h.qkv, h.wide, first, columns, T, hs);
 }
 
-/* Writes the other two thirds. */
+/* Writes dk and dv, the other two thirds. */
 KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
                       const global float *dout,  /* (B,T,C) */
                       const global float *lse,   /* (B,H,T) */
@@ -279,13 +294,18 @@ KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
     const struct head h = this_head(T, heads, hs);
     const size_t C = h.wide / 3;
     const int first = get_group_id(0) * columns; /* the first keys have most to do */
-    local float *k = room, *v = k + hs * columns, *dk = v + hs * columns, *dv = dk + hs * columns;
-    local float *queries = dv + hs * columns, *dy = queries + rows * (hs + 1);
-    local float *square = dy + rows * (hs + 1), *dp = square + rows * columns;
+    local float *k = room;                       /* (hs,columns): the keys, transposed */
+    local float *v = k + hs * columns;           /* (hs,columns): their values, transposed */
+    local float *dk = v + hs * columns;          /* (hs,columns), transposed; dv follows it in memory */
+    local float *dv = dk + hs * columns;         /* (hs,columns), transposed */
+    local float *queries = dv + hs * columns;    /* (rows,hs), hs + 1 apart */
+    local float *dy = queries + rows * (hs + 1); /* (rows,hs), hs + 1 apart: dout */
+    local float *square = dy + rows * (hs + 1);  /* (rows,columns): scores, then p */
+    local float *dp = square + rows * columns;   /* (rows,columns): dp, then ds */
 
     load_columns(k, qkv + h.qkv + C, h.wide, first, columns, T, hs);
     load_columns(v, qkv + h.qkv + 2 * C, h.wide, first, columns, T, hs);
-    FOR_SQUARE (d, n, 2 * hs, columns)
+    FOR_SQUARE (d, n, 2 * hs, columns) /* dk and dv */
         PUT((vec)0.0f, dk + d * columns + n);
     for (int begin = first; begin < T; begin += rows) {
         const int live = min(rows, T - begin);

@@ -20,7 +20,7 @@
 #define GELU_SLOPE 1.5957691216f /* 2 sqrt(2/pi) */
 #define GELU_CUBIC 0.0713548163f /* 2 sqrt(2/pi) * 0.044715 */
 
-KERNEL void gelu_forward(__global float *out, const __global float *x, int n)
+KERNEL void gelu_forward(global float *out, const global float *x, int n) /* out, x: (n) */
 {
     int begin = get_group_id(0) * BLOCK;
     int end = min(begin + BLOCK, n);
@@ -33,7 +33,7 @@ KERNEL void gelu_forward(__global float *out, const __global float *x, int n)
     }
 }
 
-KERNEL void gelu_backward(__global float *dx, const __global float *dout, const __global float *x, int n)
+KERNEL void gelu_backward(global float *dx, const global float *dout, const global float *x, int n) /* all (n) */
 {
     int begin = get_group_id(0) * BLOCK;
     int end = min(begin + BLOCK, n);

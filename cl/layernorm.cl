@@ -26,15 +26,15 @@
 #define LAYERNORM_EPS 1e-5f
 
 /* One work-group per row. */
-KERNEL void layernorm_forward(__global float *out,     /* (N,C) */
-                              __global float *mean,    /* (N) */
-                              __global float *rstd,    /* (N) */
-                              const __global float *x, /* (N,C) */
-                              const __global float *w, /* (C) */
-                              const __global float *b, /* (C) */
+KERNEL void layernorm_forward(global float *out,     /* (N,C) */
+                              global float *mean,    /* (N) */
+                              global float *rstd,    /* (N) */
+                              const global float *x, /* (N,C) */
+                              const global float *w, /* (C) */
+                              const global float *b, /* (C) */
                               int N, int C)
 {
-    __local float scratch[WG];
+    local float scratch[WG];
     int n = get_group_id(0);
     x += (size_t)n * C;
     out += (size_t)n * C;
@@ -63,16 +63,16 @@ KERNEL void layernorm_forward(__global float *out,     /* (N,C) */
 
 /* One work-group per row.  carry is the gradient that flows past the layernorm along the residual path; it is read
  * only when has_carry is set, and dx may be the same buffer as carry or dout. */
-KERNEL void layernorm_backward(__global float *dx,          /* (N,C) */
-                               const __global float *carry, /* (N,C) */
-                               const __global float *dout,  /* (N,C) */
-                               const __global float *x,     /* (N,C) */
-                               const __global float *mean,  /* (N) */
-                               const __global float *rstd,  /* (N) */
-                               const __global float *w,     /* (C) */
+KERNEL void layernorm_backward(global float *dx,          /* (N,C) */
+                               const global float *carry, /* (N,C) */
+                               const global float *dout,  /* (N,C) */
+                               const global float *x,     /* (N,C) */
+                               const global float *mean,  /* (N) */
+                               const global float *rstd,  /* (N) */
+                               const global float *w,     /* (C) */
                                int N, int C, int has_carry)
 {
-    __local float scratch[WG];
+    local float scratch[WG];
     int n = get_group_id(0);
     size_t row = (size_t)n * C;
     float m = mean[n], r = rstd[n];
@@ -98,20 +98,21 @@ KERNEL void layernorm_backward(__global float *dx,          /* (N,C) */
 }
 
 /* One work-group per COLUMN_BLOCK columns. */
-KERNEL void layernorm_backward_params(__global float *dw,         /* (C) */
-                                      __global float *db,         /* (C) */
-                                      const __global float *dout, /* (N,C) */
-                                      const __global float *x,    /* (N,C) */
-                                      const __global float *mean, /* (N) */
-                                      const __global float *rstd, /* (N) */
+KERNEL void layernorm_backward_params(global float *dw,         /* (C) */
+                                      global float *db,         /* (C) */
+                                      const global float *dout, /* (N,C) */
+                                      const global float *x,    /* (N,C) */
+                                      const global float *mean, /* (N) */
+                                      const global float *rstd, /* (N) */
                                       int N, int C, int accumulate)
 {
     enum { K = COLUMN_VECTORS }; /* unrolled, so that the sums stay in registers */
-    __local float tile_d[TILE_SIZE], tile_x[TILE_SIZE], tile_mean[TILE_ROWS], tile_rstd[TILE_ROWS];
+    local float tile_d[TILE_SIZE], tile_x[TILE_SIZE], tile_mean[TILE_ROWS], tile_rstd[TILE_ROWS];
     int first = get_group_id(0) * COLUMN_BLOCK, left = C - first;
     vec sum_w[K], sum_b[K];
 
-    dw += first, db += first;
+    dw += first;
+    db += first;
 #pragma unroll
     for (int k = 0; k < K; k++) {
         int c = FIRST + k * STRIDE;
@@ -119,7 +120,7 @@ KERNEL void layernorm_backward_params(__global float *dw,         /* (C) */
         sum_b[k] = accumulate && ADDS ? load(db + c, left - c, 0) : (vec)0;
     }
     for (int n = 0; n < N; n += TILE_ROWS) {
-        const __global float *d_rows = dout + (size_t)n * C + first, *x_rows = x + (size_t)n * C + first;
+        const global float *d_rows = dout + (size_t)n * C + first, *x_rows = x + (size_t)n * C + first;
         int rows = min((int)TILE_ROWS, N - n);
         load_tile(tile_d, d_rows, rows, left, C);
         load_tile(tile_x, x_rows, rows, left, C);

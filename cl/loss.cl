@@ -23,13 +23,16 @@
  */
 #pragma OPENCL FP_CONTRACT OFF
 
-KERNEL void loss_forward(__global float *losses,       /* (N) */
-                         __global float *lse,          /* (N) */
-                         const __global float *logits, /* (N,W) */
-                         const __global int *targets,  /* (N) */
+/* The three numbers of a row where the vocabulary is cut: m, s and the target's logit.  Each has an array of P. */
+enum { PART_MAXIMUM, PART_SUM, PART_TARGET, PART_NUMBERS };
+
+KERNEL void loss_forward(global float *losses,       /* (N) */
+                         global float *lse,          /* (N) */
+                         const global float *logits, /* (N,W) */
+                         const global int *targets,  /* (N) */
                          int N, int V, int W)
 {
-    __local float scratch[WG];
+    local float scratch[WG];
     int n = get_group_id(0);
     logits += (size_t)n * W;
 
@@ -50,12 +53,12 @@ KERNEL void loss_forward(__global float *losses,       /* (N) */
 }
 
 /* One work-group per row, up to P >= N; those from N on get zeros. */
-KERNEL void loss_part(__global float *part,         /* (3,P): maximum, sum, target's logit */
-                      const __global float *logits, /* (N,W) */
-                      const __global int *targets,  /* (N) */
+KERNEL void loss_part(global float *part,         /* (PART_NUMBERS,P) */
+                      const global float *logits, /* (N,W) */
+                      const global int *targets,  /* (N) */
                       int N, int P, int first, int V, int W)
 {
-    __local float scratch[WG];
+    local float scratch[WG];
     int n = get_group_id(0);
     bool live = n < N;
     logits += live ? (size_t)n * W : 0;
@@ -72,16 +75,16 @@ KERNEL void loss_part(__global float *part,         /* (3,P): maximum, sum, targ
 
     if (get_local_id(0) == 0) {
         int target = live ? targets[n] - first : -1;
-        part[n] = live ? max_logit : 0;
-        part[P + n] = total;
-        part[2 * P + n] = 0 <= target && target < V ? logits[target] : 0;
+        part[PART_MAXIMUM * P + n] = live ? max_logit : 0;
+        part[PART_SUM * P + n] = total;
+        part[PART_TARGET * P + n] = 0 <= target && target < V ? logits[target] : 0;
     }
 }
 
 /* Flat over the tokens. */
-KERNEL void loss_join(__global float *losses,      /* (N) */
-                      __global float *lse,         /* (N) */
-                      const __global float *parts, /* (devices,3,P) */
+KERNEL void loss_join(global float *losses,      /* (N) */
+                      global float *lse,         /* (N) */
+                      const global float *parts, /* (devices,PART_NUMBERS,P) */
                       int N, int P, int devices)
 {
     int begin = get_group_id(0) * BLOCK;
@@ -89,11 +92,12 @@ KERNEL void loss_join(__global float *losses,      /* (N) */
     for (int i = begin + FIRST; i < end; i += STRIDE) {
         vec top = -INFINITY, sum = 0, target = 0;
         for (int d = 0; d < devices; d++)
-            top = larger(top, load(parts + 3 * d * P + i, end - i, 0));
+            top = larger(top, load(parts + (d * PART_NUMBERS + PART_MAXIMUM) * P + i, end - i, 0));
         for (int d = 0; d < devices; d++) {
-            const __global float *part = parts + 3 * d * P + i;
-            sum += load(part + P, end - i, 1) * exp(load(part, end - i, 0) - top);
-            target += load(part + 2 * P, end - i, 0);
+            const global float *part = parts + d * PART_NUMBERS * P + i;
+            vec below = load(part + PART_MAXIMUM * P, end - i, 0) - top;
+            sum += load(part + PART_SUM * P, end - i, 1) * exp(below);
+            target += load(part + PART_TARGET * P, end - i, 0);
         }
         vec all = top + log(sum);
         store(all, lse + i, end - i);
@@ -102,10 +106,10 @@ KERNEL void loss_join(__global float *losses,      /* (N) */
 }
 
 /* dlogits may be the same buffer as logits. */
-KERNEL void loss_backward(__global float *dlogits,      /* (N,W) */
-                          const __global float *logits, /* (N,W) */
-                          const __global float *lse,    /* (N) */
-                          const __global int *targets,  /* (N) */
+KERNEL void loss_backward(global float *dlogits,      /* (N,W) */
+                          const global float *logits, /* (N,W) */
+                          const global float *lse,    /* (N) */
+                          const global int *targets,  /* (N) */
                           int first, int V, int W, float scale)
 {
     int n = get_group_id(0);
@@ -122,11 +126,11 @@ KERNEL void loss_backward(__global float *dlogits,      /* (N,W) */
 }
 
 /* One work-group: all of it loads, and one work-item adds. */
-KERNEL void loss_sum(__global float *total,        /* (1) */
-                     const __global float *losses, /* (N) */
+KERNEL void loss_sum(global float *total,        /* (1) */
+                     const global float *losses, /* (N) */
                      int N, int accumulate)
 {
-    __local float tile[TILE_SIZE];
+    local float tile[TILE_SIZE];
     bool adds = get_local_id(0) == 0;
     float sum = accumulate && adds ? total[0] : 0.0f;
     for (int begin = 0; begin < N; begin += TILE) {

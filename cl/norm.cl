@@ -19,15 +19,15 @@
  */
 #pragma OPENCL FP_CONTRACT OFF
 
-#define NORM_LANES 256
+#define NORM_LANES MOST_STRIDE
 
 /* One work-group per NORM_BLOCK elements. */
-KERNEL void norm_blocks(__global float *partial,    /* (ceil(n / NORM_BLOCK)) */
-                        const __global float *grad, /* (n) */
+KERNEL void norm_blocks(global float *partial,    /* (ceil(n / NORM_BLOCK)) */
+                        const global float *grad, /* (n) */
                         int n)
 {
     enum { K = NORM_LANES / STRIDE }; /* vectors per work-item */
-    __local float scratch[WG];
+    local float scratch[WG];
     int begin = get_group_id(0) * NORM_BLOCK;
     int end = min(begin + NORM_BLOCK, n);
     vec sum[K];
@@ -50,12 +50,14 @@ KERNEL void norm_blocks(__global float *partial,    /* (ceil(n / NORM_BLOCK)) */
 
 /* One work-group: all of it loads, and one work-item adds.  Kahan's compensated sum: `lost` is what the last addition
  * rounded off, so that thousands of blocks lose no more than a single addition does. */
-KERNEL void norm_finish(__global float *state,                       /* (4) */
-                        const __global float *partial,               /* (n_blocks) */
-                        int n_blocks, const __global float *control, /* (16) */
-                        const __global float *losses, int n_losses)  /* the loss's sums; 0 between them */
+KERNEL void norm_finish(global float *state,           /* (STATE_SIZE) */
+                        const global float *partial,   /* (n_blocks) */
+                        int n_blocks,
+                        const global float *control,   /* (CONTROL_SIZE) */
+                        const global float *losses,    /* (n_losses): the loss's sums; 0 between them */
+                        int n_losses)
 {
-    __local float tile[TILE_SIZE], scratch[WG];
+    local float tile[TILE_SIZE], scratch[WG];
     bool adds = get_local_id(0) == 0;
     float sum = 0, lost = 0, wrong = 0;
     for (int begin = 0; begin < n_blocks; begin += TILE) {

@@ -20,18 +20,18 @@
 #pragma OPENCL FP_CONTRACT OFF
 
 /* Zeros from the first whole vector above the diagonal to the end of the row; `live` = t + 1 elements are below it. */
-static void zero_rest(__global float *row, int live, int T)
+static void zero_rest(global float *row, int live, int T)
 {
     int done = (live + VEC - 1) / VEC * VEC;
     for (int i = done + FIRST; i < T; i += STRIDE)
         store((vec)0, row + i, T - i);
 }
 
-KERNEL void softmax_forward(__global float *att,          /* (rows,T) */
-                            const __global float *scores, /* (rows,T) */
+KERNEL void softmax_forward(global float *att,          /* (rows,T) */
+                            const global float *scores, /* (rows,T) */
                             int rows, int T, float scale)
 {
-    __local float scratch[WG];
+    local float scratch[WG];
     int r = get_group_id(0);
     int live = r % T + 1;
     att += (size_t)r * T;
@@ -55,12 +55,12 @@ KERNEL void softmax_forward(__global float *att,          /* (rows,T) */
     zero_rest(att, live, T);
 }
 
-KERNEL void softmax_backward(__global float *dscores,    /* (rows,T) */
-                             const __global float *datt, /* (rows,T) */
-                             const __global float *att,  /* (rows,T) */
+KERNEL void softmax_backward(global float *dscores,    /* (rows,T) */
+                             const global float *datt, /* (rows,T) */
+                             const global float *att,  /* (rows,T) */
                              int rows, int T, float scale)
 {
-    __local float scratch[WG];
+    local float scratch[WG];
     int r = get_group_id(0);
     int live = r % T + 1;
     dscores += (size_t)r * T;

@@ -5,7 +5,7 @@
  */
 #include "order.h"
 #include "techniques/pass/traits.h"
-#include "tools/predict/predict.h"
+#include "tools/predict/costs.h"
 
 #include <math.h>
 

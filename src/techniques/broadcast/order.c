@@ -5,7 +5,7 @@
  */
 #include "order.h"
 
-#include "tools/predict/predict.h"
+#include "tools/predict/forecast.h"
 
 #include <math.h>
 

@@ -10,7 +10,7 @@
  *
  * A pass edits the list (pass/edit.h) before addresses are given.  It asks tasks for their role, layer and micro-batch,
  * never for their names.  find_uses() (pass/uses.h) tells it which tasks use a tensor, and when; try_step()
- * (predict/predict.h) what it would gain.  Bytes come and go by add_copy_for() and switch_readers().  Where there is
+ * (predict/forecast.h) what it would gain.  Bytes come and go by add_copy_for() and switch_readers().  Where there is
  * something to choose, it gives choose() (search/search.h) its decisions, some starts and its rewrite.
  *
  * To add one (tutorials/15-write-a-pass.md does it), make a folder with one file, NAME/NAME.c:
@@ -51,8 +51,8 @@
 
 #include <jansson.h>
 
-struct costs;    /* tools/predict/predict.h */
-struct forecast; /* the same */
+struct costs;    /* tools/predict/costs.h */
+struct forecast; /* tools/predict/forecast.h */
 struct trainer;  /* trainer/train/train.h */
 
 struct run_facts {      /* what passes know of the training whose list they rewrite */

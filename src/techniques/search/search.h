@@ -22,7 +22,7 @@
 #define SEARCH_H
 
 #include "techniques/pass/edit.h"
-#include "tools/predict/predict.h"
+#include "tools/predict/forecast.h"
 
 struct decision {
     unsigned char options; /* how many; the search tries 0 .. options - 1.  A start may say more (swap_auto.c) */

@@ -3,7 +3,7 @@
  */
 #include "snapshot.h"
 #include "techniques/pass/traits.h"
-#include "tools/predict/predict.h"
+#include "tools/predict/forecast.h"
 
 #include <math.h>
 

@@ -9,7 +9,7 @@
 #define SWAP_H
 
 #include "techniques/pass/pass.h"
-#include "tools/predict/predict.h"
+#include "tools/predict/forecast.h"
 
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 struct swap_options {

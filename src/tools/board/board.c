@@ -9,7 +9,7 @@
 
 #include "techniques/pass/edit.h"
 #include "tools/lists/lists.h"
-#include "tools/predict/predict.h"
+#include "tools/predict/forecast.h"
 #include "tools/proof/proof.h"
 #include "tools/trace/trace.h"
 #include "trainer/file/file.h"

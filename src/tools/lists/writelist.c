@@ -5,7 +5,7 @@
 #include "line.h"
 #include "lists.h"
 #include "techniques/pass/uses.h"
-#include "tools/predict/predict.h"
+#include "tools/predict/costs.h"
 
 #include <ctype.h>
 

@@ -1,5 +1,5 @@
 /* budgets.c - sets the budgets of devices; and if a list does not fit, says which budgets would do. */
-#include "predict.h"
+#include "forecast.h"
 
 void set_budgets(struct machine *m, size_t each, size_t host)
 {

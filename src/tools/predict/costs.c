@@ -1,7 +1,8 @@
 /* costs.c - how long tasks take: profiles (measured) and hardware descriptions (modelled).  The formats are in
- * predict.h; a person can edit both.
+ * costs.h; a person can edit both.
  */
-#include "predict.h"
+#include "costs.h"
+#include "forecast.h" /* defines: set_budgets() */
 #include "trainer/file/file.h"
 
 #include <math.h>
@@ -302,14 +303,13 @@ void links_of(const struct task *t, const struct link *link[2])
     }
 }
 
-double link_rate(const struct link *const link[2], const int *load)
+double link_rate(const struct link *const link[2], const size_t *copies)
 {
     double rate = INFINITY;
     for (int i = 0; i < 2; i++) {
         if (!link[i])
             continue;
-        int copies = load ? load[link[i]->index] : 1;
-        rate = fmin(rate, link[i]->rate / copies);
+        rate = fmin(rate, link[i]->rate / (copies ? (double)copies[i] : 1));
         if (link[i]->queue_rate > 0)
             rate = fmin(rate, link[i]->queue_rate);
     }

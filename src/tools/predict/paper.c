@@ -1,6 +1,6 @@
 /* paper.c - makes a machine from a hardware description, without OpenCL, for plans of machines that one does not
  * have. */
-#include "predict.h"
+#include "costs.h"
 
 enum { MOST_PAPER_DEVICES = 1024 };
 

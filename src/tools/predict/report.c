@@ -1,5 +1,5 @@
 /* report.c - a simulation for people, as JSON, and as a trace like a real one. */
-#include "predict.h"
+#include "forecast.h"
 #include "tools/command/table.h"
 #include "tools/trace/tables.h"
 

@@ -9,7 +9,7 @@
  *
  * Iterations are run until their times repeat (pattern.c).
  *
- * Nodes number the tasks of all iterations: task i of iteration s is node s * n + i.  At most one node per lane runs,
+ * Nodes number the tasks of all iterations: task i of iteration k is node k * n + i.  At most one node per lane runs,
  * so the next event is the earliest one over the lanes: the winner of a tournament between them.
  *
  * Tasks that store a snapshot need a member of the rings (step/ring.c).  An iteration asks for one when its first
@@ -31,6 +31,7 @@ static int earlier_lane(const struct simulator *sim, int a, int b)
     return next_b < next_a ? b : a;
 }
 
+/* The lane's next event is at this time: finds anew who wins the games that the lane plays, from its leaf upwards. */
 static void set_next(struct simulator *sim, struct lane_state *lane, double next)
 {
     lane->next_event = next;
@@ -46,7 +47,11 @@ static void set_next(struct simulator *sim, struct lane_state *lane, double next
 /* The share of its full speed at which the lane's copy goes. */
 static double copy_speed(const struct simulator *sim, const struct lane_state *lane)
 {
-    return link_rate(lane->link, sim->load) / lane->full_rate;
+    size_t copies[2] = {0}; /* on each of its links, itself too */
+    for (int i = 0; i < 2; i++)
+        if (lane->link[i])
+            copies[i] = sim->on_link[lane->link[i]->index].n;
+    return link_rate(lane->link, copies) / lane->full_rate;
 }
 
 /* Notes for each copy on the link, if there is one, how long what is left of it would take at full speed. */
@@ -67,7 +72,6 @@ static void add_to_link(struct simulator *sim, const struct link *link, struct l
         return;
     struct link_copies *on = &sim->on_link[link->index];
     *APPEND(on->lane, on->n, on->cap) = copy;
-    sim->load[link->index]++;
 }
 
 static void drop_from_link(struct simulator *sim, const struct link *link, const struct lane_state *copy)
@@ -80,7 +84,6 @@ static void drop_from_link(struct simulator *sim, const struct link *link, const
         at++;
     on->n--;
     on->lane[at] = on->lane[on->n];
-    sim->load[link->index]--;
 }
 
 /* Sets when each copy on the link ends, at the speed that it has now. */
@@ -113,6 +116,7 @@ static void change_load(struct simulator *sim, struct lane_state *copy, enum loa
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
+/* The turn on the lane goes to its next task, and after the last one to its first of the next iteration. */
 static void pass_turn(const struct simulator *sim, struct lane_state *lane)
 {
     lane->next_task = sim->tasks[lane->next_task].next_on_lane;
@@ -186,7 +190,7 @@ static void start_task(struct simulator *sim, struct lane_state *lane, int node,
         begin_node(sim, lane);
 }
 
-/* Start the lane's next task that is not skipped, of the open iterations, if all that it waits for has ended. */
+/* Starts the lane's next task that is not skipped, of the open iterations, if all that it waits for has ended. */
 static void try_start(struct simulator *sim, struct lane_state *lane)
 {
     if (lane->node != NONE || lane->first_task == NONE)
@@ -219,8 +223,8 @@ static int latest_iteration(const struct simulator *sim, int i, int iteration)
     return iteration;
 }
 
-/* A run of task i comes into flight (change 1) or ends (-1).  What stands aside is outside of its lane until its
- * iteration has asked, and no count of runs in flight knows of it. */
+/* A run of task i comes into flight (change 1) or ends (-1).  A task that stands aside is outside of its lane until its
+ * iteration has asked for a member, so its runs do not count. */
 static void count_run(struct simulator *sim, int i, int change)
 {
     struct task_state *state = &sim->tasks[i];
@@ -238,8 +242,10 @@ static int count_unmet(const struct simulator *sim, const struct task *t, int it
     int unmet = 0;
     for (size_t e = 0; e < t->n_edges; e++) {
         int producer = (int)t->edges[e].producer;
-        if (t->edges[e].wait &&
-            latest_iteration(sim, producer, iteration - t->edges[e].previous) > sim->tasks[producer].last_ended)
+        if (!t->edges[e].wait)
+            continue;
+        int awaited = latest_iteration(sim, producer, iteration - t->edges[e].previous); /* NONE: there was no run */
+        if (awaited > sim->tasks[producer].last_ended)
             unmet++;
     }
     return unmet;
@@ -294,10 +300,10 @@ static void release(struct simulator *sim, int i, int iteration)
 {
     for (int w = sim->tasks[i].first_wait; w != NONE; w = sim->wait[w].next_wait) {
         int step = sim->wait[w].next_step;
-        for (int c = iteration; c + step < sim->opened; c++) {
-            if (c > iteration && !skipped(sim, c * sim->n + i))
-                break;
-            end_wait(sim, (c + step) * sim->n + sim->wait[w].consumer);
+        for (int later = iteration; later + step < sim->opened; later++) {
+            if (later > iteration && !skipped(sim, later * sim->n + i))
+                break; /* from here on the waits are for that run */
+            end_wait(sim, (later + step) * sim->n + sim->wait[w].consumer);
         }
     }
 }
@@ -376,6 +382,7 @@ static void go_on(struct simulator *sim)
         try_start(sim, &sim->lanes[i]);
 }
 
+/* The lane's node ends now.  What waited for this end may start, and the lane goes on. */
 static void finish(struct simulator *sim, struct lane_state *lane)
 {
     int node = lane->node, i = node % sim->n;
@@ -410,6 +417,7 @@ static struct lane_state *earliest(const struct simulator *sim)
     return best;
 }
 
+/* Goes from event to event until a pattern is found.  An event is that a node begins, gets on its links, or ends. */
 static void run_clock(struct simulator *sim)
 {
     go_on(sim);

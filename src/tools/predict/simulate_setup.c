@@ -88,7 +88,6 @@ struct simulator new_simulator(struct simulation *result)
     sim.lanes = allocate(n_lanes, sizeof *sim.lanes);
     sim.winner = allocate(2 * n_lanes, sizeof *sim.winner);
     sim.on_link = allocate(m->n_links, sizeof *sim.on_link);
-    sim.load = allocate(m->n_links, sizeof *sim.load);
     index_list(&sim);
     sim.limit = MIN(MAX(LEAST_STEPS, 4 * sim.repeat), MOST_STEPS);
     sim.limit = MIN(sim.limit, MAX(8, MOST_NODES / sim.n));
@@ -108,6 +107,5 @@ void free_simulator(struct simulator *sim)
     for (size_t i = 0; i < sim->result->step->pool->machine->n_links; i++)
         free(sim->on_link[i].lane);
     free(sim->on_link);
-    free(sim->load);
     free(sim->iteration);
 }

@@ -7,7 +7,7 @@
 #ifndef SIMULATOR_H
 #define SIMULATOR_H
 
-#include "predict.h"
+#include "simulation.h"
 
 struct lane_state {
     int first_task;             /* the first task of the lane; NONE: it has none */
@@ -57,7 +57,6 @@ struct simulator {
     int *winner;                 /* [2 n_lanes]: node i is the lane with the earlier event of nodes 2 i and 2 i + 1;
                                   * the last n_lanes nodes are the lanes */
     struct link_copies *on_link; /* by link */
-    int *load;                   /* by link: copies on it */
     struct iteration *iteration;
     int opened;           /* iterations that the host has opened */
     int done;             /* iterations that have ended, and all before them */

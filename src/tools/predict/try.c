@@ -4,7 +4,7 @@
  * The draft has tasks of its own, but the list's tensors.  place() writes into these, so they are put back as they
  * were.
  */
-#include "predict.h"
+#include "forecast.h"
 #include "techniques/pass/edit.h"
 
 #include <math.h>

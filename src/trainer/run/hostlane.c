@@ -201,12 +201,18 @@ void append_job(struct job ***end, struct job *job)
     *end = &job->next;
 }
 
+/* Guards the pointers to threads, *thread below, while a first job starts the thread.  Two threads may give a lane's
+ * forwarder its first job: the one that issues tasks, and the lane's own, whose copy was decided late. */
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+
 enum priority { USUAL, ASIDE };
 static void give_to(struct host_thread **thread, const char *name, enum priority priority, struct job *kept)
 {
+    pthread_mutex_lock(&starting);
     if (!*thread)
         *thread = start_thread(name, priority == ASIDE);
     struct host_thread *t = *thread;
+    pthread_mutex_unlock(&starting);
     pthread_mutex_lock(&t->lock);
     append_job(&t->end, kept);
     pthread_cond_broadcast(&t->changed);

@@ -1,0 +1,115 @@
+/* costs.h - how long tasks take: from a measured profile, or from a description of hardware.  Implemented in costs.c;
+ * machines that are only described, in paper.c.
+ *
+ * Both files are text: `name = value` lines, '#' starts a comment.
+ *
+ * A profile (yard profile -o FILE) is what one device did with one configuration.  Besides its fingerprint it has a
+ * line per kind of task and lane, and per lane of copies:
+ *
+ *     task NAME LANE = NANOSECONDS FLOPS BYTES        median of one task of that kind; for one layer only:
+ *     task NAME LANE layer=K = NANOSECONDS FLOPS BYTES
+ *     link LANE = BYTES_PER_SECOND LATENCY_SECONDS    upload and download; also disk, and other lanes of the host
+ *     gap LANE = SECONDS                              from one task's end to the next one's start, back to back
+ *     issue = SECONDS                                 host time to issue and retire one task
+ *     memory CLASS = BYTES                            peak, for people
+ *
+ * A hardware description (data/hardware/...) gives speeds instead, from which tasks are modelled by the roofline:
+ * latency + max(flops / (flops/s), bytes / (bytes/s)).  Two lines may be left out:
+ *
+ *     units = N       compute units (a GPU's multiprocessors): a kernel of fewer work-groups, but for products, reaches
+ *                     only that share of bytes/s
+ *     vector = N      floats per vector of a CPU, whose grids and products the list then has; else it is a GPU's list
+ */
+#ifndef COSTS_H
+#define COSTS_H
+
+#include "trainer/step/step.h"
+
+/* Where a task's time comes from. */
+enum cost_source {
+    COST_MEASURED, /* a profile has such a task, of the same FLOPs and bytes */
+    COST_SCALED,   /* a profile has such a task of another size */
+    COST_MODELLED, /* the roofline, or a link's rate and latency */
+    COST_GIVEN,    /* a step file says it */
+    COST_SOURCES
+};
+struct task_cost { /* a line `task` of a profile */
+    char name[40];
+    enum lane_kind lane;
+    int layer;           /* -1: the line is for all layers that have none of their own */
+    double ns;           /* the median of its time */
+    double flops, bytes; /* of one task: operations; bytes read and written */
+};
+struct lane_speed { /* speed of copies, or of what one kind of the host's lanes does; 0: it is not given */
+    double bytes_per_s;
+    double latency; /* seconds */
+};
+struct costs {
+    char *path;
+    bool measured; /* true: a profile; false: a description of hardware */
+
+    /* a profile's fingerprint, and what it measured */
+    char *device, *driver, *engine, *shape;
+    struct task_cost *tasks;
+    size_t n_tasks, cap_tasks;
+    double peak_memory[MEM_CLASSES];
+
+    /* a description's numbers */
+    char *name;
+    int64_t devices;            /* how many devices there are */
+    int64_t link_share;         /* how many of them share a link to the host */
+    double flops;               /* FLOP/s */
+    double efficiency;          /* the share of them that products reach */
+    double bandwidth;           /* bytes/s */
+    double launch;              /* seconds per task */
+    double host_bandwidth;      /* bytes/s of the host's memory */
+    double host_launch;         /* seconds per task of the host */
+    size_t memory, host_memory; /* bytes */
+
+    /* what both have */
+    int64_t units, vector; /* 0: a description does not say */
+    struct lane_speed speed[LANE_KINDS];
+    double gap_seconds[LANE_KINDS]; /* from task to task; 0 in a description, whose `launch` has them already */
+    double issue_seconds;           /* of the host per task; 0 in a description that does not say */
+
+    double scale_link, scale_device, scale_cpu; /* what --what-if multiplies the speeds by */
+};
+/* Reads a profile or a description; free_costs() frees it.  What is wrong in the file ends the program (EXIT_USAGE) with
+ * its line. */
+struct costs *read_costs(const char *path);
+void free_costs(struct costs *c);
+/* Applies --what-if, "link=2x cpu=0.5x device=1.5x mem=8G": speeds to c, memory to the machine's budgets.  A wrong word
+ * ends the program (EXIT_USAGE). */
+void apply_what_if(struct costs *c, struct machine *m, const char *text);
+/* The same for a step file's own times, links (not its disk) and memory.  Call it before passes look at them. */
+void apply_what_if_to_list(struct step *s, const char *text);
+/* Ends the program (EXIT_USAGE) if the profile is of another device, driver, engine, number of units or vector width:
+ * the message has the field and both values.  Another shape is allowed: its tasks are scaled. */
+void check_fingerprint(const struct costs *c, const struct device *d, const char *engine);
+/* Seconds that the task takes alone; c NULL: those that a step file gives.  *source: where they come from. */
+double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source);
+/* The links that a task occupies, NULL where there is none.  A copy between devices occupies the sender's link down and
+ * the receiver's link up.  On a disk lane a copy, or a task whose time follows from its bytes, occupies the disk's. */
+void links_of(const struct task *t, const struct link *link[2]);
+/* Bytes per second of a copy on such links, where copies[i] copies are on link[i], itself one of them; NULL: it is
+ * alone.  INFINITY: it has no link. */
+double link_rate(const struct link *const link[2], const size_t *copies);
+double link_latency(const struct link *const link[2]); /* seconds, the sum of both */
+double given_seconds(const struct task *t); /* what a step file says; of a copy without a time, that of its links */
+/* What task_seconds() says; 0 where no file says it: for work in a list without costs and times. */
+double seconds_alone(const struct costs *c, const struct task *t);
+/* The seconds of a copy that is in no list: that many bytes on that lane, by a task of that name. */
+double seconds_of_copy(const struct costs *c, const char *name, struct lane *lane, struct device *to,
+                       struct device *from, size_t bytes);
+bool has_times(const struct step *s, const struct costs *c); /* are the times of all tasks known? */
+/* Writes a profile of what c has, in place of any file of that path.  `shape` describes the configuration. */
+void write_profile(const char *path, const struct costs *c, const char *shape);
+
+/* ---- paper.c ----------------------------------------------------------------------------------------------------- */
+
+/* A machine of n_devices devices as the description says, without OpenCL: for plans only.  The caller frees it. */
+struct machine *virtual_machine(const struct costs *c, int n_devices);
+/* Gives the machine the links of a description, or the gaps and the issue time of a profile.  simulate() does it. */
+void describe_speeds(struct machine *m, const struct costs *c);
+
+#endif

@@ -1,0 +1,48 @@
+/* simulation.h - the list of a step on a virtual clock: when its tasks would run, and how long a step takes.  Implemented
+ * in simulate.c; what is shown of a simulation, in report.c.
+ */
+#ifndef SIMULATION_H
+#define SIMULATION_H
+
+#include "costs.h"
+
+#include <jansson.h>
+
+struct moment {        /* one task in one simulated step */
+    double start, end; /* seconds on the virtual clock */
+    bool skipped;      /* the task does not run in this step */
+};
+struct simulation {
+    const struct step *step;
+    int steps;              /* steps that were run to their end: until their times repeat, see pattern.c */
+    int first, pattern;     /* the steady pattern: steps first .. first + pattern - 1, numbered from 0, the last ones */
+    bool settled;           /* false: the times never repeated, and the pattern is the later half of the steps */
+    struct moment *moments; /* [begun * n]; node i is task i % n of step i / n */
+    double *seconds;        /* [n]: the task's time alone */
+    double *steady;         /* [n]: its mean time over the pattern, longer than alone where links are shared */
+    size_t by_source[COST_SOURCES]; /* how many tasks have their times from there */
+    double period;                  /* seconds from one step's end to the next one's: the mean over the pattern */
+    double end;                     /* when the last step ended, in seconds on the virtual clock */
+    int begun;                      /* all steps that were begun then; in later ones what has no end has not started */
+    double *busy;                   /* by lane: seconds per step, over the time of the pattern */
+};
+/* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  The list has
+ * been placed and has its edges.  c NULL: a step file, which has its times.  Returns NULL, and *sim for
+ * free_simulation(); or a problem, where the times make no sense together. */
+struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **sim);
+struct simulation *must_simulate(const struct step *s, const struct costs *c); /* a problem ends the program */
+void free_simulation(struct simulation *sim);
+
+/* ---- report.c ---------------------------------------------------------------------------------------------------- */
+
+/* By device, the most bytes that its tensors hold at a time, by the clock; the caller frees it. */
+size_t *simulated_peaks(const struct simulation *sim);
+void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c); /* for people */
+json_t *simulation_json(const struct simulation *sim); /* "simulation" of plan --json; the caller owns it */
+/* Writes the simulated steps as a trace, like a real one.  `model` says in it what was simulated. */
+void write_simulation(const struct simulation *sim, const char *path, const char *model);
+/* Simulates the list as it is now and writes that as a trace, while it is edited too: tutorials/gdb/yard.py calls it
+ * from the debugger. */
+void show_list(const struct step *s, const struct costs *c, char *path);
+
+#endif
