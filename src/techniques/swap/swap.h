@@ -2,6 +2,7 @@
  *
  *     swap.c            finds the gaps, and swaps those that a fixed order names
  *     swap_auto.c       --swap auto, --recompute auto: a search says which gaps
+ *     swap_places.c     between which tasks its copies stand
  *     swap_report.c     what people and `plan --json` are told
  *     swap_options.c    the folder: its pass, its options
  */
@@ -56,6 +57,7 @@ struct absence {
     int begin, end;          /* the gap's; a repeated task that uses x ends the gap earlier */
     int out;                 /* the device holds x through this task, and then x is away */
     int in;                  /* the device holds x again from this task on; the list's end if x stays away */
+    double copy_seconds;     /* how long a copy of x takes, one way; 0 where no search needs to know */
     struct absence *earlier; /* the last absence before this one in which x is swapped; NULL: there is none */
     bool sent;               /* a copy takes x to the host; false: the host has x already */
     struct tensor *on_host;  /* x on the host, while x is away */
@@ -97,6 +99,23 @@ bool remake_by_search(struct step *s, const struct costs *c, const struct run_fa
 /* Does --swap auto make the list fit, with a step of at most so many seconds?  It looks less long than it does when it
  * runs, and no longer than until it knows.  The list stays as it is. */
 bool can_fit_within(struct step *s, const struct costs *c, double seconds);
+
+/* ---- swap_places.c ----------------------------------------------------------------------------------------------- */
+
+/* A rule for the places of copies.  Bytes are held for a copy `copy_times` times as long as the copy takes; 0: for uses
+ * alone. */
+struct placement {
+    double copy_times; /* AS_LONG_AS_THERE_IS_ROOM: longer than any gap */
+    double margin;     /* the share of the budget that stays free, since addresses leave holes: 0.03 is 3 % */
+};
+enum { AS_LONG_AS_THERE_IS_ROOM = 1000000 };
+/* Moves `out` and `in` of the absences on device d apart from the gap's ends, as far as `placement` says and as long as
+ * the device's budget has room.  They stand at the ends before the call, and their copy_seconds are set.  u: the uses
+ * in the list as it is now; span: when its tasks run, roughly, by position: repeated tasks take no time. */
+void place_copies(const struct device *d, const struct placement *placement, const struct pool *pool,
+                  const struct uses *u, const struct span *span, const struct swaps *all);
+/* The bytes that the device holds for the gap's tensor. */
+static inline int64_t gap_bytes(const struct gap *g) { return (int64_t)round_up(g->x->bytes, g->device->alignment); }
 
 /* ---- swap_report.c ----------------------------------------------------------------------------------------------- */
 

@@ -6,23 +6,13 @@
  * The decisions.  One decision is about the same gap on all data-parallel devices.  One is about all gaps of a tensor
  * of state: when its home is the host, each use needs copies.  One more decision says how copies find their places, and
  * in a pipeline in which order the tasks stand: as listed, or as they begin by the clock.  Both orders compute the
- * same. But a stage holds bytes for what it receives from the send's place in the list on, and in the list of a
+ * same.  But a stage holds bytes for what it receives from the send's place in the list on, and in the list of a
  * pipeline that place may lie long before the time at which the send begins.
  *
  * The search (search/search.h) starts from a rule.  More and more tensors leave, or are made again: first those that
  * are cheap to make again, then large ones, and of equally large ones those whose gaps are longest.  Classes
  * (--swap-what) are admitted one after another.  The search with one class more begins with the best choice so far, so
  * a further class never makes the step longer.
- *
- * The places.  A tensor that leaves is held until its copy has ended.  A tensor that comes back is held from the time
- * at which its copy must begin: its copy, which takes bytes / bandwidth, must end before the reader begins, and before
- * the next copy of its lane must begin.  Copies of one direction go one after another: the tensor that is made first
- * leaves first, and the one that is needed first comes back first.  Where bytes are short, tensors leave earlier and
- * come back later, and tasks wait.
- *
- *     uses alone     |=======|                             |=======|
- *     copies too     |=======|======>              <=======|=======|
- *     copies of a0    F0      out                   in      B0
  */
 #include "swap.h"
 #include "techniques/pass/traits.h"
@@ -30,15 +20,12 @@
 
 #include <math.h>
 
-/* How copies find their places.  FOR_USES holds the fewest bytes. */
+/* How copies find their places (swap_places.c).  FOR_USES holds the fewest bytes. */
 enum { FOR_COPIES, FOR_SLOW_COPIES, FOR_USES, WHILE_ROOM, SPARE_3_PERCENT, SPARE_12_PERCENT };
-static const struct placement {
-    double copy_times; /* bytes are held for a copy `copy_times` times as long as the copy takes; 0: for uses alone;
-                        * 1e6: as long as there is room */
-    double margin;     /* the share of the budget that stays free: addresses leave holes */
-} placements[] = {
-    [FOR_COPIES] = {1, 0},   [FOR_SLOW_COPIES] = {2, 0},    [FOR_USES] = {0, 0},
-    [WHILE_ROOM] = {1e6, 0}, [SPARE_3_PERCENT] = {1, 0.03}, [SPARE_12_PERCENT] = {1, 0.12},
+static const struct placement placements[] = {
+    [FOR_COPIES] = {1, 0},         [FOR_SLOW_COPIES] = {2, 0},
+    [FOR_USES] = {0, 0},           [WHILE_ROOM] = {AS_LONG_AS_THERE_IS_ROOM, 0},
+    [SPARE_3_PERCENT] = {1, 0.03}, [SPARE_12_PERCENT] = {1, 0.12},
 };
 /* The decision about places.  It chooses one of placements[], with the tasks as listed; or, by a number that is
  * COUNT(placements) higher, the same one with the tasks in the clock's order. */
@@ -62,7 +49,7 @@ struct swapper {
     struct topic *topic;     /* one for each gap */
     struct absence *absence; /* one for each gap, as the last choice says that was applied */
     const struct costs *costs;
-    bool may_swap;    /* false: a tensor that cannot be made again is kept */
+    bool may_swap;    /* false (REMAKE_ALONE): a tensor that cannot be made again is kept */
     bool looks_ahead; /* an earlier pass asks, so the search may spend a part of its work alone */
     struct decision *decision;
     size_t n;                /* decisions */
@@ -72,19 +59,18 @@ struct swapper {
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
-/* Bytes that the device holds for x. */
-static int64_t bytes_of(const struct gap *g) { return (int64_t)round_up(g->x->bytes, g->device->alignment); }
-
 /* Tells the gaps of one tensor apart; those of state have one number, since one decision is about all of them. */
 static int decision_number(const struct gap *g) { return g->x->persistent ? 0 : g->nth; }
+
+enum { PAGE = 4096 }; /* bytes */
 
 /* The order of decisions; 0: one decision is about both gaps.  Replicas have tensors of the same name, layer and
  * micro-batch, but their shards may differ by some bytes, so sizes are compared in pages.  Low layers wait longest. */
 static int compare_gaps(const struct gap *a, const struct gap *b)
 {
-    const struct task *p = a->maker, *q = b->maker;
-    const int64_t pages_of_a = bytes_of(a) >> 12;
-    const int64_t pages_of_b = bytes_of(b) >> 12;
+    const struct task *maker_a = a->maker, *maker_b = b->maker;
+    const int64_t pages_of_a = gap_bytes(a) / PAGE;
+    const int64_t pages_of_b = gap_bytes(b) / PAGE;
     if (round_of[a->x->class] != round_of[b->x->class])
         return COMPARE(round_of[a->x->class], round_of[b->x->class]);
     if (a->x->cheap != b->x->cheap)
@@ -93,14 +79,14 @@ static int compare_gaps(const struct gap *a, const struct gap *b)
         return COMPARE(pages_of_b, pages_of_a);
     if (strcmp(a->x->name, b->x->name) != 0)
         return strcmp(a->x->name, b->x->name);
-    if (strcmp(p->name, q->name) != 0)
-        return strcmp(p->name, q->name);
-    if (p->layer != q->layer)
-        return COMPARE(p->layer, q->layer);
-    if (p->micro != q->micro)
-        return COMPARE(p->micro, q->micro);
-    if (p->role != q->role)
-        return COMPARE(p->role, q->role);
+    if (strcmp(maker_a->name, maker_b->name) != 0)
+        return strcmp(maker_a->name, maker_b->name);
+    if (maker_a->layer != maker_b->layer)
+        return COMPARE(maker_a->layer, maker_b->layer);
+    if (maker_a->micro != maker_b->micro)
+        return COMPARE(maker_a->micro, maker_b->micro);
+    if (maker_a->role != maker_b->role)
+        return COMPARE(maker_a->role, maker_b->role);
     return COMPARE(decision_number(a), decision_number(b));
 }
 COMPARISON_POINTERS(by_decision, struct topic, compare_gaps(a->gap, b->gap))
@@ -143,6 +129,7 @@ static void list_decisions(struct swapper *swapper)
 
 /* ---- the clock's order ------------------------------------------------------------------------------------------- */
 
+/* Does the list send from stage to stage, as a pipeline does? */
 static bool has_sends(const struct uses *u)
 {
     size_t i = 0;
@@ -182,12 +169,14 @@ static void find_sinkings(struct swapper *swapper)
     free_forecast(&f);
 }
 
+/* Brings the tasks into the clock's order. */
 static void move_tasks(const struct swapper *swapper, struct edit *e)
 {
     for (size_t i = 0; i < swapper->n_sinkings; i++)
         sink(e, swapper->sinking[i].task, swapper->sinking[i].behind);
 }
 
+/* What the search must know of a gap: what a copy costs, and whether the tensor can be made again. */
 static struct topic ask_about(const struct swapper *swapper, const struct gap *g)
 {
     struct machine *m = swapper->gaps.step->pool->machine;
@@ -199,12 +188,14 @@ static struct topic ask_about(const struct swapper *swapper, const struct gap *g
     };
 }
 
-static struct swapper open_swapper(struct step *s, const struct costs *c, unsigned classes, bool may_swap)
+/* classes: of the tensors that may leave, a bit per enum memory_class.  Call close_swapper() in the end. */
+enum remedies { SWAP_AND_REMAKE, REMAKE_ALONE };
+static struct swapper open_swapper(struct step *s, const struct costs *c, unsigned classes, enum remedies remedies)
 {
     struct swapper swapper = {
         .gaps = find_gaps(s, c, classes),
         .costs = c,
-        .may_swap = may_swap,
+        .may_swap = remedies == SWAP_AND_REMAKE,
     };
     swapper.absence = keep_all(&swapper.gaps);
     swapper.topic = allocate(swapper.gaps.n + 1, sizeof *swapper.topic);
@@ -222,127 +213,6 @@ static void close_swapper(struct swapper *swapper)
     free(swapper->topic);
     free(swapper->absence);
     free(swapper->decision);
-}
-
-/* ---- places of copies -------------------------------------------------------------------------------------------- */
-
-struct room { /* on a device, for the bytes that copies hold */
-    const struct swapper *swapper;
-    const struct device *device;
-    const struct uses *uses;
-    const struct span *span; /* when each task runs, roughly: repeated tasks take no time */
-    const struct placement *placement;
-    int64_t *held; /* by task: bytes that are held while it runs */
-    int64_t most;  /* the upper bound of `held` */
-};
-
-static bool computes(const struct room *r, int i) { return r->uses->task[i]->lane == r->device->lane[LANE_COMPUTE]; }
-
-/* How long x is held for one of its copies.  Its topic and its absence have the same index, the gap's. */
-static double time_for_copy(const struct room *r, const struct absence *a)
-{
-    const struct topic *t = &r->swapper->topic[a - r->swapper->absence];
-    return r->placement->copy_times * t->seconds;
-}
-
-/* The position of the last task, from the one after the gap's begin to the gap's end, that the device begins to compute
- * by that time; if there is none, the position after the gap's begin. */
-static int last_by(const struct room *r, const struct absence *a, double time)
-{
-    int i = a->end;
-    while (i > a->begin + 1 && !(computes(r, i) && r->span[i].start <= time * (1 + 1e-9)))
-        i--;
-    return i;
-}
-
-/* The position of the last task in the gap that the device begins to compute before that time; else the gap's begin. */
-static int last_before(const struct room *r, const struct absence *a, double time)
-{
-    int last = a->begin;
-    for (int i = a->begin + 1; i < a->end; i++) {
-        if (!computes(r, i))
-            continue;
-        if (r->span[i].start >= time * (1 - 1e-9))
-            break;
-        last = i;
-    }
-    return last;
-}
-
-static bool leaves(const struct room *r, const struct absence *a) { return a->gap->device == r->device && a->sent; }
-
-static bool comes_back(const struct room *r, const struct absence *a)
-{
-    return a->gap->device == r->device && a->end < (int)r->uses->n && !a->gap->renewed;
-}
-
-/* A tensor that comes back is held from the moment when its copy must begin, for its reader and for the next copies of
- * the lane.  The tensor that is needed first finds room first, and none comes back before those needed sooner. */
-static void place_ins(const struct room *r, const struct swaps *all)
-{
-    int *soonest = allocate(all->n + 1, sizeof *soonest), earliest = 0;
-    double must_begin = INFINITY;
-    for (size_t k = all->n; k-- > 0;) {
-        const struct absence *a = all->returning[k];
-        if (!comes_back(r, a))
-            continue;
-        must_begin = fmin(must_begin, r->span[a->end].start) - time_for_copy(r, a);
-        soonest[k] = last_by(r, a, must_begin);
-    }
-    for (size_t k = 0; k < all->n; k++) {
-        struct absence *a = all->returning[k];
-        if (!comes_back(r, a))
-            continue;
-        const int64_t bytes = bytes_of(a->gap);
-        while (a->in > MAX(soonest[k], earliest) && r->held[a->in - 1] + bytes <= r->most) {
-            a->in--;
-            r->held[a->in] += bytes;
-        }
-        earliest = a->in;
-    }
-    free(soonest);
-}
-
-/* A tensor that leaves is held until its copy has ended, which comes after the copies of tensors made before it.  The
- * tensor that was made last finds room first: those that have waited longest leave earlier. */
-static void place_outs(const struct room *r, const struct swaps *all)
-{
-    int *latest = allocate(all->n + 1, sizeof *latest);
-    double copied = -INFINITY;
-    for (size_t k = 0; k < all->n; k++) {
-        const struct absence *a = all->leaving[k];
-        if (!leaves(r, a))
-            continue;
-        copied = fmax(copied, r->span[a->begin].end) + time_for_copy(r, a);
-        latest[k] = last_before(r, a, copied);
-    }
-    for (size_t k = all->n; k-- > 0;) {
-        struct absence *a = all->leaving[k];
-        if (!leaves(r, a))
-            continue;
-        const int64_t bytes = bytes_of(a->gap);
-        while (a->out < MIN(latest[k], a->in - 1) && r->held[a->out + 1] + bytes <= r->most) {
-            a->out++;
-            r->held[a->out] += bytes;
-        }
-    }
-    free(latest);
-}
-
-/* At first bytes are held for uses alone.  Each slab ends with a guard, which no tensor may use. */
-static void place_copies(struct room *r, const struct pool *pool, const struct swaps *all)
-{
-    const struct device *d = r->device;
-    r->most = (int64_t)((double)d->budget * (1 - r->placement->margin)) - (int64_t)guard_bytes(d);
-    r->held = bytes_held(r->uses, pool, d);
-    for (size_t k = 0; k < all->n; k++) {
-        const struct absence *a = all->leaving[k];
-        for (int i = a->begin + 1; i < a->end && a->gap->device == d; i++)
-            r->held[i] -= bytes_of(a->gap);
-    }
-    place_ins(r, all);
-    place_outs(r, all);
-    free(r->held);
 }
 
 /* ---- what a choice does to the list ------------------------------------------------------------------------------ */
@@ -376,7 +246,7 @@ static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
             action = KEEP;
         if (*since == NOWHERE && action == REMAKE)
             *since = g->end;
-        swapper->absence[i] = (struct absence){.gap = g, .action = action};
+        swapper->absence[i] = (struct absence){.gap = g, .action = action, .copy_seconds = swapper->topic[i].seconds};
     }
     return first_reader;
 }
@@ -455,11 +325,12 @@ static struct uses *remake_chosen(struct swapper *swapper, struct edit *e, const
     return u;
 }
 
+/* Carries a choice out, in an open edit: an apply_function of the search. */
 static void apply(void *pass, struct edit *e, const unsigned char *choice)
 {
     struct swapper *swapper = pass;
     struct step *s = swapper->gaps.step;
-    const struct placement *p = &placements[choice[PLACEMENT] % COUNT(placements)];
+    const struct placement *placement = &placements[choice[PLACEMENT] % COUNT(placements)];
     if (choice[PLACEMENT] >= COUNT(placements))
         move_tasks(swapper, e);
     int *first_reader = choose_actions(swapper, choice);
@@ -467,17 +338,9 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
     struct uses *u = remake_chosen(swapper, e, first_reader);
     struct span *span = follow_tasks(swapper, u);
     struct swaps line = line_up(swapper->absence, swapper->gaps.n, u);
-    for (const struct device *d = s->pool->machine->device; !d->is_host; d++) {
-        struct room room = {
-            .swapper = swapper,
-            .device = d,
-            .uses = u,
-            .span = span,
-            .placement = p,
-        };
-        if (p->copy_times > 0 && swapper->gaps.bare.span)
-            place_copies(&room, s->pool, &line);
-    }
+    const bool places_copies = placement->copy_times > 0 && swapper->gaps.bare.span;
+    for (const struct device *d = s->pool->machine->device; places_copies && !d->is_host; d++)
+        place_copies(d, placement, s->pool, u, span, &line);
     swap_gaps(e, s, u, &line);
     free(first_reader);
     free(span);
@@ -631,7 +494,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
 
 bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
-    struct swapper swapper = open_swapper(s, c, swap_options.classes, true);
+    struct swapper swapper = open_swapper(s, c, swap_options.classes, SWAP_AND_REMAKE);
     bool changed = swap_to_fit(&swapper, "--swap auto", replanning_of(facts), r);
     close_swapper(&swapper);
     return changed;
@@ -639,7 +502,7 @@ bool swap_by_search(struct step *s, const struct costs *c, const struct run_fact
 
 bool can_fit_within(struct step *s, const struct costs *c, double seconds)
 {
-    struct swapper swapper = open_swapper(s, c, swap_options.classes, true);
+    struct swapper swapper = open_swapper(s, c, swap_options.classes, SWAP_AND_REMAKE);
     swapper.looks_ahead = true;
     unsigned char *best = allocate(swapper.n, 1);
     const struct score score = search(&swapper, best, seconds);
@@ -651,7 +514,7 @@ bool can_fit_within(struct step *s, const struct costs *c, double seconds)
 /* --recompute auto, whose pass comes before that of swap. */
 bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
-    struct swapper swapper = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
+    struct swapper swapper = open_swapper(s, c, 1u << MEM_ACTIVATIONS, REMAKE_ALONE);
     bool changed = false;
     if (swap_options.mode == SWAP_AUTO)
         report_gaps(&swapper.gaps, swapper.absence, c, "--swap auto chooses what is made again", r);

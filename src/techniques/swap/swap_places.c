@@ -1,0 +1,143 @@
+/* swap_places.c - between which tasks the copies of a swapped tensor stand, and so how long its bytes are held for them.
+ *
+ * A tensor that leaves is held until its copy has ended.  A tensor that comes back is held from the time at which its
+ * copy must begin: its copy, which takes bytes / bandwidth, must end before the reader begins, and before the next copy
+ * of its lane must begin.  Copies of one direction go one after another: the tensor that is made first
+ * leaves first, and the one that is needed first comes back first.  Where bytes are short, tensors leave earlier and
+ * come back later, and tasks wait.
+ *
+ *     uses alone     |=======|                             |=======|
+ *     copies too     |=======|======>              <=======|=======|
+ *     copies of a0    F0      out                   in      B0
+ */
+#include "swap.h"
+
+#include <math.h>
+
+/* What a device has room for.  Positions are those of `uses`. */
+struct room {
+    const struct device *device;
+    const struct uses *uses;
+    const struct span *span; /* [n] when each task runs, in seconds, roughly: repeated tasks take no time */
+    const struct placement *placement;
+    int64_t *held; /* [n + 1] bytes that are held while each task runs */
+    int64_t most;  /* the upper bound of `held` */
+};
+
+/* Is task i on the device's compute lane? */
+static bool computes(const struct room *r, int i) { return r->uses->task[i]->lane == r->device->lane[LANE_COMPUTE]; }
+
+/* How many seconds x is held for one of its copies. */
+static double time_for_copy(const struct room *r, const struct absence *a)
+{
+    return r->placement->copy_times * a->copy_seconds;
+}
+
+/* The position of the last task, from the one after the gap's begin to the gap's end, that the device begins to compute
+ * by that time; if there is none, the position after the gap's begin. */
+static int last_by(const struct room *r, const struct absence *a, double time)
+{
+    int i = a->end;
+    while (i > a->begin + 1 && !(computes(r, i) && r->span[i].start <= time * (1 + 1e-9)))
+        i--;
+    return i;
+}
+
+/* The position of the last task in the gap that the device begins to compute before that time; else the gap's begin. */
+static int last_before(const struct room *r, const struct absence *a, double time)
+{
+    int last = a->begin;
+    for (int i = a->begin + 1; i < a->end; i++) {
+        if (!computes(r, i))
+            continue;
+        if (r->span[i].start >= time * (1 - 1e-9))
+            break;
+        last = i;
+    }
+    return last;
+}
+
+/* Does a copy take x from the device? */
+static bool leaves(const struct room *r, const struct absence *a) { return a->gap->device == r->device && a->sent; }
+
+/* Does a copy bring x back to the device? */
+static bool comes_back(const struct room *r, const struct absence *a)
+{
+    return a->gap->device == r->device && a->end < (int)r->uses->n && !a->gap->renewed;
+}
+
+/* A tensor that comes back is held from the moment when its copy must begin, for its reader and for the next copies of
+ * the lane.  The tensor that is needed first finds room first, and none comes back before those needed sooner. */
+static void place_ins(const struct room *r, const struct swaps *all)
+{
+    int *soonest = allocate(all->n + 1, sizeof *soonest); /* by absence: the first task that time needs x for */
+    int earliest = 0;                                     /* where the copy before this one stands */
+    double must_begin = INFINITY;                         /* seconds: when the copy after this one must begin */
+    for (size_t k = all->n; k-- > 0;) {
+        const struct absence *a = all->returning[k];
+        if (!comes_back(r, a))
+            continue;
+        must_begin = fmin(must_begin, r->span[a->end].start) - time_for_copy(r, a);
+        soonest[k] = last_by(r, a, must_begin);
+    }
+    for (size_t k = 0; k < all->n; k++) {
+        struct absence *a = all->returning[k];
+        if (!comes_back(r, a))
+            continue;
+        const int64_t bytes = gap_bytes(a->gap);
+        while (a->in > MAX(soonest[k], earliest) && r->held[a->in - 1] + bytes <= r->most) {
+            a->in--;
+            r->held[a->in] += bytes;
+        }
+        earliest = a->in;
+    }
+    free(soonest);
+}
+
+/* A tensor that leaves is held until its copy has ended, which comes after the copies of tensors made before it.  The
+ * tensor that was made last finds room first: those that have waited longest leave earlier. */
+static void place_outs(const struct room *r, const struct swaps *all)
+{
+    int *latest = allocate(all->n + 1, sizeof *latest); /* by absence: the last task that time needs x for */
+    double copied = -INFINITY;                          /* seconds: when the copy before this one has ended */
+    for (size_t k = 0; k < all->n; k++) {
+        const struct absence *a = all->leaving[k];
+        if (!leaves(r, a))
+            continue;
+        copied = fmax(copied, r->span[a->begin].end) + time_for_copy(r, a);
+        latest[k] = last_before(r, a, copied);
+    }
+    for (size_t k = all->n; k-- > 0;) {
+        struct absence *a = all->leaving[k];
+        if (!leaves(r, a))
+            continue;
+        const int64_t bytes = gap_bytes(a->gap);
+        while (a->out < MIN(latest[k], a->in - 1) && r->held[a->out + 1] + bytes <= r->most) {
+            a->out++;
+            r->held[a->out] += bytes;
+        }
+    }
+    free(latest);
+}
+
+/* At first bytes are held for uses alone.  Each slab ends with a guard, which no tensor may use. */
+void place_copies(const struct device *d, const struct placement *placement, const struct pool *pool,
+                  const struct uses *u, const struct span *span, const struct swaps *all)
+{
+    struct room room = {
+        .device = d,
+        .uses = u,
+        .span = span,
+        .placement = placement,
+        .held = bytes_held(u, pool, d),
+        .most = (int64_t)((double)d->budget * (1 - placement->margin)) - (int64_t)guard_bytes(d),
+    };
+    for (size_t k = 0; k < all->n; k++) {
+        const struct absence *a = all->leaving[k];
+        for (int i = a->begin + 1; i < a->end && a->gap->device == d; i++)
+            room.held[i] -= gap_bytes(a->gap);
+    }
+    place_ins(&room, all);
+    place_outs(&room, all);
+    free(room.held);
+}
