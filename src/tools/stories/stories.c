@@ -123,7 +123,7 @@ static struct belief believe_any(const struct stories *s)
     return any;
 }
 
-struct reader {           /* what is used again for every window */
+struct window_reader {    /* what is used again for every window */
     struct belief two[2]; /* what is believed now, and after the next byte, in turn */
     double *sum;          /* [states], for read_byte() */
     double loss;          /* nats, of all bytes so far */
@@ -131,7 +131,7 @@ struct reader {           /* what is used again for every window */
 
 /* Adds the losses of a window's bytes from its second one on.  After the first one the reader believes `first`.
  * window: (seq_len + 1) bytes. */
-static void read_window(const struct stories *s, struct reader *reader, const struct belief *first,
+static void read_window(const struct stories *s, struct window_reader *reader, const struct belief *first,
                         const uint16_t *window, int seq_len)
 {
     const struct belief *now = first;
@@ -146,7 +146,7 @@ double stories_floor(const struct stories *s, const uint16_t *bytes, size_t n, i
 {
     struct belief any = believe_any(s);
     struct belief *first = allocate(BYTE_VALUES, sizeof *first); /* by the first byte: what is believed after it */
-    struct reader reader = {.sum = allocate(s->n_states, sizeof *reader.sum)};
+    struct window_reader reader = {.sum = allocate(s->n_states, sizeof *reader.sum)};
     const size_t windows = n ? (n - 1) / (size_t)seq_len : 0;
     for (size_t w = 0; w < windows; w++) {
         const uint16_t *window = bytes + w * (size_t)seq_len;
