@@ -264,3 +264,46 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep)
             remove_folder(all.entry[i].path);
     free_entries(&all);
 }
+
+/* ---- as an object in memory --------------------------------------------------------------------------------------- */
+
+struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path)
+{
+    struct checkpoint *like = copy_bytes(c, sizeof *c);
+    like->path = copy_string(path);
+    like->tokenizer = copy_string(c->tokenizer);
+    like->options = json_copy(c->options);
+    like->pieces = NULL;
+    like->bytes = NULL;
+    like->stored = NULL;
+    like->buffer = NULL;
+    return like;
+}
+
+void free_checkpoint(struct checkpoint *c)
+{
+    if (c->pieces)
+        free_pieces(c->pieces);
+    if (c->stored) {
+        for (size_t i = 0; i < c->stored->n_damage; i++)
+            free(c->stored->damage[i]);
+        free(c->stored->damage);
+        free(c->stored);
+    }
+    if (c->buffer) {
+        free(c->buffer->bytes);
+        free(c->buffer);
+    }
+    json_decref(c->options);
+    free(c->path);
+    free(c->tokenizer);
+    free(c->bytes);
+    free(c);
+}
+
+char *rank_file(const struct checkpoint *c, int rank)
+{
+    if (c->stored)
+        return copy_string(c->path);
+    return format_string("%s/rank-%d.safetensors", c->path, rank);
+}

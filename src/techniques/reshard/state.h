@@ -104,7 +104,7 @@ struct problem *prove_copies(const struct copies *p);
 /* Where a piece begins in all that its rank has of the tensor: the bytes of the rank's pieces in front of it. */
 size_t bytes_before(const struct kept_tensor *t, size_t piece);
 
-/* ---- manifest.c, checkpoint.c ----------------------------------------------------------------------------------- */
+/* ---- manifest.c, read_manifest.c, checkpoint.c ------------------------------------------------------------------ */
 
 /* Memory for the pieces of one tensor, used for each in turn: fresh memory costs more than hashing the bytes. */
 struct read_buffer {

@@ -1,0 +1,382 @@
+/* read_manifest.c - reads the description of a checkpoint, strictly (its form: manifest.c).
+ *
+ * A field that is missing, or that no version of the form has, is refused, and so is a number that is out of bounds.
+ * A field that can be computed from others is compared with them: names and shapes with the table of parameters, a
+ * piece's file with its rank.  Every message has the path and the field, or the tensor.
+ */
+#include "manifest.h"
+
+static const int64_t MOST = 1000000000000000; /* upper bound of counts: a billion steps of a million sequences */
+
+/* ---- fields ------------------------------------------------------------------------------------------------------ */
+
+struct place {        /* where in a manifest something is wrong */
+    const char *path; /* of the manifest */
+    const char *part; /* the field or the tensor; NULL: none in particular */
+};
+
+#define REFUSE(place, ...) refuse(place, format_string(__VA_ARGS__))
+static _Noreturn void refuse(const struct place *at, const char *reason)
+{
+    if (at->part)
+        fail(EXIT_FAILED, "%s is damaged or not ours: %s: %s", at->path, at->part, reason);
+    fail(EXIT_FAILED, "%s is damaged or not ours: %s", at->path, reason);
+}
+
+/* Reads as json_unpack() does, for one field or one list: "{s:s}" is a text that must be there, "{s?s}" one that may
+ * be. */
+static void unpack(const struct place *at, json_t *value, const char *format, ...)
+{
+    json_error_t error;
+    va_list fields;
+    va_start(fields, format);
+    if (json_vunpack_ex(value, &error, 0, format, fields) != 0)
+        REFUSE(at, "%s", error.text);
+    va_end(fields);
+}
+
+/* Refuses fields beyond these names, since they may mean something that we would miss.  NULL ends the names. */
+static void refuse_others(const struct place *at, json_t *object, const char *const *names)
+{
+    json_t *others = json_copy(object);
+    for (size_t i = 0; names[i]; i++)
+        json_object_del(others, names[i]);
+    unpack(at, others, "{!}"); /* '!' allows no field beyond those that the format has, which are none */
+    json_decref(others);
+}
+
+static void expect_within(const struct place *at, const char *field, json_int_t value, json_int_t low, json_int_t high)
+{
+    if (value < low || value > high)
+        REFUSE(at, "\"%s\" must be a whole number from %lld to %lld", field, low, high);
+}
+
+static int64_t read_number(const struct place *at, json_t *object, const char *field, int64_t low, int64_t high)
+{
+    json_int_t value = 0;
+    unpack(at, object, "{s:I}", field, &value);
+    expect_within(at, field, value, low, high);
+    return value;
+}
+
+static const char *read_string(const struct place *at, json_t *object, const char *field)
+{
+    const char *text = NULL;
+    unpack(at, object, "{s:s}", field, &text);
+    return text;
+}
+
+/* NULL: the object does not have the field. */
+static const char *read_optional_string(const struct place *at, json_t *object, const char *field)
+{
+    const char *text = NULL;
+    unpack(at, object, "{s?s}", field, &text);
+    return text;
+}
+
+static json_t *read_field(const struct place *at, json_t *object, const char *field)
+{
+    json_t *value = NULL;
+    unpack(at, object, "{s:o}", field, &value);
+    return value;
+}
+
+static uint64_t parse_hash(const struct place *at, const char *field, const char *text)
+{
+    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+        REFUSE(at, "\"%s\" must be 16 hexadecimal digits", field);
+    return strtoull(text, NULL, 16);
+}
+
+static uint64_t read_hash(const struct place *at, json_t *object, const char *field)
+{
+    return parse_hash(at, field, read_string(at, object, field));
+}
+
+static struct config read_sizes(const char *path, json_t *config)
+{
+    static const char *const fields[] = {"layers", "heads", "channels", "seq-len", "vocab", "tied", NULL};
+    const struct place at = {path, "config"};
+    struct config sizes = {0};
+    int tied = 0;
+    sizes.layers = (int)read_number(&at, config, "layers", 1, MAX_LAYERS);
+    sizes.heads = (int)read_number(&at, config, "heads", 1, 1 << 20);
+    sizes.channels = (int)read_number(&at, config, "channels", 1, 1 << 20);
+    sizes.seq_len = (int)read_number(&at, config, "seq-len", 1, 1 << 30);
+    sizes.vocab = (int)read_number(&at, config, "vocab", 1, 1 << 30);
+    unpack(&at, config, "{s:b}", "tied", &tied);
+    sizes.tied = tied;
+    refuse_others(&at, config, fields);
+    if (sizes.channels % sizes.heads)
+        REFUSE(&at, "%d channels cannot be shared by %d heads", sizes.channels, sizes.heads);
+    check_config(&sizes);
+    return sizes;
+}
+
+static struct mesh read_mesh(const char *path, json_t *mesh)
+{
+    static const char *const fields[] = {"dp", "pp", "tp", "zero", NULL};
+    const struct place at = {path, "mesh"};
+    struct mesh m = {.chunks = 1};
+    m.dp = (int)read_number(&at, mesh, "dp", 1, MAX_RANKS);
+    m.pp = (int)read_number(&at, mesh, "pp", 1, MAX_RANKS);
+    m.tp = (int)read_number(&at, mesh, "tp", 1, MAX_RANKS);
+    m.zero = (int)read_number(&at, mesh, "zero", 0, 3);
+    refuse_others(&at, mesh, fields);
+    expect_within(&at, "dp * pp * tp", (json_int_t)m.dp * m.pp * m.tp, 1, MAX_RANKS);
+    return m;
+}
+
+const char *recorded_option(const struct checkpoint *c, const char *name)
+{
+    const char *text = json_string_value(json_object_get(c->options, name));
+    return text ? text : "";
+}
+
+struct mesh strategy_of(const struct checkpoint *c)
+{
+    struct mesh m = c->pieces->mesh;
+    const char *mesh = recorded_option(c, "mesh");
+    struct problem *p = NULL;
+    if (*mesh)
+        p = parse_mesh(mesh, 1, &m);
+    if (p) {
+        const struct place at = {c->path, "options"};
+        REFUSE(&at, "%s", p->sentence);
+    }
+    m.zero = c->pieces->mesh.zero;
+    return m;
+}
+
+static void read_recorded_options(const char *path, json_t *options, struct checkpoint *c)
+{
+    const struct place at = {path, "options"};
+    const char *name;
+    json_t *option;
+    if (!json_is_object(options))
+        REFUSE(&at, "expected an object of texts");
+    json_object_foreach(options, name, option)
+    {
+        if (!json_is_string(option))
+            REFUSE(&at, "\"%.40s\" must be a text", name);
+    }
+    c->options = json_incref(options);
+    strategy_of(c); /* fails where the text "mesh" is no mesh */
+}
+
+static void read_files(const char *path, json_t *files, struct checkpoint *c)
+{
+    static const char *const fields[] = {"rank", "bytes", NULL};
+    const struct place at = {path, "files"};
+    int ranks = n_ranks(&c->pieces->mesh);
+    size_t i;
+    json_t *file;
+    c->bytes = allocate((size_t)ranks, sizeof *c->bytes);
+    json_array_foreach(files, i, file)
+    {
+        int rank = (int)read_number(&at, file, "rank", 0, ranks - 1);
+        int64_t bytes = read_number(&at, file, "bytes", 8, INT64_MAX);
+        refuse_others(&at, file, fields);
+        if (c->bytes[rank])
+            REFUSE(&at, "rank %d is there twice", rank);
+        c->bytes[rank] = (uint64_t)bytes;
+    }
+}
+
+/* Reads the fields that belong to one state.  In another form of checkpoint they come from elsewhere. */
+static void read_state(const struct place *at, json_t *all, struct checkpoint *c)
+{
+    const char *run = read_optional_string(at, all, "run");
+    if (run)
+        c->run = parse_hash(at, "run", run);
+    c->step = (uint32_t)read_number(at, all, "step", 0, MAX_STEP);
+    c->session = read_number(at, all, "session", 1, MOST);
+    c->samples = read_number(at, all, "samples", 0, MOST);
+    read_files(at->path, read_field(at, all, "files"), c);
+}
+
+/* Reads all fields that head_json() has written. */
+static void read_head(const char *path, json_t *all, struct checkpoint *c)
+{
+    static const char *const layout_fields[] = {"hash",   "version", "program", "data",    "vector", "tokenizer",
+                                                "config", "mesh",    "options", "tensors", NULL};
+    static const char *const state_fields[] = {"hash",   "version", "program", "data",    "vector", "tokenizer",
+                                               "config", "mesh",    "options", "tensors", "files",  "run",
+                                               "step",   "session", "samples", NULL};
+    const struct place at = {.path = path};
+    read_number(&at, all, "version", 1, VERSION);
+    const char *program = read_optional_string(&at, all, "program");
+    snprintf(c->program, sizeof c->program, "%s", program ? program : "");
+    c->data = read_hash(&at, all, "data");
+    c->vector = (unsigned)read_number(&at, all, "vector", 0, 1024);
+    c->tokenizer = copy_string(read_string(&at, all, "tokenizer"));
+    struct config sizes = read_sizes(path, read_field(&at, all, "config"));
+    c->pieces = uncut_state(&sizes);
+    c->pieces->mesh = read_mesh(path, read_field(&at, all, "mesh"));
+    read_recorded_options(path, read_field(&at, all, "options"), c);
+    if (!c->stored)
+        read_state(&at, all, c);
+    refuse_others(&at, all, c->stored ? layout_fields : state_fields);
+}
+
+static void expect_range(const struct place *at, const struct piece *p, int axis, int64_t end)
+{
+    if (p->begin[axis] < 0 || p->begin[axis] >= p->end[axis] || p->end[axis] > end)
+        REFUSE(at, "the range [%lld, %lld) is empty or not within [0, %lld)", (long long)p->begin[axis],
+               (long long)p->end[axis], (long long)end);
+}
+
+/* The elements that a piece has: "flat": [begin, end], or "box": a pair [begin, end] for each axis.  In a format '!'
+ * refuses a longer list. */
+static void read_ranges(const struct place *at, const struct kept_tensor *t, json_t *flat, json_t *box, struct piece *p)
+{
+    json_int_t first[2] = {0, 1}, second[2] = {0, 1}; /* begin and end; a vector's second axis is [0, 1) */
+    if (!flat == !box)
+        REFUSE(at, "it must have either \"flat\" or \"box\"");
+    if (flat)
+        unpack(at, flat, "[I, I!]", &first[0], &first[1]);
+    else if (t->dims == 1)
+        unpack(at, box, "[[I, I!]!]", &first[0], &first[1]);
+    else
+        unpack(at, box, "[[I, I!], [I, I!]!]", &first[0], &first[1], &second[0], &second[1]);
+    p->flat = flat != NULL;
+    p->begin[0] = first[0];
+    p->end[0] = first[1];
+    p->begin[1] = second[0];
+    p->end[1] = second[1];
+    expect_range(at, p, 0, flat ? (int64_t)tensor_elements(t) : t->shape[0]);
+    if (!flat)
+        expect_range(at, p, 1, t->shape[1]);
+}
+
+/* A piece of a checkpoint that is a folder names its rank's file, and has its hash. */
+static void read_file_and_hash(const struct place *at, json_t *piece, struct piece *p)
+{
+    const char *file = read_string(at, piece, "file");
+    char expected[48];
+    snprintf(expected, sizeof expected, "rank-%d.safetensors", p->rank);
+    if (strcmp(file, expected) != 0)
+        REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", expected, p->rank);
+    p->hash = read_hash(at, piece, "hash");
+}
+
+/* Reads where the piece's bytes begin, and checks that they lie within its rank's file, or, in another form, within the
+ * place of one state. */
+static void read_offset(const struct place *at, const struct checkpoint *c, json_t *piece, struct piece *p)
+{
+    uint64_t bytes = ELEMENT_BYTES * piece_elements(p);
+    uint64_t room = c->stored ? c->stored->bytes : c->bytes[p->rank];
+    if (bytes > room)
+        REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes,
+               c->stored ? c->stored->store->place : read_string(at, piece, "file"));
+    int64_t first = c->stored ? 0 : 8; /* a file begins with the length of its header, 8 bytes */
+    p->file_offset = (uint64_t)read_number(at, piece, "offset", first, (int64_t)(room - bytes));
+}
+
+static struct piece read_piece(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
+                               json_t *piece)
+{
+    static const char *const layout_fields[] = {"offset", "rank", "flat", "box", NULL};
+    static const char *const state_fields[] = {"offset", "rank", "flat", "box", "file", "hash", NULL};
+    struct piece p = {0};
+    json_t *flat = NULL, *box = NULL;
+    p.rank = (int)read_number(at, piece, "rank", 0, n_ranks(&c->pieces->mesh) - 1);
+    unpack(at, piece, "{s?o}", "flat", &flat);
+    unpack(at, piece, "{s?o}", "box", &box);
+    read_ranges(at, t, flat, box, &p);
+    if (!c->stored)
+        read_file_and_hash(at, piece, &p);
+    read_offset(at, c, piece, &p);
+    refuse_others(at, piece, c->stored ? layout_fields : state_fields);
+    return p;
+}
+
+/* Name, role, shape and the like must be those of the model's table of parameters. */
+static void compare_with_table(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
+                               json_t *tensor)
+{
+    json_t *expected = tensor_json(c, t, OF_LAYOUT), *found = json_copy(tensor);
+    json_object_del(expected, "pieces");
+    json_object_del(found, "pieces");
+    if (!json_equal(expected, found))
+        REFUSE(at, "expected %s, as the sizes of the model say", json_dumps(expected, JSON_COMPACT));
+    json_decref(expected);
+    json_decref(found);
+}
+
+static void read_tensors(const char *path, json_t *tensors, const struct checkpoint *c)
+{
+    struct pieces *s = c->pieces;
+    char part[160] = "tensors";
+    size_t ranks = (size_t)n_ranks(&s->mesh);
+    const struct place at = {path, part};
+    if (json_array_size(tensors) != s->n)
+        REFUSE(&at, "expected a list of %zu", s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        struct kept_tensor *t = &s->tensor[i];
+        json_t *tensor = json_array_get(tensors, i);
+        const json_t *pieces = json_object_get(tensor, "pieces");
+        snprintf(part, sizeof part, "tensor %zu (%s, %s)", i, t->name, kept_name[t->role]);
+        compare_with_table(&at, c, t, tensor);
+        size_t most = c->stored ? c->stored->n : 3 * ranks; /* of a rank: a ragged row, whole rows, a ragged row */
+        most = MIN(most, tensor_elements(t));
+        if (json_array_size(pieces) < 1 || json_array_size(pieces) > most)
+            REFUSE(&at, "\"pieces\" must be a list of 1 to %zu", most);
+        t->piece = allocate(json_array_size(pieces), sizeof *t->piece);
+        for (size_t k = 0; k < json_array_size(pieces); k++) {
+            snprintf(part, sizeof part, "tensor %s, %s, piece %zu", t->name, kept_name[t->role], k);
+            t->piece[k] = read_piece(&at, c, t, json_array_get(pieces, k));
+            t->n = k + 1;
+        }
+    }
+}
+
+/* The first line of a manifest is the hash of the others. */
+static void check_hash(const struct place *at, const char *text, size_t n)
+{
+    char head[64];
+    if (n < HASH_LINE || strncmp(text, "{\"hash\":\"", 9) != 0 || text[HASH_LINE - 1] != '\n')
+        REFUSE(at, "it must begin with a line {\"hash\":\"...\", of 16 digits");
+    snprintf(head, sizeof head, "{\"hash\":\"%016llx\",\n",
+             (unsigned long long)hash_bytes(text + HASH_LINE, n - HASH_LINE, 0));
+    if (strncmp(text, head, HASH_LINE) != 0)
+        REFUSE(at, "its first line says hash %.16s, its other bytes have %.16s", text + 9, head + 9);
+}
+
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *s)
+{
+    const struct place at = {.path = path};
+    check_hash(&at, text, n);
+    json_error_t error; /* jansson refuses duplicate keys, and what is no UTF-8 */
+    json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    if (!all)
+        REFUSE(&at, "it is no JSON at line %d: %s", error.line, error.text);
+    json_int_t version = 0;
+    const char *program = "";
+    /* This is not strict, since a newer manifest has other fields. */
+    json_unpack(all, "{s:I, s?s}", "version", &version, "program", &program);
+    if (version > VERSION)
+        fail(EXIT_FAILED,
+             "%s was written by a newer yard, %s, in format %lld: this one, " YARD_VERSION
+             ", reads formats up to %d; use the newer one",
+             path, program, version, VERSION);
+    struct checkpoint *c = allocate(1, sizeof *c);
+    c->path = copy_string(path);
+    c->stored = s;
+    c->buffer = allocate(1, sizeof *c->buffer);
+    read_head(path, all, c);
+    read_tensors(path, read_field(&at, all, "tensors"), c);
+    json_decref(all);
+    return c;
+}
+
+struct checkpoint *read_manifest(const char *folder)
+{
+    size_t n;
+    char *path = format_string("%s/" MANIFEST, folder), *text = read_whole(path, &n);
+    struct checkpoint *c = parse_manifest(path, text, n, NULL);
+    *strrchr(c->path, '/') = '\0';
+    free(text);
+    free(path);
+    return c;
+}

@@ -1,0 +1,20 @@
+/* verify.h - the parts of verify(), in two files: verify.c proves values and order, verify_places.c where tensors lie.
+ * Each part returns NULL, or the first violation as a sentence, which the caller frees.
+ */
+#ifndef VERIFY_H
+#define VERIFY_H
+
+#include "trainer/step/step.h"
+
+/* The tensor's first byte in its device's strip, in which slabs begin at multiples of NO_LIMIT: none is larger. */
+static inline size_t strip_begin(const struct tensor *t)
+{
+    return (size_t)t->storage->slab * NO_LIMIT + t->storage->address + t->offset;
+}
+
+/* Tasks touch members of rings only while their iteration has a member. */
+char *verify_rings(const struct step *s);
+/* Tensors lie within slabs and budgets, and nothing else has the bytes of one that is kept from step to step. */
+char *verify_memory(const struct step *s);
+
+#endif
