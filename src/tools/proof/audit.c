@@ -32,14 +32,16 @@ struct audit {
     struct step *step;
     struct image *image;
     size_t n, cap;
-    uint64_t begun;
+    uint64_t begun; /* now_ns() then */
 };
 
+/* What a word is filled with in that run; `word` is its number, by which integers alternate. */
 static uint32_t filling(int run, enum element element, size_t word)
 {
     return element == INT32 ? ((uint32_t)run + (uint32_t)word) & 1 : float_filling[run];
 }
 
+/* The slab gets the words; read_slab() is the way back.  Both block. */
 static void write_slab(const struct image *m, const uint32_t *words)
 {
     const struct slab *slab = &m->device->slabs[m->slab];
@@ -106,6 +108,7 @@ static struct word_range covered_words(const struct image *m, const struct task 
     return (struct word_range){begin, begin + count_elements(x)};
 }
 
+/* Does the task run on the device, or touch a tensor there? */
 static bool uses_device(const struct task *t, const struct device *d)
 {
     if (t->lane->device == d)
@@ -144,6 +147,7 @@ static void fill_image(const struct image *m, const struct task *t, uint32_t num
             fill_access(m, t, number, k, run, WHAT_WAS_COMPUTED);
 }
 
+/* Copies what the task declares to write, of this slab, from `source` to `target`. */
 static void copy_written(const struct image *m, const struct task *t, uint32_t number, uint32_t *target,
                          const uint32_t *source)
 {

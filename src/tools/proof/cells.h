@@ -28,7 +28,7 @@ struct byte_cell {
     const struct tensor *kept; /* the tensor that is kept here from step to step, or NULL */
 };
 struct strip {
-    struct byte_cell *cell;
+    struct byte_cell *cell; /* n cells in the order of their bytes, without gaps; n is 0 before the first cut */
     size_t n, cap;
     uint64_t initial; /* number_values(): the value of a persistent tensor before the first iteration */
 };
@@ -36,6 +36,6 @@ struct strip {
 struct byte_cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n);
 void free_strips(struct strip *strips, size_t n);
 
-uint64_t hash_pair(uint64_t a, uint64_t b);
+uint64_t hash_pair(uint64_t a, uint64_t b); /* a hash of both, in this order */
 
 #endif

@@ -13,7 +13,7 @@
 
 enum { ITERATIONS = 3 };
 /* The number of one computation: a task in one iteration, or a run of an elementwise task's elements.  Copies have
- * none. A *result*, what a persistent tensor holds at the end, has a number too. */
+ * none.  A *result*, what a persistent tensor holds at the end, has a number too. */
 struct numbered {
     uint64_t identity; /* the same in two lists for the same task and iteration, or the same tensor */
     uint64_t value;    /* stands for all that was computed up to here */
@@ -22,47 +22,51 @@ struct numbered {
     bool is_result;
     bool is_silent; /* the task writes nothing: where a pass has added it, it changes nothing */
 };
+/* What a task and a tensor are known by in both lists. */
+enum known_by { BY_ORIGIN, BY_NAME /* see number_named_values() */ };
 struct values {
     struct numbered *list; /* by identity, then by run */
     size_t n, cap;
-    bool by_name; /* see number_named_values() */
+    enum known_by known_by;
 };
 
 /* ---- reads and writes ------------------------------------------------------------------------------------------ */
 
 /* The value of a persistent tensor before the first iteration: all its replicas have the same.  In a step file these
  * have one name, from the second on with "~" and a number behind it. */
-static uint64_t initial_value(const struct tensor *storage, bool by_name)
+static uint64_t initial_value(const struct tensor *storage, enum known_by known_by)
 {
-    if (by_name)
+    if (known_by == BY_NAME)
         return hash_bytes(storage->name, strcspn(storage->name, "~"), 0);
     return hash_pair(UINT64_MAX, (uint64_t)storage->replica_of->id);
 }
 
 /* The cells of bytes [begin, end) of the tensor.  Each storage has a strip of its own. */
-static struct byte_cell *cells_between(struct strip *strips, const struct tensor *t, size_t begin, size_t end,
+static struct byte_cell *cells_between(struct strip *strips, const struct tensor *x, size_t begin, size_t end,
                                        size_t *n)
 {
-    return cells_of(&strips[t->storage->id], t->offset + begin, t->offset + end, n);
+    return cells_of(&strips[x->storage->id], x->offset + begin, x->offset + end, n);
 }
 
 /* The cells of cells_between(), for a read: those that have never been written get their initial value. */
-static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t, size_t begin, size_t end, size_t *n)
+static struct byte_cell *read_cells(struct strip *strips, const struct tensor *x, size_t begin, size_t end, size_t *n)
 {
-    struct byte_cell *c = cells_between(strips, t, begin, end, n);
+    struct byte_cell *c = cells_between(strips, x, begin, end, n);
     for (size_t i = 0; i < *n; i++)
         if (c[i].iteration == NONE && !c[i].value) {
-            c[i].value = strips[t->storage->id].initial;
-            c[i].origin = -(int64_t)t->storage->replica_begin;
+            c[i].value = strips[x->storage->id].initial;
+            c[i].origin = -(int64_t)x->storage->replica_begin;
         }
     return c;
 }
 
-/* A number for the bytes that an access reads: runs of (value, part of it). */
-static uint64_t hash_read_bytes(struct strip *strips, const struct tensor *t)
+/* A number for the bytes that an access reads: a hash of runs (value, begin, length), where begin counts from the first
+ * byte of the value.  Cells that follow one another in one value are one run, so the number does not depend on where
+ * cells are cut. */
+static uint64_t hash_read_bytes(struct strip *strips, const struct tensor *x)
 {
     size_t n;
-    struct byte_cell *c = read_cells(strips, t, 0, t->bytes, &n);
+    struct byte_cell *c = read_cells(strips, x, 0, x->bytes, &n);
     uint64_t value = 0;
     for (size_t i = 0; i < n;) {
         size_t k = i + 1;
@@ -83,11 +87,11 @@ struct written_value { /* what a write leaves in each cell: see struct byte_cell
 };
 
 /* Bytes [begin, end) of the tensor become that value. */
-static void write_value(struct strip *strips, const struct tensor *t, size_t begin, size_t end,
+static void write_value(struct strip *strips, const struct tensor *x, size_t begin, size_t end,
                         struct written_value written)
 {
     size_t n;
-    struct byte_cell *c = cells_between(strips, t, begin, end, &n);
+    struct byte_cell *c = cells_between(strips, x, begin, end, &n);
     for (size_t i = 0; i < n; i++) {
         c[i].value = written.value;
         c[i].origin = written.origin;
@@ -110,6 +114,7 @@ static void copy_value(struct strip *strips, const struct tensor *target, const 
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
+/* Does element i of the task touch only element i of this access? */
 static bool by_element(const struct task *t, const struct access *a)
 {
     return t->elementwise && a->tensor->bytes == t->access[0].tensor->bytes;
@@ -147,11 +152,12 @@ static uint64_t hash_whole_reads(struct strip *strips, const struct task *t, uin
 static uint64_t identify(const struct values *v, const struct task *t)
 {
     const int tags[] = {t->layer, t->micro, (int)t->role};
-    if (!v->by_name)
+    if (v->known_by == BY_ORIGIN)
         return t->origin;
     return hash_bytes(tags, sizeof tags, hash_bytes(t->name, strlen(t->name), 0));
 }
 
+/* Does the task write no value?  (A choice word is none.) */
 static bool writes_nothing(const struct task *t)
 {
     for (int i = 0; i < t->n_access; i++)
@@ -176,7 +182,8 @@ static void write_run(struct strip *strips, const struct task *t, size_t at, siz
     }
 }
 
-/* A task that is not elementwise is one run, of one byte. */
+/* Numbers what the task computes, and writes these values.  An elementwise task is cut into runs, wherever a value that
+ * it reads begins or ends.  Any other task is one run, of one byte. */
 static void interpret_task(struct values *v, struct strip *strips, const struct task *t, struct numbered run,
                            int iteration)
 {
@@ -201,17 +208,18 @@ static void interpret_task(struct values *v, struct strip *strips, const struct 
 static void number_results(struct values *v, const struct step *s, struct strip *strips)
 {
     for (size_t i = 0; i < s->pool->n; i++) {
-        const struct tensor *t = s->pool->tensors[i];
-        size_t n, first = t->replica_begin;
-        if (t->storage != t || !t->persistent)
+        const struct tensor *x = s->pool->tensors[i];
+        size_t n, first = x->replica_begin;
+        if (x->storage != x || !x->persistent)
             continue;
-        if (v->by_name && t->class != MEM_PARAMETERS && t->class != MEM_OPTIMIZER) /* `keep` may stand for a place */
+        if (v->known_by == BY_NAME && x->class != MEM_PARAMETERS &&
+            x->class != MEM_OPTIMIZER) /* `keep` may stand for a place */
             continue;
-        struct byte_cell *c = read_cells(strips, t, 0, t->bytes, &n);
-        if (t->shard && c->iteration == NONE) /* this list uses replicas instead of the shard */
+        struct byte_cell *c = read_cells(strips, x, 0, x->bytes, &n);
+        if (x->shard && c->iteration == NONE) /* this list uses replicas instead of the shard */
             continue;
-        struct numbered result = {.identity = hash_pair(strips[t->id].initial, 1), .is_result = true};
-        result.node = ITERATIONS * (int)s->n + t->id;
+        struct numbered result = {.identity = hash_pair(strips[x->id].initial, 1), .is_result = true};
+        result.node = ITERATIONS * (int)s->n + x->id;
         for (size_t k = 0; k < n; k++) {
             result.value = hash_pair(c[k].value, (uint64_t)(c[k].origin + (int64_t)first));
             result.begin = first + c[k].begin;
@@ -248,13 +256,14 @@ static void join_runs(struct values *v)
     v->n = n;
 }
 
-static struct values *number_list(const struct step *s, bool by_name)
+/* Interprets the list, and numbers all that it computes. */
+static struct values *number_list(const struct step *s, enum known_by known_by)
 {
     struct values *v = allocate(1, sizeof *v);
     struct strip *strips = allocate(s->pool->n, sizeof *strips);
-    v->by_name = by_name;
+    v->known_by = known_by;
     for (size_t i = 0; i < s->pool->n; i++)
-        strips[i].initial = initial_value(s->pool->tensors[i]->storage, by_name);
+        strips[i].initial = initial_value(s->pool->tensors[i]->storage, known_by);
     for (int iteration = 0; iteration < ITERATIONS; iteration++)
         for (int i = 0; i < (int)s->n; i++) {
             const struct task *t = s->task[i];
@@ -274,8 +283,8 @@ static struct values *number_list(const struct step *s, bool by_name)
     return v;
 }
 
-struct values *number_values(const struct step *s) { return number_list(s, false); }
-struct values *number_named_values(const struct step *s) { return number_list(s, true); }
+struct values *number_values(const struct step *s) { return number_list(s, BY_ORIGIN); }
+struct values *number_named_values(const struct step *s) { return number_list(s, BY_NAME); }
 
 void free_values(struct values *v)
 {
@@ -307,7 +316,9 @@ static void note_first(int *first, int node)
         *first = node;
 }
 
-/* Compares the runs of one task: x is as they should be, y as they are in the other list. */
+/* Compares the runs of one task: x is as they should be, y as they are in the other list.  Each y must lie within an x
+ * of the same value; and together they must have as many bytes.  join_runs() has joined runs of one value, so no byte of these counts
+ * twice. */
 static void compare_runs(const struct numbered *x, size_t n_x, const struct numbered *y, size_t n_y,
                          struct list_difference *d)
 {
@@ -326,7 +337,8 @@ static void compare_runs(const struct numbered *x, size_t n_x, const struct numb
         note_first(y->is_result ? &d->node : &d->part, y->node);
 }
 
-/* A tensor that persists in one list only (a pass may add its own) is no difference. */
+/* a: what is expected, b: what is found.  Both are sorted by identity, so this is a merge.  A tensor that persists in one
+ * list only (a pass may add its own) is no difference. */
 static struct list_difference compare_lists(const struct values *a, const struct values *b)
 {
     struct list_difference d = {.node = NONE, .part = NONE};
@@ -350,6 +362,7 @@ static struct list_difference compare_lists(const struct values *a, const struct
     return d;
 }
 
+/* "task 3 mlp.fc (layer 0) ", and the fault. */
 static char *describe_task(const struct step *s, int node, const char *fault)
 {
     int i = node % (int)s->n;
@@ -360,9 +373,9 @@ static char *describe_task(const struct step *s, int node, const char *fault)
 
 char *compare_values(const struct values *expected, const struct step *s)
 {
-    struct values *v = number_list(s, expected->by_name);
+    struct values *v = number_list(s, expected->known_by);
     struct list_difference d = compare_lists(expected, v);
-    const char *other = expected->by_name ? "in the list of --like" : "without passes";
+    const char *other = expected->known_by == BY_NAME ? "in the list of --like" : "without passes";
     char *wrong = NULL, *fault = NULL;
     if (d.missing)
         wrong = format_string("the list has other tasks (copies left out) than %s", other);

@@ -19,10 +19,10 @@
 struct pair { /* two nodes: the second must start after the end of the first */
     int first, second;
 };
-struct cell_touch {
+struct cell_touch { /* a node reads or writes the bytes of a cell */
     int node;
     int before; /* index of the touch before this one, or NONE; two parts of a cell that is cut share these touches */
-    const struct tensor *storage;
+    const struct tensor *storage; /* the tensor through which it touches them */
 };
 struct proof {
     const struct step *step;
@@ -30,9 +30,9 @@ struct proof {
     struct strip *strips; /* by device; a strip has the device's slabs one after another */
     struct cell_touch *touches;
     size_t n_touches, cap_touches;
-    struct pair *pairs;
+    struct pair *pairs; /* what must be ordered; verify_order() proves it */
     size_t n_pairs, cap_pairs;
-    char *wrong;
+    char *wrong; /* the first violation, a sentence; NULL: none so far */
 };
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
@@ -57,6 +57,7 @@ static char *check_cell(const struct step *s, int node, const struct access *a, 
     return NULL;
 }
 
+/* A sentence: nothing orders these two nodes.  It names the rule by which they had to be ordered. */
 static char *describe_conflict(const struct step *s, int first, int second)
 {
     int i = first % (int)s->n, k = second % (int)s->n;
@@ -79,13 +80,13 @@ static void need_order(struct proof *p, int touch, int node, const struct tensor
 {
     int n = (int)p->step->n;
     for (; touch != NONE; touch = p->touches[touch].before) {
-        const struct cell_touch *x = &p->touches[touch];
-        if (storage->ring && x->node / n != node / n)
+        const struct cell_touch *earlier = &p->touches[touch];
+        if (storage->ring && earlier->node / n != node / n)
             continue; /* another iteration uses another member: see verify_rings() */
-        if (x->node == node && x->storage != storage && !p->wrong)
+        if (earlier->node == node && earlier->storage != storage && !p->wrong)
             p->wrong = describe_conflict(p->step, node, node);
-        if (x->node != node)
-            *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){x->node, node};
+        if (earlier->node != node)
+            *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){earlier->node, node};
     }
 }
 
@@ -99,6 +100,7 @@ static int add_touch(struct proof *p, int node, int before, const struct tensor 
     return (int)p->n_touches - 1;
 }
 
+/* The node reads a cell: it must come after the cell's last write, but not after other reads. */
 static void note_read(struct proof *p, int node, const struct access *a, struct byte_cell *c)
 {
     const struct tensor *storage = a->tensor->storage;
@@ -122,6 +124,7 @@ static void note_write(struct proof *p, int node, const struct access *a, struct
         c->reader = NONE;
 }
 
+/* The node reads or writes (mode) all cells of the access. */
 static void touch_cells(struct proof *p, int node, const struct access *a, enum access_mode mode)
 {
     size_t n, first = strip_begin(a->tensor);
@@ -152,8 +155,10 @@ static void walk_bytes(struct proof *p)
 
 /* ---- order ----------------------------------------------------------------------------------------------------- */
 
+/* For each node there is an array of what has ended by its start.  Lanes are proved some at a time, so that these arrays
+ * take 2 n * LANES_AT_A_TIME numbers, however many lanes there are. */
 enum { LANES_AT_A_TIME = 32 };
-struct ends {                    /* what has ended at some moment */
+struct ends {                    /* what has ended at some moment, on lanes from a first one on */
     int latest[LANES_AT_A_TIME]; /* by lane: its latest node that has ended; NONE: none has */
 };
 
@@ -215,35 +220,37 @@ static void find_ended_nodes(const struct step *s, int first_lane, struct ends *
 }
 
 /* Does the second node itself wait for the first one, which may be skipped? */
-static bool waits_for(const struct step *s, struct pair x)
+static bool waits_for(const struct step *s, struct pair pair)
 {
-    const struct task *t = s->task[x.second % (int)s->n];
+    const struct task *t = s->task[pair.second % (int)s->n];
     for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++)
-        if (e->wait && source_of(s, x.second, e) == x.first)
+        if (e->wait && source_of(s, pair.second, e) == pair.first)
             return true;
     return false;
 }
 
+/* Proves of each pair that the first node has ended when the second one starts.  Nodes of a lane end in order, so this
+ * is so if the latest node that has ended on the first one's lane is that node or a later one. */
 static void verify_order(struct proof *p)
 {
     const struct step *s = p->step;
     struct ends *ends = allocate(2 * s->n, sizeof *ends);
-    for (int lane = 0; lane < s->pool->machine->n_lanes && !p->wrong; lane += LANES_AT_A_TIME) {
-        find_ended_nodes(s, lane, ends);
+    for (int first_lane = 0; first_lane < s->pool->machine->n_lanes && !p->wrong; first_lane += LANES_AT_A_TIME) {
+        find_ended_nodes(s, first_lane, ends);
         for (size_t i = 0; i < p->n_pairs && !p->wrong; i++) {
-            struct pair x = p->pairs[i];
-            int k = s->task[x.first % (int)s->n]->lane->index - lane;
-            if (k < 0 || k >= LANES_AT_A_TIME)
+            struct pair pair = p->pairs[i];
+            int lane = s->task[pair.first % (int)s->n]->lane->index - first_lane;
+            if (lane < 0 || lane >= LANES_AT_A_TIME)
                 continue;
-            if (ends[x.second].latest[k] < x.first && !waits_for(s, x))
-                p->wrong = describe_conflict(s, x.first, x.second);
+            if (ends[pair.second].latest[lane] < pair.first && !waits_for(s, pair))
+                p->wrong = describe_conflict(s, pair.first, pair.second);
         }
     }
     free(ends);
 }
 
-/* Held tasks come after all tasks that hold them, whatever bytes they touch.  In each iteration it is
- * the same, so the second one is looked at. */
+/* Held tasks come after all tasks of their iteration that hold, whatever bytes they touch.  This is so in each iteration
+ * or in none, so only the second one is looked at. */
 static void need_gates(struct proof *p)
 {
     const struct step *s = p->step;
@@ -257,7 +264,7 @@ static void need_gates(struct proof *p)
     }
 }
 
-/* So do tasks of which the list says that they wait (after.c). */
+/* Tasks of which the list says that they wait (after.c) come after those that they wait for. */
 static void need_after(struct proof *p)
 {
     size_t n_orders;
@@ -337,8 +344,8 @@ static char *verify_accesses(const struct step *s)
     return wrong;
 }
 
-/* An order binds tasks as they stand in the list.  So one that was moved to before all that it waits for would wait for
- * none of them, and needs a look of its own. */
+/* What `after=` says binds a task to those of the named tasks that stand before it in the list.  A task that a pass has
+ * moved to before all of them waits for none, and no pair of nodes says so: that is looked for here. */
 static char *verify_after(const struct step *s)
 {
     char *wrong = NULL;

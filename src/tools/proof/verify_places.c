@@ -120,7 +120,8 @@ static char *verify_tensors(const struct step *s, struct strip *strips, enum lif
     return wrong;
 }
 
-/* Adds up the bytes of a device's slabs, each as far as tensors reach in it. */
+/* Adds up the bytes of a device's slabs, each as far as tensors reach in it.  A cell may lie across the border of two
+ * slabs only where no tensor is. */
 static size_t sum_slabs(const struct strip *strip)
 {
     size_t sum = 0, reach = 0; /* reach: in the slab of cell i */

@@ -32,44 +32,51 @@ struct row {
     struct turn_cell *cell;
     size_t n, cap;
 };
+struct listed_turn {
+    const struct turn_cell *cell;
+    const struct turn *turn; /* one of the cell's */
+};
 struct schedule {
     const char *path; /* of the file, or of the list */
     struct row *row;  /* one for each device */
-    size_t n, cap;
+    size_t n, cap;    /* rows */
+
+    /* set by index_cells(), when all rows are there: */
+    struct listed_turn *turn; /* [n_turns] all turns of all cells, row by row */
+    size_t n_turns;
     int stages, micros;
     int *row_of;                    /* by stage */
     const struct turn_cell **doing; /* the cell that does a turn: see cell_of() */
 };
 enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doing` */
-/* (schedule, cell, turn): what follows is done for each turn of each cell, row by row. */
-#define FOR_TURNS(s, c, t)                                                                                             \
-    for (const struct row *row_ = (s)->row; row_ < (s)->row + (s)->n; row_++)                                          \
-        for (const struct turn_cell *c = row_->cell; c < row_->cell + row_->n; c++)                                    \
-            for (const struct turn *t = c->turn; t < c->turn + c->n; t++)
-
 /* Ends the program (EXIT_USAGE) with "FILE, row 2, cell 5: '1B3': " and the sentence by printf rules. */
 #define fail_cell(s, c, ...)                                                                                           \
     fail(EXIT_USAGE, "%s, %s: '%s': %s", (s)->path, cell_place(c), cell_text(c), format_string(__VA_ARGS__))
+/* The caller frees what these three return. */
 char *cell_place(const struct turn_cell *c); /* "row 2, cell 5", or, of a list, "task 12 backward" */
 char *cell_text(const struct turn_cell *c);  /* "1B3" */
-char *turn_text(const struct turn *t);
+char *turn_text(const struct turn *t);       /* the same of one turn */
 
 /* ---- schedule_cells.c -------------------------------------------------------------------------------------------- */
 
-extern const char turn_letters[COMPUTATIONS];                       /* 'F', 'B', 'I', 'W' */
-struct schedule *read_schedule(const char *path, const char *text); /* the text is that of the file */
+extern const char turn_letters[COMPUTATIONS]; /* 'F', 'B', 'I', 'W' */
+/* The schedule of a file with that text, for free_schedule().  What is wrong ends the program (EXIT_USAGE) with its row
+ * and cell.  Messages call it `path`, which must live as long as the schedule. */
+struct schedule *read_schedule(const char *path, const char *text);
 void free_schedule(struct schedule *s);
-char *format_schedule(const struct schedule *s); /* as such a file */
+char *format_schedule(const struct schedule *s); /* as such a file; the caller frees it */
 /* Fills in what follows from the cells.  Ends the program unless each stage is in one row, and has each micro-batch
  * once. */
 void index_cells(struct schedule *s);
+/* The place in `doing` of the cell that does this computation (not BACKWARD: a whole backward does both its halves).
+ * After index_cells() the cell is never NULL. */
 const struct turn_cell **cell_of(const struct schedule *s, enum computation computation, int stage, int micro);
 
 /* ---- schedule_follow.c ------------------------------------------------------------------------------------------- */
 
-/* All cells, n of them, in an order in which they can be done one after another.  Ends the program where cells wait for
+/* All cells, *n of them, in an order in which they can be done one after another.  Ends the program where cells wait for
  * one another.  TIED: the weight gradients of the first stage wait for those of the last one, as those of a tied head
- * do. */
+ * do.  The caller frees the array. */
 enum head_weights { UNTIED, TIED };
 const struct turn_cell **order_cells(const struct schedule *s, enum head_weights head, size_t *n);
 /* Ends the program where PyTorch would run the schedule, and train something else, without a word. */
@@ -77,11 +84,14 @@ void refuse_wrong_in_pytorch(const struct schedule *s);
 
 /* ---- schedule_order.c, schedule_write.c, schedule_read.c --------------------------------------------------------- */
 
-/* The schedule as an order for training.  Ends the program if training with it would not give one device's bits. */
+/* The schedule as an order for training, which lives as long as the program.  Ends the program (EXIT_USAGE) if training
+ * with it would not give one device's bits. */
 struct turn_order *order_of(const struct schedule *s);
-/* A list that follows the schedule, as the text of a step file.  times: the words of --times, or NULL. */
+/* A list that follows the schedule, as the text of a step file, which the caller frees.  times: the words of --times, or
+ * NULL. */
 char *step_file_of(const struct schedule *s, const char *times);
-/* The schedule that the list of a step file follows. */
+/* The schedule that the list of a step file follows, for free_schedule().  Ends the program (EXIT_USAGE) with the task
+ * that fits into none. */
 struct schedule *schedule_of(const char *path, const struct step *list);
 
 #endif

@@ -74,6 +74,7 @@ static bool parse_turn(const char **at, struct turn *t)
     return t->micro != NONE;
 }
 
+/* Reads a cell, "1B3" or "(0F7;7B3)OVERLAP_F_B"; false: it is none. */
 static bool parse_cell(const char *text, struct turn_cell *c)
 {
     const char *at = text;
@@ -105,6 +106,7 @@ static bool is_left_to_pytorch(const char *text)
     return stage > 0 && is_action && !text[stage + action + micro];
 }
 
+/* Reads a line, which becomes a row. */
 static void read_row(struct schedule *s, char *line)
 {
     char *word;
@@ -145,6 +147,7 @@ void free_schedule(struct schedule *s)
     for (size_t r = 0; r < s->n; r++)
         free(s->row[r].cell);
     free(s->row);
+    free(s->turn);
     free(s->row_of);
     free(s->doing);
     free(s);
@@ -157,7 +160,7 @@ const struct turn_cell **cell_of(const struct schedule *s, enum computation comp
     return &s->doing[((size_t)computation * (size_t)s->stages + (size_t)stage) * (size_t)s->micros + (size_t)micro];
 }
 
-/* The cell does this, and no other one does. */
+/* Notes that the cell does this computation of t.  No other cell may. */
 static void enter(struct schedule *s, const struct turn_cell *c, enum computation computation, const struct turn *t)
 {
     const struct turn_cell **doing = cell_of(s, computation, t->stage, t->micro);
@@ -166,7 +169,7 @@ static void enter(struct schedule *s, const struct turn_cell *c, enum computatio
     *doing = c;
 }
 
-/* A whole backward does both halves. */
+/* Notes the cell of a turn, and the row of its stage.  A whole backward does both halves. */
 static void enter_turn(struct schedule *s, const struct turn_cell *c, const struct turn *t)
 {
     int *row = &s->row_of[t->stage];
@@ -179,6 +182,7 @@ static void enter_turn(struct schedule *s, const struct turn_cell *c, const stru
         enter(s, c, WEIGHT_GRADIENT, t);
 }
 
+/* Refuses a schedule in which the stage lacks a turn of some micro-batch. */
 static void expect_all_turns(const struct schedule *s, int stage)
 {
     static const enum computation all[] = {FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT};
@@ -192,22 +196,32 @@ static void expect_all_turns(const struct schedule *s, int stage)
         }
 }
 
+/* Lists the turns of all cells, and counts stages and micro-batches. */
+static void list_turns(struct schedule *s)
+{
+    size_t cap = 0;
+    for (const struct row *row = s->row; row < s->row + s->n; row++)
+        for (const struct turn_cell *c = row->cell; c < row->cell + row->n; c++)
+            for (const struct turn *t = c->turn; t < c->turn + c->n; t++) {
+                *APPEND(s->turn, s->n_turns, cap) = (struct listed_turn){.cell = c, .turn = t};
+                s->stages = MAX(s->stages, t->stage + 1);
+                s->micros = MAX(s->micros, t->micro + 1);
+            }
+}
+
 void index_cells(struct schedule *s)
 {
-    FOR_TURNS(s, c, t)
-    {
-        s->stages = MAX(s->stages, t->stage + 1);
-        s->micros = MAX(s->micros, t->micro + 1);
-    }
+    list_turns(s);
     s->doing = allocate((size_t)COMPUTATIONS * (size_t)s->stages * (size_t)s->micros, sizeof(struct turn_cell *));
     s->row_of = allocate((size_t)s->stages, sizeof *s->row_of);
     for (int stage = 0; stage < s->stages; stage++)
         s->row_of[stage] = NONE;
-    FOR_TURNS(s, c, t) { enter_turn(s, c, t); }
-    FOR_TURNS(s, c, t)
-    {
-        if (t->stage > 0 && s->row_of[t->stage - 1] == NONE)
-            fail_cell(s, c, "it is on stage %d, and stage %d is in no row", t->stage, t->stage - 1);
+    for (size_t i = 0; i < s->n_turns; i++)
+        enter_turn(s, s->turn[i].cell, s->turn[i].turn);
+    for (size_t i = 0; i < s->n_turns; i++) {
+        const int stage = s->turn[i].turn->stage;
+        if (stage > 0 && s->row_of[stage - 1] == NONE)
+            fail_cell(s, s->turn[i].cell, "it is on stage %d, and stage %d is in no row", stage, stage - 1);
     }
     for (int stage = 0; stage < s->stages; stage++)
         expect_all_turns(s, stage);

@@ -13,6 +13,7 @@ struct following {
     bool *done;   /* by row: has the cell at `next` been done in this round? */
 };
 
+/* Has the cell that does the turn been done? */
 static bool is_done(const struct following *p, const struct turn *t)
 {
     const struct turn_cell *c = *cell_of(p->s, t->computation, t->stage, t->micro);
@@ -52,6 +53,7 @@ static bool find_unmet(const struct following *p, const struct turn_cell *c, str
     return false;
 }
 
+/* The cell that the row does next; NULL: it has done all. */
 static const struct turn_cell *next_cell(const struct following *p, size_t row)
 {
     if (p->next[row] == p->s->row[row].n)
@@ -91,19 +93,22 @@ const struct turn_cell **order_cells(const struct schedule *s, enum head_weights
     size_t total = 0;
     p.next = allocate(s->n, sizeof *p.next);
     p.done = allocate(s->n, sizeof *p.done);
-    for (size_t r = 0; r < s->n; r++)
-        total += s->row[r].n;
+    for (size_t row = 0; row < s->n; row++)
+        total += s->row[row].n;
     const struct turn_cell **all = allocate(total, sizeof(struct turn_cell *));
-    for (*n = 0; *n < total;) {
+    *n = 0;
+    while (*n < total) {
         const size_t before = *n;
-        for (size_t r = 0; r < s->n; r++) {
-            const struct turn_cell *c = next_cell(&p, r);
-            p.done[r] = c && !find_unmet(&p, c, &need);
-            if (p.done[r])
-                all[(*n)++] = c;
+        for (size_t row = 0; row < s->n; row++) {
+            const struct turn_cell *c = next_cell(&p, row);
+            p.done[row] = c && !find_unmet(&p, c, &need);
+            if (p.done[row]) {
+                all[*n] = c;
+                (*n)++;
+            }
         }
-        for (size_t r = 0; r < s->n; r++)
-            p.next[r] += p.done[r];
+        for (size_t row = 0; row < s->n; row++)
+            p.next[row] += p.done[row];
         if (*n == before)
             refuse_ring(&p);
     }
@@ -117,12 +122,12 @@ const struct turn_cell **order_cells(const struct schedule *s, enum head_weights
 void refuse_wrong_in_pytorch(const struct schedule *s)
 {
     int due = 0;
-    FOR_TURNS(s, c, t)
-    {
+    for (size_t i = 0; i < s->n_turns; i++) {
+        const struct turn *t = s->turn[i].turn;
         if (t->computation != FORWARD || t->stage != s->stages - 1)
             continue;
         if (t->micro != due)
-            fail_cell(s, c,
+            fail_cell(s, s->turn[i].cell,
                       "on the last stage PyTorch takes this forward for that of micro-batch %d, and trains something "
                       "else without a word: there forwards come in ascending order",
                       due);

@@ -17,6 +17,7 @@ static int first_elsewhere(const struct schedule *s, const struct mesh *m)
     return stage;
 }
 
+/* Finds out how stages lie on devices, in a loop or folded; refuses a schedule that has them in other rows. */
 static void set_places(const struct schedule *s, struct turn_order *o)
 {
     const int rows = (int)s->n;
@@ -41,23 +42,26 @@ static void set_places(const struct schedule *s, struct turn_order *o)
     o->folded = in_loop < s->stages;
 }
 
-/* The micro-batch that is due.  done: how many the stage has had. */
+/* The micro-batch that is due, which then counts as done.  done: how many the stage has had, by computation. */
 static int due_micro(int done[COMPUTATIONS], enum computation computation)
 {
-    if (computation != BACKWARD)
-        return done[computation]++;
-    done[INPUT_GRADIENT]++;
-    return done[WEIGHT_GRADIENT]++;
+    if (computation == BACKWARD) { /* both halves */
+        done[INPUT_GRADIENT]++;
+        computation = WEIGHT_GRADIENT;
+    }
+    done[computation]++;
+    return done[computation] - 1;
 }
 
+/* Refuses a schedule in which a stage takes its micro-batches in another order. */
 static void expect_ascending(const struct schedule *s)
 {
     int(*done)[COMPUTATIONS] = allocate((size_t)s->stages, sizeof *done);
-    FOR_TURNS(s, c, t)
-    {
+    for (size_t i = 0; i < s->n_turns; i++) {
+        const struct turn *t = s->turn[i].turn;
         const int due = due_micro(done[t->stage], t->computation);
         if (t->micro != due)
-            fail_cell(s, c,
+            fail_cell(s, s->turn[i].cell,
                       "micro-batch %d is due: training takes those of a stage in ascending order, and adds up their "
                       "gradients as one device does",
                       due);
@@ -65,6 +69,7 @@ static void expect_ascending(const struct schedule *s)
     free(done);
 }
 
+/* The turns of each row, as training takes them, and the text that a checkpoint keeps. */
 static struct written_turns *write_turns(const struct schedule *s)
 {
     struct written_turns *w = allocate(1, sizeof *w);
@@ -75,10 +80,10 @@ static struct written_turns *write_turns(const struct schedule *s)
     w->n = allocate(s->n, sizeof *w->n);
     for (size_t row = 0; row < s->n; row++)
         w->turn[row] = allocate(2 * s->row[row].n, sizeof *w->turn[row]);
-    FOR_TURNS(s, c, t)
-    {
-        w->turn[c->row][w->n[c->row]] = *t;
-        w->n[c->row]++;
+    for (size_t i = 0; i < s->n_turns; i++) {
+        const int row = s->turn[i].cell->row;
+        w->turn[row][w->n[row]] = *s->turn[i].turn;
+        w->n[row]++;
     }
     return w;
 }

@@ -28,13 +28,14 @@ struct list_reading {
     bool *sent;          /* by micro-batch: has what that made been sent? */
 };
 
-#define fail_task(r, t, ...)                                                                                           \
-    fail(EXIT_USAGE, "%s, task %zu %s: %s", (r)->s->path, (t)->index, (t)->name, format_string(__VA_ARGS__))
+#define fail_task(reading, t, ...)                                                                                     \
+    fail(EXIT_USAGE, "%s, task %zu %s: %s", (reading)->s->path, (t)->index, (t)->name, format_string(__VA_ARGS__))
 
-static int micro_of(const struct list_reading *r, const struct task *t)
+/* The task's micro-batch; 0 where the list has none. */
+static int micro_of(const struct list_reading *reading, const struct task *t)
 {
     if (t->micro >= MOST_MICROS)
-        fail_task(r, t, "a schedule has micro-batches below %d", MOST_MICROS);
+        fail_task(reading, t, "a schedule has micro-batches below %d", MOST_MICROS);
     return MAX(t->micro, 0);
 }
 
@@ -42,40 +43,42 @@ static int micro_of(const struct list_reading *r, const struct task *t)
 static struct turn_cell *open_cell(const struct row *row, const struct turn *t)
 {
     struct turn_cell *last = row->n > 0 ? &row->cell[row->n - 1] : NULL;
-    bool same = last && last->n == 1 && last->turn[0].stage == t->stage && last->turn[0].micro == t->micro;
-    return same && (last->turn[0].computation == FORWARD) == (t->computation == FORWARD) ? last : NULL;
+    if (!last || last->n != 1 || last->turn[0].stage != t->stage || last->turn[0].micro != t->micro)
+        return NULL;
+    bool both_ways = (last->turn[0].computation == FORWARD) != (t->computation == FORWARD);
+    return both_ways ? NULL : last;
 }
 
-/* The stage to which the micro-batch has come. */
-static int forward_stage_of(struct list_reading *r, const struct task *t)
+/* The stage to which the task's micro-batch has come: the next one, if what its last forward made has been sent. */
+static int forward_stage_of(struct list_reading *reading, const struct task *t)
 {
-    const int micro = micro_of(r, t), device = t->lane->device->index;
-    int *stage = &r->stage[micro];
-    if (*stage == NONE || r->sent[micro])
-        ++*stage;
-    r->sent[micro] = false;
+    const int micro = micro_of(reading, t), device = t->lane->device->index;
+    int *stage = &reading->stage[micro];
+    if (*stage == NONE || reading->sent[micro])
+        *stage += 1; /* NONE is -1: the first stage is 0 */
+    reading->sent[micro] = false;
     if (*stage >= MOST_STAGES)
-        fail_task(r, t, "a schedule has fewer than %d stages", MOST_STAGES);
-    if (r->stage_device[*stage] == NONE)
-        r->stage_device[*stage] = device;
-    if (r->stage_device[*stage] != device)
+        fail_task(reading, t, "a schedule has fewer than %d stages", MOST_STAGES);
+    if (reading->stage_device[*stage] == NONE)
+        reading->stage_device[*stage] = device;
+    if (reading->stage_device[*stage] != device)
         fail_task(
-            r, t,
+            reading, t,
             "it is on %s, and micro-batch %d is on stage %d, which is on %s: the form has one device for a stage, "
             "and a send between two",
-            t->lane->device->id, micro, *stage, r->list->pool->machine->device[r->stage_device[*stage]].id);
+            t->lane->device->id, micro, *stage, reading->list->pool->machine->device[reading->stage_device[*stage]].id);
     return *stage;
 }
 
 /* What made a tensor that the task reads: a forward of its own micro-batch, or, if there is none, a backward of it;
  * with OTHER_MICRO a forward of another micro-batch.  NULL: the task reads no such tensor. */
 enum which_micro { OWN_MICRO, OTHER_MICRO };
-static const struct maker *maker_of(const struct list_reading *r, const struct task *t, enum which_micro which)
+static const struct maker *maker_of(const struct list_reading *reading, const struct task *t, enum which_micro which)
 {
     const struct maker *found = NULL;
     for (int i = 0; i < t->n_access; i++) {
-        const struct maker *m = &r->maker[t->access[i].tensor->storage->id];
-        const enum which_micro its = m->micro == micro_of(r, t) ? OWN_MICRO : OTHER_MICRO;
+        const struct maker *m = &reading->maker[t->access[i].tensor->storage->id];
+        const enum which_micro its = m->micro == micro_of(reading, t) ? OWN_MICRO : OTHER_MICRO;
         if (!(t->access[i].mode & ACCESS_READ) || !m->is_known || its != which)
             continue;
         if (m->is_forward)
@@ -86,6 +89,7 @@ static const struct maker *maker_of(const struct list_reading *r, const struct t
     return found;
 }
 
+/* What a backward task computes, as the tensors say that it writes. */
 static enum computation computation_of(const struct task *t)
 {
     bool weights = false, input = false; /* does the task write gradients of weights, of an input? */
@@ -101,14 +105,14 @@ static enum computation computation_of(const struct task *t)
 }
 
 /* The cell makes what the task writes; of two turns that overlap, the forward makes the activations. */
-static void note_makes(struct list_reading *r, const struct task *t, const struct turn_cell *c)
+static void note_makes(struct list_reading *reading, const struct task *t, const struct turn_cell *c)
 {
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor->storage;
         if (!(t->access[i].mode & ACCESS_WRITE))
             continue;
         const struct turn *turn = &c->turn[c->n == 2 && x->class != MEM_ACTIVATIONS];
-        r->maker[x->id] = (struct maker){
+        reading->maker[x->id] = (struct maker){
             .is_known = true,
             .is_forward = turn->computation == FORWARD,
             .stage = turn->stage,
@@ -118,17 +122,17 @@ static void note_makes(struct list_reading *r, const struct task *t, const struc
 }
 
 /* backward: what the task's other half follows, where it is two turns that overlap; else NULL. */
-static void add_forward(struct list_reading *r, const struct task *t, const struct maker *backward)
+static void add_forward(struct list_reading *reading, const struct task *t, const struct maker *backward)
 {
-    struct turn_cell c = {.turn = {{FORWARD, forward_stage_of(r, t), micro_of(r, t)}}, .n = 1, .task = t};
-    struct row *row = &r->device[t->lane->device->index];
+    struct turn_cell c = {.turn = {{FORWARD, forward_stage_of(reading, t), micro_of(reading, t)}}, .n = 1, .task = t};
+    struct row *row = &reading->device[t->lane->device->index];
     if (backward) {
         c.turn[1] = (struct turn){BACKWARD, backward->stage, backward->micro};
         c.n = 2;
     }
     if (backward || !open_cell(row, &c.turn[0]))
         *APPEND(row->cell, row->n, row->cap) = c;
-    note_makes(r, t, &c);
+    note_makes(reading, t, &c);
 }
 
 /* The device's last cell is a whole backward, and an I just before it is a part of that. */
@@ -144,6 +148,7 @@ static void make_whole(struct row *row)
     first->turn[0].computation = BACKWARD;
 }
 
+/* Has the row computed the input's gradient for the stage and micro-batch of `m`? */
 static bool has_input_gradient(const struct row *row, const struct maker *m)
 {
     for (const struct turn_cell *c = row->cell; c < row->cell + row->n; c++) {
@@ -154,15 +159,16 @@ static bool has_input_gradient(const struct row *row, const struct maker *m)
     return false;
 }
 
-/* A first stage may have no gradient of an input.  Then a task that computes the gradients of its weights is a whole
- * backward. */
-static void add_backward(struct list_reading *r, const struct task *t)
+/* Adds the task to the device's last cell, if it belongs there, or gives it a cell.  A first stage may have no gradient
+ * of an input.  Then a task that computes the gradients of its weights is a whole backward. */
+static void add_backward(struct list_reading *reading, const struct task *t)
 {
-    const struct maker *m = maker_of(r, t, OWN_MICRO);
-    struct row *row = &r->device[t->lane->device->index];
+    const struct maker *m = maker_of(reading, t, OWN_MICRO);
+    struct row *row = &reading->device[t->lane->device->index];
     enum computation now = computation_of(t);
     if (!m)
-        fail_task(r, t, "of which stage this backward is cannot be seen: it reads nothing that a forward has made");
+        fail_task(reading, t,
+                  "of which stage this backward is cannot be seen: it reads nothing that a forward has made");
     if (now == WEIGHT_GRADIENT && !has_input_gradient(row, m))
         now = BACKWARD;
     const struct turn_cell c = {.turn = {{now, m->stage, m->micro}}, .n = 1, .task = t};
@@ -171,73 +177,74 @@ static void add_backward(struct list_reading *r, const struct task *t)
         *APPEND(row->cell, row->n, row->cap) = c;
     else if (now != open->turn[0].computation)
         make_whole(row);
-    note_makes(r, t, &c);
+    note_makes(reading, t, &c);
 }
 
-/* A gradient that is sent belongs to the stage before. */
-static void follow_copy(struct list_reading *r, const struct task *t)
+/* What is copied has the same maker.  But a gradient that is sent belongs to the stage before; and of what a forward
+ * sends, the reader's stage is known without its maker. */
+static void follow_copy(struct list_reading *reading, const struct task *t)
 {
-    struct maker *to = &r->maker[copy_target(t)->storage->id];
-    *to = r->maker[copy_source(t)->storage->id];
+    struct maker *to = &reading->maker[copy_target(t)->storage->id];
+    *to = reading->maker[copy_source(t)->storage->id];
     if (t->role != ROLE_SEND || !to->is_known || to->is_sent)
         return;
     if (to->is_forward)
-        r->sent[to->micro] = true;
+        reading->sent[to->micro] = true;
     else
         to->stage--;
     to->is_known = !to->is_forward && to->stage >= 0;
     to->is_sent = true;
 }
 
-static void add_task(struct list_reading *r, const struct task *t)
+static void add_task(struct list_reading *reading, const struct task *t)
 {
     const struct maker *overlapped = NULL;
     if (t->role == ROLE_BACKWARD)
-        overlapped = maker_of(r, t, OTHER_MICRO);
+        overlapped = maker_of(reading, t, OTHER_MICRO);
     if (is_copy(t))
-        follow_copy(r, t);
+        follow_copy(reading, t);
     else if (t->role == ROLE_FORWARD || overlapped)
-        add_forward(r, t, overlapped);
+        add_forward(reading, t, overlapped);
     else if (t->role == ROLE_BACKWARD)
-        add_backward(r, t);
+        add_backward(reading, t);
 }
 
 /* Devices without a stage have no row. */
-static void gather_rows(struct list_reading *r)
+static void gather_rows(struct list_reading *reading)
 {
-    for (int d = 0; d <= r->list->pool->machine->n_devices; d++) {
-        struct row *row = &r->device[d];
+    for (int d = 0; d <= reading->list->pool->machine->n_devices; d++) {
+        struct row *row = &reading->device[d];
         if (row->n == 0)
             continue;
         for (size_t i = 0; i < row->n; i++)
-            row->cell[i].row = (int)r->s->n;
-        *APPEND(r->s->row, r->s->n, r->s->cap) = *row;
+            row->cell[i].row = (int)reading->s->n;
+        *APPEND(reading->s->row, reading->s->n, reading->s->cap) = *row;
     }
 }
 
 struct schedule *schedule_of(const char *path, const struct step *list)
 {
-    struct list_reading r = {.list = list, .s = allocate(1, sizeof *r.s)};
-    r.s->path = path;
-    r.maker = allocate(list->pool->n, sizeof *r.maker);
-    r.device = allocate((size_t)list->pool->machine->n_devices + 1, sizeof *r.device);
-    r.stage = allocate(MOST_MICROS, sizeof *r.stage);
-    r.stage_device = allocate(MOST_STAGES, sizeof *r.stage_device);
-    r.sent = allocate(MOST_MICROS, sizeof *r.sent);
+    struct list_reading reading = {.list = list, .s = allocate(1, sizeof *reading.s)};
+    reading.s->path = path;
+    reading.maker = allocate(list->pool->n, sizeof *reading.maker);
+    reading.device = allocate((size_t)list->pool->machine->n_devices + 1, sizeof *reading.device);
+    reading.stage = allocate(MOST_MICROS, sizeof *reading.stage);
+    reading.stage_device = allocate(MOST_STAGES, sizeof *reading.stage_device);
+    reading.sent = allocate(MOST_MICROS, sizeof *reading.sent);
     for (int i = 0; i < MOST_MICROS; i++)
-        r.stage[i] = NONE;
+        reading.stage[i] = NONE;
     for (int i = 0; i < MOST_STAGES; i++)
-        r.stage_device[i] = NONE;
+        reading.stage_device[i] = NONE;
     for (size_t i = 0; i < list->n; i++)
-        add_task(&r, list->task[i]);
-    gather_rows(&r);
-    if (r.s->n == 0)
+        add_task(&reading, list->task[i]);
+    gather_rows(&reading);
+    if (reading.s->n == 0)
         fail(EXIT_USAGE, "%s: no task is a forward or a backward: it has no schedule", path);
-    index_cells(r.s);
-    free(r.maker);
-    free(r.device);
-    free(r.stage);
-    free(r.stage_device);
-    free(r.sent);
-    return r.s;
+    index_cells(reading.s);
+    free(reading.maker);
+    free(reading.device);
+    free(reading.stage);
+    free(reading.stage_device);
+    free(reading.sent);
+    return reading.s;
 }

@@ -94,8 +94,8 @@ static bool is_given(const struct turn_times *t, enum key key)
 static void warn_of_unused(const struct schedule *s, const struct turn_times *times)
 {
     bool overlaps = false;
-    FOR_TURNS(s, c, t)
-    overlaps |= c->n == 2;
+    for (size_t i = 0; i < s->n_turns; i++)
+        overlaps |= s->turn[i].cell->n == 2;
     if (!overlaps && is_given(times, KEY_FB))
         warn("--times FB has no effect: in %s no two turns overlap", s->path);
 }
