@@ -16,7 +16,7 @@
  * shards at once.
  *
  * The rewrite.  A window gets a tensor of its own, which copies from the ranks' shards fill, and its tasks read this
- * tensor. The tensor that persisted before no longer does.  Updates write the shard in its place, and nothing is sent
+ * tensor.  The tensor that persisted before no longer does.  Updates write the shard in its place, and nothing is sent
  * after them.
  *
  * Source: P_os+g+p of "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020).
@@ -63,47 +63,47 @@ static bool wants_gather(const struct run_facts *facts) { return facts->gather; 
 
 static bool sends_copies(const struct pass_traits *p) { return p->sends_copies; }
 
-static struct tensor_list *shards_of(const struct survey *v, const struct tensor *replica)
+static struct tensor_list *shards_of(const struct survey *survey, const struct tensor *replica)
 {
-    return &v->shards[replica->replica_of->id];
+    return &survey->shards[replica->replica_of->id];
 }
 
-static struct tensor_list *replicas_like(const struct survey *v, const struct tensor *replica)
+static struct tensor_list *replicas_like(const struct survey *survey, const struct tensor *replica)
 {
-    return &v->replicas[replica->replica_of->id];
+    return &survey->replicas[replica->replica_of->id];
 }
 
 /* Is it a tensor of all parameters of a layer, of which shards keep the values? */
-static bool is_replica(const struct survey *v, const struct tensor *storage)
+static bool is_replica(const struct survey *survey, const struct tensor *storage)
 {
     if (storage->shard || storage->mirrors || storage->class != MEM_PARAMETERS)
         return false;
-    return shards_of(v, storage)->n > 0;
+    return shards_of(survey, storage)->n > 0;
 }
 
 /* ---- the list as it is ------------------------------------------------------------------------------------------ */
 
 static void add_window(struct window_list *list, struct read_window *w) { *APPEND(list->item, list->n, list->cap) = w; }
 
-static struct read_window *begin_window(struct survey *v, struct tensor *replica)
+static struct read_window *begin_window(struct survey *survey, struct tensor *replica)
 {
-    struct window_list *mine = &v->device[replica->device->index];
+    struct window_list *mine = &survey->device[replica->device->index];
     struct read_window *w = allocate(1, sizeof *w);
     w->replica = replica;
     w->position = mine->n;
     add_window(mine, w);
-    add_window(&v->windows[replica->id], w);
-    add_window(&v->all, w);
+    add_window(&survey->windows[replica->id], w);
+    add_window(&survey->all, w);
     return w;
 }
 
 /* The task is one more of its device's last window, or begins the next one. */
-static void note_reader(struct survey *v, struct task *t, struct tensor *replica)
+static void note_reader(struct survey *survey, struct task *t, struct tensor *replica)
 {
-    const struct window_list *mine = &v->device[replica->device->index];
+    const struct window_list *mine = &survey->device[replica->device->index];
     struct read_window *w = mine->n ? mine->item[mine->n - 1] : NULL;
     if (!w || w->replica != replica)
-        w = begin_window(v, replica);
+        w = begin_window(survey, replica);
     if (w->n == 0 || w->reader[w->n - 1] != t)
         *APPEND(w->reader, w->n, w->cap) = t;
 }
@@ -119,76 +119,79 @@ static bool updates(const struct task *t)
 
 static void list_tensor(struct tensor_list *list, struct tensor *x) { *APPEND(list->item, list->n, list->cap) = x; }
 
-static void note_tensors(struct survey *v)
+/* Lists the shards, and then the replicas whose values they keep: is_replica() asks for the shards. */
+static void note_tensors(struct survey *survey)
 {
-    const struct pool *p = v->step->pool;
+    const struct pool *p = survey->step->pool;
     for (size_t i = 0; i < p->n; i++)
         if (p->tensors[i]->shard)
-            list_tensor(shards_of(v, p->tensors[i]), p->tensors[i]);
+            list_tensor(shards_of(survey, p->tensors[i]), p->tensors[i]);
     for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->storage == p->tensors[i] && is_replica(v, p->tensors[i]))
-            list_tensor(replicas_like(v, p->tensors[i]), p->tensors[i]);
+        if (p->tensors[i]->storage == p->tensors[i] && is_replica(survey, p->tensors[i]))
+            list_tensor(replicas_like(survey, p->tensors[i]), p->tensors[i]);
 }
 
-static void note_task(struct survey *v, struct task *t)
+/* Notes the windows that the task belongs to; or, if it sends parameters on, that it is needed no more. */
+static void note_task(struct survey *survey, struct task *t)
 {
     if (updates(t))
         return;
     for (int k = 0; k < t->n_access; k++) {
         struct tensor *storage = t->access[k].tensor->storage;
-        if (!is_replica(v, storage))
+        if (!is_replica(survey, storage))
             continue;
         if (!is_copy(t))
-            note_reader(v, t, storage);
+            note_reader(survey, t, storage);
         else if (k == 0)
-            *APPEND(v->dropped.item, v->dropped.n, v->dropped.cap) = t;
+            *APPEND(survey->dropped.item, survey->dropped.n, survey->dropped.cap) = t;
     }
 }
 
 static struct survey survey_list(struct step *s)
 {
     const struct pool *p = s->pool;
-    struct survey v = {.step = s, .n_tensors = p->n};
-    v.shards = allocate(p->n, sizeof *v.shards);
-    v.replicas = allocate(p->n, sizeof *v.replicas);
-    v.windows = allocate(p->n, sizeof *v.windows);
-    v.device = allocate((size_t)p->machine->n_devices + 1, sizeof *v.device);
-    note_tensors(&v);
+    struct survey survey = {.step = s, .n_tensors = p->n};
+    survey.shards = allocate(p->n, sizeof *survey.shards);
+    survey.replicas = allocate(p->n, sizeof *survey.replicas);
+    survey.windows = allocate(p->n, sizeof *survey.windows);
+    survey.device = allocate((size_t)p->machine->n_devices + 1, sizeof *survey.device);
+    note_tensors(&survey);
     for (size_t i = 0; i < s->n; i++)
-        note_task(&v, s->task[i]);
-    return v;
+        note_task(&survey, s->task[i]);
+    return survey;
 }
 
-static void free_survey(struct survey *v, int n_devices)
+static void free_survey(struct survey *survey, int n_devices)
 {
-    for (size_t i = 0; i < v->all.n; i++) {
-        struct read_window *w = v->all.item[i];
+    for (size_t i = 0; i < survey->all.n; i++) {
+        struct read_window *w = survey->all.item[i];
         free(w->reader);
         free(w);
     }
-    for (size_t i = 0; i < v->n_tensors; i++) {
-        free(v->shards[i].item);
-        free(v->replicas[i].item);
-        free(v->windows[i].item);
+    for (size_t i = 0; i < survey->n_tensors; i++) {
+        free(survey->shards[i].item);
+        free(survey->replicas[i].item);
+        free(survey->windows[i].item);
     }
     for (int d = 0; d <= n_devices; d++)
-        free(v->device[d].item);
-    free(v->shards);
-    free(v->replicas);
-    free(v->windows);
-    free(v->device);
-    free(v->all.item);
-    free(v->dropped.item);
+        free(survey->device[d].item);
+    free(survey->shards);
+    free(survey->replicas);
+    free(survey->windows);
+    free(survey->device);
+    free(survey->all.item);
+    free(survey->dropped.item);
 }
 
 /* ---- gathering -------------------------------------------------------------------------------------------------- */
 
-/* The nth windows of all replicas, where w is the nth of its tensor's; a replica that has fewer gives none. */
-static size_t find_peers(const struct survey *v, const struct read_window *w, struct read_window **peer)
+/* Writes to peer[], which has room for all replicas, the nth windows of the replicas that have the same bytes, where w
+ * is the nth window of its own; a replica that has fewer windows gives none.  Returns how many there are. */
+static size_t find_peers(const struct survey *survey, const struct read_window *w, struct read_window **peer)
 {
     const struct tensor *replica = w->replica;
-    const struct window_list *mine = &v->windows[replica->id];
-    const struct tensor_list *replicas = replicas_like(v, replica);
+    const struct window_list *mine = &survey->windows[replica->id];
+    const struct tensor_list *replicas = replicas_like(survey, replica);
     size_t nth = 0;
     while (mine->item[nth] != w)
         nth++;
@@ -196,18 +199,18 @@ static size_t find_peers(const struct survey *v, const struct read_window *w, st
     for (size_t i = 0; i < replicas->n; i++) {
         const struct tensor *x = replicas->item[i];
         bool is_same = x->replica_begin == replica->replica_begin && x->bytes == replica->bytes;
-        if (is_same && nth < v->windows[x->id].n)
-            peer[n++] = v->windows[x->id].item[nth];
+        if (is_same && nth < survey->windows[x->id].n)
+            peer[n++] = survey->windows[x->id].item[nth];
     }
     return n;
 }
 
 /* The task before which the peers' copies go: the first one of all windows under which they are to be gathered. */
-static struct task *first_reader(const struct survey *v, struct read_window *const *peer, size_t n)
+static struct task *first_reader(const struct survey *survey, struct read_window *const *peer, size_t n)
 {
     struct task *first = NULL;
     for (size_t i = 0; i < n; i++) {
-        const struct window_list *windows = &v->device[peer[i]->replica->device->index];
+        const struct window_list *windows = &survey->device[peer[i]->replica->device->index];
         size_t position = peer[i]->position;
         const struct read_window *earlier = windows->item[position - MIN(AHEAD, position)];
         if (!first || earlier->reader[0]->index < first->index)
@@ -218,16 +221,16 @@ static struct task *first_reader(const struct survey *v, struct read_window *con
 
 /* Sends the bytes that the kth shard has of the peers' tensor to all peers; the first to get them is the one that
  * follows the shard's owner. */
-static void share_shard(struct survey *v, struct read_window *const *peer, size_t n, size_t k)
+static void share_shard(struct survey *survey, struct read_window *const *peer, size_t n, size_t k)
 {
-    struct pool *p = v->step->pool;
+    struct pool *p = survey->step->pool;
     const struct tensor *replica = peer[0]->replica;
-    struct tensor *shard = shards_of(v, replica)->item[k];
+    struct tensor *shard = shards_of(survey, replica)->item[k];
     size_t begin = MAX(shard->replica_begin, replica->replica_begin);
     size_t end = MIN(shard->replica_begin + shard->bytes, replica->replica_begin + replica->bytes);
     if (begin >= end)
         return;
-    size_t own = 0;
+    size_t own = 0; /* the peer on the owner's device; the last one, if none is there */
     while (own < n - 1 && peer[own]->replica->device != shard->device)
         own++;
     struct tensor **to = allocate(n, sizeof(struct tensor *));
@@ -236,10 +239,11 @@ static void share_shard(struct survey *v, struct read_window *const *peer, size_
         to[i] = new_range(p, gathered, "gathered.part", begin - replica->replica_begin, end - replica->replica_begin);
     }
     struct tensor *from = new_range(p, shard, shard->name, begin - shard->replica_begin, end - shard->replica_begin);
-    add_broadcast(v->step, "gather", to, (int)n, from, FOR_GATHER);
+    add_broadcast(survey->step, "gather", to, (int)n, from, FOR_GATHER);
     free(to);
 }
 
+/* Makes the tensor that the window's tasks are to read. */
 static void make_gathered(struct pool *p, struct read_window *w)
 {
     const struct tensor *x = w->replica;
@@ -249,45 +253,46 @@ static void make_gathered(struct pool *p, struct read_window *w)
 }
 
 /* Gathers the parameters of w and of its peers, and lets their tasks read them there. */
-static void gather_peers(struct survey *v, struct edit *e, struct read_window *w)
+static void gather_peers(struct survey *survey, struct edit *e, struct read_window *w)
 {
-    struct read_window **peer = allocate(replicas_like(v, w->replica)->n, sizeof(struct read_window *));
-    size_t n = find_peers(v, w, peer);
+    struct read_window **peer = allocate(replicas_like(survey, w->replica)->n, sizeof(struct read_window *));
+    size_t n = find_peers(survey, w, peer);
     const struct task *user = w->reader[0];
-    insert_before(e, first_reader(v, peer, n));
-    v->step->tags = (struct tags){user->layer, user->micro, v->sliced ? ROLE_BROADCAST : ROLE_SEND};
+    insert_before(e, first_reader(survey, peer, n));
+    survey->step->tags = (struct tags){user->layer, user->micro, survey->sliced ? ROLE_BROADCAST : ROLE_SEND};
     for (size_t i = 0; i < n; i++)
-        make_gathered(v->step->pool, peer[i]);
-    for (size_t k = 0; k < shards_of(v, w->replica)->n; k++)
-        share_shard(v, peer, n, k);
+        make_gathered(survey->step->pool, peer[i]);
+    for (size_t k = 0; k < shards_of(survey, w->replica)->n; k++)
+        share_shard(survey, peer, n, k);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < peer[i]->n; k++)
             repoint(e, peer[i]->reader[k], peer[i]->replica, peer[i]->gathered);
-    v->gathered += n;
+    survey->gathered += n;
     free(peer);
 }
 
 /* ---- updates ---------------------------------------------------------------------------------------------------- */
 
 /* The bytes of x, as the shard on x's device keeps them. */
-static struct tensor *part_of_shard(const struct survey *v, const struct tensor *x)
+static struct tensor *part_of_shard(const struct survey *survey, const struct tensor *x)
 {
-    const struct tensor_list *shards = shards_of(v, x->storage);
+    const struct tensor_list *shards = shards_of(survey, x->storage);
     size_t begin = x->storage->replica_begin + x->offset;
     for (size_t i = 0; i < shards->n; i++) {
-        struct tensor *s = shards->item[i];
-        bool has_it = s->replica_begin <= begin && begin + x->bytes <= s->replica_begin + s->bytes;
-        size_t at = begin - s->replica_begin;
-        if (s->device == x->device && has_it)
-            return new_range(v->step->pool, s, x->name, at, at + x->bytes);
+        struct tensor *shard = shards->item[i];
+        bool has_it = shard->replica_begin <= begin && begin + x->bytes <= shard->replica_begin + shard->bytes;
+        size_t at = begin - shard->replica_begin;
+        if (shard->device == x->device && has_it)
+            return new_range(survey->step->pool, shard, x->name, at, at + x->bytes);
     }
-    CHECK(false, "no shard on %s keeps %s", x->device->id, x->name);
+    CHECK(false, "no shard on %shard keeps %shard", x->device->id, x->name);
     return NULL;
 }
 
-static void update_shards(struct survey *v, struct edit *e)
+/* Updates read and write the shards where they read and wrote replicas. */
+static void update_shards(struct survey *survey, struct edit *e)
 {
-    const struct step *s = v->step;
+    const struct step *s = survey->step;
     size_t n = s->n;
     for (size_t i = 0; i < n; i++) {
         struct task *t = s->task[i];
@@ -295,54 +300,54 @@ static void update_shards(struct survey *v, struct edit *e)
             continue;
         for (int k = 0; k < t->n_access; k++) {
             struct tensor *x = t->access[k].tensor;
-            if (is_replica(v, x->storage))
-                repoint(e, t, x, part_of_shard(v, x));
+            if (is_replica(survey, x->storage))
+                repoint(e, t, x, part_of_shard(survey, x));
         }
     }
 }
 
 /* How many tasks read each tensor, into readers[by tensor]. */
-static void count_readers(const struct survey *v, size_t n, int *readers)
+static void count_readers(const struct survey *survey, size_t n, int *readers)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct task *t = v->step->task[i];
+        const struct task *t = survey->step->task[i];
         for (int k = 0; k < t->n_access; k++) {
             size_t id = (size_t)t->access[k].tensor->storage->id;
-            if (id < v->n_tensors && (t->access[k].mode & ACCESS_READ))
+            if (id < survey->n_tensors && (t->access[k].mode & ACCESS_READ))
                 readers[id]++;
         }
     }
 }
 
 /* Drops the copies from replica to replica, and the downloads that only they read.  n: tasks of the list as it was. */
-static void drop_copies(struct survey *v, struct edit *e, size_t n)
+static void drop_copies(struct survey *survey, struct edit *e, size_t n)
 {
-    int *readers = allocate(v->n_tensors, sizeof *readers);
-    int *lost = allocate(v->n_tensors, sizeof *lost); /* readers that are dropped */
-    count_readers(v, n, readers);
-    for (size_t i = 0; i < v->dropped.n; i++) {
-        const struct task *t = v->dropped.item[i];
+    int *readers = allocate(survey->n_tensors, sizeof *readers);
+    int *lost = allocate(survey->n_tensors, sizeof *lost); /* readers that are dropped */
+    count_readers(survey, n, readers);
+    for (size_t i = 0; i < survey->dropped.n; i++) {
+        const struct task *t = survey->dropped.item[i];
         lost[t->access[1].tensor->storage->id]++;
     }
     for (size_t i = 0; i < n; i++) {
-        struct task *t = v->step->task[i];
+        struct task *t = survey->step->task[i];
         if (!is_copy(t))
             continue;
         size_t id = (size_t)t->access[0].tensor->storage->id;
-        if (id < v->n_tensors && lost[id] && lost[id] == readers[id])
+        if (id < survey->n_tensors && lost[id] && lost[id] == readers[id])
             drop(e, t);
     }
-    for (size_t i = 0; i < v->dropped.n; i++)
-        drop(e, v->dropped.item[i]);
+    for (size_t i = 0; i < survey->dropped.n; i++)
+        drop(e, survey->dropped.item[i]);
     free(readers);
     free(lost);
 }
 
 /* ---- the pass --------------------------------------------------------------------------------------------------- */
 
-static char *describe_gather(const struct survey *v)
+static char *describe_gather(const struct survey *survey)
 {
-    const struct pool *p = v->step->pool;
+    const struct pool *p = survey->step->pool;
     const int n_devices = p->machine->n_devices;
     size_t *kept = allocate((size_t)n_devices + 1, sizeof *kept); /* bytes of shards, by device */
     for (size_t i = 0; i < p->n; i++)
@@ -355,52 +360,53 @@ static char *describe_gather(const struct survey *v)
     char bytes[32];
     return format_string("parameters are kept in shards of at most %s per device; %zu times a device gathers those of "
                          "a layer, %d ahead",
-                         format_bytes(bytes, (double)most), v->gathered, AHEAD);
+                         format_bytes(bytes, (double)most), survey->gathered, AHEAD);
 }
 
 /* Says of each gathered tensor which one has the same parameters when they are gathered next. */
-static void link_windows(struct survey *v)
+static void link_windows(struct survey *survey)
 {
-    for (size_t id = 0; id < v->n_tensors; id++)
-        for (size_t i = 1; i < v->windows[id].n; i++) {
-            struct read_window *before = v->windows[id].item[i - 1];
-            const struct read_window *window = v->windows[id].item[i];
+    for (size_t id = 0; id < survey->n_tensors; id++)
+        for (size_t i = 1; i < survey->windows[id].n; i++) {
+            struct read_window *before = survey->windows[id].item[i - 1];
+            const struct read_window *window = survey->windows[id].item[i];
             before->gathered->next_gathered = window->gathered;
         }
 }
 
-static void drop_replicas(struct survey *v, struct edit *e)
+/* Replicas persist no more.  Nothing touches them by now, so they have no bytes. */
+static void drop_replicas(struct survey *survey, struct edit *e)
 {
-    for (size_t id = 0; id < v->n_tensors; id++)
-        for (size_t i = 0; i < v->replicas[id].n; i++)
-            make_transient(e, v->replicas[id].item[i]);
+    for (size_t id = 0; id < survey->n_tensors; id++)
+        for (size_t i = 0; i < survey->replicas[id].n; i++)
+            make_transient(e, survey->replicas[id].item[i]);
 }
 
 static bool run_gather(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
 {
     (void)c;
-    struct survey v = survey_list(s);
-    v.sliced = find_wanted(sends_copies, facts) != NULL;
+    struct survey survey = survey_list(s);
+    survey.sliced = find_wanted(sends_copies, facts) != NULL;
     struct edit *e = open_edit(s);
     size_t n = s->n;
-    update_shards(&v, e);
-    drop_copies(&v, e, n);
-    for (size_t i = 0; i < v.all.n; i++) {
-        struct read_window *window = v.all.item[i];
+    update_shards(&survey, e);
+    drop_copies(&survey, e, n);
+    for (size_t i = 0; i < survey.all.n; i++) {
+        struct read_window *window = survey.all.item[i];
         if (!window->gathered)
-            gather_peers(&v, e, window);
+            gather_peers(&survey, e, window);
     }
-    link_windows(&v);
-    drop_replicas(&v, e);
-    if (v.gathered) {
+    link_windows(&survey);
+    drop_replicas(&survey, e);
+    if (survey.gathered) {
         commit(e);
-        r->reason = describe_gather(&v);
+        r->reason = describe_gather(&survey);
     } else {
         undo(e);
         r->reason = copy_string("no parameters lie in shards");
     }
-    free_survey(&v, s->pool->machine->n_devices);
-    return v.gathered > 0;
+    free_survey(&survey, s->pool->machine->n_devices);
+    return survey.gathered > 0;
 }
 
 static const struct pass_traits traits = {

@@ -1,15 +1,15 @@
 /* edit.c - the verbs of passes (see edit.h).
  *
  * While an edit is open, the tasks are a ring of neighbours, so that every change of order is a change of a few
- * pointers. The ring's head is a task that does nothing.  Before a verb changes anything else in tasks and tensors, it
+ * pointers.  The ring's head is a task that does nothing.  Before a verb changes anything else in tasks and tensors, it
  * notes the old bytes in a journal: undo() writes them back, the last change first.
  */
 #include "edit.h"
 
 #include "cl/shared.h" /* defines: BLOCK */
 
-struct change {
-    void *where;
+struct change {                                    /* an entry of the journal */
+    void *where;                                   /* in a task or a tensor */
     unsigned char old[sizeof(struct state_range)]; /* the first n bytes count; nothing larger is changed */
     size_t n;
 };
@@ -52,6 +52,7 @@ struct edit *open_edit(struct step *s)
     return e;
 }
 
+/* What commit() and undo() have in common. */
 static void close_edit(struct edit *e)
 {
     e->step->head = e->step->cursor = NULL;
@@ -119,7 +120,7 @@ void undo(struct edit *e)
     close_edit(e);
 }
 
-/* Notes n bytes before they change. */
+/* Notes in the journal n bytes that are about to change. */
 static void remember(struct edit *e, void *where, size_t n)
 {
     struct change *c = APPEND(e->journal, e->n_changes, e->cap_changes);
@@ -128,6 +129,7 @@ static void remember(struct edit *e, void *where, size_t n)
     c->n = n;
     memcpy(c->old, where, n);
 }
+/* Sets a field of a task or tensor, and notes what it was. */
 #define CHANGE(e, place, value)                                                                                        \
     do {                                                                                                               \
         remember((e), &(place), sizeof(place));                                                                        \
@@ -169,12 +171,15 @@ static const struct tensor *find_shared(const struct task *t, const struct task 
     return NULL;
 }
 
-/* May t change places with its neighbour?  later: with the one after it.  Else the edit's obstacle says why not. */
-static bool may_pass(struct edit *e, const struct task *t, const struct task *neighbour, bool later)
+enum move_way { EARLIER, LATER };
+
+/* May t change places with its neighbour, which is the one after it where t moves LATER?  If not, the edit's obstacle
+ * says why. */
+static bool may_pass(struct edit *e, const struct task *t, const struct task *neighbour, enum move_way way)
 {
     bool ends = neighbour == &e->head;
-    const struct task *first = later ? t : neighbour;
-    const struct task *second = later ? neighbour : t;
+    const struct task *first = way == LATER ? t : neighbour;
+    const struct task *second = way == LATER ? neighbour : t;
     e->obstacle = (struct obstacle){.first = first, .second = second, .on_way = ends ? NULL : neighbour};
     if (ends || (first->gate == GATE_HOLDS && second->gate == GATE_HELD) || is_after(e->step, second, first, SAME_STEP))
         return false;
@@ -182,23 +187,24 @@ static bool may_pass(struct edit *e, const struct task *t, const struct task *ne
     return !e->obstacle.over;
 }
 
-static bool move(struct edit *e, struct task *t, struct task *where, bool later)
+/* Moves t past all tasks on the way to `where`, and past that; false: one of them is in the way. */
+static bool move(struct edit *e, struct task *t, struct task *where, enum move_way way)
 {
     const struct task *on_way = t;
     while (on_way != where) {
-        on_way = later ? on_way->next : on_way->prev;
-        if (!may_pass(e, t, on_way, later))
+        on_way = way == LATER ? on_way->next : on_way->prev;
+        if (!may_pass(e, t, on_way, way))
             return false;
     }
     if (t != where) {
         take_out(e, t);
-        link_behind(t, later ? where : where->prev);
+        link_behind(t, way == LATER ? where : where->prev);
     }
     return true;
 }
 
-bool sink(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, true); }
-bool hoist(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, false); }
+bool sink(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, LATER); }
+bool hoist(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, EARLIER); }
 
 const struct obstacle *last_obstacle(const struct edit *e) { return &e->obstacle; }
 
@@ -211,6 +217,7 @@ void set_home(struct edit *e, struct tensor *x, struct device *d)
         CHANGE(e, part->device, d);
 }
 
+/* Sets whether x, with its views, keeps its bytes from step to step. */
 static void set_persistent(struct edit *e, struct tensor *x, bool persistent)
 {
     CHECK(x->storage == x, "tensor %s is a view", x->name);
@@ -314,7 +321,8 @@ static void narrow_args(struct task *t, size_t first, size_t n)
     }
 }
 
-/* The task works on bytes [begin, end) of its tensors alone. */
+/* The task works on bytes [begin, end) of its tensors alone.  These are the tensors as large as that of its first
+ * access; others, such as the optimizer's control block, it still touches whole. */
 static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
 {
     size_t task_bytes = t->access[0].tensor->bytes;
@@ -344,7 +352,7 @@ size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece)
     struct task *cursor = s->cursor;
     size_t bytes = t->access[0].tensor->bytes;
     size_t align = MAX(t->lane->device->alignment, (size_t)ELEMENT_BYTES);
-    size_t units = ceil_div(bytes, align);
+    size_t units = ceil_div(bytes, align); /* pieces begin at multiples of `align` bytes */
     n = MIN(n, units);
     s->cursor = t;
     for (size_t i = 0; i < n; i++) {

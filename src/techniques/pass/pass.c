@@ -68,6 +68,7 @@ struct pass_runner { /* runs the passes over one list */
     size_t first, end;                   /* those tensors, as a range of the pool */
 };
 
+/* What was seen of the list before the next pass holds no longer. */
 static void forget_before(struct pass_runner *runner)
 {
     if (runner->before)
@@ -75,19 +76,41 @@ static void forget_before(struct pass_runner *runner)
     runner->before = NULL;
 }
 
-/* From here on tensors keep room for what later passes add; or, where that is not wanted, none does. */
-static void keep_room(struct pass_runner *runner, bool wanted)
+/* From here on tensors keep room for what later passes add. */
+static void keep_room(struct pass_runner *runner)
 {
-    if (runner->kept == wanted)
+    if (runner->kept)
+        return;
+    runner->first = reserve_room(runner->step, runner->facts);
+    runner->end = runner->step->pool->n;
+    runner->kept = true;
+    forget_before(runner); /* it did not have these bytes */
+}
+
+/* From here on no tensor keeps such room. */
+static void give_room_back(struct pass_runner *runner)
+{
+    if (!runner->kept)
         return;
     end_room(runner->step, runner->first, runner->end);
-    runner->first = wanted ? reserve_room(runner->step, runner->facts) : runner->step->pool->n;
-    runner->end = runner->step->pool->n;
-    runner->kept = wanted;
+    runner->end = runner->first;
+    runner->kept = false;
     forget_before(runner);
 }
 
-/* The outlook counts the bytes to come.  A pass that moves updates reserves room itself, for each of its choices.  It
+/* Before pass p runs: what later passes add has room, unless p itself adds it, or p moves updates: such a pass reserves
+ * the room itself, for each of its choices. */
+static void set_room(struct pass_runner *runner, const struct pass *p)
+{
+    if (traits_of(p)->moves_updates)
+        return;
+    if (traits_of(p)->reserve)
+        give_room_back(runner);
+    else
+        keep_room(runner);
+}
+
+/* Looks at the list as pass p finds it.  The outlook counts the bytes to come.  A pass that moves updates reserves room itself, for each of its choices.  It
  * finds the list without these bytes, and so they are there only for the look. */
 static void look_before(struct pass_runner *runner, const struct pass *p)
 {
@@ -101,6 +124,7 @@ static void look_before(struct pass_runner *runner, const struct pass *p)
     end_room(runner->step, first, end);
 }
 
+/* Runs one pass, and fills in its report. */
 static void run_pass(struct pass_runner *runner, const struct pass *p, struct pass_report *r)
 {
     look_before(runner, p);
@@ -131,9 +155,8 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
     *n = 0;
     for (size_t i = 0; i < n_passes; i++) {
         const struct pass *p = all[i];
-        const struct pass_traits *traits = traits_of(p);
-        if (grows && !traits->moves_updates)
-            keep_room(&runner, !traits->reserve);
+        if (grows)
+            set_room(&runner, p);
         if (p->wanted(facts)) {
             run_pass(&runner, p, &reports[*n]);
             (*n)++;

@@ -40,7 +40,7 @@ static bool may_repeat(const struct uses *u, int position, const struct tensor *
         bool writes = t->access[i].mode & ACCESS_WRITE;
         if (writes && x->persistent)
             return false;
-        if (reads && x != made && is_written_between(u, x, position - 1, reader))
+        if (reads && x != made && is_written_between(u, x, position - 1, reader)) /* by the task itself, or later */
             return false;
     }
     return true;

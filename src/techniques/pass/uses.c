@@ -1,6 +1,7 @@
 /* uses.c - which tasks touch a tensor, and when (see uses.h). */
 #include "edit.h"
 
+/* The index of the accessed storage in arrays by tensor. */
 static size_t storage_id(const struct access *a) { return (size_t)a->tensor->storage->id; }
 
 /* Lays out the array of uses: each tensor gets room for as many as there are accesses of it. */
@@ -108,12 +109,12 @@ bool is_whole_before(const struct uses *u, const struct tensor *x, int position)
 
 bool is_renewed(const struct uses *u, const struct tensor *x)
 {
-    size_t n, i = 0;
+    size_t n, first_read = 0;
     const struct use *use = uses_of(u, x, &n);
-    while (i < n && !(use[i].mode & ACCESS_READ))
-        i++;
+    while (first_read < n && !(use[first_read].mode & ACCESS_READ))
+        first_read++;
     bool is_state = x->class == MEM_PARAMETERS || x->class == MEM_OPTIMIZER;
-    return i < n && !is_state && is_whole_before(u, x, use[i].position);
+    return first_read < n && !is_state && is_whole_before(u, x, use[first_read].position);
 }
 
 int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct device *d)

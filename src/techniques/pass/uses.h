@@ -17,7 +17,7 @@
 enum { NOWHERE = -1 }; /* no position */
 struct use {
     int position;          /* position of the task; each task once, in list order */
-    enum access_mode mode; /* what the task does to any part of the tensor: it reads, writes, or both */
+    enum access_mode mode; /* what the task does to parts of the tensor: it reads, writes, or both */
 };
 struct uses {
     struct task **task; /* by position */
@@ -27,6 +27,7 @@ struct uses {
     size_t *count;      /* ... use[first + count - 1] */
     struct use *use;    /* all uses, those of a tensor side by side */
 };
+/* The index of n tasks in their order; the array is copied.  For free_uses(). */
 struct uses *find_uses(struct task *const *task, size_t n, const struct pool *p);
 void free_uses(struct uses *u);
 

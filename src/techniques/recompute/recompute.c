@@ -27,8 +27,8 @@
 
 struct recompute_options recompute_options;
 
-/* Where the layer's backward first reads x.  NOWHERE: it does not; or tasks use x beside the layer's forward, and then
- * its backward. */
+/* Where the layer's backward first reads x.  NOWHERE: it never does; or x is not only the layer's own: a task of another
+ * layer or micro-batch uses it, or one that is neither forward nor backward, or a forward uses it after a backward. */
 static int first_backward_reader(const struct uses *u, const struct tensor *x)
 {
     size_t n;
@@ -41,7 +41,8 @@ static int first_backward_reader(const struct uses *u, const struct tensor *x)
             return NOWHERE;
         if (reader == NOWHERE && t->role == ROLE_BACKWARD)
             reader = use[i].position;
-        if (t->role != (reader == NOWHERE ? ROLE_FORWARD : ROLE_BACKWARD))
+        enum role expected = reader == NOWHERE ? ROLE_FORWARD : ROLE_BACKWARD;
+        if (t->role != expected)
             return NOWHERE;
     }
     return reader;
@@ -52,7 +53,7 @@ static int first_backward_reader(const struct uses *u, const struct tensor *x)
 /* Is x made again by the rule, whatever its uses are?  `auto` may make all again that `full` does. */
 static bool is_meant(const struct tensor *x) { return recompute_options.mode != RECOMPUTE_SELECTIVE || x->cheap; }
 
-/* All that the rule makes again, as `first_reader` of remake(). */
+/* All that the rule makes again, as `first_reader` of remake(), by tensor.  The caller frees it. */
 static int *remade_by_rule(const struct uses *u, const struct pool *pool)
 {
     int *first_reader = allocate(u->n_tensors, sizeof *first_reader);
@@ -79,6 +80,7 @@ static char *describe_remade(size_t repeated, double bytes)
                          format_bytes(size, bytes));
 }
 
+/* `full` and `selective`.  false: nothing can be made again, and the list is as it was. */
 static bool recompute_by_rule(struct step *s, struct pass_report *r)
 {
     struct pool *pool = s->pool;

@@ -27,6 +27,7 @@ bool is_better(const struct score *a, const struct score *b)
     return is_less(a->copied_bytes, b->copied_bytes);
 }
 
+/* The bytes that all copies of the list move. */
 static double sum_copies(const struct forecast *f)
 {
     double bytes = 0;
@@ -36,8 +37,9 @@ static double sum_copies(const struct forecast *f)
     return bytes;
 }
 
-/* most: the choice is only placed, and not simulated, if it needs more bytes than that beyond the budgets.  *work grows
- * by the number of tasks that were simulated; a list that is only placed counts a fifth. */
+/* Carries the choice out, looks at the list, and undoes it.  most: the choice is only placed, and not simulated, if it
+ * needs more bytes than that beyond the budgets.  *work grows by the number of tasks that were simulated; a list that is
+ * only placed counts a fifth. */
 static struct score try_choice(const struct question *q, const unsigned char *choice, double most, double *work)
 {
     struct edit *e = open_edit(q->step);
@@ -118,6 +120,7 @@ static struct score consider(struct search *s, const unsigned char *choice, doub
     return score;
 }
 
+/* Can no choice be better?  The record fits, and its step is as short as any can be. */
 static bool is_perfect(const struct search *s)
 {
     return s->record.excess_bytes == 0 && s->q->least_period > 0 && !is_less(s->q->least_period, s->record.period);
@@ -146,18 +149,20 @@ static void try_groups(struct search *s)
 /* The search ends after so many tries without a better choice: some, and more for each decision. */
 enum { MOST_IDLE = 12000, IDLE_PER_DECISION = 20 };
 
+static const double MOST_WORSE = 0.3; /* 30 % */
+
 /* Goes on from a choice that is worse than the record by at most a share, which grows for as long as no better one is
- * found: up to 30 %.  The cube keeps it near the record for most of that time. */
+ * found, up to MOST_WORSE.  The cube keeps it near the record for most of that time. */
 static void travel(struct search *s)
 {
     const struct question *q = s->q;
     const size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * q->n;
     unsigned char *current = copy_bytes(s->best, q->n);
     unsigned char *next = allocate(q->n, 1);
-    double excess = s->record.excess_bytes; /* that `current` has */
+    double excess = s->record.excess_bytes; /* of `current` */
     for (size_t idle = 0; idle < most_idle && goes_on(s); idle++) {
         struct score record = s->record;
-        double share = 0.3 * pow((double)idle / (double)most_idle, 3);
+        double share = MOST_WORSE * pow((double)idle / (double)most_idle, 3);
         memcpy(next, current, q->n);
         change(s, next);
         if (memcmp(next, current, q->n) == 0)
