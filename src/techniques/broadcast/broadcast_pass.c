@@ -32,15 +32,16 @@ static double find_bound(const struct step *s)
     return m->n_links ? most : NAN;
 }
 
-/* Does a broadcast of the list go through the host? */
-static bool is_staged(const struct step *s)
+/* Do all broadcasts of the list go directly from device to device, or some through the host? */
+enum route { DIRECT, STAGED };
+static enum route find_route(const struct step *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct access *a = s->task[i]->access;
         if (is_broadcast(s->task[i]) && (a[0].tensor->device->is_host || a[1].tensor->device->is_host))
-            return true;
+            return STAGED;
     }
-    return false;
+    return DIRECT;
 }
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
@@ -98,7 +99,8 @@ static json_t *queues_json(const struct broadcast *b)
     return rows;
 }
 
-static char *describe_slices(const struct broadcast *b, const struct run_facts *facts, bool staged)
+/* The report's sentence; the caller frees it. */
+static char *describe_slices(const struct broadcast *b, const struct run_facts *facts, enum route route)
 {
     int senders = count_sending_queues(b), slices = 0;
     if (!b->n_shards)
@@ -109,7 +111,7 @@ static char *describe_slices(const struct broadcast *b, const struct run_facts *
     append_text(&text, ", dealt %s", b->options.deal == DEAL_RANDOM ? "at random" : "evenly");
     append_text(&text, " to %d queue%s", senders, senders == 1 ? "" : "s");
     append_text(&text, " %s the main one", b->options.main == MAIN_BOTH ? "with" : "beside");
-    append_text(&text, ", %s", staged ? "through the host" : "directly");
+    append_text(&text, ", %s", route == STAGED ? "through the host" : "directly");
     if (b->by_use)
         append_text(&text, ", in order of use");
     if (facts->gather)
@@ -141,12 +143,13 @@ static bool run_broadcast(struct step *s, const struct costs *c, const struct ru
     struct periods periods = choose_order(&b, c);
     struct edit *e = slice_list(&b);
     commit(e);
-    bool sent = b.n_shards > 0, staged = is_staged(s);
+    const bool sent = b.n_shards > 0;
+    const enum route route = find_route(s);
     if (sent && b.options.slices < count_sending_queues(&b))
         warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do", b.options.slices,
              count_sending_queues(&b));
-    r->reason = describe_slices(&b, facts, staged);
-    r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
+    r->reason = describe_slices(&b, facts, route);
+    r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", route == STAGED ? "staged" : "direct");
     report_ms(r, "period_ms", NULL, periods.period);
     report_ms(r, "one_queue_ms", sent ? "one queue: a step of" : NULL, periods.one_queue);
     report_ms(r, "bound_ms", sent ? "the fullest link" : NULL, find_bound(s));

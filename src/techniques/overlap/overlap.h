@@ -52,6 +52,7 @@ struct mover { /* moves updates, in one edit */
                         * right after this task, if nothing is in the way; NULL: no update was moved yet */
     size_t last_position; /* the position, in the list before the edit, beside which `last` stands */
 };
+/* Ends with end_moves(), before the edit is committed or undone.  cores: at least 1. */
 struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum sharing sharing);
 void end_moves(struct mover *m);
 /* Carries a plan out: side[k], an enum side, is where bucket k goes. */
@@ -73,7 +74,8 @@ struct tensor *host_side(struct mover *m, const struct task *update, const struc
 struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker, int layer, enum purpose purpose);
 /* The same part of the host's mirror as `part` is of `whole`. */
 struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struct tensor *part);
-/* Copies the new parameters up, right after the task that was added last.  Returns the last copy. */
+/* Copies the new parameters up, right after the task that was added last.  on_host: the host's tensors, by access of the
+ * piece.  Returns the last copy. */
 struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *const *on_host, enum purpose purpose);
 
 /* How a piece comes to the host.  move_update() has one way, and --overlap local (local.c) another. */

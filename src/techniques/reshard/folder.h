@@ -13,6 +13,8 @@ struct folder {
     size_t n, cap;
     struct cleanup cleanup;
 };
+/* Makes the temporary folder, for so many files at most.  publish_folder() gives it its name.  What the system refuses
+ * ends the program (EXIT_IO) in both, and then the temporary folder is removed. */
 struct folder *open_folder(const char *path, size_t most_files);
 const char *file_in(struct folder *f, const char *name); /* the path under which to write this file of the folder */
 void publish_folder(struct folder *f);                   /* frees f */

@@ -64,15 +64,16 @@ struct pieces {
     size_t n;
     struct kept_tensor *tensor;
 };
-/* All tensors with the pieces that the mesh cuts them into.  The mesh's layers are cut (cut_layers()). */
+/* All tensors with the pieces that the mesh cuts them into, for free_pieces().  The mesh's layers are cut
+ * (cut_layers()). */
 struct pieces *cut_state(const struct config *c, const struct mesh *m);
-/* All tensors of the model's state without any pieces. */
+/* All tensors of the model's state without any pieces; the same. */
 struct pieces *uncut_state(const struct config *c);
 /* A rank has elements of the tensor's unit, one parameter after another.  Adds the pieces of the tensor that are among
  * elements [held.begin, held.end) of these.  Where all ranks of a tensor-parallel group hold the same parameter, only
  * the first of them gets pieces. */
 void add_pieces(const struct model *m, struct kept_tensor *t, int rank, struct shard held);
-size_t count_pieces(const struct pieces *p);
+size_t count_pieces(const struct pieces *p); /* of all tensors */
 void free_pieces(struct pieces *p);
 size_t tensor_elements(const struct kept_tensor *t);
 size_t piece_elements(const struct piece *p);
@@ -89,7 +90,8 @@ struct copy {
     size_t from_piece, to_piece;   /* indices into the two tensors' pieces */
     size_t from_offset, to_offset; /* where they begin: elements from the start of each piece */
 };
-/* The plan for one tensor.  The copies are in the tensor's order, so pieces are read and written from start to end. */
+/* The plan for one tensor, of which `from` and `to` have different pieces.  The copies are in the tensor's order, so
+ * pieces are read and written from start to end. */
 struct copies {
     const struct kept_tensor *from, *to;
     struct copy *copy; /* the caller frees it */
@@ -143,8 +145,8 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
 void free_checkpoint(struct checkpoint *c);
 /* A copy of c for another path, without its pieces and files. */
 struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path);
-json_t *tensors_json(const struct checkpoint *c);
-json_t *mesh_json(const struct mesh *m);
+json_t *tensors_json(const struct checkpoint *c); /* all tensors and pieces; the caller owns it */
+json_t *mesh_json(const struct mesh *m);          /* the same */
 const char *recorded_option(const struct checkpoint *c, const char *name); /* "": the option is not recorded */
 struct mesh strategy_of(const struct checkpoint *c);                       /* its layers are not cut */
 
@@ -154,7 +156,7 @@ char *find_checkpoint(const char *path);
 /* The paths of all checkpoints in a folder, damaged ones too; the path alone when it is itself a checkpoint.  The
  * caller frees each, and the array. */
 char **all_checkpoints(const char *path, size_t *n);
-/* Opens the checkpoint that `path` names.  A folder's manifest is read, and its files are compared with the manifest by
+/* Opens the checkpoint that `path` names, for free_checkpoint().  A folder's manifest is read, and its files are compared with the manifest by
  * size and header.  Another form warns of damage that it could pass over.  Fails when there is no checkpoint. */
 struct checkpoint *open_checkpoint(const char *path);
 const struct store *find_store(const char *path); /* the form that this file has; NULL: no other form */
@@ -192,7 +194,7 @@ struct in_store {
 
 /* ---- transfer.c ------------------------------------------------------------------------------------------------ */
 
-/* Reads a tensor's elements into `values` (NULL: the pieces are only checked).  Fails where the pieces do not cover
+/* Reads a tensor's elements, all of them in order, into `values` (NULL: the pieces are only checked).  Fails where the pieces do not cover
  * each element once, or do not have their hashes. */
 void read_kept(const struct checkpoint *c, size_t tensor, float *values);
 /* Reads and checks like read_kept(), but returns the problem; NULL: the tensor is sound. */
@@ -205,6 +207,7 @@ struct difference {
     double most;           /* largest |a - b| */
     double distance, norm; /* ||a - b||, ||b|| */
 };
+/* Of two arrays of n floats, or of a tensor in two checkpoints of models of the same sizes. */
 struct difference compare_floats(const float *a, const float *b, size_t n);
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor);
 

@@ -66,7 +66,7 @@ size_t uses_to_part(const struct uses *u, const struct tensor *x)
     return readers ? readers : n;
 }
 
-/* May the task that ends a gap of x come right behind the task that begins it?  Of what swap moves it may touch x
+/* May the task that ends a gap of x come right after the task that begins it?  Of what swap moves it may touch x
  * alone, else gaps of others would change; and there it may wait only for what its own lane made. */
 static bool may_close(const struct gaps *all, const struct tensor *x, int end)
 {
@@ -165,23 +165,26 @@ struct phases { /* a device's phases, in list order; the caller frees `phase` */
     int n;
 };
 
-/* Task t comes after `last` on a device. */
-static bool begins_phase(const struct task *last, const struct task *t, bool by_layer)
+/* Does task t, which comes after `last` on a device, begin another phase? */
+enum phase_of { PHASE_OF_LAYER, PHASE_OF_MICROBATCH };
+static bool begins_phase(const struct task *last, const struct task *t, enum phase_of of)
 {
-    return t->role != last->role || t->micro != last->micro || (by_layer && t->layer != last->layer);
+    if (t->role != last->role || t->micro != last->micro)
+        return true;
+    return of == PHASE_OF_LAYER && t->layer != last->layer;
 }
 
 /* The tasks of a phase follow each other on the device. */
-static struct phases find_phases(const struct uses *u, const struct device *d, bool by_layer)
+static struct phases find_phases(const struct uses *u, const struct device *d, enum phase_of of)
 {
     struct phases all = {.phase = allocate(u->n + 1, sizeof *all.phase)};
     const struct task *last = NULL;
     for (int i = 0; i < (int)u->n; i++) {
         const struct task *t = u->task[i];
-        int number = by_layer ? t->layer : t->micro;
+        int number = of == PHASE_OF_LAYER ? t->layer : t->micro;
         if (t->lane != d->lane[LANE_COMPUTE] || number < 0)
             continue;
-        if (!last || begins_phase(last, t, by_layer)) {
+        if (!last || begins_phase(last, t, of)) {
             all.phase[all.n] = (struct phase){.first = i, .backward = t->role == ROLE_BACKWARD};
             all.n++;
         }
@@ -209,6 +212,7 @@ static void come_back_during(const struct phases *p, int back, struct absence *a
         a->in = MAX(p->phase[back].first, a->begin + 1);
 }
 
+/* State leaves right after its last use, and comes back in the phase before its reader's. */
 static void place_state(const struct phases *p, struct absence *a, int n_tasks)
 {
     a->out = a->begin;
@@ -236,9 +240,10 @@ static bool place_data(const struct phases *p, struct absence *a)
 }
 
 /* Chooses what of a device is swapped, and when; false: nothing.  absence: one for each gap. */
-static bool place_by_phases(const struct gaps *all, struct absence *absence, const struct device *d, bool by_layer)
+static bool place_by_phases(const struct gaps *all, struct absence *absence, const struct device *d, enum phase_of of)
 {
-    struct phases data = find_phases(all->uses, d, by_layer), state = find_phases(all->uses, d, true);
+    struct phases data = find_phases(all->uses, d, of);
+    struct phases state = find_phases(all->uses, d, PHASE_OF_LAYER);
     bool any_leaves = false;
     for (struct absence *a = absence; a < absence + all->n; a++) {
         if (a->gap->device != d)
@@ -369,12 +374,12 @@ bool swap_by_phases(struct step *s, const struct costs *c, const struct run_fact
     static const char why_not[] =
         "nothing can leave, since fewer than two other phases run between each forward and its backward";
     struct machine *m = s->pool->machine;
-    const bool by_layer = swap_options.mode == SWAP_LAYER;
+    const enum phase_of of = swap_options.mode == SWAP_LAYER ? PHASE_OF_LAYER : PHASE_OF_MICROBATCH;
     struct gaps all = find_gaps(s, c, swap_options.classes);
     struct absence *absence = keep_all(&all);
     bool changed = false;
     for (const struct device *d = m->device; !d->is_host; d++)
-        changed |= place_by_phases(&all, absence, d, by_layer);
+        changed |= place_by_phases(&all, absence, d, of);
     struct swaps line = line_up(absence, all.n, all.uses);
     struct edit *e = open_edit(s);
     swap_gaps(e, s, all.uses, &line);
@@ -384,6 +389,6 @@ bool swap_by_phases(struct step *s, const struct costs *c, const struct run_fact
     free(absence);
     free_gaps(&all);
     if (r->after->excess_bytes > 0)
-        refuse_budget(m, r->after, by_layer ? "--swap layer" : "--swap microbatch", replanning_of(facts));
+        refuse_budget(m, r->after, of == PHASE_OF_LAYER ? "--swap layer" : "--swap microbatch", replanning_of(facts));
     return changed;
 }

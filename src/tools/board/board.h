@@ -15,7 +15,8 @@
 #include <jansson.h>
 
 struct board;
-/* Reads the step file as yard plan --list does; a mistake ends the program.  A board lasts until the program ends. */
+/* Reads the step file as yard plan --list does; a mistake ends the program.  clip: that of --clip, 0 for none.  A board
+ * lasts until the program ends. */
 struct board *open_board(const char *path, double clip);
 
 /* The file with a trace of the simulated list, the move that is tried included: the caller removes the file when it has
@@ -33,8 +34,8 @@ void keep_move(struct board *b);
 /* Takes back the move that is tried, or the last one that was kept; false: there is none. */
 bool undo_move(struct board *b);
 
-size_t count_moves(const struct board *b); /* the number that were kept */
-struct problem *save_board(const struct board *b, const char *path);
+size_t count_moves(const struct board *b);                           /* the number that were kept */
+struct problem *save_board(const struct board *b, const char *path); /* the list now, as a step file; NULL: saved */
 json_t *board_json(const struct board *b); /* period and peak, as written and now; how many moves */
 
 #endif

@@ -38,7 +38,7 @@ struct table {
     size_t n, cap;      /* rows */
     int blanks;         /* between two columns of the text */
 };
-struct table *new_table(const struct column *columns, size_t n_columns);
+struct table *new_table(const struct column *columns, size_t n_columns); /* without rows; for free_table() */
 void free_table(struct table *t);
 static inline struct cell text_cell(const char *text) { return (struct cell){text, 0}; }
 static inline struct cell number_cell(double number) { return (struct cell){NULL, number}; }
@@ -50,14 +50,15 @@ bool shows_colour(void);                         /* is stdout a terminal that ha
 /* The heading (bold on a terminal, unless NO_COLOR is set) and rows [first, end). */
 void print_heading(FILE *out, const struct table *t);
 void print_rows(FILE *out, const struct table *t, size_t first, size_t end);
-/* print_top() and print_table() make columns narrower where a terminal is too narrow for them. */
-/* The heading and the first rows; then how many others there are, and the sum of their column `ms`, milliseconds. */
+/* These two make columns narrower where a terminal is too narrow for them.  print_top(): the heading and the first rows;
+ * then how many others there are, and the sum of their column `ms`, milliseconds.  print_table(): an empty line, then
+ * the heading and all rows. */
 void print_top(FILE *out, struct table *t, size_t ms);
-void print_table(FILE *out, struct table *t); /* an empty line, then the heading and all rows */
+void print_table(FILE *out, struct table *t);
 /* The heading and rows before `end`, where another font shall stand in columns: a line begins with its end, a tab is
  * in front of each text and a vertical tab in front of each number. */
 void print_cells(FILE *out, const struct table *t, size_t end);
-/* An array of objects; a number that is not finite is null. */
+/* An array of objects, which the caller owns; a number that is not finite is null. */
 json_t *table_json(const struct table *t);
 /* Prints the object on stdout, and a new line after it; the object is released. */
 void print_json(json_t *object);

@@ -28,7 +28,8 @@ void write_list(FILE *out, const struct step *s, const double *seconds);
 /* ---- print.c ---------------------------------------------------------------------------------------------------- */
 
 const char *budget_rule(const struct machine *m); /* how its budgets are chosen, for people */
-/* yard plan: the list with edges and accesses, where its tensors lie and when, then bytes per device; or as JSON. */
+/* yard plan shows a placed list in three ways: its tasks, with edges and accesses; where its tensors lie, and when; and
+ * what lists that share a pool take on each device, in bytes.  plan_json() has all three, and the caller owns it. */
 void print_step(FILE *out, const struct step *s);
 void print_map(FILE *out, const struct pool *p, const struct step *s);
 void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n);

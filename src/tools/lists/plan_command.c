@@ -100,7 +100,7 @@ static void trace_plan(const struct simulation *sim, const char *title)
     if (path)
         write_simulation(sim, path, title);
     if (record_options.shown)
-        show_trace(path, !record_options.file);
+        show_trace(path, record_options.file ? KEEP_NAME : REMOVE_NAME);
     free(path);
 }
 

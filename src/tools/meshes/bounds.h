@@ -28,10 +28,11 @@ struct sketch {
         double tape;              /* bytes that its forward keeps for its backward */
     } * unit;                     /* [layers + 2]: the embedding, the layers, the head */
 };
-/* like: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built. */
+/* like: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built.
+ * For free_sketch(). */
 struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch);
 void free_sketch(struct sketch *k);
-/* Sets the candidate's bounds: seconds, state and bytes. */
+/* Sets the candidate's bounds: seconds, state and bytes.  clips: updates wait for the norm of all gradients. */
 void set_bounds(struct mesh_candidate *c, const struct sketch *k, bool clips);
 
 #endif

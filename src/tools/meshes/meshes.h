@@ -29,7 +29,10 @@ struct mesh_search {
     size_t left;                /* how many others were not simulated, since the search was ended before */
     double left_seconds;        /* the least bound of the time of these; INFINITY: there are none */
 };
+/* A search for the way to train by these settings on so many devices of --hardware, without candidates yet.  For
+ * free_mesh_search().  Ends the program (EXIT_USAGE) where the hardware has fewer devices. */
 struct mesh_search new_mesh_search(const struct settings *s, int devices);
+/* Makes the candidates, and simulates those that no bound rules out.  Ends the program (EXIT_USAGE) where there is none. */
 void search_meshes(struct mesh_search *x);
 /* Moves the front to the front of the array: of those within so many bytes, by time, each in less memory than those
  * before it.  Returns how many there are. */

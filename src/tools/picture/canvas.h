@@ -49,11 +49,12 @@ void draw_stroke(struct canvas *c, const struct clip *clip, const struct spot *s
  * have its baseline 12 rows below the top: they can stand side by side.  Digits have one width. */
 enum font { SMALL_1X, NORMAL_1X, SMALL_2X, NORMAL_2X };
 enum { GLYPH_HEIGHT = 16 };
+/* Draws one line of text, whose upper left corner is at (x, y), and which the canvas cuts off. */
 void draw_text(struct canvas *c, int x, int y, enum font font, const char *text, uint32_t colour);
 /* The same, up to `right`: text that would be wider ends in an ellipsis, or is left out where fewer than two letters or
  * digits would be in front of that. */
 void draw_text_within(struct canvas *c, int x, int y, enum font font, const char *text, uint32_t colour, int right);
-int text_width(enum font font, const char *text);
+int text_width(enum font font, const char *text); /* pixels */
 
 /* ---- png.c ------------------------------------------------------------------------------------------------------- */
 

@@ -135,7 +135,7 @@ static const char *run_name(const struct plot *p, const struct series *of)
 
 static void write_line(struct legend *l, int indent, enum font font, const char *text, uint32_t colour)
 {
-    char *shown = make_printable(copy_string(text), false);
+    char *shown = make_printable(copy_string(text), ONE_LINE);
     draw_text_within(l->c, l->x + indent, l->y, font, shown, colour, l->end);
     l->y += 20;
     free(shown);

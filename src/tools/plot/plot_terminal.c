@@ -163,7 +163,7 @@ static void print_legend(FILE *out, const struct screen *screen, int columns)
         const bool of_all = is_bound(s) && screen->p->one_floor;
         char *text = format_string("%*s%s%s%s: %s", LABEL + 2, "", of_all ? "" : s->path, of_all ? "" : " ",
                                    series_title(title, screen->p, s), series_values(values, s));
-        char *folded = fold_text(make_printable(text, false), is_screen(fileno(out)) ? MAX(columns, 40) : INT32_MAX);
+        char *folded = fold_text(make_printable(text, ONE_LINE), is_screen(fileno(out)) ? MAX(columns, 40) : INT32_MAX);
         fprintf(out, "%*s", LABEL - 1, "");
         print_mark(out, s, (char[]){letter_of(s), '\0'}, screen->colour);
         fprintf(out, "%s\n", folded + LABEL);

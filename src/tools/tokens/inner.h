@@ -39,7 +39,7 @@ void visit_text(const struct bpe *b, const struct text *text, const struct visit
 
 /* ---- bpe.c: making a tokenizer ---------------------------------------------------------------------------------- */
 
-struct bpe *new_bpe(int n);
+struct bpe *new_bpe(int n); /* n tokens without bytes, no merges; for free_bpe() */
 /* These three return what is wrong, as the end of a sentence that begins with the token or merge; NULL: all is well. */
 const char *set_token(struct bpe *b, int id, const char *bytes, size_t n);
 const char *add_merge(struct bpe *b, int left, int right, int result); /* sets result's bytes */
@@ -53,9 +53,9 @@ static inline uint64_t pair_key(int left, int right) { return (uint64_t)left << 
 /* GPT-2's files write each byte as a character: a byte that Latin-1 shows as this character, the 68 others, in
  * ascending order, as the characters from U+0100 on.  A *name* is a token's bytes written so. */
 enum { BYTE_CHARACTERS = 256 + 68 };
-void byte_characters(uint32_t character[256]);
+void byte_characters(uint32_t character[256]);          /* by byte: its character */
 void bytes_of_characters(int byte_of[BYTE_CHARACTERS]); /* by character; NONE: it stands for no byte */
-char *name_of_bytes(const char *bytes, size_t n);
+char *name_of_bytes(const char *bytes, size_t n);       /* the caller frees it */
 /* The *n bytes, which the caller frees; NULL: a character of the name stands for no byte. */
 char *bytes_of_name(const char *name, size_t *n);
 

@@ -63,7 +63,7 @@ static int open_and_spawn(const char *path)
     return error;
 }
 
-void show_trace(const char *path, bool remove)
+void show_trace(const char *path, enum name_after name)
 {
     const char *why = why_no_window();
     if (why) {
@@ -73,6 +73,6 @@ void show_trace(const char *path, bool remove)
         if (error)
             warn("--view shows nothing: the viewer does not start: %s", strerror(error));
     }
-    if (remove)
+    if (name == REMOVE_NAME)
         unlink(path);
 }

@@ -210,7 +210,7 @@ static void start_trace(struct trainer *t)
     begin_recording(t, path);
     must(trace_follow_open(path, &recording.follow)); /* before show_trace(), which may remove the file's name */
     if (record_options.shown)
-        show_trace(path, !record_options.file);
+        show_trace(path, record_options.file ? KEEP_NAME : REMOVE_NAME);
     free(path);
 }
 

@@ -134,7 +134,8 @@ lane_purpose *trace_purposes(const struct trace *t);
 /* The path of a trace for which the user gave none, in $XDG_RUNTIME_DIR, $TMPDIR or /tmp.  The caller frees it. */
 char *private_trace(void);
 /* Starts `yard view` on the trace.  The program goes on even if that fails: a warning says why there is no window.
- * `remove`: the file's name is removed, since the viewer has the file open. */
-void show_trace(const char *path, bool remove);
+ * REMOVE_NAME: the file's name is removed, since the viewer has the file open. */
+enum name_after { KEEP_NAME, REMOVE_NAME };
+void show_trace(const char *path, enum name_after name);
 
 #endif
