@@ -370,6 +370,8 @@ static double work_left(const struct planner *p, const unsigned char *side, cons
     return left;
 }
 
+/* Fills in side[], by bucket: an update goes to the CPU if what the CPU has left to do then takes no longer than the
+ * update on the device. */
 static void follow_rule(const struct planner *p, const struct forecast *f, size_t fixed, unsigned char *side)
 {
     const double rounding = 1e-9; /* times that differ by less are a tie */

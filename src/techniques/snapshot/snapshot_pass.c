@@ -98,6 +98,7 @@ static void list_commits(const struct simulation *sim, json_t *commits, json_t *
     }
 }
 
+/* Adds to the report what the simulation says of commits: a simulation_look, telling: struct telling. */
 static void tell_times(void *telling, const struct simulation *sim)
 {
     const struct telling *l = telling;
@@ -135,6 +136,7 @@ struct ways {
     double on_host;   /* bytes that are on the host when they are updated */
 };
 
+/* Adds up the bytes of all tasks that store something. */
 static struct ways measure_ways(const struct step *s)
 {
     struct ways w = {.updates = 0};

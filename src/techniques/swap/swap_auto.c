@@ -105,6 +105,7 @@ static void add_decision(struct swapper *swapper, struct topic *t, const struct 
     swapper->end[round_of[x->class]] = swapper->n;
 }
 
+/* Lists the decisions in their order, beginning with the one about places.  Gaps that compare equal share one. */
 static void list_decisions(struct swapper *swapper)
 {
     const size_t n = swapper->gaps.n;

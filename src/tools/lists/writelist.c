@@ -34,6 +34,7 @@ static void write_lane_line(FILE *out, const struct lane *l)
     fputc('\n', out);
 }
 
+/* Writes a link with all devices that have it in one direction: "link d0,d1 up ..."; or the disk's. */
 static void write_link(FILE *out, const struct machine *m, const struct link *l)
 {
     static const char *const ways[DIRECTIONS] = {"up", "down"};
@@ -182,6 +183,7 @@ static bool *find_mistaken(const struct step *s, const struct afters *a)
     return mistaken;
 }
 
+/* The tasks' names as the file is to have them: where `after=` would find too many of a name, the task gets its own. */
 static struct afters find_afters(const struct step *s)
 {
     struct afters a = {.name = allocate(s->n, sizeof *a.name)};

@@ -1,5 +1,5 @@
 /* costs.h - how long tasks take: from a measured profile, or from a description of hardware.  Implemented in costs.c;
- * machines that are only described, in paper.c.
+ * the files are read and written in costs_file.c, machines that are only described are made in paper.c.
  *
  * Both files are text: `name = value` lines, '#' starts a comment.
  *

@@ -3,7 +3,7 @@
  *     header         what it answers                                              implemented in
  *
  *     costs.h        how long does a task take alone?  a profile measures it,     costs.c
- *                    a description of hardware says it
+ *                    a description of hardware says it                            costs_file.c
  *                    what machine does the description describe?                  paper.c
  *     simulation.h   when does each task run, if the list repeats?                simulate.c, pattern.c
  *                    a simulation for people, as JSON, as a trace                 report.c

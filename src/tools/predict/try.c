@@ -39,6 +39,7 @@ static void free_draft(struct step *draft)
     free_step(draft);
 }
 
+/* Notes what the placed draft needs on each device, and where in the list that is most. */
 static void note_memory(struct forecast *f, struct step *draft)
 {
     const struct machine *m = draft->pool->machine;
@@ -68,6 +69,7 @@ static double last_end(const struct moment *m, size_t n)
     return end;
 }
 
+/* Notes the period, and when each task runs in the steady step. */
 static void note_times(struct forecast *f, const struct simulation *sim)
 {
     const struct moment *steady = &sim->moments[(size_t)sim->first * f->n];
@@ -100,6 +102,7 @@ struct asked {             /* what a draft is asked for */
     void *context;
 };
 
+/* Places, orders and simulates a draft of the list, with budgets that nothing exceeds, and puts the tensors back. */
 static struct forecast forecast_of(const struct step *s, const struct costs *c, const struct asked *asked)
 {
     struct forecast f = {.period = NAN, .alone = NAN};

@@ -46,6 +46,7 @@ static void read_time(struct turn_times *t, const char *word)
         t->seconds[i][k] = seconds;
 }
 
+/* The times of each stage: those that --times has, and else 1 ms for F, I and W, and nothing for a send. */
 static struct turn_times read_times(const char *words, int stages)
 {
     struct turn_times t = {stages, allocate((size_t)stages, sizeof *t.seconds)};
@@ -167,6 +168,7 @@ static void write_send(const struct writing *w, const struct turn *t)
             format_exactly(number, seconds), t->stage, t->micro);
 }
 
+/* Writes the task that a cell is, and then what it sends. */
 static void write_cell(struct writing *w, const struct turn_cell *c)
 {
     const struct turn *first = &c->turn[0];

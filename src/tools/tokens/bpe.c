@@ -75,6 +75,7 @@ const char *add_merge(struct bpe *b, int left, int right, int result)
     return NULL;
 }
 
+/* Adds a text of n bytes, which stands for that token: a node for each of its beginnings that is new. */
 static void add_to_tree(struct added_tree *t, const char *text, size_t n, int token)
 {
     uint64_t node = 0;

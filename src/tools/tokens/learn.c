@@ -74,6 +74,7 @@ static int more_frequent_first(const void *a, const void *b)
     return COMPARE(x->met, y->met);
 }
 
+/* Makes room for new words: keeps the most frequent ones, which take half of the places, and forgets all others. */
 static void forget_rarer_half(struct learner *l)
 {
     SORT(l->words, l->n_words, more_frequent_first);

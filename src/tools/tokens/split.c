@@ -139,6 +139,7 @@ static int added_at(const struct bpe *b, const struct added_tree *tree, const ch
 /* Level i < ADDED_TREES cuts a part at the added tokens of tree i; the last level cuts it into words. */
 enum { INTO_WORDS = ADDED_TREES };
 
+/* Cuts n bytes at the added tokens of that level, and what lies between them at the next level. */
 static void cut_part(const struct cutting *c, int level, const char *part, size_t n)
 {
     size_t begin = 0, at = 0;

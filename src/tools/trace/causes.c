@@ -25,6 +25,7 @@
 const char *const cause_name[CAUSES] = {"pipeline", "link",  "compute", "cpu",    "disk",         "norm",
                                         "bytes",    "batch", "host",    "launch", "nothing to do"};
 
+/* Why a task waits for the producer of this edge, which is one of its own. */
 static enum cause cause_of(const struct trace *t, const struct trace_task *task, const struct trace_edge *edge)
 {
     static const enum cause by_lane[LANE_KINDS] = {CAUSE_COMPUTE, CAUSE_LINK, CAUSE_LINK, CAUSE_CPU,

@@ -124,6 +124,7 @@ static size_t first_open_step(const struct trace *t, const struct trace_step_lis
     return k;
 }
 
+/* By how much the bytes of tensors change from that clock on, sorted by clock; the caller frees `change`. */
 static struct memory_changes find_changes(const struct trace *t, uint64_t from)
 {
     struct memory_changes all = {NULL, 0, 0};
