@@ -82,7 +82,7 @@ static const struct file_kind *kind_of_glimpse(const struct glimpse *g)
             return kind;
     }
     const struct file_kind *weights = find_safetensors(g);
-    const struct formats *formats = sole_parts().formats;
+    const struct formats *formats = find_formats();
     if (weights || !formats)
         return weights;
     return formats->kind(g);

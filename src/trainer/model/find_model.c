@@ -71,12 +71,14 @@ json_t *read_json(const char *path)
 
 void refuse_foreign_file(const char *path)
 {
-    if (sole_parts().formats)
-        sole_parts().formats->refuse_model(path);
+    const struct formats *formats = find_formats();
+    if (formats)
+        formats->refuse_model(path);
 }
 
 void refuse_foreign_folder(const char *folder)
 {
-    if (sole_parts().formats)
-        sole_parts().formats->refuse_folder(folder);
+    const struct formats *formats = find_formats();
+    if (formats)
+        formats->refuse_folder(folder);
 }

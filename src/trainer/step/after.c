@@ -53,7 +53,7 @@ static struct origins find_origins(const struct step *s)
 {
     struct origins o = {.last = allocate(s->last_origin + 1, sizeof *o.last),
                         .before = allocate(s->n, sizeof *o.before)};
-    memset(o.last, NONE, (s->last_origin + 1) * sizeof *o.last);
+    fill_none(o.last, s->last_origin + 1);
     for (size_t i = 0; i < s->n; i++) {
         int *last = &o.last[s->task[i]->origin];
         o.before[i] = *last;

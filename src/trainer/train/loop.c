@@ -33,7 +33,7 @@ static void write_model(const struct trainer *t, uint32_t step)
 /* Nothing may be in flight.  Where a folder keeps runs, the file for other programs is written only at the end. */
 static void save_run(struct training *training, uint32_t step, bool last)
 {
-    const struct archive *archive = sole_parts().archive;
+    const struct archive *archive = find_archive();
     if (!training->trainer->settings->save || training->bad)
         return;
     if (archive && training->saved != step)

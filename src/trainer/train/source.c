@@ -13,7 +13,7 @@ struct source open_source(const char *path, int heads)
              "cannot open %s: nothing of that name is here; of a model from the web, fetch its "
              "model.safetensors and config.json into a folder first, and name that",
              path);
-    const struct archive *archive = sole_parts().archive;
+    const struct archive *archive = find_archive();
     if (archive && archive->open(path, &s))
         return s;
     char *model = model_in_folder(path);
@@ -27,14 +27,14 @@ struct source open_source(const char *path, int heads)
 void close_source(struct source *s)
 {
     if (s->checkpoint)
-        sole_parts().archive->close(s);
+        the_archive()->close(s);
     free(s->path);
 }
 
 void init_from_source(struct model *m, const struct source *s)
 {
     if (s->checkpoint)
-        sole_parts().archive->load(m, s, LOAD_PARAMETERS);
+        the_archive()->load(m, s, LOAD_PARAMETERS);
     else
         init_from_file(m, s->path);
 }
@@ -43,10 +43,11 @@ char *saved_model(const struct settings *settings) { return format_string("%s/" 
 
 void check_saved(const struct settings *s, const struct config *ours)
 {
+    const struct archive *archive = find_archive();
     if (!s->save)
         return;
-    if (sole_parts().archive)
-        sole_parts().archive->compare(s->save, ours);
+    if (archive)
+        archive->compare(s->save, ours);
     char *model = saved_model(s);
     if (access(model, F_OK) == 0) {
         const struct config old = read_config(model, ours->heads);

@@ -228,7 +228,7 @@ static const struct token_kind *kind_at(size_t i)
 {
     if (i < COUNT(own_kinds))
         return own_kinds[i];
-    return i == COUNT(own_kinds) ? sole_parts().tokens : NULL;
+    return i == COUNT(own_kinds) ? find_further_tokens() : NULL;
 }
 
 /* The folder of the option --tokens has the further kind. */
@@ -273,9 +273,10 @@ void check_tokens(const char *word)
 
 static struct tokenizer read_tokenizer(const char *path)
 {
-    if (!sole_parts().tokens)
+    const struct token_kind *further = find_further_tokens();
+    if (!further)
         fail(EXIT_USAGE, "--tokens %s: no file of a tokenizer is read%s", path, without_folder());
-    return sole_parts().tokens->read(path);
+    return further->read(path);
 }
 
 struct tokenizer make_tokenizer(const char *word, const struct texts *train, const struct texts *val)
@@ -308,7 +309,8 @@ bool is_tokenizer(const struct tokenizer *t, const char *word)
 
 struct tokenizer tokenizer_beside(const char *model)
 {
-    return sole_parts().tokens ? sole_parts().tokens->beside(model) : (struct tokenizer){0};
+    const struct token_kind *further = find_further_tokens();
+    return further ? further->beside(model) : (struct tokenizer){0};
 }
 
 void fit_tokenizer(struct tokenizer *t, int vocab, const char *model)
@@ -383,5 +385,6 @@ struct tokenizer tokenizer_from_text(const char *text, const char *path)
 
 json_t *tokenizer_to_json(const struct tokenizer *t)
 {
-    return sole_parts().tokens ? sole_parts().tokens->to_json(t) : NULL;
+    const struct token_kind *further = find_further_tokens();
+    return further ? further->to_json(t) : NULL;
 }

@@ -28,7 +28,7 @@ struct mesh wanted_mesh(const struct settings *s, int devices)
 {
     struct mesh m;
     if (s->resumed && !s->mesh)
-        m = sole_parts().archive->mesh(s, devices);
+        m = the_archive()->mesh(s, devices);
     else
         must(parse_mesh(s->mesh, devices, &m));
     m.zero = s->zero;
@@ -320,8 +320,9 @@ static void open_folder_of_save(struct trainer *t)
     abandon(open_writer(file));
     free(file);
     t->lock = lock_folder("--save", folder);
-    if (sole_parts().archive) /* asked again: meanwhile another process may have written a run there */
-        sole_parts().archive->refuse("--save", folder);
+    const struct archive *archive = find_archive();
+    if (archive) /* asked again: meanwhile another process may have written a run there */
+        archive->refuse("--save", folder);
 }
 
 /* ---- a trainer -------------------------------------------------------------------------------------------------- */
