@@ -93,13 +93,14 @@ struct grid column_blocks(const struct build *b, size_t n)
     return groups(b, ceil_div(n, b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
 }
 
-struct tensor *activation(struct build *b, const char *name, int n_dims, const int64_t *shape)
+struct tensor *activation(struct build *b, const char *name, struct shape shape)
 {
-    return new_tensor(b->step->pool, b->device, MEM_ACTIVATIONS, name, FLOAT32, n_dims, shape);
+    const struct tensor_form form = {.device = b->device, .class = MEM_ACTIVATIONS, .name = name, .shape = shape};
+    return new_tensor(b->step->pool, &form);
 }
 
 int rank_vocab(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->param[WTE].shape[0]; }
-int columns_of(const struct tensor *t) { return (int)t->shape[t->n_dims - 1]; }
+int columns_of(const struct tensor *t) { return (int)t->shape.size[t->shape.n_dims - 1]; }
 int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)columns_of(t)); }
 
 /* ---- the tape -------------------------------------------------------------------------------------------------- */
@@ -168,7 +169,7 @@ bool begin_contribution(struct build *b, const struct tensor *grad)
 
 struct tensor *new_gradient(struct build *b, const struct op *op, const char *suffix, const struct tensor *t)
 {
-    return activation(b, JOINED(op->name, suffix), t->n_dims, t->shape);
+    return activation(b, JOINED(op->name, suffix), t->shape);
 }
 
 void accumulate_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g)

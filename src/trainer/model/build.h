@@ -115,10 +115,7 @@ struct grid groups(const struct build *b, size_t n);        /* n work-groups of 
 struct grid blocks(const struct build *b, size_t n);        /* enough work-groups for n elements, BLOCK each */
 struct grid column_blocks(const struct build *b, size_t n); /* for n columns: CPU_COLUMNS or GPU_COLUMNS each */
 /* A new tensor of floats on the rank's device, of class MEM_ACTIVATIONS: activation(b, name, SHAPE(rows, columns)) */
-struct tensor *activation(struct build *b, const char *name, int n_dims, const int64_t *shape);
-/* Gives two arguments at once, the number of dimensions and their sizes: SHAPE(rows, columns) */
-#define SHAPE(...)                                                                                                     \
-    (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
+struct tensor *activation(struct build *b, const char *name, struct shape shape);
 int rows_of(const struct tensor *t);    /* product of all dimensions but the last */
 int columns_of(const struct tensor *t); /* the last dimension */
 int rank_vocab(const struct build *b);  /* the number of words for which this rank has rows of the head */

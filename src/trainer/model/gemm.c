@@ -305,7 +305,7 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
     add_access(t, flip ? g->a.tensor : g->b.tensor, ACCESS_READ);
     if (bytes) {
         int64_t elements = (int64_t)ceil_div(bytes, ELEMENT_BYTES);
-        struct tensor *work = new_tensor(b->step->pool, b->device, MEM_WORK, "clblast.work", FLOAT32, SHAPE(elements));
+        struct tensor *work = new_work_tensor(b->step->pool, b->device, "clblast.work", SHAPE(elements));
         add_access(t, work, ACCESS_WRITE);
     }
     return t;

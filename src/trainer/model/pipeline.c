@@ -314,7 +314,7 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *m, 
 
 static struct tensor *add_receive(struct build *b, const char *name, struct tensor *from, enum purpose purpose)
 {
-    struct tensor *x = activation(b, name, from->n_dims, from->shape);
+    struct tensor *x = activation(b, name, from->shape);
     x->exclusive =
         EXCLUSIVE_ALWAYS; /* else the copy waits for the tasks that used these bytes, and stages wait for it */
     add_move(b->step, name, x, from, purpose);

@@ -21,7 +21,7 @@ static char *advice_on_room(const struct device *d, const struct task *task, con
         return copy_string("smaller tensors, or a larger memory= or ");
     if (in_one_piece && !task)
         return copy_string("a smaller model");
-    if (in_one_piece && t->n_dims == 4) /* (B, H, T, T) */
+    if (in_one_piece && t->shape.n_dims == 4) /* (B, H, T, T) */
         return copy_string("--attention flash, a smaller --micro-batch or --seq-len");
     if (in_one_piece)
         return copy_string("a smaller --micro-batch or --seq-len");

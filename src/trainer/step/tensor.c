@@ -30,37 +30,48 @@ void free_pool(struct pool *p)
     free(p);
 }
 
-static struct tensor *add_tensor(struct pool *p, const char *name, int n_dims, const int64_t *shape)
+static struct tensor *add_tensor(struct pool *p, const char *name, struct shape shape)
 {
     struct tensor *t = *APPEND(p->tensors, p->n, p->cap) = allocate(1, sizeof *t);
     t->id = (int)p->n - 1;
     snprintf(t->name, sizeof t->name, "%s", name);
-    CHECK(n_dims >= 1 && n_dims <= MAX_DIMS, "tensor %s has %d dimensions", name, n_dims);
-    t->n_dims = n_dims;
+    CHECK(shape.n_dims >= 1 && shape.n_dims <= MAX_DIMS, "tensor %s has %d dimensions", name, shape.n_dims);
+    t->shape = shape;
     t->bytes = ELEMENT_BYTES;
-    for (int i = 0; i < n_dims; i++) {
-        CHECK(shape[i] > 0, "tensor %s: dimension %d is %lld", name, i, (long long)shape[i]);
-        t->shape[i] = shape[i];
-        t->bytes *= (size_t)shape[i];
+    for (int i = 0; i < shape.n_dims; i++) {
+        CHECK(shape.size[i] > 0, "tensor %s: dimension %d is %lld", name, i, (long long)shape.size[i]);
+        t->bytes *= (size_t)shape.size[i];
     }
     t->slab = NONE;
     return t;
 }
 
-struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
-                          enum element element, int n_dims, const int64_t *shape)
+struct tensor *new_tensor(struct pool *p, const struct tensor_form *form)
 {
-    struct tensor *t = add_tensor(p, name, n_dims, shape);
-    t->device = d;
-    t->class = class;
-    t->element = element;
+    struct tensor *t = add_tensor(p, form->name, form->shape);
+    t->device = form->device;
+    t->class = form->class;
+    t->element = form->element;
     t->replica_of = t->storage = t;
     return t;
 }
 
+struct tensor *new_work_tensor(struct pool *p, struct device *d, const char *name, struct shape shape)
+{
+    const struct tensor_form form = {.device = d, .class = MEM_WORK, .name = name, .shape = shape};
+    return new_tensor(p, &form);
+}
+
 struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like)
 {
-    struct tensor *t = new_tensor(p, d, like->class, like->name, like->element, like->n_dims, like->shape);
+    const struct tensor_form form = {
+        .device = d,
+        .class = like->class,
+        .name = like->name,
+        .element = like->element,
+        .shape = like->shape,
+    };
+    struct tensor *t = new_tensor(p, &form);
     t->bytes = like->bytes;
     t->is_buffer = like->is_buffer;
     return t;
@@ -91,17 +102,16 @@ static struct tensor *become_view(struct tensor *t, struct tensor *base, size_t 
     return t;
 }
 
-struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, int n_dims,
-                        const int64_t *shape)
+struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, struct shape shape)
 {
-    struct tensor *t = add_tensor(p, name, n_dims, shape);
+    struct tensor *t = add_tensor(p, name, shape);
     return become_view(t, base, offset * ELEMENT_BYTES, t->bytes);
 }
 
 struct tensor *new_view_of_bytes(struct pool *p, struct tensor *base, const char *name, struct byte_range bytes,
-                                 int n_dims, const int64_t *shape)
+                                 struct shape shape)
 {
-    struct tensor *t = add_tensor(p, name, n_dims, shape);
+    struct tensor *t = add_tensor(p, name, shape);
     return become_view(t, base, bytes.begin, bytes.end - bytes.begin);
 }
 

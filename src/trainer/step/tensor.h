@@ -20,6 +20,12 @@ enum exclusive {
     EXCLUSIVE_ALWAYS /* none */
 };
 enum { ELEMENT_BYTES = 4, MAX_DIMS = 4, SLABS_PER_DEVICE = 256 };
+struct shape {
+    int n_dims;
+    int64_t size[MAX_DIMS]; /* elements along each dimension, the outermost first */
+};
+/* A shape, from its sizes: SHAPE(rows, columns) */
+#define SHAPE(...) ((struct shape){.n_dims = (int)COUNT(((int64_t[]){__VA_ARGS__})), .size = {__VA_ARGS__}})
 
 /* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its storage) with a
  * name and shape of its own: the weights of a layer are views of the layer's one parameter tensor.
@@ -31,8 +37,7 @@ struct tensor {
     int id; /* position in the pool */
     char name[48];
     enum element element;
-    int n_dims;
-    int64_t shape[MAX_DIMS];
+    struct shape shape;
     size_t bytes;
     struct device *device;
     enum memory_class class;
@@ -103,21 +108,30 @@ void free_pool(struct pool *p);              /* frees the tensors, their sub-buf
 void drop_tensors(struct pool *p, size_t n); /* frees all tensors but the first n; no list may use a tensor that goes */
 
 /* The pool owns all tensors that these functions make. */
-struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
-                          enum element element, int n_dims, const int64_t *shape);
+
+/* What a new tensor is; the fields are those of struct tensor. */
+struct tensor_form {
+    struct device *device;
+    enum memory_class class;
+    const char *name;     /* it is copied */
+    enum element element; /* where it is left out: FLOAT32 */
+    struct shape shape;
+};
+struct tensor *new_tensor(struct pool *p, const struct tensor_form *form);
+/* One of floats, of the class MEM_WORK. */
+struct tensor *new_work_tensor(struct pool *p, struct device *d, const char *name, struct shape shape);
 /* A new tensor on device d: name, class, shape and bytes are those of `like`. */
 struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like);
 /* A view of `base` that begins `offset` elements after the start of `base`.  Where an OpenCL kernel takes the view, its
  * offset in bytes must be a multiple of the device's alignment. */
-struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, int n_dims,
-                        const int64_t *shape);
+struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, struct shape shape);
 
 struct byte_range {
     size_t begin, end;
 };
 /* A view of these bytes of `base`, which need not be as many as the shape says. */
 struct tensor *new_view_of_bytes(struct pool *p, struct tensor *base, const char *name, struct byte_range bytes,
-                                 int n_dims, const int64_t *shape);
+                                 struct shape shape);
 
 /* Marks t as a buffer: it holds only for a while a copy, or a partial sum, of another tensor.  Reports then count its
  * bytes as buffers, whatever its class: counted_as().  Returns t. */

@@ -36,7 +36,14 @@ static struct batch new_batch(struct trainer *t, struct device *d, int n)
     const int starts = t->config.vocab + 1;
     const size_t section = round_up((size_t)n, UNIT_ALIGN);
     const size_t elements = 3 * section + round_up((size_t)starts, UNIT_ALIGN);
-    struct tensor *all = new_tensor(t->pool, d, MEM_WORK, "batch", INT32, SHAPE((int64_t)elements));
+    const struct tensor_form form = {
+        .device = d,
+        .class = MEM_WORK,
+        .name = "batch",
+        .element = INT32,
+        .shape = SHAPE((int64_t)elements),
+    };
+    struct tensor *all = new_tensor(t->pool, &form);
     /* On the host it persists, so it shares its bytes with no other tensor.  If it did, the next batch could not be
      * prepared before the tasks that touch the other tensor have ended. */
     all->persistent = d->is_host;

@@ -231,7 +231,7 @@ static struct tensor *add_evaluation(struct build *b, struct trainer *t, int k, 
         losses = cross_entropy(b, gpt_head(b, tape[j].out), &f->last[j], NULL, 1);
     }
     t->eval->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
-    struct tensor *on_host = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
+    struct tensor *on_host = new_work_tensor(t->pool, t->machine->host, "eval.losses", SHAPE(n));
     add_copy(t->eval, losses->device->lane[LANE_DOWNLOAD], "eval.download", on_host, losses);
     return on_host;
 }
@@ -270,7 +270,7 @@ void build_sample(struct trainer *t)
     struct feed *f = &t->sample_feed;
     const int channels = t->config.channels;
     t->sample_tokens = allocate((size_t)t->seq, sizeof *t->sample_tokens);
-    t->sample_logits = new_tensor(t->pool, t->machine->host, MEM_WORK, "logits.host", FLOAT32, SHAPE(t->config.vocab));
+    t->sample_logits = new_work_tensor(t->pool, t->machine->host, "logits.host", SHAPE(t->config.vocab));
     t->sample_logits->persistent = true;
     add_batch(t->sample, f, prepare_sample);
     add_stages(&b, f, 0, tape);
