@@ -96,27 +96,70 @@ static struct strides strides_of(const struct operand *x, bool transposed)
     return (struct strides){.row = x->ld, .column = 1};
 }
 
+/* The parameters of the kernel gemm(), by their names in cl/gemm.cl, which explains them, and in the lines that they
+ * have there. */
+/* clang-format off */
+enum gemm_parameter {
+    P_M, P_N, P_K, P_START, P_CAUSAL,
+    P_BAND, P_SPAN, P_DEPTH,
+    P_BLOCK,
+    P_HEADS,
+    P_A, P_A_BASE, P_A_OUTER, P_A_INNER, P_A_ROW, P_A_STEP,
+    P_B, P_B_BASE, P_B_OUTER, P_B_INNER, P_B_STEP, P_B_COL,
+    P_C, P_C_BASE, P_C_OUTER, P_C_INNER, P_C_ROW,
+    P_BIAS,
+    P_PACKED,
+    GEMM_PARAMETERS
+};
+/* clang-format on */
+
 static struct task *own_gemm(struct build *b, const char *name, const struct gemm *g)
 {
-    const struct operand *A = &g->a, *B = &g->b;
-    const struct operand *C = &g->c;
-    struct blocking sizes = choose_blocking(b->device, g);
-    struct strides in_a = strides_of(A, g->form == GEMM_TN);
-    struct strides in_b = strides_of(B, g->form == GEMM_NT);
-    size_t spans = ceil_div((size_t)g->n, (size_t)sizes.span);
-    size_t bands = ceil_div((size_t)g->m, (size_t)sizes.band);
-    struct grid grid = {.dims = 3, .global = {spans, bands, (size_t)(g->batch * g->heads)}, .local = {1, 1, 1}};
-    struct arg bias = NO_TENSOR;
-    if (g->start == START_BIAS)
-        bias = IN(g->bias);
-    /* Each line of arguments has a subject.  The empty `//` keeps clang-format from joining them. */
-    return LAUNCH(
-        b, name, "gemm.cl", "gemm", grid, INT(g->m), INT(g->n), INT(g->k), INT(g->start), INT(g->causal),           //
-        INT(sizes.band), INT(sizes.span), INT(sizes.depth), INT(sizes.block), INT(g->heads),                        //
-        IN(A->tensor), INT(A->offset), INT(A->batch_stride), INT(A->head_stride), INT(in_a.row), INT(in_a.column),  //
-        IN(B->tensor), INT(B->offset), INT(B->batch_stride), INT(B->head_stride), INT(in_b.row), INT(in_b.column),  //
-        ACCUMULATE(C->tensor, keeps_old(g)), INT(C->offset), INT(C->batch_stride), INT(C->head_stride), INT(C->ld), //
-        bias, LOCAL(4 * (sizes.span + sizes.block) * sizes.depth));
+    const struct blocking sizes = choose_blocking(b->device, g);
+    const struct strides in_a = strides_of(&g->a, g->form == GEMM_TN);
+    const struct strides in_b = strides_of(&g->b, g->form == GEMM_NT);
+    const size_t spans = ceil_div((size_t)g->n, (size_t)sizes.span);
+    const size_t bands = ceil_div((size_t)g->m, (size_t)sizes.band);
+    const struct arg no_bias = NO_TENSOR;
+    const struct arg args[GEMM_PARAMETERS] = {
+        [P_M] = INT(g->m),
+        [P_N] = INT(g->n),
+        [P_K] = INT(g->k),
+        [P_START] = INT(g->start),
+        [P_CAUSAL] = INT(g->causal),
+        [P_BAND] = INT(sizes.band),
+        [P_SPAN] = INT(sizes.span),
+        [P_DEPTH] = INT(sizes.depth),
+        [P_BLOCK] = INT(sizes.block),
+        [P_HEADS] = INT(g->heads),
+        [P_A] = IN(g->a.tensor),
+        [P_A_BASE] = INT(g->a.offset),
+        [P_A_OUTER] = INT(g->a.batch_stride),
+        [P_A_INNER] = INT(g->a.head_stride),
+        [P_A_ROW] = INT(in_a.row),
+        [P_A_STEP] = INT(in_a.column),
+        [P_B] = IN(g->b.tensor),
+        [P_B_BASE] = INT(g->b.offset),
+        [P_B_OUTER] = INT(g->b.batch_stride),
+        [P_B_INNER] = INT(g->b.head_stride),
+        [P_B_STEP] = INT(in_b.row),
+        [P_B_COL] = INT(in_b.column),
+        [P_C] = ACCUMULATE(g->c.tensor, keeps_old(g)),
+        [P_C_BASE] = INT(g->c.offset),
+        [P_C_OUTER] = INT(g->c.batch_stride),
+        [P_C_INNER] = INT(g->c.head_stride),
+        [P_C_ROW] = INT(g->c.ld),
+        [P_BIAS] = g->start == START_BIAS ? IN(g->bias) : no_bias,
+        [P_PACKED] = LOCAL(4 * (sizes.span + sizes.block) * sizes.depth),
+    };
+    const struct kernel_call call = {
+        .file = "gemm.cl",
+        .function = "gemm",
+        .grid = {.dims = 3, .global = {spans, bands, (size_t)(g->batch * g->heads)}, .local = {1, 1, 1}},
+        .args = args,
+        .n_args = GEMM_PARAMETERS,
+    };
+    return add_kernel(b->step, b->device->lane[LANE_COMPUTE], name, &call);
 }
 
 /* ---- CLBlast --------------------------------------------------------------------------------------------------- */
