@@ -11,7 +11,8 @@
  *     source     the file or the run with which a model begins                   settings.h: source.c
  *     data       files to windows of tokens, learning rate                       data.h: data.c, rate.c
  *     tokens     text to tokens and back                                         tokens.h: tokens.c
- *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c, control.c
+ *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, sizes.c, lists.c,
+ *                                                                              feed.c, control.c
  *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
  *     sampler    text from the model                                             sampler.c
  */
@@ -112,8 +113,6 @@ enum wanted {
 /* Opens the devices that are asked for. */
 enum contexts { SHARED_CONTEXTS, A_CONTEXT_FOR_EACH };
 struct machine *machine_of(const struct settings *s, enum contexts contexts);
-/* The mesh that --mesh asks for, of that many devices; 0: of as many as it names.  Its layers are not cut yet. */
-struct mesh wanted_mesh(const struct settings *s, int devices);
 struct config config_of(const struct settings *s); /* the model's sizes: its source's, else those of the options */
 /* Opens devices and data, makes the model and the lists, places them. */
 struct trainer *new_trainer(const struct settings *s, unsigned wanted);
@@ -139,6 +138,14 @@ extern const char not_finite_advice[]; /* ends a sentence on what is not finite:
 /* Ends the program with the sentence that after `step` a value is not finite, where no step's loss shows it: that of
  * `parameter`, or, for NULL, the validation loss. */
 _Noreturn void explain_bad_model(uint32_t step, const char *parameter);
+
+/* ---- sizes.c: mesh and batch ------------------------------------------------------------------------------------- */
+
+/* The mesh that --mesh asks for, of that many devices; 0: of as many as it names.  Its layers are not cut yet. */
+struct mesh wanted_mesh(const struct settings *s, int devices);
+void set_mesh(struct trainer *t); /* sets the mesh and its order, of all devices of the machine; cuts the layers */
+/* Sets the sizes of a step.  samples_only: a list that only samples has one sequence, whatever the devices are. */
+void set_batch(struct trainer *t, bool samples_only);
 
 /* ---- feed.c: host tasks that fill batches ------------------------------------------------------------------------ */
 
