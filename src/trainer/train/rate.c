@@ -1,5 +1,6 @@
-/* rate.c - the learning rate of a step; the formulas are in data.h. */
-#include "data.h"
+/* rate.c - the learning rate of a step; the formulas are in rate.h. */
+#include "rate.h"
+#include "trainer/base/base.h"
 
 #include <math.h>
 

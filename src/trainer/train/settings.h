@@ -7,7 +7,8 @@
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
-#include "data.h"
+#include "data.h" /* defines: data_options */
+#include "rate.h" /* defines: rate_schedule */
 #include "trainer/model/model.h"
 
 #include <jansson.h>

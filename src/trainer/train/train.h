@@ -9,7 +9,9 @@
  *     settings   options, presets, config file: what the user asked for          settings.h: settings.c,
  *                                                                              own_options.c, presets.c
  *     source     the file or the run with which a model begins                   settings.h: source.c
- *     data       files to windows of tokens, learning rate                       data.h: data.c, rate.c
+ *     data       files to windows of tokens                                      data.h: data.c, windows.c; for
+ *                                                                              data.c alone open_data.h
+ *     rate       the learning rate of a step                                     rate.h: rate.c
  *     tokens     text to tokens and back                                         tokens.h: tokens.c
  *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, sizes.c, lists.c,
  *                                                                              feed.c, control.c
@@ -19,7 +21,8 @@
 #ifndef TRAIN_H
 #define TRAIN_H
 
-#include "data.h"     /* defines: dataset, rate */
+#include "data.h"     /* defines: dataset */
+#include "rate.h"     /* defines: rate */
 #include "settings.h" /* defines: settings, page, source */
 #include "trainer/model/model.h"
 #include "trainer/run/run.h"
