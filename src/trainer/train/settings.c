@@ -7,8 +7,6 @@
 #include "trainer/base/json.h"
 
 struct settings asked;
-static struct one_life own_life;
-struct one_life *this_life = &own_life;
 
 static struct option options[MOST_OPTIONS]; /* these and those of folders, group by group */
 static struct option_table table = {.options = options};

@@ -8,7 +8,7 @@
  *
  *     settings   options, presets, config file: what the user asked for          settings.h: settings.c,
  *                                                                              own_options.c, presets.c
- *     source     the file or the run with which a model begins                   settings.h: source.c
+ *     source     the file or the run with which a model begins                   source.h: source.c
  *     data       files to windows of tokens                                      data.h: data.c, windows.c; for
  *                                                                              data.c alone open_data.h
  *     rate       the learning rate of a step                                     rate.h: rate.c
@@ -21,9 +21,10 @@
 #ifndef TRAIN_H
 #define TRAIN_H
 
-#include "data.h"     /* defines: dataset */
-#include "rate.h"     /* defines: rate */
-#include "settings.h" /* defines: settings, page, source */
+#include "data.h"      /* defines: dataset */
+#include "rate.h"      /* defines: rate */
+#include "settings.h"  /* defines: settings, page, source */
+#include "this_life.h" /* defines: this_life */
 #include "trainer/model/model.h"
 #include "trainer/run/run.h"
 
