@@ -329,17 +329,17 @@ char **parse_options(struct option_table *table, unsigned command, const char *c
             continue;
         }
         char *where = format_string("%.*s", (int)strcspn(word, "="), word);
-        const struct option *o = find_typed(table, where);
-        expect_taken(table, command, command_name, o, word, where);
-        const char *value = typed_value(o, where, argc, argv, &i);
-        bool *twice = &seen[o - table->options];
-        if (*twice && o->type == OPT_INPUTS) /* any other option may be repeated, and its last value counts */
+        const struct option *option = find_typed(table, where);
+        expect_taken(table, command, command_name, option, word, where);
+        const char *value = typed_value(option, where, argc, argv, &i);
+        bool *twice = &seen[option - table->options];
+        if (*twice && option->type == OPT_INPUTS) /* any other option may be repeated, and its last value counts */
             fail(EXIT_USAGE,
                  "%s is given twice, and takes one path: leave one out; for several files give their folder, or a "
                  "quoted pattern",
                  where);
         *twice = true;
-        set_option(table, o, where, value);
+        set_option(table, option, where, value);
         free(where);
     }
     free(seen);

@@ -268,19 +268,19 @@ static void make_context(struct machine *m, struct device *first)
     cl_device_id ids[MAX_DEVICES];
     cl_uint n = 0;
     bool alone = m->options.separate || getenv("YARD_SEPARATE_CONTEXTS"); /* for tests: copies go through the host */
-    struct context *c = &m->context[m->n_contexts];
-    c->index = m->n_contexts;
+    struct context *context = &m->context[m->n_contexts];
+    context->index = m->n_contexts;
     m->n_contexts++;
     for (int i = first->index; i < m->n_devices; i++) {
         struct device *d = &m->device[i];
         bool joins = d == first || (!alone && can_share(d, first));
         if (d->context || !joins)
             continue;
-        d->context = c;
+        d->context = context;
         if (n == 0 || ids[n - 1] != d->cl) /* the shares of one device, which are neighbours, count once */
             ids[n++] = d->cl;
     }
-    CL_MAKE(c->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
+    CL_MAKE(context->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
 }
 
 struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth)

@@ -48,19 +48,19 @@ void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset)
         fail(EXIT_FAILED,
              "%s is damaged: it ends at byte %llu, but %zu bytes are wanted from byte %llu on; get a fresh copy",
              r->path, (unsigned long long)r->size, bytes, (unsigned long long)offset);
-    char *p = into;
+    char *at = into;
     while (bytes > 0) {
-        ssize_t n = pread(r->fd, p, bytes, (off_t)offset);
-        if (n < 0 && errno == EINTR)
+        ssize_t got = pread(r->fd, at, bytes, (off_t)offset);
+        if (got < 0 && errno == EINTR)
             continue;
-        if (n < 0)
+        if (got < 0)
             fail(EXIT_IO, "cannot read %s at byte %llu: %s", r->path, (unsigned long long)offset, strerror(errno));
-        if (n == 0)
+        if (got == 0)
             fail(EXIT_FAILED, "%s became shorter while it was read: it had %llu bytes and now ends at byte %llu",
                  r->path, (unsigned long long)r->size, (unsigned long long)offset);
-        p += n;
-        bytes -= (size_t)n;
-        offset += (uint64_t)n;
+        at += got;
+        bytes -= (size_t)got;
+        offset += (uint64_t)got;
     }
 }
 

@@ -124,16 +124,16 @@ struct llmc_model *open_llmc_model(const char *path)
     int32_t header[HEADER_WORDS];
     struct reader *r = open_reader(path);
     read_llmc_header(r, header, LLMC_MODEL_MAGIC, 3);
-    struct llmc_model *m = allocate(1, sizeof *m);
-    *m = (struct llmc_model){.file = r,
-                             .max_seq_len = header[2],
-                             .vocab = header[3],
-                             .layers = header[4],
-                             .heads = header[5],
-                             .channels = header[6],
-                             .padded_vocab = header[7]};
-    check_llmc_model(m, header);
-    return m;
+    struct llmc_model *model = allocate(1, sizeof *model);
+    *model = (struct llmc_model){.file = r,
+                                 .max_seq_len = header[2],
+                                 .vocab = header[3],
+                                 .layers = header[4],
+                                 .heads = header[5],
+                                 .channels = header[6],
+                                 .padded_vocab = header[7]};
+    check_llmc_model(model, header);
+    return model;
 }
 
 void close_llmc_model(struct llmc_model *m)
@@ -294,18 +294,18 @@ static bool looks_like_text(const char *bytes, size_t size)
 
 uint16_t *read_headerless_tokens(const char *path, size_t *n)
 {
-    struct reader *r = open_reader(path);
-    int32_t magic = first_word(r);
+    struct reader *reader = open_reader(path);
+    int32_t magic = first_word(reader);
     if (magic_name(magic))
         fail(EXIT_FAILED, "%s is %s; expected token numbers of 16 bits", path, magic_name(magic));
-    refuse_unknown_magic(r);
+    refuse_unknown_magic(reader);
     check_index(path);
-    if (r->size % 2)
+    if (reader->size % 2)
         fail(EXIT_FAILED,
              "%s has an odd number of bytes (%llu); a .bin file without llm.c's header holds 16-bit tokens", path,
-             (unsigned long long)r->size);
-    *n = (size_t)(r->size / 2);
-    uint16_t *tokens = read_tokens(r, 0, *n);
+             (unsigned long long)reader->size);
+    *n = (size_t)(reader->size / 2);
+    uint16_t *tokens = read_tokens(reader, 0, *n);
     if (looks_like_text((const char *)tokens, 2 * *n)) {
         size_t stem = strlen(path) - (ends_with(path, ".bin") ? strlen(".bin") : 0); /* characters before ".bin" */
         fail(EXIT_USAGE, "%s is text, but a .bin file holds token numbers; give it another name, such as %.*s.txt",

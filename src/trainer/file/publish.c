@@ -83,20 +83,20 @@ struct writer *open_writer(const char *path)
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
         fail(EXIT_IO, "cannot write %s: a %s of that name is in the way; choose another name", path,
              S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
-    struct writer *w = allocate(1, sizeof *w);
-    w->path = behind_links(path);
-    w->temporary = format_string("%s" TEMPORARY "%ld", w->path, (long)getpid());
-    char *copy = copy_string(w->path);
-    const char *slash = strrchr(w->path, '/');
-    remove_strays(dirname(copy), slash ? slash + 1 : w->path);
+    struct writer *writer = allocate(1, sizeof *writer);
+    writer->path = behind_links(path);
+    writer->temporary = format_string("%s" TEMPORARY "%ld", writer->path, (long)getpid());
+    char *copy = copy_string(writer->path);
+    const char *slash = strrchr(writer->path, '/');
+    remove_strays(dirname(copy), slash ? slash + 1 : writer->path);
     free(copy);
-    w->cleanup = (struct cleanup){.run = remove_temporary, .argument = w};
-    on_fail(&w->cleanup); /* called before the temporary exists, since a signal may come at any moment */
-    w->fd = open(w->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (w->fd < 0)
-        fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", w->temporary,
+    writer->cleanup = (struct cleanup){.run = remove_temporary, .argument = writer};
+    on_fail(&writer->cleanup); /* called before the temporary exists, since a signal may come at any moment */
+    writer->fd = open(writer->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (writer->fd < 0)
+        fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", writer->temporary,
              strerror(errno));
-    return w;
+    return writer;
 }
 
 size_t write_all(int fd, const void *bytes, size_t n)

@@ -100,18 +100,18 @@ struct tensor *activation(struct build *b, const char *name, struct shape shape)
 }
 
 int rank_vocab(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->param[WTE].shape[0]; }
-int columns_of(const struct tensor *t) { return (int)t->shape.size[t->shape.n_dims - 1]; }
-int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)columns_of(t)); }
+int columns_of(const struct tensor *x) { return (int)x->shape.size[x->shape.n_dims - 1]; }
+int rows_of(const struct tensor *x) { return (int)(count_elements(x) / (size_t)columns_of(x)); }
 
 /* ---- the tape -------------------------------------------------------------------------------------------------- */
 
 struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
                   struct tensor *in)
 {
-    struct tape *t = b->tape;
+    struct tape *tape = b->tape;
     if (!b->backward_wanted)
         return &b->unrecorded;
-    struct op *op = APPEND(t->ops, t->n, t->cap);
+    struct op *op = APPEND(tape->ops, tape->n, tape->cap);
     *op = (struct op){.weights = weights, .inputs = inputs, .unit = b->unit, .out = out, .in = {in}, .end = b->step->n};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
@@ -130,24 +130,24 @@ void backward(struct build *b, int unit, enum computation computation)
     end_unit(b);
 }
 
-struct tensor *gradient(const struct build *b, const struct tensor *t)
+struct tensor *gradient(const struct build *b, const struct tensor *x)
 {
-    return (size_t)t->id < b->cap_grad ? b->grad[t->id] : NULL;
+    return (size_t)x->id < b->cap_grad ? b->grad[x->id] : NULL;
 }
 
-void set_gradient(struct build *b, const struct tensor *t, struct tensor *g)
+void set_gradient(struct build *b, const struct tensor *x, struct tensor *g)
 {
-    b->grad = grow(b->grad, &b->cap_grad, (size_t)t->id + 1, sizeof *b->grad);
-    b->grad[t->id] = g;
+    b->grad = grow(b->grad, &b->cap_grad, (size_t)x->id + 1, sizeof *b->grad);
+    b->grad[x->id] = g;
 }
 
-/* Notes that this step, or this group of sequences, adds to gradient t.  Returns true if it has added to t before. */
-static bool begin_sum(struct build *b, const struct tensor *t)
+/* Notes that this step, or this group of sequences, adds to gradient x.  Returns true if it has added to x before. */
+static bool begin_sum(struct build *b, const struct tensor *x)
 {
-    int group = t->class == MEM_GRADIENTS ? b->tape->group + 1 : 1;
-    b->summed = grow(b->summed, &b->cap_summed, (size_t)t->id + 1, sizeof *b->summed);
-    bool before = b->summed[t->id] == group;
-    b->summed[t->id] = group;
+    int group = x->class == MEM_GRADIENTS ? b->tape->group + 1 : 1;
+    b->summed = grow(b->summed, &b->cap_summed, (size_t)x->id + 1, sizeof *b->summed);
+    bool before = b->summed[x->id] == group;
+    b->summed[x->id] = group;
     return before;
 }
 
@@ -167,20 +167,20 @@ bool begin_contribution(struct build *b, const struct tensor *grad)
     return begin_sum(b, grad);
 }
 
-struct tensor *new_gradient(struct build *b, const struct op *op, const char *suffix, const struct tensor *t)
+struct tensor *new_gradient(struct build *b, const struct op *op, const char *suffix, const struct tensor *x)
 {
-    return activation(b, JOINED(op->name, suffix), t->shape);
+    return activation(b, JOINED(op->name, suffix), x->shape);
 }
 
-void accumulate_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g)
+void accumulate_gradient(struct build *b, const struct op *op, const struct tensor *x, struct tensor *g)
 {
-    struct tensor *old = gradient(b, t), *sum = g;
-    size_t n = count_elements(t);
+    struct tensor *old = gradient(b, x), *sum = g;
+    size_t n = count_elements(x);
     if (old) {
-        sum = new_gradient(b, op, ".sum", t);
+        sum = new_gradient(b, op, ".sum", x);
         struct task *task = LAUNCH(b, JOINED(op->name, ".sum"), "elementwise.cl", "add", blocks(b, n), OUT(sum),
                                    IN(old), IN(g), ELEMENTS(n));
         set_elementwise(task);
     }
-    set_gradient(b, t, sum);
+    set_gradient(b, x, sum);
 }

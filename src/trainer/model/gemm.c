@@ -12,7 +12,7 @@
 
 const char *const gemm_form_name[3] = {"NT", "NN", "TN"};
 
-struct operand matrix(struct tensor *t, int ld) { return (struct operand){.tensor = t, .ld = ld}; }
+struct operand matrix(struct tensor *x, int ld) { return (struct operand){.tensor = x, .ld = ld}; }
 
 /* Does the product need what C's tensor held before: to add to it, or because C is only a part of it? */
 static bool keeps_old(const struct gemm *g) { return g->start == START_OLD || g->part == PART_NEXT; }
@@ -314,17 +314,17 @@ static void issue_clblast(const struct task *t, uint32_t number, cl_uint n_wait,
  * Later calls find what was compiled in 40 us. */
 static void compile_clblast(const struct task *t)
 {
-    const struct device *d = t->lane->device;
+    const struct device *device = t->lane->device;
     const struct call *call = t->context;
     struct call empty = *call;
     empty.m = 0;
     const cl_mem no_buffers[OPERANDS + 1] = {0};
-    if (!d->context->clblast_announced)
-        note("CLBlast compiles its kernels for %s ...", d->id);
-    d->context->clblast_announced = true;
+    if (!device->context->clblast_announced)
+        note("CLBlast compiles its kernels for %s ...", device->id);
+    device->context->clblast_announced = true;
     CLBlastStatusCode code = call_clblast(&empty, 0, no_buffers, t->lane->queue, NULL);
     if (code != CLBlastInvalidDimension)
-        fail(EXIT_FAILED, "CLBlast does not compile for %s (status %d); use --gemm own", d->id, (int)code);
+        fail(EXIT_FAILED, "CLBlast does not compile for %s (status %d); use --gemm own", device->id, (int)code);
 }
 
 /* Takes the layout that needs less work space.  CLBlast's kernel for small products takes all heads in one call.  With
@@ -340,18 +340,18 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
     struct call call = flip ? by_columns : by_rows;
     size_t bytes = MIN(for_columns, for_rows);
     call.at_once = bytes ? 1 : call.heads;
-    struct task *t = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
-    t->only_last_event = true;
-    t->compile = compile_clblast;
-    add_access(t, g->c.tensor, keeps_old(g) ? ACCESS_BOTH : ACCESS_WRITE);
-    add_access(t, flip ? g->b.tensor : g->a.tensor, ACCESS_READ);
-    add_access(t, flip ? g->a.tensor : g->b.tensor, ACCESS_READ);
+    struct task *task = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
+    task->only_last_event = true;
+    task->compile = compile_clblast;
+    add_access(task, g->c.tensor, keeps_old(g) ? ACCESS_BOTH : ACCESS_WRITE);
+    add_access(task, flip ? g->b.tensor : g->a.tensor, ACCESS_READ);
+    add_access(task, flip ? g->a.tensor : g->b.tensor, ACCESS_READ);
     if (bytes) {
         int64_t elements = (int64_t)ceil_div(bytes, ELEMENT_BYTES);
         struct tensor *work = new_work_tensor(b->step->pool, b->device, "clblast.work", SHAPE(elements));
-        add_access(t, work, ACCESS_WRITE);
+        add_access(task, work, ACCESS_WRITE);
     }
-    return t;
+    return task;
 }
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */
@@ -359,7 +359,7 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
 void gemm(struct build *b, const char *name, const struct gemm *g)
 {
     bool own = choose_engine(b->device, b->kernels.gemm) == GEMM_OWN;
-    struct task *t = own ? own_gemm(b, name, g) : clblast_gemm(b, name, g);
+    struct task *task = own ? own_gemm(b, name, g) : clblast_gemm(b, name, g);
     /* elements of A, B and C, by the sizes of the product: the tensors may hold more */
     double in_a = (double)g->m * g->k;
     double in_b = (double)g->k * g->n;
@@ -370,11 +370,11 @@ void gemm(struct build *b, const char *name, const struct gemm *g)
         in_c /= 2;
     if (g->start == START_OLD)
         in_c *= 2; /* read, then written */
-    set_traffic(t, g->batch * g->heads * (in_a + in_b + in_c));
-    t->partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
-    t->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
+    set_traffic(task, g->batch * g->heads * (in_a + in_b + in_c));
+    task->partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
+    task->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
     if (g->causal != CAUSAL_NONE && own)
-        t->flops /= 2; /* what is above the diagonal is left out */
+        task->flops /= 2; /* what is above the diagonal is left out */
     if (g->start == START_BIAS && !own)
         LAUNCH(b, JOINED(name, ".bias"), "elementwise.cl", "add_bias", groups(b, (size_t)g->m), INOUT(g->c.tensor),
                IN(g->bias), INT(g->m), INT(g->n));

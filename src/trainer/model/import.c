@@ -116,17 +116,17 @@ static bool is_index(const char *path)
 
 static struct weights *open_weights(const char *path)
 {
-    struct weights *w = allocate(1, sizeof *w);
-    w->path = path;
+    struct weights *weights = allocate(1, sizeof *weights);
+    weights->path = path;
     if (is_index(path))
-        add_shards(w, path);
+        add_shards(weights, path);
     else {
-        const struct safetensors *st = add_file(w, path);
+        const struct safetensors *st = add_file(weights, path);
         for (size_t i = 0; i < st->n; i++)
-            add_named(w, st, &st->tensors[i]);
+            add_named(weights, st, &st->tensors[i]);
     }
-    SORT(w->named, w->n, by_bare_name);
-    return w;
+    SORT(weights->named, weights->n, by_bare_name);
+    return weights;
 }
 
 static void close_weights(struct weights *w)
@@ -330,45 +330,46 @@ static void expect_matrix(const char *path, const struct st_tensor *t)
 /* All tensors of the file are compared with the sizes before these are trusted: building a model takes long. */
 struct config read_weights_config(const char *path, int heads)
 {
-    struct weights *w = open_weights(path);
-    struct statements said = read_statements(w->path, w->file, w->n_files);
+    struct weights *weights = open_weights(path);
+    struct statements said = read_statements(weights->path, weights->file, weights->n_files);
     refuse_other_computation(&said);
-    const struct st_tensor *words = need_embedding(w)->tensor;
-    const struct st_tensor *positions = need_named(w, "wpe.weight")->tensor;
+    const struct st_tensor *words = need_embedding(weights)->tensor;
+    const struct st_tensor *positions = need_named(weights, "wpe.weight")->tensor;
     expect_matrix(path, words);
     expect_matrix(path, positions);
-    struct config c = {.layers = count_layers(w),
-                       .channels = (int)words->shape[1],
-                       .vocab = (int)words->shape[0],
-                       .seq_len = (int)positions->shape[0]};
-    expect_sizes(&said, path, &c);
-    c.tied = is_tied(w, &said);
-    c.heads = 1; /* no shape depends on the heads: their number is guessed when the model is known to be complete */
-    check_config(&c);
-    struct params *p = new_params(&c, &one_rank, 0);
+    struct config config = {.layers = count_layers(weights),
+                            .channels = (int)words->shape[1],
+                            .vocab = (int)words->shape[0],
+                            .seq_len = (int)positions->shape[0]};
+    expect_sizes(&said, path, &config);
+    config.tied = is_tied(weights, &said);
+    config.heads =
+        1; /* no shape depends on the heads: their number is guessed when the model is known to be complete */
+    check_config(&config);
+    struct params *p = new_params(&config, &one_rank, 0);
     for (int i = 0; i < p->n; i++)
-        expect_tensor(w, &p->param[i]);
-    refuse_unknown_tensors(w);
-    c.heads = count_heads(&said, path, c.channels, heads);
+        expect_tensor(weights, &p->param[i]);
+    refuse_unknown_tensors(weights);
+    config.heads = count_heads(&said, path, config.channels, heads);
     free_params(p);
     free_statements(&said);
-    close_weights(w);
-    return c;
+    close_weights(weights);
+    return config;
 }
 
 void init_from_weights(struct model *m, const char *path)
 {
-    struct weights *w = open_weights(path);
+    struct weights *weights = open_weights(path);
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];
-        const struct named *x = expect_tensor(w, p);
+        const struct named *x = expect_tensor(weights, p);
         float *values = allocate(param_elements(p), sizeof *values);
         read_floats(x->file, x->tensor, values);
         values = transpose_conv1d(p, values, FILE_TO_OURS);
         write_param(m, i, KEPT_VALUE, values);
         free(values);
     }
-    close_weights(w);
+    close_weights(weights);
 }
 
 char *read_weights_metadata(const char *path, const char *key)

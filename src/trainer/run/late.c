@@ -82,18 +82,18 @@ bool is_decided_late(const struct task *t) { return t->condition.member || t->co
 
 bool decide_late(struct step *s, const struct task *t, uint32_t iteration)
 {
-    struct late *l = s->running->late;
+    struct late *late = s->running->late;
     if (!has_needed(t))
         return false; /* such a task stores nothing, so the iteration does not ask for a member because of it */
     if (!t->condition.member)
         return true;
-    if (!l)
+    if (!late)
         return false;
-    pthread_mutex_lock(&l->lock);
-    if (l->asked < iteration)
-        ask(l, iteration);
+    pthread_mutex_lock(&late->lock);
+    if (late->asked < iteration)
+        ask(late, iteration);
     bool has_one = has_member(s, iteration);
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_unlock(&late->lock);
     return has_one;
 }
 
@@ -109,17 +109,17 @@ static void note_ended(struct job *job)
 
 void park_job(struct step *s, const struct job *job)
 {
-    struct late *l = s->running->late;
+    struct late *late = s->running->late;
     struct job *kept = keep_job(job);
     kept->when_ended = note_ended;
     kept->flight = &kept->parked_flight;
     kept->parked_flight = (struct task_flight){.iteration = job->iteration, .queued = now_ns()};
-    pthread_mutex_lock(&l->lock);
-    if (l->asked < job->iteration)
-        append_job(&l->last, kept);
+    pthread_mutex_lock(&late->lock);
+    if (late->asked < job->iteration)
+        append_job(&late->last, kept);
     else
         settle_job(kept);
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_unlock(&late->lock);
 }
 
 struct job *take_ended(struct step *s)

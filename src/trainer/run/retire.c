@@ -97,13 +97,13 @@ static void report_failure(struct step *s)
 /* The run at the queue's head has ended: reports its times, and frees its place. */
 static void retire(struct step *s, struct queue *q)
 {
-    struct task *t = s->task[queued_run(q, q->retired)->task];
+    struct task *task = s->task[queued_run(q, q->retired)->task];
     struct task_flight *flight = queued_flight(s, q, q->retired);
     clWaitForEvents(1, &flight->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(flight->done) < 0)
         report_failure(s);
     if (!flight->skipped)
-        report_flight(s, t, flight);
+        report_flight(s, task, flight);
     pthread_mutex_lock(&flights_lock);
     q->last_end = MAX(q->last_end, flight->end);
     for (int c = 0; flight->foreign && c < s->pool->machine->n_contexts; c++)
@@ -114,7 +114,7 @@ static void retire(struct step *s, struct queue *q)
     if (flight->work && flight->work != flight->done)
         CL(clReleaseEvent(flight->work));
     CL(clReleaseEvent(flight->done));
-    s->running->task[t->index].retired++;
+    s->running->task[task->index].retired++;
     q->retired++;
     pthread_mutex_unlock(&flights_lock);
 }

@@ -85,22 +85,22 @@ static size_t find_range(const struct map *m, const struct taken *t, size_t addr
 /* Adds a range.  Ranges that meet it become one with it. */
 static void add_range(const struct map *m, struct taken *t, size_t begin, size_t end)
 {
-    size_t i = find_range(m, t, begin);
-    size_t next = i; /* the first range that lies wholly after the new one */
+    size_t at = find_range(m, t, begin);
+    size_t next = at; /* the first range that lies wholly after the new one */
     while (next < t->n && t->range[next].begin <= end) {
         begin = MIN(begin, t->range[next].begin);
         end = MAX(end, t->range[next].end);
         next++;
     }
-    if (next == i) { /* the new range meets no other */
+    if (next == at) { /* the new range meets no other */
         (void)APPEND(t->range, t->n, t->cap);
-        memmove(&t->range[i + 1], &t->range[i], (t->n - 1 - i) * sizeof *t->range);
+        memmove(&t->range[at + 1], &t->range[at], (t->n - 1 - at) * sizeof *t->range);
     } else {
-        memmove(&t->range[i + 1], &t->range[next], (t->n - next) * sizeof *t->range);
-        t->n -= next - i - 1;
+        memmove(&t->range[at + 1], &t->range[next], (t->n - next) * sizeof *t->range);
+        t->n -= next - at - 1;
     }
-    t->range[i] = (struct address_range){begin, end};
-    *m->looks += t->n - i;
+    t->range[at] = (struct address_range){begin, end};
+    *m->looks += t->n - at;
 }
 
 /* The lowest address from `end` on at which a life does not lie across the border of two slabs. */

@@ -39,9 +39,9 @@ void close_map(struct map *m);
 void hold_lowest(struct map *m, struct life *l, size_t limit);
 
 enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };
-/* fit.c: the problem that tensor t does not fit: it is larger than a slab may be, or it exceeds the budget together
+/* fit.c: the problem that tensor x does not fit: it is larger than a slab may be, or it exceeds the budget together
  * with the tensors that were placed before it. */
-struct problem *does_not_fit(const struct arena *a, const struct tensor *t, enum limit limit);
+struct problem *does_not_fit(const struct arena *a, const struct tensor *x, enum limit limit);
 
 void find_levels(struct step *s); /* levels.c: fills in s->level, s->peak and s->peak_total; lifetimes are known */
 

@@ -133,21 +133,21 @@ struct byte_range {
 struct tensor *new_view_of_bytes(struct pool *p, struct tensor *base, const char *name, struct byte_range bytes,
                                  struct shape shape);
 
-/* Marks t as a buffer: it holds only for a while a copy, or a partial sum, of another tensor.  Reports then count its
- * bytes as buffers, whatever its class: counted_as().  Returns t. */
-struct tensor *as_buffer(struct tensor *t);
-enum memory_class counted_as(const struct tensor *t);
+/* Marks x as a buffer: it holds only for a while a copy, or a partial sum, of another tensor.  Reports then count its
+ * bytes as buffers, whatever its class: counted_as().  Returns x. */
+struct tensor *as_buffer(struct tensor *x);
+enum memory_class counted_as(const struct tensor *x);
 bool same_bytes(const struct tensor *a, const struct tensor *b);  /* are they the same part of one storage? */
 bool share_bytes(const struct tensor *a, const struct tensor *b); /* are they overlapping parts of one storage? */
-size_t count_elements(const struct tensor *t);
-cl_mem tensor_buffer(struct tensor *t);      /* the sub-buffer of an OpenCL device's tensor; call it after place() */
-void *tensor_memory(const struct tensor *t); /* the bytes of a host tensor; call it after place() */
+size_t count_elements(const struct tensor *x);
+cl_mem tensor_buffer(struct tensor *x);      /* the sub-buffer of an OpenCL device's tensor; call it after place() */
+void *tensor_memory(const struct tensor *x); /* the bytes of a host tensor; call it after place() */
 /* Blocking copies for set-up, checks and saving; nothing may be in flight. */
-void write_tensor(struct tensor *t, const void *from); /* all bytes of t; its mirrors are written too */
-void read_tensor(struct tensor *t, void *into);
-/* The same for n bytes of t, from byte `begin` on. */
-void write_bytes_of(struct tensor *t, size_t begin, size_t n, const void *from);
-void read_bytes_of(struct tensor *t, size_t begin, size_t n, void *into);
+void write_tensor(struct tensor *x, const void *from); /* all bytes of x; its mirrors are written too */
+void read_tensor(struct tensor *x, void *into);
+/* The same for n bytes of x, from byte `begin` on. */
+void write_bytes_of(struct tensor *x, size_t begin, size_t n, const void *from);
+void read_bytes_of(struct tensor *x, size_t begin, size_t n, void *into);
 
 /* ---- ring.c: a member for each of a few iterations --------------------------------------------------------------- */
 
@@ -156,9 +156,9 @@ int take_member(struct ring *r, uint32_t iteration);
 /* The iteration gives its member back.  durable: the member stays taken until a later iteration's is durable. */
 void return_member(struct ring *r, uint32_t iteration, bool durable);
 int member_of(const struct ring *r, uint32_t iteration); /* 0: the iteration has none */
-struct tensor *nth_member(struct tensor *t, int k);      /* t: the first member, or a part of it; k counts from 1 */
-/* The tensor that t means in this iteration: t itself, or, where t is in a ring, the same part of the member that the
+struct tensor *nth_member(struct tensor *x, int k);      /* x: the first member, or a part of it; k counts from 1 */
+/* The tensor that x means in this iteration: x itself, or, where x is in a ring, the same part of the member that the
  * iteration has. */
-struct tensor *tensor_at(struct tensor *t, uint32_t iteration);
+struct tensor *tensor_at(struct tensor *x, uint32_t iteration);
 
 #endif

@@ -66,16 +66,17 @@ static void adopt_size(const struct settings *s, const char *name, int *size, in
 
 void adopt_sizes(struct settings *s, bool preset_counts)
 {
-    const struct config c = s->source.config;
+    const struct config config = s->source.config;
     const struct preset *p = &presets[s->preset];
-    adopt_size(s, "layers", &s->layers, c.layers, preset_counts ? &p->layers : NULL);
-    adopt_size(s, "heads", &s->heads, c.heads, preset_counts ? &p->heads : NULL);
-    adopt_size(s, "channels", &s->channels, c.channels, preset_counts ? &p->channels : NULL);
-    if (s->untied && c.tied)
+    adopt_size(s, "layers", &s->layers, config.layers, preset_counts ? &p->layers : NULL);
+    adopt_size(s, "heads", &s->heads, config.heads, preset_counts ? &p->heads : NULL);
+    adopt_size(s, "channels", &s->channels, config.channels, preset_counts ? &p->channels : NULL);
+    if (s->untied && config.tied)
         fail(EXIT_USAGE, "%s has a tied head: leave --untied out", s->source.path);
-    if (s->seq_len > c.seq_len)
-        fail(EXIT_USAGE, "--seq-len %d is longer than the %d positions of %s", s->seq_len, c.seq_len, s->source.path);
-    s->untied = !c.tied;
+    if (s->seq_len > config.seq_len)
+        fail(EXIT_USAGE, "--seq-len %d is longer than the %d positions of %s", s->seq_len, config.seq_len,
+             s->source.path);
+    s->untied = !config.tied;
     if (!s->seq_len)
-        s->seq_len = c.seq_len;
+        s->seq_len = config.seq_len;
 }

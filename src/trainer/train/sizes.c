@@ -27,33 +27,33 @@ static const struct turn_order *order_for(const struct settings *s, int pp)
 
 struct mesh wanted_mesh(const struct settings *s, int devices)
 {
-    struct mesh m;
+    struct mesh mesh;
     if (s->resumed && !s->mesh)
-        m = the_archive()->mesh(s, devices);
+        mesh = the_archive()->mesh(s, devices);
     else
-        must(parse_mesh(s->mesh, devices, &m));
-    m.zero = s->zero;
-    if (m.pp > 1) {
-        m.chunks = order_for(s, m.pp)->chunks;
-        m.folded = order_for(s, m.pp)->folded;
+        must(parse_mesh(s->mesh, devices, &mesh));
+    mesh.zero = s->zero;
+    if (mesh.pp > 1) {
+        mesh.chunks = order_for(s, mesh.pp)->chunks;
+        mesh.folded = order_for(s, mesh.pp)->folded;
     }
-    return m;
+    return mesh;
 }
 
 /* Cuts the layers into stages, as --stages says. */
 static void set_stages(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    struct mesh *m = &t->mesh;
+    struct mesh *mesh = &t->mesh;
     bool asks_stages = s->stages && is_asked(s, "stages");
     bool asks_pipeline = s->order->chunks > 1 && is_asked(s, "pipeline");
-    if (m->pp == 1 && (asks_stages || asks_pipeline))
+    if (mesh->pp == 1 && (asks_stages || asks_pipeline))
         fail(EXIT_USAGE, "--%s: there is one stage; --mesh pp=N makes N of them", asks_stages ? "stages" : "pipeline");
-    struct problem *p = cut_layers(m, t->config.layers, s->stages);
+    struct problem *p = cut_layers(mesh, t->config.layers, s->stages);
     if (p && s->stages && !asks_stages) { /* the stages are recorded, of another mesh */
         free(p);
-        free_mesh(m);
-        p = cut_layers(m, t->config.layers, NULL);
+        free_mesh(mesh);
+        p = cut_layers(mesh, t->config.layers, NULL);
     }
     must(p);
 }

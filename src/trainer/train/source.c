@@ -7,21 +7,21 @@
 
 struct source open_source(const char *path, int heads)
 {
-    struct source s = {0};
+    struct source source = {0};
     if (!exists(path))
         fail(EXIT_IO,
              "cannot open %s: nothing of that name is here; of a model from the web, fetch its "
              "model.safetensors and config.json into a folder first, and name that",
              path);
     const struct archive *archive = find_archive();
-    if (archive && archive->open(path, &s))
-        return s;
+    if (archive && archive->open(path, &source))
+        return source;
     char *model = model_in_folder(path);
     if (!model && is_folder(path))
         refuse_foreign_folder(path);
-    s.path = model ? model : copy_string(path);
-    s.config = read_config(s.path, heads);
-    return s;
+    source.path = model ? model : copy_string(path);
+    source.config = read_config(source.path, heads);
+    return source;
 }
 
 void close_source(struct source *s)

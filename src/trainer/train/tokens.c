@@ -129,22 +129,22 @@ static char *characters_to_text(const struct tokenizer *t)
 static struct tokenizer characters_from_text(const char *text)
 {
     uint32_t *characters = allocate(strlen(text) + 1, sizeof *characters);
-    struct tokenizer t = {.kind = &token_chars, .own = characters};
+    struct tokenizer tokenizer = {.kind = &token_chars, .own = characters};
     const char *at = text;
     while (*at) {
         char *end;
         bool is_separate = at[0] == ' ' && at[1] != ' ';
         unsigned long c = strtoul(at + 1, &end, 16);
-        bool ascends = t.n == 0 || c > characters[t.n - 1];
-        if (!is_separate || end == at + 1 || c >= CODE_POINTS || !ascends || t.n == MOST_TOKENS) {
+        bool ascends = tokenizer.n == 0 || c > characters[tokenizer.n - 1];
+        if (!is_separate || end == at + 1 || c >= CODE_POINTS || !ascends || tokenizer.n == MOST_TOKENS) {
             free(characters);
             return (struct tokenizer){0};
         }
-        characters[t.n] = (uint32_t)c;
-        t.n++;
+        characters[tokenizer.n] = (uint32_t)c;
+        tokenizer.n++;
         at = end;
     }
-    return t;
+    return tokenizer;
 }
 
 static void free_own(struct tokenizer *t) { free(t->own); }
@@ -365,22 +365,22 @@ char *tokenizer_to_text(const struct tokenizer *t)
 
 struct tokenizer tokenizer_from_text(const char *text, const char *path)
 {
-    struct tokenizer t = {0};
+    struct tokenizer tokenizer = {0};
     size_t i = 0;
     while (kind_at(i) && !begins_with_name(kind_at(i), text, " "))
         i++;
     const struct token_kind *kind = kind_at(i);
     if (kind)
-        t = kind->from_text(text + strlen(kind->name));
+        tokenizer = kind->from_text(text + strlen(kind->name));
     if (!kind && is_left_out("tokens"))
         fail(EXIT_USAGE, "%s has a tokenizer of the kind \"%.*s\", which is not read%s", path,
              (int)MIN(strcspn(text, " "), 40), text, without_folder());
-    if (t.n == 0)
+    if (tokenizer.n == 0)
         fail(EXIT_FAILED,
              "%s is damaged: its tokenizer \"%.40s\" is wrong; expected \"bytes\", \"ids N\" or \"chars\" and "
              "ascending hexadecimal code points",
              path, text);
-    return t;
+    return tokenizer;
 }
 
 json_t *tokenizer_to_json(const struct tokenizer *t)

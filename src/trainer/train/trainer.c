@@ -15,20 +15,20 @@ double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->s
  * model anew leave our metadata out, but a tokenizer may lie beside the model. */
 static struct tokenizer source_tokenizer(const struct source *s)
 {
-    struct tokenizer t = {0};
+    struct tokenizer tokenizer = {0};
     char *text = NULL;
     if (!s->path)
-        return t;
+        return tokenizer;
     if (s->checkpoint)
         text = copy_string(s->tokenizer);
     else if (!has_magic(s->path, LLMC_MODEL_MAGIC))
         text = read_weights_metadata(s->path, "yard.tokenizer");
     if (text)
-        t = tokenizer_from_text(text, s->path);
+        tokenizer = tokenizer_from_text(text, s->path);
     else
-        t = tokenizer_beside(s->path);
+        tokenizer = tokenizer_beside(s->path);
     free(text);
-    return t;
+    return tokenizer;
 }
 
 /* Does --tokens repeat the word with which the resumed run was begun?  A FILE does not count, since it may have
@@ -42,19 +42,19 @@ static bool is_recorded_tokens(const struct settings *s)
 /* The model's tokenizer, or the one that --tokens says where the model knows none.  vocab: the model's. */
 static struct tokenizer model_tokenizer(const struct settings *s, const struct source *model, int vocab)
 {
-    struct tokenizer t = source_tokenizer(model);
+    struct tokenizer tokenizer = source_tokenizer(model);
     const char *word = s->data.tokens;
-    const bool is_known = t.n && !t.takes_numbers;
+    const bool is_known = tokenizer.n && !tokenizer.takes_numbers;
     if (!is_known && model->path && was_given("tokens") && file_of_tokens(word)) {
-        free_tokenizer(&t);
-        t = make_tokenizer(word, NULL, NULL);
-    } else if (is_known && was_given("tokens") && !is_recorded_tokens(s) && !is_tokenizer(&t, word)) {
+        free_tokenizer(&tokenizer);
+        tokenizer = make_tokenizer(word, NULL, NULL);
+    } else if (is_known && was_given("tokens") && !is_recorded_tokens(s) && !is_tokenizer(&tokenizer, word)) {
         fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others than its own: leave --tokens out",
-             word, model->path, t.kind->noun);
+             word, model->path, tokenizer.kind->noun);
     }
     if (vocab)
-        fit_tokenizer(&t, vocab, model->path);
-    return t;
+        fit_tokenizer(&tokenizer, vocab, model->path);
+    return tokenizer;
 }
 
 static void warn_of_bytes(const char *model)
@@ -99,16 +99,16 @@ static struct dataset *open_data(const struct settings *s, int vocab)
     o.vocab = vocab;
     expect_recorded_data(s, "data", o.path);
     expect_recorded_data(s, "val-data", o.val_data);
-    struct dataset *d = open_dataset(&o);
-    bool unsaid = s->source.path && !o.tokenizer.n && d->tokenizer.kind == &token_bytes;
-    if (unsaid && vocab == d->tokenizer.n)
+    struct dataset *data = open_dataset(&o);
+    bool unsaid = s->source.path && !o.tokenizer.n && data->tokenizer.kind == &token_bytes;
+    if (unsaid && vocab == data->tokenizer.n)
         warn_of_bytes(s->source.path);
     else if (unsaid)
         warn("%s does not say what its %d tokens stand for, so the text is taken byte by byte, as numbers below 256: "
              "not what the model has learnt; to train on its own tokens, give --tokens the FILE of its tokenizer, or "
              "--data token files (.bin)",
              s->source.path, vocab);
-    return d;
+    return data;
 }
 
 struct machine *machine_of(const struct settings *s, enum contexts contexts)
@@ -183,17 +183,17 @@ static void open_folder_of_save(struct trainer *t)
 struct trainer *new_trainer(const struct settings *s, unsigned wanted)
 {
     const bool has_model = s->source.path;
-    struct config c = config_of(s);
+    struct config config = config_of(s);
     struct dataset *data = NULL;
     if (wanted & OPEN_DATA || (wanted & OPEN_GIVEN_DATA && s->data.path))
-        data = open_data(s, has_model ? c.vocab : 0);
+        data = open_data(s, has_model ? config.vocab : 0);
     if (data && !has_model)
-        c.vocab = data->vocab;
-    check_config(&c);
-    check_saved(s, &c);
+        config.vocab = data->vocab;
+    check_config(&config);
+    check_saved(s, &config);
     if (data && data->val.n == 0)
         wanted &= ~(unsigned)LIST_EVAL;
-    return new_trainer_for(s, &c, data, wanted);
+    return new_trainer_for(s, &config, data, wanted);
 }
 
 struct trainer_attempt { /* the argument of build_trainer(), for attempt() */
