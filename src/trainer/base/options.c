@@ -370,21 +370,22 @@ static char *find_equals(char *text)
     return first;
 }
 
-bool next_setting(struct settings_text *t)
+bool next_setting(struct settings_text *lines)
 {
-    while (t->unread) {
-        char *line = strsep(&t->unread, "\n");
-        t->number++;
+    while (lines->unread) {
+        char *line = strsep(&lines->unread, "\n");
+        lines->number++;
         cut_comment(line);
-        t->name = trim(line);
-        if (!*t->name)
+        lines->name = trim(line);
+        if (!*lines->name)
             continue;
-        char *equals = find_equals(t->name);
+        char *equals = find_equals(lines->name);
         if (!equals)
-            fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%.60s\"", t->path, t->number, t->name);
+            fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%.60s\"", lines->path, lines->number,
+                 lines->name);
         *equals = '\0';
-        t->value = trim(equals + 1);
-        trim(t->name);
+        lines->value = trim(equals + 1);
+        trim(lines->name);
         return true;
     }
     return false;

@@ -20,9 +20,9 @@ struct reader {
     uint64_t size;
     struct cleanup cleanup; /* closes the file when an attempt() fails */
 };
-struct reader *open_reader(const char *path);                              /* ends with close_reader() */
-void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset); /* all of it, or fail() */
-void close_reader(struct reader *r);
+struct reader *open_reader(const char *path);                                   /* ends with close_reader() */
+void read_at(struct reader *reader, void *into, size_t bytes, uint64_t offset); /* all of it, or fail() */
+void close_reader(struct reader *reader);
 bool leads_to(const char *path, int fd); /* is fd the file that the path names now? */
 /* The bytes of a whole file, and a 0 after them that *size does not count.  The caller frees them. */
 char *read_whole(const char *path, size_t *size);
@@ -101,20 +101,21 @@ void expect_replaceable(const char *claimant, const char *path, enum known_kind 
  * any moment leaves the old file or the new one, never a part.  fail() and signals remove the temporary; after SIGKILL
  * or a power cut it stays, and the next open_writer() for that path removes it. */
 struct writer {
-    const char *path, *temporary;
-    int fd;
-    uint64_t offset;
+    const char *path;       /* what is to be written */
+    const char *temporary;  /* the file beside it that is written until then */
+    int fd;                 /* the temporary, open */
+    uint64_t offset;        /* how many bytes have been written */
     struct cleanup cleanup; /* removes the temporary when fail() ends the program */
 };
 struct writer *open_writer(const char *path);
-void write_bytes(struct writer *w, const void *bytes, size_t n);
+void write_bytes(struct writer *writer, const void *bytes, size_t n);
 /* Writes n bytes to an open file.  Returns how many were written; if they are fewer than n, errno says why. */
 size_t write_all(int fd, const void *bytes, size_t n);
 int reserve_bytes(int fd, uint64_t bytes); /* allocates the file's bytes on the disk; returns 0 or an errno */
-void publish(struct writer *w);            /* sync + rename + sync folder; frees w */
+void publish(struct writer *writer);       /* sync + rename + sync folder; frees the writer */
 void publish_text(const char *path, const char *text); /* open_writer() + write_bytes() + publish() */
 void sync_folder_of(const char *path);                 /* afterwards the file keeps its name even in a power cut */
-void abandon(struct writer *w);                        /* remove the temporary; frees w */
+void abandon(struct writer *writer);                   /* remove the temporary; frees the writer */
 #define TEMPORARY ".tmp-"
 enum stray_name { STRAY_EXACTLY, STRAY_BEGINS };
 /* Is `name` a temporary of a yard process that has ended: `<begin>.tmp-<pid>`, or, for STRAY_BEGINS, with other text
@@ -166,22 +167,22 @@ struct safetensors *open_safetensors(const char *path);
 void close_safetensors(struct safetensors *st);
 const struct st_tensor *find_tensor(const struct safetensors *st, const char *name); /* NULL when absent */
 const char *find_metadata(const struct safetensors *st, const char *key);            /* NULL when absent */
-size_t st_elements(const struct st_tensor *t);                                       /* product of the shape */
+size_t st_elements(const struct st_tensor *x);                                       /* product of the shape */
 /* All elements as float (from F32, F16, BF16, F64), or as int32 (from I32).  Fails, and names the tensor, when the
  * dtype is another.  `into` has room for all elements. */
-void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into);
-void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t *into);
+void read_floats(const struct safetensors *st, const struct st_tensor *x, float *into);
+void read_ints(const struct safetensors *st, const struct st_tensor *x, int32_t *into);
 /* Writes "[2, 16, 67]" into out; returns out. */
 char *format_shape(char out[128], int n_dims, const int64_t *shape);
 
 /* Writing: declare every tensor, call st_begin(), which writes the header, then write the bytes in the same order. */
 struct st_writer;
 struct st_writer *new_st_writer(const char *path);
-void st_metadata(struct st_writer *w, const char *key, const char *value);
-void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int n_dims, const int64_t *shape);
-uint64_t st_begin(struct st_writer *w); /* returns the byte of the file where the data begin */
-void st_write(struct st_writer *w, const void *bytes, size_t n);
-void st_publish(struct st_writer *w); /* fails a CHECK when the bytes written are not the bytes declared */
+void st_metadata(struct st_writer *writer, const char *key, const char *value);
+void st_declare(struct st_writer *writer, const char *name, enum dtype dtype, int n_dims, const int64_t *shape);
+uint64_t st_begin(struct st_writer *writer); /* returns the byte of the file where the data begin */
+void st_write(struct st_writer *writer, const void *bytes, size_t n);
+void st_publish(struct st_writer *writer); /* fails a CHECK when the bytes written are not the bytes declared */
 
 /* ---- llmc.c: llm.c's model checkpoint and token shard ---------------------------------------------------------- */
 

@@ -56,25 +56,25 @@ static void remove_strays(const char *parent, const char *begin)
 }
 
 /* fail() calls this with the writer whose temporary must be removed. */
-static void remove_temporary(void *writer)
+static void remove_temporary(void *argument)
 {
-    struct writer *w = writer;
-    unlink(w->temporary);
+    const struct writer *writer = argument;
+    unlink(writer->temporary);
 }
 
 /* attempted: "write", "finish writing" ... */
-static _Noreturn void write_failed(const struct writer *w, const char *attempted)
+static _Noreturn void write_failed(const struct writer *writer, const char *attempted)
 {
-    fail(EXIT_IO, "cannot %s %s: %s, after %llu bytes; what was at that path before is untouched", attempted, w->path,
-         strerror(errno), (unsigned long long)w->offset);
+    fail(EXIT_IO, "cannot %s %s: %s, after %llu bytes; what was at that path before is untouched", attempted,
+         writer->path, strerror(errno), (unsigned long long)writer->offset);
 }
 
-static void free_writer(struct writer *w)
+static void free_writer(struct writer *writer)
 {
-    cancel_on_fail(&w->cleanup);
-    free((char *)w->path);
-    free((char *)w->temporary);
-    free(w);
+    cancel_on_fail(&writer->cleanup);
+    free((char *)writer->path);
+    free((char *)writer->temporary);
+    free(writer);
 }
 
 struct writer *open_writer(const char *path)
@@ -113,12 +113,12 @@ size_t write_all(int fd, const void *bytes, size_t n)
     return done;
 }
 
-void write_bytes(struct writer *w, const void *bytes, size_t n)
+void write_bytes(struct writer *writer, const void *bytes, size_t n)
 {
-    size_t done = write_all(w->fd, bytes, n);
-    w->offset += done;
+    size_t done = write_all(writer->fd, bytes, n);
+    writer->offset += done;
     if (done < n)
-        write_failed(w, "write");
+        write_failed(writer, "write");
 }
 
 int reserve_bytes(int fd, uint64_t bytes)
@@ -151,26 +151,26 @@ void sync_folder_of(const char *path)
     free(copy);
 }
 
-void publish(struct writer *w)
+void publish(struct writer *writer)
 {
-    if (sync_file(w->fd) != 0 || close(w->fd) != 0)
-        write_failed(w, "finish writing");
-    if (rename(w->temporary, w->path) != 0)
-        write_failed(w, "rename the finished temporary to");
-    sync_folder_of(w->path);
-    free_writer(w);
+    if (sync_file(writer->fd) != 0 || close(writer->fd) != 0)
+        write_failed(writer, "finish writing");
+    if (rename(writer->temporary, writer->path) != 0)
+        write_failed(writer, "rename the finished temporary to");
+    sync_folder_of(writer->path);
+    free_writer(writer);
 }
 
 void publish_text(const char *path, const char *text)
 {
-    struct writer *w = open_writer(path);
-    write_bytes(w, text, strlen(text));
-    publish(w);
+    struct writer *writer = open_writer(path);
+    write_bytes(writer, text, strlen(text));
+    publish(writer);
 }
 
-void abandon(struct writer *w)
+void abandon(struct writer *writer)
 {
-    close(w->fd);
-    remove_temporary(w);
-    free_writer(w);
+    close(writer->fd);
+    remove_temporary(writer);
+    free_writer(writer);
 }

@@ -8,11 +8,11 @@ enum { FIRST_BYTES = 512, MAX_SAFE_HEADER = 100000000 };
 
 char *read_first_bytes(const char *path, size_t most, size_t *n)
 {
-    struct reader *r = open_reader(path);
+    struct reader *reader = open_reader(path);
     char *head = allocate(most + 1, 1);
-    *n = r->size < most ? (size_t)r->size : most;
-    read_at(r, head, *n, 0);
-    close_reader(r);
+    *n = reader->size < most ? (size_t)reader->size : most;
+    read_at(reader, head, *n, 0);
+    close_reader(reader);
     return head;
 }
 

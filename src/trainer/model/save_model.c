@@ -34,22 +34,22 @@ struct st_writer *begin_model_file(const char *path, const struct params *all, c
     return writer;
 }
 
-void write_to_model_file(struct st_writer *w, const struct param *p, float *values)
+void write_to_model_file(struct st_writer *writer, const struct param *p, float *values)
 {
     values = transpose_conv1d(p, values, OURS_TO_FILE);
-    st_write(w, values, param_elements(p) * sizeof *values);
+    st_write(writer, values, param_elements(p) * sizeof *values);
     free(values);
 }
 
 void save_model(struct model *m, const char *path, uint32_t step, const char *tokenizer)
 {
     const struct model_facts facts = {.step = step, .vector = vector_width(m->pool->machine), .tokenizer = tokenizer};
-    struct st_writer *w = begin_model_file(path, m->params, &facts, PLAIN_NAMES);
+    struct st_writer *writer = begin_model_file(path, m->params, &facts, PLAIN_NAMES);
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];
         float *values = allocate(param_elements(p), sizeof *values);
         read_param(m, i, KEPT_VALUE, values);
-        write_to_model_file(w, p, values);
+        write_to_model_file(writer, p, values);
     }
-    st_publish(w);
+    st_publish(writer);
 }

@@ -140,20 +140,20 @@ static void run_job(struct job *job)
     end_job(job, status);
 }
 
-static struct job *next_job(struct host_thread *t)
+static struct job *next_job(struct host_thread *thread)
 {
-    pthread_mutex_lock(&t->lock);
-    t->busy = false;
-    pthread_cond_broadcast(&t->changed);
-    while (!t->first && !t->stop)
-        pthread_cond_wait(&t->changed, &t->lock);
-    struct job *job = t->first; /* NULL: the thread is to stop */
-    t->busy = job != NULL;
+    pthread_mutex_lock(&thread->lock);
+    thread->busy = false;
+    pthread_cond_broadcast(&thread->changed);
+    while (!thread->first && !thread->stop)
+        pthread_cond_wait(&thread->changed, &thread->lock);
+    struct job *job = thread->first; /* NULL: the thread is to stop */
+    thread->busy = job != NULL;
     if (job)
-        t->first = job->next;
-    if (!t->first)
-        t->end = &t->first;
-    pthread_mutex_unlock(&t->lock);
+        thread->first = job->next;
+    if (!thread->first)
+        thread->end = &thread->first;
+    pthread_mutex_unlock(&thread->lock);
     return job;
 }
 
@@ -202,15 +202,15 @@ void append_job(struct job ***end, struct job *job)
 }
 
 enum priority { USUAL, ASIDE };
-static void give_to(struct host_thread **thread, const char *name, enum priority priority, struct job *kept)
+static void give_to(struct host_thread **place, const char *name, enum priority priority, struct job *kept)
 {
-    if (!*thread)
-        *thread = start_thread(name, priority == ASIDE);
-    struct host_thread *t = *thread;
-    pthread_mutex_lock(&t->lock);
-    append_job(&t->end, kept);
-    pthread_cond_broadcast(&t->changed);
-    pthread_mutex_unlock(&t->lock);
+    if (!*place)
+        *place = start_thread(name, priority == ASIDE);
+    struct host_thread *thread = *place;
+    pthread_mutex_lock(&thread->lock);
+    append_job(&thread->end, kept);
+    pthread_cond_broadcast(&thread->changed);
+    pthread_mutex_unlock(&thread->lock);
 }
 
 void give_job(struct host_thread **thread, const char *name, struct job *kept) { give_to(thread, name, USUAL, kept); }
@@ -220,14 +220,14 @@ void give_job_aside(struct host_thread **thread, const char *name, struct job *k
     give_to(thread, name, ASIDE, kept);
 }
 
-void wait_until_idle(struct host_thread *t)
+void wait_until_idle(struct host_thread *thread)
 {
-    if (!t)
+    if (!thread)
         return;
-    pthread_mutex_lock(&t->lock);
-    while (t->busy || t->first)
-        pthread_cond_wait(&t->changed, &t->lock);
-    pthread_mutex_unlock(&t->lock);
+    pthread_mutex_lock(&thread->lock);
+    while (thread->busy || thread->first)
+        pthread_cond_wait(&thread->changed, &thread->lock);
+    pthread_mutex_unlock(&thread->lock);
 }
 
 void stop_thread(struct host_thread **thread)

@@ -36,11 +36,11 @@ struct late {
 
 void start_late(struct step *s, member_asker *ask, void *context)
 {
-    struct late *l = s->running->late = allocate(1, sizeof *l);
-    *l = (struct late){.ask = ask, .context = context};
-    l->last = &l->parked;
-    l->end = &l->ended;
-    pthread_mutex_init(&l->lock, NULL);
+    struct late *late = s->running->late = allocate(1, sizeof *late);
+    *late = (struct late){.ask = ask, .context = context};
+    late->last = &late->parked;
+    late->end = &late->ended;
+    pthread_mutex_init(&late->lock, NULL);
 }
 
 void stop_late(struct step *s)
@@ -65,17 +65,17 @@ static void settle_job(struct job *job)
 
 /* The iteration asks for its member.  Its parked jobs, which come first in the queue, are then given to a thread, or
  * dropped. */
-static void ask(struct late *l, uint32_t iteration)
+static void ask(struct late *late, uint32_t iteration)
 {
-    l->ask(l->context, iteration);
-    l->asked = iteration;
-    while (l->parked && l->parked->iteration == iteration) {
-        struct job *job = l->parked;
-        l->parked = job->next;
+    late->ask(late->context, iteration);
+    late->asked = iteration;
+    while (late->parked && late->parked->iteration == iteration) {
+        struct job *job = late->parked;
+        late->parked = job->next;
         settle_job(job);
     }
-    if (!l->parked)
-        l->last = &l->parked;
+    if (!late->parked)
+        late->last = &late->parked;
 }
 
 bool is_decided_late(const struct task *t) { return t->condition.member || t->condition.needs; }
@@ -101,10 +101,10 @@ bool decide_late(struct step *s, const struct task *t, uint32_t iteration)
 
 static void note_ended(struct job *job)
 {
-    struct late *l = job->step->running->late;
-    pthread_mutex_lock(&l->lock);
-    append_job(&l->end, job);
-    pthread_mutex_unlock(&l->lock);
+    struct late *late = job->step->running->late;
+    pthread_mutex_lock(&late->lock);
+    append_job(&late->end, job);
+    pthread_mutex_unlock(&late->lock);
 }
 
 void park_job(struct step *s, const struct job *job)
@@ -124,13 +124,13 @@ void park_job(struct step *s, const struct job *job)
 
 struct job *take_ended(struct step *s)
 {
-    struct late *l = s->running->late;
-    if (!l)
+    struct late *late = s->running->late;
+    if (!late)
         return NULL;
-    pthread_mutex_lock(&l->lock);
-    struct job *all = l->ended;
-    l->ended = NULL;
-    l->end = &l->ended;
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_lock(&late->lock);
+    struct job *all = late->ended;
+    late->ended = NULL;
+    late->end = &late->ended;
+    pthread_mutex_unlock(&late->lock);
     return all;
 }

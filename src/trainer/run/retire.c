@@ -14,10 +14,10 @@ pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct task_flight *latest_run(const struct step *s, const struct task *t, uint32_t iteration)
 {
-    struct task_runs *r = &s->running->task[t->index];
-    for (uint32_t run = r->issued; run != r->retired; run--)
-        if (r->flight[(run - 1) % MOST_RUNS].iteration <= iteration)
-            return &r->flight[(run - 1) % MOST_RUNS];
+    struct task_runs *runs = &s->running->task[t->index];
+    for (uint32_t run = runs->issued; run != runs->retired; run--)
+        if (runs->flight[(run - 1) % MOST_RUNS].iteration <= iteration)
+            return &runs->flight[(run - 1) % MOST_RUNS];
     return NULL;
 }
 
@@ -33,9 +33,9 @@ bool has_ended(const struct task_flight *flight) { return flight->done && event_
 
 struct task_flight *open_flight(struct step *s, struct task *t, uint32_t iteration)
 {
-    struct task_runs *r = &s->running->task[t->index];
-    struct task_flight *flight = &r->flight[r->issued % MOST_RUNS];
-    r->issued++;
+    struct task_runs *runs = &s->running->task[t->index];
+    struct task_flight *flight = &runs->flight[runs->issued % MOST_RUNS];
+    runs->issued++;
     struct queue *q = &s->running->queue[t->lane->index];
     struct issued *run = queued_run(q, q->given);
     *flight = (struct task_flight){.iteration = iteration, .foreign = flight->foreign};
@@ -80,10 +80,10 @@ static bool is_before(const struct issued *a, const struct issued *b)
 /* Ends the program with the failed run that is the first in list order: the runs that wait for it fail with it. */
 static void report_failure(struct step *s)
 {
-    const struct running *r = s->running;
+    const struct running *running = s->running;
     const struct issued *first = NULL;
     wait_lanes(s);
-    for (const struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
+    for (const struct queue *q = running->queue; q < running->queue + running->n_queues; q++)
         for (uint64_t nth = q->retired; nth < q->given; nth++) {
             const struct issued *run = queued_run(q, nth);
             bool has_failed = event_status(queued_flight(s, q, nth)->done) < 0;
@@ -121,8 +121,8 @@ static void retire(struct step *s, struct queue *q)
 
 void retire_ended(struct step *s)
 {
-    const struct running *r = s->running;
-    for (struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
+    const struct running *running = s->running;
+    for (struct queue *q = running->queue; q < running->queue + running->n_queues; q++)
         while (q->retired < q->given && has_ended(queued_flight(s, q, q->retired)))
             retire(s, q);
     struct job *job = take_ended(s); /* parked jobs, which are in no queue */
@@ -186,18 +186,18 @@ void wait_task(struct step *s, const struct task *t, uint32_t iteration)
 
 void wait_lanes(struct step *s)
 {
-    const struct running *r = s->running;
-    for (const struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
+    const struct running *running = s->running;
+    for (const struct queue *q = running->queue; q < running->queue + running->n_queues; q++)
         if (q->retired < q->given)
             clWaitForEvents(1, &queued_flight(s, q, q->given - 1)->done);
 }
 
 bool is_computed(const struct step *s, uint32_t iteration)
 {
-    const struct running *r = s->running;
-    for (int i = 0; i < r->n_queues; i++)
+    const struct running *running = s->running;
+    for (int i = 0; i < running->n_queues; i++)
         if (s->pool->machine->lane[i]->kind == LANE_COMPUTE &&
-            given_until(&r->queue[i], iteration) > r->queue[i].retired)
+            given_until(&running->queue[i], iteration) > running->queue[i].retired)
             return false;
     return true;
 }
@@ -207,9 +207,10 @@ void make_room(struct step *s, uint32_t iteration)
     if (iteration > 2)
         wait_kind(s, iteration - 2, COMPUTE_LANES);
     for (size_t i = 0; i < s->n; i++) {
-        const struct task_runs *r = &s->running->task[i];
-        if (r->issued - r->retired == MOST_RUNS)
-            wait_queue(s, &s->running->queue[s->task[i]->lane->index], r->flight[r->retired % MOST_RUNS].iteration);
+        const struct task_runs *runs = &s->running->task[i];
+        if (runs->issued - runs->retired == MOST_RUNS)
+            wait_queue(s, &s->running->queue[s->task[i]->lane->index],
+                       runs->flight[runs->retired % MOST_RUNS].iteration);
     }
 }
 

@@ -4,11 +4,11 @@
 #include "place.h"
 #include "trainer/base/module.h" /* defines: modules, whose passes make room */
 
-size_t arena_bytes(const struct arena *a)
+size_t arena_bytes(const struct arena *arena)
 {
-    size_t sum = a->bytes_before;
-    for (int i = 0; i < a->n_slabs; i++)
-        sum += round_up(a->slab_bytes[i], a->device->alignment) + guard_bytes(a->device);
+    size_t sum = arena->bytes_before;
+    for (int i = 0; i < arena->n_slabs; i++)
+        sum += round_up(arena->slab_bytes[i], arena->device->alignment) + guard_bytes(arena->device);
     return sum;
 }
 
@@ -56,12 +56,12 @@ static char *why_not_in_one_piece(const struct device *d, const struct tensor *x
     return format_string("tensor %s needs %s in one piece, the device allows %s", x->name, size, have);
 }
 
-static char *why_not_in_budget(const struct arena *a, const struct tensor *x)
+static char *why_not_in_budget(const struct arena *arena, const struct tensor *x)
 {
     char need[32], more[32], have[128], size[32];
-    const struct device *d = a->device;
+    const struct device *d = arena->device;
     /* what lies in the arena already, with x; or what the whole list needs */
-    const size_t least = MAX(arena_bytes(a), a->least_bytes);
+    const size_t least = MAX(arena_bytes(arena), arena->least_bytes);
     format_bytes(size, (double)x->bytes);
     format_bytes(need, (double)least);
     format_bytes(more, (double)(least - d->budget));
@@ -79,18 +79,18 @@ static const char *budget_option(const struct device *d)
     return d->is_host ? "--host-mem" : "--device-mem";
 }
 
-struct problem *does_not_fit(const struct arena *a, const struct tensor *x, enum limit limit)
+struct problem *does_not_fit(const struct arena *arena, const struct tensor *x, enum limit limit)
 {
     const bool in_one_piece = limit == LIMIT_OF_SLAB;
     char where[64];
-    const struct device *device = a->device;
+    const struct device *device = arena->device;
     const struct task *task = first_task(x);
     char *holder = NULL; /* what needs the tensor */
     if (task)
         holder = format_string("task %s%s of the %s list", task->name, layer_and_micro(where, task), x->step->name);
     else
         holder = copy_string("the state that is kept from step to step");
-    char *why = in_one_piece ? why_not_in_one_piece(device, x) : why_not_in_budget(a, x);
+    char *why = in_one_piece ? why_not_in_one_piece(device, x) : why_not_in_budget(arena, x);
     char *advice = advice_on_room(device, task, x, limit);
     const char *option = !in_one_piece || device->described.by_hand ? budget_option(device) : "";
     struct problem *p =

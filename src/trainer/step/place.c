@@ -60,43 +60,43 @@ static void find_lifetimes(struct step *s)
  * the tensor takes it. */
 static void add_life(struct arena *arenas, struct tensor *x, struct step *const *steps)
 {
-    struct arena *a = &arenas[x->device->index];
+    struct arena *arena = &arenas[x->device->index];
     if (x->device->is_host && x->copier)
-        a += x->copier->context->index;
-    struct life *l = APPEND(a->lives, a->n, a->cap);
-    *l = (struct life){.tensor = x, .last = SIZE_MAX, .bytes = round_up(x->bytes, x->device->alignment)};
+        arena += x->copier->context->index;
+    struct life *life = APPEND(arena->lives, arena->n, arena->cap);
+    *life = (struct life){.tensor = x, .last = SIZE_MAX, .bytes = round_up(x->bytes, x->device->alignment)};
     if (x->persistent)
         return;
     size_t start = 0; /* positions of the lists before the tensor's */
     for (; *steps != x->step; steps++)
         start += (*steps)->n;
-    l->first = start + (size_t)x->held_from;
-    l->last = start + (size_t)x->held_until;
+    life->first = start + (size_t)x->held_from;
+    life->last = start + (size_t)x->held_until;
 }
 
 /* Gives the arena's lives addresses, in the order of a->lives.  Returns NULL, or a problem if one does not fit. */
-static struct problem *assign(struct arena *a, size_t *looks)
+static struct problem *assign(struct arena *arena, size_t *looks)
 {
     struct problem *wrong = NULL;
-    size_t limit = slab_limit(a->device);
-    struct map *map = open_map(a, looks);
-    a->n_slabs = 0;
-    memset(a->slab_bytes, 0, sizeof a->slab_bytes);
-    for (struct life *l = a->lives; l < a->lives + a->n && !wrong; l++) {
-        struct tensor *tensor = l->tensor;
+    size_t limit = slab_limit(arena->device);
+    struct map *map = open_map(arena, looks);
+    arena->n_slabs = 0;
+    memset(arena->slab_bytes, 0, sizeof arena->slab_bytes);
+    for (struct life *life = arena->lives; life < arena->lives + arena->n && !wrong; life++) {
+        struct tensor *tensor = life->tensor;
         if (tensor->bytes <= limit)
-            hold_lowest(map, l, limit);
-        size_t slab = l->arena_address / limit;
-        if (tensor->bytes > limit || slab + (size_t)a->first_slab >= COUNT(a->slab_bytes)) {
-            wrong = does_not_fit(a, tensor, LIMIT_OF_SLAB);
+            hold_lowest(map, life, limit);
+        size_t slab = life->arena_address / limit;
+        if (tensor->bytes > limit || slab + (size_t)arena->first_slab >= COUNT(arena->slab_bytes)) {
+            wrong = does_not_fit(arena, tensor, LIMIT_OF_SLAB);
             break;
         }
-        tensor->slab = a->first_slab + (int)slab;
-        tensor->address = l->arena_address % limit;
-        a->n_slabs = MAX(a->n_slabs, (int)slab + 1);
-        a->slab_bytes[slab] = MAX(a->slab_bytes[slab], tensor->address + tensor->bytes);
-        if (arena_bytes(a) > a->device->budget)
-            wrong = does_not_fit(a, tensor, LIMIT_OF_BUDGET);
+        tensor->slab = arena->first_slab + (int)slab;
+        tensor->address = life->arena_address % limit;
+        arena->n_slabs = MAX(arena->n_slabs, (int)slab + 1);
+        arena->slab_bytes[slab] = MAX(arena->slab_bytes[slab], tensor->address + tensor->bytes);
+        if (arena_bytes(arena) > arena->device->budget)
+            wrong = does_not_fit(arena, tensor, LIMIT_OF_BUDGET);
     }
     close_map(map);
     return wrong;
@@ -125,38 +125,38 @@ static int by_size(const void *a_, const void *b_)
 }
 
 /* On a device of a step file that has room for all its tensors, none share bytes, so that no task waits for bytes. */
-static void place_apart(struct arena *a)
+static void place_apart(struct arena *arena)
 {
     size_t at = 0;
-    for (size_t i = 0; i < a->n; i++) {
-        struct tensor *x = a->lives[i].tensor;
+    for (size_t i = 0; i < arena->n; i++) {
+        struct tensor *x = arena->lives[i].tensor;
         x->slab = 0;
         x->address = at;
-        at += a->lives[i].bytes;
+        at += arena->lives[i].bytes;
     }
 }
 
 /* Places the tensors of a device in both orders, and keeps the one that needs fewer bytes. */
-static struct problem *place_device(struct arena *a, size_t *looks)
+static struct problem *place_device(struct arena *arena, size_t *looks)
 {
-    const struct device *device = a->device;
-    SORT(a->lives, a->n, by_life);
-    struct problem *other = assign(a, looks);
-    size_t bytes = arena_bytes(a);
-    SORT(a->lives, a->n, by_size);
-    struct problem *wrong = assign(a, looks);
-    if (!other && (wrong || bytes < arena_bytes(a))) {
+    const struct device *device = arena->device;
+    SORT(arena->lives, arena->n, by_life);
+    struct problem *other = assign(arena, looks);
+    size_t bytes = arena_bytes(arena);
+    SORT(arena->lives, arena->n, by_size);
+    struct problem *wrong = assign(arena, looks);
+    if (!other && (wrong || bytes < arena_bytes(arena))) {
         free(wrong);
-        SORT(a->lives, a->n, by_life);
-        wrong = assign(a, looks);
+        SORT(arena->lives, arena->n, by_life);
+        wrong = assign(arena, looks);
     }
     free(other);
     size_t all = 0;
-    for (size_t i = 0; i < a->n; i++)
-        all += a->lives[i].bytes;
+    for (size_t i = 0; i < arena->n; i++)
+        all += arena->lives[i].bytes;
     if (!wrong && device->described.by_hand && !device->described.shares_bytes &&
         all <= MIN(device->memory, slab_limit(device)))
-        place_apart(a);
+        place_apart(arena);
     return wrong;
 }
 
@@ -236,12 +236,12 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum 
     if (!wrong && ram > machine->host->memory)
         wrong = refuse_ram(machine, ram);
     for (size_t i = 0; i < n_arenas; i++) {
-        struct arena *a = &arenas[i];
+        struct arena *arena = &arenas[i];
         if (purpose == PLACE_TO_RUN)
-            for (int k = 0; k < a->n_slabs && !wrong; k++)
-                wrong = add_slab(machine, a->device, a->lives[0].tensor->copier,
-                                 round_up(a->slab_bytes[k], a->device->alignment));
-        free(a->lives);
+            for (int k = 0; k < arena->n_slabs && !wrong; k++)
+                wrong = add_slab(machine, arena->device, arena->lives[0].tensor->copier,
+                                 round_up(arena->slab_bytes[k], arena->device->alignment));
+        free(arena->lives);
     }
     free(arenas);
     return wrong;

@@ -80,7 +80,7 @@ struct window {
  *                  batch * seq_len + 1 tokens are left: the batches of llm.c
  *   ORDER_SHUFFLE  a random offset for each value of the global sample counter, step * batch + sample; within an epoch
  *                  the windows lie side by side, so every token is seen about once */
-void dataset_window(const struct dataset *d, const struct window *w, int32_t *tokens, int32_t *targets);
+void dataset_window(const struct dataset *d, const struct window *window, int32_t *tokens, int32_t *targets);
 
 /* Validation goes once over the whole split: every token but the first is a target exactly once.  The last window would
  * stick out; it is moved back so that it ends with the split, and only its last `count` positions, those that no window

@@ -50,11 +50,11 @@ static void settle(struct training *training, uint32_t step)
 {
     while (training->shown < step) {
         training->shown++;
-        const struct result *r = step_result(training->trainer, training->shown);
-        show_step(training->progress, training->shown, r);
-        if (r->halted || !isfinite(r->loss)) {
+        const struct result *result = step_result(training->trainer, training->shown);
+        show_step(training->progress, training->shown, result);
+        if (result->halted || !isfinite(result->loss)) {
             tell_steps_ended(training->trainer);
-            explain_not_finite(training->trainer, training->shown, r);
+            explain_not_finite(training->trainer, training->shown, result);
         }
     }
 }

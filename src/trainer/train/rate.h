@@ -21,8 +21,8 @@ struct rate {
     int steps, warmup; /* numbers of steps: of the whole training, and of its beginning in which the rate rises */
 };
 /* Sets what is -1.  lr_min: a tenth of lr.  warmup: a twentieth of the steps, at most 100; none for RATE_CONSTANT. */
-void fill_rate(struct rate *r);
-void check_rate(const struct rate *r); /* refuses impossible combinations */
-double learning_rate(const struct rate *r, int64_t step);
+void fill_rate(struct rate *rate);
+void check_rate(const struct rate *rate); /* refuses impossible combinations */
+double learning_rate(const struct rate *rate, int64_t step);
 
 #endif

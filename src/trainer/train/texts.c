@@ -87,11 +87,11 @@ struct texts open_texts(const struct files *f, bool as_bytes)
 
 void close_texts(struct texts *all)
 {
-    for (const struct text *t = all->text; t < all->text + all->n; t++) {
-        if (t->mapped)
-            unmap(t->memory, t->mapped);
+    for (const struct text *text = all->text; text < all->text + all->n; text++) {
+        if (text->mapped)
+            unmap(text->memory, text->mapped);
         else
-            free(t->memory);
+            free(text->memory);
     }
     free(all->text);
 }
@@ -108,13 +108,15 @@ size_t count_bytes(const struct texts *all)
 
 void add_range(struct texts *to, const struct texts *all, size_t begin, size_t end)
 {
-    size_t at = 0; /* where text t begins in all texts together */
-    for (const struct text *t = all->text; t < all->text + all->n; t++) {
-        const size_t from = MAX(begin, at), until = MIN(end, at + t->n);
+    size_t at = 0; /* where the text begins in all texts together */
+    for (const struct text *text = all->text; text < all->text + all->n; text++) {
+        const size_t from = MAX(begin, at), until = MIN(end, at + text->n);
         if (from < until)
-            *APPEND(to->text, to->n, to->cap) = (struct text){
-                .name = t->name, .bytes = t->bytes + (from - at), .n = until - from, .before = t->before + (from - at)};
-        at += t->n;
+            *APPEND(to->text, to->n, to->cap) = (struct text){.name = text->name,
+                                                              .bytes = text->bytes + (from - at),
+                                                              .n = until - from,
+                                                              .before = text->before + (from - at)};
+        at += text->n;
     }
 }
 

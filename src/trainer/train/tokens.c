@@ -17,9 +17,9 @@ static struct tokenizer make_bytes(const char *word, const struct texts *train, 
     return byte_tokenizer();
 }
 
-static uint16_t *encode_bytes(const struct tokenizer *t, const struct text *text, size_t *n)
+static uint16_t *encode_bytes(const struct tokenizer *tokenizer, const struct text *text, size_t *n)
 {
-    (void)t;
+    (void)tokenizer;
     uint16_t *tokens = allocate(text->n, sizeof *tokens);
     for (size_t i = 0; i < text->n; i++)
         tokens[i] = (unsigned char)text->bytes[i];
@@ -27,9 +27,9 @@ static uint16_t *encode_bytes(const struct tokenizer *t, const struct text *text
     return tokens;
 }
 
-static const char *decode_byte(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
+static const char *decode_byte(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n)
 {
-    (void)t;
+    (void)tokenizer;
     own[0] = (char)token;
     *n = 1;
     return own;
@@ -40,7 +40,7 @@ static struct tokenizer bytes_from_text(const char *text) { return *text ? (stru
 /* ---- characters ------------------------------------------------------------------------------------------------- */
 
 /* `own` is their code points, ascending: [n] of them. */
-static const uint32_t *characters_of(const struct tokenizer *t) { return t->own; }
+static const uint32_t *characters_of(const struct tokenizer *tokenizer) { return tokenizer->own; }
 
 /* The character at byte *at of the text; *at moves on to the next one. */
 static uint32_t next_character(const struct text *text, size_t *at)
@@ -86,13 +86,13 @@ static struct tokenizer make_characters(const char *word, const struct texts *tr
     return t;
 }
 
-static uint16_t *encode_characters(const struct tokenizer *t, const struct text *text, size_t *n)
+static uint16_t *encode_characters(const struct tokenizer *tokenizer, const struct text *text, size_t *n)
 {
     uint16_t *tokens = allocate(text->n, sizeof *tokens);        /* a character takes a byte at least */
     int32_t *token_of = allocate(CODE_POINTS, sizeof *token_of); /* 1 + token; 0: no token */
     *n = 0;
-    for (int i = 0; i < t->n; i++)
-        token_of[characters_of(t)[i]] = 1 + i;
+    for (int i = 0; i < tokenizer->n; i++)
+        token_of[characters_of(tokenizer)[i]] = 1 + i;
     for (size_t at = 0; at < text->n;) {
         size_t start = at;
         uint32_t c = next_character(text, &at);
@@ -103,7 +103,7 @@ static uint16_t *encode_characters(const struct tokenizer *t, const struct text 
             fail(EXIT_USAGE,
                  "%s has the character '%s' (U+%04X) at byte %zu, which is none of the %d characters of the model's "
                  "vocabulary; leave it out, or train on text that has it",
-                 text->name, shown, (unsigned)c, text->before + start, t->n);
+                 text->name, shown, (unsigned)c, text->before + start, tokenizer->n);
         tokens[*n] = (uint16_t)(token_of[c] - 1);
         *n += 1;
     }
@@ -111,18 +111,19 @@ static uint16_t *encode_characters(const struct tokenizer *t, const struct text 
     return tokens;
 }
 
-static const char *decode_character(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
+static const char *decode_character(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES],
+                                    size_t *n)
 {
-    *n = utf8_encode(characters_of(t)[token], own);
+    *n = utf8_encode(characters_of(tokenizer)[token], own);
     return own;
 }
 
 /* Hexadecimal code points, ascending, each after a space. */
-static char *characters_to_text(const struct tokenizer *t)
+static char *characters_to_text(const struct tokenizer *tokenizer)
 {
-    char *text = allocate(1 + 7 * (size_t)t->n, 1), *end = text; /* " 10ffff" is the longest */
-    for (int i = 0; i < t->n; i++)
-        end += sprintf(end, " %x", (unsigned)characters_of(t)[i]);
+    char *text = allocate(1 + 7 * (size_t)tokenizer->n, 1), *end = text; /* " 10ffff" is the longest */
+    for (int i = 0; i < tokenizer->n; i++)
+        end += sprintf(end, " %x", (unsigned)characters_of(tokenizer)[i]);
     return text;
 }
 
@@ -147,13 +148,13 @@ static struct tokenizer characters_from_text(const char *text)
     return tokenizer;
 }
 
-static void free_own(struct tokenizer *t) { free(t->own); }
+static void free_own(struct tokenizer *tokenizer) { free(tokenizer->own); }
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------- */
 
 struct tokenizer id_tokenizer(int n) { return (struct tokenizer){.kind = &token_ids, .n = n, .takes_numbers = true}; }
 
-uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, size_t *n)
+uint16_t *encode_numbers(const struct tokenizer *tokenizer, const struct text *text, size_t *n)
 {
     static const char separators[] = " \t\r\n,";
     char *copy = format_string("%.*s", (int)text->n, text->bytes), *rest = NULL;
@@ -161,11 +162,11 @@ uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, siz
     *n = 0;
     for (char *word = strtok_r(copy, separators, &rest); word; word = strtok_r(NULL, separators, &rest)) {
         int64_t id;
-        if (!parse_int(word, &id) || id < 0 || id >= t->n)
+        if (!parse_int(word, &id) || id < 0 || id >= tokenizer->n)
             fail(EXIT_USAGE,
                  "%s has \"%s\", but this model knows only token numbers: give numbers from 0 to %d, separated by "
                  "spaces, or its tokenizer with --tokens FILE",
-                 text->name, word, t->n - 1);
+                 text->name, word, tokenizer->n - 1);
         tokens[*n] = (uint16_t)id;
         *n += 1;
     }
@@ -173,14 +174,14 @@ uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, siz
     return tokens;
 }
 
-static const char *decode_number(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
+static const char *decode_number(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n)
 {
-    (void)t;
+    (void)tokenizer;
     *n = (size_t)snprintf(own, DECODED_BYTES, "%d ", token);
     return own;
 }
 
-static char *ids_to_text(const struct tokenizer *t) { return format_string(" %d", t->n); }
+static char *ids_to_text(const struct tokenizer *tokenizer) { return format_string(" %d", tokenizer->n); }
 
 static struct tokenizer ids_from_text(const char *text)
 {
@@ -288,10 +289,10 @@ struct tokenizer make_tokenizer(const char *word, const struct texts *train, con
 }
 
 /* Does the file have just these tokens? */
-static bool is_in_file(const struct tokenizer *t, const char *path)
+static bool is_in_file(const struct tokenizer *tokenizer, const char *path)
 {
     struct tokenizer other = read_tokenizer(path);
-    char *ours = tokenizer_to_text(t);
+    char *ours = tokenizer_to_text(tokenizer);
     char *theirs = tokenizer_to_text(&other);
     bool same = strcmp(ours, theirs) == 0;
     free(ours);
@@ -300,11 +301,11 @@ static bool is_in_file(const struct tokenizer *t, const char *path)
     return same;
 }
 
-bool is_tokenizer(const struct tokenizer *t, const char *word)
+bool is_tokenizer(const struct tokenizer *tokenizer, const char *word)
 {
     if (file_of_tokens(word))
-        return is_in_file(t, word);
-    return kind_of_word(word) == t->kind && !t->kind->learns;
+        return is_in_file(tokenizer, word);
+    return kind_of_word(word) == tokenizer->kind && !tokenizer->kind->learns;
 }
 
 struct tokenizer tokenizer_beside(const char *model)
@@ -313,12 +314,12 @@ struct tokenizer tokenizer_beside(const char *model)
     return further ? further->beside(model) : (struct tokenizer){0};
 }
 
-void fit_tokenizer(struct tokenizer *t, int vocab, const char *model)
+void fit_tokenizer(struct tokenizer *tokenizer, int vocab, const char *model)
 {
-    const int n = t->n;
+    const int n = tokenizer->n;
     if (n <= vocab)
         return;
-    if (!t->kind->drop || !t->kind->drop(t, vocab))
+    if (!tokenizer->kind->drop || !tokenizer->kind->drop(tokenizer, vocab))
         fail(EXIT_FAILED,
              "%s: its tokenizer has %d tokens, its model only %d: they do not belong together; put the model's own in "
              "its place, or take it away and give token numbers",
@@ -328,37 +329,40 @@ void fit_tokenizer(struct tokenizer *t, int vocab, const char *model)
          model, n, vocab);
 }
 
-void free_tokenizer(struct tokenizer *t)
+void free_tokenizer(struct tokenizer *tokenizer)
 {
-    if (t->n && t->kind->free)
-        t->kind->free(t);
-    *t = (struct tokenizer){0};
+    if (tokenizer->n && tokenizer->kind->free)
+        tokenizer->kind->free(tokenizer);
+    *tokenizer = (struct tokenizer){0};
 }
 
 /* ---- using ------------------------------------------------------------------------------------------------------ */
 
-uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n)
+uint16_t *encode_text(const struct tokenizer *tokenizer, const struct text *text, size_t *n)
 {
-    return t->kind->encode(t, text, n);
+    return tokenizer->kind->encode(tokenizer, text, n);
 }
 
-const char *decode_token(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
+const char *decode_token(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n)
 {
-    bool is_known = token >= 0 && token < t->n;
-    if (is_known || t->kind == &token_ids)
-        return t->kind->decode(t, token, own, n);
+    bool is_known = token >= 0 && token < tokenizer->n;
+    if (is_known || tokenizer->kind == &token_ids)
+        return tokenizer->kind->decode(tokenizer, token, own, n);
     *n = utf8_encode(0xFFFD, own); /* a model may have more tokens than its tokenizer: padding */
     return own;
 }
 
-int end_of_text(const struct tokenizer *t) { return t->kind->end ? t->kind->end(t) : -1; }
-
-char *tokenizer_to_text(const struct tokenizer *t)
+int end_of_text(const struct tokenizer *tokenizer)
 {
-    if (!t)
+    return tokenizer->kind->end ? tokenizer->kind->end(tokenizer) : -1;
+}
+
+char *tokenizer_to_text(const struct tokenizer *tokenizer)
+{
+    if (!tokenizer)
         return copy_string("bytes");
-    char *rest = t->kind->to_text ? t->kind->to_text(t) : copy_string("");
-    char *text = format_string("%s%s", t->kind->name, rest);
+    char *rest = tokenizer->kind->to_text ? tokenizer->kind->to_text(tokenizer) : copy_string("");
+    char *text = format_string("%s%s", tokenizer->kind->name, rest);
     free(rest);
     return text;
 }
@@ -383,8 +387,8 @@ struct tokenizer tokenizer_from_text(const char *text, const char *path)
     return tokenizer;
 }
 
-json_t *tokenizer_to_json(const struct tokenizer *t)
+json_t *tokenizer_to_json(const struct tokenizer *tokenizer)
 {
     const struct token_kind *further = find_further_tokens();
-    return further ? further->to_json(t) : NULL;
+    return further ? further->to_json(tokenizer) : NULL;
 }

@@ -137,7 +137,7 @@ bool has_result(struct trainer *t, uint32_t number); /* would step_result() retu
 double evaluate(struct trainer *t, int64_t batches, bool (*goes_on)(void *), void *context);
 double tokens_per_step(const struct trainer *t);
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
-_Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
+_Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *result);
 extern const char not_finite_advice[]; /* ends a sentence on what is not finite: what to try */
 /* Ends the program with the sentence that after `step` a value is not finite, where no step's loss shows it: that of
  * `parameter`, or, for NULL, the validation loss. */
@@ -200,7 +200,7 @@ struct progress *begin_progress(struct trainer *t);
 /* Adds a line to the log, if there is one; takes over the JSON. */
 void write_log(struct trainer *t, json_t *line);
 uint64_t run_began(const struct trainer *t); /* now_ns() when the run began */
-void show_step(struct progress *p, uint32_t number, const struct result *r);
+void show_step(struct progress *p, uint32_t number, const struct result *result);
 void show_evaluation(struct progress *p, uint32_t number, double loss);
 /* Closes the log, and shows the mean rate of a run that took some time and was not interrupted. */
 enum exit_code end_progress(struct progress *p); /* EXIT_IO: the log was lost */

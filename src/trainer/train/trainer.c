@@ -204,8 +204,8 @@ struct trainer_attempt { /* the argument of build_trainer(), for attempt() */
 
 static void build_trainer(void *argument)
 {
-    struct trainer_attempt *a = argument;
-    a->trainer = new_trainer(a->settings, a->wanted);
+    struct trainer_attempt *attempt = argument;
+    attempt->trainer = new_trainer(attempt->settings, attempt->wanted);
 }
 
 struct trainer *try_new_trainer(const struct settings *s, unsigned wanted, struct problem **impossible)
@@ -313,9 +313,9 @@ void run_step(struct trainer *t, uint32_t number) { execute(t->train, number); }
 const struct result *step_result(struct trainer *t, uint32_t number)
 {
     wait_task(t->train, t->report, number);
-    struct result *r = &t->result[number % RESULTS];
-    r->ended_ns = t->train->running->iteration_end[number % KEPT_ENDS];
-    return r;
+    struct result *result = &t->result[number % RESULTS];
+    result->ended_ns = t->train->running->iteration_end[number % KEPT_ENDS];
+    return result;
 }
 
 bool has_result(struct trainer *t, uint32_t number)
@@ -364,9 +364,9 @@ void explain_bad_model(uint32_t step, const char *parameter)
          not_finite_advice);
 }
 
-void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r)
+void explain_not_finite(struct trainer *t, uint32_t number, const struct result *result)
 {
     drain(t->train);
-    tell_step_not_finite(t, number, r);
+    tell_step_not_finite(t, number, result);
     fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", number, not_finite_advice);
 }

@@ -37,25 +37,25 @@ static uint64_t shuffled(uint64_t i, uint64_t n, uint64_t seed, uint32_t epoch)
  * At random, windows are drawn without replacement.  An epoch cuts the text, taken as a ring of all possible offsets,
  * into windows side by side from a random place, and goes through them in random order: every token is seen about once
  * per epoch (drawn with replacement, a third of them would not be), and the cuts fall elsewhere in every epoch. */
-void dataset_window(const struct dataset *d, const struct window *w, int32_t *tokens, int32_t *targets)
+void dataset_window(const struct dataset *d, const struct window *window, int32_t *tokens, int32_t *targets)
 {
-    CHECK(w->step >= 0 && w->sample >= 0 && w->sample < w->batch, "step %lld, sample %d of %d", (long long)w->step,
-          w->sample, w->batch);
-    const uint64_t length = (uint64_t)w->seq_len, batch = (uint64_t)w->batch, n = d->train.n;
-    if (w->order == ORDER_FILE) {
+    CHECK(window->step >= 0 && window->sample >= 0 && window->sample < window->batch, "step %lld, sample %d of %d",
+          (long long)window->step, window->sample, window->batch);
+    const uint64_t length = (uint64_t)window->seq_len, batch = (uint64_t)window->batch, n = d->train.n;
+    if (window->order == ORDER_FILE) {
         uint64_t stride = batch * length;
         uint64_t batches = (n - 1) / stride; /* batches until the file's beginning comes again */
-        uint64_t offset = (uint64_t)w->step % batches * stride + (uint64_t)w->sample * length;
-        copy_window(&d->train, offset, w->seq_len, tokens, targets);
+        uint64_t offset = (uint64_t)window->step % batches * stride + (uint64_t)window->sample * length;
+        copy_window(&d->train, offset, window->seq_len, tokens, targets);
         return;
     }
-    uint64_t counter = (uint64_t)w->step * batch + (uint64_t)w->sample;
+    uint64_t counter = (uint64_t)window->step * batch + (uint64_t)window->sample;
     uint64_t choices = n - length;
     uint64_t windows = MAX(choices / length, 1); /* in an epoch */
     uint32_t epoch = (uint32_t)(counter / windows);
-    uint64_t start = (uint64_t)(random_uniform(w->seed, STREAM_DATA, epoch, UINT64_MAX) * (double)choices);
-    uint64_t nth = shuffled(counter % windows, windows, w->seed, epoch);
-    copy_window(&d->train, (start + nth * length) % choices, w->seq_len, tokens, targets);
+    uint64_t start = (uint64_t)(random_uniform(window->seed, STREAM_DATA, epoch, UINT64_MAX) * (double)choices);
+    uint64_t nth = shuffled(counter % windows, windows, window->seed, epoch);
+    copy_window(&d->train, (start + nth * length) % choices, window->seq_len, tokens, targets);
 }
 
 size_t validation_windows(const struct dataset *d, int seq_len)
