@@ -18,7 +18,7 @@ enum random_stream {
     STREAM_STORY = 9   /* the stories of the built-in grammar */
 };
 struct random4 {
-    uint32_t word[4];
+    uint32_t word[4]; /* 128 random bits */
 };
 struct random4 random_words(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element);
 double random_uniform(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element); /* [0, 1), 53 bits */

@@ -7,9 +7,9 @@
 /* A file opened for positioned reads.  Errors end the program through fail(): EXIT_IO when it cannot be opened or
  * read, EXIT_FAILED when it is damaged. */
 struct reader {
-    const char *path; /* copied, owned */
-    int fd;
-    uint64_t size;
+    const char *path;       /* copied, owned */
+    int fd;                 /* the file, open */
+    uint64_t size;          /* its bytes */
     struct cleanup cleanup; /* closes the file when an attempt() fails */
 };
 struct reader *open_reader(const char *path);                                   /* ends with close_reader() */

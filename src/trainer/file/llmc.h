@@ -6,8 +6,10 @@
 
 enum { LLMC_MODEL_MAGIC = 20240326, LLMC_TOKENS_MAGIC = 20240520, LLMC_HEADER_BYTES = 1024, LLMC_PARAMETERS = 16 };
 struct llmc_model {
-    struct reader *file;
-    int32_t max_seq_len, vocab, layers, heads, channels, padded_vocab;
+    struct reader *file;             /* open; its values follow the header */
+    int32_t max_seq_len, vocab;      /* positions; words */
+    int32_t layers, heads, channels; /* L, H, C */
+    int32_t padded_vocab;            /* rows of the embedding in the file, of which the last ones are padding */
 };
 /* Checks magic, version (3 = float32), sane sizes, and that the file is exactly as long as these sizes need. */
 struct llmc_model *open_llmc_model(const char *path);

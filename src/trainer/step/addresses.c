@@ -21,7 +21,7 @@ struct address_range {
     size_t begin, end;
 };
 struct taken {
-    struct address_range *range;
+    struct address_range *range; /* n of them; no two meet */
     size_t n, cap;
 };
 
@@ -231,7 +231,7 @@ static void note_life(struct map *m, size_t node, size_t begin, size_t positions
     note_life(m, 2 * node + 1, begin + positions / 2, positions / 2, life);
 }
 
-/* The lowest address from l->arena_address on that is free in set or stretch i of those that the life may meet. */
+/* The lowest address from life->arena_address on that is free in set or stretch i of those that the life may meet. */
 static size_t free_in(const struct map *m, size_t i, const struct life *life, size_t limit)
 {
     if (i < m->n_sets)

@@ -1,5 +1,8 @@
 /* tensor.h - tensors, arrays that each have a name, a shape, a place and a lifetime, and the pool that owns them.
  * Implemented in tensor.c, and rings in ring.c.
+ *
+ * Protocol: new_pool(); new_tensor(), new_view(), while lists are built; place() gives addresses (step.h); only then
+ * tensor_buffer(), tensor_memory(), write_tensor(), read_tensor(); free_pool().
  */
 #ifndef TENSOR_H
 #define TENSOR_H
@@ -127,7 +130,7 @@ struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor
 struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, struct shape shape);
 
 struct byte_range {
-    size_t begin, end;
+    size_t begin, end; /* bytes [begin, end) of a tensor */
 };
 /* A view of these bytes of `base`, which need not be as many as the shape says. */
 struct tensor *new_view_of_bytes(struct pool *p, struct tensor *base, const char *name, struct byte_range bytes,

@@ -40,7 +40,7 @@ struct texts open_texts(const struct files *f, bool as_bytes);
 void close_texts(struct texts *all);
 size_t count_bytes(const struct texts *all);
 /* Adds bytes [begin, end) of all texts together, as a text for each file in which they lie. */
-void add_range(struct texts *to, const struct texts *all, size_t begin, size_t end);
+void add_text_range(struct texts *to, const struct texts *all, size_t begin, size_t end);
 /* The texts together are cut into `parts` of about the same size, and the last share of each is for validation.
  * Several files may be of several kinds, so one part would not do: all of C would be trained on and only Markdown be
  * validated. */

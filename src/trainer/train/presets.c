@@ -5,8 +5,10 @@
 #include "own_options.h"
 
 static const struct preset {
-    const char *name;
-    int layers, heads, channels, seq_len, batch, vocab;
+    const char *name;            /* its word in --model */
+    int layers, heads, channels; /* L, H, C */
+    int seq_len, batch;          /* T, B, where no option gives them */
+    int vocab;                   /* where neither the data nor an option gives it */
 } presets[PRESETS] = {
     {.name = "tiny", .layers = 2, .heads = 2, .channels = 32, .seq_len = 32, .batch = 4, .vocab = 256},
     {.name = "nano", .layers = 4, .heads = 4, .channels = 128, .seq_len = 64, .batch = 12, .vocab = 256},

@@ -86,8 +86,8 @@ void load_texts(struct dataset *d, const struct data_options *o, const struct fi
     if (o->val_share > 0 && shares_validation(o, train))
         cut_texts(&to_train, o->val_share, count_parts(train, count_bytes(&to_train)), &texts[0], &texts[1]);
     else
-        add_range(&texts[0], &to_train, 0, SIZE_MAX);
-    add_range(&texts[1], &to_validate, 0, SIZE_MAX);
+        add_text_range(&texts[0], &to_train, 0, SIZE_MAX);
+    add_text_range(&texts[1], &to_validate, 0, SIZE_MAX);
     d->tokenizer = known ? *known : make_tokenizer(word, &texts[0], &texts[1]);
     if (d->tokenizer.takes_numbers)
         fail(EXIT_USAGE, "--tokens %s: it only decodes, so %s cannot become its tokens", word, train->given);

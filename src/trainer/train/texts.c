@@ -106,7 +106,7 @@ size_t count_bytes(const struct texts *all)
     return bytes;
 }
 
-void add_range(struct texts *to, const struct texts *all, size_t begin, size_t end)
+void add_text_range(struct texts *to, const struct texts *all, size_t begin, size_t end)
 {
     size_t at = 0; /* where the text begins in all texts together */
     for (const struct text *text = all->text; text < all->text + all->n; text++) {
@@ -147,8 +147,8 @@ void cut_texts(const struct texts *all, double share, size_t parts, struct texts
         const size_t kept = (size_t)((double)(end - begin) * (1 - share));
         const size_t cut = first_byte(all, begin + kept);
         const size_t until = first_byte(all, end);
-        add_range(train, all, from, cut);
-        add_range(val, all, cut, until);
+        add_text_range(train, all, from, cut);
+        add_text_range(val, all, cut, until);
         from = until;
     }
 }

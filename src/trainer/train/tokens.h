@@ -35,7 +35,7 @@ struct text {
     size_t mapped; /* bytes of the file that are mapped there; 0: the memory is allocated */
 };
 struct texts {
-    struct text *text;
+    struct text *text; /* n of them, in the order of their files */
     size_t n, cap;
 };
 enum { DECODED_BYTES = 16 };
