@@ -43,9 +43,10 @@ static const char *default_device(char text[32])
 /* Reads the part of -d at *text, which moves to the part's end.  Returns false if it is not a part such as 0:0/2. */
 static bool read_selection(const char **text, struct selection *s)
 {
-    char part[32], kind = '/';
+    char part[32], kind = '/'; /* kind: the character between the device and its count */
     unsigned count = 0;
-    int end = 0, length = (int)strcspn(*text, ",");
+    int end = 0; /* where the last number ends that was read */
+    int length = (int)strcspn(*text, ",");
     snprintf(part, sizeof part, "%.*s", length, *text);
     *text += length;
     int found = sscanf(part, "%4u:%4u%n%c%4u%n", &s->platform, &s->device, &end, &kind, &count, &end);

@@ -30,22 +30,26 @@ enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
     return engine;
 }
 
+/* Refuses micro-batches of so many tokens where the driver would end a kernel's loops too soon.  The longest loops go
+ * over the tokens, in embed_backward_tokens for each part of a row too.  A round of ours may be four of the driver's,
+ * which counts inner loops and their ends. */
+static void check_loops(const struct device *d, int channels, int tokens)
+{
+    const size_t parts = ceil_div((size_t)channels, (size_t)d->shape.work_group * d->shape.vector);
+    const size_t most = SHORT_LOOPS / 4 / parts;
+    if (d->quirks.short_loops && (size_t)tokens > most)
+        fail(EXIT_USAGE,
+             "device %s, %s, ends a kernel's loops after %d rounds: a micro-batch may have %zu tokens there, "
+             "not %d; use a smaller --micro-batch or --seq-len, or another driver",
+             d->id, d->name, SHORT_LOOPS, most, tokens);
+}
+
 struct build new_build(struct step *s, struct model *m, struct kernels kernels, int batch, int seq)
 {
     struct build b = {.step = s, .model = m, .kernels = kernels, .batch = batch, .seq = seq};
     b.bucket = allocate((size_t)(m->params->n_units * m->mesh->tp), sizeof *b.bucket);
-    /* The longest loops go over the tokens, in embed_backward_tokens for each part of a row too.  A round of ours may
-     * be four of the driver's, which counts inner loops and their ends. */
-    for (int rank = 0; rank < n_ranks(m->mesh); rank++) {
-        const struct device *d = m->replica[rank].device;
-        const size_t parts =
-            ceil_div((size_t)m->params->config.channels, (size_t)d->shape.work_group * d->shape.vector);
-        if (d->quirks.short_loops && (size_t)(batch * seq) > SHORT_LOOPS / 4 / parts)
-            fail(EXIT_USAGE,
-                 "device %s, %s, ends a kernel's loops after %d rounds: a micro-batch may have %zu tokens there, "
-                 "not %d; use a smaller --micro-batch or --seq-len, or another driver",
-                 d->id, d->name, SHORT_LOOPS, SHORT_LOOPS / 4 / parts, batch * seq);
-    }
+    for (int rank = 0; rank < n_ranks(m->mesh); rank++)
+        check_loops(m->replica[rank].device, m->params->config.channels, batch * seq);
     on_rank(&b, 0, NONE, ROLE_OTHER);
     return b;
 }

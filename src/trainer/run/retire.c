@@ -145,23 +145,27 @@ static uint64_t given_until(const struct queue *q, uint32_t iteration)
     return nth;
 }
 
-/* Waits until all of the lane's runs up to that iteration have ended, and retires them.  Meanwhile it retires
- * runs that have ended on other lanes.  It waits for the next run first, then for twice as many each time.  The
- * reason is Intel's CPU runtime, which leaves one core to the thread that waits for a kernel.  This thread computes
- * with the others, but only when that kernel can start.  A kernel at the end of a step can start when the step's
- * beginning has ended. */
+/* Waits until all of the lane's runs up to that iteration have ended, and retires them.  Meanwhile it retires runs that
+ * have ended on other lanes.
+ *
+ * It does not wait for the last of these runs at once, because of Intel's CPU runtime.  This runtime has one thread
+ * fewer than the CPU has cores: the thread that waits for a kernel is to help compute it.  But that thread helps only
+ * once the kernel can start, and its core is idle until then; the last kernel of a step can start only near the step's
+ * end.  So the first wait is for the next run, and each further one for twice as many runs as before.  With observers a
+ * wait does not grow beyond about a millisecond (see the head of this file). */
 static void wait_queue(struct step *s, struct queue *q, uint32_t iteration)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
     uint64_t until = given_until(q, iteration);
-    for (uint64_t stride = 1; q->retired < until;) {
-        uint64_t next = MIN(until, q->retired + stride), start = now_ns();
+    uint64_t at_once = 1; /* how many runs one wait is for */
+    while (q->retired < until) {
+        uint64_t next = MIN(until, q->retired + at_once), start = now_ns();
         clWaitForEvents(1, &queued_flight(s, q, next - 1)->done);
         uint64_t waited = now_ns() - start;
         if (!execution.observers || waited < SHORT_NS)
-            stride *= 2;
-        else if (waited > LONG_NS && stride > 1)
-            stride /= 2;
+            at_once *= 2;
+        else if (waited > LONG_NS && at_once > 1)
+            at_once /= 2;
         while (q->retired < next)
             retire(s, q);
         retire_ended(s);
@@ -173,9 +177,11 @@ static void wait_queue(struct step *s, struct queue *q, uint32_t iteration)
 enum lanes_waited { COMPUTE_LANES, OTHER_LANES };
 static void wait_kind(struct step *s, uint32_t iteration, enum lanes_waited lanes)
 {
-    for (int i = 0; i < s->running->n_queues; i++)
-        if ((s->pool->machine->lane[i]->kind == LANE_COMPUTE) == (lanes == COMPUTE_LANES))
+    for (int i = 0; i < s->running->n_queues; i++) {
+        bool computes = s->pool->machine->lane[i]->kind == LANE_COMPUTE;
+        if (computes == (lanes == COMPUTE_LANES))
             wait_queue(s, &s->running->queue[i], iteration);
+    }
 }
 
 void wait_task(struct step *s, const struct task *t, uint32_t iteration)

@@ -32,6 +32,16 @@ static int distance_of(const struct tensor *x, int n)
     return x->exclusive == EXCLUSIVE_SOME ? MAX(n / 16, APART) : 0;
 }
 
+/* A task of d touches the tensor: a device that writes it is its copier, or else one that reads it. */
+static void note_copier(struct tensor *x, const struct device *d, enum access_mode mode)
+{
+    bool takes_over = !x->copier || (mode & ACCESS_WRITE);
+    if (d->is_host || !takes_over)
+        return;
+    for (struct tensor *member = x; member; member = member->next_member)
+        member->copier = d;
+}
+
 static void find_lifetimes(struct step *s)
 {
     int n = (int)s->n;
@@ -39,10 +49,7 @@ static void find_lifetimes(struct step *s)
         for (int k = 0; k < s->task[i]->n_access; k++) {
             const struct access *a = &s->task[i]->access[k];
             struct tensor *tensor = a->tensor->storage;
-            const struct device *d = s->task[i]->lane->device;
-            if (!d->is_host && (!tensor->copier || (a->mode & ACCESS_WRITE)))
-                for (struct tensor *member = tensor; member; member = member->next_member)
-                    member->copier = d;
+            note_copier(tensor, s->task[i]->lane->device, a->mode);
             if (tensor->persistent)
                 continue;
             CHECK(!tensor->step || tensor->step == s, "tensor %s lives in lists %s and %s but does not persist",
@@ -74,7 +81,7 @@ static void add_life(struct arena *arenas, struct tensor *x, struct step *const 
     life->last = start + (size_t)x->held_until;
 }
 
-/* Gives the arena's lives addresses, in the order of a->lives.  Returns NULL, or a problem if one does not fit. */
+/* Gives the arena's lives addresses, in the order of arena->lives.  Returns NULL, or a problem if one does not fit. */
 static struct problem *assign(struct arena *arena, size_t *looks)
 {
     struct problem *wrong = NULL;
@@ -209,6 +216,16 @@ static struct problem *refuse_ram(const struct machine *m, size_t ram)
                        format_bytes(have, (double)m->host->memory), format_bytes(need, (double)ram));
 }
 
+/* Takes memory for what lies in the arena.  Returns NULL, or the problem when there is no room. */
+static struct problem *add_slabs(struct machine *m, const struct arena *arena)
+{
+    struct problem *wrong = NULL;
+    for (int k = 0; k < arena->n_slabs && !wrong; k++)
+        wrong = add_slab(m, arena->device, arena->lives[0].tensor->copier,
+                         round_up(arena->slab_bytes[k], arena->device->alignment));
+    return wrong;
+}
+
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum place_purpose purpose)
 {
     struct machine *machine = p->machine;
@@ -236,12 +253,9 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum 
     if (!wrong && ram > machine->host->memory)
         wrong = refuse_ram(machine, ram);
     for (size_t i = 0; i < n_arenas; i++) {
-        struct arena *arena = &arenas[i];
-        if (purpose == PLACE_TO_RUN)
-            for (int k = 0; k < arena->n_slabs && !wrong; k++)
-                wrong = add_slab(machine, arena->device, arena->lives[0].tensor->copier,
-                                 round_up(arena->slab_bytes[k], arena->device->alignment));
-        free(arena->lives);
+        if (!wrong && purpose == PLACE_TO_RUN)
+            wrong = add_slabs(machine, &arenas[i]);
+        free(arenas[i].lives);
     }
     free(arenas);
     return wrong;

@@ -43,8 +43,8 @@ void add_control(struct trainer *t)
     struct task *task = add_host(t->train, t->machine->host->lane[LANE_FEED], "control.prepare", prepare_control, t);
     add_access(task, control, ACCESS_WRITE);
     const struct device *before = t->model->replica[0].device;
-    for (int r = 0; r < t->machine->n_devices; r++) {
-        struct replica *replica = &t->model->replica[r];
+    for (int rank = 0; rank < t->machine->n_devices; rank++) {
+        struct replica *replica = &t->model->replica[rank];
         struct tensor *from = for_upload(t, task, before, replica->device);
         add_copy(t->train, replica->device->lane[LANE_UPLOAD], "control.upload", replica->control, from);
         before = replica->device;

@@ -171,12 +171,12 @@ void prepare_sample(void *context, const struct task *task, uint32_t number)
 
 /* ---- adding them to a list --------------------------------------------------------------------------------------- */
 
-/* Makes rank r's batch and its upload.  before: the device of the upload before it.  Returns the rank's device. */
+/* Makes the rank's batch and its upload.  before: the device of the upload before it.  Returns the rank's device. */
 static const struct device *upload_batch(struct step *s, const struct feed *f, struct task *prepare,
-                                         struct batch *batch, int r, const struct device *before)
+                                         struct batch *batch, int rank, const struct device *before)
 {
     struct trainer *t = f->trainer;
-    struct device *d = t->model->replica[r].device;
+    struct device *d = t->model->replica[rank].device;
     *batch = new_batch(t, d, f->n);
     struct tensor *from = for_upload(t, prepare, before, d);
     add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", batch->all, from);

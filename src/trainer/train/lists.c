@@ -148,17 +148,17 @@ static void add_backwards(struct train_list *list, const struct turn *turn)
     const bool weights = turn->computation != INPUT_GRADIENT;
     const bool ends_step = weights && micro == t->micros - 1;
     const bool ends_group = ends_step || (weights && group_of(t, micro + 1) != group);
-    for (int u = end - 1; u >= first; u--) {
-        add_unit_backward(list, turn, u);
+    for (int unit = end - 1; unit >= first; unit--) {
+        add_unit_backward(list, turn, unit);
         if (ends_group)
-            end_group(list->b, u, group > 0);
+            end_group(list->b, unit, group > 0);
         if (!ends_step)
             continue;
-        send_unit(list->b, u);
+        send_unit(list->b, unit);
         if (alone)
-            reduce_unit(list->b, u);
-        else if (u < end - 1)
-            reduce_unit(list->b, u + 1);
+            reduce_unit(list->b, unit);
+        else if (unit < end - 1)
+            reduce_unit(list->b, unit + 1);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
         send_gradients(list, stage, micro);

@@ -119,11 +119,18 @@ static bool shows_next(const struct training *training, uint32_t step)
     return training->shown + RESULTS <= step || has_result(training->trainer, next);
 }
 
+/* Is the run at its end already, but not in --save's folder?  Then it is saved there, though no step is trained. */
+static bool is_only_saved(const struct training *training, uint32_t last)
+{
+    const struct settings *s = training->trainer->settings;
+    return training->shown >= last && s->save && s->resumed && s->resumed->elsewhere;
+}
+
+/* Trains up to step `last`.  An interrupt makes the step that is under way the last one. */
 static void train(struct training *training, uint32_t last)
 {
     struct trainer *t = training->trainer;
-    const struct settings *s = t->settings;
-    if (training->shown >= last && s->save && s->resumed && s->resumed->elsewhere)
+    if (is_only_saved(training, last))
         after_step(training, training->shown, TRAINING_ENDS);
     for (uint32_t step = training->shown + 1; step <= last; step++) {
         run_step(t, step);
@@ -134,7 +141,7 @@ static void train(struct training *training, uint32_t last)
         if (interrupted())
             last = step;
         after_step(training, step, step == last ? TRAINING_ENDS : NEXT_STEP_FOLLOWS);
-        if (interrupted() && step < last) {
+        if (interrupted() && step < last) { /* it came after the line above, so more is to be done for this step */
             last = step;
             after_step(training, step, TRAINING_ENDS);
         }

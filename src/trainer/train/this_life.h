@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct one_life {
-    uint64_t begun;   /* now_ns() at its start; what a resumed run says of its start counts from here */
+    uint64_t begun;   /* now_ns() at its start, from which a resumed run counts how long it took to begin */
     const char *from; /* the run to go on from, whatever the command line says; NULL: as the command line says */
     int restarts;     /* how many trainings came before this one; 0 without --restart */
     uint32_t step;    /* the last step that the training has shown; 0: none */
