@@ -35,8 +35,8 @@ size_t arena_bytes(const struct arena *arena);
  * looked at or moved. */
 struct map *open_map(const struct arena *arena, size_t *looks);
 void close_map(struct map *m);
-/* Gives the life the lowest address that is free for all of its time, and notes it in the map.  limit: the bytes of a slab; no
- * life lies across the border of two. */
+/* Gives the life the lowest address that is free for all of its time, and notes it in the map.  limit: the bytes of a
+ * slab; no life lies across the border of two. */
 void hold_lowest(struct map *m, struct life *life, size_t limit);
 
 enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };

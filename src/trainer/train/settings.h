@@ -91,7 +91,7 @@ struct settings {
     int64_t draw_seed;      /* seed of what may be left to chance, to show that no bit depends on it; -1: nothing is */
 };
 
-/* ---- settings.c --------------------------------------------------------------------------------------------------- */
+/* ---- settings.c -------------------------------------------------------------------------------------------------- */
 
 /* Parses the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv);

@@ -1,5 +1,5 @@
-/* texts.c - what is in files of text, without gzip's packing and byte order marks; and how the texts are cut into a part
- * to train on and one to validate on.
+/* texts.c - what is in files of text, without gzip's packing and byte order marks; and how the texts are cut into a
+ * part to train on and one to validate on.
  *
  * A text is cut before it becomes tokens, at a byte that does not depend on the tokens.  So a tokenizer can learn from
  * the training part alone, and losses of several tokenizers are of the same text.
