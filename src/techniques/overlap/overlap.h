@@ -74,8 +74,8 @@ struct tensor *host_side(struct mover *m, const struct task *update, const struc
 struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker, int layer, enum purpose purpose);
 /* The same part of the host's mirror as `part` is of `whole`. */
 struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struct tensor *part);
-/* Copies the new parameters up, right after the task that was added last.  on_host: the host's tensors, by access of the
- * piece.  Returns the last copy. */
+/* Copies the new parameters up, right after the task that was added last.  on_host: the host's tensors, by access of
+ * the piece.  Returns the last copy. */
 struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *const *on_host, enum purpose purpose);
 
 /* How a piece comes to the host.  move_update() has one way, and --overlap local (local.c) another. */

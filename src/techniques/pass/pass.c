@@ -28,7 +28,7 @@ void free_reports(struct pass_report *reports, size_t n)
         free(r->gain);
         json_decref(r->fields);
         if (r->after)
-            sole_parts().forecaster->free_forecast(r->after);
+            the_forecaster()->free_forecast(r->after);
     }
     free(reports);
 }
@@ -110,8 +110,8 @@ static void set_room(struct pass_runner *runner, const struct pass *p)
         keep_room(runner);
 }
 
-/* Looks at the list as pass p finds it.  The outlook counts the bytes to come.  A pass that moves updates reserves room itself, for each of its choices.  It
- * finds the list without these bytes, and so they are there only for the look. */
+/* Looks at the list as pass p finds it.  The outlook counts the bytes to come.  A pass that moves updates reserves room
+ * itself, for each of its choices.  It finds the list without these bytes, and so they are there only for the look. */
 static void look_before(struct pass_runner *runner, const struct pass *p)
 {
     if (!runner->forecaster || runner->before)
@@ -150,7 +150,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
     struct pass_report *reports = allocate(n_passes + 1, sizeof *reports);
     struct pass_runner runner = {.step = s, .costs = c, .facts = facts};
     if (!facts->unread)
-        runner.forecaster = sole_parts().forecaster;
+        runner.forecaster = find_forecaster();
     const bool grows = find_wanted(reserves, facts) != NULL;
     *n = 0;
     for (size_t i = 0; i < n_passes; i++) {

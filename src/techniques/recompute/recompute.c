@@ -27,8 +27,9 @@
 
 struct recompute_options recompute_options;
 
-/* Where the layer's backward first reads x.  NOWHERE: it never does; or x is not only the layer's own: a task of another
- * layer or micro-batch uses it, or one that is neither forward nor backward, or a forward uses it after a backward. */
+/* Where the layer's backward first reads x.  NOWHERE: it never does; or x is not only the layer's own: a task of
+ * another layer or micro-batch uses it, or one that is neither forward nor backward, or a forward uses it after a
+ * backward. */
 static int first_backward_reader(const struct uses *u, const struct tensor *x)
 {
     size_t n;

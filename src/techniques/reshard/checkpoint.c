@@ -265,7 +265,7 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep)
     free_entries(&all);
 }
 
-/* ---- as an object in memory --------------------------------------------------------------------------------------- */
+/* ---- as an object in memory -------------------------------------------------------------------------------------- */
 
 struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path)
 {

@@ -70,7 +70,7 @@ json_t *tensors_json(const struct checkpoint *c)
     return all;
 }
 
-/* ---- the head, and the whole text --------------------------------------------------------------------------------- */
+/* ---- the head, and the whole text -------------------------------------------------------------------------------- */
 
 json_t *mesh_json(const struct mesh *m)
 {

@@ -156,8 +156,9 @@ char *find_checkpoint(const char *path);
 /* The paths of all checkpoints in a folder, damaged ones too; the path alone when it is itself a checkpoint.  The
  * caller frees each, and the array. */
 char **all_checkpoints(const char *path, size_t *n);
-/* Opens the checkpoint that `path` names, for free_checkpoint().  A folder's manifest is read, and its files are compared with the manifest by
- * size and header.  Another form warns of damage that it could pass over.  Fails when there is no checkpoint. */
+/* Opens the checkpoint that `path` names, for free_checkpoint().  A folder's manifest is read, and its files are
+ * compared with the manifest by size and header.  Another form warns of damage that it could pass over.  Fails when
+ * there is no checkpoint. */
 struct checkpoint *open_checkpoint(const char *path);
 const struct store *find_store(const char *path); /* the form that this file has; NULL: no other form */
 int64_t last_session(const char *folder);         /* highest of the complete checkpoints in it; 0: there are none */
@@ -194,8 +195,8 @@ struct in_store {
 
 /* ---- transfer.c ------------------------------------------------------------------------------------------------ */
 
-/* Reads a tensor's elements, all of them in order, into `values` (NULL: the pieces are only checked).  Fails where the pieces do not cover
- * each element once, or do not have their hashes. */
+/* Reads a tensor's elements, all of them in order, into `values` (NULL: the pieces are only checked).  Fails where the
+ * pieces do not cover each element once, or do not have their hashes. */
 void read_kept(const struct checkpoint *c, size_t tensor, float *values);
 /* Reads and checks like read_kept(), but returns the problem; NULL: the tensor is sound. */
 struct problem *verify_tensor(const struct checkpoint *c, size_t tensor);

@@ -38,8 +38,8 @@ static double sum_copies(const struct forecast *f)
 }
 
 /* Carries the choice out, looks at the list, and undoes it.  most: the choice is only placed, and not simulated, if it
- * needs more bytes than that beyond the budgets.  *work grows by the number of tasks that were simulated; a list that is
- * only placed counts a fifth. */
+ * needs more bytes than that beyond the budgets.  *work grows by the number of tasks that were simulated; a list that
+ * is only placed counts a fifth. */
 static struct score try_choice(const struct question *q, const unsigned char *choice, double most, double *work)
 {
     struct edit *e = open_edit(q->step);

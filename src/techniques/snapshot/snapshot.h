@@ -207,7 +207,8 @@ char *map_memory(int fd, uint64_t bytes, persist_bytes **persist);
 /* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
 void open_snapshots(struct trainer *t);
 struct snap_counts close_snapshots(struct trainer *t); /* after a drain */
-/* The report's thread calls it.  sound: the step's numbers are finite; a step of which they are not is not committed. */
+/* The report's thread calls it.  sound: the step's numbers are finite; a step of which they are not is not
+ * committed. */
 void note_reported(struct trainer *t, uint32_t number, bool sound);
 /* The commits since the last call; the caller frees them. */
 size_t take_commits(struct trainer *t, struct stored_step **commits);

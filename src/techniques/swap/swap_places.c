@@ -1,4 +1,5 @@
-/* swap_places.c - between which tasks the copies of a swapped tensor stand, and so how long its bytes are held for them.
+/* swap_places.c - between which tasks the copies of a swapped tensor stand, and so how long its bytes are held for
+ * them.
  *
  * A tensor that leaves is held until its copy has ended.  A tensor that comes back is held from the time at which its
  * copy must begin: its copy, which takes bytes / bandwidth, must end before the reader begins, and before the next copy

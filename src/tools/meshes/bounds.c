@@ -75,7 +75,8 @@ static void note_times(struct sketch *k, const struct trainer *t, const int *uni
     free(lane_end);
 }
 
-/* Notes what the list's tensors take: parameters and tape by unit, and what is held beyond the tapes in the backward. */
+/* Notes what the list's tensors take: parameters and tape by unit, and what is held beyond the tapes in the
+ * backward. */
 static void note_bytes(struct sketch *k, const struct trainer *t, const int *unit)
 {
     const struct params *p = params_of(t->model, 0);

@@ -90,8 +90,8 @@ static void add_levels(struct mesh_search *x, const struct mesh_candidate *like)
     }
 }
 
-/* Adds the candidates of a mesh with this order of micro-batches: one for each micro-batch size, a power of two unless it
- * was given, and each ZeRO level. */
+/* Adds the candidates of a mesh with this order of micro-batches: one for each micro-batch size, a power of two unless
+ * it was given, and each ZeRO level. */
 static void add_order(struct mesh_search *x, struct mesh m, const struct turn_order *order, const char *name)
 {
     const int share = x->settings.batch / m.dp;

@@ -32,7 +32,8 @@ struct mesh_search {
 /* A search for the way to train by these settings on so many devices of --hardware, without candidates yet.  For
  * free_mesh_search().  Ends the program (EXIT_USAGE) where the hardware has fewer devices. */
 struct mesh_search new_mesh_search(const struct settings *s, int devices);
-/* Makes the candidates, and simulates those that no bound rules out.  Ends the program (EXIT_USAGE) where there is none. */
+/* Makes the candidates, and simulates those that no bound rules out.  Ends the program (EXIT_USAGE) where there is
+ * none. */
 void search_meshes(struct mesh_search *x);
 /* Moves the front to the front of the array: of those within so many bytes, by time, each in less memory than those
  * before it.  Returns how many there are. */

@@ -74,8 +74,8 @@ struct costs {
 
     double scale_link, scale_device, scale_cpu; /* what --what-if multiplies the speeds by */
 };
-/* Reads a profile or a description; free_costs() frees it.  What is wrong in the file ends the program (EXIT_USAGE) with
- * its line. */
+/* Reads a profile or a description; free_costs() frees it.  What is wrong in the file ends the program (EXIT_USAGE)
+ * with its line. */
 struct costs *read_costs(const char *path);
 void free_costs(struct costs *c);
 /* Applies --what-if, "link=2x cpu=0.5x device=1.5x mem=8G": speeds to c, memory to the machine's budgets.  A wrong word

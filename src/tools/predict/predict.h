@@ -46,8 +46,8 @@ struct costs *costs_of(const struct trainer *t);
  * the costs. */
 struct costs *measure_costs(struct trainer *t);
 const char *engine_name(const struct trainer *t); /* what computes matrix products on device 0: "own" or "clblast" */
-/* Where a plan needs times that no file gives, this measures them, with a trainer of its own that has no plan, and whose
- * swaps are only those that the budget needs.  Later trainers of this process have these times. */
+/* Where a plan needs times that no file gives, this measures them, with a trainer of its own that has no plan, and
+ * whose swaps are only those that the budget needs.  Later trainers of this process have these times. */
 void run_trial_for(struct settings *s);
 void keep_trial(struct costs *c);          /* takes c over: later trainers have it as the costs of a trial */
 extern const struct forecaster forecaster; /* techniques/pass/pass.h */

@@ -1,6 +1,5 @@
-/* simulation.h - the list of a step on a virtual clock: when its tasks would run, and how long a step takes.  Implemented
- * in simulate.c; what is shown of a simulation, in report.c.
- */
+/* simulation.h - the list of a step on a virtual clock: when its tasks would run, and how long a step takes.
+ * Implemented in simulate.c; what is shown of a simulation, in report.c. */
 #ifndef SIMULATION_H
 #define SIMULATION_H
 

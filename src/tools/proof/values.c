@@ -317,8 +317,8 @@ static void note_first(int *first, int node)
 }
 
 /* Compares the runs of one task: x is as they should be, y as they are in the other list.  Each y must lie within an x
- * of the same value; and together they must have as many bytes.  join_runs() has joined runs of one value, so no byte of these counts
- * twice. */
+ * of the same value; and together they must have as many bytes.  join_runs() has joined runs of one value, so no byte
+ * of these counts twice. */
 static void compare_runs(const struct numbered *x, size_t n_x, const struct numbered *y, size_t n_y,
                          struct list_difference *d)
 {
@@ -337,8 +337,8 @@ static void compare_runs(const struct numbered *x, size_t n_x, const struct numb
         note_first(y->is_result ? &d->node : &d->part, y->node);
 }
 
-/* a: what is expected, b: what is found.  Both are sorted by identity, so this is a merge.  A tensor that persists in one
- * list only (a pass may add its own) is no difference. */
+/* a: what is expected, b: what is found.  Both are sorted by identity, so this is a merge.  A tensor that persists in
+ * one list only (a pass may add its own) is no difference. */
 static struct list_difference compare_lists(const struct values *a, const struct values *b)
 {
     struct list_difference d = {.node = NONE, .part = NONE};

@@ -155,8 +155,8 @@ static void walk_bytes(struct proof *p)
 
 /* ---- order ----------------------------------------------------------------------------------------------------- */
 
-/* For each node there is an array of what has ended by its start.  Lanes are proved some at a time, so that these arrays
- * take 2 n * LANES_AT_A_TIME numbers, however many lanes there are. */
+/* For each node there is an array of what has ended by its start.  Lanes are proved some at a time, so that these
+ * arrays take 2 n * LANES_AT_A_TIME numbers, however many lanes there are. */
 enum { LANES_AT_A_TIME = 32 };
 struct ends {                    /* what has ended at some moment, on lanes from a first one on */
     int latest[LANES_AT_A_TIME]; /* by lane: its latest node that has ended; NONE: none has */
@@ -193,9 +193,10 @@ static void find_ended_nodes(const struct step *s, int first_lane, struct ends *
     int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
     int *last = allocate((size_t)n_lanes, sizeof *last);       /* by lane: its latest node so far */
     int *certain = allocate((size_t)n_lanes, sizeof *certain); /* by lane: its latest one that cannot be skipped */
-    memset(last, NONE, (size_t)n_lanes * sizeof *last);
-    memset(certain, NONE, (size_t)n_lanes * sizeof *certain);
-    memset(ends, NONE, 2 * s->n * sizeof *ends);
+    fill_none(last, (size_t)n_lanes);
+    fill_none(certain, (size_t)n_lanes);
+    for (size_t i = 0; i < 2 * s->n; i++)
+        fill_none(ends[i].latest, LANES_AT_A_TIME);
     for (int node = 0; node < 2 * n; node++) {
         const struct task *t = s->task[node % n];
         int lane = t->lane->index;
@@ -249,8 +250,8 @@ static void verify_order(struct proof *p)
     free(ends);
 }
 
-/* Held tasks come after all tasks of their iteration that hold, whatever bytes they touch.  This is so in each iteration
- * or in none, so only the second one is looked at. */
+/* Held tasks come after all tasks of their iteration that hold, whatever bytes they touch.  This is so in each
+ * iteration or in none, so only the second one is looked at. */
 static void need_gates(struct proof *p)
 {
     const struct step *s = p->step;
@@ -350,7 +351,7 @@ static char *verify_after(const struct step *s)
 {
     char *wrong = NULL;
     int *earliest = allocate(s->last_origin + 1, sizeof *earliest); /* by origin: the position of its first task */
-    memset(earliest, NONE, (s->last_origin + 1) * sizeof *earliest);
+    fill_none(earliest, s->last_origin + 1);
     for (size_t i = s->n; i-- > 0;)
         earliest[s->task[i]->origin] = (int)i;
     for (size_t i = 0; i < s->n_after && !wrong; i++) {

@@ -74,9 +74,9 @@ const struct turn_cell **cell_of(const struct schedule *s, enum computation comp
 
 /* ---- schedule_follow.c ------------------------------------------------------------------------------------------- */
 
-/* All cells, *n of them, in an order in which they can be done one after another.  Ends the program where cells wait for
- * one another.  TIED: the weight gradients of the first stage wait for those of the last one, as those of a tied head
- * do.  The caller frees the array. */
+/* All cells, *n of them, in an order in which they can be done one after another.  Ends the program where cells wait
+ * for one another.  TIED: the weight gradients of the first stage wait for those of the last one, as those of a tied
+ * head do.  The caller frees the array. */
 enum head_weights { UNTIED, TIED };
 const struct turn_cell **order_cells(const struct schedule *s, enum head_weights head, size_t *n);
 /* Ends the program where PyTorch would run the schedule, and train something else, without a word. */
@@ -87,8 +87,8 @@ void refuse_wrong_in_pytorch(const struct schedule *s);
 /* The schedule as an order for training, which lives as long as the program.  Ends the program (EXIT_USAGE) if training
  * with it would not give one device's bits. */
 struct turn_order *order_of(const struct schedule *s);
-/* A list that follows the schedule, as the text of a step file, which the caller frees.  times: the words of --times, or
- * NULL. */
+/* A list that follows the schedule, as the text of a step file, which the caller frees.  times: the words of --times,
+ * or NULL. */
 char *step_file_of(const struct schedule *s, const char *times);
 /* The schedule that the list of a step file follows, for free_schedule().  Ends the program (EXIT_USAGE) with the task
  * that fits into none. */

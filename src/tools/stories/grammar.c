@@ -75,7 +75,8 @@ static struct block *begin_block(struct stories *s, struct source_line line)
     return block;
 }
 
-/* Cuts the text into lines.  One that is not indented begins a table or scene; one that is goes to the last of these. */
+/* Cuts the text into lines.  One that is not indented begins a table or scene; one that is goes to the last of
+ * these. */
 static void read_lines(struct stories *s)
 {
     struct block *last = NULL;
