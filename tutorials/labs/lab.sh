@@ -197,15 +197,18 @@ build() { # TREE: false, with the compiler's words in $TMP/make
     (cd "$1" && make -j2 >"$TMP/make" 2>&1)
 }
 
-# Where the task itself follows from the seed, answers are right for one seed only.  A student need not name it.  For an
-# autograder it is the lecturer's.
+# Where the task itself follows from the seed (labs 1 and 4), answers are right for one seed only.  So the copy is graded
+# with the seed in its predictions.txt, unless the caller names one.
 take_seed_of_copy() { # LAB TREE
     ls "$1"/*.*.sh >/dev/null 2>&1 || return 0
     drawn_with=$(cd "$2" && predicted_for seed)
     case $drawn_with in '' | *[!0-9]*) return ;; esac
-    [ -n "$SEED_SAID${JSON-}" ] || SEED=$drawn_with
-    [ "$SEED" = "$drawn_with" ] ||
+    [ -n "$SEED_SAID" ] || SEED=$drawn_with
+    if [ "$SEED" = "$drawn_with" ]; then
+        echo "Graded with SEED=$SEED, with which this copy was made."
+    else
         echo "Note: this copy was made with SEED=$drawn_with, and is graded with SEED=$SEED: its list is another one."
+    fi
 }
 
 begin_scores() {
