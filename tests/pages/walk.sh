@@ -116,8 +116,8 @@ shorten() { # COMMAND: fewer steps, no long evaluation
             s/yard train/& --val-batches 1 --sample-tokens 0/" ;;
     *'yard sample'*) echo "$1 --count 20" ;;
     *'yard plot'*) echo "$1" | sed 's/--smooth [0-9]*/--smooth 2/' ;;
-    'make demo') # without making anything
-        make -n --no-print-directory demo STEPS=4 | sed -n '/^echo/d; /yard train/,$p' | tr -d '\\' | tr '\n' ' ' |
+    'make demo') # its commands on one line, without making anything; \134 is the backslash at a line's end
+        make -n --no-print-directory demo STEPS=4 | sed -n '/^echo/d; /yard train/,$p' | tr -d '\134' | tr '\n' ' ' |
             sed 's| ./yard| \&\& ./yard|g; s/$/ --count 20/' ;;
     *) echo "$1" ;;
     esac

@@ -23,6 +23,7 @@ export LC_ALL
 here=$PWD
 cd "$(dirname "$0")/../.." || exit 2
 labs=tutorials/labs
+. tests/run/json.sh
 SEED=${SEED:-1}
 DRAWS=${DRAWS:-3}
 BOARD=${BOARD:---model gpt2 --vocab 256 --batch 32}
@@ -111,7 +112,7 @@ mean() { # FUNCTION ARGUMENT...
     total=0
     for nth in $draws; do
         "$@" "$nth" || return 1
-        step=$(tr ',{' '\n\n' <"$own/answer" | sed -n 's/.*"step_ms": *\([0-9.e+-]*\).*/\1/p' | head -n 1)
+        step=$(json_value "$own/answer" step_ms)
         [ -n "$step" ] || refuse 'the judge has no simulated time' || return 1
         total=$(awk -v a="$total" -v b="$step" 'BEGIN { printf "%.6f", a + b }')
     done
@@ -280,7 +281,9 @@ show_words() { # of a program, without what a terminal obeys
 # ---- entries --------------------------------------------------------------------------------------------------------
 
 judge_entry() { # ENTRY: prints "MS BITS NAME", or "- NAME refused: WHY"
-    why= ms= bits=-
+    why=''
+    ms=''
+    bits=-
     # A name that a line of the table can hold.
     name=$(printf '%s' "${1##*/}" | tr -c 'A-Za-z0-9._-' '?' | cut -c 1-40)
     rm -rf "$own"/entry* "$own"/judged* "$own"/first
