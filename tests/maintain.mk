@@ -6,7 +6,7 @@
 # ---- searches ------------------------------------------------------------------------------------------------------
 
 # Tests that run no kernels.
-WITHOUT_KERNELS = $(patsubst %,$(BUILD)/tests/test_%,base data file stories simulate view plot)
+WITHOUT_KERNELS = $(patsubst %,$(BUILD)/tests/test_%,base data file stories simulate view_growing view_input view_pictures view_rows plot)
 DRIVER_TESTS = $(filter-out $(WITHOUT_KERNELS),$(TESTS))
 drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers, fetched into build/, and as on a GPU
 	@YARD=./$(YARD) tests/machines/drivers.sh $(DRIVER_TESTS)
