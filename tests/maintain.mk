@@ -69,7 +69,7 @@ tidy: $(SHARED)/embedded.c ## let clang-tidy read the sources
 format-check: ## fail when `make format` would change something
 	@clang-format --dry-run -Werror $(C_FILES)
 
-counts: ## write how many lines sources have into README.md and tutorials/reference-code.md, as pages.sh wants them
+counts: ## write into README.md and tutorials/reference-code.md how many lines the sources have, as pages.sh wants them
 	@mkdir -p build
 	@for page in README.md tutorials/reference-code.md; do \
 	    awk -v fill=1 -f tests/pages/counts.awk $$page >build/counts && cp build/counts $$page || exit; \
