@@ -17,8 +17,8 @@ static int selected_layer(const struct view *v)
     return v->track[v->selection.task.track]->trace->tasks[v->selection.task.copy.task].layer;
 }
 
-/* overlap-pays has four layers, so tasks 0 to 3 are forwards of 1 ms, and the fifth is the backward of layer 3, of 2 ms.
- * It has five steps of 14.5 ms. */
+/* overlap-pays has four layers, so tasks 0 to 3 are forwards of 1 ms, and the fifth is the backward of layer 3, of 2
+ * ms.  It has five steps of 14.5 ms. */
 TEST(keys_do_what_the_help_says)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
