@@ -27,6 +27,7 @@ same_losses() { # FILE FILE, of lines "LOSS NORM"
     [ ! -s "$TMP/wrong" ]
 }
 
+# PyTorch's lines  "step 1  loss 5.432100  norm 1.25000"  give the lines  "5.432100 1.25000".
 trains() { # NAME RANKS SCHEDULE.csv
     "$python" -m torch.distributed.run --nproc-per-node "$2" tutorials/pytorch/train_pipeline.py "$TMP/$head-hf" "$3" \
         LICENSE --batch 8 >"$TMP/out" 2>"$TMP/err"
