@@ -10,7 +10,7 @@ static void print_help(FILE *out)
 {
     print_commands(out);
     fprintf(out, "\nfirst:  yard train --steps 300 --sample-tokens 200\n"
-                 "then:   tutorials/01-first-run.md, the first of the tutorials\n");
+                 "then:   tutorials/00-primer.md, the first of the pages that README.md names\n");
     fprintf(out, "\n`yard COMMAND --help` shows examples and the options of a command,\n"
                  "and `yard --version` shows the version.\n\n"
                  "environment:\n"

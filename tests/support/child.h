@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#pragma push_macro("fail") /* base.h has one too */
+#pragma push_macro("fail") /* error.h has one too */
 #undef fail
 #include <cmocka.h>
 #include <fcntl.h>

@@ -48,7 +48,13 @@ void end_paper(struct paper *p)
 
 struct tensor *new_bytes(struct paper *p, struct device *d, const char *name, int64_t words, bool persistent)
 {
-    struct tensor *t = new_tensor(p->pool, d, MEM_ACTIVATIONS, name, FLOAT32, SHAPE(words));
+    const struct tensor_form form = {
+        .device = d,
+        .class = MEM_ACTIVATIONS,
+        .name = name,
+        .shape = SHAPE(words),
+    };
+    struct tensor *t = new_tensor(p->pool, &form);
     t->persistent = persistent;
     return t;
 }

@@ -2,6 +2,7 @@
 #include "tests/support/child.h"
 #include "trainer/base/embedded.h"
 #include "trainer/train/data.h"
+#include "trainer/train/rate.h"
 
 #include <math.h>
 

@@ -14,7 +14,7 @@
 #include <clblast_c.h>
 #include <math.h>
 
-static const struct shape {
+static const struct machine_shape {
     int vector, work_group;
 } shapes[] = {{0, 0}, {8, 1}, {4, 1}, {1, 1}, {4, 64}, {1, 64}};
 static struct machine *machines[COUNT(shapes)];
@@ -742,7 +742,7 @@ static void compare_product(const struct product *p, const float *ours, double t
 
 static struct tensor *product_tensor(struct pool *pool, const char *name, size_t n)
 {
-    struct tensor *t = new_tensor(pool, device, MEM_WORK, name, FLOAT32, SHAPE((int64_t)n));
+    struct tensor *t = new_work_tensor(pool, device, name, SHAPE((int64_t)n));
     t->persistent = true;
     return t;
 }
@@ -957,8 +957,8 @@ static struct attended attend(struct machine *m, enum attention kind, int B, int
     b.seq = T;
     b.tape = &tape;
     b.backward_wanted = true;
-    struct tensor *qkv = new_tensor(pool, device, MEM_WORK, "qkv", FLOAT32, SHAPE(B * T, 3 * H * hs));
-    struct tensor *dout = new_tensor(pool, device, MEM_WORK, "dout", FLOAT32, SHAPE(B * T, H * hs));
+    struct tensor *qkv = new_work_tensor(pool, device, "qkv", SHAPE(B * T, 3 * H * hs));
+    struct tensor *dout = new_work_tensor(pool, device, "dout", SHAPE(B * T, H * hs));
     struct tensor *out = attention(&b, "mix", qkv);
     set_gradient(&b, out, dout);
     tape.ops[0].inputs(&b, &tape.ops[0]);

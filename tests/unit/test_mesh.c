@@ -261,7 +261,7 @@ static float *reduced(int n, size_t elements)
     struct tensor **x = allocate((size_t)n, sizeof *x);
     float *all = allocate((size_t)n * elements, sizeof *all);
     for (int k = 0; k < n; k++) {
-        x[k] = new_tensor(p, &m->device[k], MEM_WORK, "x", FLOAT32, SHAPE((int64_t)elements));
+        x[k] = new_work_tensor(p, &m->device[k], "x", SHAPE((int64_t)elements));
         x[k]->persistent = true;
     }
     add_all_reduce(s, "sum", x, n);

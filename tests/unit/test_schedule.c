@@ -37,7 +37,13 @@ static void close_used(struct machine *m)
 
 static struct tensor *new_array(struct pool *p, struct device *d, const char *name, int64_t n, bool persistent)
 {
-    struct tensor *t = new_tensor(p, d, persistent ? MEM_PARAMETERS : MEM_ACTIVATIONS, name, FLOAT32, SHAPE(n));
+    const struct tensor_form form = {
+        .device = d,
+        .class = persistent ? MEM_PARAMETERS : MEM_ACTIVATIONS,
+        .name = name,
+        .shape = SHAPE(n),
+    };
+    struct tensor *t = new_tensor(p, &form);
     t->persistent = persistent;
     return t;
 }

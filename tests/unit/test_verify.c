@@ -340,7 +340,14 @@ static bool cut_a_task(struct trainer *t, struct edit *e, size_t place, int faul
 
 static struct tensor *twin_on(struct trainer *t, const struct tensor *x, struct device *d)
 {
-    return new_tensor(t->pool, d, x->class, x->name, x->element, x->n_dims, x->shape);
+    const struct tensor_form form = {
+        .device = d,
+        .class = x->class,
+        .name = x->name,
+        .element = x->element,
+        .shape = x->shape,
+    };
+    return new_tensor(t->pool, &form);
 }
 
 /* The (T, T) matrix is made again before the backward that reads it.  Faults: the softmax, which works in place, is

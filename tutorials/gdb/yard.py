@@ -157,7 +157,7 @@ def name_task(t):
 
 
 def shape_of(x):
-    return "(%s)" % ", ".join(str(int(d)) for d in items(x["shape"], x["n_dims"]))
+    return "(%s)" % ", ".join(str(int(d)) for d in items(x["shape"]["size"], x["shape"]["n_dims"]))
 
 
 def storage_of(x):
@@ -490,7 +490,7 @@ for NumPy, and FILE.pgm gets them as a picture, from the least in black to the l
         address = address_of(x)
         if address is None:
             raise gdb.GdbError("%s has no values here" % text(x["name"]))
-        shape = [int(x["shape"][i]) for i in range(int(x["n_dims"]))]
+        shape = [int(size) for size in items(x["shape"]["size"], x["shape"]["n_dims"])]
         begin, n, left = find_slice(text(x["name"]), shape, indices)
         kind = "i" if "INT32" in str(x["element"]) else "f"
         data = gdb.selected_inferior().read_memory(address + 4 * begin, 4 * n).tobytes()
@@ -543,7 +543,8 @@ for NumPy, and FILE.pgm gets them as a picture, from the least in black to the l
             print("  no values: 0x%x cannot be read" % address)
             return
         values = struct.unpack("=%d%s" % (n, kind), data)
-        columns = int(x["shape"][int(x["n_dims"]) - 1]) if int(x["n_dims"]) else n
+        n_dims = int(x["shape"]["n_dims"])
+        columns = int(x["shape"]["size"][n_dims - 1]) if n_dims else n
         print("  values at 0x%x" % address)
         for row in range(min(4, n // columns if columns else 0)):
             some = values[row * columns:row * columns + min(6, columns)]

@@ -243,7 +243,14 @@ static void share_shard(struct survey *v, struct read_window *const *peer, size_
 static void make_gathered(struct pool *p, struct read_window *w)
 {
     const struct tensor *x = w->replica;
-    struct tensor *gathered = new_tensor(p, x->device, MEM_PARAMETERS, "gathered", x->element, x->n_dims, x->shape);
+    const struct tensor_form form = {
+        .device = x->device,
+        .class = MEM_PARAMETERS,
+        .name = "gathered",
+        .element = x->element,
+        .shape = x->shape,
+    };
+    struct tensor *gathered = new_tensor(p, &form);
     snprintf(gathered->name, sizeof gathered->name, "%.38s.gathered", x->name);
     w->gathered = as_buffer(gathered);
 }

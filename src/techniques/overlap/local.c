@@ -192,7 +192,14 @@ static struct task *add_host_updates(struct mover *m, struct task *update)
 
 static struct tensor *new_word(struct step *s, struct device *d)
 {
-    struct tensor *word = new_tensor(s->pool, d, MEM_WORK, "choice", INT32, 1, (int64_t[]){1});
+    const struct tensor_form form = {
+        .device = d,
+        .class = MEM_WORK,
+        .name = "choice",
+        .element = INT32,
+        .shape = SHAPE(1),
+    };
+    struct tensor *word = new_tensor(s->pool, &form);
     word->persistent = true;
     word->choice = true;
     return word;

@@ -469,7 +469,7 @@ static const struct option options[] = {
      .commands = OF_LIST,
      .help = "run optimizer updates of some layers on the CPU while the device goes on. plan: a search before "
              "the run chooses the layers for the shortest step. local: at the end of each layer's backward a "
-             "rule chooses, by the work that the CPU still has"},
+             "rule chooses, by the work that the CPU still has. all-cpu, all-device: all updates run there"},
     {.name = "overlap-plan",
      .type = OPT_OUTPUT,
      .value = &overlap_options.plan,

@@ -320,11 +320,10 @@ static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
     size_t task_bytes = t->access[0].tensor->bytes;
     size_t first = begin / ELEMENT_BYTES;
     size_t n = (end - begin) / ELEMENT_BYTES;
-    const int64_t shape[] = {(int64_t)n};
     for (int i = 0; i < t->n_access; i++) {
         struct tensor *x = t->access[i].tensor;
         if (x->bytes == task_bytes)
-            t->access[i].tensor = new_view(p, x, x->name, first, 1, shape);
+            t->access[i].tensor = new_view(p, x, x->name, first, SHAPE((int64_t)n));
     }
     narrow_args(t, first, n);
     if (t->action == ACT_KERNEL)

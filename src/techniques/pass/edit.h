@@ -18,7 +18,7 @@
  * where a task is to wait for what was made elsewhere, a marker comes before it in its lane, and has the access in its
  * place.  The marker is a copy of a word to itself, which takes no time (copies_nothing()):
  *
- *     struct tensor *word = new_tensor(s->pool, lane->device, MEM_WORK, "word", INT32, 1, (int64_t[]){1});
+ *     struct tensor *word = new_work_tensor(s->pool, lane->device, "word", SHAPE(1));
  *     word->persistent = true;
  *     add_access(add_copy(s, lane, "wait", word, word), made_elsewhere, ACCESS_READ);
  *

@@ -31,7 +31,7 @@ struct pass_reports reports_of(const struct trainer *t)
 
 static const struct costs *costs_for(const struct trainer *t)
 {
-    const struct forecaster *f = sole_parts().forecaster;
+    const struct forecaster *f = find_forecaster();
     return f ? f->costs(t) : NULL;
 }
 

@@ -43,16 +43,17 @@ bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mod
 struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                                 size_t bytes)
 {
-    const int64_t elements[] = {(int64_t)ceil_div(bytes, ELEMENT_BYTES)};
-    struct tensor *t = new_tensor(p, d, class, name, FLOAT32, 1, elements);
+    const struct shape shape = SHAPE((int64_t)ceil_div(bytes, ELEMENT_BYTES));
+    const struct tensor_form form = {.device = d, .class = class, .name = name, .shape = shape};
+    struct tensor *t = new_tensor(p, &form);
     t->bytes = bytes;
     return t;
 }
 
 struct tensor *new_range(struct pool *p, struct tensor *base, const char *name, size_t begin, size_t end)
 {
-    const int64_t elements[] = {(int64_t)ceil_div(end - begin, ELEMENT_BYTES)};
-    return new_view_of_bytes(p, base, name, (struct byte_range){begin, end}, 1, elements);
+    const struct shape shape = SHAPE((int64_t)ceil_div(end - begin, ELEMENT_BYTES));
+    return new_view_of_bytes(p, base, name, (struct byte_range){begin, end}, shape);
 }
 
 struct tensor *same_part(struct pool *p, struct tensor *base, const struct tensor *view)
@@ -60,5 +61,5 @@ struct tensor *same_part(struct pool *p, struct tensor *base, const struct tenso
     CHECK(base->bytes == view->storage->bytes, "%s of %s is no part of %s", view->name, view->storage->name,
           base->name);
     const struct byte_range bytes = {view->offset, view->offset + view->bytes};
-    return new_view_of_bytes(p, base, view->name, bytes, view->n_dims, view->shape);
+    return new_view_of_bytes(p, base, view->name, bytes, view->shape);
 }

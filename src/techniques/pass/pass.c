@@ -28,7 +28,7 @@ void free_reports(struct pass_report *reports, size_t n)
         free(r->gain);
         json_decref(r->fields);
         if (r->after)
-            sole_parts().forecaster->free_forecast(r->after);
+            the_forecaster()->free_forecast(r->after);
     }
     free(reports);
 }
@@ -126,7 +126,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
     struct pass_report *reports = allocate(n_passes + 1, sizeof *reports);
     struct pass_runner runner = {.step = s, .costs = c, .facts = facts};
     if (!facts->unread)
-        runner.forecaster = sole_parts().forecaster;
+        runner.forecaster = find_forecaster();
     const bool grows = find_wanted(reserves, facts) != NULL;
     *n = 0;
     for (size_t i = 0; i < n_passes; i++) {

@@ -35,7 +35,7 @@ static const struct option options[] = {
      .high = 3,
      .group = "What",
      .commands = RESHARD,
-     .help = "what data-parallel ranks share out. 1 and 2: Adam's state. 3: parameters too (default: as it "
+     .help = "what is divided among data-parallel ranks. 1 and 2: Adam's state. 3: parameters too (default: as it "
              "was)"},
     {.name = "plan",
      .type = OPT_FLAG,
@@ -463,7 +463,7 @@ static int run_export(char **words)
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
 static const struct word words[] = {
-    {"ls", "CKPT", "show what is in it, and which rank has which part", 1, LS, run_ls,
+    {"ls", "CKPT", "show what is in a checkpoint, and which rank has which part", 1, LS, run_ls,
      "out\n"
      "out/step-100 --json\n",
      "Shows the run's id, which resumed runs keep, and the session, which counts trainings. Shows the version of yard "

@@ -88,7 +88,7 @@ size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *po
 {
     struct arrivals arrivals = {.last = allocate(pool->n, sizeof *arrivals.last)};
     size_t *bytes = allocate(n, sizeof *bytes);
-    memset(arrivals.last, NONE, pool->n * sizeof *arrivals.last);
+    fill_none(arrivals.last, pool->n);
     for (size_t i = 0; i < n; i++) {
         if (is_copy(task[i]))
             follow_copy(&arrivals, task[i]);

@@ -93,7 +93,7 @@ static struct timing time_runs(struct bench *b, run_once *run, void *context, ui
 /* ---- matrix products ------------------------------------------------------------------------------------------- */
 
 /* A product of one forward and backward. */
-struct shape {
+struct product {
     const char *name;
     enum gemm_form form;
     int m, n, k, batch;
@@ -102,7 +102,7 @@ struct shape {
 };
 
 /* Lists the products of linear layers, each in the form of the forward, of the input's gradient and of the weight's. */
-static size_t list_linear_shapes(const struct bench *b, struct shape *out)
+static size_t list_linear_products(const struct bench *b, struct product *out)
 {
     const int C = b->config.channels, L = b->config.layers;
     const int V = (int)padded_vocab(b->config.vocab);
@@ -115,38 +115,38 @@ static size_t list_linear_shapes(const struct bench *b, struct shape *out)
                   {"mlp.fc", 4 * C, C, L},
                   {"mlp.proj", C, 4 * C, L},
                   {"head", V, C, 1}};
-    size_t n_shapes = 0;
+    size_t n_products = 0;
     for (enum gemm_form form = GEMM_NT; form <= GEMM_TN; form++)
         for (size_t i = 0; i < COUNT(linear); i++) {
             const int to = linear[i].out, from = linear[i].in;
             const int sizes[][3] = {[GEMM_NT] = {n, to, from}, [GEMM_NN] = {n, from, to}, [GEMM_TN] = {to, from, n}};
             const int *size = sizes[form];
-            out[n_shapes++] = (struct shape){.name = linear[i].name,
-                                             .form = form,
-                                             .m = size[0],
-                                             .n = size[1],
-                                             .k = size[2],
-                                             .batch = 1,
-                                             .causal = CAUSAL_NONE,
-                                             .count = linear[i].count};
+            out[n_products++] = (struct product){.name = linear[i].name,
+                                                 .form = form,
+                                                 .m = size[0],
+                                                 .n = size[1],
+                                                 .k = size[2],
+                                                 .batch = 1,
+                                                 .causal = CAUSAL_NONE,
+                                                 .count = linear[i].count};
         }
-    return n_shapes;
+    return n_products;
 }
 
 /* Lists the products of attention: squares are (T, T), heads (T, head_size), for each head of each sequence. */
-static size_t list_attention_shapes(const struct bench *b, struct shape *out)
+static size_t list_attention_products(const struct bench *b, struct product *out)
 {
     const int T = (int)b->settings->seq_len;
     const int head_size = b->config.channels / b->config.heads;
     const int n_heads = (int)b->settings->batch * b->config.heads;
     const int count = 2 * b->config.layers;
-    const struct shape shapes[] = {
+    const struct product products[] = {
         {"attn.scores, datt", GEMM_NT, T, T, head_size, n_heads, CAUSAL_OUT, count},
         {"attn.mix, dq", GEMM_NN, T, head_size, T, n_heads, CAUSAL_A, count},
         {"attn.dv, dk", GEMM_TN, T, head_size, T, n_heads, CAUSAL_A_TRANSPOSED, count},
     };
-    memcpy(out, shapes, sizeof shapes);
-    return COUNT(shapes);
+    memcpy(out, products, sizeof products);
+    return COUNT(products);
 }
 
 /* The operands of a linear layer's product are whole tensors. */
@@ -173,7 +173,7 @@ static void take_heads(struct gemm *g, struct tensor *const operand[3], int C)
     g->c.tensor = operand[2];
 }
 
-static struct gemm describe_gemm(const struct bench *b, const struct shape *s, struct tensor *const operand[3])
+static struct gemm describe_gemm(const struct bench *b, const struct product *s, struct tensor *const operand[3])
 {
     struct gemm g = {.form = s->form, .m = s->m, .n = s->n, .k = s->k, .causal = s->causal};
     g.heads = s->batch > 1 ? b->config.heads : 1;
@@ -186,7 +186,7 @@ static struct gemm describe_gemm(const struct bench *b, const struct shape *s, s
 }
 
 /* Elements of the largest operand. */
-static size_t most_elements(const struct shape *s)
+static size_t most_elements(const struct product *s)
 {
     size_t m = (size_t)s->m, n = (size_t)s->n;
     size_t k = (size_t)s->k;
@@ -194,7 +194,7 @@ static size_t most_elements(const struct shape *s)
     return (size_t)s->batch * MAX(most, m * n);
 }
 
-static double flops_of(const struct shape *s) { return 2.0 * s->m * s->n * s->k * s->batch; }
+static double flops_of(const struct product *s) { return 2.0 * s->m * s->n * s->k * s->batch; }
 
 static void run_list(void *list, uint32_t number)
 {
@@ -203,7 +203,7 @@ static void run_list(void *list, uint32_t number)
 }
 
 /* Times a product as the task of a list. */
-static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
+static struct timing time_gemm(struct bench *b, const struct product *s, enum gemm_engine engine)
 {
     struct device *d = &b->machine->device[0];
     struct pool *pool = new_pool(b->machine);
@@ -213,7 +213,7 @@ static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm
     struct build build = new_build(list, model, (struct kernels){.gemm = engine}, 1, 1);
     struct tensor *operand[3];
     for (int i = 0; i < 3; i++) {
-        operand[i] = new_tensor(pool, d, MEM_WORK, "operand", FLOAT32, SHAPE((int64_t)most_elements(s)));
+        operand[i] = new_work_tensor(pool, d, "operand", SHAPE((int64_t)most_elements(s)));
         operand[i]->persistent = true;
     }
     struct gemm g = describe_gemm(b, s, operand);
@@ -238,7 +238,7 @@ static const struct column gemm_columns[] = {{"engine", "engine", CELL_TEXT, 7, 
                                              {"GFLOP/s", "gflops", CELL_FIXED, 8, 1},
                                              {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};
 
-static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
+static void bench_gemm(struct bench *b, const struct product *s, enum gemm_engine engine)
 {
     struct timing t = time_gemm(b, s, engine);
     if (s->batch == 1 && !isnan(t.share)) {
@@ -254,18 +254,18 @@ static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine 
 
 static void bench_gemms(struct bench *b)
 {
-    struct shape shapes[32];
-    size_t n = list_linear_shapes(b, shapes);
-    n += list_attention_shapes(b, shapes + n);
+    struct product products[32];
+    size_t n = list_linear_products(b, products);
+    n += list_attention_products(b, products + n);
     enum gemm_engine only = GEMM_CLBLAST;
     if (has_own_products(&b->machine->device[0]))
         only = b->settings->kernels.gemm;
     print_heading(b->text, b->gemms);
     for (size_t i = 0; i < n; i++) {
         if (only == GEMM_OWN || only == GEMM_AUTO)
-            bench_gemm(b, &shapes[i], GEMM_OWN);
+            bench_gemm(b, &products[i], GEMM_OWN);
         if (only == GEMM_CLBLAST || only == GEMM_AUTO)
-            bench_gemm(b, &shapes[i], GEMM_CLBLAST);
+            bench_gemm(b, &products[i], GEMM_CLBLAST);
     }
 }
 

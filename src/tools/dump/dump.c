@@ -110,8 +110,8 @@ static void write_npy(const struct tensor *t, const void *elements)
     enum { ALIGNMENT = 64, FIXED = 10 }; /* bytes: of magic word, version and length */
     const char *type = t->element == INT32 ? "<i4" : "<f4";
     char *header = format_string("{'descr': '%s', 'fortran_order': False, 'shape': (", type);
-    for (int i = 0; i < t->n_dims; i++)
-        append_text(&header, "%lld,%s", (long long)t->shape[i], i + 1 < t->n_dims ? " " : "");
+    for (int i = 0; i < t->shape.n_dims; i++)
+        append_text(&header, "%lld,%s", (long long)t->shape.size[i], i + 1 < t->shape.n_dims ? " " : "");
     append_text(&header, "), }");
     const size_t n = strlen(header) + 1;
     const int pad = (int)((ALIGNMENT - (FIXED + n) % ALIGNMENT) % ALIGNMENT);

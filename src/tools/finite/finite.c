@@ -108,7 +108,9 @@ static void name_first(struct trainer *t, uint32_t number, const struct result *
     bool changed = !r->halted || (t->settings->clip == 0 && isfinite(r->loss));
     write_tensor(t->model->replica[t->model->norm_rank].state, zeros);
     if (!find_not_finite(t->train, number, &b))
-        fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running it again both are; %s",
+        fail(EXIT_FAILED,
+             "step %u: the loss or the gradient's norm is not finite, but both are finite when the step is run again; "
+             "%s",
              number, not_finite_advice);
     this_life->not_finite = true;
     char layer[32] = "";

@@ -261,9 +261,9 @@ static const struct option options[] = {
      .argument = "FILE",
      .group = GROUP_LOOKING,
      .commands = OF_PLAN,
-     .help = "with --list and --verify: prove too that the list computes the same as that of this step file: the same "
-             "tasks, and each reads the same values, whatever copies, order and places are. Tasks and tensors "
-             "that persist are known by their names"},
+     .help = "with --list and --verify, also prove that the list computes the same as the list of this step file. Both "
+             "must have the same tasks, and each task must read the same values. Copies, order and places may differ. "
+             "Tasks and tensors that persist are known by their names"},
     {.name = "print-list",
      .type = OPT_FLAG,
      .value = &plan_options.print_list,

@@ -193,9 +193,10 @@ static void find_ended_nodes(const struct step *s, int first_lane, struct ends *
     int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
     int *last = allocate((size_t)n_lanes, sizeof *last);       /* by lane: its latest node so far */
     int *certain = allocate((size_t)n_lanes, sizeof *certain); /* by lane: its latest one that cannot be skipped */
-    memset(last, NONE, (size_t)n_lanes * sizeof *last);
-    memset(certain, NONE, (size_t)n_lanes * sizeof *certain);
-    memset(ends, NONE, 2 * s->n * sizeof *ends);
+    fill_none(last, (size_t)n_lanes);
+    fill_none(certain, (size_t)n_lanes);
+    for (size_t i = 0; i < 2 * s->n; i++)
+        fill_none(ends[i].latest, LANES_AT_A_TIME);
     for (int node = 0; node < 2 * n; node++) {
         const struct task *t = s->task[node % n];
         int lane = t->lane->index;
@@ -348,7 +349,7 @@ static char *verify_after(const struct step *s)
 {
     char *wrong = NULL;
     int *earliest = allocate(s->last_origin + 1, sizeof *earliest); /* by origin: the position of its first task */
-    memset(earliest, NONE, (s->last_origin + 1) * sizeof *earliest);
+    fill_none(earliest, s->last_origin + 1);
     for (size_t i = s->n; i-- > 0;)
         earliest[s->task[i]->origin] = (int)i;
     for (size_t i = 0; i < s->n_after && !wrong; i++) {

@@ -19,8 +19,8 @@ static void add_shape(char *out, size_t size, const struct tensor *x)
         add_text(out, size, "%s", x->name);
         return;
     }
-    for (int i = 0; i < x->n_dims; i++)
-        add_text(out, size, "%s%lld", i ? "x" : "", (long long)x->shape[i]);
+    for (int i = 0; i < x->shape.n_dims; i++)
+        add_text(out, size, "%s%lld", i ? "x" : "", (long long)x->shape.size[i]);
 }
 
 /* "512x1024 <- 512x256, 1024x256": the tensors that the task writes, then those that it reads; it may be cut. */

@@ -45,16 +45,19 @@ static const struct word words[] = {
      "build/run.trace\n"
      "build/run.trace --list eval --json\n",
      "The first step is left out if there are more, since it warms up (kernels are compiled, caches are cold). A last "
-     "step that has not ended is left out too.\n\n  step      The length goes from the first start to the last end. "
-     "The period goes from the end of one step to the end of the next. Work on the disk's lane goes on in the "
-     "background, and does not count. The time in which the viewer paused the run is cut out of all times.\n  beside   "
-     " This table is about updates on the CPU, by layer. It says how many of them ran while a device did a backward or "
-     "update of another layer in the same step. \"none left\": no device had such work left in that step. \"next "
-     "step\", counted apart: a device did work of the next step. \"hidden\" is the part of ms/step in which a device "
-     "worked too.\n  critical path\n            It is that of the step with the median period. It goes back from the "
-     "step's last end, always to the predecessor (by tensor, by reused bytes or on the same lane) that ended last. Its "
-     "parts add up to the period. \"not yet queued\": the host was late. \"queued, not started\": the device or driver "
-     "was."},
+     "step that has not ended is left out too.\n\n"
+     "  step      A step's length is the time from the start of its first task to the end of its last. The period is "
+     "the time from the end of one step to the end of the next. Work on the disk's lane goes on in the background, and "
+     "does not count. The time in which the viewer paused the run is left out of all times.\n"
+     "  beside    This table is about updates on the CPU, by layer. It says how many of them ran while a device did a "
+     "backward or update of another layer in the same step. \"none left\" counts the updates for which no device had "
+     "such work left in that step. \"next step\" counts those during which a device did work of the next step. "
+     "\"hidden\" is the part of ms/step in which a device worked too.\n"
+     "  critical path\n"
+     "            The path is that of the step with the median period. It goes back from the step's last end, always "
+     "to the predecessor (by tensor, by reused bytes or on the same lane) that ended last. Its parts add up to the "
+     "period. \"not yet queued\" is time in which the host was late, and \"queued, not started\" is time in which the "
+     "device or the driver was late."},
     {"export", "FILE", "write Chrome's JSON, for ui.perfetto.dev or chrome://tracing", 1, EXPORT, trace_export,
      "build/run.trace --chrome run.json\n"
      "build/run.trace --chrome run.json --steps 2:4\n",

@@ -47,6 +47,12 @@ char *format_string(const char *format, ...)
     return text;
 }
 
+void fill_none(int *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        items[i] = NONE;
+}
+
 void *grow(void *items, size_t *cap, size_t wanted, size_t size)
 {
     if (wanted <= *cap)

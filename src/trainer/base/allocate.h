@@ -23,7 +23,8 @@ char *format_string(const char *format, ...) PRINTF_LIKE(1, 2);
      &(items)[(n)-1])
 void *grow(void *items, size_t *cap, size_t wanted, size_t size);
 
-enum { NONE = -1 }; /* the index of nothing: there is no such task, node, record ... */
+enum { NONE = -1 };                   /* the index of nothing: there is no such task, node, record ... */
+void fill_none(int *items, size_t n); /* each of the n becomes NONE */
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))

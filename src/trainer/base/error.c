@@ -73,18 +73,18 @@ struct problem *new_problem(enum exit_code code, const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    size_t n = (size_t)MAX(length, 0) + 1;
-    struct problem *p = malloc(sizeof *p + n);
-    if (!p) {
+    size_t bytes = (size_t)MAX(length, 0) + 1;
+    struct problem *problem = malloc(sizeof *problem + bytes);
+    if (!problem) {
         fputs("yard: out of memory\n", stderr);
         _Exit(code == EXIT_OK ? EXIT_FAILED : (int)code);
     }
-    p->code = code;
+    problem->code = code;
     va_start(arguments, format);
-    vsnprintf(p->sentence, n, format, arguments);
+    vsnprintf(problem->sentence, bytes, format, arguments);
     va_end(arguments);
-    make_printable(p->sentence, strchr(format, '\n') ? MANY_LINES : ONE_LINE);
-    return p;
+    make_printable(problem->sentence, strchr(format, '\n') ? MANY_LINES : ONE_LINE);
+    return problem;
 }
 
 static void print_folded(FILE *out, const char *prefix, const char *sentence)
@@ -111,19 +111,19 @@ void print_problem(FILE *out, const char *prefix, struct problem *p)
 
 struct problem *attempt(void (*work)(void *), void *argument)
 {
-    struct attempt a = {.outer = attempting};
-    attempting = &a;
-    if (setjmp(a.back) == 0) {
+    struct attempt this_attempt = {.outer = attempting};
+    attempting = &this_attempt;
+    if (setjmp(this_attempt.back) == 0) {
         work(argument);
         caught = NULL; /* an attempt() inside of `work` may have left one */
     }
     pthread_mutex_lock(&cleanups_lock);
     /* After a success the cleanups that `work` has left belong to the attempt around this one. */
     for (struct cleanup *c = cleanups; c; c = c->next)
-        if (c->attempt == &a)
-            c->attempt = a.outer;
+        if (c->attempt == &this_attempt)
+            c->attempt = this_attempt.outer;
     pthread_mutex_unlock(&cleanups_lock);
-    attempting = a.outer;
+    attempting = this_attempt.outer;
     return caught;
 }
 

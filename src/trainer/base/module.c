@@ -2,25 +2,41 @@
 #include "module.h"
 #include "base.h"
 
-struct sole_parts sole_parts(void)
+/* The pointer at this offset in struct sole_parts, of the one folder where it is not NULL; NULL: there is none. */
+static const void *find_part(size_t offset)
 {
-    struct sole_parts all = {.archive = NULL};
+    const void *found = NULL;
     for (size_t i = 0; i < n_modules; i++) {
-        const struct sole_parts *of = &modules[i]->sole;
-        if (of->foreign_lookup)
-            all.foreign_lookup = of->foreign_lookup;
-        if (of->archive)
-            all.archive = of->archive;
-        if (of->tokens)
-            all.tokens = of->tokens;
-        if (of->formats)
-            all.formats = of->formats;
-        if (of->orders)
-            all.orders = of->orders;
-        if (of->forecaster)
-            all.forecaster = of->forecaster;
+        const void *part;
+        memcpy(&part, (const char *)&modules[i]->sole + offset, sizeof part);
+        CHECK(!part || !found, "%s has a part that another folder has too", modules[i]->name);
+        if (part)
+            found = part;
     }
-    return all;
+    return found;
+}
+
+#define FIND_PART(field) find_part(offsetof(struct sole_parts, field))
+
+const struct foreign_lookup *find_foreign_lookup(void) { return FIND_PART(foreign_lookup); }
+const struct archive *find_archive(void) { return FIND_PART(archive); }
+const struct token_kind *find_further_tokens(void) { return FIND_PART(tokens); }
+const struct formats *find_formats(void) { return FIND_PART(formats); }
+const struct order_reader *find_order_reader(void) { return FIND_PART(orders); }
+const struct forecaster *find_forecaster(void) { return FIND_PART(forecaster); }
+
+const struct archive *the_archive(void)
+{
+    const struct archive *archive = find_archive();
+    CHECK(archive, "no folder of %zu keeps runs", n_modules);
+    return archive;
+}
+
+const struct forecaster *the_forecaster(void)
+{
+    const struct forecaster *forecaster = find_forecaster();
+    CHECK(forecaster, "no folder of %zu predicts", n_modules);
+    return forecaster;
 }
 
 bool is_left_out(const char *typed)

@@ -67,7 +67,8 @@ struct option_rule {
                       * only details `other`, and a warning says that it has no effect where `other` is off */
 };
 
-/* The parts that at most one folder may have.  NULL: this folder does not have the part. */
+/* The parts that at most one folder may have.  NULL: this folder does not have the part.  module.c has a function for
+ * each, which finds the folder that has it. */
 struct sole_parts {
     const struct foreign_lookup *foreign_lookup; /* above */
     const struct archive *archive;               /* functions that keep runs and resume them: train/hooks.h */
@@ -120,7 +121,17 @@ extern const char left_out[]; /* folders that this yard was built without, betwe
 
 /* ---- module.c -------------------------------------------------------------------------------------------------- */
 
-struct sole_parts sole_parts(void); /* each part from the folder that has it; NULL: none has */
+/* Each of these finds the folder that has the part (struct sole_parts); NULL: none has. */
+const struct foreign_lookup *find_foreign_lookup(void);
+const struct archive *find_archive(void);
+const struct token_kind *find_further_tokens(void);
+const struct formats *find_formats(void);
+const struct order_reader *find_order_reader(void);
+const struct forecaster *find_forecaster(void);
+/* The same, for those who hold what only this part can have made, such as a run that goes on: so there must be one. */
+const struct archive *the_archive(void);
+const struct forecaster *the_forecaster(void);
+
 /* Does a word that the user typed, "swap-what" or "stories:FILE", belong to a folder that was left out?  The name of an
  * option is therefore its folder's, or begins with that and a dash. */
 bool is_left_out(const char *typed);

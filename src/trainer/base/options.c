@@ -329,17 +329,17 @@ char **parse_options(struct option_table *table, unsigned command, const char *c
             continue;
         }
         char *where = format_string("%.*s", (int)strcspn(word, "="), word);
-        const struct option *o = find_typed(table, where);
-        expect_taken(table, command, command_name, o, word, where);
-        const char *value = typed_value(o, where, argc, argv, &i);
-        bool *twice = &seen[o - table->options];
-        if (*twice && o->type == OPT_INPUTS) /* any other option may be repeated, and its last value counts */
+        const struct option *option = find_typed(table, where);
+        expect_taken(table, command, command_name, option, word, where);
+        const char *value = typed_value(option, where, argc, argv, &i);
+        bool *twice = &seen[option - table->options];
+        if (*twice && option->type == OPT_INPUTS) /* any other option may be repeated, and its last value counts */
             fail(EXIT_USAGE,
                  "%s is given twice, and takes one path: leave one out; for several files give their folder, or a "
                  "quoted pattern",
                  where);
         *twice = true;
-        set_option(table, o, where, value);
+        set_option(table, option, where, value);
         free(where);
     }
     free(seen);
@@ -370,21 +370,22 @@ static char *find_equals(char *text)
     return first;
 }
 
-bool next_setting(struct settings_text *t)
+bool next_setting(struct settings_text *lines)
 {
-    while (t->unread) {
-        char *line = strsep(&t->unread, "\n");
-        t->number++;
+    while (lines->unread) {
+        char *line = strsep(&lines->unread, "\n");
+        lines->number++;
         cut_comment(line);
-        t->name = trim(line);
-        if (!*t->name)
+        lines->name = trim(line);
+        if (!*lines->name)
             continue;
-        char *equals = find_equals(t->name);
+        char *equals = find_equals(lines->name);
         if (!equals)
-            fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%.60s\"", t->path, t->number, t->name);
+            fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%.60s\"", lines->path, lines->number,
+                 lines->name);
         *equals = '\0';
-        t->value = trim(equals + 1);
-        trim(t->name);
+        lines->value = trim(equals + 1);
+        trim(lines->name);
         return true;
     }
     return false;

@@ -83,7 +83,7 @@ struct settings_text {
     int number;         /* the line's number, from 1 */
     char *name, *value; /* what the line says; both lie in the text */
 };
-bool next_setting(struct settings_text *t); /* false: there are no more lines */
+bool next_setting(struct settings_text *lines); /* false: there are no more lines */
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
 

@@ -98,9 +98,9 @@ static void show_byte(struct text_stream *s, FILE *out, char byte)
     uint32_t c = 0;
     s->begun[s->n] = byte;
     s->n++;
-    size_t n = utf8_decode(s->begun, s->n, &c);
-    if (n > 0) {
-        show_character(out, s->begun, n, c);
+    size_t length = utf8_decode(s->begun, s->n, &c);
+    if (length > 0) {
+        show_character(out, s->begun, length, c);
         s->n = 0;
         return;
     }

@@ -21,7 +21,7 @@ static void settle_settings(struct settings *s, const struct trainer *t)
 static void fill_model(const struct settings *s, struct model *m)
 {
     if (s->resumed)
-        sole_parts().archive->load(m, &s->source, LOAD_ALL_STATE);
+        the_archive()->load(m, &s->source, LOAD_ALL_STATE);
     else if (s->init)
         init_from_source(m, &s->source);
     else

@@ -107,9 +107,9 @@ void keep_program(const struct device *d, const char *entry, cl_program program)
     unsigned char *binaries[MAX_DEVICES] = {binary}; /* the others are NULL: OpenCL leaves them out */
     CL(clGetProgramInfo(program, CL_PROGRAM_BINARIES, n * sizeof *binaries, binaries, NULL));
     uint64_t checksum = hash_bytes(binary, size, key_of(entry));
-    struct writer *w = open_writer(entry);
-    write_bytes(w, &checksum, sizeof checksum);
-    write_bytes(w, binary, size);
-    publish(w);
+    struct writer *writer = open_writer(entry);
+    write_bytes(writer, &checksum, sizeof checksum);
+    write_bytes(writer, binary, size);
+    publish(writer);
     free(binary);
 }

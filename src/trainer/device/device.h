@@ -4,9 +4,9 @@
  * (logical device), or the host.  A *lane* is an in-order queue: compute, upload and download on an OpenCL device,
  * threads on the host.  A *machine* is all devices of a run, the host last.
  *
- * Which devices share a context is one function (make_context in machine.c): CPU sub-devices and logical devices do,
- * so copies between them are direct; GPUs get a context each, because drivers may reserve a shared buffer on every
- * device, and moves between them are staged through the host.
+ * CPU sub-devices and logical devices share a context, so copies between them are direct.  GPUs get a context each,
+ * because drivers may reserve a shared buffer on every device; moves between them are staged through the host.
+ * (make_context() in machine.c decides this.)
  *
  * An arena is a list of slabs, none larger than the device's maximum allocation.  A tensor is an aligned sub-buffer of
  * one slab; it never lies in two, and the slab itself is never given to a kernel.  The host's slabs are pinned, each by

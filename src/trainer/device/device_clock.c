@@ -52,22 +52,22 @@ void calibrate_clocks(struct machine *m)
         calibrate_clock(&m->device[i]);
 }
 
-enum told_times event_times(const struct device *d, cl_event event, uint64_t *last_end, struct command_times *t)
+enum told_times event_times(const struct device *d, cl_event event, uint64_t *last_end, struct command_times *times)
 {
     cl_ulong began = 0, ended = 0; /* on the device's clock */
     const uint64_t offset = (uint64_t)d->clock.offset;
-    t->start = t->queued;
-    t->end = t->seen;
+    times->start = times->queued;
+    times->end = times->seen;
     if (!d->clock.valid || !read_event_time(event, CL_PROFILING_COMMAND_START, &began) ||
         !read_event_time(event, CL_PROFILING_COMMAND_END, &ended))
         return TIMES_MISSING;
-    if (began > ended || began + offset + SLACK_NS < t->queued || ended + offset > t->seen + SLACK_NS)
+    if (began > ended || began + offset + SLACK_NS < times->queued || ended + offset > times->seen + SLACK_NS)
         return TIMES_MISSING;
     const bool stepped_back = began + d->clock.step < *last_end;
     if (stepped_back)
         began = *last_end;
     *last_end = MAX(*last_end, ended);
-    t->start = began + offset;
-    t->end = MAX(began, ended) + offset;
+    times->start = began + offset;
+    times->end = MAX(began, ended) + offset;
     return stepped_back ? TIMES_STEPPED_BACK : TIMES_TRUE;
 }

@@ -88,6 +88,6 @@ enum told_times {
 /* Finds when the command of that event ran, and writes t->start and t->end.  *last_end is on the device's clock.  At
  * first it is the latest end of the commands before this one on its queue (0: there are none); afterwards it counts
  * this command too. */
-enum told_times event_times(const struct device *d, cl_event event, uint64_t *last_end, struct command_times *t);
+enum told_times event_times(const struct device *d, cl_event event, uint64_t *last_end, struct command_times *times);
 
 #endif

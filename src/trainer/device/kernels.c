@@ -111,16 +111,16 @@ static cl_program build_program(struct device *d, const char *file)
 
 cl_kernel make_kernel(struct device *d, const char *file, const char *kernel)
 {
-    struct context *c = d->context; /* devices of a context are of one kind: a program serves all of them */
+    struct context *context = d->context; /* devices of a context are of one kind: a program serves all of them */
     size_t i = 0;
-    while (i < c->n_programs && strcmp(c->programs[i].file, file) != 0)
+    while (i < context->n_programs && strcmp(context->programs[i].file, file) != 0)
         i++;
-    if (i == c->n_programs) {
+    if (i == context->n_programs) {
         struct program p = {copy_string(file), build_program(d, file)};
-        *APPEND(c->programs, c->n_programs, c->cap_programs) = p;
+        *APPEND(context->programs, context->n_programs, context->cap_programs) = p;
     }
     cl_int code;
-    cl_kernel k = clCreateKernel(c->programs[i].cl, kernel, &code);
+    cl_kernel k = clCreateKernel(context->programs[i].cl, kernel, &code);
     if (code != CL_SUCCESS)
         fail(EXIT_FAILED, "kernel %s in cl/%s: %s (%d)", kernel, file, cl_error_name(code), (int)code);
     return k;

@@ -61,9 +61,9 @@ void choose_tile(struct device *d)
 
 struct device *name_device(struct machine *m, int i, const char *id, size_t memory)
 {
-    struct device *d = &m->device[i];
+    struct device *device = &m->device[i];
     bool host = i == m->n_devices;
-    *d = (struct device){
+    *device = (struct device){
         .index = i,
         .is_host = host,
         .is_cpu = host,
@@ -74,18 +74,18 @@ struct device *name_device(struct machine *m, int i, const char *id, size_t memo
         .budget = memory,
         .shape = {.vector = 1, .work_group = 1, .local_memory = 32768},
     };
-    choose_tile(d);
-    snprintf(d->id, sizeof d->id, "%s", id);
-    snprintf(d->name, sizeof d->name, "%s", id);
+    choose_tile(device);
+    snprintf(device->id, sizeof device->id, "%s", id);
+    snprintf(device->name, sizeof device->name, "%s", id);
     enum lane_kind first = LANE_CPU, last = LANE_FEED;
     if (!host) {
-        d->context = &m->context[0];
+        device->context = &m->context[0];
         first = LANE_COMPUTE;
         last = LANE_DOWNLOAD;
     }
     for (enum lane_kind kind = first; kind <= last; kind++)
-        add_lane(m, d, kind, 0);
-    return d;
+        add_lane(m, device, kind, 0);
+    return device;
 }
 
 /* ---- links ----------------------------------------------------------------------------------------------------- */

@@ -43,9 +43,10 @@ static const char *default_device(char text[32])
 /* Reads the part of -d at *text, which moves to the part's end.  Returns false if it is not a part such as 0:0/2. */
 static bool read_selection(const char **text, struct selection *s)
 {
-    char part[32], kind = '/';
+    char part[32], kind = '/'; /* kind: the character between the device and its count */
     unsigned count = 0;
-    int end = 0, length = (int)strcspn(*text, ",");
+    int end = 0; /* where the last number ends that was read */
+    int length = (int)strcspn(*text, ",");
     snprintf(part, sizeof part, "%.*s", length, *text);
     *text += length;
     int found = sscanf(part, "%4u:%4u%n%c%4u%n", &s->platform, &s->device, &end, &kind, &count, &end);
@@ -268,19 +269,19 @@ static void make_context(struct machine *m, struct device *first)
     cl_device_id ids[MAX_DEVICES];
     cl_uint n = 0;
     bool alone = m->options.separate || getenv("YARD_SEPARATE_CONTEXTS"); /* for tests: copies go through the host */
-    struct context *c = &m->context[m->n_contexts];
-    c->index = m->n_contexts;
+    struct context *context = &m->context[m->n_contexts];
+    context->index = m->n_contexts;
     m->n_contexts++;
     for (int i = first->index; i < m->n_devices; i++) {
         struct device *d = &m->device[i];
         bool joins = d == first || (!alone && can_share(d, first));
         if (d->context || !joins)
             continue;
-        d->context = c;
+        d->context = context;
         if (n == 0 || ids[n - 1] != d->cl) /* the shares of one device, which are neighbours, count once */
             ids[n++] = d->cl;
     }
-    CL_MAKE(c->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
+    CL_MAKE(context->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
 }
 
 struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth)

@@ -35,41 +35,41 @@ struct reader *open_reader(const char *path)
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) != 0)
         fail(EXIT_IO, "cannot open %s: %s; check the path and its permissions", path, strerror(errno));
-    struct reader *r = allocate(1, sizeof *r);
-    *r = (struct reader){.path = copy_string(path), .fd = fd, .size = (uint64_t)status.st_size};
-    r->cleanup = (struct cleanup){.run = close_descriptor, .argument = r};
-    on_fail(&r->cleanup);
-    return r;
+    struct reader *reader = allocate(1, sizeof *reader);
+    *reader = (struct reader){.path = copy_string(path), .fd = fd, .size = (uint64_t)status.st_size};
+    reader->cleanup = (struct cleanup){.run = close_descriptor, .argument = reader};
+    on_fail(&reader->cleanup);
+    return reader;
 }
 
-void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset)
+void read_at(struct reader *reader, void *into, size_t bytes, uint64_t offset)
 {
-    if (offset > r->size || bytes > r->size - offset) /* subtract: a sum could wrap around */
+    if (offset > reader->size || bytes > reader->size - offset) /* subtract: a sum could wrap around */
         fail(EXIT_FAILED,
              "%s is damaged: it ends at byte %llu, but %zu bytes are wanted from byte %llu on; get a fresh copy",
-             r->path, (unsigned long long)r->size, bytes, (unsigned long long)offset);
-    char *p = into;
+             reader->path, (unsigned long long)reader->size, bytes, (unsigned long long)offset);
+    char *at = into;
     while (bytes > 0) {
-        ssize_t n = pread(r->fd, p, bytes, (off_t)offset);
-        if (n < 0 && errno == EINTR)
+        ssize_t got = pread(reader->fd, at, bytes, (off_t)offset);
+        if (got < 0 && errno == EINTR)
             continue;
-        if (n < 0)
-            fail(EXIT_IO, "cannot read %s at byte %llu: %s", r->path, (unsigned long long)offset, strerror(errno));
-        if (n == 0)
+        if (got < 0)
+            fail(EXIT_IO, "cannot read %s at byte %llu: %s", reader->path, (unsigned long long)offset, strerror(errno));
+        if (got == 0)
             fail(EXIT_FAILED, "%s became shorter while it was read: it had %llu bytes and now ends at byte %llu",
-                 r->path, (unsigned long long)r->size, (unsigned long long)offset);
-        p += n;
-        bytes -= (size_t)n;
-        offset += (uint64_t)n;
+                 reader->path, (unsigned long long)reader->size, (unsigned long long)offset);
+        at += got;
+        bytes -= (size_t)got;
+        offset += (uint64_t)got;
     }
 }
 
-void close_reader(struct reader *r)
+void close_reader(struct reader *reader)
 {
-    cancel_on_fail(&r->cleanup);
-    close(r->fd);
-    free((char *)r->path);
-    free(r);
+    cancel_on_fail(&reader->cleanup);
+    close(reader->fd);
+    free((char *)reader->path);
+    free(reader);
 }
 
 bool leads_to(const char *path, int fd)
@@ -80,11 +80,11 @@ bool leads_to(const char *path, int fd)
 
 char *read_whole(const char *path, size_t *size)
 {
-    struct reader *r = open_reader(path);
-    char *text = allocate((size_t)r->size + 1, 1);
-    *size = (size_t)r->size;
-    read_at(r, text, *size, 0);
-    close_reader(r);
+    struct reader *reader = open_reader(path);
+    char *text = allocate((size_t)reader->size + 1, 1);
+    *size = (size_t)reader->size;
+    read_at(reader, text, *size, 0);
+    close_reader(reader);
     return text;
 }
 
@@ -97,12 +97,12 @@ static void mapping_failed(int signal)
 size_t map_large(const char *path, char **memory)
 {
     enum { LARGE = 64 << 20 };
-    struct reader *r = open_reader(path);
-    const size_t size = (size_t)r->size;
+    struct reader *reader = open_reader(path);
+    const size_t size = (size_t)reader->size;
     void *mapped = MAP_FAILED;
     if (size >= LARGE)
-        mapped = mmap(NULL, size, PROT_READ, MAP_PRIVATE, r->fd, 0);
-    close_reader(r);
+        mapped = mmap(NULL, size, PROT_READ, MAP_PRIVATE, reader->fd, 0);
+    close_reader(reader);
     if (mapped == MAP_FAILED)
         return 0;
     signal(SIGBUS, mapping_failed);

@@ -64,20 +64,20 @@ static void add_claim(const char *claimant, const char *path, enum file_use use,
 {
     if (!*path)
         fail(EXIT_USAGE, "%s takes a path, not \"\"", claimant);
-    struct claim c = {.claimant = copy_string(claimant),
-                      .path = copy_string(path),
-                      .plain = plain_path(path),
-                      .written = use == WRITES,
-                      .may_replace = may_replace};
-    if (stat(path, &c.status) != 0)
-        c.status.st_mode = 0;
+    struct claim claim = {.claimant = copy_string(claimant),
+                          .path = copy_string(path),
+                          .plain = plain_path(path),
+                          .written = use == WRITES,
+                          .may_replace = may_replace};
+    if (stat(path, &claim.status) != 0)
+        claim.status.st_mode = 0;
     for (size_t i = 0; i < n_claims; i++) {
         if (use == WRITES)
-            expect_no_overwriting(&c, &claims[i]);
+            expect_no_overwriting(&claim, &claims[i]);
         else
-            expect_no_overwriting(&claims[i], &c);
+            expect_no_overwriting(&claims[i], &claim);
     }
-    *APPEND(claims, n_claims, cap_claims) = c;
+    *APPEND(claims, n_claims, cap_claims) = claim;
 }
 
 void begin_claims(void)

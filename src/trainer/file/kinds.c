@@ -82,7 +82,7 @@ static const struct file_kind *kind_of_glimpse(const struct glimpse *g)
             return kind;
     }
     const struct file_kind *weights = find_safetensors(g);
-    const struct formats *formats = sole_parts().formats;
+    const struct formats *formats = find_formats();
     if (weights || !formats)
         return weights;
     return formats->kind(g);
@@ -99,12 +99,12 @@ const struct file_kind *kind_of_bytes(const char *bytes, size_t n)
 const struct file_kind *kind_of_file(const char *path)
 {
     char bytes[LOOKED_AT];
-    struct reader *r = open_reader(path);
-    struct glimpse g = {.bytes = bytes, .n = (size_t)MIN(r->size, (uint64_t)LOOKED_AT), .size = r->size};
-    read_at(r, bytes, g.n, 0);
-    const size_t last = (size_t)MIN(r->size, (uint64_t)GLIMPSE_LAST);
-    read_at(r, g.last + GLIMPSE_LAST - last, last, r->size - last);
-    close_reader(r);
+    struct reader *reader = open_reader(path);
+    struct glimpse g = {.bytes = bytes, .n = (size_t)MIN(reader->size, (uint64_t)LOOKED_AT), .size = reader->size};
+    read_at(reader, bytes, g.n, 0);
+    const size_t last = (size_t)MIN(reader->size, (uint64_t)GLIMPSE_LAST);
+    read_at(reader, g.last + GLIMPSE_LAST - last, last, reader->size - last);
+    close_reader(reader);
     return kind_of_glimpse(&g);
 }
 

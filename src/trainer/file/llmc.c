@@ -15,19 +15,19 @@
 enum { HEADER_WORDS = LLMC_HEADER_BYTES / 4 };
 
 /* The first int32; 0 when the file is shorter than that. */
-static int32_t first_word(struct reader *r)
+static int32_t first_word(struct reader *reader)
 {
     int32_t first = 0;
-    if (r->size >= sizeof first)
-        read_at(r, &first, sizeof first, 0);
+    if (reader->size >= sizeof first)
+        read_at(reader, &first, sizeof first, 0);
     return first;
 }
 
 bool has_magic(const char *path, int32_t magic)
 {
-    struct reader *r = open_reader(path);
-    bool yes = first_word(r) == magic;
-    close_reader(r);
+    struct reader *reader = open_reader(path);
+    bool yes = first_word(reader) == magic;
+    close_reader(reader);
     return yes;
 }
 
@@ -62,26 +62,26 @@ const char *llmc_kind_of_bytes(const char *bytes, size_t n)
 
 const char *llmc_kind(const char *path)
 {
-    struct reader *r = open_reader(path);
-    const char *name = magic_name(first_word(r));
-    close_reader(r);
+    struct reader *reader = open_reader(path);
+    const char *name = magic_name(first_word(reader));
+    close_reader(reader);
     return name;
 }
 
 /* Read the header; its first two words must be `magic` and `version`. */
-static void read_llmc_header(struct reader *r, int32_t header[HEADER_WORDS], int32_t magic, int32_t version)
+static void read_llmc_header(struct reader *reader, int32_t header[HEADER_WORDS], int32_t magic, int32_t version)
 {
-    if (r->size < LLMC_HEADER_BYTES)
+    if (reader->size < LLMC_HEADER_BYTES)
         fail(EXIT_FAILED, "%s is damaged: it has %llu bytes, but %s begins with a header of %d bytes; get a fresh copy",
-             r->path, (unsigned long long)r->size, magic_name(magic), LLMC_HEADER_BYTES);
-    read_at(r, header, LLMC_HEADER_BYTES, 0);
+             reader->path, (unsigned long long)reader->size, magic_name(magic), LLMC_HEADER_BYTES);
+    read_at(reader, header, LLMC_HEADER_BYTES, 0);
     if (header[0] != magic && magic_name(header[0]))
-        fail(EXIT_FAILED, "%s is %s; expected %s", r->path, magic_name(header[0]), magic_name(magic));
+        fail(EXIT_FAILED, "%s is %s; expected %s", reader->path, magic_name(header[0]), magic_name(magic));
     if (header[0] != magic)
-        fail(EXIT_FAILED, "%s is not %s: its first word is %d, expected %d", r->path, magic_name(magic), header[0],
+        fail(EXIT_FAILED, "%s is not %s: its first word is %d, expected %d", reader->path, magic_name(magic), header[0],
              magic);
     if (header[1] != version)
-        fail(EXIT_FAILED, "%s has version %d in header word 1, expected %d%s", r->path, header[1], version,
+        fail(EXIT_FAILED, "%s has version %d in header word 1, expected %d%s", reader->path, header[1], version,
              magic == LLMC_MODEL_MAGIC && header[1] == 5 ? ": it holds bfloat16; export the model in float32" : "");
 }
 
@@ -122,18 +122,18 @@ static void check_llmc_model(const struct llmc_model *m, const int32_t header[HE
 struct llmc_model *open_llmc_model(const char *path)
 {
     int32_t header[HEADER_WORDS];
-    struct reader *r = open_reader(path);
-    read_llmc_header(r, header, LLMC_MODEL_MAGIC, 3);
-    struct llmc_model *m = allocate(1, sizeof *m);
-    *m = (struct llmc_model){.file = r,
-                             .max_seq_len = header[2],
-                             .vocab = header[3],
-                             .layers = header[4],
-                             .heads = header[5],
-                             .channels = header[6],
-                             .padded_vocab = header[7]};
-    check_llmc_model(m, header);
-    return m;
+    struct reader *reader = open_reader(path);
+    read_llmc_header(reader, header, LLMC_MODEL_MAGIC, 3);
+    struct llmc_model *model = allocate(1, sizeof *model);
+    *model = (struct llmc_model){.file = reader,
+                                 .max_seq_len = header[2],
+                                 .vocab = header[3],
+                                 .layers = header[4],
+                                 .heads = header[5],
+                                 .channels = header[6],
+                                 .padded_vocab = header[7]};
+    check_llmc_model(model, header);
+    return model;
 }
 
 void close_llmc_model(struct llmc_model *m)
@@ -144,26 +144,26 @@ void close_llmc_model(struct llmc_model *m)
 
 /* ---- tokens ---------------------------------------------------------------------------------------------------- */
 
-static uint16_t *read_tokens(struct reader *r, uint64_t offset, size_t n)
+static uint16_t *read_tokens(struct reader *reader, uint64_t offset, size_t n)
 {
     uint16_t *tokens = allocate(n, sizeof *tokens);
-    read_at(r, tokens, n * sizeof *tokens, offset);
-    close_reader(r);
+    read_at(reader, tokens, n * sizeof *tokens, offset);
+    close_reader(reader);
     return tokens;
 }
 
 uint16_t *read_token_shard(const char *path, size_t *n)
 {
     int32_t header[HEADER_WORDS];
-    struct reader *r = open_reader(path);
-    read_llmc_header(r, header, LLMC_TOKENS_MAGIC, 1);
-    if (header[2] < 0 || r->size != LLMC_HEADER_BYTES + 2 * (uint64_t)header[2])
+    struct reader *reader = open_reader(path);
+    read_llmc_header(reader, header, LLMC_TOKENS_MAGIC, 1);
+    if (header[2] < 0 || reader->size != LLMC_HEADER_BYTES + 2 * (uint64_t)header[2])
         fail(EXIT_FAILED,
              "%s is damaged: its header promises %d tokens of 2 bytes after %d bytes, but it has %llu bytes; get a "
              "fresh copy",
-             path, header[2], LLMC_HEADER_BYTES, (unsigned long long)r->size);
+             path, header[2], LLMC_HEADER_BYTES, (unsigned long long)reader->size);
     *n = (size_t)header[2];
-    return read_tokens(r, LLMC_HEADER_BYTES, *n);
+    return read_tokens(reader, LLMC_HEADER_BYTES, *n);
 }
 
 /* ---- tokens without a header ------------------------------------------------------------------------------------ */
@@ -177,12 +177,12 @@ static bool is_day(int32_t number)
 
 /* Refuse a file that begins with a day, a small version and a header that is mostly zeros: it has one of llm.c's
  * formats that came later. */
-static void refuse_unknown_magic(struct reader *r)
+static void refuse_unknown_magic(struct reader *reader)
 {
     int32_t header[HEADER_WORDS];
-    if (r->size < LLMC_HEADER_BYTES)
+    if (reader->size < LLMC_HEADER_BYTES)
         return;
-    read_at(r, header, LLMC_HEADER_BYTES, 0);
+    read_at(reader, header, LLMC_HEADER_BYTES, 0);
     if (!is_day(header[0]) || header[1] < 0 || header[1] >= 100)
         return;
     for (size_t i = 32; i < HEADER_WORDS; i++)
@@ -191,7 +191,7 @@ static void refuse_unknown_magic(struct reader *r)
     fail(EXIT_FAILED,
          "%s begins as llm.c's files do, with the magic number %d, which this yard does not know; expected %d, or "
          "token numbers of 16 bits without a header",
-         r->path, header[0], LLMC_TOKENS_MAGIC);
+         reader->path, header[0], LLMC_TOKENS_MAGIC);
 }
 
 /* Megatron keeps the tokens in NAME.bin, and says in NAME.idx how wide they are. */
@@ -200,15 +200,15 @@ static void expect_16_bits(const char *path, const char *index)
     enum { TYPE_AT = 17, UINT16 = 8 };
     static const char magic[] = "MMIDIDX\0"; /* 9 bytes: the 0 that C adds belongs to it */
     char begin[TYPE_AT + 1];
-    struct reader *r = open_reader(index);
-    if (r->size >= sizeof begin) {
-        read_at(r, begin, sizeof begin, 0);
+    struct reader *reader = open_reader(index);
+    if (reader->size >= sizeof begin) {
+        read_at(reader, begin, sizeof begin, 0);
         if (memcmp(begin, magic, sizeof magic) == 0 && begin[TYPE_AT] != UINT16)
             fail(EXIT_FAILED,
                  "%s has tokens that are not of 16 bits, as %s says (type %d); write them as uint16 numbers", path,
                  index, begin[TYPE_AT]);
     }
-    close_reader(r);
+    close_reader(reader);
 }
 
 static void check_index(const char *path)
@@ -294,18 +294,18 @@ static bool looks_like_text(const char *bytes, size_t size)
 
 uint16_t *read_headerless_tokens(const char *path, size_t *n)
 {
-    struct reader *r = open_reader(path);
-    int32_t magic = first_word(r);
+    struct reader *reader = open_reader(path);
+    int32_t magic = first_word(reader);
     if (magic_name(magic))
         fail(EXIT_FAILED, "%s is %s; expected token numbers of 16 bits", path, magic_name(magic));
-    refuse_unknown_magic(r);
+    refuse_unknown_magic(reader);
     check_index(path);
-    if (r->size % 2)
+    if (reader->size % 2)
         fail(EXIT_FAILED,
              "%s has an odd number of bytes (%llu); a .bin file without llm.c's header holds 16-bit tokens", path,
-             (unsigned long long)r->size);
-    *n = (size_t)(r->size / 2);
-    uint16_t *tokens = read_tokens(r, 0, *n);
+             (unsigned long long)reader->size);
+    *n = (size_t)(reader->size / 2);
+    uint16_t *tokens = read_tokens(reader, 0, *n);
     if (looks_like_text((const char *)tokens, 2 * *n)) {
         size_t stem = strlen(path) - (ends_with(path, ".bin") ? strlen(".bin") : 0); /* characters before ".bin" */
         fail(EXIT_USAGE, "%s is text, but a .bin file holds token numbers; give it another name, such as %.*s.txt",

@@ -56,25 +56,25 @@ static void remove_strays(const char *parent, const char *begin)
 }
 
 /* fail() calls this with the writer whose temporary must be removed. */
-static void remove_temporary(void *writer)
+static void remove_temporary(void *argument)
 {
-    struct writer *w = writer;
-    unlink(w->temporary);
+    const struct writer *writer = argument;
+    unlink(writer->temporary);
 }
 
 /* attempted: "write", "finish writing" ... */
-static _Noreturn void write_failed(const struct writer *w, const char *attempted)
+static _Noreturn void write_failed(const struct writer *writer, const char *attempted)
 {
-    fail(EXIT_IO, "cannot %s %s: %s, after %llu bytes; what was at that path before is untouched", attempted, w->path,
-         strerror(errno), (unsigned long long)w->offset);
+    fail(EXIT_IO, "cannot %s %s: %s, after %llu bytes; what was at that path before is untouched", attempted,
+         writer->path, strerror(errno), (unsigned long long)writer->offset);
 }
 
-static void free_writer(struct writer *w)
+static void free_writer(struct writer *writer)
 {
-    cancel_on_fail(&w->cleanup);
-    free((char *)w->path);
-    free((char *)w->temporary);
-    free(w);
+    cancel_on_fail(&writer->cleanup);
+    free((char *)writer->path);
+    free((char *)writer->temporary);
+    free(writer);
 }
 
 struct writer *open_writer(const char *path)
@@ -83,20 +83,20 @@ struct writer *open_writer(const char *path)
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
         fail(EXIT_IO, "cannot write %s: a %s of that name is in the way; choose another name", path,
              S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
-    struct writer *w = allocate(1, sizeof *w);
-    w->path = behind_links(path);
-    w->temporary = format_string("%s" TEMPORARY "%ld", w->path, (long)getpid());
-    char *copy = copy_string(w->path);
-    const char *slash = strrchr(w->path, '/');
-    remove_strays(dirname(copy), slash ? slash + 1 : w->path);
+    struct writer *writer = allocate(1, sizeof *writer);
+    writer->path = behind_links(path);
+    writer->temporary = format_string("%s" TEMPORARY "%ld", writer->path, (long)getpid());
+    char *copy = copy_string(writer->path);
+    const char *slash = strrchr(writer->path, '/');
+    remove_strays(dirname(copy), slash ? slash + 1 : writer->path);
     free(copy);
-    w->cleanup = (struct cleanup){.run = remove_temporary, .argument = w};
-    on_fail(&w->cleanup); /* called before the temporary exists, since a signal may come at any moment */
-    w->fd = open(w->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (w->fd < 0)
-        fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", w->temporary,
+    writer->cleanup = (struct cleanup){.run = remove_temporary, .argument = writer};
+    on_fail(&writer->cleanup); /* called before the temporary exists, since a signal may come at any moment */
+    writer->fd = open(writer->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (writer->fd < 0)
+        fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", writer->temporary,
              strerror(errno));
-    return w;
+    return writer;
 }
 
 size_t write_all(int fd, const void *bytes, size_t n)
@@ -113,12 +113,12 @@ size_t write_all(int fd, const void *bytes, size_t n)
     return done;
 }
 
-void write_bytes(struct writer *w, const void *bytes, size_t n)
+void write_bytes(struct writer *writer, const void *bytes, size_t n)
 {
-    size_t done = write_all(w->fd, bytes, n);
-    w->offset += done;
+    size_t done = write_all(writer->fd, bytes, n);
+    writer->offset += done;
     if (done < n)
-        write_failed(w, "write");
+        write_failed(writer, "write");
 }
 
 int reserve_bytes(int fd, uint64_t bytes)
@@ -151,26 +151,26 @@ void sync_folder_of(const char *path)
     free(copy);
 }
 
-void publish(struct writer *w)
+void publish(struct writer *writer)
 {
-    if (sync_file(w->fd) != 0 || close(w->fd) != 0)
-        write_failed(w, "finish writing");
-    if (rename(w->temporary, w->path) != 0)
-        write_failed(w, "rename the finished temporary to");
-    sync_folder_of(w->path);
-    free_writer(w);
+    if (sync_file(writer->fd) != 0 || close(writer->fd) != 0)
+        write_failed(writer, "finish writing");
+    if (rename(writer->temporary, writer->path) != 0)
+        write_failed(writer, "rename the finished temporary to");
+    sync_folder_of(writer->path);
+    free_writer(writer);
 }
 
 void publish_text(const char *path, const char *text)
 {
-    struct writer *w = open_writer(path);
-    write_bytes(w, text, strlen(text));
-    publish(w);
+    struct writer *writer = open_writer(path);
+    write_bytes(writer, text, strlen(text));
+    publish(writer);
 }
 
-void abandon(struct writer *w)
+void abandon(struct writer *writer)
 {
-    close(w->fd);
-    remove_temporary(w);
-    free_writer(w);
+    close(writer->fd);
+    remove_temporary(writer);
+    free_writer(writer);
 }

@@ -57,51 +57,51 @@ static uint64_t whole_number(const char *path, const char *name, const char *fie
 }
 
 /* The bytes that a tensor of this shape takes.  The product without the zeros must not overflow either. */
-static uint64_t shape_bytes(const char *path, const struct st_tensor *t, unsigned bits)
+static uint64_t shape_bytes(const char *path, const struct st_tensor *x, unsigned bits)
 {
     uint64_t nonzero = bits;
     bool empty = false;
-    for (int i = 0; i < t->n_dims; i++) {
-        uint64_t size = (uint64_t)MAX(t->shape[i], 1);
-        empty |= t->shape[i] == 0;
+    for (int i = 0; i < x->n_dims; i++) {
+        uint64_t size = (uint64_t)MAX(x->shape[i], 1);
+        empty |= x->shape[i] == 0;
         if (nonzero > (uint64_t)INT64_MAX / size)
-            REFUSE(path, "the shape of tensor \"%s\" overflows 63 bits", shown(t->name));
+            REFUSE(path, "the shape of tensor \"%s\" overflows 63 bits", shown(x->name));
         nonzero *= size;
     }
     if (!empty && nonzero % 8)
-        REFUSE(path, "tensor \"%s\" takes %llu bits, which is no whole number of bytes", shown(t->name),
+        REFUSE(path, "tensor \"%s\" takes %llu bits, which is no whole number of bytes", shown(x->name),
                (unsigned long long)nonzero);
     return empty ? 0 : nonzero / 8;
 }
 
-static void read_shape(const char *path, struct st_tensor *t, const json_t *shape)
+static void read_shape(const char *path, struct st_tensor *x, const json_t *shape)
 {
-    t->n_dims = (int)MIN(json_array_size(shape), MOST_DIMS);
+    x->n_dims = (int)MIN(json_array_size(shape), MOST_DIMS);
     if (!json_is_array(shape) || json_array_size(shape) > MOST_DIMS)
-        REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(t->name), MOST_DIMS);
-    for (int i = 0; i < t->n_dims; i++)
-        t->shape[i] = (int64_t)whole_number(path, t->name, "shape", json_array_get(shape, (size_t)i));
+        REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(x->name), MOST_DIMS);
+    for (int i = 0; i < x->n_dims; i++)
+        x->shape[i] = (int64_t)whole_number(path, x->name, "shape", json_array_get(shape, (size_t)i));
 }
 
 /* bits: the size of one element.  t->offset counts from the start of the data at first; check_tiling() makes it count
  * from the start of the file. */
-static void read_offsets(const char *path, struct st_tensor *t, const json_t *offsets, unsigned bits)
+static void read_offsets(const char *path, struct st_tensor *x, const json_t *offsets, unsigned bits)
 {
     if (!json_is_array(offsets) || json_array_size(offsets) != 2)
-        REFUSE(path, "data_offsets of tensor \"%s\" must be a list of two numbers", shown(t->name));
-    t->offset = whole_number(path, t->name, "data_offsets", json_array_get(offsets, 0));
-    uint64_t end = whole_number(path, t->name, "data_offsets", json_array_get(offsets, 1));
-    if (t->offset > end)
-        REFUSE(path, "tensor \"%s\" ends at byte %llu of the data, before it begins at %llu", shown(t->name),
-               (unsigned long long)end, (unsigned long long)t->offset);
-    t->bytes = end - t->offset;
-    uint64_t expected = shape_bytes(path, t, bits);
-    if (t->bytes == expected)
+        REFUSE(path, "data_offsets of tensor \"%s\" must be a list of two numbers", shown(x->name));
+    x->offset = whole_number(path, x->name, "data_offsets", json_array_get(offsets, 0));
+    uint64_t end = whole_number(path, x->name, "data_offsets", json_array_get(offsets, 1));
+    if (x->offset > end)
+        REFUSE(path, "tensor \"%s\" ends at byte %llu of the data, before it begins at %llu", shown(x->name),
+               (unsigned long long)end, (unsigned long long)x->offset);
+    x->bytes = end - x->offset;
+    uint64_t expected = shape_bytes(path, x, bits);
+    if (x->bytes == expected)
         return;
     char text[128];
-    REFUSE(path, "tensor \"%s\", %s %s, needs %llu bytes, but its data_offsets give it %llu", shown(t->name),
-           t->dtype_name, format_shape(text, t->n_dims, t->shape), (unsigned long long)expected,
-           (unsigned long long)t->bytes);
+    REFUSE(path, "tensor \"%s\", %s %s, needs %llu bytes, but its data_offsets give it %llu", shown(x->name),
+           x->dtype_name, format_shape(text, x->n_dims, x->shape), (unsigned long long)expected,
+           (unsigned long long)x->bytes);
 }
 
 /* The tensor that an entry of the header describes. */
@@ -137,13 +137,13 @@ static void check_tiling(struct safetensors *st, uint64_t data)
 {
     uint64_t at = 0; /* end of the tensors so far, from the start of the data */
     for (size_t i = 0; i < st->n; i++) {
-        struct st_tensor *t = &st->tensors[i];
-        if (t->offset != at)
+        struct st_tensor *x = &st->tensors[i];
+        if (x->offset != at)
             REFUSE(st->file->path, "tensor \"%s\" begins at byte %llu of the data, but the one before ends at %llu: %s",
-                   shown(t->name), (unsigned long long)t->offset, (unsigned long long)at,
-                   t->offset > at ? "a hole" : "they overlap");
-        at += t->bytes; /* this cannot overflow: both are below 2^63 */
-        t->offset += data;
+                   shown(x->name), (unsigned long long)x->offset, (unsigned long long)at,
+                   x->offset > at ? "a hole" : "they overlap");
+        at += x->bytes; /* this cannot overflow: both are below 2^63 */
+        x->offset += data;
     }
     if (at != st->file->size - data)
         REFUSE(st->file->path, "its tensors take %llu bytes of data, but %llu follow the header: it is %s",
@@ -262,39 +262,39 @@ static float float_of_half(uint16_t half)
 /* bfloat16 is the upper half of a float. */
 static float float_of_bfloat(uint16_t upper) { return float_of_bits((uint32_t)upper << 16); }
 
-size_t st_elements(const struct st_tensor *t)
+size_t st_elements(const struct st_tensor *x)
 {
     size_t n = 1;
-    for (int i = 0; i < t->n_dims; i++)
-        n *= (size_t)t->shape[i];
+    for (int i = 0; i < x->n_dims; i++)
+        n *= (size_t)x->shape[i];
     return n;
 }
 
-static void need_dtype(const struct safetensors *st, const struct st_tensor *t, bool fits, const char *expected)
+static void need_dtype(const struct safetensors *st, const struct st_tensor *x, bool fits, const char *expected)
 {
     if (!fits)
-        fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected %s", st->file->path, shown(t->name), t->dtype_name,
+        fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected %s", st->file->path, shown(x->name), x->dtype_name,
              expected);
 }
 
-void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into)
+void read_floats(const struct safetensors *st, const struct st_tensor *x, float *into)
 {
-    const bool direct = t->dtype == DTYPE_F32; /* the file's bytes are the floats */
-    bool fits = direct || t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16 || t->dtype == DTYPE_F64;
-    need_dtype(st, t, fits, "floating point: F32, F16, BF16 or F64");
+    const bool direct = x->dtype == DTYPE_F32; /* the file's bytes are the floats */
+    bool fits = direct || x->dtype == DTYPE_F16 || x->dtype == DTYPE_BF16 || x->dtype == DTYPE_F64;
+    need_dtype(st, x, fits, "floating point: F32, F16, BF16 or F64");
     if (direct) {
-        read_at(st->file, into, (size_t)t->bytes, t->offset);
+        read_at(st->file, into, (size_t)x->bytes, x->offset);
         return;
     }
-    void *raw = allocate((size_t)t->bytes, 1); /* aligned for all types */
+    void *raw = allocate((size_t)x->bytes, 1); /* aligned for all types */
     const double *doubles = raw;
     const uint16_t *halves = raw;
-    const size_t n = st_elements(t);
-    read_at(st->file, raw, (size_t)t->bytes, t->offset);
+    const size_t n = st_elements(x);
+    read_at(st->file, raw, (size_t)x->bytes, x->offset);
     for (size_t i = 0; i < n; i++) {
-        if (t->dtype == DTYPE_F64)
+        if (x->dtype == DTYPE_F64)
             into[i] = (float)doubles[i];
-        else if (t->dtype == DTYPE_F16)
+        else if (x->dtype == DTYPE_F16)
             into[i] = float_of_half(halves[i]);
         else
             into[i] = float_of_bfloat(halves[i]);
@@ -302,10 +302,10 @@ void read_floats(const struct safetensors *st, const struct st_tensor *t, float 
     free(raw);
 }
 
-void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t *into)
+void read_ints(const struct safetensors *st, const struct st_tensor *x, int32_t *into)
 {
-    need_dtype(st, t, t->dtype == DTYPE_I32, "whole numbers: I32");
-    read_at(st->file, into, (size_t)t->bytes, t->offset);
+    need_dtype(st, x, x->dtype == DTYPE_I32, "whole numbers: I32");
+    read_at(st->file, into, (size_t)x->bytes, x->offset);
 }
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
@@ -318,23 +318,23 @@ struct st_writer {
 
 struct st_writer *new_st_writer(const char *path)
 {
-    struct st_writer *w = allocate(1, sizeof *w);
-    w->file = open_writer(path);
-    w->metadata = json_object(); /* the first entry, so that people who look at the raw file see it */
-    w->header = json_pack("{s:o}", "__metadata__", w->metadata);
-    return w;
+    struct st_writer *writer = allocate(1, sizeof *writer);
+    writer->file = open_writer(path);
+    writer->metadata = json_object(); /* the first entry, so that people who look at the raw file see it */
+    writer->header = json_pack("{s:o}", "__metadata__", writer->metadata);
+    return writer;
 }
 
-void st_metadata(struct st_writer *w, const char *key, const char *value)
+void st_metadata(struct st_writer *writer, const char *key, const char *value)
 {
-    if (json_object_set_new(w->metadata, key, json_string(value)) != 0)
-        fail(EXIT_USAGE, "cannot write \"%s\" into the metadata of %s: \"%s\" is not valid UTF-8", key, w->file->path,
-             value);
+    if (json_object_set_new(writer->metadata, key, json_string(value)) != 0)
+        fail(EXIT_USAGE, "cannot write \"%s\" into the metadata of %s: \"%s\" is not valid UTF-8", key,
+             writer->file->path, value);
 }
 
-void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int n_dims, const int64_t *shape)
+void st_declare(struct st_writer *writer, const char *name, enum dtype dtype, int n_dims, const int64_t *shape)
 {
-    CHECK(!json_object_get(w->header, name), "tensor \"%s\" is declared twice", name);
+    CHECK(!json_object_get(writer->header, name), "tensor \"%s\" is declared twice", name);
     size_t row = 0; /* in dtypes */
     while (dtypes[row].dtype != dtype)
         row++;
@@ -346,37 +346,38 @@ void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int n_d
         json_array_append_new(dims, json_integer(shape[i]));
     }
     json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtypes[row].name, "shape", dims, "data_offsets",
-                              (json_int_t)w->declared, (json_int_t)(w->declared + bytes));
-    CHECK(entry && json_object_set_new(w->header, name, entry) == 0, "tensor name \"%s\" is not valid UTF-8", name);
-    w->declared += bytes;
+                              (json_int_t)writer->declared, (json_int_t)(writer->declared + bytes));
+    CHECK(entry && json_object_set_new(writer->header, name, entry) == 0, "tensor name \"%s\" is not valid UTF-8",
+          name);
+    writer->declared += bytes;
 }
 
 /* Spaces after the JSON make the data begin at a page, so that they can be mapped or read directly. */
-uint64_t st_begin(struct st_writer *w)
+uint64_t st_begin(struct st_writer *writer)
 {
-    if (!json_object_size(w->metadata))
-        json_object_del(w->header, "__metadata__");
-    char *text = json_dumps(w->header, JSON_COMPACT); /* keeps the order of insertion */
+    if (!json_object_size(writer->metadata))
+        json_object_del(writer->header, "__metadata__");
+    char *text = json_dumps(writer->header, JSON_COMPACT); /* keeps the order of insertion */
     uint64_t length = round_up(8 + strlen(text), DATA_ALIGNMENT) - 8;
     char *padded = format_string("%-*s", (int)length, text);
-    write_bytes(w->file, &length, 8);
-    write_bytes(w->file, padded, length);
+    write_bytes(writer->file, &length, 8);
+    write_bytes(writer->file, padded, length);
     free(text);
     free(padded);
     return 8 + length;
 }
 
-void st_write(struct st_writer *w, const void *bytes, size_t n)
+void st_write(struct st_writer *writer, const void *bytes, size_t n)
 {
-    w->written += n;
-    write_bytes(w->file, bytes, n);
+    writer->written += n;
+    write_bytes(writer->file, bytes, n);
 }
 
-void st_publish(struct st_writer *w)
+void st_publish(struct st_writer *writer)
 {
-    CHECK(w->written == w->declared, "%s: %llu bytes written, %llu declared", w->file->path,
-          (unsigned long long)w->written, (unsigned long long)w->declared);
-    publish(w->file);
-    json_decref(w->header);
-    free(w);
+    CHECK(writer->written == writer->declared, "%s: %llu bytes written, %llu declared", writer->file->path,
+          (unsigned long long)writer->written, (unsigned long long)writer->declared);
+    publish(writer->file);
+    json_decref(writer->header);
+    free(writer);
 }

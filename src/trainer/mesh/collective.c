@@ -45,11 +45,11 @@ void add_broadcast_from(struct step *s, const char *name, struct tensor *const *
 struct tensor *view_of_shard(struct pool *p, struct tensor *tensor, int k, struct shard s)
 {
     char name[48];
-    int64_t elements = (int64_t)(s.end - s.begin);
+    const struct shape shape = SHAPE((int64_t)(s.end - s.begin));
     if (s.begin == 0 && s.end == count_elements(tensor))
         return tensor;
     snprintf(name, sizeof name, "%.36s/%d", tensor->name, k);
-    return new_view(p, tensor, name, s.begin, 1, &elements);
+    return new_view(p, tensor, name, s.begin, shape);
 }
 
 void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x)
@@ -70,8 +70,13 @@ static struct tensor *move_slice(struct step *s, const char *name, struct tensor
 {
     if (slice->device == d)
         return slice;
-    struct tensor *received =
-        new_tensor(s->pool, d, slice->class, JOINED(name, ".received"), FLOAT32, slice->n_dims, slice->shape);
+    const struct tensor_form form = {
+        .device = d,
+        .class = slice->class,
+        .name = JOINED(name, ".received"),
+        .shape = slice->shape,
+    };
+    struct tensor *received = new_tensor(s->pool, &form);
     as_buffer(received);
     add_move(s, JOINED(name, ".move"), received, slice, FOR_MOVES);
     return received;

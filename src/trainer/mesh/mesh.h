@@ -12,6 +12,8 @@
  * A pipeline has n_stages() stages, one for each device or several (chunks).  Stage s is on the device with coordinate
  * s % pp.  A folded pipeline goes down the devices and up again: its even chunks are as above, and in its odd chunks
  * the first stage is on the last device.
+ *
+ * Protocol: parse_mesh(), cut_layers() when the number of layers is known, then only looks at the mesh, free_mesh().
  */
 #ifndef MESH_H
 #define MESH_H
@@ -20,10 +22,10 @@
 
 enum { MAX_RANKS = 4096 };
 struct mesh {
-    int dp, pp, tp;
-    int zero;   /* what data-parallel ranks share out; 1: optimizer state, 2: gradients too, 3: parameters too */
-    int chunks; /* stages per device */
-    bool folded;
+    int dp, pp, tp;   /* ranks along each axis: data-parallel, pipeline, tensor-parallel */
+    int zero;         /* what data-parallel ranks share out; 1: optimizer state, 2: gradients too, 3: parameters too */
+    int chunks;       /* stages per device */
+    bool folded;      /* the pipeline is folded */
     int *first_layer; /* [n_stages + 1] by stage: its first layer; then the number of layers */
 };
 extern const struct mesh one_rank; /* the mesh of one device, for a model of one layer */

@@ -36,10 +36,10 @@ void adamw_on_host(void *context, const struct task *task, uint32_t number)
 {
     (void)context;
     (void)number;
-    float *p = memory_at(task, ADAMW_P);
+    float *values = memory_at(task, ADAMW_P);
     float *m = memory_at(task, ADAMW_M);
     float *v = memory_at(task, ADAMW_V);
-    const float *g = memory_at(task, ADAMW_G);
+    const float *gradient = memory_at(task, ADAMW_G);
     const float *control = memory_at(task, ADAMW_CONTROL);
     const float *state = memory_at(task, ADAMW_STATE);
     size_t n = (size_t)task->args[ADAMW_N].i;
@@ -55,7 +55,7 @@ void adamw_on_host(void *context, const struct task *task, uint32_t number)
                       .eps = control[CONTROL_EPS],
                       .step_size = control[CONTROL_STEP_SIZE],
                       .inv_sqrt_correction2 = control[CONTROL_INV_SQRT_CORRECTION2]};
-    update_elements(p, m, v, g, n_decay, &a);
+    update_elements(values, m, v, gradient, n_decay, &a);
     a.decay = 1;
-    update_elements(p + n_decay, m + n_decay, v + n_decay, g + n_decay, n - n_decay, &a);
+    update_elements(values + n_decay, m + n_decay, v + n_decay, gradient + n_decay, n - n_decay, &a);
 }

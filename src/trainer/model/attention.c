@@ -181,9 +181,9 @@ static struct tiles choose_tiles(const struct device *d, int hs, int kept, int s
          hs, d->id, d->shape.local_memory);
 }
 
-static struct grid flash_grid(const struct build *b, const struct heads *h, const struct tiles *t)
+static struct grid flash_grid(const struct build *b, const struct heads *h, const struct tiles *tiles)
 {
-    size_t wg = b->device->shape.work_group, blocks = ceil_div((size_t)h->t, (size_t)t->columns);
+    size_t wg = b->device->shape.work_group, blocks = ceil_div((size_t)h->t, (size_t)tiles->columns);
     return (struct grid){2, {blocks * wg, (size_t)(h->batch * h->heads), 1}, {wg, 1, 1}};
 }
 

@@ -30,22 +30,26 @@ enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
     return engine;
 }
 
+/* Refuses micro-batches of so many tokens where the driver would end a kernel's loops too soon.  The longest loops go
+ * over the tokens, in embed_backward_tokens for each part of a row too.  A round of ours may be four of the driver's,
+ * which counts inner loops and their ends. */
+static void check_loops(const struct device *d, int channels, int tokens)
+{
+    const size_t parts = ceil_div((size_t)channels, (size_t)d->shape.work_group * d->shape.vector);
+    const size_t most = SHORT_LOOPS / 4 / parts;
+    if (d->quirks.short_loops && (size_t)tokens > most)
+        fail(EXIT_USAGE,
+             "device %s, %s, ends a kernel's loops after %d rounds: a micro-batch may have %zu tokens there, "
+             "not %d; use a smaller --micro-batch or --seq-len, or another driver",
+             d->id, d->name, SHORT_LOOPS, most, tokens);
+}
+
 struct build new_build(struct step *s, struct model *m, struct kernels kernels, int batch, int seq)
 {
     struct build b = {.step = s, .model = m, .kernels = kernels, .batch = batch, .seq = seq};
     b.bucket = allocate((size_t)(m->params->n_units * m->mesh->tp), sizeof *b.bucket);
-    /* The longest loops go over the tokens, in embed_backward_tokens for each part of a row too.  A round of ours may
-     * be four of the driver's, which counts inner loops and their ends. */
-    for (int rank = 0; rank < n_ranks(m->mesh); rank++) {
-        const struct device *d = m->replica[rank].device;
-        const size_t parts =
-            ceil_div((size_t)m->params->config.channels, (size_t)d->shape.work_group * d->shape.vector);
-        if (d->quirks.short_loops && (size_t)(batch * seq) > SHORT_LOOPS / 4 / parts)
-            fail(EXIT_USAGE,
-                 "device %s, %s, ends a kernel's loops after %d rounds: a micro-batch may have %zu tokens there, "
-                 "not %d; use a smaller --micro-batch or --seq-len, or another driver",
-                 d->id, d->name, SHORT_LOOPS, SHORT_LOOPS / 4 / parts, batch * seq);
-    }
+    for (int rank = 0; rank < n_ranks(m->mesh); rank++)
+        check_loops(m->replica[rank].device, m->params->config.channels, batch * seq);
     on_rank(&b, 0, NONE, ROLE_OTHER);
     return b;
 }
@@ -93,24 +97,25 @@ struct grid column_blocks(const struct build *b, size_t n)
     return groups(b, ceil_div(n, b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
 }
 
-struct tensor *activation(struct build *b, const char *name, int n_dims, const int64_t *shape)
+struct tensor *activation(struct build *b, const char *name, struct shape shape)
 {
-    return new_tensor(b->step->pool, b->device, MEM_ACTIVATIONS, name, FLOAT32, n_dims, shape);
+    const struct tensor_form form = {.device = b->device, .class = MEM_ACTIVATIONS, .name = name, .shape = shape};
+    return new_tensor(b->step->pool, &form);
 }
 
 int rank_vocab(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->param[WTE].shape[0]; }
-int columns_of(const struct tensor *t) { return (int)t->shape[t->n_dims - 1]; }
-int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)columns_of(t)); }
+int columns_of(const struct tensor *x) { return (int)x->shape.size[x->shape.n_dims - 1]; }
+int rows_of(const struct tensor *x) { return (int)(count_elements(x) / (size_t)columns_of(x)); }
 
 /* ---- the tape -------------------------------------------------------------------------------------------------- */
 
 struct op *record(struct build *b, const char *name, gradient_rule *weights, gradient_rule *inputs, struct tensor *out,
                   struct tensor *in)
 {
-    struct tape *t = b->tape;
+    struct tape *tape = b->tape;
     if (!b->backward_wanted)
         return &b->unrecorded;
-    struct op *op = APPEND(t->ops, t->n, t->cap);
+    struct op *op = APPEND(tape->ops, tape->n, tape->cap);
     *op = (struct op){.weights = weights, .inputs = inputs, .unit = b->unit, .out = out, .in = {in}, .end = b->step->n};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
@@ -129,24 +134,24 @@ void backward(struct build *b, int unit, enum computation computation)
     end_unit(b);
 }
 
-struct tensor *gradient(const struct build *b, const struct tensor *t)
+struct tensor *gradient(const struct build *b, const struct tensor *x)
 {
-    return (size_t)t->id < b->cap_grad ? b->grad[t->id] : NULL;
+    return (size_t)x->id < b->cap_grad ? b->grad[x->id] : NULL;
 }
 
-void set_gradient(struct build *b, const struct tensor *t, struct tensor *g)
+void set_gradient(struct build *b, const struct tensor *x, struct tensor *g)
 {
-    b->grad = grow(b->grad, &b->cap_grad, (size_t)t->id + 1, sizeof *b->grad);
-    b->grad[t->id] = g;
+    b->grad = grow(b->grad, &b->cap_grad, (size_t)x->id + 1, sizeof *b->grad);
+    b->grad[x->id] = g;
 }
 
-/* Notes that this step, or this group of sequences, adds to gradient t.  Returns true if it has added to t before. */
-static bool begin_sum(struct build *b, const struct tensor *t)
+/* Notes that this step, or this group of sequences, adds to gradient x.  Returns true if it has added to x before. */
+static bool begin_sum(struct build *b, const struct tensor *x)
 {
-    int group = t->class == MEM_GRADIENTS ? b->tape->group + 1 : 1;
-    b->summed = grow(b->summed, &b->cap_summed, (size_t)t->id + 1, sizeof *b->summed);
-    bool before = b->summed[t->id] == group;
-    b->summed[t->id] = group;
+    int group = x->class == MEM_GRADIENTS ? b->tape->group + 1 : 1;
+    b->summed = grow(b->summed, &b->cap_summed, (size_t)x->id + 1, sizeof *b->summed);
+    bool before = b->summed[x->id] == group;
+    b->summed[x->id] = group;
     return before;
 }
 
@@ -166,20 +171,20 @@ bool begin_contribution(struct build *b, const struct tensor *grad)
     return begin_sum(b, grad);
 }
 
-struct tensor *new_gradient(struct build *b, const struct op *op, const char *suffix, const struct tensor *t)
+struct tensor *new_gradient(struct build *b, const struct op *op, const char *suffix, const struct tensor *x)
 {
-    return activation(b, JOINED(op->name, suffix), t->n_dims, t->shape);
+    return activation(b, JOINED(op->name, suffix), x->shape);
 }
 
-void accumulate_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g)
+void accumulate_gradient(struct build *b, const struct op *op, const struct tensor *x, struct tensor *g)
 {
-    struct tensor *old = gradient(b, t), *sum = g;
-    size_t n = count_elements(t);
+    struct tensor *old = gradient(b, x), *sum = g;
+    size_t n = count_elements(x);
     if (old) {
-        sum = new_gradient(b, op, ".sum", t);
+        sum = new_gradient(b, op, ".sum", x);
         struct task *task = LAUNCH(b, JOINED(op->name, ".sum"), "elementwise.cl", "add", blocks(b, n), OUT(sum),
                                    IN(old), IN(g), ELEMENTS(n));
         set_elementwise(task);
     }
-    set_gradient(b, t, sum);
+    set_gradient(b, x, sum);
 }

@@ -115,12 +115,9 @@ struct grid groups(const struct build *b, size_t n);        /* n work-groups of 
 struct grid blocks(const struct build *b, size_t n);        /* enough work-groups for n elements, BLOCK each */
 struct grid column_blocks(const struct build *b, size_t n); /* for n columns: CPU_COLUMNS or GPU_COLUMNS each */
 /* A new tensor of floats on the rank's device, of class MEM_ACTIVATIONS: activation(b, name, SHAPE(rows, columns)) */
-struct tensor *activation(struct build *b, const char *name, int n_dims, const int64_t *shape);
-/* Gives two arguments at once, the number of dimensions and their sizes: SHAPE(rows, columns) */
-#define SHAPE(...)                                                                                                     \
-    (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
-int rows_of(const struct tensor *t);    /* product of all dimensions but the last */
-int columns_of(const struct tensor *t); /* the last dimension */
+struct tensor *activation(struct build *b, const char *name, struct shape shape);
+int rows_of(const struct tensor *x);    /* product of all dimensions but the last */
+int columns_of(const struct tensor *x); /* the last dimension */
 int rank_vocab(const struct build *b);  /* the number of words for which this rank has rows of the head */
 
 /* ---- build.c: the tape, and gradients ---------------------------------------------------------------------------- */
@@ -134,16 +131,16 @@ struct op *record(struct build *b, const char *name, gradient_rule *weights, gra
                   struct tensor *in);
 /* Calls the gradient rules of a unit's operations, the last operation first: BACKWARD both rules of each, else one. */
 void backward(struct build *b, int unit, enum computation which);
-/* The gradient that has arrived at t so far; NULL when none has. */
-struct tensor *gradient(const struct build *b, const struct tensor *t);
-void set_gradient(struct build *b, const struct tensor *t, struct tensor *g);
-/* Adds g to the gradient that has arrived at t so far; `op` names the task. */
-void accumulate_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g);
+/* The gradient that has arrived at x so far; NULL when none has. */
+struct tensor *gradient(const struct build *b, const struct tensor *x);
+void set_gradient(struct build *b, const struct tensor *x, struct tensor *g);
+/* Adds g to the gradient that has arrived at x so far; `op` names the task. */
+void accumulate_gradient(struct build *b, const struct op *op, const struct tensor *x, struct tensor *g);
 /* Call it before adding the tasks of a contribution to a parameter's gradient.  Returns whether `grad` has a sum
  * already: then the tasks add to it, else they write it.  It may add a task that clears the gradient first. */
 bool begin_contribution(struct build *b, const struct tensor *grad);
-/* A new tensor shaped like t, for its gradient; its name is that of op and `suffix`. */
-struct tensor *new_gradient(struct build *b, const struct op *op, const char *suffix, const struct tensor *t);
+/* A new tensor shaped like x, for its gradient; its name is that of op and `suffix`. */
+struct tensor *new_gradient(struct build *b, const struct op *op, const char *suffix, const struct tensor *x);
 
 /* ---- tp_ranks.c: the ranks of a tensor-parallel group ------------------------------------------------------------ */
 

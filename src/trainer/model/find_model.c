@@ -8,11 +8,11 @@ enum { FIRST_BYTES = 512, MAX_SAFE_HEADER = 100000000 };
 
 char *read_first_bytes(const char *path, size_t most, size_t *n)
 {
-    struct reader *r = open_reader(path);
+    struct reader *reader = open_reader(path);
     char *head = allocate(most + 1, 1);
-    *n = r->size < most ? (size_t)r->size : most;
-    read_at(r, head, *n, 0);
-    close_reader(r);
+    *n = reader->size < most ? (size_t)reader->size : most;
+    read_at(reader, head, *n, 0);
+    close_reader(reader);
     return head;
 }
 
@@ -71,12 +71,14 @@ json_t *read_json(const char *path)
 
 void refuse_foreign_file(const char *path)
 {
-    if (sole_parts().formats)
-        sole_parts().formats->refuse_model(path);
+    const struct formats *formats = find_formats();
+    if (formats)
+        formats->refuse_model(path);
 }
 
 void refuse_foreign_folder(const char *folder)
 {
-    if (sole_parts().formats)
-        sole_parts().formats->refuse_folder(folder);
+    const struct formats *formats = find_formats();
+    if (formats)
+        formats->refuse_folder(folder);
 }

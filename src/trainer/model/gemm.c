@@ -12,7 +12,7 @@
 
 const char *const gemm_form_name[3] = {"NT", "NN", "TN"};
 
-struct operand matrix(struct tensor *t, int ld) { return (struct operand){.tensor = t, .ld = ld}; }
+struct operand matrix(struct tensor *x, int ld) { return (struct operand){.tensor = x, .ld = ld}; }
 
 /* Does the product need what C's tensor held before: to add to it, or because C is only a part of it? */
 static bool keeps_old(const struct gemm *g) { return g->start == START_OLD || g->part == PART_NEXT; }
@@ -96,27 +96,70 @@ static struct strides strides_of(const struct operand *x, bool transposed)
     return (struct strides){.row = x->ld, .column = 1};
 }
 
+/* The parameters of the kernel gemm(), by their names in cl/gemm.cl, which explains them, and in the lines that they
+ * have there. */
+/* clang-format off */
+enum gemm_parameter {
+    P_M, P_N, P_K, P_START, P_CAUSAL,
+    P_BAND, P_SPAN, P_DEPTH,
+    P_BLOCK,
+    P_HEADS,
+    P_A, P_A_BASE, P_A_OUTER, P_A_INNER, P_A_ROW, P_A_STEP,
+    P_B, P_B_BASE, P_B_OUTER, P_B_INNER, P_B_STEP, P_B_COL,
+    P_C, P_C_BASE, P_C_OUTER, P_C_INNER, P_C_ROW,
+    P_BIAS,
+    P_PACKED,
+    GEMM_PARAMETERS
+};
+/* clang-format on */
+
 static struct task *own_gemm(struct build *b, const char *name, const struct gemm *g)
 {
-    const struct operand *A = &g->a, *B = &g->b;
-    const struct operand *C = &g->c;
-    struct blocking sizes = choose_blocking(b->device, g);
-    struct strides in_a = strides_of(A, g->form == GEMM_TN);
-    struct strides in_b = strides_of(B, g->form == GEMM_NT);
-    size_t spans = ceil_div((size_t)g->n, (size_t)sizes.span);
-    size_t bands = ceil_div((size_t)g->m, (size_t)sizes.band);
-    struct grid grid = {.dims = 3, .global = {spans, bands, (size_t)(g->batch * g->heads)}, .local = {1, 1, 1}};
-    struct arg bias = NO_TENSOR;
-    if (g->start == START_BIAS)
-        bias = IN(g->bias);
-    /* Each line of arguments has a subject.  The empty `//` keeps clang-format from joining them. */
-    return LAUNCH(
-        b, name, "gemm.cl", "gemm", grid, INT(g->m), INT(g->n), INT(g->k), INT(g->start), INT(g->causal),           //
-        INT(sizes.band), INT(sizes.span), INT(sizes.depth), INT(sizes.block), INT(g->heads),                        //
-        IN(A->tensor), INT(A->offset), INT(A->batch_stride), INT(A->head_stride), INT(in_a.row), INT(in_a.column),  //
-        IN(B->tensor), INT(B->offset), INT(B->batch_stride), INT(B->head_stride), INT(in_b.row), INT(in_b.column),  //
-        ACCUMULATE(C->tensor, keeps_old(g)), INT(C->offset), INT(C->batch_stride), INT(C->head_stride), INT(C->ld), //
-        bias, LOCAL(4 * (sizes.span + sizes.block) * sizes.depth));
+    const struct blocking sizes = choose_blocking(b->device, g);
+    const struct strides in_a = strides_of(&g->a, g->form == GEMM_TN);
+    const struct strides in_b = strides_of(&g->b, g->form == GEMM_NT);
+    const size_t spans = ceil_div((size_t)g->n, (size_t)sizes.span);
+    const size_t bands = ceil_div((size_t)g->m, (size_t)sizes.band);
+    const struct arg no_bias = NO_TENSOR;
+    const struct arg args[GEMM_PARAMETERS] = {
+        [P_M] = INT(g->m),
+        [P_N] = INT(g->n),
+        [P_K] = INT(g->k),
+        [P_START] = INT(g->start),
+        [P_CAUSAL] = INT(g->causal),
+        [P_BAND] = INT(sizes.band),
+        [P_SPAN] = INT(sizes.span),
+        [P_DEPTH] = INT(sizes.depth),
+        [P_BLOCK] = INT(sizes.block),
+        [P_HEADS] = INT(g->heads),
+        [P_A] = IN(g->a.tensor),
+        [P_A_BASE] = INT(g->a.offset),
+        [P_A_OUTER] = INT(g->a.batch_stride),
+        [P_A_INNER] = INT(g->a.head_stride),
+        [P_A_ROW] = INT(in_a.row),
+        [P_A_STEP] = INT(in_a.column),
+        [P_B] = IN(g->b.tensor),
+        [P_B_BASE] = INT(g->b.offset),
+        [P_B_OUTER] = INT(g->b.batch_stride),
+        [P_B_INNER] = INT(g->b.head_stride),
+        [P_B_STEP] = INT(in_b.row),
+        [P_B_COL] = INT(in_b.column),
+        [P_C] = ACCUMULATE(g->c.tensor, keeps_old(g)),
+        [P_C_BASE] = INT(g->c.offset),
+        [P_C_OUTER] = INT(g->c.batch_stride),
+        [P_C_INNER] = INT(g->c.head_stride),
+        [P_C_ROW] = INT(g->c.ld),
+        [P_BIAS] = g->start == START_BIAS ? IN(g->bias) : no_bias,
+        [P_PACKED] = LOCAL(4 * (sizes.span + sizes.block) * sizes.depth),
+    };
+    const struct kernel_call call = {
+        .file = "gemm.cl",
+        .function = "gemm",
+        .grid = {.dims = 3, .global = {spans, bands, (size_t)(g->batch * g->heads)}, .local = {1, 1, 1}},
+        .args = args,
+        .n_args = GEMM_PARAMETERS,
+    };
+    return add_kernel(b->step, b->device->lane[LANE_COMPUTE], name, &call);
 }
 
 /* ---- CLBlast --------------------------------------------------------------------------------------------------- */
@@ -271,17 +314,17 @@ static void issue_clblast(const struct task *t, uint32_t number, cl_uint n_wait,
  * Later calls find what was compiled in 40 us. */
 static void compile_clblast(const struct task *t)
 {
-    const struct device *d = t->lane->device;
+    const struct device *device = t->lane->device;
     const struct call *call = t->context;
     struct call empty = *call;
     empty.m = 0;
     const cl_mem no_buffers[OPERANDS + 1] = {0};
-    if (!d->context->clblast_announced)
-        note("CLBlast compiles its kernels for %s ...", d->id);
-    d->context->clblast_announced = true;
+    if (!device->context->clblast_announced)
+        note("CLBlast compiles its kernels for %s ...", device->id);
+    device->context->clblast_announced = true;
     CLBlastStatusCode code = call_clblast(&empty, 0, no_buffers, t->lane->queue, NULL);
     if (code != CLBlastInvalidDimension)
-        fail(EXIT_FAILED, "CLBlast does not compile for %s (status %d); use --gemm own", d->id, (int)code);
+        fail(EXIT_FAILED, "CLBlast does not compile for %s (status %d); use --gemm own", device->id, (int)code);
 }
 
 /* Takes the layout that needs less work space.  CLBlast's kernel for small products takes all heads in one call.  With
@@ -297,18 +340,18 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
     struct call call = flip ? by_columns : by_rows;
     size_t bytes = MIN(for_columns, for_rows);
     call.at_once = bytes ? 1 : call.heads;
-    struct task *t = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
-    t->only_last_event = true;
-    t->compile = compile_clblast;
-    add_access(t, g->c.tensor, keeps_old(g) ? ACCESS_BOTH : ACCESS_WRITE);
-    add_access(t, flip ? g->b.tensor : g->a.tensor, ACCESS_READ);
-    add_access(t, flip ? g->a.tensor : g->b.tensor, ACCESS_READ);
+    struct task *task = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
+    task->only_last_event = true;
+    task->compile = compile_clblast;
+    add_access(task, g->c.tensor, keeps_old(g) ? ACCESS_BOTH : ACCESS_WRITE);
+    add_access(task, flip ? g->b.tensor : g->a.tensor, ACCESS_READ);
+    add_access(task, flip ? g->a.tensor : g->b.tensor, ACCESS_READ);
     if (bytes) {
         int64_t elements = (int64_t)ceil_div(bytes, ELEMENT_BYTES);
-        struct tensor *work = new_tensor(b->step->pool, b->device, MEM_WORK, "clblast.work", FLOAT32, SHAPE(elements));
-        add_access(t, work, ACCESS_WRITE);
+        struct tensor *work = new_work_tensor(b->step->pool, b->device, "clblast.work", SHAPE(elements));
+        add_access(task, work, ACCESS_WRITE);
     }
-    return t;
+    return task;
 }
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */
@@ -316,7 +359,7 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
 void gemm(struct build *b, const char *name, const struct gemm *g)
 {
     bool own = choose_engine(b->device, b->kernels.gemm) == GEMM_OWN;
-    struct task *t = own ? own_gemm(b, name, g) : clblast_gemm(b, name, g);
+    struct task *task = own ? own_gemm(b, name, g) : clblast_gemm(b, name, g);
     /* elements of A, B and C, by the sizes of the product: the tensors may hold more */
     double in_a = (double)g->m * g->k;
     double in_b = (double)g->k * g->n;
@@ -327,11 +370,11 @@ void gemm(struct build *b, const char *name, const struct gemm *g)
         in_c /= 2;
     if (g->start == START_OLD)
         in_c *= 2; /* read, then written */
-    set_traffic(t, g->batch * g->heads * (in_a + in_b + in_c));
-    t->partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
-    t->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
+    set_traffic(task, g->batch * g->heads * (in_a + in_b + in_c));
+    task->partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
+    task->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
     if (g->causal != CAUSAL_NONE && own)
-        t->flops /= 2; /* what is above the diagonal is left out */
+        task->flops /= 2; /* what is above the diagonal is left out */
     if (g->start == START_BIAS && !own)
         LAUNCH(b, JOINED(name, ".bias"), "elementwise.cl", "add_bias", groups(b, (size_t)g->m), INOUT(g->c.tensor),
                IN(g->bias), INT(g->m), INT(g->n));

@@ -44,19 +44,20 @@ static const char *without_prefixes(const char *name)
     return name;
 }
 
-static void add_named(struct weights *w, const struct safetensors *file, const struct st_tensor *t)
+static void add_named(struct weights *weights, const struct safetensors *file, const struct st_tensor *x)
 {
-    *APPEND(w->named, w->n, w->cap) = (struct named){.bare = without_prefixes(t->name), .tensor = t, .file = file};
+    *APPEND(weights->named, weights->n, weights->cap) =
+        (struct named){.bare = without_prefixes(x->name), .tensor = x, .file = file};
 }
 
-static struct safetensors *add_file(struct weights *w, const char *path)
+static struct safetensors *add_file(struct weights *weights, const char *path)
 {
-    for (size_t i = 0; i < w->n_files; i++)
-        if (strcmp(w->file[i]->file->path, path) == 0)
-            return w->file[i];
+    for (size_t i = 0; i < weights->n_files; i++)
+        if (strcmp(weights->file[i]->file->path, path) == 0)
+            return weights->file[i];
     refuse_foreign_file(path);
     struct safetensors *st = open_safetensors(path);
-    *APPEND(w->file, w->n_files, w->cap_files) = st;
+    *APPEND(weights->file, weights->n_files, weights->cap_files) = st;
     return st;
 }
 
@@ -75,29 +76,29 @@ static char *shard_path(const char *index, const char *tensor, const json_t *val
     return path;
 }
 
-static void add_shards(struct weights *w, const char *index)
+static void add_shards(struct weights *weights, const char *index)
 {
     const char *name;
     json_t *json = read_json(index), *map = json_object_get(json, "weight_map"), *value;
     json_object_foreach(map, name, value)
     {
         char *path = shard_path(index, name, value);
-        const struct safetensors *st = add_file(w, path);
-        const struct st_tensor *t = find_tensor(st, name);
-        if (!t)
+        const struct safetensors *st = add_file(weights, path);
+        const struct st_tensor *x = find_tensor(st, name);
+        if (!x)
             fail(EXIT_FAILED,
                  "%s says that tensor %.80s is in %s, which has none of that name: the two do not belong "
                  "together, fetch all of them",
                  index, name, path);
-        add_named(w, st, t);
+        add_named(weights, st, x);
         free(path);
     }
-    for (size_t i = 0; i < w->n_files; i++)
-        for (size_t k = 0; k < w->file[i]->n; k++)
-            if (!json_object_get(map, w->file[i]->tensors[k].name))
+    for (size_t i = 0; i < weights->n_files; i++)
+        for (size_t k = 0; k < weights->file[i]->n; k++)
+            if (!json_object_get(map, weights->file[i]->tensors[k].name))
                 fail(EXIT_FAILED,
                      "%s has tensor %.80s, which %s does not name: the two do not belong together, fetch all of them",
-                     w->file[i]->file->path, w->file[i]->tensors[k].name, index);
+                     weights->file[i]->file->path, weights->file[i]->tensors[k].name, index);
     json_decref(json);
 }
 
@@ -116,131 +117,131 @@ static bool is_index(const char *path)
 
 static struct weights *open_weights(const char *path)
 {
-    struct weights *w = allocate(1, sizeof *w);
-    w->path = path;
+    struct weights *weights = allocate(1, sizeof *weights);
+    weights->path = path;
     if (is_index(path))
-        add_shards(w, path);
+        add_shards(weights, path);
     else {
-        const struct safetensors *st = add_file(w, path);
+        const struct safetensors *st = add_file(weights, path);
         for (size_t i = 0; i < st->n; i++)
-            add_named(w, st, &st->tensors[i]);
+            add_named(weights, st, &st->tensors[i]);
     }
-    SORT(w->named, w->n, by_bare_name);
-    return w;
+    SORT(weights->named, weights->n, by_bare_name);
+    return weights;
 }
 
-static void close_weights(struct weights *w)
+static void close_weights(struct weights *weights)
 {
-    for (size_t i = 0; i < w->n_files; i++)
-        close_safetensors(w->file[i]);
-    free(w->file);
-    free(w->named);
-    free(w);
+    for (size_t i = 0; i < weights->n_files; i++)
+        close_safetensors(weights->file[i]);
+    free(weights->file);
+    free(weights->named);
+    free(weights);
 }
 
 /* ---- finding a tensor ------------------------------------------------------------------------------------------- */
 
 /* The tensor of that bare name; NULL: there is none. */
-static struct named *find_named(struct weights *w, const char *bare)
+static struct named *find_named(struct weights *weights, const char *bare)
 {
     size_t i;
-    FIND_FIRST(i, w->n, strcmp(w->named[i].bare, bare) < 0);
-    if (i == w->n || strcmp(w->named[i].bare, bare) != 0)
+    FIND_FIRST(i, weights->n, strcmp(weights->named[i].bare, bare) < 0);
+    if (i == weights->n || strcmp(weights->named[i].bare, bare) != 0)
         return NULL;
-    if (i + 1 < w->n && strcmp(w->named[i + 1].bare, bare) == 0)
+    if (i + 1 < weights->n && strcmp(weights->named[i + 1].bare, bare) == 0)
         fail(EXIT_FAILED,
              "%s has tensors %.80s and %.80s, of which only one can be the model's %s: write them to files "
              "of their own",
-             w->path, w->named[i].tensor->name, w->named[i + 1].tensor->name, bare);
-    return &w->named[i];
+             weights->path, weights->named[i].tensor->name, weights->named[i + 1].tensor->name, bare);
+    return &weights->named[i];
 }
 
 /* Ends the program, since the file has no GPT-2, with a sentence on what it has instead, as the names of its tensors
  * tell. */
-static _Noreturn void refuse_other_tensors(struct weights *w, const char *missing)
+static _Noreturn void refuse_other_tensors(struct weights *weights, const char *missing)
 {
-    for (size_t i = 0; i < w->n; i++) {
-        const char *name = w->named[i].tensor->name;
+    for (size_t i = 0; i < weights->n; i++) {
+        const char *name = weights->named[i].tensor->name;
         if (strstr(name, "lora_"))
             fail(EXIT_USAGE,
                  "%s is a LoRA adapter, which changes another model: merge it into that one with "
                  "merge_and_unload() of PEFT, and save the whole",
-                 w->path);
+                 weights->path);
         if (strstr(name, "exp_avg"))
-            fail(EXIT_USAGE, "%s holds the state of an optimizer: give the model, model.safetensors", w->path);
+            fail(EXIT_USAGE, "%s holds the state of an optimizer: give the model, model.safetensors", weights->path);
         if (strncmp(name, "value/", strlen("value/")) == 0)
-            fail(EXIT_USAGE, "%s is a part of a checkpoint: give the checkpoint's folder", w->path);
+            fail(EXIT_USAGE, "%s is a part of a checkpoint: give the checkpoint's folder", weights->path);
     }
-    if (strstr(w->path, "-of-") && w->n_files == 1)
+    if (strstr(weights->path, "-of-") && weights->n_files == 1)
         fail(EXIT_FAILED,
              "%s has no tensor %s: it is one of several shards, so give their folder or their "
              "model.safetensors.index.json",
-             w->path, missing);
-    if (find_named(w, "wpe.weight") || find_named(w, "h.0.ln_1.weight"))
-        fail(EXIT_FAILED, "%s has no tensor %s, as every GPT-2 has: it is incomplete, fetch or save it anew", w->path,
-             missing);
-    if (w->n)
+             weights->path, missing);
+    if (find_named(weights, "wpe.weight") || find_named(weights, "h.0.ln_1.weight"))
+        fail(EXIT_FAILED, "%s has no tensor %s, as every GPT-2 has: it is incomplete, fetch or save it anew",
+             weights->path, missing);
+    if (weights->n)
         fail(EXIT_FAILED,
              "%s has no tensor %s, but has %.80s: it is not a GPT-2 model with Hugging Face's names, and no other is "
              "computed here",
-             w->path, missing, w->named[0].tensor->name);
-    fail(EXIT_FAILED, "%s has no tensor %s: it is empty", w->path, missing);
+             weights->path, missing, weights->named[0].tensor->name);
+    fail(EXIT_FAILED, "%s has no tensor %s: it is empty", weights->path, missing);
 }
 
-static struct named *need_named(struct weights *w, const char *bare)
+static struct named *need_named(struct weights *weights, const char *bare)
 {
-    struct named *x = find_named(w, bare);
+    struct named *x = find_named(weights, bare);
     if (!x)
-        refuse_other_tensors(w, bare);
+        refuse_other_tensors(weights, bare);
     return x;
 }
 
 static const char head_name[] = "lm_head.weight", embedding_name[] = "wte.weight";
 
 /* The words' matrix.  A tied model has one, under either name. */
-static struct named *need_embedding(struct weights *w)
+static struct named *need_embedding(struct weights *weights)
 {
-    struct named *x = find_named(w, embedding_name);
+    struct named *x = find_named(weights, embedding_name);
     if (!x)
-        x = find_named(w, head_name);
+        x = find_named(weights, head_name);
     if (!x)
-        x = need_named(w, embedding_name); /* fails, since there is none */
+        x = need_named(weights, embedding_name); /* fails, since there is none */
     return x;
 }
 
-static _Noreturn void refuse_shape(const struct weights *w, const struct param *p, const struct st_tensor *t,
+static _Noreturn void refuse_shape(const struct weights *weights, const struct param *p, const struct st_tensor *x,
                                    const int64_t expected[2])
 {
     char theirs[128], ours[128];
-    bool turned = p->conv1d && t->n_dims == 2 && t->shape[0] == expected[1] && t->shape[1] == expected[0];
+    bool turned = p->conv1d && x->n_dims == 2 && x->shape[0] == expected[1] && x->shape[1] == expected[0];
     const char *why = "";
     if (turned)
         why = ": it is stored (out, in), as nanoGPT has it; Hugging Face's GPT-2 has (in, out)";
-    fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s%s", w->path, t->name,
-         format_shape(theirs, t->n_dims, t->shape), format_shape(ours, p->n_dims, expected), why);
+    fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s%s", weights->path, x->name,
+         format_shape(theirs, x->n_dims, x->shape), format_shape(ours, p->n_dims, expected), why);
 }
 
 /* The tensor of a parameter, in the shape that the table of parameters gives it; Conv1D weights are transposed. */
-static struct named *expect_tensor(struct weights *w, const struct param *p)
+static struct named *expect_tensor(struct weights *weights, const struct param *p)
 {
     bool is_embedding = strcmp(p->name, embedding_name) == 0;
-    struct named *x = is_embedding ? need_embedding(w) : need_named(w, p->name);
-    const struct st_tensor *t = x->tensor;
+    struct named *named = is_embedding ? need_embedding(weights) : need_named(weights, p->name);
+    const struct st_tensor *x = named->tensor;
     int64_t shape[2];
     shape_in_file(p, shape);
-    bool fits = t->n_dims == p->n_dims && t->shape[0] == shape[0] && (p->n_dims == 1 || t->shape[1] == shape[1]);
+    bool fits = x->n_dims == p->n_dims && x->shape[0] == shape[0] && (p->n_dims == 1 || x->shape[1] == shape[1]);
     if (!fits)
-        refuse_shape(w, p, t, shape);
-    x->known = true;
-    return x;
+        refuse_shape(weights, p, x, shape);
+    named->known = true;
+    return named;
 }
 
 /* The highest N of h.N.*, plus one: a layer of which some tensor is missing is then named, not left out. */
-static int count_layers(const struct weights *w)
+static int count_layers(const struct weights *weights)
 {
     long layers = 0;
-    for (size_t i = 0; i < w->n; i++) {
-        const char *bare = w->named[i].bare;
+    for (size_t i = 0; i < weights->n; i++) {
+        const char *bare = weights->named[i].bare;
         if (strncmp(bare, "h.", 2) != 0 || bare[2] < '0' || bare[2] > '9')
             continue;
         char *end;
@@ -248,8 +249,8 @@ static int count_layers(const struct weights *w)
         if (*end != '.')
             continue;
         if (layer >= MAX_LAYERS)
-            fail(EXIT_FAILED, "%s: tensor %.80s is of a layer beyond the %d that a model may have", w->path,
-                 w->named[i].tensor->name, MAX_LAYERS);
+            fail(EXIT_FAILED, "%s: tensor %.80s is of a layer beyond the %d that a model may have", weights->path,
+                 weights->named[i].tensor->name, MAX_LAYERS);
         layers = MAX(layers, layer + 1);
     }
     return (int)layers;
@@ -257,18 +258,18 @@ static int count_layers(const struct weights *w)
 
 /* A tensor of the model's layers that is no parameter changes what the model computes.  Masks do not: transformers once
  * saved them, and they are the same in every GPT-2. */
-static void refuse_unknown_tensors(const struct weights *w)
+static void refuse_unknown_tensors(const struct weights *weights)
 {
     static const char *const parts[] = {"h.", "wte.", "wpe.", "ln_f.", "lm_head."};
-    for (size_t i = 0; i < w->n; i++) {
-        const struct named *x = &w->named[i];
+    for (size_t i = 0; i < weights->n; i++) {
+        const struct named *x = &weights->named[i];
         bool mask = ends_with(x->bare, ".attn.bias") || ends_with(x->bare, ".attn.masked_bias");
         for (size_t k = 0; k < COUNT(parts); k++)
             if (!x->known && !mask && strncmp(x->bare, parts[k], strlen(parts[k])) == 0)
                 fail(EXIT_USAGE,
                      "%s has tensor %.80s, which GPT-2 as it is computed here has not: the model computes "
                      "something else",
-                     w->path, x->tensor->name);
+                     weights->path, x->tensor->name);
     }
 }
 
@@ -291,15 +292,15 @@ static bool same_values(const struct named *a, const struct named *b)
 
 /* Is the head the embedding?  A file with one matrix means that it is.  For a file with both matrices the statements
  * decide, or, where they do not say, whether the two are equal. */
-static bool is_tied(struct weights *w, const struct statements *s)
+static bool is_tied(struct weights *weights, const struct statements *s)
 {
-    struct named *embedding = find_named(w, embedding_name), *head = find_named(w, head_name);
+    struct named *embedding = find_named(weights, embedding_name), *head = find_named(weights, head_name);
     const bool both = embedding && head;
     const struct statement *by = find_tied_field(s); /* the statement that decides; NULL: there is none */
     const bool said_false = by && !says_tied(by);
     if (said_false && !both)
         fail(EXIT_FAILED, "%s says %s false, but %s has no tensor %s: its head is missing", by->where, TIED_FIELD,
-             w->path, embedding ? head_name : embedding_name);
+             weights->path, embedding ? head_name : embedding_name);
     if (!both)
         return true;
     if (said_false)
@@ -319,66 +320,67 @@ static bool is_tied(struct weights *w, const struct statements *s)
 
 /* ---- the model -------------------------------------------------------------------------------------------------- */
 
-static void expect_matrix(const char *path, const struct st_tensor *t)
+static void expect_matrix(const char *path, const struct st_tensor *x)
 {
     char shape[128];
-    if (t->n_dims != 2 || t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX)
-        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected two dimensions below 2^31", path, t->name,
-             format_shape(shape, t->n_dims, t->shape));
+    if (x->n_dims != 2 || x->shape[0] > INT32_MAX || x->shape[1] > INT32_MAX)
+        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected two dimensions below 2^31", path, x->name,
+             format_shape(shape, x->n_dims, x->shape));
 }
 
 /* All tensors of the file are compared with the sizes before these are trusted: building a model takes long. */
 struct config read_weights_config(const char *path, int heads)
 {
-    struct weights *w = open_weights(path);
-    struct statements said = read_statements(w->path, w->file, w->n_files);
+    struct weights *weights = open_weights(path);
+    struct statements said = read_statements(weights->path, weights->file, weights->n_files);
     refuse_other_computation(&said);
-    const struct st_tensor *words = need_embedding(w)->tensor;
-    const struct st_tensor *positions = need_named(w, "wpe.weight")->tensor;
+    const struct st_tensor *words = need_embedding(weights)->tensor;
+    const struct st_tensor *positions = need_named(weights, "wpe.weight")->tensor;
     expect_matrix(path, words);
     expect_matrix(path, positions);
-    struct config c = {.layers = count_layers(w),
-                       .channels = (int)words->shape[1],
-                       .vocab = (int)words->shape[0],
-                       .seq_len = (int)positions->shape[0]};
-    expect_sizes(&said, path, &c);
-    c.tied = is_tied(w, &said);
-    c.heads = 1; /* no shape depends on the heads: their number is guessed when the model is known to be complete */
-    check_config(&c);
-    struct params *p = new_params(&c, &one_rank, 0);
+    struct config config = {.layers = count_layers(weights),
+                            .channels = (int)words->shape[1],
+                            .vocab = (int)words->shape[0],
+                            .seq_len = (int)positions->shape[0]};
+    expect_sizes(&said, path, &config);
+    config.tied = is_tied(weights, &said);
+    config.heads =
+        1; /* no shape depends on the heads: their number is guessed when the model is known to be complete */
+    check_config(&config);
+    struct params *p = new_params(&config, &one_rank, 0);
     for (int i = 0; i < p->n; i++)
-        expect_tensor(w, &p->param[i]);
-    refuse_unknown_tensors(w);
-    c.heads = count_heads(&said, path, c.channels, heads);
+        expect_tensor(weights, &p->param[i]);
+    refuse_unknown_tensors(weights);
+    config.heads = count_heads(&said, path, config.channels, heads);
     free_params(p);
     free_statements(&said);
-    close_weights(w);
-    return c;
+    close_weights(weights);
+    return config;
 }
 
 void init_from_weights(struct model *m, const char *path)
 {
-    struct weights *w = open_weights(path);
+    struct weights *weights = open_weights(path);
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];
-        const struct named *x = expect_tensor(w, p);
+        const struct named *x = expect_tensor(weights, p);
         float *values = allocate(param_elements(p), sizeof *values);
         read_floats(x->file, x->tensor, values);
         values = transpose_conv1d(p, values, FILE_TO_OURS);
         write_param(m, i, KEPT_VALUE, values);
         free(values);
     }
-    close_weights(w);
+    close_weights(weights);
 }
 
 char *read_weights_metadata(const char *path, const char *key)
 {
-    struct weights *w = open_weights(path);
+    struct weights *weights = open_weights(path);
     const char *value = NULL;
-    for (size_t i = 0; i < w->n_files && !value; i++)
-        value = find_metadata(w->file[i], key);
+    for (size_t i = 0; i < weights->n_files && !value; i++)
+        value = find_metadata(weights->file[i], key);
     char *copy = value ? copy_string(value) : NULL;
-    close_weights(w);
+    close_weights(weights);
     return copy;
 }
 
@@ -390,8 +392,8 @@ void claim_weights(const char *claimant, const char *path)
     if (exists(config))
         claim_input(claimant, config);
     free(config);
-    struct weights *w = open_weights(path);
-    for (size_t i = 0; i < w->n_files; i++)
-        claim_input(claimant, w->file[i]->file->path);
-    close_weights(w);
+    struct weights *weights = open_weights(path);
+    for (size_t i = 0; i < weights->n_files; i++)
+        claim_input(claimant, weights->file[i]->file->path);
+    close_weights(weights);
 }

@@ -30,7 +30,7 @@ enum tensor_names {
  * parameter whole, in the table's order, and then publishes the file. */
 struct st_writer *begin_model_file(const char *path, const struct params *all, const struct model_facts *facts,
                                    enum tensor_names names);
-void write_to_model_file(struct st_writer *w, const struct param *p, float *values); /* frees the values */
+void write_to_model_file(struct st_writer *writer, const struct param *p, float *values); /* frees the values */
 /* Writes the whole model: reads a parameter at a time from the devices, with nothing in flight. */
 void save_model(struct model *m, const char *path, uint32_t step, const char *tokenizer);
 

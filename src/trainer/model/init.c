@@ -64,7 +64,7 @@ void refuse_bad_parameters(struct model *m, const char *path)
 /* llm.c's parameters come in its own order, each for all layers.  The padding of its words' rows is left out. */
 static void init_from_llmc(struct model *m, const char *path)
 {
-    struct llmc_model *f = open_llmc_model(path);
+    struct llmc_model *file = open_llmc_model(path);
     uint64_t at = LLMC_HEADER_BYTES;
     for (int k = 0; k < LLMC_PARAMETERS; k++)
         for (int i = 0; i < m->params->n; i++) {
@@ -73,13 +73,13 @@ static void init_from_llmc(struct model *m, const char *path)
             if (p->llmc != k)
                 continue;
             float *values = allocate(n, sizeof *values);
-            read_at(f->file, values, n * sizeof *values, at);
+            read_at(file->file, values, n * sizeof *values, at);
             write_param(m, i, KEPT_VALUE, values);
             free(values);
-            int64_t rows = i == WTE ? f->padded_vocab : p->shape[0];
+            int64_t rows = i == WTE ? file->padded_vocab : p->shape[0];
             at += 4 * (uint64_t)p->shape[1] * (uint64_t)rows;
         }
-    close_llmc_model(f);
+    close_llmc_model(file);
 }
 
 struct config read_config(const char *path, int heads)

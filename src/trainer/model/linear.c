@@ -60,7 +60,7 @@ static void linear_inputs(struct build *b, const struct op *op)
 struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias)
 {
     int n = rows_of(x);
-    int in = columns_of(x), out = (int)w.value->shape[0];
+    int in = columns_of(x), out = (int)w.value->shape.size[0];
     bool biased = bias.value && (w.cut.split != SPLIT_COLUMNS || b->tp_rank == 0);
     struct tensor *y = activation(b, name, SHAPE(n, out));
     struct gemm product = {.form = GEMM_NT,

@@ -103,8 +103,15 @@ struct tensor *gpt_head(struct build *b, struct tensor *hidden);
 enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_STATE, ADAMW_N, ADAMW_N_DECAY };
 /* AdamW on the host, with the accesses and args of the kernel's task (adamw_host.c). */
 host_function adamw_on_host;
-struct adamw { /* what all elements share */
-    float scale, beta1, one_minus_beta1, beta2, one_minus_beta2, decay, eps, step_size, inv_sqrt_correction2;
+/* What all elements share; cl/adamw.cl has the formulas. */
+struct adamw {
+    float scale;                  /* by which clipping multiplies the gradient */
+    float beta1, one_minus_beta1; /* of the mean m */
+    float beta2, one_minus_beta2; /* of the mean square v */
+    float decay;                  /* the factor of a value: 1 - lr * weight_decay */
+    float eps;                    /* what is added to the root of v */
+    float step_size;              /* lr / (1 - beta1^t) */
+    float inv_sqrt_correction2;   /* 1 / sqrt(1 - beta2^t) */
 };
 /* Updates n elements: values p, Adam's m and v, gradients g. */
 void update_elements(float *restrict p, float *restrict m, float *restrict v, const float *restrict g, size_t n,

@@ -80,7 +80,7 @@ static void layernorm_inputs(struct build *b, const struct op *op)
 struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias)
 {
     int n = rows_of(x), c = columns_of(x);
-    struct tensor *out = activation(b, name, x->n_dims, x->shape);
+    struct tensor *out = activation(b, name, x->shape);
     struct tensor *mean = activation(b, "ln.mean", SHAPE(n));
     struct tensor *rstd = activation(b, "ln.rstd", SHAPE(n));
     LAUNCH(b, name, "layernorm.cl", "layernorm_forward", groups(b, (size_t)n), OUT(out), OUT(mean), OUT(rstd), IN(x),
@@ -107,7 +107,7 @@ static void gelu_inputs(struct build *b, const struct op *op)
 struct tensor *gelu(struct build *b, const char *name, struct tensor *x)
 {
     size_t n = count_elements(x);
-    struct tensor *out = activation(b, name, x->n_dims, x->shape);
+    struct tensor *out = activation(b, name, x->shape);
     out->cheap = true;
     set_elementwise(LAUNCH(b, name, "gelu.cl", "gelu_forward", blocks(b, n), OUT(out), IN(x), ELEMENTS(n)));
     record(b, name, NULL, gelu_inputs, out, x);
@@ -127,7 +127,7 @@ static void add_inputs(struct build *b, const struct op *op)
 struct tensor *add(struct build *b, const char *name, struct tensor *x, struct tensor *y)
 {
     size_t n = count_elements(x);
-    struct tensor *out = activation(b, name, x->n_dims, x->shape);
+    struct tensor *out = activation(b, name, x->shape);
     set_elementwise(LAUNCH(b, name, "elementwise.cl", "add", blocks(b, n), OUT(out), IN(x), IN(y), ELEMENTS(n)));
     record(b, name, NULL, add_inputs, out, x)->in[1] = y;
     return out;

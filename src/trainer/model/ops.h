@@ -61,6 +61,6 @@ struct gemm {
     enum gemm_part part;
 };
 void gemm(struct build *b, const char *name, const struct gemm *g); /* adds the task, with the device's engine */
-struct operand matrix(struct tensor *t, int ld);                    /* a whole tensor as one matrix */
+struct operand matrix(struct tensor *x, int ld);                    /* a whole tensor as one matrix */
 
 #endif

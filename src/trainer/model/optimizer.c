@@ -73,7 +73,7 @@ static void sum_tied(struct build *b, int tp_rank, bool grouped)
             return;
         if (last->rank != first->rank)
             add_move(b->step, "tied.move", sum, last->other[HEAD].grad, FOR_MOVES);
-        struct tensor *words = new_view(b->step->pool, sum, "grad.wte", 0, 2, first->lookup_grad->shape);
+        struct tensor *words = new_view(b->step->pool, sum, "grad.wte", 0, first->lookup_grad->shape);
         add_into(b->step, "tied.add", words, first->lookup_grad);
     }
 }
@@ -167,7 +167,7 @@ static void begin_norm(struct build *b, struct tensor *losses, struct tensor *co
         for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++)
             n = place_blocks(b, unit, tp_rank, n);
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
-    b->partials = new_tensor(b->step->pool, b->device, MEM_WORK, "norm.partials", FLOAT32, SHAPE((int64_t)n));
+    b->partials = new_work_tensor(b->step->pool, b->device, "norm.partials", SHAPE((int64_t)n));
     b->partials->persistent = true;
     for (int k = 0; k < mesh_of(b)->dp; k++) {
         struct tensor *part = new_view(b->step->pool, losses, "loss.part", (size_t)k * UNIT_ALIGN, SHAPE(1));
@@ -193,7 +193,7 @@ static void add_blocks(struct build *b, int unit)
             struct tensor *part = new_view(pool, b->partials, "norm.part", bucket->first_block[k], SHAPE((int64_t)n));
             struct tensor *out = part;
             if (b->device != part->device)
-                out = new_tensor(pool, b->device, MEM_WORK, "norm.local", FLOAT32, SHAPE((int64_t)n));
+                out = new_work_tensor(pool, b->device, "norm.local", SHAPE((int64_t)n));
             LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n), OUT(out), IN(sum), INT(counted));
             if (out != part)
                 add_move(b->step, "norm.move", part, out, FOR_MOVES);

@@ -103,33 +103,33 @@ static void cut_param(struct param *x, int k, int n)
 /* Adds a parameter, or part k of n of it. */
 static void add_param(struct params *p, const struct param_row *row, int unit, int layer, int k, int n)
 {
-    const struct config *c = &p->config;
-    const int64_t sizes[] = {[NO_SIZE] = 1,     [V] = c->vocab,         [T] = c->seq_len,
-                             [C] = c->channels, [C3] = 3 * c->channels, [C4] = 4 * c->channels};
-    const int head = c->channels / c->heads; /* channels of a head */
+    const struct config *config = &p->config;
+    const int64_t sizes[] = {[NO_SIZE] = 1,          [V] = config->vocab,         [T] = config->seq_len,
+                             [C] = config->channels, [C3] = 3 * config->channels, [C4] = 4 * config->channels};
+    const int head = config->channels / config->heads; /* channels of a head */
     const struct cut cuts[] = {[WHOLE] = {SPLIT_NONE, 1, 1},
                                [ROWS] = {SPLIT_ROWS, 1, 1},
                                [COLUMNS] = {SPLIT_COLUMNS, 1, 1},
                                [QKV] = {SPLIT_ROWS, 3, head},
                                [HEADS] = {SPLIT_COLUMNS, 1, head}};
-    struct param *x = &p->param[p->n];
-    struct unit *u = &p->unit[unit];
-    *x = (struct param){.llmc = row->llmc,
-                        .layer = layer,
-                        .unit = unit,
-                        .n_dims = row->shape[1] == NO_SIZE ? 1 : 2,
-                        .shape = {sizes[row->shape[0]], sizes[row->shape[1]]},
-                        .conv1d = row->conv1d,
-                        .cut = cuts[row->cut],
-                        .init = row->init};
-    snprintf(x->name, sizeof x->name, row->name, layer);
-    if (u->n_params == 0)
-        u->first_param = p->n;
-    u->n_params++;
+    struct param *param = &p->param[p->n];
+    struct unit *its_unit = &p->unit[unit];
+    *param = (struct param){.llmc = row->llmc,
+                            .layer = layer,
+                            .unit = unit,
+                            .n_dims = row->shape[1] == NO_SIZE ? 1 : 2,
+                            .shape = {sizes[row->shape[0]], sizes[row->shape[1]]},
+                            .conv1d = row->conv1d,
+                            .cut = cuts[row->cut],
+                            .init = row->init};
+    snprintf(param->name, sizeof param->name, row->name, layer);
+    if (its_unit->n_params == 0)
+        its_unit->first_param = p->n;
+    its_unit->n_params++;
     p->n++;
-    cut_param(x, k, n);
-    bool is_head = row->shape[0] == V && (c->tied || unit > 0);
-    x->rows = is_head ? padded_vocab(x->shape[0]) : x->shape[0];
+    cut_param(param, k, n);
+    bool is_head = row->shape[0] == V && (config->tied || unit > 0);
+    param->rows = is_head ? padded_vocab(param->shape[0]) : param->shape[0];
 }
 
 enum dimensions { VECTORS = 1, MATRICES = 2 };
@@ -165,21 +165,21 @@ static void lay_out_unit(struct params *p, struct unit *u, int k, int n)
 
 struct params *new_params(const struct config *c, const struct mesh *m, int k)
 {
-    struct params *p = allocate(1, sizeof *p);
-    p->config = *c;
-    p->n_units = c->layers + 2;
-    p->unit = allocate((size_t)p->n_units, sizeof *p->unit);
-    p->param = allocate((size_t)c->layers * COUNT(layer_rows) + 5, sizeof *p->param);
+    struct params *params = allocate(1, sizeof *params);
+    params->config = *c;
+    params->n_units = c->layers + 2;
+    params->unit = allocate((size_t)params->n_units, sizeof *params->unit);
+    params->param = allocate((size_t)c->layers * COUNT(layer_rows) + 5, sizeof *params->param);
     for (size_t i = 0; i < COUNT(embedding_rows); i++)
-        add_param(p, &embedding_rows[i], 0, NONE, k, m->tp);
+        add_param(params, &embedding_rows[i], 0, NONE, k, m->tp);
     for (int l = 0; l < c->layers; l++)
         for (size_t i = 0; i < COUNT(layer_rows); i++)
-            add_param(p, &layer_rows[i], 1 + l, l, k, m->tp);
+            add_param(params, &layer_rows[i], 1 + l, l, k, m->tp);
     for (size_t i = c->tied ? 1 : 0; i < COUNT(final_rows); i++)
-        add_param(p, &final_rows[i], 1 + c->layers, NONE, k, m->tp);
-    for (int i = 0; i < p->n_units; i++)
-        lay_out_unit(p, &p->unit[i], k, m->tp);
-    return p;
+        add_param(params, &final_rows[i], 1 + c->layers, NONE, k, m->tp);
+    for (int i = 0; i < params->n_units; i++)
+        lay_out_unit(params, &params->unit[i], k, m->tp);
+    return params;
 }
 
 struct problem *check_tp_ranks(const struct config *c, const struct mesh *m)

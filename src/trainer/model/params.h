@@ -4,6 +4,8 @@
  *     unit[0]                     | unit[1]: layer 0                    | ... | unit[n_units - 1]
  *
  * Sizes and offsets are in elements, which are floats.  Implemented in params.c.
+ *
+ * Protocol: check_config(), new_params(), then only looks at the table, free_params().
  */
 #ifndef PARAMS_H
 #define PARAMS_H
@@ -47,9 +49,9 @@ struct unit {
     int first_param, n_params; /* its parameters in the table: n_params of them, from param[first_param] on */
 };
 struct params {
-    struct config config;
-    struct param *param;
-    struct unit *unit;
+    struct config config; /* the whole model's */
+    struct param *param;  /* n of them, unit by unit */
+    struct unit *unit;    /* n_units of them: the embedding, the layers, the final unit */
     int n, n_units;
 };
 /* The table of what rank k of a tensor-parallel group has: the same parameters, but only the rank's parts of them.  For

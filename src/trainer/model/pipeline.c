@@ -236,18 +236,23 @@ struct turn *pipeline_order(const struct turn_order *order, const struct mesh *m
     return turns.turn;
 }
 
-bool is_written_order(const char *named)
+/* What reads the order `named`, a file or its text; NULL: it is neither, or no folder reads orders. */
+static const struct order_reader *reader_of(const char *named)
 {
-    const struct order_reader *reader = sole_parts().orders;
-    return reader && (ends_with(named, reader->ending) || strchr(named, '\n'));
+    const struct order_reader *reader = find_order_reader();
+    bool reads = reader && (ends_with(named, reader->ending) || strchr(named, '\n'));
+    return reads ? reader : NULL;
 }
+
+bool is_written_order(const char *named) { return reader_of(named) != NULL; }
 
 const struct turn_order *find_order(const char *named)
 {
     const int known = choice_number(pipeline_name, named);
+    const struct order_reader *reader = reader_of(named);
     if (known >= 0)
         return &pipeline_orders[known];
-    return is_written_order(named) ? sole_parts().orders->read(named) : NULL;
+    return reader ? reader->read(named) : NULL;
 }
 
 /* ---- one list -------------------------------------------------------------------------------------------------- */
@@ -309,7 +314,7 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *m, 
 
 static struct tensor *add_receive(struct build *b, const char *name, struct tensor *from, enum purpose purpose)
 {
-    struct tensor *x = activation(b, name, from->n_dims, from->shape);
+    struct tensor *x = activation(b, name, from->shape);
     x->exclusive =
         EXCLUSIVE_ALWAYS; /* else the copy waits for the tasks that used these bytes, and stages wait for it */
     add_move(b->step, name, x, from, purpose);

@@ -36,8 +36,8 @@ extern const struct turn_order pipeline_orders[PIPELINES];
 /* ---- pipeline.c: orders ------------------------------------------------------------------------------------------ */
 
 struct turn {
-    enum computation computation;
-    int stage, micro;
+    enum computation computation; /* what is computed */
+    int stage, micro;             /* of which stage, for which micro-batch */
 };
 /* The *n turns of the device with pipeline coordinate p, in its order; the caller frees them. */
 struct turn *pipeline_order(const struct turn_order *order, const struct mesh *m, int p, int micros, int *n);
@@ -49,10 +49,10 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *m, 
 /* An order for so many devices and micro-batches.  The folder that reads it has proved what the other orders ensure:
  * each stage takes its micro-batches in ascending order, and no device waits for ever. */
 struct written_turns {
-    int devices, micros;
-    struct turn **turn; /* by device: its turns, in its order */
-    int *n;             /* by device: the number of its turns */
-    const char *text;   /* the whole order as text, which checkpoints keep */
+    int devices, micros; /* how many of them it is for */
+    struct turn **turn;  /* by device: its turns, in its order */
+    int *n;              /* by device: the number of its turns */
+    const char *text;    /* the whole order as text, which checkpoints keep */
 };
 /* The folder that reads orders (struct sole_parts, base/module.h). */
 struct order_reader {

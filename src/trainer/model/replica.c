@@ -43,9 +43,10 @@ struct shard held_by(const struct model *m, int unit, int rank, enum kept role)
 }
 
 static struct tensor *new_kept(struct model *m, const struct replica *r, enum memory_class class, const char *name,
-                               int n_dims, const int64_t *shape)
+                               struct shape shape)
 {
-    struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, n_dims, shape);
+    const struct tensor_form form = {.device = r->device, .class = class, .name = name, .shape = shape};
+    struct tensor *t = new_tensor(m->pool, &form);
     t->persistent = class != MEM_GRADIENTS || !m->gradients.dropped;
     t->is_buffer = !t->persistent; /* what is kept of it is a shard of the sum over ranks */
     return t;
@@ -97,7 +98,8 @@ static void make_tied_head(struct model *m, struct replica *r)
     bool first = has_stage(m->mesh, r->rank, 0), last = has_stage(m->mesh, r->rank, n_stages(m->mesh) - 1);
     struct weight *head = &r->other[HEAD];
     if (first && m->training)
-        r->lookup_grad = as_buffer(new_kept(m, r, MEM_GRADIENTS, "grad.wte.lookup", wte->n_dims, wte->shape));
+        r->lookup_grad =
+            as_buffer(new_kept(m, r, MEM_GRADIENTS, "grad.wte.lookup", SHAPE(wte->shape[0], wte->shape[1])));
     if (first && last)
         *head = r->other[WTE];
     if (first || !last)
@@ -131,10 +133,10 @@ static void make_weights(struct model *m, struct replica *r)
         struct weight *w = &r->by_param[i];
         if (!values)
             continue;
-        const int64_t shape[] = {p->rows, p->shape[1]};
-        w->value = new_view(m->pool, values, p->name, p->offset, p->n_dims, shape);
+        const struct shape shape = {.n_dims = p->n_dims, .size = {p->rows, p->shape[1]}};
+        w->value = new_view(m->pool, values, p->name, p->offset, shape);
         if (gradients)
-            w->grad = new_view(m->pool, gradients, JOINED("grad.", p->name), p->offset, p->n_dims, shape);
+            w->grad = new_view(m->pool, gradients, JOINED("grad.", p->name), p->offset, shape);
         w->cut = p->cut;
         w->first = p->first;
         int nth = i - m->params->unit[p->unit].first_param; /* its number among the unit's parameters */

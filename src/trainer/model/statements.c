@@ -12,11 +12,11 @@ enum { HEAD_CHANNELS = 64 }; /* every GPT-2 has so many in a head */
 
 struct statements read_statements(const char *path, struct safetensors *const *file, size_t n_files)
 {
-    struct statements s = {0};
+    struct statements said = {0};
     char *config = file_beside(path, MODEL_CONFIG);
     if (exists(config)) {
-        s.all[s.n] = (struct statement){copy_string(config), read_json(config)};
-        s.n++;
+        said.all[said.n] = (struct statement){copy_string(config), read_json(config)};
+        said.n++;
     }
     free(config);
     for (size_t i = 0; i < n_files; i++) {
@@ -35,10 +35,10 @@ struct statements read_statements(const char *path, struct safetensors *const *f
                  file[0]->file->path, file[i]->file->path);
         if (before)
             continue;
-        s.all[s.n] = (struct statement){format_string("%s, metadata \"config\"", file[i]->file->path), fields};
-        s.n++;
+        said.all[said.n] = (struct statement){format_string("%s, metadata \"config\"", file[i]->file->path), fields};
+        said.n++;
     }
-    return s;
+    return said;
 }
 
 void free_statements(struct statements *s)

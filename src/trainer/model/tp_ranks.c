@@ -14,8 +14,9 @@
 typedef void collective(struct step *s, const char *name, struct tensor *const *x, int n);
 struct rendezvous {
     struct tensor *x; /* what the rank brings; NULL: nothing, it comes to its end */
-    size_t begin,
-        end; /* positions: the rank's tasks since its last rendezvous; of the last rank the collective's too */
+    /* Positions in the list: those of the rank's tasks since its last rendezvous; of the last rank the collective's
+     * too. */
+    size_t begin, end;
 };
 
 int first_tp_rank(struct build *b)

@@ -94,7 +94,7 @@ static void issue_to_queue(struct step *s, const struct task *t, struct job *job
  * the lane's forwarder completes when the wrapper lets it. */
 static void issue_task(struct step *s, uint32_t iteration, struct task *t)
 {
-    struct running *r = s->running;
+    struct running *running = s->running;
     struct lane *lane = t->lane;
     const bool late = is_decided_late(t);
     const bool by_thread = lane->device->is_host || late;
@@ -103,8 +103,8 @@ static void issue_task(struct step *s, uint32_t iteration, struct task *t)
                       .task = t->index,
                       .iteration = iteration,
                       .is_host_task = lane->device->is_host,
-                      .n_wait = gather_waits(s, iteration, t, r->wait),
-                      .wait = r->wait,
+                      .n_wait = gather_waits(s, iteration, t, running->wait),
+                      .wait = running->wait,
                       .complete = complete};
     if (t->condition.aside) {
         park_task(s, t, &job); /* late.c decides whether the task runs before a thread gets it */
@@ -118,7 +118,7 @@ static void issue_task(struct step *s, uint32_t iteration, struct task *t)
         tell_issued(s, t, flight);
     if (!by_thread)
         issue_to_queue(s, t, &job);
-    add_user_events(s, t, flight, by_thread || r->wrapper, &job);
+    add_user_events(s, t, flight, by_thread || running->wrapper, &job);
     if (job.n_complete)
         give_job(by_thread ? &lane->thread : &lane->forwarder, lane->name, keep_job(&job));
 }

@@ -69,35 +69,35 @@ static cl_int wait_for_events(const struct job *job)
  * order. */
 static void issue_late(struct job *job)
 {
-    const struct task *t = job->step->task[job->task];
+    const struct task *task = job->step->task[job->task];
     struct task_flight *flight = job->flight;
     struct job end = *job;
     end.should_run = NULL;
     end.n_wait = 0;
     if (!flight->skipped) {
-        issue(job->step, t, job->iteration, 0, NULL, &flight->work);
-        CL(clFlush(t->lane->queue));
+        issue(job->step, task, job->iteration, 0, NULL, &flight->work);
+        CL(clFlush(task->lane->queue));
         end.n_wait = 1;
     }
     end.wait = &flight->work;
-    give_job(&t->lane->forwarder, t->lane->name, keep_job(&end));
+    give_job(&task->lane->forwarder, task->lane->name, keep_job(&end));
     drop_job(job);
 }
 
 /* The job's events have ended without an error: runs the host's task, or a copy that stands aside. */
 static void do_work(struct job *job)
 {
-    const struct task *t = job->step->task[job->task];
+    const struct task *task = job->step->task[job->task];
     struct task_flight *flight = job->flight;
     if (!job->is_host_task) {
-        if (t->condition.aside)
+        if (task->condition.aside)
             run_alone(job->step, job->iteration, job->task, flight);
         return;
     }
     if (flight->skipped)
         return;
     flight->start = now_ns();
-    t->run(t->context, t, job->iteration);
+    task->run(task->context, task, job->iteration);
     flight->end = now_ns();
 }
 
@@ -140,47 +140,47 @@ static void run_job(struct job *job)
     end_job(job, status);
 }
 
-static struct job *next_job(struct host_thread *t)
+static struct job *next_job(struct host_thread *thread)
 {
-    pthread_mutex_lock(&t->lock);
-    t->busy = false;
-    pthread_cond_broadcast(&t->changed);
-    while (!t->first && !t->stop)
-        pthread_cond_wait(&t->changed, &t->lock);
-    struct job *job = t->first; /* NULL: the thread is to stop */
-    t->busy = job != NULL;
+    pthread_mutex_lock(&thread->lock);
+    thread->busy = false;
+    pthread_cond_broadcast(&thread->changed);
+    while (!thread->first && !thread->stop)
+        pthread_cond_wait(&thread->changed, &thread->lock);
+    struct job *job = thread->first; /* NULL: the thread is to stop */
+    thread->busy = job != NULL;
     if (job)
-        t->first = job->next;
-    if (!t->first)
-        t->end = &t->first;
-    pthread_mutex_unlock(&t->lock);
+        thread->first = job->next;
+    if (!thread->first)
+        thread->end = &thread->first;
+    pthread_mutex_unlock(&thread->lock);
     return job;
 }
 
 static void *thread_main(void *argument)
 {
-    struct host_thread *t = argument;
+    struct host_thread *thread = argument;
 #ifdef __linux__
     /* No task of the training waits for jobs that stand aside, which would otherwise take host cores from tasks that
      * are waited for.  A low priority would not do: it is a share, which comes in slices that the others wait for.
      * From a thread of priority idle, any other thread that wakes up takes the core at once. */
     const struct sched_param none = {0};
-    if (t->aside)
+    if (thread->aside)
         pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
 #endif
-    for (struct job *job = next_job(t); job; job = next_job(t))
+    for (struct job *job = next_job(thread); job; job = next_job(thread))
         run_job(job);
     return NULL;
 }
 
 static struct host_thread *start_thread(const char *name, bool aside)
 {
-    struct host_thread *t = allocate(1, sizeof *t);
-    t->aside = aside;
-    t->end = &t->first;
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->changed, NULL);
-    int code = pthread_create(&t->thread, NULL, thread_main, t);
+    struct host_thread *thread = allocate(1, sizeof *thread);
+    thread->aside = aside;
+    thread->end = &thread->first;
+    pthread_mutex_init(&thread->lock, NULL);
+    pthread_cond_init(&thread->changed, NULL);
+    int code = pthread_create(&thread->thread, NULL, thread_main, thread);
     if (code)
         fail(EXIT_FAILED,
              "cannot start a thread for lane %s: %s; allow this user more processes and threads (ulimit -u), or take "
@@ -189,9 +189,9 @@ static struct host_thread *start_thread(const char *name, bool aside)
 #ifdef __linux__
     char short_name[16]; /* gdb's `info threads` then shows the lane */
     snprintf(short_name, sizeof short_name, "%.15s", name);
-    pthread_setname_np(t->thread, short_name);
+    pthread_setname_np(thread->thread, short_name);
 #endif
-    return t;
+    return thread;
 }
 
 void append_job(struct job ***end, struct job *job)
@@ -202,15 +202,15 @@ void append_job(struct job ***end, struct job *job)
 }
 
 enum priority { USUAL, ASIDE };
-static void give_to(struct host_thread **thread, const char *name, enum priority priority, struct job *kept)
+static void give_to(struct host_thread **place, const char *name, enum priority priority, struct job *kept)
 {
-    if (!*thread)
-        *thread = start_thread(name, priority == ASIDE);
-    struct host_thread *t = *thread;
-    pthread_mutex_lock(&t->lock);
-    append_job(&t->end, kept);
-    pthread_cond_broadcast(&t->changed);
-    pthread_mutex_unlock(&t->lock);
+    if (!*place)
+        *place = start_thread(name, priority == ASIDE);
+    struct host_thread *thread = *place;
+    pthread_mutex_lock(&thread->lock);
+    append_job(&thread->end, kept);
+    pthread_cond_broadcast(&thread->changed);
+    pthread_mutex_unlock(&thread->lock);
 }
 
 void give_job(struct host_thread **thread, const char *name, struct job *kept) { give_to(thread, name, USUAL, kept); }
@@ -220,28 +220,28 @@ void give_job_aside(struct host_thread **thread, const char *name, struct job *k
     give_to(thread, name, ASIDE, kept);
 }
 
-void wait_until_idle(struct host_thread *t)
+void wait_until_idle(struct host_thread *thread)
 {
-    if (!t)
+    if (!thread)
         return;
-    pthread_mutex_lock(&t->lock);
-    while (t->busy || t->first)
-        pthread_cond_wait(&t->changed, &t->lock);
-    pthread_mutex_unlock(&t->lock);
+    pthread_mutex_lock(&thread->lock);
+    while (thread->busy || thread->first)
+        pthread_cond_wait(&thread->changed, &thread->lock);
+    pthread_mutex_unlock(&thread->lock);
 }
 
 void stop_thread(struct host_thread **thread)
 {
-    struct host_thread *t = *thread;
-    if (!t)
+    struct host_thread *stopped = *thread;
+    if (!stopped)
         return;
-    pthread_mutex_lock(&t->lock);
-    t->stop = true;
-    pthread_cond_broadcast(&t->changed);
-    pthread_mutex_unlock(&t->lock);
-    pthread_join(t->thread, NULL);
-    pthread_mutex_destroy(&t->lock);
-    pthread_cond_destroy(&t->changed);
-    free(t);
+    pthread_mutex_lock(&stopped->lock);
+    stopped->stop = true;
+    pthread_cond_broadcast(&stopped->changed);
+    pthread_mutex_unlock(&stopped->lock);
+    pthread_join(stopped->thread, NULL);
+    pthread_mutex_destroy(&stopped->lock);
+    pthread_cond_destroy(&stopped->changed);
+    free(stopped);
     *thread = NULL;
 }

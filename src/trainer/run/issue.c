@@ -21,7 +21,7 @@ static void issue_copy(const struct task *t, uint32_t iteration, cl_uint n_wait,
 void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
            cl_event *done)
 {
-    const struct grid *g = &t->grid;
+    const struct grid *grid = &t->grid;
     wait = n_wait ? wait : NULL;
     switch (t->action) {
     case ACT_HOST:
@@ -31,8 +31,8 @@ void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_ui
         issue_copy(t, iteration, n_wait, wait, done);
         break;
     case ACT_KERNEL:
-        CL(clEnqueueNDRangeKernel(t->lane->queue, s->running->task[t->index].kernel, (cl_uint)g->dims, NULL, g->global,
-                                  g->local[0] ? g->local : NULL, n_wait, wait, done));
+        CL(clEnqueueNDRangeKernel(t->lane->queue, s->running->task[t->index].kernel, (cl_uint)grid->dims, NULL,
+                                  grid->global, grid->local[0] ? grid->local : NULL, n_wait, wait, done));
         break;
     case ACT_ISSUE:
         t->issue(t, iteration, n_wait, wait, done);
@@ -67,21 +67,21 @@ void take_times(const struct task *t, struct task_flight *flight, uint64_t *told
 
 void run_alone(struct step *s, uint32_t iteration, size_t i, struct task_flight *flight)
 {
-    const struct task *t = s->task[i];
+    const struct task *task = s->task[i];
     const uint64_t start = now_ns();
     uint64_t queued = flight->queued ? flight->queued : start;
     uint64_t told_end = 0;
     *flight = (struct task_flight){.iteration = iteration, .queued = queued, .start = start, .mark = flight->mark};
-    if (t->lane->device->is_host) {
-        t->run(t->context, t, iteration);
+    if (task->lane->device->is_host) {
+        task->run(task->context, task, iteration);
         flight->end = now_ns();
         return;
     }
-    issue(s, t, iteration, 0, NULL, &flight->work);
+    issue(s, task, iteration, 0, NULL, &flight->work);
     clWaitForEvents(1, &flight->work);
-    check_status(s, t, iteration, flight->work);
-    take_times(t, flight, &told_end);
-    if (t->only_last_event)
+    check_status(s, task, iteration, flight->work);
+    take_times(task, flight, &told_end);
+    if (task->only_last_event)
         flight->start = start;
     CL(clReleaseEvent(flight->work));
     flight->work = NULL;

@@ -36,11 +36,11 @@ struct late {
 
 void start_late(struct step *s, member_asker *ask, void *context)
 {
-    struct late *l = s->running->late = allocate(1, sizeof *l);
-    *l = (struct late){.ask = ask, .context = context};
-    l->last = &l->parked;
-    l->end = &l->ended;
-    pthread_mutex_init(&l->lock, NULL);
+    struct late *late = s->running->late = allocate(1, sizeof *late);
+    *late = (struct late){.ask = ask, .context = context};
+    late->last = &late->parked;
+    late->end = &late->ended;
+    pthread_mutex_init(&late->lock, NULL);
 }
 
 void stop_late(struct step *s)
@@ -65,35 +65,35 @@ static void settle_job(struct job *job)
 
 /* The iteration asks for its member.  Its parked jobs, which come first in the queue, are then given to a thread, or
  * dropped. */
-static void ask(struct late *l, uint32_t iteration)
+static void ask(struct late *late, uint32_t iteration)
 {
-    l->ask(l->context, iteration);
-    l->asked = iteration;
-    while (l->parked && l->parked->iteration == iteration) {
-        struct job *job = l->parked;
-        l->parked = job->next;
+    late->ask(late->context, iteration);
+    late->asked = iteration;
+    while (late->parked && late->parked->iteration == iteration) {
+        struct job *job = late->parked;
+        late->parked = job->next;
         settle_job(job);
     }
-    if (!l->parked)
-        l->last = &l->parked;
+    if (!late->parked)
+        late->last = &late->parked;
 }
 
 bool is_decided_late(const struct task *t) { return t->condition.member || t->condition.needs; }
 
 bool decide_late(struct step *s, const struct task *t, uint32_t iteration)
 {
-    struct late *l = s->running->late;
+    struct late *late = s->running->late;
     if (!has_needed(t))
         return false; /* such a task stores nothing, so the iteration does not ask for a member because of it */
     if (!t->condition.member)
         return true;
-    if (!l)
+    if (!late)
         return false;
-    pthread_mutex_lock(&l->lock);
-    if (l->asked < iteration)
-        ask(l, iteration);
+    pthread_mutex_lock(&late->lock);
+    if (late->asked < iteration)
+        ask(late, iteration);
     bool has_one = has_member(s, iteration);
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_unlock(&late->lock);
     return has_one;
 }
 
@@ -101,36 +101,36 @@ bool decide_late(struct step *s, const struct task *t, uint32_t iteration)
 
 static void note_ended(struct job *job)
 {
-    struct late *l = job->step->running->late;
-    pthread_mutex_lock(&l->lock);
-    append_job(&l->end, job);
-    pthread_mutex_unlock(&l->lock);
+    struct late *late = job->step->running->late;
+    pthread_mutex_lock(&late->lock);
+    append_job(&late->end, job);
+    pthread_mutex_unlock(&late->lock);
 }
 
 void park_job(struct step *s, const struct job *job)
 {
-    struct late *l = s->running->late;
+    struct late *late = s->running->late;
     struct job *kept = keep_job(job);
     kept->when_ended = note_ended;
     kept->flight = &kept->parked_flight;
     kept->parked_flight = (struct task_flight){.iteration = job->iteration, .queued = now_ns()};
-    pthread_mutex_lock(&l->lock);
-    if (l->asked < job->iteration)
-        append_job(&l->last, kept);
+    pthread_mutex_lock(&late->lock);
+    if (late->asked < job->iteration)
+        append_job(&late->last, kept);
     else
         settle_job(kept);
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_unlock(&late->lock);
 }
 
 struct job *take_ended(struct step *s)
 {
-    struct late *l = s->running->late;
-    if (!l)
+    struct late *late = s->running->late;
+    if (!late)
         return NULL;
-    pthread_mutex_lock(&l->lock);
-    struct job *all = l->ended;
-    l->ended = NULL;
-    l->end = &l->ended;
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_lock(&late->lock);
+    struct job *all = late->ended;
+    late->ended = NULL;
+    late->end = &late->ended;
+    pthread_mutex_unlock(&late->lock);
     return all;
 }

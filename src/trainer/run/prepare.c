@@ -5,22 +5,22 @@ struct execution execution;
 
 static cl_int set_arg(const struct task *t, cl_kernel kernel, cl_uint i)
 {
-    const struct arg *a = &t->args[i];
+    const struct arg *arg = &t->args[i];
     cl_mem buffer = NULL;
-    switch (a->kind) {
+    switch (arg->kind) {
     case ARG_TENSOR:
-        if (a->i >= 0)
-            buffer = tensor_buffer(t->access[a->i].tensor);
+        if (arg->i >= 0)
+            buffer = tensor_buffer(t->access[arg->i].tensor);
         return clSetKernelArg(kernel, i, sizeof buffer, &buffer);
     case ARG_FLOAT:
-        return clSetKernelArg(kernel, i, sizeof a->f, &a->f);
+        return clSetKernelArg(kernel, i, sizeof arg->f, &arg->f);
     case ARG_LOCAL:
-        return clSetKernelArg(kernel, i, (size_t)a->i, NULL);
+        return clSetKernelArg(kernel, i, (size_t)arg->i, NULL);
     case ARG_INT:
     case ARG_ELEMENTS:
         break;
     }
-    return clSetKernelArg(kernel, i, sizeof a->i, &a->i);
+    return clSetKernelArg(kernel, i, sizeof arg->i, &arg->i);
 }
 
 /* Each task has a kernel object of its own, so its arguments are set once. */
@@ -39,23 +39,24 @@ static cl_kernel prepare_kernel(const struct task *t)
 
 static void stop_running(struct step *s)
 {
-    struct running *r = s->running;
-    for (int i = 0; i < r->n_queues; i++) {
-        CHECK(r->queue[i].given == r->queue[i].retired, "list %s is freed while tasks of it are in flight", s->name);
-        free(r->queue[i].run);
+    struct running *running = s->running;
+    for (int i = 0; i < running->n_queues; i++) {
+        CHECK(running->queue[i].given == running->queue[i].retired, "list %s is freed while tasks of it are in flight",
+              s->name);
+        free(running->queue[i].run);
     }
     for (size_t i = 0; i < s->n; i++) {
-        if (r->task[i].kernel)
-            CL(clReleaseKernel(r->task[i].kernel));
-        if (r->task[i].parked)
-            CL(clReleaseEvent(r->task[i].parked));
+        if (running->task[i].kernel)
+            CL(clReleaseKernel(running->task[i].kernel));
+        if (running->task[i].parked)
+            CL(clReleaseEvent(running->task[i].parked));
         for (int run = 0; run < MOST_RUNS; run++)
-            free(r->task[i].flight[run].foreign);
+            free(running->task[i].flight[run].foreign);
     }
-    free(r->task);
-    free(r->queue);
-    free(r->wait);
-    free(r);
+    free(running->task);
+    free(running->queue);
+    free(running->wait);
+    free(running);
 }
 
 /* Refuses devices that work only when somebody waits for them: lanes wait for each other, so none would begin. */
@@ -73,26 +74,26 @@ static void refuse_late_devices(const struct machine *m)
 static void make_running(struct step *s)
 {
     const struct machine *m = s->pool->machine;
-    struct running *r = s->running = allocate(1, sizeof *r);
+    struct running *running = s->running = allocate(1, sizeof *running);
     size_t most = 0;
     refuse_late_devices(m);
     s->free_running = stop_running;
-    r->task = allocate(s->n, sizeof *r->task);
-    r->n_queues = m->n_lanes;
-    r->queue = allocate((size_t)m->n_lanes, sizeof *r->queue);
+    running->task = allocate(s->n, sizeof *running->task);
+    running->n_queues = m->n_lanes;
+    running->queue = allocate((size_t)m->n_lanes, sizeof *running->queue);
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
-        r->queue[t->lane->index].cap += MOST_RUNS;
+        running->queue[t->lane->index].cap += MOST_RUNS;
         most = MAX(most, t->n_edges);
-        r->task[i].kernel = t->action == ACT_KERNEL ? prepare_kernel(t) : NULL;
+        running->task[i].kernel = t->action == ACT_KERNEL ? prepare_kernel(t) : NULL;
         if (t->compile)
             t->compile(t);
         for (size_t run = 0; t->notify && run < MOST_RUNS; run++)
-            r->task[i].flight[run].foreign = allocate((size_t)m->n_contexts, sizeof(cl_event));
+            running->task[i].flight[run].foreign = allocate((size_t)m->n_contexts, sizeof(cl_event));
     }
-    for (int i = 0; i < r->n_queues; i++)
-        r->queue[i].run = allocate(r->queue[i].cap, sizeof *r->queue[i].run);
-    r->wait = allocate(most + 1, sizeof *r->wait);
+    for (int i = 0; i < running->n_queues; i++)
+        running->queue[i].run = allocate(running->queue[i].cap, sizeof *running->queue[i].run);
+    running->wait = allocate(most + 1, sizeof *running->wait);
 }
 
 struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n)

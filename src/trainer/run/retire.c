@@ -14,10 +14,10 @@ pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct task_flight *latest_run(const struct step *s, const struct task *t, uint32_t iteration)
 {
-    struct task_runs *r = &s->running->task[t->index];
-    for (uint32_t run = r->issued; run != r->retired; run--)
-        if (r->flight[(run - 1) % MOST_RUNS].iteration <= iteration)
-            return &r->flight[(run - 1) % MOST_RUNS];
+    struct task_runs *runs = &s->running->task[t->index];
+    for (uint32_t run = runs->issued; run != runs->retired; run--)
+        if (runs->flight[(run - 1) % MOST_RUNS].iteration <= iteration)
+            return &runs->flight[(run - 1) % MOST_RUNS];
     return NULL;
 }
 
@@ -33,9 +33,9 @@ bool has_ended(const struct task_flight *flight) { return flight->done && event_
 
 struct task_flight *open_flight(struct step *s, struct task *t, uint32_t iteration)
 {
-    struct task_runs *r = &s->running->task[t->index];
-    struct task_flight *flight = &r->flight[r->issued % MOST_RUNS];
-    r->issued++;
+    struct task_runs *runs = &s->running->task[t->index];
+    struct task_flight *flight = &runs->flight[runs->issued % MOST_RUNS];
+    runs->issued++;
     struct queue *q = &s->running->queue[t->lane->index];
     struct issued *run = queued_run(q, q->given);
     *flight = (struct task_flight){.iteration = iteration, .foreign = flight->foreign};
@@ -80,10 +80,10 @@ static bool is_before(const struct issued *a, const struct issued *b)
 /* Ends the program with the failed run that is the first in list order: the runs that wait for it fail with it. */
 static void report_failure(struct step *s)
 {
-    const struct running *r = s->running;
+    const struct running *running = s->running;
     const struct issued *first = NULL;
     wait_lanes(s);
-    for (const struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
+    for (const struct queue *q = running->queue; q < running->queue + running->n_queues; q++)
         for (uint64_t nth = q->retired; nth < q->given; nth++) {
             const struct issued *run = queued_run(q, nth);
             bool has_failed = event_status(queued_flight(s, q, nth)->done) < 0;
@@ -97,13 +97,13 @@ static void report_failure(struct step *s)
 /* The run at the queue's head has ended: reports its times, and frees its place. */
 static void retire(struct step *s, struct queue *q)
 {
-    struct task *t = s->task[queued_run(q, q->retired)->task];
+    struct task *task = s->task[queued_run(q, q->retired)->task];
     struct task_flight *flight = queued_flight(s, q, q->retired);
     clWaitForEvents(1, &flight->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(flight->done) < 0)
         report_failure(s);
     if (!flight->skipped)
-        report_flight(s, t, flight);
+        report_flight(s, task, flight);
     pthread_mutex_lock(&flights_lock);
     q->last_end = MAX(q->last_end, flight->end);
     for (int c = 0; flight->foreign && c < s->pool->machine->n_contexts; c++)
@@ -114,15 +114,15 @@ static void retire(struct step *s, struct queue *q)
     if (flight->work && flight->work != flight->done)
         CL(clReleaseEvent(flight->work));
     CL(clReleaseEvent(flight->done));
-    s->running->task[t->index].retired++;
+    s->running->task[task->index].retired++;
     q->retired++;
     pthread_mutex_unlock(&flights_lock);
 }
 
 void retire_ended(struct step *s)
 {
-    const struct running *r = s->running;
-    for (struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
+    const struct running *running = s->running;
+    for (struct queue *q = running->queue; q < running->queue + running->n_queues; q++)
         while (q->retired < q->given && has_ended(queued_flight(s, q, q->retired)))
             retire(s, q);
     struct job *job = take_ended(s); /* parked jobs, which are in no queue */
@@ -145,23 +145,27 @@ static uint64_t given_until(const struct queue *q, uint32_t iteration)
     return nth;
 }
 
-/* Waits until all of the lane's runs up to that iteration have ended, and retires them.  Meanwhile it retires
- * runs that have ended on other lanes.  It waits for the next run first, then for twice as many each time.  The
- * reason is Intel's CPU runtime, which leaves one core to the thread that waits for a kernel.  This thread computes
- * with the others, but only when that kernel can start.  A kernel at the end of a step can start when the step's
- * beginning has ended. */
+/* Waits until all of the lane's runs up to that iteration have ended, and retires them.  Meanwhile it retires runs that
+ * have ended on other lanes.
+ *
+ * It does not wait for the last of these runs at once, because of Intel's CPU runtime.  This runtime has one thread
+ * fewer than the CPU has cores: the thread that waits for a kernel is to help compute it.  But that thread helps only
+ * once the kernel can start, and its core is idle until then; the last kernel of a step can start only near the step's
+ * end.  So the first wait is for the next run, and each further one for twice as many runs as before.  With observers a
+ * wait does not grow beyond about a millisecond (see the head of this file). */
 static void wait_queue(struct step *s, struct queue *q, uint32_t iteration)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
     uint64_t until = given_until(q, iteration);
-    for (uint64_t stride = 1; q->retired < until;) {
-        uint64_t next = MIN(until, q->retired + stride), start = now_ns();
+    uint64_t at_once = 1; /* how many runs one wait is for */
+    while (q->retired < until) {
+        uint64_t next = MIN(until, q->retired + at_once), start = now_ns();
         clWaitForEvents(1, &queued_flight(s, q, next - 1)->done);
         uint64_t waited = now_ns() - start;
         if (!execution.observers || waited < SHORT_NS)
-            stride *= 2;
-        else if (waited > LONG_NS && stride > 1)
-            stride /= 2;
+            at_once *= 2;
+        else if (waited > LONG_NS && at_once > 1)
+            at_once /= 2;
         while (q->retired < next)
             retire(s, q);
         retire_ended(s);
@@ -173,9 +177,11 @@ static void wait_queue(struct step *s, struct queue *q, uint32_t iteration)
 enum lanes_waited { COMPUTE_LANES, OTHER_LANES };
 static void wait_kind(struct step *s, uint32_t iteration, enum lanes_waited lanes)
 {
-    for (int i = 0; i < s->running->n_queues; i++)
-        if ((s->pool->machine->lane[i]->kind == LANE_COMPUTE) == (lanes == COMPUTE_LANES))
+    for (int i = 0; i < s->running->n_queues; i++) {
+        bool computes = s->pool->machine->lane[i]->kind == LANE_COMPUTE;
+        if (computes == (lanes == COMPUTE_LANES))
             wait_queue(s, &s->running->queue[i], iteration);
+    }
 }
 
 void wait_task(struct step *s, const struct task *t, uint32_t iteration)
@@ -186,18 +192,18 @@ void wait_task(struct step *s, const struct task *t, uint32_t iteration)
 
 void wait_lanes(struct step *s)
 {
-    const struct running *r = s->running;
-    for (const struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
+    const struct running *running = s->running;
+    for (const struct queue *q = running->queue; q < running->queue + running->n_queues; q++)
         if (q->retired < q->given)
             clWaitForEvents(1, &queued_flight(s, q, q->given - 1)->done);
 }
 
 bool is_computed(const struct step *s, uint32_t iteration)
 {
-    const struct running *r = s->running;
-    for (int i = 0; i < r->n_queues; i++)
+    const struct running *running = s->running;
+    for (int i = 0; i < running->n_queues; i++)
         if (s->pool->machine->lane[i]->kind == LANE_COMPUTE &&
-            given_until(&r->queue[i], iteration) > r->queue[i].retired)
+            given_until(&running->queue[i], iteration) > running->queue[i].retired)
             return false;
     return true;
 }
@@ -207,9 +213,10 @@ void make_room(struct step *s, uint32_t iteration)
     if (iteration > 2)
         wait_kind(s, iteration - 2, COMPUTE_LANES);
     for (size_t i = 0; i < s->n; i++) {
-        const struct task_runs *r = &s->running->task[i];
-        if (r->issued - r->retired == MOST_RUNS)
-            wait_queue(s, &s->running->queue[s->task[i]->lane->index], r->flight[r->retired % MOST_RUNS].iteration);
+        const struct task_runs *runs = &s->running->task[i];
+        if (runs->issued - runs->retired == MOST_RUNS)
+            wait_queue(s, &s->running->queue[s->task[i]->lane->index],
+                       runs->flight[runs->retired % MOST_RUNS].iteration);
     }
 }
 

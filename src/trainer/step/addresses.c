@@ -21,7 +21,7 @@ struct address_range {
     size_t begin, end;
 };
 struct taken {
-    struct address_range *range;
+    struct address_range *range; /* n of them; no two meet */
     size_t n, cap;
 };
 
@@ -44,14 +44,14 @@ struct map {
     size_t widest; /* positions of the longest node in set[] */
 };
 
-struct map *open_map(const struct arena *a, size_t *looks)
+struct map *open_map(const struct arena *arena, size_t *looks)
 {
     struct map *m = allocate(1, sizeof *m);
     m->n_stretches = 1;
     m->looks = looks;
-    while (m->n_stretches * LIVES_PER_STRETCH < a->n)
+    while (m->n_stretches * LIVES_PER_STRETCH < arena->n)
         m->n_stretches *= 2;
-    m->positions = a->n_positions / m->n_stretches + 1;
+    m->positions = arena->n_positions / m->n_stretches + 1;
     m->node = allocate(2 * m->n_stretches, sizeof *m->node);
     return m;
 }
@@ -75,61 +75,61 @@ static size_t count_look(const struct map *m, size_t address)
 }
 
 /* The first range that ends at this address or at a higher one. */
-static size_t find_range(const struct map *m, const struct taken *t, size_t address)
+static size_t find_range(const struct map *m, const struct taken *taken, size_t address)
 {
     size_t i;
-    FIND_FIRST(i, t->n, count_look(m, t->range[i].end) < address);
+    FIND_FIRST(i, taken->n, count_look(m, taken->range[i].end) < address);
     return i;
 }
 
 /* Adds a range.  Ranges that meet it become one with it. */
-static void add_range(const struct map *m, struct taken *t, size_t begin, size_t end)
+static void add_range(const struct map *m, struct taken *taken, size_t begin, size_t end)
 {
-    size_t i = find_range(m, t, begin);
-    size_t next = i; /* the first range that lies wholly after the new one */
-    while (next < t->n && t->range[next].begin <= end) {
-        begin = MIN(begin, t->range[next].begin);
-        end = MAX(end, t->range[next].end);
+    size_t at = find_range(m, taken, begin);
+    size_t next = at; /* the first range that lies wholly after the new one */
+    while (next < taken->n && taken->range[next].begin <= end) {
+        begin = MIN(begin, taken->range[next].begin);
+        end = MAX(end, taken->range[next].end);
         next++;
     }
-    if (next == i) { /* the new range meets no other */
-        (void)APPEND(t->range, t->n, t->cap);
-        memmove(&t->range[i + 1], &t->range[i], (t->n - 1 - i) * sizeof *t->range);
+    if (next == at) { /* the new range meets no other */
+        (void)APPEND(taken->range, taken->n, taken->cap);
+        memmove(&taken->range[at + 1], &taken->range[at], (taken->n - 1 - at) * sizeof *taken->range);
     } else {
-        memmove(&t->range[i + 1], &t->range[next], (t->n - next) * sizeof *t->range);
-        t->n -= next - i - 1;
+        memmove(&taken->range[at + 1], &taken->range[next], (taken->n - next) * sizeof *taken->range);
+        taken->n -= next - at - 1;
     }
-    t->range[i] = (struct address_range){begin, end};
-    *m->looks += t->n - i;
+    taken->range[at] = (struct address_range){begin, end};
+    *m->looks += taken->n - at;
 }
 
 /* The lowest address from `end` on at which a life does not lie across the border of two slabs. */
-static size_t within_slab(size_t end, const struct life *l, size_t limit)
+static size_t within_slab(size_t end, const struct life *life, size_t limit)
 {
-    bool lies_across = end % limit + l->bytes > limit;
+    bool lies_across = end % limit + life->bytes > limit;
     return lies_across ? round_up(end, limit) : end;
 }
 
-/* From l->arena_address on, the lowest address at which all bytes of the life are free, not across a multiple of the
+/* From life->arena_address on, the lowest address at which all bytes of the life are free, not across a multiple of the
  * limit. */
-static size_t free_of_ranges(const struct map *m, const struct taken *t, const struct life *l, size_t limit)
+static size_t free_of_ranges(const struct map *m, const struct taken *taken, const struct life *life, size_t limit)
 {
-    size_t at = l->arena_address;
-    for (size_t i = find_range(m, t, at); i < t->n && t->range[i].begin < at + l->bytes; i++) {
-        if (t->range[i].end > at)
-            at = within_slab(t->range[i].end, l, limit);
+    size_t at = life->arena_address;
+    for (size_t i = find_range(m, taken, at); i < taken->n && taken->range[i].begin < at + life->bytes; i++) {
+        if (taken->range[i].end > at)
+            at = within_slab(taken->range[i].end, life, limit);
         (*m->looks)++;
     }
     return at;
 }
 
-/* The same, but in a stretch, of whose lives only those count that l meets in time. */
-static size_t free_of_lives(const struct map *m, const struct node *s, const struct life *l, size_t limit)
+/* The same, but in a stretch, of whose lives only those count that this one meets in time. */
+static size_t free_of_lives(const struct map *m, const struct node *s, const struct life *life, size_t limit)
 {
-    size_t at = l->arena_address;
-    for (const struct life *x = s->life; x < s->life + s->n && x->arena_address < at + l->bytes; x++) {
-        if (x->first <= l->last && l->first <= x->last && x->arena_address + x->bytes > at)
-            at = within_slab(x->arena_address + x->bytes, l, limit);
+    size_t at = life->arena_address;
+    for (const struct life *x = s->life; x < s->life + s->n && x->arena_address < at + life->bytes; x++) {
+        if (x->first <= life->last && life->first <= x->last && x->arena_address + x->bytes > at)
+            at = within_slab(x->arena_address + x->bytes, life, limit);
         (*m->looks)++;
     }
     return at;
@@ -154,11 +154,11 @@ static void add_to_stretch(const struct map *m, struct node *s, const struct lif
 
 /* How much of a node's time, so many positions from `begin` on, a life meets. */
 enum meeting { MEETS_NOT, MEETS_PART, MEETS_ALL };
-static enum meeting meeting_of(const struct life *l, size_t begin, size_t positions)
+static enum meeting meeting_of(const struct life *life, size_t begin, size_t positions)
 {
-    if (l->last < begin || l->first >= begin + positions)
+    if (life->last < begin || life->first >= begin + positions)
         return MEETS_NOT;
-    if (l->first <= begin && l->last >= begin + positions - 1)
+    if (life->first <= begin && life->last >= begin + positions - 1)
         return MEETS_ALL;
     return MEETS_PART;
 }
@@ -182,10 +182,10 @@ static void add_set(struct map *m, const struct taken *set)
 }
 
 /* Lists what a life without an address may meet, at the node and below. */
-static void list_sets(struct map *m, size_t node, size_t begin, size_t positions, const struct life *l)
+static void list_sets(struct map *m, size_t node, size_t begin, size_t positions, const struct life *life)
 {
     const struct node *this_node = &m->node[node];
-    enum meeting met = meeting_of(l, begin, positions);
+    enum meeting met = meeting_of(life, begin, positions);
     bool is_stretch = node >= m->n_stretches;
     if (met == MEETS_NOT)
         return;
@@ -204,53 +204,53 @@ static void list_sets(struct map *m, size_t node, size_t begin, size_t positions
         return;
     }
     pass_on(m, node);
-    list_sets(m, 2 * node, begin, positions / 2, l);
-    list_sets(m, 2 * node + 1, begin + positions / 2, positions / 2, l);
+    list_sets(m, 2 * node, begin, positions / 2, life);
+    list_sets(m, 2 * node + 1, begin + positions / 2, positions / 2, life);
 }
 
 /* Notes a life that has an address now, at the node and below. */
-static void note_life(struct map *m, size_t node, size_t begin, size_t positions, const struct life *l)
+static void note_life(struct map *m, size_t node, size_t begin, size_t positions, const struct life *life)
 {
     struct node *this_node = &m->node[node];
-    enum meeting met = meeting_of(l, begin, positions);
+    enum meeting met = meeting_of(life, begin, positions);
     if (met == MEETS_NOT)
         return;
-    add_range(m, &this_node->touched, l->arena_address, l->arena_address + l->bytes);
+    add_range(m, &this_node->touched, life->arena_address, life->arena_address + life->bytes);
     if (met == MEETS_ALL) {
-        add_range(m, &this_node->covered, l->arena_address, l->arena_address + l->bytes);
+        add_range(m, &this_node->covered, life->arena_address, life->arena_address + life->bytes);
         return;
     }
     if (node >= m->n_stretches) {
-        struct life part = *l;
-        part.first = MAX(l->first, begin);
-        part.last = MIN(l->last, begin + positions - 1);
+        struct life part = *life;
+        part.first = MAX(life->first, begin);
+        part.last = MIN(life->last, begin + positions - 1);
         add_to_stretch(m, this_node, &part);
         return;
     }
-    note_life(m, 2 * node, begin, positions / 2, l);
-    note_life(m, 2 * node + 1, begin + positions / 2, positions / 2, l);
+    note_life(m, 2 * node, begin, positions / 2, life);
+    note_life(m, 2 * node + 1, begin + positions / 2, positions / 2, life);
 }
 
-/* The lowest address from l->arena_address on that is free in set or stretch i of those that the life may meet. */
-static size_t free_in(const struct map *m, size_t i, const struct life *l, size_t limit)
+/* The lowest address from life->arena_address on that is free in set or stretch i of those that the life may meet. */
+static size_t free_in(const struct map *m, size_t i, const struct life *life, size_t limit)
 {
     if (i < m->n_sets)
-        return free_of_ranges(m, m->set[i], l, limit);
-    return free_of_lives(m, m->end[i - m->n_sets], l, limit);
+        return free_of_ranges(m, m->set[i], life, limit);
+    return free_of_lives(m, m->end[i - m->n_sets], life, limit);
 }
 
-void hold_lowest(struct map *m, struct life *l, size_t limit)
+void hold_lowest(struct map *m, struct life *life, size_t limit)
 {
     size_t all = m->n_stretches * m->positions;
-    l->arena_address = 0;
+    life->arena_address = 0;
     m->n_sets = m->n_ends = m->widest = 0;
-    list_sets(m, 1, 0, all, l);
+    list_sets(m, 1, 0, all, life);
     size_t n = m->n_sets + m->n_ends;
     size_t agreed = 0; /* for how many sets and stretches in a row the address was free */
     for (size_t i = 0; agreed < n; i = (i + 1) % n) {
-        size_t at = free_in(m, i, l, limit);
-        agreed = at == l->arena_address ? agreed + 1 : 1;
-        l->arena_address = at;
+        size_t at = free_in(m, i, life, limit);
+        agreed = at == life->arena_address ? agreed + 1 : 1;
+        life->arena_address = at;
     }
-    note_life(m, 1, 0, all, l);
+    note_life(m, 1, 0, all, life);
 }

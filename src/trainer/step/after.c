@@ -53,7 +53,7 @@ static struct origins find_origins(const struct step *s)
 {
     struct origins o = {.last = allocate(s->last_origin + 1, sizeof *o.last),
                         .before = allocate(s->n, sizeof *o.before)};
-    memset(o.last, NONE, (s->last_origin + 1) * sizeof *o.last);
+    fill_none(o.last, s->last_origin + 1);
     for (size_t i = 0; i < s->n; i++) {
         int *last = &o.last[s->task[i]->origin];
         o.before[i] = *last;
@@ -67,17 +67,17 @@ COMPARISON(by_second, struct after_pair,
 
 struct after_pair *find_after_pairs(const struct step *s, size_t *n)
 {
-    struct origins o = find_origins(s);
+    struct origins origins = find_origins(s);
     struct after_pair *pairs = NULL;
     size_t cap = 0;
     *n = 0;
     for (const struct after *a = s->after; a < s->after + s->n_after; a++)
-        for (int k = o.last[a->origin]; k != NONE; k = o.before[k])
-            for (int i = o.last[a->waits_for]; i != NONE; i = o.before[i])
+        for (int k = origins.last[a->origin]; k != NONE; k = origins.before[k])
+            for (int i = origins.last[a->waits_for]; i != NONE; i = origins.before[i])
                 if (i < k || a->previous)
                     *APPEND(pairs, *n, cap) = (struct after_pair){.first = i, .second = k, .previous = a->previous};
     SORT(pairs, *n, by_second);
-    free(o.last);
-    free(o.before);
+    free(origins.last);
+    free(origins.before);
     return pairs;
 }

@@ -297,7 +297,7 @@ static void walk_clocks(struct clocks *c, int *last, int *certain)
         int lane = c->lane[node % c->n];
         int *known = &c->known[(size_t)node * width];
         if (certain[lane] == NONE)
-            memset(known, NONE, width * sizeof *known);
+            fill_none(known, width);
         else
             memcpy(known, &c->known[(size_t)certain[lane] * width], width * sizeof *known);
         if (lane >= c->first && lane < c->first + c->width)

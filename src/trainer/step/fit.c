@@ -4,16 +4,16 @@
 #include "place.h"
 #include "trainer/base/module.h" /* defines: modules, whose passes make room */
 
-size_t arena_bytes(const struct arena *a)
+size_t arena_bytes(const struct arena *arena)
 {
-    size_t sum = a->bytes_before;
-    for (int i = 0; i < a->n_slabs; i++)
-        sum += round_up(a->slab_bytes[i], a->device->alignment) + guard_bytes(a->device);
+    size_t sum = arena->bytes_before;
+    for (int i = 0; i < arena->n_slabs; i++)
+        sum += round_up(arena->slab_bytes[i], arena->device->alignment) + guard_bytes(arena->device);
     return sum;
 }
 
-/* Names what would make room for tensor t; the caller frees it.  task: the first that touches t; NULL: t persists. */
-static char *advice_on_room(const struct device *d, const struct task *task, const struct tensor *t, enum limit limit)
+/* Names what would make room for tensor x; the caller frees it.  task: the first that touches x; NULL: x persists. */
+static char *advice_on_room(const struct device *d, const struct task *task, const struct tensor *x, enum limit limit)
 {
     const bool in_one_piece = limit == LIMIT_OF_SLAB;
     char *advice = NULL;
@@ -21,7 +21,7 @@ static char *advice_on_room(const struct device *d, const struct task *task, con
         return copy_string("smaller tensors, or a larger memory= or ");
     if (in_one_piece && !task)
         return copy_string("a smaller model");
-    if (in_one_piece && t->n_dims == 4) /* (B, H, T, T) */
+    if (in_one_piece && x->shape.n_dims == 4) /* (B, H, T, T) */
         return copy_string("--attention flash, a smaller --micro-batch or --seq-len");
     if (in_one_piece)
         return copy_string("a smaller --micro-batch or --seq-len");
@@ -35,40 +35,40 @@ static char *advice_on_room(const struct device *d, const struct task *task, con
 }
 
 /* The first task that touches a tensor of its list; NULL: the tensor persists. */
-static const struct task *first_task(const struct tensor *t)
+static const struct task *first_task(const struct tensor *x)
 {
-    if (t->persistent)
+    if (x->persistent)
         return NULL;
-    for (size_t i = (size_t)t->held_from; i < t->step->n; i++) {
-        const struct task *task = t->step->task[i];
+    for (size_t i = (size_t)x->held_from; i < x->step->n; i++) {
+        const struct task *task = x->step->task[i];
         for (int k = 0; k < task->n_access; k++)
-            if (task->access[k].tensor->storage == t)
+            if (task->access[k].tensor->storage == x)
                 return task;
     }
     return NULL;
 }
 
-static char *why_not_in_one_piece(const struct device *d, const struct tensor *t)
+static char *why_not_in_one_piece(const struct device *d, const struct tensor *x)
 {
     char size[32], have[32];
-    format_bytes(size, (double)t->bytes);
+    format_bytes(size, (double)x->bytes);
     format_bytes(have, (double)slab_limit(d));
-    return format_string("tensor %s needs %s in one piece, the device allows %s", t->name, size, have);
+    return format_string("tensor %s needs %s in one piece, the device allows %s", x->name, size, have);
 }
 
-static char *why_not_in_budget(const struct arena *a, const struct tensor *t)
+static char *why_not_in_budget(const struct arena *arena, const struct tensor *x)
 {
     char need[32], more[32], have[128], size[32];
-    const struct device *d = a->device;
-    /* what lies in the arena already, with t; or what the whole list needs */
-    const size_t least = MAX(arena_bytes(a), a->least_bytes);
-    format_bytes(size, (double)t->bytes);
+    const struct device *d = arena->device;
+    /* what lies in the arena already, with x; or what the whole list needs */
+    const size_t least = MAX(arena_bytes(arena), arena->least_bytes);
+    format_bytes(size, (double)x->bytes);
     format_bytes(need, (double)least);
     format_bytes(more, (double)(least - d->budget));
     format_budget(have, d);
     return format_string("with tensor %s (%s, %s) the budget is full, and at least %s are needed, %s more than the "
                          "budget of %s",
-                         t->name, memory_class_name[counted_as(t)], size, need, more, have);
+                         x->name, memory_class_name[counted_as(x)], size, need, more, have);
 }
 
 /* What the user would set to give the device a larger budget. */
@@ -79,22 +79,22 @@ static const char *budget_option(const struct device *d)
     return d->is_host ? "--host-mem" : "--device-mem";
 }
 
-struct problem *does_not_fit(const struct arena *a, const struct tensor *t, enum limit limit)
+struct problem *does_not_fit(const struct arena *arena, const struct tensor *x, enum limit limit)
 {
     const bool in_one_piece = limit == LIMIT_OF_SLAB;
     char where[64];
-    const struct device *d = a->device;
-    const struct task *task = first_task(t);
+    const struct device *device = arena->device;
+    const struct task *task = first_task(x);
     char *holder = NULL; /* what needs the tensor */
     if (task)
-        holder = format_string("task %s%s of the %s list", task->name, layer_and_micro(where, task), t->step->name);
+        holder = format_string("task %s%s of the %s list", task->name, layer_and_micro(where, task), x->step->name);
     else
         holder = copy_string("the state that is kept from step to step");
-    char *why = in_one_piece ? why_not_in_one_piece(d, t) : why_not_in_budget(a, t);
-    char *advice = advice_on_room(d, task, t, limit);
-    const char *option = !in_one_piece || d->described.by_hand ? budget_option(d) : "";
+    char *why = in_one_piece ? why_not_in_one_piece(device, x) : why_not_in_budget(arena, x);
+    char *advice = advice_on_room(device, task, x, limit);
+    const char *option = !in_one_piece || device->described.by_hand ? budget_option(device) : "";
     struct problem *p =
-        new_problem(EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", d->id, holder, why, advice, option);
+        new_problem(EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", device->id, holder, why, advice, option);
     free(advice);
     free(holder);
     free(why);

@@ -19,13 +19,13 @@ static struct holding *list_holdings(const struct step *s, size_t *n)
     struct holding *all = allocate(2 * p->n, sizeof *all);
     *n = 0;
     for (size_t i = 0; i < p->n; i++) {
-        const struct tensor *t = p->tensors[i];
-        if (t->storage != t || (!t->persistent && t->step != s))
+        const struct tensor *x = p->tensors[i];
+        if (x->storage != x || (!x->persistent && x->step != s))
             continue;
-        struct holding begin = {.position = t->persistent ? 0 : t->held_from, .bytes = (int64_t)t->bytes, .tensor = t};
-        struct holding end = {.position = t->held_until + 1, .bytes = -(int64_t)t->bytes, .tensor = t};
+        struct holding begin = {.position = x->persistent ? 0 : x->held_from, .bytes = (int64_t)x->bytes, .tensor = x};
+        struct holding end = {.position = x->held_until + 1, .bytes = -(int64_t)x->bytes, .tensor = x};
         all[(*n)++] = begin;
-        if (!t->persistent && end.position < (int)s->n)
+        if (!x->persistent && end.position < (int)s->n)
             all[(*n)++] = end;
     }
     SORT(all, *n, in_time);
@@ -47,18 +47,18 @@ void find_levels(struct step *s)
         last[d] = d;
     }
     for (const struct holding *h = holdings; h < holdings + n; h++) {
-        int d = h->tensor->device->index, class = (int)counted_as(h->tensor);
-        if (s->level[last[d]].position < h->position) {
+        int device = h->tensor->device->index, class = (int)counted_as(h->tensor);
+        if (s->level[last[device]].position < h->position) {
             struct level *next = APPEND(s->level, s->n_levels, s->cap_levels);
-            *next = s->level[last[d]];
+            *next = s->level[last[device]];
             next->position = h->position;
-            last[d] = s->n_levels - 1;
+            last[device] = s->n_levels - 1;
         }
-        struct level *level = &s->level[last[d]];
+        struct level *level = &s->level[last[device]];
         level->of_class[class] += (size_t)h->bytes;
         level->bytes += (size_t)h->bytes;
-        s->peak[d][class] = MAX(s->peak[d][class], level->of_class[class]);
-        s->peak_total[d] = MAX(s->peak_total[d], level->bytes);
+        s->peak[device][class] = MAX(s->peak[device][class], level->of_class[class]);
+        s->peak_total[device] = MAX(s->peak_total[device], level->bytes);
     }
     free(holdings);
     free(last);

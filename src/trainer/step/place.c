@@ -25,11 +25,21 @@ enum { APART = 512 }; /* tasks; in a long list a sixteenth of it */
 
 /* An exclusive tensor keeps others away for so many tasks before and after its life.  Tasks that touch its bytes as
  * another tensor's then need not wait, since the tasks that they would wait for have ended long ago. */
-static int distance_of(const struct tensor *t, int n)
+static int distance_of(const struct tensor *x, int n)
 {
-    if (t->exclusive == EXCLUSIVE_ALWAYS)
+    if (x->exclusive == EXCLUSIVE_ALWAYS)
         return n;
-    return t->exclusive == EXCLUSIVE_SOME ? MAX(n / 16, APART) : 0;
+    return x->exclusive == EXCLUSIVE_SOME ? MAX(n / 16, APART) : 0;
+}
+
+/* A task of d touches the tensor: a device that writes it is its copier, or else one that reads it. */
+static void note_copier(struct tensor *x, const struct device *d, enum access_mode mode)
+{
+    bool takes_over = !x->copier || (mode & ACCESS_WRITE);
+    if (d->is_host || !takes_over)
+        return;
+    for (struct tensor *member = x; member; member = member->next_member)
+        member->copier = d;
 }
 
 static void find_lifetimes(struct step *s)
@@ -38,19 +48,16 @@ static void find_lifetimes(struct step *s)
     for (int i = 0; i < n; i++)
         for (int k = 0; k < s->task[i]->n_access; k++) {
             const struct access *a = &s->task[i]->access[k];
-            struct tensor *t = a->tensor->storage;
-            const struct device *d = s->task[i]->lane->device;
-            if (!d->is_host && (!t->copier || (a->mode & ACCESS_WRITE)))
-                for (struct tensor *member = t; member; member = member->next_member)
-                    member->copier = d;
-            if (t->persistent)
+            struct tensor *tensor = a->tensor->storage;
+            note_copier(tensor, s->task[i]->lane->device, a->mode);
+            if (tensor->persistent)
                 continue;
-            CHECK(!t->step || t->step == s, "tensor %s lives in lists %s and %s but does not persist", t->name,
-                  t->step->name, s->name);
-            int distance = distance_of(t, n);
-            t->step = s;
-            t->held_from = MIN(t->held_from, MAX(i - distance, 0));
-            t->held_until = MAX(t->held_until, MIN(i + distance, n - 1));
+            CHECK(!tensor->step || tensor->step == s, "tensor %s lives in lists %s and %s but does not persist",
+                  tensor->name, tensor->step->name, s->name);
+            int distance = distance_of(tensor, n);
+            tensor->step = s;
+            tensor->held_from = MIN(tensor->held_from, MAX(i - distance, 0));
+            tensor->held_until = MAX(tensor->held_until, MIN(i + distance, n - 1));
         }
 }
 
@@ -58,45 +65,45 @@ static void find_lifetimes(struct step *s)
 
 /* Adds a tensor's life to its device's arena.  The host has an arena for each context: that of the context that copies
  * the tensor takes it. */
-static void add_life(struct arena *arenas, struct tensor *t, struct step *const *steps)
+static void add_life(struct arena *arenas, struct tensor *x, struct step *const *steps)
 {
-    struct arena *a = &arenas[t->device->index];
-    if (t->device->is_host && t->copier)
-        a += t->copier->context->index;
-    struct life *l = APPEND(a->lives, a->n, a->cap);
-    *l = (struct life){.tensor = t, .last = SIZE_MAX, .bytes = round_up(t->bytes, t->device->alignment)};
-    if (t->persistent)
+    struct arena *arena = &arenas[x->device->index];
+    if (x->device->is_host && x->copier)
+        arena += x->copier->context->index;
+    struct life *life = APPEND(arena->lives, arena->n, arena->cap);
+    *life = (struct life){.tensor = x, .last = SIZE_MAX, .bytes = round_up(x->bytes, x->device->alignment)};
+    if (x->persistent)
         return;
     size_t start = 0; /* positions of the lists before the tensor's */
-    for (; *steps != t->step; steps++)
+    for (; *steps != x->step; steps++)
         start += (*steps)->n;
-    l->first = start + (size_t)t->held_from;
-    l->last = start + (size_t)t->held_until;
+    life->first = start + (size_t)x->held_from;
+    life->last = start + (size_t)x->held_until;
 }
 
-/* Gives the arena's lives addresses, in the order of a->lives.  Returns NULL, or a problem if one does not fit. */
-static struct problem *assign(struct arena *a, size_t *looks)
+/* Gives the arena's lives addresses, in the order of arena->lives.  Returns NULL, or a problem if one does not fit. */
+static struct problem *assign(struct arena *arena, size_t *looks)
 {
     struct problem *wrong = NULL;
-    size_t limit = slab_limit(a->device);
-    struct map *map = open_map(a, looks);
-    a->n_slabs = 0;
-    memset(a->slab_bytes, 0, sizeof a->slab_bytes);
-    for (struct life *l = a->lives; l < a->lives + a->n && !wrong; l++) {
-        struct tensor *t = l->tensor;
-        if (t->bytes <= limit)
-            hold_lowest(map, l, limit);
-        size_t slab = l->arena_address / limit;
-        if (t->bytes > limit || slab + (size_t)a->first_slab >= COUNT(a->slab_bytes)) {
-            wrong = does_not_fit(a, t, LIMIT_OF_SLAB);
+    size_t limit = slab_limit(arena->device);
+    struct map *map = open_map(arena, looks);
+    arena->n_slabs = 0;
+    memset(arena->slab_bytes, 0, sizeof arena->slab_bytes);
+    for (struct life *life = arena->lives; life < arena->lives + arena->n && !wrong; life++) {
+        struct tensor *tensor = life->tensor;
+        if (tensor->bytes <= limit)
+            hold_lowest(map, life, limit);
+        size_t slab = life->arena_address / limit;
+        if (tensor->bytes > limit || slab + (size_t)arena->first_slab >= COUNT(arena->slab_bytes)) {
+            wrong = does_not_fit(arena, tensor, LIMIT_OF_SLAB);
             break;
         }
-        t->slab = a->first_slab + (int)slab;
-        t->address = l->arena_address % limit;
-        a->n_slabs = MAX(a->n_slabs, (int)slab + 1);
-        a->slab_bytes[slab] = MAX(a->slab_bytes[slab], t->address + t->bytes);
-        if (arena_bytes(a) > a->device->budget)
-            wrong = does_not_fit(a, t, LIMIT_OF_BUDGET);
+        tensor->slab = arena->first_slab + (int)slab;
+        tensor->address = life->arena_address % limit;
+        arena->n_slabs = MAX(arena->n_slabs, (int)slab + 1);
+        arena->slab_bytes[slab] = MAX(arena->slab_bytes[slab], tensor->address + tensor->bytes);
+        if (arena_bytes(arena) > arena->device->budget)
+            wrong = does_not_fit(arena, tensor, LIMIT_OF_BUDGET);
     }
     close_map(map);
     return wrong;
@@ -125,37 +132,38 @@ static int by_size(const void *a_, const void *b_)
 }
 
 /* On a device of a step file that has room for all its tensors, none share bytes, so that no task waits for bytes. */
-static void place_apart(struct arena *a)
+static void place_apart(struct arena *arena)
 {
     size_t at = 0;
-    for (size_t i = 0; i < a->n; i++) {
-        struct tensor *t = a->lives[i].tensor;
-        t->slab = 0;
-        t->address = at;
-        at += a->lives[i].bytes;
+    for (size_t i = 0; i < arena->n; i++) {
+        struct tensor *x = arena->lives[i].tensor;
+        x->slab = 0;
+        x->address = at;
+        at += arena->lives[i].bytes;
     }
 }
 
 /* Places the tensors of a device in both orders, and keeps the one that needs fewer bytes. */
-static struct problem *place_device(struct arena *a, size_t *looks)
+static struct problem *place_device(struct arena *arena, size_t *looks)
 {
-    const struct device *d = a->device;
-    SORT(a->lives, a->n, by_life);
-    struct problem *other = assign(a, looks);
-    size_t bytes = arena_bytes(a);
-    SORT(a->lives, a->n, by_size);
-    struct problem *wrong = assign(a, looks);
-    if (!other && (wrong || bytes < arena_bytes(a))) {
+    const struct device *device = arena->device;
+    SORT(arena->lives, arena->n, by_life);
+    struct problem *other = assign(arena, looks);
+    size_t bytes = arena_bytes(arena);
+    SORT(arena->lives, arena->n, by_size);
+    struct problem *wrong = assign(arena, looks);
+    if (!other && (wrong || bytes < arena_bytes(arena))) {
         free(wrong);
-        SORT(a->lives, a->n, by_life);
-        wrong = assign(a, looks);
+        SORT(arena->lives, arena->n, by_life);
+        wrong = assign(arena, looks);
     }
     free(other);
     size_t all = 0;
-    for (size_t i = 0; i < a->n; i++)
-        all += a->lives[i].bytes;
-    if (!wrong && d->described.by_hand && !d->described.shares_bytes && all <= MIN(d->memory, slab_limit(d)))
-        place_apart(a);
+    for (size_t i = 0; i < arena->n; i++)
+        all += arena->lives[i].bytes;
+    if (!wrong && device->described.by_hand && !device->described.shares_bytes &&
+        all <= MIN(device->memory, slab_limit(device)))
+        place_apart(arena);
     return wrong;
 }
 
@@ -164,13 +172,13 @@ static void reset_tensors(struct pool *p)
 {
     p->looks = 0;
     for (size_t i = 0; i < p->n; i++) {
-        struct tensor *t = p->tensors[i];
-        t->step = NULL;
-        t->copier = NULL;
-        t->held_from = INT32_MAX;
-        t->held_until = NONE;
-        t->slab = NONE;
-        t->address = 0;
+        struct tensor *x = p->tensors[i];
+        x->step = NULL;
+        x->copier = NULL;
+        x->held_from = INT32_MAX;
+        x->held_until = NONE;
+        x->slab = NONE;
+        x->address = 0;
     }
 }
 
@@ -182,19 +190,19 @@ static struct problem *place_arenas(struct pool *p, struct arena *arenas, size_t
     size_t host = (size_t)m->n_devices;
     *ram = 0;
     for (size_t i = 0; i < n; i++) {
-        struct arena *a = &arenas[i];
-        a->device = &m->device[MIN(i, host)];
+        struct arena *arena = &arenas[i];
+        arena->device = &m->device[MIN(i, host)];
         if (i > host) {
-            a->bytes_before = arena_bytes(a - 1);
-            a->first_slab = a[-1].first_slab + a[-1].n_slabs;
+            arena->bytes_before = arena_bytes(arena - 1);
+            arena->first_slab = arena[-1].first_slab + arena[-1].n_slabs;
         }
-        a->n_positions = n_positions;
-        struct problem *wrong = place_device(a, &p->looks);
-        a->device->placed_bytes = arena_bytes(a);
+        arena->n_positions = n_positions;
+        struct problem *wrong = place_device(arena, &p->looks);
+        arena->device->placed_bytes = arena_bytes(arena);
         if (wrong)
             return wrong;
-        if (a->device->uses_ram)
-            *ram += a->device->placed_bytes - a->bytes_before;
+        if (arena->device->uses_ram)
+            *ram += arena->device->placed_bytes - arena->bytes_before;
     }
     return NULL;
 }
@@ -208,10 +216,20 @@ static struct problem *refuse_ram(const struct machine *m, size_t ram)
                        format_bytes(have, (double)m->host->memory), format_bytes(need, (double)ram));
 }
 
+/* Takes memory for what lies in the arena.  Returns NULL, or the problem when there is no room. */
+static struct problem *add_slabs(struct machine *m, const struct arena *arena)
+{
+    struct problem *wrong = NULL;
+    for (int k = 0; k < arena->n_slabs && !wrong; k++)
+        wrong = add_slab(m, arena->device, arena->lives[0].tensor->copier,
+                         round_up(arena->slab_bytes[k], arena->device->alignment));
+    return wrong;
+}
+
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum place_purpose purpose)
 {
-    struct machine *m = p->machine;
-    size_t n_arenas = (size_t)m->n_devices + (size_t)MAX(m->n_contexts, 1);
+    struct machine *machine = p->machine;
+    size_t n_arenas = (size_t)machine->n_devices + (size_t)MAX(machine->n_contexts, 1);
     struct arena *arenas = allocate(n_arenas, sizeof *arenas);
     size_t n_positions = 0, ram = 0;
     reset_tensors(p);
@@ -220,27 +238,24 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum 
         n_positions += steps[i]->n;
     }
     for (size_t i = 0; i < p->n; i++) {
-        struct tensor *t = p->tensors[i];
-        if (t->storage == t && (t->persistent || t->step))
-            add_life(arenas, t, steps);
+        struct tensor *x = p->tensors[i];
+        if (x->storage == x && (x->persistent || x->step))
+            add_life(arenas, x, steps);
     }
     for (size_t i = 0; i < n; i++) {
         find_levels(steps[i]);
         for (size_t k = 0; k < n_arenas; k++) {
-            const size_t device = MIN(k, (size_t)m->n_devices); /* all arenas from this index on are the host's */
+            const size_t device = MIN(k, (size_t)machine->n_devices); /* all arenas from this index on are the host's */
             arenas[k].least_bytes = MAX(arenas[k].least_bytes, steps[i]->peak_total[device]);
         }
     }
     struct problem *wrong = place_arenas(p, arenas, n_arenas, n_positions, &ram);
-    if (!wrong && ram > m->host->memory)
-        wrong = refuse_ram(m, ram);
+    if (!wrong && ram > machine->host->memory)
+        wrong = refuse_ram(machine, ram);
     for (size_t i = 0; i < n_arenas; i++) {
-        struct arena *a = &arenas[i];
-        if (purpose == PLACE_TO_RUN)
-            for (int k = 0; k < a->n_slabs && !wrong; k++)
-                wrong = add_slab(m, a->device, a->lives[0].tensor->copier,
-                                 round_up(a->slab_bytes[k], a->device->alignment));
-        free(a->lives);
+        if (!wrong && purpose == PLACE_TO_RUN)
+            wrong = add_slabs(machine, &arenas[i]);
+        free(arenas[i].lives);
     }
     free(arenas);
     return wrong;

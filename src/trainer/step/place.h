@@ -28,20 +28,21 @@ struct arena {
     size_t slab_bytes[SLABS_PER_DEVICE]; /* by slab: bytes in use from its start */
     int n_slabs;
 };
-size_t arena_bytes(const struct arena *a); /* fit.c: bytes of the device that this arena, and those before it, take */
+/* fit.c: bytes of the device that this arena, and those before it, take. */
+size_t arena_bytes(const struct arena *arena);
 
 /* addresses.c.  A map of the lives of an arena that have an address.  looks: counts the ranges of addresses that are
  * looked at or moved. */
-struct map *open_map(const struct arena *a, size_t *looks);
+struct map *open_map(const struct arena *arena, size_t *looks);
 void close_map(struct map *m);
-/* Gives l the lowest address that is free for all of its time, and notes l in the map.  limit: the bytes of a slab; no
- * life lies across the border of two. */
-void hold_lowest(struct map *m, struct life *l, size_t limit);
+/* Gives the life the lowest address that is free for all of its time, and notes it in the map.  limit: the bytes of a
+ * slab; no life lies across the border of two. */
+void hold_lowest(struct map *m, struct life *life, size_t limit);
 
 enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };
-/* fit.c: the problem that tensor t does not fit: it is larger than a slab may be, or it exceeds the budget together
+/* fit.c: the problem that tensor x does not fit: it is larger than a slab may be, or it exceeds the budget together
  * with the tensors that were placed before it. */
-struct problem *does_not_fit(const struct arena *a, const struct tensor *t, enum limit limit);
+struct problem *does_not_fit(const struct arena *arena, const struct tensor *x, enum limit limit);
 
 void find_levels(struct step *s); /* levels.c: fills in s->level, s->peak and s->peak_total; lifetimes are known */
 

@@ -44,16 +44,16 @@ int member_of(const struct ring *r, uint32_t iteration)
 
 /* ---- its tensors ------------------------------------------------------------------------------------------------- */
 
-struct tensor *nth_member(struct tensor *t, int k)
+struct tensor *nth_member(struct tensor *x, int k)
 {
-    for (int i = 1; i < k && t; i++)
-        t = t->next_member;
-    CHECK(k > 0 && t, "a ring has no member %d", k);
-    return t;
+    for (int i = 1; i < k && x; i++)
+        x = x->next_member;
+    CHECK(k > 0 && x, "a ring has no member %d", k);
+    return x;
 }
 
-struct tensor *tensor_at(struct tensor *t, uint32_t iteration)
+struct tensor *tensor_at(struct tensor *x, uint32_t iteration)
 {
-    const struct ring *r = t->storage->ring;
-    return r ? nth_member(t, member_of(r, iteration)) : t;
+    const struct ring *r = x->storage->ring;
+    return r ? nth_member(x, member_of(r, iteration)) : x;
 }

@@ -88,18 +88,18 @@ void permute_tasks(struct step *s, size_t first, const size_t *order, size_t n)
 static struct task *add_task(struct step *s, struct lane *lane, const char *name)
 {
     CHECK(lane != NULL, "task %s has no lane", name);
-    struct task *t = append_task(s);
+    struct task *task = append_task(s);
     s->last_origin++;
-    t->origin = s->last_origin;
-    snprintf(t->name, sizeof t->name, "%s", name);
-    t->lane = lane;
-    t->layer = s->tags.layer;
-    t->micro = s->tags.micro;
-    t->role = s->tags.role;
-    t->message = s->message;
-    t->seconds = t->host_seconds = -1;
-    t->when.every = 1;
-    return t;
+    task->origin = s->last_origin;
+    snprintf(task->name, sizeof task->name, "%s", name);
+    task->lane = lane;
+    task->layer = s->tags.layer;
+    task->micro = s->tags.micro;
+    task->role = s->tags.role;
+    task->message = s->message;
+    task->seconds = task->host_seconds = -1;
+    task->when.every = 1;
+    return task;
 }
 
 bool runs(const struct task *t, uint32_t iteration) { return iteration % t->when.every == t->when.remainder; }
@@ -158,29 +158,29 @@ void set_traffic(struct task *t, double elements) { t->bytes = (size_t)(elements
 
 struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const struct kernel_call *call)
 {
-    struct task *t = add_task(s, lane, name);
-    t->action = ACT_KERNEL;
-    t->file = call->file;
-    t->function = call->function;
-    t->grid = call->grid;
-    t->args = copy_bytes(call->args, (size_t)call->n_args * sizeof *call->args);
-    t->n_args = call->n_args;
-    for (int k = 0; k < t->n_args; k++) { /* tensors move to the access list: what is bound is what is declared */
-        struct arg *a = &t->args[k];
-        struct tensor *x = a->given.tensor;
-        if (a->kind != ARG_TENSOR)
+    struct task *task = add_task(s, lane, name);
+    task->action = ACT_KERNEL;
+    task->file = call->file;
+    task->function = call->function;
+    task->grid = call->grid;
+    task->args = copy_bytes(call->args, (size_t)call->n_args * sizeof *call->args);
+    task->n_args = call->n_args;
+    for (int k = 0; k < task->n_args; k++) { /* tensors move to the access list: what is bound is what is declared */
+        struct arg *arg = &task->args[k];
+        struct tensor *tensor = arg->given.tensor;
+        if (arg->kind != ARG_TENSOR)
             continue;
-        CHECK((x != NULL) == (a->given.mode != ACCESS_NONE),
+        CHECK((tensor != NULL) == (arg->given.mode != ACCESS_NONE),
               "task %s, kernel %s, argument %d (%s): a tensor takes IN, OUT or INOUT, and only NO_TENSOR takes none",
-              t->name, t->function, k, x ? x->name : "no tensor");
-        CHECK(!x || x->device == lane->device, "task %s on %s takes tensor %s of device %s", t->name, lane->name,
-              x->name, x->device->id);
-        a->i = x ? t->n_access : NONE;
-        if (x)
-            add_access(t, x, a->given.mode);
-        a->given = (struct access){0};
+              task->name, task->function, k, tensor ? tensor->name : "no tensor");
+        CHECK(!tensor || tensor->device == lane->device, "task %s on %s takes tensor %s of device %s", task->name,
+              lane->name, tensor->name, tensor->device->id);
+        arg->i = tensor ? task->n_access : NONE;
+        if (tensor)
+            add_access(task, tensor, arg->given.mode);
+        arg->given = (struct access){0};
     }
-    return t;
+    return task;
 }
 
 /* ---- copies ---------------------------------------------------------------------------------------------------- */
@@ -206,16 +206,16 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
 {
     CHECK(to->bytes == from->bytes, "copy %s: %s has %zu bytes, %s has %zu", name, to->name, to->bytes, from->name,
           from->bytes);
-    struct task *t = add_task(s, lane, name);
-    t->run = lane->device->is_host ? run_copy : NULL;
-    t->action = ACT_COPY;
-    add_access(t, to, ACCESS_WRITE);
-    add_access(t, from, ACCESS_READ);
-    if (copies_nothing(t)) {
-        t->seconds = 0;
-        t->bytes = 0;
+    struct task *task = add_task(s, lane, name);
+    task->run = lane->device->is_host ? run_copy : NULL;
+    task->action = ACT_COPY;
+    add_access(task, to, ACCESS_WRITE);
+    add_access(task, from, ACCESS_READ);
+    if (copies_nothing(task)) {
+        task->seconds = 0;
+        task->bytes = 0;
     }
-    return t;
+    return task;
 }
 
 struct task *add_copy_for(struct step *s, const char *name, struct tensor *to, struct tensor *from,

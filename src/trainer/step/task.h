@@ -42,8 +42,8 @@ struct tags {  /* labels: passes and tools group tasks by them, and no edge foll
 
 enum access_mode { ACCESS_NONE = 0, ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_BOTH = 3 };
 struct access {
-    struct tensor *tensor;
-    enum access_mode mode;
+    struct tensor *tensor; /* the first member, if it is in a ring */
+    enum access_mode mode; /* ACCESS_NONE: an argument that is no tensor */
 };
 enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_LOCAL };
 struct arg { /* an argument of a kernel; the macros below make it */

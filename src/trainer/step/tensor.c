@@ -30,79 +30,89 @@ void free_pool(struct pool *p)
     free(p);
 }
 
-static struct tensor *add_tensor(struct pool *p, const char *name, int n_dims, const int64_t *shape)
+static struct tensor *add_tensor(struct pool *p, const char *name, struct shape shape)
 {
-    struct tensor *t = *APPEND(p->tensors, p->n, p->cap) = allocate(1, sizeof *t);
-    t->id = (int)p->n - 1;
-    snprintf(t->name, sizeof t->name, "%s", name);
-    CHECK(n_dims >= 1 && n_dims <= MAX_DIMS, "tensor %s has %d dimensions", name, n_dims);
-    t->n_dims = n_dims;
-    t->bytes = ELEMENT_BYTES;
-    for (int i = 0; i < n_dims; i++) {
-        CHECK(shape[i] > 0, "tensor %s: dimension %d is %lld", name, i, (long long)shape[i]);
-        t->shape[i] = shape[i];
-        t->bytes *= (size_t)shape[i];
+    struct tensor *x = *APPEND(p->tensors, p->n, p->cap) = allocate(1, sizeof *x);
+    x->id = (int)p->n - 1;
+    snprintf(x->name, sizeof x->name, "%s", name);
+    CHECK(shape.n_dims >= 1 && shape.n_dims <= MAX_DIMS, "tensor %s has %d dimensions", name, shape.n_dims);
+    x->shape = shape;
+    x->bytes = ELEMENT_BYTES;
+    for (int i = 0; i < shape.n_dims; i++) {
+        CHECK(shape.size[i] > 0, "tensor %s: dimension %d is %lld", name, i, (long long)shape.size[i]);
+        x->bytes *= (size_t)shape.size[i];
     }
-    t->slab = NONE;
-    return t;
+    x->slab = NONE;
+    return x;
 }
 
-struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
-                          enum element element, int n_dims, const int64_t *shape)
+struct tensor *new_tensor(struct pool *p, const struct tensor_form *form)
 {
-    struct tensor *t = add_tensor(p, name, n_dims, shape);
-    t->device = d;
-    t->class = class;
-    t->element = element;
-    t->replica_of = t->storage = t;
-    return t;
+    struct tensor *x = add_tensor(p, form->name, form->shape);
+    x->device = form->device;
+    x->class = form->class;
+    x->element = form->element;
+    x->replica_of = x->storage = x;
+    return x;
+}
+
+struct tensor *new_work_tensor(struct pool *p, struct device *d, const char *name, struct shape shape)
+{
+    const struct tensor_form form = {.device = d, .class = MEM_WORK, .name = name, .shape = shape};
+    return new_tensor(p, &form);
 }
 
 struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like)
 {
-    struct tensor *t = new_tensor(p, d, like->class, like->name, like->element, like->n_dims, like->shape);
-    t->bytes = like->bytes;
-    t->is_buffer = like->is_buffer;
-    return t;
+    const struct tensor_form form = {
+        .device = d,
+        .class = like->class,
+        .name = like->name,
+        .element = like->element,
+        .shape = like->shape,
+    };
+    struct tensor *x = new_tensor(p, &form);
+    x->bytes = like->bytes;
+    x->is_buffer = like->is_buffer;
+    return x;
 }
 
-struct tensor *as_buffer(struct tensor *t)
+struct tensor *as_buffer(struct tensor *x)
 {
-    t->is_buffer = true;
-    return t;
+    x->is_buffer = true;
+    return x;
 }
 
-enum memory_class counted_as(const struct tensor *t) { return t->is_buffer ? MEM_BUFFERS : t->class; }
+enum memory_class counted_as(const struct tensor *x) { return x->is_buffer ? MEM_BUFFERS : x->class; }
 
-/* Makes t, which is new, a view of so many bytes of `base`, from byte `begin` on. */
-static struct tensor *become_view(struct tensor *t, struct tensor *base, size_t begin, size_t bytes)
+/* Makes x, which is new, a view of so many bytes of `base`, from byte `begin` on. */
+static struct tensor *become_view(struct tensor *x, struct tensor *base, size_t begin, size_t bytes)
 {
-    t->device = base->device;
-    t->class = base->class;
-    t->element = base->element;
-    t->persistent = base->persistent;
-    t->storage = base->storage;
-    t->view = t->storage->view;
-    t->storage->view = t;
-    t->offset = base->offset + begin;
-    t->bytes = bytes;
-    CHECK(t->offset + t->bytes <= base->storage->bytes, "view %s ends at byte %zu of %zu", t->name,
-          t->offset + t->bytes, base->storage->bytes);
-    return t;
+    x->device = base->device;
+    x->class = base->class;
+    x->element = base->element;
+    x->persistent = base->persistent;
+    x->storage = base->storage;
+    x->view = x->storage->view;
+    x->storage->view = x;
+    x->offset = base->offset + begin;
+    x->bytes = bytes;
+    CHECK(x->offset + x->bytes <= base->storage->bytes, "view %s ends at byte %zu of %zu", x->name,
+          x->offset + x->bytes, base->storage->bytes);
+    return x;
 }
 
-struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, int n_dims,
-                        const int64_t *shape)
+struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, struct shape shape)
 {
-    struct tensor *t = add_tensor(p, name, n_dims, shape);
-    return become_view(t, base, offset * ELEMENT_BYTES, t->bytes);
+    struct tensor *x = add_tensor(p, name, shape);
+    return become_view(x, base, offset * ELEMENT_BYTES, x->bytes);
 }
 
 struct tensor *new_view_of_bytes(struct pool *p, struct tensor *base, const char *name, struct byte_range bytes,
-                                 int n_dims, const int64_t *shape)
+                                 struct shape shape)
 {
-    struct tensor *t = add_tensor(p, name, n_dims, shape);
-    return become_view(t, base, bytes.begin, bytes.end - bytes.begin);
+    struct tensor *x = add_tensor(p, name, shape);
+    return become_view(x, base, bytes.begin, bytes.end - bytes.begin);
 }
 
 bool same_bytes(const struct tensor *a, const struct tensor *b)
@@ -115,52 +125,52 @@ bool share_bytes(const struct tensor *a, const struct tensor *b)
     return a->storage == b->storage && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
-size_t count_elements(const struct tensor *t) { return t->bytes / ELEMENT_BYTES; }
+size_t count_elements(const struct tensor *x) { return x->bytes / ELEMENT_BYTES; }
 
-static struct slab *slab_of(const struct tensor *t)
+static struct slab *slab_of(const struct tensor *x)
 {
-    CHECK(t->storage->slab >= 0, "tensor %s has no address", t->name);
-    return &t->device->slabs[t->storage->slab];
+    CHECK(x->storage->slab >= 0, "tensor %s has no address", x->name);
+    return &x->device->slabs[x->storage->slab];
 }
 
-cl_mem tensor_buffer(struct tensor *t)
+cl_mem tensor_buffer(struct tensor *x)
 {
-    if (!t->buffer)
-        t->buffer = slab_part(slab_of(t), t->storage->address + t->offset, t->bytes);
-    return t->buffer;
+    if (!x->buffer)
+        x->buffer = slab_part(slab_of(x), x->storage->address + x->offset, x->bytes);
+    return x->buffer;
 }
 
-void *tensor_memory(const struct tensor *t)
+void *tensor_memory(const struct tensor *x)
 {
-    CHECK(t->device->is_host, "tensor %s is on device %s", t->name, t->device->id);
-    return (char *)slab_of(t)->host + t->storage->address + t->offset;
+    CHECK(x->device->is_host, "tensor %s is on device %s", x->name, x->device->id);
+    return (char *)slab_of(x)->host + x->storage->address + x->offset;
 }
 
-void write_bytes_of(struct tensor *t, size_t begin, size_t n, const void *from)
+void write_bytes_of(struct tensor *x, size_t begin, size_t n, const void *from)
 {
-    size_t at = t->storage->replica_begin + t->offset + begin; /* counted in the bytes of t->storage->replica_of */
-    for (struct tensor *m = t->storage->replica_of->first_mirror; m; m = m->next_mirror) {
+    size_t at = x->storage->replica_begin + x->offset + begin; /* counted in the bytes of x->storage->replica_of */
+    for (struct tensor *m = x->storage->replica_of->first_mirror; m; m = m->next_mirror) {
         size_t first = MAX(m->replica_begin, at);
         size_t end = MIN(m->replica_begin + m->bytes, at + n);
         if (m->persistent && first < end)
             memcpy((char *)tensor_memory(m) + (first - m->replica_begin), (const char *)from + (first - at),
                    end - first);
     }
-    if (t->device->is_host)
-        memcpy((char *)tensor_memory(t) + begin, from, n);
+    if (x->device->is_host)
+        memcpy((char *)tensor_memory(x) + begin, from, n);
     else
-        write_buffer(t->device, tensor_buffer(t), begin, from, n);
+        write_buffer(x->device, tensor_buffer(x), begin, from, n);
 }
 
-void write_tensor(struct tensor *t, const void *from) { write_bytes_of(t, 0, t->bytes, from); }
+void write_tensor(struct tensor *x, const void *from) { write_bytes_of(x, 0, x->bytes, from); }
 
-void read_bytes_of(struct tensor *t, size_t begin, size_t n, void *into)
+void read_bytes_of(struct tensor *x, size_t begin, size_t n, void *into)
 {
-    if (t->device->is_host)
-        memcpy(into, (char *)tensor_memory(t) + begin, n);
+    if (x->device->is_host)
+        memcpy(into, (char *)tensor_memory(x) + begin, n);
     else
-        CL(clEnqueueReadBuffer(t->device->lane[LANE_DOWNLOAD]->queue, tensor_buffer(t), CL_TRUE, begin, n, into, 0,
+        CL(clEnqueueReadBuffer(x->device->lane[LANE_DOWNLOAD]->queue, tensor_buffer(x), CL_TRUE, begin, n, into, 0,
                                NULL, NULL));
 }
 
-void read_tensor(struct tensor *t, void *into) { read_bytes_of(t, 0, t->bytes, into); }
+void read_tensor(struct tensor *x, void *into) { read_bytes_of(x, 0, x->bytes, into); }

@@ -1,5 +1,8 @@
 /* tensor.h - tensors, arrays that each have a name, a shape, a place and a lifetime, and the pool that owns them.
  * Implemented in tensor.c, and rings in ring.c.
+ *
+ * Protocol: new_pool(); new_tensor(), new_view(), while lists are built; place() gives addresses (step.h); only then
+ * tensor_buffer(), tensor_memory(), write_tensor(), read_tensor(); free_pool().
  */
 #ifndef TENSOR_H
 #define TENSOR_H
@@ -20,6 +23,12 @@ enum exclusive {
     EXCLUSIVE_ALWAYS /* none */
 };
 enum { ELEMENT_BYTES = 4, MAX_DIMS = 4, SLABS_PER_DEVICE = 256 };
+struct shape {
+    int n_dims;
+    int64_t size[MAX_DIMS]; /* elements along each dimension, the outermost first */
+};
+/* A shape, from its sizes: SHAPE(rows, columns) */
+#define SHAPE(...) ((struct shape){.n_dims = (int)COUNT(((int64_t[]){__VA_ARGS__})), .size = {__VA_ARGS__}})
 
 /* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its storage) with a
  * name and shape of its own: the weights of a layer are views of the layer's one parameter tensor.
@@ -31,8 +40,7 @@ struct tensor {
     int id; /* position in the pool */
     char name[48];
     enum element element;
-    int n_dims;
-    int64_t shape[MAX_DIMS];
+    struct shape shape;
     size_t bytes;
     struct device *device;
     enum memory_class class;
@@ -103,37 +111,46 @@ void free_pool(struct pool *p);              /* frees the tensors, their sub-buf
 void drop_tensors(struct pool *p, size_t n); /* frees all tensors but the first n; no list may use a tensor that goes */
 
 /* The pool owns all tensors that these functions make. */
-struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
-                          enum element element, int n_dims, const int64_t *shape);
+
+/* What a new tensor is; the fields are those of struct tensor. */
+struct tensor_form {
+    struct device *device;
+    enum memory_class class;
+    const char *name;     /* it is copied */
+    enum element element; /* where it is left out: FLOAT32 */
+    struct shape shape;
+};
+struct tensor *new_tensor(struct pool *p, const struct tensor_form *form);
+/* One of floats, of the class MEM_WORK. */
+struct tensor *new_work_tensor(struct pool *p, struct device *d, const char *name, struct shape shape);
 /* A new tensor on device d: name, class, shape and bytes are those of `like`. */
 struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like);
 /* A view of `base` that begins `offset` elements after the start of `base`.  Where an OpenCL kernel takes the view, its
  * offset in bytes must be a multiple of the device's alignment. */
-struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, int n_dims,
-                        const int64_t *shape);
+struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, struct shape shape);
 
 struct byte_range {
-    size_t begin, end;
+    size_t begin, end; /* bytes [begin, end) of a tensor */
 };
 /* A view of these bytes of `base`, which need not be as many as the shape says. */
 struct tensor *new_view_of_bytes(struct pool *p, struct tensor *base, const char *name, struct byte_range bytes,
-                                 int n_dims, const int64_t *shape);
+                                 struct shape shape);
 
-/* Marks t as a buffer: it holds only for a while a copy, or a partial sum, of another tensor.  Reports then count its
- * bytes as buffers, whatever its class: counted_as().  Returns t. */
-struct tensor *as_buffer(struct tensor *t);
-enum memory_class counted_as(const struct tensor *t);
+/* Marks x as a buffer: it holds only for a while a copy, or a partial sum, of another tensor.  Reports then count its
+ * bytes as buffers, whatever its class: counted_as().  Returns x. */
+struct tensor *as_buffer(struct tensor *x);
+enum memory_class counted_as(const struct tensor *x);
 bool same_bytes(const struct tensor *a, const struct tensor *b);  /* are they the same part of one storage? */
 bool share_bytes(const struct tensor *a, const struct tensor *b); /* are they overlapping parts of one storage? */
-size_t count_elements(const struct tensor *t);
-cl_mem tensor_buffer(struct tensor *t);      /* the sub-buffer of an OpenCL device's tensor; call it after place() */
-void *tensor_memory(const struct tensor *t); /* the bytes of a host tensor; call it after place() */
+size_t count_elements(const struct tensor *x);
+cl_mem tensor_buffer(struct tensor *x);      /* the sub-buffer of an OpenCL device's tensor; call it after place() */
+void *tensor_memory(const struct tensor *x); /* the bytes of a host tensor; call it after place() */
 /* Blocking copies for set-up, checks and saving; nothing may be in flight. */
-void write_tensor(struct tensor *t, const void *from); /* all bytes of t; its mirrors are written too */
-void read_tensor(struct tensor *t, void *into);
-/* The same for n bytes of t, from byte `begin` on. */
-void write_bytes_of(struct tensor *t, size_t begin, size_t n, const void *from);
-void read_bytes_of(struct tensor *t, size_t begin, size_t n, void *into);
+void write_tensor(struct tensor *x, const void *from); /* all bytes of x; its mirrors are written too */
+void read_tensor(struct tensor *x, void *into);
+/* The same for n bytes of x, from byte `begin` on. */
+void write_bytes_of(struct tensor *x, size_t begin, size_t n, const void *from);
+void read_bytes_of(struct tensor *x, size_t begin, size_t n, void *into);
 
 /* ---- ring.c: a member for each of a few iterations --------------------------------------------------------------- */
 
@@ -142,9 +159,9 @@ int take_member(struct ring *r, uint32_t iteration);
 /* The iteration gives its member back.  durable: the member stays taken until a later iteration's is durable. */
 void return_member(struct ring *r, uint32_t iteration, bool durable);
 int member_of(const struct ring *r, uint32_t iteration); /* 0: the iteration has none */
-struct tensor *nth_member(struct tensor *t, int k);      /* t: the first member, or a part of it; k counts from 1 */
-/* The tensor that t means in this iteration: t itself, or, where t is in a ring, the same part of the member that the
+struct tensor *nth_member(struct tensor *x, int k);      /* x: the first member, or a part of it; k counts from 1 */
+/* The tensor that x means in this iteration: x itself, or, where x is in a ring, the same part of the member that the
  * iteration has. */
-struct tensor *tensor_at(struct tensor *t, uint32_t iteration);
+struct tensor *tensor_at(struct tensor *x, uint32_t iteration);
 
 #endif

@@ -37,15 +37,14 @@ static void prepare_control(void *trainer, const struct task *task, uint32_t num
 
 void add_control(struct trainer *t)
 {
-    struct tensor *control =
-        new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_SIZE));
+    struct tensor *control = new_work_tensor(t->pool, t->machine->host, "control.host", SHAPE(CONTROL_SIZE));
     control->persistent = true;
     t->train->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_FEED};
     struct task *task = add_host(t->train, t->machine->host->lane[LANE_FEED], "control.prepare", prepare_control, t);
     add_access(task, control, ACCESS_WRITE);
     const struct device *before = t->model->replica[0].device;
-    for (int r = 0; r < t->machine->n_devices; r++) {
-        struct replica *replica = &t->model->replica[r];
+    for (int rank = 0; rank < t->machine->n_devices; rank++) {
+        struct replica *replica = &t->model->replica[rank];
         struct tensor *from = for_upload(t, task, before, replica->device);
         add_copy(t->train, replica->device->lane[LANE_UPLOAD], "control.upload", replica->control, from);
         before = replica->device;
@@ -60,8 +59,7 @@ int loss_rank(const struct trainer *t, int k) { return rank_at(&t->mesh, k, n_st
 struct tensor *add_losses(struct trainer *t)
 {
     struct device *norms = t->model->replica[t->model->norm_rank].device;
-    struct tensor *losses =
-        new_tensor(t->pool, norms, MEM_WORK, "loss.totals", FLOAT32, SHAPE((int64_t)t->mesh.dp * UNIT_ALIGN));
+    struct tensor *losses = new_work_tensor(t->pool, norms, "loss.totals", SHAPE((int64_t)t->mesh.dp * UNIT_ALIGN));
     losses->persistent = true; /* the gaps between the sums stay 0 */
     t->rank_total = allocate((size_t)t->mesh.dp, sizeof *t->rank_total);
     for (int k = 0; k < t->mesh.dp; k++) {
@@ -69,7 +67,7 @@ struct tensor *add_losses(struct trainer *t)
         if (d == norms)
             t->rank_total[k] = new_view(t->pool, losses, "loss.total", (size_t)k * UNIT_ALIGN, SHAPE(1));
         else
-            t->rank_total[k] = new_tensor(t->pool, d, MEM_WORK, "loss.total", FLOAT32, SHAPE(1));
+            t->rank_total[k] = new_work_tensor(t->pool, d, "loss.total", SHAPE(1));
     }
     return losses;
 }
@@ -104,12 +102,12 @@ void add_report(struct trainer *t)
     for (int k = 0; k < t->mesh.dp; k++) {
         const struct device *d = t->rank_total[k]->device;
         if (k == 0 || d->context->index != t->rank_total[k - 1]->device->context->index)
-            totals = new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->mesh.dp, UNIT_ALIGN));
+            totals = new_work_tensor(t->pool, host, "report.totals", SHAPE(t->mesh.dp, UNIT_ALIGN));
         totals->persistent = true;
         part[k] = new_view(t->pool, totals, "report.total", (size_t)k * UNIT_ALIGN, SHAPE(1));
         add_copy(t->train, d->lane[LANE_DOWNLOAD], "report.loss", part[k], t->rank_total[k]);
     }
-    struct tensor *state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(STATE_SIZE));
+    struct tensor *state = new_work_tensor(t->pool, host, "report.state", SHAPE(STATE_SIZE));
     state->persistent = true;
     struct replica *first = &t->model->replica[t->model->norm_rank];
     add_copy(t->train, first->device->lane[LANE_DOWNLOAD], "report.norm", state, first->state);

@@ -1,14 +1,19 @@
-/* data.h - from files to windows of tokens, and the learning rate of a step.
+/* data.h - from files to windows of tokens.
  *
  * Everything here is a pure function of (files, options, seed, step, sample): no position is kept between calls, so a
  * resumed run, or one on another number of devices, sees the same windows.
+ *
+ *     struct dataset *d = open_dataset(&options);
+ *     dataset_window(d, &window, tokens, targets);            for each sequence of each step
+ *     validation_window(d, i, seq_len, tokens, targets);      for i below validation_windows()
+ *     close_dataset(d);
  */
 #ifndef DATA_H
 #define DATA_H
 
 #include "tokens.h" /* defines: tokenizer, text */
 
-/* ---- data.c: texts that are made, data sets and windows -------------------------------------------------------- */
+/* ---- data_paths.c: what --data names ----------------------------------------------------------------------------- */
 
 /* A folder that makes texts whose best possible loss is known (struct module, base/module.h). */
 struct text_maker {
@@ -24,6 +29,8 @@ struct text_maker {
 const char *default_data(void); /* the data to train on without --data */
 /* The file that --data `given` reads, as a path or pattern; NULL: it reads none. */
 const char *file_of_data(const char *given);
+
+/* ---- data.c: data sets ------------------------------------------------------------------------------------------- */
 
 enum data_order { ORDER_SHUFFLE, ORDER_FILE };
 struct data_options {
@@ -58,6 +65,8 @@ void close_dataset(struct dataset *d);
  * known. */
 double bits_per_byte(const struct dataset *d, double loss);
 
+/* ---- windows.c: windows ------------------------------------------------------------------------------------------ */
+
 /* Which window of the training text, in which order. */
 struct window {
     enum data_order order;
@@ -71,7 +80,7 @@ struct window {
  *                  batch * seq_len + 1 tokens are left: the batches of llm.c
  *   ORDER_SHUFFLE  a random offset for each value of the global sample counter, step * batch + sample; within an epoch
  *                  the windows lie side by side, so every token is seen about once */
-void dataset_window(const struct dataset *d, const struct window *w, int32_t *tokens, int32_t *targets);
+void dataset_window(const struct dataset *d, const struct window *window, int32_t *tokens, int32_t *targets);
 
 /* Validation goes once over the whole split: every token but the first is a target exactly once.  The last window would
  * stick out; it is moved back so that it ends with the split, and only its last `count` positions, those that no window
@@ -85,25 +94,5 @@ int validation_window(const struct dataset *d, size_t i, int seq_len, int32_t *t
 /* Positions by token, for the gradient of the embedding: order[start[v]] ... order[start[v+1]-1] are the positions of
  * token v, ascending, so that each row is summed by one worker in a fixed order.  order: (n), start: (vocab + 1). */
 void sort_positions(const int32_t *tokens, int n, int vocab, int32_t *order, int32_t *start);
-
-/* ---- rate.c: the learning rate of a step ----------------------------------------------------------------------- */
-
-/* Step s counts from 1 to `steps`, W = warmup:
- *     s <= W    lr * s / (W + 1)                             all schedules; as nanoGPT
- *     s >  W    with p = (s - 1 - W) / (steps - 1 - W), which is 0 at step W+1 and 1 at the last step:
- *       constant    lr
- *       cosine      lr_min + (lr - lr_min) * (1 + cos(pi p)) / 2
- *       linear      lr_min + (lr - lr_min) * (1 - p)
- *       wsd         lr, then over the last fifth of all steps lr_min + (lr - lr_min) * (1 - sqrt(q)),
- *                   q rising to 1 at the last step (warm-up, stable, decay; as llm.c) */
-enum rate_schedule { RATE_COSINE, RATE_CONSTANT, RATE_LINEAR, RATE_WSD };
-struct rate {
-    enum rate_schedule schedule;
-    double lr, lr_min;
-    int steps, warmup;
-};
-void fill_rate(struct rate *r); /* where lr_min is -1: a tenth of lr; where warmup is -1: a twentieth of the steps */
-void check_rate(const struct rate *r); /* refuses impossible combinations */
-double learning_rate(const struct rate *r, int64_t step);
 
 #endif

@@ -36,7 +36,14 @@ static struct batch new_batch(struct trainer *t, struct device *d, int n)
     const int starts = t->config.vocab + 1;
     const size_t section = round_up((size_t)n, UNIT_ALIGN);
     const size_t elements = 3 * section + round_up((size_t)starts, UNIT_ALIGN);
-    struct tensor *all = new_tensor(t->pool, d, MEM_WORK, "batch", INT32, SHAPE((int64_t)elements));
+    const struct tensor_form form = {
+        .device = d,
+        .class = MEM_WORK,
+        .name = "batch",
+        .element = INT32,
+        .shape = SHAPE((int64_t)elements),
+    };
+    struct tensor *all = new_tensor(t->pool, &form);
     /* On the host it persists, so it shares its bytes with no other tensor.  If it did, the next batch could not be
      * prepared before the tasks that touch the other tensor have ended. */
     all->persistent = d->is_host;
@@ -164,12 +171,12 @@ void prepare_sample(void *context, const struct task *task, uint32_t number)
 
 /* ---- adding them to a list --------------------------------------------------------------------------------------- */
 
-/* Makes rank r's batch and its upload.  before: the device of the upload before it.  Returns the rank's device. */
+/* Makes the rank's batch and its upload.  before: the device of the upload before it.  Returns the rank's device. */
 static const struct device *upload_batch(struct step *s, const struct feed *f, struct task *prepare,
-                                         struct batch *batch, int r, const struct device *before)
+                                         struct batch *batch, int rank, const struct device *before)
 {
     struct trainer *t = f->trainer;
-    struct device *d = t->model->replica[r].device;
+    struct device *d = t->model->replica[rank].device;
     *batch = new_batch(t, d, f->n);
     struct tensor *from = for_upload(t, prepare, before, d);
     add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", batch->all, from);

@@ -78,11 +78,11 @@ void tell_step_reported(struct trainer *t, uint32_t number, bool sound)
             hooks_of(i)->step_reported(t, number, sound);
 }
 
-void tell_step_not_finite(struct trainer *t, uint32_t number, const struct result *r)
+void tell_step_not_finite(struct trainer *t, uint32_t number, const struct result *result)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->step_not_finite)
-            hooks_of(i)->step_not_finite(t, number, r);
+            hooks_of(i)->step_not_finite(t, number, result);
 }
 
 void tell_steps_ended(struct trainer *t)

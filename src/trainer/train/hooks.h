@@ -53,7 +53,7 @@ struct hooks {
     void (*step_reported)(struct trainer *t, uint32_t number, bool sound);
     /* Loss or norm of that step are not finite, and nothing is in flight: ends the program with the reason, if it can
      * be found. */
-    void (*step_not_finite)(struct trainer *t, uint32_t number, const struct result *r);
+    void (*step_not_finite)(struct trainer *t, uint32_t number, const struct result *result);
     /* The folder waits for what it still has under way.  The run may end badly: then the program ends next. */
     void (*steps_ended)(struct trainer *t);
     /* Writes to *k what the folder has kept of the run.  It may add to what others have written there. */
@@ -77,7 +77,7 @@ void tell_model_filled(struct trainer *t);
 void tell_summary_printed(struct trainer *t);
 void tell_step_issued(struct trainer *t);
 void tell_step_reported(struct trainer *t, uint32_t number, bool sound);
-void tell_step_not_finite(struct trainer *t, uint32_t number, const struct result *r);
+void tell_step_not_finite(struct trainer *t, uint32_t number, const struct result *result);
 void tell_steps_ended(struct trainer *t);
 void ask_kept(struct trainer *t, struct kept_run *k);
 void tell_trainer_closing(struct trainer *t);

@@ -148,17 +148,17 @@ static void add_backwards(struct train_list *list, const struct turn *turn)
     const bool weights = turn->computation != INPUT_GRADIENT;
     const bool ends_step = weights && micro == t->micros - 1;
     const bool ends_group = ends_step || (weights && group_of(t, micro + 1) != group);
-    for (int u = end - 1; u >= first; u--) {
-        add_unit_backward(list, turn, u);
+    for (int unit = end - 1; unit >= first; unit--) {
+        add_unit_backward(list, turn, unit);
         if (ends_group)
-            end_group(list->b, u, group > 0);
+            end_group(list->b, unit, group > 0);
         if (!ends_step)
             continue;
-        send_unit(list->b, u);
+        send_unit(list->b, unit);
         if (alone)
-            reduce_unit(list->b, u);
-        else if (u < end - 1)
-            reduce_unit(list->b, u + 1);
+            reduce_unit(list->b, unit);
+        else if (unit < end - 1)
+            reduce_unit(list->b, unit + 1);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
         send_gradients(list, stage, micro);
@@ -231,7 +231,7 @@ static struct tensor *add_evaluation(struct build *b, struct trainer *t, int k, 
         losses = cross_entropy(b, gpt_head(b, tape[j].out), &f->last[j], NULL, 1);
     }
     t->eval->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
-    struct tensor *on_host = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
+    struct tensor *on_host = new_work_tensor(t->pool, t->machine->host, "eval.losses", SHAPE(n));
     add_copy(t->eval, losses->device->lane[LANE_DOWNLOAD], "eval.download", on_host, losses);
     return on_host;
 }
@@ -270,7 +270,7 @@ void build_sample(struct trainer *t)
     struct feed *f = &t->sample_feed;
     const int channels = t->config.channels;
     t->sample_tokens = allocate((size_t)t->seq, sizeof *t->sample_tokens);
-    t->sample_logits = new_tensor(t->pool, t->machine->host, MEM_WORK, "logits.host", FLOAT32, SHAPE(t->config.vocab));
+    t->sample_logits = new_work_tensor(t->pool, t->machine->host, "logits.host", SHAPE(t->config.vocab));
     t->sample_logits->persistent = true;
     add_batch(t->sample, f, prepare_sample);
     add_stages(&b, f, 0, tape);

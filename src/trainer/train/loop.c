@@ -33,7 +33,7 @@ static void write_model(const struct trainer *t, uint32_t step)
 /* Nothing may be in flight.  Where a folder keeps runs, the file for other programs is written only at the end. */
 static void save_run(struct training *training, uint32_t step, bool last)
 {
-    const struct archive *archive = sole_parts().archive;
+    const struct archive *archive = find_archive();
     if (!training->trainer->settings->save || training->bad)
         return;
     if (archive && training->saved != step)
@@ -50,11 +50,11 @@ static void settle(struct training *training, uint32_t step)
 {
     while (training->shown < step) {
         training->shown++;
-        const struct result *r = step_result(training->trainer, training->shown);
-        show_step(training->progress, training->shown, r);
-        if (r->halted || !isfinite(r->loss)) {
+        const struct result *result = step_result(training->trainer, training->shown);
+        show_step(training->progress, training->shown, result);
+        if (result->halted || !isfinite(result->loss)) {
             tell_steps_ended(training->trainer);
-            explain_not_finite(training->trainer, training->shown, r);
+            explain_not_finite(training->trainer, training->shown, result);
         }
     }
 }
@@ -119,11 +119,18 @@ static bool shows_next(const struct training *training, uint32_t step)
     return training->shown + RESULTS <= step || has_result(training->trainer, next);
 }
 
+/* Is the run at its end already, but not in --save's folder?  Then it is saved there, though no step is trained. */
+static bool is_only_saved(const struct training *training, uint32_t last)
+{
+    const struct settings *s = training->trainer->settings;
+    return training->shown >= last && s->save && s->resumed && s->resumed->elsewhere;
+}
+
+/* Trains up to step `last`.  An interrupt makes the step that is under way the last one. */
 static void train(struct training *training, uint32_t last)
 {
     struct trainer *t = training->trainer;
-    const struct settings *s = t->settings;
-    if (training->shown >= last && s->save && s->resumed && s->resumed->elsewhere)
+    if (is_only_saved(training, last))
         after_step(training, training->shown, TRAINING_ENDS);
     for (uint32_t step = training->shown + 1; step <= last; step++) {
         run_step(t, step);
@@ -134,7 +141,7 @@ static void train(struct training *training, uint32_t last)
         if (interrupted())
             last = step;
         after_step(training, step, step == last ? TRAINING_ENDS : NEXT_STEP_FOLLOWS);
-        if (interrupted() && step < last) {
+        if (interrupted() && step < last) { /* it came after the line above, so more is to be done for this step */
             last = step;
             after_step(training, step, TRAINING_ENDS);
         }

@@ -320,7 +320,7 @@ const struct option own_options[] = {
      .high = 3,
      .group = GROUP_DEVICES,
      .commands = OF_LIST,
-     .help = "what data-parallel devices share out, so that not each of them keeps all of it. 1: the "
+     .help = "what is divided among data-parallel devices, so that each of them keeps only a part. 1: the "
              "optimizer's state. 2: gradients too (with a single micro-batch). 3: parameters too, which are "
              "gathered layer by layer before use. The bits are the same"},
     {.name = "stages",

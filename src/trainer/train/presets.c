@@ -5,8 +5,10 @@
 #include "own_options.h"
 
 static const struct preset {
-    const char *name;
-    int layers, heads, channels, seq_len, batch, vocab;
+    const char *name;            /* its word in --model */
+    int layers, heads, channels; /* L, H, C */
+    int seq_len, batch;          /* T, B, where no option gives them */
+    int vocab;                   /* where neither the data nor an option gives it */
 } presets[PRESETS] = {
     {.name = "tiny", .layers = 2, .heads = 2, .channels = 32, .seq_len = 32, .batch = 4, .vocab = 256},
     {.name = "nano", .layers = 4, .heads = 4, .channels = 128, .seq_len = 64, .batch = 12, .vocab = 256},
@@ -66,16 +68,17 @@ static void adopt_size(const struct settings *s, const char *name, int *size, in
 
 void adopt_sizes(struct settings *s, bool preset_counts)
 {
-    const struct config c = s->source.config;
+    const struct config config = s->source.config;
     const struct preset *p = &presets[s->preset];
-    adopt_size(s, "layers", &s->layers, c.layers, preset_counts ? &p->layers : NULL);
-    adopt_size(s, "heads", &s->heads, c.heads, preset_counts ? &p->heads : NULL);
-    adopt_size(s, "channels", &s->channels, c.channels, preset_counts ? &p->channels : NULL);
-    if (s->untied && c.tied)
+    adopt_size(s, "layers", &s->layers, config.layers, preset_counts ? &p->layers : NULL);
+    adopt_size(s, "heads", &s->heads, config.heads, preset_counts ? &p->heads : NULL);
+    adopt_size(s, "channels", &s->channels, config.channels, preset_counts ? &p->channels : NULL);
+    if (s->untied && config.tied)
         fail(EXIT_USAGE, "%s has a tied head: leave --untied out", s->source.path);
-    if (s->seq_len > c.seq_len)
-        fail(EXIT_USAGE, "--seq-len %d is longer than the %d positions of %s", s->seq_len, c.seq_len, s->source.path);
-    s->untied = !c.tied;
+    if (s->seq_len > config.seq_len)
+        fail(EXIT_USAGE, "--seq-len %d is longer than the %d positions of %s", s->seq_len, config.seq_len,
+             s->source.path);
+    s->untied = !config.tied;
     if (!s->seq_len)
-        s->seq_len = c.seq_len;
+        s->seq_len = config.seq_len;
 }

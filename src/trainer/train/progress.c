@@ -230,13 +230,14 @@ struct progress *begin_progress(struct trainer *t)
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
 
 /* Prints a step's line.  On a terminal it leaves out what only the log need have. */
-static void print_step_line(struct progress *p, uint32_t number, const struct result *r, double ms)
+static void print_step_line(struct progress *p, uint32_t number, const struct result *result, double ms)
 {
     const struct wrapper *wrapper = p->trainer->train->running->wrapper;
     char loss[32], norm[32], time[32], left[32];
-    char *line = format_string("step %*u/%u  loss %s", p->width, number, p->steps, format_number(loss, r->loss, 4));
+    char *line =
+        format_string("step %*u/%u  loss %s", p->width, number, p->steps, format_number(loss, result->loss, 4));
     if (!p->screen)
-        append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, r->norm, 3), r->lr,
+        append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, result->norm, 3), result->lr,
                     format_number(time, ms, 1));
     else if (!isnan(p->trainer->data->floor))
         append_text(&line, "  floor %.4f", p->trainer->data->floor);
@@ -280,30 +281,30 @@ static bool shows_step(const struct progress *p, uint32_t number, bool first)
     return first || tenth != tenth_before;
 }
 
-static void log_step(struct progress *p, uint32_t number, const struct result *r, double ms)
+static void log_step(struct progress *p, uint32_t number, const struct result *result, double ms)
 {
     json_t *line = json_pack("{s:i}", "step", (int)number);
-    json_object_set_new(line, "loss", number_json(r->loss));
-    json_object_set_new(line, "norm", number_json(r->norm));
-    json_object_set_new(line, "lr", number_json(r->lr));
+    json_object_set_new(line, "loss", number_json(result->loss));
+    json_object_set_new(line, "norm", number_json(result->norm));
+    json_object_set_new(line, "lr", number_json(result->lr));
     json_object_set_new(line, "ms", number_json(ms));
     json_object_set_new(line, "tokens_per_s", number_json(tokens_per_step(p->trainer) / ms * 1e3));
     write_log(p->trainer, line);
 }
 
-void show_step(struct progress *p, uint32_t number, const struct result *r)
+void show_step(struct progress *p, uint32_t number, const struct result *result)
 {
-    const double ms = (double)(int64_t)(r->ended_ns - p->last_ns) * 1e-6;
+    const double ms = (double)(int64_t)(result->ended_ns - p->last_ns) * 1e-6;
     const double held = 1e-6 * (double)(execution.held_ns - p->held_ns);
     const double held_here = fmax(fmin(held, ms), 0); /* the rest was held in later steps */
     const bool first = p->counted == 0;
-    p->last_ns = r->ended_ns;
+    p->last_ns = result->ended_ns;
     p->held_ns += (uint64_t)(1e6 * held_here);
     count_step(p, ms - held_here);
     if (shows_step(p, number, first))
-        print_step_line(p, number, r, ms);
+        print_step_line(p, number, result, ms);
     this_life->step = number;
-    log_step(p, number, r, ms);
+    log_step(p, number, result, ms);
 }
 
 /* What can be learnt lies between ln V, the loss of a model that knows nothing, and the floor. */

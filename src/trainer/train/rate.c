@@ -1,31 +1,32 @@
-/* rate.c - the learning rate of a step; the formulas are in data.h. */
-#include "data.h"
+/* rate.c - the learning rate of a step; the formulas are in rate.h. */
+#include "rate.h"
+#include "trainer/base/base.h"
 
 #include <math.h>
 
 static const double pi = 3.141592653589793;
 
-void fill_rate(struct rate *r)
+void fill_rate(struct rate *rate)
 {
     enum { MOST_WARMUP = 100 };
-    if (r->lr_min < 0)
-        r->lr_min = r->lr / 10;
-    if (r->warmup < 0)
-        r->warmup = r->schedule == RATE_CONSTANT ? 0 : MIN(r->steps / 20, MOST_WARMUP);
+    if (rate->lr_min < 0)
+        rate->lr_min = rate->lr / 10;
+    if (rate->warmup < 0)
+        rate->warmup = rate->schedule == RATE_CONSTANT ? 0 : MIN(rate->steps / 20, MOST_WARMUP);
 }
 
-void check_rate(const struct rate *r)
+void check_rate(const struct rate *rate)
 {
-    if (r->warmup > 0 && r->warmup >= r->steps)
+    if (rate->warmup > 0 && rate->warmup >= rate->steps)
         fail(EXIT_USAGE,
              "%d warm-up steps leave none of the %d steps at the full learning rate: give a smaller --warmup, or more "
              "--steps",
-             r->warmup, r->steps);
-    if (r->schedule != RATE_CONSTANT && r->lr_min > r->lr)
+             rate->warmup, rate->steps);
+    if (rate->schedule != RATE_CONSTANT && rate->lr_min > rate->lr)
         fail(EXIT_USAGE,
              "the final learning rate %g is above the learning rate %g: give --lr-min at most that; --lr-min -1 is a "
              "tenth of --lr",
-             r->lr_min, r->lr);
+             rate->lr_min, rate->lr);
 }
 
 /* 0 up to step `first`, 1 at step `last`. */
@@ -36,24 +37,24 @@ static double part_done(int64_t first, int64_t last, int64_t step)
     return (double)(step - first) / (double)(last - first);
 }
 
-double learning_rate(const struct rate *r, int64_t step)
+double learning_rate(const struct rate *rate, int64_t step)
 {
-    const int64_t first = r->warmup + 1; /* at the full rate */
+    const int64_t first = rate->warmup + 1; /* at the full rate */
     if (step < first)
-        return r->lr * (double)step / (double)first;
+        return rate->lr * (double)step / (double)first;
     double height = 0; /* 1: lr, 0: lr_min */
-    switch (r->schedule) {
+    switch (rate->schedule) {
     case RATE_CONSTANT:
-        return r->lr;
+        return rate->lr;
     case RATE_COSINE:
-        height = (1 + cos(pi * part_done(first, r->steps, step))) / 2;
+        height = (1 + cos(pi * part_done(first, rate->steps, step))) / 2;
         break;
     case RATE_LINEAR:
-        height = 1 - part_done(first, r->steps, step);
+        height = 1 - part_done(first, rate->steps, step);
         break;
     case RATE_WSD:
-        height = 1 - sqrt(part_done(MAX(r->steps - r->steps / 5, first), r->steps, step));
+        height = 1 - sqrt(part_done(MAX(rate->steps - rate->steps / 5, first), rate->steps, step));
         break;
     }
-    return r->lr_min + (r->lr - r->lr_min) * height;
+    return rate->lr_min + (rate->lr - rate->lr_min) * height;
 }

@@ -7,8 +7,6 @@
 #include "trainer/base/json.h"
 
 struct settings asked;
-static struct one_life own_life;
-struct one_life *this_life = &own_life;
 
 static struct option options[MOST_OPTIONS]; /* these and those of folders, group by group */
 static struct option_table table = {.options = options};
@@ -46,7 +44,7 @@ static void gather_options(void)
         for (size_t k = 0; k < modules[i]->n_options; k++)
             if (!find_option(&table, modules[i]->options[k].name)) /* its group is the folder's own */
                 add_group(modules[i]->options[k].group);
-    table.foreign = sole_parts().foreign_lookup;
+    table.foreign = find_foreign_lookup();
 }
 
 /* The options that the page names one by one belong to the command at hand too. */
@@ -211,7 +209,7 @@ static unsigned classes_of(const struct page *page) { return page->classes | OF_
 
 static void claim_file(const struct option *o)
 {
-    const struct archive *archive = sole_parts().archive;
+    const struct archive *archive = find_archive();
     const char *path = *(const char **)o->value;
     const char *name = JOINED("--", o->name);
     if (!path)
@@ -289,7 +287,7 @@ static void apply_config(const struct page *page, const char *config)
              config);
     text = read_text(config);
     parse_config(&table, classes_of(page), config, text);
-    const struct archive *archive = sole_parts().archive;
+    const struct archive *archive = find_archive();
     if (archive && (was_given("config") || was_given(archive->option + strlen("--"))))
         fail(EXIT_USAGE, "%s: --config and %s belong on the command line, not into a config file", config,
              archive->option);
@@ -320,7 +318,7 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
     if (n_words && !page->takes_word)
         refuse_word(page, words[0]);
     const char *config = asked.config;
-    const struct archive *archive = sole_parts().archive;
+    const struct archive *archive = find_archive();
     const struct resumed_run *past = archive && page->classes & OF_TRAIN ? archive->find_run() : NULL;
     reset_settings(page);
     if (past)

@@ -7,12 +7,14 @@
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
-#include "data.h"
+#include "data.h"   /* defines: data_options */
+#include "rate.h"   /* defines: rate_schedule */
+#include "source.h" /* defines: source */
 #include "trainer/model/model.h"
 
 #include <jansson.h>
 
-/* ---- settings.c ------------------------------------------------------------------------------------------------ */
+/* ---- what is said ------------------------------------------------------------------------------------------------ */
 
 struct settings;
 struct page {                             /* a command's options, and what `yard NAME --help` says of it */
@@ -27,13 +29,6 @@ struct page {                             /* a command's options, and what `yard
 };
 extern const struct page train_page;
 
-/* What a training begins with: a file of weights, or what a run has left. */
-struct source {
-    char *path; /* NULL: there is no source */
-    struct config config;
-    struct checkpoint *checkpoint; /* a run, which only the folder that keeps runs can read; NULL: a file */
-    const char *tokenizer;         /* the run's, as text */
-};
 struct settings {
     /* The first fields are the values of options of the same names; `yard NAME --help` tells what each means.  A text
      * is NULL if there is none. */
@@ -95,16 +90,9 @@ struct settings {
     bool no_passes;         /* the lists stay as they are built */
     int64_t draw_seed;      /* seed of what may be left to chance, to show that no bit depends on it; -1: nothing is */
 };
-/* What this process knows of itself.  With --restart it is shared memory: the process that starts trainings sets the
- * first three, and a training tells it the last two. */
-struct one_life {
-    uint64_t begun;   /* now_ns() at its start; what a resumed run says of its start counts from here */
-    const char *from; /* the run to go on from, whatever the command line says; NULL: as the command line says */
-    int restarts;     /* how many trainings came before this one; 0 without --restart */
-    uint32_t step;    /* the last step that the training has shown; 0: none */
-    bool not_finite;  /* the training ends because a value is not finite, which would happen again */
-};
-extern struct one_life *this_life;
+
+/* ---- settings.c -------------------------------------------------------------------------------------------------- */
+
 /* Parses the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv);
 /* The first option that the user has given and that does not fit; NULL: all fit. */
@@ -121,17 +109,5 @@ void expect_heads(const struct config *c, const char *path);
 /* The words after `yard train` that evaluate a model. */
 #define EVALUATES "--init MODEL --data TEXT --val-data TEXT --lr 0 --steps 1 --sample-tokens 0"
 const char *word_of(const char *option, int number); /* the word for an enumerator of an option's values */
-
-/* ---- source.c -------------------------------------------------------------------------------------------------- */
-
-/* path, as --init and --from take it: a file for init_from_file(), a folder with one in it, or what a run has left.
- * heads: see read_config(). */
-struct source open_source(const char *path, int heads);
-void close_source(struct source *s);
-void init_from_source(struct model *m, const struct source *s); /* the values only */
-char *saved_model(const struct settings *s); /* the path in --save DIR for other programs; the caller frees it */
-/* Refuses to save over a model of other sizes. */
-void check_saved(const struct settings *s, const struct config *ours);
-_Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 
 #endif

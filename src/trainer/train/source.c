@@ -7,34 +7,34 @@
 
 struct source open_source(const char *path, int heads)
 {
-    struct source s = {0};
+    struct source source = {0};
     if (!exists(path))
         fail(EXIT_IO,
              "cannot open %s: nothing of that name is here; of a model from the web, fetch its "
              "model.safetensors and config.json into a folder first, and name that",
              path);
-    const struct archive *archive = sole_parts().archive;
-    if (archive && archive->open(path, &s))
-        return s;
+    const struct archive *archive = find_archive();
+    if (archive && archive->open(path, &source))
+        return source;
     char *model = model_in_folder(path);
     if (!model && is_folder(path))
         refuse_foreign_folder(path);
-    s.path = model ? model : copy_string(path);
-    s.config = read_config(s.path, heads);
-    return s;
+    source.path = model ? model : copy_string(path);
+    source.config = read_config(source.path, heads);
+    return source;
 }
 
 void close_source(struct source *s)
 {
     if (s->checkpoint)
-        sole_parts().archive->close(s);
+        the_archive()->close(s);
     free(s->path);
 }
 
 void init_from_source(struct model *m, const struct source *s)
 {
     if (s->checkpoint)
-        sole_parts().archive->load(m, s, LOAD_PARAMETERS);
+        the_archive()->load(m, s, LOAD_PARAMETERS);
     else
         init_from_file(m, s->path);
 }
@@ -43,10 +43,11 @@ char *saved_model(const struct settings *settings) { return format_string("%s/" 
 
 void check_saved(const struct settings *s, const struct config *ours)
 {
+    const struct archive *archive = find_archive();
     if (!s->save)
         return;
-    if (sole_parts().archive)
-        sole_parts().archive->compare(s->save, ours);
+    if (archive)
+        archive->compare(s->save, ours);
     char *model = saved_model(s);
     if (access(model, F_OK) == 0) {
         const struct config old = read_config(model, ours->heads);

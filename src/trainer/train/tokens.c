@@ -17,9 +17,9 @@ static struct tokenizer make_bytes(const char *word, const struct texts *train, 
     return byte_tokenizer();
 }
 
-static uint16_t *encode_bytes(const struct tokenizer *t, const struct text *text, size_t *n)
+static uint16_t *encode_bytes(const struct tokenizer *tokenizer, const struct text *text, size_t *n)
 {
-    (void)t;
+    (void)tokenizer;
     uint16_t *tokens = allocate(text->n, sizeof *tokens);
     for (size_t i = 0; i < text->n; i++)
         tokens[i] = (unsigned char)text->bytes[i];
@@ -27,9 +27,9 @@ static uint16_t *encode_bytes(const struct tokenizer *t, const struct text *text
     return tokens;
 }
 
-static const char *decode_byte(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
+static const char *decode_byte(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n)
 {
-    (void)t;
+    (void)tokenizer;
     own[0] = (char)token;
     *n = 1;
     return own;
@@ -40,7 +40,7 @@ static struct tokenizer bytes_from_text(const char *text) { return *text ? (stru
 /* ---- characters ------------------------------------------------------------------------------------------------- */
 
 /* `own` is their code points, ascending: [n] of them. */
-static const uint32_t *characters_of(const struct tokenizer *t) { return t->own; }
+static const uint32_t *characters_of(const struct tokenizer *tokenizer) { return tokenizer->own; }
 
 /* The character at byte *at of the text; *at moves on to the next one. */
 static uint32_t next_character(const struct text *text, size_t *at)
@@ -86,13 +86,13 @@ static struct tokenizer make_characters(const char *word, const struct texts *tr
     return t;
 }
 
-static uint16_t *encode_characters(const struct tokenizer *t, const struct text *text, size_t *n)
+static uint16_t *encode_characters(const struct tokenizer *tokenizer, const struct text *text, size_t *n)
 {
     uint16_t *tokens = allocate(text->n, sizeof *tokens);        /* a character takes a byte at least */
     int32_t *token_of = allocate(CODE_POINTS, sizeof *token_of); /* 1 + token; 0: no token */
     *n = 0;
-    for (int i = 0; i < t->n; i++)
-        token_of[characters_of(t)[i]] = 1 + i;
+    for (int i = 0; i < tokenizer->n; i++)
+        token_of[characters_of(tokenizer)[i]] = 1 + i;
     for (size_t at = 0; at < text->n;) {
         size_t start = at;
         uint32_t c = next_character(text, &at);
@@ -103,7 +103,7 @@ static uint16_t *encode_characters(const struct tokenizer *t, const struct text 
             fail(EXIT_USAGE,
                  "%s has the character '%s' (U+%04X) at byte %zu, which is none of the %d characters of the model's "
                  "vocabulary; leave it out, or train on text that has it",
-                 text->name, shown, (unsigned)c, text->before + start, t->n);
+                 text->name, shown, (unsigned)c, text->before + start, tokenizer->n);
         tokens[*n] = (uint16_t)(token_of[c] - 1);
         *n += 1;
     }
@@ -111,49 +111,50 @@ static uint16_t *encode_characters(const struct tokenizer *t, const struct text 
     return tokens;
 }
 
-static const char *decode_character(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
+static const char *decode_character(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES],
+                                    size_t *n)
 {
-    *n = utf8_encode(characters_of(t)[token], own);
+    *n = utf8_encode(characters_of(tokenizer)[token], own);
     return own;
 }
 
 /* Hexadecimal code points, ascending, each after a space. */
-static char *characters_to_text(const struct tokenizer *t)
+static char *characters_to_text(const struct tokenizer *tokenizer)
 {
-    char *text = allocate(1 + 7 * (size_t)t->n, 1), *end = text; /* " 10ffff" is the longest */
-    for (int i = 0; i < t->n; i++)
-        end += sprintf(end, " %x", (unsigned)characters_of(t)[i]);
+    char *text = allocate(1 + 7 * (size_t)tokenizer->n, 1), *end = text; /* " 10ffff" is the longest */
+    for (int i = 0; i < tokenizer->n; i++)
+        end += sprintf(end, " %x", (unsigned)characters_of(tokenizer)[i]);
     return text;
 }
 
 static struct tokenizer characters_from_text(const char *text)
 {
     uint32_t *characters = allocate(strlen(text) + 1, sizeof *characters);
-    struct tokenizer t = {.kind = &token_chars, .own = characters};
+    struct tokenizer tokenizer = {.kind = &token_chars, .own = characters};
     const char *at = text;
     while (*at) {
         char *end;
         bool is_separate = at[0] == ' ' && at[1] != ' ';
         unsigned long c = strtoul(at + 1, &end, 16);
-        bool ascends = t.n == 0 || c > characters[t.n - 1];
-        if (!is_separate || end == at + 1 || c >= CODE_POINTS || !ascends || t.n == MOST_TOKENS) {
+        bool ascends = tokenizer.n == 0 || c > characters[tokenizer.n - 1];
+        if (!is_separate || end == at + 1 || c >= CODE_POINTS || !ascends || tokenizer.n == MOST_TOKENS) {
             free(characters);
             return (struct tokenizer){0};
         }
-        characters[t.n] = (uint32_t)c;
-        t.n++;
+        characters[tokenizer.n] = (uint32_t)c;
+        tokenizer.n++;
         at = end;
     }
-    return t;
+    return tokenizer;
 }
 
-static void free_own(struct tokenizer *t) { free(t->own); }
+static void free_own(struct tokenizer *tokenizer) { free(tokenizer->own); }
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------- */
 
 struct tokenizer id_tokenizer(int n) { return (struct tokenizer){.kind = &token_ids, .n = n, .takes_numbers = true}; }
 
-uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, size_t *n)
+uint16_t *encode_numbers(const struct tokenizer *tokenizer, const struct text *text, size_t *n)
 {
     static const char separators[] = " \t\r\n,";
     char *copy = format_string("%.*s", (int)text->n, text->bytes), *rest = NULL;
@@ -161,11 +162,11 @@ uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, siz
     *n = 0;
     for (char *word = strtok_r(copy, separators, &rest); word; word = strtok_r(NULL, separators, &rest)) {
         int64_t id;
-        if (!parse_int(word, &id) || id < 0 || id >= t->n)
+        if (!parse_int(word, &id) || id < 0 || id >= tokenizer->n)
             fail(EXIT_USAGE,
                  "%s has \"%s\", but this model knows only token numbers: give numbers from 0 to %d, separated by "
                  "spaces, or its tokenizer with --tokens FILE",
-                 text->name, word, t->n - 1);
+                 text->name, word, tokenizer->n - 1);
         tokens[*n] = (uint16_t)id;
         *n += 1;
     }
@@ -173,14 +174,14 @@ uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, siz
     return tokens;
 }
 
-static const char *decode_number(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
+static const char *decode_number(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n)
 {
-    (void)t;
+    (void)tokenizer;
     *n = (size_t)snprintf(own, DECODED_BYTES, "%d ", token);
     return own;
 }
 
-static char *ids_to_text(const struct tokenizer *t) { return format_string(" %d", t->n); }
+static char *ids_to_text(const struct tokenizer *tokenizer) { return format_string(" %d", tokenizer->n); }
 
 static struct tokenizer ids_from_text(const char *text)
 {
@@ -228,7 +229,7 @@ static const struct token_kind *kind_at(size_t i)
 {
     if (i < COUNT(own_kinds))
         return own_kinds[i];
-    return i == COUNT(own_kinds) ? sole_parts().tokens : NULL;
+    return i == COUNT(own_kinds) ? find_further_tokens() : NULL;
 }
 
 /* The folder of the option --tokens has the further kind. */
@@ -273,9 +274,10 @@ void check_tokens(const char *word)
 
 static struct tokenizer read_tokenizer(const char *path)
 {
-    if (!sole_parts().tokens)
+    const struct token_kind *further = find_further_tokens();
+    if (!further)
         fail(EXIT_USAGE, "--tokens %s: no file of a tokenizer is read%s", path, without_folder());
-    return sole_parts().tokens->read(path);
+    return further->read(path);
 }
 
 struct tokenizer make_tokenizer(const char *word, const struct texts *train, const struct texts *val)
@@ -287,10 +289,10 @@ struct tokenizer make_tokenizer(const char *word, const struct texts *train, con
 }
 
 /* Does the file have just these tokens? */
-static bool is_in_file(const struct tokenizer *t, const char *path)
+static bool is_in_file(const struct tokenizer *tokenizer, const char *path)
 {
     struct tokenizer other = read_tokenizer(path);
-    char *ours = tokenizer_to_text(t);
+    char *ours = tokenizer_to_text(tokenizer);
     char *theirs = tokenizer_to_text(&other);
     bool same = strcmp(ours, theirs) == 0;
     free(ours);
@@ -299,24 +301,25 @@ static bool is_in_file(const struct tokenizer *t, const char *path)
     return same;
 }
 
-bool is_tokenizer(const struct tokenizer *t, const char *word)
+bool is_tokenizer(const struct tokenizer *tokenizer, const char *word)
 {
     if (file_of_tokens(word))
-        return is_in_file(t, word);
-    return kind_of_word(word) == t->kind && !t->kind->learns;
+        return is_in_file(tokenizer, word);
+    return kind_of_word(word) == tokenizer->kind && !tokenizer->kind->learns;
 }
 
 struct tokenizer tokenizer_beside(const char *model)
 {
-    return sole_parts().tokens ? sole_parts().tokens->beside(model) : (struct tokenizer){0};
+    const struct token_kind *further = find_further_tokens();
+    return further ? further->beside(model) : (struct tokenizer){0};
 }
 
-void fit_tokenizer(struct tokenizer *t, int vocab, const char *model)
+void fit_tokenizer(struct tokenizer *tokenizer, int vocab, const char *model)
 {
-    const int n = t->n;
+    const int n = tokenizer->n;
     if (n <= vocab)
         return;
-    if (!t->kind->drop || !t->kind->drop(t, vocab))
+    if (!tokenizer->kind->drop || !tokenizer->kind->drop(tokenizer, vocab))
         fail(EXIT_FAILED,
              "%s: its tokenizer has %d tokens, its model only %d: they do not belong together; put the model's own in "
              "its place, or take it away and give token numbers",
@@ -326,62 +329,66 @@ void fit_tokenizer(struct tokenizer *t, int vocab, const char *model)
          model, n, vocab);
 }
 
-void free_tokenizer(struct tokenizer *t)
+void free_tokenizer(struct tokenizer *tokenizer)
 {
-    if (t->n && t->kind->free)
-        t->kind->free(t);
-    *t = (struct tokenizer){0};
+    if (tokenizer->n && tokenizer->kind->free)
+        tokenizer->kind->free(tokenizer);
+    *tokenizer = (struct tokenizer){0};
 }
 
 /* ---- using ------------------------------------------------------------------------------------------------------ */
 
-uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n)
+uint16_t *encode_text(const struct tokenizer *tokenizer, const struct text *text, size_t *n)
 {
-    return t->kind->encode(t, text, n);
+    return tokenizer->kind->encode(tokenizer, text, n);
 }
 
-const char *decode_token(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
+const char *decode_token(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n)
 {
-    bool is_known = token >= 0 && token < t->n;
-    if (is_known || t->kind == &token_ids)
-        return t->kind->decode(t, token, own, n);
+    bool is_known = token >= 0 && token < tokenizer->n;
+    if (is_known || tokenizer->kind == &token_ids)
+        return tokenizer->kind->decode(tokenizer, token, own, n);
     *n = utf8_encode(0xFFFD, own); /* a model may have more tokens than its tokenizer: padding */
     return own;
 }
 
-int end_of_text(const struct tokenizer *t) { return t->kind->end ? t->kind->end(t) : -1; }
-
-char *tokenizer_to_text(const struct tokenizer *t)
+int end_of_text(const struct tokenizer *tokenizer)
 {
-    if (!t)
+    return tokenizer->kind->end ? tokenizer->kind->end(tokenizer) : -1;
+}
+
+char *tokenizer_to_text(const struct tokenizer *tokenizer)
+{
+    if (!tokenizer)
         return copy_string("bytes");
-    char *rest = t->kind->to_text ? t->kind->to_text(t) : copy_string("");
-    char *text = format_string("%s%s", t->kind->name, rest);
+    char *rest = tokenizer->kind->to_text ? tokenizer->kind->to_text(tokenizer) : copy_string("");
+    char *text = format_string("%s%s", tokenizer->kind->name, rest);
     free(rest);
     return text;
 }
 
 struct tokenizer tokenizer_from_text(const char *text, const char *path)
 {
-    struct tokenizer t = {0};
+    struct tokenizer tokenizer = {0};
     size_t i = 0;
     while (kind_at(i) && !begins_with_name(kind_at(i), text, " "))
         i++;
     const struct token_kind *kind = kind_at(i);
     if (kind)
-        t = kind->from_text(text + strlen(kind->name));
+        tokenizer = kind->from_text(text + strlen(kind->name));
     if (!kind && is_left_out("tokens"))
         fail(EXIT_USAGE, "%s has a tokenizer of the kind \"%.*s\", which is not read%s", path,
              (int)MIN(strcspn(text, " "), 40), text, without_folder());
-    if (t.n == 0)
+    if (tokenizer.n == 0)
         fail(EXIT_FAILED,
              "%s is damaged: its tokenizer \"%.40s\" is wrong; expected \"bytes\", \"ids N\" or \"chars\" and "
              "ascending hexadecimal code points",
              path, text);
-    return t;
+    return tokenizer;
 }
 
-json_t *tokenizer_to_json(const struct tokenizer *t)
+json_t *tokenizer_to_json(const struct tokenizer *tokenizer)
 {
-    return sole_parts().tokens ? sole_parts().tokens->to_json(t) : NULL;
+    const struct token_kind *further = find_further_tokens();
+    return further ? further->to_json(tokenizer) : NULL;
 }

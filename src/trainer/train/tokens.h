@@ -35,7 +35,7 @@ struct text {
     size_t mapped; /* bytes of the file that are mapped there; 0: the memory is allocated */
 };
 struct texts {
-    struct text *text;
+    struct text *text; /* n of them, in the order of their files */
     size_t n, cap;
 };
 enum { DECODED_BYTES = 16 };
@@ -49,20 +49,21 @@ struct token_kind {
     void (*check)(const char *word);
     /* Makes what --tokens WORD says, out of the texts to train on.  val: what must be encoded too. */
     struct tokenizer (*make)(const char *word, const struct texts *train, const struct texts *val);
-    uint16_t *(*encode)(const struct tokenizer *t, const struct text *text, size_t *n);
+    uint16_t *(*encode)(const struct tokenizer *tokenizer, const struct text *text, size_t *n);
     /* The *n bytes that the token stands for; they may be written to `own`. */
-    const char *(*decode)(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n);
-    int (*end)(const struct tokenizer *t);       /* the token that ends a text; -1: there is none */
-    char *(*to_text)(const struct tokenizer *t); /* what follows the name in a checkpoint's line, with a space before */
+    const char *(*decode)(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n);
+    int (*end)(const struct tokenizer *tokenizer); /* the token that ends a text; -1: there is none */
+    /* What follows the name in a checkpoint's line, with a space before. */
+    char *(*to_text)(const struct tokenizer *tokenizer);
     struct tokenizer (*from_text)(const char *text); /* reads it; a tokenizer without tokens: the text is wrong */
     /* Leaves out the tokens from number n on, if only special texts become them: "<|pad|>".  false: other texts do. */
-    bool (*drop)(struct tokenizer *t, int n);
-    void (*free)(struct tokenizer *t);
+    bool (*drop)(struct tokenizer *tokenizer, int n);
+    void (*free)(struct tokenizer *tokenizer);
 
     /* Functions of the folder's kind, for tokenizers of any kind that other programs can keep in files. */
-    struct tokenizer (*read)(const char *path);    /* ends the program when it is none that is read here */
-    struct tokenizer (*beside)(const char *model); /* see tokenizer_beside() */
-    json_t *(*to_json)(const struct tokenizer *t); /* see tokenizer_to_json() */
+    struct tokenizer (*read)(const char *path);            /* ends the program when it is none that is read here */
+    struct tokenizer (*beside)(const char *model);         /* see tokenizer_beside() */
+    json_t *(*to_json)(const struct tokenizer *tokenizer); /* see tokenizer_to_json() */
 };
 extern const struct token_kind token_bytes, token_chars, token_ids;
 
@@ -77,32 +78,32 @@ const char *file_of_tokens(const char *word); /* NULL: it names no file */
 /* Makes or reads the tokenizer that --tokens says.  A kind that learns does so from `train` alone; the characters of
  * both are tokens, since it must be possible to score what is in `val`. */
 struct tokenizer make_tokenizer(const char *word, const struct texts *train, const struct texts *val);
-/* Is t what --tokens says?  NAME: t is of that kind.  FILE: the tokens in it are those of t.  bpe:N: never, since it
- * asks for tokens that are yet to be learned. */
-bool is_tokenizer(const struct tokenizer *t, const char *word);
+/* Is the tokenizer what --tokens says?  NAME: it is of that kind.  FILE: the tokens in it are its own.  bpe:N: never,
+ * since it asks for tokens that are yet to be learned. */
+bool is_tokenizer(const struct tokenizer *tokenizer, const char *word);
 /* The one that a file of another program beside the model describes.  Without tokens: there is none; of one that cannot
  * be read a warning says why. */
 struct tokenizer tokenizer_beside(const char *model);
 /* Leaves out those tokens that a model of `vocab` tokens does not have, and warns.  Ends the program if texts cannot do
  * without them. */
-void fit_tokenizer(struct tokenizer *t, int vocab, const char *model);
-void free_tokenizer(struct tokenizer *t);
+void fit_tokenizer(struct tokenizer *tokenizer, int vocab, const char *model);
+void free_tokenizer(struct tokenizer *tokenizer);
 
 /* ---- using ----------------------------------------------------------------------------------------------------- */
 
 /* Tokens of a text, *n of them; the caller frees them.  A character that is no token is refused by name and byte. */
-uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n);
+uint16_t *encode_text(const struct tokenizer *tokenizer, const struct text *text, size_t *n);
 /* The tokens of numbers between spaces, as encode_text() gives them. */
-uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, size_t *n);
+uint16_t *encode_numbers(const struct tokenizer *tokenizer, const struct text *text, size_t *n);
 /* The *n bytes that a token stands for; they may be written to `own`.  Numbers alone give "17 ". */
-const char *decode_token(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n);
-int end_of_text(const struct tokenizer *t); /* the token that ends a text; -1: there is none */
+const char *decode_token(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n);
+int end_of_text(const struct tokenizer *tokenizer); /* the token that ends a text; -1: there is none */
 
 /* One line of text for a checkpoint: "bytes", "ids 50257", "chars a 20 21 2c ..." (hexadecimal).  The caller frees it.
- * t NULL (tokens are random): "bytes".  Reading refuses anything else, naming `path`. */
-char *tokenizer_to_text(const struct tokenizer *t);
+ * A tokenizer of NULL (tokens are random): "bytes".  Reading refuses anything else, naming `path`. */
+char *tokenizer_to_text(const struct tokenizer *tokenizer);
 struct tokenizer tokenizer_from_text(const char *text, const char *path);
 /* The tokenizer as Hugging Face's tokenizer.json; NULL: it has no such form, or no folder makes it. */
-json_t *tokenizer_to_json(const struct tokenizer *t);
+json_t *tokenizer_to_json(const struct tokenizer *tokenizer);
 
 #endif

@@ -8,18 +8,23 @@
  *
  *     settings   options, presets, config file: what the user asked for          settings.h: settings.c,
  *                                                                              own_options.c, presets.c
- *     source     the file or the run with which a model begins                   settings.h: source.c
- *     data       files to windows of tokens, learning rate                       data.h: data.c, rate.c
+ *     source     the file or the run with which a model begins                   source.h: source.c
+ *     data       files to windows of tokens                                      data.h: data.c, windows.c; for
+ *                                                                              data.c alone open_data.h
+ *     rate       the learning rate of a step                                     rate.h: rate.c
  *     tokens     text to tokens and back                                         tokens.h: tokens.c
- *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c, control.c
+ *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, sizes.c, lists.c,
+ *                                                                              feed.c, control.c
  *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
  *     sampler    text from the model                                             sampler.c
  */
 #ifndef TRAIN_H
 #define TRAIN_H
 
-#include "data.h"     /* defines: dataset, rate */
-#include "settings.h" /* defines: settings, page, source */
+#include "data.h"      /* defines: dataset */
+#include "rate.h"      /* defines: rate */
+#include "settings.h"  /* defines: settings, page, source */
+#include "this_life.h" /* defines: this_life */
 #include "trainer/model/model.h"
 #include "trainer/run/run.h"
 
@@ -112,8 +117,6 @@ enum wanted {
 /* Opens the devices that are asked for. */
 enum contexts { SHARED_CONTEXTS, A_CONTEXT_FOR_EACH };
 struct machine *machine_of(const struct settings *s, enum contexts contexts);
-/* The mesh that --mesh asks for, of that many devices; 0: of as many as it names.  Its layers are not cut yet. */
-struct mesh wanted_mesh(const struct settings *s, int devices);
 struct config config_of(const struct settings *s); /* the model's sizes: its source's, else those of the options */
 /* Opens devices and data, makes the model and the lists, places them. */
 struct trainer *new_trainer(const struct settings *s, unsigned wanted);
@@ -134,11 +137,19 @@ bool has_result(struct trainer *t, uint32_t number); /* would step_result() retu
 double evaluate(struct trainer *t, int64_t batches, bool (*goes_on)(void *), void *context);
 double tokens_per_step(const struct trainer *t);
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
-_Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
+_Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *result);
 extern const char not_finite_advice[]; /* ends a sentence on what is not finite: what to try */
 /* Ends the program with the sentence that after `step` a value is not finite, where no step's loss shows it: that of
  * `parameter`, or, for NULL, the validation loss. */
 _Noreturn void explain_bad_model(uint32_t step, const char *parameter);
+
+/* ---- sizes.c: mesh and batch ------------------------------------------------------------------------------------- */
+
+/* The mesh that --mesh asks for, of that many devices; 0: of as many as it names.  Its layers are not cut yet. */
+struct mesh wanted_mesh(const struct settings *s, int devices);
+void set_mesh(struct trainer *t); /* sets the mesh and its order, of all devices of the machine; cuts the layers */
+/* Sets the sizes of a step.  samples_only: a list that only samples has one sequence, whatever the devices are. */
+void set_batch(struct trainer *t, bool samples_only);
 
 /* ---- feed.c: host tasks that fill batches ------------------------------------------------------------------------ */
 
@@ -189,7 +200,7 @@ struct progress *begin_progress(struct trainer *t);
 /* Adds a line to the log, if there is one; takes over the JSON. */
 void write_log(struct trainer *t, json_t *line);
 uint64_t run_began(const struct trainer *t); /* now_ns() when the run began */
-void show_step(struct progress *p, uint32_t number, const struct result *r);
+void show_step(struct progress *p, uint32_t number, const struct result *result);
 void show_evaluation(struct progress *p, uint32_t number, double loss);
 /* Closes the log, and shows the mean rate of a run that took some time and was not interrupted. */
 enum exit_code end_progress(struct progress *p); /* EXIT_IO: the log was lost */

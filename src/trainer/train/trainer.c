@@ -1,4 +1,6 @@
-/* trainer.c - opens a machine, a model and its lists as the settings say, and runs the lists. */
+/* trainer.c - opens a machine, a model and its lists as the settings say, and runs the lists.  The sizes of
+ * mesh and batch are checked in sizes.c.
+ */
 #include "hooks.h"
 
 #include <glob.h>
@@ -7,175 +9,26 @@
 
 double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->seq; }
 
-/* ---- mesh and sizes -------------------------------------------------------------------------------------------- */
-
-/* Does this command ask for the option?  Else the run that it goes on from did, whose mesh may have been another. */
-static bool is_asked(const struct settings *s, const char *option) { return !s->resumed || was_given(option); }
-
-/* A run that goes on with another number of devices than its order is written for takes 1f1b. */
-static const struct turn_order *order_for(const struct settings *s, int pp)
-{
-    const struct written_turns *written = s->order->written;
-    if (!written || written->devices == pp)
-        return s->order;
-    if (is_asked(s, "pipeline"))
-        fail(EXIT_USAGE, "--pipeline: its schedule has %d rows, one for each device of a pipeline: use --mesh pp=%d",
-             written->devices, written->devices);
-    return &pipeline_orders[PIPELINE_1F1B];
-}
-
-struct mesh wanted_mesh(const struct settings *s, int devices)
-{
-    struct mesh m;
-    if (s->resumed && !s->mesh)
-        m = sole_parts().archive->mesh(s, devices);
-    else
-        must(parse_mesh(s->mesh, devices, &m));
-    m.zero = s->zero;
-    if (m.pp > 1) {
-        m.chunks = order_for(s, m.pp)->chunks;
-        m.folded = order_for(s, m.pp)->folded;
-    }
-    return m;
-}
-
-/* Cuts the layers into stages, as --stages says. */
-static void set_stages(struct trainer *t)
-{
-    const struct settings *s = t->settings;
-    struct mesh *m = &t->mesh;
-    bool asks_stages = s->stages && is_asked(s, "stages");
-    bool asks_pipeline = s->order->chunks > 1 && is_asked(s, "pipeline");
-    if (m->pp == 1 && (asks_stages || asks_pipeline))
-        fail(EXIT_USAGE, "--%s: there is one stage; --mesh pp=N makes N of them", asks_stages ? "stages" : "pipeline");
-    struct problem *p = cut_layers(m, t->config.layers, s->stages);
-    if (p && s->stages && !asks_stages) { /* the stages are recorded, of another mesh */
-        free(p);
-        free_mesh(m);
-        p = cut_layers(m, t->config.layers, NULL);
-    }
-    must(p);
-}
-
-static void set_mesh(struct trainer *t)
-{
-    const struct settings *s = t->settings;
-    int devices = t->machine->n_devices;
-    t->mesh = wanted_mesh(s, devices);
-    t->order = order_for(s, t->mesh.pp);
-    int n = n_ranks(&t->mesh);
-    if (n != devices) /* a mesh was given */
-        fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d: name %d there, or use one as %d, such as -d 0:0x%d",
-             s->mesh, n, devices, n, n, n);
-    set_stages(t);
-    must(check_tp_ranks(&t->config, &t->mesh));
-}
-
-static const double most_sequences = 1e6;    /* what --batch takes */
-static const double most_layer_passes = 1e5; /* layers x micro-batches, each of some thirty tasks of the list */
-static const double most_elements = 2e9;     /* of a tensor: kernels count them in 31 bits */
-
-static int nearest_multiple(int n, int unit) { return MAX((n + unit / 2) / unit, 1) * unit; }
-
-static void check_groups(const struct trainer *t)
-{
-    const int dp = t->mesh.dp, groups = t->settings->grad_groups;
-    if (groups > 1 && dp > 1)
-        fail(EXIT_USAGE, "--grad-groups %d stands for dp=%d on one device: with dp=%d add --grad-groups 1", groups,
-             groups, dp);
-    /* The groups share the tensor of a tied head's gradient.  The last stage may begin the next group before the first
-     * stage has taken the gradient of this one. */
-    if (groups > 2 && t->mesh.pp > 1 && t->config.tied)
-        fail(EXIT_USAGE, "--grad-groups %d with pp=%d: from three groups on a tied head wants pp=1, or use --untied",
-             groups, t->mesh.pp);
-}
-
-static void check_batch(const struct trainer *t)
-{
-    const int dp = t->mesh.dp;
-    const int near = nearest_multiple(t->batch, dp * t->micro_batch);
-    if (t->batch % (dp * t->micro_batch) == 0)
-        return;
-    if (near > most_sequences)
-        fail(EXIT_USAGE,
-             "--batch %d is not a multiple of dp=%d x --micro-batch %d: use a smaller --micro-batch, such as 1",
-             t->batch, dp, t->micro_batch);
-    fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: the nearest that works is %d", t->batch,
-         dp, t->micro_batch, near);
-}
-
-/* Micro-batches come in rounds of an interleaved pipeline, and in groups of the gradient. */
-static void check_micros(const struct trainer *t)
-{
-    const struct settings *s = t->settings;
-    const struct mesh *m = &t->mesh;
-    const struct written_turns *written = t->order->written;
-    const int least = written ? written->micros : 2 * m->pp;
-    const int enough = nearest_multiple(t->batch, m->dp * least);
-    if (written && t->micros != least)
-        fail(EXIT_USAGE, "--pipeline: its schedule has %d micro-batches, not %d: try --batch %d --micro-batch %d",
-             least, t->micros, enough, enough / (m->dp * least));
-    if (m->folded && t->micros < least)
-        fail(EXIT_USAGE,
-             "--pipeline %s with pp=%d wants at least %d micro-batches, not %d: try --batch %d --micro-batch %d",
-             s->pipeline, m->pp, least, t->micros, enough, enough / (m->dp * least));
-    const int round = m->chunks > 1 && !m->folded && !written ? m->pp : 1;
-    int together = round; /* the least common multiple of a round and the number of groups */
-    while (together % s->grad_groups)
-        together += round;
-    const int whole = nearest_multiple(t->batch, m->dp * together);
-    if (t->micros % together)
-        fail(EXIT_USAGE, "%s wants a multiple of %d micro-batches, not %d: try --batch %d --micro-batch %d",
-             s->grad_groups > 1 ? "--grad-groups" : "--pipeline interleaved", together, t->micros, whole,
-             whole / (m->dp * together));
-}
-
-static void check_size(const struct trainer *t)
-{
-    const struct config *c = &t->config;
-    const double tokens = (double)t->micro_batch * t->seq;
-    if ((double)t->micros * t->mesh.dp * c->layers > most_layer_passes)
-        fail(EXIT_USAGE, "--batch %d is a list of millions of tasks: use a larger --micro-batch than %d", t->batch,
-             t->micro_batch);
-    if (tokens * MAX(4 * c->channels, c->vocab) > most_elements || tokens * c->heads * t->seq > most_elements)
-        fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2^31 elements: use a %s",
-             t->micro_batch, t->seq, t->micro_batch > 1 ? "smaller --micro-batch" : "shorter --seq-len");
-}
-
-/* A list that only samples has one sequence, whatever the devices are. */
-static void set_batch(struct trainer *t, bool samples_only)
-{
-    const struct settings *s = t->settings;
-    t->batch = samples_only ? t->mesh.dp : s->batch;
-    t->seq = s->seq_len;
-    t->micro_batch = s->micro_batch ? s->micro_batch : MAX(t->batch / t->mesh.dp, 1);
-    check_groups(t);
-    check_batch(t);
-    t->micros = t->batch / (t->mesh.dp * t->micro_batch);
-    check_micros(t);
-    check_size(t);
-}
-
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
 /* The tokenizer of the model with which a run begins; without tokens: the model does not say it.  Programs that write a
  * model anew leave our metadata out, but a tokenizer may lie beside the model. */
 static struct tokenizer source_tokenizer(const struct source *s)
 {
-    struct tokenizer t = {0};
+    struct tokenizer tokenizer = {0};
     char *text = NULL;
     if (!s->path)
-        return t;
+        return tokenizer;
     if (s->checkpoint)
         text = copy_string(s->tokenizer);
     else if (!has_magic(s->path, LLMC_MODEL_MAGIC))
         text = read_weights_metadata(s->path, "yard.tokenizer");
     if (text)
-        t = tokenizer_from_text(text, s->path);
+        tokenizer = tokenizer_from_text(text, s->path);
     else
-        t = tokenizer_beside(s->path);
+        tokenizer = tokenizer_beside(s->path);
     free(text);
-    return t;
+    return tokenizer;
 }
 
 /* Does --tokens repeat the word with which the resumed run was begun?  A FILE does not count, since it may have
@@ -189,19 +42,19 @@ static bool is_recorded_tokens(const struct settings *s)
 /* The model's tokenizer, or the one that --tokens says where the model knows none.  vocab: the model's. */
 static struct tokenizer model_tokenizer(const struct settings *s, const struct source *model, int vocab)
 {
-    struct tokenizer t = source_tokenizer(model);
+    struct tokenizer tokenizer = source_tokenizer(model);
     const char *word = s->data.tokens;
-    const bool is_known = t.n && !t.takes_numbers;
+    const bool is_known = tokenizer.n && !tokenizer.takes_numbers;
     if (!is_known && model->path && was_given("tokens") && file_of_tokens(word)) {
-        free_tokenizer(&t);
-        t = make_tokenizer(word, NULL, NULL);
-    } else if (is_known && was_given("tokens") && !is_recorded_tokens(s) && !is_tokenizer(&t, word)) {
+        free_tokenizer(&tokenizer);
+        tokenizer = make_tokenizer(word, NULL, NULL);
+    } else if (is_known && was_given("tokens") && !is_recorded_tokens(s) && !is_tokenizer(&tokenizer, word)) {
         fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others than its own: leave --tokens out",
-             word, model->path, t.kind->noun);
+             word, model->path, tokenizer.kind->noun);
     }
     if (vocab)
-        fit_tokenizer(&t, vocab, model->path);
-    return t;
+        fit_tokenizer(&tokenizer, vocab, model->path);
+    return tokenizer;
 }
 
 static void warn_of_bytes(const char *model)
@@ -246,16 +99,16 @@ static struct dataset *open_data(const struct settings *s, int vocab)
     o.vocab = vocab;
     expect_recorded_data(s, "data", o.path);
     expect_recorded_data(s, "val-data", o.val_data);
-    struct dataset *d = open_dataset(&o);
-    bool unsaid = s->source.path && !o.tokenizer.n && d->tokenizer.kind == &token_bytes;
-    if (unsaid && vocab == d->tokenizer.n)
+    struct dataset *data = open_dataset(&o);
+    bool unsaid = s->source.path && !o.tokenizer.n && data->tokenizer.kind == &token_bytes;
+    if (unsaid && vocab == data->tokenizer.n)
         warn_of_bytes(s->source.path);
     else if (unsaid)
         warn("%s does not say what its %d tokens stand for, so the text is taken byte by byte, as numbers below 256: "
              "not what the model has learnt; to train on its own tokens, give --tokens the FILE of its tokenizer, or "
              "--data token files (.bin)",
              s->source.path, vocab);
-    return d;
+    return data;
 }
 
 struct machine *machine_of(const struct settings *s, enum contexts contexts)
@@ -320,8 +173,9 @@ static void open_folder_of_save(struct trainer *t)
     abandon(open_writer(file));
     free(file);
     t->lock = lock_folder("--save", folder);
-    if (sole_parts().archive) /* asked again: meanwhile another process may have written a run there */
-        sole_parts().archive->refuse("--save", folder);
+    const struct archive *archive = find_archive();
+    if (archive) /* asked again: meanwhile another process may have written a run there */
+        archive->refuse("--save", folder);
 }
 
 /* ---- a trainer -------------------------------------------------------------------------------------------------- */
@@ -329,17 +183,17 @@ static void open_folder_of_save(struct trainer *t)
 struct trainer *new_trainer(const struct settings *s, unsigned wanted)
 {
     const bool has_model = s->source.path;
-    struct config c = config_of(s);
+    struct config config = config_of(s);
     struct dataset *data = NULL;
     if (wanted & OPEN_DATA || (wanted & OPEN_GIVEN_DATA && s->data.path))
-        data = open_data(s, has_model ? c.vocab : 0);
+        data = open_data(s, has_model ? config.vocab : 0);
     if (data && !has_model)
-        c.vocab = data->vocab;
-    check_config(&c);
-    check_saved(s, &c);
+        config.vocab = data->vocab;
+    check_config(&config);
+    check_saved(s, &config);
     if (data && data->val.n == 0)
         wanted &= ~(unsigned)LIST_EVAL;
-    return new_trainer_for(s, &c, data, wanted);
+    return new_trainer_for(s, &config, data, wanted);
 }
 
 struct trainer_attempt { /* the argument of build_trainer(), for attempt() */
@@ -350,8 +204,8 @@ struct trainer_attempt { /* the argument of build_trainer(), for attempt() */
 
 static void build_trainer(void *argument)
 {
-    struct trainer_attempt *a = argument;
-    a->trainer = new_trainer(a->settings, a->wanted);
+    struct trainer_attempt *attempt = argument;
+    attempt->trainer = new_trainer(attempt->settings, attempt->wanted);
 }
 
 struct trainer *try_new_trainer(const struct settings *s, unsigned wanted, struct problem **impossible)
@@ -459,9 +313,9 @@ void run_step(struct trainer *t, uint32_t number) { execute(t->train, number); }
 const struct result *step_result(struct trainer *t, uint32_t number)
 {
     wait_task(t->train, t->report, number);
-    struct result *r = &t->result[number % RESULTS];
-    r->ended_ns = t->train->running->iteration_end[number % KEPT_ENDS];
-    return r;
+    struct result *result = &t->result[number % RESULTS];
+    result->ended_ns = t->train->running->iteration_end[number % KEPT_ENDS];
+    return result;
 }
 
 bool has_result(struct trainer *t, uint32_t number)
@@ -510,9 +364,9 @@ void explain_bad_model(uint32_t step, const char *parameter)
          not_finite_advice);
 }
 
-void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r)
+void explain_not_finite(struct trainer *t, uint32_t number, const struct result *result)
 {
     drain(t->train);
-    tell_step_not_finite(t, number, r);
+    tell_step_not_finite(t, number, result);
     fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", number, not_finite_advice);
 }

@@ -1,0 +1,66 @@
+/* error.h - how the program ends when something is wrong: error.c.
+ *
+ * A user's mistake ends the program through fail(): one sentence on stderr that says what is wrong, where, what was
+ * expected and what to do, and an exit code that scripts rely on.  A broken invariant of ours ends it through CHECK(),
+ * which prints both values.  No user input may reach a CHECK.
+ */
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
+
+#include "allocate.h" /* defines: format_string, PRINTF_LIKE */
+
+#include <stdio.h>
+
+enum exit_code {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,        /* a check, verify or comparison failed; a file is damaged; training hit NaN */
+    EXIT_USAGE = 2,         /* unknown or impossible options or configuration, does not fit in memory */
+    EXIT_NO_DEVICE = 3,     /* no OpenCL device or driver */
+    EXIT_IO = 4,            /* disk full, no permission, no such file */
+    EXIT_INTERRUPTED = 130, /* stopped by a signal; state saved where --save was given */
+};
+
+/* Print "yard: <sentence>" on stderr and exit with `code`.  Removes files that are being written (see file.h). */
+#define fail(code, ...) fail_with(new_problem((code), __VA_ARGS__))
+/* One line on stderr: a warning ("yard: warning: ...") or plain information. */
+#define warn(...) print_problem(stderr, "yard: warning: ", new_problem(EXIT_OK, __VA_ARGS__))
+#define note(...) print_problem(stderr, "", new_problem(EXIT_OK, __VA_ARGS__))
+/* Print a line of results that quotes paths, files or drivers, by printf rules.  As in warn() and note(), bytes that a
+ * terminal would obey are replaced, and a terminal gets the line broken between words. */
+#define print_line(out, ...) print_problem((out), "", new_problem(EXIT_OK, __VA_ARGS__))
+/* A function to run when fail() or a signal ends the program, such as one that removes a temporary file.  The last
+ * registered runs first.  The caller of on_fail() owns the struct, and keeps it until cancel_on_fail().  The function
+ * may call only what is allowed in a signal handler. */
+struct cleanup {
+    void (*run)(void *);
+    void *argument;
+    const void *attempt; /* the attempt() during which it was registered; NULL: none was under way */
+    struct cleanup *next;
+};
+void on_fail(struct cleanup *c);
+void cancel_on_fail(struct cleanup *c);
+void clean_up_in_handler(void); /* runs all registered cleanups; for a signal's handler */
+
+/* Fail with EXIT_IO when what was printed could not be written, because the disk of `> file` is full, say. */
+void flush_output(void);
+/* A sentence and an exit code.  A library function that a user's mistake can make fail returns one, or NULL when all
+ * went well.  Commands end the program with it; a caller that can go on otherwise frees it. */
+struct problem {
+    enum exit_code code;
+    char sentence[];
+};
+struct problem *new_problem(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
+_Noreturn void fail_with(struct problem *p);
+void print_problem(FILE *out, const char *prefix, struct problem *p); /* frees p */
+/* End the program with p; do nothing when p is NULL. */
+void must(struct problem *p);
+/* Run work(argument).  When it calls fail() on this thread, the program does not end: the cleanups that work registered
+ * are run, and the problem is returned.  Memory that work had allocated is not freed then. */
+struct problem *attempt(void (*work)(void *), void *argument);
+
+/* An invariant of the program itself: prints both values, then aborts so that a debugger stops here. */
+#define CHECK(condition, ...)                                                                                          \
+    ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition, format_string(__VA_ARGS__)))
+_Noreturn void check_failed(const char *file, int line, const char *condition, const char *values);
+
+#endif

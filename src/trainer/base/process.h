@@ -1,0 +1,23 @@
+/* process.h - signals, and this process: process.c. */
+#ifndef BASE_PROCESS_H
+#define BASE_PROCESS_H
+
+#include <stdbool.h>
+
+/* main() calls this first.  Afterwards descriptors 0 to 2 are open, SIGXFSZ is ignored, and SIGINT, SIGTERM and SIGHUP
+ * end the program with a sentence and EXIT_INTERRUPTED. */
+void prepare_process(void);
+/* From now on the first of these signals makes interrupted() true, and only the second ends the program.  The caller
+ * ends it after `what`, such as "the step": the user is told so. */
+void defer_interrupts(const char *what);
+/* Install our handlers anew for those signals that the OpenCL driver's compiler has replaced them for. */
+void take_signals_back(void);
+bool interrupted(void);
+/* Fork this process, which must have a single thread.  Returns true in the child, at once.  Returns false in the parent
+ * after the child has ended, with *status as waitpid() gives it.  Until then the parent hands the signals above on to
+ * the child; when the parent is killed, so is the child. */
+bool live_in_child(int *status);
+/* The path of this program; NULL when the system does not say it.  The caller frees it. */
+char *own_binary(void);
+
+#endif

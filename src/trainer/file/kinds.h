@@ -1,0 +1,49 @@
+/* kinds.h - what a file says it is: kinds.c. */
+#ifndef FILE_KINDS_H
+#define FILE_KINDS_H
+
+#include "trainer/base/base.h"
+
+enum known_kind {
+    KIND_OTHER,
+    KIND_SHORT_MARK, /* a kind known by two bytes only: token numbers may begin with these too */
+    KIND_GZIP,
+    KIND_SAFETENSORS,
+    KIND_PNG,
+    KIND_TRACE,
+    KIND_SNAPSHOT,
+    KIND_LOG,
+    KIND_CHROME,
+    KIND_PROFILE
+};
+struct file_kind {
+    enum known_kind kind;
+    const char *name; /* "a zip archive" */
+    const char *way;  /* what to do with such a file, which is neither text nor tokens; "": it is a text */
+};
+/* The kind that a file's first and last bytes say; NULL: they say nothing. */
+const struct file_kind *kind_of_file(const char *path);
+const struct file_kind *kind_of_bytes(const char *bytes, size_t n);
+bool is_foreign(const struct file_kind *kind); /* is it a format that is neither text nor token numbers? */
+/* The part of a file by which its kind is known: its first bytes, and its last ones. */
+enum { GLIMPSE_LAST = 8 };
+struct glimpse {
+    const char *bytes; /* the file's first n bytes */
+    size_t n;
+    uint64_t size;           /* bytes of the whole file */
+    char last[GLIMPSE_LAST]; /* the file's last bytes; those of a shorter file stand at the end of this array */
+};
+bool glimpse_has(const struct glimpse *g, size_t at, const char *text, size_t n);
+uint32_t glimpse_word(const struct glimpse *g, size_t at);
+/* Functions of the folder that knows files of other programs (struct sole_parts, base/module.h). */
+struct formats {
+    const struct file_kind *(*kind)(const struct glimpse *g); /* NULL: the file is of no kind that is known */
+    /* End the program when the path is a model of another program that yard cannot read but knows; else return. */
+    void (*refuse_model)(const char *path);
+    void (*refuse_folder)(const char *path);
+};
+/* Read a small text file that a person writes, without its byte order mark.  Ends the program when the file has a zero
+ * byte, more than 16 MiB or another format.  The caller frees the text. */
+char *read_text(const char *path);
+
+#endif
