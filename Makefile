@@ -1,14 +1,19 @@
-# Trainyard.  `make` builds ./yard, `make demo` shows it, `make test` tests it, `make help` lists the rest.  What only
-# those need who change Trainyard itself is in tests/maintain.mk.
+# Trainyard's Makefile.  `make` builds ./yard, `make demo` shows it, `make test` tests it, `make help` lists the rest.
 #
-# All that is made lies in build/, except the program itself.  The default flags are for reading along in a debugger
-# and for results that do not depend on the compiler's mood: symbols and frame pointers, no fast-math, no contraction
-# of a*b+c (where a fused operation is wanted the code says fma).
+# It has these parts, from top to bottom:
+#
+#     flags, folders, files           what is compiled, and how
+#     building                        how ./yard comes of that; all else that is made lies in build/
+#     to see it run ... in order      the targets that you type, in the groups of `make help`
+#     tests/maintain.mk               targets for those who change Trainyard itself
 #
 #     make V=1        shows the commands
 #     make WERROR=1   takes every warning for an error, as .ci/run does; a newer compiler warns of what ours does not
 
-# ---- flags ---------------------------------------------------------------------------------------------------------
+# ---- flags ----------------------------------------------------------------------------------------------------------
+
+# The default flags are for reading along in a debugger and for results that do not depend on the compiler's mood:
+# symbols and frame pointers, no fast-math, no contraction of a*b+c (the code says fma where it wants one operation).
 
 BUILD    = build
 YARD     = yard
@@ -88,6 +93,11 @@ IF_CHANGED = src/trainer/base/if_changed.sh $@
 
 # ---- building ------------------------------------------------------------------------------------------------------
 
+#     src/**/*.c           compiled to build/src/**/*.o  |
+#     cl/, README, pages   embedded.c, compiled          |  linked to ./yard, or without main.o and with a test's
+#     pictures in src      PICTURE.png.c, compiled       |  own object to build/tests/test_NAME
+#     the folders of src   modules.c, compiled           |
+#
 # LINKED holds the value of WITHOUT that the program was linked with: another value links anew.
 LINKED = $(BUILD)/linked$(subst /,-,$(YARD))
 $(YARD): $(OBJECTS) $(LINKED) | $(SHARED)/yard-gdb.py
@@ -161,13 +171,16 @@ $(SHARED)/packages-tests: | $(SHARED)/packages
 
 -include $(OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(SUPPORT:.o=.d)
 
-# ---- targets -------------------------------------------------------------------------------------------------------
+# A target below is for you to type.  What stands after its ## is its sentence in `make help`, under the title of its
+# group.
 
-core: ## build ./yard-core: the trainer alone, without any folder of src/techniques and src/tools
+# ---- to see it run --------------------------------------------------------------------------------------------------
+
+core: ## Builds ./yard-core: the trainer alone, without any folder of src/techniques and src/tools.
 	@$(MAKE) --no-print-directory YARD=yard-core WITHOUT=all
 
 STEPS = 1500
-demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it tell one (1 to 2 minutes)
+demo: $(YARD) ## Trains a small GPT on stories, draws its trace, lets it tell a story: 1 to 2 minutes.
 	./$(YARD) train --model nano --steps $(STEPS) --lr 2e-3 --trace build/demo.trace --save build/demo \
 	    --log build/demo.jsonl --val-every 300 --val-batches 40 --sample-tokens 0
 	./$(YARD) trace summary build/demo.trace
@@ -177,13 +190,21 @@ demo: $(YARD) ## train a small GPT on stories, read and draw its trace, let it t
 	@echo 'build/demo.png shows the last step.'
 	@echo '$(if $(SDL2),./$(YARD) view build/demo.trace opens it in a window.,A window wants SDL2: make deps installs it.)'
 
-test: $(YARD) $(TESTS) ## what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name
+bench: $(YARD) ## Measures this machine: FMA peak, copies, GEMM, training.
+	./$(YARD) bench --model char
+
+debug: ## Builds ./yard-debug with -O0 -g3, for gdb.
+	@$(MAKE) --no-print-directory BUILD=build/debug YARD=yard-debug OPTIMISE='-O0 -g3'
+
+# ---- to test it -----------------------------------------------------------------------------------------------------
+
+test: $(YARD) $(TESTS) ## Runs what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name.
 	@[ -n "$(CHOSEN)" ] || { echo "no test has $(T) in its name; there are: $(notdir $(ALL_TESTS))"; exit 2; }
 	@YARD=./$(YARD) YARD_TESTS=$(PART) tests/run/run.sh $(BUILD)/tests $(CHOSEN)
 
 tests: test # else make finds the folder of that name, and nothing to do
 
-check: $(BUILD)/tests/passed ## all other tests, after `make test` where it has not passed yet: 12 minutes more
+check: $(BUILD)/tests/passed ## Runs all other tests: 12 minutes.  `make test` comes first, where it has not passed yet.
 	@YARD=./$(YARD) YARD_TESTS=check tests/run/run.sh $(BUILD)/tests $(ALL_TESTS)
 
 # run.sh makes this file where all of `make test` have passed.  It is older than what has changed since.
@@ -191,12 +212,10 @@ READ_BY_TESTS = $(wildcard tests/*.mk tests/*/* data/* data/*/* tutorials/* tuto
 $(BUILD)/tests/passed: $(YARD) $(TESTS) $(READ_BY_TESTS)
 	@$(MAKE) --no-print-directory test T=
 
-lab: $(YARD) ## lab N=: a working copy in build/labs/N, with a task in it; tutorials/labs has them all
-	@SEED=$(SEED) tutorials/labs/lab.sh prepare $(N)
-grade: ## points of lab N= (or of TREE=): SEED= draws other hidden cases, JSON=1 adds a line for autograders
-	@JSON='$(JSON)' SEED=$(SEED) tutorials/labs/lab.sh grade $(N) $(TREE)
-report: ## build/report-N.html, to hand in with lab N= (or TREE=): numbers predicted, simulated and measured
-	@tutorials/labs/lab.sh report $(N) $(TREE)
+ASAN = $(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= PART=all \
+       OPTIMISE='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined'
+asan: ## Builds ./yard-asan with AddressSanitizer and UBSan, and runs the test programs with them.
+	+@$(ASAN) test
 
 # A test is a program of its own: its file, what tests/support has, and all of the trainer but main.
 $(TESTS): $(BUILD)/tests/support/main.o
@@ -205,36 +224,41 @@ $(TESTS) $(BUILD)/tests/fuzz: $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPOR
 $(TEST_OBJECTS) $(SUPPORT): | $(SHARED)/packages-tests
 .SECONDARY: $(TEST_OBJECTS)
 
-bench: $(YARD) ## measure this machine: FMA peak, copies, GEMM, training
-	./$(YARD) bench --model char
+# ---- to work on labs ------------------------------------------------------------------------------------------------
 
-debug: ## build ./yard-debug with -O0 -g3, for gdb
-	@$(MAKE) --no-print-directory BUILD=build/debug YARD=yard-debug OPTIMISE='-O0 -g3'
+lab: $(YARD) ## Makes a working copy for lab N= in build/labs/N, with a task in it: see tutorials/labs.
+	@SEED=$(SEED) tutorials/labs/lab.sh prepare $(N)
 
-ASAN = $(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= PART=all \
-       OPTIMISE='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined'
-asan: ## build ./yard-asan with AddressSanitizer and UBSan, and run the test programs with them
-	+@$(ASAN) test
+grade: ## Gives lab N= (or TREE=) its points.  SEED= draws other hidden cases; JSON=1 adds a line for autograders.
+	@JSON='$(JSON)' SEED=$(SEED) tutorials/labs/lab.sh grade $(N) $(TREE)
 
-format: ## put the sources into the project's layout (clang-format 14)
-	clang-format -i $(C_FILES)
+report: ## Writes build/report-N.html for lab N= (or TREE=), to hand in: numbers predicted, simulated and measured.
+	@tutorials/labs/lab.sh report $(N) $(TREE)
 
-deps: ## look for the packages again, install what is missing
+# ---- to keep the tree in order --------------------------------------------------------------------------------------
+
+deps: ## Looks for the packages again, and installs what is missing.
 	@rm -f build/packages* $(SHARED)/packages*
 	@$(PACKAGES) build $(TEST_NEEDS) window
 
-clean: ## remove all that was made
-	rm -rf build $(PROGRAMS)
+format: ## Puts the sources into the project's layout, with clang-format 14.
+	clang-format -i $(C_FILES)
+
 PROGRAMS = yard yard-core yard-debug yard-asan yard-tsan
+clean: ## Removes all that was made.
+	rm -rf build $(PROGRAMS)
 
-help: ## this list
-	@echo "make               build ./yard; WITHOUT=\"view plot\" leaves folders of src/techniques and src/tools out"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile tests/maintain.mk
+# A title is printed before the first target of its group.
+help: ## Prints this list.
+	@echo 'make               Builds ./yard.'
+	@echo '                   WITHOUT="view plot" leaves folders of src/techniques and src/tools out; V=1 shows the'
+	@echo '                   commands; WERROR=1 takes warnings for errors; BUILD=DIR builds in another folder.'
+	@awk -F ':.*## ' ' \
+	    /^# ---- / { title = $$0; gsub(/^# -+ | -+$$/, "", title) } \
+	    /^[a-z-]+:.*## / && title != "" { print ""; print title; print ""; title = "" } \
+	    /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile tests/maintain.mk
 
-places: ## the sequence of the folders in the table, and where passes run
-	@$(MODULES) -v as=places $(REGISTERED)
-
-.PHONY: core demo places test tests check lab grade report bench debug asan format deps clean help FORCE
+.PHONY: core demo bench debug test tests check asan lab grade report deps format clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 

@@ -11,6 +11,13 @@
 #     NAMES="zb-h1 ..." ENTRIES=FILE        some entries only; another file of entries
 #     HARDWARE=FILE                         curves have a point more, of the links and the disk of that machine
 #
+# For example:
+#
+#     $ NAMES=gpipe data/gallery/gallery.sh check
+#     ok  gpipe           step: (m+p-1)*(F+B) = 33, simulated 33
+#     ...
+#     5 rows agree, 0 do not
+#
 # A row of an entry is
 #
 #     row WHAT: SIMULATED = FORMULA [= NUMBER] [with NAME=VALUE... OPTIONS...]
@@ -64,14 +71,17 @@ for generator in "$here"/generators/*.awk; do
     programs="$programs -f $generator"
 done
 
-generate() { # NAME SETTINGS: a step file
+generate() { # NAME SETTINGS: a step file; SETTINGS are words such as "p=8 m=32"
     awk -v name="$1" -v set="$2" $programs "$entries"
 }
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
-rows() { # NAME KIND: a line for each row, or curve, of that entry: what, simulated, formula, number and settings, with
-    # tabs between
+# A line for each row, or curve, of that entry: what, simulated, formula, number and settings, with tabs between.
+#
+#     row bubble: period - m*(F+B) = (p-1)*(F+B) = 42 with p=8 m=32
+#     bubble | period - m*(F+B) | (p-1)*(F+B) | 42 | p=8 m=32
+rows() { # NAME row|curve
     awk -v name="$1" -v kind="$2" '
         $1 == "entry" { mine = $2 == name }
         mine && $1 == kind {
@@ -91,7 +101,8 @@ rows() { # NAME KIND: a line for each row, or curve, of that entry: what, simula
         }' "$entries"
 }
 
-split_settings() { # WORDS: those of the list to $own, those of `yard plan`, from the first -- on, to $options
+# "rate=1e9 p=8 --clip 0" is split: $own is " rate=1e9 p=8", for the list, and $options " --clip 0", for `yard plan`.
+split_settings() { # WORDS
     own=
     options=
     for word in $1; do
@@ -102,15 +113,22 @@ split_settings() { # WORDS: those of the list to $own, those of `yard plan`, fro
     done
 }
 
-simulate() { # LIST ANSWER: what `yard plan` says of the list, as answer.awk reads it
+# What `yard plan` says of the list, a field a line, as answer.awk reads it:  {"step_ms":27.0,"busy":{"s0 compute":0.89}
+# gives the lines  "step_ms":27.0  and  "busy":  and  "s0 compute":0.89.  No name and no value has {, } or , in it.
+simulate() { # LIST ANSWER
     "$YARD" plan --list "$1" --simulate --verify --json $options >"$TMP/json" 2>"$TMP/err" </dev/null &&
-        tr '{},' '\n' <"$TMP/json" >"$2"
+        tr '{},' '[\n*]' <"$TMP/json" >"$2"
+}
+
+# The list's line "#   made by ring n=2 S=80 order=1f1b" gives "n = 2" and "S = 80", and so do the words of $own.
+values_of() { # LIST
+    made_by=$(sed -n 's/^#  *made by [^ ]*//p' "$1")
+    echo "$made_by $own" | tr ' ' '\n' | sed -n 's/^\([A-Za-z]*\)=\([0-9.e]*\)$/\1 = \2/p'
 }
 
 write_formula() { # LIST SIMULATED FORMULA NUMBER: an END block for answer.awk, with the values that the list has
     echo 'END { MiB = 1048576'
-    echo "$(sed -n 's/^#  *made by [^ ]*//p' "$1") $own" | tr ' ' '\n' |
-        sed -n 's/^\([A-Za-z]*\)=\([0-9.e]*\)$/\1 = \2/p'
+    values_of "$1"
     echo 'if (D + W) B = D + W'
     echo "formula = $3"
     echo "simulated = 0 + ($2)"
@@ -121,10 +139,15 @@ write_formula() { # LIST SIMULATED FORMULA NUMBER: an END block for answer.awk, 
     echo 'print same ? "ok" : "no", formula, simulated }'
 }
 
+in_name() { # WORDS: " p=8 --clip 0" as a part of a file's name, ",p=8,--clip,0"
+    echo "$1" | tr ' /' '[,*]'
+}
+
+# A list and its answer are kept in files that are named by their settings, since many rows have the same.
 measure() { # NAME SIMULATED FORMULA NUMBER SETTINGS: prints "ok FORMULA SIMULATED", or "no ..."
     split_settings "$5"
-    list=$TMP/$1$(echo "$own" | tr ' /' ,,).txt
-    answer=$list$(echo "$options" | tr ' /' ,,).json
+    list=$TMP/$1$(in_name "$own").txt
+    answer=$list$(in_name "$options").json
     if [ ! -f "$list" ] && ! generate "$1" "$own" >"$list" 2>"$TMP/err"; then
         echo "no - - its list cannot be made: $(head -n 1 "$TMP/err")"
         rm "$list"
@@ -181,8 +204,9 @@ with_curves() { # the names of entries that have curves
         $1 == "curve" && !named[name]++ { print name }' "$entries"
 }
 
-# Writes $TMP/yours, for sed, which puts the machine of $HARDWARE into a step file: a description, or a profile of
-# `yard profile`.  Both have lines "link upload = RATE LATENCY"; and $yours becomes the rates, for people.
+# $HARDWARE is a machine: a description, or a profile of `yard profile`.  Both have lines "link upload = RATE LATENCY".
+# Writes $TMP/yours, for sed, which puts it into a step file, and $TMP/rates, for people: a machine's line
+# "link upload = 25e9 10us" makes of a list's line "link gpu up 1e9 5us" the line "link gpu up 25e9 10us".
 read_hardware() {
     [ -f "$HARDWARE" ] || refuse "there is no file $HARDWARE: HARDWARE= names one like data/hardware/laptop.txt"
     awk -v rates="$TMP/rates" '
@@ -254,15 +278,18 @@ fill() { # PAGE: prints it, with the curves of NAME below each line <!-- curves:
 
 # ---- the page -------------------------------------------------------------------------------------------------------
 
+# An entry's line "picture 1280 k k m with --clip 0" has the size 1280, the keys "k k m" and the options "--clip 0".
 draw() { # NAME DIR: a list there, and the picture of a step
     line=$(awk -v name="$1" '$1 == "entry" { mine = $2 == name } mine && $1 == "picture"' "$entries")
-    size=$(echo "$line" | awk '{ print $2 }')
-    keys=${line#*picture * }
+    words=${line#*picture }
+    size=${words%% *}
+    keys=${words#* }
     options=
     case $keys in
     *' with '*)
         options=${keys#* with }
-        keys=${keys% with *} ;;
+        keys=${keys% with *}
+        ;;
     esac
     generate "$1" '' >"$2/$1.txt" &&
         "$YARD" plan --list "$2/$1.txt" --simulate --trace "$TMP/trace" $options >"$TMP/out" 2>&1 &&

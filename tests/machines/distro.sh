@@ -14,6 +14,8 @@ release=${1:?which release?}
 roots=${ROOTS:-build/distro}
 root=$roots/$release    # where the release is installed
 log=$roots/$release.log # what commands print
+# The first address of the machine's packages:  URIs: http://deb.debian.org/debian  in a file .sources, or
+# deb [signed-by=...] http://deb.debian.org/debian bookworm main  in a file .list.
 mirror_of_apt() {
     sed -n 's/^URIs: *//p; s/^deb \(\[[^]]*\] \)*//p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
         grep -Eo -m 1 '^http[^ ]*/debian/?( |$)'

@@ -70,16 +70,16 @@ build() { # ./yard and the test of the kernels, with the kit where packages are 
     exit 1
 }
 
-field() { # NAME: its value in each JSON object, which have a line each
-    sed -n 's/.*"'"$1"'":"\{0,1\}\([^",}]*\).*/\1/p'
+list_devices() { # a line of JSON for each device
+    "$YARD" devices --json | tr '{' '\n' | grep '"id"'
 }
 
 choose_device() { # $device is P:D, $about what `yard devices --json` says of it
-    "$YARD" devices --json 2>$log | tr '{' '\n' | grep '"id"' >$tmp/devices
-    device=${DEVICE:-$(grep '"type":"GPU"' $tmp/devices | field id | head -n 1)}
-    [ -n "$device" ] || [ -z "${YARD_VEC:-}" ] || device=$(field id <$tmp/devices | head -n 1)
+    list_devices >$tmp/devices 2>$log
+    device=${DEVICE:-$(grep '"type":"GPU"' $tmp/devices | json_value - id)}
+    [ -n "$device" ] || [ -z "${YARD_VEC:-}" ] || device=$(json_value $tmp/devices id)
     cat $log
-    [ -n "$device" ] || no_gpu "OpenCL devices: $(field name <$tmp/devices | paste -s -d , - | sed 's/^$/none/')"
+    [ -n "$device" ] || no_gpu "OpenCL devices: $(json_values $tmp/devices name | paste -s -d , - | sed 's/^$/none/')"
     about=$(grep "\"id\":\"$device\"" $tmp/devices) || no_gpu "yard devices lists no $device"
 }
 
@@ -163,13 +163,14 @@ gradients() {
 }
 
 show_alone() { # the driver whose first device is the chosen one, which is 0:0 then
-    called="\"name\":\"$(echo "$about" | field name)\""
+    name=$(echo "$about" | json_value - name)
     for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd; do
         rm -rf $tmp/alone
         mkdir $tmp/alone
         cp "$icd" $tmp/alone
-        OCL_ICD_VENDORS=$PWD/$tmp/alone "$YARD" devices --json 2>/dev/null | tr '{' '\n' | grep '"id":"0:0"' |
-            grep -qF "$called" || continue
+        first=$(export OCL_ICD_VENDORS="$PWD/$tmp/alone" && list_devices 2>/dev/null | grep '"id":"0:0"' |
+            json_value - name)
+        [ "$first" = "$name" ] || continue
         export OCL_ICD_VENDORS="$PWD/$tmp/alone"
         return
     done
@@ -189,7 +190,7 @@ kernels() {
 nano='--model nano --batch 4 --steps 4 --clip 0 --val-batches 1 --sample-tokens 0'
 
 median() { # NAME LOG: of a value that each step has
-    field "$1" <"$2" | sort -n | awk '
+    json_values "$2" "$1" | sort -n | awk '
         { x[NR] = $1 }
         END { printf "%.1f", x[int((NR + 1) / 2)] }'
 }
@@ -226,7 +227,7 @@ on_the_cpu() { # updates on the CPU give the device's bits only where that round
 }
 
 peak_bytes() { # OPTIONS: of training; nothing where it does not fit
-    timeout 20 "$YARD" plan "$@" -d $device --json 2>/dev/null | tr '{' '\n' | field together | head -n 1
+    timeout 20 "$YARD" plan "$@" -d $device --json 2>/dev/null | json_value - together
 }
 
 less_memory() {
@@ -248,7 +249,9 @@ flash() {
     losses $tmp/flash quietly "$YARD" train -d $device --attention flash && agree $tmp/plain $tmp/flash
 }
 
-bench() {
+# Its lines "projections, weighted by FLOPs: own 61.2 % of peak, CLBlast 93.1 % of peak" and "training: 8.2 ms per
+# step (median ..." give the words ", products 93.1 %, training 8.2 ms per step" of the figure.
+bench() { # OPTIONS...
     run "$YARD" bench "$@" -d $device
     code=$?
     ! grep -q '^FMA peak' $log || cp $log $tmp/bench.txt
@@ -268,7 +271,7 @@ is_true() { # of an expression of awk
 
 # $model and $batch: the largest of which 20 steps take a minute at a quarter of the FMA peak, in 80 % of the memory.
 choose_size() {
-    memory=$(echo "$about" | field memory)
+    memory=$(echo "$about" | json_value - memory)
     while read -r model batch gflop; do # gflop: of a sequence, forward and backward
         is_true "20 * $batch * $gflop < 60 * 0.25 * 0$(peak 'FMA peak:*')" || continue
         bytes=$(peak_bytes --model $model --vocab 256 --batch $batch </dev/null)
@@ -288,7 +291,7 @@ SIZES
 trains() { # OPTIONS
     run "$YARD" train --model $model --batch $batch $on "$@" --steps 20 --trace $tmp/train.trace \
         --log $tmp/train.jsonl || return
-    field loss <$tmp/train.jsonl >$tmp/losses
+    json_values $tmp/train.jsonl loss >$tmp/losses
     figure "$model, $batch sequences: loss $(sed -n 1p $tmp/losses) to $(sed -n 20p $tmp/losses)," \
         "$(median ms $tmp/train.jsonl) ms a step, $(median tokens_per_s $tmp/train.jsonl) tokens/s"
     awk 'NR == 1 { first = $1 } END { exit !(NR == 20 && $1 < first) }' $tmp/losses
@@ -321,7 +324,7 @@ copies() { # of the time in which copies ran, the share in which a kernel ran to
 }
 
 pair() { # two platforms in one run
-    other=$(grep '"type":"CPU"' $tmp/devices | field id | grep -v "^${device%:*}:" | head -n 1)
+    other=$(grep '"type":"CPU"' $tmp/devices | json_values - id | grep -v "^${device%:*}:" | head -n 1)
     if [ -z "$other" ]; then
         skip "no CPU driver beside the device's"
         return

@@ -8,7 +8,10 @@ unset MAKEFLAGS MAKELEVEL # of the make that called this: its build takes all co
 kit=$PWD/build/gpu-kit
 packages='ocl-icd-libopencl1 opencl-c-headers libclblast1 libclblast-dev zlib1g zlib1g-dev libjansson4 libjansson-dev
     libcmocka0 libcmocka-dev'
-command -v apt-get >/dev/null && command -v dpkg >/dev/null || { echo "make gpu-pack needs apt-get and dpkg"; exit 1; }
+if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
+    echo "make gpu-pack needs apt-get and dpkg"
+    exit 1
+fi
 
 rm -rf "$kit"
 mkdir -p "$kit/debs/all" "$kit/include" "$kit/lib" "$kit/bin"
@@ -20,10 +23,12 @@ done
 for folder in "$kit/debs/all/usr/include" "$kit"/debs/all/usr/include/*-linux-gnu; do
     [ ! -d "$folder" ] || cp -R "$folder/." "$kit/include" || exit 1
 done
-for library in $(find "$kit/debs/all" -name 'lib*.so.[0-9]'); do # the linker's libX.so is a copy of libX.so.N
+find "$kit/debs/all" -name 'lib*.so.[0-9]' >"$kit/libraries"
+while read -r library; do # the linker's libX.so is a copy of libX.so.N
     name=$kit/lib/$(basename "$library")
     cp -L "$library" "$name" && cp "$name" "${name%.so.*}.so" || exit 1
-done
+done <"$kit/libraries"
+rm "$kit/libraries"
 rm -rf "$kit/debs" "$kit"/include/*-linux-gnu
 
 # Without SDL2, which the other machine may lack.

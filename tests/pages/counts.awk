@@ -1,14 +1,15 @@
 # counts.awk - counts the lines that README.md and tutorials/reference-code.md say files, functions and folders have.
+# Lines of code are those that are neither blank nor only comment; all lines are those of the file, as `wc -l` has them.
 #
 #     awk -f tests/pages/counts.awk README.md tutorials/reference-code.md     what is wrong, a line each
 #     awk -v fill=1 -f tests/pages/counts.awk README.md                       the page, with the right numbers
 #
 # `make counts` fills both pages, and pages.sh looks at what is wrong.  There are three kinds of numbers.
 #
-#     `src` has about 42,100 lines of code.     a sentence of the README: code_lines.awk counts, rounded to hundreds;
-#                                               right within a twentieth
+#     `src` has about 42,100 lines of code      a sentence of the README: lines of code, which code_lines.awk counts,
+#                                               rounded to hundreds; right within a twentieth
 #     | `src/main.c` | 49 | ... |               a row of the README: all lines of a file, exactly
-#     | `src/main.c` | `main()` | 12 | ... |    a row of the spine, the reading order in reference-code.md: the lines
+#     | `src/main.c` | `main()` | 12 | ... |    a row of the spine, the reading order in reference-code.md: all lines
 #                                               of what is to be read; right within a tenth
 #
 # What is to be read of the file, or of that of the row above, is a list of
@@ -177,7 +178,7 @@ function in_cell(text) { # as it stands in a row
 # ---- the README -----------------------------------------------------------------------------------------------------
 
 function count_code(files,   command, number) {
-    command = "awk -f tests/pages/code_lines.awk " files
+    command = "awk -f tests/style/comments.awk -f tests/pages/code_lines.awk " files
     command | getline number
     close(command)
     return number
@@ -193,7 +194,7 @@ function check_sentence(words,   said, code) { # "WORDS 38,200", which match() h
     $0 = substr($0, 1, RSTART + length(words)) with_comma(100 * int(code / 100 + 0.5)) substr($0, RSTART + RLENGTH)
     sub(/,/, "", said)
     if (code < 0.95 * said || code > 1.05 * said)
-        wrong(words " " said " lines: there are " code)
+        wrong(words " " said " lines of code: there are " code)
     found[words] = 1
 }
 
@@ -211,7 +212,7 @@ page == "README.md" && /^\| `[a-z\/_.]*` \| [0-9]+ \|/ {
     gsub(/`/, "", path)
     read_file(path)
     if (n != cell[3])
-        wrong(path " has " n " lines, not " cell[3])
+        wrong(path " has " n " lines in all, not " cell[3])
     sub(/\| [0-9]+ \|/, "| " n " |")
     rows++
 }
@@ -233,7 +234,7 @@ in_spine && /^\| (`[a-z\/_.]*` )?\|/ {
         sum += count(name[k])
     off = sum - cell[4]
     if (off * off > 9 && off * off > 0.01 * sum * sum) # more than 3 lines, and more than a tenth
-        wrong(path ", " cell[3] ": " sum " lines, not " cell[4])
+        wrong(path ", " cell[3] ": " sum " lines in all, not " cell[4])
     total += sum
     look_for_skipped(cell[5])
     if (fill)

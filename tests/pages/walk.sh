@@ -82,7 +82,7 @@ look_at_devices() {
     fi
 }
 
-as_cut() { # names of devices as the pages have them
+as_cut() { # names of devices as the pages have them: where $half is x2, 0:0x2 becomes 0:0/2
     sed "s|0:0$half|0:0/2|g"
 }
 
@@ -105,7 +105,12 @@ compute() { # EXPRESSION...
 
 # ---- the commands of a page -----------------------------------------------------------------------------------------
 
-shorten() { # COMMAND: fewer steps, no long evaluation
+# A command that takes less time: fewer steps, no long evaluation.
+#
+#     ./yard train --steps 200 --warmup 50      ./yard train --val-batches 1 --sample-tokens 0 --steps 4 --warmup 2
+#     ./yard sample --from build/demo           ./yard sample --from build/demo --count 20
+#     make demo                                 its commands, with 4 steps: ./yard train ... && ./yard trace ... && ...
+shorten() { # COMMAND
     case $1 in
     *'yard train'*--trace*) long='[0-9]{3,}' ;;
     *) long='[0-9]{2,}' ;;
@@ -116,8 +121,8 @@ shorten() { # COMMAND: fewer steps, no long evaluation
             s/yard train/& --val-batches 1 --sample-tokens 0/" ;;
     *'yard sample'*) echo "$1 --count 20" ;;
     *'yard plot'*) echo "$1" | sed 's/--smooth [0-9]*/--smooth 2/' ;;
-    'make demo') # without making anything
-        make -n --no-print-directory demo STEPS=4 | sed -n '/^echo/d; /yard train/,$p' | tr -d '\\' | tr '\n' ' ' |
+    'make demo') # its commands on one line, without making anything; \134 is the backslash at a line's end
+        make -n --no-print-directory demo STEPS=4 | sed -n '/^echo/d; /yard train/,$p' | tr -d '\134' | tr '\n' ' ' |
             sed 's| ./yard| \&\& ./yard|g; s/$/ --count 20/' ;;
     *) echo "$1" ;;
     esac
@@ -151,6 +156,8 @@ run_proof() { # N COMMAND: of a mark "numbers" of paragraph N; proof gets lines 
     sed "s/^/$1 /" "$TMP/printed" >>"$TMP/proof"
 }
 
+# A command that fails has said a sentence, whose first 20 characters the page must show: "yard: there is no model nona"
+# gives "yard: there is no mo".
 run() { # COMMAND: what it prints goes to $TMP/printed
     (eval "$1") >"$TMP/out" 2>&1 </dev/null # in a shell of its own, which a mistake in a mark ends
     code=$?
@@ -168,7 +175,7 @@ page_shows() { # SENTENCE
 
 # --png build/NAME.png of a simulated step draws the page's picture, byte for byte.  $TMP/alike or $TMP/unlike gets a
 # line: where another zlib packs pictures, all of them are unlike.
-compare_picture() { # COMMAND
+compare_picture() { # COMMAND: "./yard view x.trace --png build/swap.png --step 2" draws swap.png
     name=$(echo "$1" | sed -n 's|.*--png build/\([^ ]*\).*|\1|p')
     [ "$name" != predicted.png ] || return # that one shows a paced run too
     [ -f "tutorials/pictures/$name" ] || return

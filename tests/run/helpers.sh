@@ -28,6 +28,7 @@
 #
 # Some scripts need more:
 #
+#     json_values, json_value     values of fields of JSON (see json.sh)
 #     within SECONDS COMMAND      waits until COMMAND succeeds; fails when the seconds are over, or before that when the
 #                                 process $child ends, if there is one
 #     build_shim NAME <<'END'     $TMP/shim.so, for LD_PRELOAD, of the C that follows, to stand before OpenCL's library;
@@ -37,6 +38,7 @@ LC_ALL=C
 YARD=$(realpath "${YARD:-./yard}")
 TMP=$(realpath "${TMP:-$(mktemp -d)}")
 export LC_ALL YARD TMP
+. tests/run/json.sh
 
 # ---- the report -----------------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ trace() { # NAME=VALUE...: a traced run with that in its environment; its summar
         "$YARD" trace summary "$TMP/trace" >"$TMP/out" 2>"$TMP/err" &&
         "$YARD" trace summary --json "$TMP/trace" >"$TMP/json" 2>"$TMP/err"
 }
-number() { tr ',{' '\n\n' <"$TMP/json" | sed -n "s/^ *\"$1\": *//p" | head -n 1; } # of the summary
+number() { json_value "$TMP/json" "$1"; } # NAME: of the summary
 
 name="this driver's clock"
 check "$name: a traced run succeeds" trace SHIM_BACK=

@@ -382,7 +382,8 @@ done
 yard --version && grep -q '^yard [0-9]' "$TMP/out"
 result $? 'yard --version'
 
-# Every option of the program's table is in the help, and no line is too long for a terminal.
+# Every option of the program's table is in the help, and no line is too long for a terminal.  A row of the table,
+# {.name = "steps", ...  , gives  steps.
 yard train --help
 sed -n '/^const struct option own_options\[/,/^};/s/^    {.name = "\([a-z0-9-]*\)",.*/\1/p' \
     src/trainer/train/own_options.c >"$TMP/options"

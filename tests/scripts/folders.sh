@@ -10,6 +10,8 @@
 # ---- includes -------------------------------------------------------------------------------------------------------
 
 # trainer  <-  techniques/pass; tools/command, predict, lists, proof, trace  <-  other techniques  <-  other tools
+#
+# grep's  src/tools/view/pen.c:7:#include "tools/picture/canvas.h"  gives  tools/view/pen.c tools/picture/canvas.h.
 includes() { # "FILE WHAT IT INCLUDES" for each include of one of the project's headers
     grep -n '^#include "\(trainer\|techniques\|tools\)/' src/*/*/*.[ch] |
         sed 's|^src/||; s|:[0-9]*:#include "| |; s|".*||'
@@ -53,12 +55,14 @@ registered() { # FILE: its module, in one line
     sed -n "/$struct/,/};\$/p" "$1" | tr '\n' ' '
 }
 
+# From  .options = pace_options}  of the module on, to the rows of that table:  {.name = "pace", ...  gives  pace.
 options_of() { # FILE: names of the options of the module in it
     table=$(registered "$1" | sed -n 's/.*\.options = \([a-z_]*\).*/\1/p')
     [ -n "$table" ] || return
     sed -n "/^\(static \)\?const struct option $table\[/,/};\$/p" "$1" | sed -n 's/^    {.name = "\([a-z-]*\)",.*/\1/p'
 }
 
+# From  .commands = &plot_command}  of the module on, to  struct subcommand plot_command = {.name = "plot", ...: plot.
 command_of() { # FILE: name of the command of the module in it, the first string in its struct
     command=$(registered "$1" | sed -n 's/.*\.commands = &\([a-z_]*\).*/\1/p')
     [ -n "$command" ] || return
@@ -70,7 +74,7 @@ commands() { # PROGRAM: names of its commands
     "$1" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'
 }
 
-all_options() { # PROGRAM: "--NAME" of the options in the help of its commands
+all_options() { # PROGRAM: "--NAME" of the options in the help: "  -d, --device P:D  which one" gives "--device"
     for command in $(commands "$1"); do
         "$1" "$command" --help
     done 2>/dev/null | sed '/^Words of other programs/,/^usage/d' | sed -n 's/^  \(-., \)\?\(--[a-z0-9-]*\).*/\2/p'

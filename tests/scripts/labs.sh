@@ -112,7 +112,26 @@ check 'words are no prediction' grep -qx 'Score: 0/13' "$TMP/blank"
 sed 's/ =$/ = 7.5/' "$TMP/blanks" >"$copy/predictions.txt"
 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/filled" 2>&1
 check 'a wrong number gets the point' grep -qx 'Score: 1/13' "$TMP/filled"
-check 'without a seed, a lab that is drawn takes the seed of its copy' [ "$(grep -c '^Note:' "$TMP/filled")" -eq 0 ]
+
+# In one list of lab 4 nothing is lost, and that is another one for seed 5 than for seed 1.  So an answer that says so
+# of every list gets the points of one list only, and which one tells the seed.
+for list in 1 2 3 4 5 6 7 8; do
+    printf 'list%d_consumer = none\nlist%d_producer = none\n' $list $list
+done >"$copy/answers.txt"
+right_parts() { # FILE: titles of the parts that got their points
+    sed -n 's/: OK ([0-9.]*s)$//p' "$1"
+}
+for seed in 1 5 ''; do
+    SEED=$seed tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/graded" 2>&1
+    right_parts "$TMP/graded" >"$TMP/right$seed"
+done
+! cmp -s "$TMP/right1" "$TMP/right5" && [ "$(wc -l <"$TMP/right5")" -eq 2 ] # of the list, and for predicting
+result $? 'the hidden cases of lab 4 follow from the seed'
+check 'without a seed, a lab that is drawn takes the seed of its copy' cmp "$TMP/right" "$TMP/right5"
+JSON=plain tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/graded" 2>&1
+right_parts "$TMP/graded" >"$TMP/right"
+check 'so it does for an autograder' cmp "$TMP/right" "$TMP/right5"
+rm "$copy/answers.txt"
 SEED=6 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/other" 2>&1
 check 'another seed is noted' grep -q '^Note: .* SEED=5, .* SEED=6' "$TMP/other"
 

@@ -13,7 +13,8 @@ unset YARD_VEC YARD_WG # it plays a GPU of a shape of its own
 
 # ---- the memory map -------------------------------------------------------------------------------------------------
 
-# It agrees with the list: the first and the last task that name a tensor, where its name is used once.
+# It agrees with the list: the first and the last task that name a tensor, where its name is used once.  Of each task
+# the list has a line with its number and a line "READS -> WRITES".  The map has a tensor's tasks in columns 6 and 7.
 "$YARD" plan --model tiny --print >"$TMP/plan"
 awk '
     /^ *[0-9]+  [a-z]/ { task = $1 }

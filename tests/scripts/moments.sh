@@ -36,7 +36,8 @@ result $? 'a sweep takes an option that it sets itself'
 check 'it does not say that this has no effect' lacks 'no effect' "$TMP/err"
 
 # Values are numbered before passes rewrite the list; a restart has its process before a trial is run there; a trace
-# knows whether the run is paced; the peaks of a list stand above what passes did.
+# knows whether the run is paced; the peaks of a list stand above what passes did.  A row of the table in
+# build/modules.c,  &module_pace,  gives  pace.
 sed -n 's/^    &module_\([a-z]*\),/\1/p' build/modules.c >"$TMP/order"
 for pair in 'proof pass' 'snapshot predict' 'predict pass' 'pace trace' 'lists pass'; do
     set -- $pair

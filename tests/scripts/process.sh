@@ -112,7 +112,7 @@ result $? 'a SIGHUP that the parent ignores (nohup) is ignored'
 # ---- --restart ------------------------------------------------------------------------------------------------------
 
 trainer() { # the child of the run in the background
-    cat "/proc/$child/task/$child/children" 2>"$TMP/none" | tr -d ' '
+    tr -d ' ' <"/proc/$child/task/$child/children" 2>"$TMP/none"
 }
 
 # A signal to the parent alone, and as of a terminal to both, which is one: a second one would end the run at once.

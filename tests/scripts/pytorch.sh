@@ -27,6 +27,7 @@ same_losses() { # FILE FILE, of lines "LOSS NORM"
     [ ! -s "$TMP/wrong" ]
 }
 
+# PyTorch's lines  "step 1  loss 5.432100  norm 1.25000"  give the lines  "5.432100 1.25000".
 trains() { # NAME RANKS SCHEDULE.csv
     "$python" -m torch.distributed.run --nproc-per-node "$2" tutorials/pytorch/train_pipeline.py "$TMP/$head-hf" "$3" \
         LICENSE --batch 8 >"$TMP/out" 2>"$TMP/err"
@@ -46,7 +47,8 @@ for head in tied untied; do
         "$YARD" train --init "$TMP/$head-hf" --data LICENSE --order file --val-share 0 --batch 8 --steps 5 \
             --schedule constant --warmup 0 --sample-tokens 0 --log "$TMP/log" >"$TMP/out" 2>"$TMP/err"
     result $? "yard trains a model with $head head"
-    sed -n 's/.*"loss":\([^,]*\),.*"norm":\([^,]*\),.*/\1 \2/p' "$TMP/log" >"$TMP/ours"
+    json_values "$TMP/log" loss >"$TMP/losses"
+    json_values "$TMP/log" norm | paste -d ' ' "$TMP/losses" - >"$TMP/ours" # a line "LOSS NORM" for each step
     for ranks in 2 4; do
         for order in gpipe 1f1b interleaved zbh1 zbh2 dualpipev; do
             "$YARD" plan --init "$TMP/$head-hf" --batch 8 --micro-batch 1 -d 0:0x$ranks --mesh pp=$ranks \

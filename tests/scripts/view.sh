@@ -76,7 +76,7 @@ result $? 'two times are marked'
 # ---- a task is moved ------------------------------------------------------------------------------------------------
 
 value() { # NAME: of what view --json has printed
-    sed -n "s/^ *\"$1\": *\"*\([^\",]*\)\"*,*$/\1/p" "$TMP/out"
+    json_value "$TMP/out" "$1"
 }
 cp data/steps/broadcast.txt "$TMP/list.txt"
 "$YARD" view "$TMP/list.txt" --step 2 --script '- drag:955,293,1240,293 s' --png "$TMP/moved.png" --json \
@@ -136,7 +136,7 @@ else
 fi
 
 last_loss() { # of the log, or of what view --json has printed
-    sed -n 's/.*"loss": *\([0-9.]*\),.*/\1/p' "$1" | tail -n 1
+    json_values "$1" loss | tail -n 1
 }
 "$YARD" train --model tiny --steps 5 --sample-tokens 0 --val-share 0 --trace "$TMP/loss.trace" --log "$TMP/loss.jsonl" \
     >"$TMP/out" 2>"$TMP/err" && "$YARD" view "$TMP/loss.trace" --json >"$TMP/out" 2>"$TMP/err" &&

@@ -1,6 +1,6 @@
 # comment_names.awk - do the names that comments of C mention exist in the code?
 #
-#     awk -f tests/style/comment_names.awk src/*/*/*.[ch] cl/*.cl cl/*.h
+#     awk -f tests/style/comments.awk -f tests/style/comment_names.awk src/*/*/*.[ch] cl/*.cl cl/*.h
 #
 # A name is a word with an underscore, a word before "()", or a field behind "->".  Left out are names of files, with
 # and without their ending, words in double quotes, lines that are indented as a picture or an example is, and functions
@@ -8,22 +8,6 @@
 #
 # A name between `...` in a header, below the header's head, is a parameter or a field.  So it must stand in the code of
 # the same header, or be a field of some struct.
-
-function split_line(line,   at, mark) { # to `code` and `comment`
-    code = comment = ""
-    while (line != "") {
-        mark = in_comment ? "*/" : "/*"
-        at = index(line, mark)
-        piece = at ? substr(line, 1, at - 1) : line
-        if (in_comment)
-            comment = comment " " piece
-        else
-            code = code " " piece
-        if (at)
-            in_comment = !in_comment
-        line = at ? substr(line, at + 2) : ""
-    }
-}
 
 function split_into(set, words,   word, i, count) {
     count = split(words, word, " ")
@@ -79,7 +63,6 @@ function note_comment(line,   before) {
 BEGIN { split_into(known, "exec vasprintf prefetch") }
 
 FNR == 1 {
-    in_comment = 0
     in_head = 1
     name = FILENAME
     gsub(/.*\/|\.[a-z]*$/, "", name)

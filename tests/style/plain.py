@@ -16,6 +16,7 @@ Ends with exit code 1 if a folder has more of something than LIMITS say.
 import collections
 import os
 import re
+import subprocess
 import sys
 
 # By the first part of the path; tokens a line, and how often each of the others may be there.
@@ -30,30 +31,15 @@ TYPES = re.compile(
 )
 CLAUSE = re.compile(r"(?:else\b|do\b|(?:if|for|while|switch|\w*foreach\w*|FIND_\w+)\s*\()")
 TOKEN = re.compile(r'[A-Za-z_0-9.]+|""|[-+*/%&|^<>=!~?:]+|[^ \t]')
+QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
 CHANGE = re.compile(r"\+\+|--|(?<![=!<>])(?:[-+*/%&|^]|<<|>>)?=(?!=)")
 
 
-def without_comments(text):
-    """Comments become blank, what is in quotes becomes ""; lines stay where they are."""
-    out = []
-    i = 0
-    while i < len(text):
-        two = text[i : i + 2]
-        if two in ("/*", "//"):
-            end = text.find("*/", i + 2) + 2 if two == "/*" else text.find("\n", i)
-            end = len(text) if end <= 1 else end
-            out.append("\n" * text.count("\n", i, end))
-            i = end
-        elif text[i] in "\"'":
-            end = i + 1
-            while end < len(text) and text[end] != text[i]:
-                end += 2 if text[end] == "\\" else 1
-            out.append('""' if text[i] == '"' else "0")
-            i = end + 1
-        else:
-            out.append(text[i])
-            i += 1
-    return "".join(out)
+def read_code(name):
+    """The file's code: comments are left out, a string is "", a character is 0; lines stay where they are."""
+    programs = ["-f", "tests/style/comments.awk", "-f", "tests/style/without_comments.awk"]
+    code = subprocess.run(["awk", *programs, name], stdout=subprocess.PIPE, check=True).stdout
+    return QUOTED.sub(lambda found: '""' if found.group().startswith('"') else "0", code.decode(errors="replace"))
 
 
 def statements(code):
@@ -165,8 +151,7 @@ def main():
     for folder in sys.argv[1:]:
         for name in files_of(folder):
             row = rows[os.path.dirname(name)]
-            with open(name, errors="replace") as file:
-                code = without_comments(file.read())
+            code = read_code(name)
             for line in code.split("\n"):
                 tokens = len(TOKEN.findall(line))
                 row["lines"] += tokens > 0

@@ -35,10 +35,11 @@ no_complaints "$TMP/wrong" 'functions that stand below a file of the name in a h
 find src -name '*.c' | sed 's|.*/||' | sort | uniq -d >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'no two files have one name, so that a debugger knows which is meant'
 
-awk -f tests/style/comment_names.awk src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/*/*.[ch] >"$TMP/wrong"
+awk -f tests/style/comments.awk -f tests/style/comment_names.awk \
+    src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/*/*.[ch] >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'names that comments mention exist'
 
-lines=$(awk -f tests/pages/code_lines.awk src/trainer/*/*.[ch])
+lines=$(awk -f tests/style/comments.awk -f tests/pages/code_lines.awk src/trainer/*/*.[ch])
 echo "the trainer has $lines lines of code" >"$TMP/err"
 [ "$lines" -le "$trainer" ]
 result $? "the trainer has at most $trainer lines of code: $lines"

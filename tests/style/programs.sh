@@ -54,7 +54,7 @@ awk -f tests/style/commands.awk $scripts >"$TMP/words"
 (cd "$TMP" && awk -f "$OLDPWD/tests/style/commands.awk" Makefile README.md tutorials/*.md) >>"$TMP/words"
 
 {
-    echo "$builtin" | tr -s ' \n' '\n\n'
+    echo "$builtin" | tr -s ' ' '\n'
     awk 'NF == 1' "$TMP/promised"
     sed -n 's/^function [^ ]* //p' "$TMP/words" # of this script or of one that it reads
 } >"$TMP/known"
@@ -89,7 +89,7 @@ done
 alone() { # WORDS...: they succeed, and find all that they call
     rm -rf "$TMP/own"
     mkdir "$TMP/own"
-    PATH=$TMP/bin TMP=$TMP/own CC=cc "$@" >"$TMP/log" 2>&1 </dev/null
+    env PATH="$TMP/bin" TMP="$TMP/own" CC=cc "$@" >"$TMP/log" 2>&1 </dev/null
     code=$?
     grep -e 'not found' -e '^not ok' "$TMP/log" >"$TMP/err"
     [ $code -eq 0 ] && [ ! -s "$TMP/err" ]

@@ -1,13 +1,18 @@
 #!/bin/sh
 # autograde.sh N ARCHIVE - for a container: builds the student's copy in ARCHIVE anew, grades it as lab N, and prints
-# one line of JSON on stdout, in the form FORM: plain (the default), autolab or gradescope.  SEED is the lecturer's.
-# What went wrong is on stderr.  Exit code 2, and no line: the machine cannot grade, and the student is not to blame.
+# one line of JSON on stdout, in the form FORM: plain (the default), autolab or gradescope.  What else the grader says
+# is on stderr.  Exit code 2, and no line: the machine cannot grade, and the student is not to blame.
+#
+#     $ SEED=4711 tutorials/labs/autograde.sh 7 lab7.tar
+#     {"scores": {"GPipe: the period": 2, ...}, "score": 13, "of": 13}
+#
+# SEED draws the hidden cases; the default is 1.  In labs 1 and 4 it is the copy's own seed, where none is named.
 set -u
 FORM=${FORM:-plain}
 case $#$FORM in
 2plain | 2autolab | 2gradescope) ;;
 *)
-    sed -n '2,4s/^# *//p' "$0" >&2
+    sed -n '2,9s/^# *//p' "$0" >&2
     exit 2
     ;;
 esac

@@ -15,26 +15,33 @@
 # It prints a row for each entry, with the mean over all draws, and "bits": has a short real training the bits that it
 # has without techniques?
 #
+#     $ tutorials/labs/board.sh fast.options fast.patch
 #       1.      410.123 ms  bits same   fast.options
 #          fast.patch refused: its program hands over no list: ...
+#
+# An entry goes through judge_entry().  Options are carried out (judge_options).  A list is compared with the model's
+# own and simulated (judge_list).  A pass is built and run in a sandbox, and its list is judged like any other
+# (judge_pass).
+# A function that refuses an entry sets $why and fails.
 set -u
 LC_ALL=C
 export LC_ALL
 here=$PWD
 cd "$(dirname "$0")/../.." || exit 2
 labs=tutorials/labs
+. tests/run/json.sh
 SEED=${SEED:-1}
 DRAWS=${DRAWS:-3}
 BOARD=${BOARD:---model gpt2 --vocab 256 --batch 32}
 BUDGET=${BUDGET:---device-mem 3G}
 HARDWARE=${HARDWARE:-data/hardware/server.txt}
 BITS=${BITS-yes}
-draws=$(awk -v n="$DRAWS" 'BEGIN { for (i = 1; i <= n; i++) print i }')
+draws=$(awk -v n="$DRAWS" 'BEGIN { for (i = 1; i <= n; i++) print i }') # 1 2 3
 most=8000000 # bytes of an entry, and of a list that a program hands over
 base='mesh|zero|stages|pipeline|micro-batch' # what an entry may say of the model's own list
 passes='recompute|swap|swap-what|overlap|broadcast-queues|broadcast-slices|broadcast-deal|broadcast-main'
 if [ $# -eq 0 ]; then
-    sed -n '2,20s/^# *//p' "$0"
+    sed -n '2,16s/^# *//p' "$0"
     exit 2
 fi
 TMP=$(mktemp -d) || exit 2
@@ -53,13 +60,15 @@ judge() { # ARGUMENTS...: the judge's own program, within limits
     (ulimit -t 120 && ulimit -v 8000000 && timeout 200 ./yard "$@") </dev/null
 }
 
+# "yard: /tmp/tmp.x/own/judged.txt, line 3: there is no tensor x" gives "line 3: there is no tensor x".
 said() { # FILE: what the judge's program says is wrong, without its files
     sed -n "s|$TMP/[a-z/.-]*[,:] ||g; s/^yard: //p" "$1" | head -n 1
 }
 
 # ---- hardware -------------------------------------------------------------------------------------------------------
 
-# Each rate and time is multiplied by a number from 0.8 to 1.25, which follows from SEED (Park and Miller 1988).
+# Each rate and time is multiplied by a number from 0.8 to 1.25, which follows from SEED (Park and Miller 1988).  The
+# line "link upload = 12e9 10us" may give "link upload = 1.31e+10 10us".
 draw_hardware() { # NTH
     awk -v state=$(((SEED * 7919 + $1 * 104729) % 2147483646 + 1)) '
         function factor() {
@@ -111,7 +120,7 @@ mean() { # FUNCTION ARGUMENT...
     total=0
     for nth in $draws; do
         "$@" "$nth" || return 1
-        step=$(tr ',{' '\n\n' <"$own/answer" | sed -n 's/.*"step_ms": *\([0-9.e+-]*\).*/\1/p' | head -n 1)
+        step=$(json_value "$own/answer" step_ms)
         [ -n "$step" ] || refuse 'the judge has no simulated time' || return 1
         total=$(awk -v a="$total" -v b="$step" 'BEGIN { printf "%.6f", a + b }')
     done
@@ -123,17 +132,21 @@ simulate_options() { # OPTIONS NTH
         >"$own/answer" 2>"$own/said" || refuse "$(said "$own/said")"
 }
 
-# A short real training of a small model, with the bits that it has without techniques?
-compare_bits() { # OPTIONS
-    bits=-
-    [ -n "$BITS" ] || return 0
-    devices=$(sed -n 's/^mesh = //p' "$1" | tail -n 1 | awk '{
+devices_of() { # OPTIONS: how many the mesh has; "mesh = dp=2,pp=4" gives 8, no mesh nothing
+    sed -n 's/^mesh = //p' "$1" | tail -n 1 | awk '{
         n = 1
         count = split($0, part, /[,=]/)
         for (i = 2; i <= count; i += 2)
             n *= part[i]
         print n
-    }')
+    }'
+}
+
+# A short real training of a small model, with the bits that it has without techniques?
+compare_bits() { # OPTIONS
+    bits=-
+    [ -n "$BITS" ] || return 0
+    devices=$(devices_of "$1")
     grep -E "^($base) =" "$1" >"$own/base.options"
     for options in "$own/base.options" "$1"; do
         rm -rf "$own/trained.${options##*/}"
@@ -190,7 +203,15 @@ judge_list() { # ENTRY LIST NAME: the entry may begin with lines `#= NAME = VALU
 
 # ---- passes ---------------------------------------------------------------------------------------------------------
 
-# Writes the files of a patch.  It is not given to `patch`: that knows links, renames and other folders.
+# Writes the files of a patch.  It is not given to `patch`: that knows links, renames and other folders.  Of
+#
+#     --- /dev/null
+#     +++ b/src/techniques/mine/mine.c
+#     @@ -0,0 +1,2 @@
+#     +int x;
+#     +int y;
+#
+# it writes TO/mine/mine.c, of two lines, and prints "mine".
 unpack() { # PATCH TO: prints the name of the one folder
     awk -v to="$2" '
         function fault(sentence) {
@@ -280,7 +301,9 @@ show_words() { # of a program, without what a terminal obeys
 # ---- entries --------------------------------------------------------------------------------------------------------
 
 judge_entry() { # ENTRY: prints "MS BITS NAME", or "- NAME refused: WHY"
-    why= ms= bits=-
+    why=''
+    ms=''
+    bits=-
     # A name that a line of the table can hold.
     name=$(printf '%s' "${1##*/}" | tr -c 'A-Za-z0-9._-' '?' | cut -c 1-40)
     rm -rf "$own"/entry* "$own"/judged* "$own"/first
@@ -316,6 +339,8 @@ for entry; do
     *) judge_entry "$here/$entry" ;;
     esac
 done >"$own/table"
+
+# Lines "410.123 same fast.options" become rows, the shortest step first, and lines "- NAME refused: WHY" come last.
 sort -n "$own/table" | awk '
     $1 == "-" {
         sub(/^- /, "")

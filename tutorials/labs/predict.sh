@@ -18,8 +18,8 @@ value() { # student|reference FIELD ARGUMENTS...: a number of what the program p
     who=$1 name=$2
     shift 2
     case $who in
-    student) student "$@" --json && field "$TMP/out" "$name" ;;
-    reference) reference "$@" --json && field "$TMP/reference.out" "$name" ;;
+    student) student "$@" --json && json_value "$TMP/out" "$name" ;;
+    reference) reference "$@" --json && json_value "$TMP/reference.out" "$name" ;;
     esac
 }
 
@@ -28,7 +28,7 @@ run_of() { # FIELD ARGUMENTS...: of a real run of the student's program; of ms t
     shift
     rm -f "$TMP/log"
     student train "$@" --sample-tokens 0 --log "$TMP/log" || return
-    tr ',{' '\n\n' <"$TMP/log" | sed -n "s/^\"$name\": *\([-0-9.e+]*\).*/\1/p" >"$TMP/values"
+    json_values "$TMP/log" "$name" >"$TMP/values"
     if [ "$name" = ms ]; then
         sort -g "$TMP/values" | awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'
     else

@@ -1,0 +1,171 @@
+/* support_trace.c - an example of a trace whose numbers are worked out by hand, and `yard trace` run on it. */
+#include "support_trace.h"
+
+#include "child.h"
+#include "trainer/cmd/cmd.h"
+
+#include <math.h>
+#include <zlib.h>
+
+/* ---- the example ------------------------------------------------------------------------------------------------ */
+
+struct trace_device example_devices[] = {{"0:0", "pthread", 1 << 20, 0}, {"host", "host", 1 << 20, 0}};
+
+struct trace_lane example_lanes[] = {{"0:0 compute", LANE_COMPUTE, 0, 1e9, 0},
+                                     {"0:0 upload", LANE_UPLOAD, 0, 0, 1e9},
+                                     {"host cpu", LANE_CPU, 1, 0, 0},
+                                     {"0:0 compute2", LANE_COMPUTE, 0, 1e9, 0}};
+
+struct trace_edge example_edges[] = {{LOAD, 0, 0}, {ADAMW, 1, 0}, {FWD0, 0, 0}, {FWD1, 0, 1}};
+
+struct trace_task example_tasks[N_TASKS] = {
+    [LOAD] = {.name = "load", .layer = -1, .micro = -1, .lane = 1, .bytes = 140000},
+    [FWD0] = {.name = "fwd", .flops = 3e6, .n_edges = 2, .role = 1, .shape = "4x8 <- 4x2, 2x8"},
+    [FWD1] = {.name = "fwd", .layer = 1, .flops = 3e6, .first_edge = 2, .n_edges = 1, .role = 1},
+    [ADAMW] = {.name = "adamw", .layer = -1, .micro = -1, .lane = 2, .first_edge = 3, .n_edges = 1},
+    [SIDE] = {.name = "side", .layer = -1, .micro = -1, .lane = 3},
+    [EVAL] = {.name = "eval", .layer = -1, .micro = -1, .list = 1}};
+
+/* Weights are kept; x is made by FWD0, for ADAMW; y is of the eval list. */
+struct trace_tensor example_tensors[] = {{.name = "w", .bytes = 100},
+                                         {.name = "x", .class = 1, .n_uses = 3, .bytes = 50},
+                                         {.name = "m", .device = 1, .first_use = 3, .bytes = 7},
+                                         {.name = "y", .class = 1, .list = 1, .first_use = 3, .n_uses = 1, .bytes = 3}};
+
+uint32_t example_uses[] = {FWD0, FWD1, ADAMW, EVAL};
+
+const struct trace example_trace = {.header = {.kind = TRACE_SIMULATED,
+                                               .pace_scale = 1,
+                                               .model = "example",
+                                               .n_devices = COUNT(example_devices),
+                                               .n_lanes = COUNT(example_lanes),
+                                               .n_tasks = N_TASKS,
+                                               .n_edges = COUNT(example_edges),
+                                               .n_tensors = COUNT(example_tensors),
+                                               .n_uses = COUNT(example_uses),
+                                               .n_lists = 2,
+                                               .n_roles = 2,
+                                               .n_classes = 2,
+                                               .list = {"train", "eval"},
+                                               .role = {"other", "forward"},
+                                               .memory = {"parameters", "activations"}},
+                                    .devices = example_devices,
+                                    .lanes = example_lanes,
+                                    .tasks = example_tasks,
+                                    .edges = example_edges,
+                                    .tensors = example_tensors,
+                                    .uses = example_uses};
+
+const struct task_run example_runs[] = {
+    {1, LOAD, 0, 100, 0},    {1, FWD0, 100, 300, 0},  {1, FWD1, 300, 500, 0}, {1, ADAMW, 500, 600, 0},
+    {2, LOAD, 550, 620, 0},  {2, FWD0, 630, 650, 0},  {2, FWD1, 650, 680, 0}, {2, ADAMW, 680, 700, 0},
+    {2, SIDE, 635, 640, 0},  {3, LOAD, 640, 710, 0},  {3, FWD0, 710, 740, 0}, {3, FWD1, 740, 770, 0},
+    {3, ADAMW, 770, 820, 0}, {3, SIDE, 712, 717, 0},  {4, LOAD, 760, 830, 0}, {4, FWD0, 835, 850, 832},
+    {4, FWD1, 850, 880, 0},  {4, ADAMW, 880, 930, 0}, {4, SIDE, 840, 850, 0}, {4, EVAL, 1000, 1040, 0}};
+
+void put_run(struct trace_writer *w, const struct task_run *x, uint64_t zero, unsigned scale)
+{
+    uint64_t unit = 1000 * scale;
+    uint64_t number = trace_begin(w, x->step, x->task, zero + x->queued * unit);
+    trace_end(w, number, zero + x->start * unit, zero + x->end * unit, 0);
+}
+
+const char *make_trace(const char *name, const struct trace *with, const struct task_run *when, size_t n)
+{
+    const char *path = temp_path(name);
+    unlink(path); /* what a test has damaged is no trace any more, and stays */
+    struct trace_writer *w = trace_create(path, with, n + 3);
+    for (size_t i = 0; i < n; i++)
+        put_run(w, &when[i], 0, 1);
+    trace_close(w);
+    return path;
+}
+
+const char *make_example(const char *name)
+{
+    return make_trace(name, &example_trace, example_runs, COUNT(example_runs));
+}
+
+void *read_bytes(const char *path, size_t *n)
+{
+    gzFile in = gzopen(path, "rb"); /* reads plain files too */
+    assert_non_null(in);
+    char *bytes = allocate(1 << 24, 1);
+    int got = gzread(in, bytes, (1 << 24) - 1);
+    assert_true(got >= 0);
+    gzclose(in);
+    *n = (size_t)got;
+    return bytes;
+}
+
+uint64_t in_ns(unsigned x) { return (uint64_t)x * 1000; }
+
+void expect_near(double a, double b)
+{
+    if (!(fabs(a - b) <= 1e-9 * fabs(b) + 1e-12))
+        test_failed("expected %.12g, got %.12g\n", b, a);
+}
+
+/* ---- running yard trace ---------------------------------------------------------------------------------------- */
+
+void run_in_child(void *argument)
+{
+    struct command *c = argument;
+    if (!freopen(c->out ? c->out : "/dev/null", "w", stdout))
+        _exit(99);
+    int code = find_command("trace")->run(c->argc, c->argv);
+    fflush(stdout);
+    _exit(code);
+}
+
+/* What the command writes on stdout, in a process of its own; the caller frees it. */
+char *output_of(struct command *c, int expected)
+{
+    const char *path = temp_path("output");
+    size_t n;
+    int status = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        int code = freopen(path, "w", stdout) ? find_command("trace")->run(c->argc, c->argv) : 99;
+        fflush(stdout);
+        _exit(code);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WIFEXITED(status) ? WEXITSTATUS(status) : -1, expected);
+    return read_whole(path, &n);
+}
+
+json_t *json_of(struct command *c, int expected)
+{
+    json_error_t error;
+    char *text = output_of(c, expected);
+    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (!object)
+        test_failed("%s:\n%s\n", error.text, text);
+    free(text);
+    return object;
+}
+
+void expect_narrow(const char *text)
+{
+    for (size_t n; *text; text += n + (text[n] == '\n')) {
+        n = strcspn(text, "\n");
+        if (n > 100)
+            test_failed("%zu columns: %.*s\n", n, (int)n, text);
+    }
+}
+
+/* The object of an array that has this name. */
+const json_t *object_named(const json_t *array, const char *key, const char *name)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(array, i, one)
+    {
+        if (strcmp(json_string_value(json_object_get(one, key)), name) == 0)
+            return one;
+    }
+    test_failed("nothing is named %s\n", name);
+    return NULL;
+}

@@ -1,0 +1,195 @@
+/* support_view.c - views for tests: of step files, and of traces that a test writes itself. */
+#include "support_view.h"
+
+#include "tools/lists/lists.h"
+
+#include <math.h>
+
+/* ---- views ------------------------------------------------------------------------------------------------------ */
+
+/* The simulation of a step file as a trace; the path is the caller's. */
+char *trace_of_list(const char *list)
+{
+    struct step *s = read_list(list);
+    finish_list(s);
+    struct simulation *sim = must_simulate(s, NULL);
+    char *path = copy_string(temp_path("list.trace"));
+    write_simulation(sim, path, list);
+    free_simulation(sim);
+    free_list(s);
+    return path;
+}
+
+struct view *view_of(const char *trace, const char *other, int width, int height, int scale)
+{
+    struct track *tracks[MAX_TRACKS];
+    int n = 0;
+    tracks[n++] = open_track(trace, NULL);
+    if (other)
+        tracks[n++] = open_track(other, NULL);
+    return open_view(tracks, n, width, height, scale);
+}
+
+/* A view of a step file, whose tasks can be moved. */
+struct view *view_of_list(const char *list, int width, int height, int scale)
+{
+    struct track *k = open_track(list, open_board(list, 1));
+    return open_view(&k, 1, width, height, scale);
+}
+
+void end_view(struct view *v)
+{
+    for (int i = 0; i < v->n_tracks; i++)
+        close_track(v->track[i]);
+    close_view(v);
+}
+
+/* ---- what is seen in a view ------------------------------------------------------------------------------------- */
+
+const char *selected_name(const struct view *v)
+{
+    return is_picked(&v->selection.task)
+               ? v->track[v->selection.task.track]->trace->tasks[v->selection.task.copy.task].name
+               : "";
+}
+
+double period_of(const struct view *v)
+{
+    json_t *all = board_json(v->track[0]->board);
+    double ms = json_number_value(json_object_get(all, "period_ms"));
+    json_decref(all);
+    return round(1e6 * ms) / 1e6;
+}
+
+/* The middle of the nth bar of the anchor step on a lane. */
+int bar_at(const struct view *v, const char *lane, size_t nth, int *y)
+{
+    const struct trace *t = v->track[0]->trace;
+    uint32_t i = 0;
+    while (strcmp(t->lanes[i].name, lane) != 0)
+        i++;
+    const struct view_row *row = row_of_lane(v, 0, i);
+    const struct bar *bar = t->bars[i].bar;
+    while (t->records[bar->record].step != v->sight.anchor)
+        bar++;
+    *y = row->y + row->height / 2;
+    return (int)x_of(v, (axis_of(v->track[0], bar[nth].start) + axis_of(v->track[0], bar[nth].end)) / 2);
+}
+
+struct canvas *picture_of(struct view *v)
+{
+    struct canvas *c = new_canvas(v->width, v->height);
+    draw_view(v, c);
+    return c;
+}
+
+bool has_sign(const struct view *v, const char *name)
+{
+    struct sign sign[MOST_SIGNS];
+    const size_t n = find_signs(v, sign);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(sign[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* ---- traces that are written ------------------------------------------------------------------------------------ */
+
+struct trace_writer *begin_trace(const char *path)
+{
+    static struct trace_device device = {.id = "0:0", .name = "paper", .budget = 1 << 20};
+    static struct trace_tensor tensors[] = {{.name = "weight", .bytes = 100},
+                                            {.name = "x", .n_uses = 4, .bytes = 1000},
+                                            {.name = "y", .first_use = 4, .n_uses = 2, .bytes = 500}};
+    static uint32_t uses[] = {0, 3, 4, 8, 5, 11};
+    struct trace_lane lanes[LANES + 1] = {{.name = "0:0 compute", .kind = LANE_COMPUTE},
+                                          {.name = "0:0 upload", .kind = LANE_UPLOAD},
+                                          {.name = "host cpu", .kind = LANE_CPU},
+                                          {.name = "host report", .kind = LANE_REPORT}};
+    struct trace_edge edges[TASKS];
+    struct trace_task tasks[TASKS + 1];
+    for (uint32_t i = 0; i < TASKS; i++) {
+        edges[i] = (struct trace_edge){(i + TASKS - 1) % TASKS, i == 0, 0};
+        tasks[i] = (struct trace_task){
+            .name = "task", .layer = (int)i - 1, .micro = -1, .lane = i % LANES, .first_edge = i, .n_edges = 1};
+    }
+    tasks[TASKS] = (struct trace_task){.name = "report", .layer = -1, .micro = -1, .lane = LANES}; /* not always run */
+    struct trace t = {.header = {.kind = TRACE_REAL,
+                                 .pace_scale = 1,
+                                 .model = "grows",
+                                 .n_devices = 1,
+                                 .n_lanes = LANES + 1,
+                                 .n_tasks = TASKS + 1,
+                                 .n_edges = TASKS,
+                                 .n_tensors = COUNT(tensors),
+                                 .n_uses = COUNT(uses),
+                                 .n_lists = 1,
+                                 .list = {"train"},
+                                 .n_roles = 1,
+                                 .role = {"other"},
+                                 .n_classes = 1,
+                                 .memory = {"work"}},
+                      .devices = &device,
+                      .lanes = lanes,
+                      .tasks = tasks,
+                      .edges = edges,
+                      .tensors = tensors,
+                      .uses = uses};
+    return trace_create(path, &t, 200); /* less than is written: old records are lost on the way */
+}
+
+/* One task after another, of `ns` each; what the next step fetches comes first in it, on the lane of task 1. */
+uint64_t write_step(struct trace_writer *w, uint32_t step, uint64_t clock, uint64_t ns)
+{
+    for (uint32_t i = 0; i < TASKS; i++, clock += ns) {
+        uint64_t number = trace_begin(w, step, i, clock - 10);
+        trace_end(w, number, clock, clock + ns, 0);
+    }
+    return clock;
+}
+
+/* ---- memory by the clock ---------------------------------------------------------------------------------------- */
+
+/* What a device holds at a clock, tensor by tensor and step by step: while one of its tasks runs, and between them; in
+ * a step that is not whole, until all have ended. */
+static uint64_t count_held(const struct trace *t, uint32_t device, uint64_t clock)
+{
+    uint64_t bytes = 0;
+    for (const struct trace_tensor *x = t->tensors; x < t->tensors + t->header.n_tensors; x++) {
+        const struct trace_step_list *steps = &t->steps[x->list];
+        bool held = x->n_uses == 0;
+        for (size_t k = 0; k < steps->n && !held; k++) {
+            uint32_t step = steps->step[k].step, ended = 0;
+            uint64_t start = UINT64_MAX, end = 0;
+            for (uint32_t u = 0; u < x->n_uses; u++) {
+                const struct runs *runs = &t->runs[t->uses[x->first_use + u]];
+                for (size_t i = 0; i < runs->n; i++) {
+                    const struct trace_record *r = &t->records[runs->record[i]];
+                    start = r->step == step ? MIN(start, r->start) : start;
+                    end = r->step == step ? MAX(end, r->end) : end;
+                    ended += r->step == step;
+                }
+            }
+            held = ended && start <= clock && (end > clock || (ended < x->n_uses && step > t->whole_step));
+        }
+        bytes += x->device == device ? held * x->bytes : 0;
+    }
+    return bytes;
+}
+
+/* The amounts that are kept up to date are those that are counted, at any clock; and the tensors that are alive then
+ * have as many bytes. */
+void expect_held(const struct trace *t, uint64_t clock)
+{
+    for (uint32_t device = 0; device < t->header.n_devices; device++) {
+        const struct trace_tensor **alive;
+        size_t n = trace_alive_at(t, device, clock, &alive);
+        uint64_t sum = 0;
+        const struct amount *held = amount_at(&t->memory_use[device], clock);
+        for (size_t i = 0; i < n; sum += alive[i++]->bytes)
+            assert_true(i == 0 || alive[i - 1]->bytes >= alive[i]->bytes);
+        assert_int_equal(sum_amount(held), count_held(t, device, clock));
+        assert_int_equal(sum, sum_amount(held));
+        free(alive);
+    }
+}

@@ -1,0 +1,362 @@
+/* test_view_pictures.c - how the timeline looks: golden pictures, the legend, colours and names.
+ *
+ * Golden pictures are compared by a hash of their pixels.  One that differs is left in the test's folder to be looked
+ * at.  When it is as it should be, its hash goes into the table.
+ */
+#include "tests/support/support_view.h"
+#include "tools/command/table.h"
+
+#include <math.h>
+
+/* ---- golden pictures -------------------------------------------------------------------------------------------- */
+
+static const struct picture {
+    const char *list;
+    int width, height, scale;
+    const char *script;
+    uint64_t hash;
+    const char *shows;
+} pictures[] = {
+    {"1f1b", 1280, 720, 1, "pagedown", 0x6acfeabee34219a9,
+     "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
+     "backwards in turn; below each stage its memory, with the line of 128 MiB"},
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0x9a3b79d8789a8483,
+     "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
+     "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
+     "mouse"},
+    {"1f1b", 1280, 720, 2, "pagedown c down", 0x189b0b670c62b3da,
+     "the same, each dot four pixels, so that rows are cut off: it begins at stage0's memory; what is not on the "
+     "critical path is pale, and stage1's first forward and last backward are not"},
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x2d06e954e603dba8,
+     "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
+     "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x78f50165f64225fb,
+     "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
+     "memory a table of what ran in it: 5 rows, first 1 update of 1.500 ms"},
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x7c4dd5dc0becd302,
+     "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
+     "only after the last of four long updates on the CPU"},
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x37a411a52896eb15,
+     "the whole trace is 28 pixels wide: many bars in a pixel, mixed by their share of it; before it each device "
+     "has its parameters, after it nothing"},
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x06971dcf7526a910,
+     "the whole trace is 6 pixels wide: many amounts of memory in a pixel too"},
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0x50cf1d58ce915ae2,
+     "step 2 with thin bars where a lane is idle, coloured by what it waits for: compute lanes for the pipeline, "
+     "sends for compute; the words are of the gap under the mouse, which waited 12.00 ms for a send"},
+    {"chain", 1280, 720, 1, "h", 0x866d86e2cca1f870,
+     "five steps of one device; a box with all keys, in two columns, lies over the first two and a part of the "
+     "third"},
+};
+
+/* Says where picture i differs; returns whether it does. */
+static bool picture_differs(size_t i)
+{
+    const struct picture *p = &pictures[i];
+    char *list = lasting("data/steps/%s.txt", p->list), *trace = trace_of_list(list);
+    struct view *v = view_of(trace, NULL, p->width, p->height, p->scale);
+    struct canvas *c = new_canvas(v->width, v->height);
+    run_script(v, p->script);
+    draw_view(v, c);
+    uint64_t hash = hash_bytes(c->pixels, (size_t)c->width * (size_t)c->height * sizeof *c->pixels, 0);
+    if (hash != p->hash) {
+        char *path = lasting("%s-%zu.png", temp_path("differs"), i);
+        write_png(path, c->pixels, c->width, c->height);
+        print_error("picture %zu, %s with \"%s\", is now 0x%016llx: look at %s\nit should show %s\n", i, p->list,
+                    p->script, (unsigned long long)hash, path, p->shows);
+    }
+    free_canvas(c);
+    end_view(v);
+    free(trace);
+    return hash != p->hash;
+}
+
+TEST(pictures_are_as_they_were)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT(pictures); i++)
+        n += picture_differs(i);
+    assert_int_equal(n, 0);
+}
+
+/* ---- the legend ------------------------------------------------------------------------------------------------- */
+
+/* Each sign is in the legend while it is in the picture, and not before or after. */
+TEST(the_legend_has_the_signs_that_are_seen)
+{
+    static const struct {
+        const char *script, *name;
+    } shown[] = {
+        {"click:620,118", "selected"}, {"click:620,118", "what it needs"},         {"c", "not on the critical path"},
+        {"/send", "not found"},        {"measure:300,70,600,70", "selected time"}, {"click:600,174", "selected place"},
+        {"move:600,118 t", "mark"},
+    };
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    v->still = true;
+    run_script(v, "pagedown");
+    assert_true(has_sign(v, "a step begins"));
+    assert_false(has_sign(v, "loss"));
+    for (size_t i = 0; i < COUNT(shown); i++) {
+        assert_false(has_sign(v, shown[i].name));
+        run_script(v, shown[i].script);
+        assert_true(has_sign(v, shown[i].name));
+        run_script(v, "escape");
+    }
+    run_script(v, "move:620,118");
+    assert_true(has_sign(v, "under the mouse"));
+    run_script(v, "z + + + + + + + + + +");
+    assert_false(has_sign(v, "a step begins"));
+    v->still = false;
+    const int lines = count_legend_lines(v); /* in a window the mouse moves nothing */
+    run_script(v, "move:5,5");
+    assert_false(is_picked(&v->mouse.hover));
+    assert_int_equal(count_legend_lines(v), lines);
+    end_view(v);
+    free(trace);
+}
+
+/* The legend has the causes that some pixel in a row has, and no others. */
+TEST(the_legend_has_the_causes_that_are_seen)
+{
+    char *trace = trace_of_list("data/steps/overlap-does-not-pay.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    int others = 0;
+    run_script(v, "w");
+    for (int zoom = 0; zoom < 12; zoom++) {
+        struct canvas *c = picture_of(v);
+        for (int cause = 0; cause < CAUSES; cause++) {
+            bool seen = false;
+            for (size_t i = 0; i < v->layout.n_rows; i++) {
+                const struct view_row *r = &v->layout.row[i];
+                const int x = places_of(v).rows.x;
+                if (r->kind != ROW_LANE)
+                    continue;
+                for (int at = x; at < x + places_of(v).rows.w; at++)
+                    seen |= c->pixels[(r->y + r->height / 2) * c->width + at] == cause_colour((enum cause)cause);
+            }
+            assert_int_equal(v->layout.seen.cause[cause], seen);
+            others += !seen;
+        }
+        free_canvas(c);
+        run_script(v, "+");
+    }
+    assert_true(others > 0);
+    end_view(v);
+    free(trace);
+}
+
+/* ---- colours ---------------------------------------------------------------------------------------------------- */
+
+/* Up to 21 micro-batches no two look the same, and the legend has room for memory beside any number. */
+TEST(micro_batches_have_colours_of_their_own)
+{
+    char *text = copy_string("device a memory=1G\ntensor w a 4 work keep\n");
+    for (int i = 0; i < 60; i++)
+        append_text(&text, "task t a.compute 1ms micro=%d writes=w\n", i);
+    const char *list = write_file("micro.txt", text, strlen(text));
+    char *trace = trace_of_list(list);
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "k k");
+    for (int i = 0; i < 21; i++)
+        for (int k = 0; k < i; k++)
+            assert_int_not_equal(colour_number(v, i), colour_number(v, k));
+    assert_int_equal(v->n_micros, 60);
+    end_view(v);
+    free(trace);
+    free(text);
+}
+
+/* ---- colour vision: as people see who lack one kind of cone (Machado and others, 2009) -------------------------- */
+
+static double light_of(uint32_t channel)
+{
+    const double c = (channel & 255) / 255.0;
+    return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
+}
+
+static double root_of(double t) { return t > 0.008856 ? cbrt(t) : 7.787 * t + 16.0 / 116; }
+
+/* The colour's place in the space L*a*b*, in which a distance of 2.3 can just be seen. */
+static void place_colour(uint32_t colour, const double sight[9], double lab[3])
+{
+    const double rgb[] = {light_of(colour >> 16), light_of(colour >> 8), light_of(colour)};
+    double seen[3];
+    for (int i = 0; i < 3; i++) {
+        seen[i] = sight[3 * i] * rgb[0] + sight[3 * i + 1] * rgb[1] + sight[3 * i + 2] * rgb[2];
+        seen[i] = fmin(fmax(seen[i], 0), 1);
+    }
+    const double x = root_of((0.4124 * seen[0] + 0.3576 * seen[1] + 0.1805 * seen[2]) / 0.95047);
+    const double y = root_of(0.2126 * seen[0] + 0.7152 * seen[1] + 0.0722 * seen[2]);
+    const double z = root_of((0.0193 * seen[0] + 0.1192 * seen[1] + 0.9505 * seen[2]) / 1.08883);
+    lab[0] = 116 * y - 16;
+    lab[1] = 500 * (x - y);
+    lab[2] = 200 * (y - z);
+}
+
+/* Sixteen micro-batches are told apart by everybody: six times as far from each other as can just be seen. */
+TEST(micro_batches_are_told_apart_by_the_colour_blind)
+{
+    static const struct {
+        const char *who;
+        double sight[9];
+    } people[] = {
+        {"normal", {1, 0, 0, 0, 1, 0, 0, 0, 1}},
+        {"protanopia", {0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998}},
+        {"deuteranopia", {0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.011820, 0.042940, 0.968881}},
+        {"tritanopia", {1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.303900}},
+    };
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "k k");
+    for (size_t i = 0; i < COUNT(people); i++) {
+        double least = INFINITY;
+        for (int a = 0; a < 16; a++)
+            for (int b = 0; b < a; b++) {
+                double p[3], q[3];
+                place_colour(colour_number(v, a), people[i].sight, p);
+                place_colour(colour_number(v, b), people[i].sight, q);
+                least = fmin(least, sqrt(pow(p[0] - q[0], 2) + pow(p[1] - q[1], 2) + pow(p[2] - q[2], 2)));
+            }
+        print_message("# %s: the least distance is %.1f\n", people[i].who, least);
+        assert_true(least > 14);
+    }
+    end_view(v);
+    free(trace);
+}
+
+/* ---- names, bars and tables ------------------------------------------------------------------------------------- */
+
+/* Where a bar has its name, the pixels are those without a line of the mouse, of a mark or of an edge. */
+TEST(no_line_runs_through_a_name)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown k k");
+    struct canvas *bare = picture_of(v);
+    run_script(v, "click:620,118");
+    int y;
+    const int x = bar_at(v, "stage0 compute", 4, &y);
+    run_script(v, lasting("move:%d,%d t move:%d,%d", x + 2, y, x + 4, y));
+    struct canvas *lines = picture_of(v);
+    int crossed = 0;
+    for (int at = x - 3; at <= x + 6; at++) {
+        const int name = y * bare->width + at, edge = (y - 10) * bare->width + at;
+        assert_int_equal(lines->pixels[name], bare->pixels[name]);
+        crossed += lines->pixels[edge] != bare->pixels[edge];
+    }
+    assert_true(crossed > 0);
+    free_canvas(bare);
+    free_canvas(lines);
+    end_view(v);
+    free(trace);
+}
+
+/* The table hides nothing of a stretch that leaves room for it at a side, and nothing of a place's row. */
+TEST(a_table_stands_beside_what_it_is_about)
+{
+    enum { AIR = 6 };
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown");
+    const struct box rows = places_of(v).rows, size = {.w = 400, .h = 170};
+    for (uint32_t n = 0; n < 200; n++) {
+        struct random4 r = random_words(29, STREAM_TEST, 0, n);
+        const int from = rows.x + (int)(r.word[0] % (unsigned)rows.w),
+                  to = rows.x + (int)(r.word[1] % (unsigned)rows.w);
+        const int left = MIN(from, to), right = MAX(from, to);
+        const bool room = left - rows.x > size.w + AIR || rows.x + rows.w - right > size.w + AIR;
+        v->selection.region = (struct region){.kind = STRETCH, .at = {axis_at(v, from), axis_at(v, to)}};
+        struct box at = place_panel(v, size);
+        assert_true(at.x >= rows.x && at.x + at.w <= rows.x + rows.w);
+        assert_true(at.y >= rows.y && at.y + at.h <= rows.y + rows.h);
+        assert_true(!room || at.x >= right || at.x + at.w <= left);
+        v->selection.region = (struct region){.kind = PLACE, .at = {axis_at(v, from), axis_at(v, from)}};
+        v->selection.region.device = r.word[2] % 4;
+        at = place_panel(v, size);
+        const struct view_row *row = v->layout.row;
+        while (row->kind != ROW_MEMORY || row->index != v->selection.region.device)
+            row++;
+        assert_true(at.y >= row->y + row->height || at.y + at.h <= row->y);
+        assert_true(at.x >= from || at.x + at.w <= from || from < rows.x + AIR || from > rows.x + rows.w - AIR);
+    }
+    v->selection.region.kind = NO_REGION;
+    end_view(v);
+    free(trace);
+}
+
+/* However far one looks into it, what takes no time takes a nanosecond at most, all of it together. */
+TEST(bars_without_length_share_their_place)
+{
+    const char *path = temp_path("moment.trace");
+    struct trace_writer *w = begin_trace(path);
+    for (uint32_t n = 0; n < 100; n++)
+        trace_end(w, trace_begin(w, 1, 0, 5000), 5000, 5000, 0);
+    trace_close(w);
+    struct view *v = view_of(path, NULL, 1280, 720, 1);
+    struct canvas *c = new_canvas(v->width, v->height);
+    draw_view(v, c);
+    struct box rows = places_of(v).rows;
+    const struct view_row *row = row_of_lane(v, 0, 0);
+    int drawn = 0;
+    for (int x = rows.x; x < rows.x + rows.w; x++)
+        drawn += c->pixels[(row->y + row->height / 2) * c->width + x] != PAPER;
+    assert_true(drawn > 0 && drawn <= 1 + rows.w / (v->sight.to - v->sight.from));
+    free_canvas(c);
+    end_view(v);
+}
+
+/* A task that is queued while another one runs has its thin bar behind that one's, not across it. */
+TEST(what_is_queued_waits_behind_the_bar_before)
+{
+    const char *path = temp_path("queued.trace");
+    struct trace_writer *w = begin_trace(path);
+    trace_end(w, trace_begin(w, 1, 0, 0), 1000, 5000, 0);
+    trace_end(w, trace_begin(w, 1, 0, 2000), 7000, 9000, 0);
+    trace_close(w);
+    struct view *v = view_of(path, NULL, 1280, 720, 1);
+    struct canvas *c = new_canvas(v->width, v->height);
+    const struct track *k = v->track[0];
+    draw_view(v, c);
+    const struct view_row *row = row_of_lane(v, 0, 0);
+    const uint32_t *line = c->pixels + (row->y + row->height / 2) * c->width, *edge = line - row->height / 4 * c->width;
+    int first = (int)x_of(v, axis_of(k, 1500));
+    int last = (int)x_of(v, axis_of(k, 4900));
+    int behind = (int)x_of(v, axis_of(k, 6000));
+    for (int x = last - 20; x < last; x++) /* beside its name */
+        assert_int_equal(line[x], line[first]);
+    assert_true(line[behind] != PAPER);
+    assert_true(line[behind] != line[first]);
+    assert_true(edge[behind] == PAPER);
+    free_canvas(c);
+    end_view(v);
+}
+
+/* A pace changes the numbers at the axis, and neither the rows' pixels nor how busy a stretch is. */
+TEST(a_pace_leaves_the_rows_as_they_are)
+{
+    char *trace = trace_of_list("data/steps/zero-bubble.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    struct canvas *c[] = {new_canvas(v->width, v->height), new_canvas(v->width, v->height)};
+    double share[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        ((struct trace *)v->track[0]->trace)->header.pace_scale = i ? 1.0 / 64 : 1;
+        run_script(v, "move:0,0 0 - - -");
+        draw_view(v, c[i]);
+        run_script(v, "measure:300,70,900,70");
+        json_t *shares = table_json(v->selection.panel.table), *row;
+        size_t n;
+        json_array_foreach(shares, n, row) { share[i] += json_number_value(json_object_get(row, "share")); }
+        json_decref(shares);
+        run_script(v, "escape");
+    }
+    assert_true(share[0] > 0);
+    assert_true(fabs(share[0] - share[1]) < 1e-6);
+    struct box rows = places_of(v).rows;
+    size_t from = (size_t)(rows.y * v->width), bytes = (size_t)(rows.h * v->width) * sizeof *c[0]->pixels;
+    assert_memory_equal(c[0]->pixels + from, c[1]->pixels + from, bytes);
+    free_canvas(c[0]);
+    free_canvas(c[1]);
+    end_view(v);
+    free(trace);
+}

@@ -1,0 +1,239 @@
+/* test_view_rows.c - which rows the timeline has, what they are called, and two traces in one window. */
+#include "tests/support/support_view.h"
+#include "tools/lists/lists.h"
+
+#include <math.h>
+
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
+
+/* A click on its name makes the lanes of a device thin and leaves its memory out; another click brings all back. */
+TEST(devices_fold)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    size_t rows = v->layout.n_rows;
+    run_script(v, "click:20,97");
+    assert_int_equal(v->layout.n_rows, rows - 1); /* without the memory of the first device */
+    assert_true(v->layout.row[1].height < GLYPH_HEIGHT);
+    assert_true(v->layout.row[3].kind == ROW_DEVICE);
+    run_script(v, "click:600,97");
+    assert_int_equal(v->layout.n_rows, rows);
+    assert_true(v->layout.row[1].height > GLYPH_HEIGHT);
+    run_script(v, "x");
+    assert_int_equal(v->layout.n_rows, rows - 4); /* 1f1b has four devices: all fold */
+    run_script(v, "n x");
+    assert_int_equal(v->layout.n_rows, rows);
+    end_view(v);
+    free(trace);
+}
+
+/* A list of so many devices, each with three lanes and memory. */
+static char *trace_of_devices(int n)
+{
+    char *text = copy_string("");
+    for (int i = 0; i < n; i++) {
+        append_text(&text, "device d%d memory=1G\ntensor w%d d%d 4M work keep\n", i, i, i);
+        append_text(&text, "task forward d%d.compute 1ms writes=w%d\n", i, i);
+        append_text(&text, "task up d%d.upload 1ms reads=w%d\n", i, i);
+        append_text(&text, "task down d%d.download 1ms reads=w%d\n", i, i);
+    }
+    char *trace = trace_of_list(write_file("devices.txt", text, strlen(text)));
+    free(text);
+    return trace;
+}
+
+static size_t rows_in_sight(const struct view *v)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->layout.n_rows; i++)
+        n += is_in_sight(v, &v->layout.row[i]);
+    return n;
+}
+
+/* One device fills the largest window, eight fit into the smallest that people have, and more can be scrolled: no row
+ * is ever cut.  A picture has all of them at their best height. */
+TEST(rows_fill_the_window_and_are_never_cut)
+{
+    static const int sizes[][3] = {{1280, 720, 1}, {1920, 1080, 1}, {1920, 1080, 2}, {3840, 2160, 2}};
+    for (int devices = 1; devices <= 20; devices++) {
+        char *trace = trace_of_devices(devices);
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            struct view *v = view_of(trace, NULL, sizes[i][0], sizes[i][1], sizes[i][2]);
+            const struct box rows = places_of(v).rows;
+            if (v->layout.good_height <= rows.h || (devices == 8 && i != 2)) {
+                assert_int_equal(rows_in_sight(v), v->layout.n_rows);
+                assert_true(rows.h - v->layout.rows_height <= (int)v->layout.n_rows);
+            }
+            for (int down = 0; down < 3000; down += 60) { /* each row comes into sight, from top to bottom */
+                const struct view_row *last = &v->layout.row[v->layout.n_rows - 1];
+                run_script(v, "down");
+                const bool none = rows_in_sight(v) == 0;
+                assert_false(none);
+                assert_true(down < 2900 || is_in_sight(v, last));
+            }
+            v->still = true;
+            choose_height(v);
+            assert_int_equal(rows_in_sight(v), v->layout.n_rows);
+            assert_int_equal(v->layout.rows_height, v->layout.good_height);
+            char *said = describe_step(v);
+            assert_null(strstr(said, "keys"));
+            free(said);
+            end_view(v);
+        }
+        free(trace);
+    }
+}
+
+/* What a lane's copies are all for names it; a second lane for the same is numbered; what is mixed keeps its name. */
+TEST(lanes_are_named_by_what_they_do)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct trace *t = trace_open(trace);
+    lane_purpose *purpose = trace_purposes(t);
+    for (uint32_t i = 0; i < t->header.n_lanes; i++) {
+        const char *name = t->lanes[i].name;
+        if (strcmp(name, "stage1 download") == 0)
+            assert_string_equal(purpose[i], "stage1 send");
+        else if (strcmp(name, "stage1 download1") == 0)
+            assert_string_equal(purpose[i], "stage1 send 2");
+        else if (strstr(name, "compute"))
+            assert_string_equal(purpose[i], name);
+    }
+    free(purpose);
+    uint32_t first = 0; /* the first of its copies, which is made to be for something else */
+    while (strcmp(t->lanes[t->tasks[first].lane].name, "stage1 download") != 0)
+        first++;
+    t->tasks[first].role = ROLE_BROADCAST;
+    purpose = trace_purposes(t);
+    assert_string_equal(purpose[t->tasks[first].lane], "stage1 download");
+    free(purpose);
+    trace_free(t);
+    free(trace);
+}
+
+/* ---- two traces ------------------------------------------------------------------------------------------------- */
+
+/* Two traces fit, whatever they are and however small the window is, folded or not. */
+TEST(two_traces_always_fit)
+{
+    static const char *const lists[] = {"chain", "1f1b", "pipelines", "broadcast", "zero-bubble"};
+    for (uint32_t n = 0; n < 20; n++) {
+        struct random4 r = random_words(23, STREAM_TEST, 0, n);
+        char *a = trace_of_list(lasting("data/steps/%s.txt", lists[r.word[0] % 5])), *b = lasting("%s.b", a);
+        assert_int_equal(rename(a, b), 0);
+        free(a);
+        a = trace_of_list(lasting("data/steps/%s.txt", lists[r.word[1] % 5]));
+        struct view *v = view_of(a, b, 800 + (int)(r.word[2] % 1000), 400 + (int)(r.word[3] % 800), 1 + (int)n % 2);
+        run_script(v, n % 3 ? "0" : "x");
+        assert_true(v->layout.rows_height <= places_of(v).rows.h);
+        assert_true(v->layout.row[v->layout.n_rows - 1].track == 1);
+        end_view(v);
+        free(a);
+    }
+}
+
+/* The steps of both traces start at 0, whatever their clocks and lengths. */
+TEST(two_traces_share_their_steps_start)
+{
+    char *a = trace_of_list("data/steps/overlap-pays.txt"), *b = lasting("%s.b", a);
+    assert_int_equal(rename(a, b), 0);
+    free(a);
+    a = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(a, b, 1280, 720, 1);
+    run_script(v, "pagedown");
+    for (int i = 0; i < 2; i++)
+        assert_true(axis_of(v->track[i], find_step(v->track[i], 2)->work) == 0);
+    assert_true(v->sight.to > 54e6); /* the longer one's step is in sight */
+    for (int i = 0; i < 2; i++)      /* the legend has the kinds of both */
+        for (size_t k = 0; k < v->track[i]->trace->header.n_tasks; k++)
+            assert_true(v->has_role[v->track[i]->trace->tasks[k].role]);
+    end_view(v);
+    free(a);
+}
+
+/* ---- another trace in its place --------------------------------------------------------------------------------- */
+
+/* Another trace takes the place of the one that is shown, as under gdb's `yard step-list`. */
+TEST(a_trace_that_is_replaced_is_shown_anew)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown n n measure:300,70,600,70");
+    size_t rows = v->layout.n_rows;
+    v->track[0]->folded[0] = true;
+    assert_false(poll_view(v));
+    free(trace_of_list("data/steps/chain.txt")); /* the same path */
+    assert_true(poll_view(v));
+    assert_false(v->track[0]->folded[0]); /* the folded device was another machine's */
+    assert_true(v->layout.n_rows < rows);
+    assert_true(!is_picked(&v->selection.task));
+    assert_true(v->selection.region.kind == NO_REGION);
+    struct view *fresh = view_of(trace, NULL, 1280, 720, 1);
+    assert_true(v->n_layers == fresh->n_layers);
+    assert_true(v->n_micros == fresh->n_micros);
+    assert_memory_equal(v->has_role, fresh->has_role, sizeof v->has_role);
+    end_view(fresh);
+    struct canvas *c = new_canvas(v->width, v->height);
+    draw_view(v, c);
+    free_canvas(c);
+    unlink(trace);
+    assert_false(poll_view(v)); /* it is gone: what was there is still shown */
+    end_view(v);
+    free(trace);
+}
+
+/* ---- time and bytes of the rows --------------------------------------------------------------------------------- */
+
+TEST(busy_time_is_that_of_the_bars)
+{
+    char *trace = trace_of_list("data/steps/overlap-pays.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    const struct track *k = v->track[0];
+    for (uint32_t n = 0; n < 2000; n++) {
+        struct random4 r = random_words(3, STREAM_TEST, 0, n);
+        const struct bars *b = &k->trace->bars[r.word[0] % k->trace->header.n_lanes];
+        uint64_t from = r.word[1] % (k->last + 1000);
+        uint64_t to = from + r.word[2] % 9000000;
+        uint64_t busy = 0;
+        for (size_t i = 0; i < b->n; i++)
+            if (b->bar[i].end > from && b->bar[i].start < to)
+                busy += MIN(b->bar[i].end, to) - MAX(b->bar[i].start, from);
+        assert_int_equal(busy_between(b, from, to), busy);
+    }
+    end_view(v);
+    free(trace);
+}
+
+static json_t *planned_bytes(const char *list)
+{
+    struct step *s = read_list(lasting("data/steps/%s.txt", list));
+    finish_list(s);
+    struct simulation *sim = must_simulate(s, NULL);
+    json_t *all = simulation_json(sim), *held = json_incref(json_object_get(all, "held"));
+    json_decref(all);
+    free_simulation(sim);
+    free_list(s);
+    return held;
+}
+
+/* plan --simulate says what the steps hold at most, by the clock: the same as the trace that it writes. */
+TEST(bytes_are_those_of_the_clock)
+{
+    static const char *const lists[] = {"1f1b", "broadcast-one-link", "broadcast",  "chain",
+                                        "clip", "overlap-pays",       "pipelines",  "recompute",
+                                        "swap", "snapshot",           "zero-bubble"};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *trace = trace_of_list(lasting("data/steps/%s.txt", lists[i]));
+        struct view *v = view_of(trace, NULL, 1280, 720, 1);
+        const struct track *k = v->track[0];
+        for (uint32_t n = 0; n < 40; n++)
+            expect_held(k->trace, random_words(13, STREAM_TEST, (uint32_t)i, n).word[0] % (k->last + 1000));
+        json_t *planned = planned_bytes(lists[i]);
+        for (uint32_t d = 0; d < k->trace->header.n_devices; d++)
+            assert_int_equal(trace_peak(&k->trace->memory_use[d]),
+                             json_integer_value(json_object_get(planned, k->trace->devices[d].id)));
+        json_decref(planned);
+        end_view(v);
+        free(trace);
+    }
+}
