@@ -174,7 +174,7 @@ static bool can_be_made_to_fit(struct overlapper *o, const struct candidate *c, 
     struct edit *e = open_edit(p->step);
     carry_out(o, e, c->side, c->sharing);
     reserve_room(p->step, o->facts);
-    settle(e);
+    preview(e);
     bool fits = traits_of(maker)->foretells_fit(p->step, p->costs, seconds);
     undo(e);
     return fits;
