@@ -145,7 +145,7 @@ static void begin_node(struct simulator *sim, struct lane_state *lane)
 /* The node needs a member of the rings, and its iteration has not asked for one yet. */
 static bool lacks_member(const struct simulator *sim, int node)
 {
-    return task_of(sim, node)->condition.member && !sim->iteration[node / sim->n].asked;
+    return task_of(sim, node)->member.needed && !sim->iteration[node / sim->n].asked;
 }
 
 /* May the node start when it has its turn? */
@@ -160,7 +160,7 @@ static bool may_start(const struct simulator *sim, int node)
 static bool must_ask(const struct simulator *sim, int node)
 {
     const struct task *t = task_of(sim, node);
-    if (t->condition.aside || t->condition.unexpected)
+    if (t->member.aside || t->condition.unexpected)
         return false;
     return sim->unmet[node] == 0 && lacks_member(sim, node);
 }
@@ -228,7 +228,7 @@ static int latest_iteration(const struct simulator *sim, int i, int iteration)
 static void count_run(struct simulator *sim, int i, int change)
 {
     struct task_state *state = &sim->tasks[i];
-    if (task_of(sim, i)->condition.aside)
+    if (task_of(sim, i)->member.aside)
         return;
     bool was_full = state->in_flight == MOST_RUNS;
     state->in_flight += change;
@@ -271,7 +271,7 @@ static bool open_iteration(struct simulator *sim)
         sim->unmet[node] = 0;
         if (skipped(sim, node))
             continue;
-        if (sim->tasks[i].before_member && !t->condition.member)
+        if (sim->tasks[i].before_member && !t->member.needed)
             updates = true;
         sim->unmet[node] = count_unmet(sim, t, number);
         iteration->tasks_left++;
@@ -322,7 +322,7 @@ static void leave_iteration(struct simulator *sim, struct iteration *iteration)
 {
     int number = (int)(iteration - sim->iteration);
     for (int i = 0; i < sim->n; i++) {
-        if (!task_of(sim, i)->condition.member)
+        if (!task_of(sim, i)->member.needed)
             continue;
         sim->result->moments[number * sim->n + i].skipped = true;
         count_end(sim, iteration, i);
@@ -341,7 +341,7 @@ static void ask_for_member(struct simulator *sim, struct iteration *iteration)
     if (!iteration->has_member)
         leave_iteration(sim, iteration); /* all of them leave before a task that waits for them can start */
     for (int i = 0; i < sim->n; i++) {
-        if (!task_of(sim, i)->condition.member)
+        if (!task_of(sim, i)->member.needed)
             continue;
         /* If the task's last run has not ended, release() is called when it does. */
         const bool last_run_ended = latest_iteration(sim, i, number - 1) <= sim->tasks[i].last_ended;
@@ -395,9 +395,9 @@ static void finish(struct simulator *sim, struct lane_state *lane)
     lane->node = NONE;
     set_next(sim, lane, INFINITY);
     sim->tasks[i].last_ended = number;
-    if (sim->tasks[i].before_member && !iteration->asked && !t->condition.member)
+    if (sim->tasks[i].before_member && !iteration->asked && !t->member.needed)
         ask_for_member(sim, iteration);
-    if (t->condition.returns_member)
+    if (t->member.returned)
         return_member(&sim->ring, (uint32_t)number + 1, true);
     release(sim, i, number);
     count_end(sim, iteration, i);
