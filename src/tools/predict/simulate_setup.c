@@ -108,4 +108,5 @@ void free_simulator(struct simulator *sim)
         free(sim->on_link[i].lane);
     free(sim->on_link);
     free(sim->iteration);
+    free(sim->to_try);
 }
