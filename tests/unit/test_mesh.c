@@ -718,12 +718,12 @@ TEST(only_shards_are_kept)
             const struct task *task = t->train->task[i];
             assert_true(task->role != ROLE_BROADCAST);
             updates += task->role == ROLE_UPDATE;
-            assert_true(task->role != ROLE_UPDATE || task->access[0].tensor->storage->shard);
+            assert_true(task->role != ROLE_UPDATE || task->access[0].tensor->storage->replica.is_shard);
         }
         assert_true(updates >= 7); /* 4 units in 2 shards, of which a small one is empty */
         for (size_t i = 0; i < t->pool->n; i++) {
             const struct tensor *x = t->pool->tensors[i];
-            assert_true(x->storage->shard || !x->persistent || x->class != MEM_PARAMETERS);
+            assert_true(x->storage->replica.is_shard || !x->persistent || x->class != MEM_PARAMETERS);
         }
         char *wrong = verify(t->eval, values_of(t, t->eval));
         assert_null(wrong);

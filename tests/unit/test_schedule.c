@@ -847,7 +847,7 @@ static void log_run(void *context, const struct step *s, const struct task *t, c
     struct log *l = context;
     assert_true(f->start <= f->end);
     assert_true(l->n < COUNT(l->name));
-    assert_true(!t->only_last_event || l->computed <= f->start);
+    assert_true(!t->commands.only_last_event || l->computed <= f->start);
     l->computed = t->lane->kind == LANE_COMPUTE ? f->end : l->computed;
     l->name[l->n] = t->name;
     l->number[l->n++] = f->iteration;
@@ -870,7 +870,7 @@ TEST(the_background_holds_nobody_up)
     struct log log = {.n = 0};
     struct tensor *kept = new_array(j.pool, j.machine->host, "kept", 4, true);
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept, ACCESS_READ);
-    j.step->task[3]->only_last_event = true; /* it begins where `twice` ends */
+    j.step->task[3]->commands.only_last_event = true; /* it begins where `twice` ends */
     must(finish_steps(j.pool, &j.step, 1));
     struct log second = {.n = 0}; /* the log of a second observer */
     struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};

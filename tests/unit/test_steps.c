@@ -89,7 +89,7 @@ TEST(every_word_is_kept)
     const struct task *t = s->task[0], *c = s->task[1];
     expect_machine_as_written(m);
     expect_number("seconds", t->seconds, 1.5e-3);
-    expect_number("seconds on the host", t->host_seconds, 3e-3);
+    expect_number("seconds on the host", t->on_host.seconds, 3e-3);
     assert_int_equal(t->when.every, 4);
     assert_int_equal(t->layer, 2);
     assert_int_equal(t->micro, 1);
@@ -598,7 +598,7 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
                            "task c gpu.compute 1 reads=x\n";
     struct step *s = list_of("%s", text);
     struct task *c = s->task[2];
-    s->task[1]->condition.member = true;
+    s->task[1]->member.needed = true;
     finish_list(s);
     expect_sound("the list", s, NULL);
     for (size_t e = 0; e < c->n_edges; e++)
@@ -625,8 +625,8 @@ TEST(verify_sees_what_touches_a_ring_too_late)
         struct step *s = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
         for (size_t i = 0; i < s->n; i++) {
             struct task *t = s->task[i];
-            t->condition.member = strcmp(t->name, "look") != 0;
-            t->condition.returns_member = strcmp(t->name, "commit") == 0;
+            t->member.needed = strcmp(t->name, "look") != 0;
+            t->member.returned = strcmp(t->name, "commit") == 0;
             for (int a = 0; a < t->n_access; a++)
                 if (t->access[a].tensor->device->is_host)
                     t->access[a].tensor->storage->ring = &s->pool->ring;
@@ -653,9 +653,9 @@ TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
         struct step *s = list_of("%s", text);
         struct edge edge = {.producer = 1, .wait = k != 1, .previous = k == 2};
         for (size_t i = 0; i < s->n; i++)
-            s->task[i]->condition.member = true;
+            s->task[i]->member.needed = true;
         s->task[1]->condition.needs = k == 3;
-        s->task[2]->condition.returns_member = true;
+        s->task[2]->member.returned = true;
         s->pool->tensors[1]->ring = &s->pool->ring;
         finish_list(s);
         s->task[2]->edges = &edge;
@@ -676,8 +676,8 @@ TEST(verify_sees_a_read_of_a_ring_before_its_write)
                                  "task persist host.disk 1 reads=b\ntask copy gpu.download 1 reads=x writes=b\n"
                                  "task commit host.disk 1\n");
     for (size_t i = 0; i < s->n; i++)
-        s->task[i]->condition.member = true;
-    s->task[2]->condition.returns_member = true;
+        s->task[i]->member.needed = true;
+    s->task[2]->member.returned = true;
     s->pool->tensors[1]->ring = &s->pool->ring;
     finish_list(s);
     expect_wrong("the list", verify(s, NULL), "task 0 persist reads tensor b before anything is written to it");

@@ -273,9 +273,9 @@ static void move_state(const struct offer *o, struct task *device_update)
     for (int i = 0; i < o->host_update->n_access; i++) {
         struct tensor *part = device_update->access[i].tensor;
         struct tensor *mirror = o->host_update->access[i].tensor->storage;
-        if (!mirror->mirrors)
+        if (!mirror->mirror.of)
             continue;
-        size_t begin = part->offset - mirror->mirrors->offset;
+        size_t begin = part->offset - mirror->mirror.of->offset;
         struct tensor *host = new_range(s->pool, mirror, part->name, begin, begin + part->bytes);
         struct task *fetch = add_copy_for(s, "overlap.fetch", host, part, FOR_STATE);
         need_choice(fetch, o->word, CHOICE_CPU | CHOICE_MOVED, ASSUME_SKIPPED);
@@ -430,7 +430,7 @@ static bool moves_state(const struct pass_traits *p) { return p->moves_state && 
 static char *reason_to_decide_now(const struct task *update, const struct run_facts *facts, const struct pass *room)
 {
     const struct pass *mover = find_wanted(moves_state, facts);
-    if (!update->host_run)
+    if (!update->on_host.run)
         return copy_string("nothing of a step file runs");
     if (facts->paced)
         return copy_string("the step runs as predicted");

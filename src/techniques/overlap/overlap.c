@@ -81,7 +81,7 @@ static const struct tensor *parameters_of(const struct task *t)
 /* An update of a device that the host can do too. */
 static bool host_can_do(const struct task *t)
 {
-    bool host_can = t->host_run || t->host_seconds >= 0;
+    bool host_can = t->on_host.run || t->on_host.seconds >= 0;
     return t->role == ROLE_UPDATE && t->lane->kind == LANE_COMPUTE && host_can && parameters_of(t);
 }
 
@@ -292,7 +292,7 @@ static struct tensor *shared_copy(struct mover *m, const struct task *update, st
 {
     struct task *maker = maker_of(m, whole, update);
     struct tensor **mine = &m->counterpart[whole->id];
-    if (!update->host_run)
+    if (!update->on_host.run)
         return whole;
     if (*mine)
         return *mine;

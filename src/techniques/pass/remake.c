@@ -84,8 +84,8 @@ static struct tensor *twin_of(const struct remaking *r, const struct tensor *x)
  * were gathered last before `reader`.  None is updated before the last one that is gathered in a step has been read. */
 static struct tensor *gathered_for(const struct uses *u, struct tensor *y, int reader)
 {
-    while (y->next_gathered && is_whole_before(u, y->next_gathered, reader))
-        y = y->next_gathered;
+    while (y->later_copy && is_whole_before(u, y->later_copy, reader))
+        y = y->later_copy;
     return y;
 }
 

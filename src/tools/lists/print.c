@@ -91,7 +91,7 @@ static void print_task(FILE *screen, const struct widths *w, size_t number, cons
     print_accesses(out, t, ACCESS_READ);
     fprintf(out, " -> ");
     print_accesses(out, t, ACCESS_WRITE);
-    if (t->condition.member)
+    if (t->member.needed)
         fprintf(out, "  (not in every iteration)");
     fclose(out);
     char *folded = fold_text(text, is_screen(fileno(screen)) ? screen_width(fileno(screen)) : INT32_MAX);

@@ -348,8 +348,8 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
     size_t bytes = MIN(for_columns, for_rows);
     call.at_once = bytes ? 1 : call.heads;
     struct task *task = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
-    task->only_last_event = true;
-    task->compile = compile_clblast;
+    task->commands.only_last_event = true;
+    task->commands.compile = compile_clblast;
     add_access(task, g->c.tensor, keeps_old(g) ? ACCESS_BOTH : ACCESS_WRITE);
     add_access(task, flip ? g->b.tensor : g->a.tensor, ACCESS_READ);
     add_access(task, flip ? g->a.tensor : g->b.tensor, ACCESS_READ);

@@ -252,7 +252,7 @@ static void update_shard(struct build *b, int unit, int tp_rank, int k, int on, 
     struct task *task = LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(value), INOUT(m), INOUT(v),
                                IN(gradient), IN(r->control), IN(r->state), ELEMENTS(n), ELEMENTS(n_decay), NO_TENSOR);
     set_elementwise(task);
-    task->host_run = adamw_on_host;
+    task->on_host.run = adamw_on_host;
     task->state = (struct state_range){.rank = r->rank, .unit = unit, .begin = s.begin, .end = s.end};
 }
 

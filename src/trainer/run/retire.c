@@ -61,7 +61,7 @@ static void report_flight(struct step *s, const struct task *t, struct task_flig
     if (!flight->end) /* else the thread of a host lane, or a wrapper, has written the times */
         take_times(t, flight, &q->told_end);
     /* The event of such a task is the event of its last command.  Its first command began when the lane was free. */
-    if (t->only_last_event && !s->running->wrapper)
+    if (t->commands.only_last_event && !s->running->wrapper)
         flight->start = MAX(flight->queued, MIN(q->last_end, flight->end));
     if (is_decided_late(t))
         tell_issued(s, t, flight);
