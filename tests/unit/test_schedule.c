@@ -636,12 +636,12 @@ TEST(uses_in_random_lists)
                 size_t uses;
                 const struct use *use = uses_of(u, all, &uses);
                 for (int h = 0; h < 3; h++) {
-                    last[h] = NOWHERE;
+                    last[h] = NONE;
                     for (int k = 0; k < at; k++)
                         last[h] = touches_bytes(task[k], part[h], ACCESS_WRITE) ? k : last[h];
                     assert_int_equal(last_write_before(u, part[h], at), last[h]);
                 }
-                assert_true(!is_whole_before(u, all, at) || (last[0] != NOWHERE && last[1] != NOWHERE));
+                assert_true(!is_whole_before(u, all, at) || (last[0] != NONE && last[1] != NONE));
                 all->exclusive = (enum exclusive)(i % 3);
                 bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && uses);
                 bool lives = uses && use[0].position <= at && at <= use[uses - 1].position;

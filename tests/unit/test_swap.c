@@ -42,7 +42,7 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
     int from[16];
     size_t n_tasks, n_uses;
     for (int k = 0; k < n; k++)
-        from[k] = plan[k].action == REMAKE ? 2 * n - 1 - k : NOWHERE;
+        from[k] = plan[k].action == REMAKE ? 2 * n - 1 - k : NONE;
     struct edit *e = open_edit(s);
     free(remake(e, pool, before, from, REMAKE_AT_READER));
     struct task **line = tasks_in_order(s, &n_tasks);
@@ -84,7 +84,7 @@ static double best_of_all(struct step *s, struct plan *plan, int n, int i)
     int between[2];
     double best = INFINITY;
     if (i == 0)
-        return period_of(s, plan, n, NOWHERE, NULL);
+        return period_of(s, plan, n, NONE, NULL);
     i--;
     plan[i].action = REMAKE;
     best = fmin(best, best_of_all(s, plan, n, i));
@@ -523,7 +523,7 @@ static void apply_choice(struct edit *e, struct step *s, const struct uses *u, s
 {
     static const int leaves_after[] = {0, 0, 0, 1, 1, 2}, comes_before[] = {1, 2, 3, 2, 3, 3};
     int from[64];
-    memset(from, NOWHERE, sizeof from);
+    memset(from, NONE, sizeof from);
     for (int i = MICRO; i-- > 0;) {
         int action = choice % ACTIONS;
         choice /= ACTIONS;

@@ -354,7 +354,7 @@ static double released_at(const struct planner *p, const struct forecast *f, con
 {
     const struct update_bucket *bucket = p->buckets.bucket;
     const struct lane *lane = f->task[bucket[b].update]->lane;
-    if (bucket[b].released == NOWHERE)
+    if (bucket[b].released == NONE)
         return 0;
     double at = f->span[bucket[b].released].end;
     for (size_t k = 0; k < b; k++) {

@@ -176,7 +176,7 @@ static bool *find_movable(const struct uses *uses)
 
 int last_maker(const struct uses *uses, const struct task *update)
 {
-    int last = NOWHERE;
+    int last = NONE;
     for (int i = 0; i < update->n_access; i++) {
         const struct access *a = &update->access[i];
         if (!is_on_device(a, MEM_GRADIENTS))
@@ -200,7 +200,7 @@ static struct update_bucket *add_bucket(struct update_buckets *b, const struct t
 {
     struct update_bucket *new = &b->bucket[b->n];
     b->n++;
-    *new = (struct update_bucket){.layer = update->layer, .update = update->index, .released = NOWHERE};
+    *new = (struct update_bucket){.layer = update->layer, .update = update->index, .released = NONE};
     if (update->layer < 0)
         snprintf(new->name, sizeof new->name, "other %s", parameters_of(update)->storage->name);
     else
@@ -241,7 +241,7 @@ static struct device *host_of(const struct mover *m) { return m->step->pool->mac
 static struct task *maker_of(const struct mover *m, const struct tensor *x, const struct task *update)
 {
     int at = last_write_before(m->uses, x, (int)update->index);
-    return at == NOWHERE ? m->step->head : m->step->task[at];
+    return at == NONE ? m->step->head : m->step->task[at];
 }
 
 /* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE x does not,

@@ -138,7 +138,7 @@ bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes);
 /* Can everything that writes x be repeated right before task `reader` with the same result? */
 bool may_remake(const struct uses *u, const struct tensor *x, int reader);
 enum remake_at { REMAKE_AT_READER, REMAKE_AT_BACKWARD };
-/* From task first_reader[x->id] on (NOWHERE: no task), tasks that touch x use a new tensor in its place.  The tasks
+/* From task first_reader[x->id] on (NONE: no task), tasks that touch x use a new tensor in its place.  The tasks
  * that made x are repeated to make the new tensor, right before that task, or before all of its layer's backward.
  * Returns the new tensors, by id of x, NULL where there is none; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader,

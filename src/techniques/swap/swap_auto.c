@@ -244,21 +244,21 @@ static enum action action_of(const struct swapper *swapper, const struct topic *
 }
 
 /* Makes all absences anew, with the actions that the choice means.  Returns by tensor the position, in the list before
- * the edit, of the first task that reads what is made again; NOWHERE: the tensor is not made again.  In the gaps after
+ * the edit, of the first task that reads what is made again; NONE: the tensor is not made again.  In the gaps after
  * this task the tensor is kept, whatever was chosen for them: there it is the repeated task's output.  The caller frees
  * the array. */
 static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
 {
     const struct gaps *all = &swapper->gaps;
     int *first_reader = allocate(all->uses->n_tensors, sizeof *first_reader);
-    memset(first_reader, NOWHERE, all->uses->n_tensors * sizeof *first_reader);
+    fill_none(first_reader, all->uses->n_tensors);
     for (size_t i = 0; i < all->n; i++) {
         const struct gap *g = &all->gap[i];
         enum action action = action_of(swapper, &swapper->topic[i], choice);
         int *since = &first_reader[g->x->id];
-        if (*since != NOWHERE && *since <= g->begin)
+        if (*since != NONE && *since <= g->begin)
             action = KEEP;
-        if (*since == NOWHERE && action == REMAKE)
+        if (*since == NONE && action == REMAKE)
             *since = g->end;
         swapper->absence[i] = (struct absence){.gap = g, .action = action, .copy_seconds = swapper->topic[i].seconds};
     }
@@ -286,7 +286,7 @@ static void find_gap_ends(struct absence *a, const struct uses *u, const int *ne
     const size_t n = uses_to_part(u, a->gap->x);
     size_t i = 0, n_uses;
     const struct use *use = uses_of(u, a->gap->x, &n_uses);
-    a->begin = a->gap->begin == NOWHERE ? NOWHERE : new_position[a->gap->begin];
+    a->begin = a->gap->begin == NONE ? NONE : new_position[a->gap->begin];
     while (i < n && use[i].position <= a->begin)
         i++;
     a->end = i < n ? use[i].position : (int)u->n;
