@@ -1,6 +1,6 @@
 # random.awk - random step files for graders.
 #
-#     awk -v seed=N [-v NAME=VALUE ...] -f tutorials/labs/random.awk
+#     awk -v seed=N [-v NAME=VALUE ...] -f tutorials/labs/draw.awk -f tutorials/labs/random.awk
 #
 #     n=TASKS     how many (default 21)
 #     lanes=L     compute lanes of device a (3)
@@ -18,15 +18,9 @@
 #     task t3 a.compute 2.630ms reads=a5 writes=a1
 #     copy c7 a1[0:103] h11[0:103] lane=a.upload
 #
-# Each tensor that is not kept is written before it is read.  The numbers are those of Park and Miller (1988); they
-# follow one another, so the order of the draws below decides what a seed gives.
+# Each tensor that is not kept is written before it is read.  The order of the draws below decides what a seed gives.
 #
 # Of tensor i: name[i], home[i] (device a or b, or h, the host), bytes[i], and whether it is written[i] so far.
-
-function draw(low, high) { # a whole number
-    state = state * 16807 % 2147483647
-    return low + state % (high - low + 1)
-}
 
 function chance(percent) {
     return draw(1, 100) <= percent

@@ -16,7 +16,7 @@ while [ ! -s "$work/asked" ]; do # until there is a task for each question
         echo "list: seed ${SEED:-1} has no list with an answer to all questions" >&2
         exit 1
     fi
-    awk -v seed=$try -f "$here/step.awk" >"$work/list"
+    awk -v seed=$try -f "$here/../draw.awk" -f "$here/step.awk" >"$work/list"
     "$YARD" plan --list "$work/list" --json >"$work/json" </dev/null || exit 1
     awk -f "$here/facts.awk" "$work/json" >"$work/facts"
     awk -v seed=$try '

@@ -1,7 +1,7 @@
 # step.awk - the list of lab 1: three layers, their updates on the host or on the device, and one activation that leaves
 # the device for a while.
 #
-#     awk -v seed=N -f step.awk           prints a step file, such as
+#     awk -v seed=N -f ../draw.awk -f step.awk     prints a step file, such as
 #
 #     device gpu memory=1M share
 #     ...
@@ -11,11 +11,6 @@
 #
 # Of layer K, wK are the parameters, gK their gradients, mK the moments, xK what its forward leaves, dK the gradient of
 # its input; hwK and hgK are on the host, if it updates the layer.  The order of the draws decides what a seed gives.
-
-function draw(low, high) {
-    state = state * 16807 % 2147483647
-    return low + state % (high - low + 1)
-}
 
 # ---- lines of a step file: tensors come first, so tasks and copies are kept until the end ---------------------------
 

@@ -16,7 +16,8 @@ i=0
 for shape in "n=8 lanes=2 keep=0" "n=9 lanes=3 keep=30" "n=10 lanes=3 keep=50" "n=11 lanes=3 keep=30" \
     "n=9 lanes=3 keep=30 parts=1" "n=11 lanes=3 keep=50 parts=1" "n=13 lanes=4 keep=30" "n=13 lanes=4 keep=40 parts=1"; do
     i=$((i + 1))
-    awk -v seed=$((seed * 8 + i)) $(echo " $shape" | sed 's/ / -v /g') -f "$labs/random.awk" >"$work/list"
+    awk -v seed=$((seed * 8 + i)) $(echo " $shape" | sed 's/ / -v /g') \
+        -f "$labs/draw.awk" -f "$labs/random.awk" >"$work/list"
     "$YARD" plan --list "$work/list" --clip 0 --print >"$work/print" </dev/null || exit 1
     keep=$([ $i -eq $none ] || [ -n "${WHOLE-}" ] && echo 1 || echo 0)
     awk -v list=$i -v keep="$keep" -v seed=$((seed * 8 + i)) '
