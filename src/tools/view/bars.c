@@ -76,6 +76,7 @@ static size_t draw_column(const struct brush *b, int x, int width, size_t i, uin
         busy = (double)busy_from_to(&bar[first], &bar[end - 1], from, to) / (double)(to - from);
     uint32_t colour = colour_of_bar(b, longest_bar(b, i, end));
     fill(b->v, x, b->y, width, 1, blend(PAPER, colour, 0.4 + 0.6 * busy));
+    b->drawn->pale |= busy < 0.5;
     return bar[end - 1].end > to ? end - 1 : end;
 }
 
@@ -108,8 +109,9 @@ static int draw_columns(const struct brush *b, int x, size_t *i)
 
 /* ---- single bars ----------------------------------------------------------------------------------------------- */
 
-/* The forms of a task's name, the longest first: "send L3 → stage1", "mlp.fc L3", "mlp.fc", "M3".  The short form has
- * the micro-batch where bars are coloured by it, else the layer.  Returns whether there is such a form. */
+/* The forms of a task's name, the first that fits being the best: "send L3 → stage1", "mlp.fc L3", "M3", and "mlp.fc"
+ * where the task has no number.  The short form has the micro-batch where bars are coloured by it, else the layer.
+ * Returns whether there is such a form. */
 static bool name_bar(const struct brush *b, uint32_t task, int form, char out[128])
 {
     const struct trace_task *t = &b->track->trace->tasks[task];
@@ -120,34 +122,40 @@ static bool name_bar(const struct brush *b, uint32_t task, int form, char out[12
     else if (form <= 1)
         snprintf(out, 128, "%s L%d", t->name, t->layer);
     else if (form == 2)
-        snprintf(out, 128, "%s", t->name);
-    else
         snprintf(out, 128, "%c%d", toupper((unsigned char)t->name[0]), number);
-    return form == 2 || (form < 2 ? t->layer >= 0 : number >= 0);
+    else
+        snprintf(out, 128, "%s", t->name);
+    if (form < 2)
+        return t->layer >= 0;
+    return form == 2 ? number >= 0 : number < 0;
 }
 
-/* Writes the longest form of a task's name for which there is room, or nothing: a name is not cut. */
+/* Writes the first form of a task's name for which there is room.  The last form may be cut where much of it fits, and a
+ * single letter needs less room beside it: of bars of one width all have it then, or none. */
 static void draw_bar_label(const struct brush *b, uint32_t task, int x, int width, uint32_t colour)
 {
-    enum { FORMS = 4 };
+    enum { FORMS = 4, CUT_WIDTH = 48 };
     char text[128];
     const int dot = b->v->scale;
-    const int room = width - 6 * dot;
-    const int least = (NAMED_WIDTH - 6) * dot;
     const bool small = b->height < 26 * dot;
     const enum font font = small ? small_font(b->v) : normal_font(b->v);
-    int wide = room + 1;
-    if (room < least || (small ? 12 : GLYPH_HEIGHT) * dot > b->height)
+    int room = width - 6 * dot, wide = 0;
+    bool fits = false;
+    if (width < NAMED_WIDTH * dot || (small ? 12 : GLYPH_HEIGHT) * dot > b->height)
         return;
-    for (int form = 0; form < FORMS && wide > room; form++)
-        if (name_bar(b, task, form, text))
+    for (int form = 0; form < FORMS && !fits; form++)
+        if (name_bar(b, task, form, text)) {
             wide = text_width(font, text);
-    if (wide > room)
+            fits = wide <= (text[1] ? room : width - 2 * dot);
+        }
+    if (!fits && room < CUT_WIDTH * dot)
         return;
+    if (!fits)
+        wide = room;
     int left = x + (width - wide) / 2, top = b->y + (b->height - GLYPH_HEIGHT * dot) / 2;
     if (b->names_only)
         fill(b->v, left - dot, MAX(top, b->y), wide + 2 * dot, MIN(GLYPH_HEIGHT * dot, b->height), colour);
-    draw_text(b->v->canvas, left, top, font, text, readable_on(colour));
+    draw_text_within(b->v->canvas, left, top, font, text, readable_on(colour), left + wide);
 }
 
 /* Draws a bar from column x on, with a pixel of paper between it and the next one.  Returns the first free column. */

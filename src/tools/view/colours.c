@@ -53,6 +53,7 @@ void count_colours(struct view *v)
     v->n_layers = 0;
     v->n_micros = 0;
     memset(v->has_role, 0, sizeof v->has_role);
+    memset(v->has_class, 0, sizeof v->has_class);
     for (int k = 0; k < v->n_tracks; k++) {
         const struct trace *t = v->track[k]->trace, *first = v->track[0]->trace;
         for (size_t i = 0; i < t->header.n_tasks; i++) {
@@ -62,6 +63,8 @@ void count_colours(struct view *v)
             if (strcmp(t->header.role[task->role], first->header.role[task->role]) == 0) /* the names are the first's */
                 v->has_role[task->role] = true;
         }
+        for (size_t i = 0; i < t->header.n_tensors; i++)
+            v->has_class[t->tensors[i].class] |= t->tensors[i].bytes > 0;
     }
 }
 

@@ -100,6 +100,8 @@ struct view_row {
 static inline bool has_content(const struct view_row *r) { return r->kind == ROW_LANE || r->kind == ROW_MEMORY; }
 struct seen { /* what the picture has, as far as it is drawn: roles of the first trace's bars, causes of gaps */
     bool role[TRACE_ROLES], cause[CAUSES];
+    bool class[TRACE_CLASSES]; /* classes of memory */
+    bool pale;                 /* true: a lane was mostly idle where short tasks share a column */
 };
 struct layout {
     struct view_row *row; /* top to bottom */
@@ -178,7 +180,7 @@ struct view {
     struct track *track[MAX_TRACKS];
     int n_tracks;
     int n_layers, n_micros; /* the numbers of layers and micro-batches in the traces */
-    bool has_role[TRACE_ROLES];
+    bool has_role[TRACE_ROLES], has_class[TRACE_CLASSES];
 
     int width, height; /* pixels */
     int scale;         /* 1 or 2: pixels per dot, the unit of lengths */
