@@ -116,6 +116,35 @@ TEST(the_legend_has_the_signs_that_are_seen)
     free(trace);
 }
 
+/* What the memory rows hold is in the legend, and what the device has at another time is not. */
+TEST(the_legend_has_the_classes_that_are_seen)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown");
+    const struct trace *t = v->track[0]->trace;
+    const double length = v->sight.to - v->sight.from;
+    for (int part = 0; part < 8; part++) {
+        bool held[TRACE_CLASSES] = {false};
+        look_at(v, length * part / 8, length * (part + 1) / 8);
+        struct canvas *c = picture_of(v);
+        for (size_t i = 0; i < v->layout.n_rows; i++) {
+            const struct box rows = places_of(v).rows;
+            const struct view_row *r = &v->layout.row[i];
+            for (int y = r->y; r->kind == ROW_MEMORY && is_in_sight(v, r) && y < r->y + r->height; y++)
+                for (int x = rows.x; x < rows.x + rows.w; x++)
+                    for (size_t k = 0; k < t->header.n_classes; k++)
+                        held[k] |= c->pixels[y * c->width + x] == class_colour(k);
+        }
+        for (size_t k = 0; k < t->header.n_classes; k++)
+            assert_int_equal(v->layout.seen.class[k], held[k]);
+        free_canvas(c);
+    }
+    assert_false(v->layout.seen.class[2]); /* the list has no state of an optimizer */
+    end_view(v);
+    free(trace);
+}
+
 /* The legend has the causes that some pixel in a row has, and no others. */
 TEST(the_legend_has_the_causes_that_are_seen)
 {
