@@ -35,7 +35,7 @@ static uint32_t colour_of_bar(const struct brush *b, const struct bar *bar)
 {
     uint32_t colour = task_colour(b->v, b->track, bar->task);
     if (b->drawn)
-        b->drawn->role[b->track->trace->tasks[bar->task].role] = true;
+        b->drawn->role[b->track->role[bar->task]] = true;
     return is_lit(b->v, b->index, bar->record) ? colour : blend(colour, PAPER, 0.85);
 }
 

@@ -86,9 +86,9 @@ uint32_t colour_number(const struct view *v, int64_t i)
 
 uint32_t task_colour(const struct view *v, const struct track *track, uint32_t task)
 {
-    const struct trace_task *t = &track->trace->tasks[task];
     if (v->colour == BY_KIND)
-        return track->kind_colour[t->role];
+        return track->kind_colour[track->role[task]];
+    const struct trace_task *t = &track->trace->tasks[task];
     return colour_number(v, v->colour == BY_LAYER ? t->layer : t->micro);
 }
 

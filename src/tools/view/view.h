@@ -50,6 +50,7 @@ struct track {
     double highest_peak;                 /* the largest of all devices' peaks */
     lane_purpose *purpose;               /* [lanes] what the lane is for */
     uint32_t kind_colour[TRACE_ROLES];   /* the colour of each role of its tasks */
+    uint8_t *role;                       /* [tasks] its role: so many columns ask for it that it has to be in a cache */
     int64_t report;                      /* the task whose records tell the steps' losses, or NONE */
     int64_t *receiver;                   /* [tasks] the device that a copy's bytes are for, if it is another; or NONE */
     bool *folded;                        /* [devices] true: the device's lanes are drawn thin */
