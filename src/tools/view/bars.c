@@ -110,24 +110,26 @@ static int draw_columns(const struct brush *b, int x, size_t *i)
 /* ---- single bars ----------------------------------------------------------------------------------------------- */
 
 /* The forms of a task's name, the first that fits being the best: "send L3 → stage1", "mlp.fc L3", "M3", and "mlp.fc"
- * where the task has no number.  The short form has the micro-batch where bars are coloured by it, else the layer.
- * Returns whether there is such a form. */
+ * where the task has no number or the name is a letter.  Where bars are coloured by micro-batch, the number is that of
+ * the micro-batch, without L, else that of the layer.  Returns whether there is such a form. */
 static bool name_bar(const struct brush *b, uint32_t task, int form, char out[128])
 {
     const struct trace_task *t = &b->track->trace->tasks[task];
     const int64_t device = b->track->receiver[task];
-    const int number = b->v->colour == BY_MICRO ? t->micro : t->layer;
+    const bool by_micro = b->v->colour == BY_MICRO && t->micro >= 0;
+    const int number = by_micro ? t->micro : t->layer;
+    const char *letter = by_micro ? "" : "L";
     if (form == 0 && device != NONE)
-        snprintf(out, 128, "%s L%d → %s", t->name, t->layer, b->track->trace->devices[device].id);
+        snprintf(out, 128, "%s %s%d → %s", t->name, letter, number, b->track->trace->devices[device].id);
     else if (form <= 1)
-        snprintf(out, 128, "%s L%d", t->name, t->layer);
+        snprintf(out, 128, "%s %s%d", t->name, letter, number);
     else if (form == 2)
         snprintf(out, 128, "%c%d", toupper((unsigned char)t->name[0]), number);
     else
         snprintf(out, 128, "%s", t->name);
-    if (form < 2)
-        return t->layer >= 0;
-    return form == 2 ? number >= 0 : number < 0;
+    if (form < 3)
+        return number >= 0;
+    return number < 0 || !t->name[1];
 }
 
 /* Writes the first form of a task's name for which there is room.  The last form may be cut where much of it fits, and a
