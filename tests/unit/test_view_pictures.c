@@ -27,7 +27,7 @@ static const struct picture {
     {"1f1b", 1280, 720, 2, "pagedown c down", 0x9b6736c90bd3d57d,
      "the same, each dot four pixels, so that rows are cut off: it begins at stage0's memory; what is not on the "
      "critical path is pale, and stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xeb4a12ff6e9c85dc,
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x1d1264e59ae02eba,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x07271e9dd831be19,
@@ -44,7 +44,7 @@ static const struct picture {
     {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0x50a7006f1a8a9930,
      "step 2 with thin bars where a lane is idle, coloured by what it waits for: compute lanes for the pipeline, "
      "sends for compute; the words are of the gap under the mouse, which waited 12.00 ms for a send"},
-    {"chain", 1280, 720, 1, "h", 0x657a0b83967080f1,
+    {"chain", 1280, 720, 1, "h", 0xc118abf015e17991,
      "five steps of one device; a box with all keys, in two columns, lies over the first two and a part of the "
      "third"},
 };
