@@ -262,7 +262,7 @@ static void expect_apart(const struct step *s, const struct tensor *a, const str
 /* What always holds of addresses; returns the bytes that the arenas need, guards included. */
 static size_t check_addresses(const struct pool *p, const struct step *s)
 {
-    size_t need[MAX_DEVICES + 1][64] = {{0}}, sum = 0;
+    size_t need[MOST_DEVICES + 1][64] = {{0}}, sum = 0;
     for (size_t i = 0; i < p->n; i++) {
         const struct tensor *t = p->tensors[i];
         if (t->storage != t || t->slab < 0)

@@ -292,7 +292,7 @@ static struct tensor *part_of_shard(const struct survey *survey, const struct te
         if (shard->device == x->device && has_it)
             return new_range(survey->step->pool, shard, x->name, at, at + x->bytes);
     }
-    CHECK(false, "no shard on %shard keeps %shard", x->device->id, x->name);
+    CHECK(false, "no shard on %s keeps %s", x->device->id, x->name);
     return NULL;
 }
 

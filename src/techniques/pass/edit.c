@@ -27,8 +27,8 @@ struct edit {
     struct task **dropped;
     size_t n_dropped, cap_dropped;
     struct obstacle obstacle; /* what the last move met */
-    /* by settle(): */
-    struct task **before; /* the list's array before; NULL: the edit is not settled */
+    /* by preview(): */
+    struct task **before; /* the list's array before; NULL: there is no preview */
     size_t n_before;
 };
 
@@ -74,7 +74,7 @@ static void list_in_order(struct edit *e)
     }
 }
 
-void settle(struct edit *e)
+void preview(struct edit *e)
 {
     struct step *s = e->step;
     e->n_before = s->n;
@@ -84,8 +84,8 @@ void settle(struct edit *e)
     s->tags = e->tags;
 }
 
-/* The array is as it was before settle(), so that undo() finds the new tasks at its end. */
-static void unsettle(struct edit *e)
+/* The array is as it was before preview(), so that undo() finds the new tasks at its end. */
+static void end_preview(struct edit *e)
 {
     struct step *s = e->step;
     CHECK(!s->cursor, "list %s is undone below an edit that is open", s->name);
@@ -107,7 +107,7 @@ void undo(struct edit *e)
 {
     struct step *s = e->step;
     if (e->before)
-        unsettle(e);
+        end_preview(e);
     while (e->n_changes) {
         struct change *c = &e->journal[--e->n_changes];
         memcpy(c->where, c->old, c->n);

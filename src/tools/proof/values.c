@@ -229,15 +229,8 @@ static void number_results(struct values *v, const struct step *s, struct strip 
     }
 }
 
-static int by_identity(const void *first, const void *second)
-{
-    const struct numbered *a = first, *b = second;
-    if (a->identity != b->identity)
-        return COMPARE(a->identity, b->identity);
-    if (a->value != b->value)
-        return COMPARE(a->value, b->value);
-    return BY(a->begin, b->begin, COMPARE(a->node, b->node));
-}
+COMPARISON(by_identity, struct numbered,
+           BY(a->identity, b->identity, BY(a->value, b->value, BY(a->begin, b->begin, COMPARE(a->node, b->node)))))
 
 /* Runs that touch or overlap and have the same number become one: how a task was cut, or how often it was repeated,
  * does not matter. */

@@ -98,7 +98,7 @@ static void issue_task(struct step *s, uint32_t iteration, struct task *t)
     struct lane *lane = t->lane;
     const bool late = is_decided_late(t);
     const bool by_thread = lane->device->is_host || late;
-    cl_event complete[MAX_DEVICES + 1];
+    cl_event complete[MOST_DEVICES + 1];
     struct job job = {.step = s,
                       .task = t->index,
                       .iteration = iteration,

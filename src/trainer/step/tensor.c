@@ -35,7 +35,7 @@ static struct tensor *add_tensor(struct pool *p, const char *name, struct shape 
     struct tensor *x = *APPEND(p->tensors, p->n, p->cap) = allocate(1, sizeof *x);
     x->id = (int)p->n - 1;
     snprintf(x->name, sizeof x->name, "%s", name);
-    CHECK(shape.n_dims >= 1 && shape.n_dims <= MAX_DIMS, "tensor %s has %d dimensions", name, shape.n_dims);
+    CHECK(shape.n_dims >= 1 && shape.n_dims <= MOST_DIMS, "tensor %s has %d dimensions", name, shape.n_dims);
     x->shape = shape;
     x->bytes = ELEMENT_BYTES;
     for (int i = 0; i < shape.n_dims; i++) {

@@ -22,10 +22,10 @@ enum exclusive {
     EXCLUSIVE_SOME,  /* only those that live far away in the list */
     EXCLUSIVE_ALWAYS /* none */
 };
-enum { ELEMENT_BYTES = 4, MAX_DIMS = 4, SLABS_PER_DEVICE = 256 };
+enum { ELEMENT_BYTES = 4, MOST_DIMS = 4, SLABS_PER_DEVICE = 256 };
 struct shape {
     int n_dims;
-    int64_t size[MAX_DIMS]; /* elements along each dimension, the outermost first */
+    int64_t size[MOST_DIMS]; /* elements along each dimension, the outermost first */
 };
 /* A shape, from its sizes: SHAPE(rows, columns) */
 #define SHAPE(...) ((struct shape){.n_dims = (int)COUNT(((int64_t[]){__VA_ARGS__})), .size = {__VA_ARGS__}})
