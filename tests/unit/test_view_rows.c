@@ -84,8 +84,8 @@ TEST(rows_fill_the_window_and_are_never_cut)
     }
 }
 
-/* The bar at the right edge has the share of its height that the rows in sight have of all rows, and lies where they do;
- * if all rows are in sight there is none. */
+/* The bar at the right edge has the share of the height that the rows in sight have of all rows, and lies where they
+ * do.  If all rows are in sight there is none. */
 TEST(a_bar_shows_which_rows_are_in_sight)
 {
     for (int devices = 1; devices <= 20; devices++) {

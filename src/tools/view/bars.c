@@ -132,8 +132,8 @@ static bool name_bar(const struct brush *b, uint32_t task, int form, char out[12
     return number < 0 || !t->name[1];
 }
 
-/* Writes the first form of a task's name for which there is room.  The last form may be cut where much of it fits, and a
- * single letter needs less room beside it: of bars of one width all have it then, or none. */
+/* Writes the first form of a task's name for which there is room.  The last form may be cut where much of it fits.  A
+ * single letter needs less room beside it: so all bars of one width have it, or none. */
 static void draw_bar_label(const struct brush *b, uint32_t task, int x, int width, uint32_t colour)
 {
     enum { FORMS = 4, CUT_WIDTH = 48 };

@@ -59,8 +59,8 @@ static void draw_item(const struct view *v, struct legend_place *at, const char 
     at->x += wide + 12 * dot;
 }
 
-/* The legend lists the kinds, causes and classes that the picture has.  There is room for all of them, and all are listed while
- * what is in sight changes by itself. */
+/* The legend lists the kinds, causes and classes that the picture has.  There is room for all of them, and all are
+ * listed while what is in sight changes by itself. */
 static bool lists_all(const struct view *v) { return !v->canvas || v->sight.follow; }
 
 /* When there are many colours, some of them stand for all. */
