@@ -1,5 +1,8 @@
 /*
- * gemm.cl: C = start + A.B in single precision, for CPUs.  Every matrix product of training goes through this kernel.
+ * gemm.cl: C = start + A.B in single precision, for CPUs.
+ *
+ * Where --gemm says `own`, which is the default on CPUs, every matrix product of training goes through this kernel, but
+ * for those of --attention flash (flash.cl).  Else CLBlast has them.
  *
  *     form   product           A is stored as   a_row  a_step     B is stored as   b_step  b_col
  *     NT     y  = x . w^T      (M, K)           lda    1          (N, K)           1       ldb

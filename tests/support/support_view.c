@@ -22,7 +22,7 @@ char *trace_of_list(const char *list)
 
 struct view *view_of(const char *trace, const char *other, int width, int height, int scale)
 {
-    struct track *tracks[MAX_TRACKS];
+    struct track *tracks[MOST_TRACKS];
     int n = 0;
     tracks[n++] = open_track(trace, NULL);
     if (other)

@@ -168,8 +168,8 @@ TEST(memory_that_control_groups_leave)
     free(command);
     assert_int_equal(left_by_groups(write_text("v2", "0::/job/step\n"), root), 3000); /* 5000 - (3000 - 1000) */
     assert_int_equal(left_by_groups(write_text("v1", "9:cpu:/\n4:memory:/a/b\n0::/\n"), root), 500);
-    assert_true(left_by_groups(write_text("none", "4:memory:/elsewhere\n0::/\n"), root) == SIZE_MAX);
-    assert_true(left_by_groups(temp_path("missing"), root) == SIZE_MAX);
+    assert_int_equal(left_by_groups(write_text("none", "4:memory:/elsewhere\n0::/\n"), root), SIZE_MAX);
+    assert_int_equal(left_by_groups(temp_path("missing"), root), SIZE_MAX);
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
@@ -220,13 +220,13 @@ TEST(parse_bytes)
 {
     size_t n = 1;
     assert_true(parse_bytes("0", &n));
-    assert_true(n == 0);
+    assert_int_equal(n, 0);
     assert_true(parse_bytes("512M", &n));
-    assert_true(n == (size_t)512 << 20);
+    assert_int_equal(n, (size_t)512 << 20);
     assert_true(parse_bytes("3k", &n));
-    assert_true(n == 3072);
+    assert_int_equal(n, 3072);
     assert_true(parse_bytes("16G", &n));
-    assert_true(n == (size_t)16 << 30);
+    assert_int_equal(n, (size_t)16 << 30);
     const char *const wrong[] = {"",     "M",   "-1",   " 1",           "1 ",
                                  "1.5G", "1MB", "0x10", "17179869184G", "99999999999999999999"};
     for (size_t i = 0; i < COUNT(wrong); i++)
@@ -239,9 +239,9 @@ TEST(parse_numbers)
     int64_t n;
     double x;
     assert_true(parse_int("-9223372036854775808", &n));
-    assert_true(n == INT64_MIN);
+    assert_int_equal(n, INT64_MIN);
     assert_true(parse_int("+7", &n));
-    assert_true(n == 7);
+    assert_int_equal(n, 7);
     assert_false(parse_int("", &n));
     assert_false(parse_int(" 7", &n));
     assert_false(parse_int("7x", &n));
@@ -414,10 +414,10 @@ TEST(hash_known_answers)
     for (int i = 0; i < 300; i++)
         odd[i] = (unsigned char)(37 * i + 11);
     for (size_t i = 0; i < COUNT(known); i++) {
-        assert_true(hash_bytes(odd, known[i].n, 0) == known[i].seed0);
-        assert_true(hash_bytes(odd, known[i].n, 0x9E3779B1u) == known[i].seed1);
+        assert_int_equal(hash_bytes(odd, known[i].n, 0), known[i].seed0);
+        assert_int_equal(hash_bytes(odd, known[i].n, 0x9E3779B1u), known[i].seed1);
     }
-    assert_true(hash_bytes(NULL, 0, 0) == known[0].seed0);
+    assert_int_equal(hash_bytes(NULL, 0, 0), known[0].seed0);
 }
 
 /* ---- options --------------------------------------------------------------------------------------------------- */
@@ -548,7 +548,7 @@ TEST(options_both_spellings)
     assert_string_equal(data, "--x=y");
     assert_true(rate == 1e-3);
     assert_true(serial);
-    assert_true(memory == (size_t)2 << 30);
+    assert_int_equal(memory, (size_t)2 << 30);
     assert_string_equal(devices, "0:0x4");
     assert_int_equal(n_words, 2);
     assert_string_equal(words[0], "-");

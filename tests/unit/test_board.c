@@ -234,8 +234,8 @@ static void expect_place(const struct step *before, const struct step *after, co
         assert_string_equal(before->task[i]->name, after->task[k]->name);
         last = (int64_t)i;
     }
-    assert_true(i == before->n);
-    assert_true(k == after->n);
+    assert_int_equal(i, before->n);
+    assert_int_equal(k, after->n);
 }
 
 static struct move draw_move(const struct step *s, struct draws *draws)

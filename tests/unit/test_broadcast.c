@@ -42,7 +42,7 @@ static void expect_received(const struct step *s)
         }
         if (!receive) /* no task reads it */
             continue;
-        assert_true(receive->access[0].tensor->bytes == x->bytes);
+        assert_int_equal(receive->access[0].tensor->bytes, x->bytes);
         assert_true(receive->lane->device == x->device);
         assert_int_equal(receive->lane->kind, t->lane->kind == LANE_COMPUTE ? LANE_COMPUTE : LANE_UPLOAD);
         if (t->lane->purpose > FOR_QUEUE || receive->lane->purpose > FOR_QUEUE)
@@ -225,7 +225,7 @@ TEST(the_shipped_lists)
 static void expect_deal(const char *words, int queues, int first, int slices, json_int_t bytes, bool even)
 {
     json_t *all = plan(words), *rows = json_object_get(report_of(all), "queues");
-    assert_true(json_array_size(rows) % (size_t)queues == 0);
+    assert_int_equal(json_array_size(rows) % (size_t)queues, 0);
     assert_true(json_array_size(rows) > 0);
     for (size_t i = 0; i < json_array_size(rows); i += (size_t)queues) {
         json_int_t sum = 0;
@@ -496,7 +496,7 @@ TEST(slices_go_when_the_whole_does)
             every += strstr(line, " every=2") != NULL;
         }
     assert_true(copies > 12);
-    assert_true(every == copies);
+    assert_int_equal(every, copies);
     free(text);
     free(seldom);
 }

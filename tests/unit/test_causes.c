@@ -87,8 +87,8 @@ TEST(every_cause_by_hand)
     struct trace *t = trace_by_hand(example, COUNT(example));
     struct trace_steps s = trace_steps_of(t, 0);
     uint64_t found[N_LANES][CAUSES], expected[CAUSES];
-    assert_true(s.start == 100000);
-    assert_true(s.end == 300000);
+    assert_int_equal(s.start, 100000);
+    assert_int_equal(s.end, 300000);
     trace_causes(t, &s, found);
     for (size_t lane = 0; lane < N_LANES; lane++) {
         for (int c = 0; c < CAUSES; c++)
@@ -233,7 +233,7 @@ static void expect_same_causes(const char *what, const struct trace *t, uint64_t
             idle += found[lane][c];
             all[c] += found[lane][c];
         }
-        assert_true(busy + idle == s.end - s.start);
+        assert_int_equal(busy + idle, s.end - s.start);
     }
     free(time);
     free(found);
@@ -333,7 +333,7 @@ TEST(a_producer_that_skips_steps)
     struct simulation *sim = must_simulate(s, NULL);
     json_t *told = simulation_json(sim);
     assert_true(cause_ms(json_at(told, "lanes"), "a compute", "link") > 0);
-    assert_true(cause_ms(json_at(told, "lanes"), "a compute", "host") == 0);
+    expect_number("ms that the host delays a", cause_ms(json_at(told, "lanes"), "a compute", "host"), 0);
     json_decref(told);
     free_simulation(sim);
     free_list(s);

@@ -26,19 +26,19 @@ TEST(a_profile_is_read)
 {
     struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
     assert_true(c->measured);
-    assert_true(c->units == 2);
-    assert_true(c->vector == 8);
-    assert_true(c->n_tasks == 5);
+    assert_int_equal(c->units, 2);
+    assert_int_equal(c->vector, 8);
+    assert_int_equal(c->n_tasks, 5);
     assert_string_equal(c->device, "some device");
     assert_string_equal(c->shape, "small");
-    assert_true(c->speed[LANE_UPLOAD].bytes_per_s == 1e9);
-    assert_true(c->speed[LANE_DOWNLOAD].latency == 2e-6);
-    assert_true(c->peak_memory[MEM_WORK] == 4096);
-    assert_true(c->tasks[2].layer == 0);
-    assert_true(c->tasks[1].layer == -1);
-    assert_true(c->tasks[1].ns == 5000);
-    assert_true(c->tasks[1].flops == 900);
-    assert_true(c->tasks[1].lane == LANE_COMPUTE);
+    expect_number("bytes per second up", c->speed[LANE_UPLOAD].bytes_per_s, 1e9);
+    expect_number("latency down", c->speed[LANE_DOWNLOAD].latency, 2e-6);
+    expect_number("peak of work tensors", c->peak_memory[MEM_WORK], 4096);
+    assert_int_equal(c->tasks[2].layer, 0);
+    assert_int_equal(c->tasks[1].layer, -1);
+    expect_number("ns of task 1", c->tasks[1].ns, 5000);
+    expect_number("flops of task 1", c->tasks[1].flops, 900);
+    assert_int_equal(c->tasks[1].lane, LANE_COMPUTE);
     const char *again = temp_path("again.txt");
     write_profile(again, c, c->shape);
     struct costs *copy = read_costs(again);
@@ -232,8 +232,8 @@ TEST(costs_of_host_lanes)
     assert_true(link[0]);
     assert_true(link[0] == p.host->described.disk);
     assert_true(!link[1]);
-    assert_true(link[0]->rate == 5e8);
-    assert_true(link[0]->latency == 3e-6);
+    expect_number("rate of the disk", link[0]->rate, 5e8);
+    expect_number("latency of the disk", link[0]->latency, 3e-6);
     end_paper(&p);
 }
 
@@ -252,12 +252,12 @@ TEST(what_if)
     struct paper p = new_paper(2, &slow_speeds);
     size_t host = p.host->budget;
     apply_what_if(p.costs, p.machine, "link=2x,\tcpu=0.5\ndevice=1.5x mem=8K");
-    assert_true(p.costs->scale_link == 2);
-    assert_true(p.costs->scale_cpu == 0.5);
-    assert_true(p.costs->scale_device == 1.5);
-    assert_true(p.machine->device[0].budget == 8192);
-    assert_true(p.machine->device[1].budget == 8192);
-    assert_true(p.host->budget == host);
+    expect_number("scale of links", p.costs->scale_link, 2);
+    expect_number("scale of the CPU", p.costs->scale_cpu, 0.5);
+    expect_number("scale of devices", p.costs->scale_device, 1.5);
+    assert_int_equal(p.machine->device[0].budget, 8192);
+    assert_int_equal(p.machine->device[1].budget, 8192);
+    assert_int_equal(p.host->budget, host);
     end_paper(&p);
 }
 

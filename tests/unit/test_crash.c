@@ -463,8 +463,8 @@ static void put_file(struct draws *draws, struct node *x, const char *path)
     FILE *f = fopen(path, "wb");
     assert_true(f);
     if (x->file.sure_n > 0) /* a file without bytes has no array of them */
-        assert_true(fwrite(x->file.sure, 1, x->file.sure_n, f) == x->file.sure_n);
-    assert_true(fclose(f) == 0);
+        assert_int_equal(fwrite(x->file.sure, 1, x->file.sure_n, f), x->file.sure_n);
+    assert_int_equal(fclose(f), 0);
 }
 
 static void put_folder(struct draws *draws, struct node *folder, const char *path)

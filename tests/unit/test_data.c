@@ -815,8 +815,8 @@ static int32_t offset_of(const struct dataset *d, uint64_t seed, int64_t step, i
     int32_t tokens[T], targets[T];
     dataset_window(d, &w, tokens, targets);
     for (int t = 0; t < T; t++) {
-        assert_true(tokens[t] == tokens[0] + t);
-        assert_true(targets[t] == tokens[t] + 1);
+        assert_int_equal(tokens[t], tokens[0] + t);
+        assert_int_equal(targets[t], tokens[t] + 1);
     }
     return tokens[0];
 }
@@ -873,8 +873,8 @@ TEST(validation_counts_each_target_once)
             assert_true(count == T || i == windows - 1);
             assert_true(count >= 1 && count <= T);
             for (int t = T - count; t < T; t++, next++) {
-                assert_true(targets[t] == next);
-                assert_true(tokens[t] == next - 1);
+                assert_int_equal(targets[t], next);
+                assert_int_equal(tokens[t], next - 1);
             }
         }
         assert_int_equal(next, n);

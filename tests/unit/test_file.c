@@ -590,7 +590,7 @@ TEST(publish_follows_links)
     write_bytes(w, "new", 3);
     publish(w);
     struct stat status;
-    assert_true(lstat(soft, &status) == 0);
+    assert_int_equal(lstat(soft, &status), 0);
     assert_true(S_ISLNK(status.st_mode)); /* /dev/stdout, say */
     assert_true(holds(file, "new"));
 }
@@ -614,8 +614,8 @@ TEST(unfinished_writes_leave_the_old_file)
     fclose(fopen(other, "w"));
     assert_int_equal(run_child(open_and_abandon, (void *)path).code, 0);
     assert_int_equal(temporaries_of(path), 2); /* which the next writer removes, and no other file */
-    assert_true(access(living, F_OK) == 0);
-    assert_true(access(other, F_OK) == 0);
+    assert_int_equal(access(living, F_OK), 0);
+    assert_int_equal(access(other, F_OK), 0);
 }
 
 /* A file size limit is the portable way to a full disk. */
@@ -694,7 +694,7 @@ TEST(folders)
     char *deep = temp_path("a/b//c/");
     make_folder(deep);
     make_folder(deep); /* again is fine */
-    assert_true(stat(deep, &status) == 0);
+    assert_int_equal(stat(deep, &status), 0);
     assert_true(S_ISDIR(status.st_mode));
     write_file("a/file", "x", 1);
     expect_refusal(make_it, temp_path("a/file"), 4, "a/file: a file of that name is in the way");

@@ -138,9 +138,9 @@ LONG_TEST(a_ring_overwritten_while_it_is_followed)
         assert_int_equal(t->n_records + t->n_unfinished + t->n_lost, t->header.head);
         for (size_t i = checked - MIN(checked, 100); i < t->n_records; i++) {
             const struct trace_record *r = &t->records[i];
-            assert_true(r->queued == 10 * (uint64_t)(r->step - 1));
-            assert_true(r->start == r->queued + 3);
-            assert_true(r->task == (r->step - 1) % N_TASKS);
+            assert_int_equal(r->queued, 10 * (uint64_t)(r->step - 1));
+            assert_int_equal(r->start, r->queued + 3);
+            assert_int_equal(r->task, (r->step - 1) % N_TASKS);
             assert_true(i == 0 || t->records[i - 1].step < r->step); /* each once */
         }
     }
@@ -299,7 +299,7 @@ static void expect_pauses(const struct trace *t, size_t least)
     assert_true(t->n_pauses >= least);
     for (const struct pause *p = t->pauses; p < t->pauses + t->n_pauses; before += p->end - p->start, p++) {
         assert_true(p->start < p->end);
-        assert_true(p->before == before);
+        assert_int_equal(p->before, before);
         assert_true(p == t->pauses || p[-1].end <= p->start);
         assert_int_equal(t->records[p->record].queued, p->end);
         for (size_t i = 0; i < t->n_records; i++)
@@ -316,10 +316,10 @@ static void expect_cut(const char *path, const struct trace *t)
     for (size_t i = 0; i < t->n_records; i++) {
         ended = MAX(ended, t->records[i].end);
         cut_ended = MAX(cut_ended, cut->records[i].end);
-        assert_true(cut->records[i].end - cut->records[i].start == t->records[i].end - t->records[i].start);
+        assert_int_equal(cut->records[i].end - cut->records[i].start, t->records[i].end - t->records[i].start);
     }
-    assert_true(cut_ended + last->before + (last->end - last->start) == ended);
-    assert_true(cut->n_pauses == 0);
+    assert_int_equal(cut_ended + last->before + (last->end - last->start), ended);
+    assert_int_equal(cut->n_pauses, 0);
     trace_free(cut);
 }
 

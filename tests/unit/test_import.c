@@ -286,8 +286,8 @@ TEST(names_and_shards_are_one_model)
         if (loaded(path) != plain || !read_config(path, 4).tied)
             test_failed("variant %zu is another model\n", i);
     }
-    assert_true(loaded(folder) == plain);
-    assert_true(loaded(lasting("%s/model.safetensors.index.json", folder)) == plain);
+    assert_int_equal(loaded(folder), plain);
+    assert_int_equal(loaded(lasting("%s/model.safetensors.index.json", folder)), plain);
 }
 
 TEST(a_head_is_tied_as_is_said)
@@ -489,7 +489,7 @@ TEST(an_export_written_anew_has_its_heads)
     st_publish(w);
     close_safetensors(st);
     assert_int_equal(read_config(file, 0).heads, 4);
-    assert_true(loaded(folder) == before);
+    assert_int_equal(loaded(folder), before);
     free_checkpoint(c);
     free_mesh(&m);
 }

@@ -16,8 +16,8 @@ TEST(every_device_has_one_place)
     for (int k = 0; k < m.dp; k++)
         for (int i = 0; i < n_stages(&m) * m.tp; i++) {
             int stage = i / m.tp, rank = rank_at(&m, k, stage) + i % m.tp;
-            assert_true(dp_of(&m, rank) == k);
-            assert_true(tp_of(&m, rank) == i % m.tp);
+            assert_int_equal(dp_of(&m, rank), k);
+            assert_int_equal(tp_of(&m, rank), i % m.tp);
             assert_true(has_stage(&m, rank, stage));
             assert_true(!has_stage(&m, rank, stage + 1));
             taken[rank] = true;
@@ -152,8 +152,8 @@ static void expect_sound_order(const struct mesh *m, int p, int micros, const st
     }
     for (int stage = 0; stage < n_stages(m); stage++)
         if (pp_of(m, stage) == p) {
-            assert_true(next[FORWARD][stage] == micros);
-            assert_true(next[WEIGHT_GRADIENT][stage] == micros);
+            assert_int_equal(next[FORWARD][stage], micros);
+            assert_int_equal(next[WEIGHT_GRADIENT][stage], micros);
         }
 }
 
@@ -718,12 +718,12 @@ TEST(only_shards_are_kept)
             const struct task *task = t->train->task[i];
             assert_true(task->role != ROLE_BROADCAST);
             updates += task->role == ROLE_UPDATE;
-            assert_true(task->role != ROLE_UPDATE || task->access[0].tensor->storage->shard);
+            assert_true(task->role != ROLE_UPDATE || task->access[0].tensor->storage->replica.is_shard);
         }
         assert_true(updates >= 7); /* 4 units in 2 shards, of which a small one is empty */
         for (size_t i = 0; i < t->pool->n; i++) {
             const struct tensor *x = t->pool->tensors[i];
-            assert_true(x->storage->shard || !x->persistent || x->class != MEM_PARAMETERS);
+            assert_true(x->storage->replica.is_shard || !x->persistent || x->class != MEM_PARAMETERS);
         }
         char *wrong = verify(t->eval, values_of(t, t->eval));
         assert_null(wrong);

@@ -190,7 +190,7 @@ TEST(an_ended_search_bounds_what_it_left)
     all.prunes = false;
     proof_options.verify = false; /* which settings_of() has set */
     search_meshes(&all);
-    assert_true(all.left == 0);
+    assert_int_equal(all.left, 0);
     assert_true(all.left_seconds == INFINITY);
     for (size_t limit = 1; limit < all.n_candidates; limit *= 4) {
         struct mesh_search ended = new_mesh_search(settings_of(words), 4);

@@ -262,7 +262,7 @@ static void expect_apart(const struct step *s, const struct tensor *a, const str
 /* What always holds of addresses; returns the bytes that the arenas need, guards included. */
 static size_t check_addresses(const struct pool *p, const struct step *s)
 {
-    size_t need[MAX_DEVICES + 1][64] = {{0}}, sum = 0;
+    size_t need[MOST_DEVICES + 1][64] = {{0}}, sum = 0;
     for (size_t i = 0; i < p->n; i++) {
         const struct tensor *t = p->tensors[i];
         if (t->storage != t || t->slab < 0)
@@ -636,12 +636,12 @@ TEST(uses_in_random_lists)
                 size_t uses;
                 const struct use *use = uses_of(u, all, &uses);
                 for (int h = 0; h < 3; h++) {
-                    last[h] = NOWHERE;
+                    last[h] = NONE;
                     for (int k = 0; k < at; k++)
                         last[h] = touches_bytes(task[k], part[h], ACCESS_WRITE) ? k : last[h];
                     assert_int_equal(last_write_before(u, part[h], at), last[h]);
                 }
-                assert_true(!is_whole_before(u, all, at) || (last[0] != NOWHERE && last[1] != NOWHERE));
+                assert_true(!is_whole_before(u, all, at) || (last[0] != NONE && last[1] != NONE));
                 all->exclusive = (enum exclusive)(i % 3);
                 bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && uses);
                 bool lives = uses && use[0].position <= at && at <= use[uses - 1].position;
@@ -847,7 +847,7 @@ static void log_run(void *context, const struct step *s, const struct task *t, c
     struct log *l = context;
     assert_true(f->start <= f->end);
     assert_true(l->n < COUNT(l->name));
-    assert_true(!t->only_last_event || l->computed <= f->start);
+    assert_true(!t->commands.only_last_event || l->computed <= f->start);
     l->computed = t->lane->kind == LANE_COMPUTE ? f->end : l->computed;
     l->name[l->n] = t->name;
     l->number[l->n++] = f->iteration;
@@ -870,7 +870,7 @@ TEST(the_background_holds_nobody_up)
     struct log log = {.n = 0};
     struct tensor *kept = new_array(j.pool, j.machine->host, "kept", 4, true);
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept, ACCESS_READ);
-    j.step->task[3]->only_last_event = true; /* it begins where `twice` ends */
+    j.step->task[3]->commands.only_last_event = true; /* it begins where `twice` ends */
     must(finish_steps(j.pool, &j.step, 1));
     struct log second = {.n = 0}; /* the log of a second observer */
     struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};

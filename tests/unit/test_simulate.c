@@ -297,8 +297,8 @@ TEST(the_shipped_hardware)
         struct trainer *t = plan_tiny(path, shipped[i].ranks);
         const struct device *d = t->machine->device;
         assert_string_equal(costs_of(t)->name, shipped[i].name);
-        assert_true(d->shape.work_group == shipped[i].work_group);
-        assert_true(d->units == shipped[i].units);
+        assert_int_equal(d->shape.work_group, shipped[i].work_group);
+        assert_int_equal(d->units, shipped[i].units);
         struct simulation *sim = must_simulate(t->train, costs_of(t));
         assert_true(sim->period > 1e-6 && sim->period < 1);
         assert_int_equal(sim->by_source[COST_MODELLED], t->train->n);

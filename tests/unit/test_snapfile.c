@@ -179,7 +179,7 @@ static void put_file(const char *path, int file)
     struct stat s;
     int fd = REAL(open)(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     assert_true(fd >= 0);
-    assert_true(fstat(fd, &s) == 0);
+    assert_int_equal(fstat(fd, &s), 0);
     assert_int_equal(REAL(pwrite)(fd, f->sure, f->sure_n, 0), f->sure_n);
     close(fd);
     disk.inode[file] = s.st_ino;
@@ -756,8 +756,8 @@ TEST(what_was_found_stays)
         size_t page = (size_t)(slot - 1) * SNAP_PAGE, bytes = slot_at(&s, slot);
         assert_memory_equal(now + page, x.bytes + page, SNAP_PAGE);
         assert_memory_equal(now + bytes, x.bytes + bytes, s.in.bytes);
-        assert_true(notices(&x) == false);
-        assert_true(x.step == 3);
+        assert_false(notices(&x));
+        assert_int_equal(x.step, 3);
         assert_true(!x.damage);
         struct checkpoint *c = open_snapshot(x.path);
         assert_true(snapfile_of(c)->newest.seq > s.newest.seq); /* newer than all that was there, damaged or not */
@@ -800,7 +800,7 @@ TEST(who_reads_notices_a_writer)
     snap_write(snap, 4, 0, bytes);
     struct problem *p = attempt(read_first, c);
     assert_true(p);
-    assert_true(p->code == EXIT_FAILED);
+    assert_int_equal(p->code, EXIT_FAILED);
     assert_true(strstr(p->sentence, "or a run writes there"));
     close_snap(snap);
     free(p);
@@ -1030,7 +1030,7 @@ TEST(a_made_up_count_asks_for_no_memory)
     fill_page(&s, &(struct snap_commit){.seq = 9, .step = 9, .slot = 3}, x.bytes); /* there are two slots */
     put_bytes(&x, 0, x.n);
     assert_true(notices(&x));
-    assert_true(x.step == 2);
+    assert_int_equal(x.step, 2);
     assert_true(strstr(x.said, "page 0 is torn or damaged: it has impossible numbers"));
     s.in.n = (size_t)1 << 31;
     s.in.bytes = ((uint64_t)1 << 40) / 2 - s.slots_at;

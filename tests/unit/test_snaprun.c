@@ -193,10 +193,10 @@ static void put_gate(struct trainer *t)
 {
     for (size_t i = 0; i < t->train->n; i++) {
         struct task *task = t->train->task[i];
-        const bool stores = task->action == ACT_HOST && task->condition.member && !task->condition.returns_member;
-        if (task->condition.aside && is_copy(task)) {
+        const bool stores = task->action == ACT_HOST && task->member.needed && !task->member.returned;
+        if (task->member.aside && is_copy(task)) {
             task->action = ACT_ISSUE;
-            task->issue = copy_behind_gate;
+            task->commands.issue = copy_behind_gate;
         }
         if (!stores)
             continue;

@@ -212,8 +212,8 @@ TEST(resharded_and_back_is_the_same)
         expect_state(c, i);
         for (size_t t = 0; t < c->pieces->n; t++)
             bytes += 4 * tensor_elements(&c->pieces->tensor[t]);
-        assert_true(there == bytes);
-        assert_true(back == bytes);
+        assert_int_equal(there, bytes);
+        assert_int_equal(back, bytes);
         expect_same_folders(k, again);
         free_checkpoint(c);
         free_mesh(&r.from);
@@ -278,8 +278,8 @@ static void overwrite(const char *path, const char *text, size_t n)
 {
     FILE *f = fopen(path, "wb");
     assert_true(f);
-    assert_true(fwrite(text, 1, n, f) == n);
-    assert_true(fclose(f) == 0);
+    assert_int_equal(fwrite(text, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
 }
 
 /* The manifest with the first `old` replaced, and a hash that fits. */
@@ -384,7 +384,7 @@ TEST(older_manifests_are_read)
         free(text);
     }
     struct checkpoint *c = open_checkpoint(folder);
-    assert_true(c->run == 0);
+    assert_int_equal(c->run, 0);
     assert_true(!*c->program);
     expect_state(c, 5);
     expect_yard(EXIT_OK, "not known, session 1; written by an older yard", "ckpt ls '%s'", folder);
@@ -426,7 +426,7 @@ TEST(large_tensors_are_streamed)
     for (int nan = 0; nan < 2; nan++) {
         put_first(cut, nan ? NAN : -0.0F);
         struct difference d = compare_tensor(whole, cut, 0);
-        assert_true(d.elements == 1);
+        assert_int_equal(d.elements, 1);
         assert_true(nan ? isnan(d.most) : d.most == 0);
     }
     const struct piece *p = &cut->pieces->tensor[0].piece[0];
@@ -762,9 +762,9 @@ TEST(the_strategy_is_rescaled)
         const size_t k = i / 2;
         t = new_trainer(settings_of(resume_words(i % 2 ? merged : folder, cases[k].words)),
                         LIST_TRAIN | OPEN_DATA | PLAN_ONLY);
-        assert_true(t->mesh.dp == cases[k].dp);
-        assert_true(t->mesh.pp == cases[k].pp);
-        assert_true(t->mesh.tp == cases[k].tp);
+        assert_int_equal(t->mesh.dp, cases[k].dp);
+        assert_int_equal(t->mesh.pp, cases[k].pp);
+        assert_int_equal(t->mesh.tp, cases[k].tp);
         assert_string_equal(text_at(recorded_options(t), "mesh"), cases[k].record);
         close_source(&((struct settings *)t->settings)->source);
         free_trainer(t);
@@ -816,7 +816,7 @@ TEST(the_command_line_resumes)
     FILE *f = fopen(log, "a");                        /* as a run that was killed within a line leaves it */
     assert_true(f);
     assert_true(fputs("{\"step\":4,\"lo", f) >= 0);
-    assert_true(fclose(f) == 0);
+    assert_int_equal(fclose(f), 0);
     r = expect_yard(EXIT_OK, "", "%s --val-batches 1 --sample-tokens 0", strstr(expected, "train"));
     char *a = lasting("%s/step-5", whole), *b = lasting("%s/step-5", broken);
     char *x = lasting("%s/rank-0.safetensors", a), *y = lasting("%s/rank-0.safetensors", b);
@@ -825,7 +825,7 @@ TEST(the_command_line_resumes)
     assert_int_equal(count_lines(log, "\"norm\""), 5);
     r = expect_yard(EXIT_OK, "", "ckpt diff '%s' '%s'", a, b);
     r = run_yard("%s", strstr(expected, "train"));
-    assert_true(r.code == 0);
+    assert_int_equal(r.code, 0);
     assert_true(strstr(r.err, "nothing is left to train"));
     assert_true(!strstr(r.err, "warning"));
     size_t n;
@@ -834,12 +834,12 @@ TEST(the_command_line_resumes)
     char *step = lasting("%s/step-5", broken);
     change_manifest(step, text, vector, "\"vector\":3");
     r = run_yard("%s", strstr(expected, "train"));
-    assert_true(r.code == 0);
+    assert_int_equal(r.code, 0);
     assert_true(strstr(r.err, "was trained with vectors of 3 floats"));
     free(text);
     free(vector);
     r = run_yard("train --resume '%s' --data LICENSE --val-batches 1 --sample-tokens 0", broken);
-    assert_true(r.code == 0);
+    assert_int_equal(r.code, 0);
     assert_true(strstr(r.err, "the data are not those that"));
     free(expected);
 }
@@ -858,7 +858,7 @@ static void expect_other_models_refused(const char *words, const char *folder)
     static const char *const others[] = {"--seq-len 16", "--untied", "--heads 4", "--channels 64", "--tokens chars"};
     for (size_t i = 0; i < COUNT(others); i++) {
         struct ran r = run_yard("%s --save \"%s\" %s", words, folder, others[i]);
-        assert_true(r.code == 2);
+        assert_int_equal(r.code, 2);
         assert_true(strstr(r.err, "is another model"));
     }
 }
@@ -871,7 +871,7 @@ TEST(a_folder_is_one_run_s)
     make_folder(folder);
     int lock = lock_folder("a test", folder);
     struct ran r = run_yard("%s --save \"%s\"", words, folder);
-    assert_true(r.code == 2);
+    assert_int_equal(r.code, 2);
     assert_true(strstr(r.err, "another run is writing there"));
     assert_int_equal(count_files(folder), 2);
     close(lock);
@@ -880,7 +880,7 @@ TEST(a_folder_is_one_run_s)
     r = run_yard("%s --save \"%s\" --stop-after 1", words, folder);
     assert_int_not_equal(access(stray, F_OK), 0);
     const char *resumes = strstr(r.err, "train --resume '");
-    assert_true(r.code == 0);
+    assert_int_equal(r.code, 0);
     assert_true(resumes);
     r = expect_yard(EXIT_OK, "", "%.*s --val-share 0 --sample-tokens 0", (int)strcspn(resumes, "\n"), resumes);
     expect_newest(folder, "step-2");
@@ -889,21 +889,21 @@ TEST(a_folder_is_one_run_s)
     const char *snapshot = lasting("%s.snap", other);
     r = run_yard("train --resume \"%s\" --save \"%s\" --snapshot \"%s\" --steps 3 --val-share 0 --sample-tokens 0",
                  folder, other, snapshot);
-    assert_true(r.code == 0);
-    assert_true(last_session(folder) == 2);
-    assert_true(last_session(other) == 3);
+    assert_int_equal(r.code, 0);
+    assert_int_equal(last_session(folder), 2);
+    assert_int_equal(last_session(other), 3);
     const uint64_t run = run_of(folder);
     assert_true(run);
-    assert_true(run == run_of(first));
-    assert_true(run == run_of(other));
-    assert_true(run == run_of(snapshot));
+    assert_int_equal(run, run_of(first));
+    assert_int_equal(run, run_of(other));
+    assert_int_equal(run, run_of(snapshot));
     r = expect_yard(EXIT_FAILED, "of one run, and the later is ", "ckpt diff \"%s\" \"%s\"", other, folder);
     expect_text(r.out, lasting("later is %s/step-3\n", other));
     expect_yard(EXIT_OK, "and of the same moment", "ckpt diff \"%s\" \"%s\"", other, snapshot);
     r = run_yard("%s --save \"%s\"", words, folder);
     assert_int_not_equal(access(first, F_OK), 0); /* another run begins */
-    assert_true(r.code == 0);
-    assert_true(last_session(folder) == 3);
+    assert_int_equal(r.code, 0);
+    assert_int_equal(last_session(folder), 3);
     assert_true(run_of(folder) != run);
     expect_yard(EXIT_FAILED, "they are of two runs", "ckpt diff \"%s\" \"%s\"", other, folder);
     expect_other_models_refused(words, folder);
@@ -998,8 +998,8 @@ TEST(nothing_else_is_replaced)
     struct outcome o = run_child(open_it, a);
     size_t n;
     char *text = read_whole(file, &n);
-    assert_true(o.code == 0);
-    assert_true(strcmp(text, "precious") == 0);
+    assert_int_equal(o.code, 0);
+    assert_string_equal(text, "precious");
     free(text);
     free(a);
 }
@@ -1046,8 +1046,8 @@ TEST(exports_agree)
     expect_same_bits("qkvw", ours, theirs, n);
     for (size_t i = 0; i < n; i++) /* tensor 6 of the checkpoint */
         assert_true(theirs[i] == state_value(5, 6, i));
-    assert_true(read_config(file, 0).heads == 2);
-    assert_true(read_config(bin, 0).vocab == 9);
+    assert_int_equal(read_config(file, 0).heads, 2);
+    assert_int_equal(read_config(bin, 0).vocab, 9);
     expect_small_config(lasting("%s/config.json", hf));
     close_llmc_model(m);
     close_safetensors(st);

@@ -54,18 +54,19 @@ static void expect_period(const char *text, double period, int pattern)
 
 static void expect_machine_as_written(const struct machine *m)
 {
-    const struct device *d = &m->device[0];
+    const struct device *d = &m->device[0], *host = m->host;
+    const struct link *up = d->described.link[LINK_UP];
     assert_string_equal(d->id, "server.0");
-    assert_true(d->budget == 2048);
-    assert_true(d->alignment == 512);
-    assert_true(m->host->budget == 1 << 30);
-    assert_true(m->host->alignment == 64);
-    assert_true(d->described.link[LINK_UP]->rate == 1e3);
-    assert_true(d->described.link[LINK_UP]->latency == 2e-3);
-    assert_true(!d->described.link[LINK_DOWN]);
-    assert_true(d->described.link[LINK_UP]->max_lanes == 4);
-    assert_true(d->described.link[LINK_UP]->queue_rate == 250);
-    assert_true(m->host->described.disk->rate == 5e8);
+    assert_int_equal(d->budget, 2048);
+    assert_int_equal(d->alignment, 512);
+    assert_int_equal(host->budget, 1 << 30);
+    assert_int_equal(host->alignment, 64);
+    expect_number("rate of the link", up->rate, 1e3);
+    expect_number("latency of the link", up->latency, 2e-3);
+    assert_int_equal(up->max_lanes, 4);
+    expect_number("rate of a queue", up->queue_rate, 250);
+    assert_false(d->described.link[LINK_DOWN]);
+    expect_number("rate of the disk", host->described.disk->rate, 5e8);
 }
 
 TEST(every_word_is_kept)
@@ -87,23 +88,23 @@ TEST(every_word_is_kept)
     const struct machine *m = s->pool->machine;
     const struct task *t = s->task[0], *c = s->task[1];
     expect_machine_as_written(m);
-    assert_true(t->seconds == 1.5e-3);
-    assert_true(t->host_seconds == 3e-3);
-    assert_true(t->when.every == 4);
-    assert_true(t->layer == 2);
-    assert_true(t->micro == 1);
-    assert_true(t->role == ROLE_BACKWARD);
-    assert_true(t->n_access == 4);
-    assert_true(t->access[0].tensor->bytes == 16);
-    assert_true(t->access[2].tensor->offset == 32);
+    expect_number("seconds", t->seconds, 1.5e-3);
+    expect_number("seconds on the host", t->on_host.seconds, 3e-3);
+    assert_int_equal(t->when.every, 4);
+    assert_int_equal(t->layer, 2);
+    assert_int_equal(t->micro, 1);
+    assert_int_equal(t->role, ROLE_BACKWARD);
+    assert_int_equal(t->n_access, 4);
+    assert_int_equal(t->access[0].tensor->bytes, 16);
+    assert_int_equal(t->access[2].tensor->offset, 32);
     assert_true(t->access[0].tensor->storage == s->pool->tensors[0]);
     assert_true(is_copy(c));
     assert_true(c->lane == lane_of(&m->device[0], LANE_DOWNLOAD, 2));
-    assert_true(c->role == ROLE_SEND);
-    assert_true(c->access[0].tensor->offset == 1);
-    assert_true(c->access[1].tensor->offset == 5);
+    assert_int_equal(c->role, ROLE_SEND);
+    assert_int_equal(c->access[0].tensor->offset, 1);
+    assert_int_equal(c->access[1].tensor->offset, 5);
     assert_true(s->task[2]->lane == m->host->lane[LANE_FEED]);
-    assert_true(s->task[2]->role == ROLE_FEED);
+    assert_int_equal(s->task[2]->role, ROLE_FEED);
     assert_true(s->pool->tensors[1]->persistent);
     assert_true(s->pool->tensors[2]->persistent);
     assert_int_equal(c->message, 0);
@@ -133,7 +134,7 @@ TEST(a_copy_waits_for_all_it_reads)
                                                "tensor k host 8 work\n"
                                                "task decide host.feed 5 writes=k\n"
                                                "copy out h x reads=k[4:8]\n");
-    assert_true(sim->moments[1].start == 5);
+    expect_number("start of task 1", sim->moments[1].start, 5);
     end_simulation(sim);
 }
 
@@ -262,7 +263,7 @@ TEST(conditional_tasks)
         }
     struct simulation *sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=2\n"); /* in 2, 4, ... */
     assert_true(sim->moments[1].skipped);
-    assert_true(sim->moments[3].end - sim->moments[3].start == 1);
+    expect_number("seconds of task 3", sim->moments[3].end - sim->moments[3].start, 1);
     end_simulation(sim);
 }
 
@@ -301,11 +302,11 @@ TEST(steps_are_run_until_they_repeat)
 {
     struct simulation *sim = simulate_text("task a host.cpu 1\n");
     assert_true(sim->steps <= MOST_RUNS + 1);
-    assert_true(sim->first + sim->pattern == sim->steps);
+    assert_int_equal(sim->first + sim->pattern, sim->steps);
     end_simulation(sim);
     sim = simulate_text("task a host.cpu 1\ntask b host.cpu 2 every=7\ntask c host.cpu 4 every=11\n");
     expect_number("period", sim->period, 1 + 2.0 / 7 + 4.0 / 11);
-    assert_true(sim->pattern == 77); /* 7 x 11 */
+    assert_int_equal(sim->pattern, 77); /* 7 x 11 */
     assert_true(sim->steps > 77);
     assert_true(sim->settled);
     end_simulation(sim);
@@ -552,7 +553,7 @@ TEST(who_reads_the_norm_is_not_gated)
                                     "task adam host.cpu 1 role=update reads=m,w writes=w\n"
                                     "task norm gpu.download 9 role=norm reads=n\n");
     expect_order(s, "norm pass adam norm");
-    assert_true(s->task[2]->gate == GATE_NONE);
+    assert_int_equal(s->task[2]->gate, GATE_NONE);
     free_list(s);
 }
 
@@ -597,7 +598,7 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
                            "task c gpu.compute 1 reads=x\n";
     struct step *s = list_of("%s", text);
     struct task *c = s->task[2];
-    s->task[1]->condition.member = true;
+    s->task[1]->member.needed = true;
     finish_list(s);
     expect_sound("the list", s, NULL);
     for (size_t e = 0; e < c->n_edges; e++)
@@ -624,8 +625,8 @@ TEST(verify_sees_what_touches_a_ring_too_late)
         struct step *s = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
         for (size_t i = 0; i < s->n; i++) {
             struct task *t = s->task[i];
-            t->condition.member = strcmp(t->name, "look") != 0;
-            t->condition.returns_member = strcmp(t->name, "commit") == 0;
+            t->member.needed = strcmp(t->name, "look") != 0;
+            t->member.returned = strcmp(t->name, "commit") == 0;
             for (int a = 0; a < t->n_access; a++)
                 if (t->access[a].tensor->device->is_host)
                     t->access[a].tensor->storage->ring = &s->pool->ring;
@@ -652,9 +653,9 @@ TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
         struct step *s = list_of("%s", text);
         struct edge edge = {.producer = 1, .wait = k != 1, .previous = k == 2};
         for (size_t i = 0; i < s->n; i++)
-            s->task[i]->condition.member = true;
+            s->task[i]->member.needed = true;
         s->task[1]->condition.needs = k == 3;
-        s->task[2]->condition.returns_member = true;
+        s->task[2]->member.returned = true;
         s->pool->tensors[1]->ring = &s->pool->ring;
         finish_list(s);
         s->task[2]->edges = &edge;
@@ -675,8 +676,8 @@ TEST(verify_sees_a_read_of_a_ring_before_its_write)
                                  "task persist host.disk 1 reads=b\ntask copy gpu.download 1 reads=x writes=b\n"
                                  "task commit host.disk 1\n");
     for (size_t i = 0; i < s->n; i++)
-        s->task[i]->condition.member = true;
-    s->task[2]->condition.returns_member = true;
+        s->task[i]->member.needed = true;
+    s->task[2]->member.returned = true;
     s->pool->tensors[1]->ring = &s->pool->ring;
     finish_list(s);
     expect_wrong("the list", verify(s, NULL), "task 0 persist reads tensor b before anything is written to it");
@@ -748,9 +749,9 @@ TEST(verify_looks_at_memory)
     struct step *s = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
                                     "task f gpu.compute 1 writes=y\n");
     struct tensor *p = s->pool->tensors[0], *y = s->pool->tensors[1];
-    assert_true(p->slab == 0);
-    assert_true(y->slab == 1);
-    assert_true(p->address == y->address);
+    assert_int_equal(p->slab, 0);
+    assert_int_equal(y->slab, 1);
+    assert_int_equal(p->address, y->address);
     s->pool->machine->device[0].budget = 15;
     expect_wrong("the list", verify(s, NULL), "device gpu holds 16 bytes, its budget is 15");
     y->slab = 0;
@@ -826,7 +827,7 @@ static void expect_round_trip(const struct step *s, const struct simulation *sim
     gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
     for (size_t i = 0; i < again->n; i++) {
         assert_true(again->task[i]->gate != GATE_HELD);
-        assert_true(strcmp(again->task[i]->name, s->task[i]->name) == 0);
+        assert_string_equal(again->task[i]->name, s->task[i]->name);
     }
     for (size_t i = 0; i < again->n; i++)
         assert_int_equal(again->task[i]->message, s->task[i]->role == ROLE_BROADCAST ? s->task[i]->message : 0);

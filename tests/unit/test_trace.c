@@ -146,7 +146,7 @@ TEST(only_plain_files_are_replaced)
     const char *soft = temp_path("soft");
     assert_int_equal(symlink("plain", soft), 0);
     create_at((void *)soft); /* what it leads to is replaced; /dev/stdout may be such a link */
-    assert_true(lstat(soft, &st) == 0);
+    assert_int_equal(lstat(soft, &st), 0);
     assert_true(S_ISLNK(st.st_mode));
     expect_refusal(create_at, temp_path("no/such/folder"), EXIT_IO, "no/such/folder");
 }

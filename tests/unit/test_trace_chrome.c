@@ -132,7 +132,7 @@ TEST(chrome_arrows_join_their_slices)
         const struct flow *s = &e.flow[i], *f = &e.flow[i + 1];
         assert_true(!s->finish);
         assert_true(f->finish);
-        assert_true(s->id == f->id);
+        assert_int_equal(s->id, f->id);
         for (size_t k = 0; k < e.n_flow; k++)
             assert_true(k / 2 == i / 2 || e.flow[k].id != s->id);
         const struct x_event *from = open_slice(&e, s->lane, s->at), *to = open_slice(&e, f->lane, f->at);

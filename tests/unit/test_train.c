@@ -418,8 +418,8 @@ TEST(save_then_init_and_sample)
         assert_true(number_at(last_line(a), "val_loss") == number_at(last_line(b), "val_loss"));
         struct ran x = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 5", folder);
         struct ran y = run_yard("sample --from '%s/model.safetensors' --prompt 'int main' --count 20 --seed 5", folder);
-        assert_true(x.code == 0);
-        assert_true(y.code == 0);
+        assert_int_equal(x.code, 0);
+        assert_int_equal(y.code, 0);
         assert_true(strncmp(x.out, "int main", 8) == 0);
         assert_string_equal(x.out, y.out);
         y = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 6", folder);
@@ -628,7 +628,7 @@ static void check_evaluation(const char *devices, int batch, int bytes)
     if (!(fabs(ours - expected) <= 1e-6 * expected))
         test_failed("-d %s, %d bytes: validation loss %.9g, by hand %.9g\n", devices, bytes, ours, expected);
     assert_true(evaluate(t, 0, NULL, NULL) == ours);
-    assert_true(t->evaluated % 2 == 0); /* its iterations go on from there */
+    assert_int_equal(t->evaluated % 2, 0); /* its iterations go on from there */
     free_trainer(t);
 }
 
@@ -783,8 +783,8 @@ TEST(predicted_memory_is_what_is_allocated)
         size_t end[64] = {0};
         for (size_t i = 0; i < n; i++) {
             const struct tensor *x = planned->pool->tensors[i], *y = real->pool->tensors[i];
-            assert_true(x->slab == y->slab);
-            assert_true(x->address == y->address);
+            assert_int_equal(x->slab, y->slab);
+            assert_int_equal(x->address, y->address);
             if (x->storage == x && x->slab >= 0 && x->device->index == d)
                 end[x->slab] = MAX(end[x->slab], round_up(x->address + x->bytes, x->device->alignment) + GUARD_BYTES);
         }

@@ -377,7 +377,7 @@ TEST(a_forecast_comes_true)
     struct trainer *t = plan_tiny(write_hardware("try.txt", &plausible_speeds), 2);
     uint64_t before = fingerprint(t->train);
     struct forecast f = try_step(t->train, costs_of(t));
-    assert_true(fingerprint(t->train) == before);
+    assert_int_equal(fingerprint(t->train), before);
     expect_forecast(&f, t->train, costs_of(t));
     for (size_t i = 0; i < f.n; i++)
         assert_ptr_equal(f.task[i], t->train->task[i]);
@@ -414,7 +414,7 @@ static void expect_most(const struct step *s, const struct costs *c, size_t byte
 {
     uint64_t before = fingerprint(s);
     struct forecast f = try_step(s, c);
-    assert_true(fingerprint(s) == before);
+    assert_int_equal(fingerprint(s), before);
     assert_null(f.why_not);
     assert_int_equal(f.peak_total[0], bytes);
     assert_int_equal(f.peak_position[0], at);

@@ -18,9 +18,9 @@ static void expect_whole(const struct track *k)
         for (size_t i = 0; i < b->n; busy += b->bar[i].end - b->bar[i].start, i++) {
             const struct trace_record *r = &t->records[b->bar[i].record];
             assert_int_equal(t->tasks[r->task].lane, lane);
-            assert_true(b->bar[i].start == r->start);
-            assert_true(b->bar[i].end == r->end);
-            assert_true(b->bar[i].busy == busy);
+            assert_int_equal(b->bar[i].start, r->start);
+            assert_int_equal(b->bar[i].end, r->end);
+            assert_int_equal(b->bar[i].busy, busy);
             assert_true(i == 0 || b->bar[i - 1].start <= r->start);
             assert_int_equal(trace_find_from(t, r->task, r->step, 0), b->bar[i].record);
             assert_int_equal(trace_find_before(t, r->task, r->step, SIZE_MAX), b->bar[i].record);
@@ -107,13 +107,13 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
         clock = write_step(w, step, clock, 1000 + random_words(4, STREAM_TEST, 0, step).word[0] % 700);
         bool still = step % 8 >= 6;
         move_mouse(v, still ? 600 : OFF_WINDOW, still ? 200 : OFF_WINDOW);
-        assert_true(is_frozen(v) == still);
+        assert_int_equal(is_frozen(v), still);
         double edge = axis_at(v, 600);
         uint64_t under = clock_of(v->track[0], edge);
         poll_view(v);
         if (still) {
             assert_true(v->sight.from == from);
-            assert_true(clock_of(v->track[0], axis_at(v, 600)) == under);
+            assert_int_equal(clock_of(v->track[0], axis_at(v, 600)), under);
         } else {
             assert_true(step < 5 || fabs(v->sight.to - v->sight.from - length) < 1e-3);
             assert_int_equal(v->sight.anchor, step);

@@ -91,7 +91,7 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     press_button(v, true);
     move_mouse(v, x + 50, y);
     release_button(v);
-    assert_true(v->selection.region.kind == STRETCH);
+    assert_int_equal(v->selection.region.kind, STRETCH);
     assert_true(v->selection.region.at[0] != v->selection.region.at[1]);
     struct box b = places_of(v).overview;
     move_mouse(v, b.x + b.w - 5, b.y + 5);
@@ -145,7 +145,7 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
     move_mouse(v, (int)x_of(v, 14e6), row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane)->y + 5);
     struct pick behind = pick_after_gap(v);
     assert_true(!is_picked(&v->mouse.hover));
-    assert_true(behind.record == v->selection.task.record);
+    assert_int_equal(behind.record, v->selection.task.record);
     move_mouse(v, (int)x_of(v, 14e6), 5); /* above the rows */
     behind = pick_after_gap(v);
     assert_false(is_picked(&behind));
@@ -172,7 +172,7 @@ TEST(a_tooltip_says_what_is_under_the_mouse)
     for (uint32_t i = 0; i < k->trace->header.n_tasks; i++) {
         const struct trace_task *task = &k->trace->tasks[i];
         const bool sends = strcmp(task->name, "send") == 0;
-        assert_true(sends == (k->receiver[i] != NONE)); /* and to a neighbour */
+        assert_int_equal(sends, (k->receiver[i] != NONE)); /* and to a neighbour */
         if (sends)
             assert_int_equal(labs((long)k->receiver[i] - k->trace->lanes[task->lane].device_index), 1);
     }
@@ -240,13 +240,13 @@ TEST(a_place_of_memory_lists_its_tensors)
         snprintf(script, sizeof script, "click:%d,%d", x, row->y + row->height / 2);
         run_script(v, script);
         const struct amount *held = amount_at(&t->memory_use[device], clock_of(v->track[0], axis_at(v, x)));
-        assert_true(v->selection.region.kind == PLACE);
-        assert_true(v->selection.region.device == device);
+        assert_int_equal(v->selection.region.kind, PLACE);
+        assert_int_equal(v->selection.region.device, device);
         assert_true(!is_picked(&v->selection.task));
         assert_true(v->selection.panel.bytes == (double)sum_amount(held));
     }
     run_script(v, "click:600,118"); /* a task instead */
-    assert_true(v->selection.region.kind == NO_REGION);
+    assert_int_equal(v->selection.region.kind, NO_REGION);
     assert_true(is_picked(&v->selection.task));
     end_view(v);
     free(trace);
@@ -282,7 +282,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     assert_true(period_of(v) == 9); /* it is gone when the task is not dropped */
     drag_bar(v, "b download", 0, "b download", 2, 10, true);
     assert_true(period_of(v) == 8);
-    assert_true(count_moves(v->track[0]->board) == 1);
+    assert_int_equal(count_moves(v->track[0]->board), 1);
     assert_string_equal(selected_name(v), "send"); /* it is the task that was dragged, where it is now */
     assert_int_equal(v->selection.task.copy.task, 15);
     drag_bar(v, "c download", 2, "c download", 0, -10, true);
@@ -302,7 +302,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     drag_bar(v, "a compute", 1, "b compute", 0, 0, true);
     assert_non_null(strstr(v->message, "and not on b compute"));
     assert_true(period_of(v) == 6);
-    assert_true(count_moves(v->track[0]->board) == 2);
+    assert_int_equal(count_moves(v->track[0]->board), 2);
     uint32_t send = 15,
              lane = v->track[0]->trace->tasks[send].lane; /* it goes to an idle lane, at its place in the list */
     int y;
@@ -444,7 +444,7 @@ TEST(a_task_is_dragged_in_the_window)
     SDL_PushEvent(&button);
     push_text("q");
     show_window(v);
-    assert_true(period_of(v) == 8);
+    assert_int_equal(period_of(v), 8);
     end_view(v);
 }
 #else

@@ -356,7 +356,7 @@ TEST(what_is_queued_waits_behind_the_bar_before)
         assert_int_equal(line[x], line[first]);
     assert_true(line[behind] != PAPER);
     assert_true(line[behind] != line[first]);
-    assert_true(edge[behind] == PAPER);
+    assert_int_equal(edge[behind], PAPER);
     free_canvas(c);
     end_view(v);
 }

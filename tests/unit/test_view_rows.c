@@ -15,7 +15,7 @@ TEST(devices_fold)
     run_script(v, "click:20,97");
     assert_int_equal(v->layout.n_rows, rows - 1); /* without the memory of the first device */
     assert_true(v->layout.row[1].height < GLYPH_HEIGHT);
-    assert_true(v->layout.row[3].kind == ROW_DEVICE);
+    assert_int_equal(v->layout.row[3].kind, ROW_DEVICE);
     run_script(v, "click:600,97");
     assert_int_equal(v->layout.n_rows, rows);
     assert_true(v->layout.row[1].height > GLYPH_HEIGHT);
@@ -160,7 +160,7 @@ TEST(two_traces_always_fit)
         struct view *v = view_of(a, b, 800 + (int)(r.word[2] % 1000), 400 + (int)(r.word[3] % 800), 1 + (int)n % 2);
         run_script(v, n % 3 ? "0" : "x");
         assert_true(v->layout.rows_height <= places_of(v).rows.h);
-        assert_true(v->layout.row[v->layout.n_rows - 1].track == 1);
+        assert_int_equal(v->layout.row[v->layout.n_rows - 1].track, 1);
         end_view(v);
         free(a);
     }
@@ -201,10 +201,10 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
     assert_false(v->track[0]->folded[0]); /* the folded device was another machine's */
     assert_true(v->layout.n_rows < rows);
     assert_true(!is_picked(&v->selection.task));
-    assert_true(v->selection.region.kind == NO_REGION);
+    assert_int_equal(v->selection.region.kind, NO_REGION);
     struct view *fresh = view_of(trace, NULL, 1280, 720, 1);
-    assert_true(v->n_layers == fresh->n_layers);
-    assert_true(v->n_micros == fresh->n_micros);
+    assert_int_equal(v->n_layers, fresh->n_layers);
+    assert_int_equal(v->n_micros, fresh->n_micros);
     assert_memory_equal(v->has_role, fresh->has_role, sizeof v->has_role);
     end_view(fresh);
     struct canvas *c = new_canvas(v->width, v->height);

@@ -395,8 +395,8 @@ class Task(Command):
             print("  copies %s" % bytes_of(int(t["access"][0]["tensor"]["bytes"])))
         elif int(t["run"]):
             print("  runs %s" % str(t["run"]).split("<")[-1].rstrip(">"))
-        elif int(t["issue"]):
-            print("  issues by %s" % str(t["issue"]).split("<")[-1].rstrip(">"))
+        elif int(t["commands"]["issue"]):
+            print("  issues by %s" % str(t["commands"]["issue"]).split("<")[-1].rstrip(">"))
 
     @staticmethod
     def argument(t, a):

@@ -65,18 +65,18 @@ static bool sends_copies(const struct pass_traits *p) { return p->sends_copies; 
 
 static struct tensor_list *shards_of(const struct survey *survey, const struct tensor *replica)
 {
-    return &survey->shards[replica->replica_of->id];
+    return &survey->shards[replica->replica.of->id];
 }
 
 static struct tensor_list *replicas_like(const struct survey *survey, const struct tensor *replica)
 {
-    return &survey->replicas[replica->replica_of->id];
+    return &survey->replicas[replica->replica.of->id];
 }
 
 /* Is it a tensor of all parameters of a layer, of which shards keep the values? */
 static bool is_replica(const struct survey *survey, const struct tensor *storage)
 {
-    if (storage->shard || storage->mirrors || storage->class != MEM_PARAMETERS)
+    if (storage->replica.is_shard || storage->mirror.of || storage->class != MEM_PARAMETERS)
         return false;
     return shards_of(survey, storage)->n > 0;
 }
@@ -114,7 +114,7 @@ static bool updates(const struct task *t)
 {
     if (t->role == ROLE_UPDATE)
         return true;
-    return is_copy(t) && (copy_target(t)->storage->mirrors || copy_source(t)->storage->mirrors);
+    return is_copy(t) && (copy_target(t)->storage->mirror.of || copy_source(t)->storage->mirror.of);
 }
 
 static void list_tensor(struct tensor_list *list, struct tensor *x) { *APPEND(list->item, list->n, list->cap) = x; }
@@ -124,7 +124,7 @@ static void note_tensors(struct survey *survey)
 {
     const struct pool *p = survey->step->pool;
     for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->shard)
+        if (p->tensors[i]->replica.is_shard)
             list_tensor(shards_of(survey, p->tensors[i]), p->tensors[i]);
     for (size_t i = 0; i < p->n; i++)
         if (p->tensors[i]->storage == p->tensors[i] && is_replica(survey, p->tensors[i]))
@@ -198,7 +198,7 @@ static size_t find_peers(const struct survey *survey, const struct read_window *
     size_t n = 0;
     for (size_t i = 0; i < replicas->n; i++) {
         const struct tensor *x = replicas->item[i];
-        bool is_same = x->replica_begin == replica->replica_begin && x->bytes == replica->bytes;
+        bool is_same = x->replica.begin == replica->replica.begin && x->bytes == replica->bytes;
         if (is_same && nth < survey->windows[x->id].n)
             peer[n++] = survey->windows[x->id].item[nth];
     }
@@ -226,8 +226,8 @@ static void share_shard(struct survey *survey, struct read_window *const *peer, 
     struct pool *p = survey->step->pool;
     const struct tensor *replica = peer[0]->replica;
     struct tensor *shard = shards_of(survey, replica)->item[k];
-    size_t begin = MAX(shard->replica_begin, replica->replica_begin);
-    size_t end = MIN(shard->replica_begin + shard->bytes, replica->replica_begin + replica->bytes);
+    size_t begin = MAX(shard->replica.begin, replica->replica.begin);
+    size_t end = MIN(shard->replica.begin + shard->bytes, replica->replica.begin + replica->bytes);
     if (begin >= end)
         return;
     size_t own = 0; /* the peer on the owner's device; the last one, if none is there */
@@ -236,9 +236,9 @@ static void share_shard(struct survey *survey, struct read_window *const *peer, 
     struct tensor **to = allocate(n, sizeof(struct tensor *));
     for (size_t i = 0; i < n; i++) {
         struct tensor *gathered = peer[(own + 1 + i) % n]->gathered;
-        to[i] = new_range(p, gathered, "gathered.part", begin - replica->replica_begin, end - replica->replica_begin);
+        to[i] = new_range(p, gathered, "gathered.part", begin - replica->replica.begin, end - replica->replica.begin);
     }
-    struct tensor *from = new_range(p, shard, shard->name, begin - shard->replica_begin, end - shard->replica_begin);
+    struct tensor *from = new_range(p, shard, shard->name, begin - shard->replica.begin, end - shard->replica.begin);
     add_broadcast(survey->step, "gather", to, (int)n, from, FOR_GATHER);
     free(to);
 }
@@ -284,15 +284,15 @@ static void gather_peers(struct survey *survey, struct edit *e, struct read_wind
 static struct tensor *part_of_shard(const struct survey *survey, const struct tensor *x)
 {
     const struct tensor_list *shards = shards_of(survey, x->storage);
-    size_t begin = x->storage->replica_begin + x->offset;
+    size_t begin = x->storage->replica.begin + x->offset;
     for (size_t i = 0; i < shards->n; i++) {
         struct tensor *shard = shards->item[i];
-        bool has_it = shard->replica_begin <= begin && begin + x->bytes <= shard->replica_begin + shard->bytes;
-        size_t at = begin - shard->replica_begin;
+        bool has_it = shard->replica.begin <= begin && begin + x->bytes <= shard->replica.begin + shard->bytes;
+        size_t at = begin - shard->replica.begin;
         if (shard->device == x->device && has_it)
             return new_range(survey->step->pool, shard, x->name, at, at + x->bytes);
     }
-    CHECK(false, "no shard on %shard keeps %shard", x->device->id, x->name);
+    CHECK(false, "no shard on %s keeps %s", x->device->id, x->name);
     return NULL;
 }
 
@@ -358,7 +358,7 @@ static char *describe_gather(const struct survey *survey)
     const int n_devices = p->machine->n_devices;
     size_t *kept = allocate((size_t)n_devices + 1, sizeof *kept); /* bytes of shards, by device */
     for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->shard)
+        if (p->tensors[i]->replica.is_shard)
             kept[p->tensors[i]->device->index] += p->tensors[i]->bytes;
     size_t most = 0;
     for (int d = 0; d < n_devices; d++)
@@ -377,7 +377,7 @@ static void link_windows(struct survey *survey)
         for (size_t i = 1; i < survey->windows[id].n; i++) {
             struct read_window *before = survey->windows[id].item[i - 1];
             const struct read_window *window = survey->windows[id].item[i];
-            before->gathered->next_gathered = window->gathered;
+            before->gathered->later_copy = window->gathered;
         }
 }
 

@@ -51,7 +51,7 @@ void try_candidate(const struct question *q, struct candidate *c)
 /* The task's time, in the mean over all steps. */
 static double seconds_of(const struct planner *p, const struct task *t)
 {
-    return seconds_alone(p->question.costs, t) / t->when.every;
+    return seconds_alone(p->costs, t) / t->when.every;
 }
 
 /* What each bucket takes on its device; and the floor, which is what all other work takes the busiest lane. */
@@ -65,7 +65,7 @@ static void measure_device(struct planner *p)
         double seconds = seconds_of(p, t);
         if (b == NONE) {
             busy[t->lane->index] += seconds;
-            p->question.least_period = fmax(p->question.least_period, busy[t->lane->index]);
+            p->least_period = fmax(p->least_period, busy[t->lane->index]);
         } else if (t->lane == s->task[p->buckets.bucket[b].update]->lane)
             p->seconds[b].on_device += seconds;
     }
@@ -73,7 +73,7 @@ static void measure_device(struct planner *p)
 }
 
 /* An open edit with the first k buckets on the CPU, and `one` too, unless that is NONE. */
-static struct edit *move_some(struct planner *p, size_t k, int one)
+static struct edit *move_some(const struct planner *p, size_t k, int one)
 {
     unsigned char side[MOST_BUCKETS];
     struct edit *e = open_edit(p->step);
@@ -122,13 +122,13 @@ void measure_buckets(struct planner *p)
 
 /* Starts with none, some and all of the buckets on the CPU, once as C and once as L; and once more with gradients that
  * share bytes, where all on the CPU do not fit otherwise. */
-static void search_plan(struct planner *p)
+static void search_plan(const struct planner *p, const struct question *q, struct plans *plans)
 {
     const size_t n = p->buckets.n, most_starts = MIN(n, MOST_STARTS);
     const size_t affordable = OVERLAP_WORK / 4 / p->step->n; /* so many starts in each of the four rows */
     const size_t steps = MAX(MIN(most_starts, affordable), 1);
-    struct candidate *best = &p->by_mode[OVERLAP_PLAN];
-    const enum sharing last = p->by_mode[OVERLAP_ALL_CPU].sharing;
+    struct candidate *best = &plans->by_mode[OVERLAP_PLAN];
+    const enum sharing last = plans->by_mode[OVERLAP_ALL_CPU].sharing;
     unsigned char found[MOST_BUCKETS + 1];
     unsigned char *start = allocate(4 * (steps + 1) * (n + 1), 1), *next = start;
     size_t n_starts = 0;
@@ -140,27 +140,29 @@ static void search_plan(struct planner *p)
                 next += n + 1;
                 n_starts++;
             }
-    best->score = choose(&p->question, start, n_starts, found);
+    best->score = choose(q, start, n_starts, found);
     memcpy(best->side, found, n);
     best->sharing = found[n];
     free(start);
 }
 
-void find_candidates(struct planner *p)
+struct plans find_plans(const struct planner *p, const struct question *q)
 {
     const struct update_bucket *bucket = p->buckets.bucket;
     const size_t n = p->buckets.n;
-    struct candidate *none = &p->by_mode[OVERLAP_ALL_DEVICE], *all = &p->by_mode[OVERLAP_ALL_CPU];
+    struct plans plans = {0};
+    struct candidate *none = &plans.by_mode[OVERLAP_ALL_DEVICE], *all = &plans.by_mode[OVERLAP_ALL_CPU];
     bool updates_wait_for_norm = n > 0 && (int)bucket[0].update > bucket[n - 1].released;
     /* If updates wait for the norm, none can run before it.  So all go to the CPU late, in the order in which the next
      * forward needs them. */
     enum side on_cpu = updates_wait_for_norm ? ON_CPU_LATE : ON_CPU;
     choose_earliest(p, none->side, 0, ON_CPU);
-    try_candidate(&p->question, none);
+    try_candidate(q, none);
     choose_earliest(p, all->side, n, on_cpu);
-    try_candidate(&p->question, all);
+    try_candidate(q, all);
     if (p->timed)
-        search_plan(p);
+        search_plan(p, q, &plans);
     else
-        p->by_mode[OVERLAP_PLAN] = is_better(&all->score, &none->score) ? *all : *none;
+        plans.by_mode[OVERLAP_PLAN] = is_better(&all->score, &none->score) ? *all : *none;
+    return plans;
 }

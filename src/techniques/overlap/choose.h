@@ -31,21 +31,24 @@ struct bucket_seconds {  /* what the updates of a bucket take */
 };
 struct planner {
     struct step *step;
+    const struct costs *costs;
     struct uses *uses;
     struct update_buckets buckets;
     int cores;                                   /* CPU cores that no device computes on: updates take them in turn */
-    struct question question;                    /* what a choice comes to */
     struct decision decision[MOST_BUCKETS + 1];  /* the side of each bucket; the last one is the sharing */
     bool timed;                                  /* is it known how long tasks take? */
     struct bucket_seconds seconds[MOST_BUCKETS]; /* by bucket */
-    double serial; /* seconds of a step with all updates on the CPU, if tasks ran one after another */
+    double serial;       /* seconds of a step with all updates on the CPU, if tasks ran one after another */
+    double least_period; /* seconds: no step can be shorter, wherever updates are; 0: not known */
+};
+struct plans {
     struct candidate by_mode[OVERLAPS]; /* what each --overlap comes to */
 };
-/* Fills in `seconds`, `serial` and the question's least_period. */
+/* Fills in `seconds`, `serial` and `least_period`. */
 void measure_buckets(struct planner *p);
-/* Fills in by_mode: tries all updates on the device and all on the CPU, and looks for the best plan.  Where nobody
- * knows how long tasks take, the best plan has all updates on the CPU if the device has no room for their state, else
- * none. */
-void find_candidates(struct planner *p);
+/* Tries all updates on the device and all on the CPU, and looks for the best plan.  Where nobody knows how long tasks
+ * take, the best plan has all updates on the CPU if the device has no room for their state, else none.  What --overlap
+ * local comes to, local.c knows.  q: what a choice comes to. */
+struct plans find_plans(const struct planner *p, const struct question *q);
 
 #endif

@@ -273,9 +273,9 @@ static void move_state(const struct offer *o, struct task *device_update)
     for (int i = 0; i < o->host_update->n_access; i++) {
         struct tensor *part = device_update->access[i].tensor;
         struct tensor *mirror = o->host_update->access[i].tensor->storage;
-        if (!mirror->mirrors)
+        if (!mirror->mirror.of)
             continue;
-        size_t begin = part->offset - mirror->mirrors->offset;
+        size_t begin = part->offset - mirror->mirror.of->offset;
         struct tensor *host = new_range(s->pool, mirror, part->name, begin, begin + part->bytes);
         struct task *fetch = add_copy_for(s, "overlap.fetch", host, part, FOR_STATE);
         need_choice(fetch, o->word, CHOICE_CPU | CHOICE_MOVED, ASSUME_SKIPPED);
@@ -317,8 +317,7 @@ static void offer_update(struct mover *m, struct rule *rule, size_t position, en
     struct task *update = s->task[position];
     struct task *maker = last_maker_of(m, update);
     struct chooser *c = allocate(1, sizeof *c);
-    struct offer o = {
-        .mover = m, .chooser = c, .costs = rule->planner->question.costs, .update = update, .expected = expected};
+    struct offer o = {.mover = m, .chooser = c, .costs = rule->planner->costs, .update = update, .expected = expected};
     size_t n_tasks = s->n;
     o.host_update = add_host_updates(m, update);
     o.word = new_word(s, s->pool->machine->host);
@@ -355,7 +354,7 @@ static double released_at(const struct planner *p, const struct forecast *f, con
 {
     const struct update_bucket *bucket = p->buckets.bucket;
     const struct lane *lane = f->task[bucket[b].update]->lane;
-    if (bucket[b].released == NOWHERE)
+    if (bucket[b].released == NONE)
         return 0;
     double at = f->span[bucket[b].released].end;
     for (size_t k = 0; k < b; k++) {
@@ -409,10 +408,9 @@ static void apply_rule(const struct planner *p, const struct forecast *f, size_t
         follow_rule(p, f, fixed, side);
 }
 
-void expect_rule(const struct rule *rule, struct candidate *expected)
+void expect_rule(const struct rule *rule, const struct question *q, struct candidate *expected)
 {
-    const struct question *q = &rule->planner->question;
-    struct forecast f = try_step(rule->planner->step, q->costs);
+    struct forecast f = try_step(rule->planner->step, rule->planner->costs);
     apply_rule(rule->planner, &f, 0, expected->side);
     free_forecast(&f);
     try_candidate(q, expected);
@@ -432,7 +430,7 @@ static bool moves_state(const struct pass_traits *p) { return p->moves_state && 
 static char *reason_to_decide_now(const struct task *update, const struct run_facts *facts, const struct pass *room)
 {
     const struct pass *mover = find_wanted(moves_state, facts);
-    if (!update->host_run)
+    if (!update->on_host.run)
         return copy_string("nothing of a step file runs");
     if (facts->paced)
         return copy_string("the step runs as predicted");
@@ -445,15 +443,15 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
 
 /* The fewest buckets that must be fixed to the CPU so that all other updates have room on both sides; only some numbers
  * are tried.  If none is enough, all buckets.  Else *expected is what the step is then expected to do. */
-static size_t fix_few(struct rule *rule, struct candidate *expected)
+static size_t fix_few(struct rule *rule, const struct question *q, struct candidate *expected)
 {
     const struct planner *p = rule->planner;
     const size_t n = p->buckets.n;
-    struct forecast f = try_step(p->step, p->question.costs);
+    struct forecast f = try_step(p->step, p->costs);
     struct candidate both = {.score.excess_bytes = 1};
     for (rule->n_fixed = 0; rule->n_fixed < n; rule->n_fixed += ceil_div(n, MOST_STARTS)) {
         apply_rule(p, &f, rule->n_fixed, both.side);
-        try_candidate(&p->question, &both);
+        try_candidate(q, &both);
         if (both.score.excess_bytes == 0)
             break;
     }
@@ -464,12 +462,12 @@ static size_t fix_few(struct rule *rule, struct candidate *expected)
     return rule->n_fixed;
 }
 
-void decide_in_step(struct rule *rule, const struct run_facts *facts, const struct pass *room,
+void decide_in_step(struct rule *rule, const struct question *q, const struct run_facts *facts, const struct pass *room,
                     struct candidate *expected, struct pass_report *r)
 {
     const struct update_buckets *buckets = &rule->planner->buckets;
     char *reason = reason_to_decide_now(rule->planner->step->task[buckets->bucket[0].update], facts, room);
-    rule->n_fixed = reason ? buckets->n : fix_few(rule, expected);
+    rule->n_fixed = reason ? buckets->n : fix_few(rule, q, expected);
     if (rule->n_fixed < buckets->n) {
         append_text(&r->reason, "%s in every step", rule->random ? "drawn at random" : "chosen");
         if (rule->n_fixed > 0)

@@ -14,13 +14,13 @@ struct rule {    /* how the running step decides */
     struct chooser *ring; /* the choosers of the updates about which the step decides; the last one that was added */
 };
 /* Fills in what the rule is expected to choose.  Where that does not fit, the last buckets go to the other side, as far
- * as that saves bytes. */
-void expect_rule(const struct rule *rule, struct candidate *expected);
+ * as that saves bytes.  q: what a choice comes to. */
+void expect_rule(const struct rule *rule, const struct question *q, struct candidate *expected);
 /* Sets rule->n_fixed, so that the running step decides about as many updates as may be on both sides.  The buckets that
  * are released first are fixed to the CPU, as few as that takes.  *expected becomes what the step is then expected to
  * do.  If the step cannot decide about any update, all are fixed and *expected stays.  Writes to r which it is, and
  * why. room: the pass that is to make room for the list, in a way that nobody knows yet; NULL: no pass has to. */
-void decide_in_step(struct rule *rule, const struct run_facts *facts, const struct pass *room,
+void decide_in_step(struct rule *rule, const struct question *q, const struct run_facts *facts, const struct pass *room,
                     struct candidate *expected, struct pass_report *r);
 /* Called in place of move_updates(): the fixed buckets move to the sides that the plan says.  The other updates are
  * listed on both sides, and are expected to run on the side that the plan says.  No update leaves its place in the

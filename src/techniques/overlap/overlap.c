@@ -81,7 +81,7 @@ static const struct tensor *parameters_of(const struct task *t)
 /* An update of a device that the host can do too. */
 static bool host_can_do(const struct task *t)
 {
-    bool host_can = t->host_run || t->host_seconds >= 0;
+    bool host_can = t->on_host.run || t->on_host.seconds >= 0;
     return t->role == ROLE_UPDATE && t->lane->kind == LANE_COMPUTE && host_can && parameters_of(t);
 }
 
@@ -176,7 +176,7 @@ static bool *find_movable(const struct uses *uses)
 
 int last_maker(const struct uses *uses, const struct task *update)
 {
-    int last = NOWHERE;
+    int last = NONE;
     for (int i = 0; i < update->n_access; i++) {
         const struct access *a = &update->access[i];
         if (!is_on_device(a, MEM_GRADIENTS))
@@ -200,7 +200,7 @@ static struct update_bucket *add_bucket(struct update_buckets *b, const struct t
 {
     struct update_bucket *new = &b->bucket[b->n];
     b->n++;
-    *new = (struct update_bucket){.layer = update->layer, .update = update->index, .released = NOWHERE};
+    *new = (struct update_bucket){.layer = update->layer, .update = update->index, .released = NONE};
     if (update->layer < 0)
         snprintf(new->name, sizeof new->name, "other %s", parameters_of(update)->storage->name);
     else
@@ -241,7 +241,7 @@ static struct device *host_of(const struct mover *m) { return m->step->pool->mac
 static struct task *maker_of(const struct mover *m, const struct tensor *x, const struct task *update)
 {
     int at = last_write_before(m->uses, x, (int)update->index);
-    return at == NOWHERE ? m->step->head : m->step->task[at];
+    return at == NONE ? m->step->head : m->step->task[at];
 }
 
 /* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE x does not,
@@ -292,7 +292,7 @@ static struct tensor *shared_copy(struct mover *m, const struct task *update, st
 {
     struct task *maker = maker_of(m, whole, update);
     struct tensor **mine = &m->counterpart[whole->id];
-    if (!update->host_run)
+    if (!update->on_host.run)
         return whole;
     if (*mine)
         return *mine;

@@ -19,9 +19,9 @@ enum { MOST_BUCKETS = 1024 }; /* the updates of further layers do not move */
 /* The updates of a layer, or of parameters that belong to no layer: a plan gives all of them one side. */
 struct update_bucket {
     char name[56]; /* "layer 3"; or by the parameters, "other param.0" */
-    int layer;     /* -1: none */
+    int layer;     /* NONE: it belongs to no layer */
     size_t update; /* the position of its first update */
-    int released;  /* the position of the last task that makes a gradient of it; NOWHERE: no task does */
+    int released;  /* the position of the last task that makes a gradient of it; NONE: no task does */
 };
 struct update_buckets {
     struct update_bucket bucket[MOST_BUCKETS]; /* in the order in which the backward releases them */
@@ -30,7 +30,7 @@ struct update_buckets {
 };
 /* Looks through the list that `uses` was made of.  The caller frees bucket_of. */
 void find_buckets(struct update_buckets *b, const struct uses *uses);
-/* The position of the last task that makes a gradient of the update; NOWHERE: no task of the list does. */
+/* The position of the last task that makes a gradient of the update; NONE: no task of the list does. */
 int last_maker(const struct uses *uses, const struct task *update);
 
 /* ---- moving them ------------------------------------------------------------------------------------------------- */

@@ -30,15 +30,16 @@ struct overlapper { /* the pass at work on a list */
     const struct run_facts *facts;
 };
 
-/* What later passes will do about a list that does not fit. */
-struct expected_room {
-    int *remade;              /* what one of them makes again, for remake(); NULL: nothing, or that is not known yet */
-    const struct pass *maker; /* the one that makes room in a way that is not known yet; NULL: none */
-};
-
-struct trying { /* how choices are tried: question.pass */
+struct trying { /* how choices are tried: the `pass` of a question */
     struct overlapper *overlapper;
     const int *remade; /* they are tried as if this were made again already; NULL: with the list as it is */
+};
+
+/* What comes of a look at all plans, and what later passes will do about a list that does not fit. */
+struct findings {
+    struct plans plans;
+    int *remade;              /* what one of them makes again, for remake(); NULL: nothing, or that is not known yet */
+    const struct pass *maker; /* the one that makes room in a way that is not known yet; NULL: none */
 };
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */
@@ -98,71 +99,83 @@ static void carry_out_to_try(void *pass, struct edit *e, const unsigned char *ch
     reserve_room(s, o->facts);
 }
 
+/* What a choice comes to, for as long as `trying` lives.  work: what a search may spend after its starts. */
+static struct question question_of(struct trying *trying, double work)
+{
+    const struct planner *p = &trying->overlapper->planner;
+    return (struct question){.step = p->step,
+                             .costs = p->costs,
+                             .activity = "looking for the updates to give to the CPU",
+                             .decision = p->decision,
+                             .n = p->buckets.n + 1,
+                             .apply = carry_out_to_try,
+                             .pass = trying,
+                             .least_period = p->least_period,
+                             .work = work};
+}
+
 /* ---- what each --overlap comes to -------------------------------------------------------------------------------- */
 
 /* remade: as in struct trying. */
-static void try_all(struct overlapper *o, const int *remade)
+static struct plans try_all(struct overlapper *o, const int *remade, double work)
 {
-    struct planner *p = &o->planner;
     struct trying trying = {o, remade};
-    p->question.pass = &trying;
-    find_candidates(p);
-    if (p->timed)
-        expect_rule(&o->rule, &p->by_mode[OVERLAP_LOCAL]);
+    const struct question q = question_of(&trying, work);
+    struct plans plans = find_plans(&o->planner, &q);
+    if (o->planner.timed)
+        expect_rule(&o->rule, &q, &plans.by_mode[OVERLAP_LOCAL]);
     else
-        p->by_mode[OVERLAP_LOCAL] = p->by_mode[OVERLAP_PLAN];
-    p->question.pass = NULL;
+        plans.by_mode[OVERLAP_LOCAL] = plans.by_mode[OVERLAP_PLAN];
+    return plans;
 }
 
-static void try_all_without_limits(struct overlapper *o)
+/* The same as if budgets had no end.  Tasks know their devices by address, so the limits are lifted there, and are as
+ * before when this returns. */
+static struct plans try_all_without_limits(struct overlapper *o, double work)
 {
     struct machine *m = o->planner.step->pool->machine;
     struct device *limits = lift_limits(m, m->n_devices);
-    try_all(o, NULL);
+    struct plans plans = try_all(o, NULL, work);
     restore_limits(m, limits, m->n_devices);
     free(limits);
+    return plans;
 }
 
 /* No look at other plans is worth its work: the step is within 1 % of the shortest that there could be.  Or all updates
  * on the device fit, and all on the CPU do, with gradients that have bytes of their own: then budgets hardly keep any
  * plan away. */
-static bool is_good_enough(const struct planner *p, double period)
+static bool is_good_enough(const struct planner *p, const struct plans *plans, double period)
 {
-    const struct candidate *all = &p->by_mode[OVERLAP_ALL_CPU];
-    if (period <= 1.01 * p->question.least_period)
+    const struct candidate *all = &plans->by_mode[OVERLAP_ALL_CPU];
+    if (period <= 1.01 * p->least_period)
         return true;
-    return p->by_mode[OVERLAP_ALL_DEVICE].score.excess_bytes == 0 && all->score.excess_bytes == 0 &&
+    return plans->by_mode[OVERLAP_ALL_DEVICE].score.excess_bytes == 0 && all->score.excess_bytes == 0 &&
            all->sharing == GRADIENTS_ALONE;
 }
 
 /* A quick look, at the starts of the search alone: would the mode's step be at most so long if budgets had no end? */
 static bool is_shorter_without_limits(struct overlapper *o, enum overlap mode, double seconds)
 {
-    struct planner *p = &o->planner;
-    const double work = p->question.work;
-    p->question.work = 0;
-    try_all_without_limits(o);
-    p->question.work = work;
-    return p->by_mode[mode].score.period <= seconds;
+    struct plans quick = try_all_without_limits(o, 0);
+    return quick.by_mode[mode].score.period <= seconds;
 }
 
 /* Can `maker` make the list fit with this candidate, and a step of at most so many seconds? */
 static bool can_be_made_to_fit(struct overlapper *o, const struct candidate *c, const struct pass *maker,
                                double seconds)
 {
-    struct planner *p = &o->planner;
+    const struct planner *p = &o->planner;
     struct trying trying = {o, NULL};
+    const struct question q = question_of(&trying, 0);
     struct candidate within = *c;
-    p->question.pass = &trying;
-    score_candidate(&p->question, &within);
-    p->question.pass = NULL;
+    score_candidate(&q, &within);
     if (!isfinite(within.score.excess_bytes)) /* no address can be found for a tensor, which no pass mends */
         return false;
     struct edit *e = open_edit(p->step);
     carry_out(o, e, c->side, c->sharing);
     reserve_room(p->step, o->facts);
-    settle(e);
-    bool fits = traits_of(maker)->foretells_fit(p->step, p->question.costs, seconds);
+    preview(e);
+    bool fits = traits_of(maker)->foretells_fit(p->step, p->costs, seconds);
     undo(e);
     return fits;
 }
@@ -170,9 +183,8 @@ static bool can_be_made_to_fit(struct overlapper *o, const struct candidate *c, 
 static bool candidate_fits(struct overlapper *o, struct candidate candidate, const int *remade)
 {
     struct trying trying = {o, remade};
-    o->planner.question.pass = &trying;
-    try_candidate(&o->planner.question, &candidate);
-    o->planner.question.pass = NULL;
+    const struct question q = question_of(&trying, 0);
+    try_candidate(&q, &candidate);
     return candidate.score.excess_bytes <= 0;
 }
 
@@ -181,45 +193,40 @@ static bool candidate_fits(struct overlapper *o, struct candidate candidate, con
  *     what they make is enough                                 budgets had no end
  *     one that makes tensors again is alone, and it is not     it had run
  */
-static struct expected_room try_all_with_room(struct overlapper *o)
+static struct findings try_all_with_room(struct overlapper *o)
 {
-    struct planner *p = &o->planner;
+    const struct planner *p = &o->planner;
     const struct pass *remaking = find_wanted(foretells_remade, o->facts);
     const struct pass *maker = find_wanted(surprises, o->facts);
-    try_all_without_limits(o);
-    if (!remaking)
-        return (struct expected_room){.maker = maker};
-    int *remade = traits_of(remaking)->foretell_remade(p->uses, p->step->pool);
-    if (!candidate_fits(o, p->by_mode[mode_of(o->facts)], remade) && !maker)
-        try_all(o, remade);
-    return (struct expected_room){.remade = remade};
+    struct findings found = {.plans = try_all_without_limits(o, OVERLAP_WORK)};
+    if (!remaking) {
+        found.maker = maker;
+        return found;
+    }
+    found.remade = traits_of(remaking)->foretell_remade(p->uses, p->step->pool);
+    if (!candidate_fits(o, found.plans.by_mode[mode_of(o->facts)], found.remade) && !maker)
+        found.plans = try_all(o, found.remade, OVERLAP_WORK);
+    return found;
 }
 
-/* A plan fits.  Would another one make a shorter step after a later pass has made room for it?  Then by_mode becomes
- * that of budgets without end.  Of `local` this is not asked, since the step decides. */
-static struct expected_room weigh_room(struct overlapper *o)
+/* These plans fit.  Would another one make a shorter step after a later pass has made room for it?  Then the plans are
+ * those of budgets without end.  Of `local` this is not asked, since the step decides. */
+static struct findings weigh_room(struct overlapper *o, const struct plans *plans)
 {
-    struct planner *p = &o->planner;
     const enum overlap mode = mode_of(o->facts);
     const struct pass *maker = find_wanted(foretells_fit, o->facts);
-    const struct score fits = p->by_mode[mode].score;
+    const struct score fits = plans->by_mode[mode].score;
+    const struct findings within = {.plans = *plans};
     bool is_asked = mode == OVERLAP_PLAN || mode == OVERLAP_ALL_CPU;
-    struct expected_room room = {0};
     if (!is_asked || !maker || find_wanted(foretells_remade, o->facts))
-        return room;
-    if (fits.excess_bytes > 0 || is_good_enough(p, fits.period))
-        return room;
-    struct candidate *within = copy_bytes(p->by_mode, sizeof p->by_mode);
+        return within;
+    if (fits.excess_bytes > 0 || is_good_enough(&o->planner, plans, fits.period))
+        return within;
     const double shorter = fits.period * (1 - 1e-6); /* by more than rounding */
-    if (is_shorter_without_limits(o, mode, shorter)) {
-        try_all_without_limits(o);
-        if (can_be_made_to_fit(o, &p->by_mode[mode], maker, shorter))
-            room.maker = maker;
-    }
-    if (!room.maker)
-        memcpy(p->by_mode, within, sizeof p->by_mode);
-    free(within);
-    return room;
+    if (!is_shorter_without_limits(o, mode, shorter))
+        return within;
+    const struct findings beyond = {.plans = try_all_without_limits(o, OVERLAP_WORK), .maker = maker};
+    return can_be_made_to_fit(o, &beyond.plans.by_mode[mode], maker, shorter) ? beyond : within;
 }
 
 static struct overlapper *new_overlapper(struct step *s, const struct costs *c, const struct run_facts *facts)
@@ -228,6 +235,7 @@ static struct overlapper *new_overlapper(struct step *s, const struct costs *c, 
     struct planner *p = &o->planner;
     o->facts = facts;
     p->step = s;
+    p->costs = c;
     p->uses = find_uses(s->task, s->n, s->pool);
     find_buckets(&p->buckets, p->uses);
     const size_t n = p->buckets.n;
@@ -236,13 +244,6 @@ static struct overlapper *new_overlapper(struct step *s, const struct costs *c, 
     for (size_t b = 0; b < n; b++)
         p->decision[b] = (struct decision){SIDES, NONE};
     p->decision[n] = (struct decision){2, NONE}; /* enum sharing */
-    p->question = (struct question){.step = s,
-                                    .costs = c,
-                                    .activity = "looking for the updates to give to the CPU",
-                                    .decision = p->decision,
-                                    .n = n + 1,
-                                    .apply = carry_out_to_try,
-                                    .work = OVERLAP_WORK};
     o->rule = (struct rule){.random = facts->draw, .seed = facts->draw_seed, .planner = p, .n_fixed = n};
     return o;
 }
@@ -256,8 +257,9 @@ static void free_overlapper(struct overlapper *o)
 
 /* ---- the plan's file --------------------------------------------------------------------------------------------- */
 
-/* The file's plan, where there is one, stands in for the search's; else that is written there.  Was it read? */
-static bool read_or_write(struct planner *p, const char *path, struct pass_report *r)
+/* The file's plan, where there is one, stands in for `best`, the search's; else that is written there.  Was it read? */
+static bool read_or_write(const struct planner *p, const struct question *q, const char *path, struct candidate *best,
+                          struct pass_report *r)
 {
     static const char *const letter[SIDES + 1] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
     const char *name[MOST_BUCKETS];
@@ -267,12 +269,11 @@ static bool read_or_write(struct planner *p, const char *path, struct pass_repor
         .expected = "D, C or L",
         .name = name,
         .n = p->buckets.n};
-    struct candidate *best = &p->by_mode[OVERLAP_PLAN];
     for (size_t b = 0; b < p->buckets.n; b++)
         name[b] = p->buckets.bucket[b].name;
     bool read = read_choice(path, &text, best->side);
     if (read)
-        try_candidate(&p->question, best);
+        try_candidate(q, best);
     else if (p->timed)
         write_choice(path, &text, best->side);
     if (read || p->timed)
@@ -283,11 +284,11 @@ static bool read_or_write(struct planner *p, const char *path, struct pass_repor
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
 /* INFINITY: it does not fit, in limits that try_all_with_room() may have lifted; NAN: nobody knows. */
-static double period_of(const struct planner *p, enum overlap of)
+static double period_of(const struct planner *p, const struct candidate *c)
 {
     if (!p->timed)
         return NAN;
-    return p->by_mode[of].score.excess_bytes == 0 ? p->by_mode[of].score.period : INFINITY;
+    return c->score.excess_bytes == 0 ? c->score.period : INFINITY;
 }
 
 /* A letter per layer, layer 0 first.  (A plan's file begins at the last, and tells L from C.)  The caller frees it. */
@@ -309,69 +310,71 @@ static char *letters_of(const struct planner *p, const unsigned char *side)
 static double if_timed(const struct planner *p, double seconds) { return p->timed ? seconds : NAN; }
 
 /* The period that each --overlap would have. */
-static void report_each(const struct planner *p, struct pass_report *r)
+static void report_each(const struct planner *p, const struct plans *plans, struct pass_report *r)
 {
-    report_ms(r, "all_device_ms", "all on the device", period_of(p, OVERLAP_ALL_DEVICE));
-    report_ms(r, "all_cpu_ms", "all on the CPU", period_of(p, OVERLAP_ALL_CPU));
-    report_ms(r, "local_ms", "local", period_of(p, OVERLAP_LOCAL));
-    report_ms(r, NULL, "best plan", period_of(p, OVERLAP_PLAN));
+    const struct candidate *c = plans->by_mode;
+    report_ms(r, "all_device_ms", "all on the device", period_of(p, &c[OVERLAP_ALL_DEVICE]));
+    report_ms(r, "all_cpu_ms", "all on the CPU", period_of(p, &c[OVERLAP_ALL_CPU]));
+    report_ms(r, "local_ms", "local", period_of(p, &c[OVERLAP_LOCAL]));
+    report_ms(r, NULL, "best plan", period_of(p, &c[OVERLAP_PLAN]));
 }
 
 /* What the rule loses against the best plan. */
-static void report_regret(const struct planner *p, struct pass_report *r)
+static void report_regret(const struct planner *p, const struct plans *plans, struct pass_report *r)
 {
     char ratio[32];
-    double by_rule = period_of(p, OVERLAP_LOCAL), best = period_of(p, OVERLAP_PLAN);
+    double by_rule = period_of(p, &plans->by_mode[OVERLAP_LOCAL]);
+    double best = period_of(p, &plans->by_mode[OVERLAP_PLAN]);
     if (isfinite(by_rule) && isfinite(best))
         append_text(&r->numbers, "; local: %s", format_ratio(ratio, by_rule / best, 1));
 }
 
 /* Reports on the list as it now is, and on what it could be. */
-static void report_plans(const struct planner *p, enum overlap mode, struct pass_report *r)
+static void report_plans(const struct planner *p, const struct plans *plans, enum overlap mode, struct pass_report *r)
 {
-    char *letters = letters_of(p, p->by_mode[mode].side);
-    r->after = keep_forecast(try_step(p->step, p->question.costs));
+    const struct candidate *chosen = &plans->by_mode[mode];
+    char *letters = letters_of(p, chosen->side);
+    r->after = keep_forecast(try_step(p->step, p->costs));
     r->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
-    report_each(p, r);
-    report_ms(r, "bound_ms", "at least", if_timed(p, p->question.least_period));
-    report_ms(r, "period_ms", NULL, period_of(p, mode));
+    report_each(p, plans, r);
+    report_ms(r, "bound_ms", "at least", if_timed(p, p->least_period));
+    report_ms(r, "period_ms", NULL, period_of(p, chosen));
     report_ms(r, "barrier_ms", NULL, if_timed(p, r->after->alone));
     report_ms(r, "serial_ms", NULL, if_timed(p, p->serial));
-    report_regret(p, r);
+    report_regret(p, plans, r);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 /* Finds what each --overlap comes to, and what later passes have to do for that. */
-static struct expected_room try_each(struct overlapper *o)
+static struct findings try_each(struct overlapper *o)
 {
     struct planner *p = &o->planner;
     if (p->timed)
         measure_buckets(p);
-    try_all(o, NULL);
-    bool lacks_room = p->timed && p->by_mode[OVERLAP_PLAN].score.excess_bytes > 0;
+    const struct plans plans = try_all(o, NULL, OVERLAP_WORK);
     if (!p->timed || !find_wanted(makes_room, o->facts))
-        return (struct expected_room){0};
-    return lacks_room ? try_all_with_room(o) : weigh_room(o);
+        return (struct findings){.plans = plans};
+    bool lacks_room = plans.by_mode[OVERLAP_PLAN].score.excess_bytes > 0;
+    return lacks_room ? try_all_with_room(o) : weigh_room(o, &plans);
 }
 
-/* Settles what the --overlap that is asked for does.  Returns whether that is a file's plan. */
-static bool settle_plan(struct overlapper *o, enum overlap mode, const struct expected_room *room,
+/* Settles what the --overlap that is asked for does: *chosen, unless a file or the running step says otherwise.
+ * Returns whether that is a file's plan. */
+static bool settle_plan(struct overlapper *o, const struct findings *found, struct candidate *chosen,
                         struct pass_report *r)
 {
     const struct run_facts *facts = o->facts;
-    struct planner *p = &o->planner;
+    const struct planner *p = &o->planner;
     const char *plan = facts->trial ? NULL : overlap_options.plan;
-    struct trying trying = {o, room->remade};
-    bool read = false;
-    p->question.pass = &trying;
+    struct trying trying = {o, found->remade};
+    const struct question q = question_of(&trying, 0);
     if (plan && p->buckets.n > 0)
-        read = read_or_write(p, plan, r);
-    else if (mode == OVERLAP_LOCAL && p->timed)
-        decide_in_step(&o->rule, facts, room->maker, &p->by_mode[OVERLAP_LOCAL], r);
-    p->question.pass = NULL;
-    return read;
+        return read_or_write(p, &q, plan, chosen, r);
+    if (mode_of(facts) == OVERLAP_LOCAL && p->timed)
+        decide_in_step(&o->rule, &q, facts, found->maker, chosen, r);
+    return false;
 }
 
 static void append_nothing_moved(const struct planner *p, bool untimed, char **reason)
@@ -411,16 +414,16 @@ static bool run_overlap(struct step *s, const struct costs *c, const struct run_
 {
     const enum overlap mode = mode_of(facts);
     struct overlapper *o = new_overlapper(s, c, facts);
-    const struct candidate *chosen = &o->planner.by_mode[mode];
-    struct expected_room room = try_each(o);
-    bool read = settle_plan(o, mode, &room, r);
+    struct findings found = try_each(o);
+    struct candidate *chosen = &found.plans.by_mode[mode];
+    bool read = settle_plan(o, &found, chosen, r);
     bool changed = rewrite_list(o, chosen, read, r);
     size_t first = reserve_room(s, facts), n = s->pool->n;
-    report_plans(&o->planner, mode, r);
+    report_plans(&o->planner, &found.plans, mode, r);
     end_room(s, first, n);
     if (chosen->score.excess_bytes > 0 && !find_wanted(makes_room, facts) && !facts->gather)
         refuse_budget(s->pool->machine, r->after, "--overlap", SAME_LIST);
-    free(room.remade);
+    free(found.remade);
     free_overlapper(o);
     return changed;
 }

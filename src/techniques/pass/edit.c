@@ -27,8 +27,8 @@ struct edit {
     struct task **dropped;
     size_t n_dropped, cap_dropped;
     struct obstacle obstacle; /* what the last move met */
-    /* by settle(): */
-    struct task **before; /* the list's array before; NULL: the edit is not settled */
+    /* by preview(): */
+    struct task **before; /* the list's array before; NULL: there is no preview */
     size_t n_before;
 };
 
@@ -74,7 +74,7 @@ static void list_in_order(struct edit *e)
     }
 }
 
-void settle(struct edit *e)
+void preview(struct edit *e)
 {
     struct step *s = e->step;
     e->n_before = s->n;
@@ -84,8 +84,8 @@ void settle(struct edit *e)
     s->tags = e->tags;
 }
 
-/* The array is as it was before settle(), so that undo() finds the new tasks at its end. */
-static void unsettle(struct edit *e)
+/* The array is as it was before preview(), so that undo() finds the new tasks at its end. */
+static void end_preview(struct edit *e)
 {
     struct step *s = e->step;
     CHECK(!s->cursor, "list %s is undone below an edit that is open", s->name);
@@ -107,7 +107,7 @@ void undo(struct edit *e)
 {
     struct step *s = e->step;
     if (e->before)
-        unsettle(e);
+        end_preview(e);
     while (e->n_changes) {
         struct change *c = &e->journal[--e->n_changes];
         memcpy(c->where, c->old, c->n);
@@ -236,12 +236,12 @@ struct tensor *mirror(struct edit *e, struct tensor *x, struct device *d)
     struct tensor *m = new_bytes_tensor(e->step->pool, d, x->class, x->name, x->bytes);
     CHECK(x->storage->persistent, "tensor %s does not persist", x->name);
     m->persistent = true;
-    m->replica_of = x->storage->replica_of;
-    m->replica_begin = x->storage->replica_begin + x->offset;
-    m->mirrors = x;
-    struct tensor *first = e->step->pool->tensors[x->storage->replica_of->id];
-    m->next_mirror = first->first_mirror;
-    CHANGE(e, first->first_mirror, m);
+    m->replica.of = x->storage->replica.of;
+    m->replica.begin = x->storage->replica.begin + x->offset;
+    m->mirror.of = x;
+    struct tensor *first = e->step->pool->tensors[x->storage->replica.of->id];
+    m->mirror.next = first->mirror.first;
+    CHANGE(e, first->mirror.first, m);
     return m;
 }
 
@@ -296,12 +296,12 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs)
 struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *host_tensors)
 {
     insert_before(e, t);
-    struct task *mine = add_host(e->step, lane, t->name, t->host_run, NULL);
+    struct task *mine = add_host(e->step, lane, t->name, t->on_host.run, NULL);
     for (int i = 0; i < t->n_access; i++)
         add_access(mine, host_tensors[i], t->access[i].mode);
     mine->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
     mine->n_args = t->n_args;
-    mine->seconds = t->host_seconds;
+    mine->seconds = t->on_host.seconds;
     mine->flops = t->flops;
     mine->bytes = t->bytes;
     mine->when = t->when;

@@ -25,7 +25,7 @@
  * A step file can say with `after=` that one task waits for another.  The list keeps that by the origins of the two
  * (step.h).  Repeats and stand-ins have the same origin, so they wait too, and the verbs need not see to it.
  *
- * A pass may ask what a later one would make of its rewrite: settle(e), and the list can be looked at, and edited and
+ * A pass may ask what a later one would make of its rewrite: preview(e), and the list can be looked at, and edited and
  * undone, as if e had been committed.  undo(e) follows.
  *
  * undo() does not take back accesses that were added to a task that was there before.  Every verb costs a constant, but
@@ -41,7 +41,7 @@ void commit(struct edit *e);
 void undo(struct edit *e); /* frees the tasks and tensors that are new */
 /* The list is as after commit(), and no edit is open in it; but e is still to be undone, after all edits that are
  * opened from here on have been undone. */
-void settle(struct edit *e);
+void preview(struct edit *e);
 
 /* Tasks that are added from here on come right before t, or right after it, in the order in which they are added.  They
  * have t's layer, micro-batch and role, unless s->tags is set to others. */

@@ -9,7 +9,7 @@
  *
  * So x lies on the host once, and comes up only where it is read.
  */
-#include "pass.h"
+#include "guest.h"
 
 /* What a copy takes from a mirror of x: the mirror, as a whole; NULL: the task is no such copy. */
 static const struct tensor *mirror_read(const struct task *t, const struct tensor *x)
@@ -17,7 +17,7 @@ static const struct tensor *mirror_read(const struct task *t, const struct tenso
     if (!is_copy(t) || t->n_access != 2)
         return NULL;
     const struct tensor *m = t->access[1].tensor->storage;
-    return m->mirrors && m->mirrors->storage == x ? m : NULL;
+    return m->mirror.of && m->mirror.of->storage == x ? m : NULL;
 }
 
 /* Does the task bring a part of x up, from the same part of a mirror? */
@@ -25,17 +25,17 @@ static bool brings_up(const struct task *t, const struct tensor *x)
 {
     const struct tensor *m = mirror_read(t, x);
     const struct tensor *to = t->access[0].tensor;
-    return m && to->storage == x && to->offset == m->mirrors->offset + t->access[1].tensor->offset;
+    return m && to->storage == x && to->offset == m->mirror.of->offset + t->access[1].tensor->offset;
 }
 
 /* The first task that writes a mirror of x. */
 static int first_written_mirror(const struct uses *u, const struct tensor *x)
 {
     int first = (int)u->n;
-    for (const struct tensor *m = x->replica_of->first_mirror; m; m = m->next_mirror) {
+    for (const struct tensor *m = x->replica.of->mirror.first; m; m = m->mirror.next) {
         size_t n;
         const struct use *use = uses_of(u, m, &n);
-        for (size_t i = 0; i < n && m->mirrors->storage == x; i++)
+        for (size_t i = 0; i < n && m->mirror.of->storage == x; i++)
             if (use[i].mode & ACCESS_WRITE)
                 first = MIN(first, use[i].position);
     }
@@ -64,12 +64,12 @@ void give_way(struct edit *e, struct pool *p, const struct uses *u, const struct
     for (size_t i = 0; i < n; i++)
         if (mirror_read(u->task[use[i].position], x))
             drop(e, u->task[use[i].position]);
-    for (struct tensor *m = x->replica_of->first_mirror; m; m = m->next_mirror) {
-        if (m->mirrors->storage != x)
+    for (struct tensor *m = x->replica.of->mirror.first; m; m = m->mirror.next) {
+        if (m->mirror.of->storage != x)
             continue;
         use = uses_of(u, m, &n);
         for (size_t i = 0; i < n; i++)
-            repoint(e, u->task[use[i].position], m, p->tensors[m->mirrors->id]);
+            repoint(e, u->task[use[i].position], m, p->tensors[m->mirror.of->id]);
         make_transient(e, m);
     }
 }

@@ -5,7 +5,7 @@
  * tensor, and have the same origin: with the same values they give the same bits.  A tensor that was made from values
  * which have changed by then, in place or by an update, is kept.
  */
-#include "pass.h"
+#include "remake.h"
 
 /* ---- what may be made again -------------------------------------------------------------------------------------- */
 
@@ -69,7 +69,7 @@ struct remaking {
     struct pool *pool;
     struct edit *edit;
     const struct uses *uses;
-    const int *from;      /* by tensor: the tasks from this one on read its twin; NOWHERE: none does */
+    const int *from;      /* by tensor: the tasks from this one on read its twin; NONE: none does */
     struct tensor **twin; /* by tensor: the tensor that is made again in its place; NULL: not yet, or never */
 };
 
@@ -84,8 +84,8 @@ static struct tensor *twin_of(const struct remaking *r, const struct tensor *x)
  * were gathered last before `reader`.  None is updated before the last one that is gathered in a step has been read. */
 static struct tensor *gathered_for(const struct uses *u, struct tensor *y, int reader)
 {
-    while (y->next_gathered && is_whole_before(u, y->next_gathered, reader))
-        y = y->next_gathered;
+    while (y->later_copy && is_whole_before(u, y->later_copy, reader))
+        y = y->later_copy;
     return y;
 }
 
@@ -97,7 +97,7 @@ static bool is_gone(const struct remaking *r, const struct tensor *y, int reader
     if (n == 0)
         return false;
     size_t last = n - 1;
-    while (last > 0 && r->from[y->id] != NOWHERE && use[last].position >= r->from[y->id])
+    while (last > 0 && r->from[y->id] != NONE && use[last].position >= r->from[y->id])
         last--;
     return use[last].position < reader;
 }
@@ -162,7 +162,7 @@ struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, 
         struct task *t = u->task[i];
         for (int k = 0; k < t->n_access; k++) {
             struct tensor *x = t->access[k].tensor->storage;
-            if (is_new(&r, x) || first_reader[x->id] == NOWHERE || i < first_reader[x->id])
+            if (is_new(&r, x) || first_reader[x->id] == NONE || i < first_reader[x->id])
                 continue;
             if (!r.twin[x->id])
                 repeat_makers(&r, x, at == REMAKE_AT_BACKWARD ? first_of_block(u, i) : i);

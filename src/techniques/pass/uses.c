@@ -79,7 +79,7 @@ int last_write_before(const struct uses *u, const struct tensor *x, int position
         if (earlier < position && touches_bytes(u->task[earlier], x, ACCESS_WRITE))
             return earlier;
     }
-    return NOWHERE;
+    return NONE;
 }
 
 /* Bytes of x's storage that the task at that position writes, and that no task before it has written. */
@@ -91,7 +91,7 @@ static size_t first_written(const struct uses *u, const struct tensor *x, int po
         const struct tensor *y = t->access[k].tensor;
         if (y->storage != x->storage || !(t->access[k].mode & ACCESS_WRITE))
             continue;
-        if (last_write_before(u, y, position) == NOWHERE)
+        if (last_write_before(u, y, position) == NONE)
             bytes += y->bytes;
     }
     return bytes;

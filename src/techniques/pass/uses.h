@@ -14,7 +14,6 @@
 
 #include "trainer/step/step.h"
 
-enum { NOWHERE = -1 }; /* no position */
 struct use {
     int position;          /* position of the task; each task once, in list order */
     enum access_mode mode; /* what the task does to parts of the tensor: it reads, writes, or both */
@@ -40,7 +39,7 @@ bool is_whole_before(const struct uses *u, const struct tensor *x, int position)
 /* Does each step make the value of x's storage anew before tasks read it?  For a training's state the answer is no,
  * since evaluation and saving read it between steps. */
 bool is_renewed(const struct uses *u, const struct tensor *x);
-/* The position of the last task before `position` that writes bytes of x itself; NOWHERE: none does. */
+/* The position of the last task before `position` that writes bytes of x itself; NONE: none does. */
 int last_write_before(const struct uses *u, const struct tensor *x, int position);
 /* The bytes that the device holds at each position, an array of n + 1 numbers.  A tensor is held from its first use to
  * its last, and a persistent one always.  The caller frees the array. */

@@ -27,24 +27,24 @@
 
 struct recompute_options recompute_options;
 
-/* Where the layer's backward first reads x.  NOWHERE: it never does; or x is not only the layer's own: a task of
+/* Where the layer's backward first reads x.  NONE: it never does; or x is not only the layer's own: a task of
  * another layer or micro-batch uses it, or one that is neither forward nor backward, or a forward uses it after a
  * backward. */
 static int first_backward_reader(const struct uses *u, const struct tensor *x)
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);
-    int reader = NOWHERE;
+    int reader = NONE;
     for (size_t i = 0; i < n; i++) {
         const struct task *t = u->task[use[i].position];
         const struct task *maker = u->task[use[0].position];
         if (t->layer < 0 || t->layer != maker->layer || t->micro != maker->micro)
-            return NOWHERE;
-        if (reader == NOWHERE && t->role == ROLE_BACKWARD)
+            return NONE;
+        if (reader == NONE && t->role == ROLE_BACKWARD)
             reader = use[i].position;
-        enum role expected = reader == NOWHERE ? ROLE_FORWARD : ROLE_BACKWARD;
+        enum role expected = reader == NONE ? ROLE_FORWARD : ROLE_BACKWARD;
         if (t->role != expected)
-            return NOWHERE;
+            return NONE;
     }
     return reader;
 }
@@ -60,11 +60,11 @@ static int *remade_by_rule(const struct uses *u, const struct pool *pool)
     int *first_reader = allocate(u->n_tensors, sizeof *first_reader);
     for (size_t i = 0; i < u->n_tensors; i++) {
         const struct tensor *x = pool->tensors[i];
-        first_reader[i] = NOWHERE;
+        first_reader[i] = NONE;
         if (!is_meant(x) || !may_leave(u, x, 1u << MEM_ACTIVATIONS))
             continue;
         int reader = first_backward_reader(u, x);
-        if (reader != NOWHERE && may_remake(u, x, reader))
+        if (reader != NONE && may_remake(u, x, reader))
             first_reader[i] = reader;
     }
     return first_reader;
@@ -90,7 +90,7 @@ static bool recompute_by_rule(struct step *s, struct pass_report *r)
     int *first_reader = remade_by_rule(u, pool);
     double bytes = 0;
     for (size_t i = 0; i < u->n_tensors; i++)
-        if (first_reader[i] != NOWHERE)
+        if (first_reader[i] != NONE)
             bytes += (double)pool->tensors[i]->bytes;
     struct edit *e = open_edit(s);
     free(remake(e, pool, u, first_reader, REMAKE_AT_BACKWARD));

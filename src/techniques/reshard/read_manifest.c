@@ -99,7 +99,7 @@ static struct config read_sizes(const char *path, json_t *config)
     const struct place at = {path, "config"};
     struct config sizes = {0};
     int tied = 0;
-    sizes.layers = (int)read_number(&at, config, "layers", 1, MAX_LAYERS);
+    sizes.layers = (int)read_number(&at, config, "layers", 1, MOST_LAYERS);
     sizes.heads = (int)read_number(&at, config, "heads", 1, 1 << 20);
     sizes.channels = (int)read_number(&at, config, "channels", 1, 1 << 20);
     sizes.seq_len = (int)read_number(&at, config, "seq-len", 1, 1 << 30);
@@ -118,12 +118,12 @@ static struct mesh read_mesh(const char *path, json_t *mesh)
     static const char *const fields[] = {"dp", "pp", "tp", "zero", NULL};
     const struct place at = {path, "mesh"};
     struct mesh m = {.chunks = 1};
-    m.dp = (int)read_number(&at, mesh, "dp", 1, MAX_RANKS);
-    m.pp = (int)read_number(&at, mesh, "pp", 1, MAX_RANKS);
-    m.tp = (int)read_number(&at, mesh, "tp", 1, MAX_RANKS);
+    m.dp = (int)read_number(&at, mesh, "dp", 1, MOST_RANKS);
+    m.pp = (int)read_number(&at, mesh, "pp", 1, MOST_RANKS);
+    m.tp = (int)read_number(&at, mesh, "tp", 1, MOST_RANKS);
     m.zero = (int)read_number(&at, mesh, "zero", 0, 3);
     refuse_others(&at, mesh, fields);
-    expect_within(&at, "dp * pp * tp", (json_int_t)m.dp * m.pp * m.tp, 1, MAX_RANKS);
+    expect_within(&at, "dp * pp * tp", (json_int_t)m.dp * m.pp * m.tp, 1, MOST_RANKS);
     return m;
 }
 
@@ -189,7 +189,7 @@ static void read_state(const struct place *at, json_t *all, struct checkpoint *c
     const char *run = read_optional_string(at, all, "run");
     if (run)
         c->run = parse_hash(at, "run", run);
-    c->step = (uint32_t)read_number(at, all, "step", 0, MAX_STEP);
+    c->step = (uint32_t)read_number(at, all, "step", 0, LAST_STEP);
     c->session = read_number(at, all, "session", 1, MOST);
     c->samples = read_number(at, all, "samples", 0, MOST);
     read_files(at->path, read_field(at, all, "files"), c);

@@ -72,7 +72,7 @@ static void load_run(struct model *m, const struct source *s, enum loaded_state 
 static int nearest_devices(int batch, int each, int devices)
 {
     int nearest = 0;
-    for (int dp = 1; dp <= batch && dp * each <= MAX_RANKS; dp++)
+    for (int dp = 1; dp <= batch && dp * each <= MOST_RANKS; dp++)
         if (batch % dp == 0 && (!nearest || abs(dp * each - devices) < abs(nearest - devices)))
             nearest = dp * each;
     return nearest;

@@ -116,7 +116,7 @@ struct read_buffer {
     uint64_t bytes_read;                 /* so far */
 };
 #define MANIFEST "manifest.json"
-enum { MAX_MANIFEST = 256 << 20, MAX_STEP = 1000000000 };
+enum { MOST_MANIFEST_BYTES = 256 << 20, LAST_STEP = 1000000000 };
 struct checkpoint {
     char *path;              /* its folder, or the file of another form */
     struct in_store *stored; /* what another form adds; NULL: the checkpoint is a folder */

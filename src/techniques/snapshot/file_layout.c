@@ -139,7 +139,7 @@ const char *parse_page(struct snapfile *f, const char page[SNAP_PAGE], const str
     if (p.file_bytes != file_bytes)
         return "the file is not as long as it says";
     if (p.slots < 1 || p.slots > MOST_MEMBERS || p.pieces < 1 || p.pieces > p.manifest_bytes / 2 ||
-        p.manifest_bytes > MIN(file_bytes, (uint64_t)MAX_MANIFEST) || c->slot > p.slots || c->step > MAX_STEP ||
+        p.manifest_bytes > MIN(file_bytes, (uint64_t)MOST_MANIFEST_BYTES) || c->slot > p.slots || c->step > LAST_STEP ||
         c->samples < 0 || (uint64_t)c->session > INT64_MAX / 2)
         return "it has impossible numbers";
     *f = (struct snapfile){.in = {.store = &snapshot_store, .n = p.pieces},

@@ -84,11 +84,11 @@ static void bind_tasks(struct snapshots *s, struct step *list, struct snap_plan 
     size_t cap = 0;
     for (size_t i = 0; i < list->n; i++) {
         struct task *task = list->task[i];
-        if (!task->condition.member || is_copy(task))
+        if (!task->member.needed || is_copy(task))
             continue;
-        task->run = task->condition.returns_member ? commit_iteration : persist;
+        task->run = task->member.returned ? commit_iteration : persist;
         task->context = s;
-        if (task->condition.returns_member)
+        if (task->member.returned)
             continue;
         size_t bytes = task->access[0].tensor->bytes;
         CHECK(bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements", bytes,

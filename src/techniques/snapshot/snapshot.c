@@ -25,7 +25,7 @@
  * is dropped, so that training waits for nothing.  The buffers are a *ring* of S members (trainer/step/ring.c has this
  * rule): the list has each task once, and where it reads and writes is decided for each iteration.
  *
- * Persist and commit stand *aside* (struct condition in task.h): nothing of the training waits for them.  Such a
+ * Persist and commit stand *aside* (struct member_use in task.h): nothing of the training waits for them.  Such a
  * task is parked outside of its lane until its iteration has asked for a slot; without one it is dropped
  * (trainer/run/late.c).
  *
@@ -84,7 +84,7 @@ static struct tensor *part_of_buffers(struct pool *p, struct tensor *buffers, co
 /* A task that runs only where its iteration has a slot. */
 struct task *in_slot(struct task *t)
 {
-    t->condition.member = true;
+    t->member.needed = true;
     t->when.every = (uint32_t)snapshot_options.every;
     return t;
 }
@@ -104,7 +104,7 @@ static void add_snapshot_by_device(struct step *s, struct tensor *to, struct ten
     struct tensor *buffers = new_buffers(s->pool, x->device, x->bytes);
     struct lane *lane = lane_for(s->pool->machine, x->device, LANE_COMPUTE, FOR_SNAPSHOT);
     in_slot(add_copy(s, lane, "snapshot.device", buffers, x));
-    add_snapshot(s, to, buffers)->condition.aside = true;
+    add_snapshot(s, to, buffers)->member.aside = true;
 }
 
 bool is_state(const struct access *a)
@@ -138,7 +138,7 @@ void add_persist(const struct storing *v, struct tensor *buffers, const struct t
     struct step *s = v->step;
     struct task *persist = in_slot(add_host(s, s->pool->machine->host->lane[LANE_DISK], "persist", NULL, NULL));
     add_access(persist, buffers, ACCESS_READ);
-    persist->condition.aside = true;
+    persist->member.aside = true;
     persist->state = update->state;
     if (v->by_hand)
         persist->seconds = given_seconds(persist);

@@ -26,10 +26,10 @@ static struct outcome outcome_at(const struct simulation *sim, int i)
     for (size_t t = 0; t < sim->step->n; t++) {
         const struct task *task = sim->step->task[t];
         const struct moment *m = &moments[t];
-        if (!task->condition.member || m->skipped)
+        if (!task->member.needed || m->skipped)
             continue;
         o.begin = fmin(o.begin, m->start + shift);
-        if (task->condition.returns_member)
+        if (task->member.returned)
             o.durable = m->end + shift;
         else if (task->lane->kind == LANE_DISK)
             o.recoverable = m->end + shift;
@@ -47,9 +47,9 @@ static double longest_hold(const struct simulation *sim)
     double hold = 0;
     for (size_t i = 0; i < (size_t)sim->pattern * sim->step->n; i++) {
         const struct task *t = sim->step->task[i % sim->step->n];
-        if (!t->condition.member) {
+        if (!t->member.needed) {
             update = &m[i];
-        } else if (is_copy(t) && !t->condition.aside && !m[i].skipped) {
+        } else if (is_copy(t) && !t->member.aside && !m[i].skipped) {
             double from = update->skipped ? m[i].start : update->end;
             hold = fmax(hold, m[i].end - from);
         }
@@ -109,9 +109,9 @@ static void tell_times(void *telling, const struct simulation *sim)
     struct outcome first = outcome_at(sim, every);
     for (size_t t = 0; t < sim->step->n; t++) {
         const struct task *task = sim->step->task[t];
-        if (task->condition.member && task->lane->kind == LANE_DISK)
+        if (task->member.needed && task->lane->kind == LANE_DISK)
             disk += sim->seconds[t];
-        else if (task->condition.member && task->lane->kind != LANE_COMPUTE)
+        else if (task->member.needed && task->lane->kind != LANE_COMPUTE)
             links += sim->seconds[t];
     }
     list_commits(sim, json_object_get(l->report->fields, "commits"), dropped);
@@ -142,7 +142,7 @@ static struct ways measure_ways(const struct step *s)
     struct ways w = {.updates = 0};
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
-        if (!t->condition.member || t->condition.returns_member)
+        if (!t->member.needed || t->member.returned)
             continue;
         /* A persist task, which is no copy, has its buffer as its first access. */
         const struct tensor *x = is_copy(t) ? copy_source(t) : t->access[0].tensor;
@@ -217,8 +217,8 @@ static void add_commit(const struct storing *v)
     struct device *host = s->pool->machine->host;
     s->tags.role = ROLE_SNAPSHOT;
     struct task *t = in_slot(add_host(s, host->lane[LANE_DISK], "commit", NULL, NULL));
-    t->condition.aside = true;
-    t->condition.returns_member = true;
+    t->member.aside = true;
+    t->member.returned = true;
     if (v->by_hand)
         t->seconds = host->described.disk ? host->described.disk->latency : 0;
 }

@@ -107,7 +107,7 @@ static void find_gaps_of(struct gaps *all, struct tensor *x)
     const size_t n = uses_to_part(u, x);
     const bool renewed = x->persistent && is_renewed(u, x);
     if (x->persistent) {
-        struct gap *g = add_gap(all, x, 0, NOWHERE, use[0].position);
+        struct gap *g = add_gap(all, x, 0, NONE, use[0].position);
         g->renewed = renewed;
         g->guest = n < n_uses;
     }
@@ -272,7 +272,7 @@ COMPARISON_POINTERS(by_end, struct absence, BY(a->end, b->end, BY(a->begin, b->b
  * last gap has begun.) */
 static bool is_new_for_host(const struct absence *a, const struct uses *u)
 {
-    if (a->begin == NOWHERE || a->gap->renewed)
+    if (a->begin == NONE || a->gap->renewed)
         return false;
     return !a->earlier || is_written_between(u, a->gap->x, a->earlier->end - 1, a->begin + 1);
 }
@@ -332,11 +332,11 @@ static void make_tensors(struct edit *e, struct step *s, const struct uses *u, s
         set_home(e, x, host);
 }
 
-/* New tasks come right after the task at `position` (NOWHERE: they begin the list), with the layer and micro-batch of
+/* New tasks come right after the task at `position` (NONE: they begin the list), with the layer and micro-batch of
  * the task that made x. */
 static void insert_for(struct edit *e, struct step *s, const struct uses *u, int position, const struct gap *g)
 {
-    insert_behind(e, position == NOWHERE ? s->head : u->task[position]);
+    insert_behind(e, position == NONE ? s->head : u->task[position]);
     s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
 }
 

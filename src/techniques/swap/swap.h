@@ -20,7 +20,7 @@ struct swap_options {
 extern struct swap_options swap_options;
 
 /* Tasks `begin` and `end` of the list use x, and no task between them does.  State also has a gap before its first use,
- * where `begin` is NOWHERE, and one after its last use, where `end` is the number of tasks.  Gaps are facts about the
+ * where `begin` is NONE, and one after its last use, where `end` is the number of tasks.  Gaps are facts about the
  * list that the pass finds: nothing changes them. */
 struct gap {
     struct tensor *x;

@@ -4,10 +4,10 @@
  *     choice   ->  what is made again is put into the list  ->  copies find their places  ->  the rewrite (swap.c)
  *
  * The decisions.  One decision is about the same gap on all data-parallel devices.  One is about all gaps of a tensor
- * of state: when its home is the host, each use needs copies.  One more decision says how copies find their places, and
- * in a pipeline in which order the tasks stand: as listed, or as they begin by the clock.  Both orders compute the
- * same.  But a stage holds bytes for what it receives from the send's place in the list on, and in the list of a
- * pipeline that place may lie long before the time at which the send begins.
+ * of state: when its home is the host, each use needs copies.  One more decision, LAYOUT, says how copies find their
+ * places, and in a pipeline in which order the tasks stand: as listed, or as they begin by the clock.  Both orders
+ * compute the same.  But a stage holds bytes for what it receives from the send's place in the list on, and in the list
+ * of a pipeline that place may lie long before the time at which the send begins.
  *
  * The search (search/search.h) starts from a rule.  More and more tensors leave, or are made again: first those that
  * are cheap to make again, then large ones, and of equally large ones those whose gaps are longest.  Classes
@@ -21,15 +21,27 @@
 #include <math.h>
 
 /* How copies find their places (swap_places.c).  FOR_USES holds the fewest bytes. */
-enum { FOR_COPIES, FOR_SLOW_COPIES, FOR_USES, WHILE_ROOM, SPARE_3_PERCENT, SPARE_12_PERCENT };
-static const struct placement placements[] = {
+enum placing { FOR_COPIES, FOR_SLOW_COPIES, FOR_USES, WHILE_ROOM, SPARE_3_PERCENT, SPARE_12_PERCENT, PLACINGS };
+static const struct placement placements[PLACINGS] = {
     [FOR_COPIES] = {1, 0},         [FOR_SLOW_COPIES] = {2, 0},
     [FOR_USES] = {0, 0},           [WHILE_ROOM] = {AS_LONG_AS_THERE_IS_ROOM, 0},
     [SPARE_3_PERCENT] = {1, 0.03}, [SPARE_12_PERCENT] = {1, 0.12},
 };
-/* The decision about places.  It chooses one of placements[], with the tasks as listed; or, by a number that is
- * COUNT(placements) higher, the same one with the tasks in the clock's order. */
-enum { PLACEMENT = 0 };
+enum task_order { AS_LISTED, BY_CLOCK, ORDERS };
+
+/* The decision about places and order.  It is one decision about both, so that the search, which gives a decision each
+ * of its options once, tries all pairs of the two. */
+enum { LAYOUT = 0 };
+static unsigned char layout(enum placing placing, enum task_order order)
+{
+    return (unsigned char)(order * PLACINGS + placing);
+}
+static const struct placement *placement_of(const unsigned char *choice)
+{
+    return &placements[choice[LAYOUT] % PLACINGS];
+}
+static enum task_order order_of_tasks(const unsigned char *choice) { return choice[LAYOUT] / PLACINGS; }
+
 /* The round of the search in which a class is admitted. */
 static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
 
@@ -105,7 +117,7 @@ static void add_decision(struct swapper *swapper, struct topic *t, const struct 
     swapper->end[round_of[x->class]] = swapper->n;
 }
 
-/* Lists the decisions in their order, beginning with the one about places.  Gaps that compare equal share one. */
+/* Lists the decisions in their order, beginning with LAYOUT.  Gaps that compare equal share one. */
 static void list_decisions(struct swapper *swapper)
 {
     const size_t n = swapper->gaps.n;
@@ -114,7 +126,8 @@ static void list_decisions(struct swapper *swapper)
         topic[i] = &swapper->topic[i];
     SORT(topic, n, by_decision);
     swapper->decision = allocate(n + 1, sizeof *swapper->decision);
-    swapper->decision[PLACEMENT] = (struct decision){COUNT(placements) * (swapper->n_sinkings > 0 ? 2 : 1), NONE};
+    const int orders = swapper->n_sinkings > 0 ? ORDERS : 1; /* else the clock's order is the list's */
+    swapper->decision[LAYOUT] = (struct decision){(unsigned char)(orders * PLACINGS), NONE};
     swapper->n = 1;
     const struct topic *last = NULL;
     for (size_t i = 0; i < n; i++) {
@@ -231,21 +244,21 @@ static enum action action_of(const struct swapper *swapper, const struct topic *
 }
 
 /* Makes all absences anew, with the actions that the choice means.  Returns by tensor the position, in the list before
- * the edit, of the first task that reads what is made again; NOWHERE: the tensor is not made again.  In the gaps after
+ * the edit, of the first task that reads what is made again; NONE: the tensor is not made again.  In the gaps after
  * this task the tensor is kept, whatever was chosen for them: there it is the repeated task's output.  The caller frees
  * the array. */
 static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
 {
     const struct gaps *all = &swapper->gaps;
     int *first_reader = allocate(all->uses->n_tensors, sizeof *first_reader);
-    memset(first_reader, NOWHERE, all->uses->n_tensors * sizeof *first_reader);
+    fill_none(first_reader, all->uses->n_tensors);
     for (size_t i = 0; i < all->n; i++) {
         const struct gap *g = &all->gap[i];
         enum action action = action_of(swapper, &swapper->topic[i], choice);
         int *since = &first_reader[g->x->id];
-        if (*since != NOWHERE && *since <= g->begin)
+        if (*since != NONE && *since <= g->begin)
             action = KEEP;
-        if (*since == NOWHERE && action == REMAKE)
+        if (*since == NONE && action == REMAKE)
             *since = g->end;
         swapper->absence[i] = (struct absence){.gap = g, .action = action, .copy_seconds = swapper->topic[i].seconds};
     }
@@ -273,7 +286,7 @@ static void find_gap_ends(struct absence *a, const struct uses *u, const int *ne
     const size_t n = uses_to_part(u, a->gap->x);
     size_t i = 0, n_uses;
     const struct use *use = uses_of(u, a->gap->x, &n_uses);
-    a->begin = a->gap->begin == NOWHERE ? NOWHERE : new_position[a->gap->begin];
+    a->begin = a->gap->begin == NONE ? NONE : new_position[a->gap->begin];
     while (i < n && use[i].position <= a->begin)
         i++;
     a->end = i < n ? use[i].position : (int)u->n;
@@ -331,17 +344,18 @@ static void apply(void *pass, struct edit *e, const unsigned char *choice)
 {
     struct swapper *swapper = pass;
     struct step *s = swapper->gaps.step;
-    const struct placement *placement = &placements[choice[PLACEMENT] % COUNT(placements)];
-    if (choice[PLACEMENT] >= COUNT(placements))
+    const struct machine *m = s->pool->machine;
+    const struct placement *placement = placement_of(choice);
+    if (order_of_tasks(choice) == BY_CLOCK)
         move_tasks(swapper, e);
     int *first_reader = choose_actions(swapper, choice);
     close_gaps(swapper, e);
     struct uses *u = remake_chosen(swapper, e, first_reader);
     struct span *span = follow_tasks(swapper, u);
     struct swaps line = line_up(swapper->absence, swapper->gaps.n, u);
-    const bool places_copies = placement->copy_times > 0 && swapper->gaps.bare.span;
-    for (const struct device *d = s->pool->machine->device; places_copies && !d->is_host; d++)
-        place_copies(d, placement, s->pool, u, span, &line);
+    if (placement->copy_times > 0 && swapper->gaps.bare.span)
+        for (int d = 0; d < m->n_devices; d++)
+            place_copies(&m->device[d], placement, s->pool, u, span, &line);
     swap_gaps(e, s, u, &line);
     free(first_reader);
     free(span);
@@ -367,7 +381,7 @@ static void start_with_share(unsigned char *start, const unsigned char *best, si
 static void start_with_all(unsigned char *start, size_t n, unsigned char action)
 {
     memset(start, action, n);
-    start[PLACEMENT] = FOR_USES;
+    start[LAYOUT] = layout(FOR_USES, AS_LISTED);
 }
 
 /* The starts of the search: the best choice so far; the same with more and more tensors that leave or are made again;
@@ -411,6 +425,7 @@ static struct score search(struct swapper *swapper, unsigned char *best, double 
                          .pass = swapper,
                          .least_period = least_period};
     memset(best, KEEP, swapper->n);
+    best[LAYOUT] = layout(FOR_COPIES, AS_LISTED);
     for (int round = 0; round < MEM_CLASSES; round++) {
         if (swapper->end[round] == 0)
             continue;

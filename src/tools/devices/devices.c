@@ -88,7 +88,7 @@ static void print_device(const json_t *d)
 static json_t *platform_json(cl_platform_id id, unsigned platform)
 {
     char name[128] = "", version[256] = "";
-    cl_device_id ids[MAX_PER_PLATFORM];
+    cl_device_id ids[MOST_PER_PLATFORM];
     clGetPlatformInfo(id, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
     clGetPlatformInfo(id, CL_PLATFORM_VERSION, sizeof version - 1, version, NULL);
     json_t *devices = json_array();
@@ -109,7 +109,7 @@ static void print_platform(const json_t *platform, const json_t *devices)
 
 static void list_devices(bool json)
 {
-    cl_platform_id platforms[MAX_PLATFORMS];
+    cl_platform_id platforms[MOST_PLATFORMS];
     cl_uint n = get_platforms(platforms);
     size_t n_devices = 0;
     json_t *all_platforms = json_array();

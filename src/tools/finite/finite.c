@@ -81,7 +81,7 @@ static bool find_not_finite(struct step *s, uint32_t number, struct first_bad *b
     bool found = false;
     for (size_t i = 0; i < s->n && !found; i++) {
         const struct task *t = s->task[i];
-        if (!runs(t, number) || t->condition.member || !has_needed(t))
+        if (!runs(t, number) || t->member.needed || !has_needed(t))
             continue;
         struct tensor *out = partly_written(t);
         uint32_t *stale = NULL;

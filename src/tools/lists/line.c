@@ -32,7 +32,7 @@ static const struct option_word {
     {LINE_TASK, "rest", VALUE_COUNTER, OFFSET(task, when.remainder), .absent = 0, .high = MOST_EVERY},
     {LINE_COPY, "time", VALUE_TIME, OFFSET(task, seconds), .absent = -1},
     {LINE_COPY, "msg", VALUE_COUNTER, OFFSET(task, message), .absent = 0, .low = 1, .high = MOST_MESSAGES},
-    {LINE_WORK, "cpu", VALUE_TIME, OFFSET(task, host_seconds), .absent = -1},
+    {LINE_WORK, "cpu", VALUE_TIME, OFFSET(task, on_host.seconds), .absent = -1},
 };
 
 void split_line(struct line *l, char *text)

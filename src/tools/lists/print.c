@@ -91,7 +91,7 @@ static void print_task(FILE *screen, const struct widths *w, size_t number, cons
     print_accesses(out, t, ACCESS_READ);
     fprintf(out, " -> ");
     print_accesses(out, t, ACCESS_WRITE);
-    if (t->condition.member)
+    if (t->member.needed)
         fprintf(out, "  (not in every iteration)");
     fclose(out);
     char *folded = fold_text(text, is_screen(fileno(screen)) ? screen_width(fileno(screen)) : INT32_MAX);
@@ -116,9 +116,8 @@ void print_step(FILE *out, const struct step *s)
 }
 
 /* By device, there first what is kept, then by address, then by time. */
-static int map_order(const void *first, const void *second)
+static int compare_places(const struct tensor *a, const struct tensor *b)
 {
-    const struct tensor *a = *(const struct tensor *const *)first, *b = *(const struct tensor *const *)second;
     if (a->device != b->device)
         return COMPARE(a->device->index, b->device->index);
     if (a->persistent != b->persistent)
@@ -129,6 +128,7 @@ static int map_order(const void *first, const void *second)
         return COMPARE(a->address, b->address);
     return COMPARE(a->held_from, b->held_from);
 }
+COMPARISON_POINTERS(map_order, struct tensor, compare_places(a, b))
 
 static int longest_device(const struct machine *m)
 {

@@ -181,21 +181,9 @@ static void simulate_candidate(struct mesh_search *x, const struct mesh_candidat
     free_trainer(t);
 }
 
-static int by_bound(const void *a, const void *b)
-{
-    const struct mesh_candidate *x = a, *y = b;
-    return x->seconds == y->seconds ? COMPARE(x->number, y->number) : COMPARE(x->seconds, y->seconds);
-}
-
-static int by_time(const void *a, const void *b)
-{
-    const struct planned *x = a, *y = b;
-    if (x->seconds != y->seconds)
-        return COMPARE(x->seconds, y->seconds);
-    if (x->bytes != y->bytes)
-        return COMPARE(x->bytes, y->bytes);
-    return COMPARE(x->candidate.number, y->candidate.number);
-}
+COMPARISON(by_bound, struct mesh_candidate, BY(a->seconds, b->seconds, COMPARE(a->number, b->number)))
+COMPARISON(by_time, struct planned,
+           BY(a->seconds, b->seconds, BY(a->bytes, b->bytes, COMPARE(a->candidate.number, b->candidate.number))))
 
 /* The progress line: how many candidates there are, and the shortest step so far that fits. */
 static void show_search(const struct mesh_search *x, uint64_t begun, size_t i)

@@ -42,9 +42,9 @@ static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
     struct pace *p = pace_of(s);
     const struct task *t = s->task[i];
     uint64_t start = MAX(flight->queued, p->lane_end[t->lane->index]);
-    int member = t->condition.member ? member_of(&s->pool->ring, flight->iteration) : 0;
+    int member = t->member.needed ? member_of(&s->pool->ring, flight->iteration) : 0;
     for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-        bool in_member = s->task[e->producer]->condition.member && !e->previous;
+        bool in_member = s->task[e->producer]->member.needed && !e->previous;
         if (e->wait)
             start = MAX(start, *end_of(p, s, e->producer, in_member ? member : 0));
     }

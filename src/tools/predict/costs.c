@@ -244,8 +244,8 @@ void apply_what_if_to_list(struct step *s, const char *text)
         struct task *t = s->task[i];
         if (t->seconds > 0)
             t->seconds /= scale_of(&c, t);
-        if (t->host_seconds > 0)
-            t->host_seconds /= c.scale_cpu;
+        if (t->on_host.seconds > 0)
+            t->on_host.seconds /= c.scale_cpu;
     }
     for (size_t i = 0; i < m->n_links; i++) {
         struct link *link = m->link[i];

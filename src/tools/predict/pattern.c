@@ -52,7 +52,7 @@ static double mean_seconds(const struct simulator *sim, int first, int last)
     for (int i = 0; i < sim->n; i++) {
         const struct moment *begin = &sim->result->moments[first * sim->n + i];
         const struct moment *end = &sim->result->moments[last * sim->n + i];
-        if (!begin->skipped && !end->skipped && !task_of(sim, i)->condition.member)
+        if (!begin->skipped && !end->skipped && !task_of(sim, i)->member.needed)
             return (end->end - begin->end) / (last - first);
     }
     return (sim->iteration[last].end - sim->iteration[first].end) / (last - first);

@@ -12,8 +12,11 @@
  * Nodes number the tasks of all iterations: task i of iteration k is node k * n + i.  At most one node per lane runs,
  * so the next event is the earliest one over the lanes: the winner of a tournament between them.
  *
- * Tasks that store a snapshot need a member of the rings (step/ring.c).  An iteration asks for one when its first
- * update has ended.  If none is free, these tasks leave the iteration: they skip it.
+ * What an event does is done first.  The lanes on which a task may start by it wait in a queue meanwhile, and are tried
+ * then (try_lanes()).
+ *
+ * Tasks that need a member of the rings (struct member_use in task.h) also wait until their iteration has asked for
+ * one, and leave it if none is free: simulate_ring.c says when.
  */
 #include "simulator.h"
 
@@ -142,32 +145,11 @@ static void begin_node(struct simulator *sim, struct lane_state *lane)
         join_links(sim, lane);
 }
 
-/* The node needs a member of the rings, and its iteration has not asked for one yet. */
-static bool lacks_member(const struct simulator *sim, int node)
-{
-    return task_of(sim, node)->condition.member && !sim->iteration[node / sim->n].asked;
-}
-
 /* May the node start when it has its turn? */
 static bool may_start(const struct simulator *sim, int node)
 {
     return sim->unmet[node] == 0 && !lacks_member(sim, node);
 }
-
-/* A copy of a snapshot has its turn, and lacks nothing but a member.  The update before it has asked for one, unless it
- * skips this iteration: then the copy asks, as in a run (run/late.c).  Else an update that comes after it on its lane
- * would wait for an answer that waits for this update. */
-static bool must_ask(const struct simulator *sim, int node)
-{
-    const struct task *t = task_of(sim, node);
-    if (t->condition.aside || t->condition.unexpected)
-        return false;
-    return sim->unmet[node] == 0 && lacks_member(sim, node);
-}
-
-/* A task that has its turn may have to ask, and the answer lets tasks start on other lanes: so try_start() calls this,
- * and this calls try_start().  Each call is for another iteration, since an iteration asks once. */
-static void ask_for_member(struct simulator *sim, struct iteration *iteration);
 
 /* The lane runs the node from `start` on, which is now or later. */
 static void start_task(struct simulator *sim, struct lane_state *lane, int node, double start)
@@ -201,7 +183,7 @@ static void try_start(struct simulator *sim, struct lane_state *lane)
         return;
     int node = lane->iteration * sim->n + lane->next_task;
     if (must_ask(sim, node)) {
-        ask_for_member(sim, &sim->iteration[lane->iteration]); /* this function tries the lane again */
+        ask_for_member(sim, lane->iteration); /* this puts the lane into the queue again */
         return;
     }
     if (!may_start(sim, node))
@@ -213,10 +195,24 @@ static void try_start(struct simulator *sim, struct lane_state *lane)
     start_task(sim, lane, node, start);
 }
 
+/* A task may start on the lane now. */
+void queue_lane(struct simulator *sim, struct lane_state *lane)
+{
+    *APPEND(sim->to_try, sim->n_to_try, sim->cap_to_try) = lane;
+}
+
+/* Tries all lanes of the queue.  A try may put further lanes into it. */
+static void try_lanes(struct simulator *sim)
+{
+    for (size_t i = 0; i < sim->n_to_try; i++)
+        try_start(sim, sim->to_try[i]);
+    sim->n_to_try = 0;
+}
+
 /* ---- opening an iteration ---------------------------------------------------------------------------------------- */
 
 /* The last iteration up to this one in which task i runs, or NONE. */
-static int latest_iteration(const struct simulator *sim, int i, int iteration)
+int latest_iteration(const struct simulator *sim, int i, int iteration)
 {
     while (iteration >= 0 && skipped(sim, iteration * sim->n + i))
         iteration--;
@@ -228,7 +224,7 @@ static int latest_iteration(const struct simulator *sim, int i, int iteration)
 static void count_run(struct simulator *sim, int i, int change)
 {
     struct task_state *state = &sim->tasks[i];
-    if (task_of(sim, i)->condition.aside)
+    if (task_of(sim, i)->member.aside)
         return;
     bool was_full = state->in_flight == MOST_RUNS;
     state->in_flight += change;
@@ -251,12 +247,10 @@ static int count_unmet(const struct simulator *sim, const struct task *t, int it
     return unmet;
 }
 
-/* Opens the next iteration.  Returns true if it has a task at whose end it asks for a member of the rings; else go_on()
- * makes it ask at once. */
-static bool open_iteration(struct simulator *sim)
+/* The host opens the next iteration. */
+static void open_iteration(struct simulator *sim)
 {
     int number = sim->opened++;
-    bool updates = false;
     struct simulation *result = sim->result;
     struct iteration *iteration = &sim->iteration[number];
     size_t n_moments = (size_t)sim->opened * (size_t)sim->n;
@@ -271,15 +265,13 @@ static bool open_iteration(struct simulator *sim)
         sim->unmet[node] = 0;
         if (skipped(sim, node))
             continue;
-        if (sim->tasks[i].before_member && !t->condition.member)
-            updates = true;
         sim->unmet[node] = count_unmet(sim, t, number);
         iteration->tasks_left++;
         if (t->lane->kind == LANE_COMPUTE)
             iteration->compute_tasks_left++;
         count_run(sim, i, 1);
     }
-    return updates;
+    ask_if_never_later(sim, number);
 }
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
@@ -291,12 +283,12 @@ static void end_wait(struct simulator *sim, int node)
         return;
     sim->unmet[node]--;
     if (sim->unmet[node] == 0)
-        try_start(sim, lane_of_node(sim, node));
+        queue_lane(sim, lane_of_node(sim, node));
 }
 
 /* Task i of the iteration has ended, or has left it.  This ends all waits for this run: those of tasks in this
  * iteration, and in later ones as long as task i is skipped there. */
-static void release(struct simulator *sim, int i, int iteration)
+void release(struct simulator *sim, int i, int iteration)
 {
     for (int w = sim->tasks[i].first_wait; w != NONE; w = sim->wait[w].next_wait) {
         int step = sim->wait[w].next_step;
@@ -309,46 +301,13 @@ static void release(struct simulator *sim, int i, int iteration)
 }
 
 /* Task i of the iteration has ended there, or skips it after all. */
-static void count_end(struct simulator *sim, struct iteration *iteration, int i)
+void count_end(struct simulator *sim, int i, int number)
 {
+    struct iteration *iteration = &sim->iteration[number];
     count_run(sim, i, -1);
     iteration->tasks_left--;
     if (task_of(sim, i)->lane->kind == LANE_COMPUTE)
         iteration->compute_tasks_left--;
-}
-
-/* All tasks that need a member leave the iteration, which has got none. */
-static void leave_iteration(struct simulator *sim, struct iteration *iteration)
-{
-    int number = (int)(iteration - sim->iteration);
-    for (int i = 0; i < sim->n; i++) {
-        if (!task_of(sim, i)->condition.member)
-            continue;
-        sim->result->moments[number * sim->n + i].skipped = true;
-        count_end(sim, iteration, i);
-    }
-}
-
-/* When its first unit has been updated, an iteration asks for a member of the rings.  Without one all tasks that need
- * one leave it. */
-static void ask_for_member(struct simulator *sim, struct iteration *iteration)
-{
-    int number = (int)(iteration - sim->iteration);
-    iteration->asked = true;
-    if (!runs(sim->returning_task, (uint32_t)number + 1))
-        return;
-    iteration->has_member = take_member(&sim->ring, (uint32_t)number + 1) > 0;
-    if (!iteration->has_member)
-        leave_iteration(sim, iteration); /* all of them leave before a task that waits for them can start */
-    for (int i = 0; i < sim->n; i++) {
-        if (!task_of(sim, i)->condition.member)
-            continue;
-        /* If the task's last run has not ended, release() is called when it does. */
-        const bool last_run_ended = latest_iteration(sim, i, number - 1) <= sim->tasks[i].last_ended;
-        if (!iteration->has_member && last_run_ended)
-            release(sim, i, number);
-        try_start(sim, lane_of_node(sim, i));
-    }
 }
 
 /* May the host open another iteration? */
@@ -359,7 +318,7 @@ static bool may_open(const struct simulator *sim)
     return sim->opened < 2 || sim->iteration[sim->opened - 2].compute_tasks_left == 0;
 }
 
-/* Does what follows from the end of a task: iterations are over, others are opened, and lanes go on. */
+/* Iterations that have ended are over, and others are opened. */
 static void go_on(struct simulator *sim)
 {
     int before = sim->opened;
@@ -369,17 +328,13 @@ static void go_on(struct simulator *sim)
             if (sim->done > 0)
                 look_for_pattern(sim, sim->done);
             sim->done++;
-        } else if (may_open(sim)) {
-            bool updates = open_iteration(sim);
-            if (!updates && sim->returning_task)
-                ask_for_member(sim, &sim->iteration[sim->opened - 1]);
-        } else
+        } else if (may_open(sim))
+            open_iteration(sim);
+        else
             break;
     }
-    if (sim->opened == before)
-        return;
-    for (int i = 0; i < sim->n_lanes; i++)
-        try_start(sim, &sim->lanes[i]);
+    for (int i = 0; i < sim->n_lanes && sim->opened > before; i++)
+        queue_lane(sim, &sim->lanes[i]);
 }
 
 /* The lane's node ends now.  What waited for this end may start, and the lane goes on. */
@@ -387,22 +342,18 @@ static void finish(struct simulator *sim, struct lane_state *lane)
 {
     int node = lane->node, i = node % sim->n;
     int number = node / sim->n;
-    struct iteration *iteration = &sim->iteration[number];
-    const struct task *t = task_of(sim, node);
     sim->result->moments[node].end = sim->now;
     if (lane->on_links)
         change_load(sim, lane, COPY_LEAVES);
     lane->node = NONE;
     set_next(sim, lane, INFINITY);
     sim->tasks[i].last_ended = number;
-    if (sim->tasks[i].before_member && !iteration->asked && !t->condition.member)
-        ask_for_member(sim, iteration);
-    if (t->condition.returns_member)
-        return_member(&sim->ring, (uint32_t)number + 1, true);
+    ask_or_return(sim, i, number);
     release(sim, i, number);
-    count_end(sim, iteration, i);
+    count_end(sim, i, number);
+    try_lanes(sim); /* before go_on(): tasks may leave an iteration that asks for a member now, and it may be over */
     go_on(sim);
-    try_start(sim, lane);
+    queue_lane(sim, lane);
 }
 
 /* The lane with the earliest event.  If several have events at the same time, it is the disk's, which may return a
@@ -421,6 +372,7 @@ static struct lane_state *earliest(const struct simulator *sim)
 static void run_clock(struct simulator *sim)
 {
     go_on(sim);
+    try_lanes(sim);
     for (struct lane_state *lane = earliest(sim); lane->node != NONE && !sim->stop; lane = earliest(sim)) {
         sim->now = fmax(sim->now, lane->next_event); /* earliest() may choose a disk that is a rounding error late */
         if (!lane->begun)
@@ -429,6 +381,7 @@ static void run_clock(struct simulator *sim)
             join_links(sim, lane);
         else
             finish(sim, lane);
+        try_lanes(sim);
     }
     CHECK(sim->stop, "%d iterations ended: the list deadlocks", sim->result->steps);
 }

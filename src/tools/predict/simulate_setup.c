@@ -21,7 +21,7 @@ static void clear_lanes(struct simulator *sim)
 /* Must the task that the edge comes from have run before task t, in the same iteration, asks for a member? */
 static bool leads_to_member(const struct step *s, const struct task *t, const struct edge *edge)
 {
-    return t->condition.member && !t->condition.unexpected && !edge->previous && !chooses(s->task[edge->producer]);
+    return t->member.needed && !t->condition.unexpected && !edge->previous && !chooses(s->task[edge->producer]);
 }
 
 /* Makes lists of the tasks of each lane and of the waits for each task, both in list order. */
@@ -39,7 +39,7 @@ static void index_list(struct simulator *sim)
         struct lane_state *lane = lane_of_node(sim, i);
         sim->tasks[i].next_on_lane = lane->first_task;
         lane->first_task = lane->next_task = i;
-        if (t->condition.returns_member)
+        if (t->member.returned)
             sim->returning_task = t;
         for (size_t e = t->n_edges; e-- > 0;) {
             const struct edge *edge = &t->edges[e];
@@ -108,4 +108,5 @@ void free_simulator(struct simulator *sim)
         free(sim->on_link[i].lane);
     free(sim->on_link);
     free(sim->iteration);
+    free(sim->to_try);
 }

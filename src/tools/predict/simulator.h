@@ -1,6 +1,7 @@
-/* simulator.h - what the three files that run a list on a virtual clock know of each other.
+/* simulator.h - what the four files that run a list on a virtual clock know of each other.
  *
  *     simulate.c         the idea: lanes, links, starts and ends, one event after another      begin here
+ *     simulate_ring.c    which iterations get a member of the rings
  *     pattern.c          after which iteration the times repeat, and what comes of it
  *     simulate_setup.c   makes the simulator from a list and its tasks' times
  */
@@ -58,6 +59,8 @@ struct simulator {
                                   * the last n_lanes nodes are the lanes */
     struct link_copies *on_link; /* by link */
     struct iteration *iteration;
+    struct lane_state **to_try; /* a queue of the lanes on which a task may start now; some stand in it twice */
+    size_t n_to_try, cap_to_try;
     int opened;           /* iterations that the host has opened */
     int done;             /* iterations that have ended, and all before them */
     int tasks_at_limit;   /* tasks with MOST_RUNS in flight */
@@ -80,6 +83,22 @@ static inline struct lane_state *lane_of_node(const struct simulator *sim, int n
 }
 
 static inline bool skipped(const struct simulator *sim, int node) { return sim->result->moments[node].skipped; }
+
+/* simulate.c, for simulate_ring.c.  Task i has ended in the iteration, or has left it: release() ends the waits for it,
+ * and count_end() counts it off. */
+void release(struct simulator *sim, int i, int iteration);
+void count_end(struct simulator *sim, int i, int iteration);
+void queue_lane(struct simulator *sim, struct lane_state *lane); /* a task may start on the lane now */
+/* The last iteration up to this one in which task i runs, or NONE. */
+int latest_iteration(const struct simulator *sim, int i, int iteration);
+
+/* simulate_ring.c.  In a list without rings the two questions are answered no, and the calls do nothing. */
+bool lacks_member(const struct simulator *sim, int node);  /* it needs a member, and its iteration has not asked yet */
+bool must_ask(const struct simulator *sim, int node);      /* the node has its turn: must its iteration ask now? */
+void ask_for_member(struct simulator *sim, int iteration); /* it asks; lanes that may go on are put into the queue */
+void ask_if_never_later(struct simulator *sim, int iteration); /* it has been opened, and asks if no end will make it */
+/* Task i has ended: the iteration may ask for a member now, or give it back. */
+void ask_or_return(struct simulator *sim, int i, int iteration);
 
 /* pattern.c.  Iteration `last` has ended: if the times repeat, or `limit` is reached, the pattern and its period are
  * noted in the result, and the clock is to stop. */

@@ -23,8 +23,8 @@ int counted_devices(const struct settings *s)
     int64_t n;
     if (!predict_options.hardware || !s->devices || !parse_int(s->devices, &n))
         return 0;
-    if (n < 1 || n > MAX_RANKS)
-        fail(EXIT_USAGE, "-d %s: a plan can use 1 to %d devices of %s", s->devices, MAX_RANKS,
+    if (n < 1 || n > MOST_RANKS)
+        fail(EXIT_USAGE, "-d %s: a plan can use 1 to %d devices of %s", s->devices, MOST_RANKS,
              predict_options.hardware);
     return (int)n;
 }

@@ -216,7 +216,7 @@ static void time_host_updates(const struct step *s, struct costs *c)
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
         struct task_cost cost = {.lane = LANE_CPU, .layer = -1, .flops = t->flops, .bytes = (double)t->bytes};
-        if (t->host_run != adamw_on_host || has_update(c, first, cost.bytes))
+        if (t->on_host.run != adamw_on_host || has_update(c, first, cost.bytes))
             continue;
         snprintf(cost.name, sizeof cost.name, "%s", t->name);
         cost.ns = 1e9 * measure_adamw(count_elements(t->access[0].tensor));

@@ -38,7 +38,7 @@ static uint64_t initial_value(const struct tensor *storage, enum known_by known_
 {
     if (known_by == BY_NAME)
         return hash_bytes(storage->name, strcspn(storage->name, "~"), 0);
-    return hash_pair(UINT64_MAX, (uint64_t)storage->replica_of->id);
+    return hash_pair(UINT64_MAX, (uint64_t)storage->replica.of->id);
 }
 
 /* The cells of bytes [begin, end) of the tensor.  Each storage has a strip of its own. */
@@ -55,7 +55,7 @@ static struct byte_cell *read_cells(struct strip *strips, const struct tensor *x
     for (size_t i = 0; i < *n; i++)
         if (c[i].iteration == NONE && !c[i].value) {
             c[i].value = strips[x->storage->id].initial;
-            c[i].origin = -(int64_t)x->storage->replica_begin;
+            c[i].origin = -(int64_t)x->storage->replica.begin;
         }
     return c;
 }
@@ -209,14 +209,14 @@ static void number_results(struct values *v, const struct step *s, struct strip 
 {
     for (size_t i = 0; i < s->pool->n; i++) {
         const struct tensor *x = s->pool->tensors[i];
-        size_t n, first = x->replica_begin;
+        size_t n, first = x->replica.begin;
         if (x->storage != x || !x->persistent)
             continue;
         if (v->known_by == BY_NAME && x->class != MEM_PARAMETERS &&
             x->class != MEM_OPTIMIZER) /* `keep` may stand for a place */
             continue;
         struct byte_cell *c = read_cells(strips, x, 0, x->bytes, &n);
-        if (x->shard && c->iteration == NONE) /* this list uses replicas instead of the shard */
+        if (x->replica.is_shard && c->iteration == NONE) /* this list uses replicas instead of the shard */
             continue;
         struct numbered result = {.identity = hash_pair(strips[x->id].initial, 1), .is_result = true};
         result.node = ITERATIONS * (int)s->n + x->id;
@@ -229,15 +229,8 @@ static void number_results(struct values *v, const struct step *s, struct strip 
     }
 }
 
-static int by_identity(const void *first, const void *second)
-{
-    const struct numbered *a = first, *b = second;
-    if (a->identity != b->identity)
-        return COMPARE(a->identity, b->identity);
-    if (a->value != b->value)
-        return COMPARE(a->value, b->value);
-    return BY(a->begin, b->begin, COMPARE(a->node, b->node));
-}
+COMPARISON(by_identity, struct numbered,
+           BY(a->identity, b->identity, BY(a->value, b->value, BY(a->begin, b->begin, COMPARE(a->node, b->node)))))
 
 /* Runs that touch or overlap and have the same number become one: how a task was cut, or how often it was repeated,
  * does not matter. */

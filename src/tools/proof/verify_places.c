@@ -30,9 +30,9 @@ static bool *find_returned(const struct step *s)
     bool *on_lane = allocate(n_lanes, sizeof *on_lane); /* by lane: all tasks of it before task i have ended */
     for (size_t i = s->n; i-- > 0;) {
         const struct task *t = s->task[i];
-        if (!t->condition.member)
+        if (!t->member.needed)
             continue;
-        ended[i] |= t->condition.returns_member || on_lane[t->lane->index];
+        ended[i] |= t->member.returned || on_lane[t->lane->index];
         if (!ended[i] || t->condition.needs)
             continue;
         on_lane[t->lane->index] = true;
@@ -53,7 +53,7 @@ char *verify_rings(const struct step *s)
     for (size_t i = 0; i < s->n && !wrong; i++) {
         const struct task *t = s->task[i];
         const struct tensor *x = ring_of(t);
-        if (x && !t->condition.member)
+        if (x && !t->member.needed)
             wrong = format_string("task %zu %s touches ring %s, and may run when its iteration has no member of it", i,
                                   t->name, x->name);
         else if (x && !returned[i])

@@ -66,13 +66,7 @@ static int64_t find_word(const struct learner *l, const char *bytes, size_t n, u
     return i;
 }
 
-static int more_frequent_first(const void *a, const void *b)
-{
-    const struct counted_word *x = a, *y = b;
-    if (x->count != y->count)
-        return COMPARE(y->count, x->count);
-    return COMPARE(x->met, y->met);
-}
+COMPARISON(more_frequent_first, struct counted_word, BY(b->count, a->count, COMPARE(a->met, b->met)))
 
 /* Makes room for new words: keeps the most frequent ones, which take half of the places, and forgets all others. */
 static void forget_rarer_half(struct learner *l)

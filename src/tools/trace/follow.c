@@ -64,17 +64,8 @@ bool process_state(int pid, uint64_t *born, char *state)
 /* ---- records --------------------------------------------------------------------------------------------------- */
 
 /* Ties within a step are broken by the list's order, which is an order in which the tasks can run. */
-static int by_start(const void *left, const void *right)
-{
-    const struct trace_record *a = left, *b = right;
-    if (a->start != b->start)
-        return COMPARE(a->start, b->start);
-    if (a->end != b->end)
-        return COMPARE(a->end, b->end);
-    if (a->step != b->step)
-        return COMPARE(a->step, b->step);
-    return COMPARE(a->task, b->task);
-}
+COMPARISON(by_start, struct trace_record,
+           BY(a->start, b->start, BY(a->end, b->end, BY(a->step, b->step, COMPARE(a->task, b->task)))))
 
 void trace_sort(struct trace_record *records, size_t n) { SORT(records, n, by_start); }
 

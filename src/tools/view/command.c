@@ -243,19 +243,19 @@ static const struct path_command arguments = {
         "one axis, and their steps start together. FILE.txt is a step file, and FILE.csv is a pipeline's schedule as "
         "PyTorch writes it. The list of such a file is simulated, and its tasks can be dragged elsewhere.",
     .bit = 1,
-    .inputs = MAX_TRACKS,
+    .inputs = MOST_TRACKS,
 };
 
 static int run_view(int argc, char **argv)
 {
     int n, width, height;
-    struct track *tracks[MAX_TRACKS];
+    struct track *tracks[MOST_TRACKS];
     char **files = take_arguments(&table, &arguments, argc, argv, &n);
     if (!files) {
         print_keys();
         return EXIT_OK;
     }
-    if (n < 1 || n > MAX_TRACKS)
+    if (n < 1 || n > MOST_TRACKS)
         fail(EXIT_USAGE, "yard view takes one trace or two, but %d were given; 'yard view --help' says more", n);
     parse_size(&width, &height);
     for (int i = 0; i < n; i++) {

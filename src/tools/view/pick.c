@@ -101,7 +101,7 @@ struct links links_of_pick(const struct view *v, const struct pick *p)
 
 /* ---- critical path --------------------------------------------------------------------------------------------- */
 
-static int by_record(const void *a, const void *b) { return COMPARE(*(const size_t *)a, *(const size_t *)b); }
+COMPARISON(by_record, size_t, COMPARE(*a, *b))
 
 void find_critical_path(struct view *v)
 {

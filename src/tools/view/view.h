@@ -78,7 +78,7 @@ uint64_t clock_of(const struct track *track, double axis);               /* the 
 
 /* ---- what is in sight ------------------------------------------------------------------------------------------ */
 
-enum { MAX_TRACKS = 2, LEAST_WIDTH = 800, LEAST_HEIGHT = 400, MOST_PIXELS = 16384 };
+enum { MOST_TRACKS = 2, LEAST_WIDTH = 800, LEAST_HEIGHT = 400, MOST_PIXELS = 16384 };
 
 struct sight {
     double from, to; /* the part of the axis that is in sight */
@@ -178,7 +178,7 @@ enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, COLOUR_WAYS };
 
 struct view {
     struct canvas *canvas; /* NULL unless the view is being drawn */
-    struct track *track[MAX_TRACKS];
+    struct track *track[MOST_TRACKS];
     int n_tracks;
     int n_layers, n_micros; /* the numbers of layers and micro-batches in the traces */
     bool has_role[TRACE_ROLES], has_class[TRACE_CLASSES];

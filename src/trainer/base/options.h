@@ -100,9 +100,9 @@ int choice_number(const char *const *words, const char *word); /* the word's ind
  * written before names of options.  NULL: no folder knows the word.  The caller frees the text. */
 char *find_foreign(const struct option_table *table, unsigned command, const char *word, const char *dashes);
 
-enum { HELP_WIDTH = 80 }; /* columns of the help */
 /* ---- the help ---------------------------------------------------------------------------------------------------- */
 
+enum { HELP_WIDTH = 80 }; /* columns of the help */
 /* Print the beginning of a help: "usage: yard COMMAND TAKES"; the examples, one a line, each without "yard COMMAND";
  * and the text, wrapped. */
 void print_usage(FILE *out, const char *command, const char *takes, const char *examples, const char *text);

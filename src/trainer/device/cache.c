@@ -46,19 +46,19 @@ char *cache_entry(const struct device *d, const char *options, const char *sourc
 static uint64_t key_of(const char *entry) { return strtoull(strrchr(entry, '/') + 1, NULL, 16); }
 
 /* How many devices d's context has; `ids` becomes a list of them. */
-static cl_uint context_devices(const struct device *d, cl_device_id ids[MAX_DEVICES])
+static cl_uint context_devices(const struct device *d, cl_device_id ids[MOST_DEVICES])
 {
     size_t bytes;
-    CL(clGetContextInfo(d->context->cl, CL_CONTEXT_DEVICES, MAX_DEVICES * sizeof *ids, ids, &bytes));
+    CL(clGetContextInfo(d->context->cl, CL_CONTEXT_DEVICES, MOST_DEVICES * sizeof *ids, ids, &bytes));
     return (cl_uint)(bytes / sizeof *ids);
 }
 
 /* A program of this binary for all devices of d's context; NULL: the driver refuses it. */
 static cl_program program_of_binary(const struct device *d, const char *binary, size_t size)
 {
-    cl_device_id ids[MAX_DEVICES];
-    size_t sizes[MAX_DEVICES];
-    const unsigned char *binaries[MAX_DEVICES];
+    cl_device_id ids[MOST_DEVICES];
+    size_t sizes[MOST_DEVICES];
+    const unsigned char *binaries[MOST_DEVICES];
     cl_int code;
     cl_uint n = context_devices(d, ids);
     for (cl_uint i = 0; i < n; i++) {
@@ -96,15 +96,15 @@ cl_program load_program(const struct device *d, const char *entry, const char *o
 /* Keeps the binary for the context's first device, since all of its devices are of one kind. */
 void keep_program(const struct device *d, const char *entry, cl_program program)
 {
-    cl_device_id ids[MAX_DEVICES];
-    size_t sizes[MAX_DEVICES] = {0};
+    cl_device_id ids[MOST_DEVICES];
+    size_t sizes[MOST_DEVICES] = {0};
     if (!entry)
         return;
     cl_uint n = context_devices(d, ids);
     CL(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL));
     const size_t size = sizes[0];
     unsigned char *binary = allocate(size + 1, 1);
-    unsigned char *binaries[MAX_DEVICES] = {binary}; /* the others are NULL: OpenCL leaves them out */
+    unsigned char *binaries[MOST_DEVICES] = {binary}; /* the others are NULL: OpenCL leaves them out */
     CL(clGetProgramInfo(program, CL_PROGRAM_BINARIES, n * sizeof *binaries, binaries, NULL));
     uint64_t checksum = hash_bytes(binary, size, key_of(entry));
     struct writer *writer = open_writer(entry);

@@ -102,7 +102,7 @@ struct lane {
     struct host_thread *aside_thread; /* runs the jobs that nothing in the training waits for */
 };
 
-enum { MAX_DEVICES = 16 };
+enum { MOST_DEVICES = 16 };
 enum { SHORT_LOOPS = 65535 };  /* rounds in all after which llvmpipe ends a work-item's loops */
 enum { GPU_WORK_GROUP = 128 }; /* work-items per row, unless one_item, the device or YARD_WG say otherwise */
 

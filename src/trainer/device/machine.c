@@ -22,8 +22,8 @@ struct selection {
 /* The first GPU, or else the first device. */
 static const char *default_device(char text[32])
 {
-    cl_platform_id platforms[MAX_PLATFORMS];
-    cl_device_id devices[MAX_PER_PLATFORM];
+    cl_platform_id platforms[MOST_PLATFORMS];
+    cl_device_id devices[MOST_PER_PLATFORM];
     bool gpu = false;
     cl_uint n = get_platforms(platforms);
     *text = '\0';
@@ -63,8 +63,8 @@ static bool read_selection(const char **text, struct selection *s)
 
 static cl_device_id find_device(const struct selection *s)
 {
-    cl_platform_id platforms[MAX_PLATFORMS];
-    cl_device_id devices[MAX_PER_PLATFORM];
+    cl_platform_id platforms[MOST_PLATFORMS];
+    cl_device_id devices[MOST_PER_PLATFORM];
     cl_uint n = get_platforms(platforms);
     if (n == 0)
         fail_without_device(platforms, n, EXIT_IO);
@@ -190,8 +190,8 @@ static void describe_device(struct device *d, unsigned vector)
 
 static struct device *new_device(struct machine *m, cl_device_id id, cl_device_id root)
 {
-    if (m->n_devices == MAX_DEVICES)
-        fail(EXIT_USAGE, "-d names more than %d devices; yard plan --hardware FILE takes more", MAX_DEVICES);
+    if (m->n_devices == MOST_DEVICES)
+        fail(EXIT_USAGE, "-d names more than %d devices; yard plan --hardware FILE takes more", MOST_DEVICES);
     struct device *d = &m->device[m->n_devices];
     d->index = m->n_devices;
     m->n_devices++;
@@ -266,7 +266,7 @@ static bool can_share(const struct device *a, const struct device *b)
 /* Make a context for the device and for those after it that can share buffers with it. */
 static void make_context(struct machine *m, struct device *first)
 {
-    cl_device_id ids[MAX_DEVICES];
+    cl_device_id ids[MOST_DEVICES];
     cl_uint n = 0;
     bool alone = m->options.separate || getenv("YARD_SEPARATE_CONTEXTS"); /* for tests: copies go through the host */
     struct context *context = &m->context[m->n_contexts];
@@ -374,7 +374,7 @@ static void add_host_device(struct machine *m)
 
 struct machine *open_machine(const struct machine_options *options)
 {
-    struct machine *m = new_machine(MAX_DEVICES);
+    struct machine *m = new_machine(MOST_DEVICES);
     m->n_devices = 0;
     m->options = *options;
     add_devices(m, options->devices);

@@ -61,13 +61,13 @@ cl_platform_id platform_of(const struct device *d)
     return platform;
 }
 
-cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM])
+cl_uint get_devices(cl_platform_id platform, cl_device_id out[MOST_PER_PLATFORM])
 {
     cl_uint n = 0;
-    cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_PER_PLATFORM, out, &n);
+    cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MOST_PER_PLATFORM, out, &n);
     if (code != CL_SUCCESS)
         return 0;
-    return MIN(n, (cl_uint)MAX_PER_PLATFORM);
+    return MIN(n, (cl_uint)MOST_PER_PLATFORM);
 }
 
 uint64_t device_number(cl_device_id id, cl_device_info property)
@@ -149,7 +149,7 @@ void check_kernel_cache(cl_platform_id platform, enum exit_code code)
     free(folder);
 }
 
-cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
+cl_uint get_platforms(cl_platform_id out[MOST_PLATFORMS])
 {
     static bool was_called;
     cl_uint n = 0;
@@ -161,10 +161,10 @@ cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
     was_called = true;
     if (cache && !cache[0])
         unsetenv("POCL_CACHE_DIR"); /* PoCL aborts on an empty one */
-    cl_int code = clGetPlatformIDs(MAX_PLATFORMS, out, &n);
+    cl_int code = clGetPlatformIDs(MOST_PLATFORMS, out, &n);
     if (code != CL_SUCCESS)
         return 0;
-    return MIN(n, (cl_uint)MAX_PLATFORMS);
+    return MIN(n, (cl_uint)MOST_PLATFORMS);
 }
 
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code)

@@ -10,7 +10,7 @@
 
 #include <sys/stat.h>
 
-enum { LOOKED_AT = 4096, MAX_TEXT = 16 << 20 };
+enum { LOOKED_AT = 4096, MOST_TEXT_BYTES = 16 << 20 };
 
 bool glimpse_has(const struct glimpse *g, size_t at, const char *text, size_t n)
 {
@@ -117,7 +117,7 @@ char *read_text(const char *path)
     struct stat status;
     char size[32];
     size_t n;
-    if (stat(path, &status) == 0 && status.st_size > MAX_TEXT)
+    if (stat(path, &status) == 0 && status.st_size > MOST_TEXT_BYTES)
         fail(EXIT_USAGE, "%s has %s; expected a text of at most 16 MiB", path,
              format_bytes(size, (double)status.st_size));
     char *text = read_whole(path, &n);

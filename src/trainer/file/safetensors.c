@@ -12,7 +12,7 @@
  */
 #include "file.h"
 
-enum { MAX_HEADER = 100000000, MAX_NAME = 4096, DATA_ALIGNMENT = 4096 };
+enum { MOST_HEADER_BYTES = 100000000, MOST_NAME_BYTES = 4096, DATA_ALIGNMENT = 4096 };
 
 static const struct {
     const char *name;
@@ -76,9 +76,9 @@ static uint64_t shape_bytes(const char *path, const struct st_tensor *x, unsigne
 
 static void read_shape(const char *path, struct st_tensor *x, const json_t *shape)
 {
-    x->n_dims = (int)MIN(json_array_size(shape), MOST_DIMS);
-    if (!json_is_array(shape) || json_array_size(shape) > MOST_DIMS)
-        REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(x->name), MOST_DIMS);
+    x->n_dims = (int)MIN(json_array_size(shape), MOST_FILE_DIMS);
+    if (!json_is_array(shape) || json_array_size(shape) > MOST_FILE_DIMS)
+        REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(x->name), MOST_FILE_DIMS);
     for (int i = 0; i < x->n_dims; i++)
         x->shape[i] = (int64_t)whole_number(path, x->name, "shape", json_array_get(shape, (size_t)i));
 }
@@ -112,8 +112,8 @@ static struct st_tensor parse_tensor(const char *path, const char *name, json_t 
     size_t row = 0; /* in dtypes */
     if (!*name)
         REFUSE(path, "a tensor has an empty name");
-    if (strlen(name) > MAX_NAME)
-        REFUSE(path, "the tensor name \"%s\" is longer than %d bytes", shown(name), MAX_NAME);
+    if (strlen(name) > MOST_NAME_BYTES)
+        REFUSE(path, "the tensor name \"%s\" is longer than %d bytes", shown(name), MOST_NAME_BYTES);
     if (json_unpack_ex(entry, NULL, JSON_STRICT, "{s:s, s:o, s:o}", "dtype", &type, "shape", &shape, "data_offsets",
                        &offsets) != 0)
         REFUSE(path, "the entry of tensor \"%s\" must have exactly the fields dtype, a text, shape and data_offsets",
@@ -158,10 +158,10 @@ static json_t *read_json_header(struct reader *file, uint64_t *data)
     if (file->size < 8)
         REFUSE(file->path, "it has %llu bytes, expected at least 8", (unsigned long long)file->size);
     read_at(file, &length, 8, 0);
-    if (length > MAX_HEADER || length > file->size - 8)
+    if (length > MOST_HEADER_BYTES || length > file->size - 8)
         REFUSE(file->path,
                "its first 8 bytes announce a header of %llu bytes, expected at most %d, but only %llu follow",
-               (unsigned long long)length, MAX_HEADER, (unsigned long long)(file->size - 8));
+               (unsigned long long)length, MOST_HEADER_BYTES, (unsigned long long)(file->size - 8));
     char *text = allocate((size_t)length + 1, 1);
     read_at(file, text, (size_t)length, 8);
     if (text[0] != '{')

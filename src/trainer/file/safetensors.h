@@ -7,15 +7,15 @@
 #include <jansson.h>
 
 enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_OTHER };
-enum { MOST_DIMS = 8 }; /* of a tensor in a file; one of ours has at most MAX_DIMS */
+enum { MOST_FILE_DIMS = 8 }; /* of a tensor in a file; one of ours has at most MOST_DIMS */
 struct st_tensor {
     char *name;
-    enum dtype dtype;         /* DTYPE_OTHER: one that is not read here */
-    const char *dtype_name;   /* as the file says it, "BF16" */
-    int n_dims;               /* 0: a single number */
-    int64_t shape[MOST_DIMS]; /* elements along each dimension, the outermost first */
-    uint64_t offset;          /* its first byte, from the start of the file */
-    uint64_t bytes;           /* as many as shape and type need */
+    enum dtype dtype;              /* DTYPE_OTHER: one that is not read here */
+    const char *dtype_name;        /* as the file says it, "BF16" */
+    int n_dims;                    /* 0: a single number */
+    int64_t shape[MOST_FILE_DIMS]; /* elements along each dimension, the outermost first */
+    uint64_t offset;               /* its first byte, from the start of the file */
+    uint64_t bytes;                /* as many as shape and type need */
 };
 struct safetensors {
     struct reader *file;       /* open */

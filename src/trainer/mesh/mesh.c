@@ -39,7 +39,7 @@ static const char *parse_axis(const char *text, struct axis axes[3])
             continue;
         char *end;
         long n = strtol(text + 3, &end, 10);
-        if (n < 1 || n > MAX_RANKS)
+        if (n < 1 || n > MOST_RANKS)
             return NULL;
         a->given = true;
         *a->ranks = (int)n;
@@ -60,13 +60,13 @@ struct problem *parse_mesh(const char *text, int ranks, struct mesh *m)
             return new_problem(
                 EXIT_USAGE,
                 "--mesh %s: expected dp=A,pp=B,tp=C, each once, with numbers from 1 to %d; an omitted axis is 1", text,
-                MAX_RANKS);
+                MOST_RANKS);
         at = *at == ',' ? at + 1 : NULL;
     }
     double devices = (double)m->dp * m->pp * m->tp;
-    if (devices > MAX_RANKS)
+    if (devices > MOST_RANKS)
         return new_problem(EXIT_USAGE, "--mesh %s asks for %.0f devices, the product of its numbers; the most are %d",
-                           text, devices, MAX_RANKS);
+                           text, devices, MOST_RANKS);
     return NULL;
 }
 

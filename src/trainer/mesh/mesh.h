@@ -20,7 +20,7 @@
 
 #include "trainer/step/step.h" /* defines: tensor, step, machine */
 
-enum { MAX_RANKS = 4096 };
+enum { MOST_RANKS = 4096 };
 struct mesh {
     int dp, pp, tp;   /* ranks along each axis: data-parallel, pipeline, tensor-parallel */
     int zero;         /* what data-parallel ranks share out; 1: optimizer state, 2: gradients too, 3: parameters too */

@@ -47,7 +47,7 @@ static void check_loops(const struct device *d, int channels, int tokens)
 struct build new_build(struct step *s, struct model *m, struct kernels kernels, int batch, int seq)
 {
     struct build b = {.step = s, .model = m, .kernels = kernels, .batch = batch, .seq = seq};
-    b.bucket = allocate((size_t)(m->params->n_units * m->mesh->tp), sizeof *b.bucket);
+    b.reduction = allocate((size_t)(m->params->n_units * m->mesh->tp), sizeof *b.reduction);
     for (int rank = 0; rank < n_ranks(m->mesh); rank++)
         check_loops(m->replica[rank].device, m->params->config.channels, batch * seq);
     on_rank(&b, 0, NONE, ROLE_OTHER);
@@ -73,12 +73,12 @@ void end_unit(struct build *b) { b->step->tags.layer = NONE; }
 void end_build(struct build *b)
 {
     for (int i = 0; i < b->model->params->n_units * b->model->mesh->tp; i++) {
-        free(b->bucket[i].sum);
-        free(b->bucket[i].first_block);
+        free(b->reduction[i].sum);
+        free(b->reduction[i].first_block);
     }
     free(b->grad);
     free(b->summed);
-    free(b->bucket);
+    free(b->reduction);
     free(b->met);
 }
 

@@ -53,7 +53,7 @@ struct tape {
 
 /* ---- build.c: the builder ---------------------------------------------------------------------------------------- */
 
-struct bucket {           /* a unit's gradient, or a tensor-parallel rank's part of it, on all data-parallel ranks */
+struct reduction {        /* a unit's gradient, or a tensor-parallel rank's part of it, on all data-parallel ranks */
     struct tensor **part; /* from send_unit() to reduce_unit(): what is to be summed, see add_reduce_moves() */
     struct tensor **sum;  /* after reduce_unit(): the sum of each shard */
     size_t *first_block;  /* after begin_norm(): by shard, where its block sums begin in build->partials */
@@ -80,9 +80,9 @@ struct build {
     size_t cap_grad, cap_summed;
 
     /* optimizer.c */
-    struct bucket *bucket;   /* [unit, tp_rank]: see bucket_of() */
-    struct tensor *partials; /* the norm's block sums */
-    bool released;           /* release_updates() has been called */
+    struct reduction *reduction; /* [unit, tp_rank]: see reduction_of() */
+    struct tensor *partials;     /* the norm's block sums */
+    bool released;               /* release_updates() has been called */
 
     /* tp_ranks.c: where the ranks of a tensor-parallel group have met so far */
     struct rendezvous *met; /* those of rank 0, then those of rank 1 ...: all ranks have equally many */

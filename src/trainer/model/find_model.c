@@ -4,7 +4,7 @@
 
 #include <libgen.h>
 
-enum { FIRST_BYTES = 512, MAX_SAFE_HEADER = 100000000 };
+enum { FIRST_BYTES = 512, MOST_SAFE_HEADER_BYTES = 100000000 };
 
 char *read_first_bytes(const char *path, size_t most, size_t *n)
 {
@@ -22,7 +22,7 @@ bool fits_safetensors(const char *head, size_t n)
     if (n < 9)
         return false;
     memcpy(&length, head, sizeof length);
-    return length <= MAX_SAFE_HEADER && head[8] == '{';
+    return length <= MOST_SAFE_HEADER_BYTES && head[8] == '{';
 }
 
 bool begins_json(const char *head) { return head[strspn(head, " \t\r\n")] == '{'; }

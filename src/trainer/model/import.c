@@ -248,9 +248,9 @@ static int count_layers(const struct weights *weights)
         long layer = strtol(bare + 2, &end, 10);
         if (*end != '.')
             continue;
-        if (layer >= MAX_LAYERS)
+        if (layer >= MOST_LAYERS)
             fail(EXIT_FAILED, "%s: tensor %.80s is of a layer beyond the %d that a model may have", weights->path,
-                 weights->named[i].tensor->name, MAX_LAYERS);
+                 weights->named[i].tensor->name, MOST_LAYERS);
         layers = MAX(layers, layer + 1);
     }
     return (int)layers;

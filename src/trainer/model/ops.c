@@ -149,15 +149,16 @@ static void cross_entropy_inputs(struct build *b, const struct op *op)
 
 /* Each rank of a tensor-parallel group has the logits of some words.  It makes three numbers of them per token, and
  * each rank combines the numbers of all ranks. */
+enum { PART_NUMBERS = 3 }; /* as in cl/loss.cl: maximum, sum and the target's logit */
 static void add_losses_of_parts(struct build *b, struct tensor *losses, struct tensor *lse, struct tensor *logits,
                                 struct tensor *targets)
 {
     int tp_ranks = b->model->mesh->tp;
     int n = rows_of(logits);
     int padded = (int)round_up((size_t)n, UNIT_ALIGN);
-    struct tensor *all = activation(b, "loss.parts", SHAPE(tp_ranks, 3, padded));
-    struct tensor *mine =
-        new_view(b->step->pool, all, "loss.part", (size_t)(b->tp_rank * 3 * padded), SHAPE(3, padded));
+    struct tensor *all = activation(b, "loss.parts", SHAPE(tp_ranks, PART_NUMBERS, padded));
+    struct tensor *mine = new_view(b->step->pool, all, "loss.part", (size_t)(b->tp_rank * PART_NUMBERS * padded),
+                                   SHAPE(PART_NUMBERS, padded));
     LAUNCH(b, "loss.part", "loss.cl", "loss_part", groups(b, (size_t)padded), OUT(mine), IN(logits), IN(targets),
            INT(n), INT(padded), INT(b->replica->other[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)));
     all_gather(b, "loss", all);

@@ -50,9 +50,9 @@ static struct shard shard_at(const struct build *b, int unit, int tp_rank, int k
     return shard_of(b->model->part[tp_rank]->unit[unit].elements, k, mesh_of(b)->dp);
 }
 
-static struct bucket *bucket_of(const struct build *b, int unit, int tp_rank)
+static struct reduction *reduction_of(const struct build *b, int unit, int tp_rank)
 {
-    return &b->bucket[unit * mesh_of(b)->tp + tp_rank];
+    return &b->reduction[unit * mesh_of(b)->tp + tp_rank];
 }
 
 /* ---- reduce ---------------------------------------------------------------------------------------------------- */
@@ -126,7 +126,7 @@ void send_unit(struct build *b, int unit)
         for (int k = 0; k < dp; k++)
             grad[k] = replica_of(b, unit, tp_rank, k)->grad[unit];
         on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
-        bucket_of(b, unit, tp_rank)->part = add_reduce_moves(b->step, "reduce", grad, dp, NORM_BLOCK);
+        reduction_of(b, unit, tp_rank)->part = add_reduce_moves(b->step, "reduce", grad, dp, NORM_BLOCK);
     }
     free(grad);
 }
@@ -150,10 +150,10 @@ static size_t count_blocks(const struct build *b, int unit, int tp_rank, int k)
  * them that stays zero.  Returns where the next ones begin. */
 static size_t place_blocks(struct build *b, int unit, int tp_rank, size_t first)
 {
-    struct bucket *bucket = bucket_of(b, unit, tp_rank);
-    bucket->first_block = allocate((size_t)mesh_of(b)->dp, sizeof *bucket->first_block);
+    struct reduction *reduction = reduction_of(b, unit, tp_rank);
+    reduction->first_block = allocate((size_t)mesh_of(b)->dp, sizeof *reduction->first_block);
     for (int k = 0; k < mesh_of(b)->dp; k++) {
-        bucket->first_block[k] = first;
+        reduction->first_block[k] = first;
         first += round_up(count_blocks(b, unit, tp_rank, k), UNIT_ALIGN);
     }
     return first;
@@ -182,15 +182,16 @@ static void add_blocks(struct build *b, int unit)
 {
     struct pool *pool = b->step->pool;
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        const struct bucket *bucket = bucket_of(b, unit, tp_rank);
+        const struct reduction *reduction = reduction_of(b, unit, tp_rank);
         for (int k = 0; k < mesh_of(b)->dp; k++) {
             size_t counted = count_counted(b, unit, tp_rank, k);
             size_t n = count_blocks(b, unit, tp_rank, k);
             on_unit(b, unit, tp_rank, k, ROLE_NORM);
             if (!counted)
                 continue;
-            struct tensor *sum = view_of_shard(pool, bucket->sum[k], k, (struct shard){0, counted});
-            struct tensor *part = new_view(pool, b->partials, "norm.part", bucket->first_block[k], SHAPE((int64_t)n));
+            struct tensor *sum = view_of_shard(pool, reduction->sum[k], k, (struct shard){0, counted});
+            struct tensor *part =
+                new_view(pool, b->partials, "norm.part", reduction->first_block[k], SHAPE((int64_t)n));
             struct tensor *out = part;
             if (b->device != part->device)
                 out = new_work_tensor(pool, b->device, "norm.local", SHAPE((int64_t)n));
@@ -251,7 +252,7 @@ static void update_shard(struct build *b, int unit, int tp_rank, int k, int on, 
     struct task *task = LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(value), INOUT(m), INOUT(v),
                                IN(gradient), IN(r->control), IN(r->state), ELEMENTS(n), ELEMENTS(n_decay), NO_TENSOR);
     set_elementwise(task);
-    task->host_run = adamw_on_host;
+    task->on_host.run = adamw_on_host;
     task->state = (struct state_range){.rank = r->rank, .unit = unit, .begin = s.begin, .end = s.end};
 }
 
@@ -261,7 +262,7 @@ static void update_and_send(struct build *b, int unit, int tp_rank, int k)
 {
     int dp = mesh_of(b)->dp;
     bool zero = mesh_of(b)->zero;
-    struct tensor *sum = bucket_of(b, unit, tp_rank)->sum[k];
+    struct tensor *sum = reduction_of(b, unit, tp_rank)->sum[k];
     const struct shard s = shard_at(b, unit, tp_rank, k);
     struct tensor **part = allocate((size_t)dp, sizeof *part); /* by rank: the shard of its parameters or gradient */
     for (int on = 0; on < dp; on++) {
@@ -298,7 +299,7 @@ static void update_unit(struct build *b, int unit)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         for (int k = 0; k < mesh_of(b)->dp; k++)
-            if (bucket_of(b, unit, tp_rank)->sum[k])
+            if (reduction_of(b, unit, tp_rank)->sum[k])
                 update_and_send(b, unit, tp_rank, k);
         if (unit == 0)
             send_tied(b, tp_rank);
@@ -320,9 +321,9 @@ void reduce_unit(struct build *b, int unit)
         const struct replica *r = replica_of(b, unit, tp_rank, 0);
         on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
         enum sums_in where = r->grad[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART; /* apart: only shards are kept */
-        struct bucket *bucket = bucket_of(b, unit, tp_rank);
-        bucket->sum = add_reduce_sums(b->step, "reduce", bucket->part, mesh_of(b)->dp, where);
-        free(bucket->part);
+        struct reduction *reduction = reduction_of(b, unit, tp_rank);
+        reduction->sum = add_reduce_sums(b->step, "reduce", reduction->part, mesh_of(b)->dp, where);
+        free(reduction->part);
     }
     if (b->released) {
         add_blocks(b, unit);

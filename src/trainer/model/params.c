@@ -63,8 +63,8 @@ void check_config(const struct config *c)
     if (c->layers < 1 || c->heads < 1 || c->channels < 1 || c->seq_len < 1 || c->vocab < 1)
         fail(EXIT_USAGE, "a model needs at least 1 layer, head, channel, position and token; got %s",
              describe_sizes(sizes, c));
-    if (c->layers > MAX_LAYERS)
-        fail(EXIT_USAGE, "%d layers are more than the %d that a model may have", c->layers, MAX_LAYERS);
+    if (c->layers > MOST_LAYERS)
+        fail(EXIT_USAGE, "%d layers are more than the %d that a model may have", c->layers, MOST_LAYERS);
     if (c->channels % c->heads)
         fail(EXIT_USAGE, "--channels %d is not a multiple of --heads %d: every head takes an equal part", c->channels,
              c->heads);

@@ -16,7 +16,7 @@ struct config {
     int layers, heads, channels, seq_len, vocab; /* L, H, C, the largest T, V */
     bool tied;                                   /* the head is the token embedding */
 };
-enum { MAX_LAYERS = 1000 };
+enum { MOST_LAYERS = 1000 };
 void check_config(const struct config *c); /* ends the program (EXIT_USAGE) if sizes are impossible */
 bool same_sizes(const struct config *a, const struct config *b);
 const char *describe_sizes(char out[160], const struct config *c); /* "2 layers, 2 heads, ..." into out, returned */

@@ -73,12 +73,12 @@ static void make_unit(struct model *m, struct replica *r, int unit)
     struct shard mine = held_by(m, unit, r->rank, KEPT_M);
     bool empty = mine.begin == mine.end;
     r->value[unit] = unit_tensor(m, r, MEM_PARAMETERS, "param", unit, n);
-    r->value[unit]->replica_of = first_of(m, r, unit);
+    r->value[unit]->replica.of = first_of(m, r, unit);
     if (is_shared_out(m->mesh, KEPT_VALUE) && !empty) {
         struct tensor *shard = unit_tensor(m, r, MEM_PARAMETERS, "shard", unit, mine.end - mine.begin);
-        shard->replica_of = first_of(m, r, unit);
-        shard->replica_begin = mine.begin * ELEMENT_BYTES;
-        shard->shard = true;
+        shard->replica.of = first_of(m, r, unit);
+        shard->replica.begin = mine.begin * ELEMENT_BYTES;
+        shard->replica.is_shard = true;
         r->shard[unit] = shard;
     }
     if (!m->training)
@@ -106,8 +106,8 @@ static void make_tied_head(struct model *m, struct replica *r)
         return;
     if (!head->value) {
         head->value = as_buffer(new_kept(m, r, MEM_PARAMETERS, "param.head", SHAPE(wte->rows, wte->shape[1])));
-        head->value->replica_of = first_of(m, r, 0);
-        head->value->replica_begin = wte->offset * ELEMENT_BYTES;
+        head->value->replica.of = first_of(m, r, 0);
+        head->value->replica.begin = wte->offset * ELEMENT_BYTES;
     }
     head->cut = wte->cut;
     head->first = wte->first;

@@ -24,11 +24,11 @@ static cl_uint gather_waits(struct step *s, uint32_t iteration, const struct tas
     const int context = event_context(t);
     cl_uint n = 0;
     /* A wrapped lane runs in order of the wrapper's ends, which its queue does not know of. */
-    if (s->running->wrapper && !t->condition.member && !by_host && q->retired < q->given)
+    if (s->running->wrapper && !t->member.needed && !by_host && q->retired < q->given)
         wait[n++] = queued_flight(s, q, q->given - 1)->done;
     for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
         const struct task *producer = s->task[e->producer];
-        if (t->condition.aside && producer->condition.aside && !e->previous) /* a parked task has no flight */
+        if (t->member.aside && producer->member.aside && !e->previous) /* a parked task has no flight */
             wait[n++] = s->running->task[producer->index].parked;
         if (!e->wait)
             continue;
@@ -98,7 +98,7 @@ static void issue_task(struct step *s, uint32_t iteration, struct task *t)
     struct lane *lane = t->lane;
     const bool late = is_decided_late(t);
     const bool by_thread = lane->device->is_host || late;
-    cl_event complete[MAX_DEVICES + 1];
+    cl_event complete[MOST_DEVICES + 1];
     struct job job = {.step = s,
                       .task = t->index,
                       .iteration = iteration,
@@ -106,7 +106,7 @@ static void issue_task(struct step *s, uint32_t iteration, struct task *t)
                       .n_wait = gather_waits(s, iteration, t, running->wait),
                       .wait = running->wait,
                       .complete = complete};
-    if (t->condition.aside) {
+    if (t->member.aside) {
         park_task(s, t, &job); /* late.c decides whether the task runs before a thread gets it */
         return;
     }
@@ -171,7 +171,7 @@ void execute(struct step *s, uint32_t iteration)
     s->running->iteration_end[iteration % KEPT_ENDS] = 0;
     for (size_t i = 0; i < s->n; i++) {
         struct task *t = s->task[i];
-        if (!runs(t, iteration) || (t->condition.member && !s->running->late))
+        if (!runs(t, iteration) || (t->member.needed && !s->running->late))
             continue;
         tell_issuing(s, iteration, i);
         bool alone = must_be_alone(s, t);

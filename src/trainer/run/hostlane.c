@@ -90,7 +90,7 @@ static void do_work(struct job *job)
     const struct task *task = job->step->task[job->task];
     struct task_flight *flight = job->flight;
     if (!job->is_host_task) {
-        if (task->condition.aside)
+        if (task->member.aside)
             run_alone(job->step, job->iteration, job->task, flight);
         return;
     }

@@ -35,7 +35,7 @@ void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_ui
                                   grid->global, grid->local[0] ? grid->local : NULL, n_wait, wait, done));
         break;
     case ACT_ISSUE:
-        t->issue(t, iteration, n_wait, wait, done);
+        t->commands.issue(t, iteration, n_wait, wait, done);
         break;
     }
 }
@@ -81,7 +81,7 @@ void run_alone(struct step *s, uint32_t iteration, size_t i, struct task_flight 
     clWaitForEvents(1, &flight->work);
     check_status(s, task, iteration, flight->work);
     take_times(task, flight, &told_end);
-    if (task->only_last_event)
+    if (task->commands.only_last_event)
         flight->start = start;
     CL(clReleaseEvent(flight->work));
     flight->work = NULL;

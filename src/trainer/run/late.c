@@ -78,14 +78,14 @@ static void ask(struct late *late, uint32_t iteration)
         late->last = &late->parked;
 }
 
-bool is_decided_late(const struct task *t) { return t->condition.member || t->condition.needs; }
+bool is_decided_late(const struct task *t) { return t->member.needed || t->condition.needs; }
 
 bool decide_late(struct step *s, const struct task *t, uint32_t iteration)
 {
     struct late *late = s->running->late;
     if (!has_needed(t))
         return false; /* such a task stores nothing, so the iteration does not ask for a member because of it */
-    if (!t->condition.member)
+    if (!t->member.needed)
         return true;
     if (!late)
         return false;

@@ -86,8 +86,8 @@ static void make_running(struct step *s)
         running->queue[t->lane->index].cap += MOST_RUNS;
         most = MAX(most, t->n_edges);
         running->task[i].kernel = t->action == ACT_KERNEL ? prepare_kernel(t) : NULL;
-        if (t->compile)
-            t->compile(t);
+        if (t->commands.compile)
+            t->commands.compile(t);
         for (size_t run = 0; t->notify && run < MOST_RUNS; run++)
             running->task[i].flight[run].foreign = allocate((size_t)m->n_contexts, sizeof(cl_event));
     }

@@ -61,7 +61,7 @@ static void report_flight(struct step *s, const struct task *t, struct task_flig
     if (!flight->end) /* else the thread of a host lane, or a wrapper, has written the times */
         take_times(t, flight, &q->told_end);
     /* The event of such a task is the event of its last command.  Its first command began when the lane was free. */
-    if (t->only_last_event && !s->running->wrapper)
+    if (t->commands.only_last_event && !s->running->wrapper)
         flight->start = MAX(flight->queued, MIN(q->last_end, flight->end));
     if (is_decided_late(t))
         tell_issued(s, t, flight);
@@ -77,7 +77,8 @@ static bool is_before(const struct issued *a, const struct issued *b)
     return a->task < b->task;
 }
 
-/* Ends the program with the failed run that is the first in list order: the runs that wait for it fail with it. */
+/* Ends the program, by check_status(), with the failed run that is the first in list order: the runs that wait for it
+ * fail with it. */
 static void report_failure(struct step *s)
 {
     const struct running *running = s->running;

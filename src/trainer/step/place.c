@@ -110,26 +110,24 @@ static struct problem *assign(struct arena *arena, size_t *looks)
 }
 
 /* Persistent tensors come first, in the order they were made; then the others, as they begin to live. */
-static int by_life(const void *a_, const void *b_)
+static int compare_lives(const struct tensor *a, const struct tensor *b)
 {
-    const struct tensor *a = ((const struct life *)a_)->tensor;
-    const struct tensor *b = ((const struct life *)b_)->tensor;
     if (a->persistent != b->persistent)
         return a->persistent ? -1 : 1;
     if (!a->persistent && a->held_from != b->held_from)
         return COMPARE(a->held_from, b->held_from);
     return COMPARE(a->id, b->id);
 }
+COMPARISON(by_life, struct life, compare_lives(a->tensor, b->tensor))
 
 /* The same, but the others come by size, the largest first. */
-static int by_size(const void *a_, const void *b_)
+static int compare_sizes(const struct tensor *a, const struct tensor *b)
 {
-    const struct tensor *a = ((const struct life *)a_)->tensor;
-    const struct tensor *b = ((const struct life *)b_)->tensor;
     if (!a->persistent && !b->persistent && a->bytes != b->bytes)
         return COMPARE(b->bytes, a->bytes);
-    return by_life(a_, b_);
+    return compare_lives(a, b);
 }
+COMPARISON(by_size, struct life, compare_sizes(a->tensor, b->tensor))
 
 /* On a device of a step file that has room for all its tensors, none share bytes, so that no task waits for bytes. */
 static void place_apart(struct arena *arena)

@@ -97,7 +97,7 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     task->micro = s->tags.micro;
     task->role = s->tags.role;
     task->message = s->message;
-    task->seconds = task->host_seconds = -1;
+    task->seconds = task->on_host.seconds = -1;
     task->when.every = 1;
     return task;
 }
@@ -254,7 +254,7 @@ struct task *add_issue(struct step *s, struct lane *lane, const char *name, issu
 {
     struct task *t = add_task(s, lane, name);
     t->action = ACT_ISSUE;
-    t->issue = issue;
+    t->commands.issue = issue;
     t->context = copy_bytes(description, bytes);
     t->context_bytes = bytes;
     return t;

@@ -102,7 +102,7 @@ struct edge {          /* it stands in the list of its consumer, the task that w
     bool wait; /* it crosses lanes and follows from no other wait, so execute() waits for it */
 };
 
-/* ---- for techniques: when it runs, what it stores.  A first reading skips this section. ------------------------- */
+/* ---- when it runs, what it stores.  A first reading skips this section. ------------------------------------------ */
 
 /* The iterations in which a task runs: those that leave `remainder` when divided by `every`.  In all other iterations
  * nothing is issued, and a task that waits for this task waits for its last run. */
@@ -111,18 +111,38 @@ struct when {
 };
 
 /* Whether a task runs in an iteration may be known only when all that it waits for has ended.  The task runs if then
- * both `needs` and `member` are fulfilled.  If both are zero, it always runs. */
+ * both its choice (struct condition) and its member (struct member_use) are there.  Most tasks need neither, have zeros
+ * in both structs, and always run. */
+
+/* A choice.  A task of the iteration has written a word, and each task that needs bits of it reads it on the host, just
+ * before it would run.  A task whose bits are not all in the word does nothing in this iteration. */
 struct condition {
-    /* Bits that the choice word must have, or the task does nothing in this iteration; 0: it needs none.  A task of the
-     * same iteration has written the word, and this task reads it on the host. */
-    int needs;
+    int needs;       /* the bits that it needs; 0: it needs none */
     bool unexpected; /* a forecast assumes that the word lacks these bits, and that the task does nothing */
-    bool member;     /* the iteration must have a member of the rings; its first task whose `needs` hold asks for one */
-    bool aside;      /* with `member`: only tasks of the same condition wait for this one, so training never does */
-    bool returns_member; /* with `member`: the iteration gives its member back when this task has ended */
 };
-/* Each task that is held waits for all tasks of the same iteration that hold (tools/lists/gate.c). */
+/* A member of the rings (ring.c).  A few iterations at a time have one.  An iteration asks for one at its first task
+ * that needs one and whose choice is there.  If none is free, all tasks that need one do nothing in this iteration. */
+struct member_use {
+    bool needed;   /* the iteration must have a member */
+    bool returned; /* with `needed`: the iteration gives its member back when this task has ended */
+    bool aside;    /* with `needed`: it waits outside of its lane, and only tasks that need a member wait for it */
+};
+
+/* A gate.  Each task that is held waits for all tasks of its iteration that hold, as if it read what they write. */
 enum gate { GATE_NONE, GATE_HOLDS, GATE_HELD };
+
+/* A stand-in on the host: how the host would do the task's work, with accesses and args in the same order. */
+struct host_version {
+    host_function *run; /* NULL: the host cannot do it, or, in a list of a step file, it is only planned */
+    double seconds;     /* how long it would take there; -1: not said */
+};
+
+/* Commands that a task issues by itself (ACT_ISSUE), such as those of CLBlast. */
+struct own_commands {
+    issue_function *issue;
+    void (*compile)(const struct task *t); /* called before the first run, so that issue need not compile; or NULL */
+    bool only_last_event; /* its event is that of the last command alone: it is drawn from the lane's last end on */
+};
 
 /* Elements [begin, end) of what a rank has of a unit of the model, in its parameters and in Adam's m and v alike. */
 struct state_range {
@@ -133,8 +153,8 @@ struct state_range {
 /* ---- the task ---------------------------------------------------------------------------------------------------- */
 
 /* The fields down to the line are those of every task, and all that a first reading needs.  Whoever adds the task sets
- * them, but for the edges, which depend() finds.  The fields below the line serve a few tasks each, and the comments
- * say who sets them and who reads them. */
+ * them, but for the edges, which depend() finds.  The fields below the line serve a few tasks each.  The structs among
+ * them stand above, and say what the trainer does with them. */
 struct task {
     char name[40]; /* "mlp.fc" */
     struct lane *lane;
@@ -156,7 +176,7 @@ struct task {
     /* what it does */
     enum task_action action;
     host_function *run;          /* ACT_HOST: this function; a copy on a lane of the host has one too */
-    void *context;               /* the first argument of `run`; ACT_ISSUE: what `issue` needs to know */
+    void *context;               /* the first argument of `run`; ACT_ISSUE: what its commands need to know */
     const char *file, *function; /* ACT_KERNEL: cl/FILE, the function's name */
     struct arg *args;            /* ACT_KERNEL: n_args arguments */
     int n_args;
@@ -168,29 +188,26 @@ struct task {
 
     /* ---- a first reading ends here ---- */
 
-    /* Set by whoever adds an update, read by passes that move, cut or store updates. */
-    host_function *host_run;  /* does the same on the host, with accesses and args in the same order; NULL: none does */
-    bool elementwise;         /* it may be cut into pieces: see set_elementwise() */
-    struct state_range state; /* the state that this update makes anew, or that this task stores */
+    /* Updates: what can be done with one. */
+    bool elementwise;            /* it may be cut into pieces: see set_elementwise() */
+    size_t piece_begin;          /* of a piece: its bytes from the start of the uncut task */
+    struct host_version on_host; /* it may move to the host */
+    struct state_range state;    /* the state that this update makes anew, or that this task stores */
 
-    /* Set when the task is added.  A pass that puts another task in its place gives both numbers to the other task. */
+    /* Set when the task is added.  A task that takes another one's place gets both numbers from it. */
     uint64_t origin; /* a number that a task shares with its pieces, its repeats and its stand-ins; proofs compare it */
-    int message; /* a number that all copies of the same bytes share, see add_broadcast(); 0: none.  For broadcast */
+    int message;     /* a number that all copies of the same bytes share, see add_broadcast(); 0: none */
 
-    /* Set by passes, and by step files. */
-    struct when when;           /* read by all that run or simulate a list */
-    struct condition condition; /* the same */
-    enum gate gate;             /* read by depend() */
-    size_t piece_begin;         /* a piece's bytes from the start of the uncut task; read by proofs */
-    double seconds;             /* how long it takes on its lane; -1: not said.  Read by the simulation */
-    double host_seconds; /* how long it would take on the host; -1: not said.  Read by passes that move it there */
+    /* When it runs, and how long: the same for all that run, simulate or print a list. */
+    struct when when;
+    struct condition condition;
+    struct member_use member;
+    enum gate gate; /* depend() makes edges of it */
+    double seconds; /* how long it takes on its lane, for the simulation; -1: not said */
 
-    /* Set by model/ for tasks that are no single kernel of cl/, read by run/. */
-    issue_function *issue; /* ACT_ISSUE: issues the commands */
-    size_t context_bytes;  /* size in bytes of the context, if the task owns it and frees it; 0: it does not */
-    void (*compile)(const struct task *t); /* called before the first run, so that issue need not compile; or NULL */
-    /* Its event is that of the last of several commands (CLBlast): it is drawn from the lane's last end on. */
-    bool only_last_event;
+    /* Tasks that are no single kernel of cl/. */
+    struct own_commands commands; /* ACT_ISSUE */
+    size_t context_bytes;         /* size in bytes of the context, if the task owns it and frees it; 0: it does not */
     bool partial; /* it leaves part of what it writes unwritten, and nothing reads that part; read by proofs */
 
     /* Set by depend(), read by run/. */

@@ -35,7 +35,7 @@ static struct tensor *add_tensor(struct pool *p, const char *name, struct shape 
     struct tensor *x = *APPEND(p->tensors, p->n, p->cap) = allocate(1, sizeof *x);
     x->id = (int)p->n - 1;
     snprintf(x->name, sizeof x->name, "%s", name);
-    CHECK(shape.n_dims >= 1 && shape.n_dims <= MAX_DIMS, "tensor %s has %d dimensions", name, shape.n_dims);
+    CHECK(shape.n_dims >= 1 && shape.n_dims <= MOST_DIMS, "tensor %s has %d dimensions", name, shape.n_dims);
     x->shape = shape;
     x->bytes = ELEMENT_BYTES;
     for (int i = 0; i < shape.n_dims; i++) {
@@ -52,7 +52,7 @@ struct tensor *new_tensor(struct pool *p, const struct tensor_form *form)
     x->device = form->device;
     x->class = form->class;
     x->element = form->element;
-    x->replica_of = x->storage = x;
+    x->replica.of = x->storage = x;
     return x;
 }
 
@@ -148,12 +148,12 @@ void *tensor_memory(const struct tensor *x)
 
 void write_bytes_of(struct tensor *x, size_t begin, size_t n, const void *from)
 {
-    size_t at = x->storage->replica_begin + x->offset + begin; /* counted in the bytes of x->storage->replica_of */
-    for (struct tensor *m = x->storage->replica_of->first_mirror; m; m = m->next_mirror) {
-        size_t first = MAX(m->replica_begin, at);
-        size_t end = MIN(m->replica_begin + m->bytes, at + n);
+    size_t at = x->storage->replica.begin + x->offset + begin; /* counted in the bytes of x->storage->replica.of */
+    for (struct tensor *m = x->storage->replica.of->mirror.first; m; m = m->mirror.next) {
+        size_t first = MAX(m->replica.begin, at);
+        size_t end = MIN(m->replica.begin + m->bytes, at + n);
         if (m->persistent && first < end)
-            memcpy((char *)tensor_memory(m) + (first - m->replica_begin), (const char *)from + (first - at),
+            memcpy((char *)tensor_memory(m) + (first - m->replica.begin), (const char *)from + (first - at),
                    end - first);
     }
     if (x->device->is_host)

@@ -22,13 +22,31 @@ enum exclusive {
     EXCLUSIVE_SOME,  /* only those that live far away in the list */
     EXCLUSIVE_ALWAYS /* none */
 };
-enum { ELEMENT_BYTES = 4, MAX_DIMS = 4, SLABS_PER_DEVICE = 256 };
+enum { ELEMENT_BYTES = 4, MOST_DIMS = 4, SLABS_PER_DEVICE = 256 };
 struct shape {
     int n_dims;
-    int64_t size[MAX_DIMS]; /* elements along each dimension, the outermost first */
+    int64_t size[MOST_DIMS]; /* elements along each dimension, the outermost first */
 };
 /* A shape, from its sizes: SHAPE(rows, columns) */
 #define SHAPE(...) ((struct shape){.n_dims = (int)COUNT(((int64_t[]){__VA_ARGS__})), .size = {__VA_ARGS__}})
+
+/* The two structs that follow are parts of struct tensor, a subject each. */
+
+/* Where a persistent storage gets its first bytes: all replicas of a tensor start as bytes of this one.  A storage that
+ * is no replica, nor a part of one, names itself in `of`, with `begin` 0. */
+struct replica_bytes {
+    const struct tensor *of;
+    size_t begin;  /* the storage's first byte, counted in those of `of` */
+    bool is_shard; /* it is one rank's part of `of`; tasks read whole copies, which are put together from such parts */
+};
+/* A mirror is a replica on the host: set-up writes to the mirrored tensor and to the mirror.  The mirrors of all
+ * replicas of one tensor are a chain, which begins at the tensor that these are replicas of.  A mirror that no longer
+ * persists has been replaced by the tensor that it mirrored. */
+struct mirror_links {
+    const struct tensor *of; /* the tensor that it mirrors; NULL: it is no mirror */
+    struct tensor *first;    /* of the tensor at which a chain begins: its first mirror; else NULL */
+    struct tensor *next;     /* of a mirror: the next one of the chain; NULL: none */
+};
 
 /* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its storage) with a
  * name and shape of its own: the weights of a layer are views of the layer's one parameter tensor.
@@ -63,28 +81,16 @@ struct tensor {
     /* Set by whoever makes the tensor. */
     enum exclusive exclusive; /* read by place() */
     bool is_buffer; /* as_buffer() has marked it; its class still says what it holds.  Read by reports of memory */
-    bool cheap;     /* an activation that takes little work to make again, for its size.  Read by recompute and swap */
-    bool choice;    /* a word that says which tasks run; no value follows from it (condition.needs).  Read by proofs */
+    bool cheap;     /* an activation that takes little work to make again, for its size */
+    bool choice;    /* a word that says which tasks run; no value follows from it (struct condition in task.h) */
 
-    /* Replicas: set by model/, read by ZeRO-3's gather, by write_bytes_of() and by proofs.  A persistent storage gets
-     * its first bytes from `replica_of`, at byte `replica_begin`.  A storage that is no replica, nor a part of one,
-     * points to itself, with replica_begin 0. */
-    const struct tensor *replica_of;
-    size_t replica_begin;
-    bool shard; /* it holds one rank's part of `replica_of`; tasks read gathered copies of it (ZeRO-3) */
-    struct tensor *next_gathered; /* of a gathered copy: the next gathered copy of the same parameters in the step; else
-                                   * NULL.  Set by gather, read by passes that make tensors again */
+    struct replica_bytes replica;
+    struct mirror_links mirror;
+    struct tensor *later_copy; /* of a tensor that a list fills by copies: the next one that it fills with copies of the
+                                * same bytes, for later tasks; NULL: none */
 
-    /* Mirrors: set by the verb mirror() of passes, read by write_bytes_of() and by passes.  A *mirror* is a replica on
-     * the host that a pass adds: set-up writes to the mirrored tensor and to the mirror.  The mirrors of all replicas
-     * of one tensor are a chain, which begins at this tensor.  A mirror that no longer persists has been replaced by
-     * the tensor that it mirrored. */
-    const struct tensor *mirrors; /* the tensor that it mirrors; NULL: it is no mirror */
-    struct tensor *first_mirror;  /* of the tensor that `replica_of` of all in the chain points to; else NULL */
-    struct tensor *next_mirror;   /* the chain's next mirror, or NULL */
-
-    /* Rings: set by snapshot, read by ring.c, place() and proofs.  Several tensors alike may be a ring.  The accesses
-     * of tasks name only its first member. */
+    /* A ring: tensors alike that take turns.  The accesses of tasks name only its first member, and the iteration says
+     * which member that means (tensor_at()). */
     struct ring *ring;          /* the ring whose first member this storage is; NULL: it is none */
     struct tensor *next_member; /* the same part of the next member; NULL: it is the last one, or in no ring */
 };

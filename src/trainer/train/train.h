@@ -6,17 +6,17 @@
  *
  * A user's mistake, a device without room or a file that cannot be read ends the program with a sentence.
  *
- *     settings   options, presets, config file: what the user asked for          settings.h: settings.c,
- *                                                                              own_options.c, presets.c
- *     source     the file or the run with which a model begins                   source.h: source.c
- *     data       files to windows of tokens                                      data.h: data.c, windows.c; for
- *                                                                              data.c alone open_data.h
- *     rate       the learning rate of a step                                     rate.h: rate.c
- *     tokens     text to tokens and back                                         tokens.h: tokens.c
- *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, sizes.c, lists.c,
- *                                                                              feed.c, control.c
- *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
- *     sampler    text from the model                                             sampler.c
+ *     settings   options, presets, config file: what the user asked for       settings.h: settings.c, own_options.c,
+ *                                                                             presets.c
+ *     source     the file or the run with which a model begins                source.h: source.c
+ *     data       files to windows of tokens                                   data.h: data.c, windows.c; open_data.h is
+ *                                                                             for data.c alone
+ *     rate       the learning rate of a step                                  rate.h: rate.c
+ *     tokens     text to tokens and back                                      tokens.h: tokens.c
+ *     trainer    machine + model + the lists of tasks (train, eval, sample)   trainer.c, sizes.c, lists.c, feed.c,
+ *                                                                             control.c
+ *     loop       steps, evaluation, progress, log, saving                     loop.c, progress.c
+ *     sampler    text from the model                                          sampler.c
  */
 #ifndef TRAIN_H
 #define TRAIN_H
