@@ -21,6 +21,7 @@ OPTIMISE = -O2 -g
 CPPFLAGS = -I. -Isrc -D_GNU_SOURCE= -DCL_TARGET_OPENCL_VERSION=120
 CFLAGS   = -std=c11 $(OPTIMISE) -fno-omit-frame-pointer -ffp-contract=off -pthread
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion $(if $(filter 1,$(WERROR)),-Werror)
+COMPILE  = $(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)
 LDLIBS   = $(OPENCL) -lclblast -lz -ljansson -lm -ldl
 OPENCL   = -lOpenCL
 
@@ -116,7 +117,7 @@ $(SHARED)/yard-gdb.py: tutorials/gdb/yard.py
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(SHARED)/packages
 	@echo "compile  $<"
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -MMD -MP -c -o $@ $<
+	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
 
 # The optimizer's loop on the host is worth vectors; no math-errno: sqrtf sets none.
 $(BUILD)/src/trainer/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
@@ -131,7 +132,7 @@ $(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) $(EMBED) $(FOLDERS)
 	$(Q)LC_ALL=C awk -f $(EMBED) $(KERNELS) -- data/stories.txt $(TEXT) >$@.new$$$$ && mv $@.new$$$$ $@
 
 $(BUILD)/embedded.o: $(SHARED)/embedded.c $(BUILD)/flags | $(SHARED)/packages
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
+	$(Q)$(COMPILE) -c -o $@ $<
 
 # A picture among the sources travels inside the program too: letters.png is embedded_letters.
 EMBED_BYTES = src/trainer/base/embed_bytes.awk
@@ -142,19 +143,19 @@ $(SHARED)/%.png.c: %.png $(EMBED_BYTES)
 .SECONDARY: $(PICTURES:%=$(SHARED)/%.c)
 $(BUILD)/%.png.o: $(SHARED)/%.png.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
+	$(Q)$(COMPILE) -c -o $@ $<
 
 # The table of the folders that are built.
 $(TABLE).c: FORCE | $(SHARED)/packages
 	@mkdir -p $(@D)
 	@$(IF_CHANGED) $(MODULES) -v as=table $(REGISTERED)
 $(TABLE).o: $(TABLE).c src/trainer/base/module.h $(BUILD)/flags
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
+	$(Q)$(COMPILE) -c -o $@ $<
 
 # This file changes when the flags do, and then everything is compiled again.
 $(BUILD)/flags: FORCE | $(SHARED)/packages
 	@mkdir -p $(@D)
-	@$(IF_CHANGED) echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)'
+	@$(IF_CHANGED) echo '$(COMPILE)'
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  The other stamps wait for the first.
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/machines/packages.sh

@@ -67,6 +67,10 @@ routes | while read -r file name; do
 done >"$TMP/wrong"
 no_complaints "$TMP/wrong" 'functions of the routes are in their files'
 
+awk -f tests/style/comments.awk -f tests/pages/names.awk src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/*/*.[ch] \
+    tutorials/reference-code.md tutorials/reference-design.md >"$TMP/wrong"
+no_complaints "$TMP/wrong" 'functions, structs and fields that the pages on the source code name exist'
+
 commands_of_yard() {
     "$YARD" --help | awk '/^  [a-z]/ { print $1 }'
     printf '%s\n' 'trace summary' 'trace export' 'trace diff' 'ckpt ls' 'ckpt reshard' 'ckpt export'

@@ -20,10 +20,10 @@
 # A script of two checks, and what it prints where the second one fails
 #
 #     . tests/run/helpers.sh                              ok 1 - the version
-#     "$YARD" --version >"$TMP/out" 2>"$TMP/err"          not ok 2 - which is short
+#     "$YARD" --version >"$TMP/out" 2>"$TMP/err"          not ok 2 - the version is one line
 #     result $? 'the version'                             #   (the lines of $TMP/err)
 #     [ "$(wc -l <"$TMP/out")" -eq 1 ]                    1..2
-#     result $? 'which is short'
+#     result $? 'the version is one line'
 #     finish
 #
 # Some scripts need more:

@@ -132,24 +132,8 @@ stop() {
     erase_line
     kill $processes 2>/dev/null
 }
-processes= # one for each test that was started
-trap 'stop; exit 130' INT TERM HUP QUIT PIPE
 
-[ "$YARD_TESTS" != test ] || rm -f "$logs/passed"
-rm -f "$logs/seconds.new" "$logs"/*.ended
-begun=$(date +%s)
-passed=0 # checks that are well
-failed=0
-skipped=0
-all=$# # tests
-finished=0
-n_running=0
-running=  # the names of those that run, and
-failures= # of those that failed
-polls=0   # since the last test ended
-set -- $(guess "$@" | sort -s -rn | awk '{ print $2 }')
-tests=$*
-while [ $finished -lt "$all" ]; do
+collect_ended() { # reports those of $running that have ended
     still=
     for test in $running; do
         if [ -e "$logs/${test##*/}.ended" ]; then
@@ -163,40 +147,71 @@ while [ $finished -lt "$all" ]; do
         fi
     done
     running=$still
-    while [ $# -gt 0 ] && [ $n_running -lt "$jobs" ]; do # the arguments are the tests that wait
-        run_one "$1" &
-        processes="$processes $!"
-        running="$running $1"
-        n_running=$((n_running + 1))
-        shift
-    done
-    if [ -t 1 ] && [ $((polls % 20)) -eq 0 ]; then
-        show_progress $finished "$all" "$(guess_left $running "$@")" "$running"
-    fi
-    polls=$((polls + 1))
-    sleep 0.1
-done
-erase_line
-mv "$logs/seconds.new" "$logs/seconds-$YARD_TESTS" 2>/dev/null
+}
 
-echo
-echo "the ten slowest:"
-for test in $tests; do
-    name=$(basename "$test")
-    awk -v name="$name" '
-        /^# seconds: / { seconds = $3 + 0 }
-        /ok [0-9]+ - / && seconds != "" {
-            sub(/.*ok [0-9]+ - /, "")
-            print seconds, name, $1
-            seconds = ""
-        }' "$logs/$name.log"
-    case $test in
-    *.sh) sed -n "s/^$name \(.*\)/\1 $name/p" "$logs/seconds-$YARD_TESTS" ;;
-    esac
-done | sort -rn | head -n 10 | awk '{ printf "%8.1f s  %s %s\n", $1, $2, $3 }'
-echo
-[ "$skipped" -eq 0 ] || echo "$skipped skipped"
-[ -z "$failures" ] || echo "failed:$failures"
-echo "$passed passed, $failed failed, in $(($(date +%s) - begun)) s"
-[ "$failed" -eq 0 ] || exit 1
-[ "$YARD_TESTS" != test ] || touch "$logs/passed"
+run_all() { # TEST...: in this order, as many side by side as $jobs says
+    all=$#
+    while [ $finished -lt "$all" ]; do
+        collect_ended
+        while [ $# -gt 0 ] && [ $n_running -lt "$jobs" ]; do # the arguments are the tests that wait
+            run_one "$1" &
+            processes="$processes $!"
+            running="$running $1"
+            n_running=$((n_running + 1))
+            shift
+        done
+        if [ -t 1 ] && [ $((polls % 20)) -eq 0 ]; then
+            show_progress $finished "$all" "$(guess_left $running "$@")" "$running"
+        fi
+        polls=$((polls + 1))
+        sleep 0.1
+    done
+    erase_line
+}
+
+seconds_of() { # TEST...: "SECONDS TEST CHECK" for each check that says how long it took, and "SECONDS TEST" for scripts
+    for test in "$@"; do
+        name=${test##*/}
+        awk -v name="$name" '
+            /^# seconds: / { seconds = $3 + 0 }
+            /ok [0-9]+ - / && seconds != "" {
+                sub(/.*ok [0-9]+ - /, "")
+                print seconds, name, $1
+                seconds = ""
+            }' "$logs/$name.log"
+        case $test in
+        *.sh) sed -n "s/^$name \(.*\)/\1 $name/p" "$logs/seconds-$YARD_TESTS" ;;
+        esac
+    done
+}
+
+main() { # TEST...
+    [ "$YARD_TESTS" != test ] || rm -f "$logs/passed"
+    rm -f "$logs/seconds.new" "$logs"/*.ended
+    begun=$(date +%s)
+    set -- $(guess "$@" | sort -s -rn | awk '{ print $2 }')
+    run_all "$@"
+    mv "$logs/seconds.new" "$logs/seconds-$YARD_TESTS" 2>/dev/null
+
+    echo
+    echo "the ten slowest:"
+    seconds_of "$@" | sort -rn | head -n 10 | awk '{ printf "%8.1f s  %s %s\n", $1, $2, $3 }'
+    echo
+    [ "$skipped" -eq 0 ] || echo "$skipped skipped"
+    [ -z "$failures" ] || echo "failed:$failures"
+    echo "$passed passed, $failed failed, in $(($(date +%s) - begun)) s"
+    [ "$failed" -eq 0 ] || exit 1
+    [ "$YARD_TESTS" != test ] || touch "$logs/passed"
+}
+
+processes= # one for each test that was started
+passed=0   # checks that are well
+failed=0
+skipped=0
+finished=0 # tests
+n_running=0
+running=  # the names of those that run, and
+failures= # of those that failed
+polls=0   # since the last test ended
+trap 'stop; exit 130' INT TERM HUP QUIT PIPE
+main "$@"

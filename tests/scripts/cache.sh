@@ -31,10 +31,10 @@ mkdir "$TMP/cache" "$TMP/both"
 same 'a run that fills the cache'
 entries >"$TMP/before"
 [ "$(wc -l <"$TMP/before")" -ge 5 ]
-result $? 'entries are there'
+result $? 'a run fills an empty cache with entries'
 same 'a run from the cache'
 entries | cmp -s - "$TMP/before"
-result $? 'and nothing was compiled again'
+result $? 'a run from the cache compiles nothing again'
 
 # ---- damage ---------------------------------------------------------------------------------------------------------
 

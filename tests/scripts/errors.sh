@@ -20,9 +20,9 @@ result $? 'options that say more about one that is off are named, and allowed'
 yard train $short --schedule constant --lr-min 1e-5 --data LICENSE --val-data LICENSE --val-share 0.2 &&
     grep -q -- '--lr-min has no effect with --schedule constant' "$TMP/err" &&
     grep -q -- '--val-share has no effect with --val-data' "$TMP/err"
-result $? 'and so are those that another one overrules'
+result $? 'options that another one overrules are named, and allowed'
 yard plan --model tiny --swap auto --swap-what optimizer && [ ! -s "$TMP/err" ]
-result $? 'and not named when it is on'
+result $? 'options that say more about one that is on are not named'
 yard plan --model tiny --memory --swap auto && grep -q 'held without --swap' "$TMP/err"
 result $? '--memory says that it leaves --swap out'
 yard plan --model tiny --snapshot off --snapshot-every 2 && [ ! -s "$TMP/err" ]
@@ -175,7 +175,7 @@ refuse 2 'give --lr-min at most that; --lr-min -1 is a tenth of --lr' train --re
     --lr-min 1e-3
 yard train --resume "$TMP/saved" --val-batches 1 --sample-tokens 0 &&
     grep -q 'nothing is left to train; --steps N with a larger N trains on' "$TMP/err"
-result $? 'who has nothing left to train is told of --steps'
+result $? 'a resumed run with nothing left to train names --steps'
 
 # The data's path is the one that was given, in the folder where the run was begun.
 mkdir "$TMP/begun" "$TMP/elsewhere"
@@ -192,7 +192,7 @@ for data in my.txt 'm*.txt' stories:grammar.txt; do
 done
 (cd "$TMP/elsewhere" && yard $again --sample-tokens 0 --val-batches 1 --data ../begun/my.txt \
     --val-data ../begun/my.txt)
-result $? 'and goes on with the data where they are'
+result $? 'a run whose data have moved goes on with --data and --val-data'
 
 # ---- config files ---------------------------------------------------------------------------------------------------
 

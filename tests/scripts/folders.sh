@@ -86,10 +86,10 @@ result $? 'the whole program trains'
 make -s YARD="$TMP/yard" WITHOUT=all >"$TMP/out" 2>"$TMP/err"
 result $? 'the trainer builds alone'
 train "$TMP/yard" "$TMP/core" && same_bits "$TMP/whole" "$TMP/core"
-result $? 'and trains with the same bits'
+result $? 'the trainer alone trains with the same bits'
 while read -r way; do
     train "$YARD" "$TMP/with" $way && train "$TMP/yard" "$TMP/alone" $way && same_bits "$TMP/with" "$TMP/alone"
-    result $? "also with $way"
+    result $? "the trainer alone trains with the same bits with $way"
     rm -rf "$TMP/with" "$TMP/alone"
 done <"$TMP/ways"
 
@@ -102,7 +102,7 @@ grep -h 'validation loss' "$TMP/core-loss" "$TMP/loss" | sort -u >"$TMP/err"
 [ "$(wc -l <"$TMP/err")" -eq 1 ]
 result $? "an llm.c model has the same loss: $(sed 's/.*loss //' "$TMP/err")"
 "$TMP/yard" sample --from "$TMP/core" --count 5 >"$TMP/err" 2>&1
-result $? 'it samples from the model that it has saved'
+result $? 'the trainer alone samples from the model that it has saved'
 "$TMP/yard" train --model tiny --data LICENSE --steps 1000000 --save-every 1 --save "$TMP/killed" \
     >"$TMP/out" 2>"$TMP/err" &
 child=$!
@@ -110,26 +110,26 @@ within 60 '[ -f "$TMP/killed/model.safetensors" ]'
 kill -9 $child
 wait $child 2>/dev/null
 "$TMP/yard" sample --from "$TMP/killed" --count 5 >"$TMP/out" 2>"$TMP/err"
-result $? 'with --save-every a model is there before the end'
+result $? 'with --save-every the trainer alone has a model before the end'
 commands "$TMP/yard" >"$TMP/core-commands"
 [ "$(tr '\n' ' ' <"$TMP/core-commands")" = 'train sample ' ]
-result $? 'it has two commands'
+result $? 'the trainer alone has two commands'
 "$TMP/yard" train --zero 3 -d 0:0x2 2>"$TMP/err"
 [ $? -eq 2 ] && grep -q -- '--zero 3 keeps parameters in shards, .* this yard was built without' "$TMP/err"
-result $? 'and refuses what it cannot do'
+result $? 'the trainer alone refuses what it cannot do'
 train "$YARD" "$TMP/learnt" --tokens bpe:300
 "$TMP/yard" sample --from "$TMP/learnt" --count 5 >"$TMP/out" 2>"$TMP/err"
 [ $? -eq 2 ] && grep -q 'tokenizer of the kind "bpe", which is not read; this yard was built without tokens$' "$TMP/err"
-result $? 'and names the folder that would read the tokenizer of a model'
+result $? 'the trainer alone names the folder that would read the tokenizer of a model'
 
 # ---- one at a time --------------------------------------------------------------------------------------------------
 
 builds_without() { # FOLDER: and trains; what goes along with it is told by the Makefile
     rm -rf "$TMP/yard" "$TMP/less"
     make -s YARD="$TMP/yard" WITHOUT="$1" >"$TMP/along" 2>"$TMP/err"
-    result $? "it builds without $1$(sed -n "s/.*goes along.*/; &/p" "$TMP/along")"
+    result $? "the program builds without $1$(sed -n "s/.*goes along.*/; &/p" "$TMP/along")"
     train "$TMP/yard" "$TMP/less" && same_bits "$TMP/whole" "$TMP/less"
-    result $? 'and trains with the same bits'
+    result $? "the program without $1 trains with the same bits"
 }
 
 names_are_known() { # FILE FOLDER: names are found of all that its module registers, and the whole program has them

@@ -13,7 +13,7 @@ if command -v python3 >/dev/null; then
     for kind in Half Min; do
         python3 data/pytorch/v_schedules.py $kind 4 8 | cmp - data/pytorch/V-$kind.4.8.csv
     done >"$TMP/err" 2>&1 && [ ! -s "$TMP/err" ]
-    result $? 'and the schedules of V-Half and V-Min what data/pytorch/v_schedules.py prints'
+    result $? 'the schedules of V-Half and V-Min are what data/pytorch/v_schedules.py prints'
 else
     skip 'v_schedules.py prints V-Half and V-Min' 'python3 is not installed'
 fi

@@ -25,16 +25,16 @@ packages() { # CODE NEED...
 packages 0 optional window && grep -q '^install .*libsdl2-dev' "$TMP/asked"
 result $? 'make installs SDL2 where it alone is missing, and goes on without it when that does not help'
 CC=false packages 1 build optional window && grep -q '^install .*gcc.* libsdl2-dev' "$TMP/asked"
-result $? 'with all else, in one command; what is needed is not gone on without'
+result $? 'make installs SDL2 and a compiler in one command, and ends where no compiler comes of it'
 packages 1 window && grep -q '^install .*libsdl2-dev' "$TMP/asked"
-result $? 'who asks for the window alone is told when there is none'
+result $? 'packages.sh fails where the window alone is asked for and cannot be had'
 
 echo 'echo 1000' | command_of id
 packages 0 optional window && [ ! -s "$TMP/asked" ] && grep -q 'going on without SDL2' "$TMP/err" &&
     grep -q 'libsdl2-dev' "$TMP/err"
-result $? 'who is not root and has no terminal goes on without SDL2, and has its command'
+result $? 'a user who is not root and has no terminal goes on without SDL2, and is told how to install it'
 CC=false packages 1 build optional window && [ ! -s "$TMP/asked" ] && grep -q 'gcc.* libsdl2-dev' "$TMP/err"
-result $? 'but not without a compiler'
+result $? 'a user who is not root and has no terminal does not go on without a compiler'
 
 demo() { # LIBRARIES OF SDL2: what `make demo` would say in the end, to $TMP/said
     MAKEFLAGS='' make -n demo SDL2="$1" 2>"$TMP/err" | grep '^echo' >"$TMP/said"
@@ -43,5 +43,5 @@ demo() { # LIBRARIES OF SDL2: what `make demo` would say in the end, to $TMP/sai
 demo '' && ! grep -q 'opens it in a window' "$TMP/said" && grep -q 'make deps installs it' "$TMP/said"
 result $? 'make demo promises no window where this build has none'
 demo -lSDL2 && grep -q 'yard view build/demo.trace opens it in a window' "$TMP/said"
-result $? 'and where it has one it does'
+result $? 'make demo names the window where this build has one'
 finish

@@ -37,7 +37,7 @@ result $? 'the step of a trace takes what is known of it'
 grep -q '^measured: 1.270 ms; late without a cause in the trace: 0.050 ms, of 1 tasks$' "$TMP/said"
 result $? 'what is late without a cause is said'
 convert $trace "$TMP/list" --unknown && expect_ms 1.270 "$TMP/list"
-result $? 'with --unknown it takes what was measured'
+result $? 'the step of a trace takes what was measured with --unknown'
 convert $trace "$TMP/three" --unknown --steps 1-3 && expect_ms 3.810 "$TMP/three"
 result $? 'so do three steps as one list'
 

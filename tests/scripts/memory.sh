@@ -170,13 +170,13 @@ tiny='train --model tiny --steps 2 --sample-tokens 0 --val-batches 1'
 yard "$gpu" devices
 says 'a GPU of 12 GiB has a budget of 11' 'memory 12.0 GiB by its driver, budget 11.0 GiB'
 yard "$gpu" plan --model tiny -d 0:0
-says 'it is what a plan shows' ' 11264.0'
+says 'a plan shows the budget of a GPU of 12 GiB' ' 11264.0'
 yard "$gpu" plan --model tiny --memory -d 0:0
-says 'and the table of strategies' ' 11264.0'
+says 'the table of strategies shows the budget of a GPU of 12 GiB' ' 11264.0'
 yard "$gpu" plan --model gpt2 --mesh dp=2 -d 0:0x2 --memory
 sed -n '/^recompute/,$p' "$TMP/out" >"$TMP/table"
 [ -s "$TMP/table" ] && ! grep -q '.\{81\}' "$TMP/table"
-result $? 'it has no more than 80 columns, where there are GiB too'
+result $? 'the table of strategies has no more than 80 columns, where there are GiB too'
 yard "$gpu" plan --model tiny -d 0:0 --device-mem 12G
 says '--device-mem is taken as it is' ' 12288.0'
 yard "$gpu SHIM_MEMORY=$((512 * mib)) SHIM_PIECE=$((512 * mib))" plan --model gpt2 -d 0:0
@@ -213,7 +213,7 @@ result $? 'as NVIDIA wants it'
 yard "$gpu" $tiny --gemm own -d 0:0
 refuses 2 'our own products on a GPU' 'is a GPU, where --gemm own computes one work-item at a time: use --gemm clblast'
 yard "$gpu YARD_VEC=4" $tiny --gemm own -d 0:0
-says 'but in a shape that is forced' 'step '
+says 'our own products on a GPU run in a shape that is forced' 'step '
 
 # ---- memory of the host ---------------------------------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ says 'a GPU swaps' 'step '
 grep '^step' "$TMP/out" | sed 's/  lr.*//' >"$TMP/one"
 yard "$gpu SHIM_PIECE=$((3 * mib))" train $swap
 grep '^step' "$TMP/out" | sed 's/  lr.*//' | cmp - "$TMP/one" >"$TMP/err"
-result $? 'with the numbers that it has in smaller slabs too'
+result $? 'a GPU that swaps has the same numbers in smaller slabs'
 yard "$gpu SHIM_PIECE=$((3 * mib))" plan --model nano --batch 8 --micro-batch 2 --swap layer -d 0:0 --print
 says "the host has several" 'host                  1 '
 

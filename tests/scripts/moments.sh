@@ -17,9 +17,10 @@ train --resume "$TMP/saved" --steps 4
 grep -qx "nothing of this is saved: --save $TMP/saved goes on saving there" "$TMP/err"
 result $? 'a run that goes on and is not kept says so'
 check 'a run that goes on and is stored succeeds' train --resume "$TMP/saved" --steps 4 --snapshot "$TMP/b.snap"
-check 'it does not say that nothing is saved' lacks 'nothing of this is saved' "$TMP/err"
+check 'a run that goes on and is stored does not say that nothing is saved' lacks 'nothing of this is saved' "$TMP/err"
 check 'a run with --restart goes on' train --steps 8 --snapshot "$TMP/a.snap" --restart --log "$TMP/log"
-check 'it is resumed from its snapshot, whatever the words say' grep -q "\"resume\":\"$TMP/a.snap\"" "$TMP/log"
+check 'a run with --restart is resumed from its snapshot, whatever the words say' \
+    grep -q "\"resume\":\"$TMP/a.snap\"" "$TMP/log"
 check 'a run that chooses in each step succeeds' \
     train --steps 30 --overlap local --clip 0 --snapshot "$TMP/c.snap"
 tail -n 1 "$TMP/err" | grep -q '^overlap: the CPU was given [0-9]* of [0-9]* updates'
@@ -33,7 +34,7 @@ check 'plan --memory takes no notice of --after' cmp -s "$TMP/whole" "$TMP/after
 check 'plan --memory says so once' [ "$(grep -c warning "$TMP/err")" -eq 1 ]
 "$YARD" bench --broadcast --model tiny -d 0:0x2 --broadcast-deal random >"$TMP/out" 2>"$TMP/err"
 result $? 'a sweep takes an option that it sets itself'
-check 'it does not say that this has no effect' lacks 'no effect' "$TMP/err"
+check 'a sweep does not say that an option that it sets itself has no effect' lacks 'no effect' "$TMP/err"
 
 # Values are numbered before passes rewrite the list; a restart has its process before a trial is run there; a trace
 # knows whether the run is paced; the peaks of a list stand above what passes did.  A row of the table in

@@ -9,5 +9,5 @@ grep -q "$TMP/out/embedded.c" "$TMP/commands" && grep -q "o $TMP/yard " "$TMP/co
 result $? 'a build outside has all its files there'
 grep -E "(^|[ >=/])build/" "$TMP/commands" | grep -v "$TMP" >"$TMP/err"
 [ ! -s "$TMP/err" ]
-result $? 'and none in the tree'
+result $? 'a build outside has none of its files in the tree'
 finish

@@ -197,8 +197,8 @@ ends_at_once 1 'no restart: the same step would come to the same' '--steps 60 --
 # ---- descriptors and limits -----------------------------------------------------------------------------------------
 
 "$YARD" $train --steps 3 --trace "$TMP/trace" <&- >&- 2>&-
-result $? 'it trains with descriptors 0 to 2 closed'
-check 'with descriptors 0 to 2 closed, no progress gets into the trace' runs trace summary "$TMP/trace"
+result $? 'a run trains with descriptors 0 to 2 closed'
+check 'no progress gets into the trace of a run with descriptors 0 to 2 closed' runs trace summary "$TMP/trace"
 
 rm -f "$TMP/log"
 runs $train --steps 400 --save "$TMP/untraced"

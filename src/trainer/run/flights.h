@@ -27,6 +27,11 @@ bool has_ended(const struct task_flight *flight);
 /* Call it when the task has run and its times are known: tells observers. */
 void report_run(struct step *s, const struct task *t, const struct task_flight *flight);
 
+/* ---- execute.c --------------------------------------------------------------------------------------------------- */
+
+/* Gives a job of that kind to the thread of its lane, with the user events by which other tasks wait for it. */
+void give_to_lane(const struct task *t, enum job_kind kind, struct job *job);
+
 /* ---- observe.c: these call the functions of the same name that observers have ----------------------------------- */
 
 void tell_issuing(struct step *s, uint32_t iteration, size_t i);

@@ -1,11 +1,11 @@
 /* hostlane.c - threads that wait for events: host lanes, forwarders, and lanes of devices whose copies are decided late
  * (late.c).
  *
- * A job waits for events, runs a host task (or nothing), and completes user events.  A host lane is a thread with a
- * first-in-first-out list of jobs that run tasks.  A forwarder is such a thread whose jobs run nothing: it carries
- * "done" from one OpenCL context to another, since an event can be waited for only in its own context.  Each lane with
- * consumers in other contexts has a forwarder.  The lane's events end in order, so waiting for them in order delays
- * none.  No work is done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
+ * A job waits for events, does what its kind says (enum job_kind), and completes user events.  A host lane is a thread
+ * with a first-in-first-out list of jobs that run tasks.  A forwarder is such a thread whose jobs run nothing: it
+ * carries "done" from one OpenCL context to another, since an event can be waited for only in its own context.  Each
+ * lane with consumers in other contexts has a forwarder.  The lane's events end in order, so waiting for them in order
+ * delays none.  No work is done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
  *
  * Jobs that stand aside have a thread of their own, which the system runs only when no other thread wants the core.
  * The lane's thread cannot run them: a thread whose priority has become idle cannot get the old priority back without
@@ -30,6 +30,14 @@ static cl_event *retain_all(const cl_event *events, cl_uint n)
     for (cl_uint i = 0; i < n; i++)
         CL(clRetainEvent(events[i]));
     return copy_bytes(events, n * sizeof *events);
+}
+
+cl_event add_user_event(struct job *job, int context)
+{
+    cl_event event;
+    CL_MAKE(event = clCreateUserEvent(job->step->pool->machine->context[context].cl, &err));
+    job->complete[job->n_complete++] = event;
+    return event;
 }
 
 struct job *keep_job(const struct job *job)
@@ -64,36 +72,10 @@ static cl_int wait_for_events(const struct job *job)
     return status;
 }
 
-/* Issues a device's copy that was decided late, unless it is skipped.  A job of the forwarder takes over, and waits for
- * the copy's end.  The forwarder gets this job even if the copy is skipped, since the tasks of a lane must end in
- * order. */
-static void issue_late(struct job *job)
+static void run_host_task(const struct job *job)
 {
     const struct task *task = job->step->task[job->task];
     struct task_flight *flight = job->flight;
-    struct job end = *job;
-    end.should_run = NULL;
-    end.n_wait = 0;
-    if (!flight->skipped) {
-        issue(job->step, task, job->iteration, 0, NULL, &flight->work);
-        CL(clFlush(task->lane->queue));
-        end.n_wait = 1;
-    }
-    end.wait = &flight->work;
-    give_job(&task->lane->forwarder, task->lane->name, keep_job(&end));
-    drop_job(job);
-}
-
-/* The job's events have ended without an error: runs the host's task, or a copy that stands aside. */
-static void do_work(struct job *job)
-{
-    const struct task *task = job->step->task[job->task];
-    struct task_flight *flight = job->flight;
-    if (!job->is_host_task) {
-        if (task->member.aside)
-            run_alone(job->step, job->iteration, job->task, flight);
-        return;
-    }
     if (flight->skipped)
         return;
     flight->start = now_ns();
@@ -115,28 +97,29 @@ static void end_job(struct job *job, cl_int status)
         drop_job(job);
 }
 
-/* Waits for the job's events, and then does what the job is for:
- *
- *     a job of        is_host_task   should_run            when its events have ended
- *
- *     a host task     true           decide_late or NULL   the task runs, unless it is skipped
- *     a forwarder     false          NULL                  nothing is left to do
- *     a late copy     false          decide_late           the copy is issued, and the forwarder ends the job
- *     a parked copy   false          NULL; task is aside   the copy is issued and waited for
- */
 static void run_job(struct job *job)
 {
-    const struct task *t = job->step->task[job->task];
-    const bool is_late_copy = job->should_run && !job->is_host_task;
+    struct step *s = job->step;
     cl_int status = wait_for_events(job);
     if (job->should_run)
-        job->flight->skipped = status < 0 || !job->should_run(job->step, t, job->iteration);
-    if (status == CL_COMPLETE && is_late_copy) {
-        issue_late(job);
+        job->flight->skipped = status < 0 || !job->should_run(s, s->task[job->task], job->iteration);
+    if (status != CL_COMPLETE) {
+        end_job(job, status);
         return;
     }
-    if (status == CL_COMPLETE)
-        do_work(job);
+    switch (job->kind) {
+    case JOB_HOST_TASK:
+        run_host_task(job);
+        break;
+    case JOB_FORWARD:
+        break;
+    case JOB_LATE_COPY:
+        issue_late_copy(job);
+        return; /* the forwarder has the job, and ends it */
+    case JOB_COPY_ASIDE:
+        run_alone(s, job->iteration, job->task, job->flight);
+        break;
+    }
     end_job(job, status);
 }
 

@@ -47,14 +47,11 @@ cl_int event_status(cl_event event)
     return status;
 }
 
-/* Fails when the event ended with an error. */
-void check_status(const struct step *s, const struct task *t, uint32_t iteration, cl_event event)
+void fail_task(const struct step *s, const struct task *t, uint32_t iteration, cl_int status)
 {
-    cl_int status = event_status(event);
     char where[64];
-    if (status < 0)
-        fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", iteration, s->name, t->name,
-             layer_and_micro(where, t), t->lane->name, cl_error_name(status), (int)status);
+    fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", iteration, s->name, t->name,
+         layer_and_micro(where, t), t->lane->name, cl_error_name(status), (int)status);
 }
 
 void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end)
@@ -79,7 +76,8 @@ void run_alone(struct step *s, uint32_t iteration, size_t i, struct task_flight 
     }
     issue(s, task, iteration, 0, NULL, &flight->work);
     clWaitForEvents(1, &flight->work);
-    check_status(s, task, iteration, flight->work);
+    if (event_status(flight->work) < 0)
+        fail_task(s, task, iteration, event_status(flight->work));
     take_times(task, flight, &told_end);
     if (task->commands.only_last_event)
         flight->start = start;

@@ -11,9 +11,9 @@
  *     a task that stands aside   is a job that is parked here, outside of its lane, until the iteration has asked.
  *                                Then it is given to a thread of the lane, in list order, or dropped
  *
- * Only tasks of the same iteration wait for a task that stands aside, by an event (`parked` in execute.c).  No edge
- * leads from it to the next iteration that uses the same bytes (connects() in depend.c adds none): a member is free
- * only when all that was written to it has ended.
+ * Only tasks of the same iteration wait for a task that stands aside, by an event (`parked`).  No edge leads from it to
+ * the next iteration that uses the same bytes (connects() in depend.c adds none): a member is free only when all that
+ * was written to it has ended.
  *
  * A task in its lane's queue counts as in flight from when it is issued.  If tasks that stand aside were there, a slow
  * disk would stop the issuing thread at MOST_RUNS (make_room()).  But such a task is in no queue and is not counted:
@@ -21,9 +21,7 @@
  *
  * Iterations ask in their order, since the updates of an iteration wait for the copies of the iteration before.
  */
-#include "run.h"
-
-#include <pthread.h>
+#include "flights.h"
 
 struct late {
     member_asker *ask;
@@ -97,6 +95,33 @@ bool decide_late(struct step *s, const struct task *t, uint32_t iteration)
     return has_one;
 }
 
+/* ---- tasks in their lanes ---------------------------------------------------------------------------------------- */
+
+void give_late(const struct task *t, struct job *job)
+{
+    job->should_run = decide_late;
+    give_to_lane(t, t->lane->device->is_host ? JOB_HOST_TASK : JOB_LATE_COPY, job);
+}
+
+/* The forwarder gets the job even if the copy is skipped, since the tasks of a lane must end in order. */
+void issue_late_copy(struct job *job)
+{
+    const struct task *task = job->step->task[job->task];
+    struct task_flight *flight = job->flight;
+    struct job end = *job;
+    end.kind = JOB_FORWARD;
+    end.should_run = NULL;
+    end.n_wait = 0;
+    if (!flight->skipped) {
+        issue(job->step, task, job->iteration, 0, NULL, &flight->work);
+        CL(clFlush(task->lane->queue));
+        end.n_wait = 1;
+    }
+    end.wait = &flight->work;
+    give_job(&task->lane->forwarder, task->lane->name, keep_job(&end));
+    drop_job(job);
+}
+
 /* ---- tasks that stand aside ------------------------------------------------------------------------------------ */
 
 static void note_ended(struct job *job)
@@ -107,7 +132,20 @@ static void note_ended(struct job *job)
     pthread_mutex_unlock(&late->lock);
 }
 
-void park_job(struct step *s, const struct job *job)
+/* Lets the job wait for those of its iteration that are parked before it: they have no flights, whose events
+ * gather_waits() would find. */
+static void wait_for_parked(const struct step *s, const struct task *t, struct job *job)
+{
+    for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
+        const struct task *producer = s->task[e->producer];
+        if (!producer->member.aside || e->previous)
+            continue;
+        job->wait[job->n_wait] = s->running->task[producer->index].parked;
+        job->n_wait++;
+    }
+}
+
+static void park_job(struct step *s, const struct job *job)
 {
     struct late *late = s->running->late;
     struct job *kept = keep_job(job);
@@ -120,6 +158,17 @@ void park_job(struct step *s, const struct job *job)
     else
         settle_job(kept);
     pthread_mutex_unlock(&late->lock);
+}
+
+void park_task(struct step *s, const struct task *t, struct job *job)
+{
+    cl_event *parked = &s->running->task[t->index].parked;
+    job->kind = t->lane->device->is_host ? JOB_HOST_TASK : JOB_COPY_ASIDE;
+    wait_for_parked(s, t, job);
+    if (*parked)
+        CL(clReleaseEvent(*parked));
+    *parked = add_user_event(job, event_context(t));
+    park_job(s, job);
 }
 
 struct job *take_ended(struct step *s)

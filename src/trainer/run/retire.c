@@ -77,9 +77,9 @@ static bool is_before(const struct issued *a, const struct issued *b)
     return a->task < b->task;
 }
 
-/* Ends the program, by check_status(), with the failed run that is the first in list order: the runs that wait for it
+/* Ends the program with the failed run that is the first in list order: the runs that wait for it
  * fail with it. */
-static void report_failure(struct step *s)
+static _Noreturn void report_failure(struct step *s)
 {
     const struct running *running = s->running;
     const struct issued *first = NULL;
@@ -92,7 +92,7 @@ static void report_failure(struct step *s)
                 first = run;
         }
     const struct task *t = s->task[first->task];
-    check_status(s, t, first->iteration, latest_run(s, t, first->iteration)->done);
+    fail_task(s, t, first->iteration, event_status(latest_run(s, t, first->iteration)->done));
 }
 
 /* The run at the queue's head has ended: reports its times, and frees its place. */

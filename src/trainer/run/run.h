@@ -80,8 +80,8 @@ struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n
 void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
            cl_event *done);
 cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0, the error that it ended with */
-/* Ends the program where the task of that event has failed. */
-void check_status(const struct step *s, const struct task *t, uint32_t iteration, cl_event event);
+/* Ends the program, since the task has failed with that status. */
+_Noreturn void fail_task(const struct step *s, const struct task *t, uint32_t iteration, cl_int status);
 /* Sets the flight's times to those of its event `work`.  told_end: as `last_end` of event_times(). */
 void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end);
 /* Runs task i of that iteration on this thread and waits for it; no other thread may use the list.  Its times are
@@ -153,13 +153,20 @@ extern struct execution execution;
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
 
-struct job { /* what a thread is given: to wait for events, run a host task (or nothing), complete user events */
+/* What happens when a job's events have ended. */
+enum job_kind {
+    JOB_HOST_TASK, /* the thread runs a task of the host */
+    JOB_FORWARD,   /* nothing is left to do: a device has run the task, and the forwarder says so to other contexts */
+    JOB_LATE_COPY, /* the thread issues a device's copy, if it runs, and the forwarder completes the user events */
+    JOB_COPY_ASIDE /* the thread issues a device's copy that stands aside, and waits for its end */
+};
+struct job { /* what a thread is given: it waits for events, does what its kind says, and completes user events */
+    enum job_kind kind;
     struct step *step;
     struct task_flight *flight;
     size_t task; /* position in the list */
     uint32_t iteration;
-    bool is_host_task; /* the task is the host's: run it and write its times to the flight */
-    /* Says, when the events have ended, whether the task runs.  A device's task is issued only then.  NULL: it runs. */
+    /* Says, when the events have ended, whether the task runs.  NULL: it runs. */
     bool (*should_run)(struct step *s, const struct task *t, uint32_t iteration);
     /* Takes the job over when it has ended.  NULL: the thread drops it. */
     void (*when_ended)(struct job *job);
@@ -168,6 +175,8 @@ struct job { /* what a thread is given: to wait for events, run a host task (or 
     struct task_flight parked_flight; /* the flight of a job that is parked: it uses none of its task's */
     struct job *next;                 /* the next one in its queue or chain */
 };
+/* Makes a user event of that context, which the job is to complete.  The caller releases it. */
+cl_event add_user_event(struct job *job, int context);
 void append_job(struct job ***end, struct job *job); /* to a chain, whose end moves on */
 struct job *keep_job(const struct job *job);         /* a copy, with its events; give it to a thread, or drop it */
 /* Gives a job to the thread, which takes it over.  The thread is started if there is none; `name` is that of its
@@ -192,9 +201,13 @@ void stop_late(struct step *s);
 bool is_decided_late(const struct task *t);
 /* Does t run?  The first task of an iteration that needs a member asks for one, for the whole iteration. */
 bool decide_late(struct step *s, const struct task *t, uint32_t iteration);
-/* The job of a task that stands aside waits outside of its lane until its iteration has asked for a member.  Then it is
- * given to the lane, or dropped. */
-void park_job(struct step *s, const struct job *job);
+/* Hands a task that is decided late to the thread of its lane.  The job has events to wait for, and a flight. */
+void give_late(const struct task *t, struct job *job);
+/* Issues the copy of such a job, unless it is skipped, and gives the job to the forwarder, which waits for its end. */
+void issue_late_copy(struct job *job);
+/* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a member.
+ * Then it is given to a thread, or dropped.  The caller need not have given it a flight. */
+void park_task(struct step *s, const struct task *t, struct job *job);
 /* The parked jobs that have ended since the last call, as a chain; the caller drops them. */
 struct job *take_ended(struct step *s);
 

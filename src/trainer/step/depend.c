@@ -95,15 +95,15 @@ static void note_touch(struct walk *w, int node, const struct access *a, enum ed
         begin += storage->address;
     }
     size_t first = cut_segment(space, begin), end = cut_segment(space, begin + a->tensor->bytes);
-    for (struct segment *s = space->segments + first; s < space->segments + end; s++) {
-        int *latest = writes ? &s->writer : &s->reader;
-        add_edges(w, s->writer, node, kind);
+    for (struct segment *segment = space->segments + first; segment < space->segments + end; segment++) {
+        int *latest = writes ? &segment->writer : &segment->reader;
+        add_edges(w, segment->writer, node, kind);
         if (writes)
-            add_edges(w, s->reader, node, kind);
+            add_edges(w, segment->reader, node, kind);
         *APPEND(w->touches, w->n_touches, w->cap_touches) = (struct touch){node, hides ? NONE : *latest};
         *latest = (int)w->n_touches - 1;
         if (hides)
-            s->reader = NONE;
+            segment->reader = NONE;
     }
 }
 
@@ -111,11 +111,11 @@ static void note_touch(struct walk *w, int node, const struct access *a, enum ed
  * in every iteration: only its bytes connect it to the iteration before.  One that persists shares its bytes with none,
  * so they connect it to nothing more than its value does.  In a ring the next iteration writes another member: nothing
  * connects the two. */
-static bool connects(const struct walk *w, int node, const struct tensor *t, enum edge_kind kind)
+static bool connects(const struct walk *w, int node, const struct tensor *x, enum edge_kind kind)
 {
     if (kind == EDGE_REUSE)
-        return !t->persistent;
-    bool lasts = t->persistent && !t->storage->ring;
+        return !x->persistent;
+    bool lasts = x->persistent && !x->storage->ring;
     return lasts || node >= w->n;
 }
 
