@@ -173,6 +173,10 @@ yard "$gpu" plan --model tiny -d 0:0
 says 'a plan shows the budget of a GPU of 12 GiB' ' 11264.0'
 yard "$gpu" plan --model tiny --memory -d 0:0
 says 'the table of strategies shows the budget of a GPU of 12 GiB' ' 11264.0'
+yard "$gpu" plan --model gpt2 --mesh dp=2 -d 0:0x2 --memory
+sed -n '/^recompute/,$p' "$TMP/out" >"$TMP/table"
+[ -s "$TMP/table" ] && ! grep -q '.\{81\}' "$TMP/table"
+result $? 'the table of strategies has no more than 80 columns, where there are GiB too'
 yard "$gpu" plan --model tiny -d 0:0 --device-mem 12G
 says '--device-mem is taken as it is' ' 12288.0'
 yard "$gpu SHIM_MEMORY=$((512 * mib)) SHIM_PIECE=$((512 * mib))" plan --model gpt2 -d 0:0

@@ -215,6 +215,42 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
     end_view(v);
 }
 
+/* ---- other lists ------------------------------------------------------------------------------------------------ */
+
+/* Where another list begins to run, its name is on the ruler, right of that time: nothing else changes. */
+TEST(another_list_is_named_where_it_begins)
+{
+    const char *path = temp_path("two-lists.trace");
+    struct trace_writer *w = begin_trace(path);
+    uint64_t clock = 1000000;
+    for (uint32_t step = 1; step < 4; step++)
+        clock = write_step(w, step, clock, 1000);
+    trace_close(w);
+    struct view *v = view_of(path, NULL, 1280, 720, 1);
+    struct trace *t = (struct trace *)v->track[0]->trace; /* a list that is put in by hand */
+    const double length = v->sight.to - v->sight.from;
+    look_at(v, v->sight.from, v->sight.to + length);
+    struct canvas *without = picture_of(v);
+    snprintf(t->header.list[1], sizeof t->header.list[1], "eval");
+    *APPEND(t->steps[1].step, t->steps[1].n, t->steps[1].cap) =
+        (struct trace_step){.step = 1, .start = clock + 1000, .end = clock + 9000, .work = clock + 1000};
+    struct canvas *with = picture_of(v);
+    const struct box ruler = places_of(v).ruler;
+    const int begins = (int)x_of(v, axis_of(v->track[0], clock + 1000));
+    int changed = 0;
+    for (int y = 0; y < with->height; y++)
+        for (int x = 0; x < with->width; x++) {
+            if (with->pixels[y * with->width + x] == without->pixels[y * with->width + x])
+                continue;
+            changed++;
+            assert_true(y >= ruler.y && y < ruler.y + 18 && x >= begins);
+        }
+    assert_true(changed > 0);
+    free_canvas(without);
+    free_canvas(with);
+    end_view(v);
+}
+
 /* ---- losses ----------------------------------------------------------------------------------------------------- */
 
 /* The loss of a report's record is that of its step, and a trace without it has no curve. */

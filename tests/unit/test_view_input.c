@@ -163,8 +163,8 @@ TEST(a_tooltip_says_what_is_under_the_mouse)
     char *said = describe_briefly(v, &v->selection.task);
     expect_text(said, "backward · layer 0 · micro-batch 0");
     expect_text(said, "\tlane\tstage0 compute");
-    expect_text(said, "\tfrom\t20 ms");
-    expect_text(said, "\tto\t24 ms");
+    expect_text(said, "\tfrom\t20.000 ms");
+    expect_text(said, "\tto\t24.000 ms");
     expect_text(said, "\tlasts\t4.000 ms");
     expect_text(said, "\tbefore\twaited 12.00 ms for send L1");
     free(said);

@@ -17,34 +17,34 @@ static const struct picture {
     uint64_t hash;
     const char *shows;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0x6acfeabee34219a9,
+    {"1f1b", 1280, 720, 1, "pagedown", 0xa3aa2f7b432606b5,
      "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
      "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0x9a3b79d8789a8483,
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0xe9854371fee021f8,
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
-    {"1f1b", 1280, 720, 2, "pagedown c down", 0x189b0b670c62b3da,
+    {"1f1b", 1280, 720, 2, "pagedown c down", 0x9b6736c90bd3d57d,
      "the same, each dot four pixels, so that rows are cut off: it begins at stage0's memory; what is not on the "
      "critical path is pale, and stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x2d06e954e603dba8,
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x1d1264e59ae02eba,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x78f50165f64225fb,
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x07271e9dd831be19,
      "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
      "memory a table of what ran in it: 5 rows, first 1 update of 1.500 ms"},
-    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x7c4dd5dc0becd302,
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0xc0fc039ccb0dd9b2,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x37a411a52896eb15,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x02ab66f0841d6f0a,
      "the whole trace is 28 pixels wide: many bars in a pixel, mixed by their share of it; before it each device "
      "has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x06971dcf7526a910,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0xf6d9ba7f86538171,
      "the whole trace is 6 pixels wide: many amounts of memory in a pixel too"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0x50cf1d58ce915ae2,
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0x50a7006f1a8a9930,
      "step 2 with thin bars where a lane is idle, coloured by what it waits for: compute lanes for the pipeline, "
      "sends for compute; the words are of the gap under the mouse, which waited 12.00 ms for a send"},
-    {"chain", 1280, 720, 1, "h", 0x866d86e2cca1f870,
+    {"chain", 1280, 720, 1, "h", 0xc118abf015e17991,
      "five steps of one device; a box with all keys, in two columns, lies over the first two and a part of the "
      "third"},
 };
@@ -112,6 +112,35 @@ TEST(the_legend_has_the_signs_that_are_seen)
     run_script(v, "move:5,5");
     assert_false(is_picked(&v->mouse.hover));
     assert_int_equal(count_legend_lines(v), lines);
+    end_view(v);
+    free(trace);
+}
+
+/* What the memory rows hold is in the legend, and what the device has at another time is not. */
+TEST(the_legend_has_the_classes_that_are_seen)
+{
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    run_script(v, "pagedown");
+    const struct trace *t = v->track[0]->trace;
+    const double length = v->sight.to - v->sight.from;
+    for (int part = 0; part < 8; part++) {
+        bool held[TRACE_CLASSES] = {false};
+        look_at(v, length * part / 8, length * (part + 1) / 8);
+        struct canvas *c = picture_of(v);
+        for (size_t i = 0; i < v->layout.n_rows; i++) {
+            const struct box rows = places_of(v).rows;
+            const struct view_row *r = &v->layout.row[i];
+            for (int y = r->y; r->kind == ROW_MEMORY && is_in_sight(v, r) && y < r->y + r->height; y++)
+                for (int x = rows.x; x < rows.x + rows.w; x++)
+                    for (size_t k = 0; k < t->header.n_classes; k++)
+                        held[k] |= c->pixels[y * c->width + x] == class_colour(k);
+        }
+        for (size_t k = 0; k < t->header.n_classes; k++)
+            assert_int_equal(v->layout.seen.class[k], held[k]);
+        free_canvas(c);
+    }
+    assert_false(v->layout.seen.class[2]); /* the list has no state of an optimizer */
     end_view(v);
     free(trace);
 }

@@ -84,6 +84,40 @@ TEST(rows_fill_the_window_and_are_never_cut)
     }
 }
 
+/* The bar at the right edge has the share of the height that the rows in sight have of all rows, and lies where they
+ * do.  If all rows are in sight there is none. */
+TEST(a_bar_shows_which_rows_are_in_sight)
+{
+    for (int devices = 1; devices <= 20; devices++) {
+        char *trace = trace_of_devices(devices);
+        struct view *v = view_of(trace, NULL, 1280, 720, 1);
+        for (int down = 0; down < 400; down += 60) {
+            struct canvas *c = picture_of(v);
+            const struct box rows = places_of(v).rows;
+            const double all = v->layout.rows_height;
+            int bar = 0, top = 0, seen = 0, above = 0;
+            for (int y = rows.y + rows.h - 1; y >= rows.y; y--) {
+                const bool is_bar = c->pixels[y * c->width + rows.x + rows.w + 6] == SOFT;
+                bar += is_bar;
+                top = is_bar ? y - rows.y : top;
+            }
+            for (size_t i = 0; i < v->layout.n_rows; i++) {
+                const struct view_row *r = &v->layout.row[i];
+                seen += is_in_sight(v, r) ? r->height : 0;
+                above += r->y < rows.y ? r->height : 0;
+            }
+            const bool hides = rows_in_sight(v) < v->layout.n_rows;
+            assert_true(hides == (bar > 0));
+            assert_true(!hides || fabs(bar / (double)rows.h - seen / all) < 0.01);
+            assert_true(!hides || fabs(top / (double)rows.h - above / all) < 0.01);
+            free_canvas(c);
+            run_script(v, "down");
+        }
+        end_view(v);
+        free(trace);
+    }
+}
+
 /* What a lane's copies are all for names it; a second lane for the same is numbered; what is mixed keeps its name. */
 TEST(lanes_are_named_by_what_they_do)
 {

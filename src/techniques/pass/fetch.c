@@ -4,7 +4,9 @@
  * fetches the state that it uses, and nothing goes back.  Tasks that are of one layer, or side by side, share what was
  * fetched.
  */
-#include "pass.h"
+#include "fetch.h"
+
+#include "remake.h"
 
 struct fetched {                    /* a tensor of the host, as a device has it for now */
     struct tensor *on_device;       /* NULL: no device has it yet */

@@ -9,7 +9,7 @@
  *
  * So x lies on the host once, and comes up only where it is read.
  */
-#include "pass.h"
+#include "guest.h"
 
 /* What a copy takes from a mirror of x: the mirror, as a whole; NULL: the task is no such copy. */
 static const struct tensor *mirror_read(const struct task *t, const struct tensor *x)

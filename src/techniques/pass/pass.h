@@ -8,6 +8,19 @@
  *     swap        data leaves for the host and comes back in time
  *     snapshot    each unit is stored as soon as it is updated
  *
+ * The folder pass/ has, beside the passes' order and their run, what several of them need:
+ *
+ *     edit.h       the verbs that change a list                  edit.c, parts.c
+ *     uses.h       which tasks use a tensor, and when            uses.c
+ *     remake.h     tensors that are made again                   remake.c
+ *     guest.h      state that the host updates                   guest.c
+ *     reports.h    what a pass has done                          reports.c
+ *
+ * These are included where they are used:
+ *
+ *     traits.h     what passes ask of one another                traits.c
+ *     fetch.h      other lists, which read state on the host     fetch.c
+ *
  * A pass edits the list (pass/edit.h) before addresses are given.  It asks tasks for their role, layer and micro-batch,
  * never for their names.  find_uses() (pass/uses.h) tells it which tasks use a tensor, and when; try_step()
  * (predict/forecast.h) what it would gain.  Bytes come and go by add_copy_for() and switch_readers().  Where there is
@@ -46,14 +59,14 @@
 #define PASS_H
 
 #include "edit.h"
+#include "guest.h"
+#include "remake.h"
+#include "reports.h"
 #include "trainer/base/module.h"
 #include "uses.h"
 
-#include <jansson.h>
-
-struct costs;    /* tools/predict/costs.h */
-struct forecast; /* tools/predict/forecast.h */
-struct trainer;  /* trainer/train/train.h */
+struct costs;   /* tools/predict/costs.h */
+struct trainer; /* trainer/train/train.h */
 
 struct run_facts {      /* what passes know of the training whose list they rewrite */
     uint64_t seed;      /* the training's: random numbers of a pass follow from it */
@@ -67,15 +80,6 @@ struct run_facts {      /* what passes know of the training whose list they rewr
 };
 struct run_facts facts_of(const struct settings *s);
 
-struct pass_report {
-    const struct pass *pass;
-    bool declined;
-    char *reason;           /* a sentence on what was done, or why not; set by the pass, freed with the report */
-    json_t *fields;         /* what else `plan --json` shows of the pass; NULL: nothing */
-    char *numbers;          /* the times that report_ms() was told, as text; NULL: none */
-    char *gain;             /* a sentence on what the pass changes in bytes and time; NULL: not known */
-    struct forecast *after; /* the forecast of the list as the pass leaves it; NULL: the pass has not tried it */
-};
 typedef bool pass_wanted(const struct run_facts *facts);
 /* true: the list is changed; false: declined, and the list is as it was.  Sets r's reason and fields.  c is NULL where
  * no hardware is described or measured; the tasks of a step file have their own times. */
@@ -115,50 +119,11 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
                                size_t *n);
 /* Runs the passes that have every_list on a list that is not the training's. */
 void run_on_other_list(struct step *s, const struct costs *c, const struct run_facts *facts);
-void free_reports(struct pass_report *reports, size_t n);
 struct pass_reports {
     struct pass_report *report;
     size_t n;
 };
 struct pass_reports reports_of(const struct trainer *t); /* on the list for training */
 void run_all_passes(void);                               /* from here on all passes run, whatever --after says */
-void print_reports(FILE *out, const struct pass_report *reports, size_t n);
-json_t *reports_json(const struct pass_report *reports, size_t n); /* "passes" of plan --json */
-json_t *milliseconds(double seconds);                              /* null where they are not known */
-/* Adds a time to the pass's report.  `key` names it in JSON, `label` for people; where one of the two is NULL, the time
- * is left out there.  seconds: INFINITY if the list whose time it is does not fit; NAN if the time is not known. */
-void report_ms(struct pass_report *r, const char *key, const char *label, double seconds);
-
-/* ---- remake.c: tensors that are made again ----------------------------------------------------------------------- */
-
-bool same_block(const struct task *a, const struct task *b); /* have they the same layer, micro-batch and role? */
-/* May x be away from its device while no task uses it?  Only tensors of these classes may, a bit per enum
- * memory_class. */
-bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes);
-/* Can everything that writes x be repeated right before task `reader` with the same result? */
-bool may_remake(const struct uses *u, const struct tensor *x, int reader);
-enum remake_at { REMAKE_AT_READER, REMAKE_AT_BACKWARD };
-/* From task first_reader[x->id] on (NONE: no task), tasks that touch x use a new tensor in its place.  The tasks
- * that made x are repeated to make the new tensor, right before that task, or before all of its layer's backward.
- * Returns the new tensors, by id of x, NULL where there is none; the caller frees the array. */
-struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader,
-                       enum remake_at at);
-
-/* ---- guest.c: state that the host updates ------------------------------------------------------------------------ */
-
-/* x persists on a device.  If the host updates x, all that writes x is copies up of x's mirrors.  If these come after
- * all readers of x, the host can be the home of x: set_home().  Then this returns how many uses of x come before these
- * copies; else 0. */
-size_t uses_of_guest(const struct uses *u, const struct tensor *x);
-/* Call it where uses_of_guest() is not 0, and the host has become the home of x.  The copies up of mirrors leave the
- * list, and tasks that touch a mirror of x touch x itself. */
-void give_way(struct edit *e, struct pool *p, const struct uses *u, const struct tensor *x);
-
-/* ---- fetch.c: lists beside that for training --------------------------------------------------------------------- */
-
-/* s: a list other than the one for training, such as evaluation.  Its tasks read state that passes have moved to the
- * host for the sake of the training list.  Adds copies that fetch the state before each use.  Nothing goes back, since
- * s only reads state. */
-void fetch_state(struct step *s);
 
 #endif

@@ -5,7 +5,7 @@
  * tensor, and have the same origin: with the same values they give the same bits.  A tensor that was made from values
  * which have changed by then, in place or by an update, is kept.
  */
-#include "pass.h"
+#include "remake.h"
 
 /* ---- what may be made again -------------------------------------------------------------------------------------- */
 

@@ -116,8 +116,9 @@ static void add_device(struct table *t, const struct strategy *s, int d)
         peak[class] = number_cell(bytes_of(s, class, list->peak[d][class]) / mib);
     ROW(t, text_cell(word_of("recompute", (int)s->recompute)), text_cell(zero), text_cell(device->id),
         peak[MEM_PARAMETERS], peak[MEM_GRADIENTS], peak[MEM_OPTIMIZER], number_cell(formula / mib), peak[MEM_BUFFERS],
-        peak[MEM_ACTIVATIONS], peak[MEM_WORK], number_cell(together / mib), number_cell(needed),
-        number_cell(budget / mib), text_cell(needed <= budget ? "yes" : "no"));
+        peak[MEM_ACTIVATIONS], peak[MEM_WORK], number_cell(peak[MEM_BUFFERS].number + peak[MEM_WORK].number),
+        number_cell(together / mib), number_cell(needed), number_cell(budget / mib),
+        text_cell(needed <= budget ? "yes" : "no"));
 }
 
 /* Where several devices hold the same, the table for people has only the first; JSON has all. */
@@ -155,17 +156,52 @@ static void try_strategy(struct table *t, struct strategy *s)
     free_trainer(s->trainer);
 }
 
+enum { DEVICE = 2, PARAMETERS = 3, TOGETHER = 11, BUDGET = 13, COLUMNS = 15 }; /* of the table */
+
+static double number_in(const struct table *t, size_t row, size_t column)
+{
+    return t->cells[row * t->n_columns + column].number;
+}
+
+/* The devices and their budgets: each strategy's rows have the same. */
+static void print_budgets(const struct table *t, const char *rule)
+{
+    char *text = copy_string("budget:");
+    for (size_t i = 0; i < t->n; i++) {
+        const char *device = t->cells[i * COLUMNS + DEVICE].text;
+        if (i > 0 && strcmp(device, t->cells[DEVICE].text) == 0)
+            break;
+        append_text(&text, "%s %s %.1f", i > 0 ? "," : "", device, number_in(t, i, BUDGET));
+    }
+    print_line(stdout, "%s", text);
+    print_line(stdout, "    (%s)", rule);
+    free(text);
+}
+
+/* Where there are GiB, a tenth of a MiB says nothing, and has no room. */
+static void choose_decimals(struct table *t)
+{
+    double most = 0;
+    for (size_t i = 0; i < t->n; i++)
+        most = fmax(most, number_in(t, i, TOGETHER));
+    for (size_t k = PARAMETERS; k <= TOGETHER && most >= 1000; k++)
+        t->columns[k].decimals = 0;
+}
+
 static void print_memory_table(struct table *t, bool is_mixed, const char *rule)
 {
     const char *counts = "16, 8 + 8/N, 4 + 12/N, 16/N"; /* bytes per parameter, with ZeRO 0 to 3 */
     if (is_mixed)
         counts = "16, 4 + 12/N, 2 + 14/N, 16/N";
     printf("MiB at the peak of each class, predicted; devices like one above are left out\n");
-    print_line(stdout, "budget: %s", rule);
+    printf("other: buffers and work\n");
+    print_budgets(t, rule);
     print_line(stdout, "formula: param., grad. and optim. by %s bytes per parameter, with ZeRO 0 to 3 over dp=N",
                counts);
     if (is_mixed)
         printf("mixed precision: counted, it cannot be run here\n");
+    t->blanks = 1;
+    choose_decimals(t);
     print_table(stdout, t);
 }
 
@@ -186,14 +222,21 @@ static void set_aside(bool is_mixed)
 
 static int plan_memory(const struct settings *s)
 {
-    static const struct column columns[] = {
-        {"recompute", "recompute", CELL_TEXT, 9, 0},     {"ZeRO", "zero", CELL_TEXT, 4, 0},
-        {"device", "device", CELL_TEXT, 9, 0},           {"param.", "parameters_mib", CELL_FIXED, 7, 1},
-        {"grad.", "gradients_mib", CELL_FIXED, 7, 1},    {"optim.", "optimizer_mib", CELL_FIXED, 7, 1},
-        {"formula", "formula_mib", CELL_FIXED, 7, 1},    {"buffers", "buffers_mib", CELL_FIXED, 7, 1},
-        {"activ.", "activations_mib", CELL_FIXED, 7, 1}, {"work", "work_mib", CELL_FIXED, 6, 1},
-        {"together", "together_mib", CELL_FIXED, 8, 1},  {NULL, "needs_bytes", CELL_COUNT, 0, 0},
-        {"budget", "budget_mib", CELL_FIXED, 9, 1},      {"fits", "fits", CELL_TEXT, 4, 0}};
+    static const struct column columns[] = {{"recompute", "recompute", CELL_TEXT, 9, 0},
+                                            {"ZeRO", "zero", CELL_TEXT, 4, 0},
+                                            {"device", "device", CELL_TEXT, 8, 0},
+                                            {"param.", "parameters_mib", CELL_FIXED, 6, 1},
+                                            {"grad.", "gradients_mib", CELL_FIXED, 6, 1},
+                                            {"optim.", "optimizer_mib", CELL_FIXED, 6, 1},
+                                            {"formula", "formula_mib", CELL_FIXED, 7, 1},
+                                            {NULL, "buffers_mib", CELL_FIXED, 0, 0},
+                                            {"activ.", "activations_mib", CELL_FIXED, 6, 1},
+                                            {NULL, "work_mib", CELL_FIXED, 0, 0},
+                                            {"other", NULL, CELL_FIXED, 6, 1},
+                                            {"together", "together_mib", CELL_FIXED, 8, 1},
+                                            {NULL, "needs_bytes", CELL_COUNT, 0, 0},
+                                            {NULL, "budget_mib", CELL_FIXED, 0, 0},
+                                            {"fits", "fits", CELL_TEXT, 4, 0}};
     static const enum recompute recompute[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
     struct table *t = new_table(columns, COUNT(columns));
     const bool is_mixed = predict_options.what_if != NULL;

@@ -230,8 +230,9 @@ void print_beside(struct table *beside)
 {
     if (!beside->n)
         return;
-    printf("\nupdates on the CPU: how many ran beside a later backward or update of a device, for how many\n"
-           "none was left, as after the last backward, and how many ran beside work of the next step");
+    printf("\nupdates on the CPU: how many ran beside a later backward or update of a\n"
+           "device, for how many none was left, as after the last backward, and how many\n"
+           "ran beside work of the next step");
     print_table(stdout, beside);
 }
 

@@ -35,7 +35,7 @@ static uint32_t colour_of_bar(const struct brush *b, const struct bar *bar)
 {
     uint32_t colour = task_colour(b->v, b->track, bar->task);
     if (b->drawn)
-        b->drawn->role[b->track->trace->tasks[bar->task].role] = true;
+        b->drawn->role[b->track->role[bar->task]] = true;
     return is_lit(b->v, b->index, bar->record) ? colour : blend(colour, PAPER, 0.85);
 }
 
@@ -76,6 +76,7 @@ static size_t draw_column(const struct brush *b, int x, int width, size_t i, uin
         busy = (double)busy_from_to(&bar[first], &bar[end - 1], from, to) / (double)(to - from);
     uint32_t colour = colour_of_bar(b, longest_bar(b, i, end));
     fill(b->v, x, b->y, width, 1, blend(PAPER, colour, 0.4 + 0.6 * busy));
+    b->drawn->pale |= busy < 0.5;
     return bar[end - 1].end > to ? end - 1 : end;
 }
 
@@ -108,46 +109,55 @@ static int draw_columns(const struct brush *b, int x, size_t *i)
 
 /* ---- single bars ----------------------------------------------------------------------------------------------- */
 
-/* The forms of a task's name, the longest first: "send L3 → stage1", "mlp.fc L3", "mlp.fc", "M3".  The short form has
- * the micro-batch where bars are coloured by it, else the layer.  Returns whether there is such a form. */
+/* The forms of a task's name, the first that fits being the best: "send L3 → stage1", "mlp.fc L3", "M3", and "mlp.fc"
+ * where the task has no number or the name is a letter.  Where bars are coloured by micro-batch, the number is that of
+ * the micro-batch, without L, else that of the layer.  Returns whether there is such a form. */
 static bool name_bar(const struct brush *b, uint32_t task, int form, char out[128])
 {
     const struct trace_task *t = &b->track->trace->tasks[task];
     const int64_t device = b->track->receiver[task];
-    const int number = b->v->colour == BY_MICRO ? t->micro : t->layer;
+    const bool by_micro = b->v->colour == BY_MICRO && t->micro >= 0;
+    const int number = by_micro ? t->micro : t->layer;
+    const char *letter = by_micro ? "" : "L";
     if (form == 0 && device != NONE)
-        snprintf(out, 128, "%s L%d → %s", t->name, t->layer, b->track->trace->devices[device].id);
+        snprintf(out, 128, "%s %s%d → %s", t->name, letter, number, b->track->trace->devices[device].id);
     else if (form <= 1)
-        snprintf(out, 128, "%s L%d", t->name, t->layer);
+        snprintf(out, 128, "%s %s%d", t->name, letter, number);
     else if (form == 2)
-        snprintf(out, 128, "%s", t->name);
-    else
         snprintf(out, 128, "%c%d", toupper((unsigned char)t->name[0]), number);
-    return form == 2 || (form < 2 ? t->layer >= 0 : number >= 0);
+    else
+        snprintf(out, 128, "%s", t->name);
+    if (form < 3)
+        return number >= 0;
+    return number < 0 || !t->name[1];
 }
 
-/* Writes the longest form of a task's name for which there is room, or nothing: a name is not cut. */
+/* Writes the first form of a task's name for which there is room.  The last form may be cut where much of it fits.  A
+ * single letter needs less room beside it: so all bars of one width have it, or none. */
 static void draw_bar_label(const struct brush *b, uint32_t task, int x, int width, uint32_t colour)
 {
-    enum { FORMS = 4 };
+    enum { FORMS = 4, CUT_WIDTH = 48 };
     char text[128];
     const int dot = b->v->scale;
-    const int room = width - 6 * dot;
-    const int least = (NAMED_WIDTH - 6) * dot;
     const bool small = b->height < 26 * dot;
     const enum font font = small ? small_font(b->v) : normal_font(b->v);
-    int wide = room + 1;
-    if (room < least || (small ? 12 : GLYPH_HEIGHT) * dot > b->height)
+    int room = width - 6 * dot, wide = 0;
+    bool fits = false;
+    if (width < NAMED_WIDTH * dot || (small ? 12 : GLYPH_HEIGHT) * dot > b->height)
         return;
-    for (int form = 0; form < FORMS && wide > room; form++)
-        if (name_bar(b, task, form, text))
+    for (int form = 0; form < FORMS && !fits; form++)
+        if (name_bar(b, task, form, text)) {
             wide = text_width(font, text);
-    if (wide > room)
+            fits = wide <= (text[1] ? room : width - 2 * dot);
+        }
+    if (!fits && room < CUT_WIDTH * dot)
         return;
+    if (!fits)
+        wide = room;
     int left = x + (width - wide) / 2, top = b->y + (b->height - GLYPH_HEIGHT * dot) / 2;
     if (b->names_only)
         fill(b->v, left - dot, MAX(top, b->y), wide + 2 * dot, MIN(GLYPH_HEIGHT * dot, b->height), colour);
-    draw_text(b->v->canvas, left, top, font, text, readable_on(colour));
+    draw_text_within(b->v->canvas, left, top, font, text, readable_on(colour), left + wide);
 }
 
 /* Draws a bar from column x on, with a pixel of paper between it and the next one.  Returns the first free column. */

@@ -53,6 +53,7 @@ void count_colours(struct view *v)
     v->n_layers = 0;
     v->n_micros = 0;
     memset(v->has_role, 0, sizeof v->has_role);
+    memset(v->has_class, 0, sizeof v->has_class);
     for (int k = 0; k < v->n_tracks; k++) {
         const struct trace *t = v->track[k]->trace, *first = v->track[0]->trace;
         for (size_t i = 0; i < t->header.n_tasks; i++) {
@@ -62,6 +63,8 @@ void count_colours(struct view *v)
             if (strcmp(t->header.role[task->role], first->header.role[task->role]) == 0) /* the names are the first's */
                 v->has_role[task->role] = true;
         }
+        for (size_t i = 0; i < t->header.n_tensors; i++)
+            v->has_class[t->tensors[i].class] |= t->tensors[i].bytes > 0;
     }
 }
 
@@ -83,9 +86,9 @@ uint32_t colour_number(const struct view *v, int64_t i)
 
 uint32_t task_colour(const struct view *v, const struct track *track, uint32_t task)
 {
-    const struct trace_task *t = &track->trace->tasks[task];
     if (v->colour == BY_KIND)
-        return track->kind_colour[t->role];
+        return track->kind_colour[track->role[task]];
+    const struct trace_task *t = &track->trace->tasks[task];
     return colour_number(v, v->colour == BY_LAYER ? t->layer : t->micro);
 }
 

@@ -95,10 +95,18 @@ static void put_identity(char **text, const struct trace *t, const struct trace_
         append_text(text, "   layer %d", task->layer);
     if (task->micro >= 0)
         append_text(text, "   micro-batch %d", task->micro);
-    append_text(text, "   %s   on %s   step %" PRIu32, t->header.role[task->role], t->lanes[task->lane].name, r->step);
+    if (strcmp(task->name, t->header.role[task->role]) != 0)
+        append_text(text, "   %s", t->header.role[task->role]);
+    append_text(text, "   on %s   step %" PRIu32, t->lanes[task->lane].name, r->step);
 }
 
-static void put_time(char **text, const char *what, double ns) { append_text(text, "\n\t%s\t%.9g ms", what, ns / 1e6); }
+/* Appends a time on the axis.  It has as many decimals as the length of its task. */
+static void put_time(const struct view *v, char **text, const char *what, double at, double length)
+{
+    char time[48];
+    format_axis(v, time, at, fmax(length / 1000, 1));
+    append_text(text, "\n\t%s\t%s", what, time);
+}
 
 char *describe_briefly(const struct view *v, const struct pick *p)
 {
@@ -116,8 +124,8 @@ char *describe_briefly(const struct view *v, const struct pick *p)
     append_text(&text, "\n\tlane\t%s", t->lanes[task->lane].name);
     if (device != NONE)
         append_text(&text, " → %s", t->devices[device].id);
-    put_time(&text, "from", from);
-    put_time(&text, "to", to);
+    put_time(v, &text, "from", from, to - from);
+    put_time(v, &text, "to", to, to - from);
     append_text(&text, "\n\tlasts\t%s", format_ns(part, to - from));
     if (task->bytes > 0)
         append_text(&text, "\n\tbytes\t%s", format_bytes(part, (double)task->bytes));
@@ -185,13 +193,14 @@ char *describe_step(const struct view *v)
     char text[32], *all = NULL;
     for (int i = 0; i < v->n_tracks; i++) {
         const struct trace_step *s = find_step(v->track[i], v->sight.anchor);
+        append_text(&all, all && s ? "   " : "");
         if (s && is_unfinished(v->track[i], s))
             append_text(&all, "%sstep %" PRIu32 " has not ended", name_of_track(v, i), s->step);
         else if (s)
             append_text(&all, "%sstep %" PRIu32 ": %s", name_of_track(v, i), s->step,
                         format_ns(text, step_ns(v->track[i], s)));
-        append_text(&all, "\n");
     }
+    append_text(&all, "\n");
     if (v->still)
         return all;
     append_text(&all, "click a task for its edges, c: critical path, k: other colours, h: all keys");

@@ -21,7 +21,7 @@ uint32_t kind_colour(const char *role);
 uint32_t task_colour(const struct view *v, const struct track *track, uint32_t task);
 uint32_t class_colour(size_t class); /* a class of memory's */
 uint32_t cause_colour(enum cause cause);
-void count_colours(struct view *v); /* counts layers, micro-batches and roles, when a trace is new */
+void count_colours(struct view *v); /* counts layers, micro-batches, roles and classes, when a trace is new */
 /* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour.  colour_name()
  * returns false when there is no number i. */
 extern const char *const colour_way_name[COLOUR_WAYS];
@@ -32,10 +32,15 @@ uint32_t colour_number(const struct view *v, int64_t i);
 
 /* The width in pixels of a column, when the one before it held `n` bars or amounts per pixel.  Where these are many,
  * what a single pixel shows is chance, and half as many columns cost half the time. */
-static inline int column_width(const struct view *v, size_t n) { return n < 16 ? 1 : 2 * v->scale; }
+static inline int column_width(const struct view *v, size_t n)
+{
+    if (n < 16)
+        return 1;
+    return (n < 48 ? 2 : 4) * v->scale;
+}
 void draw_lane(const struct view *v, const struct view_row *row, struct seen *seen); /* adds what it draws to `seen` */
 void draw_lane_names(const struct view *v, const struct view_row *row); /* once more, over what lies over the bars */
-void draw_memory(const struct view *v, const struct view_row *row);
+void draw_memory(const struct view *v, const struct view_row *row, struct seen *seen);
 /* The budget of the row's device; 0: it is not on the axis. */
 double budget_in_sight(const struct view *v, const struct view_row *row);
 void draw_axis_labels(const struct view *v, const struct view_row *row); /* beside its memory */

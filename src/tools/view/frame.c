@@ -127,7 +127,7 @@ static void draw_contents(struct view *v)
         if (r->kind == ROW_LANE)
             draw_lane(v, r, &v->layout.seen);
         else if (r->kind == ROW_MEMORY)
-            draw_memory(v, r);
+            draw_memory(v, r, &v->layout.seen);
         else
             fill(v, 0, r->y, v->width, r->height, paper_of(r));
     }
@@ -138,6 +138,24 @@ static void draw_names(const struct view *v)
     for (size_t i = 0; i < v->layout.n_rows; i++)
         if (v->layout.row[i].kind == ROW_LANE && is_in_sight(v, &v->layout.row[i]))
             draw_lane_names(v, &v->layout.row[i]);
+}
+
+/* Where not all rows are in sight, a bar at the right edge shows which of them are. */
+static void draw_scroll_bar(const struct view *v)
+{
+    const struct box b = places_of(v).rows;
+    const int dot = v->scale, left = b.x + b.w + 3 * dot;
+    const double all = v->layout.rows_height;
+    int above = 0, seen = 0;
+    if (v->layout.rows_height <= b.h)
+        return;
+    for (size_t i = 0; i < v->layout.n_rows; i++) {
+        const struct view_row *r = &v->layout.row[i];
+        above += r->y < b.y ? r->height : 0;
+        seen += is_in_sight(v, r) ? r->height : 0;
+    }
+    fill(v, left, b.y, 6 * dot, b.h, RULE);
+    fill(v, left, b.y + (int)(above / all * b.h), 6 * dot, (int)(seen / all * b.h), SOFT);
 }
 
 /* What is beside the rows, over what reaches too far. */
@@ -236,6 +254,7 @@ void draw_view(struct view *v, struct canvas *c)
     draw_contents(v);
     draw_over_bars(v);
     draw_margins(v);
+    draw_scroll_bar(v);
     draw_strip(v);
     draw_header(v);
     draw_legend(v, places_of(v).legend);

@@ -9,7 +9,7 @@ static const struct limits {
     int good, least, most;
 } limits[] = {[ROW_DEVICE] = {20, 14, 20}, [ROW_LANE] = {22, 9, 220}, [ROW_MEMORY] = {44, 16, MOST_PIXELS}},
   thin = {4, 4, 4};
-enum { TALL = 88 };
+enum { TALL = 56 };
 
 static struct limits limits_of(const struct view *v, const struct view_row *r)
 {

@@ -59,8 +59,8 @@ static void draw_item(const struct view *v, struct legend_place *at, const char 
     at->x += wide + 12 * dot;
 }
 
-/* The legend lists the kinds and causes that the picture has.  There is room for all of them, and all are listed while
- * what is in sight changes by itself. */
+/* The legend lists the kinds, causes and classes that the picture has.  There is room for all of them, and all are
+ * listed while what is in sight changes by itself. */
 static bool lists_all(const struct view *v) { return !v->canvas || v->sight.follow; }
 
 /* When there are many colours, some of them stand for all. */
@@ -86,36 +86,19 @@ static void draw_causes(const struct view *v, struct legend_place *at)
             draw_item(v, at, cause_name[i], BOX, cause_colour((enum cause)i));
 }
 
-/* The classes of what any device in sight holds. */
+/* The classes that the memory rows have. */
 static void draw_classes(const struct view *v, struct legend_place *at)
 {
     const struct trace *t = v->track[0]->trace;
-    bool any = false, held[TRACE_CLASSES] = {false};
+    bool any = false;
     for (size_t i = 0; i < v->layout.n_rows; i++)
         any |= v->layout.row[i].kind == ROW_MEMORY;
     if (!any)
         return;
-    for (size_t i = 0; i < t->header.n_tensors; i++)
-        held[t->tensors[i].class] |= t->tensors[i].bytes > 0;
     begin_paragraph(v, at, "memory");
     for (size_t i = 0; i < t->header.n_classes; i++)
-        if (held[i] || v->n_tracks > 1)
+        if (lists_all(v) ? v->has_class[i] : v->layout.seen.class[i])
             draw_item(v, at, t->header.memory[i], BOX, class_colour(i));
-}
-
-/* Are bars in sight that are too narrow to be drawn one by one? */
-static bool merges_bars(const struct view *v)
-{
-    for (size_t i = 0; i < v->layout.n_rows; i++) {
-        const struct track *track = v->track[v->layout.row[i].track];
-        if (v->layout.row[i].kind != ROW_LANE)
-            continue;
-        const struct bars *b = &track->trace->bars[v->layout.row[i].index];
-        const size_t first = first_bar_in(b, clock_of(track, v->sight.from));
-        if (first_bar_from(b, clock_of(track, v->sight.to)) > first + (size_t)v->width / 6)
-            return true;
-    }
-    return false;
 }
 
 /* Is there a bar of a task that runs, or a pale one of a task that has been queued and waits for another? */
@@ -148,7 +131,8 @@ static bool shows_budget(const struct view *v)
 }
 
 /* The picture alone decides which signs are on it.  The signs of the mouse come last.  A window keeps room for them
- * when the legend's lines are counted, so that nothing moves when the mouse comes. */
+ * when the legend's lines are counted, so that nothing moves when the mouse comes.  Pale columns are known only when
+ * they have been drawn, so there is always room for their sign. */
 size_t find_signs(const struct view *v, struct sign sign[MOST_SIGNS])
 {
     const struct box rows = places_of(v).rows;
@@ -162,7 +146,7 @@ size_t find_signs(const struct view *v, struct sign sign[MOST_SIGNS])
         {shows_loss(v), {"loss", FLAT_LINE, LOSS}},
         {shows_borders(v), {"a step begins", UPRIGHT_LINE, BORDER}},
         {shows_budget(v), {"budget", DASHES, ACCENT}},
-        {merges_bars(v), {"many tasks, mostly idle", PALE_BOX, blend(PAPER, bar, 0.4)}},
+        {v->layout.seen.pale || !v->canvas, {"short tasks, mostly idle", PALE_BOX, blend(PAPER, bar, 0.4)}},
         {shows_queued(v), {"queued", FLAT_LINE, blend(bar, PAPER, 0.55)}},
         {shows_running(v, false), {"runs now", HOLES, bar}},
         {shows_running(v, true), {"waits for another task", PALE_BOX, blend(bar, PAPER, 0.8)}},

@@ -34,8 +34,8 @@ void draw_outline(const struct view *v, const struct pick *p, uint32_t colour)
 
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
 
-/* An edge goes from the producer's end to the consumer's start.  Within a lane it runs along the row's lower edge,
- * where it hides no name. */
+/* An edge goes from the producer's end to the consumer's start.  Within a lane it runs along the row's lower edge, and
+ * between two lanes from one row to the other: so it hides no name in either. */
 static void draw_link(const struct view *v, int track_index, const struct link_drawn *l, uint32_t colour)
 {
     const struct track *track = v->track[track_index];
@@ -45,8 +45,9 @@ static void draw_link(const struct view *v, int track_index, const struct link_d
     const int dot = v->scale;
     if (!from || !to)
         return;
-    int x0 = mark_x(v, track, records[l->producer].end), y0 = from->y + from->height / 2;
-    int x1 = mark_x(v, track, records[l->consumer].start), y1 = to->y + to->height / 2;
+    const bool down = from->y < to->y;
+    int x0 = mark_x(v, track, records[l->producer].end), y0 = down ? from->y + from->height - 2 * dot : from->y;
+    int x1 = mark_x(v, track, records[l->consumer].start), y1 = down ? to->y : to->y + to->height - 2 * dot;
     if (from == to) {
         y0 = from->y + from->height - 2 * dot;
         y1 = y0 + dot;

@@ -6,7 +6,7 @@
 
 /* A line of a panel is one text, or cells: a tab is in front of each that stands left in its column, a vertical tab in
  * front of one that stands right. */
-enum { MOST_COLUMNS = 12, COLUMN_GAP = 18 };
+enum { MOST_COLUMNS = 12, COLUMN_GAP = 18, LINE = 18, BESIDE = 10, ABOVE = 4 };
 struct columns {
     int width[MOST_COLUMNS];
     int wide, lines; /* of the whole text */
@@ -69,7 +69,7 @@ static const char *put_cells(const struct view *v, const struct columns *c, int 
 
 static struct box box_around(const struct view *v, const struct columns *c)
 {
-    return (struct box){.w = c->wide + 20 * v->scale, .h = c->lines * 18 * v->scale};
+    return (struct box){.w = c->wide + 2 * BESIDE * v->scale, .h = (c->lines * LINE + 2 * ABOVE) * v->scale};
 }
 
 static struct box measure_popup(const struct view *v, const char *text)
@@ -82,13 +82,14 @@ void draw_popup(const struct view *v, int x, int y, const char *text)
 {
     const struct columns c = measure_columns(v, text);
     const struct box size = box_around(v, &c);
-    const int dot = v->scale, high = 18 * dot;
+    const int dot = v->scale, high = LINE * dot;
     x = MAX(MIN(x, v->width - size.w - 6 * dot), dot);
     y = MAX(MIN(y, v->height - size.h - 6 * dot), dot);
     fill(v, x - dot, y - dot, size.w + 2 * dot, size.h + 2 * dot, BORDER);
     fill(v, x, y, size.w, size.h, PANEL);
+    y += (ABOVE + 1) * dot; /* letters begin some dots below the top of their line */
     for (const char *line = text; *line; y += high)
-        line = put_cells(v, &c, x + 10 * dot, y + dot, x + size.w, line == text ? ACCENT : INK, line);
+        line = put_cells(v, &c, x + BESIDE * dot, y, x + size.w, line == text ? ACCENT : INK, line);
 }
 
 /* ---- what is selected -------------------------------------------------------------------------------------------- */
@@ -155,7 +156,7 @@ void draw_panel(const struct view *v)
 {
     const struct box rows = places_of(v).rows;
     const struct table *t = v->selection.panel.table;
-    const size_t most = (size_t)MAX(rows.h / (18 * v->scale) - 4, 1);
+    const size_t most = (size_t)MAX(rows.h / (LINE * v->scale) - 5, 1);
     char *text = NULL;
     size_t size;
     if (!t)

@@ -190,8 +190,52 @@ void draw_borders(const struct view *v, const struct track *track, int y, int he
         fill(v, (int)x_of(v, axis_of(track, track->steps->step[from].work)), y, v->scale, height, BORDER);
 }
 
+/* The name of another list that runs after a step, such as eval, and where it begins. */
+struct other_list {
+    const char *name; /* NULL: none runs there */
+    uint64_t start;
+};
+
+/* Finds the first step of another list in [from, to) of the clock. */
+static struct other_list find_other_list(const struct track *track, uint64_t from, uint64_t to)
+{
+    struct other_list other = {.start = to};
+    for (uint32_t k = 0; k < TRACE_LISTS; k++) {
+        const struct trace_step_list *steps = &track->trace->steps[k];
+        size_t i;
+        if (k == track->list)
+            continue;
+        FIND_FIRST(i, steps->n, steps->step[i].work < from);
+        if (i < steps->n && steps->step[i].work < other.start)
+            other = (struct other_list){track->trace->header.list[k], steps->step[i].work};
+    }
+    return other;
+}
+
+/* Writes the name of a list that runs after step i, from `least` on, if that is in sight and ends up to `free_to`.
+ * Returns where it begins, or `free_to`. */
+static int draw_other_list(const struct view *v, size_t i, int least, int free_to)
+{
+    const struct track *track = v->track[0];
+    const struct trace_step *s = &track->steps->step[i];
+    const uint64_t next = i + 1 < track->steps->n ? s[1].work : UINT64_MAX;
+    const struct other_list other = find_other_list(track, s->computed, next);
+    if (!other.name)
+        return free_to;
+    const double at = x_of(v, axis_of(track, other.start));
+    const int wide = width_of(v, other.name);
+    if (at < places_of(v).ruler.x || at > free_to)
+        return free_to;
+    const int x = MAX((int)at, least);
+    if (x + wide > free_to || is_between_marks(v, x, wide))
+        return free_to;
+    put_text(v, x, places_of(v).ruler.y + 2 * v->scale, v->width, SOFT, "%s", other.name);
+    return x;
+}
+
 /* Writes the numbers of the first trace's steps, from the right: those of all steps, or of every second, fifth, tenth
- * ... as there is room, and that of the newest.  At the left edge is that of the step that goes on. */
+ * ... as there is room, and that of the newest.  At the left edge is that of the step that goes on.  Other lists that
+ * run between steps have their names there. */
 static void draw_step_numbers(const struct view *v)
 {
     const struct track *track = v->track[0];
@@ -211,12 +255,13 @@ static void draw_step_numbers(const struct view *v)
         int x = (int)fmax(x_of(v, axis_of(track, s->work)), b.x);
         if (i + 1 == end)
             x = MIN(x, b.x + b.w - wide); /* the newest one has its number wherever it begins */
-        if (is_between_marks(v, x, wide))
-            continue;
-        if (x + wide > free_to || (s->step % stride != 0 && i + 1 != end))
-            continue;
-        put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->sight.anchor ? ACCENT : INK, "%s", text);
-        free_to = x - 16 * v->scale;
+        const bool shown =
+            x + wide <= free_to && (s->step % stride == 0 || i + 1 == end) && !is_between_marks(v, x, wide);
+        const int other = draw_other_list(v, i, shown ? x + wide + 12 * v->scale : b.x, free_to);
+        if (shown)
+            put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->sight.anchor ? ACCENT : INK, "%s", text);
+        if (shown || other < free_to)
+            free_to = (shown ? x : other) - 16 * v->scale;
     }
 }
 

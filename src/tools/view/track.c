@@ -186,10 +186,14 @@ void renew_track(struct track *track)
     free(track->peak);
     free(track->purpose);
     free(track->receiver);
+    free(track->role);
     track->highest_peak = 0;
     track->peak = allocate(t->header.n_devices, sizeof *track->peak);
     track->purpose = trace_purposes(t);
     track->receiver = find_receivers(t);
+    track->role = allocate(t->header.n_tasks, sizeof *track->role);
+    for (uint32_t i = 0; i < t->header.n_tasks; i++)
+        track->role[i] = (uint8_t)t->tasks[i].role;
     for (size_t i = 0; i < t->header.n_roles; i++)
         track->kind_colour[i] = kind_colour(t->header.role[i]);
     if (t->header.n_devices != had) { /* another machine */
@@ -216,6 +220,7 @@ void close_track(struct track *track)
     free(track->peak);
     free(track->purpose);
     free(track->receiver);
+    free(track->role);
     free(track->folded);
     free(track);
 }

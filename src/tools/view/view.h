@@ -50,6 +50,7 @@ struct track {
     double highest_peak;                 /* the largest of all devices' peaks */
     lane_purpose *purpose;               /* [lanes] what the lane is for */
     uint32_t kind_colour[TRACE_ROLES];   /* the colour of each role of its tasks */
+    uint8_t *role;                       /* [tasks] its role: so many columns ask for it that it has to be in a cache */
     int64_t report;                      /* the task whose records tell the steps' losses, or NONE */
     int64_t *receiver;                   /* [tasks] the device that a copy's bytes are for, if it is another; or NONE */
     bool *folded;                        /* [devices] true: the device's lanes are drawn thin */
@@ -100,6 +101,8 @@ struct view_row {
 static inline bool has_content(const struct view_row *r) { return r->kind == ROW_LANE || r->kind == ROW_MEMORY; }
 struct seen { /* what the picture has, as far as it is drawn: roles of the first trace's bars, causes of gaps */
     bool role[TRACE_ROLES], cause[CAUSES];
+    bool class[TRACE_CLASSES]; /* classes of memory */
+    bool pale;                 /* true: a lane was mostly idle where short tasks share a column */
 };
 struct layout {
     struct view_row *row; /* top to bottom */
@@ -178,7 +181,7 @@ struct view {
     struct track *track[MOST_TRACKS];
     int n_tracks;
     int n_layers, n_micros; /* the numbers of layers and micro-batches in the traces */
-    bool has_role[TRACE_ROLES];
+    bool has_role[TRACE_ROLES], has_class[TRACE_CLASSES];
 
     int width, height; /* pixels */
     int scale;         /* 1 or 2: pixels per dot, the unit of lengths */

@@ -5,7 +5,7 @@
 
 /* The bytes of each class, one above the other; `top`: the bytes at the upper edge of b. */
 static void draw_amount(const struct view *v, const struct trace *t, const struct amount *held, const struct box *b,
-                        int x, int width, double top)
+                        int x, int width, double top, struct seen *seen)
 {
     double sum = 0;
     int y = b->y + b->h;
@@ -13,6 +13,7 @@ static void draw_amount(const struct view *v, const struct trace *t, const struc
         sum += (double)held->bytes[i];
         int to = b->y + b->h - (int)fmin(sum / top * b->h + 0.5, b->h);
         fill(v, x, to, width, y - to, class_colour(i));
+        seen->class[i] |= to < y;
         y = to;
     }
 }
@@ -32,7 +33,7 @@ static double upper_edge(const struct track *track)
 }
 
 static void draw_areas(const struct view *v, const struct track *track, const struct memory_use *use,
-                       const struct box *b, double top)
+                       const struct box *b, double top, struct seen *seen)
 {
     size_t next =
         (size_t)(amount_at(use, clock_of(track, v->sight.from)) - use->amount); /* the first after the column */
@@ -43,7 +44,7 @@ static void draw_areas(const struct view *v, const struct track *track, const st
         if (clock > track->now)
             break;
         FIND_NEXT(next, use->n, use->amount[next].clock <= clock);
-        draw_amount(v, track->trace, &use->amount[next - 1], b, x, width, top);
+        draw_amount(v, track->trace, &use->amount[next - 1], b, x, width, top, seen);
         x += width;
         width = column_width(v, (next - before) / (size_t)width);
     }
@@ -94,14 +95,14 @@ void draw_axis_labels(const struct view *v, const struct view_row *row)
         put_small(v, AT_RIGHT, y_of(&b, budget, top) - 8 * dot, right, ACCENT, "%s", format_bytes(text, budget));
 }
 
-void draw_memory(const struct view *v, const struct view_row *row)
+void draw_memory(const struct view *v, const struct view_row *row, struct seen *seen)
 {
     const struct track *track = v->track[row->track];
     const struct box b = box_of(v, row);
     const int dot = v->scale;
     const double top = upper_edge(track);
     const double tick = tick_of(v, &b, top), budget = shown_budget(track, row->index, top);
-    draw_areas(v, track, &track->trace->memory_use[row->index], &b, top);
+    draw_areas(v, track, &track->trace->memory_use[row->index], &b, top, seen);
     for (double at = tick; at < top; at += tick)
         shade(v, b.x, y_of(&b, at, top), b.w, dot, INK, 0.25);
     fill(v, b.x, b.y + b.h, b.w, dot, RULE);

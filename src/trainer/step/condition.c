@@ -1,8 +1,8 @@
 /* condition.c - whether a task runs in an iteration, where that is known only when all that it waits for has ended.
  *
- * A task may need two things (struct condition, struct member_use).  It may need bits of a choice, a word in memory that another task of
- * the same iteration has written.  And it may need that its iteration has a member of the rings, which only a few
- * iterations at a time have (ring.c).  A run asks for both (run/late.c), and so does the simulation.
+ * A task may need two things (struct condition, struct member_use).  It may need bits of a choice, a word in memory
+ * that another task of the same iteration has written.  And it may need that its iteration has a member of the rings,
+ * which only a few iterations at a time have (ring.c).  A run asks for both (run/late.c), and so does the simulation.
  */
 #include "step.h"
 

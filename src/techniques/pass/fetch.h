@@ -1,0 +1,12 @@
+/* fetch.h - lists beside the one for training.  Implemented in fetch.c. */
+#ifndef FETCH_H
+#define FETCH_H
+
+#include "trainer/step/step.h"
+
+/* s: a list other than the one for training, such as evaluation.  Its tasks read state that passes have moved to the
+ * host for the sake of the training list.  Adds copies that fetch the state before each use.  Nothing goes back, since
+ * s only reads state. */
+void fetch_state(struct step *s);
+
+#endif
