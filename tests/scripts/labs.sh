@@ -1,9 +1,10 @@
 #!/bin/sh
-# labs.sh - the labs' patches still apply to this tree, their graders are shell, each lab has a card, questions to
-# predict that differ by seed, a report, and the JSON of autograders.  `make labs-check` builds and grades.
+# labs.sh - the labs' patches still apply to this tree and are C then, their graders are shell, each lab has a card,
+# questions to predict that differ by seed, a report, and the JSON of autograders.  `make labs-check` builds and grades.
 . tests/run/helpers.sh
 
 tree=$TMP/tree
+flags=$(cat "${BUILD:-build}/flags")
 
 command -v patch >/dev/null || skip_all "the labs' patches apply" 'patch is not installed; make deps does it'
 mkdir -p "$tree"
@@ -13,6 +14,15 @@ change() { # PATCH [OPTION]: the tree, by a patch whose first line may be "loses
     sed '1{/^loses:/d;}' "$1" | (cd "$tree" && patch -s -p1 --no-backup-if-mismatch ${2-}) >"$TMP/out" 2>&1 && return
     echo "$1 ${2-} does not apply: make it anew"
     sed 's/^/  /' "$TMP/out"
+}
+
+# With the flags that the build has written down; warnings do not count.
+compile() { # PATCH: the files of src that it has changed are C
+    for file in $(sed -n 's|^+++ b/\(src/.*\.c\)$|\1|p' "$1"); do
+        (cd "$tree" && $flags -w -fsyntax-only "$file") >"$TMP/out" 2>&1 && continue
+        echo "$1: $file does not compile: make the patch anew"
+        sed 's/^/  /' "$TMP/out" | head -n 5
+    done
 }
 
 look_at_grader() { # LAB
@@ -36,14 +46,17 @@ look_for_answer() { # LAB: the second line of a starter may name, as "hides: PAT
 
 apply_patches() { # LAB: starter, solution, what is wrong with that; and back to the tree as it was
     change "$1/starter.patch"
+    compile "$1/starter.patch"
     look_for_answer "$1"
     if [ -f "$1/solution.patch" ]; then
         change "$1/solution.patch"
+        compile "$1/solution.patch"
     else
         change "$1/starter.patch" -R
     fi
     for wrong in "$1"/wrong/*.patch; do
         change "$wrong"
+        compile "$wrong"
         change "$wrong" -R
     done
     [ -f "$1/solution.patch" ] || return
