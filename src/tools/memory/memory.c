@@ -156,7 +156,42 @@ static void try_strategy(struct table *t, struct strategy *s)
     free_trainer(s->trainer);
 }
 
-enum { DEVICE = 2, PARAMETERS = 3, TOGETHER = 11, BUDGET = 13, COLUMNS = 15 }; /* of the table */
+/* The columns of the table, in their order: add_device() makes a row of them. */
+enum {
+    RECOMPUTE,
+    ZERO,
+    DEVICE,
+    PARAMETERS,
+    GRADIENTS,
+    OPTIMIZER,
+    FORMULA,
+    BUFFERS,
+    ACTIVATIONS,
+    WORK,
+    OTHER,
+    TOGETHER,
+    NEEDS,
+    BUDGET,
+    FITS,
+    COLUMNS
+};
+static const struct column columns[COLUMNS] = {
+    [RECOMPUTE] = {"recompute", "recompute", CELL_TEXT, 9, 0},
+    [ZERO] = {"ZeRO", "zero", CELL_TEXT, 4, 0},
+    [DEVICE] = {"device", "device", CELL_TEXT, 8, 0},
+    [PARAMETERS] = {"param.", "parameters_mib", CELL_FIXED, 6, 1},
+    [GRADIENTS] = {"grad.", "gradients_mib", CELL_FIXED, 6, 1},
+    [OPTIMIZER] = {"optim.", "optimizer_mib", CELL_FIXED, 6, 1},
+    [FORMULA] = {"formula", "formula_mib", CELL_FIXED, 7, 1},
+    [BUFFERS] = {NULL, "buffers_mib", CELL_FIXED, 0, 0},
+    [ACTIVATIONS] = {"activ.", "activations_mib", CELL_FIXED, 6, 1},
+    [WORK] = {NULL, "work_mib", CELL_FIXED, 0, 0},
+    [OTHER] = {"other", NULL, CELL_FIXED, 6, 1},
+    [TOGETHER] = {"together", "together_mib", CELL_FIXED, 8, 1},
+    [NEEDS] = {NULL, "needs_bytes", CELL_COUNT, 0, 0},
+    [BUDGET] = {NULL, "budget_mib", CELL_FIXED, 0, 0},
+    [FITS] = {"fits", "fits", CELL_TEXT, 4, 0},
+};
 
 static double number_in(const struct table *t, size_t row, size_t column)
 {
@@ -222,23 +257,8 @@ static void set_aside(bool is_mixed)
 
 static int plan_memory(const struct settings *s)
 {
-    static const struct column columns[] = {{"recompute", "recompute", CELL_TEXT, 9, 0},
-                                            {"ZeRO", "zero", CELL_TEXT, 4, 0},
-                                            {"device", "device", CELL_TEXT, 8, 0},
-                                            {"param.", "parameters_mib", CELL_FIXED, 6, 1},
-                                            {"grad.", "gradients_mib", CELL_FIXED, 6, 1},
-                                            {"optim.", "optimizer_mib", CELL_FIXED, 6, 1},
-                                            {"formula", "formula_mib", CELL_FIXED, 7, 1},
-                                            {NULL, "buffers_mib", CELL_FIXED, 0, 0},
-                                            {"activ.", "activations_mib", CELL_FIXED, 6, 1},
-                                            {NULL, "work_mib", CELL_FIXED, 0, 0},
-                                            {"other", NULL, CELL_FIXED, 6, 1},
-                                            {"together", "together_mib", CELL_FIXED, 8, 1},
-                                            {NULL, "needs_bytes", CELL_COUNT, 0, 0},
-                                            {NULL, "budget_mib", CELL_FIXED, 0, 0},
-                                            {"fits", "fits", CELL_TEXT, 4, 0}};
     static const enum recompute recompute[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
-    struct table *t = new_table(columns, COUNT(columns));
+    struct table *t = new_table(columns, COLUMNS);
     const bool is_mixed = predict_options.what_if != NULL;
     set_aside(is_mixed);
     struct strategy shape = without_limits(s, is_mixed);
