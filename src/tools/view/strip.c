@@ -223,10 +223,10 @@ static int draw_other_list(const struct view *v, size_t i, int least, int free_t
     if (!other.name)
         return free_to;
     const double at = x_of(v, axis_of(track, other.start));
-    const int wide = width_of(v, other.name);
     if (at < places_of(v).ruler.x || at > free_to)
         return free_to;
     const int x = MAX((int)at, least);
+    const int wide = width_of(v, other.name);
     if (x + wide > free_to || is_between_marks(v, x, wide))
         return free_to;
     put_text(v, x, places_of(v).ruler.y + 2 * v->scale, v->width, SOFT, "%s", other.name);
@@ -257,11 +257,13 @@ static void draw_step_numbers(const struct view *v)
             x = MIN(x, b.x + b.w - wide); /* the newest one has its number wherever it begins */
         const bool shown =
             x + wide <= free_to && (s->step % stride == 0 || i + 1 == end) && !is_between_marks(v, x, wide);
-        const int other = draw_other_list(v, i, shown ? x + wide + 12 * v->scale : b.x, free_to);
-        if (shown)
+        int begins = draw_other_list(v, i, shown ? x + wide + 12 * v->scale : b.x, free_to);
+        if (shown) {
             put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->sight.anchor ? ACCENT : INK, "%s", text);
-        if (shown || other < free_to)
-            free_to = (shown ? x : other) - 16 * v->scale;
+            begins = x;
+        }
+        if (begins < free_to)
+            free_to = begins - 16 * v->scale;
     }
 }
 
