@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-struct times { /* one gap's, in seconds; NAN: the time is not known, or there is no such task */
+struct gap_times { /* one gap's, in seconds; NAN: the time is not known, or there is no such task */
     double out_start, out_end, in_start, in_end; /* the copies' */
     double needed;                               /* start of the first task that reads the tensor that came back */
 };
@@ -24,7 +24,7 @@ static double first_start(const struct forecast *f)
 
 /* The first use of a tensor that came back is the copy.  The first use of one that is made again is the repeated task;
  * where there are several, the last makes the tensor whole. */
-static void find_return(struct times *t, const struct absence *a, const struct forecast *f, const struct uses *u)
+static void find_return(struct gap_times *t, const struct absence *a, const struct forecast *f, const struct uses *u)
 {
     size_t n;
     const struct use *use = uses_of(u, a->back, &n), *last = use;
@@ -35,9 +35,9 @@ static void find_return(struct times *t, const struct absence *a, const struct f
     t->needed = f->span[last[1].position].start;
 }
 
-static struct times find_times(const struct absence *a, const struct forecast *f, const struct uses *u)
+static struct gap_times find_times(const struct absence *a, const struct forecast *f, const struct uses *u)
 {
-    struct times t = {.out_start = NAN, .out_end = NAN, .in_start = NAN, .in_end = NAN, .needed = NAN};
+    struct gap_times t = {.out_start = NAN, .out_end = NAN, .in_start = NAN, .in_end = NAN, .needed = NAN};
     if (f->span && a->leaves) {
         t.out_start = f->span[a->leaves->index].start;
         t.out_end = f->span[a->leaves->index].end;
@@ -47,7 +47,7 @@ static struct times find_times(const struct absence *a, const struct forecast *f
     return t;
 }
 
-static json_t *move_json(const struct absence *a, const struct times *t, double zero)
+static json_t *move_json(const struct absence *a, const struct gap_times *t, double zero)
 {
     const struct gap *g = a->gap;
     const char *action = a->action == SWAP ? "swap" : "recompute";
@@ -69,7 +69,7 @@ static json_t *moves_json(const struct gaps *all, const struct absence *absence,
     for (const struct absence *a = absence; a < absence + all->n; a++) {
         if (!a->leaves && !a->back)
             continue;
-        struct times t = find_times(a, f, u);
+        struct gap_times t = find_times(a, f, u);
         json_array_append_new(moves, move_json(a, &t, zero));
     }
     free_uses(u);

@@ -19,13 +19,13 @@
 #include <math.h>
 
 enum { STEPS = 6, WARM_UP = 2 };
-struct seen {           /* what one iteration's broadcasts and compute lanes did */
+struct round {          /* what one iteration's broadcasts and compute lanes did */
     double first, last; /* seconds: the first start and the last end of a broadcast's copy */
     double bytes;       /* bytes that these copies moved */
     double computing;   /* seconds of compute lanes, all together */
 };
 
-static void see(struct seen *s, const struct task *t, double start, double end)
+static void see(struct round *s, const struct task *t, double start, double end)
 {
     if (t->lane->kind == LANE_COMPUTE && !is_copy(t))
         s->computing += end - start;
@@ -37,8 +37,8 @@ static void see(struct seen *s, const struct task *t, double start, double end)
     s->bytes += (double)copy_target(t)->bytes;
 }
 
-struct run {                     /* one configuration */
-    struct seen seen[STEPS + 1]; /* by iteration */
+struct run {                      /* one configuration */
+    struct round seen[STEPS + 1]; /* by iteration */
     double period;
 };
 
@@ -115,7 +115,7 @@ static void add_run(struct table *table, const struct trainer *t, const struct r
     double span[STEPS], computing[STEPS];
     size_t n = 0;
     for (int i = WARM_UP + 1; i <= STEPS; i++) {
-        const struct seen *seen = &r->seen[i];
+        const struct round *seen = &r->seen[i];
         if (seen->bytes == 0)
             continue;
         span[n] = seen->last - seen->first;
