@@ -55,9 +55,8 @@ static bool picture_differs(size_t i)
     const struct picture *p = &pictures[i];
     char *list = lasting("data/steps/%s.txt", p->list), *trace = trace_of_list(list);
     struct view *v = view_of(trace, NULL, p->width, p->height, p->scale);
-    struct canvas *c = new_canvas(v->width, v->height);
     run_script(v, p->script);
-    draw_view(v, c);
+    struct canvas *c = picture_of(v);
     uint64_t hash = hash_bytes(c->pixels, (size_t)c->width * (size_t)c->height * sizeof *c->pixels, 0);
     if (hash != p->hash) {
         char *path = lasting("%s-%zu.png", temp_path("differs"), i);
@@ -323,8 +322,7 @@ TEST(bars_without_length_share_their_place)
         trace_end(w, trace_begin(w, 1, 0, 5000), 5000, 5000, 0);
     trace_close(w);
     struct view *v = view_of(path, NULL, 1280, 720, 1);
-    struct canvas *c = new_canvas(v->width, v->height);
-    draw_view(v, c);
+    struct canvas *c = picture_of(v);
     struct box rows = places_of(v).rows;
     const struct view_row *row = row_of_lane(v, 0, 0);
     int drawn = 0;
@@ -344,9 +342,8 @@ TEST(what_is_queued_waits_behind_the_bar_before)
     trace_end(w, trace_begin(w, 1, 0, 2000), 7000, 9000, 0);
     trace_close(w);
     struct view *v = view_of(path, NULL, 1280, 720, 1);
-    struct canvas *c = new_canvas(v->width, v->height);
+    struct canvas *c = picture_of(v);
     const struct track *k = v->track[0];
-    draw_view(v, c);
     const struct view_row *row = row_of_lane(v, 0, 0);
     const uint32_t *line = c->pixels + (row->y + row->height / 2) * c->width, *edge = line - row->height / 4 * c->width;
     int first = (int)x_of(v, axis_of(k, 1500));

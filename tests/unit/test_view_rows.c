@@ -207,9 +207,7 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
     assert_int_equal(v->n_micros, fresh->n_micros);
     assert_memory_equal(v->has_role, fresh->has_role, sizeof v->has_role);
     end_view(fresh);
-    struct canvas *c = new_canvas(v->width, v->height);
-    draw_view(v, c);
-    free_canvas(c);
+    free_canvas(picture_of(v));
     unlink(trace);
     assert_false(poll_view(v)); /* it is gone: what was there is still shown */
     end_view(v);
