@@ -77,8 +77,7 @@ static bool is_before(const struct issued *a, const struct issued *b)
     return a->task < b->task;
 }
 
-/* Ends the program with the failed run that is the first in list order: the runs that wait for it
- * fail with it. */
+/* Ends the program with the failed run that is the first in list order: the runs that wait for it fail with it. */
 static _Noreturn void report_failure(struct step *s)
 {
     const struct running *running = s->running;

@@ -34,8 +34,9 @@ struct mesh wanted_mesh(const struct settings *s, int devices)
         must(parse_mesh(s->mesh, devices, &mesh));
     mesh.zero = s->zero;
     if (mesh.pp > 1) {
-        mesh.chunks = order_for(s, mesh.pp)->chunks;
-        mesh.folded = order_for(s, mesh.pp)->folded;
+        const struct turn_order *order = order_for(s, mesh.pp);
+        mesh.chunks = order->chunks;
+        mesh.folded = order->folded;
     }
     return mesh;
 }
