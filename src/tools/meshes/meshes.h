@@ -39,11 +39,11 @@ void search_meshes(struct mesh_search *x);
 /* Moves the front to the front of the array: of those within so many bytes, by time, each in less memory than those
  * before it.  Returns how many there are. */
 size_t find_front(struct mesh_search *x, double budget);
+void free_mesh_search(struct mesh_search *x);
 /* trials.c: simulates the candidates that no bound rules out, from the least bound of time on, until the search is
  * ended.  Sets the counts of the others. */
 void simulate_candidates(struct mesh_search *x);
 /* trials.c: simulates the fastest of the front again: with recomputation, and, if they do not fit, with swap. */
 void simulate_with_techniques(struct mesh_search *x);
-void free_mesh_search(struct mesh_search *x);
 
 #endif
