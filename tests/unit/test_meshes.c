@@ -28,14 +28,21 @@ static const struct {
     {2, "--model tiny --batch 2 --device-mem 400K"}, /* what is swapped fits */
 };
 
+/* A search without verify, which settings_of() has set. */
+static struct mesh_search search_of(const char *words, int devices)
+{
+    struct mesh_search x = new_mesh_search(settings_of(words), devices);
+    proof_options.verify = false;
+    return x;
+}
+
 static struct mesh_search search_case(int i, bool prunes)
 {
     const size_t model = (size_t)i / COUNT(machines);
     const char *hardware = write_hardware("paper.txt", &machines[(size_t)i % COUNT(machines)]);
     char *words = lasting("%s --hardware %s", cases[model].words, hardware);
-    struct mesh_search x = new_mesh_search(settings_of(words), cases[model].devices);
+    struct mesh_search x = search_of(words, cases[model].devices);
     x.prunes = prunes;
-    proof_options.verify = false; /* which settings_of() has set */
     search_meshes(&x);
     return x;
 }
@@ -186,17 +193,15 @@ TEST(an_ended_search_bounds_what_it_left)
 {
     const char *hardware = write_hardware("paper.txt", &machines[1]);
     char *words = lasting("--model tiny --batch 4 -d 4 --hardware %s", hardware);
-    struct mesh_search all = new_mesh_search(settings_of(words), 4);
+    struct mesh_search all = search_of(words, 4);
     all.prunes = false;
-    proof_options.verify = false; /* which settings_of() has set */
     search_meshes(&all);
     assert_int_equal(all.left, 0);
     assert_true(all.left_seconds == INFINITY);
     for (size_t limit = 1; limit < all.n_candidates; limit *= 4) {
-        struct mesh_search ended = new_mesh_search(settings_of(words), 4);
+        struct mesh_search ended = search_of(words, 4);
         ended.prunes = false;
         ended.limit = limit;
-        proof_options.verify = false;
         search_meshes(&ended);
         assert_int_equal(ended.left, all.n_candidates - limit);
         for (size_t i = 0; i < all.n; i++) {
@@ -229,15 +234,13 @@ TEST(any_number_of_processes_finds_the_same)
     for (size_t m = 0; m < COUNT(machines); m++) {
         const char *hardware = write_hardware("paper.txt", &machines[m]);
         const char *words = lasting("--model tiny --batch 4 --hardware %s", hardware);
-        struct mesh_search one = new_mesh_search(settings_of(words), 4);
+        struct mesh_search one = search_of(words, 4);
         one.processes = 1;
-        proof_options.verify = false; /* which settings_of() has set */
         search_meshes(&one);
         too_slow += one.too_slow;
         for (int processes = 2; processes <= 7; processes += 5) {
-            struct mesh_search several = new_mesh_search(settings_of(words), 4);
+            struct mesh_search several = search_of(words, 4);
             several.processes = processes;
-            proof_options.verify = false;
             search_meshes(&several);
             expect_same_search(&one, &several);
             free_mesh_search(&several);

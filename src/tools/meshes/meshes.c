@@ -3,7 +3,7 @@
  *     candidates   all meshes of N devices, each with all else there is to choose
  *     bounds       of each, in microseconds: bounds.c
  *     simulation   from the least bound of time on, of those that are not ruled out: trials.c
- *     front        of these, what takes less memory than all that is faster
+ *     front        of these, what takes less memory than all that is faster: front.c
  *     techniques   the fastest of the front again, with recomputation, and with swap where they do not fit
  *     table        the front of all that fits
  *
@@ -133,7 +133,7 @@ static void add_candidates(struct mesh_search *x)
         }
 }
 
-/* ---- the search ----------------------------------------------------------------------------------------------- */
+/* ---- the search -------------------------------------------------------------------------------------------------- */
 
 void search_meshes(struct mesh_search *x)
 {
@@ -146,24 +146,6 @@ void search_meshes(struct mesh_search *x)
     simulate_candidates(x);
     simulate_with_techniques(x);
     erase_line();
-}
-
-COMPARISON(by_time, struct planned,
-           BY(a->seconds, b->seconds, BY(a->bytes, b->bytes, COMPARE(a->candidate.number, b->candidate.number))))
-
-size_t find_front(struct mesh_search *x, double budget)
-{
-    size_t n = 0;
-    double least = nextafter(budget, INFINITY);
-    SORT(x->planned, x->n, by_time);
-    for (size_t i = 0; i < x->n; i++)
-        if (x->planned[i].bytes < least) {
-            struct planned row = x->planned[i];
-            least = row.bytes;
-            x->planned[i] = x->planned[n];
-            x->planned[n++] = row;
-        }
-    return n;
 }
 
 void free_mesh_search(struct mesh_search *x)

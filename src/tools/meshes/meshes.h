@@ -36,10 +36,12 @@ struct mesh_search new_mesh_search(const struct settings *s, int devices);
 /* Makes the candidates, and simulates those that no bound rules out.  Ends the program (EXIT_USAGE) where there is
  * none. */
 void search_meshes(struct mesh_search *x);
-/* Moves the front to the front of the array: of those within so many bytes, by time, each in less memory than those
- * before it.  Returns how many there are. */
-size_t find_front(struct mesh_search *x, double budget);
 void free_mesh_search(struct mesh_search *x);
+/* front.c: is something that was simulated faster in no more bytes, or as fast in fewer? */
+bool is_beaten(const struct mesh_search *x, double bytes, double seconds);
+/* front.c: moves the front to the front of the array: of those within so many bytes, by time, each in less memory than
+ * those before it.  Returns how many there are. */
+size_t find_front(struct mesh_search *x, double budget);
 /* trials.c: simulates the candidates that no bound rules out, from the least bound of time on, until the search is
  * ended.  Sets the counts of the others. */
 void simulate_candidates(struct mesh_search *x);

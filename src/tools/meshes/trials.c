@@ -15,7 +15,6 @@
 #include "tools/predict/predict.h"
 #include "trainer/device/driver.h"
 
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -27,7 +26,7 @@ enum {
     BYTES_A_TASK = 6000 /* what a task of a list takes of the host's memory; 3,000 to 5,000 were measured */
 };
 
-struct outcome { /* of a simulation: what the child process leaves to its parent, in memory that both see */
+struct trial_result { /* of a simulation: what the child process leaves to its parent, in memory that both see */
     bool is_planned;
     double seconds, bytes; /* of a step; on the fullest device */
     enum exit_code code;
@@ -40,11 +39,11 @@ struct trials { /* of an array of candidates */
     struct mesh_search *search;
     const struct mesh_candidate *candidate; /* [n] */
     size_t n;
-    const char *activity;    /* what the progress line says */
-    size_t limit;            /* how many are simulated at most */
-    struct outcome *outcome; /* [n], shared with the child processes */
-    pid_t *process;          /* [n]; 0: none was begun, or it has ended */
-    size_t next;             /* all before it were begun, or were ruled out */
+    const char *activity;        /* what the progress line says */
+    size_t limit;                /* how many are simulated at most */
+    struct trial_result *result; /* [n], shared with the child processes */
+    int *process;                /* [n]; 0: none was begun, or it has ended */
+    size_t next;                 /* all before it were begun, or were ruled out */
     int running;
     double memory, taken;   /* bytes of the host: what the running ones may take together, and what they take, about */
     size_t count[VERDICTS]; /* of the candidates that are judged */
@@ -62,7 +61,7 @@ static double placed_bytes(const struct machine *m)
     return (double)most;
 }
 
-static void plan_candidate(const struct mesh_search *x, const struct mesh_candidate *c, struct outcome *outcome)
+static void plan_candidate(const struct mesh_search *x, const struct mesh_candidate *c, struct trial_result *result)
 {
     char mesh[64];
     struct settings s = x->settings;
@@ -78,25 +77,16 @@ static void plan_candidate(const struct mesh_search *x, const struct mesh_candid
     swap_options.mode = (enum swap)c->swap;
     struct trainer *t = try_new_trainer(&s, LIST_TRAIN | PLAN_ONLY, &impossible);
     if (!t) {
-        outcome->code = impossible->code;
-        snprintf(outcome->why_not, sizeof outcome->why_not, "%s", impossible->sentence);
+        result->code = impossible->code;
+        snprintf(result->why_not, sizeof result->why_not, "%s", impossible->sentence);
         return;
     }
-    outcome->bytes = placed_bytes(t->machine);
-    outcome->seconds = must_simulate(t->train, costs_of(t))->period;
-    outcome->is_planned = true;
+    result->bytes = placed_bytes(t->machine);
+    result->seconds = must_simulate(t->train, costs_of(t))->period;
+    result->is_planned = true;
 }
 
 /* ---- in the parent ----------------------------------------------------------------------------------------------- */
-
-/* Is something faster in no more bytes, or as fast in fewer? */
-static bool is_beaten(const struct mesh_search *x, double bytes, double seconds)
-{
-    for (const struct planned *o = x->planned; o < x->planned + x->n; o++)
-        if (o->seconds <= seconds && o->bytes <= bytes && (o->seconds < seconds || o->bytes < bytes))
-            return true;
-    return false;
-}
 
 static bool is_too_large(const struct mesh_search *x, const struct mesh_candidate *c)
 {
@@ -111,26 +101,29 @@ static bool is_too_slow(const struct mesh_search *x, const struct mesh_candidate
 /* Half of the memory that this process may take. */
 static double memory_for_trials(void)
 {
-    const double all = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    return fmin(all, (double)memory_left_by_limits()) / 2;
+    const size_t all = physical_memory(), left = memory_left_by_limits();
+    return (double)MIN(all, left) / 2;
 }
+
+/* The bytes of the host that a trial takes, about. */
+static double expected_bytes(const struct mesh_candidate *c) { return BYTES_A_TASK * c->tasks; }
 
 static bool has_room(const struct trials *a, const struct mesh_candidate *c)
 {
     if (a->running == 0)
         return true;
-    return a->running < a->search->processes && a->taken + BYTES_A_TASK * c->tasks <= a->memory;
+    return a->running < a->search->processes && a->taken + expected_bytes(c) <= a->memory;
 }
 
 static void begin_trial(struct trials *a, size_t i)
 {
     a->process[i] = begin_helper();
     if (a->process[i] == 0) {
-        plan_candidate(a->search, &a->candidate[i], &a->outcome[i]);
+        plan_candidate(a->search, &a->candidate[i], &a->result[i]);
         _exit(EXIT_OK);
     }
     a->running++;
-    a->taken += BYTES_A_TASK * a->candidate[i].tasks;
+    a->taken += expected_bytes(&a->candidate[i]);
 }
 
 /* Begins the next candidates, as far as there are processes and memory for them. */
@@ -144,16 +137,13 @@ static void begin_trials(struct trials *a)
     }
 }
 
-/* Waits for the end of the trial's process.  Returns its status, as waitpid() gives it. */
+/* Waits for the end of the trial's process, and returns its status. */
 static int end_trial(struct trials *a, size_t i)
 {
-    int status;
-    while (waitpid(a->process[i], &status, 0) < 0)
-        if (errno != EINTR)
-            fail(EXIT_FAILED, "cannot wait for a process: %s", strerror(errno));
+    const int status = wait_for_process(a->process[i]);
     a->process[i] = 0;
     a->running--;
-    a->taken -= BYTES_A_TASK * a->candidate[i].tasks;
+    a->taken -= expected_bytes(&a->candidate[i]);
     return status;
 }
 
@@ -170,7 +160,7 @@ static void finish_trial(struct trials *a, size_t i)
 {
     struct mesh_search *x = a->search;
     const struct mesh_candidate *c = &a->candidate[i];
-    const struct outcome *outcome = &a->outcome[i];
+    const struct trial_result *result = &a->result[i];
     char mesh[64];
     const int status = end_trial(a, i);
     if (WIFSIGNALED(status))
@@ -180,11 +170,11 @@ static void finish_trial(struct trials *a, size_t i)
              format_mesh(mesh, &c->mesh), c->micros, WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != EXIT_OK)
         exit(WEXITSTATUS(status)); /* the child has said why */
-    if (outcome->is_planned)
+    if (result->is_planned)
         *APPEND(x->planned, x->n, x->cap) =
-            (struct planned){.candidate = *c, .seconds = outcome->seconds, .bytes = outcome->bytes};
+            (struct planned){.candidate = *c, .seconds = result->seconds, .bytes = result->bytes};
     else if (!x->why_not)
-        x->why_not = new_problem(outcome->code, "%s", outcome->why_not);
+        x->why_not = new_problem(result->code, "%s", result->why_not);
 }
 
 static enum verdict judge(struct trials *a, size_t i)
@@ -224,10 +214,8 @@ static void show_trials(const struct trials *a, uint64_t begun, size_t i)
 static void run_trials(struct trials *a)
 {
     const uint64_t begun = now_ns();
-    const size_t bytes = MAX(a->n, 1) * sizeof *a->outcome;
-    a->outcome = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (a->outcome == MAP_FAILED)
-        fail(EXIT_FAILED, "cannot share memory with other processes: %s", strerror(errno));
+    const size_t bytes = MAX(a->n, 1) * sizeof *a->result;
+    a->result = allocate_shared(bytes);
     a->process = allocate(a->n, sizeof *a->process);
     a->memory = memory_for_trials();
     a->left_seconds = INFINITY;
@@ -239,7 +227,7 @@ static void run_trials(struct trials *a)
         if (verdict == NOT_SIMULATED)
             a->left_seconds = fmin(a->left_seconds, a->candidate[i].seconds);
     }
-    munmap(a->outcome, bytes);
+    munmap(a->result, bytes);
     free(a->process);
 }
 
@@ -270,7 +258,6 @@ static size_t save_memory(const struct mesh_search *x, const struct planned *row
     if (row->bytes > x->budget) {
         ways[n] = c;
         ways[n].swap = SWAP_AUTO;
-        ways[n].state = 0;
         ways[n].bytes = 0;
         n++;
     }

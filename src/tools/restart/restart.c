@@ -17,7 +17,6 @@
  */
 #include "techniques/snapshot/snapshot.h"
 
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,9 +100,7 @@ static bool train_in_children(struct settings *s, int argc, char **argv, int *co
     l.newest = look_for_commit(l.file);
     if (s->resumed)
         l.known = l.newest.seq;
-    this_life = mmap(NULL, sizeof *this_life, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (this_life == MAP_FAILED)
-        fail(EXIT_FAILED, "cannot share memory with another process");
+    this_life = allocate_shared(sizeof *this_life);
     for (int nth = 0;; nth++) {
         const char *from = has_new_commit(&l) ? l.file : NULL;
         *this_life = (struct one_life){.begun = now_ns(), .restarts = nth, .from = from};

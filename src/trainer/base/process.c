@@ -22,6 +22,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,10 +35,11 @@ static void end_with_parent(void) {} /* the child of a parent that is killed goe
 
 /* What the first signal lets end before the program ends, such as "the step".  NULL: the first signal ends it. */
 static const char *_Atomic unfinished;
-static atomic_bool told;     /* the user has been told what is being finished */
-static atomic_bool asked[2]; /* the flags: [0] for a signal from elsewhere, [1] for one from the parent process */
-static pid_t parent;         /* in a child, its parent's number; otherwise 0 */
-static atomic_int child;     /* in a parent, its child's number; otherwise 0 */
+static atomic_bool told;      /* the user has been told what is being finished */
+static atomic_bool asked[2];  /* the flags: [0] for a signal from elsewhere, [1] for one from the parent process */
+static pid_t parent;          /* in a child, its parent's number; otherwise 0 */
+static atomic_int child;      /* in a parent, its child's number; otherwise 0 */
+static atomic_bool is_helper; /* in a child: the parent acts on signals */
 
 static void write_plainly(const char *text)
 {
@@ -71,6 +73,8 @@ static void tell_what_is_finished(int signal_number)
 static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
 {
     (void)context;
+    if (is_helper)
+        return;
     if (signal_number == SIGXCPU && interrupted())
         return; /* the system sends it every second; all of them count as one */
     bool handed_on = parent && from->si_pid == parent;
@@ -127,8 +131,6 @@ void defer_interrupts(const char *what)
     take_unless_ignored(SIGPIPE);
 }
 
-static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
-
 void prepare_process(void)
 {
     static const int others[] = {SIGTERM, SIGHUP, SIGUSR2};
@@ -146,13 +148,21 @@ void prepare_process(void)
         close(fd);
 }
 
-static void wait_for_child(pid_t pid, int *status)
+int wait_for_process(int number)
 {
-    child = pid;
-    while (waitpid(pid, status, 0) < 0)
+    int status;
+    while (waitpid(number, &status, 0) < 0)
         if (errno != EINTR)
             fail(EXIT_FAILED, "cannot wait for a process: %s", strerror(errno));
-    child = 0;
+    return status;
+}
+
+void *allocate_shared(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        fail(EXIT_FAILED, "cannot share memory with another process");
+    return memory;
 }
 
 /* Returns 0 in the child, which ends with its parent; in the parent the child's number. */
@@ -178,15 +188,17 @@ bool live_in_child(int *status)
     pid_t pid = fork_child();
     if (pid == 0)
         return true;
-    wait_for_child(pid, status);
+    child = pid;
+    *status = wait_for_process(pid);
+    child = 0;
     return false;
 }
 
 int begin_helper(void)
 {
     pid_t pid = fork_child();
-    for (size_t i = 0; pid == 0 && i < COUNT(interrupts); i++)
-        signal(interrupts[i], SIG_IGN);
+    if (pid == 0)
+        is_helper = true;
     return pid;
 }
 

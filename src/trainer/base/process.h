@@ -3,6 +3,7 @@
 #define BASE_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* main() calls this first.  Afterwards descriptors 0 to 2 are open, SIGXFSZ is ignored, and SIGINT, SIGTERM and SIGHUP
  * end the program with a sentence and EXIT_INTERRUPTED. */
@@ -18,8 +19,13 @@ bool interrupted(void);
  * the child; when the parent is killed, so is the child. */
 bool live_in_child(int *status);
 /* Fork this process, which must have a single thread.  Returns 0 in the child; in the parent the child's number, for
- * waitpid().  Signals that ask the program to end reach the parent only, and the child ends with it. */
+ * wait_for_process().  Signals that ask the program to end reach the parent only, and the child ends with it. */
 int begin_helper(void);
+/* Wait until the process of this number has ended.  Returns its status as waitpid() gives it. */
+int wait_for_process(int number);
+/* Memory that is 0 at first and that this process shares with the children it forks later; for munmap().  Ends the
+ * program where there is none. */
+void *allocate_shared(size_t bytes);
 /* The path of this program; NULL when the system does not say it.  The caller frees it. */
 char *own_binary(void);
 

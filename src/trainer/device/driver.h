@@ -63,6 +63,8 @@ void keep_program(const struct device *d, const char *entry, cl_program program)
 
 /* ---- limits.c -------------------------------------------------------------------------------------------------- */
 
+/* Bytes that the host has; SIZE_MAX / 4: the system does not say it. */
+size_t physical_memory(void);
 /* Bytes of the host's memory that this process may still take: a container's limit, or that of the address space, less
  * the bytes in use and those that the driver needs later.  NO_LIMIT: only the memory itself is a limit. */
 size_t memory_left_by_limits(void);

@@ -122,6 +122,14 @@ static size_t left_of_addresses(void)
     return (size_t)limit.rlim_cur - MIN((size_t)limit.rlim_cur, mapped);
 }
 
+size_t physical_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages <= 0)
+        return SIZE_MAX / 4;
+    return (size_t)pages * (size_t)page;
+}
+
 size_t memory_left_by_limits(void)
 {
     size_t in_groups = left_by_groups("/proc/self/cgroup", "/sys/fs/cgroup");

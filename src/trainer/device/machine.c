@@ -124,10 +124,7 @@ static unsigned kernel_work_group(const struct device *d)
 /* Bytes of the host's memory that this process may take.  *limited: are they fewer than the host has? */
 static size_t host_memory(bool *limited)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    size_t all = SIZE_MAX / 4;
-    if (pages > 0)
-        all = (size_t)pages * (size_t)page;
+    size_t all = physical_memory();
     size_t left = memory_left_by_limits();
     *limited = left < all;
     if (left == 0)

@@ -1,0 +1,38 @@
+/* front.c - the front of --search: what was simulated, and takes less memory than all that is faster.
+ *
+ *     bytes
+ *       | a
+ *       |    c          a, b and d are the front: b is faster than c in less memory
+ *       |  b
+ *       |       d
+ *       +---------- time
+ */
+#include "meshes.h"
+
+#include <math.h>
+
+bool is_beaten(const struct mesh_search *x, double bytes, double seconds)
+{
+    for (const struct planned *o = x->planned; o < x->planned + x->n; o++)
+        if (o->seconds <= seconds && o->bytes <= bytes && (o->seconds < seconds || o->bytes < bytes))
+            return true;
+    return false;
+}
+
+COMPARISON(by_time, struct planned,
+           BY(a->seconds, b->seconds, BY(a->bytes, b->bytes, COMPARE(a->candidate.number, b->candidate.number))))
+
+size_t find_front(struct mesh_search *x, double budget)
+{
+    size_t n = 0;
+    double least = nextafter(budget, INFINITY);
+    SORT(x->planned, x->n, by_time);
+    for (size_t i = 0; i < x->n; i++)
+        if (x->planned[i].bytes < least) {
+            struct planned row = x->planned[i];
+            least = row.bytes;
+            x->planned[i] = x->planned[n];
+            x->planned[n++] = row;
+        }
+    return n;
+}
