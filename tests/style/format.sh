@@ -22,7 +22,8 @@ meant='
     progress.c     %sallocated
     test_import.c  %slm_head
     test_overlap.c %sis %sms
-    test_steps.c   %sdevice %stensor
+    test_steps.c   %sdevice
+    test_steps_times.c %stensor
     test_stories.c %stable
     test_swap.c    %sdevice %stask %stensor
     test_try.c     %sdevices %sordered
