@@ -130,7 +130,7 @@ struct simulation *simulate_durations(const struct step *s, const double *second
     return sim;
 }
 
-/* ---- lists that are written as texts ------------------------------------------------------------------------------ */
+/* ---- lists that are written as texts ----------------------------------------------------------------------------- */
 
 struct step *read_text_list(const char *text)
 {

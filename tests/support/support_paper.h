@@ -45,7 +45,7 @@ struct simulation *simulate_durations(const struct step *s, const double *second
 /* Fails unless |found - expected| is at most 1e-9 of expected. */
 void expect_number(const char *what, double found, double expected);
 
-/* ---- lists that are written as texts ------------------------------------------------------------------------------ */
+/* ---- lists that are written as texts ----------------------------------------------------------------------------- */
 
 #define GPU "device gpu memory=1000\n"
 #define A_AND_B "device a memory=1000\ndevice b memory=1000\n"
