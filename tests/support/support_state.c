@@ -1,7 +1,11 @@
 /* support_state.c - checkpoints of random numbers, and what is expected of them. */
 #include "support_state.h"
 
-/* ---- cases ------------------------------------------------------------------------------------------------------ */
+#include "techniques/reshard/folder.h"
+
+#include <dirent.h>
+
+/* ---- cases ------------------------------------------------------------------------------------------------------- */
 
 static int draw_between(struct draws *d, int low, int high)
 {
@@ -39,7 +43,7 @@ struct random_case random_case(uint32_t number)
     return r;
 }
 
-/* ---- values ----------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 float state_value(uint64_t seed, size_t tensor, size_t i)
 {
@@ -213,4 +217,77 @@ void write_snapshot(const char *path, const struct config *c, const struct mesh 
     close_snap(s);
     json_decref(d.options);
     free_stored(&x);
+}
+
+/* ---- files and folders ------------------------------------------------------------------------------------------- */
+
+void overwrite(const char *path, const char *text, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    assert_true(f);
+    assert_int_equal(fwrite(text, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+void expect_same_file(const char *a, const char *b)
+{
+    size_t n, m;
+    char *x = read_whole(a, &n), *y = read_whole(b, &m);
+    if (n != m || memcmp(x, y, n) != 0)
+        test_failed("%s and %s differ\n", a, b);
+    free(x);
+    free(y);
+}
+
+int count_files(const char *folder)
+{
+    int n = 0;
+    DIR *d = opendir(folder);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+/* ---- small checkpoints ------------------------------------------------------------------------------------------- */
+
+const struct config small_config = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
+
+char *small_state(const char *name)
+{
+    char *path = copy_string(temp_path(name));
+    struct mesh m = mesh_of(&small_config, 1, 1, 2, 1);
+    remove_folder(path);
+    write_random_state(path, &small_config, &m, 3, 1, 5);
+    free_mesh(&m);
+    return path;
+}
+
+void change_manifest(const char *folder, const char *text, const char *old, const char *new)
+{
+    char *path = lasting("%s/" MANIFEST, folder);
+    const char *at = strstr(text + 28, old);
+    if (!at)
+        test_failed("the manifest has no %s\n", old);
+    char *body = lasting("%.*s%s%s", (int)(at - text) - 28, text + 28, new, at + strlen(old));
+    char *all =
+        format_string("{\"hash\":\"%016llx\",\n%s", (unsigned long long)hash_bytes(body, strlen(body), 0), body);
+    overwrite(path, all, strlen(all));
+    free(all);
+}
+
+void read_checkpoint(void *folder)
+{
+    struct checkpoint *c = open_checkpoint(folder);
+    for (size_t i = 0; i < c->pieces->n; i++) {
+        must(verify_tensor(c, i));
+    }
+    free_checkpoint(c);
+}
+
+void expect_newest_checkpoint(const char *folder, const char *name)
+{
+    char *found = find_checkpoint(folder), *expected = lasting("%s/%s", folder, name);
+    assert_string_equal(found, expected);
+    free(found);
 }
