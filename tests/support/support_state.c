@@ -4,6 +4,7 @@
 #include "techniques/reshard/folder.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 
 /* ---- cases ------------------------------------------------------------------------------------------------------- */
 
@@ -276,7 +277,7 @@ void change_manifest(const char *folder, const char *text, const char *old, cons
     free(all);
 }
 
-void read_checkpoint(void *folder)
+void check_checkpoint(void *folder)
 {
     struct checkpoint *c = open_checkpoint(folder);
     for (size_t i = 0; i < c->pieces->n; i++) {
@@ -290,4 +291,56 @@ void expect_newest_checkpoint(const char *folder, const char *name)
     char *found = find_checkpoint(folder), *expected = lasting("%s/%s", folder, name);
     assert_string_equal(found, expected);
     free(found);
+}
+
+/* ---- snapshot files whose bytes are changed ---------------------------------------------------------------------- */
+
+static void read_image(void *image)
+{
+    struct image *x = image;
+    struct checkpoint *c = read_snapshot(x->path);
+    x->damage = c->stored->n_damage;
+    snprintf(x->said, sizeof x->said, "%s", x->damage ? c->stored->damage[0] : "");
+    x->step = snapfile_of(c)->newest.slot && has_state(c, seed_of(c->step, 1)) ? c->step : 0;
+    free_checkpoint(c);
+}
+
+bool notices(struct image *x)
+{
+    x->step = 0;
+    x->damage = 0;
+    struct problem *p = attempt(read_image, x);
+    bool refused = p && p->code == EXIT_FAILED;
+    free(p);
+    return p ? refused : x->damage && x->step;
+}
+
+void put_bytes(const struct image *x, size_t at, size_t n)
+{
+    int fd = open(x->path, O_RDWR);
+    assert_int_equal(pwrite(fd, x->bytes + at, n, (off_t)at), n);
+    close(fd);
+}
+
+struct image make_image(const char *path, struct snapfile *layout)
+{
+    struct image x = {.path = path};
+    struct mesh m = mesh_of(&small_config, 2, 1, 1, 1);
+    unlink(path);
+    write_snapshot(path, &small_config, &m, false, 2);
+    struct checkpoint *c = open_checkpoint(path);
+    *layout = *snapfile_of(c);
+    x.bytes = read_whole(path, &x.n);
+    assert_int_equal(x.n, slot_at(layout, 3));
+    free_checkpoint(c);
+    free_mesh(&m);
+    return x;
+}
+
+size_t first_piece(const char *path)
+{
+    struct checkpoint *c = open_snapshot(path);
+    size_t at = c->pieces->tensor[0].piece[0].file_offset;
+    free_checkpoint(c);
+    return at;
 }

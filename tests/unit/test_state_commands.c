@@ -94,7 +94,7 @@ TEST(nothing_else_is_replaced)
     make_folder(slash);
     expect_ckpt("ckpt reshard '%s' '%s'", a, slash, 0, "written, in");
     expect_ckpt("ckpt reshard --json '%s' '%s'", a, odd, 0, "kept-?\"");
-    struct outcome o = run_child(read_checkpoint, a);
+    struct outcome o = run_child(check_checkpoint, a);
     size_t n;
     char *text = read_whole(file, &n);
     assert_int_equal(o.code, 0);

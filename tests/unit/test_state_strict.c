@@ -50,17 +50,17 @@ TEST(the_manifest_is_read_strictly)
     char *text = read_whole(path, &n);
     for (size_t i = 0; i < COUNT(rules); i++) {
         change_manifest(folder, text, rules[i].old, rules[i].new);
-        struct outcome o = run_child(read_checkpoint, folder);
+        struct outcome o = run_child(check_checkpoint, folder);
         if (o.code != 1 || !strstr(o.text, rules[i].sentence))
             test_failed("%s for %s: exit code %d, expected 1 and \"%s\"; got:\n%s\n", rules[i].new, rules[i].old,
                         o.code, rules[i].sentence, o.text);
     }
     overwrite(path, text, n - 1);
-    expect_refusal(read_checkpoint, folder, 1, "its first line says hash");
+    expect_refusal(check_checkpoint, folder, 1, "its first line says hash");
     overwrite(path, text + 1, n - 1);
-    expect_refusal(read_checkpoint, folder, 1, "it must begin with a line {\"hash\":");
+    expect_refusal(check_checkpoint, folder, 1, "it must begin with a line {\"hash\":");
     overwrite(path, text, n);
-    assert_int_equal(run_child(read_checkpoint, folder).code, 0);
+    assert_int_equal(run_child(check_checkpoint, folder).code, 0);
     free(text);
     free(folder);
 }
@@ -102,14 +102,14 @@ static void expect_flips_found(const char *folder, const char *file, size_t ever
         bool space = header && i >= 8 + length && i < 8 + header;
         bytes[i] ^= (char)(1 << i % 8);
         overwrite(path, bytes, n);
-        struct problem *p = attempt(read_checkpoint, (void *)folder);
+        struct problem *p = attempt(check_checkpoint, (void *)folder);
         if (!p && !space)
             test_failed("bit %zu of byte %zu of %s is flipped, and nobody sees it\n", i % 8, i, file);
         free(p);
         bytes[i] ^= (char)(1 << i % 8);
     }
     overwrite(path, bytes, n);
-    assert_null(attempt(read_checkpoint, (void *)folder));
+    assert_null(attempt(check_checkpoint, (void *)folder));
     free(bytes);
 }
 
@@ -131,14 +131,14 @@ TEST(other_lengths_are_found)
     char *bytes = read_whole(path, &n);
     for (size_t length = 0; length < n; length += 1 + length / 16) {
         overwrite(path, bytes, length);
-        struct problem *p = attempt(read_checkpoint, folder);
+        struct problem *p = attempt(check_checkpoint, folder);
         assert_non_null(p);
         free(p);
     }
     overwrite(path, bytes, n + 1); /* read_whole() puts a zero after the bytes */
-    expect_refusal(read_checkpoint, folder, 1, "too long");
+    expect_refusal(check_checkpoint, folder, 1, "too long");
     unlink(path);
-    struct problem *p = attempt(read_checkpoint, folder);
+    struct problem *p = attempt(check_checkpoint, folder);
     assert_non_null(p);
     free(p);
     free(bytes);
