@@ -10,7 +10,7 @@
 # fails stops no other.  All end within GPU_SECONDS (520): each row has a limit, those of most worth come first, and
 # what no longer fits is listed as not run.  Exit code 1 when a row failed, 3 when there is no GPU.
 #
-# The kit is used when tests/machines/packages.sh misses something: CPATH and LIBRARY_PATH show it to the compiler,
+# The kit is used when src/make/packages.sh misses something: CPATH and LIBRARY_PATH show it to the compiler,
 # LD_LIBRARY_PATH to the loader.  Without a compiler the kit's own programs run.  A driver that lies on the disk
 # without an .icd file, as in many containers, is registered through OCL_ICD_VENDORS.
 set -u
@@ -54,10 +54,10 @@ find_drivers() {
 }
 
 build() { # ./yard and the tests of kernels, with the kit where packages are missing
-    missing=$(tests/machines/packages.sh name build tests)
+    missing=$(src/make/packages.sh name build tests)
     if [ -n "$missing" ] && [ -d "$kit" ]; then
         export CPATH="$kit/include" LIBRARY_PATH="$kit/lib" LD_LIBRARY_PATH="$kit/lib:${LD_LIBRARY_PATH:-}"
-        missing=$(tests/machines/packages.sh name build tests)
+        missing=$(src/make/packages.sh name build tests)
         case $missing in *driver*) no_gpu "no OpenCL driver is installed" ;; esac
         case $missing in *compiler*)
             YARD=$kit/bin/yard programs=$kit/bin
