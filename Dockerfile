@@ -9,8 +9,8 @@ FROM debian:bookworm
 RUN apt-get update && apt-get install -y --no-install-recommends make git gdb
 RUN useradd --create-home --shell /bin/bash student
 WORKDIR /home/student/trainyard
-COPY tests/machines/packages.sh tests/machines/packages.sh
-RUN tests/machines/packages.sh build tests patch
+COPY src/make/packages.sh src/make/packages.sh
+RUN src/make/packages.sh build tests patch
 COPY . .
 RUN chown -R student:student .
 USER student

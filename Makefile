@@ -49,7 +49,7 @@ endif
 # Every .c file below src/ belongs to the program, but those of folders that WITHOUT="view plot" leaves out.  The table
 # of the folders is TABLE, written anew whenever the program is built.
 SOURCES := $(sort $(wildcard src/*.c src/*/*/*.c))
-include src/trainer/base/modules.mk
+include src/make/modules.mk
 
 # ---- files ---------------------------------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 
 # The target becomes what a command prints, and keeps its time where that is as before.
-IF_CHANGED = src/trainer/base/if_changed.sh $@
+IF_CHANGED = src/make/if_changed.sh $@
 
 # ---- building ------------------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ $(BUILD)/src/trainer/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
 
 # The kernels and the texts of --data stories and self travel inside the program.  Folders among the prerequisites:
 # their time changes when a file comes or goes.  The shell has its own number for $$$$: several makes may run at a time.
-EMBED   = src/trainer/base/embed.awk
+EMBED   = src/make/embed.awk
 FOLDERS = $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
 $(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) $(EMBED) $(FOLDERS)
 	@echo "embed    $(words $(KERNELS)) kernels, $(words $(TEXT)) texts"
@@ -135,7 +135,7 @@ $(BUILD)/embedded.o: $(SHARED)/embedded.c $(BUILD)/flags | $(SHARED)/packages
 	$(Q)$(COMPILE) -c -o $@ $<
 
 # A picture among the sources travels inside the program too: letters.png is embedded_letters.
-EMBED_BYTES = src/trainer/base/embed_bytes.awk
+EMBED_BYTES = src/make/embed_bytes.awk
 $(SHARED)/%.png.c: %.png $(EMBED_BYTES)
 	@mkdir -p $(@D)
 	$(Q)od -An -v -to1 $< | awk -v name=embedded_$(basename $(notdir $<)) -f $(EMBED_BYTES) >$@
@@ -158,7 +158,7 @@ $(BUILD)/flags: FORCE | $(SHARED)/packages
 	@$(IF_CHANGED) echo '$(COMPILE)'
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  The other stamps wait for the first.
-PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/machines/packages.sh
+PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' src/make/packages.sh
 TEST_NEEDS = tests patch
 $(SHARED)/packages:
 	@$(PACKAGES) build optional window

@@ -9,8 +9,8 @@
 # Tests that run no kernels.
 WITHOUT_KERNELS = $(patsubst %,$(BUILD)/tests/test_%,base data file stories simulate plot \
                   view_growing view_input view_pictures view_rows)
-DRIVER_TESTS = $(filter-out $(WITHOUT_KERNELS),$(TESTS))
-drivers: $(YARD) $(DRIVER_TESTS) ## Runs the tests on Intel's and Mesa's drivers, fetched into build/, and as on a GPU.
+DRIVER_TESTS = $(filter-out $(WITHOUT_KERNELS),$(if $(T),$(filter $(TESTS),$(CHOSEN)),$(TESTS)))
+drivers: $(YARD) $(DRIVER_TESTS) ## Runs tests, or those of T=, on Intel's and Mesa's drivers, and as on a GPU.
 	@YARD=./$(YARD) tests/machines/drivers.sh $(DRIVER_TESTS)
 
 kills: N = 100
@@ -25,9 +25,10 @@ fuzz: ## Gives damaged files of all formats to the readers, under ASan: a minute
 	    UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1 build/asan/tests/fuzz $(SECONDS) $(FILES) $(or $(SEED),1)
 
 # The tests in which threads meet.  Without setarch the loader may put a mapping where gcc's runtime wants its own.
+THREADED = schedule schedule_random execute pace snaprun
 tsan: ## Builds ./yard-tsan with ThreadSanitizer, and runs the tests of threads and signals with it.
 	@$(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/scripts/process.sh PART=all \
-	    TESTS='build/tsan/tests/test_schedule build/tsan/tests/test_pace build/tsan/tests/test_snaprun' test \
+	    TESTS='$(THREADED:%=build/tsan/tests/test_%)' test \
 	    OPTIMISE='-O1 -g -fsanitize=thread -Wno-tsan'
 FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 

@@ -159,12 +159,12 @@ while [ $# -gt 1 ]; do
     done
 done
 
-# Vectors of one float choose CLBlast too.  test_kernels sets shapes of its own, this one among them.
+# Vectors of one float choose CLBlast too.  The tests of kernels set shapes of their own, this one among them.
 gpu='env YARD_VEC=1 YARD_WG=64 YARD_SEPARATE_CONTEXTS=1'
 golden gpu with system $gpu
 trains gpu with system $gpu "$YARD" train
 trains 'gpu, two' with system $gpu "$YARD" train -d 0:0x2
-suite gpu test_kernels with system $gpu
+suite gpu 'test_kernels.*' with system $gpu
 
 echo
 if [ -n "$failures" ]; then

@@ -10,7 +10,7 @@
 # fails stops no other.  All end within GPU_SECONDS (520): each row has a limit, those of most worth come first, and
 # what no longer fits is listed as not run.  Exit code 1 when a row failed, 3 when there is no GPU.
 #
-# The kit is used when tests/machines/packages.sh misses something: CPATH and LIBRARY_PATH show it to the compiler,
+# The kit is used when src/make/packages.sh misses something: CPATH and LIBRARY_PATH show it to the compiler,
 # LD_LIBRARY_PATH to the loader.  Without a compiler the kit's own programs run.  A driver that lies on the disk
 # without an .icd file, as in many containers, is registered through OCL_ICD_VENDORS.
 set -u
@@ -19,7 +19,8 @@ MAKE=${MAKE:-make}
 unset MAKEFLAGS MAKELEVEL # of the make that called this: its builds take all cores
 kit=$PWD/build/gpu-kit
 report=build/gpu-report.txt
-kernel_test=build/tests/test_kernels
+programs=build/tests # a folder with the tests of kernels
+kernel_tests="test_kernels test_kernels_sums test_kernels_products test_kernels_attention"
 tmp=build/gpu # with a row's `figure` and `commands`, and the `results` of all rows
 log=$tmp/log  # what the row's commands print
 begin=$(date +%s)
@@ -52,19 +53,23 @@ find_drivers() {
     done
 }
 
-build() { # ./yard and the test of the kernels, with the kit where packages are missing
-    missing=$(tests/machines/packages.sh name build tests)
+build() { # ./yard and the tests of kernels, with the kit where packages are missing
+    missing=$(src/make/packages.sh name build tests)
     if [ -n "$missing" ] && [ -d "$kit" ]; then
         export CPATH="$kit/include" LIBRARY_PATH="$kit/lib" LD_LIBRARY_PATH="$kit/lib:${LD_LIBRARY_PATH:-}"
-        missing=$(tests/machines/packages.sh name build tests)
+        missing=$(src/make/packages.sh name build tests)
         case $missing in *driver*) no_gpu "no OpenCL driver is installed" ;; esac
         case $missing in *compiler*)
-            YARD=$kit/bin/yard kernel_test=$kit/bin/test_kernels
-            chmod +x "$YARD" "$kernel_test"
+            YARD=$kit/bin/yard programs=$kit/bin
+            chmod +x "$programs"/*
             return ;;
         esac
     fi
-    $MAKE --no-print-directory TEST_NEEDS=tests "$YARD" $kernel_test >$tmp/build.log 2>&1 && return
+    set -- "$YARD"
+    for test in $kernel_tests; do
+        set -- "$@" "$programs/$test"
+    done
+    $MAKE --no-print-directory TEST_NEEDS=tests "$@" >$tmp/build.log 2>&1 && return
     tail -n 20 $tmp/build.log
     [ -z "$missing" ] || echo "Or, on a machine with a network: make gpu-pack.  Then copy its build/gpu-kit here."
     exit 1
@@ -178,11 +183,14 @@ show_alone() { # the driver whose first device is the chosen one, which is 0:0 t
 }
 
 kernels() {
-    [ $device = 0:0 ] || show_alone || return # the test takes 0:0
+    [ $device = 0:0 ] || show_alone || return # the tests take 0:0
     export TMP="$tmp" YARD CMOCKA_MESSAGE_OUTPUT=TAP
-    run "$kernel_test"
-    code=$?
-    figure "$(grep -c '^ok' $log) of $(sed -n 's/^1\.\.//p' $log) tests, each in six shapes$(
+    code=0
+    for test in $kernel_tests; do
+        run "$programs/$test" || code=$?
+    done
+    all=$(awk -F '[.][.]' '/^1[.][.]/ { n += $2 } END { print n + 0 }' $log)
+    figure "$(grep -c '^ok' $log) of $all tests, each in six shapes$(
         sed -n 's/^not ok [0-9]* - /, not /p' $log | tr -d '\n')"
     return $code
 }

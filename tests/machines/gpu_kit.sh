@@ -1,7 +1,7 @@
 #!/bin/sh
 # gpu_kit.sh - leaves build/gpu-kit: what `make gpu` needs on a machine without the packages and without a network.
 #
-# It holds include/ and lib/ out of Debian's packages, and in bin/ the two programs that gpu.sh runs, for a
+# It holds include/ and lib/ out of Debian's packages, and in bin/ the programs that gpu.sh runs, for a
 # machine without a compiler.  Copy it to build/gpu-kit there.  Less than 60 MiB, no links, no driver.
 set -u
 unset MAKEFLAGS MAKELEVEL # of the make that called this: its build takes all cores
@@ -33,6 +33,10 @@ rm -rf "$kit/debs" "$kit"/include/*-linux-gnu
 
 # Without SDL2, which the other machine may lack.
 objects=build/gpu-objects
-${MAKE:-make} --no-print-directory BUILD=$objects YARD="$kit/bin/yard" SDL2= \
-    "$kit/bin/yard" $objects/tests/test_kernels && cp $objects/tests/test_kernels "$kit/bin" || exit 1
+set --
+for test in test_kernels test_kernels_sums test_kernels_products test_kernels_attention; do
+    set -- "$@" $objects/tests/$test
+done
+${MAKE:-make} --no-print-directory BUILD=$objects YARD="$kit/bin/yard" SDL2= "$kit/bin/yard" "$@" &&
+    cp "$@" "$kit/bin" || exit 1
 echo "$kit: $(du -sk "$kit" | awk '{ printf "%.1f MiB", $1 / 1024 }')"

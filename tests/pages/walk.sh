@@ -53,10 +53,9 @@ PROGRAMS=$TOP/tests/pages
 
 prepare_copy() { # makes the copy and goes there.  It is built already, so that make compiles only what is edited
     walk=$TMP/walk
-    mkdir -p "$walk/build" "$walk/tests/machines"
+    mkdir -p "$walk/build" "$walk/tests"
     cp -Rp Makefile README.md LICENSE cl data src tutorials "$walk"
     cp -Rp tests/data tests/maintain.mk "$walk/tests"
-    cp -p tests/machines/packages.sh "$walk/tests/machines"
     cp -Rp build/src build/embedded.* build/packages "$walk/build"
     cd "$walk" || exit 1
     MAKEFLAGS=$(echo "${MAKEFLAGS-}" | sed 's/--jobserver[^ ]*//g') # its own jobs, the same compiler

@@ -2,7 +2,15 @@
 # errors.sh - what a user can get wrong with words, sizes, devices and limits: every mistake has its exit code and a
 # sentence, and harms nothing that is saved.  errors_files.sh has the mistakes with files.
 #
-# mistakes.sh has refuse() and the like.
+# A mistake is one line.  This one fails unless `yard train --steps ten` ends with exit code 2 and says one sentence
+# that has "not "ten"" in it:
+#
+#     refuse 2 'not "ten"' train --steps ten
+#
+# To add one, write such a line into the section of its kind.  refuse_train adds the words of a short training, and
+# unharmed, at a section's end, looks at the model that is saved (mistakes.sh has them all).  Exit codes: 1 a file is
+# damaged, 2 words are wrong, 3 there is no such device, 4 the system refuses something.
+# Where something is allowed, and only said, the line begins with yard, and grep looks into $TMP/out or $TMP/err.
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
 

@@ -2,7 +2,14 @@
 # errors_files.sh - what a user can get wrong with files, that is data, models, outputs and kernels: every mistake has
 # its exit code and a sentence, and harms nothing that is saved.  errors.sh has the other mistakes.
 #
-# mistakes.sh has refuse() and the like.
+# A section makes files that are wrong, in $TMP, and then has a line for each mistake with them.  Each fails unless yard
+# ends with this exit code and says one sentence with this part in it:
+#
+#     head -c 100 $st >"$TMP/header.safetensors"
+#     refuse 1 "$TMP/header.safetensors" check "$TMP/header.safetensors"
+#
+# errors.sh says how to add a line.  Most sections end with a look at the files that must have come through them:
+# unharmed, or a sum of their bytes.
 . tests/run/helpers.sh
 . tests/run/mistakes.sh
 

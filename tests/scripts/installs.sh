@@ -18,7 +18,7 @@ packages() { # CODE NEED...
     code=$1
     shift
     : >"$TMP/asked"
-    PATH="$TMP/bin:$PATH" OCL_ICD_VENDORS=$TMP/icd tests/machines/packages.sh "$@" >"$TMP/err" 2>&1 </dev/null
+    PATH="$TMP/bin:$PATH" OCL_ICD_VENDORS=$TMP/icd src/make/packages.sh "$@" >"$TMP/err" 2>&1 </dev/null
     [ $? -eq "$code" ]
 }
 

@@ -1,5 +1,16 @@
 #!/bin/sh
 # process.sh - what surrounds a run: signals at any moment, closed descriptors, limits, folders that are not there yet.
+#
+# A case starts a run that would go on for ever, waits until its log says that it trains, does something to it, and
+# looks at how it ended and what it left:
+#
+#     start $train --steps 100000000 --log "$TMP/log" --save "$TMP/folder"
+#     within 600 "$trained"                     waits up to 600 s for the log to have step 9
+#     kill -INT "$child"
+#     ended 'SIGINT' 130 ', saved'              two checks: the exit code, and a part of the sentence
+#     only_whole 'SIGINT' "$TMP/folder"         nothing half-written is left
+#
+# To add one, do the same with another kill, file or limit.  Remove $TMP/log first: within would find the old one.
 . tests/run/helpers.sh
 
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT

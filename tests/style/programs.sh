@@ -6,7 +6,7 @@
 . tests/run/helpers.sh
 
 page=tutorials/reference-systems.md
-makefiles='Makefile tests/maintain.mk src/trainer/base/modules.mk'
+makefiles='Makefile tests/maintain.mk src/make/modules.mk'
 
 # ---- what is promised -----------------------------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ for text in README.md tutorials/*.md; do
 done
 
 scripts=$(ls tests/*/*.sh tutorials/labs/*.sh tutorials/labs/*/grade tutorials/labs/*/*.sh data/gallery/*.sh \
-    src/*/*/*.sh 2>/dev/null)
+    src/make/*.sh 2>/dev/null)
 awk -f tests/style/commands.awk $scripts >"$TMP/words"
 (cd "$TMP" && awk -f "$OLDPWD/tests/style/commands.awk" Makefile README.md tutorials/*.md) >>"$TMP/words"
 
@@ -100,7 +100,7 @@ for script in scripts/labs pages/pages; do
     alone tests/$script.sh
     result $? "${script#*/}.sh finds what it calls"
 done
-alone tests/machines/packages.sh build tests patch
+alone src/make/packages.sh build tests patch
 result $? 'packages.sh finds what it calls, and needs nothing else'
 sed '/^# ---- words/,$d' tests/scripts/errors.sh >"$TMP/errors.sh"
 alone sh "$TMP/errors.sh"

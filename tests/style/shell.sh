@@ -6,7 +6,7 @@ command -v shellcheck >/dev/null || skip_all 'shellcheck finds nothing in the sc
 
 scripts=
 for script in tests/*/*.sh tutorials/labs/*.sh tutorials/labs/*/*.sh tutorials/labs/*/grade tutorials/labs/*/predict \
-    data/gallery/*.sh src/*/*/*.sh; do
+    data/gallery/*.sh src/make/*.sh; do
     [ ! -f "$script" ] || scripts="$scripts $script" # a student's copy has no graders
 done
 {

@@ -129,3 +129,72 @@ struct simulation *simulate_durations(const struct step *s, const double *second
     free(had);
     return sim;
 }
+
+/* ---- lists that are written as texts ----------------------------------------------------------------------------- */
+
+struct step *read_text_list(const char *text)
+{
+    struct step *s = list_of("%s", text);
+    finish_list(s);
+    char *wrong = verify(s, NULL);
+    if (wrong)
+        test_failed("the list is wrong: %s\n", wrong);
+    return s;
+}
+
+struct simulation *simulate_text(const char *text) { return must_simulate(read_text_list(text), NULL); }
+
+void end_simulation(struct simulation *sim)
+{
+    struct step *s = (struct step *)sim->step;
+    free_simulation(sim);
+    free_list(s);
+}
+
+void expect_period(const char *text, double period, int pattern)
+{
+    struct simulation *sim = simulate_text(text);
+    expect_number("period", sim->period, period);
+    assert_int_equal(sim->pattern, pattern);
+    assert_true(sim->settled);
+    end_simulation(sim);
+}
+
+char *list_as_text(const struct step *s, const double *seconds)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    assert_non_null(f);
+    write_list(f, s, seconds);
+    fclose(f);
+    return text;
+}
+
+void expect_round_trip(const struct step *s, const struct simulation *sim)
+{
+    char *text = list_as_text(s, sim->seconds);
+    struct step *again = read_text_list(text);
+    struct simulation *second = must_simulate(again, NULL);
+    char *twice = list_as_text(again, second->seconds);
+    assert_string_equal(text, twice);
+    gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
+    for (size_t i = 0; i < again->n; i++) {
+        assert_true(again->task[i]->gate != GATE_HELD);
+        assert_string_equal(again->task[i]->name, s->task[i]->name);
+    }
+    for (size_t i = 0; i < again->n; i++)
+        assert_int_equal(again->task[i]->message, s->task[i]->role == ROLE_BROADCAST ? s->task[i]->message : 0);
+    depend(again, ALL_EDGES);
+    assert_int_equal(again->n, s->n);
+    assert_int_equal(second->steps, sim->steps);
+    for (size_t i = 0; i < (size_t)sim->steps * s->n; i++)
+        if (second->moments[i].start != sim->moments[i].start || second->moments[i].end != sim->moments[i].end)
+            test_failed("task %zu %s: [%.17g, %.17g] from the file, [%.17g, %.17g] from the list\n", i % s->n,
+                        s->task[i % s->n]->name, second->moments[i].start, second->moments[i].end,
+                        sim->moments[i].start, sim->moments[i].end);
+    assert_true(second->period == sim->period);
+    end_simulation(second);
+    free(text);
+    free(twice);
+}

@@ -45,4 +45,20 @@ struct simulation *simulate_durations(const struct step *s, const double *second
 /* Fails unless |found - expected| is at most 1e-9 of expected. */
 void expect_number(const char *what, double found, double expected);
 
+/* ---- lists that are written as texts ----------------------------------------------------------------------------- */
+
+#define GPU "device gpu memory=1000\n"
+#define A_AND_B "device a memory=1000\ndevice b memory=1000\n"
+
+/* The list of this step file, with addresses and edges; verify() must find nothing wrong. */
+struct step *read_text_list(const char *text);
+struct simulation *simulate_text(const char *text); /* of that list; end_simulation() frees both */
+void end_simulation(struct simulation *sim);
+/* Fails unless the simulation settles in this pattern of steps, with this mean time of a step in seconds. */
+void expect_period(const char *text, double period, int pattern);
+/* The step file that is written of a list with these durations (seconds, per task); the caller frees it. */
+char *list_as_text(const struct step *s, const double *seconds);
+/* The file that is written of a list is simulated to the same times, and written again to the same bytes. */
+void expect_round_trip(const struct step *s, const struct simulation *sim);
+
 #endif

@@ -1,7 +1,12 @@
 /* support_state.c - checkpoints of random numbers, and what is expected of them. */
 #include "support_state.h"
 
-/* ---- cases ------------------------------------------------------------------------------------------------------ */
+#include "techniques/reshard/folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+
+/* ---- cases ------------------------------------------------------------------------------------------------------- */
 
 static int draw_between(struct draws *d, int low, int high)
 {
@@ -39,7 +44,7 @@ struct random_case random_case(uint32_t number)
     return r;
 }
 
-/* ---- values ----------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 float state_value(uint64_t seed, size_t tensor, size_t i)
 {
@@ -213,4 +218,129 @@ void write_snapshot(const char *path, const struct config *c, const struct mesh 
     close_snap(s);
     json_decref(d.options);
     free_stored(&x);
+}
+
+/* ---- files and folders ------------------------------------------------------------------------------------------- */
+
+void overwrite(const char *path, const char *text, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    assert_true(f);
+    assert_int_equal(fwrite(text, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+void expect_same_file(const char *a, const char *b)
+{
+    size_t n, m;
+    char *x = read_whole(a, &n), *y = read_whole(b, &m);
+    if (n != m || memcmp(x, y, n) != 0)
+        test_failed("%s and %s differ\n", a, b);
+    free(x);
+    free(y);
+}
+
+int count_files(const char *folder)
+{
+    int n = 0;
+    DIR *d = opendir(folder);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+/* ---- small checkpoints ------------------------------------------------------------------------------------------- */
+
+const struct config small_config = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
+
+char *small_state(const char *name)
+{
+    char *path = copy_string(temp_path(name));
+    struct mesh m = mesh_of(&small_config, 1, 1, 2, 1);
+    remove_folder(path);
+    write_random_state(path, &small_config, &m, 3, 1, 5);
+    free_mesh(&m);
+    return path;
+}
+
+void change_manifest(const char *folder, const char *text, const char *old, const char *new)
+{
+    char *path = lasting("%s/" MANIFEST, folder);
+    const char *at = strstr(text + 28, old);
+    if (!at)
+        test_failed("the manifest has no %s\n", old);
+    char *body = lasting("%.*s%s%s", (int)(at - text) - 28, text + 28, new, at + strlen(old));
+    char *all =
+        format_string("{\"hash\":\"%016llx\",\n%s", (unsigned long long)hash_bytes(body, strlen(body), 0), body);
+    overwrite(path, all, strlen(all));
+    free(all);
+}
+
+void check_checkpoint(void *folder)
+{
+    struct checkpoint *c = open_checkpoint(folder);
+    for (size_t i = 0; i < c->pieces->n; i++) {
+        must(verify_tensor(c, i));
+    }
+    free_checkpoint(c);
+}
+
+void expect_newest_checkpoint(const char *folder, const char *name)
+{
+    char *found = find_checkpoint(folder), *expected = lasting("%s/%s", folder, name);
+    assert_string_equal(found, expected);
+    free(found);
+}
+
+/* ---- snapshot files whose bytes are changed ---------------------------------------------------------------------- */
+
+static void read_image(void *image)
+{
+    struct image *x = image;
+    struct checkpoint *c = read_snapshot(x->path);
+    x->damage = c->stored->n_damage;
+    snprintf(x->said, sizeof x->said, "%s", x->damage ? c->stored->damage[0] : "");
+    x->step = snapfile_of(c)->newest.slot && has_state(c, seed_of(c->step, 1)) ? c->step : 0;
+    free_checkpoint(c);
+}
+
+bool notices(struct image *x)
+{
+    x->step = 0;
+    x->damage = 0;
+    struct problem *p = attempt(read_image, x);
+    bool refused = p && p->code == EXIT_FAILED;
+    free(p);
+    return p ? refused : x->damage && x->step;
+}
+
+void put_bytes(const struct image *x, size_t at, size_t n)
+{
+    int fd = open(x->path, O_RDWR);
+    assert_int_equal(pwrite(fd, x->bytes + at, n, (off_t)at), n);
+    close(fd);
+}
+
+struct image make_image(const char *path, struct snapfile *layout)
+{
+    struct image x = {.path = path};
+    struct mesh m = mesh_of(&small_config, 2, 1, 1, 1);
+    unlink(path);
+    write_snapshot(path, &small_config, &m, false, 2);
+    struct checkpoint *c = open_checkpoint(path);
+    *layout = *snapfile_of(c);
+    x.bytes = read_whole(path, &x.n);
+    assert_int_equal(x.n, slot_at(layout, 3));
+    free_checkpoint(c);
+    free_mesh(&m);
+    return x;
+}
+
+size_t first_piece(const char *path)
+{
+    struct checkpoint *c = open_snapshot(path);
+    size_t at = c->pieces->tensor[0].piece[0].file_offset;
+    free_checkpoint(c);
+    return at;
 }

@@ -44,4 +44,40 @@ void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int6
 /* Writes a file with iterations 1 to n of session 1, in two slots. */
 void write_snapshot(const char *path, const struct config *c, const struct mesh *m, bool halves, uint32_t n);
 
+/* ---- small checkpoints ------------------------------------------------------------------------------------------- */
+
+extern const struct config small_config;
+/* A checkpoint of that model as step 3 of session 1, on tp=2, with the values of seed 5; the caller frees its path. */
+char *small_state(const char *name);
+/* Writes the folder's manifest anew from `text`, in which the first `old` becomes `new`, with a hash that fits. */
+void change_manifest(const char *folder, const char *text, const char *old, const char *new);
+/* Opens the checkpoint at this path and verifies all that is in it; what is wrong ends the program with a sentence. */
+void check_checkpoint(void *path);
+/* Fails unless this is the newest complete checkpoint of the folder. */
+void expect_newest_checkpoint(const char *folder, const char *name);
+
+/* ---- snapshot files whose bytes are changed ---------------------------------------------------------------------- */
+
+struct image { /* a file, its bytes, and what reading it gave */
+    const char *path;
+    char *bytes; /* they are changed here, and put_bytes() writes them */
+    size_t n;
+    uint32_t step; /* the step that was read, 0: none */
+    size_t damage; /* sentences */
+    char said[512];
+};
+/* Writes a file with iterations 1 and 2 on dp=2 and reads it; the caller frees the bytes. */
+struct image make_image(const char *path, struct snapfile *layout);
+void put_bytes(const struct image *x, size_t at, size_t n);
+/* Reads the file.  true: damage was noticed, and what is read is an iteration, or nothing. */
+bool notices(struct image *x);
+/* The byte at which the newest iteration's first tensor begins. */
+size_t first_piece(const char *path);
+
+/* ---- files and folders ------------------------------------------------------------------------------------------- */
+
+void overwrite(const char *path, const char *bytes, size_t n);
+void expect_same_file(const char *a, const char *b);
+int count_files(const char *folder); /* with . and .. */
+
 #endif

@@ -1,7 +1,7 @@
 /* test_simulate.c - predicting a step.
  *
- * A list on paper whose times were worked out by hand (more of them: test_steps.c), an oracle that walks the longest
- * path, and links that are shared evenly.  No OpenCL device is opened here.
+ * A list on paper whose times were worked out by hand (more of them: test_steps_times.c), an oracle that walks the
+ * longest path, and links that are shared evenly.  No OpenCL device is opened here.
  */
 #include "tests/support/support_paper.h"
 

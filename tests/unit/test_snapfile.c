@@ -1,4 +1,8 @@
-/* test_snapfile.c - snapshot files: what is stored comes back, whatever is cut off, damaged or refused.
+/* test_snapfile.c - snapshot files of runs that end at any moment: by a kill, a power cut, or a call that fails.
+ *
+ * It tests src/techniques/snapshot.  What was acknowledged must be there afterwards, and nothing torn may be taken for
+ * an iteration.  A sync that is left out, or that comes too late, is found: with syncs that do nothing iterations must
+ * be lost.
  *
  * This program has pwrite, fdatasync, rename and the like of its own, which stand before the system's.  They do
  * what the system's do, and keep a model of the disk beside (support_disk.h): of what was not synced it may have
@@ -8,18 +12,18 @@
  * holds in memory.  After each life the newest iteration that was acknowledged, or a later one, is read back, all
  * of it of one life and iteration.
  *
- *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_snapfile     so many ends of lives, from the YARD_FIRST-th
- *                                                                 trial on; every bit, else each 61st
+ *     YARD_CUTS=100000 build/tests/test_snapfile     so many ends of lives, from the YARD_FIRST-th trial on
+ *
+ * (Sound files, and readers beside a writer: test_snapfile_kept.c.  Damaged ones: test_snapfile_damage.c.)
  */
 #include "tests/support/shim.h"
 #include "tests/support/support_disk.h"
 #include "tests/support/support_state.h"
 
 #include <fcntl.h>
-#include <math.h>
 #include <sys/file.h>
 
-/* ---- the disk --------------------------------------------------------------------------------------------------- */
+/* ---- the disk ---------------------------------------------------------------------------------------------------- */
 
 static struct {
     bool on;
@@ -30,7 +34,6 @@ static struct {
     int cut_at;               /* the number of the last call that is made */
     int cut_sync, fault_sync; /* after so many syncs of a file cut_at, calls.at are set; 0: never */
     bool no_sync;             /* a mutant: syncs do nothing */
-    bool real;                /* syncs take their time */
     void (*while_syncing)(void);
     struct draws luck;
 } disk;
@@ -93,8 +96,9 @@ int posix_fallocate(int fd, off_t at, off_t n)
 
 int sync_file_range(int fd, off_t at, off_t n, unsigned flags)
 {
-    if (disk.real)
-        return REAL(sync_file_range)(fd, at, n, flags);
+    (void)at;
+    (void)n;
+    (void)flags;
     return file_of(fd) && !go_on(false) ? -1 : 0;
 }
 
@@ -124,8 +128,8 @@ static int sync_model(int fd)
         disk_sync(f);
     return sound ? 0 : -1;
 }
-int fsync(int fd) { return disk.real ? REAL(fsync)(fd) : sync_model(fd); }
-int fdatasync(int fd) { return disk.real ? REAL(fdatasync)(fd) : sync_model(fd); }
+int fsync(int fd) { return sync_model(fd); }
+int fdatasync(int fd) { return sync_model(fd); }
 
 /* What is not waiting to be written is read from the disk again. */
 int posix_fadvise(int fd, off_t at, off_t n, int advice)
@@ -171,7 +175,7 @@ int rename(const char *old, const char *new)
 
 int unlink(const char *path) { return disk.on && disk.calls.n > disk.cut_at ? 0 : REAL(unlink)(path); }
 
-/* ---- the power goes --------------------------------------------------------------------------------------------- */
+/* ---- the power goes ---------------------------------------------------------------------------------------------- */
 
 static void put_file(const char *path, int file)
 {
@@ -202,98 +206,7 @@ static void cut_power(const char *path)
         put_file(path, disk.named);
 }
 
-/* ---- what is stored comes back ----------------------------------------------------------------------------------- */
-
-static const struct config sizes = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
-
-TEST(stored_comes_back)
-{
-    const char *path = temp_path("any.snap");
-    for (uint32_t i = 0; i < 60; i++) {
-        struct random_case r = random_case(i);
-        REAL(unlink)(path);
-        write_snapshot(path, &r.config, &r.from, i % 2, 3);
-        struct checkpoint *c = open_checkpoint(path);
-        assert_int_equal(c->step, 3);
-        assert_int_equal(c->samples, 3 * 8); /* three steps of 8 samples */
-        assert_int_equal(c->stored->n_damage, 0);
-        expect_state(c, seed_of(3, 1));
-        free_checkpoint(c);
-        free_mesh(&r.from);
-        free_mesh(&r.to);
-    }
-}
-
-TEST(what_is_refused)
-{
-    struct snap *one, *two;
-    struct mesh m = mesh_of(&sizes, 1, 1, 1, 0);
-    struct stored x = store_of(&sizes, &m, 2, false);
-    struct snap_plan *p = &x.plan;
-    struct checkpoint d = description(json_object(), 0, 1);
-    const char *path = temp_path("two.snap"), *text = write_file("text", "not ours", 8);
-    must(open_snap(path, &d, p, &one));
-    struct problem *q[] = {open_snap(path, &d, p, &two), open_snap(text, &d, p, &two),
-                           open_snap("/nowhere/x", &d, p, &two), open_snap("/dev/null", &d, p, &two)};
-    const char *part[] = {"another run is writing", "is no snapshot file", "does its folder exist", "no regular file"};
-    for (int i = 0; i < 4; i++) {
-        assert_non_null(q[i]);
-        assert_int_equal(q[i]->code, i == 2 ? EXIT_IO : EXIT_USAGE);
-        if (!strstr(q[i]->sentence, part[i]))
-            test_failed("%s\n", q[i]->sentence);
-        free(q[i]);
-    }
-    assert_int_equal(snap_begin(one, 1), 1);
-    assert_int_equal(snap_begin(one, 2), 2);
-    assert_int_equal(snap_begin(one, 3), 0);
-    snap_commit(one, 2, false, &(struct stored_step){0});
-    assert_int_equal(snap_begin(one, 4), 2);
-    assert_int_equal(close_snap(one).dropped, 2);
-    assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_FAILED);
-    assert_int_equal(run_yard("ckpt ls '%s'", path).code, EXIT_FAILED);
-    p->n--; /* a part is missing */
-    struct problem *hole = open_snap(temp_path("hole.snap"), &d, p, &two);
-    assert_true(hole);
-    assert_true(strstr(hole->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value"));
-    assert_int_not_equal(access(temp_path("hole.snap"), F_OK), 0);
-    free(hole);
-    p->n++;
-    free_stored(&x);
-    json_decref(d.options);
-    free_mesh(&m);
-}
-
-/* One value anywhere that is not finite: its iteration is not stored, and the next one in its slot is. */
-TEST(no_value_is_overlooked)
-{
-    struct mesh m = mesh_of(&sizes, 1, 1, 1, 0);
-    struct stored x = store_of(&sizes, &m, 2, false);
-    struct checkpoint d = description(json_object(), 0, 1);
-    struct snap *s;
-    must(open_snap(temp_path("finite.snap"), &d, &x.plan, &s));
-    for (size_t i = 0; i < x.plan.n; i++)
-        for (size_t k = 0; k < payload_bytes(&x.plan.range[i]) / sizeof(float); k++) {
-            bool between = false; /* the pieces */
-            assert_true(snap_begin(s, 1) > 0);
-            for (size_t at = 0; at < x.plan.n; at++) {
-                float *values = fill_payload(&x, at, 1);
-                if (at == i) {
-                    between = memcmp(&values[k], "UUUU", sizeof(float)) == 0;
-                    values[k] = INFINITY;
-                }
-                snap_write(s, 1, at, values);
-                free(values);
-            }
-            assert_int_equal(snap_commit(s, 1, true, &(struct stored_step){0}), between);
-            store_iteration(s, &x, 2, 1);
-        }
-    close_snap(s);
-    json_decref(d.options);
-    free_stored(&x);
-    free_mesh(&m);
-}
-
-/* ---- lives ------------------------------------------------------------------------------------------------------ */
+/* ---- lives ------------------------------------------------------------------------------------------------------- */
 
 struct flight { /* an iteration under way */
     uint32_t step;
@@ -479,8 +392,9 @@ static bool run_trial(const char *path, const struct stored *stored, uint64_t nu
     return kept;
 }
 
-/* Runs what is to be said on stderr into a file; how often a sentence is in it. */
-static int quiet_fd = -1;
+static int quiet_fd = -1; /* the stderr that be_quiet() put aside */
+
+/* What is said on stderr goes into this file, until be_loud(). */
 static void be_quiet(const char *log)
 {
     fflush(stderr);
@@ -490,6 +404,7 @@ static void be_quiet(const char *log)
     close(fd);
 }
 
+/* Stderr is again what it was; returns how often `part` is in what was said. */
 static int be_loud(const char *log, const char *part)
 {
     int n = 0;
@@ -529,9 +444,9 @@ static int count_lost(int ends, bool no_sync, int *done)
 {
     int lost = 0;
     const char *path = temp_path("power.snap"), *log = temp_path("power.log");
-    struct mesh m = mesh_of(&sizes, 1, 1, 1, 0);
-    struct stored stored[3] = {store_of(&sizes, &m, 2, false), store_of(&sizes, &m, 3, true),
-                               store_of(&sizes, &m, 4, true)};
+    struct mesh m = mesh_of(&small_config, 1, 1, 1, 0);
+    struct stored stored[3] = {store_of(&small_config, &m, 2, false), store_of(&small_config, &m, 3, true),
+                               store_of(&small_config, &m, 4, true)};
     life.options = json_object();
     disk.no_sync = no_sync;
     be_quiet(log);
@@ -554,8 +469,8 @@ LONG_TEST(killed_and_then_cut)
     enum { CALLS = 120, LUCKS = 4 };
     int lost = 0;
     const char *path = temp_path("killed.snap"), *log = temp_path("killed.log");
-    struct mesh m = mesh_of(&sizes, 1, 1, 1, 0);
-    struct stored stored[3] = {store_of(&sizes, &m, 2, false), {0}, store_of(&sizes, &m, 4, true)};
+    struct mesh m = mesh_of(&small_config, 1, 1, 1, 0);
+    struct stored stored[3] = {store_of(&small_config, &m, 2, false), {0}, store_of(&small_config, &m, 4, true)};
     life.options = json_object();
     be_quiet(log);
     for (int at = 1; at <= CALLS; at++)
@@ -579,7 +494,7 @@ LAW(lives_end_at_any_moment)
     assert_true(count_lost(300, true, &done) > 0);
 }
 
-/* ---- calls that fail -------------------------------------------------------------------------------------------- */
+/* ---- calls that fail --------------------------------------------------------------------------------------------- */
 
 /* A life on a file that has iterations already, or on none, one call of which goes wrong; then the power goes. */
 static void spoil_call(const struct stored *x, bool fresh, enum fault fault, int at)
@@ -611,8 +526,8 @@ static void spoil_call(const struct stored *x, bool fresh, enum fault fault, int
 
 TEST(every_call_may_fail)
 {
-    struct mesh m = mesh_of(&sizes, 1, 1, 1, 0);
-    struct stored x = store_of(&sizes, &m, 2, false);
+    struct mesh m = mesh_of(&small_config, 1, 1, 1, 0);
+    struct stored x = store_of(&small_config, &m, 2, false);
     int tried = 0;
     life.options = json_object();
     for (int fresh = 0; fresh < 2; fresh++) {
@@ -626,443 +541,5 @@ TEST(every_call_may_fail)
     printf("# %d faults\n", tried);
     json_decref(life.options);
     free_stored(&x);
-    free_mesh(&m);
-}
-
-/* ---- damage ----------------------------------------------------------------------------------------------------- */
-
-struct image {
-    const char *path;
-    char *bytes;
-    size_t n;
-    uint32_t step; /* the step that was read, 0: none */
-    size_t damage; /* sentences */
-    char said[512];
-};
-
-static void read_image(void *image)
-{
-    struct image *x = image;
-    struct checkpoint *c = read_snapshot(x->path);
-    x->damage = c->stored->n_damage;
-    snprintf(x->said, sizeof x->said, "%s", x->damage ? c->stored->damage[0] : "");
-    x->step = snapfile_of(c)->newest.slot && has_state(c, seed_of(c->step, 1)) ? c->step : 0;
-    free_checkpoint(c);
-}
-
-/* true: it was noticed, and what is read is an iteration, or nothing. */
-static bool notices(struct image *x)
-{
-    x->step = 0;
-    x->damage = 0;
-    struct problem *p = attempt(read_image, x);
-    bool refused = p && p->code == EXIT_FAILED;
-    free(p);
-    return p ? refused : x->damage && x->step;
-}
-
-static void put_bytes(const struct image *x, size_t at, size_t n)
-{
-    int fd = REAL(open)(x->path, O_RDWR);
-    assert_int_equal(REAL(pwrite)(fd, x->bytes + at, n, (off_t)at), n);
-    close(fd);
-}
-
-static bool notices_flip(struct image *x, size_t at, int bit)
-{
-    x->bytes[at] ^= (char)(1 << bit);
-    put_bytes(x, at, 1);
-    bool noticed = notices(x);
-    x->bytes[at] ^= (char)(1 << bit);
-    put_bytes(x, at, 1);
-    return noticed;
-}
-
-static struct image make_image(const char *path, struct snapfile *layout)
-{
-    struct image x = {.path = path};
-    struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
-    REAL(unlink)(path);
-    write_snapshot(path, &sizes, &m, false, 2);
-    struct checkpoint *c = open_checkpoint(path);
-    *layout = *snapfile_of(c);
-    x.bytes = read_whole(path, &x.n);
-    assert_int_equal(x.n, slot_at(layout, 3));
-    free_checkpoint(c);
-    free_mesh(&m);
-    return x;
-}
-
-TEST(every_bit_matters)
-{
-    struct snapfile s;
-    struct image x = make_image(temp_path("bits.snap"), &s);
-    size_t every = getenv("YARD_EVERY") ? strtoul(getenv("YARD_EVERY"), NULL, 10) : 61;
-    size_t tried = 0;
-    size_t older = 0;
-    for (size_t bit = 0; bit < 8 * MANIFEST_AT; bit += every, tried++) /* pages */
-        if (!notices_flip(&x, bit / 8, (int)(bit % 8)) || !x.step)
-            test_failed("bit %zu of byte %zu\n", bit % 8, bit / 8);
-        else
-            older += x.step == 1;
-    for (size_t bit = 0; bit < 8 * s.manifest_bytes; bit += 7 * every, tried++)
-        if (!notices_flip(&x, MANIFEST_AT + bit / 8, (int)(bit % 8)))
-            test_failed("bit %zu of byte %zu of the manifest\n", bit % 8, bit / 8);
-    struct checkpoint *c = open_snapshot(x.path);
-    for (size_t i = 0; i < c->pieces->n; i++)
-        for (size_t k = 0; k < c->pieces->tensor[i].n; k++) {
-            const struct piece *p = &c->pieces->tensor[i].piece[k];
-            for (size_t bit = 5 * i; bit < 8 * ELEMENT_BYTES * piece_elements(p); bit += 7 * every, tried++)
-                if (!notices_flip(&x, p->file_offset + bit / 8, (int)(bit % 8)) || x.step != 1 ||
-                    !strstr(x.said, c->pieces->tensor[i].name))
-                    test_failed("bit %zu of %s: step %u, %s\n", bit, c->pieces->tensor[i].name, x.step, x.said);
-        }
-    for (size_t bit = 0; bit < 64 * s.in.n; bit += every, tried++)
-        if (!notices_flip(&x, hashes_at(&s, (int)s.newest.slot) + bit / 8, (int)(bit % 8)) || x.step != 1)
-            test_failed("bit %zu of the hashes\n", bit);
-    free_checkpoint(c);
-    assert_true(older > 100);
-    printf("# %zu bits turned over\n", tried);
-    free(x.bytes);
-}
-
-/* The byte at which the newest iteration's first tensor begins. */
-static size_t first_piece(const char *path)
-{
-    struct checkpoint *c = open_snapshot(path);
-    size_t at = c->pieces->tensor[0].piece[0].file_offset;
-    free_checkpoint(c);
-    return at;
-}
-
-/* A run that goes on, also when the newest iteration is damaged, leaves the page and the slot that it found. */
-TEST(what_was_found_stays)
-{
-    for (int damaged = 0; damaged < 2; damaged++) {
-        struct snapfile s;
-        struct snap *snap;
-        size_t n;
-        struct image x = make_image(temp_path("found.snap"), &s);
-        struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
-        struct stored stored = store_of(&sizes, &m, 2, false);
-        struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 1, 1);
-        int slot = damaged ? 1 : 2;
-        x.bytes[first_piece(x.path)] ^= (char)damaged;
-        put_bytes(&x, 0, x.n);
-        must(open_snap(x.path, &d, &stored.plan, &snap));
-        store_iteration(snap, &stored, 3, 1);
-        close_snap(snap);
-        char *now = read_whole(x.path, &n);
-        size_t page = (size_t)(slot - 1) * SNAP_PAGE, bytes = slot_at(&s, slot);
-        assert_memory_equal(now + page, x.bytes + page, SNAP_PAGE);
-        assert_memory_equal(now + bytes, x.bytes + bytes, s.in.bytes);
-        assert_false(notices(&x));
-        assert_int_equal(x.step, 3);
-        assert_true(!x.damage);
-        struct checkpoint *c = open_snapshot(x.path);
-        assert_true(snapfile_of(c)->newest.seq > s.newest.seq); /* newer than all that was there, damaged or not */
-        free_checkpoint(c);
-        free(now);
-        free(x.bytes);
-        json_decref(d.options);
-        free_stored(&stored);
-        free_mesh(&m);
-    }
-}
-
-static void read_first(void *checkpoint)
-{
-    float values[512];
-    const struct checkpoint *c = checkpoint;
-    assert_true(tensor_elements(&c->pieces->tensor[0]) <= COUNT(values));
-    read_kept(c, 0, values);
-}
-
-/* Between opening and reading a run may store another iteration: what is read may then be of that. */
-TEST(who_reads_notices_a_writer)
-{
-    struct snapfile s;
-    struct snap *snap;
-    struct image x = make_image(temp_path("busy.snap"), &s);
-    struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
-    struct stored stored = store_of(&sizes, &m, 2, false);
-    struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 2, 1), *c = open_snapshot(x.path);
-    read_first(c);
-    must(open_snap(x.path, &d, &stored.plan, &snap));
-    assert_int_equal(snap_begin(snap, 3), 1);
-    float *bytes = fill_payload(&stored, 0, 9);
-    snap_write(snap, 3, 0, bytes);
-    read_first(c); /* it is of the other slot */
-    snap_commit(snap, 3, false, &(struct stored_step){0});
-    store_iteration(snap, &stored, 3, 1);
-    read_first(c); /* still it is */
-    assert_int_equal(snap_begin(snap, 4), 2);
-    snap_write(snap, 4, 0, bytes);
-    struct problem *p = attempt(read_first, c);
-    assert_true(p);
-    assert_int_equal(p->code, EXIT_FAILED);
-    assert_true(strstr(p->sentence, "or a run writes there"));
-    close_snap(snap);
-    free(p);
-    free(bytes);
-    free(x.bytes);
-    free_checkpoint(c);
-    json_decref(d.options);
-    free_stored(&stored);
-    free_mesh(&m);
-}
-
-/* A writer in a process of its own, which has the file locked, as a run has, while half of a page is there. */
-struct half_page {
-    const struct image *image;
-    int told[2]; /* a pipe: the page is half */
-};
-
-static void write_slowly(void *half_page)
-{
-    const struct half_page *h = half_page;
-    const size_t newer = SNAP_PAGE, half = SNAP_PAGE / 2;
-    int fd = REAL(open)(h->image->path, O_RDWR);
-    assert_int_equal(REAL(flock)(fd, LOCK_EX), 0);
-    for (size_t page = 0; page <= newer; page += newer)
-        assert_int_equal(REAL(pwrite)(fd, (char[SNAP_PAGE]){0}, half, (off_t)page), half);
-    assert_int_equal(REAL(write)(h->told[1], "x", 1), 1);
-    usleep(30000);
-    for (size_t page = 0; page <= newer; page += newer)
-        assert_int_equal(REAL(pwrite)(fd, h->image->bytes + page, half, (off_t)page), half);
-    usleep(1000000); /* the run goes on */
-}
-
-TEST(a_page_that_is_being_written_is_read_again)
-{
-    struct snapfile s;
-    struct image x = make_image(temp_path("half.snap"), &s);
-    struct half_page h = {.image = &x};
-    char told;
-    assert_int_equal(pipe(h.told), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        write_slowly(&h);
-        _exit(0);
-    }
-    assert_int_equal(read(h.told[0], &told, 1), 1);
-    struct checkpoint *c = open_snapshot(x.path);
-    assert_int_equal(c->step, 2);
-    assert_int_equal(c->stored->n_damage, 0);
-    free_checkpoint(c);
-    kill(child, SIGKILL);
-    assert_int_equal(waitpid(child, NULL, 0), child);
-    close(h.told[0]);
-    close(h.told[1]);
-    free(x.bytes);
-}
-
-/* The slot that a reader is in may be the oldest by then, and be written: it looks for the newest once more.  It gives
- * up after a hundred times, so this writer pauses, as training does. */
-static void commit_for_ever(const struct stored *stored, const char *path, int told)
-{
-    struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 0, 1);
-    struct snap *snap;
-    must(open_snap(path, &d, &stored->plan, &snap));
-    const pid_t reader = getppid();
-    for (uint32_t step = 1; getppid() == reader; step++) { /* it ends with its reader */
-        store_iteration(snap, stored, step, 1);
-        if (step == 2)
-            assert_int_equal(REAL(write)(told, "x", 1), 1);
-        nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
-    }
-}
-
-LONG_TEST(who_is_overtaken_reads_again)
-{
-    struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
-    struct stored stored = store_of(&sizes, &m, 2, false);
-    char *path = temp_path("fast.snap"), byte;
-    int told[2];
-    assert_int_equal(pipe(told), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        commit_for_ever(&stored, path, told[1]);
-        _exit(0);
-    }
-    assert_int_equal(read(told[0], &byte, 1), 1);
-    for (int i = 0; i < 100; i++) {
-        struct checkpoint *c = open_snapshot(path);
-        if (c->stored->n_damage)
-            test_failed("read %d: %s\n", i, c->stored->damage[0]);
-        free_checkpoint(c);
-    }
-    kill(child, SIGKILL);
-    assert_int_equal(waitpid(child, NULL, 0), child);
-    close(told[0]);
-    close(told[1]);
-    free_stored(&stored);
-    free_mesh(&m);
-}
-
-/* It is called in a process of its own, so that what it says can be read. */
-static void lose_the_name(void *path)
-{
-    struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
-    struct stored stored = store_of(&sizes, &m, 2, false);
-    struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 0, 1);
-    struct snap *snap;
-    must(open_snap(path, &d, &stored.plan, &snap));
-    store_iteration(snap, &stored, 1, 1);
-    REAL(unlink)(path);
-    assert_true(snap_begin(snap, 2) > 0);
-    for (size_t i = 0; i < stored.plan.n; i++) {
-        float *bytes = fill_payload(&stored, i, 5);
-        snap_write(snap, 2, i, bytes);
-        free(bytes);
-    }
-    assert_false(snap_commit(snap, 2, true, &(struct stored_step){0}));
-    assert_int_equal(snap_begin(snap, 3), 0);
-    struct snap_counts counts = close_snap(snap);
-    assert_int_equal(counts.newest, 0);
-    assert_int_equal(counts.stored, 0);
-}
-
-TEST(a_file_without_its_name_is_noticed)
-{
-    struct outcome o = run_child(lose_the_name, temp_path("gone.snap"));
-    const char *said = strstr(o.text, "was removed, renamed or replaced by another program while it was written");
-    if (o.code != 0 || !said || strstr(said + 1, "was removed"))
-        test_failed("code %d, signal %d: %s\n", o.code, o.signal, o.text);
-}
-
-TEST(other_lengths_are_refused)
-{
-    struct snapfile s;
-    struct image x = make_image(temp_path("length.snap"), &s);
-    size_t most = x.n;
-    assert_int_equal(truncate(x.path, (off_t)most + 1), 0);
-    assert_true(notices(&x));
-    assert_true(!x.step);
-    for (size_t n = most - 1; n > 0; n = n > 509 ? n - 509 : n - 1) {
-        assert_int_equal(truncate(x.path, (off_t)n), 0);
-        assert_true(notices(&x));
-        assert_true(!x.step);
-    }
-    free(x.bytes);
-}
-
-/* What the command says of a file whose newest iteration is damaged, and of one without any. */
-TEST(the_command_names_the_payload)
-{
-    struct snapfile s;
-    char path[1024];
-    snprintf(path, sizeof path, "%s", temp_path("verify.snap"));
-    struct image x = make_image(path, &s);
-    assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_OK);
-    assert_non_null(strstr(run_yard("ckpt ls '%s'", path).out, "step 2, 16 sequences\nsnapshot    slot 2 of 2, "));
-    x.bytes[first_piece(path)] ^= 1;
-    put_bytes(&x, 0, x.n);
-    expect_yard(EXIT_FAILED, "iteration 2 is torn or damaged: ", "ckpt verify '%s'", path);
-    struct ran r = expect_yard(EXIT_OK, "tensor wte.weight, value", "ckpt ls '%s'", path);
-    expect_text(r.out, "step 1,");
-    expect_text(run_yard("train --resume '%s'", path).err, lasting("warning: %s: option novel is unknown", path));
-    x.bytes[first_piece(path)] ^= 1;
-    put_bytes(&x, 0, x.n);
-    expect_yard(EXIT_FAILED, "has no whole iteration", "ckpt verify '%s'", path);
-    free(x.bytes);
-}
-
-/* Before runs had ids the pages had another number in that place; and a yard to come may have another page. */
-TEST(older_and_newer_files)
-{
-    static const char now[] = "\"version\":2,\"program\":\"" YARD_VERSION "\"";
-    char path[1024], digits[17];
-    struct snapfile s;
-    snprintf(path, sizeof path, "%s", temp_path("versions.snap"));
-    struct image x = make_image(path, &s);
-    char *manifest = x.bytes + MANIFEST_AT, *at = strstr(manifest, now);
-    memset(at, ' ', strlen(now));
-    memcpy(at, "\"version\":1", 11);
-    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)hash_bytes(manifest + 28, s.manifest_bytes - 28, 0));
-    memcpy(manifest + 9, digits, 16);
-    s.manifest_hash = hash_bytes(manifest, s.manifest_bytes, 0);
-    for (char version = 3; version <= 4; version++) {
-        for (char *page = x.bytes; page < manifest; page += SNAP_PAGE) {
-            page[8] = version;
-            page[24] = 7;
-            memcpy(page + 56, &s.manifest_hash, 8);
-            memcpy(page + SNAP_PAGE - 8, &(uint64_t){hash_bytes(page, SNAP_PAGE - 8, 0)}, 8);
-        }
-        put_bytes(&x, 0, x.n);
-        expect_yard(version == 3 ? EXIT_OK : EXIT_FAILED,
-                    version == 3 ? "not known, session 1; written by an older yard"
-                                 : "versions.snap was written by a newer yard, as a snapshot of version 4",
-                    "ckpt ls '%s'", path);
-    }
-    free(x.bytes);
-}
-
-/* A file that no run has committed to is not called damaged, nor is one that a run was killed over as it made it. */
-TEST(a_file_without_commits_is_not_damaged)
-{
-    struct snapfile s;
-    char path[1024];
-    snprintf(path, sizeof path, "%s", temp_path("without.snap"));
-    struct image x = make_image(path, &s);
-    for (int k = 0; k < 2; k++)
-        fill_page(&s, &(struct snap_commit){0}, x.bytes + k * SNAP_PAGE);
-    put_bytes(&x, 0, x.n);
-    for (int empty = 0; empty < 2; empty++) {
-        if (empty)
-            assert_int_equal(truncate(path, 0), 0);
-        struct ran r = run_yard("ckpt verify '%s'", path);
-        if (r.code != EXIT_FAILED || !strstr(r.out, "nothing was committed yet") || strstr(r.out, "damaged") ||
-            strstr(r.err, "damaged"))
-            test_failed("code %d: %s%s\n", r.code, r.out, r.err);
-        expect_yard(EXIT_FAILED, "nothing was committed yet", "train --resume '%s' --snapshot '%s'", path, path);
-    }
-    free(x.bytes);
-}
-
-/* A terabyte of holes whose pages name two thousand million payloads: memory is asked for what is there. */
-TEST(a_made_up_count_asks_for_no_memory)
-{
-    struct snapfile s;
-    char path[1024], page[SNAP_PAGE];
-    snprintf(path, sizeof path, "%s", temp_path("hostile.snap"));
-    struct image x = make_image(path, &s);
-    fill_page(&s, &(struct snap_commit){.seq = 9, .step = 9, .slot = 3}, x.bytes); /* there are two slots */
-    put_bytes(&x, 0, x.n);
-    assert_true(notices(&x));
-    assert_int_equal(x.step, 2);
-    assert_true(strstr(x.said, "page 0 is torn or damaged: it has impossible numbers"));
-    s.in.n = (size_t)1 << 31;
-    s.in.bytes = ((uint64_t)1 << 40) / 2 - s.slots_at;
-    fill_page(&s, &(struct snap_commit){0}, page);
-    memcpy(x.bytes, page, SNAP_PAGE);
-    memcpy(x.bytes + SNAP_PAGE, page, SNAP_PAGE);
-    put_bytes(&x, 0, x.n);
-    if (truncate(path, (off_t)slot_at(&s, 3)) != 0)
-        skip(); /* the file system has no files as large */
-    expect_yard(EXIT_FAILED, "it has impossible numbers", "ckpt verify '%s'", path);
-    assert_int_equal(truncate(path, 0), 0);
-    free(x.bytes);
-}
-
-/* The other words take it like the folder that has the same. */
-TEST(the_command_takes_it)
-{
-    char path[1024], folder[1024], other[1024];
-    struct mesh m = mesh_of(&sizes, 2, 1, 1, 3);
-    snprintf(path, sizeof path, "%s", temp_path("words.snap"));
-    snprintf(folder, sizeof folder, "%s", temp_path("words"));
-    snprintf(other, sizeof other, "%s", temp_path("words.other"));
-    REAL(unlink)(path);
-    write_snapshot(path, &sizes, &m, true, 2);
-    write_random_state(folder, &sizes, &m, 2, 1, seed_of(2, 1));
-    struct ran r = run_yard("ckpt diff '%s' '%s'", path, folder);
-    if (r.code != EXIT_OK)
-        test_failed("%s%s\n", r.out, r.err);
-    r = run_yard("ckpt reshard '%s' '%s' --mesh dp=1,tp=2", path, other);
-    if (r.code != EXIT_OK)
-        test_failed("%s%s\n", r.out, r.err);
-    assert_int_equal(run_yard("ckpt diff '%s' '%s'", other, folder).code, EXIT_OK);
-    assert_int_equal(run_yard("ckpt export '%s' '%s.bin'", path, other).code, EXIT_OK);
     free_mesh(&m);
 }

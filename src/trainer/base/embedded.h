@@ -1,6 +1,6 @@
 /* embedded.h - the files that travel inside the program, so that `./yard` runs from any folder and needs no download.
  *
- * The Makefile writes their text as string literals to build/embedded.c (src/trainer/base/embed.awk does it): the
+ * The Makefile writes their text as string literals to build/embedded.c (src/make/embed.awk does it): the
  * OpenCL kernels of cl/, used when no cl/ folder is found at run time, and what --data stories and --data self read.
  */
 #ifndef EMBEDDED_H

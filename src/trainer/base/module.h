@@ -2,9 +2,9 @@
  *
  *     const struct module module_plot = {.name = "plot", .needs = "picture", .commands = &command, .n_commands = 1};
  *
- * make looks for these structs and writes the table of them, build/modules.c (modules.awk does it).  So a folder of
- * techniques or tools can be left out, together with those that need it: make WITHOUT="plot view".  Nothing outside a
- * folder names it, but for those that say that they need it.
+ * make looks for these structs and writes the table of them, build/modules.c (src/make/modules.awk does it).  So a
+ * folder of techniques or tools can be left out, together with those that need it: make WITHOUT="plot view".  Nothing
+ * outside a folder names it, but for those that say that they need it.
  *
  * The table says in which sequence the help lists the folders' options and the trainer calls their hooks.  A module
  * that has a part in this gives its table_place; `make places` prints the table with these numbers.

@@ -108,7 +108,7 @@ function leave_out_needing(   i, more, missing) {
 }
 
 function print_table(   i, n_built, names) {
-    print "/* Made by src/trainer/base/modules.awk from the folders that register themselves. */"
+    print "/* Made by src/make/modules.awk from the folders that register themselves. */"
     print "#include \"trainer/base/module.h\"\n"
     for (i = 1; i <= n; i++)
         if (!(sorted[i] in out))

@@ -7,7 +7,7 @@
 #     TABLE       the table is $(TABLE).c
 
 REGISTERED := $(shell grep -l '^const struct module module_' $(SOURCES))
-MODULES     = awk -v without='$(WITHOUT)' -f src/trainer/base/modules.awk
+MODULES     = awk -v without='$(WITHOUT)' -f src/make/modules.awk
 
 # WITHOUT="view plot" leaves two folders out, and those that need them; WITHOUT=all leaves the trainer alone.  The table
 # is build/modules.c, or build/modules-view-plot.c without these two.

@@ -1,6 +1,6 @@
 # embed.awk - writes the C file that carries the kernels, the grammar of the stories and the sources (see embedded.h).
 #
-#     LC_ALL=C awk -f src/trainer/base/embed.awk KERNEL.cl... -- data/stories.txt TEXT... > build/embedded.c
+#     LC_ALL=C awk -f src/make/embed.awk KERNEL.cl... -- data/stories.txt TEXT... > build/embedded.c
 #
 # A line of a file becomes a string literal, which C compilers read a hundred times faster than a list of numbers, and
 # people too.  LC_ALL=C: bytes pass as they are.  '?' is escaped because C11 knows trigraphs.
@@ -28,7 +28,7 @@ function embed(path,    line)
 }
 
 BEGIN {
-    print "/* Made by src/trainer/base/embed.awk: change the files that it names, not this one. */"
+    print "/* Made by src/make/embed.awk: change the files that it names, not this one. */"
     print "#include \"trainer/base/embedded.h\""
 
     for (i = 1; i < ARGC && ARGV[i] != "--"; i++) {

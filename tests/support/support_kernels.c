@@ -1,0 +1,131 @@
+/* support_kernels.c - one device in all shapes of the kernels, and running one kernel on it. */
+#include "support_kernels.h"
+
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+
+/* 0: what the device would choose. */
+static const struct machine_shape {
+    int vector, work_group;
+} shapes[SHAPES] = {{0, 0}, {8, 1}, {4, 1}, {1, 1}, {4, 64}, {1, 64}};
+struct machine *machines[SHAPES];
+struct device *device;
+
+void open_shapes(void)
+{
+    for (size_t i = 0; i < SHAPES; i++)
+        machines[i] = open_shaped("0:0", shapes[i].vector, shapes[i].work_group);
+}
+
+void close_shapes(void)
+{
+    for (size_t i = 0; i < SHAPES; i++)
+        close_machine(machines[i]);
+}
+
+bool take_shape(size_t shape)
+{
+    if (shape == SHAPES)
+        return false;
+    device = &machines[shape]->device[0];
+    return true;
+}
+
+/* ---- running one kernel ------------------------------------------------------------------------------------------ */
+
+enum { GUARD_WORDS = 64, MOST_BUFFERS = 8 };
+static const uint32_t guard_word = 0x5AFEC0DE;
+
+struct buffers { /* arrays on the device; the same array twice is one buffer: kernels that work in place */
+    const struct value *of[MOST_BUFFERS];
+    cl_mem mem[MOST_BUFFERS];
+    int n;
+};
+
+static cl_command_queue queue(void) { return device->lane[LANE_COMPUTE]->queue; }
+
+static cl_mem buffer_of(struct buffers *b, const struct value *v)
+{
+    for (int i = 0; i < b->n; i++)
+        if (b->of[i]->host == v->host)
+            return b->mem[i];
+    uint32_t *words = allocate(v->n + GUARD_WORDS, sizeof *words);
+    memcpy(words, v->host, v->n * sizeof *words);
+    for (int i = 0; i < GUARD_WORDS; i++)
+        words[v->n + (size_t)i] = guard_word;
+    cl_mem mem;
+    CL_MAKE(mem = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                                 (v->n + GUARD_WORDS) * sizeof *words, words, &err));
+    free(words);
+    b->of[b->n] = v;
+    b->mem[b->n] = mem;
+    b->n++;
+    return mem;
+}
+
+/* The arrays get what the device has; its buffers go. */
+static void fetch(struct buffers *b, const char *kernel)
+{
+    for (int i = 0; i < b->n; i++) {
+        size_t n = b->of[i]->n;
+        uint32_t *words = allocate(n + GUARD_WORDS, sizeof *words);
+        CL(clEnqueueReadBuffer(queue(), b->mem[i], CL_TRUE, 0, (n + GUARD_WORDS) * sizeof *words, words, 0, NULL,
+                               NULL));
+        for (size_t k = n; k < n + GUARD_WORDS; k++)
+            if (words[k] != guard_word)
+                test_failed("%s wrote %zu words behind an array of %zu\n", kernel, k - n + 1, n);
+        memcpy(b->of[i]->host, words, n * sizeof *words);
+        free(words);
+        CL(clReleaseMemObject(b->mem[i]));
+    }
+}
+
+void run_kernel(const char *file, const char *kernel, size_t n_groups, const struct value *args, size_t n)
+{
+    struct buffers b = {.n = 0};
+    cl_kernel k = make_kernel(device, file, kernel);
+    for (cl_uint i = 0; i < n; i++) {
+        cl_mem mem = args[i].kind == ARRAY ? buffer_of(&b, &args[i]) : NULL;
+        const void *at = &args[i].f;
+        if (args[i].kind == ARRAY)
+            at = &mem;
+        else if (args[i].kind == WHOLE)
+            at = &args[i].i;
+        CL(clSetKernelArg(k, i, args[i].kind == ARRAY ? sizeof mem : 4, at));
+    }
+    size_t local = device->shape.work_group, global = n_groups * local;
+    CL(clEnqueueNDRangeKernel(queue(), k, 1, NULL, &global, &local, 0, NULL, NULL));
+    fetch(&b, kernel);
+    CL(clReleaseKernel(k));
+}
+
+size_t blocks_of(int n) { return ceil_div((size_t)n, BLOCK); }
+size_t columns_of_groups(int n)
+{
+    return ceil_div((size_t)n, device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS);
+}
+
+/* ---- arrays ------------------------------------------------------------------------------------------------------ */
+
+const int lengths[LENGTHS] = {1, 15, 17, 100, 4096, 4097, 9001};
+
+struct twins twins(int n, uint64_t seed)
+{
+    float *x = random_floats((size_t)n, seed);
+    return (struct twins){x, copy_floats(x, (size_t)n), (size_t)n};
+}
+
+void same_bits(const char *what, struct twins *t)
+{
+    for (size_t i = 0; i < t->n && device->quirks.short_loops; i++)
+        t->ours[i] += 0.0f; /* llvmpipe: -0 becomes 0 */
+    expect_same_bits(what, t->ours, t->expected, t->n);
+    free(t->ours);
+    free(t->expected);
+}
+
+void close_by(const char *what, struct twins *t, double tolerance)
+{
+    expect_close(what, t->ours, t->expected, t->n, tolerance);
+    free(t->ours);
+    free(t->expected);
+}

@@ -1,0 +1,49 @@
+/* support_schedule.h - lists of tasks that are run: machines for them, arrays, tasks, and one list that several tests
+ * use, the journey.
+ */
+#ifndef SUPPORT_SCHEDULE_H
+#define SUPPORT_SCHEDULE_H
+
+#include "support.h"
+
+/* ---- machines ---------------------------------------------------------------------------------------------------- */
+
+struct machine *open_one(void);
+/* Two devices; `apart` gives each a context of its own, as two GPUs have. */
+struct machine *open_two(bool apart);
+void close_used(struct machine *m); /* stops the threads of its lanes first */
+
+/* ---- making lists ------------------------------------------------------------------------------------------------ */
+
+/* A list in a pool of its own on this machine; end_list() frees all three. */
+struct step *new_list(struct machine *m);
+void end_list(struct step *s);
+struct tensor *new_array(struct pool *p, struct device *d, const char *name, int64_t n, bool persistent);
+/* Kernels of elementwise.cl: out = a + b, out = value, sum += x. */
+struct task *add_two(struct step *s, const char *name, struct tensor *out, struct tensor *a, struct tensor *b);
+struct task *add_fill(struct step *s, const char *name, struct tensor *out, float value);
+struct task *add_accumulate(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
+void no_work(void *context, const struct task *t, uint32_t number); /* a host_function */
+
+/* ---- the journey ------------------------------------------------------------------------------------------------- */
+
+/* A number's way to the device and back, each task on another lane:
+ *
+ *     0 make    cpu       h <-            h and r are on the host and never live together: they share bytes
+ *     1 carry   upload    d <- h          d, o, p are on the device; d and o live together in task 2
+ *     2 twice   compute   o <- d + d
+ *     3 sum     compute   p += o          p persists
+ *     4 fetch   download  r <- p
+ *     5 show    report         r
+ */
+struct journey {
+    struct machine *machine;
+    struct pool *pool;
+    struct step *step;
+    struct tensor *h, *d, *o, *p, *r;
+};
+/* `make` is what task 0 does. */
+struct journey new_journey(host_function *make, void *context);
+void end_journey(struct journey *j);
+
+#endif

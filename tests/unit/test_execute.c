@@ -1,0 +1,323 @@
+/* test_execute.c - running a list: tasks that fail, that hang, that run in the background, or only in some steps.
+ *
+ * It tests execute() and drain() of src/trainer/run, the threads of lanes, and the watchdog of src/tools/watch.  An
+ * error that names another task, a task that runs though what it waits for has failed, a background that holds
+ * training up, and a hang that nobody reports are found.
+ *
+ * Tasks hang at a barrier until a test opens it, or for ever in a process of its own.  Which steps a task runs in is
+ * worked out by hand.
+ */
+#include "tests/support/support_schedule.h"
+#include "tools/pace/pace.h"
+#include "tools/watch/watch.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* ---- failing ----------------------------------------------------------------------------------------------------- */
+
+static void issue_broken(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
+{
+    (void)number;
+    (void)n_wait;
+    (void)wait;
+    CL_MAKE(*done = clCreateUserEvent(t->lane->device->context->cl, &err));
+    CL(clSetUserEventStatus(*done, CL_OUT_OF_RESOURCES));
+}
+
+static void run_never(void *context, const struct task *t, uint32_t number)
+{
+    (void)context;
+    (void)t;
+    (void)number;
+    _exit(99);
+}
+
+/* What waits for the broken task fails too, and does not run. */
+static void run_broken(bool serial)
+{
+    struct journey j = new_journey(no_work, NULL);
+    struct task *t = add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "broken", issue_broken, NULL, 0);
+    t->layer = 2;
+    add_access(t, j.p, ACCESS_BOTH);
+    add_access(add_host(j.step, j.machine->host->lane[LANE_CPU], "never", run_never, NULL), j.p, ACCESS_READ);
+    add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "after", no_work, NULL), j.h, ACCESS_WRITE);
+    must(finish_steps(j.pool, &j.step, 1));
+    execution.serial = serial;
+    execute(j.step, 1);
+    drain(j.step);
+}
+
+CASE(failed_event) { run_broken(false); }
+CASE(failed_event_serial) { run_broken(true); }
+
+TEST(failed_event_names_its_task)
+{
+    const char *sentence =
+        "step 1 of list journey: task broken (layer 2) on lane 0:0 compute failed with CL_OUT_OF_RESOURCES";
+    expect_case("failed_event", 1, sentence, NULL);
+    expect_case("failed_event_serial", 1, sentence, NULL);
+}
+
+/* ---- what is stuck ----------------------------------------------------------------------------------------------- */
+
+struct barrier { /* a host task stands before it until it is opened */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool open;
+};
+
+static void wait_at_gate(void *context, const struct task *t, uint32_t number)
+{
+    (void)t;
+    (void)number;
+    struct barrier *g = context;
+    pthread_mutex_lock(&g->lock);
+    while (!g->open)
+        pthread_cond_wait(&g->changed, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void open_gate(struct barrier *g)
+{
+    pthread_mutex_lock(&g->lock);
+    g->open = true;
+    pthread_cond_signal(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+}
+
+TEST(frontier_names_what_is_stuck)
+{
+    struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct journey j = new_journey(wait_at_gate, &gate);
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    must(finish_steps(j.pool, &j.step, 1));
+    execute(j.step, 1);
+    execute(j.step, 2);
+    print_frontier(out, j.step);
+    open_gate(&gate);
+    drain(j.step);
+    fclose(out);
+    expect_text(text, "lane host cpu: task 0 make of step 1 has not ended");
+    expect_text(text, "lane 0:0 upload: task 1 carry of step 1 has not ended\n"
+                      "      waits for task 0 make of step 1 on lane host cpu\n");
+    expect_text(text, "lane 0:0 compute: task 2 twice");
+    expect_text(text, "      waits for task 1 carry of step 1 on lane 0:0 upload\n");
+    expect_text(text, "lane host report: task 5 show");
+    free(text);
+    end_journey(&j);
+}
+
+/* ---- in the background, and now and then ------------------------------------------------------------------------- */
+
+struct log { /* the runs that have been retired, by name and number */
+    const char *name[64];
+    uint32_t number[64];
+    size_t n;
+    uint64_t computed; /* when the last computation ended */
+};
+
+static void log_run(void *context, const struct step *s, const struct task *t, const struct task_flight *f)
+{
+    (void)s;
+    struct log *l = context;
+    assert_true(f->start <= f->end);
+    assert_true(l->n < COUNT(l->name));
+    assert_true(!t->commands.only_last_event || l->computed <= f->start);
+    l->computed = t->lane->kind == LANE_COMPUTE ? f->end : l->computed;
+    l->name[l->n] = t->name;
+    l->number[l->n++] = f->iteration;
+}
+
+static size_t count_logged(const struct log *l, const char *name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++)
+        n += strcmp(l->name[i], name) == 0;
+    return n;
+}
+
+/* Something on the disk lane does not end: later steps are computed, and their ends are seen, until a fifth run of it
+ * would be needed. */
+TEST(the_background_holds_nobody_up)
+{
+    struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct journey j = new_journey(no_work, NULL);
+    struct log log = {.n = 0};
+    struct tensor *kept = new_array(j.pool, j.machine->host, "kept", 4, true);
+    add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept, ACCESS_READ);
+    j.step->task[3]->commands.only_last_event = true; /* it begins where `twice` ends */
+    must(finish_steps(j.pool, &j.step, 1));
+    struct log second = {.n = 0}; /* the log of a second observer */
+    struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};
+    add_observer(&logger);
+    add_observer(&other);
+    for (uint32_t number = 1; number <= MOST_RUNS; number++)
+        execute(j.step, number);
+    wait_task(j.step, j.step->task[5], MOST_RUNS);
+    assert_int_equal(count_logged(&log, "sum"), MOST_RUNS);
+    assert_int_equal(count_logged(&log, "show"), MOST_RUNS);
+    assert_int_equal(count_logged(&log, "persist"), 0);
+    open_gate(&gate);
+    execute(j.step, MOST_RUNS + 1);
+    drain(j.step);
+    remove_observer(&logger);
+    remove_observer(&other);
+    assert_int_equal(log.n, j.step->n * (MOST_RUNS + 1));
+    assert_int_equal(second.n, log.n);
+    end_journey(&j);
+}
+
+#ifdef __linux__
+static void note_policy(void *context, const struct task *t, uint32_t number)
+{
+    (void)context;
+    (void)t;
+    (void)number;
+    struct sched_param ignored;
+    int policy;
+    pthread_getschedparam(pthread_self(), &policy, &ignored);
+    ((int *)context)[number] = policy;
+}
+
+/* What stands aside runs when nothing else wants the core; a later task of the same lane does not stand aside. */
+TEST(only_what_stands_aside_is_idle)
+{
+    int policy[4] = {-1, -1, -1, -1};
+    struct task_flight flight = {.iteration = 0};
+    struct journey j = new_journey(no_work, NULL);
+    struct lane *disk = j.machine->host->lane[LANE_DISK];
+    struct task *t = add_host(j.step, disk, "note", note_policy, policy);
+    must(finish_steps(j.pool, &j.step, 1));
+    for (uint32_t number = 1; number <= 3; number++) {
+        struct job job = {
+            .step = j.step, .flight = &flight, .task = t->index, .iteration = number, .kind = JOB_HOST_TASK};
+        if (number == 2)
+            job.when_ended = drop_job;
+        if (number == 2)
+            give_job_aside(&disk->aside_thread, disk->name, keep_job(&job));
+        else
+            give_job(&disk->thread, disk->name, keep_job(&job));
+        wait_until_idle(disk->aside_thread);
+        wait_until_idle(disk->thread);
+    }
+    assert_int_equal(policy[1], SCHED_OTHER);
+    assert_int_equal(policy[2], SCHED_IDLE);
+    assert_int_equal(policy[3], SCHED_OTHER);
+    end_journey(&j);
+}
+#endif
+
+static void add_number(void *context, const struct task *t, uint32_t number)
+{
+    (void)context;
+    float *x = tensor_memory(t->access[0].tensor);
+    x[0] = 10 * x[0] + (float)number; /* the order of the writes shows */
+}
+
+/* x is written on three lanes: every second step, in steps 2, 5, 8, and in steps 3, 6, 9; and read on a fourth. */
+static float run_now_and_then(bool serial)
+{
+    struct journey j = new_journey(no_work, NULL);
+    const struct device *host = j.machine->host;
+    struct tensor *x = new_array(j.pool, j.machine->host, "x", 4, true);
+    struct task *even = add_host(j.step, host->lane[LANE_CPU], "even", add_number, NULL);
+    struct task *third = add_host(j.step, host->lane[LANE_DISK], "third", add_number, NULL);
+    struct task *whole = add_host(j.step, host->lane[LANE_FEED], "whole", add_number, NULL);
+    even->when.every = 2;
+    third->when.every = 3;
+    third->when.remainder = 2;
+    whole->when.every = 3;
+    add_access(even, x, ACCESS_BOTH);
+    add_access(third, x, ACCESS_BOTH);
+    add_access(whole, x, ACCESS_BOTH);
+    must(finish_steps(j.pool, &j.step, 1));
+    start_delays(j.step, 7);
+    execution.serial = serial;
+    for (uint32_t number = 1; number <= 5; number++)
+        execute(j.step, number);
+    drain(j.step);
+    execution.serial = false;
+    stop_pacing(j.step);
+    float result = *(float *)tensor_memory(x);
+    end_journey(&j);
+    return result;
+}
+
+TEST(tasks_run_now_and_then)
+{
+    assert_true(run_now_and_then(true) == 22345.f);
+    assert_true(run_now_and_then(false) == 22345.f);
+}
+
+/* ---- hanging ----------------------------------------------------------------------------------------------------- */
+
+/* Hangs until the watchdog has said something. */
+static void wait_for_stderr(void *context, const struct task *t, uint32_t number)
+{
+    (void)context;
+    (void)t;
+    (void)number;
+    struct stat status;
+    while (fstat(STDERR_FILENO, &status) == 0 && status.st_size == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
+CASE(hang)
+{
+    execution.watch = watch;
+    watchdog_seconds = 0.3;
+    struct journey j = new_journey(wait_for_stderr, NULL);
+    must(finish_steps(j.pool, &j.step, 1));
+    execute(j.step, 1);
+    drain(j.step);
+    end_journey(&j);
+}
+
+CASE(hang_for_ever)
+{
+    struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    execution.watch = watch;
+    watchdog_seconds = 0.3;
+    struct journey j = new_journey(wait_at_gate, &gate);
+    finish_steps(j.pool, &j.step, 1);
+    execute(j.step, 1);
+    drain(j.step);
+}
+
+/* The issuing thread does not come back from the driver. */
+static void issue_for_ever(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
+{
+    (void)t;
+    (void)number;
+    (void)n_wait;
+    (void)wait;
+    (void)done;
+    for (;;)
+        pause();
+}
+
+CASE(driver_hangs)
+{
+    execution.watch = watch;
+    watchdog_seconds = 0.3;
+    struct journey j = new_journey(no_work, NULL);
+    add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
+    finish_steps(j.pool, &j.step, 1);
+    execute(j.step, 1);
+}
+
+TEST(watchdog_speaks)
+{
+    expect_case("hang", 0, "no task of list journey has ended for a while", "lane host cpu: task 0 make", NULL);
+}
+
+TEST(watchdog_gives_up)
+{
+    expect_case("hang_for_ever", 1, "lane host cpu: task 0 make", "the run is given up", NULL);
+    expect_case("driver_hangs", 1, "the driver has not come back", "the run is given up", NULL);
+}

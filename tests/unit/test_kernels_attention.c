@@ -1,0 +1,115 @@
+/* test_kernels_attention.c - attention and its gradient, plain and flash, against 64-bit floats (ref_attention).
+ *
+ * It tests src/trainer/model/attention.c with the kernels that it calls.  A key above the diagonal that counts, a block
+ * whose maximum is not brought up to date, and a gradient of the wrong head are found; so are bits of flash attention
+ * that depend on the size of the work-group or on the local memory.
+ *
+ * Inputs are normal numbers that depend on a seed only.
+ */
+#include "tests/support/support_kernels.h"
+
+ALWAYS(machines_open) { open_shapes(); }
+
+/* ---- attention, through src/trainer/model/attention.c ------------------------------------------------------------ */
+
+struct attended {
+    float *out, *dqkv;
+    size_t n; /* elements of out */
+};
+
+static struct attended attend(struct machine *m, enum attention kind, int B, int T, int H, int hs)
+{
+    size_t n = (size_t)(B * T * H * hs);
+    struct params params = {.config = {.heads = H, .channels = H * hs}, .n_units = 1};
+    struct model model = {.params = &params};
+    struct tape tape = {.rank = 0};
+    struct pool *pool = new_pool(m);
+    struct step *s = new_step(pool, "attention");
+    struct build b = {.step = s, .model = &model, .device = device, .kernels = {.attention = kind}};
+    struct attended x = {allocate(n, sizeof(float)), allocate(3 * n, sizeof(float)), n};
+    b.batch = B;
+    b.seq = T;
+    b.tape = &tape;
+    b.backward_wanted = true;
+    struct tensor *qkv = new_work_tensor(pool, device, "qkv", SHAPE(B * T, 3 * H * hs));
+    struct tensor *dout = new_work_tensor(pool, device, "dout", SHAPE(B * T, H * hs));
+    struct tensor *out = attention(&b, "mix", qkv);
+    set_gradient(&b, out, dout);
+    tape.ops[0].inputs(&b, &tape.ops[0]);
+    struct tensor *dqkv = gradient(&b, qkv);
+    qkv->persistent = dout->persistent = out->persistent = dqkv->persistent = true;
+    must(finish_steps(pool, &s, 1));
+    float *values[] = {random_floats(3 * n, 7), random_floats(n, 8)};
+    write_tensor(qkv, values[0]);
+    write_tensor(dout, values[1]);
+    execute(s, 1);
+    drain(s);
+    read_tensor(out, x.out);
+    read_tensor(dqkv, x.dqkv);
+    assert_int_equal(damaged_guards(device), 0);
+    free_step(s);
+    free_pool(pool);
+    free(values[0]);
+    free(values[1]);
+    free(tape.ops);
+    free(b.grad);
+    return x;
+}
+
+/* Both ways are close to 64-bit floats.  The size of the work-group changes no bit of flash, whatever room local memory
+ * has for its tiles. */
+static void check_attention(int B, int T, int H, int hs)
+{
+    size_t n = (size_t)(B * T * H * hs);
+    struct attended one = {0}, x = {allocate(n, sizeof(float)), allocate(3 * n, sizeof(float)), n};
+    float *qkv = random_floats(3 * n, 7), *dout = random_floats(n, 8);
+    ref_attention(x.out, x.dqkv, dout, qkv, B, T, H, hs);
+    for (size_t shape = 0; take_shape(shape); shape++)
+        for (enum attention kind = ATTENTION_PLAIN; kind <= ATTENTION_FLASH; kind++) {
+            if (device->quirks.short_loops ? kind == ATTENTION_PLAIN || shape > 0 /* which llvmpipe computes wrong */
+                                           : kind == ATTENTION_PLAIN && device->shape.vector == 1)
+                continue;
+            struct attended y = attend(machines[shape], kind, B, T, H, hs);
+            char *what = lasting("%s attention, B %d, T %d, %d heads of %d, VEC %u WG %u", kind ? "flash" : "plain", B,
+                                 T, H, hs, device->shape.vector, device->shape.work_group);
+            expect_close(what, y.out, x.out, n, 3e-6);
+            expect_close(what, y.dqkv, x.dqkv, 3 * n, 1e-5);
+            if (kind == ATTENTION_FLASH && device->shape.vector == 1 && !one.n)
+                one = y;
+            else {
+                if (kind == ATTENTION_FLASH && device->shape.vector == 1) {
+                    expect_same_bits(what, y.out, one.out, n);
+                    expect_same_bits(what, y.dqkv, one.dqkv, 3 * n);
+                }
+                free(y.out);
+                free(y.dqkv);
+            }
+        }
+    free(x.out);
+    free(x.dqkv);
+    free(one.out);
+    free(one.dqkv);
+    free(qkv);
+    free(dout);
+}
+
+TEST(attention_plain_and_flash)
+{
+    static const size_t rooms[] = {SIZE_MAX, 49152, 24576};
+    size_t had[SHAPES];
+    for (size_t i = 0; i < SHAPES; i++)
+        had[i] = machines[i]->device[0].shape.local_memory;
+    for (size_t r = 0; r < COUNT(rooms); r++) {
+        for (size_t i = 0; i < SHAPES; i++)
+            if (machines[i]->device[0].shape.vector == 1)
+                machines[i]->device[0].shape.local_memory = MIN(had[i], rooms[r]);
+        check_attention(2, 1, 1, 3);
+        check_attention(1, 9, 2, 4);
+        check_attention(1, 70, 2, 17);
+        check_attention(2, 131, 1, 32);
+    }
+    for (size_t i = 0; i < SHAPES; i++)
+        machines[i]->device[0].shape.local_memory = had[i];
+}
+
+ALWAYS(machines_close) { close_shapes(); }

@@ -1,0 +1,221 @@
+/* test_kernels_sums.c - kernels that sum over tokens or parameters, and AdamW, against plain C (reference.h), over odd
+ * sizes and all shapes of the kernels (support_kernels.h).
+ *
+ * Sums whose order is the kernel's promise must have the reference's bits: a sum in another order, in which a shape or
+ * a device would show, is found.  So are a norm that hides what is not finite, an update that moves though training has
+ * halted, and a wait for all work-items that waits for some only.
+ *
+ * Inputs are normal numbers that depend on a seed only.
+ */
+#include "tests/support/support_kernels.h"
+#include "trainer/base/embedded.h"
+
+#include <math.h>
+
+ALWAYS(machines_open) { open_shapes(); }
+
+/* ---- norm.cl ----------------------------------------------------------------------------------------------------- */
+
+static void check_norm(int n, float clip, float *first_shape)
+{
+    int n_blocks = (int)blocks_of(n);
+    struct twins partial = twins(n_blocks, 1), result = twins(4, 2);
+    float *grad = random_floats((size_t)n, 3), control[16] = {[7] = clip}, loss = 0;
+    RUN("norm.cl", "norm_blocks", n_blocks, A(partial.ours, n_blocks), A(grad, n), I(n));
+    ref_norm_blocks(partial.expected, grad, n);
+    expect_close("norm_blocks", partial.ours, partial.expected, partial.n, 2e-6);
+    if (first_shape[0] == 0)
+        memcpy(first_shape, partial.ours, sizeof(float) * (size_t)n_blocks);
+    if (device->shape.vector == 1 ||
+        device->shape.work_group == 1) /* all real devices: the tree is the same on CPU and GPU */
+        expect_same_bits("norm_blocks in every shape", partial.ours, first_shape, partial.n);
+    RUN("norm.cl", "norm_finish", 1, A(result.ours, 4), A(partial.expected, n_blocks), I(n_blocks), A(control, 16),
+        A(&loss, 1), I(1));
+    ref_norm_finish(result.expected, partial.expected, n_blocks, control);
+    close_by("norm_finish", &result, 1e-6);
+    free(partial.ours);
+    free(partial.expected);
+    free(grad);
+}
+
+TEST(norm)
+{
+    for (size_t k = 0; k < LENGTHS; k++) {
+        float first_shape[3] = {0};
+        for (size_t shape = 0; take_shape(shape); shape++) {
+            check_norm(lengths[k], 0, first_shape);
+            check_norm(lengths[k], 0.5f, first_shape);
+            check_norm(lengths[k], 1e6f, first_shape);
+            check_norm(lengths[k], 0.75f * sqrtf((float)lengths[k]), first_shape); /* the norm is about sqrt(n) */
+        }
+    }
+}
+
+/* A bad block sum, or a bad loss, which leaves the norm at 2. */
+static void check_halting(float bad, int at, bool by_loss)
+{
+    float result[4] = {0}, partial[3] = {1, 1, 2}, control[16] = {[7] = 1}, loss[2] = {3, 4};
+    float *word = by_loss ? &loss[at % 2] : &partial[at], good = *word;
+    *word = bad;
+    RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16), A(loss, 2), I(2));
+    if (by_loss)
+        assert_true(result[0] == 2);
+    else
+        assert_true(!isfinite(result[0]));
+    assert_true(result[2] == 1);
+    *word = good; /* a good step after a bad one does not clear it */
+    RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16), A(loss, 2), I(2));
+    assert_true(result[0] == 2);
+    assert_true(result[2] == 1);
+}
+
+/* Inf at the end stays Inf, before it the compensated sum makes it NaN. */
+TEST(norm_halts_on_what_is_not_finite)
+{
+    for (size_t shape = 0; take_shape(shape); shape++) {
+        for (int i = 0; i < 12; i++)
+            check_halting(i % 2 ? NAN : INFINITY, i / 2 % 3, i / 6);
+    }
+}
+
+/* ---- sums in order (common.cl) ----------------------------------------------------------------------------------- */
+
+static void check_sums(int N, int C, bool accumulate)
+{
+    int n = N * C;
+    struct twins sum = twins(C, 1);
+    struct twins dw = twins(C, 2);
+    struct twins db = twins(C, 3);
+    struct twins total = twins(1, 4);
+    struct twins norm = twins(4, 5);
+    float *d = random_floats((size_t)n, 6);
+    float *x = random_floats((size_t)n, 7);
+    float *mean = random_floats((size_t)N, 8);
+    float *rstd = random_floats((size_t)N, 9), *squares = random_floats((size_t)n, 10), control[16] = {[7] = 0.5f};
+    for (int i = 0; i < n; i++)
+        squares[i] *= squares[i];
+    RUN("elementwise.cl", "column_sum", columns_of_groups(C), A(sum.ours, C), A(d, n), I(N), I(C), I(accumulate));
+    RUN("layernorm.cl", "layernorm_backward_params", columns_of_groups(C), A(dw.ours, C), A(db.ours, C), A(d, n),
+        A(x, n), A(mean, N), A(rstd, N), I(N), I(C), I(accumulate));
+    RUN("loss.cl", "loss_sum", 1, A(total.ours, 1), A(d, n), I(n), I(accumulate));
+    RUN("norm.cl", "norm_finish", 1, A(norm.ours, 4), A(squares, n), I(n), A(control, 16), A(mean, N), I(N));
+    ref_column_sum(sum.expected, d, N, C, accumulate);
+    ref_layernorm_backward_params(dw.expected, db.expected, d, x, mean, rstd, N, C, accumulate);
+    ref_loss_sum(total.expected, d, n, accumulate);
+    ref_norm_finish(norm.expected, squares, n, control);
+    same_bits("column_sum", &sum);
+    same_bits("layernorm dw", &dw);
+    same_bits("layernorm db", &db);
+    same_bits("loss_sum", &total);
+    close_by("norm_finish", &norm, device->quirks.correct_divide ? 0 : 1e-7); /* a square root, and clip / norm */
+    free(d);
+    free(x);
+    free(mean);
+    free(rstd);
+    free(squares);
+}
+
+/* Some tiles of rows and columns, the last ones cut anywhere. */
+TEST(sums_in_order)
+{
+    for (size_t shape = 0; take_shape(shape); shape++) {
+        for (uint64_t i = 0; i < 30; i++) {
+            struct random4 r = random_words(i, STREAM_TEST, 2, 0);
+            check_sums(1 + (int)(r.word[0] % 200), 1 + (int)(r.word[1] % 140), r.word[2] % 2);
+        }
+    }
+}
+
+/* ---- long loops -------------------------------------------------------------------------------------------------- */
+
+/* As many tokens as a micro-batch may have on a driver with short loops (src/trainer/model/build.c), all the same. */
+TEST(longest_sums)
+{
+    enum { TOKENS = SHORT_LOOPS / 4 };
+    device = &machines[0]->device[0];
+    check_sums(TOKENS, 1, true);
+}
+
+/* ---- adamw.cl ---------------------------------------------------------------------------------------------------- */
+
+static void check_adamw(int n, int n_decay, float halted, int choice)
+{
+    float *g = random_floats((size_t)n, 4), control[16], state[4] = {1, 0.37f, halted, 0};
+    struct twins p = twins(n, 1);
+    struct twins m = twins(n, 2);
+    struct twins v = twins(n, 3);
+    for (int i = 0; i < n; i++)
+        v.ours[i] = v.expected[i] = fabsf(v.ours[i]);
+    for (int step = 1; step <= 3; step++) {
+        ref_control(control, 1e-3, 0.9, 0.999, 0.01, 0.1, 1, step);
+        RUN("adamw.cl", "adamw", blocks_of(n), A(p.ours, n), A(m.ours, n), A(v.ours, n), A(g, n), A(control, 16),
+            A(state, 4), I(n), I(n_decay), A(&choice, 1));
+        if (choice == CHOICE_DEVICE)
+            ref_adamw(p.expected, m.expected, v.expected, g, control, state, n, n_decay);
+    }
+    if (device->quirks.correct_divide) {
+        same_bits("adamw p", &p);
+        same_bits("adamw m", &m);
+        same_bits("adamw v", &v);
+    } else {
+        close_by("adamw p", &p, 1e-6);
+        close_by("adamw m", &m, 1e-6);
+        close_by("adamw v", &v, 1e-6);
+    }
+    free(g);
+}
+
+TEST(adamw)
+{
+    for (size_t shape = 0; take_shape(shape); shape++) {
+        for (size_t k = 0; k < LENGTHS; k++) {
+            check_adamw(lengths[k], lengths[k] * 2 / 3, 0, CHOICE_DEVICE);
+            check_adamw(lengths[k], 0, 1, CHOICE_DEVICE);             /* halted: nothing moves */
+            check_adamw(lengths[k], 0, 0, CHOICE_CPU | CHOICE_MOVED); /* nor does it when the update is the host's */
+        }
+    }
+}
+
+/* ---- waiting (common.cl) ----------------------------------------------------------------------------------------- */
+
+static const char wait_often[] = /* PoCL 3.1, 6.0 and 7.1 leave out[i] = in[i] if barrier() is all that waits */
+    "KERNEL void wait_often(global float *out, const global float *in, int n, int width, int rounds)\n"
+    "{\n"
+    "    local float room[WG], ones[64];\n"
+    "    const int i = get_local_id(0);\n"
+    "    for (int round = 0; round < rounds; round++) {\n"
+    "        if (i < n)\n"
+    "            room[i] = in[i];\n"
+    "        wait_for_all();\n"
+    "        if (i < n)\n"
+    "            room[i] = in[n + i];\n"
+    "        for (int k = i; k < width; k += WG)\n"
+    "            ones[k] = 1;\n"
+    "        wait_for_all();\n"
+    "        for (int k = i / width; k < rounds; k += WG)\n"
+    "            ones[i] = 1;\n"
+    "        wait_for_all();\n"
+    "        if (i < n)\n"
+    "            out[i] = room[i] * ones[i];\n"
+    "        wait_for_all();\n"
+    "    }\n"
+    "}\n";
+
+TEST(the_same_condition_before_and_after_waiting)
+{
+    for (const struct embedded_file *f = embedded_kernels; f->name; f++)
+        write_text(f->name, "%s", f->text);
+    write_text("wait.cl", "%s", wait_often);
+    setenv("YARD_KERNELS", temp_path("."), 1);
+    for (size_t shape = 0; take_shape(shape); shape++) {
+        enum { N = 3 };
+        float in[2 * N] = {1, 2, 3, 10, 20, 30}, out[N] = {0};
+        if (device->shape.work_group < N)
+            continue;
+        RUN("wait.cl", "wait_often", 1, A(out, N), A(in, 2 * N), I(N), I(64), I(1));
+        expect_same_bits("behind a wait", out, in + N, N);
+    }
+    unsetenv("YARD_KERNELS");
+}
+
+ALWAYS(machines_close) { close_shapes(); }
