@@ -46,9 +46,15 @@ static void on_unit(struct build *b, int unit, int tp_rank, int dp_rank, enum ro
     begin_unit(b, unit);
 }
 
+/* What a tensor-parallel rank has of the unit: its sizes. */
+static const struct unit *unit_part(const struct build *b, int unit, int tp_rank)
+{
+    return &b->model->part[tp_rank]->unit[unit];
+}
+
 static struct shard shard_at(const struct build *b, int unit, int tp_rank, int dp_rank)
 {
-    return shard_of(b->model->part[tp_rank]->unit[unit].elements, dp_rank, mesh_of(b)->dp);
+    return shard_of(unit_part(b, unit, tp_rank)->elements, dp_rank, mesh_of(b)->dp);
 }
 
 static struct reduction *reduction_of(const struct build *b, int unit, int tp_rank)
@@ -97,6 +103,12 @@ static struct tensor *view_same(struct build *b, struct tensor *grad, size_t n_s
     return new_view(b->step->pool, grad, "grad.same", count_elements(grad) - n_same, SHAPE((int64_t)n_same));
 }
 
+/* Do two devices compute the same bits? */
+static bool are_alike(const struct device *one, const struct device *other)
+{
+    return strcmp(one->name, other->name) == 0 && one->shape.vector == other->shape.vector;
+}
+
 /* Parameters that all ranks of a group have whole have the same gradient on each.  But devices of different kinds
  * differ in its last bits: then a rank takes the gradient of the group's first rank. */
 static void agree(struct build *b, int unit, int dp_rank)
@@ -105,12 +117,10 @@ static void agree(struct build *b, int unit, int dp_rank)
     on_unit(b, unit, 0, dp_rank, ROLE_REDUCE);
     struct tensor *from = first->grad[unit];
     for (int tp_rank = 1; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        const struct unit *part = &b->model->part[tp_rank]->unit[unit];
+        const struct unit *part = unit_part(b, unit, tp_rank);
         const struct replica *replica = replica_of(b, unit, tp_rank, dp_rank);
         size_t n_same = part->elements - part->n_counted;
-        bool alike = strcmp(replica->device->name, first->device->name) == 0 &&
-                     replica->device->shape.vector == first->device->shape.vector;
-        if (n_same == 0 || alike)
+        if (n_same == 0 || are_alike(replica->device, first->device))
             continue;
         struct tensor *to = view_same(b, replica->grad[unit], n_same);
         add_move(b->step, "reduce.agree", to, view_same(b, from, n_same), FOR_MOVES);
@@ -138,7 +148,7 @@ void send_unit(struct build *b, int unit)
 static size_t count_counted(const struct build *b, int unit, int tp_rank, int dp_rank)
 {
     struct shard shard = shard_at(b, unit, tp_rank, dp_rank);
-    size_t end = MIN(shard.end, b->model->part[tp_rank]->unit[unit].n_counted);
+    size_t end = MIN(shard.end, unit_part(b, unit, tp_rank)->n_counted);
     return end > shard.begin ? end - shard.begin : 0;
 }
 
@@ -245,7 +255,7 @@ static void update_shard(struct build *b, int unit, int tp_rank, int dp_rank, in
     size_t elements = shard.end - shard.begin;
     size_t held = held_by(b->model, unit, replica->rank, KEPT_M).begin;
     struct shard in_state = {shard.begin - held, shard.end - held}; /* where the shard lies in the rank's m and v */
-    size_t end_decay = b->model->part[tp_rank]->unit[unit].n_decay;
+    size_t end_decay = unit_part(b, unit, tp_rank)->n_decay;
     size_t n_decay = end_decay > shard.begin ? MIN(end_decay - shard.begin, elements) : 0;
     struct tensor *value = view_of_shard(b->step->pool, replica->value[unit], dp_rank, shard);
     struct tensor *m = view_of_shard(b->step->pool, replica->m[unit], dp_rank, in_state);

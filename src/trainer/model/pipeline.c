@@ -214,6 +214,19 @@ static void as_written(struct turns *turns, const struct written_turns *written)
         take_turn(turns, written->turn[turns->pp_rank][i].computation, written->turn[turns->pp_rank][i].stage);
 }
 
+/* An order has to compute all that the device's stages need. */
+static void check_turns(const struct turns *turns, const struct turn_order *order)
+{
+    for (int computation = 0; computation < COMPUTATIONS; computation++) {
+        int taken = 0;
+        for (int stage = 0; stage < n_stages(turns->mesh); stage++)
+            taken += turns->done[stage][computation];
+        CHECK(computation == BACKWARD || taken == turns->mesh->chunks * turns->micros,
+              "order %s leaves out turns of device %d",
+              order->written ? "of a file" : pipeline_name[order - pipeline_orders], turns->pp_rank);
+    }
+}
+
 struct turn *pipeline_order(const struct turn_order *order, const struct mesh *mesh, int pp_rank, int micros,
                             int *n_turns)
 {
@@ -226,13 +239,7 @@ struct turn *pipeline_order(const struct turn_order *order, const struct mesh *m
         as_written(&turns, order->written);
     else
         order->take_turns(&turns);
-    for (int computation = 0; computation < COMPUTATIONS; computation++) {
-        int taken = 0;
-        for (int stage = 0; stage < n_stages(mesh); stage++)
-            taken += turns.done[stage][computation];
-        CHECK(computation == BACKWARD || taken == mesh->chunks * micros, "order %s leaves out turns of device %d",
-              order->written ? "of a file" : pipeline_name[order - pipeline_orders], pp_rank);
-    }
+    check_turns(&turns, order);
     free(turns.done);
     *n_turns = turns.n;
     return turns.turn;
@@ -281,7 +288,23 @@ struct device_turns {
     int next; /* the first that has no place in the merged order yet */
 };
 
-/* In rounds: each device takes its next turn if what that needs was done in an earlier round. */
+/* Each device takes its next turn if what that needs was done in an earlier round.  The turns are written to `round`,
+ * which has room for one of each device.  Returns how many there are. */
+static size_t take_round(struct device_turns *devices, const struct mesh *mesh, int (*done)[COMPUTATIONS],
+                         struct turn *round)
+{
+    size_t taken = 0;
+    for (struct device_turns *device = devices; device < devices + mesh->pp; device++) {
+        if (device->next == device->n || !is_ready(&device->turn[device->next], n_stages(mesh) - 1, done))
+            continue;
+        round[taken++] = device->turn[device->next];
+        device->next++;
+    }
+    for (size_t i = 0; i < taken; i++)
+        note_done(done, &round[i]);
+    return taken;
+}
+
 struct turn *merge_orders(const struct turn_order *order, const struct mesh *mesh, int micros, size_t *n_turns)
 {
     size_t most = 3 * (size_t)(n_stages(mesh) * micros);
@@ -294,15 +317,9 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *mes
         total += (size_t)devices[pp_rank].n;
     }
     while (taken < total) {
-        size_t first = taken;
-        for (struct device_turns *device = devices; device < devices + mesh->pp; device++)
-            if (device->next < device->n && is_ready(&device->turn[device->next], n_stages(mesh) - 1, done)) {
-                all[taken++] = device->turn[device->next];
-                device->next++;
-            }
-        CHECK(taken > first, "the orders of a pipeline wait for one another after %zu of %zu turns", taken, total);
-        for (size_t i = first; i < taken; i++)
-            note_done(done, &all[i]);
+        size_t of_round = take_round(devices, mesh, done, all + taken);
+        CHECK(of_round > 0, "the orders of a pipeline wait for one another after %zu of %zu turns", taken, total);
+        taken += of_round;
     }
     for (int pp_rank = 0; pp_rank < mesh->pp; pp_rank++)
         free(devices[pp_rank].turn);

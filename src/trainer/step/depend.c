@@ -235,17 +235,21 @@ struct clocks {
     int *known; /* [2n, width] by node and lane: the latest node of that lane that has ended for certain; or NONE */
 };
 
+static void note_lanes(struct clocks *clocks, const struct step *step)
+{
+    for (int i = 0; i < clocks->n; i++) {
+        const struct task *task = step->task[i];
+        clocks->lane[i] = task->lane->index;
+        clocks->conditional[i] = is_conditional(task);
+    }
+}
+
 /* Lists the crossings of each task.  Of a task's edges from one lane, those after the first that stands are left out:
  * the edges stand with the latest producer first (later_first), and what ended before it follows.  found: by lane, one
  * more than the last task that has a crossing from a task there that stands; all 0 at first. */
 static void list_crossings(struct clocks *clocks, const struct step *step, int *found)
 {
     size_t n = 0;
-    for (int i = 0; i < clocks->n; i++) {
-        const struct task *task = step->task[i];
-        clocks->lane[i] = task->lane->index;
-        clocks->conditional[i] = is_conditional(task);
-    }
     for (int i = 0; i < clocks->n; i++) {
         struct task *task = step->task[i];
         for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
@@ -321,6 +325,7 @@ static void mark_waits(const struct step *step)
     clocks.crossing = allocate(step->n_edges, sizeof *clocks.crossing);
     clocks.end = allocate(step->n, sizeof *clocks.end);
     clocks.known = allocate(2 * step->n * (size_t)most, sizeof *clocks.known);
+    note_lanes(&clocks, step);
     list_crossings(&clocks, step, last);
     while (clocks.first < clocks.n_lanes) {
         clocks.width = MIN(clocks.n_lanes - clocks.first, most);
