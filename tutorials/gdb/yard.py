@@ -132,11 +132,11 @@ def find_running():
     for frame in frames():
         if frame.name() in ("run_alone", "execute_serial", "issue_task", "execute"):
             found = dict(variables(frame))
-            if frame.name() == "issue_task" and {"s", "iteration", "t"} <= found.keys():
-                return found["s"].dereference(), int(found["iteration"]), int(found["t"]["index"])
-            if "s" in found and "iteration" in found:
+            if frame.name() == "issue_task" and {"step", "iteration", "task"} <= found.keys():
+                return found["step"].dereference(), int(found["iteration"]), int(found["task"]["index"])
+            if "step" in found and "iteration" in found:
                 at = int(found["i"]) if "i" in found else None
-                return found["s"].dereference(), int(found["iteration"]), at
+                return found["step"].dereference(), int(found["iteration"]), at
     return None
 
 

@@ -48,10 +48,10 @@ struct broadcast_options broadcast_options;
 
 /* A copy that can be cut: of role broadcast, by a device, to another device or the host; and it waits for its source
  * alone (two accesses).  Others stay whole, where they are. */
-bool is_broadcast(const struct task *t)
+bool is_broadcast(const struct task *task)
 {
-    return is_copy(t) && t->n_access == 2 && t->role == ROLE_BROADCAST && !t->lane->device->is_host &&
-           copy_target(t)->device != copy_source(t)->device;
+    return is_copy(task) && task->n_access == 2 && task->role == ROLE_BROADCAST && !task->lane->device->is_host &&
+           copy_target(task)->device != copy_source(task)->device;
 }
 
 static bool run_together(const struct task *a, const struct task *b)
@@ -60,11 +60,11 @@ static bool run_together(const struct task *a, const struct task *b)
 }
 
 /* The last message of that number so far, or NULL.  (There are several where a copy could not join the one before.) */
-static struct message *find_message(const struct broadcast *b, int number)
+static struct message *find_message(const struct broadcast *broadcast, int number)
 {
-    for (size_t i = b->n_messages; i > 0; i--)
-        if (b->messages[i - 1].number == number)
-            return &b->messages[i - 1];
+    for (size_t i = broadcast->n_messages; i > 0; i--)
+        if (broadcast->messages[i - 1].number == number)
+            return &broadcast->messages[i - 1];
     return NULL;
 }
 
@@ -79,38 +79,38 @@ static int find_parent(const struct message *message, const struct task *copy)
 }
 
 /* Must the copy wait for a whole copy of the message, as after= may say?  Slices would only wait for slices. */
-static bool waits_for_whole(const struct step *s, const struct message *message, const struct task *copy)
+static bool waits_for_whole(const struct step *step, const struct message *message, const struct task *copy)
 {
     for (size_t h = 0; h < message->n; h++)
-        if (is_after(s, copy, message->hops[h].copy, SAME_STEP))
+        if (is_after(step, copy, message->hops[h].copy, SAME_STEP))
             return true;
     return false;
 }
 
 /* Makes the copy the neighbour of the message's last one; false: other tasks are in its way.  A copy to a tensor that
  * does not persist, such as one that ZeRO-3 gathers, stays where it is: sooner, its bytes would be held for longer. */
-static bool bring_beside(struct edit *e, const struct message *message, struct task *copy)
+static bool bring_beside(struct edit *edit, const struct message *message, struct task *copy)
 {
     struct task *place = message->hops[message->n - 1].copy->next;
     if (place == copy)
         return true;
-    return copy_target(copy)->persistent && hoist(e, copy, place);
+    return copy_target(copy)->persistent && hoist(edit, copy, place);
 }
 
 /* The copy is a hop of the message whose number it has.  Where it cannot be, it begins a message: it would send other
  * bytes, as a step file may say, or run in other steps, or it cannot stand beside the others (bring_beside()). */
-static void add_hop(struct broadcast *b, struct edit *e, struct task *copy)
+static void add_hop(struct broadcast *broadcast, struct edit *edit, struct task *copy)
 {
     struct message *message = NULL;
     int parent = NO_HOP;
     if (copy->message)
-        message = find_message(b, copy->message);
+        message = find_message(broadcast, copy->message);
     if (message)
         parent = find_parent(message, copy);
     bool joins = parent != NO_HOP && run_together(copy, message->hops[0].copy) &&
-                 !waits_for_whole(b->step, message, copy) && bring_beside(e, message, copy);
+                 !waits_for_whole(broadcast->step, message, copy) && bring_beside(edit, message, copy);
     if (!joins) {
-        message = APPEND(b->messages, b->n_messages, b->cap_messages);
+        message = APPEND(broadcast->messages, broadcast->n_messages, broadcast->cap_messages);
         message->number = copy->message;
         message->source = copy_source(copy);
         message->position = copy->index;
@@ -121,132 +121,138 @@ static void add_hop(struct broadcast *b, struct edit *e, struct task *copy)
 }
 
 /* Finds the reader of what the hop brings: the first one after the message, or else the first of the next step. */
-static void find_reader(const struct uses *uses, struct message *message, struct hop *h)
+static void find_reader(const struct uses *uses, struct message *message, struct hop *hop)
 {
-    const struct tensor *brought = copy_target(h->copy);
+    const struct tensor *brought = copy_target(hop->copy);
     size_t n;
     const struct use *use = uses_of(uses, brought, &n);
     for (size_t k = 0; k < n; k++) {
-        struct task *t = uses->task[use[k].position];
-        if (is_broadcast(t) || !touches_bytes(t, brought, ACCESS_READ))
+        struct task *task = uses->task[use[k].position];
+        if (is_broadcast(task) || !touches_bytes(task, brought, ACCESS_READ))
             continue;
-        message->first_use = MIN(message->first_use, t->index);
-        bool of_next_step = h->reader && h->reader->index < message->position;
-        if (!h->reader || (of_next_step && message->position < t->index))
-            h->reader = t;
+        message->first_use = MIN(message->first_use, task->index);
+        bool of_next_step = hop->reader && hop->reader->index < message->position;
+        if (!hop->reader || (of_next_step && message->position < task->index))
+            hop->reader = task;
     }
 }
 
 /* ---- which shards ------------------------------------------------------------------------------------------------ */
 
 /* The owner's shard of the layer.  Without a layer, each source is a shard. */
-static struct layer_shard *shard_for(struct broadcast *b, struct device *owner, int layer)
+static struct layer_shard *shard_for(struct broadcast *broadcast, struct device *owner, int layer)
 {
     if (layer >= 0)
-        for (size_t i = 0; i < b->n_shards; i++)
-            if (b->shards[i].owner == owner && b->shards[i].layer == layer)
-                return &b->shards[i];
-    struct layer_shard *shard = APPEND(b->shards, b->n_shards, b->cap_shards);
+        for (size_t i = 0; i < broadcast->n_shards; i++)
+            if (broadcast->shards[i].owner == owner && broadcast->shards[i].layer == layer)
+                return &broadcast->shards[i];
+    struct layer_shard *shard = APPEND(broadcast->shards, broadcast->n_shards, broadcast->cap_shards);
     shard->owner = owner;
     shard->layer = layer;
     return shard;
 }
 
-static void add_to_shard(struct broadcast *b, struct message *message)
+static void add_to_shard(struct broadcast *broadcast, struct message *message)
 {
-    for (const struct message *other = b->messages; other < message; other++)
+    for (const struct message *other = broadcast->messages; other < message; other++)
         if (same_bytes(other->source, message->source)) {
             message->shard = other->shard;
             message->begin = other->begin;
             message->repeated = true;
             return;
         }
-    struct layer_shard *shard = shard_for(b, message->source->device, message->hops[0].copy->layer);
-    message->shard = (size_t)(shard - b->shards);
-    message->begin = round_up(shard->bytes, b->align);
+    struct layer_shard *shard = shard_for(broadcast, message->source->device, message->hops[0].copy->layer);
+    message->shard = (size_t)(shard - broadcast->shards);
+    message->begin = round_up(shard->bytes, broadcast->align);
     shard->bytes = message->begin + message->source->bytes;
 }
 
-void find_messages(struct broadcast *b, struct edit *e)
+void find_messages(struct broadcast *broadcast, struct edit *edit)
 {
-    const struct step *s = b->step;
-    for (size_t i = 0; i < s->n; i++)
-        if (is_broadcast(s->task[i]))
-            add_hop(b, e, s->task[i]);
-    struct uses *uses = find_uses(s->task, s->n, s->pool);
-    for (struct message *message = b->messages; message < b->messages + b->n_messages; message++) {
-        add_to_shard(b, message);
+    const struct step *step = broadcast->step;
+    for (size_t i = 0; i < step->n; i++)
+        if (is_broadcast(step->task[i]))
+            add_hop(broadcast, edit, step->task[i]);
+    struct uses *uses = find_uses(step->task, step->n, step->pool);
+    for (struct message *message = broadcast->messages; message < broadcast->messages + broadcast->n_messages;
+         message++) {
+        add_to_shard(broadcast, message);
         for (size_t h = 0; h < message->n; h++)
             find_reader(uses, message, &message->hops[h]);
     }
     free_uses(uses);
 }
 
-void free_messages(struct broadcast *b)
+void free_messages(struct broadcast *broadcast)
 {
-    for (size_t i = 0; i < b->n_messages; i++)
-        free(b->messages[i].hops);
-    for (size_t i = 0; i < b->n_shards; i++)
-        free(b->shards[i].queue);
-    free(b->messages);
-    free(b->shards);
+    for (size_t i = 0; i < broadcast->n_messages; i++)
+        free(broadcast->messages[i].hops);
+    for (size_t i = 0; i < broadcast->n_shards; i++)
+        free(broadcast->shards[i].queue);
+    free(broadcast->messages);
+    free(broadcast->shards);
 }
 
 /* ---- cut and deal ------------------------------------------------------------------------------------------------ */
 
-int first_sending_queue(const struct broadcast *b) { return b->options.main == MAIN_BOTH ? 0 : 1; }
+int first_sending_queue(const struct broadcast *broadcast) { return broadcast->options.main == MAIN_BOTH ? 0 : 1; }
 
-int count_sending_queues(const struct broadcast *b) { return b->options.queues - first_sending_queue(b); }
-
-static void cut_shard(const struct broadcast *b, struct layer_shard *shard)
+int count_sending_queues(const struct broadcast *broadcast)
 {
-    size_t most = MIN(shard->bytes / LEAST_SLICE, shard->bytes / b->align);
-    size_t slices = MIN((size_t)b->options.slices, most);
+    return broadcast->options.queues - first_sending_queue(broadcast);
+}
+
+static void cut_shard(const struct broadcast *broadcast, struct layer_shard *shard)
+{
+    size_t most = MIN(shard->bytes / LEAST_SLICE, shard->bytes / broadcast->align);
+    size_t slices = MIN((size_t)broadcast->options.slices, most);
     shard->slices = (int)MAX(slices, 1);
     shard->queue = allocate((size_t)shard->slices, sizeof *shard->queue);
 }
 
-static void deal_evenly(const struct broadcast *b, struct layer_shard *shard)
+static void deal_evenly(const struct broadcast *broadcast, struct layer_shard *shard)
 {
     int dealt = 0; /* how many of the owner's slices, so far */
-    for (const struct layer_shard *other = b->shards; other < shard; other++)
+    for (const struct layer_shard *other = broadcast->shards; other < shard; other++)
         if (other->owner == shard->owner)
             dealt += other->slices;
     for (int i = 0; i < shard->slices; i++)
-        shard->queue[i] = first_sending_queue(b) + (dealt + i) % count_sending_queues(b);
+        shard->queue[i] = first_sending_queue(broadcast) + (dealt + i) % count_sending_queues(broadcast);
 }
 
 /* The shard's nth draw, of 0 to below - 1. */
-static int draw(const struct broadcast *b, const struct layer_shard *shard, int nth, int below)
+static int draw(const struct broadcast *broadcast, const struct layer_shard *shard, int nth, int below)
 {
-    return (int)(random_uniform(b->seed, STREAM_DEAL, (uint32_t)(shard - b->shards), (uint64_t)nth) * below);
+    return (int)(random_uniform(broadcast->seed, STREAM_DEAL, (uint32_t)(shard - broadcast->shards), (uint64_t)nth) *
+                 below);
 }
 
-static void deal_at_random(const struct broadcast *b, struct layer_shard *shard)
+static void deal_at_random(const struct broadcast *broadcast, struct layer_shard *shard)
 {
-    int senders = count_sending_queues(b);
+    int senders = count_sending_queues(broadcast);
     int *order = allocate((size_t)shard->slices, sizeof *order);
     for (int i = 0; i < shard->slices; i++) { /* a shuffle: slice i goes to a place, the one from there to place i */
-        int place = draw(b, shard, i, i + 1);
+        int place = draw(broadcast, shard, i, i + 1);
         order[i] = order[place];
         order[place] = i;
     }
     for (int i = 0; i < shard->slices; i++) {
-        int sender = i < senders ? i : draw(b, shard, shard->slices + i, senders);
-        shard->queue[order[i]] = first_sending_queue(b) + sender;
+        int sender = i < senders ? i : draw(broadcast, shard, shard->slices + i, senders);
+        shard->queue[order[i]] = first_sending_queue(broadcast) + sender;
     }
     free(order);
 }
 
 /* ---- send -------------------------------------------------------------------------------------------------------- */
 
-struct slice slice_of(const struct broadcast *b, const struct message *message, int nth)
+struct slice slice_of(const struct broadcast *broadcast, const struct message *message, int nth)
 {
-    const struct layer_shard *shard = &b->shards[message->shard];
-    const size_t grains = ceil_div(shard->bytes, b->align); /* a grain: as many bytes as a slice is a multiple of */
+    const struct layer_shard *shard = &broadcast->shards[message->shard];
+    /* A grain is as many bytes as a slice is a multiple of. */
+    const size_t grains = ceil_div(shard->bytes, broadcast->align);
     const size_t n = (size_t)shard->slices, k = (size_t)nth;
-    size_t begin = k * grains / n * b->align;
-    size_t end = (k + 1) * grains / n * b->align;
+    size_t begin = k * grains / n * broadcast->align;
+    size_t end = (k + 1) * grains / n * broadcast->align;
     return (struct slice){.message = message,
                           .nth = nth,
                           .queue = shard->queue[nth],
@@ -255,93 +261,95 @@ struct slice slice_of(const struct broadcast *b, const struct message *message, 
 }
 
 /* The slice's bytes in a tensor that the message is sent from, or brings. */
-static struct tensor *part_of_slice(const struct broadcast *b, struct tensor *whole, const struct slice *slice)
+static struct tensor *part_of_slice(const struct broadcast *broadcast, struct tensor *whole, const struct slice *slice)
 {
     char name[sizeof whole->name];
     snprintf(name, sizeof name, "%.36s.%d", whole->name, slice->nth);
-    return new_range(b->step->pool, whole, name, slice->begin - slice->message->begin,
+    return new_range(broadcast->step->pool, whole, name, slice->begin - slice->message->begin,
                      slice->end - slice->message->begin);
 }
 
 /* Queue j of the device on whose lane the copy is: that is the sender of a direct copy, and the receiver of a copy from
  * the host. */
-static struct lane *queue_lane(const struct broadcast *b, const struct task *copy, int j)
+static struct lane *queue_lane(const struct broadcast *broadcast, const struct task *copy, int j)
 {
-    struct device *d = copy->lane->device;
+    struct device *device = copy->lane->device;
     enum lane_kind kind = copy_source(copy)->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
     if (j == 0)
-        return d->lane[LANE_COMPUTE];
+        return device->lane[LANE_COMPUTE];
     if (j == 1 && copy->lane->kind == kind)
         return copy->lane;
     if (j == 1)
-        return d->lane[kind];
-    struct lane *lane = lane_for(b->step->pool->machine, d, kind, FOR_QUEUE + j);
+        return device->lane[kind];
+    struct lane *lane = lane_for(broadcast->step->pool->machine, device, kind, FOR_QUEUE + j);
     if (lane->purpose != FOR_QUEUE + j)
         fail(EXIT_USAGE, "--broadcast-queues %d: the link of device %s takes no more %s lanes: use %d",
-             b->options.queues, d->id, lane_kind_name[kind], j);
+             broadcast->options.queues, device->id, lane_kind_name[kind], j);
     return lane;
 }
 
 /* Queue j of a device that receives.  Queue 1's receives are on its ordinary lane of copies from others (FOR_MOVES). */
-static struct lane *receiving_lane(const struct broadcast *b, struct device *d, int j)
+static struct lane *receiving_lane(const struct broadcast *broadcast, struct device *device, int j)
 {
     if (j == 0)
-        return d->lane[LANE_COMPUTE];
+        return device->lane[LANE_COMPUTE];
     int purpose = j == 1 ? FOR_MOVES : FOR_QUEUE + j;
-    return lane_for(b->step->pool->machine, d, LANE_UPLOAD, purpose);
+    return lane_for(broadcast->step->pool->machine, device, LANE_UPLOAD, purpose);
 }
 
 /* Puts a marker right before the first reader of what the hop brings, so that later tasks of the lane wait no longer
  * than the reader does.  Where that is a forward of the next step, the marker is earlier in the list than the
  * slice's copy.  The list is cyclic (depend.c), so the marker waits for the copy of the step before. */
-static void add_receive(const struct broadcast *b, struct edit *e, struct task *reader, int queue,
+static void add_receive(const struct broadcast *broadcast, struct edit *edit, struct task *reader, int queue,
                         struct tensor *brought)
 {
-    struct step *s = b->step;
-    struct tags tags = s->tags;
-    struct task *cursor = s->cursor;
-    insert_before(e, reader);
-    s->tags = tags; /* those of the broadcast; insert_before() has set the reader's */
-    add_copy(s, receiving_lane(b, brought->device, queue), "receive", brought, brought);
-    s->cursor = cursor;
+    struct step *step = broadcast->step;
+    struct tags tags = step->tags;
+    struct task *cursor = step->cursor;
+    insert_before(edit, reader);
+    step->tags = tags; /* those of the broadcast; insert_before() has set the reader's */
+    add_copy(step, receiving_lane(broadcast, brought->device, queue), "receive", brought, brought);
+    step->cursor = cursor;
 }
 
-static void send_on(const struct broadcast *b, struct edit *e, const struct slice *slice, int parent,
+static void send_on(const struct broadcast *broadcast, struct edit *edit, const struct slice *slice, int parent,
                     struct tensor *from);
 
 /* Adds the slice's copy in place of the hop's, and then the copies that send on what it brings. */
-static void send_hop(const struct broadcast *b, struct edit *e, const struct slice *slice, int nth, struct tensor *from)
+static void send_hop(const struct broadcast *broadcast, struct edit *edit, const struct slice *slice, int nth,
+                     struct tensor *from)
 {
-    const struct hop *h = &slice->message->hops[nth];
-    struct tensor *whole = copy_target(h->copy), *to = part_of_slice(b, whole, slice);
-    struct task *t = add_copy(b->step, queue_lane(b, h->copy, slice->queue), h->copy->name, to, from);
-    t->origin = h->copy->origin;
-    t->message = slice->number;
-    t->when = h->copy->when;
-    if (h->copy->seconds >= 0)
-        t->seconds = h->copy->seconds * (double)to->bytes / (double)whole->bytes;
-    if (h->reader && !from->device->is_host && !to->device->is_host)
-        add_receive(b, e, h->reader, slice->queue, to);
-    send_on(b, e, slice, nth, to);
+    const struct hop *hop = &slice->message->hops[nth];
+    struct tensor *whole = copy_target(hop->copy), *to = part_of_slice(broadcast, whole, slice);
+    struct task *task =
+        add_copy(broadcast->step, queue_lane(broadcast, hop->copy, slice->queue), hop->copy->name, to, from);
+    task->origin = hop->copy->origin;
+    task->message = slice->number;
+    task->when = hop->copy->when;
+    if (hop->copy->seconds >= 0)
+        task->seconds = hop->copy->seconds * (double)to->bytes / (double)whole->bytes;
+    if (hop->reader && !from->device->is_host && !to->device->is_host)
+        add_receive(broadcast, edit, hop->reader, slice->queue, to);
+    send_on(broadcast, edit, slice, nth, to);
 }
 
 /* The place of the device that a hop leads to: 0 for the host, 1 for the next device after the owner on the ring of n
  * devices, 2 for the one after that, and so on.  (If the host sends, device 0 has place 0 too.) */
-static int place_on_ring(const struct hop *h, int owner, int n)
+static int place_on_ring(const struct hop *hop, int owner, int n)
 {
-    const struct device *d = copy_target(h->copy)->device;
-    if (d->is_host)
+    const struct device *device = copy_target(hop->copy)->device;
+    if (device->is_host)
         return 0;
-    return (d->index + n - owner) % n;
+    return (device->index + n - owner) % n;
 }
 
 /* The bytes that the parent has brought go on: to the host, then around the ring.  Among four devices, device 0 sends
  * slice 0 to 1, 2, 3, slice 1 to 2, 3, 1, and slice 2 to 3, 1, 2. */
-static void send_on(const struct broadcast *b, struct edit *e, const struct slice *slice, int parent,
+static void send_on(const struct broadcast *broadcast, struct edit *edit, const struct slice *slice, int parent,
                     struct tensor *from)
 {
     const struct message *message = slice->message;
-    int n = b->step->pool->machine->n_devices;
+    int n = broadcast->step->pool->machine->n_devices;
     int owner = message->source->device->index % n; /* the first device, if the host sends */
     for (int turn = 0; turn < n; turn++) {
         int place = 0;
@@ -349,34 +357,34 @@ static void send_on(const struct broadcast *b, struct edit *e, const struct slic
             place = 1 + (slice->nth + turn - 1) % (n - 1);
         for (size_t h = 0; h < message->n; h++)
             if (message->hops[h].parent == parent && place_on_ring(&message->hops[h], owner, n) == place)
-                send_hop(b, e, slice, (int)h, from);
+                send_hop(broadcast, edit, slice, (int)h, from);
     }
 }
 
-static void send_message(const struct broadcast *b, struct edit *e, const struct message *message)
+static void send_message(const struct broadcast *broadcast, struct edit *edit, const struct message *message)
 {
-    insert_before(e, message->hops[0].copy);
-    for (int nth = 0; nth < b->shards[message->shard].slices; nth++) {
-        struct slice slice = slice_of(b, message, nth);
+    insert_before(edit, message->hops[0].copy);
+    for (int nth = 0; nth < broadcast->shards[message->shard].slices; nth++) {
+        struct slice slice = slice_of(broadcast, message, nth);
         if (slice.begin >= slice.end)
             continue;
-        b->step->last_message++;
-        slice.number = b->step->last_message;
-        send_on(b, e, &slice, SOURCE, part_of_slice(b, message->source, &slice));
+        broadcast->step->last_message++;
+        slice.number = broadcast->step->last_message;
+        send_on(broadcast, edit, &slice, SOURCE, part_of_slice(broadcast, message->source, &slice));
     }
     for (size_t h = 0; h < message->n; h++)
-        drop(e, message->hops[h].copy);
+        drop(edit, message->hops[h].copy);
 }
 
-void send_slices(struct broadcast *b, struct edit *e)
+void send_slices(struct broadcast *broadcast, struct edit *edit)
 {
-    for (struct layer_shard *shard = b->shards; shard < b->shards + b->n_shards; shard++) {
-        cut_shard(b, shard);
-        if (b->options.deal == DEAL_RANDOM)
-            deal_at_random(b, shard);
+    for (struct layer_shard *shard = broadcast->shards; shard < broadcast->shards + broadcast->n_shards; shard++) {
+        cut_shard(broadcast, shard);
+        if (broadcast->options.deal == DEAL_RANDOM)
+            deal_at_random(broadcast, shard);
         else
-            deal_evenly(b, shard);
+            deal_evenly(broadcast, shard);
     }
-    for (size_t i = 0; i < b->n_messages; i++)
-        send_message(b, e, &b->messages[i]);
+    for (size_t i = 0; i < broadcast->n_messages; i++)
+        send_message(broadcast, edit, &broadcast->messages[i]);
 }

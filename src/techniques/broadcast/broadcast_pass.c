@@ -12,33 +12,33 @@
 /* ---- what it comes to -------------------------------------------------------------------------------------------- */
 
 /* Seconds that the fullest link needs for the broadcasts of a step; NAN: no link is described. */
-static double find_bound(const struct step *s)
+static double find_bound(const struct step *step)
 {
-    const struct machine *m = s->pool->machine;
-    double *seconds = allocate(m->n_links + 1, sizeof *seconds), most = 0;
-    for (size_t i = 0; i < s->n; i++) {
+    const struct machine *machine = step->pool->machine;
+    double *seconds = allocate(machine->n_links + 1, sizeof *seconds), most = 0;
+    for (size_t i = 0; i < step->n; i++) {
         const struct link *link[2];
-        const struct task *t = s->task[i];
-        if (!is_broadcast(t))
+        const struct task *task = step->task[i];
+        if (!is_broadcast(task))
             continue;
-        links_of(t, link);
+        links_of(task, link);
         for (int k = 0; k < 2; k++)
             if (link[k])
-                seconds[link[k]->index] += (double)copy_target(t)->bytes / link[k]->rate / t->when.every;
+                seconds[link[k]->index] += (double)copy_target(task)->bytes / link[k]->rate / task->when.every;
     }
-    for (size_t i = 0; i < m->n_links; i++)
+    for (size_t i = 0; i < machine->n_links; i++)
         most = fmax(most, seconds[i]);
     free(seconds);
-    return m->n_links ? most : NAN;
+    return machine->n_links ? most : NAN;
 }
 
 /* Do all broadcasts of the list go directly from device to device, or some through the host? */
 enum route { DIRECT, STAGED };
-static enum route find_route(const struct step *s)
+static enum route find_route(const struct step *step)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        const struct access *a = s->task[i]->access;
-        if (is_broadcast(s->task[i]) && (a[0].tensor->device->is_host || a[1].tensor->device->is_host))
+    for (size_t i = 0; i < step->n; i++) {
+        const struct access *access = step->task[i]->access;
+        if (is_broadcast(step->task[i]) && (access[0].tensor->device->is_host || access[1].tensor->device->is_host))
             return STAGED;
     }
     return DIRECT;
@@ -52,28 +52,30 @@ struct tally { /* the bytes that a queue sends of a layer */
 };
 
 /* The first shard of the same owner and layer, which counts for all: without a layer an owner has several. */
-static size_t first_same_shard(const struct broadcast *b, size_t shard)
+static size_t first_same_shard(const struct broadcast *broadcast, size_t shard)
 {
     size_t i = 0;
-    while (b->shards[i].owner != b->shards[shard].owner || b->shards[i].layer != b->shards[shard].layer)
+    while (broadcast->shards[i].owner != broadcast->shards[shard].owner ||
+           broadcast->shards[i].layer != broadcast->shards[shard].layer)
         i++;
     return i;
 }
 
 /* [shard * queues + queue], which the caller frees. */
-static struct tally *count_slices(const struct broadcast *b)
+static struct tally *count_slices(const struct broadcast *broadcast)
 {
-    size_t queues = (size_t)b->options.queues;
-    struct tally *tally = allocate(b->n_shards * queues + 1, sizeof *tally);
-    for (size_t i = 0; i < b->n_shards; i++) {
-        struct tally *by_queue = &tally[first_same_shard(b, i) * queues];
-        for (int nth = 0; nth < b->shards[i].slices; nth++)
-            by_queue[b->shards[i].queue[nth]].slices++;
+    size_t queues = (size_t)broadcast->options.queues;
+    struct tally *tally = allocate(broadcast->n_shards * queues + 1, sizeof *tally);
+    for (size_t i = 0; i < broadcast->n_shards; i++) {
+        struct tally *by_queue = &tally[first_same_shard(broadcast, i) * queues];
+        for (int nth = 0; nth < broadcast->shards[i].slices; nth++)
+            by_queue[broadcast->shards[i].queue[nth]].slices++;
     }
-    for (const struct message *message = b->messages; message < b->messages + b->n_messages; message++) {
-        struct tally *by_queue = &tally[first_same_shard(b, message->shard) * queues];
-        for (int nth = 0; nth < b->shards[message->shard].slices && !message->repeated; nth++) {
-            struct slice slice = slice_of(b, message, nth);
+    for (const struct message *message = broadcast->messages; message < broadcast->messages + broadcast->n_messages;
+         message++) {
+        struct tally *by_queue = &tally[first_same_shard(broadcast, message->shard) * queues];
+        for (int nth = 0; nth < broadcast->shards[message->shard].slices && !message->repeated; nth++) {
+            struct slice slice = slice_of(broadcast, message, nth);
             if (slice.begin < slice.end)
                 by_queue[slice.queue].bytes += slice.end - slice.begin;
         }
@@ -81,17 +83,18 @@ static struct tally *count_slices(const struct broadcast *b)
     return tally;
 }
 
-static json_t *queues_json(const struct broadcast *b)
+static json_t *queues_json(const struct broadcast *broadcast)
 {
     json_t *rows = json_array();
-    struct tally *tally = count_slices(b);
-    for (size_t i = 0; i < b->n_shards; i++) {
-        if (first_same_shard(b, i) != i)
+    struct tally *tally = count_slices(broadcast);
+    for (size_t i = 0; i < broadcast->n_shards; i++) {
+        if (first_same_shard(broadcast, i) != i)
             continue;
-        for (int j = 0; j < b->options.queues; j++) {
-            const struct tally *t = &tally[i * (size_t)b->options.queues + (size_t)j];
-            json_t *row = json_pack("{s:s, s:i, s:i, s:i, s:I}", "device", b->shards[i].owner->id, "queue", j, "layer",
-                                    b->shards[i].layer, "slices", t->slices, "bytes", (json_int_t)t->bytes);
+        for (int j = 0; j < broadcast->options.queues; j++) {
+            const struct tally *counted = &tally[i * (size_t)broadcast->options.queues + (size_t)j];
+            json_t *row =
+                json_pack("{s:s, s:i, s:i, s:i, s:I}", "device", broadcast->shards[i].owner->id, "queue", j, "layer",
+                          broadcast->shards[i].layer, "slices", counted->slices, "bytes", (json_int_t)counted->bytes);
             json_array_append_new(rows, row);
         }
     }
@@ -100,19 +103,19 @@ static json_t *queues_json(const struct broadcast *b)
 }
 
 /* The report's sentence; the caller frees it. */
-static char *describe_slices(const struct broadcast *b, const struct run_facts *facts, enum route route)
+static char *describe_slices(const struct broadcast *broadcast, const struct run_facts *facts, enum route route)
 {
-    int senders = count_sending_queues(b), slices = 0;
-    if (!b->n_shards)
+    int senders = count_sending_queues(broadcast), slices = 0;
+    if (!broadcast->n_shards)
         return copy_string("the list has no copy of role broadcast between devices");
-    for (size_t i = 0; i < b->n_shards; i++)
-        slices += b->shards[i].slices;
-    char *text = format_string("%d slices of %zu shards", slices, b->n_shards);
-    append_text(&text, ", dealt %s", b->options.deal == DEAL_RANDOM ? "at random" : "evenly");
+    for (size_t i = 0; i < broadcast->n_shards; i++)
+        slices += broadcast->shards[i].slices;
+    char *text = format_string("%d slices of %zu shards", slices, broadcast->n_shards);
+    append_text(&text, ", dealt %s", broadcast->options.deal == DEAL_RANDOM ? "at random" : "evenly");
     append_text(&text, " to %d queue%s", senders, senders == 1 ? "" : "s");
-    append_text(&text, " %s the main one", b->options.main == MAIN_BOTH ? "with" : "beside");
+    append_text(&text, " %s the main one", broadcast->options.main == MAIN_BOTH ? "with" : "beside");
     append_text(&text, ", %s", route == STAGED ? "through the host" : "directly");
-    if (b->by_use)
+    if (broadcast->by_use)
         append_text(&text, ", in order of use");
     if (facts->gather)
         append_text(&text, ", each time they are gathered");
@@ -128,32 +131,36 @@ static bool wants_broadcast(const struct run_facts *facts)
 }
 
 /* Bytes: slices begin at multiples of it on every device. */
-static size_t largest_alignment(const struct machine *m)
+static size_t largest_alignment(const struct machine *machine)
 {
     size_t largest = 1;
-    for (int d = 0; d < m->n_devices; d++)
-        largest = MAX(largest, m->device[d].alignment);
+    for (int d = 0; d < machine->n_devices; d++)
+        largest = MAX(largest, machine->device[d].alignment);
     return largest;
 }
 
-static bool run_broadcast(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
+static bool run_broadcast(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                          struct pass_report *report)
 {
-    struct broadcast b = {
-        .step = s, .seed = facts->seed, .options = broadcast_options, .align = largest_alignment(s->pool->machine)};
-    struct periods periods = choose_order(&b, c);
-    struct edit *e = slice_list(&b);
-    commit(e);
-    const bool sent = b.n_shards > 0;
-    const enum route route = find_route(s);
-    if (sent && b.options.slices < count_sending_queues(&b))
-        warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do", b.options.slices,
-             count_sending_queues(&b));
-    r->reason = describe_slices(&b, facts, route);
-    r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", route == STAGED ? "staged" : "direct");
-    report_ms(r, "period_ms", NULL, periods.period);
-    report_ms(r, "one_queue_ms", sent ? "one queue: a step of" : NULL, periods.one_queue);
-    report_ms(r, "bound_ms", sent ? "the fullest link" : NULL, find_bound(s));
-    free_messages(&b);
+    struct broadcast broadcast = {.step = step,
+                                  .seed = facts->seed,
+                                  .options = broadcast_options,
+                                  .align = largest_alignment(step->pool->machine)};
+    struct periods periods = choose_order(&broadcast, costs);
+    struct edit *edit = slice_list(&broadcast);
+    commit(edit);
+    const bool sent = broadcast.n_shards > 0;
+    const enum route route = find_route(step);
+    if (sent && broadcast.options.slices < count_sending_queues(&broadcast))
+        warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do",
+             broadcast.options.slices, count_sending_queues(&broadcast));
+    report->reason = describe_slices(&broadcast, facts, route);
+    report->fields =
+        json_pack("{s:o, s:s}", "queues", queues_json(&broadcast), "bound", route == STAGED ? "staged" : "direct");
+    report_ms(report, "period_ms", NULL, periods.period);
+    report_ms(report, "one_queue_ms", sent ? "one queue: a step of" : NULL, periods.one_queue);
+    report_ms(report, "bound_ms", sent ? "the fullest link" : NULL, find_bound(step));
+    free_messages(&broadcast);
     return sent;
 }
 
@@ -203,9 +210,9 @@ static const struct option_rule rules[] = {{"broadcast-slices", "broadcast-queue
                                            {"broadcast-deal", "broadcast-queues", NULL},
                                            {"broadcast-main", "broadcast-queues", NULL}};
 
-static void check_broadcast_options(struct settings *s)
+static void check_broadcast_options(struct settings *settings)
 {
-    (void)s;
+    (void)settings;
     if (broadcast_options.queues == 1 && broadcast_options.main == MAIN_COMPUTE)
         fail(EXIT_USAGE, "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
 }

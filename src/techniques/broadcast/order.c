@@ -15,62 +15,62 @@ COMPARISON(by_first_use, struct message, BY(a->first_use, b->first_use, COMPARE(
 
 /* Moves the message to after the one that is needed sooner: the last copy first, so that all keep their order.  Where a
  * task is in the way of a copy, the message counts as being where its first copy is. */
-static void sink_message(struct edit *e, struct message *message, const struct message *sooner)
+static void sink_message(struct edit *edit, struct message *message, const struct message *sooner)
 {
     struct task *place = sooner->hops[sooner->n - 1].copy;
     for (size_t h = message->n; h > 0; h--)
-        if (!sink(e, message->hops[h - 1].copy, place))
+        if (!sink(edit, message->hops[h - 1].copy, place))
             return;
     message->position = sooner->position;
 }
 
-static void sort_messages(struct broadcast *b, struct edit *e)
+static void sort_messages(struct broadcast *broadcast, struct edit *edit)
 {
-    SORT(b->messages, b->n_messages, by_first_use);
-    for (size_t i = 1; i < b->n_messages; i++)
-        if (b->messages[i].position < b->messages[i - 1].position)
-            sink_message(e, &b->messages[i], &b->messages[i - 1]);
+    SORT(broadcast->messages, broadcast->n_messages, by_first_use);
+    for (size_t i = 1; i < broadcast->n_messages; i++)
+        if (broadcast->messages[i].position < broadcast->messages[i - 1].position)
+            sink_message(edit, &broadcast->messages[i], &broadcast->messages[i - 1]);
 }
 
-struct edit *slice_list(struct broadcast *b)
+struct edit *slice_list(struct broadcast *broadcast)
 {
-    struct edit *e = open_edit(b->step);
-    find_messages(b, e);
-    if (b->by_use)
-        sort_messages(b, e);
-    send_slices(b, e);
-    return e;
+    struct edit *edit = open_edit(broadcast->step);
+    find_messages(broadcast, edit);
+    if (broadcast->by_use)
+        sort_messages(broadcast, edit);
+    send_slices(broadcast, edit);
+    return edit;
 }
 
 /* ---- trying both ------------------------------------------------------------------------------------------------- */
 
 /* The period with slices, seconds; NAN: no times are known.  `plan` has no messages yet. */
-static double try_slices(const struct broadcast *plan, const struct costs *c)
+static double try_slices(const struct broadcast *plan, const struct costs *costs)
 {
-    struct broadcast b = *plan;
-    struct edit *e = slice_list(&b);
-    struct forecast f = try_step(b.step, c);
-    double period = f.period;
-    free_forecast(&f);
-    undo(e);
-    free_messages(&b);
+    struct broadcast broadcast = *plan;
+    struct edit *edit = slice_list(&broadcast);
+    struct forecast forecast = try_step(broadcast.step, costs);
+    double period = forecast.period;
+    free_forecast(&forecast);
+    undo(edit);
+    free_messages(&broadcast);
     return period;
 }
 
-struct periods choose_order(struct broadcast *b, const struct costs *c)
+struct periods choose_order(struct broadcast *broadcast, const struct costs *costs)
 {
-    struct periods periods = {.period = try_slices(b, c), .one_queue = NAN};
+    struct periods periods = {.period = try_slices(broadcast, costs), .one_queue = NAN};
     if (isnan(periods.period))
         return periods;
-    struct broadcast other = *b;
+    struct broadcast other = *broadcast;
     other.by_use = true;
-    double by_use = try_slices(&other, c);
+    double by_use = try_slices(&other, costs);
     if (by_use < periods.period) {
-        b->by_use = true;
+        broadcast->by_use = true;
         periods.period = by_use;
     }
-    other.by_use = b->by_use;
-    other.options.queues = first_sending_queue(b) + 1;
-    periods.one_queue = try_slices(&other, c);
+    other.by_use = broadcast->by_use;
+    other.options.queues = first_sending_queue(broadcast) + 1;
+    periods.one_queue = try_slices(&other, costs);
     return periods;
 }

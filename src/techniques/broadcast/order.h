@@ -10,10 +10,10 @@ struct periods {
     double period;    /* seconds of a step with the queues of the options; NAN: not known */
     double one_queue; /* the same with one queue that sends */
 };
-/* Sets b->by_use if a step takes less time when shards go in the order of their first use.  Returns the times in the
- * order that is chosen.  b has no messages before and after the call. */
-struct periods choose_order(struct broadcast *b, const struct costs *c);
+/* Sets broadcast->by_use if a step takes less time when shards go in the order of their first use.  Returns the times
+ * in the order that is chosen.  The broadcast has no messages before and after the call. */
+struct periods choose_order(struct broadcast *broadcast, const struct costs *costs);
 /* The list with slices, in an edit that stays open. */
-struct edit *slice_list(struct broadcast *b);
+struct edit *slice_list(struct broadcast *broadcast);
 
 #endif

@@ -61,7 +61,7 @@ struct survey { /* what the pass finds in the list */
 
 static bool wants_gather(const struct run_facts *facts) { return facts->gather; }
 
-static bool sends_copies(const struct pass_traits *p) { return p->sends_copies; }
+static bool sends_copies(const struct pass_traits *traits) { return traits->sends_copies; }
 
 static struct tensor_list *shards_of(const struct survey *survey, const struct tensor *replica)
 {
@@ -83,90 +83,96 @@ static bool is_replica(const struct survey *survey, const struct tensor *storage
 
 /* ---- the list as it is ------------------------------------------------------------------------------------------ */
 
-static void add_window(struct window_list *list, struct read_window *w) { *APPEND(list->item, list->n, list->cap) = w; }
+static void add_window(struct window_list *list, struct read_window *window)
+{
+    *APPEND(list->item, list->n, list->cap) = window;
+}
 
 static struct read_window *begin_window(struct survey *survey, struct tensor *replica)
 {
     struct window_list *mine = &survey->device[replica->device->index];
-    struct read_window *w = allocate(1, sizeof *w);
-    w->replica = replica;
-    w->position = mine->n;
-    add_window(mine, w);
-    add_window(&survey->windows[replica->id], w);
-    add_window(&survey->all, w);
-    return w;
+    struct read_window *window = allocate(1, sizeof *window);
+    window->replica = replica;
+    window->position = mine->n;
+    add_window(mine, window);
+    add_window(&survey->windows[replica->id], window);
+    add_window(&survey->all, window);
+    return window;
 }
 
 /* The task is one more of its device's last window, or begins the next one. */
-static void note_reader(struct survey *survey, struct task *t, struct tensor *replica)
+static void note_reader(struct survey *survey, struct task *task, struct tensor *replica)
 {
     const struct window_list *mine = &survey->device[replica->device->index];
-    struct read_window *w = mine->n ? mine->item[mine->n - 1] : NULL;
-    if (!w || w->replica != replica)
-        w = begin_window(survey, replica);
-    if (w->n == 0 || w->reader[w->n - 1] != t)
-        *APPEND(w->reader, w->n, w->cap) = t;
+    struct read_window *window = mine->n ? mine->item[mine->n - 1] : NULL;
+    if (!window || window->replica != replica)
+        window = begin_window(survey, replica);
+    if (window->n == 0 || window->reader[window->n - 1] != task)
+        *APPEND(window->reader, window->n, window->cap) = task;
 }
 
-/* Does t write parameters for the next step?  So does a copy that takes them to the host for an update there, or that
- * brings them back. */
-static bool updates(const struct task *t)
+/* Does the task write parameters for the next step?  So does a copy that takes them to the host for an update there, or
+ * that brings them back. */
+static bool updates(const struct task *task)
 {
-    if (t->role == ROLE_UPDATE)
+    if (task->role == ROLE_UPDATE)
         return true;
-    return is_copy(t) && (copy_target(t)->storage->mirror.of || copy_source(t)->storage->mirror.of);
+    return is_copy(task) && (copy_target(task)->storage->mirror.of || copy_source(task)->storage->mirror.of);
 }
 
-static void list_tensor(struct tensor_list *list, struct tensor *x) { *APPEND(list->item, list->n, list->cap) = x; }
+static void list_tensor(struct tensor_list *list, struct tensor *tensor)
+{
+    *APPEND(list->item, list->n, list->cap) = tensor;
+}
 
 /* Lists the shards, and then the replicas whose values they keep: is_replica() asks for the shards. */
 static void note_tensors(struct survey *survey)
 {
-    const struct pool *p = survey->step->pool;
-    for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->replica.is_shard)
-            list_tensor(shards_of(survey, p->tensors[i]), p->tensors[i]);
-    for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->storage == p->tensors[i] && is_replica(survey, p->tensors[i]))
-            list_tensor(replicas_like(survey, p->tensors[i]), p->tensors[i]);
+    const struct pool *pool = survey->step->pool;
+    for (size_t i = 0; i < pool->n; i++)
+        if (pool->tensors[i]->replica.is_shard)
+            list_tensor(shards_of(survey, pool->tensors[i]), pool->tensors[i]);
+    for (size_t i = 0; i < pool->n; i++)
+        if (pool->tensors[i]->storage == pool->tensors[i] && is_replica(survey, pool->tensors[i]))
+            list_tensor(replicas_like(survey, pool->tensors[i]), pool->tensors[i]);
 }
 
 /* Notes the windows that the task belongs to; or, if it sends parameters on, that it is needed no more. */
-static void note_task(struct survey *survey, struct task *t)
+static void note_task(struct survey *survey, struct task *task)
 {
-    if (updates(t))
+    if (updates(task))
         return;
-    for (int k = 0; k < t->n_access; k++) {
-        struct tensor *storage = t->access[k].tensor->storage;
+    for (int k = 0; k < task->n_access; k++) {
+        struct tensor *storage = task->access[k].tensor->storage;
         if (!is_replica(survey, storage))
             continue;
-        if (!is_copy(t))
-            note_reader(survey, t, storage);
+        if (!is_copy(task))
+            note_reader(survey, task, storage);
         else if (k == 0)
-            *APPEND(survey->dropped.item, survey->dropped.n, survey->dropped.cap) = t;
+            *APPEND(survey->dropped.item, survey->dropped.n, survey->dropped.cap) = task;
     }
 }
 
-static struct survey survey_list(struct step *s)
+static struct survey survey_list(struct step *step)
 {
-    const struct pool *p = s->pool;
-    struct survey survey = {.step = s, .n_tensors = p->n};
-    survey.shards = allocate(p->n, sizeof *survey.shards);
-    survey.replicas = allocate(p->n, sizeof *survey.replicas);
-    survey.windows = allocate(p->n, sizeof *survey.windows);
-    survey.device = allocate((size_t)p->machine->n_devices + 1, sizeof *survey.device);
+    const struct pool *pool = step->pool;
+    struct survey survey = {.step = step, .n_tensors = pool->n};
+    survey.shards = allocate(pool->n, sizeof *survey.shards);
+    survey.replicas = allocate(pool->n, sizeof *survey.replicas);
+    survey.windows = allocate(pool->n, sizeof *survey.windows);
+    survey.device = allocate((size_t)pool->machine->n_devices + 1, sizeof *survey.device);
     note_tensors(&survey);
-    for (size_t i = 0; i < s->n; i++)
-        note_task(&survey, s->task[i]);
+    for (size_t i = 0; i < step->n; i++)
+        note_task(&survey, step->task[i]);
     return survey;
 }
 
 static void free_survey(struct survey *survey, int n_devices)
 {
     for (size_t i = 0; i < survey->all.n; i++) {
-        struct read_window *w = survey->all.item[i];
-        free(w->reader);
-        free(w);
+        struct read_window *window = survey->all.item[i];
+        free(window->reader);
+        free(window);
     }
     for (size_t i = 0; i < survey->n_tensors; i++) {
         free(survey->shards[i].item);
@@ -185,22 +191,23 @@ static void free_survey(struct survey *survey, int n_devices)
 
 /* ---- gathering -------------------------------------------------------------------------------------------------- */
 
-/* Writes to peer[], which has room for all replicas, the nth windows of the replicas that have the same bytes, where w
- * is the nth window of its own; a replica that has fewer windows gives none.  Returns how many there are. */
-static size_t find_peers(const struct survey *survey, const struct read_window *w, struct read_window **peer)
+/* Writes to peer[], which has room for all replicas, the nth windows of the replicas that have the same bytes, where
+ * `window` is the nth one of its own replica; a replica that has fewer windows gives none.  Returns how many there
+ * are. */
+static size_t find_peers(const struct survey *survey, const struct read_window *window, struct read_window **peer)
 {
-    const struct tensor *replica = w->replica;
+    const struct tensor *replica = window->replica;
     const struct window_list *mine = &survey->windows[replica->id];
     const struct tensor_list *replicas = replicas_like(survey, replica);
     size_t nth = 0;
-    while (mine->item[nth] != w)
+    while (mine->item[nth] != window)
         nth++;
     size_t n = 0;
     for (size_t i = 0; i < replicas->n; i++) {
-        const struct tensor *x = replicas->item[i];
-        bool is_same = x->replica.begin == replica->replica.begin && x->bytes == replica->bytes;
-        if (is_same && nth < survey->windows[x->id].n)
-            peer[n++] = survey->windows[x->id].item[nth];
+        const struct tensor *tensor = replicas->item[i];
+        bool is_same = tensor->replica.begin == replica->replica.begin && tensor->bytes == replica->bytes;
+        if (is_same && nth < survey->windows[tensor->id].n)
+            peer[n++] = survey->windows[tensor->id].item[nth];
     }
     return n;
 }
@@ -223,7 +230,7 @@ static struct task *first_reader(const struct survey *survey, struct read_window
  * follows the shard's owner. */
 static void share_shard(struct survey *survey, struct read_window *const *peer, size_t n, size_t k)
 {
-    struct pool *p = survey->step->pool;
+    struct pool *pool = survey->step->pool;
     const struct tensor *replica = peer[0]->replica;
     struct tensor *shard = shards_of(survey, replica)->item[k];
     size_t begin = MAX(shard->replica.begin, replica->replica.begin);
@@ -236,79 +243,80 @@ static void share_shard(struct survey *survey, struct read_window *const *peer, 
     struct tensor **to = allocate(n, sizeof(struct tensor *));
     for (size_t i = 0; i < n; i++) {
         struct tensor *gathered = peer[(own + 1 + i) % n]->gathered;
-        to[i] = new_range(p, gathered, "gathered.part", begin - replica->replica.begin, end - replica->replica.begin);
+        to[i] =
+            new_range(pool, gathered, "gathered.part", begin - replica->replica.begin, end - replica->replica.begin);
     }
-    struct tensor *from = new_range(p, shard, shard->name, begin - shard->replica.begin, end - shard->replica.begin);
+    struct tensor *from = new_range(pool, shard, shard->name, begin - shard->replica.begin, end - shard->replica.begin);
     add_broadcast(survey->step, "gather", to, (int)n, from, FOR_GATHER);
     free(to);
 }
 
 /* Makes the tensor that the window's tasks are to read. */
-static void make_gathered(struct pool *p, struct read_window *w)
+static void make_gathered(struct pool *pool, struct read_window *window)
 {
-    const struct tensor *x = w->replica;
+    const struct tensor *tensor = window->replica;
     const struct tensor_form form = {
-        .device = x->device,
+        .device = tensor->device,
         .class = MEM_PARAMETERS,
         .name = "gathered",
-        .element = x->element,
-        .shape = x->shape,
+        .element = tensor->element,
+        .shape = tensor->shape,
     };
-    struct tensor *gathered = new_tensor(p, &form);
-    snprintf(gathered->name, sizeof gathered->name, "%.38s.gathered", x->name);
-    w->gathered = as_buffer(gathered);
+    struct tensor *gathered = new_tensor(pool, &form);
+    snprintf(gathered->name, sizeof gathered->name, "%.38s.gathered", tensor->name);
+    window->gathered = as_buffer(gathered);
 }
 
-/* Gathers the parameters of w and of its peers, and lets their tasks read them there. */
-static void gather_peers(struct survey *survey, struct edit *e, struct read_window *w)
+/* Gathers the parameters of the window and of its peers, and lets their tasks read them there. */
+static void gather_peers(struct survey *survey, struct edit *edit, struct read_window *window)
 {
-    struct read_window **peer = allocate(replicas_like(survey, w->replica)->n, sizeof(struct read_window *));
-    size_t n = find_peers(survey, w, peer);
-    const struct task *user = w->reader[0];
-    insert_before(e, first_reader(survey, peer, n));
+    struct read_window **peer = allocate(replicas_like(survey, window->replica)->n, sizeof(struct read_window *));
+    size_t n = find_peers(survey, window, peer);
+    const struct task *user = window->reader[0];
+    insert_before(edit, first_reader(survey, peer, n));
     survey->step->tags = (struct tags){user->layer, user->micro, survey->sliced ? ROLE_BROADCAST : ROLE_SEND};
     for (size_t i = 0; i < n; i++)
         make_gathered(survey->step->pool, peer[i]);
-    for (size_t k = 0; k < shards_of(survey, w->replica)->n; k++)
+    for (size_t k = 0; k < shards_of(survey, window->replica)->n; k++)
         share_shard(survey, peer, n, k);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < peer[i]->n; k++)
-            repoint(e, peer[i]->reader[k], peer[i]->replica, peer[i]->gathered);
+            repoint(edit, peer[i]->reader[k], peer[i]->replica, peer[i]->gathered);
     survey->gathered += n;
     free(peer);
 }
 
 /* ---- updates ---------------------------------------------------------------------------------------------------- */
 
-/* The bytes of x, as the shard on x's device keeps them. */
-static struct tensor *part_of_shard(const struct survey *survey, const struct tensor *x)
+/* The bytes of the tensor, as the shard on its device keeps them. */
+static struct tensor *part_of_shard(const struct survey *survey, const struct tensor *tensor)
 {
-    const struct tensor_list *shards = shards_of(survey, x->storage);
-    size_t begin = x->storage->replica.begin + x->offset;
+    const struct tensor_list *shards = shards_of(survey, tensor->storage);
+    size_t begin = tensor->storage->replica.begin + tensor->offset;
     for (size_t i = 0; i < shards->n; i++) {
         struct tensor *shard = shards->item[i];
-        bool has_it = shard->replica.begin <= begin && begin + x->bytes <= shard->replica.begin + shard->bytes;
+        bool has_it = shard->replica.begin <= begin && begin + tensor->bytes <= shard->replica.begin + shard->bytes;
         size_t at = begin - shard->replica.begin;
-        if (shard->device == x->device && has_it)
-            return new_range(survey->step->pool, shard, x->name, at, at + x->bytes);
+        if (shard->device == tensor->device && has_it)
+            return new_range(survey->step->pool, shard, tensor->name, at, at + tensor->bytes);
     }
-    CHECK(false, "no shard on %s keeps %s", x->device->id, x->name);
+    CHECK(false, "no shard on %s keeps %s", tensor->device->id, tensor->name);
     return NULL;
 }
 
 /* Updates read and write the shards where they read and wrote replicas. */
-static void update_shards(struct survey *survey, struct edit *e)
+static void update_shards(struct survey *survey, struct edit *edit)
 {
-    const struct step *s = survey->step;
-    size_t n = s->n;
+    const struct step *step = survey->step;
+    size_t n = step->n;
     for (size_t i = 0; i < n; i++) {
-        struct task *t = s->task[i];
-        if (!updates(t))
+        struct task *task = step->task[i];
+        if (!updates(task))
             continue;
-        for (int k = 0; k < t->n_access; k++) {
-            struct tensor *x = t->access[k].tensor;
-            if (is_replica(survey, x->storage))
-                repoint(e, t, x, part_of_shard(survey, x));
+        for (int k = 0; k < task->n_access; k++) {
+            struct tensor *tensor = task->access[k].tensor;
+            if (is_replica(survey, tensor->storage))
+                repoint(edit, task, tensor, part_of_shard(survey, tensor));
         }
     }
 }
@@ -317,35 +325,35 @@ static void update_shards(struct survey *survey, struct edit *e)
 static void count_readers(const struct survey *survey, size_t n, int *readers)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct task *t = survey->step->task[i];
-        for (int k = 0; k < t->n_access; k++) {
-            size_t id = (size_t)t->access[k].tensor->storage->id;
-            if (id < survey->n_tensors && (t->access[k].mode & ACCESS_READ))
+        const struct task *task = survey->step->task[i];
+        for (int k = 0; k < task->n_access; k++) {
+            size_t id = (size_t)task->access[k].tensor->storage->id;
+            if (id < survey->n_tensors && (task->access[k].mode & ACCESS_READ))
                 readers[id]++;
         }
     }
 }
 
 /* Drops the copies from replica to replica, and the downloads that only they read.  n: tasks of the list as it was. */
-static void drop_copies(struct survey *survey, struct edit *e, size_t n)
+static void drop_copies(struct survey *survey, struct edit *edit, size_t n)
 {
     int *readers = allocate(survey->n_tensors, sizeof *readers);
     int *lost = allocate(survey->n_tensors, sizeof *lost); /* readers that are dropped */
     count_readers(survey, n, readers);
     for (size_t i = 0; i < survey->dropped.n; i++) {
-        const struct task *t = survey->dropped.item[i];
-        lost[t->access[1].tensor->storage->id]++;
+        const struct task *task = survey->dropped.item[i];
+        lost[task->access[1].tensor->storage->id]++;
     }
     for (size_t i = 0; i < n; i++) {
-        struct task *t = survey->step->task[i];
-        if (!is_copy(t))
+        struct task *task = survey->step->task[i];
+        if (!is_copy(task))
             continue;
-        size_t id = (size_t)t->access[0].tensor->storage->id;
+        size_t id = (size_t)task->access[0].tensor->storage->id;
         if (id < survey->n_tensors && lost[id] && lost[id] == readers[id])
-            drop(e, t);
+            drop(edit, task);
     }
     for (size_t i = 0; i < survey->dropped.n; i++)
-        drop(e, survey->dropped.item[i]);
+        drop(edit, survey->dropped.item[i]);
     free(readers);
     free(lost);
 }
@@ -354,12 +362,12 @@ static void drop_copies(struct survey *survey, struct edit *e, size_t n)
 
 static char *describe_gather(const struct survey *survey)
 {
-    const struct pool *p = survey->step->pool;
-    const int n_devices = p->machine->n_devices;
+    const struct pool *pool = survey->step->pool;
+    const int n_devices = pool->machine->n_devices;
     size_t *kept = allocate((size_t)n_devices + 1, sizeof *kept); /* bytes of shards, by device */
-    for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->replica.is_shard)
-            kept[p->tensors[i]->device->index] += p->tensors[i]->bytes;
+    for (size_t i = 0; i < pool->n; i++)
+        if (pool->tensors[i]->replica.is_shard)
+            kept[pool->tensors[i]->device->index] += pool->tensors[i]->bytes;
     size_t most = 0;
     for (int d = 0; d < n_devices; d++)
         most = MAX(most, kept[d]);
@@ -382,37 +390,38 @@ static void link_windows(struct survey *survey)
 }
 
 /* Replicas persist no more.  Nothing touches them by now, so they have no bytes. */
-static void drop_replicas(struct survey *survey, struct edit *e)
+static void drop_replicas(struct survey *survey, struct edit *edit)
 {
     for (size_t id = 0; id < survey->n_tensors; id++)
         for (size_t i = 0; i < survey->replicas[id].n; i++)
-            make_transient(e, survey->replicas[id].item[i]);
+            make_transient(edit, survey->replicas[id].item[i]);
 }
 
-static bool run_gather(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
+static bool run_gather(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                       struct pass_report *report)
 {
-    (void)c;
-    struct survey survey = survey_list(s);
+    (void)costs;
+    struct survey survey = survey_list(step);
     survey.sliced = find_wanted(sends_copies, facts) != NULL;
-    struct edit *e = open_edit(s);
-    size_t n = s->n;
-    update_shards(&survey, e);
-    drop_copies(&survey, e, n);
+    struct edit *edit = open_edit(step);
+    size_t n = step->n;
+    update_shards(&survey, edit);
+    drop_copies(&survey, edit, n);
     for (size_t i = 0; i < survey.all.n; i++) {
         struct read_window *window = survey.all.item[i];
         if (!window->gathered)
-            gather_peers(&survey, e, window);
+            gather_peers(&survey, edit, window);
     }
     link_windows(&survey);
-    drop_replicas(&survey, e);
+    drop_replicas(&survey, edit);
     if (survey.gathered) {
-        commit(e);
-        r->reason = describe_gather(&survey);
+        commit(edit);
+        report->reason = describe_gather(&survey);
     } else {
-        undo(e);
-        r->reason = copy_string("no parameters lie in shards");
+        undo(edit);
+        report->reason = copy_string("no parameters lie in shards");
     }
-    free_survey(&survey, s->pool->machine->n_devices);
+    free_survey(&survey, step->pool->machine->n_devices);
     return survey.gathered > 0;
 }
 

@@ -22,110 +22,110 @@
 struct overlap_options overlap_options;
 
 /* The first k buckets, which are released before all others, are on the side `earliest`. */
-static void choose_earliest(const struct planner *p, unsigned char *side, size_t k, enum side earliest)
+static void choose_earliest(const struct planner *planner, unsigned char *side, size_t k, enum side earliest)
 {
-    for (size_t b = 0; b < p->buckets.n; b++)
+    for (size_t b = 0; b < planner->buckets.n; b++)
         side[b] = (unsigned char)(b < k ? earliest : ON_DEVICE);
 }
 
-void score_candidate(const struct question *q, struct candidate *c)
+void score_candidate(const struct question *question, struct candidate *candidate)
 {
     unsigned char choice[MOST_BUCKETS + 1];
-    memcpy(choice, c->side, q->n - 1);
-    choice[q->n - 1] = (unsigned char)c->sharing;
-    c->score = score_choice(q, choice);
+    memcpy(choice, candidate->side, question->n - 1);
+    choice[question->n - 1] = (unsigned char)candidate->sharing;
+    candidate->score = score_choice(question, choice);
 }
 
-void try_candidate(const struct question *q, struct candidate *c)
+void try_candidate(const struct question *question, struct candidate *candidate)
 {
-    c->sharing = GRADIENTS_ALONE;
-    score_candidate(q, c);
-    if (c->score.excess_bytes == 0)
+    candidate->sharing = GRADIENTS_ALONE;
+    score_candidate(question, candidate);
+    if (candidate->score.excess_bytes == 0)
         return;
-    c->sharing = GRADIENTS_SHARED;
-    score_candidate(q, c);
+    candidate->sharing = GRADIENTS_SHARED;
+    score_candidate(question, candidate);
 }
 
 /* ---- how long it takes ------------------------------------------------------------------------------------------- */
 
 /* The task's time, in the mean over all steps. */
-static double seconds_of(const struct planner *p, const struct task *t)
+static double seconds_of(const struct planner *planner, const struct task *task)
 {
-    return seconds_alone(p->costs, t) / t->when.every;
+    return seconds_alone(planner->costs, task) / task->when.every;
 }
 
 /* What each bucket takes on its device; and the floor, which is what all other work takes the busiest lane. */
-static void measure_device(struct planner *p)
+static void measure_device(struct planner *planner)
 {
-    struct step *s = p->step;
-    double *busy = allocate((size_t)s->pool->machine->n_lanes, sizeof *busy);
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        int b = p->buckets.bucket_of[i];
-        double seconds = seconds_of(p, t);
+    struct step *step = planner->step;
+    double *busy = allocate((size_t)step->pool->machine->n_lanes, sizeof *busy);
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *task = step->task[i];
+        int b = planner->buckets.bucket_of[i];
+        double seconds = seconds_of(planner, task);
         if (b == NONE) {
-            busy[t->lane->index] += seconds;
-            p->least_period = fmax(p->least_period, busy[t->lane->index]);
-        } else if (t->lane == s->task[p->buckets.bucket[b].update]->lane)
-            p->seconds[b].on_device += seconds;
+            busy[task->lane->index] += seconds;
+            planner->least_period = fmax(planner->least_period, busy[task->lane->index]);
+        } else if (task->lane == step->task[planner->buckets.bucket[b].update]->lane)
+            planner->seconds[b].on_device += seconds;
     }
     free(busy);
 }
 
 /* An open edit with the first k buckets on the CPU, and `one` too, unless that is NONE. */
-static struct edit *move_some(const struct planner *p, size_t k, int one)
+static struct edit *move_some(const struct planner *planner, size_t k, int one)
 {
     unsigned char side[MOST_BUCKETS];
-    struct edit *e = open_edit(p->step);
-    struct mover m = begin_moves(e, p->step, p->uses, p->cores, GRADIENTS_SHARED);
-    choose_earliest(p, side, k, ON_CPU);
+    struct edit *edit = open_edit(planner->step);
+    struct mover mover = begin_moves(edit, planner->step, planner->uses, planner->cores, GRADIENTS_SHARED);
+    choose_earliest(planner, side, k, ON_CPU);
     if (one != NONE)
         side[one] = ON_CPU;
-    move_updates(&m, &p->buckets, side);
-    end_moves(&m);
-    return e;
+    move_updates(&mover, &planner->buckets, side);
+    end_moves(&mover);
+    return edit;
 }
 
 /* Measures how long a bucket takes that is the only one on the CPU. */
-static void measure_on_cpu(struct planner *p, size_t b)
+static void measure_on_cpu(struct planner *planner, size_t b)
 {
-    struct step *s = p->step;
-    struct edit *e = move_some(p, 0, (int)b);
-    for (size_t i = p->uses->n; i < s->n; i++) { /* tasks that are new */
-        const struct task *t = s->task[i];
-        if (is_copy(t) && copy_target(t)->device->is_host)
-            p->seconds[b].down += seconds_of(p, t);
-        else if (t->role == ROLE_UPDATE && t->lane->device->is_host)
-            p->seconds[b].on_cpu += seconds_of(p, t) / p->cores;
+    struct step *step = planner->step;
+    struct edit *edit = move_some(planner, 0, (int)b);
+    for (size_t i = planner->uses->n; i < step->n; i++) { /* tasks that are new */
+        const struct task *task = step->task[i];
+        if (is_copy(task) && copy_target(task)->device->is_host)
+            planner->seconds[b].down += seconds_of(planner, task);
+        else if (task->role == ROLE_UPDATE && task->lane->device->is_host)
+            planner->seconds[b].on_cpu += seconds_of(planner, task) / planner->cores;
     }
-    undo(e);
+    undo(edit);
 }
 
-static void measure_serial(struct planner *p)
+static void measure_serial(struct planner *planner)
 {
-    struct step *s = p->step;
-    struct edit *e = move_some(p, p->buckets.n, NONE);
-    for (const struct task *t = s->head->next; t != s->head; t = t->next)
-        p->serial += seconds_of(p, t);
-    undo(e);
+    struct step *step = planner->step;
+    struct edit *edit = move_some(planner, planner->buckets.n, NONE);
+    for (const struct task *task = step->head->next; task != step->head; task = task->next)
+        planner->serial += seconds_of(planner, task);
+    undo(edit);
 }
 
-void measure_buckets(struct planner *p)
+void measure_buckets(struct planner *planner)
 {
-    measure_device(p);
-    for (size_t b = 0; b < p->buckets.n; b++)
-        measure_on_cpu(p, b);
-    measure_serial(p);
+    measure_device(planner);
+    for (size_t b = 0; b < planner->buckets.n; b++)
+        measure_on_cpu(planner, b);
+    measure_serial(planner);
 }
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
 /* Starts with none, some and all of the buckets on the CPU, once as C and once as L; and once more with gradients that
  * share bytes, where all on the CPU do not fit otherwise. */
-static void search_plan(const struct planner *p, const struct question *q, struct plans *plans)
+static void search_plan(const struct planner *planner, const struct question *question, struct plans *plans)
 {
-    const size_t n = p->buckets.n, most_starts = MIN(n, MOST_STARTS);
-    const size_t affordable = OVERLAP_WORK / 4 / p->step->n; /* so many starts in each of the four rows */
+    const size_t n = planner->buckets.n, most_starts = MIN(n, MOST_STARTS);
+    const size_t affordable = OVERLAP_WORK / 4 / planner->step->n; /* so many starts in each of the four rows */
     const size_t steps = MAX(MIN(most_starts, affordable), 1);
     struct candidate *best = &plans->by_mode[OVERLAP_PLAN];
     const enum sharing last = plans->by_mode[OVERLAP_ALL_CPU].sharing;
@@ -135,33 +135,33 @@ static void search_plan(const struct planner *p, const struct question *q, struc
     for (enum sharing sharing = GRADIENTS_ALONE; sharing <= last; sharing++)
         for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++)
             for (size_t k = 0; k <= steps; k++) {
-                choose_earliest(p, next, n * k / steps, side);
+                choose_earliest(planner, next, n * k / steps, side);
                 next[n] = (unsigned char)sharing;
                 next += n + 1;
                 n_starts++;
             }
-    best->score = choose(q, start, n_starts, found);
+    best->score = choose(question, start, n_starts, found);
     memcpy(best->side, found, n);
     best->sharing = found[n];
     free(start);
 }
 
-struct plans find_plans(const struct planner *p, const struct question *q)
+struct plans find_plans(const struct planner *planner, const struct question *question)
 {
-    const struct update_bucket *bucket = p->buckets.bucket;
-    const size_t n = p->buckets.n;
+    const struct update_bucket *bucket = planner->buckets.bucket;
+    const size_t n = planner->buckets.n;
     struct plans plans = {0};
     struct candidate *none = &plans.by_mode[OVERLAP_ALL_DEVICE], *all = &plans.by_mode[OVERLAP_ALL_CPU];
     bool updates_wait_for_norm = n > 0 && (int)bucket[0].update > bucket[n - 1].released;
     /* If updates wait for the norm, none can run before it.  So all go to the CPU late, in the order in which the next
      * forward needs them. */
     enum side on_cpu = updates_wait_for_norm ? ON_CPU_LATE : ON_CPU;
-    choose_earliest(p, none->side, 0, ON_CPU);
-    try_candidate(q, none);
-    choose_earliest(p, all->side, n, on_cpu);
-    try_candidate(q, all);
-    if (p->timed)
-        search_plan(p, q, &plans);
+    choose_earliest(planner, none->side, 0, ON_CPU);
+    try_candidate(question, none);
+    choose_earliest(planner, all->side, n, on_cpu);
+    try_candidate(question, all);
+    if (planner->timed)
+        search_plan(planner, question, &plans);
     else
         plans.by_mode[OVERLAP_PLAN] = is_better(&all->score, &none->score) ? *all : *none;
     return plans;

@@ -19,11 +19,11 @@ struct candidate {
     enum sharing sharing;
     struct score score; /* that of the list with this plan */
 };
-/* Fills in c->sharing and c->score.  Gradients have bytes of their own; or, where the list does not fit then, they
- * share bytes. */
-void try_candidate(const struct question *q, struct candidate *c);
-/* Fills in c->score alone. */
-void score_candidate(const struct question *q, struct candidate *c);
+/* Fills in candidate->sharing and candidate->score.  Gradients have bytes of their own; or, where the list does not fit
+ * then, they share bytes. */
+void try_candidate(const struct question *question, struct candidate *candidate);
+/* Fills in candidate->score alone. */
+void score_candidate(const struct question *question, struct candidate *candidate);
 
 struct bucket_seconds {  /* what the updates of a bucket take */
     double on_device;    /* all of them */
@@ -45,10 +45,10 @@ struct plans {
     struct candidate by_mode[OVERLAPS]; /* what each --overlap comes to */
 };
 /* Fills in `seconds`, `serial` and `least_period`. */
-void measure_buckets(struct planner *p);
+void measure_buckets(struct planner *planner);
 /* Tries all updates on the device and all on the CPU, and looks for the best plan.  Where nobody knows how long tasks
  * take, the best plan has all updates on the CPU if the device has no room for their state, else none.  What --overlap
- * local comes to, local.c knows.  q: what a choice comes to. */
-struct plans find_plans(const struct planner *p, const struct question *q);
+ * local comes to, local.c knows.  question: what a choice comes to. */
+struct plans find_plans(const struct planner *planner, const struct question *question);
 
 #endif

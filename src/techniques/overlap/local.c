@@ -66,79 +66,79 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* ---- the rule, in the running step ------------------------------------------------------------------------------- */
 
 /* Seconds that the CPU still needs for all updates that it was given. */
-static double backlog(const struct chooser *c, uint64_t now)
+static double backlog(const struct chooser *first, uint64_t now)
 {
     double sum = 0;
-    const struct chooser *k = c;
+    const struct chooser *chooser = first;
     do {
-        double done = k->begun ? 1e-9 * (double)(now - k->begun) : 0;
-        if (k->pieces_left)
-            sum += fmax(k->cpu_takes - done, 0);
-        k = k->next;
-    } while (k != c);
+        double done = chooser->begun ? 1e-9 * (double)(now - chooser->begun) : 0;
+        if (chooser->pieces_left)
+            sum += fmax(chooser->cpu_takes - done, 0);
+        chooser = chooser->next;
+    } while (chooser != first);
     return sum;
 }
 
-static void choose_side(struct chooser *c, uint32_t number)
+static void choose_side(struct chooser *chooser, uint32_t number)
 {
-    c->number = number;
-    if (c->random)
-        c->on_cpu = random_uniform(c->seed, STREAM_CHOICE, number, c->nth) < 0.5;
+    chooser->number = number;
+    if (chooser->random)
+        chooser->on_cpu = random_uniform(chooser->seed, STREAM_CHOICE, number, chooser->nth) < 0.5;
     else
-        c->on_cpu = backlog(c, now_ns()) <= c->device_takes;
-    c->begun = 0;
-    c->pieces_left = c->on_cpu ? c->pieces : 0;
-    if (!c->on_cpu)
-        c->cpu_takes += (c->cpu_should_take - c->cpu_takes) / 8;
-    c->on_side[c->on_cpu]++;
+        chooser->on_cpu = backlog(chooser, now_ns()) <= chooser->device_takes;
+    chooser->begun = 0;
+    chooser->pieces_left = chooser->on_cpu ? chooser->pieces : 0;
+    if (!chooser->on_cpu)
+        chooser->cpu_takes += (chooser->cpu_should_take - chooser->cpu_takes) / 8;
+    chooser->on_side[chooser->on_cpu]++;
 }
 
 /* Writes access 0.  Asked again in the same iteration, as by an audit, it says the same. */
-static void make_choice(void *context, const struct task *t, uint32_t number)
+static void make_choice(void *context, const struct task *task, uint32_t number)
 {
-    struct chooser *c = context;
-    int32_t *word = tensor_memory(t->access[0].tensor);
+    struct chooser *chooser = context;
+    int32_t *word = tensor_memory(task->access[0].tensor);
     const int32_t before = *word;
     pthread_mutex_lock(&lock);
-    bool again = c->number == number;
+    bool again = chooser->number == number;
     if (!again)
-        choose_side(c, number);
-    *word = c->on_cpu ? CHOICE_CPU : CHOICE_DEVICE;
+        choose_side(chooser, number);
+    *word = chooser->on_cpu ? CHOICE_CPU : CHOICE_DEVICE;
     if (before && !(before & *word)) {
         *word |= CHOICE_MOVED;
-        c->side_changes += !again;
+        chooser->side_changes += !again;
     }
     pthread_mutex_unlock(&lock);
 }
 
-static void update_timed(void *context, const struct task *t, uint32_t number)
+static void update_timed(void *context, const struct task *task, uint32_t number)
 {
-    struct chooser *c = context;
+    struct chooser *chooser = context;
     pthread_mutex_lock(&lock);
-    if (!c->begun)
-        c->begun = now_ns();
+    if (!chooser->begun)
+        chooser->begun = now_ns();
     pthread_mutex_unlock(&lock);
-    c->work(NULL, t, number);
+    chooser->work(NULL, task, number);
     pthread_mutex_lock(&lock);
-    if (c->pieces_left) {
-        c->pieces_left--;
-        if (c->pieces_left == 0)
-            c->cpu_takes = 1e-9 * (double)(now_ns() - c->begun);
+    if (chooser->pieces_left) {
+        chooser->pieces_left--;
+        if (chooser->pieces_left == 0)
+            chooser->cpu_takes = 1e-9 * (double)(now_ns() - chooser->begun);
     }
     pthread_mutex_unlock(&lock);
 }
 
-char *describe_choices(const struct step *s)
+char *describe_choices(const struct step *step)
 {
     unsigned cpu = 0, all = 0;
     unsigned moved = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        if (s->task[i]->run != make_choice)
+    for (size_t i = 0; i < step->n; i++) {
+        if (step->task[i]->run != make_choice)
             continue;
-        const struct chooser *c = s->task[i]->context;
-        cpu += c->on_side[true];
-        all += c->on_side[true] + c->on_side[false];
-        moved += c->side_changes;
+        const struct chooser *chooser = step->task[i]->context;
+        cpu += chooser->on_side[true];
+        all += chooser->on_side[true] + chooser->on_side[false];
+        moved += chooser->side_changes;
     }
     if (all == 0)
         return NULL;
@@ -159,190 +159,192 @@ struct offer { /* one update that both sides are offered */
 };
 
 /* The task that makes the last of the update's gradients: the choice can be made after it. */
-static struct task *last_maker_of(const struct mover *m, const struct task *update)
+static struct task *last_maker_of(const struct mover *mover, const struct task *update)
 {
-    return m->step->task[last_maker(m->uses, update)];
+    return mover->step->task[last_maker(mover->uses, update)];
 }
 
 /* Does what host_side() does, except that the device keeps its state, and gradients wait until the choice can be
  * made. */
-static struct tensor *other_side(struct mover *m, const struct task *update, const struct task *piece, int i)
+static struct tensor *other_side(struct mover *mover, const struct task *update, const struct task *piece, int i)
 {
-    struct tensor *x = piece->access[i].tensor;
-    if (x->device->is_host)
-        return x;
-    if (x->class == MEM_OPTIMIZER)
-        return part_of_mirror(m, update->access[i].tensor, x);
-    if (x->class == MEM_GRADIENTS)
-        return bring_down(m, x, last_maker_of(m, update), update->layer, FOR_OFFERED);
-    return host_side(m, update, piece, i);
+    struct tensor *tensor = piece->access[i].tensor;
+    if (tensor->device->is_host)
+        return tensor;
+    if (tensor->class == MEM_OPTIMIZER)
+        return part_of_mirror(mover, update->access[i].tensor, tensor);
+    if (tensor->class == MEM_GRADIENTS)
+        return bring_down(mover, tensor, last_maker_of(mover, update), update->layer, FOR_OFFERED);
+    return host_side(mover, update, piece, i);
 }
 
 /* All pieces of the update on the host, with their copies.  Returns the first piece. */
-static struct task *add_host_updates(struct mover *m, struct task *update)
+static struct task *add_host_updates(struct mover *mover, struct task *update)
 {
     static const struct transport transport = {.host_side = other_side, .purpose = FOR_OFFERED};
-    struct update_pieces pieces = cut_update(m, update);
-    struct task *first = move_piece(m, update, pieces.piece[0], &transport).update;
+    struct update_pieces pieces = cut_update(mover, update);
+    struct task *first = move_piece(mover, update, pieces.piece[0], &transport).update;
     for (size_t k = 1; k < pieces.n; k++)
-        move_piece(m, update, pieces.piece[k], &transport);
+        move_piece(mover, update, pieces.piece[k], &transport);
     free(pieces.piece);
     return first;
 }
 
-static struct tensor *new_word(struct step *s, struct device *d)
+static struct tensor *new_word(struct step *step, struct device *device)
 {
     const struct tensor_form form = {
-        .device = d,
+        .device = device,
         .class = MEM_WORK,
         .name = "choice",
         .element = INT32,
         .shape = SHAPE(1),
     };
-    struct tensor *word = new_tensor(s->pool, &form);
+    struct tensor *word = new_tensor(step->pool, &form);
     word->persistent = true;
     word->choice = true;
     return word;
 }
 
 /* From now on the chooser learns when the piece begins and ends. */
-static void time_piece(struct offer *o, struct task *piece)
+static void time_piece(struct offer *offer, struct task *piece)
 {
-    struct chooser *c = o->chooser;
-    c->work = piece->run;
-    c->pieces++;
-    c->cpu_should_take += seconds_alone(o->costs, piece) / o->mover->cores;
+    struct chooser *chooser = offer->chooser;
+    chooser->work = piece->run;
+    chooser->pieces++;
+    chooser->cpu_should_take += seconds_alone(offer->costs, piece) / offer->mover->cores;
     piece->run = update_timed;
-    piece->context = c;
+    piece->context = chooser;
 }
 
 /* The host's tasks, which the list has from position `from` on, work when the CPU is chosen; but not those copies that
  * many updates share. */
-static void make_host_conditional(struct offer *o, size_t from)
+static void make_host_conditional(struct offer *offer, size_t from)
 {
-    const struct step *s = o->mover->step;
-    for (size_t i = from; i < s->n; i++) {
-        struct task *t = s->task[i];
-        enum memory_class class = t->access[0].tensor->class;
-        bool is_piece = t->role == ROLE_UPDATE && t->lane->device->is_host;
-        bool is_its_copy = is_copy(t) && (class == MEM_GRADIENTS || class == MEM_PARAMETERS);
+    const struct step *step = offer->mover->step;
+    for (size_t i = from; i < step->n; i++) {
+        struct task *task = step->task[i];
+        enum memory_class class = task->access[0].tensor->class;
+        bool is_piece = task->role == ROLE_UPDATE && task->lane->device->is_host;
+        bool is_its_copy = is_copy(task) && (class == MEM_GRADIENTS || class == MEM_PARAMETERS);
         if (is_piece)
-            time_piece(o, t);
+            time_piece(offer, task);
         if (is_piece || is_its_copy)
-            need_choice(t, o->word, CHOICE_CPU, o->expected == ON_DEVICE ? ASSUME_SKIPPED : ASSUME_RUNS);
+            need_choice(task, offer->word, CHOICE_CPU, offer->expected == ON_DEVICE ? ASSUME_SKIPPED : ASSUME_RUNS);
     }
 }
 
 /* The choice task, right after the maker of the gradients, and the word's way to the device. */
-static void add_choice(const struct offer *o, struct task *maker)
+static void add_choice(const struct offer *offer, struct task *maker)
 {
-    struct step *s = o->mover->step;
-    struct machine *m = s->pool->machine;
-    insert_behind(o->mover->edit, maker);
-    s->tags = (struct tags){o->update->layer, NONE, ROLE_OFFLOAD};
-    struct task *t = add_host(s, lane_for(m, m->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, o->chooser);
-    t->context_bytes = sizeof *o->chooser; /* it is the task's own */
-    add_access(t, o->word, ACCESS_BOTH);
-    for (int i = 0; i < o->update->n_access; i++) /* the choice comes after these, and does not look at them */
-        if (o->update->access[i].tensor->class == MEM_GRADIENTS)
-            add_access(t, o->update->access[i].tensor, ACCESS_READ);
-    t->bytes = 0;
-    add_copy_for(s, "choice", o->device_word, o->word, FOR_CONTROL);
+    struct step *step = offer->mover->step;
+    struct machine *machine = step->pool->machine;
+    insert_behind(offer->mover->edit, maker);
+    step->tags = (struct tags){offer->update->layer, NONE, ROLE_OFFLOAD};
+    struct task *task =
+        add_host(step, lane_for(machine, machine->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, offer->chooser);
+    task->context_bytes = sizeof *offer->chooser; /* it is the task's own */
+    add_access(task, offer->word, ACCESS_BOTH);
+    for (int i = 0; i < offer->update->n_access; i++) /* the choice comes after these, and does not look at them */
+        if (offer->update->access[i].tensor->class == MEM_GRADIENTS)
+            add_access(task, offer->update->access[i].tensor, ACCESS_READ);
+    task->bytes = 0;
+    add_copy_for(step, "choice", offer->device_word, offer->word, FOR_CONTROL);
 }
 
 /* The device's update once more, before the host's.  Its kernel looks at the word itself, which is its last argument:
  * the access that is added to it last. */
-static struct task *keep_on_device(const struct offer *o)
+static struct task *keep_on_device(const struct offer *offer)
 {
-    insert_before(o->mover->edit, o->host_update);
-    struct task *mine = repeat(o->mover->edit, o->update);
+    insert_before(offer->mover->edit, offer->host_update);
+    struct task *mine = repeat(offer->mover->edit, offer->update);
     struct arg *last = &mine->args[mine->n_args - 1];
-    CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a choice", o->update->function);
+    CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a choice", offer->update->function);
     last->i = mine->n_access;
-    need_choice(mine, o->device_word, 0, o->expected == ON_DEVICE ? ASSUME_RUNS : ASSUME_SKIPPED);
+    need_choice(mine, offer->device_word, 0, offer->expected == ON_DEVICE ? ASSUME_RUNS : ASSUME_SKIPPED);
     return mine;
 }
 
 /* Adds the copies of state: tensors that the host mirrors are fetched before both updates, and Adam's state is returned
  * to the device. */
-static void move_state(const struct offer *o, struct task *device_update)
+static void move_state(const struct offer *offer, struct task *device_update)
 {
-    struct step *s = o->mover->step;
-    insert_before(o->mover->edit, device_update);
-    s->tags.role = ROLE_OFFLOAD;
-    for (int i = 0; i < o->host_update->n_access; i++) {
+    struct step *step = offer->mover->step;
+    insert_before(offer->mover->edit, device_update);
+    step->tags.role = ROLE_OFFLOAD;
+    for (int i = 0; i < offer->host_update->n_access; i++) {
         struct tensor *part = device_update->access[i].tensor;
-        struct tensor *mirror = o->host_update->access[i].tensor->storage;
+        struct tensor *mirror = offer->host_update->access[i].tensor->storage;
         if (!mirror->mirror.of)
             continue;
         size_t begin = part->offset - mirror->mirror.of->offset;
-        struct tensor *host = new_range(s->pool, mirror, part->name, begin, begin + part->bytes);
-        struct task *fetch = add_copy_for(s, "overlap.fetch", host, part, FOR_STATE);
-        need_choice(fetch, o->word, CHOICE_CPU | CHOICE_MOVED, ASSUME_SKIPPED);
+        struct tensor *host = new_range(step->pool, mirror, part->name, begin, begin + part->bytes);
+        struct task *fetch = add_copy_for(step, "overlap.fetch", host, part, FOR_STATE);
+        need_choice(fetch, offer->word, CHOICE_CPU | CHOICE_MOVED, ASSUME_SKIPPED);
         if (part->class != MEM_OPTIMIZER)
             continue;
-        struct task *back = add_copy_for(s, "overlap.return", part, host, FOR_STATE);
-        need_choice(back, o->word, CHOICE_DEVICE | CHOICE_MOVED, ASSUME_SKIPPED);
+        struct task *back = add_copy_for(step, "overlap.return", part, host, FOR_STATE);
+        need_choice(back, offer->word, CHOICE_DEVICE | CHOICE_MOVED, ASSUME_SKIPPED);
     }
 }
 
 /* Copies the state that the last choices have left on the host back to the device, by the copies of the list that would
  * return it.  The state is then valid on both sides, so the choices stay as they are. */
-static void return_state(struct step *s)
+static void return_state(struct step *step)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        bool returns = (t->condition.needs & CHOICE_MOVED) && (t->condition.needs & CHOICE_DEVICE);
-        if (returns && (choice_bits(t) & CHOICE_CPU))
-            run_alone(s, 0, i, &(struct task_flight){.iteration = 0});
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *task = step->task[i];
+        bool returns = (task->condition.needs & CHOICE_MOVED) && (task->condition.needs & CHOICE_DEVICE);
+        if (returns && (choice_bits(task) & CHOICE_CPU))
+            run_alone(step, 0, i, &(struct task_flight){.iteration = 0});
     }
 }
 
-static void add_to_ring(struct rule *rule, struct chooser *c)
+static void add_to_ring(struct rule *rule, struct chooser *chooser)
 {
     struct chooser *last = rule->ring;
-    c->next = c;
+    chooser->next = chooser;
     if (last) {
-        c->nth = last->nth + 1;
-        c->next = last->next;
-        last->next = c;
+        chooser->nth = last->nth + 1;
+        chooser->next = last->next;
+        last->next = chooser;
     }
-    rule->ring = c;
+    rule->ring = chooser;
 }
 
 /* Lists the update on both sides.  Each step chooses one, and is expected to choose `expected`. */
-static void offer_update(struct mover *m, struct rule *rule, size_t position, enum side expected)
+static void offer_update(struct mover *mover, struct rule *rule, size_t position, enum side expected)
 {
-    struct step *s = m->step;
-    struct task *update = s->task[position];
-    struct task *maker = last_maker_of(m, update);
-    struct chooser *c = allocate(1, sizeof *c);
-    struct offer o = {.mover = m, .chooser = c, .costs = rule->planner->costs, .update = update, .expected = expected};
-    size_t n_tasks = s->n;
-    o.host_update = add_host_updates(m, update);
-    o.word = new_word(s, s->pool->machine->host);
-    o.device_word = new_word(s, update->lane->device);
-    make_host_conditional(&o, n_tasks);
-    add_choice(&o, maker);
-    struct task *device_update = keep_on_device(&o);
-    move_state(&o, device_update);
-    c->device_takes = seconds_alone(o.costs, update);
-    c->cpu_takes = c->cpu_should_take;
-    c->random = rule->random;
-    c->seed = rule->seed;
-    add_to_ring(rule, c);
-    s->restore_state = return_state;
+    struct step *step = mover->step;
+    struct task *update = step->task[position];
+    struct task *maker = last_maker_of(mover, update);
+    struct chooser *chooser = allocate(1, sizeof *chooser);
+    struct offer offer = {
+        .mover = mover, .chooser = chooser, .costs = rule->planner->costs, .update = update, .expected = expected};
+    size_t n_tasks = step->n;
+    offer.host_update = add_host_updates(mover, update);
+    offer.word = new_word(step, step->pool->machine->host);
+    offer.device_word = new_word(step, update->lane->device);
+    make_host_conditional(&offer, n_tasks);
+    add_choice(&offer, maker);
+    struct task *device_update = keep_on_device(&offer);
+    move_state(&offer, device_update);
+    chooser->device_takes = seconds_alone(offer.costs, update);
+    chooser->cpu_takes = chooser->cpu_should_take;
+    chooser->random = rule->random;
+    chooser->seed = rule->seed;
+    add_to_ring(rule, chooser);
+    step->restore_state = return_state;
 }
 
-void offer_updates(struct mover *m, struct rule *rule, const unsigned char *side)
+void offer_updates(struct mover *mover, struct rule *rule, const unsigned char *side)
 {
     rule->ring = NULL;
-    for (size_t i = 0; i < m->uses->n; i++) {
+    for (size_t i = 0; i < mover->uses->n; i++) {
         int b = rule->planner->buckets.bucket_of[i];
         if (b >= (int)rule->n_fixed)
-            offer_update(m, rule, i, side[b]);
+            offer_update(mover, rule, i, side[b]);
         else if (b != NONE && side[b] != ON_DEVICE)
-            move_update(m, i);
+            move_update(mover, i);
     }
 }
 
@@ -350,45 +352,48 @@ void offer_updates(struct mover *m, struct rule *rule, const unsigned char *side
 
 /* When bucket b is released: as in the forecast, which has all updates on their devices, but that what the device does
  * not do comes off its time. */
-static double released_at(const struct planner *p, const struct forecast *f, const unsigned char *side, size_t b)
+static double released_at(const struct planner *planner, const struct forecast *forecast, const unsigned char *side,
+                          size_t b)
 {
-    const struct update_bucket *bucket = p->buckets.bucket;
-    const struct lane *lane = f->task[bucket[b].update]->lane;
+    const struct update_bucket *bucket = planner->buckets.bucket;
+    const struct lane *lane = forecast->task[bucket[b].update]->lane;
     if (bucket[b].released == NONE)
         return 0;
-    double at = f->span[bucket[b].released].end;
+    double at = forecast->span[bucket[b].released].end;
     for (size_t k = 0; k < b; k++) {
         bool before = (int)bucket[k].update < bucket[b].released;
-        if (side[k] == ON_CPU && before && f->task[bucket[k].update]->lane == lane)
-            at -= p->seconds[k].on_device;
+        if (side[k] == ON_CPU && before && forecast->task[bucket[k].update]->lane == lane)
+            at -= planner->seconds[k].on_device;
     }
     return at;
 }
 
 /* Seconds that the CPU still needs at `now` for those of the first b buckets that it was given.  Bucket k ends at
  * ends[k]. */
-static double work_left(const struct planner *p, const unsigned char *side, const double *ends, size_t b, double now)
+static double work_left(const struct planner *planner, const unsigned char *side, const double *ends, size_t b,
+                        double now)
 {
     double left = 0;
     for (size_t k = 0; k < b; k++)
         if (side[k] == ON_CPU)
-            left += fmin(fmax(ends[k] - now, 0), p->seconds[k].on_cpu);
+            left += fmin(fmax(ends[k] - now, 0), planner->seconds[k].on_cpu);
     return left;
 }
 
 /* Fills in side[], by bucket: an update goes to the CPU if what the CPU has left to do then takes no longer than the
  * update on the device. */
-static void follow_rule(const struct planner *p, const struct forecast *f, size_t fixed, unsigned char *side)
+static void follow_rule(const struct planner *planner, const struct forecast *forecast, size_t fixed,
+                        unsigned char *side)
 {
     const double rounding = 1e-9; /* times that differ by less are a tie */
-    const size_t n = p->buckets.n;
+    const size_t n = planner->buckets.n;
     double *ends = allocate(n + 1, sizeof *ends); /* by bucket: when the CPU ends its update */
     double cpu_ends = 0, ready = INFINITY;        /* ready: with clipping, the norm */
     for (size_t b = 0; b < n; b++)
-        ready = fmin(ready, f->span[p->buckets.bucket[b].update].start);
+        ready = fmin(ready, forecast->span[planner->buckets.bucket[b].update].start);
     for (size_t b = 0; b < n; b++) {
-        const struct bucket_seconds *takes = &p->seconds[b];
-        double now = released_at(p, f, side, b), left = work_left(p, side, ends, b, now);
+        const struct bucket_seconds *takes = &planner->seconds[b];
+        double now = released_at(planner, forecast, side, b), left = work_left(planner, side, ends, b, now);
         bool to_cpu = b < fixed || left <= takes->on_device * (1 + rounding);
         side[b] = to_cpu ? ON_CPU : ON_DEVICE;
         if (!to_cpu)
@@ -401,29 +406,30 @@ static void follow_rule(const struct planner *p, const struct forecast *f, size_
 
 /* Applies the rule to a forecast: that of the list with all updates on the device.  Where that list cannot be
  * simulated, all updates go to the CPU.  The first `fixed` buckets do, whatever the rule says. */
-static void apply_rule(const struct planner *p, const struct forecast *f, size_t fixed, unsigned char *side)
+static void apply_rule(const struct planner *planner, const struct forecast *forecast, size_t fixed,
+                       unsigned char *side)
 {
-    memset(side, ON_CPU, p->buckets.n);
-    if (f->span)
-        follow_rule(p, f, fixed, side);
+    memset(side, ON_CPU, planner->buckets.n);
+    if (forecast->span)
+        follow_rule(planner, forecast, fixed, side);
 }
 
-void expect_rule(const struct rule *rule, const struct question *q, struct candidate *expected)
+void expect_rule(const struct rule *rule, const struct question *question, struct candidate *expected)
 {
-    struct forecast f = try_step(rule->planner->step, rule->planner->costs);
-    apply_rule(rule->planner, &f, 0, expected->side);
-    free_forecast(&f);
-    try_candidate(q, expected);
+    struct forecast forecast = try_step(rule->planner->step, rule->planner->costs);
+    apply_rule(rule->planner, &forecast, 0, expected->side);
+    free_forecast(&forecast);
+    try_candidate(question, expected);
     for (size_t k = rule->planner->buckets.n; k > 0 && expected->score.excess_bytes > 0; k--) {
         struct candidate other = *expected;
         other.side[k - 1] = expected->side[k - 1] == ON_CPU ? ON_DEVICE : ON_CPU;
-        try_candidate(q, &other);
+        try_candidate(question, &other);
         if (other.score.excess_bytes < expected->score.excess_bytes)
             *expected = other;
     }
 }
 
-static bool moves_state(const struct pass_traits *p) { return p->moves_state && p->moves_state(); }
+static bool moves_state(const struct pass_traits *traits) { return traits->moves_state && traits->moves_state(); }
 
 /* Why all updates are decided about before the step runs, as half a sentence; NULL: they need not be.  The caller frees
  * the text. */
@@ -443,38 +449,39 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
 
 /* The fewest buckets that must be fixed to the CPU so that all other updates have room on both sides; only some numbers
  * are tried.  If none is enough, all buckets.  Else *expected is what the step is then expected to do. */
-static size_t fix_few(struct rule *rule, const struct question *q, struct candidate *expected)
+static size_t fix_few(struct rule *rule, const struct question *question, struct candidate *expected)
 {
-    const struct planner *p = rule->planner;
-    const size_t n = p->buckets.n;
-    struct forecast f = try_step(p->step, p->costs);
+    const struct planner *planner = rule->planner;
+    const size_t n = planner->buckets.n;
+    struct forecast forecast = try_step(planner->step, planner->costs);
     struct candidate both = {.score.excess_bytes = 1};
     for (rule->n_fixed = 0; rule->n_fixed < n; rule->n_fixed += ceil_div(n, MOST_STARTS)) {
-        apply_rule(p, &f, rule->n_fixed, both.side);
-        try_candidate(q, &both);
+        apply_rule(planner, &forecast, rule->n_fixed, both.side);
+        try_candidate(question, &both);
         if (both.score.excess_bytes == 0)
             break;
     }
-    free_forecast(&f);
+    free_forecast(&forecast);
     if (rule->n_fixed >= n)
         return n;
     *expected = both;
     return rule->n_fixed;
 }
 
-void decide_in_step(struct rule *rule, const struct question *q, const struct run_facts *facts, const struct pass *room,
-                    struct candidate *expected, struct pass_report *r)
+void decide_in_step(struct rule *rule, const struct question *question, const struct run_facts *facts,
+                    const struct pass *room, struct candidate *expected, struct pass_report *report)
 {
     const struct update_buckets *buckets = &rule->planner->buckets;
     char *reason = reason_to_decide_now(rule->planner->step->task[buckets->bucket[0].update], facts, room);
-    rule->n_fixed = reason ? buckets->n : fix_few(rule, q, expected);
+    rule->n_fixed = reason ? buckets->n : fix_few(rule, question, expected);
     if (rule->n_fixed < buckets->n) {
-        append_text(&r->reason, "%s in every step", rule->random ? "drawn at random" : "chosen");
+        append_text(&report->reason, "%s in every step", rule->random ? "drawn at random" : "chosen");
         if (rule->n_fixed > 0)
-            append_text(&r->reason, " but for %zu, on the CPU since not all state fits on both sides", rule->n_fixed);
-        append_text(&r->reason, ", expected: ");
+            append_text(&report->reason, " but for %zu, on the CPU since not all state fits on both sides",
+                        rule->n_fixed);
+        append_text(&report->reason, ", expected: ");
     } else
-        append_text(&r->reason,
+        append_text(&report->reason,
                     "chosen before the step runs, since %s: ", reason ? reason : "state on both sides does not fit");
     free(reason);
 }

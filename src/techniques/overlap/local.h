@@ -14,19 +14,20 @@ struct rule {    /* how the running step decides */
     struct chooser *ring; /* the choosers of the updates about which the step decides; the last one that was added */
 };
 /* Fills in what the rule is expected to choose.  Where that does not fit, the last buckets go to the other side, as far
- * as that saves bytes.  q: what a choice comes to. */
-void expect_rule(const struct rule *rule, const struct question *q, struct candidate *expected);
+ * as that saves bytes.  question: what a choice comes to. */
+void expect_rule(const struct rule *rule, const struct question *question, struct candidate *expected);
 /* Sets rule->n_fixed, so that the running step decides about as many updates as may be on both sides.  The buckets that
  * are released first are fixed to the CPU, as few as that takes.  *expected becomes what the step is then expected to
- * do.  If the step cannot decide about any update, all are fixed and *expected stays.  Writes to r which it is, and
- * why. room: the pass that is to make room for the list, in a way that nobody knows yet; NULL: no pass has to. */
-void decide_in_step(struct rule *rule, const struct question *q, const struct run_facts *facts, const struct pass *room,
-                    struct candidate *expected, struct pass_report *r);
+ * do.  If the step cannot decide about any update, all are fixed and *expected stays.  Writes to the report which it
+ * is, and why.  room: the pass that is to make room for the list, in a way that nobody knows yet; NULL: no pass
+ * has to. */
+void decide_in_step(struct rule *rule, const struct question *question, const struct run_facts *facts,
+                    const struct pass *room, struct candidate *expected, struct pass_report *report);
 /* Called in place of move_updates(): the fixed buckets move to the sides that the plan says.  The other updates are
  * listed on both sides, and are expected to run on the side that the plan says.  No update leaves its place in the
  * list. */
-void offer_updates(struct mover *m, struct rule *rule, const unsigned char *side);
+void offer_updates(struct mover *mover, struct rule *rule, const unsigned char *side);
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
-char *describe_choices(const struct step *s);
+char *describe_choices(const struct step *step);
 
 #endif

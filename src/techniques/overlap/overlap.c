@@ -58,31 +58,31 @@
 
 /* ---- which updates can move -------------------------------------------------------------------------------------- */
 
-static bool is_on_device(const struct access *a, enum memory_class class)
+static bool is_on_device(const struct access *access, enum memory_class class)
 {
-    return a->tensor->class == class && !a->tensor->device->is_host;
+    return access->tensor->class == class && !access->tensor->device->is_host;
 }
 
 /* Does it write parameters that lie on a device? */
-static bool renews_parameters(const struct access *a)
+static bool renews_parameters(const struct access *access)
 {
-    return is_on_device(a, MEM_PARAMETERS) && (a->mode & ACCESS_WRITE);
+    return is_on_device(access, MEM_PARAMETERS) && (access->mode & ACCESS_WRITE);
 }
 
 /* The first parameters on a device that the task writes, or NULL. */
-static const struct tensor *parameters_of(const struct task *t)
+static const struct tensor *parameters_of(const struct task *task)
 {
-    for (int i = 0; i < t->n_access; i++)
-        if (renews_parameters(&t->access[i]))
-            return t->access[i].tensor;
+    for (int i = 0; i < task->n_access; i++)
+        if (renews_parameters(&task->access[i]))
+            return task->access[i].tensor;
     return NULL;
 }
 
 /* An update of a device that the host can do too. */
-static bool host_can_do(const struct task *t)
+static bool host_can_do(const struct task *task)
 {
-    bool host_can = t->on_host.run || t->on_host.seconds >= 0;
-    return t->role == ROLE_UPDATE && t->lane->kind == LANE_COMPUTE && host_can && parameters_of(t);
+    bool host_can = task->on_host.run || task->on_host.seconds >= 0;
+    return task->role == ROLE_UPDATE && task->lane->kind == LANE_COMPUTE && host_can && parameters_of(task);
 }
 
 /* Two updates that the host can do too.  Are they of one bucket, so that a plan moves both or neither? */
@@ -93,44 +93,45 @@ static bool in_one_bucket(const struct task *a, const struct task *b)
     return a->layer >= 0 || strcmp(parameters_of(a)->storage->name, parameters_of(b)->storage->name) == 0;
 }
 
-/* Does the task write some bytes of x, but not just those of x? */
-static bool writes_other_range(const struct task *t, const struct tensor *x)
+/* Does the task write a range that shares bytes with the tensor, but is another one? */
+static bool writes_other_range(const struct task *task, const struct tensor *tensor)
 {
-    for (int i = 0; i < t->n_access; i++) {
-        const struct access *a = &t->access[i];
-        if ((a->mode & ACCESS_WRITE) && share_bytes(a->tensor, x) && !same_bytes(a->tensor, x))
+    for (int i = 0; i < task->n_access; i++) {
+        const struct access *access = &task->access[i];
+        if ((access->mode & ACCESS_WRITE) && share_bytes(access->tensor, tensor) && !same_bytes(access->tensor, tensor))
             return true;
     }
     return false;
 }
 
-/* x is state of the update.  Does all that touches x move with the update?  (Without ZeRO the shards of a layer have
- * one m and v on each device, which several updates share.)  moves: see find_movable(). */
-static bool moves_as_one(const struct uses *uses, const bool *moves, const struct tensor *x, const struct task *update)
+/* The tensor is state of the update.  Does all that touches the tensor move with the update?  (Without ZeRO the shards
+ * of a layer have one m and v on each device, which several updates share.)  moves: see find_movable(). */
+static bool moves_as_one(const struct uses *uses, const bool *moves, const struct tensor *tensor,
+                         const struct task *update)
 {
     size_t n;
-    const struct use *use = uses_of(uses, x, &n);
+    const struct use *use = uses_of(uses, tensor, &n);
     for (size_t k = 0; k < n; k++) {
-        const struct task *t = uses->task[use[k].position];
-        if (!moves[use[k].position] || !in_one_bucket(t, update))
+        const struct task *task = uses->task[use[k].position];
+        if (!moves[use[k].position] || !in_one_bucket(task, update))
             return false;
     }
     return true;
 }
 
-/* x are parameters of the update.  Does a task write them that may stay on its device when the update moves?  Then the
- * host's mirror of x would not know of it; nor would it where x is written as a part of another range, whose mirror is
- * another one. */
-static bool is_written_by_others(const struct uses *uses, const bool *moves, const struct tensor *x,
+/* The tensor holds parameters of the update.  Does a task write them that may stay on its device when the update moves?
+ * Then the host's mirror of the tensor would not know of it; nor would it where the tensor is written as a part of
+ * another range, whose mirror is another one. */
+static bool is_written_by_others(const struct uses *uses, const bool *moves, const struct tensor *tensor,
                                  const struct task *update)
 {
     size_t n;
-    const struct use *use = uses_of(uses, x, &n);
+    const struct use *use = uses_of(uses, tensor, &n);
     for (size_t k = 0; k < n; k++) {
-        const struct task *t = uses->task[use[k].position];
-        if (!touches_bytes(t, x, ACCESS_WRITE))
+        const struct task *task = uses->task[use[k].position];
+        if (!touches_bytes(task, tensor, ACCESS_WRITE))
             continue;
-        if (!moves[use[k].position] || !in_one_bucket(t, update) || writes_other_range(t, x))
+        if (!moves[use[k].position] || !in_one_bucket(task, update) || writes_other_range(task, tensor))
             return true;
     }
     return false;
@@ -138,18 +139,18 @@ static bool is_written_by_others(const struct uses *uses, const bool *moves, con
 
 /* The host can do the update.  Does it write nothing but parameters and Adam's state?  Only parameters are copied up.
  * The state has one home, so all that touches it moves, or nothing does. */
-static bool can_move(const struct uses *uses, const bool *moves, const struct task *t)
+static bool can_move(const struct uses *uses, const bool *moves, const struct task *task)
 {
-    for (int i = 0; i < t->n_access; i++) {
-        const struct access *a = &t->access[i];
-        enum memory_class class = a->tensor->class;
-        if (class == MEM_PARAMETERS && is_written_by_others(uses, moves, a->tensor, t))
+    for (int i = 0; i < task->n_access; i++) {
+        const struct access *access = &task->access[i];
+        enum memory_class class = access->tensor->class;
+        if (class == MEM_PARAMETERS && is_written_by_others(uses, moves, access->tensor, task))
             return false;
         if (class == MEM_PARAMETERS)
             continue;
-        if (class == MEM_OPTIMIZER && !moves_as_one(uses, moves, a->tensor, t))
+        if (class == MEM_OPTIMIZER && !moves_as_one(uses, moves, access->tensor, task))
             return false;
-        if (class != MEM_OPTIMIZER && (a->mode & ACCESS_WRITE))
+        if (class != MEM_OPTIMIZER && (access->mode & ACCESS_WRITE))
             return false;
     }
     return true;
@@ -178,28 +179,29 @@ int last_maker(const struct uses *uses, const struct task *update)
 {
     int last = NONE;
     for (int i = 0; i < update->n_access; i++) {
-        const struct access *a = &update->access[i];
-        if (!is_on_device(a, MEM_GRADIENTS))
+        const struct access *access = &update->access[i];
+        if (!is_on_device(access, MEM_GRADIENTS))
             continue;
-        int maker = last_write_before(uses, a->tensor, (int)update->index);
+        int maker = last_write_before(uses, access->tensor, (int)update->index);
         last = MAX(last, maker);
     }
     return last;
 }
 
 /* The bucket that the update belongs to; NULL: there is none yet. */
-static struct update_bucket *find_bucket(struct update_buckets *b, const struct uses *uses, const struct task *update)
+static struct update_bucket *find_bucket(struct update_buckets *buckets, const struct uses *uses,
+                                         const struct task *update)
 {
-    for (size_t k = 0; k < b->n; k++)
-        if (in_one_bucket(uses->task[b->bucket[k].update], update))
-            return &b->bucket[k];
+    for (size_t k = 0; k < buckets->n; k++)
+        if (in_one_bucket(uses->task[buckets->bucket[k].update], update))
+            return &buckets->bucket[k];
     return NULL;
 }
 
-static struct update_bucket *add_bucket(struct update_buckets *b, const struct task *update)
+static struct update_bucket *add_bucket(struct update_buckets *buckets, const struct task *update)
 {
-    struct update_bucket *new = &b->bucket[b->n];
-    b->n++;
+    struct update_bucket *new = &buckets->bucket[buckets->n];
+    buckets->n++;
     *new = (struct update_bucket){.layer = update->layer, .update = update->index, .released = NONE};
     if (update->layer < 0)
         snprintf(new->name, sizeof new->name, "other %s", parameters_of(update)->storage->name);
@@ -210,88 +212,89 @@ static struct update_bucket *add_bucket(struct update_buckets *b, const struct t
 
 COMPARISON(by_release, struct update_bucket, BY(a->released, b->released, COMPARE(a->update, b->update)))
 
-void find_buckets(struct update_buckets *b, const struct uses *uses)
+void find_buckets(struct update_buckets *buckets, const struct uses *uses)
 {
     bool *moves = find_movable(uses);
-    b->n = 0;
-    b->bucket_of = allocate(uses->n, sizeof *b->bucket_of);
+    buckets->n = 0;
+    buckets->bucket_of = allocate(uses->n, sizeof *buckets->bucket_of);
     for (size_t i = 0; i < uses->n; i++) {
-        const struct task *t = uses->task[i];
-        struct update_bucket *bucket = moves[i] ? find_bucket(b, uses, t) : NULL;
-        if (moves[i] && !bucket && b->n < MOST_BUCKETS)
-            bucket = add_bucket(b, t);
+        const struct task *task = uses->task[i];
+        struct update_bucket *bucket = moves[i] ? find_bucket(buckets, uses, task) : NULL;
+        if (moves[i] && !bucket && buckets->n < MOST_BUCKETS)
+            bucket = add_bucket(buckets, task);
         if (!bucket)
             continue;
-        int maker = last_maker(uses, t);
+        int maker = last_maker(uses, task);
         bucket->released = MAX(bucket->released, maker);
     }
-    SORT(b->bucket, b->n, by_release);
+    SORT(buckets->bucket, buckets->n, by_release);
     for (size_t i = 0; i < uses->n; i++) { /* now their numbers are known */
-        const struct update_bucket *bucket = moves[i] ? find_bucket(b, uses, uses->task[i]) : NULL;
-        b->bucket_of[i] = bucket ? (int)(bucket - b->bucket) : NONE;
+        const struct update_bucket *bucket = moves[i] ? find_bucket(buckets, uses, uses->task[i]) : NULL;
+        buckets->bucket_of[i] = bucket ? (int)(bucket - buckets->bucket) : NONE;
     }
     free(moves);
 }
 
 /* ---- what the host's update works on ----------------------------------------------------------------------------- */
 
-static struct device *host_of(const struct mover *m) { return m->step->pool->machine->host; }
+static struct device *host_of(const struct mover *mover) { return mover->step->pool->machine->host; }
 
-/* The task that makes x for the update; what the step before has made is there at the head of the list. */
-static struct task *maker_of(const struct mover *m, const struct tensor *x, const struct task *update)
+/* The task that makes the tensor for the update; what the step before has made is there at the head of the list. */
+static struct task *maker_of(const struct mover *mover, const struct tensor *tensor, const struct task *update)
 {
-    int at = last_write_before(m->uses, x, (int)update->index);
-    return at == NONE ? m->step->head : m->step->task[at];
+    int at = last_write_before(mover->uses, tensor, (int)update->index);
+    return at == NONE ? mover->step->head : mover->step->task[at];
 }
 
-/* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE x does not,
- * so that no task waits for the copy. */
-struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker, int layer, enum purpose purpose)
+/* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE the tensor does
+ * not, so that no task waits for the copy. */
+struct tensor *bring_down(struct mover *mover, struct tensor *tensor, struct task *maker, int layer,
+                          enum purpose purpose)
 {
-    struct step *s = m->step;
-    const char *name = JOINED("host.", x->name);
-    struct tensor *copy = new_bytes_tensor(s->pool, host_of(m), x->class, name, x->bytes);
+    struct step *step = mover->step;
+    const char *name = JOINED("host.", tensor->name);
+    struct tensor *copy = new_bytes_tensor(step->pool, host_of(mover), tensor->class, name, tensor->bytes);
     struct task *last = maker;
-    set_exclusive(m->edit, copy);
-    if (m->sharing == GRADIENTS_ALONE && !x->storage->persistent)
-        make_persistent(m->edit, x->storage);
+    set_exclusive(mover->edit, copy);
+    if (mover->sharing == GRADIENTS_ALONE && !tensor->storage->persistent)
+        make_persistent(mover->edit, tensor->storage);
     while (last->next->role == ROLE_OFFLOAD)
         last = last->next;
-    insert_behind(m->edit, last);
-    s->tags = (struct tags){layer, NONE, ROLE_OFFLOAD};
-    add_copy_for(s, "overlap.down", copy, x, purpose);
+    insert_behind(mover->edit, last);
+    step->tags = (struct tags){layer, NONE, ROLE_OFFLOAD};
+    add_copy_for(step, "overlap.down", copy, tensor, purpose);
     return copy;
 }
 
-/* The first tensor that has the same bytes as x: what several tensors name has one mirror. */
-static struct tensor *first_same_bytes(struct tensor *x)
+/* The first tensor that has the same bytes as this one: what several tensors name has one mirror. */
+static struct tensor *first_same_bytes(struct tensor *tensor)
 {
-    struct tensor *first = x;
-    for (struct tensor *view = x->storage->view; view; view = view->view)
-        if (same_bytes(view, x) && view->id < first->id)
+    struct tensor *first = tensor;
+    for (struct tensor *view = tensor->storage->view; view; view = view->view)
+        if (same_bytes(view, tensor) && view->id < first->id)
             first = view;
-    return same_bytes(x->storage, x) ? x->storage : first;
+    return same_bytes(tensor->storage, tensor) ? tensor->storage : first;
 }
 
-struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struct tensor *part)
+struct tensor *part_of_mirror(struct mover *mover, struct tensor *whole, const struct tensor *part)
 {
     size_t begin = part->offset - whole->offset;
     struct tensor *first = first_same_bytes(whole);
-    if (!m->counterpart[first->id])
-        m->counterpart[first->id] = mirror(m->edit, first, host_of(m));
-    struct tensor *mine = m->counterpart[first->id];
-    return new_range(m->step->pool, mine, part->name, begin, begin + part->bytes);
+    if (!mover->counterpart[first->id])
+        mover->counterpart[first->id] = mirror(mover->edit, first, host_of(mover));
+    struct tensor *mine = mover->counterpart[first->id];
+    return new_range(mover->step->pool, mine, part->name, begin, begin + part->bytes);
 }
 
 /* Is the task a copy up, of what the host has? */
-static bool brings_up(const struct task *t) { return is_copy(t) && copy_source(t)->device->is_host; }
+static bool brings_up(const struct task *task) { return is_copy(task) && copy_source(task)->device->is_host; }
 
 /* `whole`, which many updates read, as the norm, is brought down once.  What the host has sent up is used there
  * directly: `control`, and in dp=2 `state` of replica 1.  In a list by hand `whole` stays where it is. */
-static struct tensor *shared_copy(struct mover *m, const struct task *update, struct tensor *whole)
+static struct tensor *shared_copy(struct mover *mover, const struct task *update, struct tensor *whole)
 {
-    struct task *maker = maker_of(m, whole, update);
-    struct tensor **mine = &m->counterpart[whole->id];
+    struct task *maker = maker_of(mover, whole, update);
+    struct tensor **mine = &mover->counterpart[whole->id];
     if (!update->on_host.run)
         return whole;
     if (*mine)
@@ -299,61 +302,62 @@ static struct tensor *shared_copy(struct mover *m, const struct task *update, st
     if (brings_up(maker) && copy_target(maker) == whole)
         *mine = copy_source(maker);
     else
-        *mine = bring_down(m, whole, maker, update->layer, FOR_CONTROL);
+        *mine = bring_down(mover, whole, maker, update->layer, FOR_CONTROL);
     return *mine;
 }
 
-struct tensor *host_side(struct mover *m, const struct task *update, const struct task *piece, int i)
+struct tensor *host_side(struct mover *mover, const struct task *update, const struct task *piece, int i)
 {
-    struct tensor *x = piece->access[i].tensor, *whole = update->access[i].tensor;
-    if (x->device->is_host)
-        return x;
-    switch (x->class) {
+    struct tensor *tensor = piece->access[i].tensor, *whole = update->access[i].tensor;
+    if (tensor->device->is_host)
+        return tensor;
+    switch (tensor->class) {
     case MEM_GRADIENTS:
-        return bring_down(m, x, maker_of(m, x, update), update->layer, FOR_OFFLOAD);
+        return bring_down(mover, tensor, maker_of(mover, tensor, update), update->layer, FOR_OFFLOAD);
     case MEM_PARAMETERS:
-        return part_of_mirror(m, whole, x);
+        return part_of_mirror(mover, whole, tensor);
     case MEM_OPTIMIZER:
-        set_home(m->edit, x->storage, host_of(m));
-        return x;
+        set_home(mover->edit, tensor->storage, host_of(mover));
+        return tensor;
     default:
-        return shared_copy(m, update, whole);
+        return shared_copy(mover, update, whole);
     }
 }
 
 /* ---- moving an update -------------------------------------------------------------------------------------------- */
 
 /* Cuts it into as many pieces as there are cores, and more where one would be larger than LARGEST. */
-struct update_pieces cut_update(struct mover *m, struct task *update)
+struct update_pieces cut_update(struct mover *mover, struct task *update)
 {
     enum { LARGEST = 16 << 20, SMALLEST = 256 << 10 }; /* bytes */
     size_t bytes = update->access[0].tensor->bytes;
-    struct update_pieces p = {.n = 1};
+    struct update_pieces pieces = {.n = 1};
     if (update->elementwise && bytes > SMALLEST)
-        p.n = MAX((size_t)m->cores, ceil_div(bytes, LARGEST));
-    p.piece = allocate(p.n, sizeof *p.piece);
-    p.piece[0] = update;
-    if (p.n > 1)
-        p.n = cut(m->edit, update, p.n, p.piece);
-    return p;
+        pieces.n = MAX((size_t)mover->cores, ceil_div(bytes, LARGEST));
+    pieces.piece = allocate(pieces.n, sizeof *pieces.piece);
+    pieces.piece[0] = update;
+    if (pieces.n > 1)
+        pieces.n = cut(mover->edit, update, pieces.n, pieces.piece);
+    return pieces;
 }
 
 /* The host's task in place of `piece`.  Pieces take the CPU's lanes in turn. */
-static struct task *run_on_host(struct mover *m, struct task *piece, struct tensor *const *on_host)
+static struct task *run_on_host(struct mover *mover, struct task *piece, struct tensor *const *on_host)
 {
-    struct lane *lane = open_lane(m->step->pool->machine, host_of(m), LANE_CPU, m->n_pieces % m->cores);
-    m->n_pieces++;
-    return replace_on_host(m->edit, piece, lane, on_host);
+    struct lane *lane = open_lane(mover->step->pool->machine, host_of(mover), LANE_CPU, mover->n_pieces % mover->cores);
+    mover->n_pieces++;
+    return replace_on_host(mover->edit, piece, lane, on_host);
 }
 
-struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *const *on_host, enum purpose purpose)
+struct task *bring_up(struct mover *mover, const struct task *piece, struct tensor *const *on_host,
+                      enum purpose purpose)
 {
     struct task *last = NULL;
-    m->step->tags.role = ROLE_OFFLOAD;
+    mover->step->tags.role = ROLE_OFFLOAD;
     for (int i = 0; i < piece->n_access; i++) {
-        const struct access *a = &piece->access[i];
-        if (renews_parameters(a))
-            last = add_copy_for(m->step, "overlap.up", a->tensor, on_host[i], purpose);
+        const struct access *access = &piece->access[i];
+        if (renews_parameters(access))
+            last = add_copy_for(mover->step, "overlap.up", access->tensor, on_host[i], purpose);
     }
     return last;
 }
@@ -364,72 +368,72 @@ struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *
  *     layer 0 has moved       .... U1 up1 .... U0 up0         layer 1's stand at `position`, 0's at `last_position`
  *     then layer 1            ................ U0 up0 U1 up1  both stand at `last_position`
  */
-static void keep_order(struct mover *m, size_t position, const struct task *first, struct task *end)
+static void keep_order(struct mover *mover, size_t position, const struct task *first, struct task *end)
 {
     const struct task *stop = first->prev;
-    bool overtakes = m->last && position < m->last_position;
-    struct task *t = end;
-    while (overtakes && t != stop) {
-        struct task *before = t->prev;
-        if (!sink(m->edit, t, m->last))
+    bool overtakes = mover->last && position < mover->last_position;
+    struct task *task = end;
+    while (overtakes && task != stop) {
+        struct task *before = task->prev;
+        if (!sink(mover->edit, task, mover->last))
             return;
-        t = before;
+        task = before;
     }
-    m->last = end;
+    mover->last = end;
     if (!overtakes)
-        m->last_position = position;
+        mover->last_position = position;
 }
 
-struct moved move_piece(struct mover *m, const struct task *update, struct task *piece,
+struct moved move_piece(struct mover *mover, const struct task *update, struct task *piece,
                         const struct transport *transport)
 {
     struct moved moved;
     struct tensor **on_host = allocate((size_t)piece->n_access, sizeof(struct tensor *));
     for (int i = 0; i < piece->n_access; i++)
-        on_host[i] = transport->host_side(m, update, piece, i);
-    moved.update = run_on_host(m, piece, on_host); /* in place of `piece`, which lives until commit() */
-    moved.last_copy = bring_up(m, piece, on_host, transport->purpose);
+        on_host[i] = transport->host_side(mover, update, piece, i);
+    moved.update = run_on_host(mover, piece, on_host); /* in place of `piece`, which lives until commit() */
+    moved.last_copy = bring_up(mover, piece, on_host, transport->purpose);
     free(on_host);
     return moved;
 }
 
-void move_update(struct mover *m, size_t position)
+void move_update(struct mover *mover, size_t position)
 {
     static const struct transport transport = {.host_side = host_side, .purpose = FOR_OFFLOAD};
-    struct task *update = m->step->task[position];
-    struct update_pieces pieces = cut_update(m, update);
+    struct task *update = mover->step->task[position];
+    struct update_pieces pieces = cut_update(mover, update);
     for (size_t k = 0; k < pieces.n; k++) {
-        struct moved moved = move_piece(m, update, pieces.piece[k], &transport);
-        keep_order(m, position, moved.update, moved.last_copy);
+        struct moved moved = move_piece(mover, update, pieces.piece[k], &transport);
+        keep_order(mover, position, moved.update, moved.last_copy);
     }
     free(pieces.piece);
 }
 
 /* ---- carrying a plan out ----------------------------------------------------------------------------------------- */
 
-struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum sharing sharing)
+struct mover begin_moves(struct edit *edit, struct step *step, const struct uses *uses, int cores, enum sharing sharing)
 {
-    struct mover m = {.edit = e, .step = s, .uses = uses, .cores = cores, .sharing = sharing};
-    m.counterpart = allocate(s->pool->n, sizeof *m.counterpart);
-    return m;
+    struct mover mover = {.edit = edit, .step = step, .uses = uses, .cores = cores, .sharing = sharing};
+    mover.counterpart = allocate(step->pool->n, sizeof *mover.counterpart);
+    return mover;
 }
 
-void end_moves(struct mover *m) { free(m->counterpart); }
+void end_moves(struct mover *mover) { free(mover->counterpart); }
 
-static void move_bucket(struct mover *m, const struct update_buckets *b, size_t bucket)
+static void move_bucket(struct mover *mover, const struct update_buckets *buckets, size_t bucket)
 {
-    for (size_t i = 0; i < m->uses->n; i++)
-        if (b->bucket_of[i] == (int)bucket)
-            move_update(m, i);
+    for (size_t i = 0; i < mover->uses->n; i++)
+        if (buckets->bucket_of[i] == (int)bucket)
+            move_update(mover, i);
 }
 
 /* All C from the first released on, then all L from the last released back. */
-void move_updates(struct mover *m, const struct update_buckets *b, const unsigned char *side)
+void move_updates(struct mover *mover, const struct update_buckets *buckets, const unsigned char *side)
 {
-    for (size_t k = 0; k < b->n; k++)
+    for (size_t k = 0; k < buckets->n; k++)
         if (side[k] == ON_CPU)
-            move_bucket(m, b, k);
-    for (size_t k = b->n; k > 0; k--)
+            move_bucket(mover, buckets, k);
+    for (size_t k = buckets->n; k > 0; k--)
         if (side[k - 1] == ON_CPU_LATE)
-            move_bucket(m, b, k - 1);
+            move_bucket(mover, buckets, k - 1);
 }

@@ -29,7 +29,7 @@ struct update_buckets {
     int *bucket_of; /* by position in the list: the bucket of an update that can move; NONE: of all else */
 };
 /* Looks through the list that `uses` was made of.  The caller frees bucket_of. */
-void find_buckets(struct update_buckets *b, const struct uses *uses);
+void find_buckets(struct update_buckets *buckets, const struct uses *uses);
 /* The position of the last task that makes a gradient of the update; NONE: no task of the list does. */
 int last_maker(const struct uses *uses, const struct task *update);
 
@@ -53,12 +53,13 @@ struct mover { /* moves updates, in one edit */
     size_t last_position; /* the position, in the list before the edit, beside which `last` stands */
 };
 /* Ends with end_moves(), before the edit is committed or undone.  cores: at least 1. */
-struct mover begin_moves(struct edit *e, struct step *s, const struct uses *uses, int cores, enum sharing sharing);
-void end_moves(struct mover *m);
+struct mover begin_moves(struct edit *edit, struct step *step, const struct uses *uses, int cores,
+                         enum sharing sharing);
+void end_moves(struct mover *mover);
 /* Carries a plan out: side[k], an enum side, is where bucket k goes. */
-void move_updates(struct mover *m, const struct update_buckets *b, const unsigned char *side);
+void move_updates(struct mover *mover, const struct update_buckets *buckets, const unsigned char *side);
 /* Moves the update at that position of the list. */
-void move_update(struct mover *m, size_t position);
+void move_update(struct mover *mover, size_t position);
 
 /* The steps of move_update(). */
 struct update_pieces {
@@ -66,21 +67,23 @@ struct update_pieces {
     size_t n;
 };
 /* Cuts a large update.  A small one stays whole, as its only piece. */
-struct update_pieces cut_update(struct mover *m, struct task *update);
+struct update_pieces cut_update(struct mover *mover, struct task *update);
 /* The tensor of the host that is to stand in for access i of `piece`, which is a piece of `update`. */
-struct tensor *host_side(struct mover *m, const struct task *update, const struct task *piece, int i);
-/* A new copy of x on the host.  The task that copies comes right after `maker` and the copies that already follow
- * it. */
-struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker, int layer, enum purpose purpose);
+struct tensor *host_side(struct mover *mover, const struct task *update, const struct task *piece, int i);
+/* A new copy of the tensor on the host.  The task that copies comes right after `maker` and the copies that already
+ * follow it. */
+struct tensor *bring_down(struct mover *mover, struct tensor *tensor, struct task *maker, int layer,
+                          enum purpose purpose);
 /* The same part of the host's mirror as `part` is of `whole`. */
-struct tensor *part_of_mirror(struct mover *m, struct tensor *whole, const struct tensor *part);
+struct tensor *part_of_mirror(struct mover *mover, struct tensor *whole, const struct tensor *part);
 /* Copies the new parameters up, right after the task that was added last.  on_host: the host's tensors, by access of
  * the piece.  Returns the last copy. */
-struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *const *on_host, enum purpose purpose);
+struct task *bring_up(struct mover *mover, const struct task *piece, struct tensor *const *on_host,
+                      enum purpose purpose);
 
 /* How a piece comes to the host.  move_update() has one way, and --overlap local (local.c) another. */
 struct transport {
-    struct tensor *(*host_side)(struct mover *m, const struct task *update, const struct task *piece, int i);
+    struct tensor *(*host_side)(struct mover *mover, const struct task *update, const struct task *piece, int i);
     enum purpose purpose; /* that of the copies up */
 };
 struct moved {              /* a piece on the host */
@@ -88,7 +91,7 @@ struct moved {              /* a piece on the host */
     struct task *last_copy; /* the last copy up */
 };
 /* Puts the host's update in place of `piece`, which is a piece of `update`, with the copies down and up. */
-struct moved move_piece(struct mover *m, const struct task *update, struct task *piece,
+struct moved move_piece(struct mover *mover, const struct task *update, struct task *piece,
                         const struct transport *transport);
 
 #endif

@@ -64,66 +64,66 @@ static bool wants_times(void)
 
 /* ---- other passes, which run later ------------------------------------------------------------------------------- */
 
-static bool makes_room(const struct pass_traits *p) { return p->makes_room; }
+static bool makes_room(const struct pass_traits *traits) { return traits->makes_room; }
 
-static bool foretells_remade(const struct pass_traits *p) { return p->foretell_remade != NULL; }
+static bool foretells_remade(const struct pass_traits *traits) { return traits->foretell_remade != NULL; }
 
 /* A pass whose way to make room is not known before it has run. */
-static bool surprises(const struct pass_traits *p) { return p->makes_room && !p->foretell_remade; }
+static bool surprises(const struct pass_traits *traits) { return traits->makes_room && !traits->foretell_remade; }
 
-static bool foretells_fit(const struct pass_traits *p) { return p->foretells_fit != NULL; }
+static bool foretells_fit(const struct pass_traits *traits) { return traits->foretells_fit != NULL; }
 
 /* ---- carrying a choice out --------------------------------------------------------------------------------------- */
 
-static void carry_out(struct overlapper *o, struct edit *e, const unsigned char *side, enum sharing sharing)
+static void carry_out(struct overlapper *overlapper, struct edit *edit, const unsigned char *side, enum sharing sharing)
 {
-    const struct planner *p = &o->planner;
-    struct mover m = begin_moves(e, p->step, p->uses, p->cores, sharing);
-    if (o->rule.n_fixed < p->buckets.n)
-        offer_updates(&m, &o->rule, side);
+    const struct planner *planner = &overlapper->planner;
+    struct mover mover = begin_moves(edit, planner->step, planner->uses, planner->cores, sharing);
+    if (overlapper->rule.n_fixed < planner->buckets.n)
+        offer_updates(&mover, &overlapper->rule, side);
     else
-        move_updates(&m, &p->buckets, side);
-    end_moves(&m);
+        move_updates(&mover, &planner->buckets, side);
+    end_moves(&mover);
 }
 
 /* carry_out() for a list that is scored, and undone: with what recompute will make again, and with room for snapshots,
  * which depends on where updates are. */
-static void carry_out_to_try(void *pass, struct edit *e, const unsigned char *choice)
+static void carry_out_to_try(void *pass, struct edit *edit, const unsigned char *choice)
 {
     const struct trying *trying = pass;
-    struct overlapper *o = trying->overlapper;
-    struct step *s = o->planner.step;
-    carry_out(o, e, choice, choice[o->planner.buckets.n]); /* the last decision is the sharing */
+    struct overlapper *overlapper = trying->overlapper;
+    struct step *step = overlapper->planner.step;
+    carry_out(overlapper, edit, choice, choice[overlapper->planner.buckets.n]); /* the last decision is the sharing */
     if (trying->remade)
-        free(remake(e, s->pool, o->planner.uses, trying->remade, REMAKE_AT_BACKWARD));
-    reserve_room(s, o->facts);
+        free(remake(edit, step->pool, overlapper->planner.uses, trying->remade, REMAKE_AT_BACKWARD));
+    reserve_room(step, overlapper->facts);
 }
 
 /* What a choice comes to, for as long as `trying` lives.  work: what a search may spend after its starts. */
 static struct question question_of(struct trying *trying, double work)
 {
-    const struct planner *p = &trying->overlapper->planner;
-    return (struct question){.step = p->step,
-                             .costs = p->costs,
+    const struct planner *planner = &trying->overlapper->planner;
+    return (struct question){.step = planner->step,
+                             .costs = planner->costs,
                              .activity = "looking for the updates to give to the CPU",
-                             .decision = p->decision,
-                             .n = p->buckets.n + 1,
+                             .decision = planner->decision,
+                             .n = planner->buckets.n + 1,
                              .apply = carry_out_to_try,
                              .pass = trying,
-                             .least_period = p->least_period,
+                             .least_period = planner->least_period,
                              .work = work};
 }
 
 /* ---- what each --overlap comes to -------------------------------------------------------------------------------- */
 
 /* remade: as in struct trying. */
-static struct plans try_all(struct overlapper *o, const int *remade, double work)
+static struct plans try_all(struct overlapper *overlapper, const int *remade, double work)
 {
-    struct trying trying = {o, remade};
-    const struct question q = question_of(&trying, work);
-    struct plans plans = find_plans(&o->planner, &q);
-    if (o->planner.timed)
-        expect_rule(&o->rule, &q, &plans.by_mode[OVERLAP_LOCAL]);
+    struct trying trying = {overlapper, remade};
+    const struct question question = question_of(&trying, work);
+    struct plans plans = find_plans(&overlapper->planner, &question);
+    if (overlapper->planner.timed)
+        expect_rule(&overlapper->rule, &question, &plans.by_mode[OVERLAP_LOCAL]);
     else
         plans.by_mode[OVERLAP_LOCAL] = plans.by_mode[OVERLAP_PLAN];
     return plans;
@@ -131,12 +131,12 @@ static struct plans try_all(struct overlapper *o, const int *remade, double work
 
 /* The same as if budgets had no end.  Tasks know their devices by address, so the limits are lifted there, and are as
  * before when this returns. */
-static struct plans try_all_without_limits(struct overlapper *o, double work)
+static struct plans try_all_without_limits(struct overlapper *overlapper, double work)
 {
-    struct machine *m = o->planner.step->pool->machine;
-    struct device *limits = lift_limits(m, m->n_devices);
-    struct plans plans = try_all(o, NULL, work);
-    restore_limits(m, limits, m->n_devices);
+    struct machine *machine = overlapper->planner.step->pool->machine;
+    struct device *limits = lift_limits(machine, machine->n_devices);
+    struct plans plans = try_all(overlapper, NULL, work);
+    restore_limits(machine, limits, machine->n_devices);
     free(limits);
     return plans;
 }
@@ -144,47 +144,47 @@ static struct plans try_all_without_limits(struct overlapper *o, double work)
 /* No look at other plans is worth its work: the step is within 1 % of the shortest that there could be.  Or all updates
  * on the device fit, and all on the CPU do, with gradients that have bytes of their own: then budgets hardly keep any
  * plan away. */
-static bool is_good_enough(const struct planner *p, const struct plans *plans, double period)
+static bool is_good_enough(const struct planner *planner, const struct plans *plans, double period)
 {
     const struct candidate *all = &plans->by_mode[OVERLAP_ALL_CPU];
-    if (period <= 1.01 * p->least_period)
+    if (period <= 1.01 * planner->least_period)
         return true;
     return plans->by_mode[OVERLAP_ALL_DEVICE].score.excess_bytes == 0 && all->score.excess_bytes == 0 &&
            all->sharing == GRADIENTS_ALONE;
 }
 
 /* A quick look, at the starts of the search alone: would the mode's step be at most so long if budgets had no end? */
-static bool is_shorter_without_limits(struct overlapper *o, enum overlap mode, double seconds)
+static bool is_shorter_without_limits(struct overlapper *overlapper, enum overlap mode, double seconds)
 {
-    struct plans quick = try_all_without_limits(o, 0);
+    struct plans quick = try_all_without_limits(overlapper, 0);
     return quick.by_mode[mode].score.period <= seconds;
 }
 
 /* Can `maker` make the list fit with this candidate, and a step of at most so many seconds? */
-static bool can_be_made_to_fit(struct overlapper *o, const struct candidate *c, const struct pass *maker,
-                               double seconds)
+static bool can_be_made_to_fit(struct overlapper *overlapper, const struct candidate *candidate,
+                               const struct pass *maker, double seconds)
 {
-    const struct planner *p = &o->planner;
-    struct trying trying = {o, NULL};
-    const struct question q = question_of(&trying, 0);
-    struct candidate within = *c;
-    score_candidate(&q, &within);
+    const struct planner *planner = &overlapper->planner;
+    struct trying trying = {overlapper, NULL};
+    const struct question question = question_of(&trying, 0);
+    struct candidate within = *candidate;
+    score_candidate(&question, &within);
     if (!isfinite(within.score.excess_bytes)) /* no address can be found for a tensor, which no pass mends */
         return false;
-    struct edit *e = open_edit(p->step);
-    carry_out(o, e, c->side, c->sharing);
-    reserve_room(p->step, o->facts);
-    preview(e);
-    bool fits = traits_of(maker)->foretells_fit(p->step, p->costs, seconds);
-    undo(e);
+    struct edit *edit = open_edit(planner->step);
+    carry_out(overlapper, edit, candidate->side, candidate->sharing);
+    reserve_room(planner->step, overlapper->facts);
+    preview(edit);
+    bool fits = traits_of(maker)->foretells_fit(planner->step, planner->costs, seconds);
+    undo(edit);
     return fits;
 }
 
-static bool candidate_fits(struct overlapper *o, struct candidate candidate, const int *remade)
+static bool candidate_fits(struct overlapper *overlapper, struct candidate candidate, const int *remade)
 {
-    struct trying trying = {o, remade};
-    const struct question q = question_of(&trying, 0);
-    try_candidate(&q, &candidate);
+    struct trying trying = {overlapper, remade};
+    const struct question question = question_of(&trying, 0);
+    try_candidate(&question, &candidate);
     return candidate.score.excess_bytes <= 0;
 }
 
@@ -193,73 +193,73 @@ static bool candidate_fits(struct overlapper *o, struct candidate candidate, con
  *     what they make is enough                                 budgets had no end
  *     one that makes tensors again is alone, and it is not     it had run
  */
-static struct findings try_all_with_room(struct overlapper *o)
+static struct findings try_all_with_room(struct overlapper *overlapper)
 {
-    const struct planner *p = &o->planner;
-    const struct pass *remaking = find_wanted(foretells_remade, o->facts);
-    const struct pass *maker = find_wanted(surprises, o->facts);
-    struct findings found = {.plans = try_all_without_limits(o, OVERLAP_WORK)};
+    const struct planner *planner = &overlapper->planner;
+    const struct pass *remaking = find_wanted(foretells_remade, overlapper->facts);
+    const struct pass *maker = find_wanted(surprises, overlapper->facts);
+    struct findings found = {.plans = try_all_without_limits(overlapper, OVERLAP_WORK)};
     if (!remaking) {
         found.maker = maker;
         return found;
     }
-    found.remade = traits_of(remaking)->foretell_remade(p->uses, p->step->pool);
-    if (!candidate_fits(o, found.plans.by_mode[mode_of(o->facts)], found.remade) && !maker)
-        found.plans = try_all(o, found.remade, OVERLAP_WORK);
+    found.remade = traits_of(remaking)->foretell_remade(planner->uses, planner->step->pool);
+    if (!candidate_fits(overlapper, found.plans.by_mode[mode_of(overlapper->facts)], found.remade) && !maker)
+        found.plans = try_all(overlapper, found.remade, OVERLAP_WORK);
     return found;
 }
 
 /* These plans fit.  Would another one make a shorter step after a later pass has made room for it?  Then the plans are
  * those of budgets without end.  Of `local` this is not asked, since the step decides. */
-static struct findings weigh_room(struct overlapper *o, const struct plans *plans)
+static struct findings weigh_room(struct overlapper *overlapper, const struct plans *plans)
 {
-    const enum overlap mode = mode_of(o->facts);
-    const struct pass *maker = find_wanted(foretells_fit, o->facts);
+    const enum overlap mode = mode_of(overlapper->facts);
+    const struct pass *maker = find_wanted(foretells_fit, overlapper->facts);
     const struct score fits = plans->by_mode[mode].score;
     const struct findings within = {.plans = *plans};
     bool is_asked = mode == OVERLAP_PLAN || mode == OVERLAP_ALL_CPU;
-    if (!is_asked || !maker || find_wanted(foretells_remade, o->facts))
+    if (!is_asked || !maker || find_wanted(foretells_remade, overlapper->facts))
         return within;
-    if (fits.excess_bytes > 0 || is_good_enough(&o->planner, plans, fits.period))
+    if (fits.excess_bytes > 0 || is_good_enough(&overlapper->planner, plans, fits.period))
         return within;
     const double shorter = fits.period * (1 - 1e-6); /* by more than rounding */
-    if (!is_shorter_without_limits(o, mode, shorter))
+    if (!is_shorter_without_limits(overlapper, mode, shorter))
         return within;
-    const struct findings beyond = {.plans = try_all_without_limits(o, OVERLAP_WORK), .maker = maker};
-    return can_be_made_to_fit(o, &beyond.plans.by_mode[mode], maker, shorter) ? beyond : within;
+    const struct findings beyond = {.plans = try_all_without_limits(overlapper, OVERLAP_WORK), .maker = maker};
+    return can_be_made_to_fit(overlapper, &beyond.plans.by_mode[mode], maker, shorter) ? beyond : within;
 }
 
-static struct overlapper *new_overlapper(struct step *s, const struct costs *c, const struct run_facts *facts)
+static struct overlapper *new_overlapper(struct step *step, const struct costs *costs, const struct run_facts *facts)
 {
-    struct overlapper *o = allocate(1, sizeof *o);
-    struct planner *p = &o->planner;
-    o->facts = facts;
-    p->step = s;
-    p->costs = c;
-    p->uses = find_uses(s->task, s->n, s->pool);
-    find_buckets(&p->buckets, p->uses);
-    const size_t n = p->buckets.n;
-    p->cores = MAX((int)spare_cores(s->pool->machine), 1);
-    p->timed = n > 0 && has_times(s, c);
+    struct overlapper *overlapper = allocate(1, sizeof *overlapper);
+    struct planner *planner = &overlapper->planner;
+    overlapper->facts = facts;
+    planner->step = step;
+    planner->costs = costs;
+    planner->uses = find_uses(step->task, step->n, step->pool);
+    find_buckets(&planner->buckets, planner->uses);
+    const size_t n = planner->buckets.n;
+    planner->cores = MAX((int)spare_cores(step->pool->machine), 1);
+    planner->timed = n > 0 && has_times(step, costs);
     for (size_t b = 0; b < n; b++)
-        p->decision[b] = (struct decision){SIDES, NONE};
-    p->decision[n] = (struct decision){2, NONE}; /* enum sharing */
-    o->rule = (struct rule){.random = facts->draw, .seed = facts->draw_seed, .planner = p, .n_fixed = n};
-    return o;
+        planner->decision[b] = (struct decision){SIDES, NONE};
+    planner->decision[n] = (struct decision){2, NONE}; /* enum sharing */
+    overlapper->rule = (struct rule){.random = facts->draw, .seed = facts->draw_seed, .planner = planner, .n_fixed = n};
+    return overlapper;
 }
 
-static void free_overlapper(struct overlapper *o)
+static void free_overlapper(struct overlapper *overlapper)
 {
-    free_uses(o->planner.uses);
-    free(o->planner.buckets.bucket_of);
-    free(o);
+    free_uses(overlapper->planner.uses);
+    free(overlapper->planner.buckets.bucket_of);
+    free(overlapper);
 }
 
 /* ---- the plan's file --------------------------------------------------------------------------------------------- */
 
 /* The file's plan, where there is one, stands in for `best`, the search's; else that is written there.  Was it read? */
-static bool read_or_write(const struct planner *p, const struct question *q, const char *path, struct candidate *best,
-                          struct pass_report *r)
+static bool read_or_write(const struct planner *planner, const struct question *question, const char *path,
+                          struct candidate *best, struct pass_report *report)
 {
     static const char *const letter[SIDES + 1] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
     const char *name[MOST_BUCKETS];
@@ -268,163 +268,166 @@ static bool read_or_write(const struct planner *p, const struct question *q, con
         .word = letter,
         .expected = "D, C or L",
         .name = name,
-        .n = p->buckets.n};
-    for (size_t b = 0; b < p->buckets.n; b++)
-        name[b] = p->buckets.bucket[b].name;
+        .n = planner->buckets.n};
+    for (size_t b = 0; b < planner->buckets.n; b++)
+        name[b] = planner->buckets.bucket[b].name;
     bool read = read_choice(path, &text, best->side);
     if (read)
-        try_candidate(q, best);
-    else if (p->timed)
+        try_candidate(question, best);
+    else if (planner->timed)
         write_choice(path, &text, best->side);
-    if (read || p->timed)
-        append_text(&r->reason, "%s %s: ", read ? "read from" : "written to", path);
+    if (read || planner->timed)
+        append_text(&report->reason, "%s %s: ", read ? "read from" : "written to", path);
     return read;
 }
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
 /* INFINITY: it does not fit, in limits that try_all_with_room() may have lifted; NAN: nobody knows. */
-static double period_of(const struct planner *p, const struct candidate *c)
+static double period_of(const struct planner *planner, const struct candidate *candidate)
 {
-    if (!p->timed)
+    if (!planner->timed)
         return NAN;
-    return c->score.excess_bytes == 0 ? c->score.period : INFINITY;
+    return candidate->score.excess_bytes == 0 ? candidate->score.period : INFINITY;
 }
 
 /* A letter per layer, layer 0 first.  (A plan's file begins at the last, and tells L from C.)  The caller frees it. */
-static char *letters_of(const struct planner *p, const unsigned char *side)
+static char *letters_of(const struct planner *planner, const unsigned char *side)
 {
     size_t layers = 0;
-    for (size_t i = 0; i < p->step->n; i++)
-        layers = MAX(layers, (size_t)(p->step->task[i]->layer + 1));
+    for (size_t i = 0; i < planner->step->n; i++)
+        layers = MAX(layers, (size_t)(planner->step->task[i]->layer + 1));
     char *letters = allocate(layers + 1, 1);
     memset(letters, 'D', layers);
-    for (size_t b = 0; b < p->buckets.n; b++) {
-        int layer = p->buckets.bucket[b].layer;
+    for (size_t b = 0; b < planner->buckets.n; b++) {
+        int layer = planner->buckets.bucket[b].layer;
         if (layer >= 0 && side[b] != ON_DEVICE)
             letters[layer] = 'C';
     }
     return letters;
 }
 
-static double if_timed(const struct planner *p, double seconds) { return p->timed ? seconds : NAN; }
+static double if_timed(const struct planner *planner, double seconds) { return planner->timed ? seconds : NAN; }
 
 /* The period that each --overlap would have. */
-static void report_each(const struct planner *p, const struct plans *plans, struct pass_report *r)
+static void report_each(const struct planner *planner, const struct plans *plans, struct pass_report *report)
 {
-    const struct candidate *c = plans->by_mode;
-    report_ms(r, "all_device_ms", "all on the device", period_of(p, &c[OVERLAP_ALL_DEVICE]));
-    report_ms(r, "all_cpu_ms", "all on the CPU", period_of(p, &c[OVERLAP_ALL_CPU]));
-    report_ms(r, "local_ms", "local", period_of(p, &c[OVERLAP_LOCAL]));
-    report_ms(r, NULL, "best plan", period_of(p, &c[OVERLAP_PLAN]));
+    const struct candidate *candidate = plans->by_mode;
+    report_ms(report, "all_device_ms", "all on the device", period_of(planner, &candidate[OVERLAP_ALL_DEVICE]));
+    report_ms(report, "all_cpu_ms", "all on the CPU", period_of(planner, &candidate[OVERLAP_ALL_CPU]));
+    report_ms(report, "local_ms", "local", period_of(planner, &candidate[OVERLAP_LOCAL]));
+    report_ms(report, NULL, "best plan", period_of(planner, &candidate[OVERLAP_PLAN]));
 }
 
 /* What the rule loses against the best plan. */
-static void report_regret(const struct planner *p, const struct plans *plans, struct pass_report *r)
+static void report_regret(const struct planner *planner, const struct plans *plans, struct pass_report *report)
 {
     char ratio[32];
-    double by_rule = period_of(p, &plans->by_mode[OVERLAP_LOCAL]);
-    double best = period_of(p, &plans->by_mode[OVERLAP_PLAN]);
+    double by_rule = period_of(planner, &plans->by_mode[OVERLAP_LOCAL]);
+    double best = period_of(planner, &plans->by_mode[OVERLAP_PLAN]);
     if (isfinite(by_rule) && isfinite(best))
-        append_text(&r->numbers, "; local: %s", format_ratio(ratio, by_rule / best, 1));
+        append_text(&report->numbers, "; local: %s", format_ratio(ratio, by_rule / best, 1));
 }
 
 /* Reports on the list as it now is, and on what it could be. */
-static void report_plans(const struct planner *p, const struct plans *plans, enum overlap mode, struct pass_report *r)
+static void report_plans(const struct planner *planner, const struct plans *plans, enum overlap mode,
+                         struct pass_report *report)
 {
     const struct candidate *chosen = &plans->by_mode[mode];
-    char *letters = letters_of(p, chosen->side);
-    r->after = keep_forecast(try_step(p->step, p->costs));
-    r->fields = json_pack("{s:s}", "choice", letters);
+    char *letters = letters_of(planner, chosen->side);
+    report->after = keep_forecast(try_step(planner->step, planner->costs));
+    report->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
-    report_each(p, plans, r);
-    report_ms(r, "bound_ms", "at least", if_timed(p, p->least_period));
-    report_ms(r, "period_ms", NULL, period_of(p, chosen));
-    report_ms(r, "barrier_ms", NULL, if_timed(p, r->after->alone));
-    report_ms(r, "serial_ms", NULL, if_timed(p, p->serial));
-    report_regret(p, plans, r);
+    report_each(planner, plans, report);
+    report_ms(report, "bound_ms", "at least", if_timed(planner, planner->least_period));
+    report_ms(report, "period_ms", NULL, period_of(planner, chosen));
+    report_ms(report, "barrier_ms", NULL, if_timed(planner, report->after->alone));
+    report_ms(report, "serial_ms", NULL, if_timed(planner, planner->serial));
+    report_regret(planner, plans, report);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 /* Finds what each --overlap comes to, and what later passes have to do for that. */
-static struct findings try_each(struct overlapper *o)
+static struct findings try_each(struct overlapper *overlapper)
 {
-    struct planner *p = &o->planner;
-    if (p->timed)
-        measure_buckets(p);
-    const struct plans plans = try_all(o, NULL, OVERLAP_WORK);
-    if (!p->timed || !find_wanted(makes_room, o->facts))
+    struct planner *planner = &overlapper->planner;
+    if (planner->timed)
+        measure_buckets(planner);
+    const struct plans plans = try_all(overlapper, NULL, OVERLAP_WORK);
+    if (!planner->timed || !find_wanted(makes_room, overlapper->facts))
         return (struct findings){.plans = plans};
     bool lacks_room = plans.by_mode[OVERLAP_PLAN].score.excess_bytes > 0;
-    return lacks_room ? try_all_with_room(o) : weigh_room(o, &plans);
+    return lacks_room ? try_all_with_room(overlapper) : weigh_room(overlapper, &plans);
 }
 
 /* Settles what the --overlap that is asked for does: *chosen, unless a file or the running step says otherwise.
  * Returns whether that is a file's plan. */
-static bool settle_plan(struct overlapper *o, const struct findings *found, struct candidate *chosen,
-                        struct pass_report *r)
+static bool settle_plan(struct overlapper *overlapper, const struct findings *found, struct candidate *chosen,
+                        struct pass_report *report)
 {
-    const struct run_facts *facts = o->facts;
-    const struct planner *p = &o->planner;
+    const struct run_facts *facts = overlapper->facts;
+    const struct planner *planner = &overlapper->planner;
     const char *plan = facts->trial ? NULL : overlap_options.plan;
-    struct trying trying = {o, found->remade};
-    const struct question q = question_of(&trying, 0);
-    if (plan && p->buckets.n > 0)
-        return read_or_write(p, &q, plan, chosen, r);
-    if (mode_of(facts) == OVERLAP_LOCAL && p->timed)
-        decide_in_step(&o->rule, &q, facts, found->maker, chosen, r);
+    struct trying trying = {overlapper, found->remade};
+    const struct question question = question_of(&trying, 0);
+    if (plan && planner->buckets.n > 0)
+        return read_or_write(planner, &question, plan, chosen, report);
+    if (mode_of(facts) == OVERLAP_LOCAL && planner->timed)
+        decide_in_step(&overlapper->rule, &question, facts, found->maker, chosen, report);
     return false;
 }
 
-static void append_nothing_moved(const struct planner *p, bool untimed, char **reason)
+static void append_nothing_moved(const struct planner *planner, bool untimed, char **reason)
 {
     if (untimed)
         append_text(reason, "add --profile or --hardware");
-    else if (p->buckets.n > 0)
+    else if (planner->buckets.n > 0)
         append_text(reason, "no update on the CPU");
     else
         append_text(reason, "the list has no update that could run on the CPU");
 }
 
 /* Rewrites the list and says so; or says why nothing is to be rewritten, and returns false. */
-static bool rewrite_list(struct overlapper *o, const struct candidate *chosen, bool read, struct pass_report *r)
+static bool rewrite_list(struct overlapper *overlapper, const struct candidate *chosen, bool read,
+                         struct pass_report *report)
 {
-    const struct planner *p = &o->planner;
-    const size_t n = p->buckets.n; /* a bucket counts as one update, however many it has */
+    const struct planner *planner = &overlapper->planner;
+    const size_t n = planner->buckets.n; /* a bucket counts as one update, however many it has */
     size_t on_cpu = 0;
     for (size_t b = 0; b < n; b++)
         on_cpu += chosen->side[b] != ON_DEVICE;
-    bool untimed = n > 0 && !p->timed && !read && decides();
+    bool untimed = n > 0 && !planner->timed && !read && decides();
     if (untimed)
-        append_text(&r->reason, "nobody knows how long tasks take: ");
-    if (on_cpu == 0 && o->rule.n_fixed >= n) {
-        append_nothing_moved(p, untimed, &r->reason);
+        append_text(&report->reason, "nobody knows how long tasks take: ");
+    if (on_cpu == 0 && overlapper->rule.n_fixed >= n) {
+        append_nothing_moved(planner, untimed, &report->reason);
         return false;
     }
-    struct edit *e = open_edit(p->step);
-    carry_out(o, e, chosen->side, chosen->sharing);
-    commit(e);
-    append_text(&r->reason, "%s%zu of %zu updates on the CPU, on %d of its cores",
-                untimed ? "not all fits on the device, so " : "", on_cpu, n, p->cores);
+    struct edit *edit = open_edit(planner->step);
+    carry_out(overlapper, edit, chosen->side, chosen->sharing);
+    commit(edit);
+    append_text(&report->reason, "%s%zu of %zu updates on the CPU, on %d of its cores",
+                untimed ? "not all fits on the device, so " : "", on_cpu, n, planner->cores);
     return true;
 }
 
-static bool run_overlap(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
+static bool run_overlap(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                        struct pass_report *report)
 {
     const enum overlap mode = mode_of(facts);
-    struct overlapper *o = new_overlapper(s, c, facts);
-    struct findings found = try_each(o);
+    struct overlapper *overlapper = new_overlapper(step, costs, facts);
+    struct findings found = try_each(overlapper);
     struct candidate *chosen = &found.plans.by_mode[mode];
-    bool read = settle_plan(o, &found, chosen, r);
-    bool changed = rewrite_list(o, chosen, read, r);
-    size_t first = reserve_room(s, facts), n = s->pool->n;
-    report_plans(&o->planner, &found.plans, mode, r);
-    end_room(s, first, n);
+    bool read = settle_plan(overlapper, &found, chosen, report);
+    bool changed = rewrite_list(overlapper, chosen, read, report);
+    size_t first = reserve_room(step, facts), n = step->pool->n;
+    report_plans(&overlapper->planner, &found.plans, mode, report);
+    end_room(step, first, n);
     if (chosen->score.excess_bytes > 0 && !find_wanted(makes_room, facts) && !facts->gather)
-        refuse_budget(s->pool->machine, r->after, "--overlap", SAME_LIST);
+        refuse_budget(step->pool->machine, report->after, "--overlap", SAME_LIST);
     free(found.remade);
-    free_overlapper(o);
+    free_overlapper(overlapper);
     return changed;
 }
 
@@ -444,18 +447,18 @@ static const struct pass pass = {
     .traits = &traits,
 };
 
-static void check_overlap_options(struct settings *s)
+static void check_overlap_options(struct settings *settings)
 {
-    (void)s;
+    (void)settings;
     if (overlap_options.plan && overlap_options.mode != OVERLAP_PLAN)
         fail(EXIT_USAGE, "--overlap-plan %s is the plan of --overlap plan: add that", overlap_options.plan);
 }
 
 /* How often the running step has chosen what. */
-static void tell_choices(struct trainer *t, struct kept_run *k)
+static void tell_choices(struct trainer *trainer, struct kept_run *kept)
 {
-    (void)k;
-    char *choices = describe_choices(t->train);
+    (void)kept;
+    char *choices = describe_choices(trainer->train);
     if (choices)
         note("overlap: %s", choices);
     free(choices);

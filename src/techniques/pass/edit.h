@@ -36,81 +36,83 @@
 
 #include "uses.h"
 
-struct edit *open_edit(struct step *s); /* ends with commit() or undo(), exactly once */
-void commit(struct edit *e);
-void undo(struct edit *e); /* frees the tasks and tensors that are new */
-/* The list is as after commit(), and no edit is open in it; but e is still to be undone, after all edits that are
- * opened from here on have been undone. */
-void preview(struct edit *e);
+struct edit *open_edit(struct step *step); /* ends with commit() or undo(), exactly once */
+void commit(struct edit *edit);
+void undo(struct edit *edit); /* frees the tasks and tensors that are new */
+/* The list is as after commit(), and no edit is open in it; but the edit is still to be undone, after all edits that
+ * are opened from here on have been undone. */
+void preview(struct edit *edit);
 
-/* Tasks that are added from here on come right before t, or right after it, in the order in which they are added.  They
- * have t's layer, micro-batch and role, unless s->tags is set to others. */
-void insert_before(struct edit *e, struct task *t);
-void insert_behind(struct edit *e, struct task *t);
+/* Tasks that are added from here on come right before the task, or right after it, in the order in which they are
+ * added.  They have the task's layer, micro-batch and role, unless step->tags is set to others. */
+void insert_before(struct edit *edit, struct task *task);
+void insert_behind(struct edit *edit, struct task *task);
 
-/* sink() moves t later in the list, to right after `where`; hoist() moves it earlier, to right before `where`.  false:
- * nothing has moved, for one of these reasons.  `where` is on the other side of t.  A task on the way touches the same
- * bytes as t, and one of the two writes.  One of the two is held until the norm is known, and the other holds it.  Or
- * one is_after() the other.  Tasks that sink to the same place are reversed: begin with the last one to keep their
- * order. */
-bool sink(struct edit *e, struct task *t, struct task *where);
-bool hoist(struct edit *e, struct task *t, struct task *where);
+/* sink() moves the task later in the list, to right after `where`; hoist() moves it earlier, to right before `where`.
+ * false: nothing has moved, for one of these reasons.  `where` is on the other side of the task.  A task on the way
+ * touches the same bytes as the task, and one of the two writes.  One of the two is held until the norm is known, and
+ * the other holds it.  Or one is_after() the other.  Tasks that sink to the same place are reversed: begin with the
+ * last one to keep their order. */
+bool sink(struct edit *edit, struct task *task, struct task *where);
+bool hoist(struct edit *edit, struct task *task, struct task *where);
 /* Why the last move moved nothing: `second` must come after `first`. */
 struct obstacle {
     const struct task *first, *second; /* in the order of the list; one of them was to be moved */
     const struct tensor *over; /* the tensor whose bytes both touch; NULL: a gate or is_after() orders the two */
     const struct task *on_way; /* the one of the two that was not to be moved; NULL: the list ends there */
 };
-const struct obstacle *last_obstacle(const struct edit *e);
+const struct obstacle *last_obstacle(const struct edit *edit);
 
-/* The persistent tensor x, with its views, lies on that device from the first iteration on. */
-void set_home(struct edit *e, struct tensor *x, struct device *d);
-/* From now on the persistent tensor x has bytes only while it is used: no task needs its value of the step before. */
-void make_transient(struct edit *e, struct tensor *x);
-/* From now on x keeps its bytes throughout, as a persistent tensor does; make_transient() takes that back. */
-void make_persistent(struct edit *e, struct tensor *x);
+/* The persistent tensor, with its views, lies on that device from the first iteration on. */
+void set_home(struct edit *edit, struct tensor *tensor, struct device *device);
+/* From now on the persistent tensor has bytes only while it is used: no task needs its value of the step before. */
+void make_transient(struct edit *edit, struct tensor *tensor);
+/* From now on the tensor keeps its bytes throughout, as a persistent tensor does; make_transient() takes that back. */
+void make_persistent(struct edit *edit, struct tensor *tensor);
 /* The tensor shares its bytes with no other of its list. */
-void set_exclusive(struct edit *e, struct tensor *x);
-/* A new tensor on d that persists: whatever set-up writes to x, it writes to the mirror too (write_bytes_of()). */
-struct tensor *mirror(struct edit *e, struct tensor *x, struct device *d);
-/* t touches `new`, which has the same size, where it touched `old` or a view of it. */
-void repoint(struct edit *e, struct task *t, const struct tensor *old, struct tensor *new);
-/* The tasks that touch x in `uses`, from position `from` on, touch `new` where they touch `old`.  `old` is x, or what
- * an earlier call has put in its place. */
-void switch_readers(struct edit *e, const struct uses *uses, const struct tensor *x, int from, const struct tensor *old,
-                    struct tensor *new);
+void set_exclusive(struct edit *edit, struct tensor *tensor);
+/* A new tensor on the device that persists: whatever set-up writes to the tensor, it writes to the mirror too
+ * (write_bytes_of()). */
+struct tensor *mirror(struct edit *edit, struct tensor *tensor, struct device *device);
+/* The task touches `new`, which has the same size, where it touched `old` or a view of it. */
+void repoint(struct edit *edit, struct task *task, const struct tensor *old, struct tensor *new);
+/* The tasks that touch the tensor in `uses`, from position `from` on, touch `new` where they touch `old`.  `old` is the
+ * tensor, or what an earlier call has put in its place. */
+void switch_readers(struct edit *edit, const struct uses *uses, const struct tensor *tensor, int from,
+                    const struct tensor *old, struct tensor *new);
 
 /* Cuts an elementwise task into n pieces, or fewer where it is too small: pieces begin on the device's alignment.  The
- * pieces, which piece[] gets, take t's place in the list.  Returns how many there are. */
-size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece);
-/* Adds task t once more, at the place of insertion.  The caller re-points what it writes. */
-struct task *repeat(struct edit *e, const struct task *t);
+ * pieces, which piece[] gets, take the task's place in the list.  Returns how many there are. */
+size_t cut(struct edit *edit, struct task *task, size_t n, struct task **piece);
+/* Adds the task once more, at the place of insertion.  The caller re-points what it writes. */
+struct task *repeat(struct edit *edit, const struct task *task);
 /* `mine` computes what `theirs` did, with accesses in the same order.  `theirs` leaves the list. */
-void stand_in(struct edit *e, struct task *mine, struct task *theirs);
-/* A task of the host's lane takes t's place in the list and does its work, on host_tensors[] in place of the tensors
- * of t's accesses.  New tasks come after it. */
-struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *host_tensors);
-/* t leaves the list: for copies that others replace. */
-void drop(struct edit *e, struct task *t);
-/* From now on t runs only when the word, on the host, has all of those bits (enum choice_bit, cl/shared.h).  A forecast
- * assumes either that the word has them, so that t runs, or that t is skipped.  Call it for new tasks of
- * this edit only: undoing the edit drops them, so nothing is noted here. */
+void stand_in(struct edit *edit, struct task *mine, struct task *theirs);
+/* A task of the host's lane takes the task's place in the list and does its work, on host_tensors[] in place of the
+ * tensors of the task's accesses.  New tasks come after it. */
+struct task *replace_on_host(struct edit *edit, struct task *task, struct lane *lane,
+                             struct tensor *const *host_tensors);
+/* The task leaves the list: for copies that others replace. */
+void drop(struct edit *edit, struct task *task);
+/* From now on the task runs only when the word, on the host, has all of those bits (enum choice_bit, cl/shared.h).  A
+ * forecast assumes either that the word has them, so that the task runs, or that it is skipped.  Call it for new tasks
+ * of this edit only: undoing the edit drops them, so nothing is noted here. */
 enum assumption { ASSUME_RUNS, ASSUME_SKIPPED };
-void need_choice(struct task *t, struct tensor *word, int bits, enum assumption assumed);
+void need_choice(struct task *task, struct tensor *word, int bits, enum assumption assumed);
 
 /* ---- parts.c: what passes and step files need of lists and tensors ----------------------------------------------- */
 
 /* The tasks in their present order, also while the list is edited.  The caller frees the array. */
-struct task **tasks_in_order(const struct step *s, size_t *n);
-/* Adds task t once more, of the same origin. */
-struct task *add_again(struct step *s, const struct task *t);
-/* Does t access bytes of x in this mode (read, write, or one of them)? */
-bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mode mode);
+struct task **tasks_in_order(const struct step *step, size_t *n);
+/* Adds the task once more, of the same origin. */
+struct task *add_again(struct step *step, const struct task *task);
+/* Does the task access bytes of the tensor in this mode (read, write, or one of them)? */
+bool touches_bytes(const struct task *task, const struct tensor *tensor, enum access_mode mode);
 /* Tensors of bytes have no shape, and their parts are ranges [begin, end). */
-struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
+struct tensor *new_bytes_tensor(struct pool *pool, struct device *device, enum memory_class class, const char *name,
                                 size_t bytes);
-struct tensor *new_range(struct pool *p, struct tensor *base, const char *name, size_t begin, size_t end);
+struct tensor *new_range(struct pool *pool, struct tensor *base, const char *name, size_t begin, size_t end);
 /* `view` is a part of some storage that is as large as `base`.  Returns the same part (offset and shape) of `base`. */
-struct tensor *same_part(struct pool *p, struct tensor *base, const struct tensor *view);
+struct tensor *same_part(struct pool *pool, struct tensor *base, const struct tensor *view);
 
 #endif

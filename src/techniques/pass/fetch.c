@@ -13,42 +13,43 @@ struct fetched {                    /* a tensor of the host, as a device has it 
     const struct task *last_reader; /* the last task that read it there */
 };
 
-/* Does t find there what was fetched for the last user? */
-static bool still_there(const struct fetched *f, const struct task *t)
+/* Does the task find there what was fetched for the last user? */
+static bool still_there(const struct fetched *fetched, const struct task *task)
 {
-    if (!f->on_device || f->on_device->device != t->lane->device)
+    if (!fetched->on_device || fetched->on_device->device != task->lane->device)
         return false;
-    return same_block(f->last_reader, t) || t->index - f->last_reader->index == 1;
+    return same_block(fetched->last_reader, task) || task->index - fetched->last_reader->index == 1;
 }
 
-static void fetch(struct edit *e, struct step *s, struct task *t, struct tensor *x, struct fetched *f)
+static void fetch(struct edit *edit, struct step *step, struct task *task, struct tensor *tensor,
+                  struct fetched *fetched)
 {
-    if (!still_there(f, t)) {
-        f->on_device = tensor_like(s->pool, t->lane->device, x);
-        insert_before(e, t);
-        s->tags.role = ROLE_SWAP;
-        add_copy_for(s, "swap.in", f->on_device, x, FOR_SWAP);
+    if (!still_there(fetched, task)) {
+        fetched->on_device = tensor_like(step->pool, task->lane->device, tensor);
+        insert_before(edit, task);
+        step->tags.role = ROLE_SWAP;
+        add_copy_for(step, "swap.in", fetched->on_device, tensor, FOR_SWAP);
     }
-    f->last_reader = t;
-    repoint(e, t, x, f->on_device);
+    fetched->last_reader = task;
+    repoint(edit, task, tensor, fetched->on_device);
 }
 
-void fetch_state(struct step *s)
+void fetch_state(struct step *step)
 {
-    size_t n = s->n;
-    size_t n_tensors = s->pool->n;
+    size_t n = step->n;
+    size_t n_tensors = step->pool->n;
     struct fetched *fetched = allocate(n_tensors, sizeof *fetched); /* by tensor */
-    struct edit *e = open_edit(s);
+    struct edit *edit = open_edit(step);
     for (size_t i = 0; i < n; i++) {
-        struct task *t = s->task[i];
-        if (is_copy(t) || t->lane->device->is_host)
+        struct task *task = step->task[i];
+        if (is_copy(task) || task->lane->device->is_host)
             continue;
-        for (int k = 0; k < t->n_access; k++) {
-            struct tensor *x = t->access[k].tensor->storage;
-            if ((size_t)x->id < n_tensors && x->device->is_host)
-                fetch(e, s, t, x, &fetched[x->id]);
+        for (int k = 0; k < task->n_access; k++) {
+            struct tensor *tensor = task->access[k].tensor->storage;
+            if ((size_t)tensor->id < n_tensors && tensor->device->is_host)
+                fetch(edit, step, task, tensor, &fetched[tensor->id]);
         }
     }
-    commit(e);
+    commit(edit);
     free(fetched);
 }

@@ -4,9 +4,9 @@
 
 #include "trainer/step/step.h"
 
-/* s: a list other than the one for training, such as evaluation.  Its tasks read state that passes have moved to the
+/* step: a list other than the one for training, such as evaluation.  Its tasks read state that passes have moved to the
  * host for the sake of the training list.  Adds copies that fetch the state before each use.  Nothing goes back, since
- * s only reads state. */
-void fetch_state(struct step *s);
+ * the step only reads state. */
+void fetch_state(struct step *step);
 
 #endif

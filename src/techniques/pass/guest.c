@@ -11,45 +11,45 @@
  */
 #include "guest.h"
 
-/* What a copy takes from a mirror of x: the mirror, as a whole; NULL: the task is no such copy. */
-static const struct tensor *mirror_read(const struct task *t, const struct tensor *x)
+/* What a copy takes from a mirror of the tensor: the mirror, as a whole; NULL: the task is no such copy. */
+static const struct tensor *mirror_read(const struct task *task, const struct tensor *tensor)
 {
-    if (!is_copy(t) || t->n_access != 2)
+    if (!is_copy(task) || task->n_access != 2)
         return NULL;
-    const struct tensor *m = t->access[1].tensor->storage;
-    return m->mirror.of && m->mirror.of->storage == x ? m : NULL;
+    const struct tensor *m = task->access[1].tensor->storage;
+    return m->mirror.of && m->mirror.of->storage == tensor ? m : NULL;
 }
 
-/* Does the task bring a part of x up, from the same part of a mirror? */
-static bool brings_up(const struct task *t, const struct tensor *x)
+/* Does the task bring a part of the tensor up, from the same part of a mirror? */
+static bool brings_up(const struct task *task, const struct tensor *tensor)
 {
-    const struct tensor *m = mirror_read(t, x);
-    const struct tensor *to = t->access[0].tensor;
-    return m && to->storage == x && to->offset == m->mirror.of->offset + t->access[1].tensor->offset;
+    const struct tensor *m = mirror_read(task, tensor);
+    const struct tensor *to = task->access[0].tensor;
+    return m && to->storage == tensor && to->offset == m->mirror.of->offset + task->access[1].tensor->offset;
 }
 
-/* The first task that writes a mirror of x. */
-static int first_written_mirror(const struct uses *u, const struct tensor *x)
+/* The first task that writes a mirror of the tensor. */
+static int first_written_mirror(const struct uses *uses, const struct tensor *tensor)
 {
-    int first = (int)u->n;
-    for (const struct tensor *m = x->replica.of->mirror.first; m; m = m->mirror.next) {
+    int first = (int)uses->n;
+    for (const struct tensor *m = tensor->replica.of->mirror.first; m; m = m->mirror.next) {
         size_t n;
-        const struct use *use = uses_of(u, m, &n);
-        for (size_t i = 0; i < n && m->mirror.of->storage == x; i++)
+        const struct use *use = uses_of(uses, m, &n);
+        for (size_t i = 0; i < n && m->mirror.of->storage == tensor; i++)
             if (use[i].mode & ACCESS_WRITE)
                 first = MIN(first, use[i].position);
     }
     return first;
 }
 
-size_t uses_of_guest(const struct uses *u, const struct tensor *x)
+size_t uses_of_guest(const struct uses *uses, const struct tensor *tensor)
 {
     size_t n;
-    const struct use *use = uses_of(u, x, &n);
+    const struct use *use = uses_of(uses, tensor, &n);
     size_t readers = n;
-    while (readers > 0 && brings_up(u->task[use[readers - 1].position], x))
+    while (readers > 0 && brings_up(uses->task[use[readers - 1].position], tensor))
         readers--;
-    if (readers == n || readers == 0 || first_written_mirror(u, x) < use[readers - 1].position)
+    if (readers == n || readers == 0 || first_written_mirror(uses, tensor) < use[readers - 1].position)
         return 0;
     for (size_t i = 0; i < readers; i++)
         if (use[i].mode & ACCESS_WRITE)
@@ -57,19 +57,19 @@ size_t uses_of_guest(const struct uses *u, const struct tensor *x)
     return readers;
 }
 
-void give_way(struct edit *e, struct pool *p, const struct uses *u, const struct tensor *x)
+void give_way(struct edit *edit, struct pool *pool, const struct uses *uses, const struct tensor *tensor)
 {
     size_t n;
-    const struct use *use = uses_of(u, x, &n);
+    const struct use *use = uses_of(uses, tensor, &n);
     for (size_t i = 0; i < n; i++)
-        if (mirror_read(u->task[use[i].position], x))
-            drop(e, u->task[use[i].position]);
-    for (struct tensor *m = x->replica.of->mirror.first; m; m = m->mirror.next) {
-        if (m->mirror.of->storage != x)
+        if (mirror_read(uses->task[use[i].position], tensor))
+            drop(edit, uses->task[use[i].position]);
+    for (struct tensor *m = tensor->replica.of->mirror.first; m; m = m->mirror.next) {
+        if (m->mirror.of->storage != tensor)
             continue;
-        use = uses_of(u, m, &n);
+        use = uses_of(uses, m, &n);
         for (size_t i = 0; i < n; i++)
-            repoint(e, u->task[use[i].position], m, p->tensors[m->mirror.of->id]);
-        make_transient(e, m);
+            repoint(edit, uses->task[use[i].position], m, pool->tensors[m->mirror.of->id]);
+        make_transient(edit, m);
     }
 }

@@ -5,12 +5,12 @@
 #include "edit.h"
 #include "uses.h"
 
-/* x persists on a device.  If the host updates x, all that writes x is copies up of x's mirrors.  If these come after
- * all readers of x, the host can be the home of x: set_home().  Then this returns how many uses of x come before these
- * copies; else 0. */
-size_t uses_of_guest(const struct uses *u, const struct tensor *x);
-/* Call it where uses_of_guest() is not 0, and the host has become the home of x.  The copies up of mirrors leave the
- * list, and tasks that touch a mirror of x touch x itself. */
-void give_way(struct edit *e, struct pool *p, const struct uses *u, const struct tensor *x);
+/* The tensor persists on a device.  If the host updates it, all that writes it is copies up of its mirrors.  If these
+ * come after all readers of the tensor, the host can be its home: set_home().  Then this returns how many uses of the
+ * tensor come before these copies; else 0. */
+size_t uses_of_guest(const struct uses *uses, const struct tensor *tensor);
+/* Call it where uses_of_guest() is not 0, and the host has become the home of the tensor.  The copies up of mirrors
+ * leave the list, and tasks that touch a mirror of the tensor touch the tensor itself. */
+void give_way(struct edit *edit, struct pool *pool, const struct uses *uses, const struct tensor *tensor);
 
 #endif

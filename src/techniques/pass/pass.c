@@ -41,26 +41,27 @@ static void give_room_back(struct pass_runner *runner)
     forget_before(runner);
 }
 
-/* Before pass p runs: what later passes add has room, unless p itself adds it, or p moves updates: such a pass reserves
- * the room itself, for each of its choices. */
-static void set_room(struct pass_runner *runner, const struct pass *p)
+/* Before the pass runs: what later passes add has room, unless the pass itself adds it, or the pass moves updates: such
+ * a pass reserves the room itself, for each of its choices. */
+static void set_room(struct pass_runner *runner, const struct pass *pass)
 {
-    if (traits_of(p)->moves_updates)
+    if (traits_of(pass)->moves_updates)
         return;
-    if (traits_of(p)->reserve)
+    if (traits_of(pass)->reserve)
         give_room_back(runner);
     else
         keep_room(runner);
 }
 
-/* Looks at the list as pass p finds it.  The outlook counts the bytes to come.  A pass that moves updates reserves room
- * itself, for each of its choices.  It finds the list without these bytes, and so they are there only for the look. */
-static void look_before(struct pass_runner *runner, const struct pass *p)
+/* Looks at the list as the pass finds it.  The outlook counts the bytes to come.  A pass that moves updates reserves
+ * room itself, for each of its choices.  It finds the list without these bytes, and so they are there only for the
+ * look. */
+static void look_before(struct pass_runner *runner, const struct pass *pass)
 {
     if (!runner->forecaster || runner->before)
         return;
     size_t first = runner->step->pool->n;
-    if (traits_of(p)->moves_updates)
+    if (traits_of(pass)->moves_updates)
         reserve_room(runner->step, runner->facts);
     size_t end = runner->step->pool->n;
     runner->before = runner->forecaster->new_outlook(runner->step, runner->costs);
@@ -68,63 +69,63 @@ static void look_before(struct pass_runner *runner, const struct pass *p)
 }
 
 /* Runs one pass, and fills in its report. */
-static void run_pass(struct pass_runner *runner, const struct pass *p, struct pass_report *r)
+static void run_pass(struct pass_runner *runner, const struct pass *pass, struct pass_report *report)
 {
-    look_before(runner, p);
-    r->pass = p;
-    r->declined = !p->run(runner->step, runner->costs, runner->facts, r);
-    CHECK(!runner->step->cursor, "pass %s has left its edit open: commit() or undo() it", p->name);
-    CHECK(r->reason, "pass %s gives no reason", p->name);
-    if (r->declined || !runner->forecaster)
+    look_before(runner, pass);
+    report->pass = pass;
+    report->declined = !pass->run(runner->step, runner->costs, runner->facts, report);
+    CHECK(!runner->step->cursor, "pass %s has left its edit open: commit() or undo() it", pass->name);
+    CHECK(report->reason, "pass %s gives no reason", pass->name);
+    if (report->declined || !runner->forecaster)
         return;
     struct outlook *after = runner->forecaster->new_outlook(runner->step, runner->costs);
-    r->gain = runner->forecaster->describe_gain(runner->step->pool->machine, runner->before, after);
+    report->gain = runner->forecaster->describe_gain(runner->step->pool->machine, runner->before, after);
     forget_before(runner);
     runner->before = after;
 }
 
-static bool reserves(const struct pass_traits *p) { return p->reserve != NULL; }
+static bool reserves(const struct pass_traits *traits) { return traits->reserve != NULL; }
 
-struct pass_report *run_passes(struct step *s, const struct costs *c, const struct run_facts *facts, const char *after,
-                               size_t *n)
+struct pass_report *run_passes(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                               const char *after, size_t *n)
 {
     size_t n_passes;
     const struct pass *const *all = all_passes(&n_passes);
     struct pass_report *reports = allocate(n_passes + 1, sizeof *reports);
-    struct pass_runner runner = {.step = s, .costs = c, .facts = facts};
+    struct pass_runner runner = {.step = step, .costs = costs, .facts = facts};
     if (!facts->unread)
         runner.forecaster = find_forecaster();
     const bool grows = find_wanted(reserves, facts) != NULL;
     *n = 0;
     for (size_t i = 0; i < n_passes; i++) {
-        const struct pass *p = all[i];
+        const struct pass *pass = all[i];
         if (grows)
-            set_room(&runner, p);
-        if (p->wanted(facts)) {
-            run_pass(&runner, p, &reports[*n]);
+            set_room(&runner, pass);
+        if (pass->wanted(facts)) {
+            run_pass(&runner, pass, &reports[*n]);
             (*n)++;
         }
-        if (after && strcmp(p->name, after) == 0) {
-            if (!p->wanted(facts))
+        if (after && strcmp(pass->name, after) == 0) {
+            if (!pass->wanted(facts))
                 warn("--after %s: this pass is off here, so it does not run; later passes are not shown", after);
             break;
         }
     }
-    end_room(s, runner.first, runner.end);
+    end_room(step, runner.first, runner.end);
     if (facts->gather && !after && runner.before) /* with gather, overlap leaves this question to the passes after it */
-        runner.forecaster->refuse_outlook(s->pool->machine, runner.before, "--zero 3", replanning_of(facts));
+        runner.forecaster->refuse_outlook(step->pool->machine, runner.before, "--zero 3", replanning_of(facts));
     forget_before(&runner);
     return reports;
 }
 
-void run_on_other_list(struct step *s, const struct costs *c, const struct run_facts *facts)
+void run_on_other_list(struct step *step, const struct costs *costs, const struct run_facts *facts)
 {
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++) {
         struct pass_report report = {0};
         if (traits_of(all[i])->every_list && all[i]->wanted(facts))
-            all[i]->run(s, c, facts, &report);
+            all[i]->run(step, costs, facts, &report);
         free(report.reason);
     }
 }

@@ -78,7 +78,7 @@ struct run_facts {      /* what passes know of the training whose list they rewr
     bool trial;         /* the training is a few steps to measure with: nothing is stored, and no time is known */
     bool unread;        /* nobody reads what each pass comes to */
 };
-struct run_facts facts_of(const struct settings *s);
+struct run_facts facts_of(const struct settings *settings);
 
 typedef bool pass_wanted(const struct run_facts *facts);
 /* true: the list is changed; false: declined, and the list is as it was.  Sets r's reason and fields.  c is NULL where
@@ -104,26 +104,28 @@ char *pass_names(void);                          /* "recompute, swap"; the calle
 enum replanning { SAME_LIST, LIST_MAY_CHANGE };
 /* The folder that predicts (struct sole_parts, base/module.h): it looks at the list before and after each pass. */
 struct forecaster {
-    const struct costs *(*costs)(const struct trainer *t);                 /* NULL: none are known */
-    struct outlook *(*new_outlook)(struct step *s, const struct costs *c); /* bytes and time of the list as it is */
+    const struct costs *(*costs)(const struct trainer *trainer); /* NULL: none are known */
+    /* Bytes and time of the list as it is. */
+    struct outlook *(*new_outlook)(struct step *step, const struct costs *costs);
     void (*free_outlook)(struct outlook *o);
-    char *(*describe_gain)(const struct machine *m, const struct outlook *had,
+    char *(*describe_gain)(const struct machine *machine, const struct outlook *had,
                            const struct outlook *has); /* a sentence */
     /* Ends the program where the list does not fit.  option: the option to blame, "--zero 3". */
-    void (*refuse_outlook)(struct machine *m, const struct outlook *o, const char *option, enum replanning replans);
-    void (*free_forecast)(struct forecast *f);
+    void (*refuse_outlook)(struct machine *machine, const struct outlook *o, const char *option,
+                           enum replanning replans);
+    void (*free_forecast)(struct forecast *forecast);
 };
 
 /* Runs all passes that are wanted, up to the one named `after` (NULL: all).  Returns *n reports, for free_reports(). */
-struct pass_report *run_passes(struct step *s, const struct costs *c, const struct run_facts *facts, const char *after,
-                               size_t *n);
+struct pass_report *run_passes(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                               const char *after, size_t *n);
 /* Runs the passes that have every_list on a list that is not the training's. */
-void run_on_other_list(struct step *s, const struct costs *c, const struct run_facts *facts);
+void run_on_other_list(struct step *step, const struct costs *costs, const struct run_facts *facts);
 struct pass_reports {
     struct pass_report *report;
     size_t n;
 };
-struct pass_reports reports_of(const struct trainer *t); /* on the list for training */
-void run_all_passes(void);                               /* from here on all passes run, whatever --after says */
+struct pass_reports reports_of(const struct trainer *trainer); /* on the list for training */
+void run_all_passes(void);                                     /* from here on all passes run, whatever --after says */
 
 #endif

@@ -14,49 +14,50 @@ bool same_block(const struct task *a, const struct task *b)
     return a->layer >= 0 && a->layer == b->layer && a->micro == b->micro && a->role == b->role;
 }
 
-bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes)
+bool may_leave(const struct uses *uses, const struct tensor *tensor, unsigned classes)
 {
     size_t n;
-    const struct use *use = uses_of(u, x, &n);
-    bool is_of_class = classes >> x->class & 1;
-    if (n == 0 || !is_of_class || x->storage != x || x->exclusive || x->device->is_host)
+    const struct use *use = uses_of(uses, tensor, &n);
+    bool is_of_class = classes >> tensor->class & 1;
+    if (n == 0 || !is_of_class || tensor->storage != tensor || tensor->exclusive || tensor->device->is_host)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (is_conditional(u->task[use[i].position]))
+        if (is_conditional(uses->task[use[i].position]))
             return false;
     return true;
 }
 
 /* May the task at that position, which writes `made`, be repeated before `reader`?  It must be kernel work, and what it
  * reads must not be written before `reader`, by itself or later. */
-static bool may_repeat(const struct uses *u, int position, const struct tensor *made, int reader)
+static bool may_repeat(const struct uses *uses, int position, const struct tensor *made, int reader)
 {
-    const struct task *t = u->task[position];
-    if (t->run || is_copy(t) || is_conditional(t) || t->lane->device != made->device)
+    const struct task *task = uses->task[position];
+    if (task->run || is_copy(task) || is_conditional(task) || task->lane->device != made->device)
         return false;
-    for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor->storage;
-        bool reads = t->access[i].mode & ACCESS_READ;
-        bool writes = t->access[i].mode & ACCESS_WRITE;
-        if (writes && x->persistent)
+    for (int i = 0; i < task->n_access; i++) {
+        const struct tensor *tensor = task->access[i].tensor->storage;
+        bool reads = task->access[i].mode & ACCESS_READ;
+        bool writes = task->access[i].mode & ACCESS_WRITE;
+        if (writes && tensor->persistent)
             return false;
-        if (reads && x != made && is_written_between(u, x, position - 1, reader)) /* by the task itself, or later */
+        if (reads && tensor != made &&
+            is_written_between(uses, tensor, position - 1, reader)) /* by the task itself, or later */
             return false;
     }
     return true;
 }
 
-bool may_remake(const struct uses *u, const struct tensor *x, int reader)
+bool may_remake(const struct uses *uses, const struct tensor *tensor, int reader)
 {
     size_t n;
-    const struct use *use = uses_of(u, x, &n);
+    const struct use *use = uses_of(uses, tensor, &n);
     bool written = false;
-    if (x->persistent || x->class != MEM_ACTIVATIONS)
+    if (tensor->persistent || tensor->class != MEM_ACTIVATIONS)
         return false;
     for (size_t i = 0; i < n; i++) {
         if (!(use[i].mode & ACCESS_WRITE))
             continue;
-        if (use[i].position >= reader || !may_repeat(u, use[i].position, x, reader))
+        if (use[i].position >= reader || !may_repeat(uses, use[i].position, tensor, reader))
             return false;
         written = true;
     }
@@ -73,101 +74,104 @@ struct remaking {
     struct tensor **twin; /* by tensor: the tensor that is made again in its place; NULL: not yet, or never */
 };
 
-static bool is_new(const struct remaking *r, const struct tensor *x) { return (size_t)x->id >= r->uses->n_tensors; }
-
-static struct tensor *twin_of(const struct remaking *r, const struct tensor *x)
+static bool is_new(const struct remaking *remaking, const struct tensor *tensor)
 {
-    return is_new(r, x) ? NULL : r->twin[x->id];
+    return (size_t)tensor->id >= remaking->uses->n_tensors;
+}
+
+static struct tensor *twin_of(const struct remaking *remaking, const struct tensor *tensor)
+{
+    return is_new(remaking, tensor) ? NULL : remaking->twin[tensor->id];
 }
 
 /* What a repeat before `reader` reads in place of y, where y holds gathered parameters: the same parameters as they
  * were gathered last before `reader`.  None is updated before the last one that is gathered in a step has been read. */
-static struct tensor *gathered_for(const struct uses *u, struct tensor *y, int reader)
+static struct tensor *gathered_for(const struct uses *uses, struct tensor *y, int reader)
 {
-    while (y->later_copy && is_whole_before(u, y->later_copy, reader))
+    while (y->later_copy && is_whole_before(uses, y->later_copy, reader))
         y = y->later_copy;
     return y;
 }
 
 /* Does the last use of y itself, and not of its twin, come before `reader`?  Then its bytes are gone by then. */
-static bool is_gone(const struct remaking *r, const struct tensor *y, int reader)
+static bool is_gone(const struct remaking *remaking, const struct tensor *y, int reader)
 {
     size_t n;
-    const struct use *use = uses_of(r->uses, y, &n);
+    const struct use *use = uses_of(remaking->uses, y, &n);
     if (n == 0)
         return false;
     size_t last = n - 1;
-    while (last > 0 && r->from[y->id] != NONE && use[last].position >= r->from[y->id])
+    while (last > 0 && remaking->from[y->id] != NONE && use[last].position >= remaking->from[y->id])
         last--;
     return use[last].position < reader;
 }
 
-/* Repeats task t before `reader`: it writes twins, and reads them where there are such. */
-static void repeat_task(struct remaking *r, const struct task *t, int reader)
+/* Repeats the task before `reader`: it writes twins, and reads them where there are such. */
+static void repeat_task(struct remaking *remaking, const struct task *task, int reader)
 {
-    insert_before(r->edit, r->uses->task[reader]);
-    struct task *again = repeat(r->edit, t);
-    for (int k = 0; k < t->n_access; k++) {
-        struct tensor *y = t->access[k].tensor->storage;
-        bool writes = t->access[k].mode & ACCESS_WRITE;
-        if (writes && !twin_of(r, y) && !is_new(r, y))
-            r->twin[y->id] = tensor_like(r->pool, y->device, y);
-        struct tensor *replacement = twin_of(r, y);
+    insert_before(remaking->edit, remaking->uses->task[reader]);
+    struct task *again = repeat(remaking->edit, task);
+    for (int k = 0; k < task->n_access; k++) {
+        struct tensor *y = task->access[k].tensor->storage;
+        bool writes = task->access[k].mode & ACCESS_WRITE;
+        if (writes && !twin_of(remaking, y) && !is_new(remaking, y))
+            remaking->twin[y->id] = tensor_like(remaking->pool, y->device, y);
+        struct tensor *replacement = twin_of(remaking, y);
         if (!replacement)
-            replacement = gathered_for(r->uses, y, reader);
+            replacement = gathered_for(remaking->uses, y, reader);
         if (replacement != y)
-            repoint(r->edit, again, y, replacement);
+            repoint(remaking->edit, again, y, replacement);
     }
 }
 
 /* Repeats before `reader` the tasks that wrote x.  Before such a task, those are repeated that wrote what it reads,
  * where that is gone by then. */
-static void repeat_makers(struct remaking *r, const struct tensor *x, int reader)
+static void repeat_makers(struct remaking *remaking, const struct tensor *x, int reader)
 {
     size_t n;
-    const struct use *use = uses_of(r->uses, x, &n);
+    const struct use *use = uses_of(remaking->uses, x, &n);
     for (size_t i = 0; i < n && use[i].position < reader; i++) {
-        const struct task *t = r->uses->task[use[i].position];
+        const struct task *task = remaking->uses->task[use[i].position];
         if (!(use[i].mode & ACCESS_WRITE))
             continue;
-        for (int k = 0; k < t->n_access; k++) {
-            const struct tensor *y = t->access[k].tensor->storage;
-            bool reads = t->access[k].mode & ACCESS_READ;
-            if (!reads || y == x || y->persistent || twin_of(r, y))
+        for (int k = 0; k < task->n_access; k++) {
+            const struct tensor *y = task->access[k].tensor->storage;
+            bool reads = task->access[k].mode & ACCESS_READ;
+            if (!reads || y == x || y->persistent || twin_of(remaking, y))
                 continue;
-            if (is_gone(r, y, reader) && may_remake(r->uses, y, reader))
-                repeat_makers(r, y, reader);
+            if (is_gone(remaking, y, reader) && may_remake(remaking->uses, y, reader))
+                repeat_makers(remaking, y, reader);
         }
-        repeat_task(r, t, reader);
+        repeat_task(remaking, task, reader);
     }
 }
 
 /* The first task of the reader's block on its device. */
-static int first_of_block(const struct uses *u, int reader)
+static int first_of_block(const struct uses *uses, int reader)
 {
-    const struct task *t = u->task[reader];
+    const struct task *task = uses->task[reader];
     int first = reader;
     for (int i = reader; i >= 0; i--)
-        if (u->task[i]->lane->device == t->lane->device && same_block(u->task[i], t))
+        if (uses->task[i]->lane->device == task->lane->device && same_block(uses->task[i], task))
             first = i;
     return first;
 }
 
-struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader,
+struct tensor **remake(struct edit *edit, struct pool *pool, const struct uses *uses, const int *first_reader,
                        enum remake_at at)
 {
-    struct remaking r = {.pool = pool, .edit = e, .uses = u, .from = first_reader};
-    r.twin = allocate(u->n_tensors, sizeof *r.twin);
-    for (int i = 0; i < (int)u->n; i++) {
-        struct task *t = u->task[i];
-        for (int k = 0; k < t->n_access; k++) {
-            struct tensor *x = t->access[k].tensor->storage;
-            if (is_new(&r, x) || first_reader[x->id] == NONE || i < first_reader[x->id])
+    struct remaking remaking = {.pool = pool, .edit = edit, .uses = uses, .from = first_reader};
+    remaking.twin = allocate(uses->n_tensors, sizeof *remaking.twin);
+    for (int i = 0; i < (int)uses->n; i++) {
+        struct task *task = uses->task[i];
+        for (int k = 0; k < task->n_access; k++) {
+            struct tensor *tensor = task->access[k].tensor->storage;
+            if (is_new(&remaking, tensor) || first_reader[tensor->id] == NONE || i < first_reader[tensor->id])
                 continue;
-            if (!r.twin[x->id])
-                repeat_makers(&r, x, at == REMAKE_AT_BACKWARD ? first_of_block(u, i) : i);
-            repoint(e, t, x, r.twin[x->id]);
+            if (!remaking.twin[tensor->id])
+                repeat_makers(&remaking, tensor, at == REMAKE_AT_BACKWARD ? first_of_block(uses, i) : i);
+            repoint(edit, task, tensor, remaking.twin[tensor->id]);
         }
     }
-    return r.twin;
+    return remaking.twin;
 }

@@ -6,16 +6,16 @@
 #include "uses.h"
 
 bool same_block(const struct task *a, const struct task *b); /* have they the same layer, micro-batch and role? */
-/* May x be away from its device while no task uses it?  Only tensors of these classes may, a bit per enum
+/* May the tensor be away from its device while no task uses it?  Only tensors of these classes may, a bit per enum
  * memory_class. */
-bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes);
-/* Can everything that writes x be repeated right before task `reader` with the same result? */
-bool may_remake(const struct uses *u, const struct tensor *x, int reader);
+bool may_leave(const struct uses *uses, const struct tensor *tensor, unsigned classes);
+/* Can everything that writes the tensor be repeated right before task `reader` with the same result? */
+bool may_remake(const struct uses *uses, const struct tensor *tensor, int reader);
 enum remake_at { REMAKE_AT_READER, REMAKE_AT_BACKWARD };
 /* From task first_reader[x->id] on (NONE: no task), tasks that touch x use a new tensor in its place.  The tasks
  * that made x are repeated to make the new tensor, right before that task, or before all of its layer's backward.
  * Returns the new tensors, by id of x, NULL where there is none; the caller frees the array. */
-struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *first_reader,
+struct tensor **remake(struct edit *edit, struct pool *pool, const struct uses *uses, const int *first_reader,
                        enum remake_at at);
 
 #endif

@@ -8,49 +8,49 @@
 
 json_t *milliseconds(double seconds) { return number_json(1e3 * seconds); }
 
-void report_ms(struct pass_report *r, const char *key, const char *label, double seconds)
+void report_ms(struct pass_report *report, const char *key, const char *label, double seconds)
 {
-    if (!r->fields)
-        r->fields = json_object();
+    if (!report->fields)
+        report->fields = json_object();
     if (key)
-        json_object_set_new(r->fields, key, milliseconds(seconds));
+        json_object_set_new(report->fields, key, milliseconds(seconds));
     if (!label || isnan(seconds))
         return;
-    append_text(&r->numbers, r->numbers ? ", " : "");
-    append_text(&r->numbers, isfinite(seconds) ? "%s %.3f ms" : "%s does not fit", label, 1e3 * seconds);
+    append_text(&report->numbers, report->numbers ? ", " : "");
+    append_text(&report->numbers, isfinite(seconds) ? "%s %.3f ms" : "%s does not fit", label, 1e3 * seconds);
 }
 
 void free_reports(struct pass_report *reports, size_t n)
 {
-    for (struct pass_report *r = reports; r < reports + n; r++) {
-        free(r->reason);
-        free(r->numbers);
-        free(r->gain);
-        json_decref(r->fields);
-        if (r->after)
-            the_forecaster()->free_forecast(r->after);
+    for (struct pass_report *report = reports; report < reports + n; report++) {
+        free(report->reason);
+        free(report->numbers);
+        free(report->gain);
+        json_decref(report->fields);
+        if (report->after)
+            the_forecaster()->free_forecast(report->after);
     }
     free(reports);
 }
 
 void print_reports(FILE *out, const struct pass_report *reports, size_t n)
 {
-    for (const struct pass_report *r = reports; r < reports + n; r++) {
-        print_line(out, "pass %s%s: %s", r->pass->name, r->declined ? " declines" : "", r->reason);
-        if (r->numbers)
-            print_line(out, "    %s", r->numbers);
-        if (r->gain)
-            print_line(out, "    %s", r->gain);
+    for (const struct pass_report *report = reports; report < reports + n; report++) {
+        print_line(out, "pass %s%s: %s", report->pass->name, report->declined ? " declines" : "", report->reason);
+        if (report->numbers)
+            print_line(out, "    %s", report->numbers);
+        if (report->gain)
+            print_line(out, "    %s", report->gain);
     }
 }
 
 json_t *reports_json(const struct pass_report *reports, size_t n)
 {
     json_t *list = json_array();
-    for (const struct pass_report *r = reports; r < reports + n; r++) {
-        json_t *entry =
-            json_pack("{s:s, s:b, s:s}", "pass", r->pass->name, "declined", r->declined, "reason", r->reason);
-        json_object_update(entry, r->fields);
+    for (const struct pass_report *report = reports; report < reports + n; report++) {
+        json_t *entry = json_pack("{s:s, s:b, s:s}", "pass", report->pass->name, "declined", report->declined, "reason",
+                                  report->reason);
+        json_object_update(entry, report->fields);
         json_array_append_new(list, entry);
     }
     return list;

@@ -24,7 +24,7 @@ json_t *reports_json(const struct pass_report *reports, size_t n); /* "passes" o
 json_t *milliseconds(double seconds);                              /* null where they are not known */
 /* Adds a time to the pass's report.  `key` names it in JSON, `label` for people; where one of the two is NULL, the time
  * is left out there.  seconds: INFINITY if the list whose time it is does not fit; NAN if the time is not known. */
-void report_ms(struct pass_report *r, const char *key, const char *label, double seconds);
+void report_ms(struct pass_report *report, const char *key, const char *label, double seconds);
 
 void free_reports(struct pass_report *reports, size_t n);
 

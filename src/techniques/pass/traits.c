@@ -1,10 +1,10 @@
 /* traits.c - what passes ask of one another before they run. */
 #include "traits.h"
 
-const struct pass_traits *traits_of(const struct pass *p)
+const struct pass_traits *traits_of(const struct pass *pass)
 {
     static const struct pass_traits none;
-    return p->traits ? p->traits : &none;
+    return pass->traits ? pass->traits : &none;
 }
 
 const struct pass *find_wanted(has_trait *trait, const struct run_facts *facts)
@@ -19,9 +19,9 @@ const struct pass *find_wanted(has_trait *trait, const struct run_facts *facts)
 
 /* ---- would larger budgets change the plan? ----------------------------------------------------------------------- */
 
-static bool chooses_early(const struct pass_traits *p) { return p->chooses_early && p->chooses_early(); }
+static bool chooses_early(const struct pass_traits *traits) { return traits->chooses_early && traits->chooses_early(); }
 
-static bool fills_host(const struct pass_traits *p) { return p->fills_host && p->fills_host(); }
+static bool fills_host(const struct pass_traits *traits) { return traits->fills_host && traits->fills_host(); }
 
 enum replanning replanning_of(const struct run_facts *facts)
 {
@@ -32,19 +32,19 @@ enum replanning replanning_of(const struct run_facts *facts)
 
 /* ---- room for what is to come ------------------------------------------------------------------------------------ */
 
-size_t reserve_room(struct step *s, const struct run_facts *facts)
+size_t reserve_room(struct step *step, const struct run_facts *facts)
 {
-    size_t first = s->pool->n;
+    size_t first = step->pool->n;
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
         if (all[i]->wanted(facts) && traits_of(all[i])->reserve)
-            traits_of(all[i])->reserve(s, facts);
+            traits_of(all[i])->reserve(step, facts);
     return first;
 }
 
-void end_room(struct step *s, size_t first, size_t end)
+void end_room(struct step *step, size_t first, size_t end)
 {
     for (size_t i = first; i < end; i++)
-        s->pool->tensors[i]->persistent = false; /* no task touches it, and so it has no bytes any more */
+        step->pool->tensors[i]->persistent = false; /* no task touches it, and so it has no bytes any more */
 }

@@ -50,13 +50,13 @@ struct pass_traits {
     bool makes_room;
     /* The tensors that the pass will make again, as the array that remake() takes.  NULL: the pass must run to know
      * them. */
-    int *(*foretell_remade)(const struct uses *u, const struct pool *pool);
+    int *(*foretell_remade)(const struct uses *uses, const struct pool *pool);
     /* Can the pass make the list fit, with a step of at most so many seconds?  The list stays as it is.  false: no, or
      * that is not known. */
-    bool (*foretells_fit)(struct step *s, const struct costs *c, double seconds);
+    bool (*foretells_fit)(struct step *step, const struct costs *costs, double seconds);
     /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
      * NULL: the pass adds nothing that persists. */
-    void (*reserve)(struct step *s, const struct run_facts *facts);
+    void (*reserve)(struct step *step, const struct run_facts *facts);
 
     /* ---- where data lie ---- */
 
@@ -75,7 +75,7 @@ struct pass_traits {
     pass_run *choose_remade; /* the search for what `--recompute auto` makes again; NULL: the pass has none */
 };
 /* The traits of a pass, never NULL: those of a pass without traits are all zero. */
-const struct pass_traits *traits_of(const struct pass *p);
+const struct pass_traits *traits_of(const struct pass *pass);
 /* Of the wanted passes, the first one that has this trait; NULL: none has it. */
 typedef bool has_trait(const struct pass_traits *p);
 const struct pass *find_wanted(has_trait *trait, const struct run_facts *facts);
@@ -86,7 +86,7 @@ enum replanning replanning_of(const struct run_facts *facts);
 /* Adds tensors as large as what the wanted passes will add, so that a pass that looks for what fits sees their bytes.
  * Returns the pool's size before.  When the open edit is undone, the tensors are gone.  Else end_room() takes the bytes
  * of tensors `first` to `end` - 1 of the pool away. */
-size_t reserve_room(struct step *s, const struct run_facts *facts);
-void end_room(struct step *s, size_t first, size_t end);
+size_t reserve_room(struct step *step, const struct run_facts *facts);
+void end_room(struct step *step, size_t first, size_t end);
 
 #endif

@@ -2,140 +2,140 @@
 #include "edit.h"
 
 /* The index of the accessed storage in arrays by tensor. */
-static size_t storage_id(const struct access *a) { return (size_t)a->tensor->storage->id; }
+static size_t storage_id(const struct access *access) { return (size_t)access->tensor->storage->id; }
 
 /* Lays out the array of uses: each tensor gets room for as many as there are accesses of it. */
-static void make_places(struct uses *u)
+static void make_places(struct uses *uses)
 {
-    u->first = allocate(u->n_tensors + 1, sizeof *u->first);
-    u->count = allocate(u->n_tensors + 1, sizeof *u->count);
-    for (size_t i = 0; i < u->n; i++)
-        for (int k = 0; k < u->task[i]->n_access; k++)
-            u->first[storage_id(&u->task[i]->access[k]) + 1]++;
-    for (size_t id = 0; id < u->n_tensors; id++)
-        u->first[id + 1] += u->first[id];
-    u->use = allocate(u->first[u->n_tensors] + 1, sizeof *u->use);
+    uses->first = allocate(uses->n_tensors + 1, sizeof *uses->first);
+    uses->count = allocate(uses->n_tensors + 1, sizeof *uses->count);
+    for (size_t i = 0; i < uses->n; i++)
+        for (int k = 0; k < uses->task[i]->n_access; k++)
+            uses->first[storage_id(&uses->task[i]->access[k]) + 1]++;
+    for (size_t id = 0; id < uses->n_tensors; id++)
+        uses->first[id + 1] += uses->first[id];
+    uses->use = allocate(uses->first[uses->n_tensors] + 1, sizeof *uses->use);
 }
 
 /* Adds a use; of accesses of one task to the same tensor all but the first add only their mode. */
-static void note_use(struct uses *u, size_t position, const struct access *a)
+static void note_use(struct uses *uses, size_t position, const struct access *access)
 {
-    size_t id = storage_id(a);
-    struct use *use = &u->use[u->first[id]];
-    size_t n = u->count[id];
+    size_t id = storage_id(access);
+    struct use *use = &uses->use[uses->first[id]];
+    size_t n = uses->count[id];
     if (n > 0 && use[n - 1].position == (int)position) {
-        use[n - 1].mode |= a->mode;
+        use[n - 1].mode |= access->mode;
     } else {
-        use[n] = (struct use){.position = (int)position, .mode = a->mode};
-        u->count[id] = n + 1;
+        use[n] = (struct use){.position = (int)position, .mode = access->mode};
+        uses->count[id] = n + 1;
     }
 }
 
-struct uses *find_uses(struct task *const *task, size_t n, const struct pool *p)
+struct uses *find_uses(struct task *const *task, size_t n, const struct pool *pool)
 {
-    struct uses *u = allocate(1, sizeof *u);
-    u->task = copy_bytes(task, n * sizeof *u->task);
-    u->n = n;
-    u->n_tensors = p->n;
-    make_places(u);
+    struct uses *uses = allocate(1, sizeof *uses);
+    uses->task = copy_bytes(task, n * sizeof *uses->task);
+    uses->n = n;
+    uses->n_tensors = pool->n;
+    make_places(uses);
     for (size_t i = 0; i < n; i++)
         for (int k = 0; k < task[i]->n_access; k++)
-            note_use(u, i, &task[i]->access[k]);
-    return u;
+            note_use(uses, i, &task[i]->access[k]);
+    return uses;
 }
 
-void free_uses(struct uses *u)
+void free_uses(struct uses *uses)
 {
-    free(u->task);
-    free(u->first);
-    free(u->count);
-    free(u->use);
-    free(u);
+    free(uses->task);
+    free(uses->first);
+    free(uses->count);
+    free(uses->use);
+    free(uses);
 }
 
-const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *n)
+const struct use *uses_of(const struct uses *uses, const struct tensor *tensor, size_t *n)
 {
-    size_t id = (size_t)x->storage->id;
-    *n = id < u->n_tensors ? u->count[id] : 0;
-    return *n ? &u->use[u->first[id]] : NULL;
+    size_t id = (size_t)tensor->storage->id;
+    *n = id < uses->n_tensors ? uses->count[id] : 0;
+    return *n ? &uses->use[uses->first[id]] : NULL;
 }
 
-bool is_written_between(const struct uses *u, const struct tensor *x, int begin, int end)
+bool is_written_between(const struct uses *uses, const struct tensor *tensor, int begin, int end)
 {
     size_t n;
-    const struct use *use = uses_of(u, x, &n);
+    const struct use *use = uses_of(uses, tensor, &n);
     for (size_t i = 0; i < n; i++)
         if (use[i].position > begin && use[i].position < end && (use[i].mode & ACCESS_WRITE))
             return true;
     return false;
 }
 
-int last_write_before(const struct uses *u, const struct tensor *x, int position)
+int last_write_before(const struct uses *uses, const struct tensor *tensor, int position)
 {
     size_t n;
-    const struct use *use = uses_of(u, x, &n);
+    const struct use *use = uses_of(uses, tensor, &n);
     for (size_t i = n; i > 0; i--) {
         int earlier = use[i - 1].position;
-        if (earlier < position && touches_bytes(u->task[earlier], x, ACCESS_WRITE))
+        if (earlier < position && touches_bytes(uses->task[earlier], tensor, ACCESS_WRITE))
             return earlier;
     }
     return NONE;
 }
 
 /* Bytes of x's storage that the task at that position writes, and that no task before it has written. */
-static size_t first_written(const struct uses *u, const struct tensor *x, int position)
+static size_t first_written(const struct uses *uses, const struct tensor *x, int position)
 {
-    const struct task *t = u->task[position];
+    const struct task *task = uses->task[position];
     size_t bytes = 0;
-    for (int k = 0; k < t->n_access; k++) {
-        const struct tensor *y = t->access[k].tensor;
-        if (y->storage != x->storage || !(t->access[k].mode & ACCESS_WRITE))
+    for (int k = 0; k < task->n_access; k++) {
+        const struct tensor *y = task->access[k].tensor;
+        if (y->storage != x->storage || !(task->access[k].mode & ACCESS_WRITE))
             continue;
-        if (last_write_before(u, y, position) == NONE)
+        if (last_write_before(uses, y, position) == NONE)
             bytes += y->bytes;
     }
     return bytes;
 }
 
-bool is_whole_before(const struct uses *u, const struct tensor *x, int position)
+bool is_whole_before(const struct uses *uses, const struct tensor *tensor, int position)
 {
     size_t n;
-    const struct use *use = uses_of(u, x, &n);
+    const struct use *use = uses_of(uses, tensor, &n);
     size_t bytes = 0;
     for (size_t i = 0; i < n && use[i].position < position; i++)
-        bytes += first_written(u, x, use[i].position);
-    return bytes >= x->storage->bytes;
+        bytes += first_written(uses, tensor, use[i].position);
+    return bytes >= tensor->storage->bytes;
 }
 
-bool is_renewed(const struct uses *u, const struct tensor *x)
+bool is_renewed(const struct uses *uses, const struct tensor *tensor)
 {
     size_t n, first_read = 0;
-    const struct use *use = uses_of(u, x, &n);
+    const struct use *use = uses_of(uses, tensor, &n);
     while (first_read < n && !(use[first_read].mode & ACCESS_READ))
         first_read++;
-    bool is_state = x->class == MEM_PARAMETERS || x->class == MEM_OPTIMIZER;
-    return first_read < n && !is_state && is_whole_before(u, x, use[first_read].position);
+    bool is_state = tensor->class == MEM_PARAMETERS || tensor->class == MEM_OPTIMIZER;
+    return first_read < n && !is_state && is_whole_before(uses, tensor, use[first_read].position);
 }
 
-int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct device *d)
+int64_t *bytes_held(const struct uses *uses, const struct pool *pool, const struct device *device)
 {
-    int64_t *held = allocate(u->n + 1, sizeof *held); /* first by how much it changes at each position */
-    for (size_t i = 0; i < p->n; i++) {
-        const struct tensor *x = p->tensors[i];
-        if (x->storage != x || x->device != d)
+    int64_t *held = allocate(uses->n + 1, sizeof *held); /* first by how much it changes at each position */
+    for (size_t i = 0; i < pool->n; i++) {
+        const struct tensor *tensor = pool->tensors[i];
+        if (tensor->storage != tensor || tensor->device != device)
             continue;
         size_t n;
-        const struct use *use = uses_of(u, x, &n);
-        int64_t bytes = (int64_t)round_up(x->bytes, MAX(d->alignment, 1u));
-        if (x->persistent || (x->exclusive == EXCLUSIVE_ALWAYS && n > 0)) {
+        const struct use *use = uses_of(uses, tensor, &n);
+        int64_t bytes = (int64_t)round_up(tensor->bytes, MAX(device->alignment, 1u));
+        if (tensor->persistent || (tensor->exclusive == EXCLUSIVE_ALWAYS && n > 0)) {
             held[0] += bytes;
-            held[u->n] -= bytes;
+            held[uses->n] -= bytes;
         } else if (n > 0) {
             held[use[0].position] += bytes;
             held[use[n - 1].position + 1] -= bytes;
         }
     }
-    for (size_t i = 1; i <= u->n; i++)
+    for (size_t i = 1; i <= uses->n; i++)
         held[i] += held[i - 1];
     return held;
 }

@@ -27,22 +27,22 @@ struct uses {
     struct use *use;    /* all uses, those of a tensor side by side */
 };
 /* The index of n tasks in their order; the array is copied.  For free_uses(). */
-struct uses *find_uses(struct task *const *task, size_t n, const struct pool *p);
-void free_uses(struct uses *u);
+struct uses *find_uses(struct task *const *task, size_t n, const struct pool *pool);
+void free_uses(struct uses *uses);
 
-/* The *n uses of x's storage; NULL: there are none. */
-const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *n);
-/* Is some of x's storage written by a task at a position between `begin` and `end`, both excluded? */
-bool is_written_between(const struct uses *u, const struct tensor *x, int begin, int end);
-/* Are all bytes of x's storage written by tasks before that position?  Else no task may copy it. */
-bool is_whole_before(const struct uses *u, const struct tensor *x, int position);
-/* Does each step make the value of x's storage anew before tasks read it?  For a training's state the answer is no,
- * since evaluation and saving read it between steps. */
-bool is_renewed(const struct uses *u, const struct tensor *x);
-/* The position of the last task before `position` that writes bytes of x itself; NONE: none does. */
-int last_write_before(const struct uses *u, const struct tensor *x, int position);
+/* The *n uses of the tensor's storage; NULL: there are none. */
+const struct use *uses_of(const struct uses *uses, const struct tensor *tensor, size_t *n);
+/* Is some of the tensor's storage written by a task at a position between `begin` and `end`, both excluded? */
+bool is_written_between(const struct uses *uses, const struct tensor *tensor, int begin, int end);
+/* Are all bytes of the tensor's storage written by tasks before that position?  Else no task may copy it. */
+bool is_whole_before(const struct uses *uses, const struct tensor *tensor, int position);
+/* Does each step make the value of the tensor's storage anew before tasks read it?  For a training's state the answer
+ * is no, since evaluation and saving read it between steps. */
+bool is_renewed(const struct uses *uses, const struct tensor *tensor);
+/* The position of the last task before `position` that writes bytes of the tensor itself; NONE: none does. */
+int last_write_before(const struct uses *uses, const struct tensor *tensor, int position);
 /* The bytes that the device holds at each position, an array of n + 1 numbers.  A tensor is held from its first use to
  * its last, and a persistent one always.  The caller frees the array. */
-int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct device *d);
+int64_t *bytes_held(const struct uses *uses, const struct pool *pool, const struct device *device);
 
 #endif

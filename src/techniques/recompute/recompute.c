@@ -27,23 +27,23 @@
 
 struct recompute_options recompute_options;
 
-/* Where the layer's backward first reads x.  NONE: it never does; or x is not only the layer's own: a task of
- * another layer or micro-batch uses it, or one that is neither forward nor backward, or a forward uses it after a
- * backward. */
-static int first_backward_reader(const struct uses *u, const struct tensor *x)
+/* Where the layer's backward first reads the tensor.  NONE: it never does; or the tensor is not only the layer's own: a
+ * task of another layer or micro-batch uses it, or one that is neither forward nor backward, or a forward uses it after
+ * a backward. */
+static int first_backward_reader(const struct uses *uses, const struct tensor *tensor)
 {
     size_t n;
-    const struct use *use = uses_of(u, x, &n);
+    const struct use *use = uses_of(uses, tensor, &n);
     int reader = NONE;
     for (size_t i = 0; i < n; i++) {
-        const struct task *t = u->task[use[i].position];
-        const struct task *maker = u->task[use[0].position];
-        if (t->layer < 0 || t->layer != maker->layer || t->micro != maker->micro)
+        const struct task *task = uses->task[use[i].position];
+        const struct task *maker = uses->task[use[0].position];
+        if (task->layer < 0 || task->layer != maker->layer || task->micro != maker->micro)
             return NONE;
-        if (reader == NONE && t->role == ROLE_BACKWARD)
+        if (reader == NONE && task->role == ROLE_BACKWARD)
             reader = use[i].position;
         enum role expected = reader == NONE ? ROLE_FORWARD : ROLE_BACKWARD;
-        if (t->role != expected)
+        if (task->role != expected)
             return NONE;
     }
     return reader;
@@ -51,20 +51,23 @@ static int first_backward_reader(const struct uses *u, const struct tensor *x)
 
 /* ---- the rules --------------------------------------------------------------------------------------------------- */
 
-/* Is x made again by the rule, whatever its uses are?  `auto` may make all again that `full` does. */
-static bool is_meant(const struct tensor *x) { return recompute_options.mode != RECOMPUTE_SELECTIVE || x->cheap; }
+/* Is the tensor made again by the rule, whatever its uses are?  `auto` may make all again that `full` does. */
+static bool is_meant(const struct tensor *tensor)
+{
+    return recompute_options.mode != RECOMPUTE_SELECTIVE || tensor->cheap;
+}
 
 /* All that the rule makes again, as `first_reader` of remake(), by tensor.  The caller frees it. */
-static int *remade_by_rule(const struct uses *u, const struct pool *pool)
+static int *remade_by_rule(const struct uses *uses, const struct pool *pool)
 {
-    int *first_reader = allocate(u->n_tensors, sizeof *first_reader);
-    for (size_t i = 0; i < u->n_tensors; i++) {
-        const struct tensor *x = pool->tensors[i];
+    int *first_reader = allocate(uses->n_tensors, sizeof *first_reader);
+    for (size_t i = 0; i < uses->n_tensors; i++) {
+        const struct tensor *tensor = pool->tensors[i];
         first_reader[i] = NONE;
-        if (!is_meant(x) || !may_leave(u, x, 1u << MEM_ACTIVATIONS))
+        if (!is_meant(tensor) || !may_leave(uses, tensor, 1u << MEM_ACTIVATIONS))
             continue;
-        int reader = first_backward_reader(u, x);
-        if (reader != NONE && may_remake(u, x, reader))
+        int reader = first_backward_reader(uses, tensor);
+        if (reader != NONE && may_remake(uses, tensor, reader))
             first_reader[i] = reader;
     }
     return first_reader;
@@ -82,23 +85,23 @@ static char *describe_remade(size_t repeated, double bytes)
 }
 
 /* `full` and `selective`.  false: nothing can be made again, and the list is as it was. */
-static bool recompute_by_rule(struct step *s, struct pass_report *r)
+static bool recompute_by_rule(struct step *step, struct pass_report *report)
 {
-    struct pool *pool = s->pool;
-    struct uses *u = find_uses(s->task, s->n, pool);
-    size_t n = s->n;
-    int *first_reader = remade_by_rule(u, pool);
+    struct pool *pool = step->pool;
+    struct uses *uses = find_uses(step->task, step->n, pool);
+    size_t n = step->n;
+    int *first_reader = remade_by_rule(uses, pool);
     double bytes = 0;
-    for (size_t i = 0; i < u->n_tensors; i++)
+    for (size_t i = 0; i < uses->n_tensors; i++)
         if (first_reader[i] != NONE)
             bytes += (double)pool->tensors[i]->bytes;
-    struct edit *e = open_edit(s);
-    free(remake(e, pool, u, first_reader, REMAKE_AT_BACKWARD));
-    commit(e);
-    r->reason = describe_remade(s->n - n, bytes);
-    free_uses(u);
+    struct edit *edit = open_edit(step);
+    free(remake(edit, pool, uses, first_reader, REMAKE_AT_BACKWARD));
+    commit(edit);
+    report->reason = describe_remade(step->n - n, bytes);
+    free_uses(uses);
     free(first_reader);
-    return s->n > n;
+    return step->n > n;
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
@@ -122,17 +125,18 @@ static bool wants_recompute(const struct run_facts *facts)
 
 static bool wants_times(void) { return recompute_options.mode == RECOMPUTE_AUTO; }
 
-static bool run_recompute(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
+static bool run_recompute(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                          struct pass_report *report)
 {
     pass_run *search = chooser();
     if (recompute_options.mode == RECOMPUTE_AUTO)
-        return search(s, c, facts, r);
-    return recompute_by_rule(s, r);
+        return search(step, costs, facts, report);
+    return recompute_by_rule(step, report);
 }
 
-static void check_recompute_options(struct settings *s)
+static void check_recompute_options(struct settings *settings)
 {
-    (void)s;
+    (void)settings;
     if (recompute_options.mode == RECOMPUTE_AUTO && !chooser())
         fail(EXIT_USAGE, "--recompute auto: nothing here chooses what is made again; this yard was built without%s",
              left_out);

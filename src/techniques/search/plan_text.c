@@ -16,36 +16,36 @@ void write_choice(const char *path, const struct choice_text *t, const unsigned 
 }
 
 /* All words of a line but the last, which are a decision's name; NULL: there is only one word.  The caller frees it. */
-static char *name_in(const struct line *l)
+static char *name_in(const struct line *line)
 {
     char *name = NULL;
-    for (size_t k = 0; k + 1 < l->n; k++)
-        append_text(&name, "%s%s", k ? " " : "", l->word[k]);
+    for (size_t k = 0; k + 1 < line->n; k++)
+        append_text(&name, "%s%s", k ? " " : "", line->word[k]);
     return name;
 }
 
-/* The decision of that name; t->n: there is none. */
-static size_t find_decision(const struct choice_text *t, const char *name)
+/* The decision of that name; choice->n: there is none. */
+static size_t find_decision(const struct choice_text *choice, const char *name)
 {
     size_t i = 0;
-    while (i < t->n && (!name || strcmp(t->name[i], name) != 0))
+    while (i < choice->n && (!name || strcmp(choice->name[i], name) != 0))
         i++;
     return i;
 }
 
 /* A line that has words. */
-static void read_line(const struct line *l, const struct choice_text *t, unsigned char *choice, bool *read)
+static void read_line(const struct line *line, const struct choice_text *t, unsigned char *choice, bool *read)
 {
-    const char *word = l->word[l->n - 1];
-    char *name = name_in(l);
+    const char *word = line->word[line->n - 1];
+    char *name = name_in(line);
     size_t i = find_decision(t, name);
     int option = choice_number(t->word, word);
     if (i == t->n)
-        fail_word(l, l->word[0], "a line such as `%s %s`", t->name[0], t->word[0]);
+        fail_word(line, line->word[0], "a line such as `%s %s`", t->name[0], t->word[0]);
     if (read[i])
-        fail_word(l, name, "each of them once");
+        fail_word(line, name, "each of them once");
     if (option < 0)
-        fail_word(l, word, "%s", t->expected);
+        fail_word(line, word, "%s", t->expected);
     choice[i] = (unsigned char)option;
     read[i] = true;
     free(name);

@@ -28,80 +28,81 @@ bool is_better(const struct score *a, const struct score *b)
 }
 
 /* The bytes that all copies of the list move. */
-static double sum_copies(const struct forecast *f)
+static double sum_copies(const struct forecast *forecast)
 {
     double bytes = 0;
-    for (size_t i = 0; i < f->n; i++)
-        if (is_copy(f->task[i]))
-            bytes += (double)f->task[i]->access[0].tensor->bytes;
+    for (size_t i = 0; i < forecast->n; i++)
+        if (is_copy(forecast->task[i]))
+            bytes += (double)forecast->task[i]->access[0].tensor->bytes;
     return bytes;
 }
 
 /* Carries the choice out, looks at the list, and undoes it.  most: the choice is only placed, and not simulated, if it
  * needs more bytes than that beyond the budgets.  *work grows by the number of tasks that were simulated; a list that
  * is only placed counts a fifth. */
-static struct score try_choice(const struct question *q, const unsigned char *choice, double most, double *work)
+static struct score try_choice(const struct question *question, const unsigned char *choice, double most, double *work)
 {
-    struct edit *e = open_edit(q->step);
-    q->apply(q->pass, e, choice);
-    struct forecast f = try_list(q->step, q->costs, most, NULL, NULL);
-    bool simulated = f.excess_bytes <= most;
-    struct score score = {.excess_bytes = f.excess_bytes, .period = f.period, .copied_bytes = sum_copies(&f)};
-    if (f.why_not)
+    struct edit *edit = open_edit(question->step);
+    question->apply(question->pass, edit, choice);
+    struct forecast forecast = try_list(question->step, question->costs, most, NULL, NULL);
+    bool simulated = forecast.excess_bytes <= most;
+    struct score score = {
+        .excess_bytes = forecast.excess_bytes, .period = forecast.period, .copied_bytes = sum_copies(&forecast)};
+    if (forecast.why_not)
         score.excess_bytes = INFINITY;
-    if (isnan(f.period))
+    if (isnan(forecast.period))
         score.period = simulated ? 0 : INFINITY;
-    *work += (double)f.n / (simulated ? 1 : 5);
-    free_forecast(&f);
-    undo(e);
+    *work += (double)forecast.n / (simulated ? 1 : 5);
+    free_forecast(&forecast);
+    undo(edit);
     return score;
 }
 
-struct score score_choice(const struct question *q, const unsigned char *choice)
+struct score score_choice(const struct question *question, const unsigned char *choice)
 {
     double work = 0;
-    return try_choice(q, choice, INFINITY, &work);
+    return try_choice(question, choice, INFINITY, &work);
 }
 
 /* ---- other choices ----------------------------------------------------------------------------------------------- */
 
 /* A random number from 0 to n - 1. */
-static size_t draw_below(struct search *s, size_t n)
+static size_t draw_below(struct search *search, size_t n)
 {
-    double u = random_uniform(0, STREAM_PLAN, 0, s->draws);
-    s->draws++;
+    double u = random_uniform(0, STREAM_PLAN, 0, search->draws);
+    search->draws++;
     return (size_t)((double)n * u);
 }
 
 /* Decision i gets the option, and all others of its group that have such an option. */
-static void give_group(const struct question *q, unsigned char *choice, size_t i, unsigned char option)
+static void give_group(const struct question *question, unsigned char *choice, size_t i, unsigned char option)
 {
-    const int group = q->decision[i].group;
+    const int group = question->decision[i].group;
     choice[i] = option;
     if (group == NONE)
         return;
-    for (size_t k = 0; k < q->n; k++)
-        if (q->decision[k].group == group && option < q->decision[k].options)
+    for (size_t k = 0; k < question->n; k++)
+        if (question->decision[k].group == group && option < question->decision[k].options)
             choice[k] = option;
 }
 
 /* Two times in eight two decisions exchange their options, if they may have them.  Else one decision gets another
  * option; one time in eight its group gets it too. */
-static void change(struct search *s, unsigned char *choice)
+static void change(struct search *search, unsigned char *choice)
 {
-    const struct decision *decision = s->q->decision;
-    size_t i = draw_below(s, s->q->n);
-    size_t other = draw_below(s, s->q->n);
-    size_t draw = draw_below(s, 8);
+    const struct decision *decision = search->q->decision;
+    size_t i = draw_below(search, search->q->n);
+    size_t other = draw_below(search, search->q->n);
+    size_t draw = draw_below(search, 8);
     unsigned char mine = choice[i];
     if (draw < 2 && choice[other] < decision[i].options && mine < decision[other].options) {
         choice[i] = choice[other];
         choice[other] = mine;
         return;
     }
-    unsigned char option = (unsigned char)draw_below(s, decision[i].options);
+    unsigned char option = (unsigned char)draw_below(search, decision[i].options);
     if (draw == 2)
-        give_group(s->q, choice, i, option);
+        give_group(search->q, choice, i, option);
     else
         choice[i] = option;
 }
@@ -109,38 +110,39 @@ static void change(struct search *s, unsigned char *choice)
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
 /* Tries a choice, and keeps it if it is the best so far. */
-static struct score consider(struct search *s, const unsigned char *choice, double most_excess)
+static struct score consider(struct search *search, const unsigned char *choice, double most_excess)
 {
-    struct score score = try_choice(s->q, choice, most_excess, &s->work);
-    if (is_better(&score, &s->record)) {
-        s->record = score;
-        memcpy(s->best, choice, s->q->n);
+    struct score score = try_choice(search->q, choice, most_excess, &search->work);
+    if (is_better(&score, &search->record)) {
+        search->record = score;
+        memcpy(search->best, choice, search->q->n);
     }
-    show_busy(s->q->activity, s->begun, s->work / (s->q->work + 1));
+    show_busy(search->q->activity, search->begun, search->work / (search->q->work + 1));
     return score;
 }
 
 /* Can no choice be better?  The record fits, and its step is as short as any can be. */
-static bool is_perfect(const struct search *s)
+static bool is_perfect(const struct search *search)
 {
-    return s->record.excess_bytes == 0 && s->q->least_period > 0 && !is_less(s->q->least_period, s->record.period);
+    return search->record.excess_bytes == 0 && search->q->least_period > 0 &&
+           !is_less(search->q->least_period, search->record.period);
 }
 
-static bool goes_on(const struct search *s) { return s->work < s->q->work && !is_perfect(s); }
+static bool goes_on(const struct search *search) { return search->work < search->q->work && !is_perfect(search); }
 
 /* Gives each group of the best choice each of its options, once. */
-static void try_groups(struct search *s)
+static void try_groups(struct search *search)
 {
-    const struct question *q = s->q;
-    unsigned char *next = allocate(q->n, 1);
-    for (size_t i = 0; i < q->n; i++) {
-        const struct decision *d = &q->decision[i];
-        bool speaks_for_group = d->group == NONE || d->group == (int)i;
-        for (unsigned char option = 0; speaks_for_group && option < d->options; option++) {
-            memcpy(next, s->best, q->n);
-            give_group(q, next, i, option);
-            if (memcmp(next, s->best, q->n) != 0 && goes_on(s))
-                consider(s, next, s->record.excess_bytes);
+    const struct question *question = search->q;
+    unsigned char *next = allocate(question->n, 1);
+    for (size_t i = 0; i < question->n; i++) {
+        const struct decision *decision = &question->decision[i];
+        bool speaks_for_group = decision->group == NONE || decision->group == (int)i;
+        for (unsigned char option = 0; speaks_for_group && option < decision->options; option++) {
+            memcpy(next, search->best, question->n);
+            give_group(question, next, i, option);
+            if (memcmp(next, search->best, question->n) != 0 && goes_on(search))
+                consider(search, next, search->record.excess_bytes);
         }
     }
     free(next);
@@ -153,26 +155,26 @@ static const double MOST_WORSE = 0.3; /* 30 % */
 
 /* Goes on from a choice that is worse than the record by at most a share, which grows for as long as no better one is
  * found, up to MOST_WORSE.  The cube keeps it near the record for most of that time. */
-static void travel(struct search *s)
+static void travel(struct search *search)
 {
-    const struct question *q = s->q;
-    const size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * q->n;
-    unsigned char *current = copy_bytes(s->best, q->n);
-    unsigned char *next = allocate(q->n, 1);
-    double excess = s->record.excess_bytes; /* of `current` */
-    for (size_t idle = 0; idle < most_idle && goes_on(s); idle++) {
-        struct score record = s->record;
+    const struct question *question = search->q;
+    const size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * question->n;
+    unsigned char *current = copy_bytes(search->best, question->n);
+    unsigned char *next = allocate(question->n, 1);
+    double excess = search->record.excess_bytes; /* of `current` */
+    for (size_t idle = 0; idle < most_idle && goes_on(search); idle++) {
+        struct score record = search->record;
         double share = MOST_WORSE * pow((double)idle / (double)most_idle, 3);
-        memcpy(next, current, q->n);
-        change(s, next);
-        if (memcmp(next, current, q->n) == 0)
+        memcpy(next, current, question->n);
+        change(search, next);
+        if (memcmp(next, current, question->n) == 0)
             continue;
-        struct score score = consider(s, next, excess);
-        if (is_better(&s->record, &record))
+        struct score score = consider(search, next, excess);
+        if (is_better(&search->record, &record))
             idle = 0;
-        bool is_near = score.excess_bytes == excess && score.period <= s->record.period * (1 + share);
+        bool is_near = score.excess_bytes == excess && score.period <= search->record.period * (1 + share);
         if (score.excess_bytes < excess || is_near) {
-            memcpy(current, next, q->n);
+            memcpy(current, next, question->n);
             excess = score.excess_bytes;
         }
     }
@@ -181,27 +183,27 @@ static void travel(struct search *s)
 }
 
 /* Is start i the same as one before it? */
-static bool is_repeated(const struct question *q, const unsigned char *start, size_t i)
+static bool is_repeated(const struct question *question, const unsigned char *start, size_t i)
 {
     for (size_t k = 0; k < i; k++)
-        if (memcmp(start + k * q->n, start + i * q->n, q->n) == 0)
+        if (memcmp(start + k * question->n, start + i * question->n, question->n) == 0)
             return true;
     return false;
 }
 
-struct score choose(const struct question *q, const unsigned char *start, size_t n_starts, unsigned char *best)
+struct score choose(const struct question *question, const unsigned char *start, size_t n_starts, unsigned char *best)
 {
     const struct score worst = {.excess_bytes = INFINITY, .period = INFINITY, .copied_bytes = INFINITY};
-    struct search s = {.q = q, .begun = now_ns(), .best = best, .record = worst};
-    for (size_t i = 0; i < n_starts && !is_perfect(&s); i++)
-        if (!is_repeated(q, start, i))
-            consider(&s, start + i * q->n, s.record.excess_bytes);
-    if (q->n > 0 && q->work > 0) {
-        try_groups(&s);
-        travel(&s);
+    struct search search = {.q = question, .begun = now_ns(), .best = best, .record = worst};
+    for (size_t i = 0; i < n_starts && !is_perfect(&search); i++)
+        if (!is_repeated(question, start, i))
+            consider(&search, start + i * question->n, search.record.excess_bytes);
+    if (question->n > 0 && question->work > 0) {
+        try_groups(&search);
+        travel(&search);
     }
     erase_line();
-    return s.record;
+    return search.record;
 }
 
 const struct module module_search = {

@@ -51,10 +51,10 @@ struct question {
 enum { SEARCH_WORK = 600000 }; /* a few seconds */
 
 /* Tries one choice; the list stays as it is. */
-struct score score_choice(const struct question *q, const unsigned char *choice);
+struct score score_choice(const struct question *question, const unsigned char *choice);
 bool is_better(const struct score *a, const struct score *b);
 /* Writes the best choice that is found to best[n], and returns its score.  start: n_starts choices of n bytes each, one
  * after the other. */
-struct score choose(const struct question *q, const unsigned char *start, size_t n_starts, unsigned char *best);
+struct score choose(const struct question *question, const unsigned char *start, size_t n_starts, unsigned char *best);
 
 #endif

@@ -13,88 +13,89 @@
 
 enum { ALIGNED = DEVICE_ALIGNMENT / ELEMENT_BYTES }; /* elements: where a rank's part of a tensor may begin */
 
-void add_broadcast(struct step *s, const char *name, struct tensor *const *targets, int n, struct tensor *source,
+void add_broadcast(struct step *step, const char *name, struct tensor *const *targets, int n, struct tensor *source,
                    enum purpose purpose)
 {
     struct tensor *staged = NULL; /* the bytes on the host, if one of the copies goes through it */
-    s->last_message++;
-    s->message = s->last_message;
+    step->last_message++;
+    step->message = step->last_message;
     for (int i = 0; i < n; i++) {
         bool direct = targets[i]->device->context == source->device->context;
         if (!direct && !staged)
-            staged = add_download(s, name, source, purpose);
-        add_copy_for(s, name, targets[i], direct ? source : staged, purpose);
+            staged = add_download(step, name, source, purpose);
+        add_copy_for(step, name, targets[i], direct ? source : staged, purpose);
     }
-    s->message = 0;
+    step->message = 0;
 }
 
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose)
+void add_move(struct step *step, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose)
 {
-    add_broadcast(s, name, &to, 1, from, purpose);
+    add_broadcast(step, name, &to, 1, from, purpose);
 }
 
-void add_broadcast_from(struct step *s, const char *name, struct tensor *const *x, int n, int k)
+void add_broadcast_from(struct step *step, const char *name, struct tensor *const *tensors, int n, int from)
 {
     struct tensor **targets = allocate((size_t)n, sizeof *targets);
     for (int turn = 1; turn < n; turn++)
-        targets[turn - 1] = x[(k + turn) % n];
-    add_broadcast(s, name, targets, n - 1, x[k], FOR_MOVES);
+        targets[turn - 1] = tensors[(from + turn) % n];
+    add_broadcast(step, name, targets, n - 1, tensors[from], FOR_MOVES);
     free(targets);
 }
 
-struct tensor *view_of_shard(struct pool *p, struct tensor *tensor, int k, struct shard s)
+struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int number, struct shard shard)
 {
     char name[48];
-    const struct shape shape = SHAPE((int64_t)(s.end - s.begin));
-    if (s.begin == 0 && s.end == count_elements(tensor))
+    const struct shape shape = SHAPE((int64_t)(shard.end - shard.begin));
+    if (shard.begin == 0 && shard.end == count_elements(tensor))
         return tensor;
-    snprintf(name, sizeof name, "%.36s/%d", tensor->name, k);
-    return new_view(p, tensor, name, s.begin, shape);
+    snprintf(name, sizeof name, "%.36s/%d", tensor->name, number);
+    return new_view(pool, tensor, name, shard.begin, shape);
 }
 
-void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x)
+void add_into(struct step *step, const char *name, struct tensor *sum, struct tensor *addend)
 {
     struct lane *lane = sum->device->lane[LANE_COMPUTE];
-    size_t n = count_elements(sum), wg = sum->device->shape.work_group;
-    struct arg args[] = {INOUT(sum), IN(x), ELEMENTS(n)};
+    size_t elements = count_elements(sum), wg = sum->device->shape.work_group;
+    struct arg args[] = {INOUT(sum), IN(addend), ELEMENTS(elements)};
     struct kernel_call call = {.file = "elementwise.cl", .function = "accumulate", .args = args, .n_args = COUNT(args)};
-    call.grid = (struct grid){.dims = 1, .global = {ceil_div(n, BLOCK) * wg, 1, 1}, .local = {wg, 1, 1}};
-    struct task *t = add_kernel(s, lane, name, &call);
-    set_elementwise(t);
+    call.grid = (struct grid){.dims = 1, .global = {ceil_div(elements, BLOCK) * wg, 1, 1}, .local = {wg, 1, 1}};
+    struct task *task = add_kernel(step, lane, name, &call);
+    set_elementwise(task);
 }
 
 /* ---- sums ------------------------------------------------------------------------------------------------------ */
 
 /* Moves a slice (a rank's part of a tensor) to the device that sums it, unless it is there; returns it there. */
-static struct tensor *move_slice(struct step *s, const char *name, struct tensor *slice, struct device *d)
+static struct tensor *move_slice(struct step *step, const char *name, struct tensor *slice, struct device *device)
 {
-    if (slice->device == d)
+    if (slice->device == device)
         return slice;
     const struct tensor_form form = {
-        .device = d,
+        .device = device,
         .class = slice->class,
         .name = JOINED(name, ".received"),
         .shape = slice->shape,
     };
-    struct tensor *received = new_tensor(s->pool, &form);
+    struct tensor *received = new_tensor(step->pool, &form);
     as_buffer(received);
-    add_move(s, JOINED(name, ".move"), received, slice, FOR_MOVES);
+    add_move(step, JOINED(name, ".move"), received, slice, FOR_MOVES);
     return received;
 }
 
 /* The result has the slices that device k is to sum at [k * n] and after.  In each turn the devices receive from
  * different senders, so that none sends to all at once. */
-struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain)
+struct tensor **add_reduce_moves(struct step *step, const char *name, struct tensor *const *tensors, int n,
+                                 size_t grain)
 {
     struct tensor **part = allocate((size_t)(n * n), sizeof *part);
     for (int turn = 0; turn < n; turn++)
         for (int k = 0; k < n; k++) {
-            struct shard mine = flat_part(count_elements(x[0]), grain, k, n);
+            struct shard mine = flat_part(count_elements(tensors[0]), grain, k, n);
             int sender = (k + turn) % n;
             if (mine.begin == mine.end)
                 continue;
-            struct tensor *slice = view_of_shard(s->pool, x[sender], k, mine);
-            part[k * n + sender] = move_slice(s, name, slice, x[k]->device);
+            struct tensor *slice = view_of_shard(step->pool, tensors[sender], k, mine);
+            part[k * n + sender] = move_slice(step, name, slice, tensors[k]->device);
         }
     return part;
 }
@@ -107,7 +108,8 @@ struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor
  *                 devices slice 0 was received too
  *
  * a + b and b + a are the same bits. */
-struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor *const *part, int n, enum sums_in where)
+struct tensor **add_reduce_sums(struct step *step, const char *name, struct tensor *const *part, int n,
+                                enum sums_in where)
 {
     const bool in_place = where == SUMS_IN_PLACE;
     struct tensor **sums = allocate((size_t)n, sizeof *sums);
@@ -117,10 +119,10 @@ struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor 
             struct tensor *next = part[k * n + i];
             bool is_collector = in_place ? i == k : i == 1 && k == 0;
             if (is_collector) {
-                add_into(s, JOINED(name, ".add"), next, sum);
+                add_into(step, JOINED(name, ".add"), next, sum);
                 sum = next;
             } else {
-                add_into(s, JOINED(name, ".add"), sum, next);
+                add_into(step, JOINED(name, ".add"), sum, next);
             }
         }
         if (sum && !in_place)
@@ -130,25 +132,25 @@ struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor 
     return sums;
 }
 
-void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n)
+void add_all_gather(struct step *step, const char *name, struct tensor *const *tensors, int n)
 {
     struct tensor **slice = allocate((size_t)n, sizeof *slice);
     for (int k = 0; k < n; k++) {
-        struct shard part = flat_part(count_elements(x[k]), ALIGNED, k, n);
+        struct shard part = flat_part(count_elements(tensors[k]), ALIGNED, k, n);
         if (part.begin == part.end)
             continue;
         for (int i = 0; i < n; i++)
-            slice[i] = view_of_shard(s->pool, x[i], k, part);
-        add_broadcast_from(s, JOINED(name, ".send"), slice, n, k);
+            slice[i] = view_of_shard(step->pool, tensors[i], k, part);
+        add_broadcast_from(step, JOINED(name, ".send"), slice, n, k);
     }
     free(slice);
 }
 
-void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)
+void add_all_reduce(struct step *step, const char *name, struct tensor *const *tensors, int n)
 {
-    struct tensor **part = add_reduce_moves(s, name, x, n, ALIGNED);
-    struct tensor **sums = add_reduce_sums(s, name, part, n, SUMS_IN_PLACE); /* slices of x */
-    add_all_gather(s, name, x, n);
+    struct tensor **part = add_reduce_moves(step, name, tensors, n, ALIGNED);
+    struct tensor **sums = add_reduce_sums(step, name, part, n, SUMS_IN_PLACE); /* slices of the tensors */
+    add_all_gather(step, name, tensors, n);
     free(part);
     free(sums);
 }

@@ -7,21 +7,24 @@ const struct mesh one_rank = {.dp = 1, .pp = 1, .tp = 1, .chunks = 1, .first_lay
 
 /* ---- coordinates ----------------------------------------------------------------------------------------------- */
 
-int n_ranks(const struct mesh *m) { return m->dp * m->pp * m->tp; }
-int n_stages(const struct mesh *m) { return m->pp * m->chunks; }
-int pp_of(const struct mesh *m, int stage)
+int n_ranks(const struct mesh *mesh) { return mesh->dp * mesh->pp * mesh->tp; }
+int n_stages(const struct mesh *mesh) { return mesh->pp * mesh->chunks; }
+int pp_of(const struct mesh *mesh, int stage)
 {
-    int p = stage % m->pp;
-    int chunk = stage / m->pp;
-    if (m->folded && chunk % 2 == 1)
-        return m->pp - 1 - p;
-    return p;
+    int coordinate = stage % mesh->pp;
+    int chunk = stage / mesh->pp;
+    if (mesh->folded && chunk % 2 == 1)
+        return mesh->pp - 1 - coordinate;
+    return coordinate;
 }
-int rank_at(const struct mesh *m, int dp, int stage) { return (dp * m->pp + pp_of(m, stage)) * m->tp; }
-int dp_of(const struct mesh *m, int rank) { return rank / (m->pp * m->tp); }
-int tp_of(const struct mesh *m, int rank) { return rank % m->tp; }
-bool has_stage(const struct mesh *m, int rank, int stage) { return rank / m->tp % m->pp == pp_of(m, stage); }
-void free_mesh(struct mesh *m) { free(m->first_layer); }
+int rank_at(const struct mesh *mesh, int dp, int stage) { return (dp * mesh->pp + pp_of(mesh, stage)) * mesh->tp; }
+int dp_of(const struct mesh *mesh, int rank) { return rank / (mesh->pp * mesh->tp); }
+int tp_of(const struct mesh *mesh, int rank) { return rank % mesh->tp; }
+bool has_stage(const struct mesh *mesh, int rank, int stage)
+{
+    return rank / mesh->tp % mesh->pp == pp_of(mesh, stage);
+}
+void free_mesh(struct mesh *mesh) { free(mesh->first_layer); }
 
 /* ---- what the user writes -------------------------------------------------------------------------------------- */
 
@@ -34,25 +37,25 @@ struct axis {
 /* Reads "dp=2" at the beginning of a text.  Returns what follows; NULL: the text begins with something else. */
 static const char *parse_axis(const char *text, struct axis axes[3])
 {
-    for (struct axis *a = axes; a < axes + 3; a++) {
-        if (strncmp(text, a->name, 3) != 0 || a->given)
+    for (struct axis *axis = axes; axis < axes + 3; axis++) {
+        if (strncmp(text, axis->name, 3) != 0 || axis->given)
             continue;
         char *end;
-        long n = strtol(text + 3, &end, 10);
-        if (n < 1 || n > MOST_RANKS)
+        long ranks = strtol(text + 3, &end, 10);
+        if (ranks < 1 || ranks > MOST_RANKS)
             return NULL;
-        a->given = true;
-        *a->ranks = (int)n;
+        axis->given = true;
+        *axis->ranks = (int)ranks;
         return end;
     }
     return NULL;
 }
 
-struct problem *parse_mesh(const char *text, int ranks, struct mesh *m)
+struct problem *parse_mesh(const char *text, int ranks, struct mesh *mesh)
 {
     struct axis axes[3] = {
-        {.name = "dp=", .ranks = &m->dp}, {.name = "pp=", .ranks = &m->pp}, {.name = "tp=", .ranks = &m->tp}};
-    *m = (struct mesh){.dp = text ? 1 : ranks, .pp = 1, .tp = 1, .chunks = 1};
+        {.name = "dp=", .ranks = &mesh->dp}, {.name = "pp=", .ranks = &mesh->pp}, {.name = "tp=", .ranks = &mesh->tp}};
+    *mesh = (struct mesh){.dp = text ? 1 : ranks, .pp = 1, .tp = 1, .chunks = 1};
     const char *at = text;
     while (at) {
         at = parse_axis(at, axes);
@@ -63,16 +66,16 @@ struct problem *parse_mesh(const char *text, int ranks, struct mesh *m)
                 MOST_RANKS);
         at = *at == ',' ? at + 1 : NULL;
     }
-    double devices = (double)m->dp * m->pp * m->tp;
+    double devices = (double)mesh->dp * mesh->pp * mesh->tp;
     if (devices > MOST_RANKS)
         return new_problem(EXIT_USAGE, "--mesh %s asks for %.0f devices, the product of its numbers; the most are %d",
                            text, devices, MOST_RANKS);
     return NULL;
 }
 
-char *format_mesh(char out[64], const struct mesh *m)
+char *format_mesh(char out[64], const struct mesh *mesh)
 {
-    snprintf(out, 64, "dp=%d,pp=%d,tp=%d", m->dp, m->pp, m->tp);
+    snprintf(out, 64, "dp=%d,pp=%d,tp=%d", mesh->dp, mesh->pp, mesh->tp);
     return out;
 }
 
@@ -80,40 +83,40 @@ char *format_mesh(char out[64], const struct mesh *m)
 static size_t part_begin(size_t things, int k, int n) { return things * (size_t)k / (size_t)n; }
 
 /* The layers of each stage as the user wrote them: "3,5,4". */
-static struct problem *parse_stages(struct mesh *m, int layers, const char *stages)
+static struct problem *parse_stages(struct mesh *mesh, int layers, const char *stages)
 {
-    int n = n_stages(m);
+    int n = n_stages(mesh);
     const char *at = stages;
-    for (int s = 0; s < n; s++) {
+    for (int stage = 0; stage < n; stage++) {
         char *end;
         long own = strtol(at, &end, 10);
-        char after = s + 1 < n ? ',' : '\0';
+        char after = stage + 1 < n ? ',' : '\0';
         if (end == at || own < 1 || own > layers || *end != after)
             return new_problem(EXIT_USAGE, "--stages %s: expected %d numbers of layers, from 1 up, with commas between",
                                stages, n);
-        m->first_layer[s + 1] = m->first_layer[s] + (int)own;
+        mesh->first_layer[stage + 1] = mesh->first_layer[stage] + (int)own;
         at = end + 1;
     }
-    if (m->first_layer[n] != layers)
-        return new_problem(EXIT_USAGE, "--stages %s has %d layers in all, the model %d", stages, m->first_layer[n],
+    if (mesh->first_layer[n] != layers)
+        return new_problem(EXIT_USAGE, "--stages %s has %d layers in all, the model %d", stages, mesh->first_layer[n],
                            layers);
     return NULL;
 }
 
-struct problem *cut_layers(struct mesh *m, int layers, const char *stages)
+struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages)
 {
-    int n = n_stages(m);
-    m->first_layer = allocate((size_t)n + 1, sizeof *m->first_layer);
+    int n = n_stages(mesh);
+    mesh->first_layer = allocate((size_t)n + 1, sizeof *mesh->first_layer);
     if (layers < n)
         return new_problem(
             EXIT_USAGE,
             "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d, or --layers %d",
-            m->pp, m->chunks, m->chunks == 1 ? "" : "s", n, layers, MAX(layers / m->chunks, 1), n);
-    for (int s = 0; s <= n; s++)
-        m->first_layer[s] = (int)part_begin((size_t)layers, s, n);
+            mesh->pp, mesh->chunks, mesh->chunks == 1 ? "" : "s", n, layers, MAX(layers / mesh->chunks, 1), n);
+    for (int stage = 0; stage <= n; stage++)
+        mesh->first_layer[stage] = (int)part_begin((size_t)layers, stage, n);
     if (!stages)
         return NULL;
-    return parse_stages(m, layers, stages);
+    return parse_stages(mesh, layers, stages);
 }
 
 /* ---- shards ---------------------------------------------------------------------------------------------------- */
@@ -129,15 +132,15 @@ struct shard shard_of(size_t elements, int k, int n) { return flat_part(elements
 
 /* ---- parts ----------------------------------------------------------------------------------------------------- */
 
-struct part part_of(const struct cut *c, const int64_t shape[2], int k, int n)
+struct part part_of(const struct cut *cut, const int64_t shape[2], int k, int n)
 {
     size_t rows = (size_t)shape[0], columns = (size_t)shape[1];
     size_t elements = rows * columns;
-    if (c->split == SPLIT_NONE)
+    if (cut->split == SPLIT_NONE)
         return (struct part){.runs = 1, .length = elements, .begin = 0, .end = elements};
-    size_t runs = (size_t)c->sections;
-    size_t grain = (size_t)c->grain; /* elements that stay together */
-    if (c->split == SPLIT_ROWS)
+    size_t runs = (size_t)cut->sections;
+    size_t grain = (size_t)cut->grain; /* elements that stay together */
+    if (cut->split == SPLIT_ROWS)
         grain *= columns;
     else
         runs *= rows; /* each row has some elements of the part */

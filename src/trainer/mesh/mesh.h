@@ -30,18 +30,18 @@ struct mesh {
 };
 extern const struct mesh one_rank; /* the mesh of one device, for a model of one layer */
 /* "dp=A,pp=B,tp=C" in any order, an omitted axis being 1; NULL: all `ranks` are data-parallel. */
-struct problem *parse_mesh(const char *text, int ranks, struct mesh *m);
+struct problem *parse_mesh(const char *text, int ranks, struct mesh *mesh);
 /* Sets which layers each stage has: all stages as many as can be, or, where `stages` is not NULL, as "3,5,4" says. */
-struct problem *cut_layers(struct mesh *m, int layers, const char *stages);
-void free_mesh(struct mesh *m);
-char *format_mesh(char out[64], const struct mesh *m); /* "dp=2,pp=1,tp=2" into `out`, which is returned */
-int n_ranks(const struct mesh *m);
-int n_stages(const struct mesh *m);
-int pp_of(const struct mesh *m, int stage);           /* the pipeline coordinate of its device */
-int rank_at(const struct mesh *m, int dp, int stage); /* the first rank of the group that has the stage */
-int dp_of(const struct mesh *m, int rank);
-int tp_of(const struct mesh *m, int rank);
-bool has_stage(const struct mesh *m, int rank, int stage);
+struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages);
+void free_mesh(struct mesh *mesh);
+char *format_mesh(char out[64], const struct mesh *mesh); /* "dp=2,pp=1,tp=2" into `out`, which is returned */
+int n_ranks(const struct mesh *mesh);
+int n_stages(const struct mesh *mesh);
+int pp_of(const struct mesh *mesh, int stage);           /* the pipeline coordinate of its device */
+int rank_at(const struct mesh *mesh, int dp, int stage); /* the first rank of the group that has the stage */
+int dp_of(const struct mesh *mesh, int rank);
+int tp_of(const struct mesh *mesh, int rank);
+bool has_stage(const struct mesh *mesh, int rank, int stage);
 
 /* Elements [begin, end) of a tensor; perhaps none. */
 struct shard {
@@ -63,14 +63,15 @@ struct part {
     size_t runs, length, begin, end;
 };
 /* Part k of n; all of the tensor if it is not cut. */
-struct part part_of(const struct cut *c, const int64_t shape[2], int k, int n);
+struct part part_of(const struct cut *cut, const int64_t shape[2], int k, int n);
 
 /* ---- collective.c ---------------------------------------------------------------------------------------------- */
 
-/* A view of shard k of a tensor, named "grad.3/1" for shard 1; or the tensor itself where the shard is all of it. */
-struct tensor *view_of_shard(struct pool *p, struct tensor *tensor, int k, struct shard s);
-/* sum += x, on the sum's device. */
-void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
+/* A view of the shard with this number, named "grad.3/1" for shard 1; or the tensor itself where the shard is all of
+ * it. */
+struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int number, struct shard shard);
+/* sum += addend, on the sum's device. */
+void add_into(struct step *step, const char *name, struct tensor *sum, struct tensor *addend);
 enum sums_in { SUMS_IN_PLACE, SUMS_APART };
 /* A reduce-scatter in two steps, moves and sums, so that work between them can hide the moves.  Part k (of whole
  * grains) of tensor k of n becomes the sum of part k of all of them, ((x0 + x1) + x2) ...  With SUMS_APART each sum
@@ -78,23 +79,24 @@ enum sums_in { SUMS_IN_PLACE, SUMS_APART };
  *
  * The moves return n * n tensors: [k * n + i] is part k of tensor i, on the device of tensor k.  The sums read these
  * and return n tensors: [k] holds sum k.  NULL stands where a part is empty.  The caller frees both arrays. */
-struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain);
-struct tensor **add_reduce_sums(struct step *s, const char *name, struct tensor *const *part, int n,
+struct tensor **add_reduce_moves(struct step *step, const char *name, struct tensor *const *tensors, int n,
+                                 size_t grain);
+struct tensor **add_reduce_sums(struct step *step, const char *name, struct tensor *const *part, int n,
                                 enum sums_in where);
 /* Each of the n tensors, one per device, gets part k of tensor k, for all k.  Parts begin on the device's alignment. */
-void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n);
+void add_all_gather(struct step *step, const char *name, struct tensor *const *tensors, int n);
 /* Each of the n tensors becomes the sum of all, to the same bits.  Parts are summed and the results are shared out, so
  * each device sends and receives twice the bytes of its tensor, however many devices there are. */
-void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n);
+void add_all_reduce(struct step *step, const char *name, struct tensor *const *tensors, int n);
 
 /* Copies a tensor to n others, as one message, whose number all its copies get.  On the way through the host the bytes
  * come down once and go up n times. */
-void add_broadcast(struct step *s, const char *name, struct tensor *const *targets, int n, struct tensor *source,
+void add_broadcast(struct step *step, const char *name, struct tensor *const *targets, int n, struct tensor *source,
                    enum purpose purpose);
 /* Copies a tensor to one other: a message too. */
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
-/* Copies x[k] to the n - 1 others, beginning with x[k + 1].  So when each device shares its own tensor, they do not all
- * send to the same device at once. */
-void add_broadcast_from(struct step *s, const char *name, struct tensor *const *x, int n, int k);
+void add_move(struct step *step, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
+/* Copies tensors[from] to the n - 1 others, beginning with tensors[from + 1].  So when each device shares its own
+ * tensor, they do not all send to the same device at once. */
+void add_broadcast_from(struct step *step, const char *name, struct tensor *const *tensors, int n, int from);
 
 #endif

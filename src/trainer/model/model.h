@@ -58,24 +58,25 @@ struct model {
 };
 /* TO_TRAIN: with gradients and optimizer state. */
 enum model_use { TO_COMPUTE, TO_TRAIN };
-struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, enum model_use use,
+struct model *new_model(struct pool *pool, const struct config *config, const struct mesh *mesh, enum model_use use,
                         struct gradients gradients);
 /* A model without devices and tensors, which says only which rank has what: replica is NULL. */
-struct model *outline_model(const struct config *c, const struct mesh *mesh);
-void free_model(struct model *m); /* the tensors belong to the pool */
-int stage_of(const struct model *m, int unit);
-int first_unit(const struct model *m, int stage);                /* stage n_stages(): the end of all units */
-const struct params *params_of(const struct model *m, int rank); /* the table of what that rank has */
+struct model *outline_model(const struct config *config, const struct mesh *mesh);
+void free_model(struct model *model); /* the tensors belong to the pool */
+int stage_of(const struct model *model, int unit);
+int first_unit(const struct model *model, int stage);                /* stage n_stages(): the end of all units */
+const struct params *params_of(const struct model *model, int rank); /* the table of what that rank has */
 /* What is kept of a parameter: the tensors for each of these roles have the parameter's shape. */
 enum kept { KEPT_VALUE, KEPT_M, KEPT_V, KEPT_ROLES, KEPT_GRADIENT = KEPT_ROLES };
 bool is_shared_out(const struct mesh *mesh, enum kept role); /* does ZeRO keep it in shards? */
 /* The elements of a unit that a rank keeps for that role: its shard, or all. */
-struct shard held_by(const struct model *m, int unit, int rank, enum kept role);
-struct tensor *tensor_of(const struct replica *r, int unit, enum kept role); /* that has them; NULL: none are kept */
+struct shard held_by(const struct model *model, int unit, int rank, enum kept role);
+struct tensor *tensor_of(const struct replica *replica, int unit,
+                         enum kept role); /* that has them; NULL: none are kept */
 /* Copy a whole parameter between `values` and the devices; nothing may be in flight.  Writing gives each rank that has
  * a part of the parameter that part; reading puts it together from the first ranks that have the parts. */
-void write_param(struct model *m, int param, enum kept role, const float *values);
-void read_param(struct model *m, int param, enum kept role, float *values);
+void write_param(struct model *model, int param, enum kept role, const float *values);
+void read_param(struct model *model, int param, enum kept role, float *values);
 
 /* ---- init.c: first values, random or from files ----------------------------------------------------------------- */
 

@@ -8,37 +8,37 @@
 
 static void embed_weights(struct build *b, const struct op *op)
 {
-    const struct config *c = &b->model->params->config;
-    struct replica *r = b->replica;
+    const struct config *config = &b->model->params->config;
+    struct replica *replica = b->replica;
     struct tensor *dx = gradient(b, op->out);
     struct tensor *order = op->saved[0], *start = op->saved[1];
-    struct tensor *dwte = r->lookup_grad ? r->lookup_grad : r->other[WTE].grad;
-    struct tensor *dwpe = r->other[WPE].grad;
-    int n = b->batch * b->seq;
+    struct tensor *dwte = replica->lookup_grad ? replica->lookup_grad : replica->other[WTE].grad;
+    struct tensor *dwpe = replica->other[WPE].grad;
+    int tokens = b->batch * b->seq;
     int words = rows_of(dwte);
     bool more_wte = begin_contribution(b, dwte);
     bool more_wpe = begin_contribution(b, dwpe);
-    int rows = more_wte ? 2 * MIN(n, words) : words; /* rows of dwte that are read and written, or only written */
+    int rows = more_wte ? 2 * MIN(tokens, words) : words; /* rows of dwte that are read and written, or only written */
     struct task *task = LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", groups(b, (size_t)words),
-                               ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start), INT(r->other[WTE].first),
-                               INT(c->channels), INT(more_wte));
-    set_traffic(task, (double)c->channels * (n + rows));
-    LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", groups(b, (size_t)c->seq_len),
-           ACCUMULATE(dwpe, more_wpe), IN(dx), INT(b->batch), INT(b->seq), INT(c->seq_len), INT(c->channels),
+                               ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start), INT(replica->other[WTE].first),
+                               INT(config->channels), INT(more_wte));
+    set_traffic(task, (double)config->channels * (tokens + rows));
+    LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", groups(b, (size_t)config->seq_len),
+           ACCUMULATE(dwpe, more_wpe), IN(dx), INT(b->batch), INT(b->seq), INT(config->seq_len), INT(config->channels),
            INT(more_wpe));
 }
 
 struct tensor *embed(struct build *b, const struct batch *batch)
 {
-    const struct config *c = &b->model->params->config;
-    int n = b->batch * b->seq;
+    const struct config *config = &b->model->params->config;
+    int tokens = b->batch * b->seq;
     struct weight wte = b->replica->other[WTE];
-    struct tensor *x = activation(b, "embed", SHAPE(n, c->channels));
+    struct tensor *x = activation(b, "embed", SHAPE(tokens, config->channels));
     bool adds_position = wte.cut.split == SPLIT_NONE || b->tp_rank == 0;
-    struct task *task = LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)n), OUT(x), IN(wte.value),
-                               IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first), INT(rank_vocab(b)),
-                               INT(b->seq), INT(c->channels), INT(adds_position));
-    set_traffic(task, (double)c->channels * (2 * n + b->seq));
+    struct task *task = LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)tokens), OUT(x),
+                               IN(wte.value), IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first),
+                               INT(rank_vocab(b)), INT(b->seq), INT(config->channels), INT(adds_position));
+    set_traffic(task, (double)config->channels * (2 * tokens + b->seq));
     if (wte.cut.split == SPLIT_ROWS)
         all_reduce(b, "embed", x);
     struct op *op = record(b, "embed", embed_weights, NULL, x, NULL);
@@ -52,13 +52,13 @@ struct tensor *embed(struct build *b, const struct batch *batch)
 static void layernorm_weights(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dout = gradient(b, op->out);
-    int n = rows_of(x), c = columns_of(x);
+    int tokens = rows_of(x), channels = columns_of(x);
     bool more_w = begin_contribution(b, op->w.grad);
     bool more_bias = begin_contribution(b, op->bias.grad);
     CHECK(more_w == more_bias, "%s: weight and bias are not used together", op->name);
-    LAUNCH(b, JOINED(op->name, ".dw"), "layernorm.cl", "layernorm_backward_params", column_blocks(b, (size_t)c),
+    LAUNCH(b, JOINED(op->name, ".dw"), "layernorm.cl", "layernorm_backward_params", column_blocks(b, (size_t)channels),
            ACCUMULATE(op->w.grad, more_w), ACCUMULATE(op->bias.grad, more_w), IN(dout), IN(x), IN(op->saved[0]),
-           IN(op->saved[1]), INT(n), INT(c), INT(more_w));
+           IN(op->saved[1]), INT(tokens), INT(channels), INT(more_w));
 }
 
 /* The residual stream's gradient, which has arrived at x already, is carried through: dx = carry + LN'(dout). */
@@ -69,22 +69,23 @@ static void layernorm_inputs(struct build *b, const struct op *op)
     bool carries = gradient(b, x) != NULL;
     struct arg carry = NO_TENSOR;
     struct tensor *dx = new_gradient(b, op, ".dx", x);
-    int n = rows_of(x), c = columns_of(x);
+    int tokens = rows_of(x), channels = columns_of(x);
     if (carries)
         carry = IN(gradient(b, x));
-    LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", groups(b, (size_t)n), OUT(dx), carry,
-           IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value), INT(n), INT(c), INT(carries));
+    LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", groups(b, (size_t)tokens), OUT(dx), carry,
+           IN(dout), IN(x), IN(op->saved[0]), IN(op->saved[1]), IN(op->w.value), INT(tokens), INT(channels),
+           INT(carries));
     set_gradient(b, x, dx);
 }
 
 struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias)
 {
-    int n = rows_of(x), c = columns_of(x);
+    int tokens = rows_of(x), channels = columns_of(x);
     struct tensor *out = activation(b, name, x->shape);
-    struct tensor *mean = activation(b, "ln.mean", SHAPE(n));
-    struct tensor *rstd = activation(b, "ln.rstd", SHAPE(n));
-    LAUNCH(b, name, "layernorm.cl", "layernorm_forward", groups(b, (size_t)n), OUT(out), OUT(mean), OUT(rstd), IN(x),
-           IN(w.value), IN(bias.value), INT(n), INT(c));
+    struct tensor *mean = activation(b, "ln.mean", SHAPE(tokens));
+    struct tensor *rstd = activation(b, "ln.rstd", SHAPE(tokens));
+    LAUNCH(b, name, "layernorm.cl", "layernorm_forward", groups(b, (size_t)tokens), OUT(out), OUT(mean), OUT(rstd),
+           IN(x), IN(w.value), IN(bias.value), INT(tokens), INT(channels));
     struct op *op = record(b, name, layernorm_weights, layernorm_inputs, out, x);
     op->w = w;
     op->bias = bias;
@@ -98,18 +99,19 @@ struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, st
 static void gelu_inputs(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dx = new_gradient(b, op, ".dx", x);
-    size_t n = count_elements(x);
-    set_elementwise(LAUNCH(b, JOINED(op->name, ".dx"), "gelu.cl", "gelu_backward", blocks(b, n), OUT(dx),
-                           IN(gradient(b, op->out)), IN(x), ELEMENTS(n)));
+    size_t elements = count_elements(x);
+    set_elementwise(LAUNCH(b, JOINED(op->name, ".dx"), "gelu.cl", "gelu_backward", blocks(b, elements), OUT(dx),
+                           IN(gradient(b, op->out)), IN(x), ELEMENTS(elements)));
     accumulate_gradient(b, op, x, dx);
 }
 
 struct tensor *gelu(struct build *b, const char *name, struct tensor *x)
 {
-    size_t n = count_elements(x);
+    size_t elements = count_elements(x);
     struct tensor *out = activation(b, name, x->shape);
     out->cheap = true;
-    set_elementwise(LAUNCH(b, name, "gelu.cl", "gelu_forward", blocks(b, n), OUT(out), IN(x), ELEMENTS(n)));
+    set_elementwise(
+        LAUNCH(b, name, "gelu.cl", "gelu_forward", blocks(b, elements), OUT(out), IN(x), ELEMENTS(elements)));
     record(b, name, NULL, gelu_inputs, out, x);
     return out;
 }
@@ -126,9 +128,10 @@ static void add_inputs(struct build *b, const struct op *op)
 
 struct tensor *add(struct build *b, const char *name, struct tensor *x, struct tensor *y)
 {
-    size_t n = count_elements(x);
+    size_t elements = count_elements(x);
     struct tensor *out = activation(b, name, x->shape);
-    set_elementwise(LAUNCH(b, name, "elementwise.cl", "add", blocks(b, n), OUT(out), IN(x), IN(y), ELEMENTS(n)));
+    set_elementwise(
+        LAUNCH(b, name, "elementwise.cl", "add", blocks(b, elements), OUT(out), IN(x), IN(y), ELEMENTS(elements)));
     record(b, name, NULL, add_inputs, out, x)->in[1] = y;
     return out;
 }
@@ -139,9 +142,9 @@ static void cross_entropy_inputs(struct build *b, const struct op *op)
 {
     struct tensor *logits = op->in[0];
     struct tensor *lse = op->saved[0], *targets = op->saved[1];
-    int n = rows_of(logits);
+    int tokens = rows_of(logits);
     struct tensor *dlogits = new_gradient(b, op, ".dlogits", logits);
-    LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", groups(b, (size_t)n), OUT(dlogits), IN(logits), IN(lse),
+    LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", groups(b, (size_t)tokens), OUT(dlogits), IN(logits), IN(lse),
            IN(targets), INT(b->replica->other[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)),
            FLOAT((float)op->scale));
     accumulate_gradient(b, op, logits, dlogits);
@@ -154,32 +157,32 @@ static void add_losses_of_parts(struct build *b, struct tensor *losses, struct t
                                 struct tensor *targets)
 {
     int tp_ranks = b->model->mesh->tp;
-    int n = rows_of(logits);
-    int padded = (int)round_up((size_t)n, UNIT_ALIGN);
+    int tokens = rows_of(logits);
+    int padded = (int)round_up((size_t)tokens, UNIT_ALIGN);
     struct tensor *all = activation(b, "loss.parts", SHAPE(tp_ranks, PART_NUMBERS, padded));
     struct tensor *mine = new_view(b->step->pool, all, "loss.part", (size_t)(b->tp_rank * PART_NUMBERS * padded),
                                    SHAPE(PART_NUMBERS, padded));
     LAUNCH(b, "loss.part", "loss.cl", "loss_part", groups(b, (size_t)padded), OUT(mine), IN(logits), IN(targets),
-           INT(n), INT(padded), INT(b->replica->other[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)));
+           INT(tokens), INT(padded), INT(b->replica->other[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)));
     all_gather(b, "loss", all);
-    LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)n), OUT(losses), OUT(lse), IN(all), INT(n), INT(padded),
-           INT(tp_ranks));
+    LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)tokens), OUT(losses), OUT(lse), IN(all), INT(tokens),
+           INT(padded), INT(tp_ranks));
 }
 
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step)
 {
-    int n = rows_of(logits), v = rank_vocab(b);
-    struct tensor *losses = activation(b, "losses", SHAPE(n));
-    struct tensor *lse = activation(b, "lse", SHAPE(n));
-    if (v < b->model->params->config.vocab)
+    int tokens = rows_of(logits), vocab = rank_vocab(b);
+    struct tensor *losses = activation(b, "losses", SHAPE(tokens));
+    struct tensor *lse = activation(b, "lse", SHAPE(tokens));
+    if (vocab < b->model->params->config.vocab)
         add_losses_of_parts(b, losses, lse, logits, batch->targets);
     else
-        LAUNCH(b, "loss", "loss.cl", "loss_forward", groups(b, (size_t)n), OUT(losses), OUT(lse), IN(logits),
-               IN(batch->targets), INT(n), INT(v), INT(columns_of(logits)));
+        LAUNCH(b, "loss", "loss.cl", "loss_forward", groups(b, (size_t)tokens), OUT(losses), OUT(lse), IN(logits),
+               IN(batch->targets), INT(tokens), INT(vocab), INT(columns_of(logits)));
     if (total) {
         bool more = begin_contribution(b, total);
-        LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", groups(b, 1), ACCUMULATE(total, more), IN(losses), INT(n),
+        LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", groups(b, 1), ACCUMULATE(total, more), IN(losses), INT(tokens),
                INT(more));
     }
     struct op *op = record(b, "loss", NULL, cross_entropy_inputs, losses, logits);

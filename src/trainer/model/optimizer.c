@@ -20,34 +20,41 @@
  * above together, then the second ranks, and so on.  All ranks of a group have some parameters whole: their gradients
  * are alike, and the norm counts them once.
  *
- * The functions below take their coordinates in one order: unit, tensor-parallel rank, shard or data-parallel rank k.
+ * The functions below take their coordinates in one order: unit, tensor-parallel rank, data-parallel rank.  The shard
+ * of a data-parallel rank is the one that it owns.
  */
 #include "model.h"
 
 static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh; }
 
 /* The rank with these tensor- and data-parallel coordinates that has the stage. */
-static struct replica *replica_at(const struct build *b, int stage, int tp_rank, int k)
+static struct replica *replica_at(const struct build *b, int stage, int tp_rank, int dp_rank)
 {
-    return &b->model->replica[rank_at(mesh_of(b), k, stage) + tp_rank];
+    return &b->model->replica[rank_at(mesh_of(b), dp_rank, stage) + tp_rank];
 }
 
 /* The rank with these coordinates that has the unit. */
-static struct replica *replica_of(const struct build *b, int unit, int tp_rank, int k)
+static struct replica *replica_of(const struct build *b, int unit, int tp_rank, int dp_rank)
 {
-    return replica_at(b, stage_of(b->model, unit), tp_rank, k);
+    return replica_at(b, stage_of(b->model, unit), tp_rank, dp_rank);
 }
 
 /* Tasks that are added from now on belong to this unit, on the rank with these coordinates that has the unit. */
-static void on_unit(struct build *b, int unit, int tp_rank, int k, enum role role)
+static void on_unit(struct build *b, int unit, int tp_rank, int dp_rank, enum role role)
 {
-    on_rank(b, replica_of(b, unit, tp_rank, k)->rank, NONE, role);
+    on_rank(b, replica_of(b, unit, tp_rank, dp_rank)->rank, NONE, role);
     begin_unit(b, unit);
 }
 
-static struct shard shard_at(const struct build *b, int unit, int tp_rank, int k)
+/* What a tensor-parallel rank has of the unit: its sizes. */
+static const struct unit *unit_part(const struct build *b, int unit, int tp_rank)
 {
-    return shard_of(b->model->part[tp_rank]->unit[unit].elements, k, mesh_of(b)->dp);
+    return &b->model->part[tp_rank]->unit[unit];
+}
+
+static struct shard shard_at(const struct build *b, int unit, int tp_rank, int dp_rank)
+{
+    return shard_of(unit_part(b, unit, tp_rank)->elements, dp_rank, mesh_of(b)->dp);
 }
 
 static struct reduction *reduction_of(const struct build *b, int unit, int tp_rank)
@@ -60,10 +67,10 @@ static struct reduction *reduction_of(const struct build *b, int unit, int tp_ra
 /* With a tied head the embedding has two gradients, from the head and from the look-up, summed only here. */
 static void sum_tied(struct build *b, int tp_rank, bool grouped)
 {
-    for (int k = 0; k < mesh_of(b)->dp; k++) {
-        struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, k);
-        struct replica *first = replica_of(b, 0, tp_rank, k);
-        on_unit(b, 0, tp_rank, k, ROLE_REDUCE);
+    for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
+        struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, dp_rank);
+        struct replica *first = replica_of(b, 0, tp_rank, dp_rank);
+        on_unit(b, 0, tp_rank, dp_rank, ROLE_REDUCE);
         if (grouped) {
             first = first->second_set;
             last = last->second_set;
@@ -83,36 +90,40 @@ void end_group(struct build *b, int unit, bool grouped)
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         if (unit == 0)
             sum_tied(b, tp_rank, grouped);
-        struct replica *r = replica_of(b, unit, tp_rank, 0);
+        struct replica *replica = replica_of(b, unit, tp_rank, 0);
         on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
         if (grouped)
-            add_into(b->step, "group.add", r->grad[unit], r->second_set->grad[unit]);
+            add_into(b->step, "group.add", replica->grad[unit], replica->second_set->grad[unit]);
     }
 }
 
-/* The last n elements of a unit's gradient, those of the parameters that all ranks of a group have whole. */
-static struct tensor *view_same(struct build *b, struct tensor *grad, size_t n)
+/* The last n_same elements of a unit's gradient, those of the parameters that all ranks of a group have whole. */
+static struct tensor *view_same(struct build *b, struct tensor *grad, size_t n_same)
 {
-    return new_view(b->step->pool, grad, "grad.same", count_elements(grad) - n, SHAPE((int64_t)n));
+    return new_view(b->step->pool, grad, "grad.same", count_elements(grad) - n_same, SHAPE((int64_t)n_same));
+}
+
+/* Do two devices compute the same bits? */
+static bool are_alike(const struct device *one, const struct device *other)
+{
+    return strcmp(one->name, other->name) == 0 && one->shape.vector == other->shape.vector;
 }
 
 /* Parameters that all ranks of a group have whole have the same gradient on each.  But devices of different kinds
  * differ in its last bits: then a rank takes the gradient of the group's first rank. */
-static void agree(struct build *b, int unit, int k)
+static void agree(struct build *b, int unit, int dp_rank)
 {
-    const struct replica *first = replica_of(b, unit, 0, k);
-    on_unit(b, unit, 0, k, ROLE_REDUCE);
+    const struct replica *first = replica_of(b, unit, 0, dp_rank);
+    on_unit(b, unit, 0, dp_rank, ROLE_REDUCE);
     struct tensor *from = first->grad[unit];
     for (int tp_rank = 1; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        const struct unit *u = &b->model->part[tp_rank]->unit[unit];
-        const struct replica *r = replica_of(b, unit, tp_rank, k);
-        size_t n = u->elements - u->n_counted;
-        bool alike =
-            strcmp(r->device->name, first->device->name) == 0 && r->device->shape.vector == first->device->shape.vector;
-        if (n == 0 || alike)
+        const struct unit *part = unit_part(b, unit, tp_rank);
+        const struct replica *replica = replica_of(b, unit, tp_rank, dp_rank);
+        size_t n_same = part->elements - part->n_counted;
+        if (n_same == 0 || are_alike(replica->device, first->device))
             continue;
-        struct tensor *to = view_same(b, r->grad[unit], n);
-        add_move(b->step, "reduce.agree", to, view_same(b, from, n), FOR_MOVES);
+        struct tensor *to = view_same(b, replica->grad[unit], n_same);
+        add_move(b->step, "reduce.agree", to, view_same(b, from, n_same), FOR_MOVES);
     }
 }
 
@@ -120,11 +131,11 @@ void send_unit(struct build *b, int unit)
 {
     int dp = mesh_of(b)->dp;
     struct tensor **grad = allocate((size_t)dp, sizeof *grad);
-    for (int k = 0; k < dp; k++)
-        agree(b, unit, k);
+    for (int dp_rank = 0; dp_rank < dp; dp_rank++)
+        agree(b, unit, dp_rank);
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        for (int k = 0; k < dp; k++)
-            grad[k] = replica_of(b, unit, tp_rank, k)->grad[unit];
+        for (int dp_rank = 0; dp_rank < dp; dp_rank++)
+            grad[dp_rank] = replica_of(b, unit, tp_rank, dp_rank)->grad[unit];
         on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
         reduction_of(b, unit, tp_rank)->part = add_reduce_moves(b->step, "reduce", grad, dp, NORM_BLOCK);
     }
@@ -133,17 +144,17 @@ void send_unit(struct build *b, int unit)
 
 /* ---- norm ------------------------------------------------------------------------------------------------------ */
 
-/* How many elements of shard k of a rank's gradient of a unit this rank adds to the norm. */
-static size_t count_counted(const struct build *b, int unit, int tp_rank, int k)
+/* How many elements of its shard of a unit's gradient a rank adds to the norm. */
+static size_t count_counted(const struct build *b, int unit, int tp_rank, int dp_rank)
 {
-    struct shard s = shard_at(b, unit, tp_rank, k);
-    size_t end = MIN(s.end, b->model->part[tp_rank]->unit[unit].n_counted);
-    return end > s.begin ? end - s.begin : 0;
+    struct shard shard = shard_at(b, unit, tp_rank, dp_rank);
+    size_t end = MIN(shard.end, unit_part(b, unit, tp_rank)->n_counted);
+    return end > shard.begin ? end - shard.begin : 0;
 }
 
-static size_t count_blocks(const struct build *b, int unit, int tp_rank, int k)
+static size_t count_blocks(const struct build *b, int unit, int tp_rank, int dp_rank)
 {
-    return ceil_div(count_counted(b, unit, tp_rank, k), NORM_BLOCK);
+    return ceil_div(count_counted(b, unit, tp_rank, dp_rank), NORM_BLOCK);
 }
 
 /* Gives the shards of a unit's part their places in the tensor of all block sums, from `first` on, with padding between
@@ -152,9 +163,9 @@ static size_t place_blocks(struct build *b, int unit, int tp_rank, size_t first)
 {
     struct reduction *reduction = reduction_of(b, unit, tp_rank);
     reduction->first_block = allocate((size_t)mesh_of(b)->dp, sizeof *reduction->first_block);
-    for (int k = 0; k < mesh_of(b)->dp; k++) {
-        reduction->first_block[k] = first;
-        first += round_up(count_blocks(b, unit, tp_rank, k), UNIT_ALIGN);
+    for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
+        reduction->first_block[dp_rank] = first;
+        first += round_up(count_blocks(b, unit, tp_rank, dp_rank), UNIT_ALIGN);
     }
     return first;
 }
@@ -162,17 +173,17 @@ static size_t place_blocks(struct build *b, int unit, int tp_rank, size_t first)
 /* Makes the tensor of all block sums, and moves all losses to the norm's rank. */
 static void begin_norm(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
-    size_t n = 0;
+    size_t n_blocks = 0;
     for (int unit = 0; unit < b->model->params->n_units; unit++)
         for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++)
-            n = place_blocks(b, unit, tp_rank, n);
+            n_blocks = place_blocks(b, unit, tp_rank, n_blocks);
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
-    b->partials = new_work_tensor(b->step->pool, b->device, "norm.partials", SHAPE((int64_t)n));
+    b->partials = new_work_tensor(b->step->pool, b->device, "norm.partials", SHAPE((int64_t)n_blocks));
     b->partials->persistent = true;
-    for (int k = 0; k < mesh_of(b)->dp; k++) {
-        struct tensor *part = new_view(b->step->pool, losses, "loss.part", (size_t)k * UNIT_ALIGN, SHAPE(1));
-        if (rank_loss[k]->storage != losses)
-            add_move(b->step, "loss.move", part, rank_loss[k], FOR_MOVES);
+    for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
+        struct tensor *part = new_view(b->step->pool, losses, "loss.part", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
+        if (rank_loss[dp_rank]->storage != losses)
+            add_move(b->step, "loss.move", part, rank_loss[dp_rank], FOR_MOVES);
     }
 }
 
@@ -183,19 +194,19 @@ static void add_blocks(struct build *b, int unit)
     struct pool *pool = b->step->pool;
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         const struct reduction *reduction = reduction_of(b, unit, tp_rank);
-        for (int k = 0; k < mesh_of(b)->dp; k++) {
-            size_t counted = count_counted(b, unit, tp_rank, k);
-            size_t n = count_blocks(b, unit, tp_rank, k);
-            on_unit(b, unit, tp_rank, k, ROLE_NORM);
+        for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
+            size_t counted = count_counted(b, unit, tp_rank, dp_rank);
+            size_t n_blocks = count_blocks(b, unit, tp_rank, dp_rank);
+            on_unit(b, unit, tp_rank, dp_rank, ROLE_NORM);
             if (!counted)
                 continue;
-            struct tensor *sum = view_of_shard(pool, reduction->sum[k], k, (struct shard){0, counted});
+            struct tensor *sum = view_of_shard(pool, reduction->sum[dp_rank], dp_rank, (struct shard){0, counted});
             struct tensor *part =
-                new_view(pool, b->partials, "norm.part", reduction->first_block[k], SHAPE((int64_t)n));
+                new_view(pool, b->partials, "norm.part", reduction->first_block[dp_rank], SHAPE((int64_t)n_blocks));
             struct tensor *out = part;
             if (b->device != part->device)
-                out = new_work_tensor(pool, b->device, "norm.local", SHAPE((int64_t)n));
-            LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n), OUT(out), IN(sum), INT(counted));
+                out = new_work_tensor(pool, b->device, "norm.local", SHAPE((int64_t)n_blocks));
+            LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n_blocks), OUT(out), IN(sum), INT(counted));
             if (out != part)
                 add_move(b->step, "norm.move", part, out, FOR_MOVES);
         }
@@ -206,11 +217,11 @@ static void add_blocks(struct build *b, int unit)
 static void send_state(struct build *b)
 {
     struct tensor **state = allocate((size_t)n_ranks(mesh_of(b)), sizeof *state);
-    int n = 0;
+    int n_others = 0;
     for (int rank = 0; rank < n_ranks(mesh_of(b)); rank++)
         if (rank != b->model->norm_rank)
-            state[n++] = b->model->replica[rank].state;
-    add_broadcast(b->step, "norm.send", state, n, b->replica->state, FOR_MOVES);
+            state[n_others++] = b->model->replica[rank].state;
+    add_broadcast(b->step, "norm.send", state, n_others, b->replica->state, FOR_MOVES);
     free(state);
 }
 
@@ -235,49 +246,50 @@ static void finish_norm(struct build *b, struct tensor *losses)
 
 /* ---- update ---------------------------------------------------------------------------------------------------- */
 
-/* Adds AdamW on shard k of a unit, with the state that data-parallel rank `on` has of this shard. */
-static void update_shard(struct build *b, int unit, int tp_rank, int k, int on, struct tensor *gradient)
+/* Adds AdamW on the shard of dp_rank, with the state that data-parallel rank `on` has of this shard. */
+static void update_shard(struct build *b, int unit, int tp_rank, int dp_rank, int on, struct tensor *gradient)
 {
-    struct replica *r = replica_of(b, unit, tp_rank, on);
+    struct replica *replica = replica_of(b, unit, tp_rank, on);
     on_unit(b, unit, tp_rank, on, ROLE_UPDATE);
-    struct shard s = shard_at(b, unit, tp_rank, k);
-    size_t n = s.end - s.begin;
-    size_t held = held_by(b->model, unit, r->rank, KEPT_M).begin;
-    struct shard in_state = {s.begin - held, s.end - held}; /* where the shard lies in the rank's m and v */
-    size_t end_decay = b->model->part[tp_rank]->unit[unit].n_decay;
-    size_t n_decay = end_decay > s.begin ? MIN(end_decay - s.begin, n) : 0;
-    struct tensor *value = view_of_shard(b->step->pool, r->value[unit], k, s);
-    struct tensor *m = view_of_shard(b->step->pool, r->m[unit], k, in_state);
-    struct tensor *v = view_of_shard(b->step->pool, r->v[unit], k, in_state);
-    struct task *task = LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(value), INOUT(m), INOUT(v),
-                               IN(gradient), IN(r->control), IN(r->state), ELEMENTS(n), ELEMENTS(n_decay), NO_TENSOR);
+    struct shard shard = shard_at(b, unit, tp_rank, dp_rank);
+    size_t elements = shard.end - shard.begin;
+    size_t held = held_by(b->model, unit, replica->rank, KEPT_M).begin;
+    struct shard in_state = {shard.begin - held, shard.end - held}; /* where the shard lies in the rank's m and v */
+    size_t end_decay = unit_part(b, unit, tp_rank)->n_decay;
+    size_t n_decay = end_decay > shard.begin ? MIN(end_decay - shard.begin, elements) : 0;
+    struct tensor *value = view_of_shard(b->step->pool, replica->value[unit], dp_rank, shard);
+    struct tensor *m = view_of_shard(b->step->pool, replica->m[unit], dp_rank, in_state);
+    struct tensor *v = view_of_shard(b->step->pool, replica->v[unit], dp_rank, in_state);
+    struct task *task =
+        LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, elements), INOUT(value), INOUT(m), INOUT(v), IN(gradient),
+               IN(replica->control), IN(replica->state), ELEMENTS(elements), ELEMENTS(n_decay), NO_TENSOR);
     set_elementwise(task);
     task->on_host.run = adamw_on_host;
-    task->state = (struct state_range){.rank = r->rank, .unit = unit, .begin = s.begin, .end = s.end};
+    task->state = (struct state_range){.rank = replica->rank, .unit = unit, .begin = shard.begin, .end = shard.end};
 }
 
-/* Updates shard k of a unit.  With ZeRO the shard's owner updates it, and sends the new parameters to all.  Else the
- * owner sends the sum of gradients, and all ranks update. */
-static void update_and_send(struct build *b, int unit, int tp_rank, int k)
+/* Updates the shard of dp_rank of a unit.  With ZeRO its owner updates it, and sends the new parameters to all.  Else
+ * the owner sends the sum of gradients, and all ranks update. */
+static void update_and_send(struct build *b, int unit, int tp_rank, int dp_rank)
 {
     int dp = mesh_of(b)->dp;
     bool zero = mesh_of(b)->zero;
-    struct tensor *sum = reduction_of(b, unit, tp_rank)->sum[k];
-    const struct shard s = shard_at(b, unit, tp_rank, k);
+    struct tensor *sum = reduction_of(b, unit, tp_rank)->sum[dp_rank];
+    const struct shard shard = shard_at(b, unit, tp_rank, dp_rank);
     struct tensor **part = allocate((size_t)dp, sizeof *part); /* by rank: the shard of its parameters or gradient */
     for (int on = 0; on < dp; on++) {
-        struct replica *r = replica_of(b, unit, tp_rank, on);
-        part[on] = view_of_shard(b->step->pool, zero ? r->value[unit] : r->grad[unit], k, s);
+        struct replica *replica = replica_of(b, unit, tp_rank, on);
+        part[on] = view_of_shard(b->step->pool, zero ? replica->value[unit] : replica->grad[unit], dp_rank, shard);
     }
     if (zero)
-        update_shard(b, unit, tp_rank, k, k, sum);
+        update_shard(b, unit, tp_rank, dp_rank, dp_rank, sum);
     else
-        part[k] = sum;
-    on_unit(b, unit, tp_rank, k, ROLE_BROADCAST);
-    add_broadcast_from(b->step, zero ? "send.param" : "send.grad", part, dp, k);
+        part[dp_rank] = sum;
+    on_unit(b, unit, tp_rank, dp_rank, ROLE_BROADCAST);
+    add_broadcast_from(b->step, zero ? "send.param" : "send.grad", part, dp, dp_rank);
     if (!zero)
         for (int on = 0; on < dp; on++)
-            update_shard(b, unit, tp_rank, k, on, part[on]);
+            update_shard(b, unit, tp_rank, dp_rank, on, part[on]);
     free(part);
 }
 
@@ -286,10 +298,10 @@ static void send_tied(struct build *b, int tp_rank)
 {
     if (!b->model->params->config.tied)
         return;
-    for (int k = 0; k < mesh_of(b)->dp; k++) {
-        struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, k);
-        struct replica *first = replica_of(b, 0, tp_rank, k);
-        on_unit(b, 0, tp_rank, k, ROLE_BROADCAST);
+    for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
+        struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, dp_rank);
+        struct replica *first = replica_of(b, 0, tp_rank, dp_rank);
+        on_unit(b, 0, tp_rank, dp_rank, ROLE_BROADCAST);
         if (last != first)
             add_move(b->step, "send.tied", last->other[HEAD].value, first->other[WTE].value, FOR_MOVES);
     }
@@ -298,9 +310,9 @@ static void send_tied(struct build *b, int tp_rank)
 static void update_unit(struct build *b, int unit)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        for (int k = 0; k < mesh_of(b)->dp; k++)
-            if (reduction_of(b, unit, tp_rank)->sum[k])
-                update_and_send(b, unit, tp_rank, k);
+        for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++)
+            if (reduction_of(b, unit, tp_rank)->sum[dp_rank])
+                update_and_send(b, unit, tp_rank, dp_rank);
         if (unit == 0)
             send_tied(b, tp_rank);
     }
@@ -318,9 +330,10 @@ void release_updates(struct build *b, struct tensor *losses, struct tensor *cons
 void reduce_unit(struct build *b, int unit)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        const struct replica *r = replica_of(b, unit, tp_rank, 0);
+        const struct replica *replica = replica_of(b, unit, tp_rank, 0);
         on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
-        enum sums_in where = r->grad[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART; /* apart: only shards are kept */
+        enum sums_in where =
+            replica->grad[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART; /* apart: only shards are kept */
         struct reduction *reduction = reduction_of(b, unit, tp_rank);
         reduction->sum = add_reduce_sums(b->step, "reduce", reduction->part, mesh_of(b)->dp, where);
         free(reduction->part);
@@ -333,12 +346,12 @@ void reduce_unit(struct build *b, int unit)
 
 void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
-    int n = b->released ? 0 : b->model->params->n_units;
+    int n_units = b->released ? 0 : b->model->params->n_units;
     if (!b->released)
         begin_norm(b, losses, rank_loss);
-    for (int unit = 0; unit < n; unit++)
+    for (int unit = 0; unit < n_units; unit++)
         add_blocks(b, unit);
     finish_norm(b, losses);
-    for (int unit = 0; unit < n; unit++) /* in the order in which the next forward needs them */
+    for (int unit = 0; unit < n_units; unit++) /* in the order in which the next forward needs them */
         update_unit(b, unit);
 }

@@ -28,19 +28,19 @@
 /* ---- orders ---------------------------------------------------------------------------------------------------- */
 
 struct turns { /* the turns of one device, as far as they have been taken */
-    const struct mesh *m;
-    int p;      /* the device's pipeline coordinate */
-    int micros; /* micro-batches of a step */
+    const struct mesh *mesh;
+    int pp_rank; /* the device's pipeline coordinate */
+    int micros;  /* micro-batches of a step */
     struct turn *turn;
     int n;
     int (*done)[COMPUTATIONS]; /* by stage: for how many micro-batches; a whole backward counts as both halves too */
 };
 
-static void note_done(int (*done)[COMPUTATIONS], const struct turn *t)
+static void note_done(int (*done)[COMPUTATIONS], const struct turn *turn)
 {
-    int *of_stage = done[t->stage];
-    of_stage[t->computation]++;
-    if (t->computation == BACKWARD) {
+    int *of_stage = done[turn->stage];
+    of_stage[turn->computation]++;
+    if (turn->computation == BACKWARD) {
         of_stage[INPUT_GRADIENT]++;
         of_stage[WEIGHT_GRADIENT]++;
     }
@@ -48,68 +48,69 @@ static void note_done(int (*done)[COMPUTATIONS], const struct turn *t)
 
 static void take_turn(struct turns *turns, enum computation computation, int stage)
 {
-    struct turn *t = &turns->turn[turns->n++];
+    struct turn *turn = &turns->turn[turns->n++];
     enum computation last_half = computation == BACKWARD ? WEIGHT_GRADIENT : computation;
-    *t = (struct turn){.computation = computation, .stage = stage, .micro = turns->done[stage][last_half]};
-    CHECK(t->micro < turns->micros, "an order takes more turns of stage %d than there are micro-batches", stage);
-    note_done(turns->done, t);
+    *turn = (struct turn){.computation = computation, .stage = stage, .micro = turns->done[stage][last_half]};
+    CHECK(turn->micro < turns->micros, "an order takes more turns of stage %d than there are micro-batches", stage);
+    note_done(turns->done, turn);
 }
 
 static void gpipe(struct turns *turns)
 {
     for (int i = 0; i < turns->micros; i++)
-        take_turn(turns, FORWARD, turns->p);
+        take_turn(turns, FORWARD, turns->pp_rank);
     for (int i = 0; i < turns->micros; i++)
-        take_turn(turns, BACKWARD, turns->p);
+        take_turn(turns, BACKWARD, turns->pp_rank);
 }
 
 /* First come as many forwards as there are stages after this one. */
 static void one_forward_one_backward(struct turns *turns)
 {
-    const int ahead = MIN(turns->m->pp - 1 - turns->p, turns->micros);
+    const int ahead = MIN(turns->mesh->pp - 1 - turns->pp_rank, turns->micros);
     for (int i = -ahead; i < turns->micros; i++) {
         if (i + ahead < turns->micros)
-            take_turn(turns, FORWARD, turns->p);
+            take_turn(turns, FORWARD, turns->pp_rank);
         if (i >= 0)
-            take_turn(turns, BACKWARD, turns->p);
+            take_turn(turns, BACKWARD, turns->pp_rank);
     }
 }
 
 /* pp micro-batches pass the first chunk, the same ones the second, and so on; backwards from the last chunk. */
 static void interleaved(struct turns *turns)
 {
-    const int pp = turns->m->pp, chunks = turns->m->chunks;
+    const int pp = turns->mesh->pp, chunks = turns->mesh->chunks;
     const int n = chunks * turns->micros; /* forwards of the device */
     const int round = MIN(pp, turns->micros);
-    const int ahead = MIN(2 * (pp - 1 - turns->p) + (chunks - 1) * pp, n);
+    const int ahead = MIN(2 * (pp - 1 - turns->pp_rank) + (chunks - 1) * pp, n);
     for (int i = -ahead; i < n; i++) {
         if (i + ahead < n) {
             int chunk = (i + ahead) / round % chunks;
-            take_turn(turns, FORWARD, chunk * pp + turns->p);
+            take_turn(turns, FORWARD, chunk * pp + turns->pp_rank);
         }
         if (i >= 0) {
             int chunk = chunks - 1 - i / round % chunks;
-            take_turn(turns, BACKWARD, chunk * pp + turns->p);
+            take_turn(turns, BACKWARD, chunk * pp + turns->pp_rank);
         }
     }
 }
 
-/* k times as many forwards first as in 1f1b.  The stages before this one take k*p forwards more than it does, so it
- * holds back the weights' gradients of as many micro-batches, until no forward is left.  So every device keeps
- * k*(pp-1) + 1 tapes. */
-static void zero_bubble(struct turns *turns, int k)
+/* `factor` times as many forwards first as in 1f1b.  The stages before this one take factor * pp_rank forwards more
+ * than it does, so it holds back the weights' gradients of as many micro-batches, until no forward is left.  So every
+ * device keeps factor * (pp - 1) + 1 tapes. */
+static void zero_bubble(struct turns *turns, int factor)
 {
-    const int ahead = MIN(k * (turns->m->pp - 1 - turns->p), turns->micros), held = k * turns->p;
+    const int ahead = MIN(factor * (turns->mesh->pp - 1 - turns->pp_rank), turns->micros);
+    const int held = factor * turns->pp_rank;
     for (int i = -ahead; i < turns->micros; i++) {
         if (i + ahead < turns->micros)
-            take_turn(turns, FORWARD, turns->p);
+            take_turn(turns, FORWARD, turns->pp_rank);
         if (i >= 0)
-            take_turn(turns, INPUT_GRADIENT, turns->p);
+            take_turn(turns, INPUT_GRADIENT, turns->pp_rank);
         if (i >= 0 && (i >= held || i + ahead >= turns->micros))
-            take_turn(turns, WEIGHT_GRADIENT, turns->p);
+            take_turn(turns, WEIGHT_GRADIENT, turns->pp_rank);
     }
-    while (turns->done[turns->p][WEIGHT_GRADIENT] < turns->micros)
-        take_turn(turns, WEIGHT_GRADIENT, turns->p);
+    while (turns->done[turns->pp_rank][WEIGHT_GRADIENT] < turns->micros)
+        take_turn(turns, WEIGHT_GRADIENT, turns->pp_rank);
 }
 
 static void zb_h1(struct turns *turns) { zero_bubble(turns, 1); }
@@ -119,82 +120,82 @@ static void zb_h2(struct turns *turns) { zero_bubble(turns, 2); }
  * gradient came first. */
 static void take_oldest_weights(struct turns *turns)
 {
-    const int down = turns->p, up = 2 * turns->m->pp - 1 - turns->p; /* the two stages */
+    const int down = turns->pp_rank, up = 2 * turns->mesh->pp - 1 - turns->pp_rank; /* the two stages */
     int owed[2] = {turns->done[down][WEIGHT_GRADIENT], turns->done[up][WEIGHT_GRADIENT]};
     for (int i = 0; i < turns->n; i++) {
-        const struct turn *t = &turns->turn[i];
-        bool has_input = t->computation == INPUT_GRADIENT || t->computation == BACKWARD;
-        if (has_input && t->micro >= owed[t->stage == up]) {
-            take_turn(turns, WEIGHT_GRADIENT, t->stage);
+        const struct turn *turn = &turns->turn[i];
+        bool has_input = turn->computation == INPUT_GRADIENT || turn->computation == BACKWARD;
+        if (has_input && turn->micro >= owed[turn->stage == up]) {
+            take_turn(turns, WEIGHT_GRADIENT, turn->stage);
             return;
         }
     }
 }
 
 /* DeepSeek's schedule has eight parts, three while the pipeline fills, one while it is full, four while it empties.  A
- * device has two stages: x on the way down the V, y on the way up. */
+ * device has two stages, one on the way down the V and one on the way up. */
 struct folded {
-    int after; /* devices after this one */
-    int until; /* devices up to this one */
-    int x, y;
+    int after;    /* devices after this one */
+    int until;    /* devices up to this one */
+    int down, up; /* the two stages */
 };
 
-static void fill_v(struct turns *turns, const struct folded *v)
+static void fill_v(struct turns *turns, const struct folded *fold)
 {
-    for (int i = 0; i < 2 * v->after; i++)
-        take_turn(turns, FORWARD, v->x);
-    for (int i = 0; i < v->until; i++) {
-        take_turn(turns, FORWARD, v->x);
-        take_turn(turns, FORWARD, v->y);
+    for (int i = 0; i < 2 * fold->after; i++)
+        take_turn(turns, FORWARD, fold->down);
+    for (int i = 0; i < fold->until; i++) {
+        take_turn(turns, FORWARD, fold->down);
+        take_turn(turns, FORWARD, fold->up);
     }
-    for (int i = 0; i < v->after; i++) {
-        take_turn(turns, INPUT_GRADIENT, v->y);
+    for (int i = 0; i < fold->after; i++) {
+        take_turn(turns, INPUT_GRADIENT, fold->up);
         take_oldest_weights(turns);
-        take_turn(turns, FORWARD, v->y);
+        take_turn(turns, FORWARD, fold->up);
     }
 }
 
-static void keep_v_full(struct turns *turns, const struct folded *v)
+static void keep_v_full(struct turns *turns, const struct folded *fold)
 {
-    const int rounds = turns->micros - 2 * turns->m->pp + v->until;
+    const int rounds = turns->micros - 2 * turns->mesh->pp + fold->until;
     for (int i = 0; i < rounds; i++) {
-        take_turn(turns, FORWARD, v->x);
-        take_turn(turns, BACKWARD, v->y);
-        take_turn(turns, FORWARD, v->y);
-        take_turn(turns, BACKWARD, v->x);
+        take_turn(turns, FORWARD, fold->down);
+        take_turn(turns, BACKWARD, fold->up);
+        take_turn(turns, FORWARD, fold->up);
+        take_turn(turns, BACKWARD, fold->down);
     }
 }
 
-static void empty_v(struct turns *turns, const struct folded *v)
+static void empty_v(struct turns *turns, const struct folded *fold)
 {
-    for (int i = 0; i < v->after; i++) {
-        take_turn(turns, BACKWARD, v->y);
-        take_turn(turns, FORWARD, v->y);
-        take_turn(turns, BACKWARD, v->x);
+    for (int i = 0; i < fold->after; i++) {
+        take_turn(turns, BACKWARD, fold->up);
+        take_turn(turns, FORWARD, fold->up);
+        take_turn(turns, BACKWARD, fold->down);
     }
-    for (int i = 0; i < 2 * v->until; i++) { /* y and x in turn, the second half without the weights */
-        enum computation what = i < v->until ? BACKWARD : INPUT_GRADIENT;
-        take_turn(turns, what, i % 2 ? v->x : v->y);
+    for (int i = 0; i < 2 * fold->until; i++) { /* up and down in turn, the second half without the weights */
+        enum computation what = i < fold->until ? BACKWARD : INPUT_GRADIENT;
+        take_turn(turns, what, i % 2 ? fold->down : fold->up);
     }
-    for (int i = 0; i < v->after; i++) {
+    for (int i = 0; i < fold->after; i++) {
         take_oldest_weights(turns);
-        take_turn(turns, INPUT_GRADIENT, v->x);
+        take_turn(turns, INPUT_GRADIENT, fold->down);
     }
-    for (int i = 0; i < v->until; i++)
+    for (int i = 0; i < fold->until; i++)
         take_oldest_weights(turns);
 }
 
 static void dualpipe_v(struct turns *turns)
 {
-    const struct folded v = {
-        .after = turns->m->pp - 1 - turns->p,
-        .until = turns->p + 1,
-        .x = turns->p,
-        .y = 2 * turns->m->pp - 1 - turns->p,
+    const struct folded fold = {
+        .after = turns->mesh->pp - 1 - turns->pp_rank,
+        .until = turns->pp_rank + 1,
+        .down = turns->pp_rank,
+        .up = 2 * turns->mesh->pp - 1 - turns->pp_rank,
     };
-    fill_v(turns, &v);
-    keep_v_full(turns, &v);
-    empty_v(turns, &v);
+    fill_v(turns, &fold);
+    keep_v_full(turns, &fold);
+    empty_v(turns, &fold);
 }
 
 const char *const pipeline_name[PIPELINES + 1] = {"1f1b", "gpipe", "interleaved", "zbh1", "zbh2", "dualpipev"};
@@ -209,30 +210,38 @@ const struct turn_order pipeline_orders[PIPELINES] = {
 
 static void as_written(struct turns *turns, const struct written_turns *written)
 {
-    for (int i = 0; i < written->n[turns->p]; i++)
-        take_turn(turns, written->turn[turns->p][i].computation, written->turn[turns->p][i].stage);
+    for (int i = 0; i < written->n[turns->pp_rank]; i++)
+        take_turn(turns, written->turn[turns->pp_rank][i].computation, written->turn[turns->pp_rank][i].stage);
 }
 
-struct turn *pipeline_order(const struct turn_order *order, const struct mesh *m, int p, int micros, int *n)
+/* An order has to compute all that the device's stages need. */
+static void check_turns(const struct turns *turns, const struct turn_order *order)
 {
-    struct turns turns = {.m = m, .p = p, .micros = micros};
-    turns.turn = allocate((size_t)(3 * m->chunks * micros), sizeof *turns.turn);
-    turns.done = allocate((size_t)n_stages(m), sizeof *turns.done);
-    if (m->chunks < order->chunks)
+    for (int computation = 0; computation < COMPUTATIONS; computation++) {
+        int taken = 0;
+        for (int stage = 0; stage < n_stages(turns->mesh); stage++)
+            taken += turns->done[stage][computation];
+        CHECK(computation == BACKWARD || taken == turns->mesh->chunks * turns->micros,
+              "order %s leaves out turns of device %d",
+              order->written ? "of a file" : pipeline_name[order - pipeline_orders], turns->pp_rank);
+    }
+}
+
+struct turn *pipeline_order(const struct turn_order *order, const struct mesh *mesh, int pp_rank, int micros,
+                            int *n_turns)
+{
+    struct turns turns = {.mesh = mesh, .pp_rank = pp_rank, .micros = micros};
+    turns.turn = allocate((size_t)(3 * mesh->chunks * micros), sizeof *turns.turn);
+    turns.done = allocate((size_t)n_stages(mesh), sizeof *turns.done);
+    if (mesh->chunks < order->chunks)
         one_forward_one_backward(&turns);
     else if (order->written)
         as_written(&turns, order->written);
     else
         order->take_turns(&turns);
-    for (int a = 0; a < COMPUTATIONS; a++) {
-        int taken = 0;
-        for (int stage = 0; stage < n_stages(m); stage++)
-            taken += turns.done[stage][a];
-        CHECK(a == BACKWARD || taken == m->chunks * micros, "order %s leaves out turns of device %d",
-              order->written ? "of a file" : pipeline_name[order - pipeline_orders], p);
-    }
+    check_turns(&turns, order);
     free(turns.done);
-    *n = turns.n;
+    *n_turns = turns.n;
     return turns.turn;
 }
 
@@ -259,18 +268,18 @@ const struct turn_order *find_order(const char *named)
 
 /* Has what this turn needs been done?  done: as in struct turns.  last: the last stage.  The embedding's gradient needs
  * that of a tied head, so the weights of stage 0 come after those of the last stage. */
-static bool is_ready(const struct turn *t, int last, int (*const done)[COMPUTATIONS])
+static bool is_ready(const struct turn *turn, int last, int (*const done)[COMPUTATIONS])
 {
-    const bool weights = t->computation == BACKWARD || t->computation == WEIGHT_GRADIENT;
-    if (t->computation == FORWARD)
-        return t->stage == 0 || done[t->stage - 1][FORWARD] > t->micro;
-    if (weights && t->stage == 0 && last > 0 && done[last][WEIGHT_GRADIENT] <= t->micro)
+    const bool weights = turn->computation == BACKWARD || turn->computation == WEIGHT_GRADIENT;
+    if (turn->computation == FORWARD)
+        return turn->stage == 0 || done[turn->stage - 1][FORWARD] > turn->micro;
+    if (weights && turn->stage == 0 && last > 0 && done[last][WEIGHT_GRADIENT] <= turn->micro)
         return false;
-    if (t->computation == WEIGHT_GRADIENT)
-        return done[t->stage][INPUT_GRADIENT] > t->micro;
-    if (t->stage == last)
-        return done[last][FORWARD] > t->micro;
-    return done[t->stage + 1][INPUT_GRADIENT] > t->micro;
+    if (turn->computation == WEIGHT_GRADIENT)
+        return done[turn->stage][INPUT_GRADIENT] > turn->micro;
+    if (turn->stage == last)
+        return done[last][FORWARD] > turn->micro;
+    return done[turn->stage + 1][INPUT_GRADIENT] > turn->micro;
 }
 
 struct device_turns {
@@ -279,34 +288,44 @@ struct device_turns {
     int next; /* the first that has no place in the merged order yet */
 };
 
-/* In rounds: each device takes its next turn if what that needs was done in an earlier round. */
-struct turn *merge_orders(const struct turn_order *order, const struct mesh *m, int micros, size_t *n)
+/* Each device takes its next turn if what that needs was done in an earlier round.  The turns are written to `round`,
+ * which has room for one of each device.  Returns how many there are. */
+static size_t take_round(struct device_turns *devices, const struct mesh *mesh, int (*done)[COMPUTATIONS],
+                         struct turn *round)
 {
-    size_t most = 3 * (size_t)(n_stages(m) * micros);
+    size_t taken = 0;
+    for (struct device_turns *device = devices; device < devices + mesh->pp; device++) {
+        if (device->next == device->n || !is_ready(&device->turn[device->next], n_stages(mesh) - 1, done))
+            continue;
+        round[taken++] = device->turn[device->next];
+        device->next++;
+    }
+    for (size_t i = 0; i < taken; i++)
+        note_done(done, &round[i]);
+    return taken;
+}
+
+struct turn *merge_orders(const struct turn_order *order, const struct mesh *mesh, int micros, size_t *n_turns)
+{
+    size_t most = 3 * (size_t)(n_stages(mesh) * micros);
     size_t taken = 0, total = 0;
-    int(*done)[COMPUTATIONS] = allocate((size_t)n_stages(m), sizeof *done);
+    int(*done)[COMPUTATIONS] = allocate((size_t)n_stages(mesh), sizeof *done);
     struct turn *all = allocate(most, sizeof *all);
-    struct device_turns *device = allocate((size_t)m->pp, sizeof *device);
-    for (int p = 0; p < m->pp; p++) {
-        device[p].turn = pipeline_order(order, m, p, micros, &device[p].n);
-        total += (size_t)device[p].n;
+    struct device_turns *devices = allocate((size_t)mesh->pp, sizeof *devices);
+    for (int pp_rank = 0; pp_rank < mesh->pp; pp_rank++) {
+        devices[pp_rank].turn = pipeline_order(order, mesh, pp_rank, micros, &devices[pp_rank].n);
+        total += (size_t)devices[pp_rank].n;
     }
     while (taken < total) {
-        size_t first = taken;
-        for (struct device_turns *d = device; d < device + m->pp; d++)
-            if (d->next < d->n && is_ready(&d->turn[d->next], n_stages(m) - 1, done)) {
-                all[taken++] = d->turn[d->next];
-                d->next++;
-            }
-        CHECK(taken > first, "the orders of a pipeline wait for one another after %zu of %zu turns", taken, total);
-        for (size_t i = first; i < taken; i++)
-            note_done(done, &all[i]);
+        size_t of_round = take_round(devices, mesh, done, all + taken);
+        CHECK(of_round > 0, "the orders of a pipeline wait for one another after %zu of %zu turns", taken, total);
+        taken += of_round;
     }
-    for (int p = 0; p < m->pp; p++)
-        free(device[p].turn);
-    free(device);
+    for (int pp_rank = 0; pp_rank < mesh->pp; pp_rank++)
+        free(devices[pp_rank].turn);
+    free(devices);
     free(done);
-    *n = taken;
+    *n_turns = taken;
     return all;
 }
 
@@ -314,11 +333,11 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *m, 
 
 static struct tensor *add_receive(struct build *b, const char *name, struct tensor *from, enum purpose purpose)
 {
-    struct tensor *x = activation(b, name, from->shape);
-    x->exclusive =
+    struct tensor *received = activation(b, name, from->shape);
+    received->exclusive =
         EXCLUSIVE_ALWAYS; /* else the copy waits for the tasks that used these bytes, and stages wait for it */
-    add_move(b->step, name, x, from, purpose);
-    return x;
+    add_move(b->step, name, received, from, purpose);
+    return received;
 }
 
 void on_tape(struct build *b, struct tape *tape, enum role role)
@@ -329,9 +348,9 @@ void on_tape(struct build *b, struct tape *tape, enum role role)
         b->replica = b->replica->second_set;
 }
 
-struct tape new_tape(const struct build *b, int k, int stage, int micro, int group)
+struct tape new_tape(const struct build *b, int dp_rank, int stage, int micro, int group)
 {
-    return (struct tape){.rank = rank_at(b->model->mesh, k, stage) + b->tp_rank, .micro = micro, .group = group};
+    return (struct tape){.rank = rank_at(b->model->mesh, dp_rank, stage) + b->tp_rank, .micro = micro, .group = group};
 }
 
 void forward_stage(struct build *b, struct tape *tape, int stage, const struct tape *before, const struct batch *batch)

@@ -39,10 +39,12 @@ struct turn {
     enum computation computation; /* what is computed */
     int stage, micro;             /* of which stage, for which micro-batch */
 };
-/* The *n turns of the device with pipeline coordinate p, in its order; the caller frees them. */
-struct turn *pipeline_order(const struct turn_order *order, const struct mesh *m, int p, int micros, int *n);
-/* The *n turns of all devices, in an order that is correct when they are taken one by one; the caller frees them. */
-struct turn *merge_orders(const struct turn_order *order, const struct mesh *m, int micros, size_t *n);
+/* The *n_turns turns of the device with this pipeline coordinate, in its order; the caller frees them. */
+struct turn *pipeline_order(const struct turn_order *order, const struct mesh *mesh, int pp_rank, int micros,
+                            int *n_turns);
+/* The *n_turns turns of all devices, in an order that is correct when they are taken one by one; the caller frees
+ * them. */
+struct turn *merge_orders(const struct turn_order *order, const struct mesh *mesh, int micros, size_t *n_turns);
 
 /* ---- pipeline.c: orders that are written down -------------------------------------------------------------------- */
 
@@ -69,9 +71,9 @@ const struct turn_order *find_order(const char *named);
 
 /* The tasks that follow belong to the tape's rank and micro-batch. */
 void on_tape(struct build *b, struct tape *tape, enum role role);
-/* A tape for that stage and micro-batch, on the rank with data-parallel coordinate k and tensor-parallel coordinate
+/* A tape for that stage and micro-batch, on the rank with this data-parallel coordinate and tensor-parallel coordinate
  * b->tp_rank. */
-struct tape new_tape(const struct build *b, int k, int stage, int micro, int group);
+struct tape new_tape(const struct build *b, int dp_rank, int stage, int micro, int group);
 /* Adds the forward of the stage for the tape's rank and micro-batch, and records it on the tape.  before: the tape of
  * the stage before it, or NULL. */
 void forward_stage(struct build *b, struct tape *tape, int stage, const struct tape *before, const struct batch *batch);

@@ -8,24 +8,24 @@
  */
 #include "model.h"
 
-int first_unit(const struct model *m, int stage)
+int first_unit(const struct model *model, int stage)
 {
     if (stage == 0)
         return 0;
-    if (stage == n_stages(m->mesh))
-        return m->params->n_units;
-    return 1 + m->mesh->first_layer[stage];
+    if (stage == n_stages(model->mesh))
+        return model->params->n_units;
+    return 1 + model->mesh->first_layer[stage];
 }
 
-int stage_of(const struct model *m, int unit)
+int stage_of(const struct model *model, int unit)
 {
     int stage = 0;
-    while (unit >= first_unit(m, stage + 1))
+    while (unit >= first_unit(model, stage + 1))
         stage++;
     return stage;
 }
 
-const struct params *params_of(const struct model *m, int rank) { return m->part[tp_of(m->mesh, rank)]; }
+const struct params *params_of(const struct model *model, int rank) { return model->part[tp_of(model->mesh, rank)]; }
 
 bool is_shared_out(const struct mesh *mesh, enum kept role)
 {
@@ -34,247 +34,252 @@ bool is_shared_out(const struct mesh *mesh, enum kept role)
     return mesh->zero >= (role == KEPT_VALUE ? 3 : 1);
 }
 
-struct shard held_by(const struct model *m, int unit, int rank, enum kept role)
+struct shard held_by(const struct model *model, int unit, int rank, enum kept role)
 {
-    size_t n = params_of(m, rank)->unit[unit].elements;
-    if (!is_shared_out(m->mesh, role))
-        return (struct shard){0, n};
-    return shard_of(n, dp_of(m->mesh, rank), m->mesh->dp);
+    size_t elements = params_of(model, rank)->unit[unit].elements;
+    if (!is_shared_out(model->mesh, role))
+        return (struct shard){0, elements};
+    return shard_of(elements, dp_of(model->mesh, rank), model->mesh->dp);
 }
 
-static struct tensor *new_kept(struct model *m, const struct replica *r, enum memory_class class, const char *name,
-                               struct shape shape)
+static struct tensor *new_kept(struct model *model, const struct replica *replica, enum memory_class class,
+                               const char *name, struct shape shape)
 {
-    const struct tensor_form form = {.device = r->device, .class = class, .name = name, .shape = shape};
-    struct tensor *t = new_tensor(m->pool, &form);
-    t->persistent = class != MEM_GRADIENTS || !m->gradients.dropped;
-    t->is_buffer = !t->persistent; /* what is kept of it is a shard of the sum over ranks */
-    return t;
+    const struct tensor_form form = {.device = replica->device, .class = class, .name = name, .shape = shape};
+    struct tensor *tensor = new_tensor(model->pool, &form);
+    tensor->persistent = class != MEM_GRADIENTS || !model->gradients.dropped;
+    tensor->is_buffer = !tensor->persistent; /* what is kept of it is a shard of the sum over ranks */
+    return tensor;
 }
 
-static struct tensor *unit_tensor(struct model *m, const struct replica *r, enum memory_class class, const char *what,
-                                  int unit, size_t elements)
+static struct tensor *unit_tensor(struct model *model, const struct replica *replica, enum memory_class class,
+                                  const char *what, int unit, size_t elements)
 {
     char name[48];
     snprintf(name, sizeof name, "%s.%d", what, unit);
-    return new_kept(m, r, class, name, SHAPE((int64_t)elements));
+    return new_kept(model, replica, class, name, SHAPE((int64_t)elements));
 }
 
-/* The unit's parameters on the first data-parallel rank, at r's place in its tensor-parallel group. */
-static const struct tensor *first_of(const struct model *m, const struct replica *r, int unit)
+/* The unit's parameters on the first data-parallel rank, at the replica's place in its tensor-parallel group. */
+static const struct tensor *first_of(const struct model *model, const struct replica *replica, int unit)
 {
-    int rank = rank_at(m->mesh, 0, stage_of(m, unit)) + tp_of(m->mesh, r->rank);
-    return m->replica[rank].value[unit];
+    int rank = rank_at(model->mesh, 0, stage_of(model, unit)) + tp_of(model->mesh, replica->rank);
+    return model->replica[rank].value[unit];
 }
 
-static void make_unit(struct model *m, struct replica *r, int unit)
+static void make_unit(struct model *model, struct replica *replica, int unit)
 {
-    size_t n = params_of(m, r->rank)->unit[unit].elements;
-    struct shard mine = held_by(m, unit, r->rank, KEPT_M);
+    size_t elements = params_of(model, replica->rank)->unit[unit].elements;
+    struct shard mine = held_by(model, unit, replica->rank, KEPT_M);
     bool empty = mine.begin == mine.end;
-    r->value[unit] = unit_tensor(m, r, MEM_PARAMETERS, "param", unit, n);
-    r->value[unit]->replica.of = first_of(m, r, unit);
-    if (is_shared_out(m->mesh, KEPT_VALUE) && !empty) {
-        struct tensor *shard = unit_tensor(m, r, MEM_PARAMETERS, "shard", unit, mine.end - mine.begin);
-        shard->replica.of = first_of(m, r, unit);
+    replica->value[unit] = unit_tensor(model, replica, MEM_PARAMETERS, "param", unit, elements);
+    replica->value[unit]->replica.of = first_of(model, replica, unit);
+    if (is_shared_out(model->mesh, KEPT_VALUE) && !empty) {
+        struct tensor *shard = unit_tensor(model, replica, MEM_PARAMETERS, "shard", unit, mine.end - mine.begin);
+        shard->replica.of = first_of(model, replica, unit);
         shard->replica.begin = mine.begin * ELEMENT_BYTES;
         shard->replica.is_shard = true;
-        r->shard[unit] = shard;
+        replica->shard[unit] = shard;
     }
-    if (!m->training)
+    if (!model->training)
         return;
-    r->grad[unit] = unit_tensor(m, r, MEM_GRADIENTS, "grad", unit, n);
+    replica->grad[unit] = unit_tensor(model, replica, MEM_GRADIENTS, "grad", unit, elements);
     if (empty)
         return;
-    r->m[unit] = unit_tensor(m, r, MEM_OPTIMIZER, "adam.m", unit, mine.end - mine.begin);
-    r->v[unit] = unit_tensor(m, r, MEM_OPTIMIZER, "adam.v", unit, mine.end - mine.begin);
+    replica->m[unit] = unit_tensor(model, replica, MEM_OPTIMIZER, "adam.m", unit, mine.end - mine.begin);
+    replica->v[unit] = unit_tensor(model, replica, MEM_OPTIMIZER, "adam.v", unit, mine.end - mine.begin);
 }
 
 /* A rank with the first stage has a gradient of the look-up.  A rank with the last stage has the head: the embedding
  * itself if it has that too, else a copy (which the replica of a group of sequences shares with its rank's). */
-static void make_tied_head(struct model *m, struct replica *r)
+static void make_tied_head(struct model *model, struct replica *replica)
 {
-    const struct param *wte = &params_of(m, r->rank)->param[0];
-    bool first = has_stage(m->mesh, r->rank, 0), last = has_stage(m->mesh, r->rank, n_stages(m->mesh) - 1);
-    struct weight *head = &r->other[HEAD];
-    if (first && m->training)
-        r->lookup_grad =
-            as_buffer(new_kept(m, r, MEM_GRADIENTS, "grad.wte.lookup", SHAPE(wte->shape[0], wte->shape[1])));
+    const struct param *wte = &params_of(model, replica->rank)->param[0];
+    bool first = has_stage(model->mesh, replica->rank, 0);
+    bool last = has_stage(model->mesh, replica->rank, n_stages(model->mesh) - 1);
+    struct weight *head = &replica->other[HEAD];
+    if (first && model->training)
+        replica->lookup_grad =
+            as_buffer(new_kept(model, replica, MEM_GRADIENTS, "grad.wte.lookup", SHAPE(wte->shape[0], wte->shape[1])));
     if (first && last)
-        *head = r->other[WTE];
+        *head = replica->other[WTE];
     if (first || !last)
         return;
     if (!head->value) {
-        head->value = as_buffer(new_kept(m, r, MEM_PARAMETERS, "param.head", SHAPE(wte->rows, wte->shape[1])));
-        head->value->replica.of = first_of(m, r, 0);
+        head->value =
+            as_buffer(new_kept(model, replica, MEM_PARAMETERS, "param.head", SHAPE(wte->rows, wte->shape[1])));
+        head->value->replica.of = first_of(model, replica, 0);
         head->value->replica.begin = wte->offset * ELEMENT_BYTES;
     }
     head->cut = wte->cut;
     head->first = wte->first;
-    if (m->training)
-        head->grad = as_buffer(new_kept(m, r, MEM_GRADIENTS, "grad.head", SHAPE(wte->rows, wte->shape[1])));
+    if (model->training)
+        head->grad = as_buffer(new_kept(model, replica, MEM_GRADIENTS, "grad.head", SHAPE(wte->rows, wte->shape[1])));
 }
 
 /* The first parameter of a unit that is no layer. */
-static enum other_param first_other(const struct params *p, int unit)
+static enum other_param first_other(const struct params *params, int unit)
 {
     if (unit == 0)
         return WTE;
-    return p->config.tied ? LNF_W : HEAD;
+    return params->config.tied ? LNF_W : HEAD;
 }
 
 /* Parameters by name, as views of the units' tensors. */
-static void make_weights(struct model *m, struct replica *r)
+static void make_weights(struct model *model, struct replica *replica)
 {
-    r->by_param = allocate((size_t)m->params->n, sizeof *r->by_param);
-    for (int i = 0; i < m->params->n; i++) {
-        const struct param *p = &params_of(m, r->rank)->param[i];
-        struct tensor *values = r->value[p->unit], *gradients = r->grad[p->unit];
-        struct weight *w = &r->by_param[i];
+    replica->by_param = allocate((size_t)model->params->n, sizeof *replica->by_param);
+    for (int i = 0; i < model->params->n; i++) {
+        const struct param *param = &params_of(model, replica->rank)->param[i];
+        struct tensor *values = replica->value[param->unit], *gradients = replica->grad[param->unit];
+        struct weight *weight = &replica->by_param[i];
         if (!values)
             continue;
-        const struct shape shape = {.n_dims = p->n_dims, .size = {p->rows, p->shape[1]}};
-        w->value = new_view(m->pool, values, p->name, p->offset, shape);
+        const struct shape shape = {.n_dims = param->n_dims, .size = {param->rows, param->shape[1]}};
+        weight->value = new_view(model->pool, values, param->name, param->offset, shape);
         if (gradients)
-            w->grad = new_view(m->pool, gradients, JOINED("grad.", p->name), p->offset, shape);
-        w->cut = p->cut;
-        w->first = p->first;
-        int nth = i - m->params->unit[p->unit].first_param; /* its number among the unit's parameters */
-        if (p->layer < 0)
-            r->other[(int)first_other(m->params, p->unit) + nth] = *w;
+            weight->grad = new_view(model->pool, gradients, JOINED("grad.", param->name), param->offset, shape);
+        weight->cut = param->cut;
+        weight->first = param->first;
+        int nth = i - model->params->unit[param->unit].first_param; /* its number among the unit's parameters */
+        if (param->layer < 0)
+            replica->other[(int)first_other(model->params, param->unit) + nth] = *weight;
     }
-    if (m->params->config.tied)
-        make_tied_head(m, r);
+    if (model->params->config.tied)
+        make_tied_head(model, replica);
 }
 
 /* A replica with the same parameters, and gradients of its own for a second group of sequences. */
-static void make_group(struct model *m, struct replica *r)
+static void make_group(struct model *model, struct replica *replica)
 {
-    size_t n = (size_t)m->params->n_units;
-    struct replica *group = copy_bytes(r, sizeof *r);
-    group->grad = allocate(n, sizeof *group->grad);
-    for (int u = 0; u < (int)n; u++)
-        if (r->value[u])
-            group->grad[u] = as_buffer(unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, count_elements(r->value[u])));
-    make_weights(m, group);
-    r->second_set = group;
+    size_t n_units = (size_t)model->params->n_units;
+    struct replica *group = copy_bytes(replica, sizeof *replica);
+    group->grad = allocate(n_units, sizeof *group->grad);
+    for (int unit = 0; unit < (int)n_units; unit++)
+        if (replica->value[unit])
+            group->grad[unit] = as_buffer(
+                unit_tensor(model, replica, MEM_GRADIENTS, "grad.group", unit, count_elements(replica->value[unit])));
+    make_weights(model, group);
+    replica->second_set = group;
 }
 
-static void make_replica(struct model *m, int rank)
+static void make_replica(struct model *model, int rank)
 {
-    struct replica *r = &m->replica[rank];
-    size_t n = (size_t)m->params->n_units;
-    r->rank = rank;
-    r->device = &m->pool->machine->device[rank];
-    r->value = allocate(n, sizeof *r->value);
-    r->grad = allocate(n, sizeof *r->grad);
-    r->m = allocate(n, sizeof *r->m);
-    r->v = allocate(n, sizeof *r->v);
-    r->shard = allocate(n, sizeof *r->shard);
-    for (int u = 0; u < (int)n; u++)
-        if (has_stage(m->mesh, rank, stage_of(m, u)))
-            make_unit(m, r, u);
-    make_weights(m, r);
-    if (m->training) {
-        r->control = new_kept(m, r, MEM_WORK, "control", SHAPE(CONTROL_SIZE));
-        r->state = new_kept(m, r, MEM_WORK, "state", SHAPE(STATE_SIZE));
+    struct replica *replica = &model->replica[rank];
+    size_t n_units = (size_t)model->params->n_units;
+    replica->rank = rank;
+    replica->device = &model->pool->machine->device[rank];
+    replica->value = allocate(n_units, sizeof *replica->value);
+    replica->grad = allocate(n_units, sizeof *replica->grad);
+    replica->m = allocate(n_units, sizeof *replica->m);
+    replica->v = allocate(n_units, sizeof *replica->v);
+    replica->shard = allocate(n_units, sizeof *replica->shard);
+    for (int unit = 0; unit < (int)n_units; unit++)
+        if (has_stage(model->mesh, rank, stage_of(model, unit)))
+            make_unit(model, replica, unit);
+    make_weights(model, replica);
+    if (model->training) {
+        replica->control = new_kept(model, replica, MEM_WORK, "control", SHAPE(CONTROL_SIZE));
+        replica->state = new_kept(model, replica, MEM_WORK, "state", SHAPE(STATE_SIZE));
     }
-    if (m->gradients.grouped)
-        make_group(m, r);
+    if (model->gradients.grouped)
+        make_group(model, replica);
 }
 
-struct model *outline_model(const struct config *c, const struct mesh *mesh)
+struct model *outline_model(const struct config *config, const struct mesh *mesh)
 {
-    check_config(c);
-    struct model *m = allocate(1, sizeof *m);
-    m->params = new_params(c, &one_rank, 0);
-    m->part = allocate((size_t)mesh->tp, sizeof(struct params *));
-    for (int k = 0; k < mesh->tp; k++)
-        m->part[k] = new_params(c, mesh, k);
-    m->mesh = mesh;
-    return m;
+    check_config(config);
+    struct model *model = allocate(1, sizeof *model);
+    model->params = new_params(config, &one_rank, 0);
+    model->part = allocate((size_t)mesh->tp, sizeof(struct params *));
+    for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++)
+        model->part[tp_rank] = new_params(config, mesh, tp_rank);
+    model->mesh = mesh;
+    return model;
 }
 
-struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, enum model_use use,
+struct model *new_model(struct pool *pool, const struct config *config, const struct mesh *mesh, enum model_use use,
                         struct gradients gradients)
 {
-    struct model *m = outline_model(c, mesh);
-    m->pool = p;
-    m->training = use == TO_TRAIN;
-    m->gradients = gradients;
-    m->replica = allocate((size_t)n_ranks(mesh), sizeof *m->replica);
-    for (int r = 0; r < n_ranks(mesh); r++)
-        make_replica(m, r);
-    return m;
+    struct model *model = outline_model(config, mesh);
+    model->pool = pool;
+    model->training = use == TO_TRAIN;
+    model->gradients = gradients;
+    model->replica = allocate((size_t)n_ranks(mesh), sizeof *model->replica);
+    for (int rank = 0; rank < n_ranks(mesh); rank++)
+        make_replica(model, rank);
+    return model;
 }
 
-static void free_replica(struct replica *r)
+static void free_replica(struct replica *replica)
 {
-    free(r->value);
-    free(r->grad);
-    free(r->m);
-    free(r->v);
-    free(r->shard);
-    free(r->by_param);
-    if (r->second_set) { /* all its other arrays are those of r */
-        free(r->second_set->grad);
-        free(r->second_set->by_param);
-        free(r->second_set);
+    free(replica->value);
+    free(replica->grad);
+    free(replica->m);
+    free(replica->v);
+    free(replica->shard);
+    free(replica->by_param);
+    if (replica->second_set) { /* all its other arrays are those of the replica */
+        free(replica->second_set->grad);
+        free(replica->second_set->by_param);
+        free(replica->second_set);
     }
 }
 
-void free_model(struct model *m)
+void free_model(struct model *model)
 {
-    for (int rank = 0; m->replica && rank < n_ranks(m->mesh); rank++)
-        free_replica(&m->replica[rank]);
-    for (int k = 0; k < m->mesh->tp; k++)
-        free_params(m->part[k]);
-    free_params(m->params);
-    free(m->replica);
-    free(m->part);
-    free(m);
+    for (int rank = 0; model->replica && rank < n_ranks(model->mesh); rank++)
+        free_replica(&model->replica[rank]);
+    for (int tp_rank = 0; tp_rank < model->mesh->tp; tp_rank++)
+        free_params(model->part[tp_rank]);
+    free_params(model->params);
+    free(model->replica);
+    free(model->part);
+    free(model);
 }
 
 /* ---- set-up and saving ----------------------------------------------------------------------------------------- */
 
-struct tensor *tensor_of(const struct replica *r, int unit, enum kept role)
+struct tensor *tensor_of(const struct replica *replica, int unit, enum kept role)
 {
     if (role == KEPT_GRADIENT)
-        return r->grad[unit];
+        return replica->grad[unit];
     if (role == KEPT_M)
-        return r->m[unit];
+        return replica->m[unit];
     if (role == KEPT_V)
-        return r->v[unit];
-    return r->shard[unit] ? r->shard[unit] : r->value[unit];
+        return replica->v[unit];
+    return replica->shard[unit] ? replica->shard[unit] : replica->value[unit];
 }
 
 enum way { TO_DEVICE, FROM_DEVICE };
 /* Copies between `part`, a rank's part of a parameter, and the tensor in which the rank keeps all, a shard or nothing
  * of this part. */
-static void copy_kept(const struct model *m, int param, int rank, enum kept role, enum way way, float *part)
+static void copy_kept(const struct model *model, int index, int rank, enum kept role, enum way way, float *part)
 {
-    const struct param *p = &params_of(m, rank)->param[param];
-    struct shard held = held_by(m, p->unit, rank, role);
-    size_t begin = MAX(held.begin, p->offset);
-    size_t end = MIN(held.end, p->offset + param_elements(p));
-    struct tensor *t = tensor_of(&m->replica[rank], p->unit, role);
-    if (!t || begin >= end)
+    const struct param *param = &params_of(model, rank)->param[index];
+    struct shard held = held_by(model, param->unit, rank, role);
+    size_t begin = MAX(held.begin, param->offset);
+    size_t end = MIN(held.end, param->offset + param_elements(param));
+    struct tensor *tensor = tensor_of(&model->replica[rank], param->unit, role);
+    if (!tensor || begin >= end)
         return;
     size_t first_byte = ELEMENT_BYTES * (begin - held.begin);
     size_t bytes = ELEMENT_BYTES * (end - begin);
-    float *values = part + (begin - p->offset);
+    float *values = part + (begin - param->offset);
     if (way == TO_DEVICE)
-        write_bytes_of(t, first_byte, bytes, values);
+        write_bytes_of(tensor, first_byte, bytes, values);
     else
-        read_bytes_of(t, first_byte, bytes, values);
+        read_bytes_of(tensor, first_byte, bytes, values);
 }
 
 enum part_copy { INTO_WHOLE, OUT_OF_WHOLE };
-/* Copies between a whole parameter and rank k's part of it: from the part into the whole, or the part out of it. */
-static void copy_part(const struct model *m, int param, int k, enum part_copy copy, float *to, const float *from)
+/* Copies between a whole parameter and a tensor-parallel rank's part of it: from the part into the whole, or the part
+ * out of it. */
+static void copy_part(const struct model *model, int index, int tp_rank, enum part_copy copy, float *to,
+                      const float *from)
 {
-    const struct param *p = &m->params->param[param];
-    struct part part = part_of(&m->part[k]->param[param].cut, p->shape, k, m->mesh->tp);
+    const struct param *param = &model->params->param[index];
+    struct part part = part_of(&model->part[tp_rank]->param[index].cut, param->shape, tp_rank, model->mesh->tp);
     size_t n = part.end - part.begin;
     for (size_t i = 0; i < part.runs; i++) {
         size_t in_whole = i * part.length + part.begin;
@@ -287,33 +292,35 @@ static void copy_part(const struct model *m, int param, int k, enum part_copy co
 }
 
 /* A tied head that is a copy of the embedding is written with it. */
-void write_param(struct model *m, int param, enum kept role, const float *values)
+void write_param(struct model *model, int param, enum kept role, const float *values)
 {
-    bool with_head = param == 0 && role == KEPT_VALUE && m->params->config.tied && !is_shared_out(m->mesh, KEPT_VALUE);
-    for (int k = 0; k < m->mesh->tp; k++) {
-        float *part = allocate(param_elements(&m->part[k]->param[param]), sizeof *part);
-        copy_part(m, param, k, OUT_OF_WHOLE, part, values);
-        for (int rank = k; rank < n_ranks(m->mesh); rank += m->mesh->tp) {
-            const struct weight *wte = &m->replica[rank].other[WTE];
-            const struct weight *head = &m->replica[rank].other[HEAD];
-            copy_kept(m, param, rank, role, TO_DEVICE, part);
+    bool with_head =
+        param == 0 && role == KEPT_VALUE && model->params->config.tied && !is_shared_out(model->mesh, KEPT_VALUE);
+    for (int tp_rank = 0; tp_rank < model->mesh->tp; tp_rank++) {
+        float *part = allocate(param_elements(&model->part[tp_rank]->param[param]), sizeof *part);
+        copy_part(model, param, tp_rank, OUT_OF_WHOLE, part, values);
+        for (int rank = tp_rank; rank < n_ranks(model->mesh); rank += model->mesh->tp) {
+            const struct weight *wte = &model->replica[rank].other[WTE];
+            const struct weight *head = &model->replica[rank].other[HEAD];
+            copy_kept(model, param, rank, role, TO_DEVICE, part);
             if (with_head && head->value && head->value != wte->value)
-                write_bytes_of(head->value, 0, ELEMENT_BYTES * param_elements(&m->part[k]->param[param]), part);
+                write_bytes_of(head->value, 0, ELEMENT_BYTES * param_elements(&model->part[tp_rank]->param[param]),
+                               part);
         }
         free(part);
     }
 }
 
 /* The whole is put together from the parts of tensor-parallel ranks, each part from shards of data-parallel ranks. */
-void read_param(struct model *m, int param, enum kept role, float *values)
+void read_param(struct model *model, int param, enum kept role, float *values)
 {
-    int stage = stage_of(m, m->params->param[param].unit);
-    int ranks = is_shared_out(m->mesh, role) ? m->mesh->dp : 1;
-    for (int k = 0; k < m->mesh->tp; k++) {
-        float *part = allocate(param_elements(&m->part[k]->param[param]), sizeof *part);
+    int stage = stage_of(model, model->params->param[param].unit);
+    int ranks = is_shared_out(model->mesh, role) ? model->mesh->dp : 1;
+    for (int tp_rank = 0; tp_rank < model->mesh->tp; tp_rank++) {
+        float *part = allocate(param_elements(&model->part[tp_rank]->param[param]), sizeof *part);
         for (int dp = 0; dp < ranks; dp++)
-            copy_kept(m, param, rank_at(m->mesh, dp, stage) + k, role, FROM_DEVICE, part);
-        copy_part(m, param, k, INTO_WHOLE, values, part);
+            copy_kept(model, param, rank_at(model->mesh, dp, stage) + tp_rank, role, FROM_DEVICE, part);
+        copy_part(model, param, tp_rank, INTO_WHOLE, values, part);
         free(part);
     }
 }

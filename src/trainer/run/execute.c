@@ -21,16 +21,16 @@
 /* ---- a task ------------------------------------------------------------------------------------------------------ */
 
 /* The events that the task must wait for, as they are known in its context. */
-static cl_uint gather_waits(const struct step *s, uint32_t iteration, const struct task *t, cl_event *wait)
+static cl_uint gather_waits(const struct step *step, uint32_t iteration, const struct task *task, cl_event *wait)
 {
-    const bool by_host = t->lane->device->is_host; /* the host can wait for events of all contexts */
-    const int context = event_context(t);
+    const bool by_host = task->lane->device->is_host; /* the host can wait for events of all contexts */
+    const int context = event_context(task);
     cl_uint n = 0;
-    for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-        if (!e->wait)
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
+        if (!edge->wait)
             continue;
-        const struct task *producer = s->task[e->producer];
-        const struct task_flight *flight = latest_run(s, producer, iteration - e->previous);
+        const struct task *producer = step->task[edge->producer];
+        const struct task_flight *flight = latest_run(step, producer, iteration - edge->previous);
         if (!flight)
             continue; /* it has ended */
         bool is_known = by_host || context == event_context(producer);
@@ -40,95 +40,95 @@ static cl_uint gather_waits(const struct step *s, uint32_t iteration, const stru
 }
 
 /* For each other context where tasks wait for this run, the job is to complete a user event there. */
-static void add_foreign_events(const struct task *t, struct job *job)
+static void add_foreign_events(const struct task *task, struct job *job)
 {
     for (int c = 0; c < job->step->pool->machine->n_contexts; c++)
-        if (t->notify >> c & 1)
+        if (task->notify >> c & 1)
             job->flight->foreign[c] = add_user_event(job, c);
 }
 
-void give_to_lane(const struct task *t, enum job_kind kind, struct job *job)
+void give_to_lane(const struct task *task, enum job_kind kind, struct job *job)
 {
     job->kind = kind;
-    add_foreign_events(t, job);
-    job->flight->done = add_user_event(job, event_context(t));
-    give_job(&t->lane->thread, t->lane->name, keep_job(job));
+    add_foreign_events(task, job);
+    job->flight->done = add_user_event(job, event_context(task));
+    give_job(&task->lane->thread, task->lane->name, keep_job(job));
 }
 
 /* Issues a device's task to its queue.  The job then is the forwarder's, if there are user events to complete. */
-static void issue_to_queue(const struct task *t, struct job *job)
+static void issue_to_queue(const struct task *task, struct job *job)
 {
     struct task_flight *flight = job->flight;
     const bool is_wrapped = job->step->running->wrapper != NULL;
-    issue(job->step, t, job->iteration, job->n_wait, job->wait, &flight->work);
-    if (t->flush || is_wrapped)
-        CL(clFlush(t->lane->queue)); /* otherwise a waiting lane might wait for ever */
+    issue(job->step, task, job->iteration, job->n_wait, job->wait, &flight->work);
+    if (task->flush || is_wrapped)
+        CL(clFlush(task->lane->queue)); /* otherwise a waiting lane might wait for ever */
     job->kind = JOB_FORWARD;
     job->n_wait = 1;
     job->wait = &flight->work;
-    add_foreign_events(t, job);
-    flight->done = is_wrapped ? add_user_event(job, event_context(t)) : flight->work;
+    add_foreign_events(task, job);
+    flight->done = is_wrapped ? add_user_event(job, event_context(task)) : flight->work;
     if (job->n_complete)
-        give_job(&t->lane->forwarder, t->lane->name, keep_job(job));
+        give_job(&task->lane->forwarder, task->lane->name, keep_job(job));
 }
 
 /* A wrapped lane of a device runs in order of the wrapper's ends, which its queue does not know of. */
-static void wait_for_turn(const struct step *s, const struct task *t, struct job *job)
+static void wait_for_turn(const struct step *step, const struct task *task, struct job *job)
 {
-    const struct queue *q = &s->running->queue[t->lane->index];
-    if (t->lane->device->is_host || t->member.needed || q->retired == q->given)
+    const struct queue *queue = &step->running->queue[task->lane->index];
+    if (task->lane->device->is_host || task->member.needed || queue->retired == queue->given)
         return;
-    job->wait[job->n_wait] = queued_flight(s, q, q->given - 1)->done;
+    job->wait[job->n_wait] = queued_flight(step, queue, queue->given - 1)->done;
     job->n_wait++;
 }
 
 /* A device's task goes to its queue, and a host's to the thread of its lane.  late.c does it for the others. */
-static void issue_task(struct step *s, uint32_t iteration, struct task *t)
+static void issue_task(struct step *step, uint32_t iteration, struct task *task)
 {
     cl_event complete[MOST_DEVICES + 1];
-    struct job job = {.step = s,
-                      .task = t->index,
+    struct job job = {.step = step,
+                      .task = task->index,
                       .iteration = iteration,
-                      .n_wait = gather_waits(s, iteration, t, s->running->wait),
-                      .wait = s->running->wait,
+                      .n_wait = gather_waits(step, iteration, task, step->running->wait),
+                      .wait = step->running->wait,
                       .complete = complete};
-    if (s->running->wrapper)
-        wait_for_turn(s, t, &job);
-    if (t->member.aside) {
-        park_task(s, t, &job);
+    if (step->running->wrapper)
+        wait_for_turn(step, task, &job);
+    if (task->member.aside) {
+        park_task(step, task, &job);
         return;
     }
-    job.flight = open_flight(s, t, iteration);
+    job.flight = open_flight(step, task, iteration);
     job.flight->queued = now_ns();
-    if (is_decided_late(t)) {
-        give_late(t, &job); /* observers are told of it when it has run */
+    if (is_decided_late(task)) {
+        give_late(task, &job); /* observers are told of it when it has run */
         return;
     }
-    tell_issued(s, t, job.flight);
-    if (t->lane->device->is_host)
-        give_to_lane(t, JOB_HOST_TASK, &job);
+    tell_issued(step, task, job.flight);
+    if (task->lane->device->is_host)
+        give_to_lane(task, JOB_HOST_TASK, &job);
     else
-        issue_to_queue(t, &job);
+        issue_to_queue(task, &job);
 }
 
 /* ---- an iteration ------------------------------------------------------------------------------------------------ */
 
-static void execute_serial(struct step *s, uint32_t iteration)
+static void execute_serial(struct step *step, uint32_t iteration)
 {
     const struct serial_runner *runner = execution.serial_runner;
-    void *begun = runner ? runner->begin(s) : NULL;
-    for (size_t i = 0; i < s->n; i++) {
+    void *begun = runner ? runner->begin(step) : NULL;
+    for (size_t i = 0; i < step->n; i++) {
         struct task_flight flight = {.iteration = iteration};
-        if (!runs(s->task[i], iteration) || !decide_late(s, s->task[i], iteration))
+        if (!runs(step->task[i], iteration) || !decide_late(step, step->task[i], iteration))
             continue;
-        tell_issuing(s, iteration, i);
+        tell_issuing(step, iteration, i);
         flight.queued = now_ns();
-        tell_issued(s, s->task[i], &flight);
+        tell_issued(step, step->task[i], &flight);
         if (runner)
             runner->run(begun, iteration, i, &flight);
         else
-            run_alone(s, iteration, i, &flight);
-        report_run(s, s->task[i], &flight);
+            run_alone(step, iteration, i, &flight);
+        report_run(step, step->task[i], &flight);
     }
     if (runner)
         runner->end(begun);
@@ -138,78 +138,78 @@ static void execute_serial(struct step *s, uint32_t iteration)
  * counts the launches that use either, but takes the newer one off for both: when the two are in flight at once, the
  * count falls below 0 and the driver aborts the program ("found->ref_count > 0").  So the first launch of each kernel
  * task waits until nothing is in flight, and the others wait for it. */
-static bool must_be_alone(const struct step *s, const struct task *t)
+static bool must_be_alone(const struct step *step, const struct task *task)
 {
-    bool is_first_launch = t->action == ACT_KERNEL && !s->running->task[t->index].issued;
-    return is_first_launch && s->pool->machine->n_devices > 1 && is_pocl(platform_of(t->lane->device));
+    bool is_first_launch = task->action == ACT_KERNEL && !step->running->task[task->index].issued;
+    return is_first_launch && step->pool->machine->n_devices > 1 && is_pocl(platform_of(task->lane->device));
 }
 
-void execute(struct step *s, uint32_t iteration)
+void execute(struct step *step, uint32_t iteration)
 {
-    CHECK(s->running, "list %s has not been finished", s->name);
+    CHECK(step->running, "list %s has not been finished", step->name);
     if (execution.serial) {
-        wait_all(s);
-        s->running->iteration_end[iteration % KEPT_ENDS] = 0;
-        execute_serial(s, iteration);
+        wait_all(step);
+        step->running->iteration_end[iteration % KEPT_ENDS] = 0;
+        execute_serial(step, iteration);
         return;
     }
-    make_room(s, iteration);
+    make_room(step, iteration);
     if (execution.watch)
-        execution.watch(s);
-    s->running->iteration_end[iteration % KEPT_ENDS] = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        struct task *t = s->task[i];
-        if (!runs(t, iteration) || (t->member.needed && !s->running->late))
+        execution.watch(step);
+    step->running->iteration_end[iteration % KEPT_ENDS] = 0;
+    for (size_t i = 0; i < step->n; i++) {
+        struct task *task = step->task[i];
+        if (!runs(task, iteration) || (task->member.needed && !step->running->late))
             continue;
-        tell_issuing(s, iteration, i);
-        bool alone = must_be_alone(s, t);
+        tell_issuing(step, iteration, i);
+        bool alone = must_be_alone(step, task);
         if (alone)
-            wait_all(s);
+            wait_all(step);
         pthread_mutex_lock(&flights_lock);
-        issue_task(s, iteration, t);
+        issue_task(step, iteration, task);
         pthread_mutex_unlock(&flights_lock);
         if (alone)
-            wait_all(s);
+            wait_all(step);
     }
-    flush_lanes(s->pool->machine);
-    retire_ended(s);
+    flush_lanes(step->pool->machine);
+    retire_ended(step);
 }
 
 /* ---- until all has ended ----------------------------------------------------------------------------------------- */
 
 /* An event may end before the thread has finished the job that waited for it, so threads are waited for too.  A lane's
  * thread may give its forwarder a new job, so the forwarder is waited for second. */
-static void wait_for_lane_threads(const struct machine *m)
+static void wait_for_lane_threads(const struct machine *machine)
 {
-    for (int i = 0; i < m->n_lanes; i++) {
-        wait_until_idle(m->lane[i]->thread);
-        wait_until_idle(m->lane[i]->forwarder);
+    for (int i = 0; i < machine->n_lanes; i++) {
+        wait_until_idle(machine->lane[i]->thread);
+        wait_until_idle(machine->lane[i]->forwarder);
     }
 }
 
-static void wait_for_threads_aside(const struct machine *m)
+static void wait_for_threads_aside(const struct machine *machine)
 {
-    for (int i = 0; i < m->n_lanes; i++)
-        wait_until_idle(m->lane[i]->aside_thread);
+    for (int i = 0; i < machine->n_lanes; i++)
+        wait_until_idle(machine->lane[i]->aside_thread);
 }
 
-void drain_but_disk(struct step *s)
+void drain_but_disk(struct step *step)
 {
-    if (!s->running)
+    if (!step->running)
         return;
-    wait_all(s);
-    wait_for_lane_threads(s->pool->machine);
-    if (s->restore_state)
-        s->restore_state(s);
+    wait_all(step);
+    wait_for_lane_threads(step->pool->machine);
+    if (step->restore_state)
+        step->restore_state(step);
     if (execution.watch)
         execution.watch(NULL);
 }
 
-void drain(struct step *s)
+void drain(struct step *step)
 {
-    drain_but_disk(s);
-    if (s->running && s->running->late) {
-        wait_for_threads_aside(s->pool->machine);
-        retire_ended(s);
+    drain_but_disk(step);
+    if (step->running && step->running->late) {
+        wait_for_threads_aside(step->pool->machine);
+        retire_ended(step);
     }
 }

@@ -86,9 +86,9 @@ static void run_host_task(const struct job *job)
 /* Completes the user events by which tasks wait for the job, and hands the job on to whoever takes it over. */
 static void end_job(struct job *job, cl_int status)
 {
-    struct step *s = job->step;
-    if (!job->flight->skipped && s->running->wrapper)
-        s->running->wrapper->finish(s, job->task, job->flight);
+    struct step *step = job->step;
+    if (!job->flight->skipped && step->running->wrapper)
+        step->running->wrapper->finish(step, job->task, job->flight);
     for (cl_uint i = 0; i < job->n_complete; i++)
         CL(clSetUserEventStatus(job->complete[i], status));
     if (job->when_ended)
@@ -99,10 +99,10 @@ static void end_job(struct job *job, cl_int status)
 
 static void run_job(struct job *job)
 {
-    struct step *s = job->step;
+    struct step *step = job->step;
     cl_int status = wait_for_events(job);
     if (job->should_run)
-        job->flight->skipped = status < 0 || !job->should_run(s, s->task[job->task], job->iteration);
+        job->flight->skipped = status < 0 || !job->should_run(step, step->task[job->task], job->iteration);
     if (status != CL_COMPLETE) {
         end_job(job, status);
         return;
@@ -117,7 +117,7 @@ static void run_job(struct job *job)
         issue_late_copy(job);
         return; /* the forwarder has the job, and ends it */
     case JOB_COPY_ASIDE:
-        run_alone(s, job->iteration, job->task, job->flight);
+        run_alone(step, job->iteration, job->task, job->flight);
         break;
     }
     end_job(job, status);

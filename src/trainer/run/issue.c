@@ -1,12 +1,13 @@
 /* issue.c - issues a device's task to its queue, asks how it has ended and when; or runs one task alone. */
 #include "run.h"
 
-static void issue_copy(const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait, cl_event *done)
+static void issue_copy(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
+                       cl_event *done)
 {
-    cl_command_queue queue = t->lane->queue;
-    struct tensor *to = tensor_at(copy_target(t), iteration);
-    struct tensor *from = tensor_at(copy_source(t), iteration);
-    if (copies_nothing(t))
+    cl_command_queue queue = task->lane->queue;
+    struct tensor *to = tensor_at(copy_target(task), iteration);
+    struct tensor *from = tensor_at(copy_source(task), iteration);
+    if (copies_nothing(task))
         CL(clEnqueueMarkerWithWaitList(queue, n_wait, wait, done));
     else if (from->device->is_host)
         CL(clEnqueueWriteBuffer(queue, tensor_buffer(to), CL_FALSE, 0, to->bytes, tensor_memory(from), n_wait, wait,
@@ -18,24 +19,24 @@ static void issue_copy(const struct task *t, uint32_t iteration, cl_uint n_wait,
         CL(clEnqueueCopyBuffer(queue, tensor_buffer(from), tensor_buffer(to), 0, 0, to->bytes, n_wait, wait, done));
 }
 
-void issue(const struct step *s, const struct task *t, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
+void issue(const struct step *step, const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
            cl_event *done)
 {
-    const struct grid *grid = &t->grid;
+    const struct grid *grid = &task->grid;
     wait = n_wait ? wait : NULL;
-    switch (t->action) {
+    switch (task->action) {
     case ACT_HOST:
-        CHECK(false, "task %s of the host is on lane %s", t->name, t->lane->name);
+        CHECK(false, "task %s of the host is on lane %s", task->name, task->lane->name);
         break;
     case ACT_COPY:
-        issue_copy(t, iteration, n_wait, wait, done);
+        issue_copy(task, iteration, n_wait, wait, done);
         break;
     case ACT_KERNEL:
-        CL(clEnqueueNDRangeKernel(t->lane->queue, s->running->task[t->index].kernel, (cl_uint)grid->dims, NULL,
+        CL(clEnqueueNDRangeKernel(task->lane->queue, step->running->task[task->index].kernel, (cl_uint)grid->dims, NULL,
                                   grid->global, grid->local[0] ? grid->local : NULL, n_wait, wait, done));
         break;
     case ACT_ISSUE:
-        t->commands.issue(t, iteration, n_wait, wait, done);
+        task->commands.issue(task, iteration, n_wait, wait, done);
         break;
     }
 }
@@ -47,24 +48,24 @@ cl_int event_status(cl_event event)
     return status;
 }
 
-void fail_task(const struct step *s, const struct task *t, uint32_t iteration, cl_int status)
+void fail_task(const struct step *step, const struct task *task, uint32_t iteration, cl_int status)
 {
     char where[64];
-    fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", iteration, s->name, t->name,
-         layer_and_micro(where, t), t->lane->name, cl_error_name(status), (int)status);
+    fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", iteration, step->name, task->name,
+         layer_and_micro(where, task), task->lane->name, cl_error_name(status), (int)status);
 }
 
-void take_times(const struct task *t, struct task_flight *flight, uint64_t *told_end)
+void take_times(const struct task *task, struct task_flight *flight, uint64_t *told_end)
 {
     struct command_times times = {.queued = flight->queued, .seen = now_ns()};
-    flight->told = event_times(t->lane->device, flight->work, told_end, &times);
+    flight->told = event_times(task->lane->device, flight->work, told_end, &times);
     flight->start = times.start;
     flight->end = times.end;
 }
 
-void run_alone(struct step *s, uint32_t iteration, size_t i, struct task_flight *flight)
+void run_alone(struct step *step, uint32_t iteration, size_t i, struct task_flight *flight)
 {
-    const struct task *task = s->task[i];
+    const struct task *task = step->task[i];
     const uint64_t start = now_ns();
     uint64_t queued = flight->queued ? flight->queued : start;
     uint64_t told_end = 0;
@@ -74,10 +75,10 @@ void run_alone(struct step *s, uint32_t iteration, size_t i, struct task_flight 
         flight->end = now_ns();
         return;
     }
-    issue(s, task, iteration, 0, NULL, &flight->work);
+    issue(step, task, iteration, 0, NULL, &flight->work);
     clWaitForEvents(1, &flight->work);
     if (event_status(flight->work) < 0)
-        fail_task(s, task, iteration, event_status(flight->work));
+        fail_task(step, task, iteration, event_status(flight->work));
     take_times(task, flight, &told_end);
     if (task->commands.only_last_event)
         flight->start = start;

@@ -32,31 +32,34 @@ struct late {
     struct job *ended, **end;   /* a queue of parked jobs that have ended, in the order of their ends */
 };
 
-void start_late(struct step *s, member_asker *ask, void *context)
+void start_late(struct step *step, member_asker *ask, void *context)
 {
-    struct late *late = s->running->late = allocate(1, sizeof *late);
+    struct late *late = step->running->late = allocate(1, sizeof *late);
     *late = (struct late){.ask = ask, .context = context};
     late->last = &late->parked;
     late->end = &late->ended;
     pthread_mutex_init(&late->lock, NULL);
 }
 
-void stop_late(struct step *s)
+void stop_late(struct step *step)
 {
-    pthread_mutex_destroy(&s->running->late->lock);
-    free(s->running->late);
-    s->running->late = NULL;
+    pthread_mutex_destroy(&step->running->late->lock);
+    free(step->running->late);
+    step->running->late = NULL;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
-static bool has_member(const struct step *s, uint32_t iteration) { return member_of(&s->pool->ring, iteration) > 0; }
+static bool has_member(const struct step *step, uint32_t iteration)
+{
+    return member_of(&step->pool->ring, iteration) > 0;
+}
 
 static void settle_job(struct job *job)
 {
-    struct task *t = job->step->task[job->task];
+    struct task *task = job->step->task[job->task];
     if (has_member(job->step, job->iteration))
-        give_job_aside(&t->lane->aside_thread, t->lane->name, job);
+        give_job_aside(&task->lane->aside_thread, task->lane->name, job);
     else
         drop_job(job);
 }
@@ -76,31 +79,31 @@ static void ask(struct late *late, uint32_t iteration)
         late->last = &late->parked;
 }
 
-bool is_decided_late(const struct task *t) { return t->member.needed || t->condition.needs; }
+bool is_decided_late(const struct task *task) { return task->member.needed || task->condition.needs; }
 
-bool decide_late(struct step *s, const struct task *t, uint32_t iteration)
+bool decide_late(struct step *step, const struct task *task, uint32_t iteration)
 {
-    struct late *late = s->running->late;
-    if (!has_needed(t))
+    struct late *late = step->running->late;
+    if (!has_needed(task))
         return false; /* such a task stores nothing, so the iteration does not ask for a member because of it */
-    if (!t->member.needed)
+    if (!task->member.needed)
         return true;
     if (!late)
         return false;
     pthread_mutex_lock(&late->lock);
     if (late->asked < iteration)
         ask(late, iteration);
-    bool has_one = has_member(s, iteration);
+    bool has_one = has_member(step, iteration);
     pthread_mutex_unlock(&late->lock);
     return has_one;
 }
 
 /* ---- tasks in their lanes ---------------------------------------------------------------------------------------- */
 
-void give_late(const struct task *t, struct job *job)
+void give_late(const struct task *task, struct job *job)
 {
     job->should_run = decide_late;
-    give_to_lane(t, t->lane->device->is_host ? JOB_HOST_TASK : JOB_LATE_COPY, job);
+    give_to_lane(task, task->lane->device->is_host ? JOB_HOST_TASK : JOB_LATE_COPY, job);
 }
 
 /* The forwarder gets the job even if the copy is skipped, since the tasks of a lane must end in order. */
@@ -134,20 +137,20 @@ static void note_ended(struct job *job)
 
 /* Lets the job wait for those of its iteration that are parked before it: they have no flights, whose events
  * gather_waits() would find. */
-static void wait_for_parked(const struct step *s, const struct task *t, struct job *job)
+static void wait_for_parked(const struct step *step, const struct task *task, struct job *job)
 {
-    for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-        const struct task *producer = s->task[e->producer];
-        if (!producer->member.aside || e->previous)
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
+        const struct task *producer = step->task[edge->producer];
+        if (!producer->member.aside || edge->previous)
             continue;
-        job->wait[job->n_wait] = s->running->task[producer->index].parked;
+        job->wait[job->n_wait] = step->running->task[producer->index].parked;
         job->n_wait++;
     }
 }
 
-static void park_job(struct step *s, const struct job *job)
+static void park_job(struct step *step, const struct job *job)
 {
-    struct late *late = s->running->late;
+    struct late *late = step->running->late;
     struct job *kept = keep_job(job);
     kept->when_ended = note_ended;
     kept->flight = &kept->parked_flight;
@@ -160,20 +163,20 @@ static void park_job(struct step *s, const struct job *job)
     pthread_mutex_unlock(&late->lock);
 }
 
-void park_task(struct step *s, const struct task *t, struct job *job)
+void park_task(struct step *step, const struct task *task, struct job *job)
 {
-    cl_event *parked = &s->running->task[t->index].parked;
-    job->kind = t->lane->device->is_host ? JOB_HOST_TASK : JOB_COPY_ASIDE;
-    wait_for_parked(s, t, job);
+    cl_event *parked = &step->running->task[task->index].parked;
+    job->kind = task->lane->device->is_host ? JOB_HOST_TASK : JOB_COPY_ASIDE;
+    wait_for_parked(step, task, job);
     if (*parked)
         CL(clReleaseEvent(*parked));
-    *parked = add_user_event(job, event_context(t));
-    park_job(s, job);
+    *parked = add_user_event(job, event_context(task));
+    park_job(step, job);
 }
 
-struct job *take_ended(struct step *s)
+struct job *take_ended(struct step *step)
 {
-    struct late *late = s->running->late;
+    struct late *late = step->running->late;
     if (!late)
         return NULL;
     pthread_mutex_lock(&late->lock);

@@ -6,43 +6,43 @@
 
 /* ---- the chain --------------------------------------------------------------------------------------------------- */
 
-void add_observer(struct observer *o)
+void add_observer(struct observer *observer)
 {
     struct observer **end = &execution.observers;
     while (*end)
         end = &(*end)->next;
-    o->next = NULL;
-    *end = o;
+    observer->next = NULL;
+    *end = observer;
 }
 
-void remove_observer(struct observer *o)
+void remove_observer(struct observer *observer)
 {
     struct observer **at = &execution.observers;
-    while (*at && *at != o)
+    while (*at && *at != observer)
         at = &(*at)->next;
     CHECK(*at, "an observer is removed that is not there");
-    *at = o->next;
+    *at = observer->next;
 }
 
 /* ---- telling them ------------------------------------------------------------------------------------------------ */
 
-void tell_issuing(struct step *s, uint32_t iteration, size_t i)
+void tell_issuing(struct step *step, uint32_t iteration, size_t i)
 {
-    for (const struct observer *o = execution.observers; o; o = o->next)
-        if (o->issuing)
-            o->issuing(o->context, s, iteration, i);
+    for (const struct observer *observer = execution.observers; observer; observer = observer->next)
+        if (observer->issuing)
+            observer->issuing(observer->context, step, iteration, i);
 }
 
-void tell_issued(const struct step *s, const struct task *t, struct task_flight *flight)
+void tell_issued(const struct step *step, const struct task *task, struct task_flight *flight)
 {
-    for (const struct observer *o = execution.observers; o; o = o->next)
-        if (o->issued)
-            o->issued(o->context, s, t, flight);
+    for (const struct observer *observer = execution.observers; observer; observer = observer->next)
+        if (observer->issued)
+            observer->issued(observer->context, step, task, flight);
 }
 
-void tell_ended(const struct step *s, const struct task *t, const struct task_flight *flight)
+void tell_ended(const struct step *step, const struct task *task, const struct task_flight *flight)
 {
-    for (const struct observer *o = execution.observers; o; o = o->next)
-        if (o->ended)
-            o->ended(o->context, s, t, flight);
+    for (const struct observer *observer = execution.observers; observer; observer = observer->next)
+        if (observer->ended)
+            observer->ended(observer->context, step, task, flight);
 }

@@ -3,14 +3,14 @@
 
 struct execution execution;
 
-static cl_int set_arg(const struct task *t, cl_kernel kernel, cl_uint i)
+static cl_int set_arg(const struct task *task, cl_kernel kernel, cl_uint i)
 {
-    const struct arg *arg = &t->args[i];
+    const struct arg *arg = &task->args[i];
     cl_mem buffer = NULL;
     switch (arg->kind) {
     case ARG_TENSOR:
         if (arg->i >= 0)
-            buffer = tensor_buffer(t->access[arg->i].tensor);
+            buffer = tensor_buffer(task->access[arg->i].tensor);
         return clSetKernelArg(kernel, i, sizeof buffer, &buffer);
     case ARG_FLOAT:
         return clSetKernelArg(kernel, i, sizeof arg->f, &arg->f);
@@ -24,28 +24,28 @@ static cl_int set_arg(const struct task *t, cl_kernel kernel, cl_uint i)
 }
 
 /* Each task has a kernel object of its own, so its arguments are set once. */
-static cl_kernel prepare_kernel(const struct task *t)
+static cl_kernel prepare_kernel(const struct task *task)
 {
-    cl_kernel kernel = make_kernel(t->lane->device, t->file, t->function);
-    for (int i = 0; i < t->n_args; i++) {
-        cl_int code = set_arg(t, kernel, (cl_uint)i);
+    cl_kernel kernel = make_kernel(task->lane->device, task->file, task->function);
+    for (int i = 0; i < task->n_args; i++) {
+        cl_int code = set_arg(task, kernel, (cl_uint)i);
         if (code != CL_SUCCESS)
             fail(EXIT_FAILED,
                  "task %s: argument %d of kernel %s (cl/%s): %s; does the .cl file still take the same arguments?",
-                 t->name, i, t->function, t->file, cl_error_name(code));
+                 task->name, i, task->function, task->file, cl_error_name(code));
     }
     return kernel;
 }
 
-static void stop_running(struct step *s)
+static void stop_running(struct step *step)
 {
-    struct running *running = s->running;
+    struct running *running = step->running;
     for (int i = 0; i < running->n_queues; i++) {
         CHECK(running->queue[i].given == running->queue[i].retired, "list %s is freed while tasks of it are in flight",
-              s->name);
+              step->name);
         free(running->queue[i].run);
     }
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < step->n; i++) {
         if (running->task[i].kernel)
             CL(clReleaseKernel(running->task[i].kernel));
         if (running->task[i].parked)
@@ -60,45 +60,45 @@ static void stop_running(struct step *s)
 }
 
 /* Refuses devices that work only when somebody waits for them: lanes wait for each other, so none would begin. */
-static void refuse_late_devices(const struct machine *m)
+static void refuse_late_devices(const struct machine *machine)
 {
-    for (const struct device *d = m->device; d < m->device + m->n_devices; d++)
-        if (d->quirks.runs_late && !execution.serial)
+    for (const struct device *device = machine->device; device < machine->device + machine->n_devices; device++)
+        if (device->quirks.runs_late && !execution.serial)
             fail(
                 EXIT_USAGE,
                 "device %s, %s, runs a command only when somebody waits for it, so lanes would wait for each other for "
                 "ever: add --serial, or leave POCL_DEVICES out",
-                d->id, d->name);
+                device->id, device->name);
 }
 
-static void make_running(struct step *s)
+static void make_running(struct step *step)
 {
-    const struct machine *m = s->pool->machine;
-    struct running *running = s->running = allocate(1, sizeof *running);
+    const struct machine *machine = step->pool->machine;
+    struct running *running = step->running = allocate(1, sizeof *running);
     size_t most = 0;
-    refuse_late_devices(m);
-    s->free_running = stop_running;
-    running->task = allocate(s->n, sizeof *running->task);
-    running->n_queues = m->n_lanes;
-    running->queue = allocate((size_t)m->n_lanes, sizeof *running->queue);
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        running->queue[t->lane->index].cap += MOST_RUNS;
-        most = MAX(most, t->n_edges);
-        running->task[i].kernel = t->action == ACT_KERNEL ? prepare_kernel(t) : NULL;
-        if (t->commands.compile)
-            t->commands.compile(t);
-        for (size_t run = 0; t->notify && run < MOST_RUNS; run++)
-            running->task[i].flight[run].foreign = allocate((size_t)m->n_contexts, sizeof(cl_event));
+    refuse_late_devices(machine);
+    step->free_running = stop_running;
+    running->task = allocate(step->n, sizeof *running->task);
+    running->n_queues = machine->n_lanes;
+    running->queue = allocate((size_t)machine->n_lanes, sizeof *running->queue);
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *task = step->task[i];
+        running->queue[task->lane->index].cap += MOST_RUNS;
+        most = MAX(most, task->n_edges);
+        running->task[i].kernel = task->action == ACT_KERNEL ? prepare_kernel(task) : NULL;
+        if (task->commands.compile)
+            task->commands.compile(task);
+        for (size_t run = 0; task->notify && run < MOST_RUNS; run++)
+            running->task[i].flight[run].foreign = allocate((size_t)machine->n_contexts, sizeof(cl_event));
     }
     for (int i = 0; i < running->n_queues; i++)
         running->queue[i].run = allocate(running->queue[i].cap, sizeof *running->queue[i].run);
     running->wait = allocate(most + 1, sizeof *running->wait);
 }
 
-struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n)
+struct problem *finish_steps(struct pool *pool, struct step *const *steps, size_t n)
 {
-    struct problem *wrong = place(p, steps, n, PLACE_TO_RUN);
+    struct problem *wrong = place(pool, steps, n, PLACE_TO_RUN);
     for (size_t k = 0; k < n && !wrong; k++) {
         depend(steps[k], ALL_EDGES);
         make_running(steps[k]);

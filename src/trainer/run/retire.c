@@ -12,60 +12,60 @@
 
 pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
 
-struct task_flight *latest_run(const struct step *s, const struct task *t, uint32_t iteration)
+struct task_flight *latest_run(const struct step *step, const struct task *task, uint32_t iteration)
 {
-    struct task_runs *runs = &s->running->task[t->index];
+    struct task_runs *runs = &step->running->task[task->index];
     for (uint32_t run = runs->issued; run != runs->retired; run--)
         if (runs->flight[(run - 1) % MOST_RUNS].iteration <= iteration)
             return &runs->flight[(run - 1) % MOST_RUNS];
     return NULL;
 }
 
-struct issued *queued_run(const struct queue *q, uint64_t nth) { return &q->run[nth % q->cap]; }
+struct issued *queued_run(const struct queue *queue, uint64_t nth) { return &queue->run[nth % queue->cap]; }
 
-struct task_flight *queued_flight(const struct step *s, const struct queue *q, uint64_t nth)
+struct task_flight *queued_flight(const struct step *step, const struct queue *queue, uint64_t nth)
 {
-    const struct issued *r = queued_run(q, nth);
-    return latest_run(s, s->task[r->task], r->iteration);
+    const struct issued *run = queued_run(queue, nth);
+    return latest_run(step, step->task[run->task], run->iteration);
 }
 
 bool has_ended(const struct task_flight *flight) { return flight->done && event_status(flight->done) <= CL_COMPLETE; }
 
-struct task_flight *open_flight(struct step *s, struct task *t, uint32_t iteration)
+struct task_flight *open_flight(struct step *step, struct task *task, uint32_t iteration)
 {
-    struct task_runs *runs = &s->running->task[t->index];
+    struct task_runs *runs = &step->running->task[task->index];
     struct task_flight *flight = &runs->flight[runs->issued % MOST_RUNS];
     runs->issued++;
-    struct queue *q = &s->running->queue[t->lane->index];
-    struct issued *run = queued_run(q, q->given);
+    struct queue *queue = &step->running->queue[task->lane->index];
+    struct issued *run = queued_run(queue, queue->given);
     *flight = (struct task_flight){.iteration = iteration, .foreign = flight->foreign};
-    run->task = (uint32_t)t->index;
+    run->task = (uint32_t)task->index;
     run->iteration = iteration;
-    q->given++; /* comes last: the watchdog reads all that is given */
+    queue->given++; /* comes last: the watchdog reads all that is given */
     return flight;
 }
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
-void report_run(struct step *s, const struct task *t, const struct task_flight *flight)
+void report_run(struct step *step, const struct task *task, const struct task_flight *flight)
 {
-    uint64_t *last = &s->running->iteration_end[flight->iteration % KEPT_ENDS];
-    tell_ended(s, t, flight);
-    if (t->lane->kind == LANE_COMPUTE)
+    uint64_t *last = &step->running->iteration_end[flight->iteration % KEPT_ENDS];
+    tell_ended(step, task, flight);
+    if (task->lane->kind == LANE_COMPUTE)
         *last = MAX(*last, flight->end);
 }
 
-static void report_flight(struct step *s, const struct task *t, struct task_flight *flight)
+static void report_flight(struct step *step, const struct task *task, struct task_flight *flight)
 {
-    struct queue *q = &s->running->queue[t->lane->index];
+    struct queue *queue = &step->running->queue[task->lane->index];
     if (!flight->end) /* else the thread of a host lane, or a wrapper, has written the times */
-        take_times(t, flight, &q->told_end);
+        take_times(task, flight, &queue->told_end);
     /* The event of such a task is the event of its last command.  Its first command began when the lane was free. */
-    if (t->commands.only_last_event && !s->running->wrapper)
-        flight->start = MAX(flight->queued, MIN(q->last_end, flight->end));
-    if (is_decided_late(t))
-        tell_issued(s, t, flight);
-    report_run(s, t, flight);
+    if (task->commands.only_last_event && !step->running->wrapper)
+        flight->start = MAX(flight->queued, MIN(queue->last_end, flight->end));
+    if (is_decided_late(task))
+        tell_issued(step, task, flight);
+    report_run(step, task, flight);
 }
 
 /* ---- retiring ---------------------------------------------------------------------------------------------------- */
@@ -78,35 +78,35 @@ static bool is_before(const struct issued *a, const struct issued *b)
 }
 
 /* Ends the program with the failed run that is the first in list order: the runs that wait for it fail with it. */
-static _Noreturn void report_failure(struct step *s)
+static _Noreturn void report_failure(struct step *step)
 {
-    const struct running *running = s->running;
+    const struct running *running = step->running;
     const struct issued *first = NULL;
-    wait_lanes(s);
-    for (const struct queue *q = running->queue; q < running->queue + running->n_queues; q++)
-        for (uint64_t nth = q->retired; nth < q->given; nth++) {
-            const struct issued *run = queued_run(q, nth);
-            bool has_failed = event_status(queued_flight(s, q, nth)->done) < 0;
+    wait_lanes(step);
+    for (const struct queue *queue = running->queue; queue < running->queue + running->n_queues; queue++)
+        for (uint64_t nth = queue->retired; nth < queue->given; nth++) {
+            const struct issued *run = queued_run(queue, nth);
+            bool has_failed = event_status(queued_flight(step, queue, nth)->done) < 0;
             if (has_failed && (!first || is_before(run, first)))
                 first = run;
         }
-    const struct task *t = s->task[first->task];
-    fail_task(s, t, first->iteration, event_status(latest_run(s, t, first->iteration)->done));
+    const struct task *task = step->task[first->task];
+    fail_task(step, task, first->iteration, event_status(latest_run(step, task, first->iteration)->done));
 }
 
 /* The run at the queue's head has ended: reports its times, and frees its place. */
-static void retire(struct step *s, struct queue *q)
+static void retire(struct step *step, struct queue *queue)
 {
-    struct task *task = s->task[queued_run(q, q->retired)->task];
-    struct task_flight *flight = queued_flight(s, q, q->retired);
+    struct task *task = step->task[queued_run(queue, queue->retired)->task];
+    struct task_flight *flight = queued_flight(step, queue, queue->retired);
     clWaitForEvents(1, &flight->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(flight->done) < 0)
-        report_failure(s);
+        report_failure(step);
     if (!flight->skipped)
-        report_flight(s, task, flight);
+        report_flight(step, task, flight);
     pthread_mutex_lock(&flights_lock);
-    q->last_end = MAX(q->last_end, flight->end);
-    for (int c = 0; flight->foreign && c < s->pool->machine->n_contexts; c++)
+    queue->last_end = MAX(queue->last_end, flight->end);
+    for (int c = 0; flight->foreign && c < step->pool->machine->n_contexts; c++)
         if (flight->foreign[c]) {
             CL(clReleaseEvent(flight->foreign[c]));
             flight->foreign[c] = NULL;
@@ -114,21 +114,21 @@ static void retire(struct step *s, struct queue *q)
     if (flight->work && flight->work != flight->done)
         CL(clReleaseEvent(flight->work));
     CL(clReleaseEvent(flight->done));
-    s->running->task[task->index].retired++;
-    q->retired++;
+    step->running->task[task->index].retired++;
+    queue->retired++;
     pthread_mutex_unlock(&flights_lock);
 }
 
-void retire_ended(struct step *s)
+void retire_ended(struct step *step)
 {
-    const struct running *running = s->running;
-    for (struct queue *q = running->queue; q < running->queue + running->n_queues; q++)
-        while (q->retired < q->given && has_ended(queued_flight(s, q, q->retired)))
-            retire(s, q);
-    struct job *job = take_ended(s); /* parked jobs, which are in no queue */
+    const struct running *running = step->running;
+    for (struct queue *queue = running->queue; queue < running->queue + running->n_queues; queue++)
+        while (queue->retired < queue->given && has_ended(queued_flight(step, queue, queue->retired)))
+            retire(step, queue);
+    struct job *job = take_ended(step); /* parked jobs, which are in no queue */
     while (job) {
         struct job *following = job->next;
-        report_flight(s, s->task[job->task], job->flight);
+        report_flight(step, step->task[job->task], job->flight);
         drop_job(job);
         job = following;
     }
@@ -137,10 +137,10 @@ void retire_ended(struct step *s)
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 /* The number of the first run of the lane that is of a later iteration. */
-static uint64_t given_until(const struct queue *q, uint32_t iteration)
+static uint64_t given_until(const struct queue *queue, uint32_t iteration)
 {
-    uint64_t nth = q->retired;
-    while (nth < q->given && queued_run(q, nth)->iteration <= iteration)
+    uint64_t nth = queue->retired;
+    while (nth < queue->given && queued_run(queue, nth)->iteration <= iteration)
         nth++;
     return nth;
 }
@@ -153,83 +153,83 @@ static uint64_t given_until(const struct queue *q, uint32_t iteration)
  * once the kernel can start, and its core is idle until then; the last kernel of a step can start only near the step's
  * end.  So the first wait is for the next run, and each further one for twice as many runs as before.  With observers a
  * wait does not grow beyond about a millisecond (see the head of this file). */
-static void wait_queue(struct step *s, struct queue *q, uint32_t iteration)
+static void wait_queue(struct step *step, struct queue *queue, uint32_t iteration)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
-    uint64_t until = given_until(q, iteration);
+    uint64_t until = given_until(queue, iteration);
     uint64_t at_once = 1; /* how many runs one wait is for */
-    while (q->retired < until) {
-        uint64_t next = MIN(until, q->retired + at_once), start = now_ns();
-        clWaitForEvents(1, &queued_flight(s, q, next - 1)->done);
+    while (queue->retired < until) {
+        uint64_t next = MIN(until, queue->retired + at_once), start = now_ns();
+        clWaitForEvents(1, &queued_flight(step, queue, next - 1)->done);
         uint64_t waited = now_ns() - start;
         if (!execution.observers || waited < SHORT_NS)
             at_once *= 2;
         else if (waited > LONG_NS && at_once > 1)
             at_once /= 2;
-        while (q->retired < next)
-            retire(s, q);
-        retire_ended(s);
+        while (queue->retired < next)
+            retire(step, queue);
+        retire_ended(step);
     }
 }
 
 /* Compute lanes come first: a thread that waits for them may compute meanwhile (see above), one that waits for a host
  * task does not. */
 enum lanes_waited { COMPUTE_LANES, OTHER_LANES };
-static void wait_kind(struct step *s, uint32_t iteration, enum lanes_waited lanes)
+static void wait_kind(struct step *step, uint32_t iteration, enum lanes_waited lanes)
 {
-    for (int i = 0; i < s->running->n_queues; i++) {
-        bool computes = s->pool->machine->lane[i]->kind == LANE_COMPUTE;
+    for (int i = 0; i < step->running->n_queues; i++) {
+        bool computes = step->pool->machine->lane[i]->kind == LANE_COMPUTE;
         if (computes == (lanes == COMPUTE_LANES))
-            wait_queue(s, &s->running->queue[i], iteration);
+            wait_queue(step, &step->running->queue[i], iteration);
     }
 }
 
-void wait_task(struct step *s, const struct task *t, uint32_t iteration)
+void wait_task(struct step *step, const struct task *task, uint32_t iteration)
 {
-    wait_kind(s, iteration, COMPUTE_LANES);
-    wait_queue(s, &s->running->queue[t->lane->index], iteration);
+    wait_kind(step, iteration, COMPUTE_LANES);
+    wait_queue(step, &step->running->queue[task->lane->index], iteration);
 }
 
-void wait_lanes(struct step *s)
+void wait_lanes(struct step *step)
 {
-    const struct running *running = s->running;
-    for (const struct queue *q = running->queue; q < running->queue + running->n_queues; q++)
-        if (q->retired < q->given)
-            clWaitForEvents(1, &queued_flight(s, q, q->given - 1)->done);
+    const struct running *running = step->running;
+    for (const struct queue *queue = running->queue; queue < running->queue + running->n_queues; queue++)
+        if (queue->retired < queue->given)
+            clWaitForEvents(1, &queued_flight(step, queue, queue->given - 1)->done);
 }
 
-bool is_computed(const struct step *s, uint32_t iteration)
+bool is_computed(const struct step *step, uint32_t iteration)
 {
-    const struct running *running = s->running;
+    const struct running *running = step->running;
     for (int i = 0; i < running->n_queues; i++)
-        if (s->pool->machine->lane[i]->kind == LANE_COMPUTE &&
+        if (step->pool->machine->lane[i]->kind == LANE_COMPUTE &&
             given_until(&running->queue[i], iteration) > running->queue[i].retired)
             return false;
     return true;
 }
 
-void make_room(struct step *s, uint32_t iteration)
+void make_room(struct step *step, uint32_t iteration)
 {
     if (iteration > 2)
-        wait_kind(s, iteration - 2, COMPUTE_LANES);
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task_runs *runs = &s->running->task[i];
+        wait_kind(step, iteration - 2, COMPUTE_LANES);
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task_runs *runs = &step->running->task[i];
         if (runs->issued - runs->retired == MOST_RUNS)
-            wait_queue(s, &s->running->queue[s->task[i]->lane->index],
+            wait_queue(step, &step->running->queue[step->task[i]->lane->index],
                        runs->flight[runs->retired % MOST_RUNS].iteration);
     }
 }
 
-void flush_lanes(const struct machine *m)
+void flush_lanes(const struct machine *machine)
 {
-    for (int i = 0; i < m->n_lanes; i++)
-        if (m->lane[i]->queue)
-            CL(clFlush(m->lane[i]->queue));
+    for (int i = 0; i < machine->n_lanes; i++)
+        if (machine->lane[i]->queue)
+            CL(clFlush(machine->lane[i]->queue));
 }
 
-void wait_all(struct step *s)
+void wait_all(struct step *step)
 {
-    flush_lanes(s->pool->machine);
-    wait_kind(s, UINT32_MAX, COMPUTE_LANES);
-    wait_kind(s, UINT32_MAX, OTHER_LANES);
+    flush_lanes(step->pool->machine);
+    wait_kind(step, UINT32_MAX, COMPUTE_LANES);
+    wait_kind(step, UINT32_MAX, OTHER_LANES);
 }

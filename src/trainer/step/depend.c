@@ -35,16 +35,16 @@ struct touch { /* a read or a write */
 };
 
 /* The segment that begins at that byte.  A segment that lies across the byte is cut in two. */
-static size_t cut_segment(struct space *s, size_t byte)
+static size_t cut_segment(struct space *space, size_t byte)
 {
     size_t i;
-    if (!s->n)
-        *APPEND(s->segments, s->n, s->cap) = (struct segment){.begin = 0, .writer = NONE, .reader = NONE};
-    FIND_FIRST(i, s->n, s->segments[i].begin < byte);
-    if (i == s->n || s->segments[i].begin > byte) {
-        (void)APPEND(s->segments, s->n, s->cap);
-        memmove(&s->segments[i], &s->segments[i - 1], (s->n - i) * sizeof *s->segments);
-        s->segments[i].begin = byte;
+    if (!space->n)
+        *APPEND(space->segments, space->n, space->cap) = (struct segment){.begin = 0, .writer = NONE, .reader = NONE};
+    FIND_FIRST(i, space->n, space->segments[i].begin < byte);
+    if (i == space->n || space->segments[i].begin > byte) {
+        (void)APPEND(space->segments, space->n, space->cap);
+        memmove(&space->segments[i], &space->segments[i - 1], (space->n - i) * sizeof *space->segments);
+        space->segments[i].begin = byte;
     }
     return i;
 }
@@ -64,44 +64,44 @@ struct walk {
 
 /* Adds an edge, unless it goes from a node to itself, or has been added before, or goes into the first copy of the
  * list: the second copy shows every edge of the steady state. */
-static void add_edge(struct walk *w, int producer, int consumer, enum edge_kind kind)
+static void add_edge(struct walk *walk, int producer, int consumer, enum edge_kind kind)
 {
-    struct step *s = w->step;
-    if (producer == consumer || consumer < w->n || w->consumer[producer] == consumer)
+    struct step *step = walk->step;
+    if (producer == consumer || consumer < walk->n || walk->consumer[producer] == consumer)
         return;
-    w->consumer[producer] = consumer;
-    *APPEND(s->edges, s->n_edges, s->cap_edges) =
-        (struct edge){.producer = (uint32_t)(producer % w->n), .previous = producer < w->n, .kind = kind};
+    walk->consumer[producer] = consumer;
+    *APPEND(step->edges, step->n_edges, step->cap_edges) =
+        (struct edge){.producer = (uint32_t)(producer % walk->n), .previous = producer < walk->n, .kind = kind};
 }
 
 /* Adds edges from a touch and from all touches before it.  latest: its position in `touches`, or NONE. */
-static void add_edges(struct walk *w, int latest, int consumer, enum edge_kind kind)
+static void add_edges(struct walk *walk, int latest, int consumer, enum edge_kind kind)
 {
-    for (int i = latest; i != NONE; i = w->touches[i].before)
-        add_edge(w, w->touches[i].node, consumer, kind);
+    for (int i = latest; i != NONE; i = walk->touches[i].before)
+        add_edge(walk, walk->touches[i].node, consumer, kind);
 }
 
 /* Notes that a node touches a tensor's bytes, and adds the edges that follow from it.  For reuse edges, the space is
  * the storage's slab.  A write that may be skipped does not hide the touches before it. */
-static void note_touch(struct walk *w, int node, const struct access *a, enum edge_kind kind)
+static void note_touch(struct walk *walk, int node, const struct access *access, enum edge_kind kind)
 {
-    const struct tensor *storage = a->tensor->storage;
-    bool writes = a->mode & ACCESS_WRITE;
-    bool hides = writes && !is_conditional(w->step->task[node % w->n]);
-    struct space *space = &w->spaces[EDGE_DATA][storage->id];
-    size_t begin = a->tensor->offset;
+    const struct tensor *storage = access->tensor->storage;
+    bool writes = access->mode & ACCESS_WRITE;
+    bool hides = writes && !is_conditional(walk->step->task[node % walk->n]);
+    struct space *space = &walk->spaces[EDGE_DATA][storage->id];
+    size_t begin = access->tensor->offset;
     if (kind == EDGE_REUSE) {
-        space = &w->spaces[EDGE_REUSE][storage->device->index * SLABS_PER_DEVICE + storage->slab];
+        space = &walk->spaces[EDGE_REUSE][storage->device->index * SLABS_PER_DEVICE + storage->slab];
         begin += storage->address;
     }
-    size_t first = cut_segment(space, begin), end = cut_segment(space, begin + a->tensor->bytes);
+    size_t first = cut_segment(space, begin), end = cut_segment(space, begin + access->tensor->bytes);
     for (struct segment *segment = space->segments + first; segment < space->segments + end; segment++) {
         int *latest = writes ? &segment->writer : &segment->reader;
-        add_edges(w, segment->writer, node, kind);
+        add_edges(walk, segment->writer, node, kind);
         if (writes)
-            add_edges(w, segment->reader, node, kind);
-        *APPEND(w->touches, w->n_touches, w->cap_touches) = (struct touch){node, hides ? NONE : *latest};
-        *latest = (int)w->n_touches - 1;
+            add_edges(walk, segment->reader, node, kind);
+        *APPEND(walk->touches, walk->n_touches, walk->cap_touches) = (struct touch){node, hides ? NONE : *latest};
+        *latest = (int)walk->n_touches - 1;
         if (hides)
             segment->reader = NONE;
     }
@@ -111,105 +111,106 @@ static void note_touch(struct walk *w, int node, const struct access *a, enum ed
  * in every iteration: only its bytes connect it to the iteration before.  One that persists shares its bytes with none,
  * so they connect it to nothing more than its value does.  In a ring the next iteration writes another member: nothing
  * connects the two. */
-static bool connects(const struct walk *w, int node, const struct tensor *x, enum edge_kind kind)
+static bool connects(const struct walk *walk, int node, const struct tensor *tensor, enum edge_kind kind)
 {
     if (kind == EDGE_REUSE)
-        return !x->persistent;
-    bool lasts = x->persistent && !x->storage->ring;
-    return lasts || node >= w->n;
+        return !tensor->persistent;
+    bool lasts = tensor->persistent && !tensor->storage->ring;
+    return lasts || node >= walk->n;
 }
 
 /* A task reads before it writes. */
-static void note_touches(struct walk *w, int node, enum edge_kind kind)
+static void note_touches(struct walk *walk, int node, enum edge_kind kind)
 {
-    const struct task *t = w->step->task[node % w->n];
-    for (const struct access *a = t->access; a < t->access + t->n_access; a++)
-        if (!(a->mode & ACCESS_WRITE) && connects(w, node, a->tensor, kind))
-            note_touch(w, node, a, kind);
-    for (const struct access *a = t->access; a < t->access + t->n_access; a++)
-        if (a->mode & ACCESS_WRITE && connects(w, node, a->tensor, kind))
-            note_touch(w, node, a, kind);
+    const struct task *task = walk->step->task[node % walk->n];
+    for (const struct access *access = task->access; access < task->access + task->n_access; access++)
+        if (!(access->mode & ACCESS_WRITE) && connects(walk, node, access->tensor, kind))
+            note_touch(walk, node, access, kind);
+    for (const struct access *access = task->access; access < task->access + task->n_access; access++)
+        if (access->mode & ACCESS_WRITE && connects(walk, node, access->tensor, kind))
+            note_touch(walk, node, access, kind);
 }
 
 COMPARISON(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->producer, a->producer)))
 
 /* The tasks that a held task must wait for: on each lane the last of those that hold and always run, and those that
  * hold after it.  Returns how many. */
-static size_t find_holds(const struct step *s, int *holds)
+static size_t find_holds(const struct step *step, int *holds)
 {
     /* By lane: has the last task that holds and always runs been found? */
-    bool *passed = allocate((size_t)s->pool->machine->n_lanes, sizeof *passed);
-    size_t n = 0;
-    for (size_t i = s->n; i-- > 0;) {
-        const struct task *t = s->task[i];
-        if (t->gate != GATE_HOLDS || passed[t->lane->index])
+    bool *passed = allocate((size_t)step->pool->machine->n_lanes, sizeof *passed);
+    size_t n_holds = 0;
+    for (size_t i = step->n; i-- > 0;) {
+        const struct task *task = step->task[i];
+        if (task->gate != GATE_HOLDS || passed[task->lane->index])
             continue;
-        holds[n++] = (int)i;
-        passed[t->lane->index] = !is_conditional(t);
+        holds[n_holds++] = (int)i;
+        passed[task->lane->index] = !is_conditional(task);
     }
     free(passed);
-    return n;
+    return n_holds;
 }
 
 /* Adds the edges of a node that the list asks for by `after=`. */
-static void add_after_edges(struct walk *w, int node)
+static void add_after_edges(struct walk *walk, int node)
 {
-    for (; w->next_pair < w->n_pairs && w->pairs[w->next_pair].second == node - w->n; w->next_pair++) {
-        const struct after_pair *p = &w->pairs[w->next_pair];
-        add_edge(w, p->previous ? p->first : p->first + w->n, node, EDGE_DATA);
+    while (walk->next_pair < walk->n_pairs && walk->pairs[walk->next_pair].second == node - walk->n) {
+        const struct after_pair *pair = &walk->pairs[walk->next_pair];
+        add_edge(walk, pair->previous ? pair->first : pair->first + walk->n, node, EDGE_DATA);
+        walk->next_pair++;
     }
 }
 
 /* Each task gets its edges, of which n_edges says how many there are, in the order in which waits are chosen. */
-static void deal_edges(struct step *s)
+static void deal_edges(struct step *step)
 {
     size_t first = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        struct task *t = s->task[i];
-        t->edges = s->edges + first;
-        SORT(t->edges, t->n_edges, later_first);
-        first += t->n_edges;
+    for (size_t i = 0; i < step->n; i++) {
+        struct task *task = step->task[i];
+        task->edges = step->edges + first;
+        SORT(task->edges, task->n_edges, later_first);
+        first += task->n_edges;
     }
 }
 
-static void free_walk(struct walk *w, int kinds, const size_t *n_spaces)
+static void free_walk(struct walk *walk, int kinds, const size_t *n_spaces)
 {
     for (int kind = 0; kind < kinds; kind++) {
         for (size_t i = 0; i < n_spaces[kind]; i++)
-            free(w->spaces[kind][i].segments);
-        free(w->spaces[kind]);
+            free(walk->spaces[kind][i].segments);
+        free(walk->spaces[kind]);
     }
-    free(w->touches);
-    free(w->consumer);
-    free(w->pairs);
+    free(walk->touches);
+    free(walk->consumer);
+    free(walk->pairs);
 }
 
-/* Finds the edges of all tasks.  All edges of a task are found while its second copy is walked over, so in s->edges
+/* Finds the edges of all tasks.  All edges of a task are found while its second copy is walked over, so in step->edges
  * they lie side by side. */
-static void find_edges(struct step *s, int kinds)
+static void find_edges(struct step *step, int kinds)
 {
-    struct walk w = {.step = s, .n = (int)s->n, .consumer = allocate(2 * s->n, sizeof *w.consumer)};
-    size_t n_spaces[2] = {s->pool->n, (size_t)(s->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
-    int *holds = allocate(s->n, sizeof *holds);
-    size_t n_holds = find_holds(s, holds);
-    w.pairs = find_after_pairs(s, &w.n_pairs);
+    struct walk walk = {.step = step, .n = (int)step->n, .consumer = allocate(2 * step->n, sizeof *walk.consumer)};
+    size_t n_spaces[2] = {step->pool->n, (size_t)(step->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
+    int *holds = allocate(step->n, sizeof *holds);
+    size_t n_holds = find_holds(step, holds);
+    walk.pairs = find_after_pairs(step, &walk.n_pairs);
     for (int kind = 0; kind < kinds; kind++)
-        w.spaces[kind] = allocate(n_spaces[kind], sizeof *w.spaces[kind]);
-    s->n_edges = 0;
-    for (int node = 0; node < 2 * w.n; node++) {
-        struct task *t = s->task[node % w.n];
-        int first_of_copy = node < w.n ? 0 : w.n;
-        size_t before = s->n_edges;
+        walk.spaces[kind] = allocate(n_spaces[kind], sizeof *walk.spaces[kind]);
+    step->n_edges = 0;
+    for (int node = 0; node < 2 * walk.n; node++) {
+        struct task *task = step->task[node % walk.n];
+        int first_of_copy = node < walk.n ? 0 : walk.n;
+        size_t before = step->n_edges;
         for (int kind = 0; kind < kinds; kind++)
-            note_touches(&w, node, (enum edge_kind)kind);
-        if (t->gate == GATE_HELD)
+            note_touches(&walk, node, (enum edge_kind)kind);
+        if (task->gate == GATE_HELD)
             for (size_t i = 0; i < n_holds; i++)
-                add_edge(&w, first_of_copy + holds[i], node, EDGE_DATA);
-        add_after_edges(&w, node);
-        t->n_edges = s->n_edges - before;
+                add_edge(&walk, first_of_copy + holds[i], node, EDGE_DATA);
+        add_after_edges(&walk, node);
+        task->n_edges = step->n_edges - before;
     }
-    deal_edges(s);
-    free_walk(&w, kinds, n_spaces);
+    deal_edges(step);
+    free_walk(&walk, kinds, n_spaces);
     free(holds);
 }
 
@@ -234,126 +235,134 @@ struct clocks {
     int *known; /* [2n, width] by node and lane: the latest node of that lane that has ended for certain; or NONE */
 };
 
+static void note_lanes(struct clocks *clocks, const struct step *step)
+{
+    for (int i = 0; i < clocks->n; i++) {
+        const struct task *task = step->task[i];
+        clocks->lane[i] = task->lane->index;
+        clocks->conditional[i] = is_conditional(task);
+    }
+}
+
 /* Lists the crossings of each task.  Of a task's edges from one lane, those after the first that stands are left out:
  * the edges stand with the latest producer first (later_first), and what ended before it follows.  found: by lane, one
  * more than the last task that has a crossing from a task there that stands; all 0 at first. */
-static void list_crossings(struct clocks *c, const struct step *s, int *found)
+static void list_crossings(struct clocks *clocks, const struct step *step, int *found)
 {
     size_t n = 0;
-    for (int i = 0; i < c->n; i++) {
-        const struct task *t = s->task[i];
-        c->lane[i] = t->lane->index;
-        c->conditional[i] = is_conditional(t);
-    }
-    for (int i = 0; i < c->n; i++) {
-        struct task *t = s->task[i];
-        for (struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-            int producer = (int)e->producer, lane = c->lane[producer];
-            if (lane == c->lane[i] || found[lane] == i + 1)
+    for (int i = 0; i < clocks->n; i++) {
+        struct task *task = step->task[i];
+        for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
+            int producer = (int)edge->producer, lane = clocks->lane[producer];
+            if (lane == clocks->lane[i] || found[lane] == i + 1)
                 continue;
-            c->crossing[n++] = (struct crossing){e, producer, lane, !c->conditional[producer]};
-            if (!c->conditional[producer])
+            clocks->crossing[n++] = (struct crossing){edge, producer, lane, !clocks->conditional[producer]};
+            if (!clocks->conditional[producer])
                 found[lane] = i + 1;
         }
-        c->end[i] = n;
+        clocks->end[i] = n;
     }
 }
 
 /* Fills in the clock of a node: what is known from the task before it on its lane and from its waits, which are chosen
  * on the way.  From a wait for a task that may be skipped nothing follows. */
-static void choose_waits(struct clocks *c, int node, int *known)
+static void choose_waits(struct clocks *clocks, int node, int *known)
 {
-    int i = node % c->n;
-    for (size_t k = i ? c->end[i - 1] : 0; k < c->end[i]; k++) {
-        const struct crossing *x = &c->crossing[k];
-        int producer_node = x->producer + node - i;
-        if (x->edge->previous)
-            producer_node -= c->n;
-        int lane = x->lane - c->first;
-        bool tracked = lane >= 0 && lane < c->width;
+    int i = node % clocks->n;
+    for (size_t k = i ? clocks->end[i - 1] : 0; k < clocks->end[i]; k++) {
+        const struct crossing *crossing = &clocks->crossing[k];
+        int producer_node = crossing->producer + node - i;
+        if (crossing->edge->previous)
+            producer_node -= clocks->n;
+        int lane = crossing->lane - clocks->first;
+        bool tracked = lane >= 0 && lane < clocks->width;
         if (producer_node < 0)
             continue; /* before the first copy */
         if (tracked && producer_node <= known[lane])
             continue; /* the wait follows from others, and so does all that was known there */
-        x->edge->wait |= tracked;
-        if (!x->stands)
+        crossing->edge->wait |= tracked;
+        if (!crossing->stands)
             continue;
         if (tracked)
             known[lane] = producer_node;
-        const int *producer_known = &c->known[(size_t)producer_node * (size_t)c->width];
-        for (int l = 0; l < c->width; l++)
+        const int *producer_known = &clocks->known[(size_t)producer_node * (size_t)clocks->width];
+        for (int l = 0; l < clocks->width; l++)
             known[l] = MAX(known[l], producer_known[l]);
     }
 }
 
-/* Walks over both copies, for the lanes of c.  By lane, last[] is the latest node so far, and certain[] the latest node
+/* Walks over both copies, for these lanes.  By lane, last[] is the latest node so far, and certain[] the latest node
  * that is never skipped. */
-static void walk_clocks(struct clocks *c, int *last, int *certain)
+static void walk_clocks(struct clocks *clocks, int *last, int *certain)
 {
-    size_t width = (size_t)c->width;
-    for (int lane = 0; lane < c->n_lanes; lane++)
+    size_t width = (size_t)clocks->width;
+    for (int lane = 0; lane < clocks->n_lanes; lane++)
         last[lane] = certain[lane] = NONE;
-    for (int node = 0; node < 2 * c->n; node++) {
-        int lane = c->lane[node % c->n];
-        int *known = &c->known[(size_t)node * width];
+    for (int node = 0; node < 2 * clocks->n; node++) {
+        int lane = clocks->lane[node % clocks->n];
+        int *known = &clocks->known[(size_t)node * width];
         if (certain[lane] == NONE)
             fill_none(known, width);
         else
-            memcpy(known, &c->known[(size_t)certain[lane] * width], width * sizeof *known);
-        if (lane >= c->first && lane < c->first + c->width)
-            known[lane - c->first] = last[lane];
-        choose_waits(c, node, known);
+            memcpy(known, &clocks->known[(size_t)certain[lane] * width], width * sizeof *known);
+        if (lane >= clocks->first && lane < clocks->first + clocks->width)
+            known[lane - clocks->first] = last[lane];
+        choose_waits(clocks, node, known);
         last[lane] = node;
-        if (!c->conditional[node % c->n])
+        if (!clocks->conditional[node % clocks->n])
             certain[lane] = node;
     }
 }
 
-static void mark_waits(const struct step *s)
+static void mark_waits(const struct step *step)
 {
-    struct clocks c = {.n = (int)s->n, .n_lanes = s->pool->machine->n_lanes};
-    int most = MIN(c.n_lanes, LANES_AT_A_TIME);
-    int *last = allocate((size_t)c.n_lanes, sizeof *last);
-    int *certain = allocate((size_t)c.n_lanes, sizeof *certain);
-    c.lane = allocate(s->n, sizeof *c.lane);
-    c.conditional = allocate(s->n, sizeof *c.conditional);
-    c.crossing = allocate(s->n_edges, sizeof *c.crossing);
-    c.end = allocate(s->n, sizeof *c.end);
-    c.known = allocate(2 * s->n * (size_t)most, sizeof *c.known);
-    list_crossings(&c, s, last);
-    while (c.first < c.n_lanes) {
-        c.width = MIN(c.n_lanes - c.first, most);
-        walk_clocks(&c, last, certain);
-        c.first += c.width;
+    struct clocks clocks = {.n = (int)step->n, .n_lanes = step->pool->machine->n_lanes};
+    int most = MIN(clocks.n_lanes, LANES_AT_A_TIME);
+    int *last = allocate((size_t)clocks.n_lanes, sizeof *last);
+    int *certain = allocate((size_t)clocks.n_lanes, sizeof *certain);
+    clocks.lane = allocate(step->n, sizeof *clocks.lane);
+    clocks.conditional = allocate(step->n, sizeof *clocks.conditional);
+    clocks.crossing = allocate(step->n_edges, sizeof *clocks.crossing);
+    clocks.end = allocate(step->n, sizeof *clocks.end);
+    clocks.known = allocate(2 * step->n * (size_t)most, sizeof *clocks.known);
+    note_lanes(&clocks, step);
+    list_crossings(&clocks, step, last);
+    while (clocks.first < clocks.n_lanes) {
+        clocks.width = MIN(clocks.n_lanes - clocks.first, most);
+        walk_clocks(&clocks, last, certain);
+        clocks.first += clocks.width;
     }
-    free(c.lane);
-    free(c.conditional);
-    free(c.crossing);
-    free(c.end);
-    free(c.known);
+    free(clocks.lane);
+    free(clocks.conditional);
+    free(clocks.crossing);
+    free(clocks.end);
+    free(clocks.known);
     free(last);
     free(certain);
 }
 
-int event_context(const struct task *t) { return t->lane->device->is_host ? 0 : t->lane->device->context->index; }
-
-void depend(struct step *s, enum edges_wanted wanted)
+int event_context(const struct task *task)
 {
-    find_edges(s, wanted == ALL_EDGES ? 2 : 1);
-    mark_waits(s);
-    for (size_t i = 0; i < s->n; i++) {
-        s->task[i]->notify = 0;
-        s->task[i]->flush = false;
+    return task->lane->device->is_host ? 0 : task->lane->device->context->index;
+}
+
+void depend(struct step *step, enum edges_wanted wanted)
+{
+    find_edges(step, wanted == ALL_EDGES ? 2 : 1);
+    mark_waits(step);
+    for (size_t i = 0; i < step->n; i++) {
+        step->task[i]->notify = 0;
+        step->task[i]->flush = false;
     }
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-            struct task *producer = s->task[e->producer];
-            if (!e->wait)
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *task = step->task[i];
+        for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
+            struct task *producer = step->task[edge->producer];
+            if (!edge->wait)
                 continue;
             producer->flush = true;
-            if (!t->lane->device->is_host && event_context(producer) != event_context(t))
-                producer->notify |= 1u << event_context(t);
+            if (!task->lane->device->is_host && event_context(producer) != event_context(task))
+                producer->notify |= 1u << event_context(task);
         }
     }
 }

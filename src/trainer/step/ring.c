@@ -16,44 +16,44 @@
  */
 #include "step.h"
 
-int take_member(struct ring *r, uint32_t iteration)
+int take_member(struct ring *ring, uint32_t iteration)
 {
-    for (int k = 1; k <= r->n; k++)
-        if (!r->iteration[k] && k != r->durable) {
-            r->iteration[k] = iteration;
+    for (int k = 1; k <= ring->n; k++)
+        if (!ring->iteration[k] && k != ring->durable) {
+            ring->iteration[k] = iteration;
             return k;
         }
     return 0;
 }
 
-void return_member(struct ring *r, uint32_t iteration, bool durable)
+void return_member(struct ring *ring, uint32_t iteration, bool durable)
 {
-    int k = member_of(r, iteration);
+    int k = member_of(ring, iteration);
     if (durable)
-        r->durable = k;
-    r->iteration[k] = 0;
+        ring->durable = k;
+    ring->iteration[k] = 0;
 }
 
-int member_of(const struct ring *r, uint32_t iteration)
+int member_of(const struct ring *ring, uint32_t iteration)
 {
-    for (int k = 1; k <= r->n; k++)
-        if (r->iteration[k] == iteration)
+    for (int k = 1; k <= ring->n; k++)
+        if (ring->iteration[k] == iteration)
             return k;
     return 0;
 }
 
 /* ---- its tensors ------------------------------------------------------------------------------------------------- */
 
-struct tensor *nth_member(struct tensor *x, int k)
+struct tensor *nth_member(struct tensor *tensor, int k)
 {
-    for (int i = 1; i < k && x; i++)
-        x = x->next_member;
-    CHECK(k > 0 && x, "a ring has no member %d", k);
-    return x;
+    for (int i = 1; i < k && tensor; i++)
+        tensor = tensor->next_member;
+    CHECK(k > 0 && tensor, "a ring has no member %d", k);
+    return tensor;
 }
 
-struct tensor *tensor_at(struct tensor *x, uint32_t iteration)
+struct tensor *tensor_at(struct tensor *tensor, uint32_t iteration)
 {
-    const struct ring *r = x->storage->ring;
-    return r ? nth_member(x, member_of(r, iteration)) : x;
+    const struct ring *ring = tensor->storage->ring;
+    return ring ? nth_member(tensor, member_of(ring, iteration)) : tensor;
 }

@@ -139,8 +139,8 @@ struct after_pair *find_after_pairs(const struct step *s, size_t *n);
 enum edges_wanted { DATA_EDGES, ALL_EDGES };
 /* Fills in every task's edges, and sets `wait`, `notify` and `flush`.  ALL_EDGES: reuse edges too, which follow from
  * addresses: call place() before. */
-void depend(struct step *s, enum edges_wanted wanted);
-int event_context(const struct task *t); /* the context of its event; a host task's is a user event of context 0 */
+void depend(struct step *step, enum edges_wanted wanted);
+int event_context(const struct task *task); /* the context of its event; a host task's is a user event of context 0 */
 
 enum place_purpose { PLACE_TO_CHECK, PLACE_TO_RUN };
 /* Finds lifetimes, then addresses for all tensors that the lists use, persistent ones first.  PLACE_TO_RUN: also takes

@@ -161,13 +161,13 @@ void read_bytes_of(struct tensor *x, size_t begin, size_t n, void *into);
 /* ---- ring.c: a member for each of a few iterations --------------------------------------------------------------- */
 
 /* Takes a free member for the iteration.  Returns the member's number, from 1; 0: none is free. */
-int take_member(struct ring *r, uint32_t iteration);
+int take_member(struct ring *ring, uint32_t iteration);
 /* The iteration gives its member back.  durable: the member stays taken until a later iteration's is durable. */
-void return_member(struct ring *r, uint32_t iteration, bool durable);
-int member_of(const struct ring *r, uint32_t iteration); /* 0: the iteration has none */
-struct tensor *nth_member(struct tensor *x, int k);      /* x: the first member, or a part of it; k counts from 1 */
-/* The tensor that x means in this iteration: x itself, or, where x is in a ring, the same part of the member that the
- * iteration has. */
-struct tensor *tensor_at(struct tensor *x, uint32_t iteration);
+void return_member(struct ring *ring, uint32_t iteration, bool durable);
+int member_of(const struct ring *ring, uint32_t iteration); /* 0: the iteration has none */
+struct tensor *nth_member(struct tensor *tensor, int k);    /* of the first member, or a part of it; k counts from 1 */
+/* The tensor that is meant in this iteration: the tensor itself, or, where it is in a ring, the same part of the member
+ * that the iteration has. */
+struct tensor *tensor_at(struct tensor *tensor, uint32_t iteration);
 
 #endif

@@ -5,80 +5,80 @@
 
 #include <math.h>
 
-static void expect_tokens(const struct files *f, const char *use, size_t n, const char *option, size_t needed)
+static void expect_tokens(const struct files *files, const char *use, size_t n, const char *option, size_t needed)
 {
     if (n < needed)
-        fail(EXIT_USAGE, "%s has %zu tokens for %s, but %s needs %zu: use more data or smaller numbers", f->given, n,
-             use, option, needed);
+        fail(EXIT_USAGE, "%s has %zu tokens for %s, but %s needs %zu: use more data or smaller numbers", files->given,
+             n, use, option, needed);
 }
 
 /* The mean length of the tokens that a validation loss is of: all but the first. */
-static double measure_tokens(const struct dataset *d)
+static double measure_tokens(const struct dataset *dataset)
 {
-    const struct split *split = d->val.n > 1 ? &d->val : &d->train;
+    const struct split *split = dataset->val.n > 1 ? &dataset->val : &dataset->train;
     double bytes = 0;
-    if (split->n < 2 || d->tokenizer.kind == &token_ids)
+    if (split->n < 2 || dataset->tokenizer.kind == &token_ids)
         return NAN;
     for (size_t i = 1; i < split->n; i++) {
         char own[DECODED_BYTES];
         size_t n;
-        decode_token(&d->tokenizer, split->tokens[i], own, &n);
+        decode_token(&dataset->tokenizer, split->tokens[i], own, &n);
         bytes += (double)n;
     }
     return bytes / (double)(split->n - 1);
 }
 
-double bits_per_byte(const struct dataset *d, double loss) { return loss / M_LN2 / d->bytes_per_token; }
+double bits_per_byte(const struct dataset *dataset, double loss) { return loss / M_LN2 / dataset->bytes_per_token; }
 
-static void expect_enough(const struct dataset *d, const struct data_options *o, const struct files *train,
+static void expect_enough(const struct dataset *dataset, const struct data_options *options, const struct files *train,
                           const struct files *val)
 {
-    const size_t window = (size_t)o->seq_len + 1;
-    const size_t batch = (size_t)o->batch * (size_t)o->seq_len + 1;
-    expect_tokens(train, "training", d->train.n, "a window of --seq-len", window);
-    if (o->order == ORDER_FILE)
-        expect_tokens(train, "training", d->train.n, "--order file, by --batch and --seq-len,", batch);
-    if (o->val_data)
-        expect_tokens(val, "validation", d->val.n, "a window of --seq-len", window);
-    else if (d->val.n)
-        expect_tokens(train, "validation", d->val.n, "a window of --seq-len", window);
+    const size_t window = (size_t)options->seq_len + 1;
+    const size_t batch = (size_t)options->batch * (size_t)options->seq_len + 1;
+    expect_tokens(train, "training", dataset->train.n, "a window of --seq-len", window);
+    if (options->order == ORDER_FILE)
+        expect_tokens(train, "training", dataset->train.n, "--order file, by --batch and --seq-len,", batch);
+    if (options->val_data)
+        expect_tokens(val, "validation", dataset->val.n, "a window of --seq-len", window);
+    else if (dataset->val.n)
+        expect_tokens(train, "validation", dataset->val.n, "a window of --seq-len", window);
 }
 
 struct dataset *open_dataset(const struct data_options *given)
 {
-    struct dataset *d = allocate(1, sizeof *d);
-    const struct data_options o = name_files(d, given);
-    struct files train = find_files(o.path ? o.path : default_data());
+    struct dataset *dataset = allocate(1, sizeof *dataset);
+    const struct data_options options = name_files(dataset, given);
+    struct files train = find_files(options.path ? options.path : default_data());
     struct files val = {0};
-    if (o.val_data)
-        val = find_files(o.val_data);
-    if (o.val_data && (val.format == FILE_TEXT) != (train.format == FILE_TEXT))
+    if (options.val_data)
+        val = find_files(options.val_data);
+    if (options.val_data && (val.format == FILE_TEXT) != (train.format == FILE_TEXT))
         fail(EXIT_USAGE, "--val-data %s is %s, but the training data %s is %s; both must be text or both tokens",
              val.given, format_name[val.format], train.given, format_name[train.format]);
-    d->rate = d->floor = NAN;
+    dataset->rate = dataset->floor = NAN;
     if (train.format == FILE_TEXT)
-        load_texts(d, &o, &train, &val);
+        load_texts(dataset, &options, &train, &val);
     else
-        load_tokens(d, &o, &train, &val);
-    const int used = MAX(d->train.used, d->val.used);
-    if (o.vocab && used > o.vocab)
+        load_tokens(dataset, &options, &train, &val);
+    const int used = MAX(dataset->train.used, dataset->val.used);
+    if (options.vocab && used > options.vocab)
         fail(EXIT_USAGE, "%s has token %d, but the model's vocabulary is %d; use data of its tokenizer", train.given,
-             used - 1, o.vocab);
-    d->vocab = o.vocab ? o.vocab : d->tokenizer.n;
-    d->bytes_per_token = measure_tokens(d);
-    expect_enough(d, &o, &train, &val);
+             used - 1, options.vocab);
+    dataset->vocab = options.vocab ? options.vocab : dataset->tokenizer.n;
+    dataset->bytes_per_token = measure_tokens(dataset);
+    expect_enough(dataset, &options, &train, &val);
     free_files(&train);
     free_files(&val);
-    return d;
+    return dataset;
 }
 
-void close_dataset(struct dataset *d)
+void close_dataset(struct dataset *dataset)
 {
-    free_tokenizer(&d->tokenizer);
-    free(d->train.tokens);
-    if (!d->val.shares_memory)
-        free(d->val.tokens);
-    free(d->own_path[0]);
-    free(d->own_path[1]);
-    free(d);
+    free_tokenizer(&dataset->tokenizer);
+    free(dataset->train.tokens);
+    if (!dataset->val.shares_memory)
+        free(dataset->val.tokens);
+    free(dataset->own_path[0]);
+    free(dataset->own_path[1]);
+    free(dataset);
 }

@@ -3,10 +3,10 @@
  * Everything here is a pure function of (files, options, seed, step, sample): no position is kept between calls, so a
  * resumed run, or one on another number of devices, sees the same windows.
  *
- *     struct dataset *d = open_dataset(&options);
- *     dataset_window(d, &window, tokens, targets);            for each sequence of each step
- *     validation_window(d, i, seq_len, tokens, targets);      for i below validation_windows()
- *     close_dataset(d);
+ *     struct dataset *dataset = open_dataset(&options);
+ *     dataset_window(dataset, &window, tokens, targets);        for each sequence of each step
+ *     validation_window(dataset, i, seq_len, tokens, targets);  for i below validation_windows()
+ *     close_dataset(dataset);
  */
 #ifndef DATA_H
 #define DATA_H
@@ -59,11 +59,11 @@ struct dataset {
     double rate;            /* a made text's information, in nats per byte; NAN: not known */
     double floor;           /* the lowest possible loss on `val`, in nats per token; NAN: not known */
 };
-struct dataset *open_dataset(const struct data_options *o);
-void close_dataset(struct dataset *d);
+struct dataset *open_dataset(const struct data_options *options);
+void close_dataset(struct dataset *dataset);
 /* A loss in nats per token, as bits per byte, by which losses of different tokenizers can be compared.  NAN: not
  * known. */
-double bits_per_byte(const struct dataset *d, double loss);
+double bits_per_byte(const struct dataset *dataset, double loss);
 
 /* ---- windows.c: windows ------------------------------------------------------------------------------------------ */
 
@@ -80,16 +80,16 @@ struct window {
  *                  batch * seq_len + 1 tokens are left: the batches of llm.c
  *   ORDER_SHUFFLE  a random offset for each value of the global sample counter, step * batch + sample; within an epoch
  *                  the windows lie side by side, so every token is seen about once */
-void dataset_window(const struct dataset *d, const struct window *window, int32_t *tokens, int32_t *targets);
+void dataset_window(const struct dataset *dataset, const struct window *window, int32_t *tokens, int32_t *targets);
 
 /* Validation goes once over the whole split: every token but the first is a target exactly once.  The last window would
  * stick out; it is moved back so that it ends with the split, and only its last `count` positions, those that no window
  * before had, count.  They see more context than a shorter window would give them, never less. */
-size_t validation_windows(const struct dataset *d, int seq_len);
+size_t validation_windows(const struct dataset *dataset, int seq_len);
 /* Positions of window i that count, the last ones of the window: seq_len in every window but the last. */
-int validation_count(const struct dataset *d, size_t i, int seq_len);
+int validation_count(const struct dataset *dataset, size_t i, int seq_len);
 /* Fills in window i, as dataset_window does; returns its validation_count(). */
-int validation_window(const struct dataset *d, size_t i, int seq_len, int32_t *tokens, int32_t *targets);
+int validation_window(const struct dataset *dataset, size_t i, int seq_len, int32_t *tokens, int32_t *targets);
 
 /* Positions by token, for the gradient of the embedding: order[start[v]] ... order[start[v+1]-1] are the positions of
  * token v, ascending, so that each row is summed by one worker in a fixed order.  order: (n), start: (vocab + 1). */

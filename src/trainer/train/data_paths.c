@@ -66,39 +66,39 @@ static bool is_nanogpt(const char *given)
     return is_folder(given) && holds_file(given, "train.bin") && holds_file(given, "val.bin");
 }
 
-struct data_options name_files(struct dataset *d, const struct data_options *o)
+struct data_options name_files(struct dataset *dataset, const struct data_options *options)
 {
-    struct data_options named = *o;
-    const char *val_folder = o->val_data && is_nanogpt(o->val_data) ? o->val_data : NULL;
-    if (o->path && is_nanogpt(o->path)) {
-        d->own_path[0] = file_of(o->path, "train.bin");
-        named.path = d->own_path[0];
-        if (!o->val_data)
-            val_folder = o->path;
+    struct data_options named = *options;
+    const char *val_folder = options->val_data && is_nanogpt(options->val_data) ? options->val_data : NULL;
+    if (options->path && is_nanogpt(options->path)) {
+        dataset->own_path[0] = file_of(options->path, "train.bin");
+        named.path = dataset->own_path[0];
+        if (!options->val_data)
+            val_folder = options->path;
     }
     if (val_folder) {
-        d->own_path[1] = file_of(val_folder, "val.bin");
-        named.val_data = d->own_path[1];
+        dataset->own_path[1] = file_of(val_folder, "val.bin");
+        named.val_data = dataset->own_path[1];
     }
-    if (d->own_path[0])
-        note("data: %s is laid out as nanoGPT's: %s to train, %s to validate; its other files are not read", o->path,
-             named.path, o->val_data ? o->val_data : named.val_data);
+    if (dataset->own_path[0])
+        note("data: %s is laid out as nanoGPT's: %s to train, %s to validate; its other files are not read",
+             options->path, named.path, options->val_data ? options->val_data : named.val_data);
     return named;
 }
 
 /* A pattern such as '*.bin' takes all of them, also what nanoGPT keeps for validation. */
-static void warn_of_validation(const struct files *f)
+static void warn_of_validation(const struct files *files)
 {
     const char *train = NULL, *val = NULL;
-    for (size_t i = 0; i < f->n; i++) {
-        if (ends_with(f->paths[i], "/train.bin"))
-            train = f->paths[i];
-        if (ends_with(f->paths[i], "/val.bin"))
-            val = f->paths[i];
+    for (size_t i = 0; i < files->n; i++) {
+        if (ends_with(files->paths[i], "/train.bin"))
+            train = files->paths[i];
+        if (ends_with(files->paths[i], "/val.bin"))
+            val = files->paths[i];
     }
     if (train && val)
-        warn("%s takes %s too, which is trained on; to validate on it: --data %s --val-data %s", f->given, val, train,
-             val);
+        warn("%s takes %s too, which is trained on; to validate on it: --data %s --val-data %s", files->given, val,
+             train, val);
 }
 
 /* ---- texts that are made ---------------------------------------------------------------------------------------- */
@@ -138,10 +138,13 @@ const char *file_of_data(const char *given)
 
 /* ---- finding ---------------------------------------------------------------------------------------------------- */
 
-static void add_path(struct files *f, const char *path) { *APPEND(f->paths, f->n, f->cap) = copy_string(path); }
+static void add_path(struct files *files, const char *path)
+{
+    *APPEND(files->paths, files->n, files->cap) = copy_string(path);
+}
 
 /* Adds the files that match the pattern.  Returns how many folders do, which are not read. */
-static size_t match_files(struct files *f, const char *pattern)
+static size_t match_files(struct files *files, const char *pattern)
 {
     glob_t found = {0};
     size_t folders = 0;
@@ -150,73 +153,74 @@ static size_t match_files(struct files *f, const char *pattern)
         if (is_folder(found.gl_pathv[i]))
             folders++;
         else
-            add_path(f, found.gl_pathv[i]);
+            add_path(files, found.gl_pathv[i]);
     }
     globfree(&found);
     return folders;
 }
 
 /* named: the user has named the one file itself. */
-static void check_files(struct files *f, bool named)
+static void check_files(struct files *files, bool named)
 {
-    f->format = format_of(f->paths[0]);
-    for (size_t i = 0; i < f->n; i++) {
-        enum data_format format = format_of(f->paths[i]);
-        claim_input("--data", f->paths[i]);
-        refuse_foreign(f->paths[i], format, named);
-        if (format != f->format)
+    files->format = format_of(files->paths[0]);
+    for (size_t i = 0; i < files->n; i++) {
+        enum data_format format = format_of(files->paths[i]);
+        claim_input("--data", files->paths[i]);
+        refuse_foreign(files->paths[i], format, named);
+        if (format != files->format)
             fail(EXIT_USAGE,
-                 "%s mixes kinds of data: %s is %s, %s is %s; name the files of one kind, such as '%s/*.bin'", f->given,
-                 f->paths[0], format_name[f->format], f->paths[i], format_name[format], f->given);
+                 "%s mixes kinds of data: %s is %s, %s is %s; name the files of one kind, such as '%s/*.bin'",
+                 files->given, files->paths[0], format_name[files->format], files->paths[i], format_name[format],
+                 files->given);
     }
 }
 
 /* A file of that very name wins over a pattern, so that "a[1].txt" can be read.  A folder stands for the visible files
  * in it, but not for those of folders inside it. */
-static void find_paths(struct files *f)
+static void find_paths(struct files *files)
 {
-    const char *given = f->given;
+    const char *given = files->given;
     const bool folder = is_folder(given);
     const bool is_file = !folder && access(given, F_OK) == 0;
     char *pattern = folder ? format_string("%s/*", given) : copy_string(given);
     size_t folders = 0;
     if (is_file)
-        add_path(f, given);
+        add_path(files, given);
     else
-        folders = match_files(f, pattern);
-    if (folder && f->n > 0 && folders > 0)
+        folders = match_files(files, pattern);
+    if (folder && files->n > 0 && folders > 0)
         warn("%s has %zu folder%s, whose files are not read; the quoted pattern '%s/*/*' takes them", given, folders,
              folders == 1 ? "" : "s", given);
-    if (f->n == 0 && is_left_out(given))
+    if (files->n == 0 && is_left_out(given))
         fail(EXIT_USAGE, "--data %s: this yard was built without%s", given, left_out);
-    if (f->n == 0)
+    if (files->n == 0)
         fail(EXIT_IO,
              "no file matches %s; expected a file, a folder with files or a pattern such as 'data/*.txt'; of "
              "a folder the files are read, but not those of folders inside it",
              pattern);
-    check_files(f, is_file);
+    check_files(files, is_file);
     if (!is_file && !folder)
-        warn_of_validation(f);
+        warn_of_validation(files);
     free(pattern);
 }
 
 struct files find_files(const char *given)
 {
-    struct files f = {.given = given, .maker = find_maker(given)};
-    if (f.maker)
-        f.made = f.maker->open(file_of_data(given));
-    if (f.maker || strcmp(given, "self") == 0)
-        *APPEND(f.paths, f.n, f.cap) = NULL;
+    struct files files = {.given = given, .maker = find_maker(given)};
+    if (files.maker)
+        files.made = files.maker->open(file_of_data(given));
+    if (files.maker || strcmp(given, "self") == 0)
+        *APPEND(files.paths, files.n, files.cap) = NULL;
     else
-        find_paths(&f);
-    return f;
+        find_paths(&files);
+    return files;
 }
 
-void free_files(struct files *f)
+void free_files(struct files *files)
 {
-    for (size_t i = 0; i < f->n; i++)
-        free(f->paths[i]);
-    free(f->paths);
-    if (f->maker)
-        f->maker->close(f->made);
+    for (size_t i = 0; i < files->n; i++)
+        free(files->paths[i]);
+    free(files->paths);
+    if (files->maker)
+        files->maker->close(files->made);
 }

@@ -12,114 +12,114 @@ static const struct hooks *hooks_of(size_t i)
     return modules[i]->hooks ? modules[i]->hooks : &none;
 }
 
-bool ask_options_read(struct settings *s, int argc, char **argv, int *code)
+bool ask_options_read(struct settings *settings, int argc, char **argv, int *code)
 {
     for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->options_read && !hooks_of(i)->options_read(s, argc, argv, code))
+        if (hooks_of(i)->options_read && !hooks_of(i)->options_read(settings, argc, argv, code))
             return false;
     return true;
 }
 
-struct machine *ask_machine(struct trainer *t, bool plan_only)
+struct machine *ask_machine(struct trainer *trainer, bool plan_only)
 {
-    struct machine *m = NULL;
-    for (size_t i = 0; i < n_modules && !m; i++)
+    struct machine *machine = NULL;
+    for (size_t i = 0; i < n_modules && !machine; i++)
         if (hooks_of(i)->machine)
-            m = hooks_of(i)->machine(t, plan_only);
-    return m;
+            machine = hooks_of(i)->machine(trainer, plan_only);
+    return machine;
 }
 
-void tell_machine_opened(struct trainer *t)
+void tell_machine_opened(struct trainer *trainer)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->machine_opened)
-            hooks_of(i)->machine_opened(t);
+            hooks_of(i)->machine_opened(trainer);
 }
 
-void tell_list_built(struct trainer *t, struct step *list)
+void tell_list_built(struct trainer *trainer, struct step *list)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->list_built)
-            hooks_of(i)->list_built(t, list);
+            hooks_of(i)->list_built(trainer, list);
 }
 
-void tell_lists_ready(struct trainer *t)
+void tell_lists_ready(struct trainer *trainer)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->lists_ready)
-            hooks_of(i)->lists_ready(t);
+            hooks_of(i)->lists_ready(trainer);
 }
 
-void tell_model_filled(struct trainer *t)
+void tell_model_filled(struct trainer *trainer)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->model_filled)
-            hooks_of(i)->model_filled(t);
+            hooks_of(i)->model_filled(trainer);
 }
 
-void tell_summary_printed(struct trainer *t)
+void tell_summary_printed(struct trainer *trainer)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->summary_printed)
-            hooks_of(i)->summary_printed(t);
+            hooks_of(i)->summary_printed(trainer);
 }
 
-void tell_step_issued(struct trainer *t)
+void tell_step_issued(struct trainer *trainer)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->step_issued)
-            hooks_of(i)->step_issued(t);
+            hooks_of(i)->step_issued(trainer);
 }
 
-void tell_step_reported(struct trainer *t, uint32_t number, bool sound)
+void tell_step_reported(struct trainer *trainer, uint32_t number, bool sound)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->step_reported)
-            hooks_of(i)->step_reported(t, number, sound);
+            hooks_of(i)->step_reported(trainer, number, sound);
 }
 
-void tell_step_not_finite(struct trainer *t, uint32_t number, const struct result *result)
+void tell_step_not_finite(struct trainer *trainer, uint32_t number, const struct result *result)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->step_not_finite)
-            hooks_of(i)->step_not_finite(t, number, result);
+            hooks_of(i)->step_not_finite(trainer, number, result);
 }
 
-void tell_steps_ended(struct trainer *t)
+void tell_steps_ended(struct trainer *trainer)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->steps_ended)
-            hooks_of(i)->steps_ended(t);
+            hooks_of(i)->steps_ended(trainer);
 }
 
-void ask_kept(struct trainer *t, struct kept_run *k)
+void ask_kept(struct trainer *trainer, struct kept_run *kept)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->kept)
-            hooks_of(i)->kept(t, k);
+            hooks_of(i)->kept(trainer, kept);
 }
 
-void tell_trainer_closing(struct trainer *t)
+void tell_trainer_closing(struct trainer *trainer)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->trainer_closing)
-            hooks_of(i)->trainer_closing(t);
+            hooks_of(i)->trainer_closing(trainer);
 }
 
-double ask_predicted_seconds(const struct trainer *t, const struct task *task)
+double ask_predicted_seconds(const struct trainer *trainer, const struct task *task)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->predicted_seconds)
-            return hooks_of(i)->predicted_seconds(t, task);
+            return hooks_of(i)->predicted_seconds(trainer, task);
     return NAN;
 }
 
 /* ---- what a folder knows of a trainer ---------------------------------------------------------------------------- */
 
-void **own_of(const struct trainer *t, const struct module *m)
+void **own_of(const struct trainer *trainer, const struct module *module)
 {
     size_t i = 0;
-    while (modules[i] != m)
+    while (modules[i] != module)
         i++;
-    return &t->folder_data[i];
+    return &trainer->folder_data[i];
 }

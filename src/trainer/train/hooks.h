@@ -38,51 +38,51 @@ struct kept_run {     /* what a run that has ended leaves to go on from */
 
 struct hooks {
     /* false: this process has no part in the training, and ends with *code.  argv: the command line. */
-    bool (*options_read)(struct settings *s, int argc, char **argv, int *code);
+    bool (*options_read)(struct settings *settings, int argc, char **argv, int *code);
     /* NULL: this host's devices are used.  plan_only: nothing is to run. */
-    struct machine *(*machine)(struct trainer *t, bool plan_only);
-    void (*machine_opened)(struct trainer *t);
-    /* The list is neither placed nor ordered yet.  The hook is called for t->train, then t->eval, then t->sample, as
-     * far as these are wanted. */
-    void (*list_built)(struct trainer *t, struct step *list);
-    void (*lists_ready)(struct trainer *t); /* not called for a plan, which runs nothing */
-    void (*model_filled)(struct trainer *t);
-    void (*summary_printed)(struct trainer *t);
-    void (*step_issued)(struct trainer *t);
+    struct machine *(*machine)(struct trainer *trainer, bool plan_only);
+    void (*machine_opened)(struct trainer *trainer);
+    /* The list is neither placed nor ordered yet.  The hook is called for the lists train, eval and sample in this
+     * order, as far as these are wanted. */
+    void (*list_built)(struct trainer *trainer, struct step *list);
+    void (*lists_ready)(struct trainer *trainer); /* not called for a plan, which runs nothing */
+    void (*model_filled)(struct trainer *trainer);
+    void (*summary_printed)(struct trainer *trainer);
+    void (*step_issued)(struct trainer *trainer);
     /* sound: loss and norm are finite. */
-    void (*step_reported)(struct trainer *t, uint32_t number, bool sound);
+    void (*step_reported)(struct trainer *trainer, uint32_t number, bool sound);
     /* Loss or norm of that step are not finite, and nothing is in flight: ends the program with the reason, if it can
      * be found. */
-    void (*step_not_finite)(struct trainer *t, uint32_t number, const struct result *result);
+    void (*step_not_finite)(struct trainer *trainer, uint32_t number, const struct result *result);
     /* The folder waits for what it still has under way.  The run may end badly: then the program ends next. */
-    void (*steps_ended)(struct trainer *t);
-    /* Writes to *k what the folder has kept of the run.  It may add to what others have written there. */
-    void (*kept)(struct trainer *t, struct kept_run *k);
+    void (*steps_ended)(struct trainer *trainer);
+    /* Writes to *run what the folder has kept of the run.  It may add to what others have written there. */
+    void (*kept)(struct trainer *trainer, struct kept_run *run);
     /* Nothing is in flight; lists and machine are still there. */
-    void (*trainer_closing)(struct trainer *t);
+    void (*trainer_closing)(struct trainer *trainer);
 
     /* A question at any time: the seconds that a task takes alone, as predicted; NAN: not known. */
-    double (*predicted_seconds)(const struct trainer *t, const struct task *task);
+    double (*predicted_seconds)(const struct trainer *trainer, const struct task *task);
 };
 /* Where the folder keeps a pointer of its own for this trainer.  The pointer is NULL at first. */
-void **own_of(const struct trainer *t, const struct module *m);
+void **own_of(const struct trainer *trainer, const struct module *module);
 
 /* Each calls this function of all folders that have it. */
-bool ask_options_read(struct settings *s, int argc, char **argv, int *code); /* until one says false */
-struct machine *ask_machine(struct trainer *t, bool plan_only); /* until one brings a machine; NULL: none does */
-void tell_machine_opened(struct trainer *t);
-void tell_list_built(struct trainer *t, struct step *list);
-void tell_lists_ready(struct trainer *t);
-void tell_model_filled(struct trainer *t);
-void tell_summary_printed(struct trainer *t);
-void tell_step_issued(struct trainer *t);
-void tell_step_reported(struct trainer *t, uint32_t number, bool sound);
-void tell_step_not_finite(struct trainer *t, uint32_t number, const struct result *result);
-void tell_steps_ended(struct trainer *t);
-void ask_kept(struct trainer *t, struct kept_run *k);
-void tell_trainer_closing(struct trainer *t);
+bool ask_options_read(struct settings *settings, int argc, char **argv, int *code); /* until one says false */
+struct machine *ask_machine(struct trainer *trainer, bool plan_only); /* until one brings a machine; NULL: none does */
+void tell_machine_opened(struct trainer *trainer);
+void tell_list_built(struct trainer *trainer, struct step *list);
+void tell_lists_ready(struct trainer *trainer);
+void tell_model_filled(struct trainer *trainer);
+void tell_summary_printed(struct trainer *trainer);
+void tell_step_issued(struct trainer *trainer);
+void tell_step_reported(struct trainer *trainer, uint32_t number, bool sound);
+void tell_step_not_finite(struct trainer *trainer, uint32_t number, const struct result *result);
+void tell_steps_ended(struct trainer *trainer);
+void ask_kept(struct trainer *trainer, struct kept_run *kept);
+void tell_trainer_closing(struct trainer *trainer);
 
-double ask_predicted_seconds(const struct trainer *t, const struct task *task); /* NAN: no folder can tell */
+double ask_predicted_seconds(const struct trainer *trainer, const struct task *task); /* NAN: no folder can tell */
 
 /* ---- runs that are kept ------------------------------------------------------------------------------------------ */
 
@@ -107,19 +107,19 @@ struct archive {
     /* The run that the options name; NULL: they name none.  The folder keeps it. */
     const struct resumed_run *(*find_run)(void);
     /* The mesh of the run that goes on, on so many devices, where --mesh does not say. */
-    struct mesh (*mesh)(const struct settings *s, int devices);
+    struct mesh (*mesh)(const struct settings *settings, int devices);
     /* Is `path` a run, or a folder of runs?  Then *source becomes the run's model, from which training or sampling
      * starts. */
     bool (*open)(const char *path, struct source *source);
     void (*close)(struct source *source);
     /* Reads the parameters, or all state. */
-    void (*load)(struct model *m, const struct source *source, enum loaded_state what);
+    void (*load)(struct model *model, const struct source *source, enum loaded_state what);
     /* Ends the program where nothing may be written to `path`.  who: the option that would, such as "--trace". */
     void (*refuse)(const char *who, const char *path);
     /* Ends the program where `folder` has a run of a model of other sizes. */
-    void (*compare)(const char *folder, const struct config *c);
+    void (*compare)(const char *folder, const struct config *config);
     /* Writes the run as it is after that step to --save's folder.  first: it is this process's first save. */
-    void (*save)(struct trainer *t, uint32_t step, bool first);
+    void (*save)(struct trainer *trainer, uint32_t step, bool first);
 };
 
 #endif

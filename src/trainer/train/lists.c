@@ -21,8 +21,8 @@
 /* ---- the lists ------------------------------------------------------------------------------------------------- */
 
 struct train_list { /* the train list while it is built */
-    struct trainer *t;
-    struct build *b;
+    struct trainer *trainer;
+    struct build *build;
     /* What each forward keeps for its backward, by micro-batch, stage, data-parallel rank k and tensor-parallel rank:
      * [((micro * stages + stage) * dp + k) * tp + tp_rank]. */
     struct tape *tapes;
@@ -31,21 +31,24 @@ struct train_list { /* the train list while it is built */
 /* The tape of this stage, micro-batch and rank; NULL for stage -1, since no stage comes before the first one. */
 static struct tape *tape_at(const struct train_list *list, int stage, int micro, int k, int tp_rank)
 {
-    const struct mesh *m = &list->t->mesh;
+    const struct mesh *mesh = &list->trainer->mesh;
     if (stage < 0)
         return NULL;
-    int i = (micro * n_stages(m) + stage) * m->dp + k;
-    return &list->tapes[i * m->tp + tp_rank];
+    int i = (micro * n_stages(mesh) + stage) * mesh->dp + k;
+    return &list->tapes[i * mesh->tp + tp_rank];
 }
 
 /* The group of sequences (--grad-groups) to which a micro-batch belongs. */
-static int group_of(const struct trainer *t, int micro) { return micro * t->settings->grad_groups / t->micros; }
+static int group_of(const struct trainer *trainer, int micro)
+{
+    return micro * trainer->settings->grad_groups / trainer->micros;
+}
 
 /* Appends to order[0 .. n) the positions from `begin` on, before `end`, whose tasks are of the same layer as the task
  * at `begin`.  Returns the new n. */
-static size_t append_layer(const struct step *s, size_t begin, size_t end, size_t *order, size_t n)
+static size_t append_layer(const struct step *step, size_t begin, size_t end, size_t *order, size_t n)
 {
-    for (size_t i = begin; i < end && s->task[i]->layer == s->task[begin]->layer; i++) {
+    for (size_t i = begin; i < end && step->task[i]->layer == step->task[begin]->layer; i++) {
         order[n] = i;
         n++;
     }
@@ -54,7 +57,7 @@ static size_t append_layer(const struct step *s, size_t begin, size_t end, size_
 
 /* Rank k's forward was built at positions begin[k] to begin[k + 1] of the list.  Now all ranks' forwards come side by
  * side, layer by layer: what all ranks need for a layer can be sent when the first of them comes to it. */
-static void put_abreast(struct step *s, const size_t *begin, int ranks)
+static void put_abreast(struct step *step, const size_t *begin, int ranks)
 {
     const size_t first = begin[0], n = begin[ranks] - first;
     size_t *order = allocate(n, sizeof *order);
@@ -63,10 +66,10 @@ static void put_abreast(struct step *s, const size_t *begin, int ranks)
     while (n_placed < n)
         for (int k = 0; k < ranks; k++) {
             size_t n_before = n_placed;
-            n_placed = append_layer(s, next[k], begin[k + 1], order, n_placed);
+            n_placed = append_layer(step, next[k], begin[k + 1], order, n_placed);
             next[k] += n_placed - n_before;
         }
-    permute_tasks(s, first, order, n);
+    permute_tasks(step, first, order, n);
     free(order);
     free(next);
 }
@@ -74,64 +77,64 @@ static void put_abreast(struct step *s, const size_t *begin, int ranks)
 /* Logits and losses of data-parallel rank k.  All tensor-parallel ranks have the losses; the first sums them up. */
 static void add_head(struct train_list *list, struct tensor *out, int micro, int k, int tp_rank)
 {
-    struct trainer *t = list->t;
-    const struct feed *f = train_feed(t, micro, k);
-    struct tensor *logits = gpt_head(list->b, out);
+    struct trainer *trainer = list->trainer;
+    const struct feed *feed = train_feed(trainer, micro, k);
+    struct tensor *logits = gpt_head(list->build, out);
     if (k == 0 && micro == 0 && tp_rank == 0)
-        t->keep_logits = logits;
-    struct tensor *total = tp_rank == 0 ? t->rank_total[k] : NULL;
-    cross_entropy(list->b, logits, &f->last[tp_rank], total, tokens_per_step(t));
+        trainer->keep_logits = logits;
+    struct tensor *total = tp_rank == 0 ? trainer->rank_total[k] : NULL;
+    cross_entropy(list->build, logits, &feed->last[tp_rank], total, tokens_per_step(trainer));
 }
 
 /* Adds the forward of one stage and micro-batch on all data-parallel ranks. */
 static void add_forwards(struct train_list *list, int stage, int micro)
 {
-    struct trainer *t = list->t;
-    const int dp = t->mesh.dp;
+    struct trainer *trainer = list->trainer;
+    const int dp = trainer->mesh.dp;
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int k = 0; k < dp; k++) {
-        struct feed *f = train_feed(t, micro, k);
-        begin[k] = t->train->n;
+        struct feed *feed = train_feed(trainer, micro, k);
+        begin[k] = trainer->train->n;
         if (stage == 0)
-            add_batch(t->train, f, prepare_batch);
-        for (int j = first_tp_rank(list->b); j >= 0; j = next_tp_rank(list->b)) {
+            add_batch(trainer->train, feed, prepare_batch);
+        for (int j = first_tp_rank(list->build); j >= 0; j = next_tp_rank(list->build)) {
             struct tape *tape = tape_at(list, stage, micro, k, j);
             const struct tape *before = tape_at(list, stage - 1, micro, k, j);
-            *tape = new_tape(list->b, k, stage, micro, group_of(t, micro));
-            forward_stage(list->b, tape, stage, before, &f->first[j]);
-            if (stage == n_stages(&t->mesh) - 1)
+            *tape = new_tape(list->build, k, stage, micro, group_of(trainer, micro));
+            forward_stage(list->build, tape, stage, before, &feed->first[j]);
+            if (stage == n_stages(&trainer->mesh) - 1)
                 add_head(list, tape->out, micro, k, j);
         }
     }
-    begin[dp] = t->train->n;
-    put_abreast(t->train, begin, dp);
+    begin[dp] = trainer->train->n;
+    put_abreast(trainer->train, begin, dp);
     free(begin);
 }
 
 /* Adds the backward of a unit on all ranks. */
 static void add_unit_backward(struct train_list *list, const struct turn *turn, int unit)
 {
-    for (int k = 0; k < list->t->mesh.dp; k++)
-        for (int j = first_tp_rank(list->b); j >= 0; j = next_tp_rank(list->b)) {
-            on_tape(list->b, tape_at(list, turn->stage, turn->micro, k, j), ROLE_BACKWARD);
-            backward(list->b, unit, turn->computation);
+    for (int k = 0; k < list->trainer->mesh.dp; k++)
+        for (int j = first_tp_rank(list->build); j >= 0; j = next_tp_rank(list->build)) {
+            on_tape(list->build, tape_at(list, turn->stage, turn->micro, k, j), ROLE_BACKWARD);
+            backward(list->build, unit, turn->computation);
         }
 }
 
 /* Sends the gradients of the stage's inputs to the stage before. */
 static void send_gradients(struct train_list *list, int stage, int micro)
 {
-    const struct mesh *m = &list->t->mesh;
-    for (int k = 0; k < m->dp; k++)
-        for (int j = 0; j < m->tp; j++)
-            send_gradient(list->b, tape_at(list, stage, micro, k, j), tape_at(list, stage - 1, micro, k, j));
+    const struct mesh *mesh = &list->trainer->mesh;
+    for (int k = 0; k < mesh->dp; k++)
+        for (int j = 0; j < mesh->tp; j++)
+            send_gradient(list->build, tape_at(list, stage, micro, k, j), tape_at(list, stage - 1, micro, k, j));
 }
 
 static void free_tapes(struct train_list *list, int stage, int micro)
 {
-    const struct mesh *m = &list->t->mesh;
-    for (int k = 0; k < m->dp; k++)
-        for (int j = 0; j < m->tp; j++)
+    const struct mesh *mesh = &list->trainer->mesh;
+    for (int k = 0; k < mesh->dp; k++)
+        for (int j = 0; j < mesh->tp; j++)
             free(tape_at(list, stage, micro, k, j)->ops);
 }
 
@@ -140,66 +143,69 @@ static void free_tapes(struct train_list *list, int stage, int micro)
  * any. */
 static void add_backwards(struct train_list *list, const struct turn *turn)
 {
-    const struct trainer *t = list->t;
+    const struct trainer *trainer = list->trainer;
     const int stage = turn->stage, micro = turn->micro;
-    const int first = first_unit(t->model, stage), end = first_unit(t->model, stage + 1);
-    const int group = group_of(t, micro);
-    const bool alone = t->mesh.dp == 1;
+    const int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
+    const int group = group_of(trainer, micro);
+    const bool alone = trainer->mesh.dp == 1;
     const bool weights = turn->computation != INPUT_GRADIENT;
-    const bool ends_step = weights && micro == t->micros - 1;
-    const bool ends_group = ends_step || (weights && group_of(t, micro + 1) != group);
+    const bool ends_step = weights && micro == trainer->micros - 1;
+    const bool ends_group = ends_step || (weights && group_of(trainer, micro + 1) != group);
     for (int unit = end - 1; unit >= first; unit--) {
         add_unit_backward(list, turn, unit);
         if (ends_group)
-            end_group(list->b, unit, group > 0);
+            end_group(list->build, unit, group > 0);
         if (!ends_step)
             continue;
-        send_unit(list->b, unit);
+        send_unit(list->build, unit);
         if (alone)
-            reduce_unit(list->b, unit);
+            reduce_unit(list->build, unit);
         else if (unit < end - 1)
-            reduce_unit(list->b, unit + 1);
+            reduce_unit(list->build, unit + 1);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
         send_gradients(list, stage, micro);
     if (ends_step && !alone)
-        reduce_unit(list->b, first);
+        reduce_unit(list->build, first);
     if (weights)
         free_tapes(list, stage, micro);
 }
 
 /* Is this turn the forward after which the step's losses are complete? */
-static bool is_last_forward(const struct trainer *t, const struct turn *turn)
+static bool is_last_forward(const struct trainer *trainer, const struct turn *turn)
 {
-    return turn->computation == FORWARD && turn->stage == n_stages(&t->mesh) - 1 && turn->micro == t->micros - 1;
+    return turn->computation == FORWARD && turn->stage == n_stages(&trainer->mesh) - 1 &&
+           turn->micro == trainer->micros - 1;
 }
 
-void build_train(struct trainer *t)
+void build_train(struct trainer *trainer)
 {
-    const bool clips = t->settings->clip > 0;
+    const bool clips = trainer->settings->clip > 0;
     size_t n;
-    struct turn *order = merge_orders(t->order, &t->mesh, t->micros, &n);
-    t->train = new_step(t->pool, "train");
-    struct build b = new_build(t->train, t->model, t->settings->kernels, t->micro_batch, t->seq);
+    struct turn *order = merge_orders(trainer->order, &trainer->mesh, trainer->micros, &n);
+    trainer->train = new_step(trainer->pool, "train");
+    struct build b =
+        new_build(trainer->train, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq);
     b.backward_wanted = true;
-    size_t n_tapes = (size_t)(t->micros * t->mesh.dp) * (size_t)(n_stages(&t->mesh) * t->mesh.tp);
-    struct train_list list = {.t = t, .b = &b, .tapes = allocate(n_tapes, sizeof *list.tapes)};
-    t->model->norm_rank = clips ? 0 : loss_rank(t, 0); /* without clipping only the losses are waited for */
-    struct tensor *losses = add_losses(t);
+    size_t n_tapes =
+        (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
+    struct train_list list = {.trainer = trainer, .build = &b, .tapes = allocate(n_tapes, sizeof *list.tapes)};
+    trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
+    struct tensor *losses = add_losses(trainer);
     for (size_t i = 0; i < n; i++) {
         if (order[i].computation == FORWARD)
             add_forwards(&list, order[i].stage, order[i].micro);
         else
             add_backwards(&list, &order[i]);
-        if (is_last_forward(t, &order[i]) && !clips) {
-            add_control(t);
-            release_updates(&b, losses, t->rank_total);
+        if (is_last_forward(trainer, &order[i]) && !clips) {
+            add_control(trainer);
+            release_updates(&b, losses, trainer->rank_total);
         }
     }
     if (!b.released)
-        add_control(t);
-    add_update(&b, losses, t->rank_total);
-    add_report(t);
+        add_control(trainer);
+    add_update(&b, losses, trainer->rank_total);
+    add_report(trainer);
     end_build(&b);
     free(list.tapes);
     free(order);
@@ -207,51 +213,53 @@ void build_train(struct trainer *t)
 
 /* All stages' forward on data-parallel rank k, without a backward; up to the last LayerNorm.  tape[j] gets what comes
  * out on tensor-parallel rank j. */
-static void add_stages(struct build *b, const struct feed *f, int k, struct tape *tape)
+static void add_stages(struct build *b, const struct feed *feed, int k, struct tape *tape)
 {
-    for (int stage = 0; stage < n_stages(&f->trainer->mesh); stage++)
+    for (int stage = 0; stage < n_stages(&feed->trainer->mesh); stage++)
         for (int j = first_tp_rank(b); j >= 0; j = next_tp_rank(b)) {
             struct tape before = tape[j];
             tape[j] = new_tape(b, k, stage, 0, 0);
-            forward_stage(b, &tape[j], stage, stage ? &before : NULL, &f->first[j]);
+            forward_stage(b, &tape[j], stage, stage ? &before : NULL, &feed->first[j]);
         }
 }
 
 /* Adds the evaluation of a micro-batch on data-parallel rank k.  Returns its losses, on the host.  tape: see
  * add_stages(). */
-static struct tensor *add_evaluation(struct build *b, struct trainer *t, int k, struct tape *tape)
+static struct tensor *add_evaluation(struct build *b, struct trainer *trainer, int k, struct tape *tape)
 {
-    struct feed *f = &t->eval_feeds[k];
+    struct feed *feed = &trainer->eval_feeds[k];
     struct tensor *losses = NULL;
-    const int n = t->micro_batch * t->seq;
-    add_batch(t->eval, f, prepare_evaluation);
-    add_stages(b, f, k, tape);
+    const int n = trainer->micro_batch * trainer->seq;
+    add_batch(trainer->eval, feed, prepare_evaluation);
+    add_stages(b, feed, k, tape);
     for (int j = first_tp_rank(b); j >= 0; j = next_tp_rank(b)) {
         on_tape(b, &tape[j], ROLE_FORWARD);
-        losses = cross_entropy(b, gpt_head(b, tape[j].out), &f->last[j], NULL, 1);
+        losses = cross_entropy(b, gpt_head(b, tape[j].out), &feed->last[j], NULL, 1);
     }
-    t->eval->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
-    struct tensor *on_host = new_work_tensor(t->pool, t->machine->host, "eval.losses", SHAPE(n));
-    add_copy(t->eval, losses->device->lane[LANE_DOWNLOAD], "eval.download", on_host, losses);
+    trainer->eval->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
+    struct tensor *on_host = new_work_tensor(trainer->pool, trainer->machine->host, "eval.losses", SHAPE(n));
+    add_copy(trainer->eval, losses->device->lane[LANE_DOWNLOAD], "eval.download", on_host, losses);
     return on_host;
 }
 
 /* One iteration takes a micro-batch on each data-parallel rank; the losses come to the host. */
-void build_eval(struct trainer *t)
+void build_eval(struct trainer *trainer)
 {
-    t->eval = new_step(t->pool, "eval");
-    struct build b = new_build(t->eval, t->model, t->settings->kernels, t->micro_batch, t->seq);
-    const int dp = t->mesh.dp;
+    trainer->eval = new_step(trainer->pool, "eval");
+    struct build b =
+        new_build(trainer->eval, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq);
+    const int dp = trainer->mesh.dp;
     struct tensor **host = allocate((size_t)dp, sizeof *host);
-    struct tape *tape = allocate((size_t)(dp * t->mesh.tp), sizeof *tape);
+    struct tape *tape = allocate((size_t)(dp * trainer->mesh.tp), sizeof *tape);
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int k = 0; k < dp; k++) {
-        begin[k] = t->eval->n;
-        host[k] = add_evaluation(&b, t, k, &tape[k * t->mesh.tp]);
+        begin[k] = trainer->eval->n;
+        host[k] = add_evaluation(&b, trainer, k, &tape[k * trainer->mesh.tp]);
     }
-    begin[dp] = t->eval->n;
-    put_abreast(t->eval, begin, dp);
-    struct task *task = add_host(t->eval, t->machine->host->lane[LANE_REPORT], "eval.report", report_evaluation, t);
+    begin[dp] = trainer->eval->n;
+    put_abreast(trainer->eval, begin, dp);
+    struct task *task =
+        add_host(trainer->eval, trainer->machine->host->lane[LANE_REPORT], "eval.report", report_evaluation, trainer);
     for (int k = 0; k < dp; k++)
         add_access(task, host[k], ACCESS_READ);
     end_build(&b);
@@ -262,31 +270,33 @@ void build_eval(struct trainer *t)
 
 /* A sample is one sequence.  Only the last token's hidden row goes through the head, and each rank's logits go to their
  * place on the host. */
-void build_sample(struct trainer *t)
+void build_sample(struct trainer *trainer)
 {
-    t->sample = new_step(t->pool, "sample");
-    struct build b = new_build(t->sample, t->model, t->settings->kernels, 1, t->seq);
-    struct tape *tape = allocate((size_t)t->mesh.tp, sizeof *tape);
-    struct feed *f = &t->sample_feed;
-    const int channels = t->config.channels;
-    t->sample_tokens = allocate((size_t)t->seq, sizeof *t->sample_tokens);
-    t->sample_logits = new_work_tensor(t->pool, t->machine->host, "logits.host", SHAPE(t->config.vocab));
-    t->sample_logits->persistent = true;
-    add_batch(t->sample, f, prepare_sample);
-    add_stages(&b, f, 0, tape);
+    trainer->sample = new_step(trainer->pool, "sample");
+    struct build b = new_build(trainer->sample, trainer->model, trainer->settings->kernels, 1, trainer->seq);
+    struct tape *tape = allocate((size_t)trainer->mesh.tp, sizeof *tape);
+    struct feed *feed = &trainer->sample_feed;
+    const int channels = trainer->config.channels;
+    trainer->sample_tokens = allocate((size_t)trainer->seq, sizeof *trainer->sample_tokens);
+    trainer->sample_logits =
+        new_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
+    trainer->sample_logits->persistent = true;
+    add_batch(trainer->sample, feed, prepare_sample);
+    add_stages(&b, feed, 0, tape);
     for (int j = first_tp_rank(&b); j >= 0; j = next_tp_rank(&b)) {
         on_tape(&b, &tape[j], ROLE_FORWARD);
         struct tensor *row = activation(&b, "last", SHAPE(1, channels));
         struct task *pick = LAUNCH(&b, "last", "elementwise.cl", "pick_row", groups(&b, 1), OUT(row), IN(tape[j].out),
-                                   IN(f->last[j].targets), INT(channels));
+                                   IN(feed->last[j].targets), INT(channels));
         set_traffic(pick, 2.0 * channels);
         struct tensor *logits = gpt_head(&b, row);
         size_t first = (size_t)b.replica->other[HEAD].first;
         size_t words = (size_t)rank_vocab(&b);
-        struct tensor *host = view_of_shard(t->pool, t->sample_logits, b.tp_rank, (struct shard){first, first + words});
-        struct tensor *view = new_view(t->pool, logits, "logits", 0, SHAPE((int64_t)words));
-        t->sample->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
-        add_copy(t->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", host, view);
+        struct tensor *host =
+            view_of_shard(trainer->pool, trainer->sample_logits, b.tp_rank, (struct shard){first, first + words});
+        struct tensor *view = new_view(trainer->pool, logits, "logits", 0, SHAPE((int64_t)words));
+        trainer->sample->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
+        add_copy(trainer->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", host, view);
     }
     end_build(&b);
     free(tape);

@@ -21,11 +21,11 @@ struct training {
 };
 
 /* Writes the file for other programs. */
-static void write_model(const struct trainer *t, uint32_t step)
+static void write_model(const struct trainer *trainer, uint32_t step)
 {
-    char *path = saved_model(t->settings);
-    char *tokenizer = tokenizer_to_text(t->data ? &t->data->tokenizer : NULL);
-    save_model(t->model, path, step, tokenizer);
+    char *path = saved_model(trainer->settings);
+    char *tokenizer = tokenizer_to_text(trainer->data ? &trainer->data->tokenizer : NULL);
+    save_model(trainer->model, path, step, tokenizer);
     free(path);
     free(tokenizer);
 }
@@ -71,9 +71,9 @@ static bool due(int every, uint32_t step) { return every > 0 && step % (uint32_t
 /* Returns false if the validation loss is not finite. */
 static bool evaluate_model(struct training *training, uint32_t step)
 {
-    struct trainer *t = training->trainer;
+    struct trainer *trainer = training->trainer;
     bool before = interrupted();
-    double loss = evaluate(t, t->settings->val_batches, evaluation_goes_on, &before);
+    double loss = evaluate(trainer, trainer->settings->val_batches, evaluation_goes_on, &before);
     training->evaluated = step;
     if (!before && interrupted()) {
         note("the evaluation after step %u was interrupted, and has no loss", step);
@@ -88,23 +88,23 @@ enum what_follows { NEXT_STEP_FOLLOWS, TRAINING_ENDS };
 static void after_step(struct training *training, uint32_t step, enum what_follows follows)
 {
     const bool last = follows == TRAINING_ENDS;
-    struct trainer *t = training->trainer;
-    const struct settings *s = t->settings;
-    bool evaluates = t->eval && training->evaluated != step && (last || due(s->val_every, step));
-    bool saves = s->save && (last || due(s->save_every, step));
+    struct trainer *trainer = training->trainer;
+    const struct settings *settings = trainer->settings;
+    bool evaluates = trainer->eval && training->evaluated != step && (last || due(settings->val_every, step));
+    bool saves = settings->save && (last || due(settings->save_every, step));
     bool sound = true;
     if (!evaluates && !saves && !last)
         return;
     settle(training, step);
-    drain_but_disk(t->train);
-    calibrate_clocks(t->machine);
-    training->bad = find_bad_parameter(t->model);
+    drain_but_disk(trainer->train);
+    calibrate_clocks(trainer->machine);
+    training->bad = find_bad_parameter(trainer->model);
     if (saves) /* before the evaluation, during which a second interrupt may come */
         save_run(training, step, last);
     if (evaluates)
         sound = evaluate_model(training, step);
     if (training->bad || !sound) {
-        tell_steps_ended(t);
+        tell_steps_ended(trainer);
         explain_bad_model(step, training->bad);
     }
 }
@@ -122,22 +122,22 @@ static bool shows_next(const struct training *training, uint32_t step)
 /* Is the run at its end already, but not in --save's folder?  Then it is saved there, though no step is trained. */
 static bool is_only_saved(const struct training *training, uint32_t last)
 {
-    const struct settings *s = training->trainer->settings;
-    return training->shown >= last && s->save && s->resumed && s->resumed->elsewhere;
+    const struct settings *settings = training->trainer->settings;
+    return training->shown >= last && settings->save && settings->resumed && settings->resumed->elsewhere;
 }
 
 /* Trains up to step `last`.  An interrupt makes the step that is under way the last one. */
 static void train(struct training *training, uint32_t last)
 {
-    struct trainer *t = training->trainer;
+    struct trainer *trainer = training->trainer;
     if (is_only_saved(training, last))
         after_step(training, training->shown, TRAINING_ENDS);
     for (uint32_t step = training->shown + 1; step <= last; step++) {
-        run_step(t, step);
+        run_step(trainer, step);
         take_signals_back();
         while (shows_next(training, step))
             settle(training, training->shown + 1);
-        tell_step_issued(t);
+        tell_step_issued(trainer);
         if (interrupted())
             last = step;
         after_step(training, step, step == last ? TRAINING_ENDS : NEXT_STEP_FOLLOWS);
@@ -147,84 +147,88 @@ static void train(struct training *training, uint32_t last)
         }
     }
     settle(training, last);
-    drain(t->train);
-    tell_steps_ended(t);
+    drain(trainer->train);
+    tell_steps_ended(trainer);
 }
 
 /* How many tokens the first character of the data has.  A sample goes on from this character, which may have several
  * bytes. */
-static size_t first_character(const struct dataset *d)
+static size_t first_character(const struct dataset *dataset)
 {
     char bytes[UTF8_BYTES];
     uint32_t c;
-    size_t n = MIN(d->train.n, sizeof bytes);
-    if (d->tokenizer.kind != &token_bytes)
+    size_t n = MIN(dataset->train.n, sizeof bytes);
+    if (dataset->tokenizer.kind != &token_bytes)
         return 1;
     for (size_t i = 0; i < n; i++)
-        bytes[i] = (char)d->train.tokens[i];
+        bytes[i] = (char)dataset->train.tokens[i];
     size_t length = utf8_decode(bytes, n, &c);
     return MAX(length, 1);
 }
 
-static void check_guards(struct machine *m)
+static void check_guards(struct machine *machine)
 {
-    for (struct device *d = m->device; d <= m->host; d++)
-        if (damaged_guards(d))
+    for (struct device *device = machine->device; device <= machine->host; device++)
+        if (damaged_guards(device))
             fail(EXIT_FAILED,
-                 "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it", d->id);
+                 "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
+                 device->id);
 }
 
 /* Says what the run has kept, and with which command it goes on.  step: the last one. */
-static void tell_end(struct trainer *t, uint32_t step)
+static void tell_end(struct trainer *trainer, uint32_t step)
 {
-    const struct settings *s = t->settings;
+    const struct settings *settings = trainer->settings;
     const bool stopped = interrupted();
     struct kept_run kept = {NULL, NULL, NULL};
-    ask_kept(t, &kept);
-    if (stopped && s->save)
+    ask_kept(trainer, &kept);
+    if (stopped && settings->save)
         note("interrupted after step %u, saved", step);
     else if (stopped)
         note("interrupted after step %u; %s", step, kept.where ? kept.where : "nothing is saved without --save DIR");
-    if (kept.command && (stopped || (s->stop_after && s->stop_after < s->steps))) {
-        if (s->log) {
+    if (kept.command && (stopped || (settings->stop_after && settings->stop_after < settings->steps))) {
+        if (settings->log) {
             append_text(&kept.more_words, " --log ");
-            append_quoted(&kept.more_words, s->log);
+            append_quoted(&kept.more_words, settings->log);
         }
         note("it goes on with: yard train%s%s", kept.command, kept.more_words ? kept.more_words : "");
-    } else if (s->resumed && !s->save && !s->kept_elsewhere) {
-        note("nothing of this is saved: %s %s goes on saving there", s->resumed->kept_by, s->resumed->given_path);
+    } else if (settings->resumed && !settings->save && !settings->kept_elsewhere) {
+        note("nothing of this is saved: %s %s goes on saving there", settings->resumed->kept_by,
+             settings->resumed->given_path);
     }
     free(kept.where);
     free(kept.command);
     free(kept.more_words);
 }
 
-static void print_sample(struct trainer *t)
+static void print_sample(struct trainer *trainer)
 {
     printf("\nsample:\n");
-    sample_tokens(t, t->data->train.tokens, first_character(t->data), t->settings->sample_tokens);
+    sample_tokens(trainer, trainer->data->train.tokens, first_character(trainer->data),
+                  trainer->settings->sample_tokens);
 }
 
-int train_loop(struct trainer *t)
+int train_loop(struct trainer *trainer)
 {
-    const struct settings *s = t->settings;
-    uint32_t before = s->resumed ? s->resumed->step : 0;
-    uint32_t last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
-    tell_model_filled(t);
-    struct training training = {.trainer = t, .progress = begin_progress(t), .shown = before};
+    const struct settings *settings = trainer->settings;
+    uint32_t before = settings->resumed ? settings->resumed->step : 0;
+    uint32_t last = (uint32_t)(settings->stop_after ? settings->stop_after : settings->steps);
+    tell_model_filled(trainer);
+    struct training training = {.trainer = trainer, .progress = begin_progress(trainer), .shown = before};
     if (before >= last)
         note(
             "%s is at step %u already, and the run ends with step %u: nothing is left to train; --%s N with a larger N "
             "trains on",
-            s->resumed->given_path, before, last, s->stop_after ? "stop-after" : "steps");
+            settings->resumed->given_path, before, last, settings->stop_after ? "stop-after" : "steps");
     defer_interrupts("the step");
     train(&training, last);
-    check_guards(t->machine);
+    check_guards(trainer->machine);
     const enum exit_code code = end_progress(training.progress);
-    tell_end(t, training.shown);
+    tell_end(trainer, training.shown);
     if (interrupted())
         return EXIT_INTERRUPTED;
-    if (t->sample && s->sample_tokens && t->data->tokenizer.kind != &token_ids) /* token numbers say nothing */
-        print_sample(t);
+    /* A sample of token numbers would say nothing. */
+    if (trainer->sample && settings->sample_tokens && trainer->data->tokenizer.kind != &token_ids)
+        print_sample(trainer);
     return (int)code;
 }

@@ -27,16 +27,16 @@ struct files {                          /* the files of --data or --val-data, al
 };
 /* Finds what --data or --val-data says.  Ends the program if nothing is there that could be trained on. */
 struct files find_files(const char *given);
-void free_files(struct files *f);
+void free_files(struct files *files);
 /* A folder as nanoGPT lays it out becomes its two files; val.bin is for validation if nothing else is named.  The paths
- * last as long as d. */
-struct data_options name_files(struct dataset *d, const struct data_options *o);
+ * last as long as the dataset. */
+struct data_options name_files(struct dataset *dataset, const struct data_options *options);
 
 /* ---- texts.c --------------------------------------------------------------------------------------------------- */
 
 enum { MADE_BYTES = 2 << 20 }; /* how long a made text is */
 /* The texts of the files.  as_bytes: every byte is a token, whatever the encoding is. */
-struct texts open_texts(const struct files *f, bool as_bytes);
+struct texts open_texts(const struct files *files, bool as_bytes);
 void close_texts(struct texts *all);
 size_t count_bytes(const struct texts *all);
 /* Adds bytes [begin, end) of all texts together, as a text for each file in which they lie. */
@@ -48,8 +48,10 @@ void cut_texts(const struct texts *all, double share, size_t parts, struct texts
 
 /* ---- splits.c -------------------------------------------------------------------------------------------------- */
 
-/* Each fills in d's splits and its tokenizer: from files of text, or from files of token numbers. */
-void load_texts(struct dataset *d, const struct data_options *o, const struct files *train, const struct files *val);
-void load_tokens(struct dataset *d, const struct data_options *o, const struct files *train, const struct files *val);
+/* Each fills in the dataset's splits and its tokenizer: from files of text, or from files of token numbers. */
+void load_texts(struct dataset *dataset, const struct data_options *options, const struct files *train,
+                const struct files *val);
+void load_tokens(struct dataset *dataset, const struct data_options *options, const struct files *train,
+                 const struct files *val);
 
 #endif

@@ -20,14 +20,14 @@ char preset_help[256];
 
 void describe_presets(void)
 {
-    const struct preset *p = &presets[0];
+    const struct preset *preset = &presets[0];
     char *help = NULL;
-    append_text(&help, "sizes by name: %s (%d layers, %d heads, %d channels, seq-len %d, batch %d)", p->name, p->layers,
-                p->heads, p->channels, p->seq_len, p->batch);
+    append_text(&help, "sizes by name: %s (%d layers, %d heads, %d channels, seq-len %d, batch %d)", preset->name,
+                preset->layers, preset->heads, preset->channels, preset->seq_len, preset->batch);
     for (int i = 1; i < PRESETS; i++) {
-        p = &presets[i];
-        append_text(&help, ", %s (%d, %d, %d, %d, %d)", p->name, p->layers, p->heads, p->channels, p->seq_len,
-                    p->batch);
+        preset = &presets[i];
+        append_text(&help, ", %s (%d, %d, %d, %d, %d)", preset->name, preset->layers, preset->heads, preset->channels,
+                    preset->seq_len, preset->batch);
     }
     for (int i = 0; i < PRESETS; i++)
         preset_words[i] = presets[i].name;
@@ -41,20 +41,20 @@ static void fill_in(int *size, int by_preset)
         *size = by_preset;
 }
 
-void apply_preset(struct settings *s)
+void apply_preset(struct settings *settings)
 {
-    const struct preset *p = &presets[s->preset];
-    fill_in(&s->layers, p->layers);
-    fill_in(&s->heads, p->heads);
-    fill_in(&s->channels, p->channels);
-    fill_in(&s->seq_len, p->seq_len);
-    fill_in(&s->batch, p->batch);
-    fill_in(&s->vocab, p->vocab);
+    const struct preset *preset = &presets[settings->preset];
+    fill_in(&settings->layers, preset->layers);
+    fill_in(&settings->heads, preset->heads);
+    fill_in(&settings->channels, preset->channels);
+    fill_in(&settings->seq_len, preset->seq_len);
+    fill_in(&settings->batch, preset->batch);
+    fill_in(&settings->vocab, preset->vocab);
 }
 
 /* Sets a size to that of the source's model, `theirs`.  The option `name`, or --model where its size counts as given,
  * may only repeat it. */
-static void adopt_size(const struct settings *s, const char *name, int *size, int theirs, const int *by_preset)
+static void adopt_size(const struct settings *settings, const char *name, int *size, int theirs, const int *by_preset)
 {
     int given = theirs;
     if (*size)
@@ -62,23 +62,24 @@ static void adopt_size(const struct settings *s, const char *name, int *size, in
     else if (by_preset)
         given = *by_preset;
     if (given != theirs)
-        fail(EXIT_USAGE, "%s has %d %s, not %d: leave --model and --%s out", s->source.path, theirs, name, given, name);
+        fail(EXIT_USAGE, "%s has %d %s, not %d: leave --model and --%s out", settings->source.path, theirs, name, given,
+             name);
     *size = theirs;
 }
 
-void adopt_sizes(struct settings *s, bool preset_counts)
+void adopt_sizes(struct settings *settings, bool preset_counts)
 {
-    const struct config config = s->source.config;
-    const struct preset *p = &presets[s->preset];
-    adopt_size(s, "layers", &s->layers, config.layers, preset_counts ? &p->layers : NULL);
-    adopt_size(s, "heads", &s->heads, config.heads, preset_counts ? &p->heads : NULL);
-    adopt_size(s, "channels", &s->channels, config.channels, preset_counts ? &p->channels : NULL);
-    if (s->untied && config.tied)
-        fail(EXIT_USAGE, "%s has a tied head: leave --untied out", s->source.path);
-    if (s->seq_len > config.seq_len)
-        fail(EXIT_USAGE, "--seq-len %d is longer than the %d positions of %s", s->seq_len, config.seq_len,
-             s->source.path);
-    s->untied = !config.tied;
-    if (!s->seq_len)
-        s->seq_len = config.seq_len;
+    const struct config config = settings->source.config;
+    const struct preset *preset = &presets[settings->preset];
+    adopt_size(settings, "layers", &settings->layers, config.layers, preset_counts ? &preset->layers : NULL);
+    adopt_size(settings, "heads", &settings->heads, config.heads, preset_counts ? &preset->heads : NULL);
+    adopt_size(settings, "channels", &settings->channels, config.channels, preset_counts ? &preset->channels : NULL);
+    if (settings->untied && config.tied)
+        fail(EXIT_USAGE, "%s has a tied head: leave --untied out", settings->source.path);
+    if (settings->seq_len > config.seq_len)
+        fail(EXIT_USAGE, "--seq-len %d is longer than the %d positions of %s", settings->seq_len, config.seq_len,
+             settings->source.path);
+    settings->untied = !config.tied;
+    if (!settings->seq_len)
+        settings->seq_len = config.seq_len;
 }

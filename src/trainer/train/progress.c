@@ -35,13 +35,13 @@ struct progress {
 
 /* Opens and locks the log before anything of this run is in it: another run's log would be lost.  A log that is the
  * same file as stdout or stderr is left to open_shared_log(). */
-void open_log(struct trainer *t)
+void open_log(struct trainer *trainer)
 {
-    const char *path = t->settings->log;
+    const char *path = trainer->settings->log;
     if (leads_to(path, STDOUT_FILENO) || leads_to(path, STDERR_FILENO))
         return;
-    t->log = open_locked("--log", path, O_RDWR | O_CREAT | O_APPEND);
-    if (t->log >= 0)
+    trainer->log = open_locked("--log", path, O_RDWR | O_CREAT | O_APPEND);
+    if (trainer->log >= 0)
         expect_own_kind("--log", path, KIND_LOG, "log of yard's");
 }
 
@@ -55,199 +55,199 @@ static int open_shared_log(const char *path)
 }
 
 /* Gives the log up: the run goes on without it. */
-static void lose_log(struct progress *p, const char *why)
+static void lose_log(struct progress *progress, const char *why)
 {
     warn("cannot write the log %s: %s; training goes on without it, and ends with exit code %d",
-         p->trainer->settings->log, why, EXIT_IO);
-    close(p->log);
-    p->log = -1;
-    p->log_lost = true;
+         progress->trainer->settings->log, why, EXIT_IO);
+    close(progress->log);
+    progress->log = -1;
+    progress->log_lost = true;
 }
 
 /* Adds a line at the end that the file has by then (O_APPEND).  If the line does not fit, its part is taken away. */
-static void append_line(struct progress *p, const char *line, size_t n)
+static void append_line(struct progress *progress, const char *line, size_t n)
 {
     struct stat before;
-    bool regular = fstat(p->log, &before) == 0 && S_ISREG(before.st_mode);
+    bool regular = fstat(progress->log, &before) == 0 && S_ISREG(before.st_mode);
     if (regular && before.st_nlink == 0) {
-        lose_log(p, "it was removed while it was written");
+        lose_log(progress, "it was removed while it was written");
         return;
     }
-    size_t done = write_all(p->log, line, n);
+    size_t done = write_all(progress->log, line, n);
     if (done == n)
         return;
     char *why = format_string("%s; is the disk full?", strerror(errno));
-    if (regular && done && ftruncate(p->log, before.st_size) != 0)
+    if (regular && done && ftruncate(progress->log, before.st_size) != 0)
         append_text(&why, " Its last line is cut");
-    lose_log(p, why);
+    lose_log(progress, why);
     free(why);
 }
 
-void write_log(struct trainer *t, json_t *line)
+void write_log(struct trainer *trainer, json_t *line)
 {
-    struct progress *p = t->progress;
-    if (p && p->log >= 0) {
+    struct progress *progress = trainer->progress;
+    if (progress && progress->log >= 0) {
         char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
         append_text(&text, "\n");
-        append_line(p, text, strlen(text));
+        append_line(progress, text, strlen(text));
         free(text);
     }
     json_decref(line);
 }
 
 /* The log's first line: the options, and what is known of the data. */
-static void log_run(struct trainer *t)
+static void log_run(struct trainer *trainer)
 {
     json_t *line = json_pack("{s:o}", "run", options_json(ALL_OPTIONS));
-    if (t->data && !isnan(t->data->rate)) {
-        json_object_set_new(line, "rate", number_json(t->data->rate * t->data->bytes_per_token));
-        json_object_set_new(line, "floor", number_json(t->data->floor));
+    if (trainer->data && !isnan(trainer->data->rate)) {
+        json_object_set_new(line, "rate", number_json(trainer->data->rate * trainer->data->bytes_per_token));
+        json_object_set_new(line, "floor", number_json(trainer->data->floor));
     }
-    if (t->data)
-        json_object_set_new(line, "bytes_per_token", number_json(t->data->bytes_per_token));
-    write_log(t, line);
+    if (trainer->data)
+        json_object_set_new(line, "bytes_per_token", number_json(trainer->data->bytes_per_token));
+    write_log(trainer, line);
 }
 
 /* Empties the log of a new run, no earlier than now.  A resumed run adds to what is there, and begins a new line: the
  * log of a killed run may end within a line. */
-static void begin_log(struct progress *p)
+static void begin_log(struct progress *progress)
 {
-    struct trainer *t = p->trainer;
-    const struct settings *s = t->settings;
-    const bool goes_on = s->resumed || this_life->restarts;
+    struct trainer *trainer = progress->trainer;
+    const struct settings *settings = trainer->settings;
+    const bool goes_on = settings->resumed || this_life->restarts;
     struct stat status;
-    p->log = t->log;
-    if (s->log && p->log < 0)
-        p->log = open_shared_log(s->log);
-    if (s->log && (p->log < 0 || fstat(p->log, &status) != 0))
-        fail(EXIT_IO, "cannot write the log %s: %s", s->log, strerror(errno));
-    if (t->log >= 0 && !goes_on && ftruncate(t->log, 0) != 0)
-        fail(EXIT_IO, "cannot empty the log %s: %s", s->log, strerror(errno));
-    if (t->log >= 0 && goes_on && status.st_size > 0) {
+    progress->log = trainer->log;
+    if (settings->log && progress->log < 0)
+        progress->log = open_shared_log(settings->log);
+    if (settings->log && (progress->log < 0 || fstat(progress->log, &status) != 0))
+        fail(EXIT_IO, "cannot write the log %s: %s", settings->log, strerror(errno));
+    if (trainer->log >= 0 && !goes_on && ftruncate(trainer->log, 0) != 0)
+        fail(EXIT_IO, "cannot empty the log %s: %s", settings->log, strerror(errno));
+    if (trainer->log >= 0 && goes_on && status.st_size > 0) {
         char last;
-        if (pread(t->log, &last, 1, status.st_size - 1) == 1 && last != '\n')
-            append_line(p, "\n", 1);
+        if (pread(trainer->log, &last, 1, status.st_size - 1) == 1 && last != '\n')
+            append_line(progress, "\n", 1);
         return;
     }
-    log_run(t);
+    log_run(trainer);
 }
 
 /* ---- before the first step ------------------------------------------------------------------------------------- */
 
 /* Prints the floor of a made text.  Where tokens are not bytes, only the information in the text is known. */
-static void print_floor(const struct dataset *d, int seq_len)
+static void print_floor(const struct dataset *dataset, int seq_len)
 {
-    if (isnan(d->rate))
+    if (isnan(dataset->rate))
         return;
-    if (d->bytes_per_token != 1) {
+    if (dataset->bytes_per_token != 1) {
         print_line(stdout,
                    "floor       %.4f bits a byte: the text's information, which no tokens and no model can lower",
-                   d->rate / M_LN2);
+                   dataset->rate / M_LN2);
         return;
     }
     char floor[32] = "it is higher";
-    if (!isnan(d->floor))
-        format_number(floor, d->floor, 4);
-    print_line(stdout, "floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s", d->rate,
-               seq_len, floor);
+    if (!isnan(dataset->floor))
+        format_number(floor, dataset->floor, 4);
+    print_line(stdout, "floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s",
+               dataset->rate, seq_len, floor);
 }
 
-static void print_data(const struct trainer *t)
+static void print_data(const struct trainer *trainer)
 {
-    const struct dataset *d = t->data;
-    const char *path = t->settings->data.path;
+    const struct dataset *dataset = trainer->data;
+    const char *path = trainer->settings->data.path;
     char length[64] = "";
-    if (!d)
+    if (!dataset)
         return;
-    if (d->bytes_per_token != 1 && !isnan(d->bytes_per_token))
-        snprintf(length, sizeof length, ", %.2f bytes each", d->bytes_per_token);
+    if (dataset->bytes_per_token != 1 && !isnan(dataset->bytes_per_token))
+        snprintf(length, sizeof length, ", %.2f bytes each", dataset->bytes_per_token);
     print_line(stdout, "data        %s: %zu tokens (%s%s) to train, %zu to validate", path ? path : default_data(),
-               d->train.n, d->tokenizer.kind->noun, length, d->val.n);
-    print_floor(d, t->seq);
+               dataset->train.n, dataset->tokenizer.kind->noun, length, dataset->val.n);
+    print_floor(dataset, trainer->seq);
 }
 
 /* Memory by class is shown of a single device; of several there is a table. */
-static void print_memory_use(const struct trainer *t)
+static void print_memory_use(const struct trainer *trainer)
 {
     char bytes[32];
     char *line = copy_string("");
-    if (t->machine->n_devices == 1) {
+    if (trainer->machine->n_devices == 1) {
         for (int c = 0; c < MEM_CLASSES; c++) {
-            format_bytes(bytes, (double)t->train->peak[0][c]);
+            format_bytes(bytes, (double)trainer->train->peak[0][c]);
             append_text(&line, "%s%s %s", c > 0 ? ", " : "", memory_class_name[c], bytes);
         }
         print_line(stdout, "memory      %s", line);
         free(line);
-        format_bytes(bytes, (double)t->train->peak_total[0]);
+        format_bytes(bytes, (double)trainer->train->peak_total[0]);
         line = format_string("            together at most %s; ", bytes);
     } else {
         append_text(&line, "memory      ");
     }
-    print_line(stdout, "%sallocated %s", line, format_bytes(bytes, (double)t->machine->allocated));
+    print_line(stdout, "%sallocated %s", line, format_bytes(bytes, (double)trainer->machine->allocated));
     free(line);
 }
 
-static void print_training(const struct progress *p)
+static void print_training(const struct progress *progress)
 {
-    struct trainer *t = p->trainer;
-    const int n = t->machine->n_devices;
-    char *devices = describe_machine(t->machine);
+    struct trainer *trainer = progress->trainer;
+    const int n = trainer->machine->n_devices;
+    char *devices = describe_machine(trainer->machine);
     char sizes[160];
     print_line(stdout, "devices     %s", devices);
-    print_line(stdout, "model       %s: %zu parameters", describe_sizes(sizes, &t->config),
-               count_parameters(t->model->params));
-    print_data(t);
-    print_memory_use(t);
+    print_line(stdout, "model       %s: %zu parameters", describe_sizes(sizes, &trainer->config),
+               count_parameters(trainer->model->params));
+    print_data(trainer);
+    print_memory_use(trainer);
     char *place = n == 1 ? copy_string("1 device") : format_string("each of %d devices", n);
     print_line(stdout,
                "step        %d sequence%s of %d tokens: %.0f tokens in %d micro-batch%s on %s, %zu tasks, %.3g GFLOP",
-               t->batch, t->batch == 1 ? "" : "s", t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es",
-               place, t->train->n, p->flops / 1e9);
+               trainer->batch, trainer->batch == 1 ? "" : "s", trainer->seq, tokens_per_step(trainer), trainer->micros,
+               trainer->micros == 1 ? "" : "es", place, trainer->train->n, progress->flops / 1e9);
     free(place);
-    tell_summary_printed(t);
+    tell_summary_printed(trainer);
     printf("\n");
     fflush(stdout);
     free(devices);
 }
 
-struct progress *begin_progress(struct trainer *t)
+struct progress *begin_progress(struct trainer *trainer)
 {
-    const struct settings *s = t->settings;
-    struct progress *p = allocate(1, sizeof *p);
-    p->trainer = t;
-    p->steps = (uint32_t)s->steps;
-    p->last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
-    p->screen = is_screen(STDOUT_FILENO);
-    p->width = snprintf(NULL, 0, "%u", p->steps);
-    p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
-    t->progress = p;
-    begin_log(p);
-    print_training(p);
-    p->last_ns = p->begun_ns = now_ns();
-    return p;
+    const struct settings *settings = trainer->settings;
+    struct progress *progress = allocate(1, sizeof *progress);
+    progress->trainer = trainer;
+    progress->steps = (uint32_t)settings->steps;
+    progress->last = (uint32_t)(settings->stop_after ? settings->stop_after : settings->steps);
+    progress->screen = is_screen(STDOUT_FILENO);
+    progress->width = snprintf(NULL, 0, "%u", progress->steps);
+    progress->flops = flops_per_token(trainer->model->params, trainer->seq) * tokens_per_step(trainer);
+    trainer->progress = progress;
+    begin_log(progress);
+    print_training(progress);
+    progress->last_ns = progress->begun_ns = now_ns();
+    return progress;
 }
 
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
 
 /* Prints a step's line.  On a terminal it leaves out what only the log need have. */
-static void print_step_line(struct progress *p, uint32_t number, const struct result *result, double ms)
+static void print_step_line(struct progress *progress, uint32_t number, const struct result *result, double ms)
 {
-    const struct wrapper *wrapper = p->trainer->train->running->wrapper;
+    const struct wrapper *wrapper = progress->trainer->train->running->wrapper;
     char loss[32], norm[32], time[32], left[32];
-    char *line =
-        format_string("step %*u/%u  loss %s", p->width, number, p->steps, format_number(loss, result->loss, 4));
-    if (!p->screen)
+    char *line = format_string("step %*u/%u  loss %s", progress->width, number, progress->steps,
+                               format_number(loss, result->loss, 4));
+    if (!progress->screen)
         append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, result->norm, 3), result->lr,
                     format_number(time, ms, 1));
-    else if (!isnan(p->trainer->data->floor))
-        append_text(&line, "  floor %.4f", p->trainer->data->floor);
-    append_text(&line, "  %5.0f tok/s", tokens_per_step(p->trainer) / p->average_ms * 1e3);
+    else if (!isnan(progress->trainer->data->floor))
+        append_text(&line, "  floor %.4f", progress->trainer->data->floor);
+    append_text(&line, "  %5.0f tok/s", tokens_per_step(progress->trainer) / progress->average_ms * 1e3);
     if (wrapper && wrapper->word)
         append_text(&line, "  %s", wrapper->word);
-    if (p->counted > 1 && number < p->steps)
-        append_text(&line, "  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
-    if (p->screen) {
-        write_over(STDOUT_FILENO, line, number == p->last ? STAYS : IS_DRAWN_OVER);
+    if (progress->counted > 1 && number < progress->steps)
+        append_text(&line, "  %s left", format_seconds(left, progress->average_ms * 1e-3 * (progress->steps - number)));
+    if (progress->screen) {
+        write_over(STDOUT_FILENO, line, number == progress->last ? STAYS : IS_DRAWN_OVER);
     } else {
         printf("%s\n", line);
         fflush(stdout);
@@ -258,92 +258,92 @@ static void print_step_line(struct progress *p, uint32_t number, const struct re
 /* Counts a step, which took `ran` ms without the time in which it was held.  The first step compiles the kernels, and
  * counts neither in the total nor in the average.  A step that took far longer than the others was stopped by somebody;
  * in the average it counts as long as two. */
-static void count_step(struct progress *p, double ran)
+static void count_step(struct progress *progress, double ran)
 {
-    if (p->counted > 0)
-        p->total_ms += ran;
-    p->counted++;
-    if (p->counted <= 2)
-        p->average_ms = ran;
+    if (progress->counted > 0)
+        progress->total_ms += ran;
+    progress->counted++;
+    if (progress->counted <= 2)
+        progress->average_ms = ran;
     else
-        p->average_ms = 0.9 * p->average_ms + 0.1 * fmin(ran, 2 * p->average_ms);
+        progress->average_ms = 0.9 * progress->average_ms + 0.1 * fmin(ran, 2 * progress->average_ms);
 }
 
 /* A terminal shows steps as often as it may be redrawn; a file the first one, and one in each tenth of the run. */
-static bool shows_step(const struct progress *p, uint32_t number, bool first)
+static bool shows_step(const struct progress *progress, uint32_t number, bool first)
 {
-    const uint64_t tenth = 10 * (uint64_t)number / p->steps;
-    const uint64_t tenth_before = 10 * (uint64_t)(number - 1) / p->steps;
-    if (number == p->last)
+    const uint64_t tenth = 10 * (uint64_t)number / progress->steps;
+    const uint64_t tenth_before = 10 * (uint64_t)(number - 1) / progress->steps;
+    if (number == progress->last)
         return true;
-    if (p->screen)
+    if (progress->screen)
         return may_redraw();
     return first || tenth != tenth_before;
 }
 
-static void log_step(struct progress *p, uint32_t number, const struct result *result, double ms)
+static void log_step(struct progress *progress, uint32_t number, const struct result *result, double ms)
 {
     json_t *line = json_pack("{s:i}", "step", (int)number);
     json_object_set_new(line, "loss", number_json(result->loss));
     json_object_set_new(line, "norm", number_json(result->norm));
     json_object_set_new(line, "lr", number_json(result->lr));
     json_object_set_new(line, "ms", number_json(ms));
-    json_object_set_new(line, "tokens_per_s", number_json(tokens_per_step(p->trainer) / ms * 1e3));
-    write_log(p->trainer, line);
+    json_object_set_new(line, "tokens_per_s", number_json(tokens_per_step(progress->trainer) / ms * 1e3));
+    write_log(progress->trainer, line);
 }
 
-void show_step(struct progress *p, uint32_t number, const struct result *result)
+void show_step(struct progress *progress, uint32_t number, const struct result *result)
 {
-    const double ms = (double)(int64_t)(result->ended_ns - p->last_ns) * 1e-6;
-    const double held = 1e-6 * (double)(execution.held_ns - p->held_ns);
+    const double ms = (double)(int64_t)(result->ended_ns - progress->last_ns) * 1e-6;
+    const double held = 1e-6 * (double)(execution.held_ns - progress->held_ns);
     const double held_here = fmax(fmin(held, ms), 0); /* the rest was held in later steps */
-    const bool first = p->counted == 0;
-    p->last_ns = result->ended_ns;
-    p->held_ns += (uint64_t)(1e6 * held_here);
-    count_step(p, ms - held_here);
-    if (shows_step(p, number, first))
-        print_step_line(p, number, result, ms);
+    const bool first = progress->counted == 0;
+    progress->last_ns = result->ended_ns;
+    progress->held_ns += (uint64_t)(1e6 * held_here);
+    count_step(progress, ms - held_here);
+    if (shows_step(progress, number, first))
+        print_step_line(progress, number, result, ms);
     this_life->step = number;
-    log_step(p, number, result, ms);
+    log_step(progress, number, result, ms);
 }
 
 /* What can be learnt lies between ln V, the loss of a model that knows nothing, and the floor. */
-void show_evaluation(struct progress *p, uint32_t number, double loss)
+void show_evaluation(struct progress *progress, uint32_t number, double loss)
 {
-    const struct dataset *d = p->trainer->data;
-    const double most = log(d->vocab);
-    const double bits = bits_per_byte(d, loss);
+    const struct dataset *dataset = progress->trainer->data;
+    const double most = log(dataset->vocab);
+    const double bits = bits_per_byte(dataset, loss);
     char text[32];
     erase_line();
-    printf("step %*u/%u  validation loss %s", p->width, number, p->steps, format_number(text, loss, 4));
-    if (d->floor < most) /* not if the floor is not a number, or with a vocabulary of one */
-        printf("  floor %.4f  %.1f %% learnt", d->floor, 100 * (most - loss) / (most - d->floor));
-    if (d->bytes_per_token != 1 && !isnan(bits))
+    printf("step %*u/%u  validation loss %s", progress->width, number, progress->steps, format_number(text, loss, 4));
+    if (dataset->floor < most) /* not if the floor is not a number, or with a vocabulary of one */
+        printf("  floor %.4f  %.1f %% learnt", dataset->floor, 100 * (most - loss) / (most - dataset->floor));
+    if (dataset->bytes_per_token != 1 && !isnan(bits))
         printf("  %.4f bits a byte", bits);
     printf("\n");
     fflush(stdout);
-    write_log(p->trainer, json_pack("{s:i, s:o, s:o}", "step", (int)number, "val_loss", number_json(loss),
-                                    "val_bits_per_byte", number_json(bits)));
-    p->last_ns = now_ns(); /* the evaluation's time is not the next step's */
-    p->held_ns = execution.held_ns;
+    write_log(progress->trainer, json_pack("{s:i, s:o, s:o}", "step", (int)number, "val_loss", number_json(loss),
+                                           "val_bits_per_byte", number_json(bits)));
+    progress->last_ns = now_ns(); /* the evaluation's time is not the next step's */
+    progress->held_ns = execution.held_ns;
 }
 
-uint64_t run_began(const struct trainer *t) { return t->progress->begun_ns; }
+uint64_t run_began(const struct trainer *trainer) { return trainer->progress->begun_ns; }
 
 /* ---- after the last step --------------------------------------------------------------------------------------- */
 
-enum exit_code end_progress(struct progress *p)
+enum exit_code end_progress(struct progress *progress)
 {
-    const double ms = p->total_ms / (p->counted - 1.0);
-    if (p->total_ms >= 1e4 && !execution.serial && !p->trainer->train->running->wrapper && !interrupted())
-        printf("\nrate        %u steps after the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", p->counted - 1,
-               ms, tokens_per_step(p->trainer) / ms * 1e3, p->flops / ms * 1e-6);
-    if (p->log >= 0 && close(p->log) != 0) { /* a file system may put off writing until then (NFS) */
-        p->log = -1;
-        lose_log(p, strerror(errno));
+    const double ms = progress->total_ms / (progress->counted - 1.0);
+    if (progress->total_ms >= 1e4 && !execution.serial && !progress->trainer->train->running->wrapper && !interrupted())
+        printf("\nrate        %u steps after the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n",
+               progress->counted - 1, ms, tokens_per_step(progress->trainer) / ms * 1e3, progress->flops / ms * 1e-6);
+    if (progress->log >= 0 && close(progress->log) != 0) { /* a file system may put off writing until then (NFS) */
+        progress->log = -1;
+        lose_log(progress, strerror(errno));
     }
-    const enum exit_code code = p->log_lost ? EXIT_IO : EXIT_OK;
-    p->trainer->progress = NULL;
-    free(p);
+    const enum exit_code code = progress->log_lost ? EXIT_IO : EXIT_OK;
+    progress->trainer->progress = NULL;
+    free(progress);
     return code;
 }

@@ -43,22 +43,22 @@ static int token_at(const double *weight, int vocab, double drawn)
 }
 
 /* Draws from the softmax over the --top-k largest logits at --temperature; at temperature 0 takes the largest. */
-static int32_t choose_token(const float *logits, int vocab, const struct settings *s, uint64_t draw)
+static int32_t choose_token(const float *logits, int vocab, const struct settings *settings, uint64_t draw)
 {
     const int best = largest(logits, vocab);
-    if (s->temperature <= 0)
+    if (settings->temperature <= 0)
         return best;
     float least = -INFINITY;
-    if (s->top_k > 0 && s->top_k < vocab)
-        least = kth_largest(logits, vocab, s->top_k);
+    if (settings->top_k > 0 && settings->top_k < vocab)
+        least = kth_largest(logits, vocab, settings->top_k);
     double *weight = allocate((size_t)vocab, sizeof *weight);
     double sum = 0;
     for (int i = 0; i < vocab; i++) {
         if (logits[i] >= least)
-            weight[i] = exp((logits[i] - logits[best]) / s->temperature);
+            weight[i] = exp((logits[i] - logits[best]) / settings->temperature);
         sum += weight[i];
     }
-    double drawn = random_uniform((uint64_t)s->seed, STREAM_SAMPLE, 0, draw) * sum;
+    double drawn = random_uniform((uint64_t)settings->seed, STREAM_SAMPLE, 0, draw) * sum;
     int chosen = token_at(weight, vocab, drawn);
     free(weight);
     return chosen;
@@ -76,16 +76,16 @@ static void print_token(struct text_stream *shown, const struct tokenizer *token
 
 /* Runs the sample list, as its iteration `number`.  Returns the logits for the token after these n tokens.  The last
  * `seq` of them go into the window.  What stands after them in the window is never seen, since attention is causal. */
-static const float *find_logits(struct trainer *t, const int32_t *tokens, size_t n, uint32_t number)
+static const float *find_logits(struct trainer *trainer, const int32_t *tokens, size_t n, uint32_t number)
 {
-    const float *logits = tensor_memory(t->sample_logits);
-    size_t used = MIN(n, (size_t)t->seq);
-    memset(t->sample_tokens, 0, (size_t)t->seq * sizeof *t->sample_tokens);
-    memcpy(t->sample_tokens, tokens + n - used, used * sizeof *tokens);
-    t->sample_position = (int)used - 1;
-    execute(t->sample, number);
-    drain(t->sample);
-    for (int v = 0; v < t->config.vocab; v++)
+    const float *logits = tensor_memory(trainer->sample_logits);
+    size_t used = MIN(n, (size_t)trainer->seq);
+    memset(trainer->sample_tokens, 0, (size_t)trainer->seq * sizeof *trainer->sample_tokens);
+    memcpy(trainer->sample_tokens, tokens + n - used, used * sizeof *tokens);
+    trainer->sample_position = (int)used - 1;
+    execute(trainer->sample, number);
+    drain(trainer->sample);
+    for (int v = 0; v < trainer->config.vocab; v++)
         if (!isfinite(logits[v]))
             fail(EXIT_FAILED,
                  "after token %zu of the text the model's logits are not finite: its parameters are too large, "
@@ -94,9 +94,9 @@ static const float *find_logits(struct trainer *t, const int32_t *tokens, size_t
     return logits;
 }
 
-void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count)
+void sample_tokens(struct trainer *trainer, const uint16_t *given, size_t n, int count)
 {
-    const struct tokenizer *tokenizer = &t->data->tokenizer;
+    const struct tokenizer *tokenizer = &trainer->data->tokenizer;
     const int end = end_of_text(tokenizer);
     int32_t *tokens = allocate(n + (size_t)count, sizeof *tokens);
     struct text_stream shown = {0};
@@ -105,8 +105,8 @@ void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count
         print_token(&shown, tokenizer, tokens[i]);
     }
     for (int i = 0; i < count && !interrupted(); i++) {
-        const float *logits = find_logits(t, tokens, n, (uint32_t)i + 1);
-        tokens[n] = choose_token(logits, MIN(t->config.vocab, tokenizer->n), t->settings, (uint64_t)i);
+        const float *logits = find_logits(trainer, tokens, n, (uint32_t)i + 1);
+        tokens[n] = choose_token(logits, MIN(trainer->config.vocab, tokenizer->n), trainer->settings, (uint64_t)i);
         if (tokens[n] == end)
             break;
         print_token(&shown, tokenizer, tokens[n]);
@@ -117,18 +117,18 @@ void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count
     free(tokens);
 }
 
-void sample_text(struct trainer *t, const char *prompt, int count)
+void sample_text(struct trainer *trainer, const char *prompt, int count)
 {
     const struct text text = {.name = "the prompt", .bytes = prompt, .n = strlen(prompt)};
     size_t n;
-    uint16_t *given = encode_text(&t->data->tokenizer, &text, &n);
+    uint16_t *given = encode_text(&trainer->data->tokenizer, &text, &n);
     if (n == 0)
         fail(
             EXIT_USAGE, "%s",
-            t->data->tokenizer.takes_numbers
+            trainer->data->tokenizer.takes_numbers
                 ? "the model knows token numbers, not text: give it some to continue, such as --prompt \"17 4 25\", or "
                   "its tokenizer with --tokens FILE"
                 : "--prompt is empty: give at least one character to continue");
-    sample_tokens(t, given, n, count);
+    sample_tokens(trainer, given, n, count);
     free(given);
 }

@@ -11,11 +11,11 @@ struct settings asked;
 static struct option options[MOST_OPTIONS]; /* these and those of folders, group by group */
 static struct option_table table = {.options = options};
 
-static void add_option(const struct option *o)
+static void add_option(const struct option *option)
 {
     CHECK(table.n < MOST_OPTIONS, "more than %d options", MOST_OPTIONS);
-    CHECK(!find_option(&table, o->name), "two options are called --%s", o->name);
-    options[table.n] = *o;
+    CHECK(!find_option(&table, option->name), "two options are called --%s", option->name);
+    options[table.n] = *option;
     table.n++;
 }
 
@@ -65,11 +65,11 @@ static const struct option_rule rules[] = {
     {"save-every", "save", NULL},
 };
 
-static bool is_off(const struct option *o)
+static bool is_off(const struct option *option)
 {
-    char *text = option_text(o);
+    char *text = option_text(option);
     bool off = !*text;
-    if (!is_output(o)) /* a file may be called "off" */
+    if (!is_output(option)) /* a file may be called "off" */
         off |= strcmp(text, "off") == 0 || strcmp(text, "0") == 0;
     free(text);
     return off;
@@ -156,12 +156,12 @@ static bool is_unrecorded(const char *option)
 }
 
 /* Does the training follow from this option?  The model's sizes and the mesh are recorded elsewhere. */
-static bool is_recorded(const struct option *o)
+static bool is_recorded(const struct option *option)
 {
     static const char *const groups[] = {GROUP_DATA, GROUP_TRAINING, GROUP_DEVICES, GROUP_TECHNIQUES, NULL};
-    if (!(o->commands & train_page.classes) || is_unrecorded(o->name))
+    if (!(option->commands & train_page.classes) || is_unrecorded(option->name))
         return false;
-    return choice_number(groups, o->group) >= 0 || strcmp(o->name, "seq-len") == 0;
+    return choice_number(groups, option->group) >= 0 || strcmp(option->name, "seq-len") == 0;
 }
 
 json_t *options_json(enum options_wanted wanted)
@@ -169,14 +169,15 @@ json_t *options_json(enum options_wanted wanted)
     const bool recorded = wanted == RECORDED_OPTIONS;
     json_t *all = json_object();
     for (size_t i = 0; i < table.n; i++) {
-        const struct option *o = &options[i];
-        char *text = option_text(o);
-        bool is_number = o->type < OPT_TEXT && !recorded;
-        bool is_wanted = o->commands & train_page.classes;
+        const struct option *option = &options[i];
+        char *text = option_text(option);
+        bool is_number = option->type < OPT_TEXT && !recorded;
+        bool is_wanted = option->commands & train_page.classes;
         if (recorded)
-            is_wanted = is_recorded(o) && *text;
+            is_wanted = is_recorded(option) && *text;
         if (is_wanted)
-            json_object_set_new(all, o->name, is_number ? json_loads(text, JSON_DECODE_ANY, NULL) : text_json(text));
+            json_object_set_new(all, option->name,
+                                is_number ? json_loads(text, JSON_DECODE_ANY, NULL) : text_json(text));
         free(text);
     }
     return all;
@@ -191,11 +192,11 @@ static void apply_recorded(const struct resumed_run *past)
     asked.source = past->source;
     json_object_foreach((json_t *)past->options, name, value)
     {
-        const struct option *o = find_option(&table, name);
+        const struct option *option = find_option(&table, name);
         char *where = format_string("%s: option %s", past->options_in, name);
-        if (o && is_recorded(o)) {
-            set_option(&table, o, where, json_string_value(value));
-            table.given[o - options] = false;
+        if (option && is_recorded(option)) {
+            set_option(&table, option, where, json_string_value(value));
+            table.given[option - options] = false;
         } else if (strcmp(name, "mesh") != 0) {
             warn("%s is unknown to this program, and left out", where);
         }
@@ -207,20 +208,20 @@ static void apply_recorded(const struct resumed_run *past)
 
 static unsigned classes_of(const struct page *page) { return page->classes | OF_THIS; }
 
-static void claim_file(const struct option *o)
+static void claim_file(const struct option *option)
 {
     const struct archive *archive = find_archive();
-    const char *path = *(const char **)o->value;
-    const char *name = JOINED("--", o->name);
+    const char *path = *(const char **)option->value;
+    const char *name = JOINED("--", option->name);
     if (!path)
         return;
-    if (!is_output(o)) {
+    if (!is_output(option)) {
         claim_input(name, path);
         return;
     }
     if (archive)
         archive->refuse(name, path);
-    claim_output(name, path, archive && o->type == OPT_KEPT ? archive->option : NULL);
+    claim_output(name, path, archive && option->type == OPT_KEPT ? archive->option : NULL);
 }
 
 /* Claims the files that options name, before any is opened for writing.  Files in folders are claimed where the folders
@@ -347,8 +348,8 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
 
 bool was_given(const char *option)
 {
-    const struct option *o = find_option(&table, option);
-    return o && table.given[o - options];
+    const struct option *known = find_option(&table, option);
+    return known && table.given[known - options];
 }
 
 const char *first_given(option_fits *fits)
@@ -361,11 +362,11 @@ const char *first_given(option_fits *fits)
 
 int given_heads(void) { return was_given("heads") ? asked.heads : 0; }
 
-void expect_heads(const struct config *c, const char *path)
+void expect_heads(const struct config *config, const char *path)
 {
     int given = given_heads();
-    if (given && given != c->heads)
-        fail(EXIT_USAGE, "%s has %d heads, not %d: leave --heads out", path, c->heads, given);
+    if (given && given != config->heads)
+        fail(EXIT_USAGE, "%s has %d heads, not %d: leave --heads out", path, config->heads, given);
 }
 
 const char *word_of(const char *option, int number) { return choice_words(find_option(&table, option))[number]; }

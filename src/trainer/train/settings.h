@@ -17,15 +17,15 @@
 /* ---- what is said ------------------------------------------------------------------------------------------------ */
 
 struct settings;
-struct page {                             /* a command's options, and what `yard NAME --help` says of it */
-    const char *name;                     /* "train" */
-    const char *takes;                    /* what follows the name in its first line: "[options]" */
-    const char *examples;                 /* what stands behind the name in two examples, each with its new line */
-    const char *text;                     /* sentences on what the command does */
-    unsigned classes;                     /* it has the options of these classes (OF_TRAIN ...) */
-    const char *also;                     /* further options, separated by spaces; some may be of folders left out */
-    void (*defaults)(struct settings *s); /* sets other initial values; NULL: there are none */
-    bool takes_word;                      /* it takes a word that is no option: settings->word */
+struct page {             /* a command's options, and what `yard NAME --help` says of it */
+    const char *name;     /* "train" */
+    const char *takes;    /* what follows the name in its first line: "[options]" */
+    const char *examples; /* what stands behind the name in two examples, each with its new line */
+    const char *text;     /* sentences on what the command does */
+    unsigned classes;     /* it has the options of these classes (OF_TRAIN ...) */
+    const char *also;     /* further options, separated by spaces; some may be of folders left out */
+    void (*defaults)(struct settings *settings); /* sets other initial values; NULL: there are none */
+    bool takes_word;                             /* it takes a word that is no option: settings->word */
 };
 extern const struct page train_page;
 
@@ -105,7 +105,7 @@ json_t *options_json(enum options_wanted wanted);
 bool was_given(const char *option);
 int given_heads(void); /* the number of --heads, for a model that does not say its own; 0: not given */
 /* Ends the program if --heads says another number than the model (sample, check). */
-void expect_heads(const struct config *c, const char *path);
+void expect_heads(const struct config *config, const char *path);
 /* The words after `yard train` that evaluate a model. */
 #define EVALUATES "--init MODEL --data TEXT --val-data TEXT --lr 0 --steps 1 --sample-tokens 0"
 const char *word_of(const char *option, int number); /* the word for an enumerator of an option's values */

@@ -24,31 +24,31 @@ struct source open_source(const char *path, int heads)
     return source;
 }
 
-void close_source(struct source *s)
+void close_source(struct source *source)
 {
-    if (s->checkpoint)
-        the_archive()->close(s);
-    free(s->path);
+    if (source->checkpoint)
+        the_archive()->close(source);
+    free(source->path);
 }
 
-void init_from_source(struct model *m, const struct source *s)
+void init_from_source(struct model *model, const struct source *source)
 {
-    if (s->checkpoint)
-        the_archive()->load(m, s, LOAD_PARAMETERS);
+    if (source->checkpoint)
+        the_archive()->load(model, source, LOAD_PARAMETERS);
     else
-        init_from_file(m, s->path);
+        init_from_file(model, source->path);
 }
 
 char *saved_model(const struct settings *settings) { return format_string("%s/" MODEL_FILE, settings->save); }
 
-void check_saved(const struct settings *s, const struct config *ours)
+void check_saved(const struct settings *settings, const struct config *ours)
 {
     const struct archive *archive = find_archive();
-    if (!s->save)
+    if (!settings->save)
         return;
     if (archive)
-        archive->compare(s->save, ours);
-    char *model = saved_model(s);
+        archive->compare(settings->save, ours);
+    char *model = saved_model(settings);
     if (access(model, F_OK) == 0) {
         const struct config old = read_config(model, ours->heads);
         if (!same_sizes(&old, ours))

@@ -22,11 +22,11 @@ struct source {
 /* path, as --init and --from take it: a file for init_from_file(), a folder with one in it, or what a run has left.
  * heads: see read_config(). */
 struct source open_source(const char *path, int heads);
-void close_source(struct source *s);
-void init_from_source(struct model *m, const struct source *s); /* the values only */
-char *saved_model(const struct settings *s); /* the path in --save DIR for other programs; the caller frees it */
+void close_source(struct source *source);
+void init_from_source(struct model *model, const struct source *source); /* the values only */
+char *saved_model(const struct settings *settings); /* the path in --save DIR for other programs; the caller frees it */
 /* Refuses to save over a model of other sizes. */
-void check_saved(const struct settings *s, const struct config *ours);
+void check_saved(const struct settings *settings, const struct config *ours);
 _Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 
 #endif

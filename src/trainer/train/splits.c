@@ -14,9 +14,9 @@ enum {
 
 /* Are the last tokens of the training data for validation?  llm.c's shards come as separate train and val files, and
  * its loader reads all of a file in order: so does ORDER_FILE. */
-static bool shares_validation(const struct data_options *o, const struct files *train)
+static bool shares_validation(const struct data_options *options, const struct files *train)
 {
-    return !o->val_data && !(train->format == FILE_SHARD && o->order == ORDER_FILE);
+    return !options->val_data && !(train->format == FILE_SHARD && options->order == ORDER_FILE);
 }
 
 static size_t count_parts(const struct files *train, size_t n_tokens)
@@ -54,46 +54,51 @@ static void encode_texts(struct split *split, const struct tokenizer *tokenizer,
 
 /* Asks the maker of a text for its rate and floor.  It counts bytes, so every token must be one byte: characters of
  * several bytes would make fewer tokens. */
-static void measure_made_text(struct dataset *d, const struct files *f, const struct data_options *o,
+static void measure_made_text(struct dataset *dataset, const struct files *files, const struct data_options *options,
                               const struct texts *val)
 {
-    const struct token_kind *kind = d->tokenizer.kind;
-    if (!f->maker || o->val_data)
+    const struct token_kind *kind = dataset->tokenizer.kind;
+    if (!files->maker || options->val_data)
         return;
-    d->rate = f->maker->rate(f->made);
-    bool counts_bytes = d->train.n + d->val.n == MADE_BYTES && (kind == &token_bytes || kind == &token_chars);
-    if (!counts_bytes || val->n == 0 || d->val.n <= (size_t)o->seq_len)
+    dataset->rate = files->maker->rate(files->made);
+    bool counts_bytes =
+        dataset->train.n + dataset->val.n == MADE_BYTES && (kind == &token_bytes || kind == &token_chars);
+    if (!counts_bytes || val->n == 0 || dataset->val.n <= (size_t)options->seq_len)
         return;
-    uint16_t *bytes = allocate(d->val.n, sizeof *bytes);
-    for (size_t i = 0; i < d->val.n; i++)
+    uint16_t *bytes = allocate(dataset->val.n, sizeof *bytes);
+    for (size_t i = 0; i < dataset->val.n; i++)
         bytes[i] = (unsigned char)val->text->bytes[i];
-    d->floor = f->maker->floor(f->made, bytes, d->val.n, o->seq_len);
+    dataset->floor = files->maker->floor(files->made, bytes, dataset->val.n, options->seq_len);
     free(bytes);
 }
 
-static const char *word_of_tokens(const struct data_options *o) { return o->tokens ? o->tokens : "bytes"; }
-
-void load_texts(struct dataset *d, const struct data_options *o, const struct files *train, const struct files *val)
+static const char *word_of_tokens(const struct data_options *options)
 {
-    const char *word = word_of_tokens(o);
-    const struct tokenizer *known = o->tokenizer.n ? &o->tokenizer : NULL;
+    return options->tokens ? options->tokens : "bytes";
+}
+
+void load_texts(struct dataset *dataset, const struct data_options *options, const struct files *train,
+                const struct files *val)
+{
+    const char *word = word_of_tokens(options);
+    const struct tokenizer *known = options->tokenizer.n ? &options->tokenizer : NULL;
     const bool as_bytes = known ? known->kind != &token_chars : strcmp(word, "chars") != 0;
     if (known && known->takes_numbers)
         fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give .bin files, or --tokens FILE",
              train->given);
     struct texts to_train = open_texts(train, as_bytes), to_validate = open_texts(val, as_bytes);
     struct texts texts[2] = {0}; /* to train, to validate */
-    if (o->val_share > 0 && shares_validation(o, train))
-        cut_texts(&to_train, o->val_share, count_parts(train, count_bytes(&to_train)), &texts[0], &texts[1]);
+    if (options->val_share > 0 && shares_validation(options, train))
+        cut_texts(&to_train, options->val_share, count_parts(train, count_bytes(&to_train)), &texts[0], &texts[1]);
     else
         add_text_range(&texts[0], &to_train, 0, SIZE_MAX);
     add_text_range(&texts[1], &to_validate, 0, SIZE_MAX);
-    d->tokenizer = known ? *known : make_tokenizer(word, &texts[0], &texts[1]);
-    if (d->tokenizer.takes_numbers)
+    dataset->tokenizer = known ? *known : make_tokenizer(word, &texts[0], &texts[1]);
+    if (dataset->tokenizer.takes_numbers)
         fail(EXIT_USAGE, "--tokens %s: it only decodes, so %s cannot become its tokens", word, train->given);
-    encode_texts(&d->train, &d->tokenizer, &texts[0]);
-    encode_texts(&d->val, &d->tokenizer, &texts[1]);
-    measure_made_text(d, train, o, &texts[1]);
+    encode_texts(&dataset->train, &dataset->tokenizer, &texts[0]);
+    encode_texts(&dataset->val, &dataset->tokenizer, &texts[1]);
+    measure_made_text(dataset, train, options, &texts[1]);
     close_texts(&to_train);
     close_texts(&to_validate);
     free(texts[0].text);
@@ -102,64 +107,65 @@ void load_texts(struct dataset *d, const struct data_options *o, const struct fi
 
 /* Does to token numbers what cut_texts() does to texts.  In memory the numbers to validate lie behind those to
  * train. */
-static void cut_tokens(struct dataset *d, double share, size_t parts)
+static void cut_tokens(struct dataset *dataset, double share, size_t parts)
 {
-    uint16_t *tokens = d->train.tokens;
-    const size_t n = d->train.n;
+    uint16_t *tokens = dataset->train.tokens;
+    const size_t n = dataset->train.n;
     uint16_t *val = allocate((size_t)((double)n * share) + parts + 1, sizeof *val);
-    d->train.n = 0;
+    dataset->train.n = 0;
     for (size_t p = 0; p < parts; p++) {
         const size_t begin = n * p / parts;
         const size_t size = n * (p + 1) / parts - begin;
         const size_t kept = (size_t)((double)size * (1 - share));
-        memcpy(val + d->val.n, tokens + begin + kept, (size - kept) * sizeof *tokens);
-        memmove(tokens + d->train.n, tokens + begin, kept * sizeof *tokens);
-        d->train.n += kept;
-        d->val.n += size - kept;
+        memcpy(val + dataset->val.n, tokens + begin + kept, (size - kept) * sizeof *tokens);
+        memmove(tokens + dataset->train.n, tokens + begin, kept * sizeof *tokens);
+        dataset->train.n += kept;
+        dataset->val.n += size - kept;
     }
-    d->val.tokens = tokens + d->train.n;
-    d->val.shares_memory = true;
-    memcpy(d->val.tokens, val, d->val.n * sizeof *val);
+    dataset->val.tokens = tokens + dataset->train.n;
+    dataset->val.shares_memory = true;
+    memcpy(dataset->val.tokens, val, dataset->val.n * sizeof *val);
     free(val);
 }
 
-static void load_ids(struct split *split, const struct files *f)
+static void load_ids(struct split *split, const struct files *files)
 {
-    for (size_t i = 0; i < f->n; i++) {
-        const char *path = f->paths[i];
+    for (size_t i = 0; i < files->n; i++) {
+        const char *path = files->paths[i];
         size_t n;
-        uint16_t *tokens = f->format == FILE_SHARD ? read_token_shard(path, &n) : read_headerless_tokens(path, &n);
+        uint16_t *tokens = files->format == FILE_SHARD ? read_token_shard(path, &n) : read_headerless_tokens(path, &n);
         append_tokens(split, tokens, n);
     }
 }
 
 /* The tokenizer of token numbers, where no model says what they mean: that of --tokens FILE, if this is given. */
-static struct tokenizer tokenizer_of_ids(const struct data_options *o, const char *given, int used)
+static struct tokenizer tokenizer_of_ids(const struct data_options *options, const char *given, int used)
 {
-    const char *word = word_of_tokens(o);
+    const char *word = word_of_tokens(options);
     if (!file_of_tokens(word)) {
         if (strcmp(word, "bytes") != 0)
             warn("--tokens %s has no effect: %s holds token numbers; --tokens FILE says what they mean", word, given);
         return id_tokenizer(used);
     }
-    struct tokenizer t = make_tokenizer(word, NULL, NULL);
-    if (used > t.n)
+    struct tokenizer tokenizer = make_tokenizer(word, NULL, NULL);
+    if (used > tokenizer.n)
         fail(EXIT_USAGE, "%s has token %d, but --tokens %s has only %d tokens: name the file of its tokenizer", given,
-             used - 1, word, t.n);
-    return t;
+             used - 1, word, tokenizer.n);
+    return tokenizer;
 }
 
-void load_tokens(struct dataset *d, const struct data_options *o, const struct files *train, const struct files *val)
+void load_tokens(struct dataset *dataset, const struct data_options *options, const struct files *train,
+                 const struct files *val)
 {
-    const bool known = o->tokenizer.n > 0;
-    if (known && o->tokenizer.kind == &token_chars)
+    const bool known = options->tokenizer.n > 0;
+    if (known && options->tokenizer.kind == &token_chars)
         fail(EXIT_USAGE, "the model was trained on characters, but %s holds token numbers; give it text", train->given);
-    load_ids(&d->train, train);
-    load_ids(&d->val, val);
+    load_ids(&dataset->train, train);
+    load_ids(&dataset->val, val);
     if (known)
-        d->tokenizer = o->tokenizer;
+        dataset->tokenizer = options->tokenizer;
     else
-        d->tokenizer = tokenizer_of_ids(o, train->given, MAX(d->train.used, d->val.used));
-    if (shares_validation(o, train))
-        cut_tokens(d, o->val_share, count_parts(train, d->train.n));
+        dataset->tokenizer = tokenizer_of_ids(options, train->given, MAX(dataset->train.used, dataset->val.used));
+    if (shares_validation(options, train))
+        cut_tokens(dataset, options->val_share, count_parts(train, dataset->train.n));
 }

@@ -61,13 +61,13 @@ static void read_text_file(struct text *text, bool as_bytes)
 }
 
 /* The text of a file, a made one, or the program's own sources. */
-static struct text open_text(const struct files *f, const char *path, bool as_bytes)
+static struct text open_text(const struct files *files, const char *path, bool as_bytes)
 {
-    struct text text = {.name = path ? path : f->given};
+    struct text text = {.name = path ? path : files->given};
     if (path) {
         read_text_file(&text, as_bytes);
-    } else if (f->maker) {
-        text.memory = f->maker->make(f->made, MADE_BYTES);
+    } else if (files->maker) {
+        text.memory = files->maker->make(files->made, MADE_BYTES);
         text.bytes = text.memory;
         text.n = MADE_BYTES;
     } else {
@@ -77,11 +77,11 @@ static struct text open_text(const struct files *f, const char *path, bool as_by
     return text;
 }
 
-struct texts open_texts(const struct files *f, bool as_bytes)
+struct texts open_texts(const struct files *files, bool as_bytes)
 {
     struct texts all = {0};
-    for (size_t i = 0; i < f->n; i++)
-        *APPEND(all.text, all.n, all.cap) = open_text(f, f->paths[i], as_bytes);
+    for (size_t i = 0; i < files->n; i++)
+        *APPEND(all.text, all.n, all.cap) = open_text(files, files->paths[i], as_bytes);
     return all;
 }
 

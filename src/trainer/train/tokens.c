@@ -76,14 +76,14 @@ static struct tokenizer make_characters(const char *word, const struct texts *tr
         fail(EXIT_USAGE, "the text has %d different characters, at most %d can be tokens; use --tokens bytes", n,
              MOST_TOKENS);
     uint32_t *characters = allocate((size_t)n, sizeof *characters);
-    struct tokenizer t = {.kind = &token_chars, .own = characters};
+    struct tokenizer tokenizer = {.kind = &token_chars, .own = characters};
     for (uint32_t c = 0; c < CODE_POINTS; c++)
         if (seen[c]) {
-            characters[t.n] = c;
-            t.n++;
+            characters[tokenizer.n] = c;
+            tokenizer.n++;
         }
     free(seen);
-    return t;
+    return tokenizer;
 }
 
 static uint16_t *encode_characters(const struct tokenizer *tokenizer, const struct text *text, size_t *n)

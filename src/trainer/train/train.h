@@ -102,7 +102,7 @@ struct trainer {
     struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */
 };
 /* The tokenizer of the source, a saved model, as a data set without tokens (yard sample). */
-struct dataset *open_vocabulary(const struct settings *s, int vocab);
+struct dataset *open_vocabulary(const struct settings *settings, int vocab);
 /* Bits: what a trainer is made with. */
 enum wanted {
     LIST_TRAIN = 1,
@@ -116,28 +116,29 @@ enum wanted {
 };
 /* Opens the devices that are asked for. */
 enum contexts { SHARED_CONTEXTS, A_CONTEXT_FOR_EACH };
-struct machine *machine_of(const struct settings *s, enum contexts contexts);
-struct config config_of(const struct settings *s); /* the model's sizes: its source's, else those of the options */
+struct machine *machine_of(const struct settings *settings, enum contexts contexts);
+/* The model's sizes: its source's, else those of the options. */
+struct config config_of(const struct settings *settings);
 /* Opens devices and data, makes the model and the lists, places them. */
-struct trainer *new_trainer(const struct settings *s, unsigned wanted);
+struct trainer *new_trainer(const struct settings *settings, unsigned wanted);
 /* new_trainer(), but where it would end the program, this returns NULL, and *impossible, which the caller frees.  Else
  * *impossible is NULL. */
-struct trainer *try_new_trainer(const struct settings *s, unsigned wanted, struct problem **impossible);
+struct trainer *try_new_trainer(const struct settings *settings, unsigned wanted, struct problem **impossible);
 /* new_trainer() with sizes and data of the caller's (yard check); data NULL: random tokens. */
-struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data,
+struct trainer *new_trainer_for(const struct settings *settings, const struct config *config, struct dataset *data,
                                 unsigned wanted);
-void free_trainer(struct trainer *t);
+void free_trainer(struct trainer *trainer);
 /* Runs training step `number`, at most one step ahead of what has been computed. */
-void run_step(struct trainer *t, uint32_t number);
+void run_step(struct trainer *trainer, uint32_t number);
 /* Waits until that step has been computed and reported, and returns its result. */
-const struct result *step_result(struct trainer *t, uint32_t number);
-bool has_result(struct trainer *t, uint32_t number); /* would step_result() return at once? */
+const struct result *step_result(struct trainer *trainer, uint32_t number);
+bool has_result(struct trainer *trainer, uint32_t number); /* would step_result() return at once? */
 /* Mean loss over the validation split, or its first `batches` batches (0: all).  `goes_on`, unless NULL, is called
  * after every round; where it says false the rest is left out, and there is no loss: NAN. */
-double evaluate(struct trainer *t, int64_t batches, bool (*goes_on)(void *), void *context);
-double tokens_per_step(const struct trainer *t);
+double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context);
+double tokens_per_step(const struct trainer *trainer);
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
-_Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *result);
+_Noreturn void explain_not_finite(struct trainer *trainer, uint32_t number, const struct result *result);
 extern const char not_finite_advice[]; /* ends a sentence on what is not finite: what to try */
 /* Ends the program with the sentence that after `step` a value is not finite, where no step's loss shows it: that of
  * `parameter`, or, for NULL, the validation loss. */
@@ -146,63 +147,65 @@ _Noreturn void explain_bad_model(uint32_t step, const char *parameter);
 /* ---- sizes.c: mesh and batch ------------------------------------------------------------------------------------- */
 
 /* The mesh that --mesh asks for, of that many devices; 0: of as many as it names.  Its layers are not cut yet. */
-struct mesh wanted_mesh(const struct settings *s, int devices);
-void set_mesh(struct trainer *t); /* sets the mesh and its order, of all devices of the machine; cuts the layers */
+struct mesh wanted_mesh(const struct settings *settings, int devices);
+/* Sets the mesh of all devices of the machine and its order, and cuts the layers. */
+void set_mesh(struct trainer *trainer);
 /* Sets the sizes of a step.  samples_only: a list that only samples has one sequence, whatever the devices are. */
-void set_batch(struct trainer *t, bool samples_only);
+void set_batch(struct trainer *trainer, bool samples_only);
 
 /* ---- feed.c: host tasks that fill batches ------------------------------------------------------------------------ */
 
-void new_feeds(struct trainer *t); /* sets their trainer, rank, micro and n */
-void free_feeds(struct trainer *t);
+void new_feeds(struct trainer *trainer); /* sets their trainer, rank, micro and n */
+void free_feeds(struct trainer *trainer);
 /* The feed of a micro-batch of the train list, on data-parallel rank k. */
-struct feed *train_feed(const struct trainer *t, int micro, int k);
+struct feed *train_feed(const struct trainer *trainer, int micro, int k);
 host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
 /* The first of the micro_batch validation windows that a data-parallel rank takes in iteration `number`. */
-size_t first_window(const struct trainer *t, int rank, uint32_t number);
+size_t first_window(const struct trainer *trainer, int rank, uint32_t number);
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
-void add_batch(struct step *s, struct feed *f, host_function *prepare);
-/* The tensor from which device d uploads what the host task `made` writes.  Call it for one device after another;
- * before: the device of the previous call, or d at the first call.  A tensor is pinned for one OpenCL context, so a
- * device of another context gets a further copy.  The function of `made` ends with fill_others(), which fills these
- * copies. */
-struct tensor *for_upload(struct trainer *t, struct task *made, const struct device *before, const struct device *d);
+void add_batch(struct step *step, struct feed *feed, host_function *prepare);
+/* The tensor from which a device uploads what the host task `made` writes.  Call it for one device after another;
+ * before: the device of the previous call, or the same device at the first call.  A tensor is pinned for one OpenCL
+ * context, so a device of another context gets a further copy.  The function of `made` ends with fill_others(), which
+ * fills these copies. */
+struct tensor *for_upload(struct trainer *trainer, struct task *made, const struct device *before,
+                          const struct device *device);
 void fill_others(const struct task *made);
 
 /* ---- control.c: the control block, losses, the report ------------------------------------------------------------ */
 
-void add_control(struct trainer *t);           /* adds the tasks that make the control block and upload it */
-int loss_rank(const struct trainer *t, int k); /* the rank on which the losses of data-parallel rank k are */
-struct tensor *add_losses(struct trainer *t);  /* makes the tensors in which the losses are summed */
-void add_report(struct trainer *t);            /* adds the tasks that report loss and norm */
+void add_control(struct trainer *trainer);           /* adds the tasks that make the control block and upload it */
+int loss_rank(const struct trainer *trainer, int k); /* the rank on which the losses of data-parallel rank k are */
+struct tensor *add_losses(struct trainer *trainer);  /* makes the tensors in which the losses are summed */
+void add_report(struct trainer *trainer);            /* adds the tasks that report loss and norm */
 host_function report_evaluation;
 
 /* ---- lists.c: the lists of tasks --------------------------------------------------------------------------------- */
 
-void build_train(struct trainer *t);
-void build_eval(struct trainer *t);
-void build_sample(struct trainer *t);
+void build_train(struct trainer *trainer);
+void build_eval(struct trainer *trainer);
+void build_sample(struct trainer *trainer);
 
 /* ---- sampler.c ------------------------------------------------------------------------------------------------- */
 
 /* Continues n given tokens, or a text, by `count` and prints all of it token by token. */
-void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count);
-void sample_text(struct trainer *t, const char *prompt, int count);
+void sample_tokens(struct trainer *trainer, const uint16_t *given, size_t n, int count);
+void sample_text(struct trainer *trainer, const char *prompt, int count);
 
 /* ---- loop.c, progress.c ---------------------------------------------------------------------------------------- */
 
 /* Trains by the settings, a resumed run from the step after its last.  Returns the exit code, 130 when interrupted. */
-int train_loop(struct trainer *t);
+int train_loop(struct trainer *trainer);
 
 struct progress;
-void open_log(struct trainer *t); /* checks and locks it; its contents stay until begin_progress() */
-struct progress *begin_progress(struct trainer *t);
+void open_log(struct trainer *trainer); /* checks and locks it; its contents stay until begin_progress() */
+struct progress *begin_progress(struct trainer *trainer);
 /* Adds a line to the log, if there is one; takes over the JSON. */
-void write_log(struct trainer *t, json_t *line);
-uint64_t run_began(const struct trainer *t); /* now_ns() when the run began */
-void show_step(struct progress *p, uint32_t number, const struct result *result);
-void show_evaluation(struct progress *p, uint32_t number, double loss);
+void write_log(struct trainer *trainer, json_t *line);
+uint64_t run_began(const struct trainer *trainer); /* now_ns() when the run began */
+void show_step(struct progress *progress, uint32_t number, const struct result *result);
+void show_evaluation(struct progress *progress, uint32_t number, double loss);
 /* Closes the log, and shows the mean rate of a run that took some time and was not interrupted. */
-enum exit_code end_progress(struct progress *p); /* EXIT_IO: the log was lost */
+enum exit_code end_progress(struct progress *progress); /* EXIT_IO: the log was lost */
 
 #endif

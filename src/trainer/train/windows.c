@@ -37,16 +37,16 @@ static uint64_t shuffled(uint64_t i, uint64_t n, uint64_t seed, uint32_t epoch)
  * At random, windows are drawn without replacement.  An epoch cuts the text, taken as a ring of all possible offsets,
  * into windows side by side from a random place, and goes through them in random order: every token is seen about once
  * per epoch (drawn with replacement, a third of them would not be), and the cuts fall elsewhere in every epoch. */
-void dataset_window(const struct dataset *d, const struct window *window, int32_t *tokens, int32_t *targets)
+void dataset_window(const struct dataset *dataset, const struct window *window, int32_t *tokens, int32_t *targets)
 {
     CHECK(window->step >= 0 && window->sample >= 0 && window->sample < window->batch, "step %lld, sample %d of %d",
           (long long)window->step, window->sample, window->batch);
-    const uint64_t length = (uint64_t)window->seq_len, batch = (uint64_t)window->batch, n = d->train.n;
+    const uint64_t length = (uint64_t)window->seq_len, batch = (uint64_t)window->batch, n = dataset->train.n;
     if (window->order == ORDER_FILE) {
         uint64_t stride = batch * length;
         uint64_t batches = (n - 1) / stride; /* batches until the file's beginning comes again */
         uint64_t offset = (uint64_t)window->step % batches * stride + (uint64_t)window->sample * length;
-        copy_window(&d->train, offset, window->seq_len, tokens, targets);
+        copy_window(&dataset->train, offset, window->seq_len, tokens, targets);
         return;
     }
     uint64_t counter = (uint64_t)window->step * batch + (uint64_t)window->sample;
@@ -55,24 +55,24 @@ void dataset_window(const struct dataset *d, const struct window *window, int32_
     uint32_t epoch = (uint32_t)(counter / windows);
     uint64_t start = (uint64_t)(random_uniform(window->seed, STREAM_DATA, epoch, UINT64_MAX) * (double)choices);
     uint64_t nth = shuffled(counter % windows, windows, window->seed, epoch);
-    copy_window(&d->train, (start + nth * length) % choices, window->seq_len, tokens, targets);
+    copy_window(&dataset->train, (start + nth * length) % choices, window->seq_len, tokens, targets);
 }
 
-size_t validation_windows(const struct dataset *d, int seq_len)
+size_t validation_windows(const struct dataset *dataset, int seq_len)
 {
-    return d->val.n ? ceil_div(d->val.n - 1, (size_t)seq_len) : 0;
+    return dataset->val.n ? ceil_div(dataset->val.n - 1, (size_t)seq_len) : 0;
 }
 
-int validation_count(const struct dataset *d, size_t i, int seq_len)
+int validation_count(const struct dataset *dataset, size_t i, int seq_len)
 {
-    CHECK(i < validation_windows(d, seq_len), "window %zu of %zu", i, validation_windows(d, seq_len));
-    return (int)MIN((size_t)seq_len, d->val.n - 1 - i * (size_t)seq_len);
+    CHECK(i < validation_windows(dataset, seq_len), "window %zu of %zu", i, validation_windows(dataset, seq_len));
+    return (int)MIN((size_t)seq_len, dataset->val.n - 1 - i * (size_t)seq_len);
 }
 
-int validation_window(const struct dataset *d, size_t i, int seq_len, int32_t *tokens, int32_t *targets)
+int validation_window(const struct dataset *dataset, size_t i, int seq_len, int32_t *tokens, int32_t *targets)
 {
-    int count = validation_count(d, i, seq_len);
-    copy_window(&d->val, i * (size_t)seq_len - (size_t)(seq_len - count), seq_len, tokens, targets);
+    int count = validation_count(dataset, i, seq_len);
+    copy_window(&dataset->val, i * (size_t)seq_len - (size_t)(seq_len - count), seq_len, tokens, targets);
     return count;
 }
 
