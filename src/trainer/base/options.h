@@ -82,7 +82,8 @@ void set_option(struct option_table *table, const struct option *o, const char *
  *     ...                       what is tried here finds the value "full"
  *     restore_value(&before);
  *
- * A trial within a trial ends first.  In between nothing may fail() but within attempt(), which returns here. */
+ * A trial within a trial ends first.  What may fail() in between, and not end the program, runs in an attempt()
+ * (error.h) between the two calls, so that the second is reached. */
 struct value_before {
     const struct option *option;
     unsigned char bytes[sizeof(int64_t)]; /* those of the option's variable; no type of variable has more */
