@@ -210,6 +210,43 @@ TEST(an_ended_search_bounds_what_it_left)
     free_mesh_search(&all);
 }
 
+static void expect_same_search(const struct mesh_search *a, const struct mesh_search *b)
+{
+    assert_int_equal(a->too_large, b->too_large);
+    assert_int_equal(a->too_slow, b->too_slow);
+    assert_int_equal(a->n, b->n);
+    for (size_t i = 0; i < a->n; i++) {
+        assert_int_equal(a->planned[i].candidate.number, b->planned[i].candidate.number);
+        assert_true(a->planned[i].seconds == b->planned[i].seconds);
+        assert_true(a->planned[i].bytes == b->planned[i].bytes);
+    }
+}
+
+/* Candidates that several processes begin too early are not counted. */
+TEST(any_number_of_processes_finds_the_same)
+{
+    size_t too_slow = 0;
+    for (size_t m = 0; m < COUNT(machines); m++) {
+        const char *hardware = write_hardware("paper.txt", &machines[m]);
+        const char *words = lasting("--model tiny --batch 4 --hardware %s", hardware);
+        struct mesh_search one = new_mesh_search(settings_of(words), 4);
+        one.processes = 1;
+        proof_options.verify = false; /* which settings_of() has set */
+        search_meshes(&one);
+        too_slow += one.too_slow;
+        for (int processes = 2; processes <= 7; processes += 5) {
+            struct mesh_search several = new_mesh_search(settings_of(words), 4);
+            several.processes = processes;
+            proof_options.verify = false;
+            search_meshes(&several);
+            expect_same_search(&one, &several);
+            free_mesh_search(&several);
+        }
+        free_mesh_search(&one);
+    }
+    assert_true(too_slow > 0);
+}
+
 TEST(what_does_not_fit_is_swapped)
 {
     const char *hardware = write_hardware("paper.txt", &machines[0]);

@@ -3,7 +3,7 @@
  * The times and bytes of a layer depend on how tensor parallelism cuts it and on the size of the micro-batch, and on
  * nothing else.  So a list for one pipeline stage, the sketch, is built once, and tells them for many candidates.
  *
- *     time      a device's work, and before it the forwards, behind it the backwards, of the stages that come first:
+ *     time      a device's work, before it the forwards, and after it the backwards, of the stages that come first:
  *
  *                   stage 0   F F F . . . B B B
  *                   stage 1     F F F B B B        the work of stage 1, one F before it, and one B after it
@@ -117,7 +117,7 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
         return NULL;
     const struct config *c = &t->config;
     struct sketch *k = allocate(1, sizeof *k);
-    *k = (struct sketch){.tp = tp, .micro_batch = micro_batch};
+    *k = (struct sketch){.tp = tp, .micro_batch = micro_batch, .tasks = (double)t->train->n / 2};
     k->passed = (double)micro_batch * s.seq_len * c->channels * ELEMENT_BYTES;
     k->unit = allocate((size_t)c->layers + 2, sizeof *k->unit);
     int *unit = units_of(t->train, c->layers);
@@ -190,6 +190,7 @@ void set_bounds(struct mesh_candidate *c, const struct sketch *k, bool clips)
     const struct mesh *m = &c->mesh;
     const int stages = n_stages(m);
     size_t n;
+    c->tasks = k->tasks * c->micros * m->dp;
     struct turn *turn = merge_orders(c->order, m, c->micros, &n);
     struct unit_work *stage = allocate((size_t)stages, sizeof *stage);
     struct load *load = allocate((size_t)m->pp, sizeof *load);

@@ -14,12 +14,14 @@ struct mesh_candidate {
     double seconds;      /* of a step, at least */
     double state;        /* bytes of parameters, gradients and optimizer on the fullest device, at least */
     double bytes;        /* bytes on it, at least, while activations are kept too */
+    double tasks;        /* of its list, about */
 };
 
 /* What is known of one micro-batch of so many sequences on a tensor-parallel group that has all layers: a list that is
  * built and simulated once, for all candidates that cut the model and the batch so. */
 struct sketch {
     int tp, micro_batch;
+    double tasks;  /* of the list, for one micro-batch, about */
     double passed; /* bytes of the activations that one stage passes to the next */
     double extra;  /* bytes beyond the tapes at the peak in the backward of the head and the last layer */
     struct unit_work {

@@ -2,7 +2,7 @@
  *
  *     candidates   all meshes of N devices, each with all else there is to choose
  *     bounds       of each, in microseconds: bounds.c
- *     simulation   from the least bound of time on, of those that are not ruled out
+ *     simulation   from the least bound of time on, of those that are not ruled out: trials.c
  *     front        of these, what takes less memory than all that is faster
  *     techniques   the fastest of the front again, with recomputation, and with swap where they do not fit
  *     table        the front of all that fits
@@ -22,8 +22,8 @@
 #include "tools/predict/predict.h"
 
 #include <math.h>
+#include <unistd.h>
 
-enum { BEST = 10 }; /* how many rows are tried with recomputation and swap */
 static bool wanted; /* --search */
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
@@ -33,6 +33,7 @@ struct mesh_search new_mesh_search(const struct settings *s, int devices)
 {
     struct mesh_search x = {
         .asked = s, .settings = *s, .devices = devices, .prunes = true, .limit = SIZE_MAX, .left_seconds = INFINITY};
+    x.processes = (int)sysconf(_SC_NPROCESSORS_ONLN);
     x.settings.devices = NULL;
     x.settings.order = &pipeline_orders[PIPELINE_1F1B];
     x.settings.device_memory = NO_LIMIT;
@@ -132,124 +133,7 @@ static void add_candidates(struct mesh_search *x)
         }
 }
 
-/* ---- simulating them --------------------------------------------------------------------------------------------- */
-
-/* The bytes of the fullest device. */
-static double placed_bytes(const struct machine *m)
-{
-    size_t most = 0;
-    for (const struct device *d = m->device; !d->is_host; d++)
-        most = MAX(most, d->placed_bytes);
-    return (double)most;
-}
-
-/* Is something faster in no more bytes, or as fast in fewer? */
-static bool is_beaten(const struct mesh_search *x, double bytes, double seconds)
-{
-    for (const struct planned *o = x->planned; o < x->planned + x->n; o++)
-        if (o->seconds <= seconds && o->bytes <= bytes && (o->seconds < seconds || o->bytes < bytes))
-            return true;
-    return false;
-}
-
-/* Plans the candidate's training.  One that cannot be built, as where swap finds no room, is left out. */
-static void simulate_candidate(struct mesh_search *x, const struct mesh_candidate *c)
-{
-    char mesh[64];
-    struct settings s = x->settings;
-    struct problem *impossible;
-    s.mesh = format_mesh(mesh, &c->mesh);
-    s.zero = c->mesh.zero;
-    s.order = c->order;
-    s.pipeline = c->pipeline;
-    s.micro_batch = c->micro_batch;
-    if (c->swap != SWAP_OFF)
-        s.device_memory = x->asked->device_memory;
-    recompute_options.mode = (enum recompute)c->recompute;
-    swap_options.mode = (enum swap)c->swap;
-    struct trainer *t = try_new_trainer(&s, LIST_TRAIN | PLAN_ONLY, &impossible);
-    if (!x->why_not)
-        x->why_not = impossible;
-    else
-        free(impossible);
-    if (!t)
-        return;
-    const double bytes = placed_bytes(t->machine);
-    struct simulation *sim = must_simulate(t->train, costs_of(t));
-    *APPEND(x->planned, x->n, x->cap) = (struct planned){.candidate = *c, .seconds = sim->period, .bytes = bytes};
-    free_simulation(sim);
-    free_trainer(t);
-}
-
-COMPARISON(by_bound, struct mesh_candidate, BY(a->seconds, b->seconds, COMPARE(a->number, b->number)))
-COMPARISON(by_time, struct planned,
-           BY(a->seconds, b->seconds, BY(a->bytes, b->bytes, COMPARE(a->candidate.number, b->candidate.number))))
-
-/* The progress line: how many candidates there are, and the shortest step so far that fits. */
-static void show_search(const struct mesh_search *x, uint64_t begun, size_t i)
-{
-    char text[64];
-    double least = INFINITY;
-    for (const struct planned *o = x->planned; o < x->planned + x->n; o++)
-        if (o->bytes <= x->budget)
-            least = fmin(least, o->seconds);
-    if (isfinite(least))
-        snprintf(text, sizeof text, "searching %zu candidates, best %.3f ms", x->n_candidates, 1e3 * least);
-    else
-        snprintf(text, sizeof text, "searching %zu candidates", x->n_candidates);
-    show_busy(text, begun, (double)i / (double)x->n_candidates);
-}
-
-static void leave_candidate(struct mesh_search *x, const struct mesh_candidate *c)
-{
-    x->left++;
-    x->left_seconds = fmin(x->left_seconds, c->seconds);
-}
-
-/* Simulates all candidates that no bound rules out, until the search is ended. */
-static void try_candidates(struct mesh_search *x)
-{
-    const uint64_t begun = now_ns();
-    size_t simulated = 0;
-    SORT(x->candidate, x->n_candidates, by_bound);
-    for (size_t i = 0; i < x->n_candidates; i++) {
-        const struct mesh_candidate *c = &x->candidate[i];
-        show_search(x, begun, i);
-        if (x->prunes && c->state > x->budget) {
-            x->too_large++;
-        } else if (x->prunes && is_beaten(x, c->bytes, c->seconds)) {
-            x->too_slow++;
-        } else if (simulated == x->limit || interrupted()) {
-            leave_candidate(x, c);
-        } else {
-            simulate_candidate(x, c);
-            simulated++;
-        }
-    }
-}
-
-/* The fastest of the front again: with recomputation, and, if they do not fit, with swap. */
-static void try_techniques(struct mesh_search *x)
-{
-    const uint64_t begun = now_ns();
-    size_t tried = 0;
-    const size_t n = find_front(x, INFINITY);
-    for (size_t i = 0; i < n && tried < BEST && !interrupted(); i++) {
-        struct mesh_candidate c = x->planned[i].candidate;
-        show_busy("searching, with recomputation and swap", begun, (double)i / (double)MIN(n, BEST));
-        if (c.state > x->budget)
-            continue;
-        tried++;
-        if (x->planned[i].bytes > x->budget) {
-            c.swap = SWAP_AUTO;
-            simulate_candidate(x, &c);
-            c.swap = SWAP_OFF;
-        }
-        for (c.recompute = RECOMPUTE_FULL; c.recompute <= RECOMPUTE_SELECTIVE; c.recompute++)
-            if (!x->prunes || !is_beaten(x, c.state, c.seconds))
-                simulate_candidate(x, &c);
-    }
-}
+/* ---- the search ----------------------------------------------------------------------------------------------- */
 
 void search_meshes(struct mesh_search *x)
 {
@@ -259,10 +143,13 @@ void search_meshes(struct mesh_search *x)
              "--search: no mesh of -d %d trains this: dp x --micro-batch must divide --batch %d, pp is %d layers "
              "at most, tp %d heads at most: use another -d, --batch or --micro-batch",
              x->devices, x->settings.batch, x->config.layers, x->config.heads);
-    try_candidates(x);
-    try_techniques(x);
+    simulate_candidates(x);
+    simulate_with_techniques(x);
     erase_line();
 }
+
+COMPARISON(by_time, struct planned,
+           BY(a->seconds, b->seconds, BY(a->bytes, b->bytes, COMPARE(a->candidate.number, b->candidate.number))))
 
 size_t find_front(struct mesh_search *x, double budget)
 {

@@ -1,4 +1,4 @@
-/* meshes.h - yard plan --search: its parts, for tests. */
+/* meshes.h - yard plan --search: its parts. */
 #ifndef MESHES_H
 #define MESHES_H
 
@@ -16,6 +16,7 @@ struct mesh_search {
     double budget; /* bytes of a device */
     bool prunes;   /* false: all candidates are simulated */
     size_t limit;  /* how many candidates are simulated at most */
+    int processes; /* how many of them at the same time at most */
     struct sketch **sketch;
     size_t n_sketches, cap_sketches;
     struct mesh *mesh;
@@ -38,6 +39,11 @@ void search_meshes(struct mesh_search *x);
 /* Moves the front to the front of the array: of those within so many bytes, by time, each in less memory than those
  * before it.  Returns how many there are. */
 size_t find_front(struct mesh_search *x, double budget);
+/* trials.c: simulates the candidates that no bound rules out, from the least bound of time on, until the search is
+ * ended.  Sets the counts of the others. */
+void simulate_candidates(struct mesh_search *x);
+/* trials.c: simulates the fastest of the front again: with recomputation, and, if they do not fit, with swap. */
+void simulate_with_techniques(struct mesh_search *x);
 void free_mesh_search(struct mesh_search *x);
 
 #endif

@@ -127,6 +127,8 @@ void defer_interrupts(const char *what)
     take_unless_ignored(SIGPIPE);
 }
 
+static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
+
 void prepare_process(void)
 {
     static const int others[] = {SIGTERM, SIGHUP, SIGUSR2};
@@ -153,7 +155,8 @@ static void wait_for_child(pid_t pid, int *status)
     child = 0;
 }
 
-bool live_in_child(int *status)
+/* Returns 0 in the child, which ends with its parent; in the parent the child's number. */
+static pid_t fork_child(void)
 {
     const pid_t self = getpid();
     fflush(NULL);             /* else the child would print the same text again */
@@ -161,15 +164,30 @@ bool live_in_child(int *status)
     pid_t pid = fork();
     if (pid < 0)
         fail(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
-    if (pid > 0) {
-        wait_for_child(pid, status);
-        return false;
-    }
+    if (pid > 0)
+        return pid;
     parent = self;
     end_with_parent();
     if (getppid() != parent) /* the parent was killed before end_with_parent() */
         _Exit(EXIT_INTERRUPTED);
-    return true;
+    return 0;
+}
+
+bool live_in_child(int *status)
+{
+    pid_t pid = fork_child();
+    if (pid == 0)
+        return true;
+    wait_for_child(pid, status);
+    return false;
+}
+
+int begin_helper(void)
+{
+    pid_t pid = fork_child();
+    for (size_t i = 0; pid == 0 && i < COUNT(interrupts); i++)
+        signal(interrupts[i], SIG_IGN);
+    return pid;
 }
 
 char *own_binary(void)

@@ -17,6 +17,9 @@ bool interrupted(void);
  * after the child has ended, with *status as waitpid() gives it.  Until then the parent hands the signals above on to
  * the child; when the parent is killed, so is the child. */
 bool live_in_child(int *status);
+/* Fork this process, which must have a single thread.  Returns 0 in the child; in the parent the child's number, for
+ * waitpid().  Signals that ask the program to end reach the parent only, and the child ends with it. */
+int begin_helper(void);
 /* The path of this program; NULL when the system does not say it.  The caller frees it. */
 char *own_binary(void);
 

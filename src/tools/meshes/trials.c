@@ -1,0 +1,303 @@
+/* trials.c - candidates of --search are simulated in processes of their own, several at the same time.
+ *
+ *     candidates      1  2  3  4  5  6            from the least bound of time on
+ *     one process     [  1  ][    3    ][  6  ]
+ *     another one     [     2     ][  4 x[  5  ]  4 began before 3 had ended, and 3 rules it out: its process is killed
+ *
+ * The parent process judges the candidates in their order, each after those before it have been simulated.  So what the
+ * search finds and counts does not depend on the number of processes.
+ *
+ * A child process sets the options of recomputation and swap for its candidate, and they end with it.
+ */
+#include "meshes.h"
+#include "techniques/recompute/recompute.h"
+#include "techniques/swap/swap.h"
+#include "tools/predict/predict.h"
+#include "trainer/device/driver.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    BEST = 10,          /* how many rows are tried with recomputation and swap */
+    BYTES_A_TASK = 6000 /* what a task of a list takes of the host's memory; 3,000 to 5,000 were measured */
+};
+
+struct outcome { /* of a simulation: what the child process leaves to its parent, in memory that both see */
+    bool is_planned;
+    double seconds, bytes; /* of a step; on the fullest device */
+    enum exit_code code;
+    char why_not[500]; /* where it cannot be planned, as where swap finds no room */
+};
+
+enum verdict { TOO_LARGE, TOO_SLOW, NOT_SIMULATED, SIMULATED, VERDICTS };
+
+struct trials { /* of an array of candidates */
+    struct mesh_search *search;
+    const struct mesh_candidate *candidate; /* [n] */
+    size_t n;
+    const char *activity;    /* what the progress line says */
+    size_t limit;            /* how many are simulated at most */
+    struct outcome *outcome; /* [n], shared with the child processes */
+    pid_t *process;          /* [n]; 0: none was begun, or it has ended */
+    size_t next;             /* all before it were begun, or were ruled out */
+    int running;
+    double memory, taken;   /* bytes of the host: what the running ones may take together, and what they take, about */
+    size_t count[VERDICTS]; /* of the candidates that are judged */
+    double left_seconds;    /* the least bound of the time of those that are NOT_SIMULATED; INFINITY: none is */
+};
+
+/* ---- in the child ------------------------------------------------------------------------------------------------ */
+
+/* The bytes of the fullest device. */
+static double placed_bytes(const struct machine *m)
+{
+    size_t most = 0;
+    for (const struct device *d = m->device; !d->is_host; d++)
+        most = MAX(most, d->placed_bytes);
+    return (double)most;
+}
+
+static void plan_candidate(const struct mesh_search *x, const struct mesh_candidate *c, struct outcome *outcome)
+{
+    char mesh[64];
+    struct settings s = x->settings;
+    struct problem *impossible;
+    s.mesh = format_mesh(mesh, &c->mesh);
+    s.zero = c->mesh.zero;
+    s.order = c->order;
+    s.pipeline = c->pipeline;
+    s.micro_batch = c->micro_batch;
+    if (c->swap != SWAP_OFF)
+        s.device_memory = x->asked->device_memory;
+    recompute_options.mode = (enum recompute)c->recompute;
+    swap_options.mode = (enum swap)c->swap;
+    struct trainer *t = try_new_trainer(&s, LIST_TRAIN | PLAN_ONLY, &impossible);
+    if (!t) {
+        outcome->code = impossible->code;
+        snprintf(outcome->why_not, sizeof outcome->why_not, "%s", impossible->sentence);
+        return;
+    }
+    outcome->bytes = placed_bytes(t->machine);
+    outcome->seconds = must_simulate(t->train, costs_of(t))->period;
+    outcome->is_planned = true;
+}
+
+/* ---- in the parent ----------------------------------------------------------------------------------------------- */
+
+/* Is something faster in no more bytes, or as fast in fewer? */
+static bool is_beaten(const struct mesh_search *x, double bytes, double seconds)
+{
+    for (const struct planned *o = x->planned; o < x->planned + x->n; o++)
+        if (o->seconds <= seconds && o->bytes <= bytes && (o->seconds < seconds || o->bytes < bytes))
+            return true;
+    return false;
+}
+
+static bool is_too_large(const struct mesh_search *x, const struct mesh_candidate *c)
+{
+    return x->prunes && c->state > x->budget;
+}
+
+static bool is_too_slow(const struct mesh_search *x, const struct mesh_candidate *c)
+{
+    return x->prunes && is_beaten(x, c->bytes, c->seconds);
+}
+
+/* Half of the memory that this process may take. */
+static double memory_for_trials(void)
+{
+    const double all = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    return fmin(all, (double)memory_left_by_limits()) / 2;
+}
+
+static bool has_room(const struct trials *a, const struct mesh_candidate *c)
+{
+    if (a->running == 0)
+        return true;
+    return a->running < a->search->processes && a->taken + BYTES_A_TASK * c->tasks <= a->memory;
+}
+
+static void begin_trial(struct trials *a, size_t i)
+{
+    a->process[i] = begin_helper();
+    if (a->process[i] == 0) {
+        plan_candidate(a->search, &a->candidate[i], &a->outcome[i]);
+        _exit(EXIT_OK);
+    }
+    a->running++;
+    a->taken += BYTES_A_TASK * a->candidate[i].tasks;
+}
+
+/* Begins the next candidates, as far as there are processes and memory for them. */
+static void begin_trials(struct trials *a)
+{
+    while (a->next < a->n && has_room(a, &a->candidate[a->next]) && !interrupted()) {
+        const struct mesh_candidate *c = &a->candidate[a->next];
+        if (!is_too_large(a->search, c) && !is_too_slow(a->search, c))
+            begin_trial(a, a->next);
+        a->next++;
+    }
+}
+
+/* Waits for the end of the trial's process.  Returns its status, as waitpid() gives it. */
+static int end_trial(struct trials *a, size_t i)
+{
+    int status;
+    while (waitpid(a->process[i], &status, 0) < 0)
+        if (errno != EINTR)
+            fail(EXIT_FAILED, "cannot wait for a process: %s", strerror(errno));
+    a->process[i] = 0;
+    a->running--;
+    a->taken -= BYTES_A_TASK * a->candidate[i].tasks;
+    return status;
+}
+
+static void drop_trial(struct trials *a, size_t i)
+{
+    if (a->process[i] == 0)
+        return;
+    kill(a->process[i], SIGKILL);
+    end_trial(a, i);
+}
+
+/* Waits for what the candidate comes to, and notes it. */
+static void finish_trial(struct trials *a, size_t i)
+{
+    struct mesh_search *x = a->search;
+    const struct mesh_candidate *c = &a->candidate[i];
+    const struct outcome *outcome = &a->outcome[i];
+    char mesh[64];
+    const int status = end_trial(a, i);
+    if (WIFSIGNALED(status))
+        fail(EXIT_FAILED,
+             "--search: the simulation of %s with %d micro-batches was ended by signal %d (%s), as where memory is "
+             "short: use fewer devices or a larger --micro-batch",
+             format_mesh(mesh, &c->mesh), c->micros, WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (WEXITSTATUS(status) != EXIT_OK)
+        exit(WEXITSTATUS(status)); /* the child has said why */
+    if (outcome->is_planned)
+        *APPEND(x->planned, x->n, x->cap) =
+            (struct planned){.candidate = *c, .seconds = outcome->seconds, .bytes = outcome->bytes};
+    else if (!x->why_not)
+        x->why_not = new_problem(outcome->code, "%s", outcome->why_not);
+}
+
+static enum verdict judge(struct trials *a, size_t i)
+{
+    const struct mesh_candidate *c = &a->candidate[i];
+    enum verdict verdict = SIMULATED;
+    if (is_too_large(a->search, c))
+        verdict = TOO_LARGE;
+    else if (is_too_slow(a->search, c))
+        verdict = TOO_SLOW;
+    else if (a->count[SIMULATED] == a->limit || a->process[i] == 0 || interrupted())
+        verdict = NOT_SIMULATED;
+    if (verdict == SIMULATED)
+        finish_trial(a, i);
+    else
+        drop_trial(a, i);
+    return verdict;
+}
+
+/* The progress line: what is done, and the shortest step so far that fits. */
+static void show_trials(const struct trials *a, uint64_t begun, size_t i)
+{
+    const struct mesh_search *x = a->search;
+    char text[128];
+    double least = INFINITY;
+    for (const struct planned *o = x->planned; o < x->planned + x->n; o++)
+        if (o->bytes <= x->budget)
+            least = fmin(least, o->seconds);
+    if (isfinite(least))
+        snprintf(text, sizeof text, "%s, best %.3f ms", a->activity, 1e3 * least);
+    else
+        snprintf(text, sizeof text, "%s", a->activity);
+    show_busy(text, begun, (double)i / (double)a->n);
+}
+
+/* Simulates the candidates that no bound rules out. */
+static void run_trials(struct trials *a)
+{
+    const uint64_t begun = now_ns();
+    const size_t bytes = MAX(a->n, 1) * sizeof *a->outcome;
+    a->outcome = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (a->outcome == MAP_FAILED)
+        fail(EXIT_FAILED, "cannot share memory with other processes: %s", strerror(errno));
+    a->process = allocate(a->n, sizeof *a->process);
+    a->memory = memory_for_trials();
+    a->left_seconds = INFINITY;
+    for (size_t i = 0; i < a->n; i++) {
+        show_trials(a, begun, i);
+        begin_trials(a);
+        enum verdict verdict = judge(a, i);
+        a->count[verdict]++;
+        if (verdict == NOT_SIMULATED)
+            a->left_seconds = fmin(a->left_seconds, a->candidate[i].seconds);
+    }
+    munmap(a->outcome, bytes);
+    free(a->process);
+}
+
+/* ---- which ones -------------------------------------------------------------------------------------------------- */
+
+COMPARISON(by_bound, struct mesh_candidate, BY(a->seconds, b->seconds, COMPARE(a->number, b->number)))
+
+void simulate_candidates(struct mesh_search *x)
+{
+    char *activity = format_string("searching %zu candidates", x->n_candidates);
+    SORT(x->candidate, x->n_candidates, by_bound);
+    struct trials all = {
+        .search = x, .candidate = x->candidate, .n = x->n_candidates, .limit = x->limit, .activity = activity};
+    run_trials(&all);
+    x->too_large = all.count[TOO_LARGE];
+    x->too_slow = all.count[TOO_SLOW];
+    x->left = all.count[NOT_SIMULATED];
+    x->left_seconds = all.left_seconds;
+    free(activity);
+}
+
+/* Writes the ways to save memory on a row of the front to `ways`, and returns how many.  Both save activations; swap
+ * may move everything.  So their bounds of memory are lower. */
+static size_t save_memory(const struct mesh_search *x, const struct planned *row, struct mesh_candidate *ways)
+{
+    size_t n = 0;
+    struct mesh_candidate c = row->candidate;
+    if (row->bytes > x->budget) {
+        ways[n] = c;
+        ways[n].swap = SWAP_AUTO;
+        ways[n].state = 0;
+        ways[n].bytes = 0;
+        n++;
+    }
+    for (c.recompute = RECOMPUTE_FULL; c.recompute <= RECOMPUTE_SELECTIVE; c.recompute++) {
+        ways[n] = c;
+        ways[n].bytes = c.state;
+        n++;
+    }
+    return n;
+}
+
+void simulate_with_techniques(struct mesh_search *x)
+{
+    struct mesh_candidate ways[3 * BEST];
+    size_t tried = 0, n = 0;
+    const size_t rows = find_front(x, INFINITY);
+    for (size_t i = 0; i < rows && tried < BEST; i++) {
+        const struct planned *row = &x->planned[i];
+        if (row->candidate.state > x->budget)
+            continue;
+        n += save_memory(x, row, &ways[n]);
+        tried++;
+    }
+    struct trials all = {.search = x,
+                         .candidate = ways,
+                         .n = n,
+                         .limit = SIZE_MAX,
+                         .activity = "searching, with recomputation and swap"};
+    run_trials(&all);
+}
