@@ -19,7 +19,8 @@
 #     14,650    a copy's two tensors and the arguments of adamw have names, and the comments' mends
 #     14,700    a tensor's shape and the arguments of gemm() have names, and more files have headers of their own
 #     15,000    a job has a kind, and tasks that are late, parked or wrapped have functions of their own
-trainer=15050
+#     15,060    an option has another value for a trial, and gets its own back (try_value())
+trainer=15060
 
 if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
     python3 tests/style/plain.py src tests >"$TMP/err"

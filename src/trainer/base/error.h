@@ -58,9 +58,9 @@ void must(struct problem *p);
  * are run, and the problem is returned.  The rest of work is left out then, so
  *
  *     files     that are read or written have cleanups, which close or remove them;
- *     memory    is lost, unless `argument` leads to it: attempts are for what fails a few times in a run, such as a file
- *               that is damaged or a strategy that does not fit (if each allocation had a cleanup, or each function
- *               returned its problem, all code that may fail would be longer, for a loss that is small);
+ *     memory    is lost, unless `argument` leads to it: attempts are for what fails a few times in a run, such as a
+ *               damaged file or a strategy that does not fit.  If each allocation had a cleanup, or each function
+ *               returned its problem, all code that may fail would be longer, to save little;
  *     values    that work has set elsewhere stay: the caller puts them back, as restore_value() in options.h does;
  *     locks     stay locked: work must hold none where it may fail;
  *     threads   that work has started go on, and if one of them fails, the program ends. */
