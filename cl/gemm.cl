@@ -34,23 +34,6 @@
  *
  * A band is several blocks high, and every k0 is a multiple of depth.
  *
- *     lies in        what                                16-wide     8-wide      is read again for
- *     registers      a tile of C                         6 x 64      6 x 16      each k
- *     L1 cache       a strip, and of the panel passing   9 KB        9 + 24 KB   each panel of the span
- *     L2 cache       all panels of a span of 384         576 KB      576 KB      each strip of the band
- *                    a block of 48 rows, and the next    144 KB      144 KB      (once: it is read as strips)
- *     L3 or memory   A, B and C                                                  A: each span, B: each band, C: each k0
- *
- * That is for depth 384.  With 512 KB of L2 cache depth and span are about 256 and 200.
- *
- * The inner loop does ROWS*COLS vector fma()s for COLS vector loads and ROWS broadcasts.  An fma() waits about 4 cycles
- * for the one before it in its chain; a core that starts two per cycle needs 8 chains or more to hide that, and it can
- * load no more than two vectors in that cycle, so the loads must be well below the fma()s: 10 for 24 in a tile of 6 x 4
- * vectors, 8 for 12 in one of 6 x 2.  What does cost is to fetch A and B from afar, for nothing is computed while they
- * are packed: hence wide spans and high bands.  And while tiles are computed, lines of C and of the next block of A are
- * asked for, a few per tile: they arrive in the meantime.  Unpacked, A in form TN would give ROWS floats of each cache
- * line of 16, and every line from another page.  For a narrow C packing A does not pay even there: block is 0.
- *
  * Build options.  VEC (see common.cl); COLS: vectors per tile row, an even number; ROWS: rows per tile, at least 4.
  * WIDTH = VEC*COLS must be a multiple of 4.  ROWS*COLS + COLS + 1 vector registers are needed: there are 32 with
  * AVX-512 and NEON, 16 with AVX2 and SSE.  Where no more than half of a tile's columns are wanted, at the right edge or
@@ -63,17 +46,6 @@
  * Launch.  global size {ceil(N / span), ceil(M / band), batches * heads}, local size {1, 1, 1}; span is a multiple of
  * WIDTH, band and block are multiples of ROWS.  src/trainer/model/gemm.c chooses them.  None of this changes a bit of the
  * result.
- *
- * Causal attention.  A (T,T) matrix of scores is zero above the diagonal, so about half of the work can be left out.
- * `causal` says which of the three square matrices is the triangle:
- *
- *     CAUSAL_OUT             scores = q.k^T, datt = do.v^T   tiles wholly above the diagonal of C are left unwritten
- *     CAUSAL_A               att.v, dscores.k                k stops at the last row of the tile
- *     CAUSAL_A_TRANSPOSED    att^T.do, dscores^T.q           k begins at the first row of the tile
- *
- * A tile on the diagonal is multiplied in full.  So row i of att and dscores must hold zeros from column i+1 up to, not
- * including, (i/ROWS + 1)*ROWS; what is to the right of that is never read.  CAUSAL_OUT leaves products there, not
- * zeros.  Where the work is cut depends on m only: the bits do not depend on batch, band or span.
  */
 #pragma OPENCL FP_CONTRACT OFF
 
@@ -134,7 +106,20 @@ static INLINE void pack_panel(local float *panel, struct view x, int depth, int 
     }
 }
 
-/* x (steps,cols) becomes panels, which have room for `depth` rows each: the panels of B, and, transposed, the strips of
+/* Where the packed floats lie, and how often they are read again:
+ *
+ *     lies in        what                                16-wide     8-wide      is read again for
+ *     registers      a tile of C                         6 x 64      6 x 16      each k
+ *     L1 cache       a strip, and of the panel passing   9 KB        9 + 24 KB   each panel of the span
+ *     L2 cache       all panels of a span of 384         576 KB      576 KB      each strip of the band
+ *                    a block of 48 rows, and the next    144 KB      144 KB      (once: it is read as strips)
+ *     L3 or memory   A, B and C                                                  A: each span, B: each band, C: each k0
+ *
+ * That is for depth 384.  With 512 KB of L2 cache depth and span are about 256 and 200.  Nothing is computed while
+ * floats are packed: hence wide spans and high bands.  Unpacked, A in form TN would give ROWS floats of each cache line
+ * of 16, and every line from another page.  For a narrow C packing A does not pay even there: block is 0.
+ *
+ * x (steps,cols) becomes panels, which have room for `depth` rows each: the panels of B, and, transposed, the strips of
  * A.  Cache lines that run across the panels are used up while they are in the L1 cache: LINE of them at a time. */
 static INLINE void pack(local float *panels, int depth, struct view x, int steps, int cols, const int width)
 {
@@ -146,7 +131,8 @@ static INLINE void pack(local float *panels, int depth, struct view x, int steps
         }
 }
 
-/* Asks for the n-th of `parts` parts of a block of A in form TN: `rows` floats lie in one piece, `steps` times. */
+/* Asks for the n-th of `parts` parts of a block of A in form TN: `rows` floats lie in one piece, `steps` times.  The
+ * lines arrive while tiles are computed. */
 static INLINE void fetch_part(struct view block, int rows, int steps, int n, int parts)
 {
     for (int k = steps * n / parts; k < steps * (n + 1) / parts; k++)
@@ -155,7 +141,12 @@ static INLINE void fetch_part(struct view block, int rows, int steps, int n, int
 }
 
 /* acc (ROWS,columns) += a (ROWS,depth) . panel (depth,WIDTH), columns in vectors; row[i] begins row i of A, in local or
- * global memory: hence a macro. */
+ * global memory: hence a macro.
+ *
+ * For each k there are ROWS*COLS vector fma()s, COLS vector loads and ROWS broadcasts.  An fma() waits about 4 cycles for
+ * the one before it in its chain; a core that starts two per cycle needs 8 chains or more to hide that, and it can load
+ * no more than two vectors in that cycle, so the loads must be well below the fma()s: 10 for 24 in a tile of 6 x 4
+ * vectors, 8 for 12 in one of 6 x 2. */
 #define ADD_PRODUCTS(acc, columns, row, step, panel, depth)                                                            \
     _Pragma("unroll 4") for (size_t k = 0, at = 0; k < depth; k++, at += step, panel += WIDTH)                         \
     {                                                                                                                  \
@@ -211,6 +202,16 @@ static size_t matrix_begin(int heads, int base, int outer, int inner)
     return base + i * outer + h * inner;
 }
 
+/* Causal attention.  A (T,T) matrix of scores is zero above the diagonal, so about half of the work can be left out.
+ * `causal` says which of the three square matrices is the triangle:
+ *
+ *     CAUSAL_OUT             scores = q.k^T, datt = do.v^T   tiles wholly above the diagonal of C are left unwritten
+ *     CAUSAL_A               att.v, dscores.k                k stops at the last row of the tile
+ *     CAUSAL_A_TRANSPOSED    att^T.do, dscores^T.q           k begins at the first row of the tile
+ *
+ * A tile on the diagonal is multiplied in full.  So row i of att and dscores must hold zeros from column i+1 up to, not
+ * including, (i/ROWS + 1)*ROWS; what is to the right of that is never read.  CAUSAL_OUT leaves products there, not
+ * zeros.  Where the work is cut depends on m only: the bits do not depend on batch, band or span. */
 kernel __attribute__((reqd_work_group_size(1, 1, 1))) ONE_BY_ONE void
 gemm(int M, int N, int K, int start, int causal, /* sizes; where the chains begin; the triangle */
      int band, int span, int depth,              /* work of one work-item: multiples of ROWS, of WIDTH, and any */

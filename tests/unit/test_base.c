@@ -560,6 +560,39 @@ TEST(options_both_spellings)
     free(words);
 }
 
+TEST(options_tried_leave_no_trace)
+{
+    reset();
+    static const struct {
+        const char *name, *tried, *initial;
+    } each[] = {
+        {"batch", "7", "4"},        {"serial", "true", "false"}, {"device-mem", "1024", "0"},
+        {"overlap", "plan", "off"}, {"device", "1:0", ""},
+    };
+    for (size_t i = 0; i < COUNT(each); i++) {
+        const struct option *o = find_option(&table, each[i].name);
+        char *begun = option_text(o);
+        struct value_before before = try_value(o, each[i].tried);
+        char *tried = option_text(o);
+        assert_string_equal(tried, each[i].tried);
+        struct value_before inner = try_value(o, NULL); /* a trial within the trial */
+        char *initial = option_text(o);
+        assert_string_equal(initial, each[i].initial);
+        assert_false(option_given(&table, each[i].name));
+        restore_value(&inner);
+        char *again = option_text(o);
+        assert_string_equal(again, each[i].tried);
+        restore_value(&before);
+        char *end = option_text(o);
+        assert_string_equal(end, begun);
+        free(begun);
+        free(tried);
+        free(initial);
+        free(again);
+        free(end);
+    }
+}
+
 TEST(options_refusals)
 {
     reset();

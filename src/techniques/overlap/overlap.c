@@ -30,27 +30,9 @@
  *     update       g, w, m, v                update           host.g, mirror of w, m, v  the host's cpu
  *                                            overlap.up       w = mirror of w            the device's upload
  *
- * A large update moves in pieces, so that one is computed while others are copied.  Copies are written as memcpy() is:
- * add_copy_for(step, name, to, from, which lanes), see step.h.
- *
- * lanes:   Gradients go down, and parameters up, on lanes for these copies alone (FOR_OFFLOAD).  Tensors that many
- *          updates read, such as the norm, have another lane (FOR_CONTROL).  Pieces take the host's CPU lanes in turn.
- *
- * edges:   They follow from the list, and none is added.  The next forward, and the tasks that send parameters to other
- *          devices, wait for `up` because they read what `up` writes.  So a device waits for a layer's parameters when
- *          it comes to that layer, and not for all layers at once.
- *
- * gates:   With clipping an update reads the norm, or is held in a step file (gate.c).  Gradients still go down during
- *          the backward, and the CPU works during the next forward.  A model's `state` holds the norm, and says whether
- *          training has halted.  So without clipping too it goes down, as soon as it is written.
- *
- * sharing: Copies on the host share bytes with nothing.  Gradients on the device either keep their bytes throughout the
- *          step, so that no task waits for their copy (GRADIENTS_ALONE); or they share their bytes with other tensors,
- *          which takes less memory (GRADIENTS_SHARED).  (A model's gradients persist and keep their bytes anyway,
- *          except for ZeRO-2 and -3 with one micro-batch.)
- *
- * places:  A copy down stands after the task that makes its gradient, and after the copies that already follow this
- *          task: so copies have the order of their pieces.  Positions are those of the list before the edit.
+ * A large update moves in pieces, so that one is computed while others are copied.  No edge is added by hand: the next
+ * forward, and the tasks that send parameters to other devices, wait for `up` because they read what `up` writes.  So a
+ * device waits for a layer's parameters when it comes to that layer, and not for all layers at once.
  *
  * Source: "Iterative computing method and device for model training" (Ant, 2025).
  */
@@ -289,7 +271,11 @@ struct tensor *part_of_mirror(struct mover *mover, struct tensor *whole, const s
 /* Is the task a copy up, of what the host has? */
 static bool brings_up(const struct task *task) { return is_copy(task) && copy_source(task)->device->is_host; }
 
-/* `whole`, which many updates read, as the norm, is brought down once.  What the host has sent up is used there
+/* With clipping all updates read the norm, or are held in a step file (gate.c).  Gradients still go down during the
+ * backward, and the CPU works during the next forward.  A model's `state` holds the norm, and says whether training has
+ * halted, so without clipping too it goes down, as soon as it is written.
+ *
+ * `whole`, which many updates read, as the norm, is brought down once.  What the host has sent up is used there
  * directly: `control`, and in dp=2 `state` of replica 1.  In a list by hand `whole` stays where it is. */
 static struct tensor *shared_copy(struct mover *mover, const struct task *update, struct tensor *whole)
 {
@@ -306,6 +292,8 @@ static struct tensor *shared_copy(struct mover *mover, const struct task *update
     return *mine;
 }
 
+/* Gradients have lanes for these copies alone, and what shared_copy() brings down has another, since on one lane the
+ * copies of both would wait for each other. */
 struct tensor *host_side(struct mover *mover, const struct task *update, const struct task *piece, int i)
 {
     struct tensor *tensor = piece->access[i].tensor, *whole = update->access[i].tensor;

@@ -37,7 +37,9 @@ int last_maker(const struct uses *uses, const struct task *update);
 
 /* C, L and D of a plan. */
 enum side { ON_CPU, ON_CPU_LATE, ON_DEVICE, SIDES };
-/* Do gradients that go down share their bytes with other tensors? */
+/* On the device, gradients that go down either keep their bytes throughout the step, so that no task waits for their
+ * copy; or they share these bytes with other tensors, which takes less memory.  (A model's gradients persist and keep
+ * their bytes anyway, except for ZeRO-2 and -3 with one micro-batch.) */
 enum sharing { GRADIENTS_ALONE, GRADIENTS_SHARED };
 
 struct mover { /* moves updates, in one edit */

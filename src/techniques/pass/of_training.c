@@ -22,8 +22,6 @@ struct run_facts facts_of(const struct settings *s)
     };
 }
 
-void run_all_passes(void) { after = NULL; }
-
 struct pass_reports reports_of(const struct trainer *t)
 {
     const struct pass_reports *r = *own_of(t, &module_pass);

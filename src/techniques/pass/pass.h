@@ -126,6 +126,5 @@ struct pass_reports {
     size_t n;
 };
 struct pass_reports reports_of(const struct trainer *trainer); /* on the list for training */
-void run_all_passes(void);                                     /* from here on all passes run, whatever --after says */
 
 #endif

@@ -35,7 +35,7 @@ static void find_return(struct gap_times *t, const struct absence *a, const stru
     t->needed = f->span[last[1].position].start;
 }
 
-static struct gap_times find_times(const struct absence *a, const struct forecast *f, const struct uses *u)
+static struct gap_times times_of_gap(const struct absence *a, const struct forecast *f, const struct uses *u)
 {
     struct gap_times t = {.out_start = NAN, .out_end = NAN, .in_start = NAN, .in_end = NAN, .needed = NAN};
     if (f->span && a->leaves) {
@@ -69,7 +69,7 @@ static json_t *moves_json(const struct gaps *all, const struct absence *absence,
     for (const struct absence *a = absence; a < absence + all->n; a++) {
         if (!a->leaves && !a->back)
             continue;
-        struct gap_times t = find_times(a, f, u);
+        struct gap_times t = times_of_gap(a, f, u);
         json_array_append_new(moves, move_json(a, &t, zero));
     }
     free_uses(u);

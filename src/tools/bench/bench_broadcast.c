@@ -140,11 +140,9 @@ static double best_slices(const struct trainer *t)
     return sqrt(largest_copy(t->train) / ((t->mesh.dp - 1) * up->latency * up->bytes_per_s));
 }
 
-/* Trains or simulates with so many queues and slices, and adds a row to the table.  Returns best_slices(). */
-static double bench_one(struct settings *s, FILE *text, struct table *table, int queues, int slices)
+/* Trains or simulates as the options say, and adds a row to the table.  Returns best_slices(). */
+static double bench_one(struct settings *s, FILE *text, struct table *table)
 {
-    broadcast_options.queues = queues;
-    broadcast_options.slices = slices;
     struct run r = {.period = 0};
     unsigned wanted = LIST_TRAIN | OPEN_GIVEN_DATA;
     if (predict_options.hardware)
@@ -160,6 +158,20 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
     fflush(text);
     double best = best_slices(t);
     free_trainer(t);
+    return best;
+}
+
+/* Calls bench_one() with so many queues and slices. */
+static double bench_with(struct settings *s, FILE *text, struct table *table, int queues, int slices)
+{
+    char n_queues[16], n_slices[16];
+    snprintf(n_queues, sizeof n_queues, "%d", queues);
+    snprintf(n_slices, sizeof n_slices, "%d", slices);
+    const struct value_before queues_before = try_option("broadcast-queues", n_queues);
+    const struct value_before slices_before = try_option("broadcast-slices", n_slices);
+    const double best = bench_one(s, text, table);
+    restore_value(&slices_before);
+    restore_value(&queues_before);
     return best;
 }
 
@@ -182,7 +194,7 @@ int bench_broadcast(struct settings *s)
         for (size_t k = 0; k < COUNT(slices); k++) {
             if (slices[k] < senders[i])
                 continue;
-            double found = bench_one(s, text, table, senders[i] + beside, slices[k]);
+            double found = bench_with(s, text, table, senders[i] + beside, slices[k]);
             if (i == 0 && k == 0) /* one slice is a whole shard */
                 best = found;
         }

@@ -144,11 +144,12 @@ static struct strategy without_limits(const struct settings *s, bool is_mixed)
 static void try_strategy(struct table *t, struct strategy *s)
 {
     struct problem *impossible;
-    recompute_options.mode = s->recompute;
+    const char *word = word_of("recompute", (int)s->recompute);
+    const struct value_before recompute = try_option("recompute", word);
     s->trainer = try_new_trainer(&s->settings, PLANNED, &impossible);
+    restore_value(&recompute);
     if (impossible) {
-        note("recompute %s, ZeRO %d: %s", word_of("recompute", (int)s->recompute), s->settings.zero,
-             impossible->sentence);
+        note("recompute %s, ZeRO %d: %s", word, s->settings.zero, impossible->sentence);
         free(impossible);
         return;
     }
@@ -240,8 +241,8 @@ static void print_memory_table(struct table *t, bool is_mixed, const char *rule)
     print_table(stdout, t);
 }
 
-/* Warns of options that the table does not show, and sets them aside: mixed precision is counted here, not tried. */
-static void set_aside(bool is_mixed)
+/* Warns of options that the table does not show. */
+static void check_shown(bool is_mixed)
 {
     if (was_given("after"))
         warn("--memory shows what is held without --after: leave --memory out to see it");
@@ -250,19 +251,13 @@ static void set_aside(bool is_mixed)
     if (is_mixed && strcmp(predict_options.what_if, "mixed") != 0)
         fail(EXIT_USAGE, "--memory --what-if %s: expected the word mixed; budgets: --device-mem",
              predict_options.what_if);
-    predict_options.what_if = NULL;
-    run_all_passes();
-    swap_options.mode = SWAP_OFF;
 }
 
-static int plan_memory(const struct settings *s)
+static int print_strategies(const struct settings *s, bool is_mixed)
 {
     static const enum recompute recompute[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
     struct table *t = new_table(columns, COLUMNS);
-    const bool is_mixed = predict_options.what_if != NULL;
-    set_aside(is_mixed);
     struct strategy shape = without_limits(s, is_mixed);
-    recompute_options.mode = RECOMPUTE_OFF;
     shape.trainer = new_trainer(&shape.settings, PLANNED);
     int first = s->zero, last = s->zero; /* levels of ZeRO */
     if (shape.trainer->mesh.dp > 1) {
@@ -284,6 +279,21 @@ static int plan_memory(const struct settings *s)
         print_memory_table(t, is_mixed, rule);
     free_table(t);
     return EXIT_OK;
+}
+
+/* No strategy has an option that the table does not show.  Mixed precision is counted, not tried. */
+static int plan_memory(const struct settings *s)
+{
+    const bool is_mixed = predict_options.what_if != NULL;
+    check_shown(is_mixed);
+    const struct value_before after = try_option("after", NULL), what_if = try_option("what-if", NULL);
+    const struct value_before swap = try_option("swap", "off"), recompute = try_option("recompute", "off");
+    const int code = print_strategies(s, is_mixed);
+    restore_value(&recompute);
+    restore_value(&swap);
+    restore_value(&what_if);
+    restore_value(&after);
+    return code;
 }
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */

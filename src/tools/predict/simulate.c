@@ -172,6 +172,103 @@ static void start_task(struct simulator *sim, struct lane_state *lane, int node,
         begin_node(sim, lane);
 }
 
+/* ---- what an end does -------------------------------------------------------------------------------------------- */
+
+/* A task may start on the lane now. */
+static void queue_lane(struct simulator *sim, struct lane_state *lane)
+{
+    *APPEND(sim->to_try, sim->n_to_try, sim->cap_to_try) = lane;
+}
+
+/* The last iteration up to this one in which task i runs, or NONE. */
+static int latest_iteration(const struct simulator *sim, int i, int iteration)
+{
+    while (iteration >= 0 && skipped(sim, iteration * sim->n + i))
+        iteration--;
+    return iteration;
+}
+
+/* A task that the node waits for has ended. */
+static void end_wait(struct simulator *sim, int node)
+{
+    if (skipped(sim, node))
+        return;
+    sim->unmet[node]--;
+    if (sim->unmet[node] == 0)
+        queue_lane(sim, lane_of_node(sim, node));
+}
+
+/* Task i of the iteration has ended, or has left it.  This ends all waits for this run: those of tasks in this
+ * iteration, and in later ones as long as task i is skipped there. */
+static void release(struct simulator *sim, int i, int iteration)
+{
+    for (int w = sim->tasks[i].first_wait; w != NONE; w = sim->wait[w].next_wait) {
+        int step = sim->wait[w].next_step;
+        for (int later = iteration; later + step < sim->opened; later++) {
+            if (later > iteration && !skipped(sim, later * sim->n + i))
+                break; /* from here on the waits are for that run */
+            end_wait(sim, (later + step) * sim->n + sim->wait[w].consumer);
+        }
+    }
+}
+
+/* A run of task i comes into flight (change 1) or ends (-1).  A task that stands aside is outside of its lane until its
+ * iteration has asked for a member, so its runs do not count. */
+static void count_run(struct simulator *sim, int i, int change)
+{
+    struct task_state *state = &sim->tasks[i];
+    if (task_of(sim, i)->member.aside)
+        return;
+    bool was_full = state->in_flight == MOST_RUNS;
+    state->in_flight += change;
+    bool is_full = state->in_flight == MOST_RUNS;
+    sim->tasks_at_limit += is_full - was_full;
+}
+
+/* Task i of the iteration has ended there, or skips it after all. */
+static void count_end(struct simulator *sim, int i, int number)
+{
+    struct iteration *iteration = &sim->iteration[number];
+    count_run(sim, i, -1);
+    iteration->tasks_left--;
+    if (task_of(sim, i)->lane->kind == LANE_COMPUTE)
+        iteration->compute_tasks_left--;
+}
+
+/* ---- members of the rings ---------------------------------------------------------------------------------------- */
+
+/* All tasks that need a member leave the iteration, which has got none. */
+static void leave_iteration(struct simulator *sim, int number)
+{
+    for (int i = 0; i < sim->n; i++) {
+        if (!task_of(sim, i)->member.needed)
+            continue;
+        sim->result->moments[number * sim->n + i].skipped = true;
+        count_end(sim, i, number);
+    }
+}
+
+/* The iteration asks for a member, and the tasks that need one go on or leave. */
+static void ask_for_member(struct simulator *sim, int number)
+{
+    if (!ask_rings(sim, number))
+        return;
+    const bool has_member = sim->iteration[number].has_member;
+    if (!has_member)
+        leave_iteration(sim, number); /* all of them leave before a task that waits for them can start */
+    for (int i = 0; i < sim->n; i++) {
+        if (!task_of(sim, i)->member.needed)
+            continue;
+        /* If the task's last run has not ended, release() is called when it does. */
+        const bool last_run_ended = latest_iteration(sim, i, number - 1) <= sim->tasks[i].last_ended;
+        if (!has_member && last_run_ended)
+            release(sim, i, number);
+        queue_lane(sim, lane_of_node(sim, i));
+    }
+}
+
+/* ---- starting a task --------------------------------------------------------------------------------------------- */
+
 /* Starts the lane's next task that is not skipped, of the open iterations, if all that it waits for has ended. */
 static void try_start(struct simulator *sim, struct lane_state *lane)
 {
@@ -195,12 +292,6 @@ static void try_start(struct simulator *sim, struct lane_state *lane)
     start_task(sim, lane, node, start);
 }
 
-/* A task may start on the lane now. */
-void queue_lane(struct simulator *sim, struct lane_state *lane)
-{
-    *APPEND(sim->to_try, sim->n_to_try, sim->cap_to_try) = lane;
-}
-
 /* Tries all lanes of the queue.  A try may put further lanes into it. */
 static void try_lanes(struct simulator *sim)
 {
@@ -210,27 +301,6 @@ static void try_lanes(struct simulator *sim)
 }
 
 /* ---- opening an iteration ---------------------------------------------------------------------------------------- */
-
-/* The last iteration up to this one in which task i runs, or NONE. */
-int latest_iteration(const struct simulator *sim, int i, int iteration)
-{
-    while (iteration >= 0 && skipped(sim, iteration * sim->n + i))
-        iteration--;
-    return iteration;
-}
-
-/* A run of task i comes into flight (change 1) or ends (-1).  A task that stands aside is outside of its lane until its
- * iteration has asked for a member, so its runs do not count. */
-static void count_run(struct simulator *sim, int i, int change)
-{
-    struct task_state *state = &sim->tasks[i];
-    if (task_of(sim, i)->member.aside)
-        return;
-    bool was_full = state->in_flight == MOST_RUNS;
-    state->in_flight += change;
-    bool is_full = state->in_flight == MOST_RUNS;
-    sim->tasks_at_limit += is_full - was_full;
-}
 
 /* How many ends a task of that iteration has to wait for. */
 static int count_unmet(const struct simulator *sim, const struct task *t, int iteration)
@@ -271,44 +341,11 @@ static void open_iteration(struct simulator *sim)
             iteration->compute_tasks_left++;
         count_run(sim, i, 1);
     }
-    ask_if_never_later(sim, number);
+    if (asks_at_once(sim, number))
+        ask_for_member(sim, number);
 }
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
-
-/* A task that the node waits for has ended. */
-static void end_wait(struct simulator *sim, int node)
-{
-    if (skipped(sim, node))
-        return;
-    sim->unmet[node]--;
-    if (sim->unmet[node] == 0)
-        queue_lane(sim, lane_of_node(sim, node));
-}
-
-/* Task i of the iteration has ended, or has left it.  This ends all waits for this run: those of tasks in this
- * iteration, and in later ones as long as task i is skipped there. */
-void release(struct simulator *sim, int i, int iteration)
-{
-    for (int w = sim->tasks[i].first_wait; w != NONE; w = sim->wait[w].next_wait) {
-        int step = sim->wait[w].next_step;
-        for (int later = iteration; later + step < sim->opened; later++) {
-            if (later > iteration && !skipped(sim, later * sim->n + i))
-                break; /* from here on the waits are for that run */
-            end_wait(sim, (later + step) * sim->n + sim->wait[w].consumer);
-        }
-    }
-}
-
-/* Task i of the iteration has ended there, or skips it after all. */
-void count_end(struct simulator *sim, int i, int number)
-{
-    struct iteration *iteration = &sim->iteration[number];
-    count_run(sim, i, -1);
-    iteration->tasks_left--;
-    if (task_of(sim, i)->lane->kind == LANE_COMPUTE)
-        iteration->compute_tasks_left--;
-}
 
 /* May the host open another iteration? */
 static bool may_open(const struct simulator *sim)
@@ -348,7 +385,9 @@ static void finish(struct simulator *sim, struct lane_state *lane)
     lane->node = NONE;
     set_next(sim, lane, INFINITY);
     sim->tasks[i].last_ended = number;
-    ask_or_return(sim, i, number);
+    if (asks_at_end(sim, i, number))
+        ask_for_member(sim, number);
+    return_at_end(sim, i, number);
     release(sim, i, number);
     count_end(sim, i, number);
     try_lanes(sim); /* before go_on(): tasks may leave an iteration that asks for a member now, and it may be over */

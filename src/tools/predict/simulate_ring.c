@@ -3,13 +3,13 @@
  * Tasks that need a member (struct member_use in task.h) store what the iteration makes, and a few iterations at a time
  * have one.  An iteration asks once:
  *
- *     when the first task ends whose result is to be stored         ask_or_return(), at each end
- *     when a task that needs a member has its turn before that      must_ask(), for each task that may start
- *     at once, if no task with such a result runs in it             ask_if_never_later(), for each iteration
+ *     when the first task ends whose result is to be stored         asks_at_end()
+ *     when a task that needs a member has its turn before that      must_ask()
+ *     at once, if no task with such a result runs in it             asks_at_once()
  *
  * A task that needs a member does not start before its iteration has asked (lacks_member()).  If a member is free, the
  * iteration has it until its last task has stored.  If none is free, all tasks that need one leave the iteration: they
- * skip it, as if it were one in which they do not run.
+ * skip it, as if it were one in which they do not run (ask_for_member() in simulate.c).
  */
 #include "simulator.h"
 
@@ -29,35 +29,14 @@ bool must_ask(const struct simulator *sim, int node)
     return sim->unmet[node] == 0 && lacks_member(sim, node);
 }
 
-/* All tasks that need a member leave the iteration, which has got none. */
-static void leave_iteration(struct simulator *sim, int number)
-{
-    for (int i = 0; i < sim->n; i++) {
-        if (!task_of(sim, i)->member.needed)
-            continue;
-        sim->result->moments[number * sim->n + i].skipped = true;
-        count_end(sim, i, number);
-    }
-}
-
-void ask_for_member(struct simulator *sim, int number)
+bool ask_rings(struct simulator *sim, int number)
 {
     struct iteration *iteration = &sim->iteration[number];
     iteration->asked = true;
     if (!runs(sim->returning_task, (uint32_t)number + 1))
-        return;
+        return false;
     iteration->has_member = take_member(&sim->ring, (uint32_t)number + 1) > 0;
-    if (!iteration->has_member)
-        leave_iteration(sim, number); /* all of them leave before a task that waits for them can start */
-    for (int i = 0; i < sim->n; i++) {
-        if (!task_of(sim, i)->member.needed)
-            continue;
-        /* If the task's last run has not ended, release() is called when it does. */
-        const bool last_run_ended = latest_iteration(sim, i, number - 1) <= sim->tasks[i].last_ended;
-        if (!iteration->has_member && last_run_ended)
-            release(sim, i, number);
-        queue_lane(sim, lane_of_node(sim, i));
-    }
+    return true;
 }
 
 /* Has task i a result that is to be stored? */
@@ -66,20 +45,23 @@ static bool is_stored(const struct simulator *sim, int i)
     return sim->tasks[i].before_member && !task_of(sim, i)->member.needed;
 }
 
-void ask_if_never_later(struct simulator *sim, int number)
+bool asks_at_once(const struct simulator *sim, int number)
 {
     if (!sim->returning_task)
-        return;
+        return false;
     for (int i = 0; i < sim->n; i++)
         if (is_stored(sim, i) && !skipped(sim, number * sim->n + i))
-            return;
-    ask_for_member(sim, number);
+            return false;
+    return true;
 }
 
-void ask_or_return(struct simulator *sim, int i, int number)
+bool asks_at_end(const struct simulator *sim, int i, int number)
 {
-    if (is_stored(sim, i) && !sim->iteration[number].asked)
-        ask_for_member(sim, number);
+    return is_stored(sim, i) && !sim->iteration[number].asked;
+}
+
+void return_at_end(struct simulator *sim, int i, int number)
+{
     if (task_of(sim, i)->member.returned)
         return_member(&sim->ring, (uint32_t)number + 1, true);
 }

@@ -84,21 +84,14 @@ static inline struct lane_state *lane_of_node(const struct simulator *sim, int n
 
 static inline bool skipped(const struct simulator *sim, int node) { return sim->result->moments[node].skipped; }
 
-/* simulate.c, for simulate_ring.c.  Task i has ended in the iteration, or has left it: release() ends the waits for it,
- * and count_end() counts it off. */
-void release(struct simulator *sim, int i, int iteration);
-void count_end(struct simulator *sim, int i, int iteration);
-void queue_lane(struct simulator *sim, struct lane_state *lane); /* a task may start on the lane now */
-/* The last iteration up to this one in which task i runs, or NONE. */
-int latest_iteration(const struct simulator *sim, int i, int iteration);
-
-/* simulate_ring.c.  In a list without rings the two questions are answered no, and the calls do nothing. */
-bool lacks_member(const struct simulator *sim, int node);  /* it needs a member, and its iteration has not asked yet */
-bool must_ask(const struct simulator *sim, int node);      /* the node has its turn: must its iteration ask now? */
-void ask_for_member(struct simulator *sim, int iteration); /* it asks; lanes that may go on are put into the queue */
-void ask_if_never_later(struct simulator *sim, int iteration); /* it has been opened, and asks if no end will make it */
-/* Task i has ended: the iteration may ask for a member now, or give it back. */
-void ask_or_return(struct simulator *sim, int i, int iteration);
+/* simulate_ring.c.  Does the iteration ask for a member now?  In a list without rings, never. */
+bool lacks_member(const struct simulator *sim, int node); /* it needs a member, and its iteration has not asked yet */
+bool must_ask(const struct simulator *sim, int node);     /* the node has its turn: must its iteration ask now? */
+bool asks_at_once(const struct simulator *sim, int iteration); /* it has been opened, and no end will make it ask */
+bool asks_at_end(const struct simulator *sim, int i, int iteration); /* task i has ended: does the iteration ask? */
+/* The iteration asks, and has_member has the answer.  false: it needs no member. */
+bool ask_rings(struct simulator *sim, int iteration);
+void return_at_end(struct simulator *sim, int i, int iteration); /* task i has ended: it may return the member */
 
 /* pattern.c.  Iteration `last` has ended: if the times repeat, or `limit` is reached, the pattern and its period are
  * noted in the result, and the clock is to stop. */

@@ -55,7 +55,15 @@ void print_problem(FILE *out, const char *prefix, struct problem *p); /* frees p
 /* End the program with p; do nothing when p is NULL. */
 void must(struct problem *p);
 /* Run work(argument).  When it calls fail() on this thread, the program does not end: the cleanups that work registered
- * are run, and the problem is returned.  Memory that work had allocated is not freed then. */
+ * are run, and the problem is returned.  The rest of work is left out then, so
+ *
+ *     files     that are read or written have cleanups, which close or remove them;
+ *     memory    is lost, unless `argument` leads to it: attempts are for what fails a few times in a run, such as a
+ *               damaged file or a strategy that does not fit.  If each allocation had a cleanup, or each function
+ *               returned its problem, all code that may fail would be longer, to save little;
+ *     values    that work has set elsewhere stay: the caller puts them back, as restore_value() in options.h does;
+ *     locks     stay locked: work must hold none where it may fail;
+ *     threads   that work has started go on, and if one of them fails, the program ends. */
 struct problem *attempt(void (*work)(void *), void *argument);
 
 /* An invariant of the program itself: prints both values, then aborts so that a debugger stops here. */

@@ -236,14 +236,32 @@ void set_option(struct option_table *table, const struct option *o, const char *
     table->given[o - table->options] = true;
 }
 
+/* Gives the option a value that is ours, not the user's; NULL: 0, false or NULL. */
+static void store_own(const struct option *o, const char *text)
+{
+    memset(o->value, 0, types[o->type].bytes);
+    CHECK(!text || types[o->type].store(o, text), "--%s does not take \"%s\"", o->name, text);
+}
+
 void reset_options(struct option_table *table)
 {
     CHECK(table->n <= MOST_OPTIONS, "%zu options, room for %d", table->n, MOST_OPTIONS);
     memset(table->given, 0, sizeof table->given);
     for (const struct option *o = table->options; o < table->options + table->n; o++)
-        memset(o->value, 0, types[o->type].bytes);
-    for (const struct option *o = table->options; o < table->options + table->n; o++)
-        CHECK(!o->initial || types[o->type].store(o, o->initial), "--%s begins with \"%s\"", o->name, o->initial);
+        store_own(o, o->initial);
+}
+
+struct value_before try_value(const struct option *o, const char *text)
+{
+    struct value_before before = {.option = o};
+    memcpy(before.bytes, o->value, types[o->type].bytes);
+    store_own(o, text ? text : o->initial);
+    return before;
+}
+
+void restore_value(const struct value_before *before)
+{
+    memcpy(before->option->value, before->bytes, types[before->option->type].bytes);
 }
 
 char *option_text(const struct option *o) { return types[o->type].text(o); }

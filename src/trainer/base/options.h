@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
@@ -74,6 +75,22 @@ void parse_config(struct option_table *table, unsigned command, const char *path
 /* Set one option from a text, which must outlive the table.  The option counts as given.  `where` is how errors name
  * it, as the user wrote it: "--batch", or "run.conf, line 3: batch". */
 void set_option(struct option_table *table, const struct option *o, const char *where, const char *text);
+
+/* For a trial an option has another value for a while:
+ *
+ *     struct value_before before = try_value(o, "full");
+ *     ...                       what is tried here finds the value "full"
+ *     restore_value(&before);
+ *
+ * A trial within a trial ends first.  What may fail() in between, and not end the program, runs in an attempt()
+ * (error.h) between the two calls, so that the second is reached. */
+struct value_before {
+    const struct option *option;
+    unsigned char bytes[sizeof(int64_t)]; /* those of the option's variable; no type of variable has more */
+};
+/* text: a value that the option takes; NULL: its initial one.  The option counts as given no more and no less. */
+struct value_before try_value(const struct option *o, const char *text);
+void restore_value(const struct value_before *before);
 
 /* Reads the lines `name = value` of a text that a person writes.  '#' at a line's start or after white space begins a
  * comment.  The first '=' that follows white space divides the line, or, if there is none, the first '='. */

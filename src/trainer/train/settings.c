@@ -370,3 +370,10 @@ void expect_heads(const struct config *config, const char *path)
 }
 
 const char *word_of(const char *option, int number) { return choice_words(find_option(&table, option))[number]; }
+
+struct value_before try_option(const char *option, const char *text)
+{
+    const struct option *o = find_option(&table, option);
+    CHECK(o, "there is no option --%s", option);
+    return try_value(o, text);
+}

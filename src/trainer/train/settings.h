@@ -109,5 +109,8 @@ void expect_heads(const struct config *config, const char *path);
 /* The words after `yard train` that evaluate a model. */
 #define EVALUATES "--init MODEL --data TEXT --val-data TEXT --lr 0 --steps 1 --sample-tokens 0"
 const char *word_of(const char *option, int number); /* the word for an enumerator of an option's values */
+/* Like try_value() in options.h, for the option of this name, which must be there.  So who tries a technique asks for
+ * it as the user does, and touches no variable of its folder. */
+struct value_before try_option(const char *option, const char *text);
 
 #endif
