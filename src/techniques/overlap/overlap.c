@@ -246,7 +246,7 @@ static struct task *maker_of(const struct mover *m, const struct tensor *x, cons
 
 /* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE x does not,
  * so that no task waits for the copy. */
-struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker, int layer, enum purpose purpose)
+struct tensor *bring_down(struct mover *m, struct tensor *x, struct task *maker, int layer, const char *purpose)
 {
     struct step *s = m->step;
     const char *name = JOINED("host.", x->name);
@@ -346,7 +346,7 @@ static struct task *run_on_host(struct mover *m, struct task *piece, struct tens
     return replace_on_host(m->edit, piece, lane, on_host);
 }
 
-struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *const *on_host, enum purpose purpose)
+struct task *bring_up(struct mover *m, const struct task *piece, struct tensor *const *on_host, const char *purpose)
 {
     struct task *last = NULL;
     m->step->tags.role = ROLE_OFFLOAD;

@@ -90,9 +90,9 @@ void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, i
 /* Copies a tensor to n others, as one message, whose number all its copies get.  On the way through the host the bytes
  * come down once and go up n times. */
 void add_broadcast(struct step *s, const char *name, struct tensor *const *targets, int n, struct tensor *source,
-                   enum purpose purpose);
+                   const char *purpose);
 /* Copies a tensor to one other: a message too. */
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, const char *purpose);
 /* Copies x[k] to the n - 1 others, beginning with x[k + 1].  So when each device shares its own tensor, they do not all
  * send to the same device at once. */
 void add_broadcast_from(struct step *s, const char *name, struct tensor *const *x, int n, int k);

@@ -312,7 +312,7 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *m, 
 
 /* ---- tasks of a stage ------------------------------------------------------------------------------------------ */
 
-static struct tensor *add_receive(struct build *b, const char *name, struct tensor *from, enum purpose purpose)
+static struct tensor *add_receive(struct build *b, const char *name, struct tensor *from, const char *purpose)
 {
     struct tensor *x = activation(b, name, from->shape);
     x->exclusive =
