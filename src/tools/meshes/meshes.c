@@ -165,11 +165,9 @@ static void simulate_candidate(struct mesh_search *x, const struct mesh_candidat
     s.micro_batch = c->micro_batch;
     if (c->swap != SWAP_OFF)
         s.device_memory = x->asked->device_memory;
-    const struct value_before recompute = try_option("recompute", word_of("recompute", c->recompute));
-    const struct value_before swap = try_option("swap", word_of("swap", c->swap));
+    recompute_options.mode = (enum recompute)c->recompute;
+    swap_options.mode = (enum swap)c->swap;
     struct trainer *t = try_new_trainer(&s, LIST_TRAIN | PLAN_ONLY, &impossible);
-    restore_value(&swap);
-    restore_value(&recompute);
     if (!x->why_not)
         x->why_not = impossible;
     else
