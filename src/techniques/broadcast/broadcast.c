@@ -11,7 +11,7 @@
  *
  * Words.  Each device has N queues.  Queue 0 is its main queue, the compute lane that runs the updates.  Each other
  * queue is two lanes, one that sends and one that receives.  Queue 1 is the two lanes that carry the broadcasts anyway,
- * `download` and `upload`.  The others are lanes of their own (FOR_QUEUE), from `download1` and `upload1` on.  A
+ * `download` and `upload`.  The others are lanes of their own (for_queue()), from `download1` and `upload1` on.  A
  * *message* is the same bytes on their way to the other devices: directly, down to the host once and up from there, or
  * on from a device that has received them.  Its copies, of role broadcast, are its *hops*.  All hops of a message have
  * one number, which add_broadcast() gave them when the list was built, or which a step file says (msg=).  What a device
@@ -269,20 +269,28 @@ static struct tensor *part_of_slice(const struct broadcast *broadcast, struct te
                      slice->end - slice->message->begin);
 }
 
+/* "queue 2": what a lane is for that is queue 2 alone. */
+static const char *for_queue(char out[16], int j)
+{
+    snprintf(out, 16, "queue %d", j);
+    return out;
+}
+
 /* Queue j of the device on whose lane the copy is: that is the sender of a direct copy, and the receiver of a copy from
  * the host. */
 static struct lane *queue_lane(const struct broadcast *broadcast, const struct task *copy, int j)
 {
     struct device *device = copy->lane->device;
     enum lane_kind kind = copy_source(copy)->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
+    char purpose[16];
     if (j == 0)
         return device->lane[LANE_COMPUTE];
     if (j == 1 && copy->lane->kind == kind)
         return copy->lane;
     if (j == 1)
         return device->lane[kind];
-    struct lane *lane = lane_for(broadcast->step->pool->machine, device, kind, FOR_QUEUE + j);
-    if (lane->purpose != FOR_QUEUE + j)
+    struct lane *lane = lane_for(broadcast->step->pool->machine, device, kind, for_queue(purpose, j));
+    if (!is_for(lane, purpose))
         fail(EXIT_USAGE, "--broadcast-queues %d: the link of device %s takes no more %s lanes: use %d",
              broadcast->options.queues, device->id, lane_kind_name[kind], j);
     return lane;
@@ -291,10 +299,10 @@ static struct lane *queue_lane(const struct broadcast *broadcast, const struct t
 /* Queue j of a device that receives.  Queue 1's receives are on its ordinary lane of copies from others (FOR_MOVES). */
 static struct lane *receiving_lane(const struct broadcast *broadcast, struct device *device, int j)
 {
+    char purpose[16];
     if (j == 0)
         return device->lane[LANE_COMPUTE];
-    int purpose = j == 1 ? FOR_MOVES : FOR_QUEUE + j;
-    return lane_for(broadcast->step->pool->machine, device, LANE_UPLOAD, purpose);
+    return lane_for(broadcast->step->pool->machine, device, LANE_UPLOAD, j == 1 ? FOR_MOVES : for_queue(purpose, j));
 }
 
 /* Puts a marker right before the first reader of what the hop brings, so that later tasks of the lane wait no longer

@@ -24,7 +24,8 @@
 #include "techniques/pass/traits.h"
 #include "trainer/mesh/mesh.h"
 
-enum { AHEAD = 1 }; /* a window is gathered when the window that is so many before it begins */
+#define FOR_GATHER "gather" /* the lanes of copies of parameters from their shards */
+enum { AHEAD = 1 };         /* a window is gathered when the window that is so many before it begins */
 
 struct read_window {         /* tasks of one device that stand together and read the same parameters */
     struct tensor *replica;  /* the tensor that they read as the list is built; it lies on their device */

@@ -44,6 +44,11 @@
 #include <math.h>
 #include <pthread.h>
 
+/* What lanes are for. */
+#define FOR_OFFERED                                                                                                    \
+    "offered"             /* as FOR_OFFLOAD, if the step chooses the side of each update: its copies are issued late */
+#define FOR_STATE "state" /* copies of an optimizer's state when its update moves between device and host */
+
 struct chooser {                          /* chooses the side of an update */
     struct chooser *next;                 /* the one of another update of the list, in a ring */
     host_function *work;                  /* what a piece does on the host */

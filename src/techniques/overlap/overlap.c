@@ -231,7 +231,7 @@ static struct task *maker_of(const struct mover *mover, const struct tensor *ten
 /* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE the tensor does
  * not, so that no task waits for the copy. */
 struct tensor *bring_down(struct mover *mover, struct tensor *tensor, struct task *maker, int layer,
-                          enum purpose purpose)
+                          const char *purpose)
 {
     struct step *step = mover->step;
     const char *name = JOINED("host.", tensor->name);
@@ -337,8 +337,7 @@ static struct task *run_on_host(struct mover *mover, struct task *piece, struct 
     return replace_on_host(mover->edit, piece, lane, on_host);
 }
 
-struct task *bring_up(struct mover *mover, const struct task *piece, struct tensor *const *on_host,
-                      enum purpose purpose)
+struct task *bring_up(struct mover *mover, const struct task *piece, struct tensor *const *on_host, const char *purpose)
 {
     struct task *last = NULL;
     mover->step->tags.role = ROLE_OFFLOAD;

@@ -33,6 +33,10 @@ void find_buckets(struct update_buckets *buckets, const struct uses *uses);
 /* The position of the last task that makes a gradient of the update; NONE: no task of the list does. */
 int last_maker(const struct uses *uses, const struct task *update);
 
+/* What lanes are for. */
+#define FOR_OFFLOAD "offload" /* copies of gradients down and of parameters up */
+#define FOR_CONTROL "control" /* copies of words that say what runs, and of the norm */
+
 /* ---- moving them ------------------------------------------------------------------------------------------------- */
 
 /* C, L and D of a plan. */
@@ -75,18 +79,18 @@ struct tensor *host_side(struct mover *mover, const struct task *update, const s
 /* A new copy of the tensor on the host.  The task that copies comes right after `maker` and the copies that already
  * follow it. */
 struct tensor *bring_down(struct mover *mover, struct tensor *tensor, struct task *maker, int layer,
-                          enum purpose purpose);
+                          const char *purpose);
 /* The same part of the host's mirror as `part` is of `whole`. */
 struct tensor *part_of_mirror(struct mover *mover, struct tensor *whole, const struct tensor *part);
 /* Copies the new parameters up, right after the task that was added last.  on_host: the host's tensors, by access of
  * the piece.  Returns the last copy. */
 struct task *bring_up(struct mover *mover, const struct task *piece, struct tensor *const *on_host,
-                      enum purpose purpose);
+                      const char *purpose);
 
 /* How a piece comes to the host.  move_update() has one way, and --overlap local (local.c) another. */
 struct transport {
     struct tensor *(*host_side)(struct mover *mover, const struct task *update, const struct task *piece, int i);
-    enum purpose purpose; /* that of the copies up */
+    const char *purpose; /* that of the copies up */
 };
 struct moved {              /* a piece on the host */
     struct task *update;    /* its update */

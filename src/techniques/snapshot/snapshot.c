@@ -48,6 +48,8 @@
 
 #include <math.h>
 
+#define FOR_SNAPSHOT "snapshot" /* the lanes of copies into slots */
+
 struct snapshot_options snapshot_options;
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #ifndef SWAP_H
 #define SWAP_H
 
+#include "techniques/pass/fetch.h" /* defines: FOR_SWAP */
 #include "techniques/pass/pass.h"
 #include "tools/predict/forecast.h"
 

@@ -140,7 +140,7 @@ static double best_slices(const struct trainer *t)
     return sqrt(largest_copy(t->train) / ((t->mesh.dp - 1) * up->latency * up->bytes_per_s));
 }
 
-/* Trains or simulates as the options say, and adds a row to the table.  Returns best_slices(). */
+/* Trains or simulates with the options' queues and slices, and adds a row to the table.  Returns best_slices(). */
 static double bench_one(struct settings *s, FILE *text, struct table *table)
 {
     struct run r = {.period = 0};

@@ -397,9 +397,9 @@ struct step *read_list(const char *path)
     if (r.step->n == 0)
         fail(EXIT_USAGE, "%s: there is no task in it; add lines such as 'task NAME LANE TIME'", path);
     for (int i = 0; i < r.machine->n_lanes; i++)
-        r.machine->lane[i]->purpose = FOR_NOTHING;
+        set_purpose(r.machine->lane[i], FOR_NOTHING);
     for (size_t i = 0; i < r.step->n; i++)
-        r.step->task[i]->lane->purpose = FOR_ALL;
+        set_purpose(r.step->task[i]->lane, FOR_ALL);
     json_decref(r.devices);
     json_decref(r.lanes);
     json_decref(r.tensors);

@@ -71,28 +71,19 @@ struct link {
 
 struct device;
 struct host_thread; /* run/hostlane.c */
-/* What a lane is for.  Tasks for two purposes on one lane would wait for each other. */
-enum purpose {
-    FOR_ALL,         /* a standard lane: batches up, results down */
-    FOR_NOTHING,     /* a lane of a step file without tasks yet: it becomes one for the first purpose that needs it */
-    FOR_MOVES,       /* copies of gradients and parameters between devices, up; down they use FOR_ALL */
-    FOR_ACTIVATIONS, /* copies of activations between pipeline stages, which wait for their stage */
-    FOR_GRADIENTS,   /* copies of gradients between pipeline stages, which wait for their stage */
-    FOR_GATHER,      /* ZeRO-3: copies of parameters from their shards */
-    FOR_OFFLOAD,     /* updates on the CPU: copies of gradients down and of parameters up */
-    FOR_OFFERED,     /* the copies of FOR_OFFLOAD, if the step chooses the side of each update: they are issued late */
-    FOR_CONTROL,     /* copies of words that say what runs, and of the norm */
-    FOR_STATE,       /* copies of an optimizer's state when its update moves between device and host */
-    FOR_SWAP,
-    FOR_SNAPSHOT,
-    FOR_QUEUE, /* queue 0 of a broadcast; FOR_QUEUE + j: its queue j */
-};
+/* What a lane is for, in a word or two.  Tasks for two purposes on one lane would wait for each other, so each purpose
+ * has lanes of its own (lane_for()).  Techniques have further words, which they define themselves. */
+#define FOR_ALL ""            /* a standard lane: batches up, results down */
+#define FOR_NOTHING "nothing" /* of a step file, without tasks yet: the first purpose that needs a lane gets it */
+#define FOR_MOVES "moves"     /* copies of gradients and parameters between devices, up; down they use FOR_ALL */
+#define FOR_ACTIVATIONS "activations" /* copies of activations between pipeline stages, which wait for their stage */
+#define FOR_GRADIENTS "gradients"     /* copies of gradients between pipeline stages, which wait for their stage */
 struct lane {
     char name[40]; /* "0:0 compute" */
     int index;     /* its place in machine->lane */
     enum lane_kind kind;
     int nth;                   /* its number among those of its kind on the device, from 0 */
-    int purpose;               /* enum purpose, or FOR_QUEUE + j */
+    char purpose[16];          /* FOR_ALL or another; a lane that is made is for all */
     struct lane *next_of_kind; /* the device's next lane of this kind, or NULL */
     double gap_seconds;        /* on a described machine: s from one task's end to the next one's start */
     struct device *device;
@@ -205,7 +196,7 @@ struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind,
 const struct link *link_of_lanes(const struct device *d, enum lane_kind kind);
 /* The device's lane of that kind for that purpose alone, which is made if it is missing.  If the link takes no more
  * lanes (queues= in a step file), it is the last lane of the kind, whatever that lane is for. */
-struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, int purpose);
+struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, const char *purpose);
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits, if the drivers'
  * exp and log do. */
 unsigned vector_width(const struct machine *m);
@@ -221,6 +212,8 @@ unsigned own_vector_width(cl_device_id id);
 /* The nth lane of a kind on a device, from 0; NULL: it has none. */
 struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth);
 int count_lanes(const struct device *d, enum lane_kind kind);
+bool is_for(const struct lane *lane, const char *purpose);
+void set_purpose(struct lane *lane, const char *purpose);
 /* A machine of n devices and the host. */
 struct machine *new_machine(int n_devices);
 /* Set up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */

@@ -21,6 +21,14 @@ struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth)
     return lane;
 }
 
+bool is_for(const struct lane *lane, const char *purpose) { return strcmp(lane->purpose, purpose) == 0; }
+
+void set_purpose(struct lane *lane, const char *purpose)
+{
+    CHECK(strlen(purpose) < sizeof lane->purpose, "the purpose %s is too long", purpose);
+    snprintf(lane->purpose, sizeof lane->purpose, "%s", purpose);
+}
+
 int count_lanes(const struct device *d, enum lane_kind kind)
 {
     int n = 0;

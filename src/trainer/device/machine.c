@@ -294,13 +294,13 @@ struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind,
 }
 
 /* The device's lane for this purpose, or else a lane that has no purpose yet; NULL: there is neither. */
-static struct lane *find_lane(const struct device *d, enum lane_kind kind, int purpose)
+static struct lane *find_lane(const struct device *d, enum lane_kind kind, const char *purpose)
 {
     struct lane *found = NULL;
     for (struct lane *lane = d->lane[kind]; lane; lane = lane->next_of_kind) {
-        if (lane->purpose == purpose)
+        if (is_for(lane, purpose))
             found = lane;
-        else if (!found && lane->purpose == FOR_NOTHING)
+        else if (!found && is_for(lane, FOR_NOTHING))
             found = lane;
     }
     return found;
@@ -313,7 +313,7 @@ const struct link *link_of_lanes(const struct device *d, enum lane_kind kind)
     return kind == LANE_UPLOAD ? d->described.link[LINK_UP] : d->described.link[LINK_DOWN];
 }
 
-struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, int purpose)
+struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, const char *purpose)
 {
     struct lane *lane = find_lane(d, kind, purpose);
     if (!lane) {
@@ -328,7 +328,7 @@ struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, 
             return last;
         lane = open_lane(m, d, kind, next);
     }
-    lane->purpose = purpose;
+    set_purpose(lane, purpose);
     return lane;
 }
 

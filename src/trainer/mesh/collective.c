@@ -14,7 +14,7 @@
 enum { ALIGNED = DEVICE_ALIGNMENT / ELEMENT_BYTES }; /* elements: where a rank's part of a tensor may begin */
 
 void add_broadcast(struct step *step, const char *name, struct tensor *const *targets, int n, struct tensor *source,
-                   enum purpose purpose)
+                   const char *purpose)
 {
     struct tensor *staged = NULL; /* the bytes on the host, if one of the copies goes through it */
     step->last_message++;
@@ -28,7 +28,7 @@ void add_broadcast(struct step *step, const char *name, struct tensor *const *ta
     step->message = 0;
 }
 
-void add_move(struct step *step, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose)
+void add_move(struct step *step, const char *name, struct tensor *to, struct tensor *from, const char *purpose)
 {
     add_broadcast(step, name, &to, 1, from, purpose);
 }

@@ -92,9 +92,9 @@ void add_all_reduce(struct step *step, const char *name, struct tensor *const *t
 /* Copies a tensor to n others, as one message, whose number all its copies get.  On the way through the host the bytes
  * come down once and go up n times. */
 void add_broadcast(struct step *step, const char *name, struct tensor *const *targets, int n, struct tensor *source,
-                   enum purpose purpose);
+                   const char *purpose);
 /* Copies a tensor to one other: a message too. */
-void add_move(struct step *step, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
+void add_move(struct step *step, const char *name, struct tensor *to, struct tensor *from, const char *purpose);
 /* Copies tensors[from] to the n - 1 others, beginning with tensors[from + 1].  So when each device shares its own
  * tensor, they do not all send to the same device at once. */
 void add_broadcast_from(struct step *step, const char *name, struct tensor *const *tensors, int n, int from);

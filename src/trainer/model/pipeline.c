@@ -331,7 +331,7 @@ struct turn *merge_orders(const struct turn_order *order, const struct mesh *mes
 
 /* ---- tasks of a stage ------------------------------------------------------------------------------------------ */
 
-static struct tensor *add_receive(struct build *b, const char *name, struct tensor *from, enum purpose purpose)
+static struct tensor *add_receive(struct build *b, const char *name, struct tensor *from, const char *purpose)
 {
     struct tensor *received = activation(b, name, from->shape);
     received->exclusive =

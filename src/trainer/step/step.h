@@ -115,9 +115,9 @@ void set_traffic(struct task *t, double elements);
 /* A copy up from the host, down to it, or within a context, on the device's lane for that purpose; between two devices
  * it is the sender's download lane. */
 struct task *add_copy_for(struct step *s, const char *name, struct tensor *to, struct tensor *from,
-                          enum purpose purpose);
+                          const char *purpose);
 /* A copy down to the host.  Returns the host's tensor, which is new. */
-struct tensor *add_download(struct step *s, const char *name, struct tensor *from, enum purpose purpose);
+struct tensor *add_download(struct step *s, const char *name, struct tensor *from, const char *purpose);
 
 /* ---- after.c --------------------------------------------------------------------------------------------------- */
 

@@ -218,18 +218,17 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
     return task;
 }
 
-struct task *add_copy_for(struct step *s, const char *name, struct tensor *to, struct tensor *from,
-                          enum purpose purpose)
+struct task *add_copy_for(struct step *s, const char *name, struct tensor *to, struct tensor *from, const char *purpose)
 {
     bool up = from->device->is_host;
-    if (purpose == FOR_MOVES && !up)
+    if (strcmp(purpose, FOR_MOVES) == 0 && !up)
         purpose = FOR_ALL;
     struct device *d = up ? to->device : from->device;
-    struct lane *lane = lane_for(s->pool->machine, d, up ? LANE_UPLOAD : LANE_DOWNLOAD, (int)purpose);
+    struct lane *lane = lane_for(s->pool->machine, d, up ? LANE_UPLOAD : LANE_DOWNLOAD, purpose);
     return add_copy(s, lane, name, to, from);
 }
 
-struct tensor *add_download(struct step *s, const char *name, struct tensor *from, enum purpose purpose)
+struct tensor *add_download(struct step *s, const char *name, struct tensor *from, const char *purpose)
 {
     struct tensor *staged = as_buffer(tensor_like(s->pool, s->pool->machine->host, from));
     staged->class = MEM_WORK;

@@ -13,7 +13,8 @@ struct step;
 
 /* ---- what a task is for ------------------------------------------------------------------------------------------ */
 
-/* Passes and printers ask for a task's role, never for its name. */
+/* Passes and printers ask for a task's role, never for its name.  The roles of techniques stand here too: a pass asks
+ * for those of other folders (a snapshot looks for the copies of updates on the CPU), and a trace numbers them all. */
 enum role {
     ROLE_OTHER,
     ROLE_FORWARD,
