@@ -1,8 +1,15 @@
 /* ckpt.c - yard ckpt: looks into checkpoints, checks, compares and rewrites them; needs no device. */
-#include "state.h"
+#include "compare.h"
+#include "copy_plan.h"
+#include "export.h"
+#include "find_checkpoint.h"
+#include "manifest.h"
+#include "resume.h"
+#include "store.h"
 #include "tools/command/arguments.h"
 #include "tools/command/table.h"
 #include "trainer/train/train.h"
+#include "transfer.h"
 
 #include <errno.h>
 #include <libgen.h>

@@ -13,7 +13,7 @@
  *     an overlap   an element that was walked in one piece and stays the next one in another, which is noticed at the
  *                  first element that no piece has next, or at the end
  */
-#include "state.h"
+#include "copy_plan.h"
 
 struct side {
     const struct kept_tensor *t;

@@ -4,8 +4,9 @@
  *                    FOLDER/tokenizer.json and what transformers is to make of it in FOLDER/tokenizer_config.json
  *     llm.c          one file: its header, then its 16 parameters, each for all layers together, weights (out, in)
  */
+#include "export.h"
 #include "folder.h"
-#include "state.h"
+#include "transfer.h"
 
 enum { LLMC_VERSION = 3, VOCAB_MULTIPLE = 128 /* as llm.c pads its own */ };
 

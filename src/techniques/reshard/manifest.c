@@ -1,13 +1,8 @@
-/* manifest.c - the description of a checkpoint: its form, and how it is written.  read_manifest.c reads it.
- *
- *     {"hash":"c0ffee0123456789",           XXH64 of all bytes after this line, in 16 digits
- *     "version":2, "step":30, ... "tensors":[
- *     {"name":"wte.weight","role":"value", ... "pieces":[{"file":"rank-0.safetensors","offset":4096, ...}]},
- *     ...]}
+/* manifest.c - writes the description of a checkpoint, which manifest.h draws.  read_manifest.c reads it.
  *
  * The fields are those of tutorials/reference-files.md, no more and no fewer.
  *
- * "mesh" is the mesh of the pieces; the strategy is the text "mesh" among the options (see state.h).  Manifests of
+ * "mesh" is the mesh of the pieces; the strategy is the text "mesh" among the options (see checkpoint.h).  Manifests of
  * version 1 have neither "run" nor "program".  A manifest of a version above ours is refused: only these two fields of
  * it, "version" and "program", are read, for the message.
  *
@@ -110,7 +105,7 @@ static json_t *files_json(const struct checkpoint *c)
 static json_t *head_json(const struct checkpoint *c)
 {
     json_t *head = json_object();
-    add_field(head, "version", json_integer(VERSION));
+    add_field(head, "version", json_integer(MANIFEST_VERSION));
     add_field(head, "program", json_string(YARD_VERSION));
     add_field(head, "data", hash_json(c->data));
     add_field(head, "vector", json_integer(c->vector));

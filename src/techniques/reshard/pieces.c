@@ -16,7 +16,7 @@
  * A caller that stores less than a shard at a time, as techniques/snapshot does, has pieces that end where its stored
  * ranges end (add_pieces()).
  */
-#include "state.h"
+#include "pieces.h"
 
 const char *const kept_name[KEPT_ROLES] = {"value", "m", "v"};
 

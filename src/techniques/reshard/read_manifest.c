@@ -1,11 +1,13 @@
-/* read_manifest.c - reads the description of a checkpoint, strictly (its form: manifest.c).
+/* read_manifest.c - reads the description of a checkpoint, strictly (manifest.h).
  *
  * A field that is missing, or that no version of the form has, is refused, and so is a number that is out of bounds.
  * A field that can be computed from others is compared with them: names and shapes with the table of parameters, a
  * piece's file with its rank.  Every message has the path and the field, or the tensor.
  */
 #include "manifest.h"
+#include "trainer/file/file.h"
 
+enum { HASH_LINE = 28 };                      /* bytes of a manifest's first line */
 static const int64_t MOST = 1000000000000000; /* upper bound of counts: a billion steps of a million sequences */
 
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
@@ -127,27 +129,6 @@ static struct mesh read_mesh(const char *path, json_t *mesh)
     return m;
 }
 
-const char *recorded_option(const struct checkpoint *c, const char *name)
-{
-    const char *text = json_string_value(json_object_get(c->options, name));
-    return text ? text : "";
-}
-
-struct mesh strategy_of(const struct checkpoint *c)
-{
-    struct mesh m = c->pieces->mesh;
-    const char *mesh = recorded_option(c, "mesh");
-    struct problem *p = NULL;
-    if (*mesh)
-        p = parse_mesh(mesh, 1, &m);
-    if (p) {
-        const struct place at = {c->path, "options"};
-        REFUSE(&at, "%s", p->sentence);
-    }
-    m.zero = c->pieces->mesh.zero;
-    return m;
-}
-
 static void read_recorded_options(const char *path, json_t *options, struct checkpoint *c)
 {
     const struct place at = {path, "options"};
@@ -204,7 +185,7 @@ static void read_head(const char *path, json_t *all, struct checkpoint *c)
                                                "config", "mesh",    "options", "tensors", "files",  "run",
                                                "step",   "session", "samples", NULL};
     const struct place at = {.path = path};
-    read_number(&at, all, "version", 1, VERSION);
+    read_number(&at, all, "version", 1, MANIFEST_VERSION);
     const char *program = read_optional_string(&at, all, "program");
     snprintf(c->program, sizeof c->program, "%s", program ? program : "");
     c->data = read_hash(&at, all, "data");
@@ -355,11 +336,11 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
     const char *program = "";
     /* This is not strict, since a newer manifest has other fields. */
     json_unpack(all, "{s:I, s?s}", "version", &version, "program", &program);
-    if (version > VERSION)
+    if (version > MANIFEST_VERSION)
         fail(EXIT_FAILED,
              "%s was written by a newer yard, %s, in format %lld: this one, " YARD_VERSION
              ", reads formats up to %d; use the newer one",
-             path, program, version, VERSION);
+             path, program, version, MANIFEST_VERSION);
     struct checkpoint *c = allocate(1, sizeof *c);
     c->path = copy_string(path);
     c->stored = s;

@@ -1,5 +1,5 @@
 /* reshard_options.c - the folder's options of yard train, --resume and --keep; its command, yard ckpt; its module. */
-#include "state.h"
+#include "resume.h"
 
 struct reshard_options reshard_options;
 

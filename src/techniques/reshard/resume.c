@@ -4,7 +4,11 @@
  * many devices as before, and with another dp on another number of devices.  On a single device training goes on
  * without a mesh; checkpoints still record the old strategy, so that it returns when there are more devices again.
  */
-#include "state.h"
+#include "resume.h"
+#include "find_checkpoint.h"
+#include "manifest.h"
+#include "save_and_load.h"
+#include "store.h"
 
 #include <errno.h>
 #include <fcntl.h>

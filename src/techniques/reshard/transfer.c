@@ -3,11 +3,12 @@
  *     read_kept    the pieces of a file become one tensor in memory
  *     reshard      the pieces of a file become the pieces of other files
  *     verify       read_kept() without the tensor in memory: only hashes are compared
- *     compare      two checkpoints, perhaps of unlike meshes, element by element
  */
-#include "state.h"
-
-#include <math.h>
+#include "transfer.h"
+#include "copy_plan.h"
+#include "rank_files.h"
+#include "store.h"
+#include "trainer/file/file.h"
 
 /* ---- a tensor's pieces in memory --------------------------------------------------------------------------------- */
 
@@ -143,34 +144,4 @@ uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
     publish_ranks(&w, to);
     free(bytes);
     return moved;
-}
-
-/* ---- two checkpoints -------------------------------------------------------------------------------------------- */
-
-struct difference compare_floats(const float *a, const float *b, size_t n)
-{
-    struct difference d = {0};
-    for (size_t i = 0; i < n; i++) {
-        double gap = fabs((double)a[i] - (double)b[i]);
-        d.elements += memcmp(&a[i], &b[i], sizeof *a) != 0;
-        if (gap > d.most || isnan(gap))
-            d.most = gap;
-        d.distance += gap * gap;
-        d.norm += (double)b[i] * b[i];
-    }
-    d.distance = sqrt(d.distance);
-    d.norm = sqrt(d.norm);
-    return d;
-}
-
-struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor)
-{
-    size_t n = tensor_elements(&a->pieces->tensor[tensor]);
-    float *x = allocate(n, sizeof *x), *y = allocate(n, sizeof *y);
-    read_kept(a, tensor, x);
-    read_kept(b, tensor, y);
-    struct difference d = compare_floats(x, y, n);
-    free(x);
-    free(y);
-    return d;
 }

@@ -26,6 +26,7 @@
  * each piece, in the manifest's order.  It has no header: only a page vouches for it.
  */
 #include "snapshot.h"
+#include "techniques/reshard/manifest.h"
 
 #include <sys/stat.h>
 

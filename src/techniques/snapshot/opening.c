@@ -13,6 +13,8 @@
  * have lost the bytes.
  */
 #include "snapshot.h"
+#include "techniques/reshard/checkpoint.h"
+#include "techniques/reshard/manifest.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -16,6 +16,8 @@
  * write the slot again, and then the hash shows it.
  */
 #include "snapshot.h"
+#include "techniques/reshard/manifest.h"
+#include "techniques/reshard/transfer.h"
 
 #include <errno.h>
 #include <sys/file.h>

@@ -15,6 +15,7 @@
  * committed.
  */
 #include "snapshot.h"
+#include "techniques/reshard/resume.h"
 
 struct snapshots {
     struct snap *file;

@@ -23,7 +23,8 @@
 #define SNAPSHOT_H
 
 #include "techniques/pass/pass.h"
-#include "techniques/reshard/state.h"
+#include "techniques/reshard/store.h"
+#include "trainer/file/bytes.h" /* defines: reader */
 
 #include <pthread.h>
 

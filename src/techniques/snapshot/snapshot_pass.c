@@ -4,6 +4,7 @@
 #include "snapshot.h"
 #include "techniques/pass/traits.h"
 #include "tools/predict/forecast.h"
+#include "trainer/train/settings.h"
 
 #include <math.h>
 
