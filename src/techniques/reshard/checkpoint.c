@@ -7,12 +7,12 @@
 #include "checkpoint.h"
 #include "store.h"
 
-struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path)
+struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const char *path)
 {
-    struct checkpoint *like = copy_bytes(c, sizeof *c);
+    struct checkpoint *like = copy_bytes(checkpoint, sizeof *checkpoint);
     like->path = copy_string(path);
-    like->tokenizer = copy_string(c->tokenizer);
-    like->options = json_copy(c->options);
+    like->tokenizer = copy_string(checkpoint->tokenizer);
+    like->options = json_copy(checkpoint->options);
     like->pieces = NULL;
     like->bytes = NULL;
     like->stored = NULL;
@@ -20,45 +20,45 @@ struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path)
     return like;
 }
 
-void free_checkpoint(struct checkpoint *c)
+void free_checkpoint(struct checkpoint *checkpoint)
 {
-    if (c->pieces)
-        free_pieces(c->pieces);
-    if (c->stored)
-        free_in_store(c->stored);
-    if (c->buffer) {
-        free(c->buffer->bytes);
-        free(c->buffer);
+    if (checkpoint->pieces)
+        free_pieces(checkpoint->pieces);
+    if (checkpoint->stored)
+        free_in_store(checkpoint->stored);
+    if (checkpoint->buffer) {
+        free(checkpoint->buffer->bytes);
+        free(checkpoint->buffer);
     }
-    json_decref(c->options);
-    free(c->path);
-    free(c->tokenizer);
-    free(c->bytes);
-    free(c);
+    json_decref(checkpoint->options);
+    free(checkpoint->path);
+    free(checkpoint->tokenizer);
+    free(checkpoint->bytes);
+    free(checkpoint);
 }
 
-char *rank_file(const struct checkpoint *c, int rank)
+char *rank_file(const struct checkpoint *checkpoint, int rank)
 {
-    if (c->stored)
-        return copy_string(c->path);
-    return format_string("%s/rank-%d.safetensors", c->path, rank);
+    if (checkpoint->stored)
+        return copy_string(checkpoint->path);
+    return format_string("%s/rank-%d.safetensors", checkpoint->path, rank);
 }
 
-const char *recorded_option(const struct checkpoint *c, const char *name)
+const char *recorded_option(const struct checkpoint *checkpoint, const char *name)
 {
-    const char *text = json_string_value(json_object_get(c->options, name));
+    const char *text = json_string_value(json_object_get(checkpoint->options, name));
     return text ? text : "";
 }
 
-struct mesh strategy_of(const struct checkpoint *c)
+struct mesh strategy_of(const struct checkpoint *checkpoint)
 {
-    struct mesh m = c->pieces->mesh;
-    const char *mesh = recorded_option(c, "mesh");
-    struct problem *p = NULL;
-    if (*mesh)
-        p = parse_mesh(mesh, 1, &m);
-    if (p)
-        fail(EXIT_FAILED, "%s is damaged or not ours: options: %s", c->path, p->sentence);
-    m.zero = c->pieces->mesh.zero;
-    return m;
+    struct mesh mesh = checkpoint->pieces->mesh;
+    const char *text = recorded_option(checkpoint, "mesh");
+    struct problem *problem = NULL;
+    if (*text)
+        problem = parse_mesh(text, 1, &mesh);
+    if (problem)
+        fail(EXIT_FAILED, "%s is damaged or not ours: options: %s", checkpoint->path, problem->sentence);
+    mesh.zero = checkpoint->pieces->mesh.zero;
+    return mesh;
 }

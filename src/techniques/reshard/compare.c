@@ -8,28 +8,28 @@
 
 struct difference compare_floats(const float *a, const float *b, size_t n)
 {
-    struct difference d = {0};
+    struct difference difference = {0};
     for (size_t i = 0; i < n; i++) {
         double gap = fabs((double)a[i] - (double)b[i]);
-        d.elements += memcmp(&a[i], &b[i], sizeof *a) != 0;
-        if (gap > d.most || isnan(gap))
-            d.most = gap;
-        d.distance += gap * gap;
-        d.norm += (double)b[i] * b[i];
+        difference.elements += memcmp(&a[i], &b[i], sizeof *a) != 0;
+        if (gap > difference.most || isnan(gap))
+            difference.most = gap;
+        difference.distance += gap * gap;
+        difference.norm += (double)b[i] * b[i];
     }
-    d.distance = sqrt(d.distance);
-    d.norm = sqrt(d.norm);
-    return d;
+    difference.distance = sqrt(difference.distance);
+    difference.norm = sqrt(difference.norm);
+    return difference;
 }
 
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor)
 {
     size_t n = tensor_elements(&a->pieces->tensor[tensor]);
-    float *x = allocate(n, sizeof *x), *y = allocate(n, sizeof *y);
-    read_kept(a, tensor, x);
-    read_kept(b, tensor, y);
-    struct difference d = compare_floats(x, y, n);
-    free(x);
-    free(y);
-    return d;
+    float *a_values = allocate(n, sizeof *a_values), *b_values = allocate(n, sizeof *b_values);
+    read_kept(a, tensor, a_values);
+    read_kept(b, tensor, b_values);
+    struct difference difference = compare_floats(a_values, b_values, n);
+    free(a_values);
+    free(b_values);
+    return difference;
 }

@@ -43,33 +43,35 @@ static bool has_metadata(const struct safetensors *st, const char *key, const ch
     return text && strcmp(text, expected) == 0;
 }
 
-static bool is_same(const struct st_tensor *found, const struct kept_tensor *t, size_t k)
+static bool is_same(const struct st_tensor *found, const struct kept_tensor *tensor, size_t k)
 {
-    const struct piece *p = &t->piece[k];
+    const struct piece *piece = &tensor->piece[k];
     char name[96];
-    if (strcmp(found->name, piece_name(name, t, k)) != 0 || found->dtype != DTYPE_F32)
+    if (strcmp(found->name, piece_name(name, tensor, k)) != 0 || found->dtype != DTYPE_F32)
         return false;
-    if (found->offset != p->file_offset || found->n_dims != (p->flat ? 1 : t->dims))
+    if (found->offset != piece->file_offset || found->n_dims != (piece->flat ? 1 : tensor->dims))
         return false;
     for (int axis = 0; axis < found->n_dims; axis++)
-        if (found->shape[axis] != p->end[axis] - p->begin[axis])
+        if (found->shape[axis] != piece->end[axis] - piece->begin[axis])
             return false;
     return true;
 }
 
 /* Checks that the tensors in the header of the rank's file are the rank's pieces, in the manifest's order. */
-static void check_rank_tensors(const struct checkpoint *c, int rank, const char *path, const struct safetensors *st)
+static void check_rank_tensors(const struct checkpoint *checkpoint, int rank, const char *path,
+                               const struct safetensors *st)
 {
     const struct st_tensor *found = st->tensors, *end = found + st->n;
-    for (const struct kept_tensor *t = c->pieces->tensor; t < c->pieces->tensor + c->pieces->n; t++)
-        for (size_t k = 0; k < t->n; k++) {
-            const struct piece *p = &t->piece[k];
+    for (const struct kept_tensor *tensor = checkpoint->pieces->tensor;
+         tensor < checkpoint->pieces->tensor + checkpoint->pieces->n; tensor++)
+        for (size_t k = 0; k < tensor->n; k++) {
+            const struct piece *piece = &tensor->piece[k];
             char name[96];
-            if (p->rank != rank)
+            if (piece->rank != rank)
                 continue;
-            if (found == end || !is_same(found, t, k))
+            if (found == end || !is_same(found, tensor, k))
                 fail(EXIT_FAILED, "%s: the manifest has piece %s at byte %llu, %zu elements of F32; the file has not",
-                     path, piece_name(name, t, k), (unsigned long long)p->file_offset, piece_elements(p));
+                     path, piece_name(name, tensor, k), (unsigned long long)piece->file_offset, piece_elements(piece));
             found++;
         }
     if (found != end)
@@ -77,30 +79,30 @@ static void check_rank_tensors(const struct checkpoint *c, int rank, const char 
 }
 
 /* Checks that the rank's file agrees with the manifest in size and header, so that both are of the same checkpoint. */
-static void check_rank(const struct checkpoint *c, int rank)
+static void check_rank(const struct checkpoint *checkpoint, int rank)
 {
-    char step[16], *path = rank_file(c, rank);
+    char step[16], *path = rank_file(checkpoint, rank);
     struct safetensors *st = open_safetensors(path);
-    snprintf(step, sizeof step, "%u", c->step);
-    if (st->file->size != c->bytes[rank])
+    snprintf(step, sizeof step, "%u", checkpoint->step);
+    if (st->file->size != checkpoint->bytes[rank])
         fail(EXIT_FAILED, "%s has %llu bytes, the manifest says %llu", path, (unsigned long long)st->file->size,
-             (unsigned long long)c->bytes[rank]);
+             (unsigned long long)checkpoint->bytes[rank]);
     if (json_object_size(st->metadata) != 2 || !has_metadata(st, "format", "pt") ||
         !has_metadata(st, "yard.step", step))
         fail(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", as the manifest's step", path,
              step);
-    check_rank_tensors(c, rank, path, st);
+    check_rank_tensors(checkpoint, rank, path, st);
     close_safetensors(st);
     free(path);
 }
 
 static struct checkpoint *read_checkpoint(const char *folder)
 {
-    struct checkpoint *c = read_manifest(folder);
-    for (int r = 0; r < n_ranks(&c->pieces->mesh); r++)
-        if (c->bytes[r])
-            check_rank(c, r);
-    return c;
+    struct checkpoint *checkpoint = read_manifest(folder);
+    for (int rank = 0; rank < n_ranks(&checkpoint->pieces->mesh); rank++)
+        if (checkpoint->bytes[rank])
+            check_rank(checkpoint, rank);
+    return checkpoint;
 }
 
 /* ---- the checkpoints of a folder --------------------------------------------------------------------------------- */
@@ -116,38 +118,48 @@ struct entries {
     size_t n, cap;
 };
 
-static void read_entry(void *entry)
+static void read_entry(void *argument)
 {
-    struct entry *e = entry;
-    struct checkpoint *c = read_checkpoint(e->path);
-    e->session = c->session;
-    e->step = c->step;
-    free_checkpoint(c);
+    struct entry *entry = argument;
+    struct checkpoint *checkpoint = read_checkpoint(entry->path);
+    entry->session = checkpoint->session;
+    entry->step = checkpoint->step;
+    free_checkpoint(checkpoint);
 }
 
 COMPARISON(newest_first, struct entry, BY(b->session, a->session, COMPARE(b->step, a->step)))
 
-/* Lists the folders named "step-" and digits.  A folder with ".new" after the digits waits for the place of the old
- * folder (publish_folder()). */
+/* "30" of "step-30", the name of a checkpoint; NULL: the name is another one.  A folder with ".new" after the digits
+ * waits for the place of the old folder (publish_folder()). */
+static const char *step_in_name(const char *name)
+{
+    if (strncmp(name, "step-", 5) != 0)
+        return NULL;
+    const char *digits = name + 5;
+    const char *ending = digits + strspn(digits, "0123456789");
+    bool named = ending > digits && (!*ending || strcmp(ending, ".new") == 0);
+    return named ? digits : NULL;
+}
+
+/* Lists the checkpoints in the folder, each of which is opened to see whether it is complete. */
 static struct entries list_checkpoints(const char *folder)
 {
     struct entries all = {0};
-    DIR *d = opendir(folder);
-    if (!d && errno != ENOENT && errno != ENOTDIR)
+    DIR *directory = opendir(folder);
+    if (!directory && errno != ENOENT && errno != ENOTDIR)
         fail(EXIT_IO, "cannot list the folder %s: %s", folder, strerror(errno));
-    const struct dirent *e;
-    while (d && (e = readdir(d))) {
-        const char *digits = strncmp(e->d_name, "step-", 5) == 0 ? e->d_name + 5 : "";
-        const char *ending = digits + strspn(digits, "0123456789");
-        if (ending == digits || (*ending && strcmp(ending, ".new") != 0))
+    const struct dirent *found;
+    while (directory && (found = readdir(directory))) {
+        const char *digits = step_in_name(found->d_name);
+        if (!digits)
             continue;
-        struct entry *x = APPEND(all.entry, all.n, all.cap);
-        x->path = format_string("%s/%s", folder, e->d_name);
-        x->step = (uint32_t)strtoul(digits, NULL, 10);
-        x->problem = attempt(read_entry, x);
+        struct entry *entry = APPEND(all.entry, all.n, all.cap);
+        entry->path = format_string("%s/%s", folder, found->d_name);
+        entry->step = (uint32_t)strtoul(digits, NULL, 10);
+        entry->problem = attempt(read_entry, entry);
     }
-    if (d)
-        closedir(d);
+    if (directory)
+        closedir(directory);
     SORT(all.entry, all.n, newest_first);
     return all;
 }
@@ -216,10 +228,10 @@ static _Noreturn void refuse_path(const char *path, enum exit_code code)
 
 static struct checkpoint *open_stored(const struct store *store, const char *path)
 {
-    struct checkpoint *c = store->open(path);
-    for (size_t i = 0; i < c->stored->n_damage; i++)
-        warn("%s", c->stored->damage[i]);
-    return c;
+    struct checkpoint *checkpoint = store->open(path);
+    for (size_t i = 0; i < checkpoint->stored->n_damage; i++)
+        warn("%s", checkpoint->stored->damage[i]);
+    return checkpoint;
 }
 
 struct checkpoint *open_checkpoint(const char *path)
@@ -231,9 +243,9 @@ struct checkpoint *open_checkpoint(const char *path)
     char *folder = find_newest(path, &code);
     if (!folder)
         refuse_path(path, code);
-    struct checkpoint *c = read_checkpoint(folder);
+    struct checkpoint *checkpoint = read_checkpoint(folder);
     free(folder);
-    return c;
+    return checkpoint;
 }
 
 int64_t last_session(const char *folder)

@@ -1,7 +1,7 @@
 /* rank_files.h - the files of a checkpoint that is being written.  Implemented in rank_files.c.
  *
  *     open_ranks()       the pieces get their places; the files' headers are written
- *     st_write()         by the caller: the bytes of each rank's pieces, in the order of `struct pieces`
+ *     write_piece()      a piece gets its hash, and its file its bytes: pieces come in the order of `struct pieces`
  *     publish_ranks()    files, then the manifest, then the folder
  *
  * Until then the folder has a temporary name, and fail() removes it.  What the system refuses ends the program
@@ -19,7 +19,8 @@ struct ranks_written {
 };
 /* The checkpoint has a path, and pieces, which get their places. */
 struct ranks_written open_ranks(struct checkpoint *checkpoint);
-/* Call it when all bytes are written and hashes are filled in.  Frees what open_ranks() has allocated. */
+void write_piece(const struct ranks_written *written, struct piece *piece, const char *bytes);
+/* Call it when all pieces are written.  Frees what open_ranks() has allocated. */
 void publish_ranks(struct ranks_written *written, const struct checkpoint *checkpoint);
 
 #endif

@@ -5,9 +5,9 @@
 const struct store *find_store(const char *path)
 {
     for (size_t i = 0; i < n_modules; i++) {
-        const struct store *s = modules[i]->store;
-        if (s && s->is_ours(path))
-            return s;
+        const struct store *store = modules[i]->store;
+        if (store && store->is_ours(path))
+            return store;
     }
     return NULL;
 }
