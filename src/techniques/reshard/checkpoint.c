@@ -1,8 +1,9 @@
 /* checkpoint.c - a checkpoint as an object in memory: made like another one, asked, and freed.
  *
- *     pieces.c   <-   checkpoint.c   <-   manifest.c   <-   read_manifest.c   <-   find_checkpoint.c
+ *     pieces.c  <-  checkpoint.c  <-  manifest.c  <-  read_manifest.c  <-  find_checkpoint.c
+ *                                                 <-  rank_files.c     <-  transfer.c  <-  save_and_load.c
  *
- * A file calls only those on its left.  So what writing a manifest and reading one both ask of a checkpoint is here.
+ * Of these files, each calls only those on its left.  So what writing a manifest and reading one both ask of a checkpoint is here.
  */
 #include "checkpoint.h"
 #include "store.h"

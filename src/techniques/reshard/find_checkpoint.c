@@ -43,6 +43,7 @@ static bool has_metadata(const struct safetensors *st, const char *key, const ch
     return text && strcmp(text, expected) == 0;
 }
 
+/* Does the file's header say of this tensor what the manifest says of piece k? */
 static bool is_same(const struct st_tensor *found, const struct kept_tensor *tensor, size_t k)
 {
     const struct piece *piece = &tensor->piece[k];
