@@ -3,7 +3,8 @@
  *     pieces.c  <-  checkpoint.c  <-  manifest.c  <-  read_manifest.c  <-  find_checkpoint.c
  *                                                 <-  rank_files.c     <-  transfer.c  <-  save_and_load.c
  *
- * Of these files, each calls only those on its left.  So what writing a manifest and reading one both ask of a checkpoint is here.
+ * Of these files, each calls only those on its left.  So what writing a manifest and reading one both ask of a
+ * checkpoint is here.
  */
 #include "checkpoint.h"
 #include "store.h"
