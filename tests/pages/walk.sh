@@ -224,6 +224,10 @@ find_edits() {
 }
 
 walk_page() { # PAGE: what is wrong with it goes to $TMP/wrong
+    if [ ! -s "$1" ]; then
+        echo 'there is no such page, or nothing in it' >"$TMP/wrong"
+        return
+    fi
     awk -f "$PROGRAMS/page.awk" "$1" >"$TMP/page"
     run_commands
     as_cut <"$TMP/page" | awk -f "$PROGRAMS/said.awk" >"$TMP/said"
