@@ -208,9 +208,11 @@ describe_device() { # the lines of `yard devices` about it, below that of its pl
 }
 
 begin_report() {
-    echo "make gpu, $(date -u '+%F %R') UTC, revision $(git rev-parse --short HEAD 2>/dev/null || echo unknown)" >$report
+    revision=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
+    shape='YARD_(VEC|WG|SEPARATE_CONTEXTS|KERNELS|BUILD_OPTIONS|CACHE)'
+    echo "make gpu, $(date -u '+%F %R') UTC, revision $revision" >$report
     say "$(uname -srm), $(getconf _NPROCESSORS_ONLN) cores, built in $(($(date +%s) - begin)) s"
-    say "$(env | grep -E '^(YARD_(VEC|WG|SEPARATE_CONTEXTS|KERNELS|BUILD_OPTIONS|CACHE)|OCL_ICD_VENDORS|CPATH)=' | sort)"
+    say "$(env | grep -E "^($shape|OCL_ICD_VENDORS|CPATH)=" | sort)"
     say "$(describe_device)"
     say ''
 }

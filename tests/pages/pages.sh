@@ -6,9 +6,9 @@
 #     not ok 2 - links lead somewhere
 #     #   tutorials/01-first-run.md: there is no 02-list.md
 #
-# A check is a function that prints a line for each mistake, and below it the line finds_nothing 'NAME' FUNCTION.  To add
-# one, write these two.  A function that looks at what a pattern finds also says, with enough(), how much that must be:
-# else a table whose form has changed would have no mistakes any more.
+# A check is a function that prints a line for each mistake, and below it the line finds_nothing 'NAME' FUNCTION.  To
+# add one, write these two.  A function that looks at what a pattern finds also says, with enough(), how much that must
+# be: else a table whose form has changed would have no mistakes any more.
 . tests/run/helpers.sh
 
 pages="README.md $(echo tutorials/*.md)"

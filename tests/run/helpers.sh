@@ -12,7 +12,8 @@
 #     result CODE NAME            a check is well if CODE is 0; else $TMP/err tells what was said last
 #     check NAME WORDS...         a check is well if the command WORDS succeeds; else the same
 #     lacks PATTERN FILE          succeeds if no line of FILE has PATTERN, as the shell's ! may not stand in WORDS
-#     finds_nothing NAME WORDS... a check is well if the command WORDS succeeds and prints nothing: it looks for mistakes
+#     finds_nothing NAME WORDS... a check is well if the command WORDS, which looks for mistakes, succeeds and prints
+#                                 nothing
 #     no_complaints FILE NAME     a check is well if FILE, which lists what is wrong, is there and empty
 #     enough N FILE WHAT          prints a complaint if FILE has fewer than N lines, each with a WHAT that was looked at
 #     skip NAME WHY               a check cannot be made here
