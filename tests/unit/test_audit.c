@@ -2,6 +2,8 @@
  *
  * Every access of every task of the training, evaluation and sampling lists is declared otherwise, one at a time, and
  * the task is audited.  Declaring less must be found: at that task, or at one that then reads what was lost.
+ *
+ * To see it fail: in audit.c, let check_others() find nothing.
  */
 #include "tests/support/support.h"
 

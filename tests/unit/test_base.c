@@ -1,4 +1,16 @@
-/* test_base.c - errors, memory, numbers as text, random numbers, hashes and options. */
+/* test_base.c - what every part of the trainer stands on: errors, memory, numbers as text, random numbers, hashes and
+ * options.
+ *
+ * It tests src/trainer/base.  What has answers that others published (Philox, xxHash) must give these; what is written
+ * as text and read again is the same number; an option set in either spelling has the same effect, and one that is
+ * tried for a moment leaves no trace; a mistake ends the program with one sentence, after what was begun has been
+ * cleaned up.  A rounded number that is read back as another, an option that is silently ignored, and a sentence with a
+ * character that a terminal obeys are found.
+ *
+ * To see it fail: in hash.c, let the first of the last three shifts be one by 32 instead of 33.
+ *
+ * Expected texts and numbers stand beside what gives them; published answers say where they come from.
+ */
 #include "tests/support/child.h"
 #include "tools/command/numbers.h"
 #include "tools/command/table.h"

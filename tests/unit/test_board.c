@@ -1,5 +1,11 @@
-/* test_board.c - tasks of step files are moved: what is accepted means the same, what is refused says why, undo brings
- * the bytes back, and what is saved takes the time that was shown.
+/* test_board.c - tasks of step files are moved by hand, as on the screen of `yard view`.
+ *
+ * It tests src/tools/board.  A move that is accepted means the same: the list proves to compute the same values.  One
+ * that is refused says which task is in the way.  Undo brings every byte back, and what is saved takes the time that
+ * was shown.  A task that passes another one whose result it reads, and a move that changes more than the order, are
+ * found.
+ *
+ * Lists are those of data/steps; what a move must come to is said by verify() and by a simulation of what is saved.
  */
 #include "tests/support/support.h"
 #include "tools/board/board.h"

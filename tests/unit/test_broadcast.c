@@ -1,5 +1,13 @@
-/* test_broadcast.c - slices over queues: training keeps its bits on every mesh, with updates on the CPU too, each shard
- * is dealt as asked, and lists of any shape prove to send the same values.
+/* test_broadcast.c - new parameters cut into slices that travel over many queues.
+ *
+ * It tests src/techniques/broadcast.  However slices are dealt, training keeps its bits on every mesh, with updates on
+ * the CPU too; each slice goes once, over the queue that was asked for; and lists of any shape prove to send the same
+ * values.  A slice that is sent before its update, one that is left out, and a reader that waits for less than the
+ * whole are found.
+ *
+ * To see it fail: in broadcast.c, exchange the two values of first_sending_queue().
+ *
+ * What is expected is the run or the list without slices.
  */
 #include "techniques/broadcast/broadcast.h"
 #include "tests/support/support.h"

@@ -1,4 +1,15 @@
-/* test_causes.c - why lanes were idle: by hand, and for random lists and a real run against a second reckoning. */
+/* test_causes.c - why lanes were idle: what `yard trace summary` says of the time in which nothing ran.
+ *
+ * It tests causes.c of src/tools/trace.  The time of a lane is shared out without rest: busy, or idle for the last
+ * thing that it waited for.  Time that is counted twice or for the wrong task, and a gap that belongs to the step
+ * before, are found.
+ *
+ * To see it fail: in causes.c, count a lane as idle from before the step: `free_from` in place of MAX(free_from,
+ * s->start).
+ *
+ * One trace was worked out by hand.  For random lists and a real run a second reckoning is here, which looks at all
+ * records for each gap.
+ */
 #include "tests/support/support_paper.h"
 #include "tools/trace/trace.h"
 

@@ -1,5 +1,13 @@
-/* test_costs.c - files of costs: what they may and may not say, and the times that follow from them.  No OpenCL device
- * is opened here: mistakes are made in forked children.
+/* test_costs.c - files of costs, that is profiles and descriptions of hardware: what they may say, and which times
+ * follow.
+ *
+ * It tests src/tools/predict.  Each line of a file arrives in the costs that are read; a mistake is named with its
+ * line; and the time of a task follows from flops, bytes and latency by the formula of the roofline.  A line that is
+ * believed though it says nothing that can be, a missing one that is taken for zero, and a copy without its latency are
+ * found.
+ *
+ * Files are texts in this program; times follow from their numbers.  No OpenCL device is opened here: mistakes are made
+ * in forked children.
  */
 #include "tests/support/support_paper.h"
 

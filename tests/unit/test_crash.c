@@ -13,6 +13,8 @@
  * the syncs some power cut shows that they are needed.  All of it again on a system that cannot exchange two names.
  *
  *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_crash     so many power cuts; every call (else each seventh)
+ *
+ * To see it fail: in publish.c, let sync_file() return 0 at once.
  */
 #include "tests/support/shim.h"
 #include "tests/support/support_disk.h"

@@ -1,4 +1,13 @@
-/* test_edit.c - the verbs in which passes are written, on hand-written lists: order, places, pieces, repeats, undo. */
+/* test_edit.c - the verbs in which passes are written: insert, move, cut, repoint, undo.
+ *
+ * It tests edit.c of src/techniques/pass.  After each verb the list means what it meant, or the verb refuses and says
+ * what is in the way; after undo no byte is other than before.  A task that moves past what it depends on, a wait that
+ * is lost with the task that it was for, and a piece that writes beside its part are found.
+ *
+ * To see it fail: in may_pass() of edit.c, exchange `task` and `neighbour` in the line of `first`.
+ *
+ * Lists are small and written by hand, so that what must come of a verb can be seen.
+ */
 #include "techniques/pass/pass.h"
 #include "tests/support/support_paper.h"
 

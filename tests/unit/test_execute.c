@@ -4,6 +4,8 @@
  * error that names another task, a task that runs though what it waits for has failed, a background that holds
  * training up, and a hang that nobody reports are found.
  *
+ * To see it fail: in retire.c, report the last failure in place of the first: exchange the arguments of is_before().
+ *
  * Tasks hang at a barrier until a test opens it, or for ever in a process of its own.  Which steps a task runs in is
  * worked out by hand.
  */

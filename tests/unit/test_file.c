@@ -1,4 +1,15 @@
-/* test_file.c - reading hostile files, writing safetensors, llm.c's formats, and publishing atomically. */
+/* test_file.c - files that are read though they may be hostile, and files that are written so that none is ever half
+ * there.
+ *
+ * It tests src/trainer/file.  Whatever the bytes of a safetensors file or one of llm.c's are, reading stays inside the
+ * file and ends with a sentence, not a crash; what is written is read back with the same bits; and a file that is
+ * published is the old one or the new one at every moment.  A length that is believed, a name that is too long, and a
+ * temporary file that stays behind are found.
+ *
+ * To see it fail: in safetensors.c, let a tensor begin behind the end of the file.
+ *
+ * Hostile headers stand in this program, each with what is wrong with it.
+ */
 #include "tests/support/child.h"
 #include "trainer/file/file.h"
 

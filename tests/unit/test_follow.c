@@ -1,4 +1,14 @@
-/* test_follow.c - following a trace that is written, cut, replaced or left behind, and asking its trainer to wait. */
+/* test_follow.c - a trace that is followed while it is written, cut, replaced or left behind; and its trainer, which is
+ * asked to wait.
+ *
+ * It tests follow.c of src/tools/trace, and how a trainer is made to wait.  All polls together give the records that
+ * the file has in the end, or say how many were lost; and a viewer that is killed lets the trainer go on.  A record
+ * that is read while it is half written, a loss that is not counted, and a trainer that waits for nobody are found.
+ *
+ * To see it fail: in follow.c, let is_lapped() be false.
+ *
+ * The writer is this program or a real run; what is expected is the whole trace, read afterwards.
+ */
 #include "tests/support/child.h"
 #include "tools/trace/follow.h"
 

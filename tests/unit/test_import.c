@@ -1,4 +1,13 @@
-/* test_import.c - models of other programs: what config.json says, names, shards, heads, and what is no model. */
+/* test_import.c - models of other programs: what config.json says, names, shards, heads, and what is no model.
+ *
+ * It tests import.c and find_model.c of src/trainer/model, and models.c of src/tools/formats.  A model that is computed
+ * here as there is taken, whatever its names and files are; one that is not is refused by what makes it another.  Heads
+ * that are guessed without a word, a tensor that is taken turned round, a shard that is missing, and a second tensor of
+ * a name are found.
+ *
+ * What is written here is the smallest model of each kind.  Three losses are those that Hugging Face's transformers
+ * computes.
+ */
 #include "tests/support/support_state.h"
 
 /* ---- a GPT-2 as others write it ---------------------------------------------------------------------------------- */

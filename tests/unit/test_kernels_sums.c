@@ -6,6 +6,8 @@
  * halted, and a wait for all work-items that waits for some only.
  *
  * Inputs are normal numbers that depend on a seed only.
+ *
+ * To see it fail: in norm.cl, end the sum over parts a round early: part > 1.
  */
 #include "tests/support/support_kernels.h"
 #include "trainer/base/embedded.h"

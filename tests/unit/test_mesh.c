@@ -1,5 +1,13 @@
-/* test_mesh.c - training over meshes of devices: who has what, in which order, and that the bits are those of one
- * device.
+/* test_mesh.c - training over meshes of devices: who has what, in which order, and with which bits.
+ *
+ * It tests src/trainer/mesh and the lists that are built for it.  Each device has one place, each element of a
+ * parameter is in one shard, and sums are in the order of the ranks; so the bits are those of one device, as far as a
+ * mesh promises that.  A shard that overlaps another, a stage that is visited in the wrong order, a sum that depends on
+ * who comes first, and memory beyond the formula are found.
+ *
+ * To see it fail: in mesh.c, fold the chunks of even numbers: chunk % 2 == 0.
+ *
+ * Orders and memory come from formulas beside the tests.  (All meshes of a grid, and their bits: test_grid.c.)
  */
 #include "tests/support/support_paper.h"
 

@@ -1,4 +1,12 @@
-/* test_model.c - the whole model: gradients by finite differences, and numbers made by PyTorch and llm.c. */
+/* test_model.c - the whole model: loss, gradients and updates.
+ *
+ * It tests src/trainer/model with all kernels.  Gradients are those of finite differences; loss, gradients and ten
+ * updates of a small GPT-2 are PyTorch's; and the losses of llm.c's model are llm.c's.  A wrong derivative, a term that
+ * is left out, and weights that are read in another order are found.
+ *
+ * Expected numbers are in tests/data: gpt2-tiny.safetensors was made by PyTorch in 64-bit floats, llmc-tiny.bin by
+ * llm.c.
+ */
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -1,6 +1,15 @@
-/* test_overlap.c - the layered optimizer: its plan against all others, each written out as a list of its own.
+/* test_overlap.c - the layered optimizer: which updates the CPU computes while the device goes on.
  *
- * YARD_CASES=N runs N random instances instead of a few.
+ * It tests src/techniques/overlap.  A plan is near the best of all plans there are, keeps the budget, and changes no
+ * bit of the training; each update waits for its last gradient and for nothing else.  A plan that is slower than
+ * another one, an update that takes a state which another one still needs, and a choice that shows in the bits are
+ * found.
+ *
+ * To see it fail: in overlap.c, leave out the condition with moves_as_one().
+ *
+ * All plans of small random instances are written out as lists of their own, and simulated.
+ *
+ *     YARD_CASES=N build/tests/test_overlap      N random instances instead of a few
  */
 #include "tests/support/support_paper.h"
 

@@ -4,6 +4,8 @@
  * purpose (more: test_verify.c, test_audit.c).  A wait that is missing, or one too many, two tensors that share bytes
  * while both live, and a budget that is exceeded are found.
  *
+ * To see it fail: in note_touch() of depend.c, write EDGE_DATA for EDGE_REUSE in the condition.
+ *
  * The edges of the journey (support_schedule.h) were worked out on paper.  Budgets are taken from the sizes of the
  * tensors, in bytes, and from the guards behind them.  (Random lists: test_schedule_random.c.  Runs: test_execute.c.)
  */

@@ -1,4 +1,11 @@
-/* test_screen.c - what a terminal shows: yard runs on one, and what it writes is obeyed as a terminal would. */
+/* test_screen.c - what a terminal shows: yard runs on one, and what it writes is obeyed as a terminal would.
+ *
+ * It tests screen.c of src/trainer/base, and the lines that commands draw anew.  Whatever the width, the screen has in
+ * the end what is printed where there is no terminal: no line is left over, none is overwritten.  A line that is wider
+ * than the screen, and a redrawn one that leaves letters of the old one, are found.
+ *
+ * The terminal is in this program: a pseudo terminal, and a screen that its output is written to.
+ */
 #include "tests/support/support.h"
 
 #include <fcntl.h>

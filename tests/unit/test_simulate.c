@@ -1,7 +1,10 @@
-/* test_simulate.c - predicting a step.
+/* test_simulate.c - the simulator: when each task of a list begins and ends.
  *
- * A list on paper whose times were worked out by hand (more of them: test_steps_times.c), an oracle that walks the
- * longest path, and links that are shared evenly.  No OpenCL device is opened here.
+ * It tests src/tools/predict.  On a list on paper the times are those worked out by hand; on random lists they are
+ * those of an oracle that walks the longest path; and links are shared evenly.  A task that begins before what it waits
+ * for, a link that gives more than it has, and an iteration that does not repeat are found.
+ *
+ * No OpenCL device is opened here.  (More times by hand: test_steps_times.c.)
  */
 #include "tests/support/support_paper.h"
 

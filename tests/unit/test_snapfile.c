@@ -4,6 +4,8 @@
  * an iteration.  A sync that is left out, or that comes too late, is found: with syncs that do nothing iterations must
  * be lost.
  *
+ * To see it fail: in system_calls.c, let flush_file() return 0 at once.
+ *
  * This program has pwrite, fdatasync, rename and the like of its own, which stand before the system's.  They do
  * what the system's do, and keep a model of the disk beside (support_disk.h): of what was not synced it may have
  * any sectors, and of a rename either name.  A *life* is a run that opens the file, stores iterations, a few at

@@ -1,5 +1,13 @@
-/* test_snaprun.c - snapshots while training runs: no bit of training changes, what is stored is the state after its
- * iteration, and however slow the writer is, training goes on.
+/* test_snaprun.c - snapshots while training runs.
+ *
+ * It tests src/techniques/snapshot on real queues.  No bit of the training changes; what is stored is the state right
+ * after its iteration; a step that went wrong is never stored as the newest; and however slow the writer is, training
+ * goes on.  A copy that reads what the next update has begun to write, and a training that waits for the disk, are
+ * found.
+ *
+ * To see it fail: in snapshot.c, let is_state() leave out what the optimizer keeps.
+ *
+ * What is expected is the run without snapshots, whose state after each step is kept.
  */
 #include "techniques/snapshot/snapshot.h"
 #include "tests/support/support.h"

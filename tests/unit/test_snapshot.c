@@ -1,5 +1,13 @@
-/* test_snapshot.c - the plan: which iterations are stored and when, against a calculation of its own that keeps every
- * slot in view; and on models: once, whatever the mesh.  (In a run: test_snaprun.c, killed: test_kills.c.)
+/* test_snapshot.c - the plan of snapshots: which iterations are stored, and when each copy goes.
+ *
+ * It tests src/techniques/snapshot on lists that are never run.  Each layer is stored once, whatever the mesh; a slot
+ * is not overwritten while it has the newest whole iteration; and the critical path has no snapshots in it.  A layer
+ * that is stored twice or not at all, a copy in the way of training, and a promise that the disk cannot keep are found.
+ *
+ * To see it fail: in snapshot.c, let is_state() leave out what the optimizer keeps.
+ *
+ * What is expected comes from a calculation here that keeps every slot in view, and for shipped lists from paper.  (In
+ * a run: test_snaprun.c, killed: test_kills.c.)
  */
 #include "tests/support/support.h"
 

@@ -4,6 +4,8 @@
  * to those of another is proved right, and a plan with any copy changed is refused.  A checkpoint that goes from K
  * ranks to N and back to K is the same to the byte.  Elements that are lost, copied twice or put elsewhere are found.
  *
+ * To see it fail: in pieces.c, let a stretch end with its row where width > columns, in place of <.
+ *
  * Models and meshes are drawn by chance (support_state.h): uneven heads, layers and vocabularies.  Each value follows
  * from a seed, the number of its tensor, and its place in it.
  *

@@ -4,6 +4,8 @@
  * checks, a bit that no hash covers, a length that is not looked at, and a checkpoint of an older session that is taken
  * for the newest are found.
  *
+ * To see it fail: in read_manifest.c, let a piece end behind the end of its tensor.
+ *
  * One small checkpoint is written (small_state()), and then it is changed: a word of its manifest, with a hash that
  * fits, or a bit, or the length of a file.
  */

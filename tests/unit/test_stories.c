@@ -1,5 +1,11 @@
-/* test_stories.c - grammars: what is refused, whether the entropy is right, and whether a model comes down to the floor
- * and learns the grammar's probabilities.
+/* test_stories.c - grammars: the texts that they make, and how well a model can know them.
+ *
+ * It tests src/tools/stories.  A grammar that has no sense is refused at its line; its entropy is the one worked out by
+ * hand; and a model that is trained on its text comes down to the floor, not below it, and learns the grammar's
+ * probabilities.  An entropy that forgets a choice, a text that is not drawn as the grammar says, and a floor that a
+ * model undercuts are found.
+ *
+ * Entropies of small grammars were worked out by hand, as the comments beside them show.
  */
 #include "tests/support/support.h"
 #include "tools/stories/stories.h"

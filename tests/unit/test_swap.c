@@ -1,6 +1,12 @@
-/* test_swap.c - swapping: plans for small lists against all plans there are, laws of budgets and classes, the two fixed
- * orders by hand, and real training in less memory.  With SWAP_CASES=N laws are tried on N random lists, with
- * SWAP_RUNS=N so many random runs are compared.
+/* test_swap.c - swapping: which tensors leave the device, and when they are back.
+ *
+ * It tests src/techniques/swap.  A plan is as good as the best of all plans there are; with more memory it is not
+ * slower; what is planned fits its budget to the byte and changes no bit of the training.  A tensor that is back too
+ * late, one that leaves while it is read, and a budget that is named but not enough are found.
+ *
+ * All plans of small lists are tried one by one.  The two fixed orders were worked out by hand.
+ *
+ *     SWAP_CASES=N SWAP_RUNS=N build/tests/test_swap      laws on N random lists, N random trainings
  */
 #include "techniques/swap/swap.h"
 #include "tests/support/support_paper.h"

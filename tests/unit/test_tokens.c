@@ -1,4 +1,12 @@
-/* test_tokens.c - byte-level BPE: words, encoding, learning, files. */
+/* test_tokens.c - byte-level BPE: words, encoding, learning, and files of other programs.
+ *
+ * It tests src/tools/tokens.  Any bytes come back from their tokens; tokens are those of the textbook's algorithm,
+ * which merges the first pair of the list again and again; the most frequent pair is learnt; and a tokenizer that goes
+ * through a file is the same.  Words that are cut elsewhere than GPT-2's, a merge out of order, a word whose length
+ * makes it slow, and a file that is believed though it cannot be computed here are found.
+ *
+ * The textbook's algorithm is written out here.  Words and tokens that are expected otherwise stand beside their texts.
+ */
 #include "tests/support/support.h"
 #include "tools/tokens/inner.h"
 #include "trainer/file/file.h"

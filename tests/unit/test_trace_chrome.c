@@ -1,4 +1,11 @@
-/* test_trace_chrome.c - `yard trace export --chrome`: slices, arrows and counters of Chrome's JSON. */
+/* test_trace_chrome.c - `yard trace export --chrome`: slices, arrows and counters of Chrome's JSON.
+ *
+ * It tests trace_export.c of src/tools/trace.  Each record is a slice at its time, on its lane; each wait is an arrow
+ * from the end of one slice to the beginning of the other; counters add up to the memory in use.  A slice of length 0
+ * that a viewer drops, an arrow to nowhere, and a number that is missing where it is 0 are found.
+ *
+ * The example is in support_trace.h; slices and arrows follow from its table.
+ */
 #include "tests/support/child.h"
 #include "tests/support/support_trace.h"
 #include "trainer/cmd/cmd.h"

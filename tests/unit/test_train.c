@@ -1,5 +1,10 @@
-/* test_train.c - training runs: what gives the same bits and what comes close, what is logged and saved, and how a run
- * ends when it is stopped or diverges.
+/* test_train.c - training runs: their bits, what they log and save, and how they end.
+ *
+ * It tests src/trainer/train.  What promises the same bits has them, and the other ways come close; a step whose
+ * numbers are not finite changes nothing and is named; and an interrupted run has saved what it has done.  An
+ * evaluation that moves the training, a log that lacks a step, and a model that is saved though it is spoilt are found.
+ *
+ * What is expected is another run: without the option, or by another way to the same.
  */
 #include "techniques/reshard/state.h"
 #include "tests/support/support.h"

@@ -1,8 +1,10 @@
 /* test_verify.c - proving that a list computes what it should.
  *
- * Finished lists are broken on purpose, one way at a time, and each test says which checker must notice: verify() looks
- * at bytes and order, compare_values() at what is computed.  A pass that only moves values round must pass both.  No
- * OpenCL device is opened here.
+ * It tests verify() and compare_values() of src/tools/proof.  verify() looks at bytes and order, compare_values() at
+ * what is computed; a pass that only moves values round must pass both.  Finished lists are broken on purpose, one way
+ * at a time, and each test says which checker must notice.  A checker that is blind to one way of being wrong is found.
+ *
+ * No OpenCL device is opened here.
  */
 #include "techniques/pass/edit.h"
 #include "tests/support/support_paper.h"

@@ -1,4 +1,12 @@
-/* test_view_input.c - what keys, the mouse and a window do to the timeline.  The window is SDL's dummy driver. */
+/* test_view_input.c - what keys, the mouse and a window do to the timeline.
+ *
+ * It tests actions.c, pick.c, select.c and move.c of src/tools/view, as a script of keys and clicks.  Each key does
+ * what the help says; a click selects what lies below it; what is measured are the times of the trace.  A key that does
+ * something else, a click that picks the neighbour, and a key that ends the program where there is nothing to select
+ * are found.
+ *
+ * The window is SDL's dummy driver.  Places of bars follow from the example's times (support_view.h).
+ */
 #ifdef HAVE_SDL2
 #define SDL_MAIN_HANDLED
 #include <SDL.h>

@@ -1,4 +1,12 @@
-/* test_view_rows.c - which rows the timeline has, what they are called, and two traces in one window. */
+/* test_view_rows.c - which rows the timeline has, how high they are, what they are called, and two traces in one
+ * window.
+ *
+ * It tests layout.c, track.c and bars.c of src/tools/view.  Rows fill the window and none is cut; a row's numbers are
+ * those of its bars and bytes; two traces always fit.  A lane without a row, a row outside of the window, and busy time
+ * that is counted twice are found.
+ *
+ * Sizes follow from the window's, and times from traces that are written here.
+ */
 #include "tests/support/support_view.h"
 #include "tools/lists/lists.h"
 
