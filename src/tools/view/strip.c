@@ -162,8 +162,7 @@ static void find_steps_in_sight(const struct view *v, const struct track *track,
     size_t i;
     FIND_FIRST(i, n, step[i].work < clock);
     *from = i;
-    while (i < n && axis_of(track, step[i].work) < v->sight.to)
-        i++;
+    FIND_NEXT(i, n, axis_of(track, step[i].work) < v->sight.to);
     *to = i;
 }
 
@@ -233,6 +232,31 @@ static int draw_other_list(const struct view *v, size_t i, int least, int free_t
     return x;
 }
 
+/* A step's number on the ruler, and where it stands. */
+struct step_number {
+    bool shown;
+    char text[32];
+    int x, wide;
+};
+
+/* Places the number of step i, which is to end up to `free_to`.  It is shown if it is a multiple of `stride` and there
+ * is room.  The number of the newest step is shown wherever the step begins. */
+static struct step_number place_number(const struct view *v, size_t i, bool is_newest, uint32_t stride, int free_to)
+{
+    const struct trace_step *s = &v->track[0]->steps->step[i];
+    const struct box b = places_of(v).ruler;
+    struct step_number number = {.shown = false};
+    if (s->step % stride != 0 && !is_newest) /* most steps of a long run: no text is made for them */
+        return number;
+    snprintf(number.text, sizeof number.text, "step %" PRIu32, s->step);
+    number.wide = width_of(v, number.text);
+    number.x = (int)fmax(x_of(v, axis_of(v->track[0], s->work)), b.x);
+    if (is_newest)
+        number.x = MIN(number.x, b.x + b.w - number.wide);
+    number.shown = number.x + number.wide <= free_to && !is_between_marks(v, number.x, number.wide);
+    return number;
+}
+
 /* Writes the numbers of the first trace's steps, from the right: those of all steps, or of every second, fifth, tenth
  * ... as there is room, and that of the newest.  At the left edge is that of the step that goes on.  Other lists that
  * run between steps have their names there. */
@@ -248,19 +272,13 @@ static void draw_step_numbers(const struct view *v)
     const double room = (double)b.w / (90 * v->scale); /* numbers that have room */
     const uint32_t stride = (uint32_t)fmax(tick_length((double)(end - first) / room), 1);
     for (size_t i = end; i-- > first;) {
-        char text[32];
-        const struct trace_step *s = &track->steps->step[i];
-        snprintf(text, sizeof text, "step %" PRIu32, s->step);
-        const int wide = width_of(v, text);
-        int x = (int)fmax(x_of(v, axis_of(track, s->work)), b.x);
-        if (i + 1 == end)
-            x = MIN(x, b.x + b.w - wide); /* the newest one has its number wherever it begins */
-        const bool shown =
-            x + wide <= free_to && (s->step % stride == 0 || i + 1 == end) && !is_between_marks(v, x, wide);
-        int begins = draw_other_list(v, i, shown ? x + wide + 12 * v->scale : b.x, free_to);
-        if (shown) {
-            put_text(v, x, b.y + 2 * v->scale, v->width, s->step == v->sight.anchor ? ACCENT : INK, "%s", text);
-            begins = x;
+        const struct step_number number = place_number(v, i, i + 1 == end, stride, free_to);
+        const int least = number.shown ? number.x + number.wide + 12 * v->scale : b.x;
+        int begins = draw_other_list(v, i, least, free_to);
+        if (number.shown) {
+            const bool is_anchor = track->steps->step[i].step == v->sight.anchor;
+            put_text(v, number.x, b.y + 2 * v->scale, v->width, is_anchor ? ACCENT : INK, "%s", number.text);
+            begins = number.x;
         }
         if (begins < free_to)
             free_to = begins - 16 * v->scale;
