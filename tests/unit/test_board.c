@@ -5,6 +5,8 @@
  * was shown.  A task that passes another one whose result it reads, and a move that changes more than the order, are
  * found.
  *
+ * To see it fail: in sink_along() of board.c, leave out the condition on the lane.
+ *
  * Lists are those of data/steps; what a move must come to is said by verify() and by a simulation of what is saved.
  */
 #include "tests/support/support.h"

@@ -6,6 +6,8 @@
  * believed though it says nothing that can be, a missing one that is taken for zero, and a copy without its latency are
  * found.
  *
+ * To see it fail: in costs_file.c, let the first number of a speed be below 1.
+ *
  * Files are texts in this program; times follow from their numbers.  No OpenCL device is opened here: mistakes are made
  * in forked children.
  */

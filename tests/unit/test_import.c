@@ -5,6 +5,8 @@
  * that are guessed without a word, a tensor that is taken turned round, a shard that is missing, and a second tensor of
  * a name are found.
  *
+ * To see it fail: in import.c, let a name that two tensors have pass.
+ *
  * What is written here is the smallest model of each kind.  Three losses are those that Hugging Face's transformers
  * computes.
  */

@@ -4,6 +4,8 @@
  * whose maximum is not brought up to date, and a gradient of the wrong head are found; so are bits of flash attention
  * that depend on the size of the work-group or on the local memory.
  *
+ * To see it fail: in flash.cl, do not scale what was summed before the maximum rose: factor 1.
+ *
  * Inputs are normal numbers that depend on a seed only.
  */
 #include "tests/support/support_kernels.h"

@@ -4,6 +4,8 @@
  * CLBlast, which may sum in any order, must be near.  An edge of a tile that is left out or written twice, a stride
  * that is taken for another, an element read beside a matrix (NaN lies there), and one that is written there are found.
  *
+ * To see it fail: in gemm.cl, begin the chain of products at k = 1.
+ *
  * Operands are normal numbers that depend on a seed only.  Sizes are odd, or lie around the borders of a tile.
  */
 #include "tests/support/support_kernels.h"

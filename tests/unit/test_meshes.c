@@ -1,5 +1,7 @@
 /* test_meshes.c - plan --search: on small cases it finds the front of all candidates, simulated one by one;
  * no candidate undercuts a bound of its own, and each row's command comes to the row's time in the row's bytes.
+ *
+ * To see it fail: in front.c, take the plan of most bytes: > least in place of <.
  */
 #include "tests/support/support_paper.h"
 #include "tools/meshes/meshes.h"

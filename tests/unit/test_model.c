@@ -4,6 +4,8 @@
  * updates of a small GPT-2 are PyTorch's; and the losses of llm.c's model are llm.c's.  A wrong derivative, a term that
  * is left out, and weights that are read in another order are found.
  *
+ * To see it fail: in layernorm.cl, let LAYERNORM_EPS be 1e-4f.
+ *
  * Expected numbers are in tests/data: gpt2-tiny.safetensors was made by PyTorch in 64-bit floats, llmc-tiny.bin by
  * llm.c.
  */

@@ -4,6 +4,8 @@
  * the end what is printed where there is no terminal: no line is left over, none is overwritten.  A line that is wider
  * than the screen, and a redrawn one that leaves letters of the old one, are found.
  *
+ * To see it fail: in screen.c, let the width be 80, whatever the terminal says.
+ *
  * The terminal is in this program: a pseudo terminal, and a screen that its output is written to.
  */
 #include "tests/support/support.h"

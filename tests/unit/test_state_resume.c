@@ -4,6 +4,8 @@
  * (Adam's moments, the place in the data, the strategy) shows as other bits; a folder that two runs write, and one that
  * another model is saved to, must be refused.
  *
+ * To see it fail: in resume.c, go on with other data: leave out the comparison with hash_data().
+ *
  * What is expected is the state of the same run without a break: two steps, a checkpoint, and two more steps, on meshes
  * of every kind.
  */

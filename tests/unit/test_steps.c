@@ -4,6 +4,8 @@
  * its word; a list that is written and read again has the same times and the same text.  A word that is lost, a
  * sentence about the wrong line, and a number that is cut when it is written are found.
  *
+ * To see it fail: in line.c, let whole numbers be outside of their limits.
+ *
  * The files are texts in this program.  What they must lead to follows from their words.  No OpenCL device is opened
  * here: mistakes are made in forked children.  (Times by hand: test_steps_times.c.  Their order: test_steps_order.c.
  * Their memory: test_steps_memory.c.)

@@ -4,6 +4,8 @@
  * or it is refused with the number that would be enough and the option that gives it; a byte is counted once; and a
  * list four times as long takes little more than four times the work.
  *
+ * To see it fail: in place.c, let an arena exceed its budget by a byte.
+ *
  * The lists are those of data/steps, texts in this program, and one that is as long as a test wants it.  A budget is
  * taken from what the list needs, a byte or a half below it.
  */

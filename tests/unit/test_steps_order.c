@@ -5,6 +5,8 @@
  * is right must be accepted.  Then one wait is taken away, or one task is moved, and verify() must say which two tasks
  * nothing orders any more.
  *
+ * To see it fail: in gate.c, look for ROLE_NORM in place of ROLE_UPDATE where an update must know the norm.
+ *
  * The lists are texts in this program.  Orders and times were worked out by hand.
  */
 #include "tests/support/support_paper.h"

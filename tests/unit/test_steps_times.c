@@ -4,6 +4,8 @@
  * pattern.  Bandwidth that is shared wrongly, a wait that is left out, and a pattern that is taken to repeat too early
  * are found.
  *
+ * To see it fail: in simulate.c, let copies begin without their latency: 0 for lane->latency where they do.
+ *
  * The lists are texts in this program, so small that their times can be worked out with a pencil; the numbers below are
  * those.  The lists of data/steps say their periods in their comments, and how they come about.
  */

@@ -4,6 +4,8 @@
  * slower; what is planned fits its budget to the byte and changes no bit of the training.  A tensor that is back too
  * late, one that leaves while it is read, and a budget that is named but not enough are found.
  *
+ * To see it fail: in swap.c, call only what is six tasks away far: b - a > 5.
+ *
  * All plans of small lists are tried one by one.  The two fixed orders were worked out by hand.
  *
  *     SWAP_CASES=N SWAP_RUNS=N build/tests/test_swap      laws on N random lists, N random trainings

@@ -5,6 +5,8 @@
  * through a file is the same.  Words that are cut elsewhere than GPT-2's, a merge out of order, a word whose length
  * makes it slow, and a file that is believed though it cannot be computed here are found.
  *
+ * To see it fail: in learn.c, let a pair that occurs LEAST_COUNT times count for nothing: > in place of >=.
+ *
  * The textbook's algorithm is written out here.  Words and tokens that are expected otherwise stand beside their texts.
  */
 #include "tests/support/support.h"

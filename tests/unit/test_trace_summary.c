@@ -2,6 +2,8 @@
  *
  * The example is in support_trace.h.  Its window is the last three of its four steps, from 600 to 930 us, so most
  * numbers are over 330 us, or over 3 steps.
+ *
+ * To see it fail: in stats.c, count the first step too: first = 0.
  */
 #include "tests/support/support_trace.h"
 #include "tools/trace/follow.h"

@@ -4,6 +4,8 @@
  * numbers are not finite changes nothing and is named; and an interrupted run has saved what it has done.  An
  * evaluation that moves the training, a log that lacks a step, and a model that is saved though it is spoilt are found.
  *
+ * To see it fail: in loop.c, evaluate and save a step late: let due() ask for a rest of 1.
+ *
  * What is expected is another run: without the option, or by another way to the same.
  */
 #include "techniques/reshard/state.h"

@@ -4,6 +4,8 @@
  * step that computes, bars up to the newest record, and what runs now.  A step that is shown though it only fetches
  * ahead, and a bar that stays open, are found.
  *
+ * To see it fail: in track.c, take the newest step that does not compute: drop the ! before `computes`.
+ *
  * The trace is written here, record by record; what must be seen after each follows from it.
  */
 #include "tests/support/support_view.h"
