@@ -19,8 +19,8 @@
 
 /* ---- what --data names ------------------------------------------------------------------------------------------- */
 
-/* The published character recipe (nanoGPT's shakespeare_char): 1,115,394 characters, 65 of them distinct, of which the
- * first 90 % are for training: 1,003,854, and 111,540 to validate. */
+/* nanoGPT's published recipe for Shakespeare's characters: 1,115,394 of them, 65 distinct ones.  The first 90 % are for
+ * training, 1,003,854, and 111,540 are to validate. */
 static const char alphabet65[] = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 TEST(character_recipe)

@@ -2,6 +2,8 @@
  * times and order, profiles are measured, and what the commands write can be read back.
  *
  * Nothing here depends on how fast the machine is or what else it does: only order, lower bounds and bits are asserted.
+ *
+ * To see it fail: in pace.c, turn the comparison round that says whether a task has ended late: now < flight->end.
  */
 #include "tests/support/support.h"
 #include "tools/pace/pace.h"

@@ -4,6 +4,8 @@
  * what is computed; a pass that only moves values round must pass both.  Finished lists are broken on purpose, one way
  * at a time, and each test says which checker must notice.  A checker that is blind to one way of being wrong is found.
  *
+ * To see it fail: in verify.c, take each edge for a wait: leave out e->wait beside source_of().
+ *
  * No OpenCL device is opened here.
  */
 #include "techniques/pass/edit.h"

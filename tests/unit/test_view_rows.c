@@ -5,6 +5,8 @@
  * those of its bars and bytes; two traces always fit.  A lane without a row, a row outside of the window, and busy time
  * that is counted twice are found.
  *
+ * To see it fail: in layout.c, count the lanes of the other devices: == in place of != beside device_index.
+ *
  * Sizes follow from the window's, and times from traces that are written here.
  */
 #include "tests/support/support_view.h"
