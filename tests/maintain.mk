@@ -7,8 +7,8 @@
 # ---- searches: tests that find more the longer they run -------------------------------------------------------------
 
 # Tests that run no kernels.
-WITHOUT_KERNELS = $(patsubst %,$(BUILD)/tests/test_%,base data file stories simulate plot \
-                  view_growing view_input view_pictures view_rows)
+WITHOUT_KERNELS = $(patsubst %,$(BUILD)/tests/test_%,base data data_formats data_windows tokenizer rate file stories \
+                  simulate plot view_growing view_input view_pictures view_rows)
 DRIVER_TESTS = $(filter-out $(WITHOUT_KERNELS),$(if $(T),$(filter $(TESTS),$(CHOSEN)),$(TESTS)))
 drivers: $(YARD) $(DRIVER_TESTS) ## Runs tests, or those of T=, on Intel's and Mesa's drivers, and as on a GPU.
 	@YARD=./$(YARD) tests/machines/drivers.sh $(DRIVER_TESTS)

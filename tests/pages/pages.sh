@@ -1,54 +1,89 @@
 #!/bin/sh
 # pages.sh - what README.md and tutorials/ say of this project and can be checked without running it: links, names of
 # files, options and targets, lines of code, and the pages' own length.  walk.sh runs what they show.
+#
+#     ok 1 - lines have fewer than 120 characters
+#     not ok 2 - links lead somewhere
+#     #   tutorials/01-first-run.md: there is no 02-list.md
+#
+# A check is a function that prints a line for each mistake, and below it the line finds_nothing 'NAME' FUNCTION.  To
+# add one, write these two.  A function that looks at what a pattern finds also says, with enough(), how much that must
+# be: else a table whose form has changed would have no mistakes any more.
 . tests/run/helpers.sh
 
 pages="README.md $(echo tutorials/*.md)"
 
 # ---- the pages' own length ------------------------------------------------------------------------------------------
 
-# Characters, not bytes: the continuation bytes of UTF-8 do not count.
-awk '
-    { gsub(/[\200-\277]/, "") }
-    length > 119 { print FILENAME ", line " FNR ": " length " characters" }' $pages >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'lines have fewer than 120 characters'
+long_lines() { # characters count, not bytes: the continuation bytes of UTF-8 are taken away
+    awk '
+        { gsub(/[\200-\277]/, "") }
+        length > 119 { print FILENAME ", line " FNR ": " length " characters" }' $pages
+}
+finds_nothing 'lines have fewer than 120 characters' long_lines
 
-awk '
-    /^<!--/ { hidden = 1 }
-    !hidden {
-        for (i = 1; i <= NF; i++)
-            words += $i ~ /[!-~]/
-    }
-    /-->$/ { hidden = 0 }
-    END {
-        if (words > 1250)
-            print "README.md has " words " words"
-    }' README.md >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'the README is a front page of about 1,200 words'
+long_readme() { # words count outside of comments; a sign alone, as in a picture, is no word
+    awk '
+        /^<!--/ { hidden = 1 }
+        !hidden {
+            for (i = 1; i <= NF; i++)
+                words += $i ~ /[!-~]/
+        }
+        /-->$/ { hidden = 0 }
+        END {
+            if (words > 1250)
+                print "README.md has " words " words"
+        }' README.md
+}
+finds_nothing 'the README is a front page of about 1,200 words' long_readme
 
-# ---- names ----------------------------------------------------------------------------------------------------------
+# ---- links and files ------------------------------------------------------------------------------------------------
 
-for page in $pages; do # links within the project
-    grep -o '](\([^)#]*\)' "$page" | sed 's/](//' | grep -v '^http' | while read -r target; do
-        [ -z "$target" ] || [ -e "$(dirname "$page")/$target" ] || echo "$page: there is no $target"
+# `[text](TARGET#part)` gives "PAGE TARGET"; links to other places of the same page, and to the network, are left out.
+list_links() {
+    grep -o '](\([^)#]*\)' $pages | sed 's/:](/ /' | grep -v -e ' http' -e ' $'
+}
+dead_links() {
+    list_links >"$TMP/links"
+    enough 200 "$TMP/links" 'links within the project'
+    while read -r page target; do
+        [ -e "$(dirname "$page")/$target" ] || echo "$page: there is no $target"
+    done <"$TMP/links"
+}
+finds_nothing 'links lead somewhere' dead_links
+
+unlisted_pages() {
+    for page in tutorials/*.md; do
+        grep -qF "($page)" README.md || echo "README.md does not name $page"
     done
-done >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'links lead somewhere'
+}
+finds_nothing 'the README names every page' unlisted_pages
 
-for page in tutorials/*.md; do
-    grep -qF "($page)" README.md || echo "README.md does not name $page"
-done >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'the README names every page'
+# `src/...` and the like give "PAGE PATH", where a * may stand for anything, and for NAME; so does `file.c`, of some
+# folder.
+list_paths() {
+    grep -oE '`((src|cl|tests|data|tutorials|\.ci)/[^` ]*|[a-z_]+\.(c|h|cl|awk))`' $pages |
+        sed 's/:`/ /; s/`//; s/NAME/*/'
+}
+is_made_by() { # PAGE PATH: the page itself makes a file of that name, by cat >PATH
+    grep -qF ">$2" "$1"
+}
+is_file() { # PATTERN: some file has that path; one without a folder may lie in any
+    case $1 in
+    */*) ls -d $1 ;;
+    *) ls ./*/$1 ./*/*/$1 src/*/*/$1 ;;
+    esac 2>/dev/null | grep -q .
+}
+missing_files() {
+    list_paths | sort -u >"$TMP/paths"
+    enough 300 "$TMP/paths" 'names of files'
+    while read -r page path; do
+        is_file "$path" || is_made_by "$page" "$path" || echo "$page: there is no $path"
+    done <"$TMP/paths"
+}
+finds_nothing 'files that are named exist' missing_files
 
-# `src/...` and the like, where a * may stand for anything, and for NAME; and `file.c`, of some folder.  A page may
-# make files, and options, of its own.
-for page in $pages; do
-    grep -oE '`((src|cl|tests|data|tutorials|\.ci)/[^` ]*|[a-z_]+\.(c|h|cl|awk))`' "$page" |
-        sed 's/`//g; s/NAME/*/; s|^[^/]*$|*/& */*/& src/*/*/&|' | while read -r path; do
-        [ -n "$(ls -d $path 2>/dev/null)" ] || grep -qF ">$path" "$page" || echo "$page: there is no $path"
-    done
-done >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'files that are named exist'
+# ---- names in the code ----------------------------------------------------------------------------------------------
 
 routes() { # "FILE FUNCTION" for each function that a row of reference-code.md's routes names
     awk -F '|' '
@@ -62,44 +97,69 @@ routes() { # "FILE FUNCTION" for each function that a row of reference-code.md's
                 }
         }' tutorials/reference-code.md
 }
-routes | while read -r file name; do
-    grep -qE "^[a-z].*[ *]$name\(" "$file" || echo "tutorials/reference-code.md: $file has no function $name"
-done >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'functions of the routes are in their files'
+lost_routes() {
+    routes >"$TMP/routes"
+    enough 8 "$TMP/routes" 'functions of the routes'
+    while read -r file name; do
+        grep -qE "^[a-z].*[ *]$name\(" "$file" || echo "tutorials/reference-code.md: $file has no function $name"
+    done <"$TMP/routes"
+}
+finds_nothing 'functions of the routes are in their files' lost_routes
 
-awk -f tests/style/comments.awk -f tests/pages/names.awk src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/*/*.[ch] \
-    tutorials/reference-code.md tutorials/reference-design.md >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'functions, structs and fields that the pages on the source code name exist'
+finds_nothing 'functions, structs and fields that the pages on the source code name exist' \
+    awk -f tests/style/comments.awk -f tests/pages/names.awk src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/*/*.[ch] \
+    tutorials/reference-code.md tutorials/reference-design.md
+
+# ---- options and targets --------------------------------------------------------------------------------------------
 
 commands_of_yard() {
     "$YARD" --help | awk '/^  [a-z]/ { print $1 }'
     printf '%s\n' 'trace summary' 'trace export' 'trace diff' 'ckpt ls' 'ckpt reshard' 'ckpt export'
 }
-commands_of_yard | while read -r command; do
-    "$YARD" $command --help </dev/null | sed '/^Words of other programs/,$d'
-done >"$TMP/help"
-sed -n 's/.*add_argument("\(--[a-z-]*\)".*/\1,/p' tutorials/*/*.py >>"$TMP/help"
-for page in $pages; do
-    grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$page" | sed 's/^[^-]//' | sort -u | while read -r option; do
+all_help() { # of yard's commands, and of the tutorials' programs in Python: "--name,"
+    commands_of_yard | while read -r command; do
+        "$YARD" $command --help </dev/null | sed '/^Words of other programs/,$d'
+    done
+    sed -n 's/.*add_argument("\(--[a-z-]*\)".*/\1,/p' tutorials/*/*.py
+}
+list_options() { # "PAGE --NAME"
+    for page in $pages; do
+        grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$page" | sed 's/^[^-]//' | sort -u | sed "s|^|$page |"
+    done
+}
+is_option() { # PAGE --NAME: of a command, or of a table of options that the page itself writes
+    grep -qE -- "$2( |,|\$)" "$TMP/help" || grep -qF "{.name = \"${2#--}\"," "$1"
+}
+unknown_options() {
+    all_help >"$TMP/help"
+    list_options >"$TMP/options"
+    enough 500 "$TMP/options" 'options'
+    while read -r page option; do
         case $option in # gdb's, docker's, torchrun's
         --args | --rm | --cap-add | --security-opt | --nproc-per-node) continue ;;
         esac
-        grep -qE -- "$option( |,|\$)" "$TMP/help" || grep -qF "{.name = \"${option#--}\"," "$page" ||
-            echo "$page: no command has $option"
-    done
-done >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'options that are named exist'
+        is_option "$page" "$option" || echo "$page: no command has $option"
+    done <"$TMP/options"
+}
+finds_nothing 'options that are named exist' unknown_options
 
-for page in $pages; do
-    grep -oE '(`|^    )make [a-z]+' "$page" | sed 's/.*make //' | sort -u | while read -r target; do
-        cat Makefile tests/maintain.mk | grep -q "^$target:" || echo "$page: there is no target $target"
+list_targets() { # "PAGE TARGET" of `make TARGET`
+    for page in $pages; do
+        grep -oE '(`|^    )make [a-z]+' "$page" | sed 's/.*make //' | sort -u | sed "s|^|$page |"
     done
-done >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'make targets that are named exist'
+}
+unknown_targets() {
+    list_targets >"$TMP/targets"
+    enough 30 "$TMP/targets" 'targets of make'
+    while read -r page target; do
+        cat Makefile tests/maintain.mk | grep -q "^$target:" || echo "$page: there is no target $target"
+    done <"$TMP/targets"
+}
+finds_nothing 'make targets that are named exist' unknown_targets
 
 # ---- lines of code --------------------------------------------------------------------------------------------------
 
-awk -f tests/pages/counts.awk README.md tutorials/reference-code.md >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'what the README and the spine of the source tree count is right: make counts fills it in'
+finds_nothing 'what the README and the spine of the source tree count is right: make counts fills it in' \
+    awk -f tests/pages/counts.awk README.md tutorials/reference-code.md
 
 finish

@@ -5,6 +5,12 @@
 #     PAGES=tutorials/03-a-kernel.md tests/pages/walk.sh       that page.  Without PAGES: `make test`
 #                                  (YARD_TESTS=test) takes two pages, `make check` the others, a run by hand all
 #
+# It prints a check for each page, with its complaints below it, and in the end how much was compared:
+#
+#     ok 1 - tutorials/01-first-run.md                         # line: 97
+#     not ok 2 - tutorials/03-a-kernel.md                      # number: 310
+#     #   not printed:      step 2: 8.001 ms, ...              # edit: 4
+#
 # A page is Markdown.  A block that is indented has commands, and lines that they print.  Comments, which a reader of
 # the page does not see, are marks for this test.  A page of twelve lines, and what the walk does with each:
 #
@@ -25,46 +31,46 @@
 # number of line 5 comes from nowhere, neither from a block nor from a mark; where line 10 has neither line 11 nor 12.
 # Not looked at is what stands between ``` and ```: pictures, what is typed into gdb, sample text.
 #
+# To add a page, write it with its blocks and no marks, run the walk with PAGES=, and add a mark for each complaint.
 # Commands are any of the shell; those of marks also have edit() and compute(), which are below.
 #
-# To add a page, write it with its blocks and no marks, run the walk with PAGES=, and add a mark for each complaint.
+# walk_page() below is the way of one page.  Its steps are functions of this file and programs that lie beside it; these
+# begin with examples, and tell more exactly which lines must be as shown (lines.awk), which numbers are proved
+# (numbers.awk), and what counts as a change (edits.awk).  What they leave for each other are files of $TMP:
 #
-# Long runs are cut short, except traced ones, whose records are counted.  Outputs are compared on a CPU with PoCL,
-# where they come from; elsewhere the commands are only run.
+#     page                  the page, taken apart: a line for each part (page.awk has the list)
+#     exact, loose, proof   what was printed: to be as shown, to be as shown but for times, and by marks "numbers"
+#     said                  the lines of blocks that should have been printed
+#     wrong                 the complaints, a line each
+#     compared              a word for each line, number and change that was compared
 #
-# A page goes through these steps, whose programs lie beside this one and begin with examples.  They tell more exactly
-# which lines must be as shown (lines.awk), which numbers are proved (numbers.awk), and what counts as a change
-# (edits.awk).  Each writes files of $TMP:
-#
-#     page.awk          takes the page apart                page
-#     run_commands()    runs its commands                   exact, loose and proof: what they printed; wrong: complaints
-#     said.awk          which lines should be printed?      said
-#     lines.awk         are they?                           more of wrong
-#     numbers.awk       is every number proved?             more of wrong
-#     edits.awk         is every change made?               more of wrong
-#
-# `compared` gets a word for each line, number and change that was compared; in the end they are counted.
+# Two things depend on the machine.  Outputs are compared where they come from, on a CPU with PoCL; elsewhere the
+# commands are only run.  And long runs are cut short, except traced ones, whose records are counted.
 . tests/run/helpers.sh
 
 TOP=$(pwd)
 PROGRAMS=$TOP/tests/pages
 
-# ---- the copy -------------------------------------------------------------------------------------------------------
+# ---- the copy of the project, in which all this happens --------------------------------------------------------------
 
-prepare_copy() { # makes the copy and goes there.  It is built already, so that make compiles only what is edited
+prepare_copy() { # and go there.  It is built already, so that make compiles only what is edited
     walk=$TMP/walk
     mkdir -p "$walk/build" "$walk/tests"
     cp -Rp Makefile README.md LICENSE cl data src tutorials "$walk"
     cp -Rp tests/data tests/maintain.mk "$walk/tests"
     cp -Rp build/src build/embedded.* build/packages "$walk/build"
     cd "$walk" || exit 1
-    MAKEFLAGS=$(echo "${MAKEFLAGS-}" | sed 's/--jobserver[^ ]*//g') # its own jobs, the same compiler
-    export MAKEFLAGS
+    use_own_jobs
     make -s build/flags
     find build -type f -exec touch {} +
     cp "$YARD" yard
     cp LICENSE my.txt # texts that pages name, and that a student brings along
     cp LICENSE tinyshakespeare.txt
+}
+
+use_own_jobs() { # of make: not those of the make that runs this test, but the same compiler
+    MAKEFLAGS=$(echo "${MAKEFLAGS-}" | sed 's/--jobserver[^ ]*//g')
+    export MAKEFLAGS
 }
 
 # Sets $same: is the first platform PoCL, whose output the pages show?  And $half: pages cut the first device in two and
@@ -81,9 +87,15 @@ look_at_devices() {
     fi
 }
 
-as_cut() { # names of devices as the pages have them: where $half is x2, 0:0x2 becomes 0:0/2
+as_here() { # names of devices as this machine has them: 0:0/2 becomes 0:0$half
+    sed "s|0:0/2|0:0$half|g"
+}
+
+as_on_pages() { # and back again
     sed "s|0:0$half|0:0/2|g"
 }
+
+# ---- commands that marks have ----------------------------------------------------------------------------------------
 
 # The file becomes the original with these changes of sed.  A script that changes nothing fails, except an empty one,
 # which brings the original back.
@@ -102,37 +114,62 @@ compute() { # EXPRESSION...
     done
 }
 
-# ---- the commands of a page -----------------------------------------------------------------------------------------
+# ---- a command that takes less time: fewer steps, no long evaluation -------------------------------------------------
 
-# A command that takes less time: fewer steps, no long evaluation.
-#
-#     ./yard train --steps 200 --warmup 50      ./yard train --val-batches 1 --sample-tokens 0 --steps 4 --warmup 2
-#     ./yard sample --from build/demo           ./yard sample --from build/demo --count 20
-#     make demo                                 its commands, with 4 steps: ./yard train ... && ./yard trace ... && ...
-shorten() { # COMMAND
+# ./yard train --steps 200 --warmup 50    becomes   ./yard train --val-batches 1 --sample-tokens 0 --steps 4 --warmup 2
+# A traced run of up to 99 steps keeps them.
+shorten_training() { # COMMAND
     case $1 in
-    *'yard train'*--trace*) long='[0-9]{3,}' ;;
+    *--trace*) long='[0-9]{3,}' ;;
     *) long='[0-9]{2,}' ;;
     esac
+    echo "$1" | sed -E "s/--steps $long/--steps 4/; s/--warmup [0-9]+/--warmup 2/
+        s/yard train/& --val-batches 1 --sample-tokens 0/"
+}
+
+# The commands that `make demo` would run with 4 steps, without making anything:  ./yard train ... && ./yard trace ...
+demo_in_short() {
+    make -n --no-print-directory demo STEPS=4 |
+        sed -n '/^echo/d; /yard train/,$p' |
+        tr -d '\134' | tr '\n' ' ' | # one line; \134 is the backslash at a line's end
+        sed 's| ./yard| \&\& ./yard|g; s/$/ --count 20/'
+}
+
+shorten() { # COMMAND
     case $1 in
-    *'yard train'*)
-        echo "$1" | sed -E "s/--steps $long/--steps 4/; s/--warmup [0-9]+/--warmup 2/
-            s/yard train/& --val-batches 1 --sample-tokens 0/" ;;
+    *'yard train'*) shorten_training "$1" ;;
     *'yard sample'*) echo "$1 --count 20" ;;
     *'yard plot'*) echo "$1" | sed 's/--smooth [0-9]*/--smooth 2/' ;;
-    'make demo') # its commands on one line, without making anything; \134 is the backslash at a line's end
-        make -n --no-print-directory demo STEPS=4 | sed -n '/^echo/d; /yard train/,$p' | tr -d '\134' | tr '\n' ' ' |
-            sed 's| ./yard| \&\& ./yard|g; s/$/ --count 20/' ;;
+    'make demo') demo_in_short ;;
     *) echo "$1" ;;
     esac
 }
 
-takes_minutes() { # COMMAND
+takes_minutes() { # COMMAND: however short it is made
     case $1 in
     *'yard bench'*--hardware*) return 1 ;;
     *'yard bench'* | 'make test') return 0 ;;
     esac
     return 1
+}
+
+# ---- the commands of a page -----------------------------------------------------------------------------------------
+
+run_commands() { # of the page, in its order
+    for file in exact loose proof; do : >"$TMP/$file"; done
+    grep -E '^(run|numbers) ' "$TMP/page" | while read -r kind words; do
+        case $kind in
+        run) run_block "$words" ;;
+        numbers) run_proof "${words%% *}" "${words#* }" ;;
+        esac
+    done
+}
+
+run_block() { # COMMAND: of a block, or of a mark "test"
+    ! takes_minutes "$1" || return
+    command=$(shorten "$1" | as_here)
+    run "$command"
+    cat "$TMP/printed" >>"$(file_of "$command")"
 }
 
 file_of() { # COMMAND: where its output goes
@@ -143,29 +180,24 @@ file_of() { # COMMAND: where its output goes
     esac
 }
 
-run_block() { # COMMAND: of a block, or of a mark "test"
-    ! takes_minutes "$1" || return
-    command=$(shorten "$1" | sed "s|0:0/2|0:0$half|g")
-    run "$command"
-    cat "$TMP/printed" >>"$(file_of "$command")"
-}
-
 run_proof() { # N COMMAND: of a mark "numbers" of paragraph N; proof gets lines "N PRINTED"
     run "$2"
     sed "s/^/$1 /" "$TMP/printed" >>"$TMP/proof"
 }
 
-# A command that fails has said a sentence, whose first 20 characters the page must show: "yard: there is no model nona"
-# gives "yard: there is no mo".
 run() { # COMMAND: what it prints goes to $TMP/printed
     (eval "$1") >"$TMP/out" 2>&1 </dev/null # in a shell of its own, which a mistake in a mark ends
     code=$?
-    as_cut <"$TMP/out" >"$TMP/printed"
+    as_on_pages <"$TMP/out" >"$TMP/printed"
     compare_picture "$1"
+    [ $code -eq 0 ] || look_at_failure "$1" $code
+}
+
+# A command that fails has said a sentence, whose first 20 characters the page must show: "yard: there is no model nona"
+# gives "yard: there is no mo".
+look_at_failure() { # COMMAND CODE
     said=$(sed -n '/^yard: /{p;q;}; /^FAILED/{p;q;}' "$TMP/out" | cut -c 1-20)
-    if [ $code -ne 0 ] && ! page_shows "$said"; then
-        echo "exit code $code: $1: $said" >>"$TMP/wrong"
-    fi
+    page_shows "$said" || echo "exit code $2: $1: $said" >>"$TMP/wrong"
 }
 
 page_shows() { # SENTENCE
@@ -185,54 +217,58 @@ compare_picture() { # COMMAND: "./yard view x.trace --png build/swap.png --step 
     fi
 }
 
-run_commands() { # of the page, in its order
-    for file in exact loose proof wrong; do : >"$TMP/$file"; done
-    grep -E '^(run|numbers) ' "$TMP/page" | while read -r kind words; do
-        case $kind in
-        run) run_block "$words" ;;
-        numbers) run_proof "${words%% *}" "${words#* }" ;;
-        esac
-    done
-}
-
 # ---- what they printed, beside what the page says -------------------------------------------------------------------
 
-compare_lines() {
+# Each of these prints complaints.
+
+unknown_marks() {
+    sed -n 's/^unknown /no such mark: /p' "$TMP/page"
+}
+
+compare_lines() { # of blocks, where there are commands and they print what they printed for the page
+    [ $same = yes ] && grep -q '^run ' "$TMP/page" || return 0
+    sed 's/.*/line/' "$TMP/said" >>"$TMP/compared"
     cat src/*/*/*.[ch] cl/*.cl >"$TMP/sources"
     awk -f "$PROGRAMS/lines.awk" file=exact "$TMP/exact" "$TMP/sources" file=loose "$TMP/loose" file=said "$TMP/said"
-    sed 's/.*/line/' "$TMP/said" >>"$TMP/compared"
 }
 
 compare_numbers() {
     shown_text >"$TMP/shown"
-    # What compute() is given is looked for like prose: it must not come from nowhere either.
-    sed -n 's/^numbers \([0-9]*\) compute /text \1 /p' "$TMP/page" >"$TMP/prose"
-    grep -E '^(text|measured) ' "$TMP/page" >>"$TMP/prose"
+    prose >"$TMP/prose"
     awk -v compared="$TMP/compared" -f "$PROGRAMS/numbers.awk" file=shown "$TMP/shown" file=exact "$TMP/exact" \
         file=loose "$TMP/loose" file=proof "$TMP/proof" file=prose "$TMP/prose"
 }
 
 shown_text() { # the commands and lines of the page's blocks, and the lists that they read
-    sed -n 's/^shown //p' "$TMP/page" | as_cut
+    sed -n 's/^shown //p' "$TMP/page" | as_on_pages
     cat "$TMP/said"
     lists=$(grep '^shown ' "$TMP/page" | grep -o 'data/steps/[^ ]*\.txt' | sort -u)
     [ -z "$lists" ] || cat $lists
 }
 
-find_edits() {
+prose() { # whose numbers are looked for.  What compute() is given must not come from nowhere either
+    sed -n 's/^numbers \([0-9]*\) compute /text \1 /p' "$TMP/page"
+    grep -E '^(text|measured) ' "$TMP/page"
+}
+
+compare_edits() {
     awk -v compared="$TMP/compared" -f "$PROGRAMS/edits.awk" "$TMP/page"
 }
 
+# ---- a page, and all of them ----------------------------------------------------------------------------------------
+
 walk_page() { # PAGE: what is wrong with it goes to $TMP/wrong
+    : >"$TMP/wrong"
+    if [ ! -s "$1" ]; then
+        echo 'there is no such page, or nothing in it' >"$TMP/wrong"
+        return
+    fi
     awk -f "$PROGRAMS/page.awk" "$1" >"$TMP/page"
     run_commands
-    as_cut <"$TMP/page" | awk -f "$PROGRAMS/said.awk" >"$TMP/said"
-    {
-        sed -n 's/^unknown /no such mark: /p' "$TMP/page"
-        [ $same = no ] || ! grep -q '^run ' "$TMP/page" || compare_lines
-        compare_numbers
-        find_edits
-    } >>"$TMP/wrong"
+    as_on_pages <"$TMP/page" | awk -f "$PROGRAMS/said.awk" >"$TMP/said"
+    for step in unknown_marks compare_lines compare_numbers compare_edits; do
+        $step >>"$TMP/wrong" || echo "$step fails" >>"$TMP/wrong"
+    done
 }
 
 choose_pages() {
@@ -244,23 +280,40 @@ choose_pages() {
     esac
 }
 
+can_walk() { # PAGE: here, or it needs what is not installed
+    ! grep -q '^ *python3 tutorials' "$1" 2>/dev/null || python3 -c '' 2>/dev/null
+}
+
+walk_all() { # PAGE...
+    for page in "$@"; do
+        if can_walk "$page"; then
+            walk_page "$page"
+            no_complaints "$TMP/wrong" "$page"
+        else
+            skip "$page" 'python3 is not installed'
+        fi
+    done
+}
+
+look_at_pictures() { # those that were drawn are the pages', or none of them is
+    : >"$TMP/wrong"
+    if [ -s "$TMP/alike" ] && [ -s "$TMP/unlike" ]; then
+        cp "$TMP/unlike" "$TMP/wrong"
+    fi
+    no_complaints "$TMP/wrong" 'pictures'
+}
+
+count_compared() {
+    for kind in line number measured edit; do
+        echo "# $kind: $(grep -c "^$kind" "$TMP/compared")"
+    done
+}
+
 prepare_copy
 look_at_devices
-for page in ${PAGES:-$(choose_pages)}; do
-    if grep -q '^ *python3 tutorials' "$page" && ! python3 -c '' 2>/dev/null; then
-        skip "$page" 'python3 is not installed'
-        continue
-    fi
-    walk_page "$page"
-    no_complaints "$TMP/wrong" "$page"
-done
-: >"$TMP/wrong"
-if [ -s "$TMP/alike" ] && [ -s "$TMP/unlike" ]; then
-    cp "$TMP/unlike" "$TMP/wrong"
-fi
-no_complaints "$TMP/wrong" 'pictures'
+: >"$TMP/compared"
+walk_all ${PAGES:-$(choose_pages)}
+look_at_pictures
 [ $same = yes ] || skip 'what they print' 'platform 0 is not PoCL'
-for kind in line number measured edit; do
-    echo "# $kind: $(grep -c "^$kind" "$TMP/compared")"
-done
+count_compared
 finish

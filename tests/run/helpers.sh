@@ -12,10 +12,16 @@
 #     result CODE NAME            a check is well if CODE is 0; else $TMP/err tells what was said last
 #     check NAME WORDS...         a check is well if the command WORDS succeeds; else the same
 #     lacks PATTERN FILE          succeeds if no line of FILE has PATTERN, as the shell's ! may not stand in WORDS
-#     no_complaints FILE NAME     a check is well if FILE, which lists what is wrong, is empty
+#     finds_nothing NAME WORDS... a check is well if the command WORDS, which looks for mistakes, succeeds and prints
+#                                 nothing
+#     no_complaints FILE NAME     a check is well if FILE, which lists what is wrong, is there and empty
+#     enough N FILE WHAT          prints a complaint if FILE has fewer than N lines, each with a WHAT that was looked at
 #     skip NAME WHY               a check cannot be made here
 #     skip_all NAME WHY           none of the script's checks can: it ends
 #     finish                      the script's last line: prints how many checks there were, ends with the exit code
+#
+# A check that looks for mistakes in nothing finds none.  So a script ends at once where TMP is no folder, a search that
+# fails is a mistake, and a loop that a pattern feeds says by enough() that it had something to look at.
 #
 # A script of two checks, and what it prints where the second one fails
 #
@@ -36,7 +42,12 @@
 set -u
 LC_ALL=C
 YARD=$(realpath "${YARD:-./yard}")
-TMP=$(realpath "${TMP:-$(mktemp -d)}")
+TMP=${TMP:-$(mktemp -d)}
+if [ ! -d "$TMP" ] || [ ! -w "$TMP" ]; then # else nothing could be written there, and no complaint would be found
+    echo "TMP=$TMP is no folder to write in: make it, or unset TMP" >&2
+    exit 99
+fi
+TMP=$(realpath "$TMP")
 export LC_ALL YARD TMP
 . tests/run/json.sh
 
@@ -72,8 +83,21 @@ lacks() { # PATTERN FILE
 }
 
 no_complaints() { # FILE NAME
+    [ -f "$1" ] || echo 'nothing was looked at' >"$1"
     [ ! -s "$1" ]
     verdict $? "$2" "$1" 30
+}
+
+finds_nothing() { # NAME WORDS...: what goes wrong with the command itself is a complaint too
+    fact=$1
+    shift
+    "$@" >"$TMP/wrong" 2>&1 || echo "$1: exit code $?" >>"$TMP/wrong"
+    no_complaints "$TMP/wrong" "$fact"
+}
+
+enough() { # N FILE WHAT
+    found=$(wc -l <"$2")
+    [ "$found" -ge "$1" ] || echo "only $found were found: $3"
 }
 
 skip() { # NAME WHY

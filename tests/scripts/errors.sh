@@ -366,16 +366,18 @@ for command in $(awk '/^  [a-z]/ { print $1 }' "$TMP/out"); do
     result $? "yard $command --help"
 done
 # No help is wider than a terminal of 80 columns, and options that its examples have are options of the command.
-for words in '' train sample check plan profile trace 'trace summary' 'trace export' 'trace diff' view plot bench ckpt \
-    'ckpt ls' 'ckpt verify' 'ckpt diff' 'ckpt reshard' 'ckpt export'; do
-    yard $words --help
-    awk -v words="$words" 'length > 80 { print words ": too long: " $0 }' "$TMP/out"
-    case $words in '' | trace | ckpt) continue ;; esac
-    grep "^  yard $words " "$TMP/out" | grep -oE -- ' --?[a-z][a-z-]*' | while read -r option; do
-        grep -v '^  yard' "$TMP/out" | grep -qE -- "^  .*$option( |,|\$)" || echo "$words has no $option"
+mistakes_of_help() {
+    for words in '' train sample check plan profile trace 'trace summary' 'trace export' 'trace diff' view plot bench \
+        ckpt 'ckpt ls' 'ckpt verify' 'ckpt diff' 'ckpt reshard' 'ckpt export'; do
+        yard $words --help || echo "$words --help fails"
+        awk -v words="$words" 'length > 80 { print words ": too long: " $0 }' "$TMP/out"
+        case $words in '' | trace | ckpt) continue ;; esac
+        grep "^  yard $words " "$TMP/out" | grep -oE -- ' --?[a-z][a-z-]*' | while read -r option; do
+            grep -v '^  yard' "$TMP/out" | grep -qE -- "^  .*$option( |,|\$)" || echo "$words has no $option"
+        done
     done
-done >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'each help has 80 columns and examples that can be typed'
+}
+finds_nothing 'each help has 80 columns and examples that can be typed' mistakes_of_help
 yard --help && grep -q '^first:  yard train' "$TMP/out" &&
     [ -f "$(awk '/^then:/ { sub(/,/, "", $2); print $2 }' "$TMP/out")" ]
 result $? 'yard --help names a first command and the tutorials'
@@ -392,15 +394,17 @@ result $? 'yard --version'
 
 # Every option of the program's table is in the help, and no line is too long for a terminal.  A row of the table,
 # {.name = "steps", ...  , gives  steps.
-yard train --help
-sed -n '/^const struct option own_options\[/,/^};/s/^    {.name = "\([a-z0-9-]*\)",.*/\1/p' \
-    src/trainer/train/own_options.c >"$TMP/options"
-while read -r option; do
-    case $option in vocab | json | from | prompt | count) continue ;; esac # of `yard plan` and `yard sample` alone
-    grep -qE -- "--$option( |\$)" "$TMP/out" || echo "there is no --$option in the help"
-done <"$TMP/options" >"$TMP/wrong"
-[ "$(wc -l <"$TMP/options")" -gt 40 ] || echo 'the table of options was not found' >>"$TMP/wrong"
-awk 'length > 80 { print "too long: " $0 }' "$TMP/out" >>"$TMP/wrong"
-no_complaints "$TMP/wrong" 'yard train --help is complete'
+missing_in_help() {
+    yard train --help || echo 'yard train --help fails'
+    sed -n '/^const struct option own_options\[/,/^};/s/^    {.name = "\([a-z0-9-]*\)",.*/\1/p' \
+        src/trainer/train/own_options.c >"$TMP/options"
+    enough 40 "$TMP/options" 'rows of the table of options'
+    while read -r option; do
+        case $option in vocab | json | from | prompt | count) continue ;; esac # of `yard plan` and `yard sample` alone
+        grep -qE -- "--$option( |\$)" "$TMP/out" || echo "there is no --$option in the help"
+    done <"$TMP/options"
+    awk 'length > 80 { print "too long: " $0 }' "$TMP/out"
+}
+finds_nothing 'yard train --help is complete' missing_in_help
 
 finish

@@ -16,17 +16,21 @@ includes() { # "FILE WHAT IT INCLUDES" for each include of one of the project's 
     grep -n '^#include "\(trainer\|techniques\|tools\)/' src/*/*/*.[ch] |
         sed 's|^src/||; s|:[0-9]*:#include "| |; s|".*||'
 }
-includes | awk '
-    function level(path,   part) {
-        split(path, part, "/")
-        if (part[1] == "trainer")
-            return 0
-        if (part[1] "/" part[2] ~ /^(techniques\/pass|tools\/(command|predict|lists|proof|trace))$/)
-            return 1
-        return part[1] == "techniques" ? 2 : 3
-    }
-    level($2) > level($1)' | sort >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'includes run down only'
+includes_upwards() {
+    includes >"$TMP/includes"
+    enough 200 "$TMP/includes" 'includes of headers'
+    awk '
+        function level(path,   part) {
+            split(path, part, "/")
+            if (part[1] == "trainer")
+                return 0
+            if (part[1] "/" part[2] ~ /^(techniques\/pass|tools\/(command|predict|lists|proof|trace))$/)
+                return 1
+            return part[1] == "techniques" ? 2 : 3
+        }
+        level($2) > level($1)' "$TMP/includes"
+}
+finds_nothing 'includes run down only' includes_upwards
 
 # ---- leaving them out -----------------------------------------------------------------------------------------------
 

@@ -92,7 +92,10 @@ compare() { # BLOCK: its lines that are not in $TMP/out, in their order
 
 for page in $PAGES; do
     split_page "$page"
-    for block in $(ls "$TMP"/block.* | sort -t . -k 2 -n); do
+    ls "$TMP"/block.* 2>/dev/null | sort -t . -k 2 -n >"$TMP/blocks"
+    enough 1 "$TMP/blocks" 'transcripts' >"$TMP/wrong"
+    no_complaints "$TMP/wrong" "$page has transcripts"
+    for block in $(cat "$TMP/blocks"); do
         run_gdb "$block"
         compare "$block" >"$TMP/wrong"
         if grep -q "Couldn't write extended state status" "$TMP/out"; then

@@ -110,7 +110,9 @@ refuse() { # WHAT NAME OPTIONS...: of the trace $TMP/NAME
     what=$1 name=$2
     shift 2
     ! convert "$TMP/$name" "$TMP/list" "$@" && [ ! -s "$TMP/list" ] && [ "$(wc -l <"$TMP/said")" -eq 1 ] &&
-        grep -qF "kineto2yard: $TMP/$name $what" "$TMP/said" || cat "$TMP/said" >>"$TMP/err"
+        grep -qF "kineto2yard: $TMP/$name $what" "$TMP/said" && return
+    echo "$name: expected one sentence, '$what', and no list; it said:" >>"$TMP/err"
+    cat "$TMP/said" >>"$TMP/err"
 }
 
 wrong() { # NAME SCRIPT: the trace as sed changes it

@@ -1,9 +1,19 @@
 #!/bin/sh
 # labs.sh - the labs' patches still apply to this tree and are C then, their graders are shell, each lab has a card,
 # questions to predict that differ by seed, a report, and the JSON of autograders.  `make labs-check` builds and grades.
+#
+#     ok 2 - tutorials/labs/02-edges
+#     not ok 3 - tutorials/labs/03-clock
+#     #   tutorials/labs/03-clock/wrong/late.patch  does not apply: make it anew
+#
+# Each lab has two checks: one of what it is made of, one of its card and its questions.  Functions look_at_... print a
+# line for each mistake.  Then lab 4, whose copy has nothing to compile, goes through all that a student does.  A new
+# lab needs nothing here: it is found by its folder's number.
 . tests/run/helpers.sh
 
-tree=$TMP/tree
+# ---- patches and graders --------------------------------------------------------------------------------------------
+
+tree=$TMP/tree # to which patches are applied, one after another
 flags=$(cat "${BUILD:-build}/flags")
 
 command -v patch >/dev/null || skip_all "the labs' patches apply" 'patch is not installed; make deps does it'
@@ -44,7 +54,7 @@ look_for_answer() { # LAB: the second line of a starter may name, as "hides: PAT
     grep -rn "$hidden" "$tree"/src/*/*/"$file"
 }
 
-apply_patches() { # LAB: starter, solution, what is wrong with that; and back to the tree as it was
+look_at_patches() { # LAB: starter, solution, what is wrong with that; and back to the tree as it was
     change "$1/starter.patch"
     compile "$1/starter.patch"
     look_for_answer "$1"
@@ -66,18 +76,39 @@ apply_patches() { # LAB: starter, solution, what is wrong with that; and back to
 
 for lab in tutorials/labs/[0-9]*; do
     look_at_grader "$lab" >"$TMP/wrong"
-    apply_patches "$lab" >>"$TMP/wrong"
+    look_at_patches "$lab" >>"$TMP/wrong"
     no_complaints "$TMP/wrong" "$lab"
 done
-# ---- the lecturer's card ----
+
+left_behind() { # what patches that were taken back have left in the tree
+    for item in cl data src tests; do
+        diff -r "$item" "$tree/$item"
+    done
+    return 0
+}
+finds_nothing 'all patches can be taken back' left_behind
+
+# ---- the lecturer's card, and what is predicted ---------------------------------------------------------------------
 
 look_at_card() { # LAB: an answer for each question of "Think"; three wrong answers that are patches
-    [ -f "$1/lecturer.md" ] || { echo "$1 has no lecturer.md"; return; }
+    if [ ! -f "$1/lecturer.md" ]; then
+        echo "$1 has no lecturer.md"
+        return
+    fi
+    look_at_answers "$1"
+    look_at_wrong_answers "$1"
+    grep -q '^\*\*Afterwards you can\*\* ' "$1/README.md" || echo "$1/README.md does not say what is learnt"
+}
+
+look_at_answers() { # LAB: each has points
     asked=$(sed -n '/^## Think/,$s/^[0-9]*\. .*/x/p' "$1/README.md" | wc -l)
     answered=$(sed -n '/^## The questions/,/^## The commonest/s/^[0-9]*\. .*/x/p' "$1/lecturer.md" | wc -l)
     [ "$asked" -gt 0 ] && [ "$asked" -eq "$answered" ] || echo "$1: $asked questions to think about, $answered answers"
     [ "$(grep -c '^   \*Points: ' "$1/lecturer.md")" -ge "$asked" ] || echo "$1/lecturer.md: an answer without points"
-    grep -q '^\*\*Afterwards you can\*\* ' "$1/README.md" || echo "$1/README.md does not say what is learnt"
+}
+
+# A row  | one-reader.patch | Only the last reader counts. | `within the step: FAIL` |  names wrong/one-reader.patch.
+look_at_wrong_answers() { # LAB
     sed -n 's/^| \([a-z0-9-]*\.patch\) | .* | `.*` |$/\1/p' "$1/lecturer.md" >"$TMP/named"
     [ "$(sort -u "$TMP/named" | wc -l)" -eq 3 ] || echo "$1/lecturer.md does not name three wrong answers"
     while read -r patch; do
@@ -85,9 +116,9 @@ look_at_card() { # LAB: an answer for each question of "Think"; three wrong answ
     done <"$TMP/named"
 }
 
-look_at_questions() { # LAB NUMBER: two at least; the seed decides
+look_at_questions() { # LAB NUMBER: two at least; a seed asks the same twice, and four seeds ask three ways at least
     sh -n "$1/predict" 2>&1
-    for seed in 1 1 2 3 4; do
+    for seed in 1 1 2 3 4; do # a line of $TMP/sums each
         SEED=$seed tutorials/labs/lab.sh questions "$2" >"$TMP/asked" 2>&1 || cat "$TMP/asked"
         sed '/^seed = /d' "$TMP/asked" | cksum
     done >"$TMP/sums"
@@ -104,9 +135,9 @@ for lab in tutorials/labs/[0-9]*; do
     no_complaints "$TMP/wrong" "$lab: its card, and what is predicted"
 done
 
-# ---- predictions and report, of lab 4, whose copy has nothing to compile ----
+# ---- a copy of lab 4: predictions -----------------------------------------------------------------------------------
 
-copy=$TMP/copy
+copy=$TMP/copy # which has nothing to compile
 mkdir -p "$copy/src" "$copy/data/gallery" "$copy/cl"
 cp "$YARD" "$copy/yard"
 printf 'all:\n' >"$copy/Makefile"
@@ -125,6 +156,8 @@ check 'words are no prediction' grep -qx 'Score: 0/13' "$TMP/blank"
 sed 's/ =$/ = 7.5/' "$TMP/blanks" >"$copy/predictions.txt"
 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/filled" 2>&1
 check 'a wrong number gets the point' grep -qx 'Score: 1/13' "$TMP/filled"
+
+# ---- a copy of lab 4: the seed --------------------------------------------------------------------------------------
 
 # In one list of lab 4 nothing is lost, and that is another one for seed 5 than for seed 1.  So an answer that says so
 # of every list gets the points of one list only, and which one tells the seed.
@@ -148,6 +181,8 @@ rm "$copy/answers.txt"
 SEED=6 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/other" 2>&1
 check 'another seed is noted' grep -q '^Note: .* SEED=5, .* SEED=6' "$TMP/other"
 
+# ---- a copy of lab 4: the report ------------------------------------------------------------------------------------
+
 tutorials/labs/lab.sh report 4 "$copy" >"$TMP/err" 2>&1
 result $? 'the report is written'
 page=build/report-4.html
@@ -158,7 +193,7 @@ check 'one is measured' [ "$(grep -cE "<td>7.5<td><td><td>$digits\$" $page)" -eq
 check 'the report says seed and versions' [ "$(grep -cE '^<p>Seed 5\. |sources [0-9]+-[0-9]+' $page)" -eq 2 ]
 check 'the report has a picture' grep -q 'src="data:image/png;base64,iVBORw0KGgo' $page
 
-# ---- the JSON of autograders ----
+# ---- the JSON of autograders ----------------------------------------------------------------------------------------
 
 JSON=gradescope tutorials/labs/lab.sh nothing 4 'a "quoted" \ word	tab
 and a line' | tail -n 1 >"$TMP/gradescope.json"
@@ -186,5 +221,4 @@ if command -v python3 >/dev/null; then
 else
     skip "the JSON has Gradescope's and Autolab's form" 'python3 is not installed'
 fi
-for item in cl data src tests; do diff -r "$item" "$tree/$item"; done | sed "s/^/# left behind: /"
 finish

@@ -1,20 +1,29 @@
 #!/bin/sh
-# format.sh - the C has the project's layout, as clang-format 14 makes it, whose other versions differ in details.  No
-# line of C, shell or awk has more than 120 characters.
-# In strings no letter follows %s, since a name that is replaced in all files at once can leave "%shard".
+# format.sh - the layout of the sources, in three checks:
 #
-# clang-format leaves comments as they are, since many have tables and pictures: so the width is looked at here.
+#     no line of C, shell or awk has more than 120 characters.  clang-format leaves comments as they are, since many
+#         have tables and pictures: so the width is looked at here.
+#     in strings no letter follows %s, since a name that is replaced in all files at once can leave "%shard".
+#     the C is as clang-format 14 would write it.  Other versions differ in details, and are not asked.
+#
+# A mistake is printed as FILE:LINE with what is wrong there.
 . tests/run/helpers.sh
 
-# Characters, not bytes: the continuation bytes of UTF-8 do not count.
-awk '
-    { gsub(/[\200-\277]/, "") }
-    length > 120 { print FILENAME ":" FNR ": more than 120 characters" }' \
-    src/*.c src/*/*/*.[ch] tests/*/*.[ch] Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/* \
-    tutorials/labs/*.sh data/gallery/*.sh data/gallery/*.awk data/gallery/generators/*.awk >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'lines have at most 120 characters'
+# ---- width ----------------------------------------------------------------------------------------------------------
 
-# Here what %s stands for ends with a space or a line's end, is empty, or is a number that its unit follows.
+long_lines() { # FILE...: characters count, not bytes: the continuation bytes of UTF-8 are taken away
+    awk '
+        { gsub(/[\200-\277]/, "") }
+        length > 120 { print FILENAME ":" FNR ": more than 120 characters" }' "$@"
+}
+finds_nothing 'lines have at most 120 characters' \
+    long_lines src/*.c src/*/*/*.[ch] tests/*/*.[ch] Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/* \
+    tutorials/labs/*.sh data/gallery/*.sh data/gallery/*.awk data/gallery/generators/*.awk
+
+# ---- letters behind %s ----------------------------------------------------------------------------------------------
+
+# FILE WORD...: there what %s stands for ends with a space or a line's end, is empty, or is a number that its unit
+# follows.
 meant='
     details.c      %sstep
     devices.c      %sx
@@ -28,39 +37,41 @@ meant='
     test_swap.c    %sdevice %stask %stensor
     test_try.c     %sdevices %sordered
     tokens.c       %sor'
-awk -v meant="$meant" '
-    BEGIN {
-        n = split(meant, word)
-        for (i = 1; i <= n; i++)
-            if (word[i] ~ /^%/)
-                is_meant[file, word[i]] = 1
-            else
-                file = word[i]
-    }
-    FNR == 1 {
-        file = FILENAME
-        sub(/.*\//, "", file)
-    }
-    /"/ {
-        rest = $0
-        while (match(rest, /%s[A-Za-z_]+/)) {
-            found = substr(rest, RSTART, RLENGTH)
-            rest = substr(rest, RSTART + RLENGTH)
-            if (!((file, found) in is_meant))
-                print FILENAME ":" FNR ": " found
+letters_behind_names() { # FILE...
+    awk -v meant="$meant" '
+        BEGIN {
+            n = split(meant, word)
+            for (i = 1; i <= n; i++)
+                if (word[i] ~ /^%/)
+                    is_meant[file, word[i]] = 1
+                else
+                    file = word[i]
         }
-    }' src/*.c src/*/*/*.[ch] tests/*/*.[ch] >"$TMP/wrong"
-no_complaints "$TMP/wrong" 'no letter follows %s in strings'
+        FNR == 1 {
+            file = FILENAME
+            sub(/.*\//, "", file)
+        }
+        /"/ {
+            rest = $0
+            while (match(rest, /%s[A-Za-z_]+/)) {
+                found = substr(rest, RSTART, RLENGTH)
+                rest = substr(rest, RSTART + RLENGTH)
+                if (!((file, found) in is_meant))
+                    print FILENAME ":" FNR ": " found
+            }
+        }' "$@"
+}
+finds_nothing 'no letter follows %s in strings' letters_behind_names src/*.c src/*/*/*.[ch] tests/*/*.[ch]
 
+# ---- layout ---------------------------------------------------------------------------------------------------------
+
+other_layout() {
+    make --no-print-directory format-check >"$TMP/out" 2>&1 && return
+    echo 'make format mends this:'
+    cat "$TMP/out"
+}
 case $(clang-format --version 2>/dev/null) in
-*' 14.'*) ;;
-*) skip_all 'layout' 'clang-format 14 is not installed' ;;
+*' 14.'*) finds_nothing 'layout' other_layout ;;
+*) skip 'layout' 'clang-format 14 is not installed' ;;
 esac
-
-: >"$TMP/wrong"
-if ! make --no-print-directory format-check >"$TMP/out" 2>&1; then
-    echo 'make format mends this:' >>"$TMP/wrong"
-    cat "$TMP/out" >>"$TMP/wrong"
-fi
-no_complaints "$TMP/wrong" 'layout'
 finish

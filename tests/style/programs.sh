@@ -58,24 +58,24 @@ awk -f tests/style/commands.awk $scripts >"$TMP/words"
     awk 'NF == 1' "$TMP/promised"
     sed -n 's/^function [^ ]* //p' "$TMP/words" # of this script or of one that it reads
 } >"$TMP/known"
-awk '
-    FILENAME ~ /known$/ { known[$1] = 1 }
-    FILENAME ~ /promised$/ { who[$1] = who[$1] $0 }
-    FILENAME ~ /words$/ && $1 == "call" {
-        n++
-        file = $2
-        word = $3
-        if (word in known || word ~ /\// || index(who[word], "`" file "`"))
-            next
-        if (file ~ /\.md$/ && who[word] ~ /pages/)
-            next
-        print file ": " word " is not promised"
-    }
-    END {
-        if (n < 2000)
-            print "only " n " words"
-    }' "$TMP/known" "$TMP/promised" "$TMP/words" | sort -u >"$TMP/wrong"
-no_complaints "$TMP/wrong" "the commands of scripts, recipes and pages are in $page"
+unpromised() { # a line "FILE: PROGRAM is not promised" for each
+    grep '^call ' "$TMP/words" >"$TMP/calls"
+    enough 2000 "$TMP/calls" 'calls of commands'
+    awk '
+        FILENAME ~ /known$/ { known[$1] = 1 }
+        FILENAME ~ /promised$/ { who[$1] = who[$1] $0 }
+        FILENAME ~ /calls$/ {
+            file = $2
+            word = $3
+            if (word in known || word ~ /\// || index(who[word], "`" file "`"))
+                next
+            if (file ~ /\.md$/ && who[word] ~ /pages/)
+                next
+            if (!said[file, word]++)
+                print file ": " word " is not promised"
+        }' "$TMP/known" "$TMP/promised" "$TMP/calls"
+}
+finds_nothing "the commands of scripts, recipes and pages are in $page" unpromised
 
 # ---- scripts, with nothing else on the PATH -------------------------------------------------------------------------
 

@@ -15,11 +15,11 @@ struct lasting {
 static char *last(const char *format, va_list arguments)
 {
     static struct lasting *all; /* reachable: the leak checker takes them for no leaks */
-    struct lasting *l = allocate(1, sizeof *l);
-    assert_true(vasprintf(&l->text, format, arguments) >= 0);
-    l->next = all;
-    all = l;
-    return l->text;
+    struct lasting *lasting = allocate(1, sizeof *lasting);
+    assert_true(vasprintf(&lasting->text, format, arguments) >= 0);
+    lasting->next = all;
+    all = lasting;
+    return lasting->text;
 }
 
 char *lasting(const char *format, ...)
@@ -63,10 +63,10 @@ char *write_text(const char *name, const char *format, ...)
 
 /* ---- arrays ----------------------------------------------------------------------------------------------------- */
 
-size_t draw_below(struct draws *d, size_t below)
+size_t draw_below(struct draws *draws, size_t below)
 {
-    double u = random_uniform(d->seed, STREAM_TEST, d->row, d->drawn);
-    d->drawn++;
+    double u = random_uniform(draws->seed, STREAM_TEST, draws->row, draws->drawn);
+    draws->drawn++;
     return (size_t)(u * (double)below);
 }
 
@@ -113,11 +113,11 @@ const char *two_devices(void)
     static const char *found;
     if (found)
         return found;
-    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
+    struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0"});
     cl_uint most = 0;
-    clGetDeviceInfo(m->device[0].cl, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, sizeof most, &most, NULL);
-    bool can_be_cut = most >= 2 && m->device[0].units >= 2;
-    close_machine(m);
+    clGetDeviceInfo(machine->device[0].cl, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, sizeof most, &most, NULL);
+    bool can_be_cut = most >= 2 && machine->device[0].units >= 2;
+    close_machine(machine);
     found = can_be_cut ? "0:0/2" : "0:0x2";
     return found;
 }
@@ -159,9 +159,9 @@ void contexts_joined(void)
 
 void need_own_products(void)
 {
-    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
-    bool short_loops = m->device[0].quirks.short_loops;
-    close_machine(m);
+    struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0"});
+    bool short_loops = machine->device[0].quirks.short_loops;
+    close_machine(machine);
     if (short_loops)
         skip();
 }
@@ -170,10 +170,10 @@ struct machine *open_shaped(const char *devices, int vector, int work_group)
 {
     set_number("YARD_VEC", vector);
     set_number("YARD_WG", work_group);
-    struct machine *m = open_machine(&(struct machine_options){.devices = devices});
+    struct machine *machine = open_machine(&(struct machine_options){.devices = devices});
     set_number("YARD_VEC", 0);
     set_number("YARD_WG", 0);
-    return m;
+    return machine;
 }
 
 /* ---- trainers --------------------------------------------------------------------------------------------------- */
@@ -186,68 +186,69 @@ struct settings *settings_of(const char *words)
     snprintf(text, sizeof text, "%s", words);
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
-    struct settings *s = parse_settings(&train_page, argc, argv);
-    s->warmup = 2;
+    struct settings *settings = parse_settings(&train_page, argc, argv);
+    settings->warmup = 2;
     proof_options.verify = true;
-    return s;
+    return settings;
 }
 
 /* Room for n more at the end. */
-static float *append(struct state *s, size_t n)
+static float *append(struct state *state, size_t n)
 {
-    s->values = reallocate(s->values, s->n + n, sizeof *s->values);
-    s->n += n;
-    return s->values + s->n - n;
+    state->values = reallocate(state->values, state->n + n, sizeof *state->values);
+    state->n += n;
+    return state->values + state->n - n;
 }
 
 /* All of the model's, of those roles. */
-static void append_state(struct state *s, struct model *m, enum kept first, enum kept end)
+static void append_state(struct state *state, struct model *model, enum kept first, enum kept end)
 {
     for (enum kept role = first; role < end; role++)
-        for (int i = 0; i < m->params->n; i++)
-            read_param(m, i, role, append(s, param_elements(&m->params->param[i])));
+        for (int i = 0; i < model->params->n; i++)
+            read_param(model, i, role, append(state, param_elements(&model->params->param[i])));
 }
 
-static void clear(struct tensor *t)
+static void clear(struct tensor *tensor)
 {
-    void *zeros = t ? allocate(t->bytes, 1) : NULL;
-    if (t)
-        write_tensor(t, zeros);
+    void *zeros = tensor ? allocate(tensor->bytes, 1) : NULL;
+    if (tensor)
+        write_tensor(tensor, zeros);
     free(zeros);
 }
 
-void begin_anew(struct trainer *t)
+void begin_anew(struct trainer *trainer)
 {
-    init_random(t->model, 1337);
-    for (const struct replica *r = t->model->replica; r < t->model->replica + n_ranks(t->model->mesh); r++) {
-        clear(r->state);
-        for (int unit = 0; unit < t->model->params->n_units; unit++) {
-            clear(r->m[unit]);
-            clear(r->v[unit]);
+    init_random(trainer->model, 1337);
+    for (const struct replica *replica = trainer->model->replica;
+         replica < trainer->model->replica + n_ranks(trainer->model->mesh); replica++) {
+        clear(replica->state);
+        for (int unit = 0; unit < trainer->model->params->n_units; unit++) {
+            clear(replica->m[unit]);
+            clear(replica->v[unit]);
         }
     }
 }
 
-struct state read_state(struct trainer *t, int rank)
+struct state read_state(struct trainer *trainer, int rank)
 {
-    struct state s = {0};
-    struct model *m = t->model;
-    struct replica *r = &m->replica[rank];
-    for (int i = 0; i < m->params->n; i++)
-        if (r->by_param[i].value)
-            read_tensor(r->by_param[i].value, append(&s, count_elements(r->by_param[i].value)));
-    s.n_parameters = s.n;
-    append_state(&s, m, KEPT_M, KEPT_ROLES);
-    return s;
+    struct state state = {0};
+    struct model *model = trainer->model;
+    struct replica *replica = &model->replica[rank];
+    for (int i = 0; i < model->params->n; i++)
+        if (replica->by_param[i].value)
+            read_tensor(replica->by_param[i].value, append(&state, count_elements(replica->by_param[i].value)));
+    state.n_parameters = state.n;
+    append_state(&state, model, KEPT_M, KEPT_ROLES);
+    return state;
 }
 
-struct state read_whole_state(struct trainer *t)
+struct state read_whole_state(struct trainer *trainer)
 {
-    struct state s = {0};
-    append_state(&s, t->model, KEPT_VALUE, KEPT_M);
-    s.n_parameters = s.n;
-    append_state(&s, t->model, KEPT_M, KEPT_ROLES);
-    return s;
+    struct state state = {0};
+    append_state(&state, trainer->model, KEPT_VALUE, KEPT_M);
+    state.n_parameters = state.n;
+    append_state(&state, trainer->model, KEPT_M, KEPT_ROLES);
+    return state;
 }
 
 void expect_sound(const char *what, const struct step *s, const struct values *plain)
@@ -264,28 +265,28 @@ void expect_wrong(const char *what, char *wrong, const char *part)
     free(wrong);
 }
 
-size_t expect_waits_needed(struct step *s, size_t nth)
+size_t expect_waits_needed(struct step *step, size_t nth)
 {
     size_t waits = 0;
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->task[i]->n_edges; k++) {
-            struct edge *e = &s->task[i]->edges[k];
-            if (!e->wait)
+    for (size_t i = 0; i < step->n; i++)
+        for (size_t k = 0; k < step->task[i]->n_edges; k++) {
+            struct edge *edge = &step->task[i]->edges[k];
+            if (!edge->wait)
                 continue;
             waits++;
             if ((waits - 1) % nth != 0)
                 continue;
-            e->wait = false;
-            expect_wrong(s->task[i]->name, verify(s, NULL), "nothing orders them");
-            e->wait = true;
+            edge->wait = false;
+            expect_wrong(step->task[i]->name, verify(step, NULL), "nothing orders them");
+            edge->wait = true;
         }
     return waits;
 }
 
-void finish_list(struct step *s)
+void finish_list(struct step *step)
 {
-    must(place(s->pool, &s, 1, PLACE_TO_CHECK));
-    depend(s, ALL_EDGES);
+    must(place(step->pool, &step, 1, PLACE_TO_CHECK));
+    depend(step, ALL_EDGES);
 }
 
 struct step *list_of(const char *format, ...)
@@ -297,62 +298,62 @@ struct step *list_of(const char *format, ...)
     return read_list(write_file("list.txt", text, strlen(text)));
 }
 
-struct trainer *open_training(struct settings *s, unsigned lists)
+struct trainer *open_training(struct settings *settings, unsigned lists)
 {
-    struct trainer *t = new_trainer(s, lists | OPEN_DATA);
-    init_random(t->model, 1337);
-    expect_sound("the train list", t->train, values_of(t, t->train));
-    return t;
+    struct trainer *trainer = new_trainer(settings, lists | OPEN_DATA);
+    init_random(trainer->model, 1337);
+    expect_sound("the train list", trainer->train, values_of(trainer, trainer->train));
+    return trainer;
 }
 
-void run_steps(struct trainer *t, uint32_t from, uint32_t to)
+void run_steps(struct trainer *trainer, uint32_t from, uint32_t to)
 {
     for (uint32_t number = from; number <= to; number++)
-        run_step(t, number);
-    step_result(t, to);
-    drain(t->train);
+        run_step(trainer, number);
+    step_result(trainer, to);
+    drain(trainer->train);
 }
 
-void check_training(struct trainer *t, uint32_t last_step)
+void check_training(struct trainer *trainer, uint32_t last_step)
 {
-    assert_true(isfinite(step_result(t, last_step)->loss));
-    expect_equal_replicas(t, "replica");
-    for (int i = 0; i <= t->machine->n_devices; i++)
-        assert_int_equal(damaged_guards(&t->machine->device[i]), 0);
+    assert_true(isfinite(step_result(trainer, last_step)->loss));
+    expect_equal_replicas(trainer, "replica");
+    for (int i = 0; i <= trainer->machine->n_devices; i++)
+        assert_int_equal(damaged_guards(&trainer->machine->device[i]), 0);
 }
 
-struct state train(struct settings *s, uint32_t steps)
+struct state train(struct settings *settings, uint32_t steps)
 {
-    struct trainer *t = open_training(s, LIST_TRAIN);
-    run_steps(t, 1, steps);
-    check_training(t, steps);
-    struct state all = read_whole_state(t);
-    free_trainer(t);
+    struct trainer *trainer = open_training(settings, LIST_TRAIN);
+    run_steps(trainer, 1, steps);
+    check_training(trainer, steps);
+    struct state all = read_whole_state(trainer);
+    free_trainer(trainer);
     return all;
 }
 
-void expect_equal_replicas(const struct trainer *t, const char *words)
+void expect_equal_replicas(const struct trainer *trainer, const char *words)
 {
-    const struct model *m = t->model;
-    for (int i = 0; i < m->params->n; i++) {
-        float **seen = allocate((size_t)t->mesh.tp, sizeof *seen);
-        for (int rank = 0; rank < n_ranks(&t->mesh); rank++) {
-            struct weight w = m->replica[rank].by_param[i];
-            if (!w.value || !w.value->storage->persistent)
+    const struct model *model = trainer->model;
+    for (int i = 0; i < model->params->n; i++) {
+        float **seen = allocate((size_t)trainer->mesh.tp, sizeof *seen);
+        for (int rank = 0; rank < n_ranks(&trainer->mesh); rank++) {
+            struct weight weight = model->replica[rank].by_param[i];
+            if (!weight.value || !weight.value->storage->persistent)
                 continue;
-            float *values = allocate(count_elements(w.value), sizeof *values);
-            float **first = &seen[w.cut.split == SPLIT_NONE ? 0 : tp_of(&t->mesh, rank)];
-            read_tensor(w.value, values);
-            for (size_t k = param_elements(&params_of(m, rank)->param[i]); k < count_elements(w.value); k++)
+            float *values = allocate(count_elements(weight.value), sizeof *values);
+            float **first = &seen[weight.cut.split == SPLIT_NONE ? 0 : tp_of(&trainer->mesh, rank)];
+            read_tensor(weight.value, values);
+            for (size_t k = param_elements(&params_of(model, rank)->param[i]); k < count_elements(weight.value); k++)
                 if (values[k] != 0)
-                    test_failed("%s: %s of rank %d: element %zu, padding, is %g\n", words, w.value->name, rank, k,
+                    test_failed("%s: %s of rank %d: element %zu, padding, is %g\n", words, weight.value->name, rank, k,
                                 (double)values[k]);
             if (*first)
-                expect_same_bits(words, values, *first, count_elements(w.value));
+                expect_same_bits(words, values, *first, count_elements(weight.value));
             free(*first);
             *first = values;
         }
-        for (int k = 0; k < t->mesh.tp; k++)
+        for (int k = 0; k < trainer->mesh.tp; k++)
             free(seen[k]);
         free(seen);
     }
@@ -362,10 +363,10 @@ void expect_equal_replicas(const struct trainer *t, const char *words)
 
 static void read_back(const char *path, char *text, size_t size)
 {
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    text[fread(text, 1, size - 1, f)] = '\0';
-    fclose(f);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    text[fread(text, 1, size - 1, file)] = '\0';
+    fclose(file);
 }
 
 static struct ran run_words(const char *format, va_list arguments)
@@ -466,25 +467,25 @@ const char *this_test;
 
 struct outcome run_self(const char *name)
 {
-    struct outcome o = {.code = -1};
+    struct outcome outcome = {.code = -1};
     const char *err = temp_path("case.stderr");
     char *line = format_string("'%s' '%s' >/dev/null 2>'%s' </dev/null", this_test, name, err);
     int status = system(line); /* NOLINT */
     if (WIFEXITED(status))
-        o.code = WEXITSTATUS(status);
-    read_back(err, o.text, sizeof o.text);
+        outcome.code = WEXITSTATUS(status);
+    read_back(err, outcome.text, sizeof outcome.text);
     free(line);
-    return o;
+    return outcome;
 }
 
 void expect_case(const char *name, int code, const char *part, ...)
 {
-    struct outcome o = run_self(name);
+    struct outcome outcome = run_self(name);
     va_list parts;
     va_start(parts, part);
     for (; part; part = va_arg(parts, const char *))
-        if (o.code != code || !strstr(o.text, part))
-            test_failed("case %s: expected exit code %d and \"%s\"; got code %d and:\n%s\n", name, code, part, o.code,
-                        o.text);
+        if (outcome.code != code || !strstr(outcome.text, part))
+            test_failed("case %s: expected exit code %d and \"%s\"; got code %d and:\n%s\n", name, code, part,
+                        outcome.code, outcome.text);
     va_end(parts);
 }

@@ -3,88 +3,88 @@
 
 enum { SECTOR = 512 };
 
-static void make_room(struct disk_file *f, size_t n)
+static void make_room(struct disk_file *disk_file, size_t n)
 {
-    if (n <= f->room)
+    if (n <= disk_file->room)
         return;
-    size_t room = MAX(n, 2 * f->room);
-    f->sure = reallocate(f->sure, room, 1);
-    memset(f->sure + f->room, 0, room - f->room);
-    f->room = room;
+    size_t room = MAX(n, 2 * disk_file->room);
+    disk_file->sure = reallocate(disk_file->sure, room, 1);
+    memset(disk_file->sure + disk_file->room, 0, room - disk_file->room);
+    disk_file->room = room;
 }
 
-void disk_write(struct disk_file *f, const void *bytes, size_t n, size_t at)
+void disk_write(struct disk_file *disk_file, const void *bytes, size_t n, size_t at)
 {
-    struct waiting_write *w = APPEND(f->waiting, f->n_waiting, f->cap_waiting);
-    w->at = at;
-    w->n = n;
-    w->bytes = memcpy(allocate(n, 1), bytes, n);
-    f->n = MAX(f->n, at + n);
-    make_room(f, f->n);
+    struct waiting_write *write = APPEND(disk_file->waiting, disk_file->n_waiting, disk_file->cap_waiting);
+    write->at = at;
+    write->n = n;
+    write->bytes = memcpy(allocate(n, 1), bytes, n);
+    disk_file->n = MAX(disk_file->n, at + n);
+    make_room(disk_file, disk_file->n);
 }
 
-void disk_sync(struct disk_file *f)
+void disk_sync(struct disk_file *disk_file)
 {
-    for (size_t i = 0; i < f->n_waiting; i++)
-        memcpy(f->sure + f->waiting[i].at, f->waiting[i].bytes, f->waiting[i].n);
-    f->sure_n = f->n;
-    drop_waiting(f);
+    for (size_t i = 0; i < disk_file->n_waiting; i++)
+        memcpy(disk_file->sure + disk_file->waiting[i].at, disk_file->waiting[i].bytes, disk_file->waiting[i].n);
+    disk_file->sure_n = disk_file->n;
+    drop_waiting(disk_file);
 }
 
-void drop_waiting(struct disk_file *f)
+void drop_waiting(struct disk_file *disk_file)
 {
-    for (size_t i = 0; i < f->n_waiting; i++)
-        free(f->waiting[i].bytes);
-    f->n_waiting = 0;
+    for (size_t i = 0; i < disk_file->n_waiting; i++)
+        free(disk_file->waiting[i].bytes);
+    disk_file->n_waiting = 0;
 }
 
-static size_t length_after_cut(const struct disk_file *f, struct draws *draws)
+static size_t length_after_cut(const struct disk_file *disk_file, struct draws *draws)
 {
     switch (draw_below(draws, 3)) {
     case 0:
-        return f->sure_n;
+        return disk_file->sure_n;
     case 1:
-        return f->n;
+        return disk_file->n;
     default:
-        return f->sure_n + draw_below(draws, f->n - f->sure_n + 1);
+        return disk_file->sure_n + draw_below(draws, disk_file->n - disk_file->sure_n + 1);
     }
 }
 
-static void write_some_sectors(struct disk_file *f, const struct waiting_write *w, struct draws *draws)
+static void write_some_sectors(struct disk_file *disk_file, const struct waiting_write *write, struct draws *draws)
 {
-    for (size_t at = 0; at < w->n; at += SECTOR) {
-        size_t n = MIN(SECTOR, w->n - at);
+    for (size_t at = 0; at < write->n; at += SECTOR) {
+        size_t n = MIN(SECTOR, write->n - at);
         bool is_there = draw_below(draws, 2);
         bool is_torn = draw_below(draws, 50) == 0;
         if (is_torn)
             n = draw_below(draws, n);
         if (is_there)
-            memcpy(f->sure + w->at + at, w->bytes + at, n);
+            memcpy(disk_file->sure + write->at + at, write->bytes + at, n);
     }
 }
 
-void cut_file(struct disk_file *f, struct draws *draws)
+void cut_file(struct disk_file *disk_file, struct draws *draws)
 {
     enum { NOTHING, ALL, SOME, KINDS };
-    for (size_t i = 0; i < f->n_waiting; i++) {
-        const struct waiting_write *w = &f->waiting[i];
+    for (size_t i = 0; i < disk_file->n_waiting; i++) {
+        const struct waiting_write *write = &disk_file->waiting[i];
         size_t kind = draw_below(draws, KINDS);
         if (kind == ALL)
-            memcpy(f->sure + w->at, w->bytes, w->n);
+            memcpy(disk_file->sure + write->at, write->bytes, write->n);
         else if (kind == SOME)
-            write_some_sectors(f, w, draws);
+            write_some_sectors(disk_file, write, draws);
     }
-    drop_waiting(f);
-    f->sure_n = length_after_cut(f, draws);
-    f->n = f->sure_n;
-    if (f->room > f->n)
-        memset(f->sure + f->n, 0, f->room - f->n);
+    drop_waiting(disk_file);
+    disk_file->sure_n = length_after_cut(disk_file, draws);
+    disk_file->n = disk_file->sure_n;
+    if (disk_file->room > disk_file->n)
+        memset(disk_file->sure + disk_file->n, 0, disk_file->room - disk_file->n);
 }
 
-void empty_file(struct disk_file *f)
+void empty_file(struct disk_file *disk_file)
 {
-    drop_waiting(f);
-    free(f->waiting);
-    free(f->sure);
-    *f = (struct disk_file){0};
+    drop_waiting(disk_file);
+    free(disk_file->waiting);
+    free(disk_file->sure);
+    *disk_file = (struct disk_file){0};
 }

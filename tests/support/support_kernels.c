@@ -43,48 +43,48 @@ struct buffers { /* arrays on the device; the same array twice is one buffer: ke
 
 static cl_command_queue queue(void) { return device->lane[LANE_COMPUTE]->queue; }
 
-static cl_mem buffer_of(struct buffers *b, const struct value *v)
+static cl_mem buffer_of(struct buffers *buffers, const struct value *value)
 {
-    for (int i = 0; i < b->n; i++)
-        if (b->of[i]->host == v->host)
-            return b->mem[i];
-    uint32_t *words = allocate(v->n + GUARD_WORDS, sizeof *words);
-    memcpy(words, v->host, v->n * sizeof *words);
+    for (int i = 0; i < buffers->n; i++)
+        if (buffers->of[i]->host == value->host)
+            return buffers->mem[i];
+    uint32_t *words = allocate(value->n + GUARD_WORDS, sizeof *words);
+    memcpy(words, value->host, value->n * sizeof *words);
     for (int i = 0; i < GUARD_WORDS; i++)
-        words[v->n + (size_t)i] = guard_word;
+        words[value->n + (size_t)i] = guard_word;
     cl_mem mem;
     CL_MAKE(mem = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
-                                 (v->n + GUARD_WORDS) * sizeof *words, words, &err));
+                                 (value->n + GUARD_WORDS) * sizeof *words, words, &err));
     free(words);
-    b->of[b->n] = v;
-    b->mem[b->n] = mem;
-    b->n++;
+    buffers->of[buffers->n] = value;
+    buffers->mem[buffers->n] = mem;
+    buffers->n++;
     return mem;
 }
 
 /* The arrays get what the device has; its buffers go. */
-static void fetch(struct buffers *b, const char *kernel)
+static void fetch(struct buffers *buffers, const char *kernel)
 {
-    for (int i = 0; i < b->n; i++) {
-        size_t n = b->of[i]->n;
+    for (int i = 0; i < buffers->n; i++) {
+        size_t n = buffers->of[i]->n;
         uint32_t *words = allocate(n + GUARD_WORDS, sizeof *words);
-        CL(clEnqueueReadBuffer(queue(), b->mem[i], CL_TRUE, 0, (n + GUARD_WORDS) * sizeof *words, words, 0, NULL,
+        CL(clEnqueueReadBuffer(queue(), buffers->mem[i], CL_TRUE, 0, (n + GUARD_WORDS) * sizeof *words, words, 0, NULL,
                                NULL));
         for (size_t k = n; k < n + GUARD_WORDS; k++)
             if (words[k] != guard_word)
                 test_failed("%s wrote %zu words behind an array of %zu\n", kernel, k - n + 1, n);
-        memcpy(b->of[i]->host, words, n * sizeof *words);
+        memcpy(buffers->of[i]->host, words, n * sizeof *words);
         free(words);
-        CL(clReleaseMemObject(b->mem[i]));
+        CL(clReleaseMemObject(buffers->mem[i]));
     }
 }
 
 void run_kernel(const char *file, const char *kernel, size_t n_groups, const struct value *args, size_t n)
 {
-    struct buffers b = {.n = 0};
+    struct buffers buffers = {.n = 0};
     cl_kernel k = make_kernel(device, file, kernel);
     for (cl_uint i = 0; i < n; i++) {
-        cl_mem mem = args[i].kind == ARRAY ? buffer_of(&b, &args[i]) : NULL;
+        cl_mem mem = args[i].kind == ARRAY ? buffer_of(&buffers, &args[i]) : NULL;
         const void *at = &args[i].f;
         if (args[i].kind == ARRAY)
             at = &mem;
@@ -94,7 +94,7 @@ void run_kernel(const char *file, const char *kernel, size_t n_groups, const str
     }
     size_t local = device->shape.work_group, global = n_groups * local;
     CL(clEnqueueNDRangeKernel(queue(), k, 1, NULL, &global, &local, 0, NULL, NULL));
-    fetch(&b, kernel);
+    fetch(&buffers, kernel);
     CL(clReleaseKernel(k));
 }
 

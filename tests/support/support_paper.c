@@ -13,10 +13,10 @@ static const char hardware_format[] = "hardware = paper\ndevices = 8\ndevices_pe
                                       "host_launch = %g\nlink upload = %g %g\nlink download = %g %g\n"
                                       "memory = 1G\nhost_memory = 1G\n";
 
-char *hardware_text(const struct speeds *s)
+char *hardware_text(const struct speeds *speeds)
 {
-    return format_string(hardware_format, s->per_link, s->bytes_per_s, s->launch, s->bytes_per_s, s->launch, s->link,
-                         s->latency, s->link, s->latency);
+    return format_string(hardware_format, speeds->per_link, speeds->bytes_per_s, speeds->launch, speeds->bytes_per_s,
+                         speeds->launch, speeds->link, speeds->latency, speeds->link, speeds->latency);
 }
 
 const char *write_hardware(const char *name, const struct speeds *s)
@@ -31,59 +31,59 @@ const char *write_hardware(const char *name, const struct speeds *s)
 
 struct paper new_paper(int n_devices, const struct speeds *s)
 {
-    struct paper p = {.costs = read_costs(write_hardware("paper.txt", s))};
-    p.machine = virtual_machine(p.costs, n_devices);
-    p.device = &p.machine->device[0];
-    p.host = p.machine->host;
-    p.pool = new_pool(p.machine);
-    p.step = new_step(p.pool, "paper");
-    return p;
+    struct paper paper = {.costs = read_costs(write_hardware("paper.txt", s))};
+    paper.machine = virtual_machine(paper.costs, n_devices);
+    paper.device = &paper.machine->device[0];
+    paper.host = paper.machine->host;
+    paper.pool = new_pool(paper.machine);
+    paper.step = new_step(paper.pool, "paper");
+    return paper;
 }
 
-void end_paper(struct paper *p)
+void end_paper(struct paper *paper)
 {
-    free_list(p->step);
-    free_costs(p->costs);
+    free_list(paper->step);
+    free_costs(paper->costs);
 }
 
-struct tensor *new_bytes(struct paper *p, struct device *d, const char *name, int64_t words, bool persistent)
+struct tensor *new_bytes(struct paper *paper, struct device *device, const char *name, int64_t words, bool persistent)
 {
     const struct tensor_form form = {
-        .device = d,
+        .device = device,
         .class = MEM_ACTIVATIONS,
         .name = name,
         .shape = SHAPE(words),
     };
-    struct tensor *t = new_tensor(p->pool, &form);
-    t->persistent = persistent;
-    return t;
+    struct tensor *tensor = new_tensor(paper->pool, &form);
+    tensor->persistent = persistent;
+    return tensor;
 }
 
-static void no_work(void *context, const struct task *t, uint32_t number)
+static void no_work(void *context, const struct task *task, uint32_t number)
 {
     (void)context;
-    (void)t;
+    (void)task;
     (void)number;
 }
 
-struct task *add_paper(struct paper *p, struct lane *lane, const char *name, struct tensor *writes,
+struct task *add_paper(struct paper *paper, struct lane *lane, const char *name, struct tensor *writes,
                        struct tensor *reads, struct tensor *reads_too)
 {
-    struct task *t = add_host(p->step, lane, name, no_work, NULL);
+    struct task *task = add_host(paper->step, lane, name, no_work, NULL);
     if (writes)
-        add_access(t, writes, ACCESS_WRITE);
+        add_access(task, writes, ACCESS_WRITE);
     if (reads)
-        add_access(t, reads, ACCESS_READ);
+        add_access(task, reads, ACCESS_READ);
     if (reads_too)
-        add_access(t, reads_too, ACCESS_READ);
-    return t;
+        add_access(task, reads_too, ACCESS_READ);
+    return task;
 }
 
-void finish_paper(struct paper *p)
+void finish_paper(struct paper *paper)
 {
-    must(place(p->pool, &p->step, 1, PLACE_TO_CHECK));
-    depend(p->step, ALL_EDGES);
-    char *wrong = verify(p->step, NULL);
+    must(place(paper->pool, &paper->step, 1, PLACE_TO_CHECK));
+    depend(paper->step, ALL_EDGES);
+    char *wrong = verify(paper->step, NULL);
     if (wrong)
         test_failed("the list on paper is wrong: %s\n", wrong);
 }
@@ -91,18 +91,18 @@ void finish_paper(struct paper *p)
 struct trainer *plan_tiny(const char *path, int ranks)
 {
     static char mesh[16];
-    struct settings *s = parse_settings(&train_page, 0, NULL);
-    s->layers = 2;
-    s->heads = 2;
-    s->channels = 32;
-    s->seq_len = 16;
-    s->batch = 2 * ranks;
-    s->micro_batch = 1;
+    struct settings *settings = parse_settings(&train_page, 0, NULL);
+    settings->layers = 2;
+    settings->heads = 2;
+    settings->channels = 32;
+    settings->seq_len = 16;
+    settings->batch = 2 * ranks;
+    settings->micro_batch = 1;
     predict_options.hardware = path;
     proof_options.verify = predict_options.simulate = true;
     snprintf(mesh, sizeof mesh, "dp=%d", ranks);
-    s->mesh = mesh;
-    return new_trainer(s, LIST_TRAIN | PLAN_ONLY);
+    settings->mesh = mesh;
+    return new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
 }
 
 void expect_number(const char *what, double found, double expected)
@@ -111,21 +111,21 @@ void expect_number(const char *what, double found, double expected)
         test_failed("%s: %.15g, expected %.15g\n", what, found, expected);
 }
 
-struct simulation *simulate_durations(const struct step *s, const double *seconds)
+struct simulation *simulate_durations(const struct step *step, const double *seconds)
 {
-    struct machine *m = s->pool->machine;
-    double *had = allocate(s->n, sizeof *had);
-    drop_links(m);
-    m->issue_seconds = 0;
-    for (int i = 0; i < m->n_lanes; i++)
-        m->lane[i]->gap_seconds = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        had[i] = s->task[i]->seconds;
-        s->task[i]->seconds = seconds[i];
+    struct machine *machine = step->pool->machine;
+    double *had = allocate(step->n, sizeof *had);
+    drop_links(machine);
+    machine->issue_seconds = 0;
+    for (int i = 0; i < machine->n_lanes; i++)
+        machine->lane[i]->gap_seconds = 0;
+    for (size_t i = 0; i < step->n; i++) {
+        had[i] = step->task[i]->seconds;
+        step->task[i]->seconds = seconds[i];
     }
-    struct simulation *sim = must_simulate(s, NULL);
-    for (size_t i = 0; i < s->n; i++)
-        s->task[i]->seconds = had[i];
+    struct simulation *sim = must_simulate(step, NULL);
+    for (size_t i = 0; i < step->n; i++)
+        step->task[i]->seconds = had[i];
     free(had);
     return sim;
 }
@@ -134,21 +134,21 @@ struct simulation *simulate_durations(const struct step *s, const double *second
 
 struct step *read_text_list(const char *text)
 {
-    struct step *s = list_of("%s", text);
-    finish_list(s);
-    char *wrong = verify(s, NULL);
+    struct step *step = list_of("%s", text);
+    finish_list(step);
+    char *wrong = verify(step, NULL);
     if (wrong)
         test_failed("the list is wrong: %s\n", wrong);
-    return s;
+    return step;
 }
 
 struct simulation *simulate_text(const char *text) { return must_simulate(read_text_list(text), NULL); }
 
 void end_simulation(struct simulation *sim)
 {
-    struct step *s = (struct step *)sim->step;
+    struct step *step = (struct step *)sim->step;
     free_simulation(sim);
-    free_list(s);
+    free_list(step);
 }
 
 void expect_period(const char *text, double period, int pattern)
@@ -160,20 +160,20 @@ void expect_period(const char *text, double period, int pattern)
     end_simulation(sim);
 }
 
-char *list_as_text(const struct step *s, const double *seconds)
+char *list_as_text(const struct step *step, const double *seconds)
 {
     char *text = NULL;
     size_t n;
-    FILE *f = open_memstream(&text, &n);
-    assert_non_null(f);
-    write_list(f, s, seconds);
-    fclose(f);
+    FILE *file = open_memstream(&text, &n);
+    assert_non_null(file);
+    write_list(file, step, seconds);
+    fclose(file);
     return text;
 }
 
-void expect_round_trip(const struct step *s, const struct simulation *sim)
+void expect_round_trip(const struct step *step, const struct simulation *sim)
 {
-    char *text = list_as_text(s, sim->seconds);
+    char *text = list_as_text(step, sim->seconds);
     struct step *again = read_text_list(text);
     struct simulation *second = must_simulate(again, NULL);
     char *twice = list_as_text(again, second->seconds);
@@ -181,17 +181,17 @@ void expect_round_trip(const struct step *s, const struct simulation *sim)
     gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
     for (size_t i = 0; i < again->n; i++) {
         assert_true(again->task[i]->gate != GATE_HELD);
-        assert_string_equal(again->task[i]->name, s->task[i]->name);
+        assert_string_equal(again->task[i]->name, step->task[i]->name);
     }
     for (size_t i = 0; i < again->n; i++)
-        assert_int_equal(again->task[i]->message, s->task[i]->role == ROLE_BROADCAST ? s->task[i]->message : 0);
+        assert_int_equal(again->task[i]->message, step->task[i]->role == ROLE_BROADCAST ? step->task[i]->message : 0);
     depend(again, ALL_EDGES);
-    assert_int_equal(again->n, s->n);
+    assert_int_equal(again->n, step->n);
     assert_int_equal(second->steps, sim->steps);
-    for (size_t i = 0; i < (size_t)sim->steps * s->n; i++)
+    for (size_t i = 0; i < (size_t)sim->steps * step->n; i++)
         if (second->moments[i].start != sim->moments[i].start || second->moments[i].end != sim->moments[i].end)
-            test_failed("task %zu %s: [%.17g, %.17g] from the file, [%.17g, %.17g] from the list\n", i % s->n,
-                        s->task[i % s->n]->name, second->moments[i].start, second->moments[i].end,
+            test_failed("task %zu %s: [%.17g, %.17g] from the file, [%.17g, %.17g] from the list\n", i % step->n,
+                        step->task[i % step->n]->name, second->moments[i].start, second->moments[i].end,
                         sim->moments[i].start, sim->moments[i].end);
     assert_true(second->period == sim->period);
     end_simulation(second);

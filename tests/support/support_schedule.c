@@ -9,82 +9,82 @@ struct machine *open_two(bool apart)
 {
     const char *devices = two_devices();
     contexts_apart(apart);
-    struct machine *m = open_machine(&(struct machine_options){.devices = devices});
+    struct machine *machine = open_machine(&(struct machine_options){.devices = devices});
     contexts_apart(false);
-    return m;
+    return machine;
 }
 
-void close_used(struct machine *m)
+void close_used(struct machine *machine)
 {
-    for (int i = 0; i < m->n_lanes; i++) {
-        stop_thread(&m->lane[i]->thread);
-        stop_thread(&m->lane[i]->forwarder);
-        stop_thread(&m->lane[i]->aside_thread);
+    for (int i = 0; i < machine->n_lanes; i++) {
+        stop_thread(&machine->lane[i]->thread);
+        stop_thread(&machine->lane[i]->forwarder);
+        stop_thread(&machine->lane[i]->aside_thread);
     }
-    close_machine(m);
+    close_machine(machine);
 }
 
 /* ---- making lists ------------------------------------------------------------------------------------------------ */
 
-struct tensor *new_array(struct pool *p, struct device *d, const char *name, int64_t n, bool persistent)
+struct tensor *new_array(struct pool *pool, struct device *device, const char *name, int64_t n, bool persistent)
 {
     const struct tensor_form form = {
-        .device = d,
+        .device = device,
         .class = persistent ? MEM_PARAMETERS : MEM_ACTIVATIONS,
         .name = name,
         .shape = SHAPE(n),
     };
-    struct tensor *t = new_tensor(p, &form);
-    t->persistent = persistent;
-    return t;
+    struct tensor *tensor = new_tensor(pool, &form);
+    tensor->persistent = persistent;
+    return tensor;
 }
 
-static struct grid cover(const struct device *d, size_t n)
+static struct grid cover(const struct device *device, size_t n)
 {
-    size_t wg = d->shape.work_group;
+    size_t wg = device->shape.work_group;
     return (struct grid){1, {ceil_div(n, 4096) * wg, 1, 1}, {wg, 1, 1}};
 }
 
-static struct task *kernel_task(struct step *s, const char *name, const char *function, struct tensor *of,
+static struct task *kernel_task(struct step *step, const char *name, const char *function, struct tensor *of,
                                 const struct arg *args, int n)
 {
     struct kernel_call call = {.file = "elementwise.cl", .function = function, .args = args, .n_args = n};
     call.grid = cover(of->device, count_elements(of));
-    return add_kernel(s, of->device->lane[LANE_COMPUTE], name, &call);
+    return add_kernel(step, of->device->lane[LANE_COMPUTE], name, &call);
 }
 #define KERNEL(s, name, function, of, ...)                                                                             \
     kernel_task(s, name, function, of, (struct arg[]){__VA_ARGS__}, (int)COUNT(((struct arg[]){__VA_ARGS__})))
 
-struct task *add_two(struct step *s, const char *name, struct tensor *out, struct tensor *a, struct tensor *b)
+struct task *add_two(struct step *step, const char *name, struct tensor *out, struct tensor *a, struct tensor *b)
 {
-    return KERNEL(s, name, "add", out, OUT(out), IN(a), IN(b), INT(count_elements(out)));
+    return KERNEL(step, name, "add", out, OUT(out), IN(a), IN(b), INT(count_elements(out)));
 }
 
-struct task *add_fill(struct step *s, const char *name, struct tensor *out, float value)
+struct task *add_fill(struct step *step, const char *name, struct tensor *out, float value)
 {
-    return KERNEL(s, name, "fill", out, OUT(out), FLOAT(value), INT(count_elements(out)));
+    return KERNEL(step, name, "fill", out, OUT(out), FLOAT(value), INT(count_elements(out)));
 }
 
-struct task *add_accumulate(struct step *s, const char *name, struct tensor *sum, struct tensor *x)
+struct task *add_accumulate(struct step *step, const char *name, struct tensor *sum, struct tensor *x)
 {
-    return KERNEL(s, name, "accumulate", sum, INOUT(sum), IN(x), INT(count_elements(sum)));
+    return KERNEL(step, name, "accumulate", sum, INOUT(sum), IN(x), INT(count_elements(sum)));
 }
 
-struct step *new_list(struct machine *m) { return new_step(new_pool(m), "list"); }
+struct step *new_list(struct machine *machine) { return new_step(new_pool(machine), "list"); }
 
-void end_list(struct step *s)
+void end_list(struct step *step)
 {
-    struct pool *p = s->pool;
-    struct machine *m = p->machine;
-    free_step(s);
-    free_pool(p);
-    close_used(m);
+    struct pool *pool = step->pool;
+    struct machine *machine = pool->machine;
+    free_step(step);
+    free_pool(pool);
+    close_used(machine);
 }
 
-void no_work(void *context, const struct task *t, uint32_t number)
+void no_work(void *context, const struct task *task, uint32_t number)
 {
     (void)context;
-    (void)t;
+    (void)task;
     (void)number;
 }
 
@@ -92,28 +92,28 @@ void no_work(void *context, const struct task *t, uint32_t number)
 
 struct journey new_journey(host_function *make, void *context)
 {
-    struct journey j = {.machine = open_one()};
-    struct device *dev = &j.machine->device[0], *host = j.machine->host;
-    j.pool = new_pool(j.machine);
-    struct step *s = j.step = new_step(j.pool, "journey");
-    j.h = new_array(j.pool, host, "h", 64, false);
-    j.r = new_array(j.pool, host, "r", 64, false);
-    j.d = new_array(j.pool, dev, "d", 64, false);
-    j.o = new_array(j.pool, dev, "o", 64, false);
-    j.p = new_array(j.pool, dev, "p", 64, true);
-    add_access(add_host(s, host->lane[LANE_CPU], "make", make, context), j.h, ACCESS_WRITE);
-    add_copy(s, dev->lane[LANE_UPLOAD], "carry", j.d, j.h);
-    add_two(s, "twice", j.o, j.d, j.d);
-    add_accumulate(s, "sum", j.p, j.o);
-    add_copy(s, dev->lane[LANE_DOWNLOAD], "fetch", j.r, j.p);
-    add_access(add_host(s, host->lane[LANE_REPORT], "show", no_work, NULL), j.r, ACCESS_READ);
-    return j;
+    struct journey journey = {.machine = open_one()};
+    struct device *dev = &journey.machine->device[0], *host = journey.machine->host;
+    journey.pool = new_pool(journey.machine);
+    struct step *step = journey.step = new_step(journey.pool, "journey");
+    journey.h = new_array(journey.pool, host, "h", 64, false);
+    journey.r = new_array(journey.pool, host, "r", 64, false);
+    journey.d = new_array(journey.pool, dev, "d", 64, false);
+    journey.o = new_array(journey.pool, dev, "o", 64, false);
+    journey.p = new_array(journey.pool, dev, "p", 64, true);
+    add_access(add_host(step, host->lane[LANE_CPU], "make", make, context), journey.h, ACCESS_WRITE);
+    add_copy(step, dev->lane[LANE_UPLOAD], "carry", journey.d, journey.h);
+    add_two(step, "twice", journey.o, journey.d, journey.d);
+    add_accumulate(step, "sum", journey.p, journey.o);
+    add_copy(step, dev->lane[LANE_DOWNLOAD], "fetch", journey.r, journey.p);
+    add_access(add_host(step, host->lane[LANE_REPORT], "show", no_work, NULL), journey.r, ACCESS_READ);
+    return journey;
 }
 
-void end_journey(struct journey *j)
+void end_journey(struct journey *journey)
 {
-    drain(j->step);
-    free_step(j->step);
-    free_pool(j->pool);
-    close_used(j->machine);
+    drain(journey->step);
+    free_step(journey->step);
+    free_pool(journey->pool);
+    close_used(journey->machine);
 }

@@ -12,40 +12,40 @@
 
 /* ---- cases ------------------------------------------------------------------------------------------------------- */
 
-static int draw_between(struct draws *d, int low, int high)
+static int draw_between(struct draws *draws, int low, int high)
 {
-    return low + (int)draw_below(d, (size_t)(high - low + 1));
+    return low + (int)draw_below(draws, (size_t)(high - low + 1));
 }
 
-struct mesh mesh_of(const struct config *c, int dp, int pp, int tp, int zero)
+struct mesh mesh_of(const struct config *config, int dp, int pp, int tp, int zero)
 {
-    struct mesh m = {.dp = dp, .pp = pp, .tp = tp, .zero = zero, .chunks = 1};
-    must(cut_layers(&m, c->layers, NULL));
-    return m;
+    struct mesh mesh = {.dp = dp, .pp = pp, .tp = tp, .zero = zero, .chunks = 1};
+    must(cut_layers(&mesh, config->layers, NULL));
+    return mesh;
 }
 
-static struct mesh random_mesh(struct draws *d, const struct config *c)
+static struct mesh random_mesh(struct draws *draws, const struct config *config)
 {
-    int tp = draw_between(d, 1, MIN(c->heads, 5));
-    int pp = draw_between(d, 1, c->layers);
-    int zero = draw_between(d, 0, 3);
-    int dp = draw_between(d, 1, 8);
-    return mesh_of(c, dp, pp, tp, zero);
+    int tp = draw_between(draws, 1, MIN(config->heads, 5));
+    int pp = draw_between(draws, 1, config->layers);
+    int zero = draw_between(draws, 0, 3);
+    int dp = draw_between(draws, 1, 8);
+    return mesh_of(config, dp, pp, tp, zero);
 }
 
 struct random_case random_case(uint32_t number)
 {
-    struct draws d = {.seed = 11, .row = number};
-    struct random_case r = {0};
-    r.config.heads = draw_between(&d, 1, 7);
-    r.config.layers = draw_between(&d, 1, 3);
-    r.config.channels = r.config.heads * draw_between(&d, 1, 9);
-    r.config.seq_len = draw_between(&d, 1, 40);
-    r.config.vocab = draw_between(&d, 7, 300);
-    r.config.tied = draw_between(&d, 0, 1);
-    r.from = random_mesh(&d, &r.config);
-    r.to = random_mesh(&d, &r.config);
-    return r;
+    struct draws draws = {.seed = 11, .row = number};
+    struct random_case chosen = {0};
+    chosen.config.heads = draw_between(&draws, 1, 7);
+    chosen.config.layers = draw_between(&draws, 1, 3);
+    chosen.config.channels = chosen.config.heads * draw_between(&draws, 1, 9);
+    chosen.config.seq_len = draw_between(&draws, 1, 40);
+    chosen.config.vocab = draw_between(&draws, 7, 300);
+    chosen.config.tied = draw_between(&draws, 0, 1);
+    chosen.from = random_mesh(&draws, &chosen.config);
+    chosen.to = random_mesh(&draws, &chosen.config);
+    return chosen;
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -73,30 +73,30 @@ void write_random_state(const char *path, const struct config *c, const struct m
 {
     char mesh[64];
     snprintf(mesh, sizeof mesh, "dp=%d,pp=%d,tp=%d", m->dp, m->pp, m->tp);
-    struct checkpoint *k = allocate(1, sizeof *k);
-    *k = (struct checkpoint){.path = copy_string(path),
-                             .step = step,
-                             .session = session,
-                             .tokenizer = copy_string("bytes"),
-                             .options = json_pack("{s:s}", "mesh", mesh),
-                             .pieces = cut_state(c, m)};
-    struct ranks_written w = open_ranks(k);
-    for (size_t i = 0; i < k->pieces->n; i++)
-        for (size_t p = 0; p < k->pieces->tensor[i].n; p++) {
-            struct piece *piece = &k->pieces->tensor[i].piece[p];
-            fill_piece(&k->pieces->tensor[i], i, piece, seed, w.file[piece->rank]);
+    struct checkpoint *checkpoint = allocate(1, sizeof *checkpoint);
+    *checkpoint = (struct checkpoint){.path = copy_string(path),
+                                      .step = step,
+                                      .session = session,
+                                      .tokenizer = copy_string("bytes"),
+                                      .options = json_pack("{s:s}", "mesh", mesh),
+                                      .pieces = cut_state(c, m)};
+    struct ranks_written written = open_ranks(checkpoint);
+    for (size_t i = 0; i < checkpoint->pieces->n; i++)
+        for (size_t p = 0; p < checkpoint->pieces->tensor[i].n; p++) {
+            struct piece *piece = &checkpoint->pieces->tensor[i].piece[p];
+            fill_piece(&checkpoint->pieces->tensor[i], i, piece, seed, written.file[piece->rank]);
         }
-    publish_ranks(&w, k);
-    free_checkpoint(k);
+    publish_ranks(&written, checkpoint);
+    free_checkpoint(checkpoint);
 }
 
-bool has_state(const struct checkpoint *c, uint64_t seed)
+bool has_state(const struct checkpoint *checkpoint, uint64_t seed)
 {
     bool same = true;
-    for (size_t i = 0; i < c->pieces->n && same; i++) {
-        size_t n = tensor_elements(&c->pieces->tensor[i]);
+    for (size_t i = 0; i < checkpoint->pieces->n && same; i++) {
+        size_t n = tensor_elements(&checkpoint->pieces->tensor[i]);
         float *values = allocate(n, sizeof *values);
-        read_kept(c, i, values);
+        read_kept(checkpoint, i, values);
         for (size_t k = 0; k < n; k++)
             same &= values[k] == state_value(seed, i, k);
         free(values);
@@ -104,22 +104,22 @@ bool has_state(const struct checkpoint *c, uint64_t seed)
     return same;
 }
 
-void expect_state(const struct checkpoint *c, uint64_t seed)
+void expect_state(const struct checkpoint *checkpoint, uint64_t seed)
 {
-    if (!has_state(c, seed))
-        test_failed("%s has other values than it was written with\n", c->path);
+    if (!has_state(checkpoint, seed))
+        test_failed("%s has other values than it was written with\n", checkpoint->path);
 }
 
 void read_all_tensors(const char *path)
 {
     struct safetensors *st = open_safetensors(path);
     for (size_t i = 0; i < st->n; i++) {
-        const struct st_tensor *t = &st->tensors[i];
-        void *values = allocate(st_elements(t), 4);
-        if (t->dtype == DTYPE_I32)
-            read_ints(st, t, values);
-        else if (t->dtype != DTYPE_OTHER)
-            read_floats(st, t, values);
+        const struct st_tensor *tensor = &st->tensors[i];
+        void *values = allocate(st_elements(tensor), 4);
+        if (tensor->dtype == DTYPE_I32)
+            read_ints(st, tensor, values);
+        else if (tensor->dtype != DTYPE_OTHER)
+            read_floats(st, tensor, values);
         free(values);
     }
     close_safetensors(st);
@@ -127,63 +127,66 @@ void read_all_tensors(const char *path)
 
 /* ---- snapshots --------------------------------------------------------------------------------------------------- */
 
-struct stored store_of(const struct config *c, const struct mesh *mesh, int slots, bool halves)
+struct stored store_of(const struct config *config, const struct mesh *mesh, int slots, bool halves)
 {
     struct mesh alike = *mesh;
     alike.zero = 0; /* so that `at` counts from the unit's start */
-    struct stored x = {outline_model(c, mesh), cut_state(c, &alike), {.config = c, .mesh = mesh, .batch = 8}};
-    x.plan.ring = allocate(1, sizeof *x.plan.ring);
-    x.plan.ring->n = slots;
+    struct stored stored = {
+        outline_model(config, mesh), cut_state(config, &alike), {.config = config, .mesh = mesh, .batch = 8}};
+    stored.plan.ring = allocate(1, sizeof *stored.plan.ring);
+    stored.plan.ring->n = slots;
     size_t cap = 0;
     for (int r = n_ranks(mesh) - 1; r >= 0; r--)
-        for (int u = 0; u < x.model->params->n_units; u++) {
-            struct shard s = shard_of(params_of(x.model, r)->unit[u].elements, dp_of(mesh, r), mesh->dp);
-            size_t middle = halves ? (s.begin + s.end) / 2 : s.end;
-            if (!has_stage(mesh, r, stage_of(x.model, u)))
+        for (int u = 0; u < stored.model->params->n_units; u++) {
+            struct shard shard = shard_of(params_of(stored.model, r)->unit[u].elements, dp_of(mesh, r), mesh->dp);
+            size_t middle = halves ? (shard.begin + shard.end) / 2 : shard.end;
+            if (!has_stage(mesh, r, stage_of(stored.model, u)))
                 continue;
-            if (s.begin < middle)
-                *APPEND(x.plan.range, x.plan.n, cap) = (struct state_range){r, u, s.begin, middle};
-            if (middle < s.end)
-                *APPEND(x.plan.range, x.plan.n, cap) = (struct state_range){r, u, middle, s.end};
+            if (shard.begin < middle)
+                *APPEND(stored.plan.range, stored.plan.n, cap) = (struct state_range){r, u, shard.begin, middle};
+            if (middle < shard.end)
+                *APPEND(stored.plan.range, stored.plan.n, cap) = (struct state_range){r, u, middle, shard.end};
         }
-    return x;
+    return stored;
 }
 
-void free_stored(struct stored *x)
+void free_stored(struct stored *stored)
 {
-    free(x->plan.range);
-    free(x->plan.ring);
-    free_pieces(x->pieces);
-    free_model(x->model);
+    free(stored->plan.range);
+    free(stored->plan.ring);
+    free_pieces(stored->pieces);
+    free_model(stored->model);
 }
 
 /* Fills in what the range has of a tensor.  Where tensor-parallel ranks have parts of it, the elements lie as in the
  * rank's piece; else as in the rank's table of parameters. */
-static void fill_tensor(const struct stored *x, const struct state_range *r, size_t tensor, uint64_t seed, float *out)
+static void fill_tensor(const struct stored *stored, const struct state_range *range, size_t tensor, uint64_t seed,
+                        float *out)
 {
-    const struct kept_tensor *t = &x->pieces->tensor[tensor];
-    const struct param *param = &params_of(x->model, r->rank)->param[t->param];
+    const struct kept_tensor *t = &stored->pieces->tensor[tensor];
+    const struct param *param = &params_of(stored->model, range->rank)->param[t->param];
     bool cut = param->cut.split != SPLIT_NONE;
     size_t run;
     for (size_t k = 0; k < t->n; k++) {
         const struct piece *piece = &t->piece[k];
         size_t first = cut ? piece->memory_offset : param->offset;
-        if (cut && tp_of(x->plan.mesh, piece->rank) != tp_of(x->plan.mesh, r->rank))
+        if (cut && tp_of(stored->plan.mesh, piece->rank) != tp_of(stored->plan.mesh, range->rank))
             continue;
         for (size_t i = 0; i < piece_elements(piece); i++)
-            if (first + i >= r->begin && first + i < r->end)
-                out[first + i - r->begin] = state_value(seed, tensor, element_of(t, piece, i, &run));
+            if (first + i >= range->begin && first + i < range->end)
+                out[first + i - range->begin] = state_value(seed, tensor, element_of(t, piece, i, &run));
     }
 }
 
-float *fill_payload(const struct stored *x, size_t payload, uint64_t seed)
+float *fill_payload(const struct stored *stored, size_t payload, uint64_t seed)
 {
-    const struct state_range *r = &x->plan.range[payload];
-    float *out = allocate((size_t)payload_bytes(r), 1);
-    memset(out, 0x55, (size_t)payload_bytes(r));
-    for (size_t i = 0; i < x->pieces->n; i++)
-        if (r->unit == x->pieces->tensor[i].unit)
-            fill_tensor(x, r, i, seed, out + x->pieces->tensor[i].role * payload_bytes(r) / KEPT_ROLES / ELEMENT_BYTES);
+    const struct state_range *range = &stored->plan.range[payload];
+    float *out = allocate((size_t)payload_bytes(range), 1);
+    memset(out, 0x55, (size_t)payload_bytes(range));
+    for (size_t i = 0; i < stored->pieces->n; i++)
+        if (range->unit == stored->pieces->tensor[i].unit)
+            fill_tensor(stored, range, i, seed,
+                        out + stored->pieces->tensor[i].role * payload_bytes(range) / KEPT_ROLES / ELEMENT_BYTES);
     return out;
 }
 
@@ -198,40 +201,40 @@ struct checkpoint description(json_t *options, uint32_t step, int64_t session)
 
 uint64_t seed_of(uint32_t step, int64_t session) { return 100 * (uint64_t)step + (uint64_t)session; }
 
-void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int64_t session)
+void store_iteration(struct snap *snap, const struct stored *stored, uint32_t step, int64_t session)
 {
     struct stored_step t;
-    assert_true(snap_begin(s, step) > 0);
-    for (size_t i = 0; i < x->plan.n; i++) {
-        float *bytes = fill_payload(x, i, seed_of(step, session));
-        snap_write(s, step, i, bytes);
+    assert_true(snap_begin(snap, step) > 0);
+    for (size_t i = 0; i < stored->plan.n; i++) {
+        float *bytes = fill_payload(stored, i, seed_of(step, session));
+        snap_write(snap, step, i, bytes);
         free(bytes);
     }
-    assert_true(snap_commit(s, step, true, &t));
+    assert_true(snap_commit(snap, step, true, &t));
     assert_true(t.recoverable <= t.durable);
 }
 
 void write_snapshot(const char *path, const struct config *c, const struct mesh *m, bool halves, uint32_t n)
 {
-    struct snap *s;
-    struct stored x = store_of(c, m, 2, halves);
-    struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 0, 1);
-    must(open_snap(path, &d, &x.plan, &s));
+    struct snap *snap;
+    struct stored stored = store_of(c, m, 2, halves);
+    struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
+    must(open_snap(path, &checkpoint, &stored.plan, &snap));
     for (uint32_t i = 1; i <= n; i++)
-        store_iteration(s, &x, i, 1);
-    close_snap(s);
-    json_decref(d.options);
-    free_stored(&x);
+        store_iteration(snap, &stored, i, 1);
+    close_snap(snap);
+    json_decref(checkpoint.options);
+    free_stored(&stored);
 }
 
 /* ---- files and folders ------------------------------------------------------------------------------------------- */
 
 void overwrite(const char *path, const char *text, size_t n)
 {
-    FILE *f = fopen(path, "wb");
-    assert_true(f);
-    assert_int_equal(fwrite(text, 1, n, f), n);
-    assert_int_equal(fclose(f), 0);
+    FILE *file = fopen(path, "wb");
+    assert_true(file);
+    assert_int_equal(fwrite(text, 1, n, file), n);
+    assert_int_equal(fclose(file), 0);
 }
 
 void expect_same_file(const char *a, const char *b)
@@ -261,10 +264,10 @@ const struct config small_config = {.layers = 1, .heads = 2, .channels = 8, .seq
 char *small_state(const char *name)
 {
     char *path = copy_string(temp_path(name));
-    struct mesh m = mesh_of(&small_config, 1, 1, 2, 1);
+    struct mesh mesh = mesh_of(&small_config, 1, 1, 2, 1);
     remove_folder(path);
-    write_random_state(path, &small_config, &m, 3, 1, 5);
-    free_mesh(&m);
+    write_random_state(path, &small_config, &mesh, 3, 1, 5);
+    free_mesh(&mesh);
     return path;
 }
 
@@ -283,11 +286,11 @@ void change_manifest(const char *folder, const char *text, const char *old, cons
 
 void check_checkpoint(void *folder)
 {
-    struct checkpoint *c = open_checkpoint(folder);
-    for (size_t i = 0; i < c->pieces->n; i++) {
-        must(verify_tensor(c, i));
+    struct checkpoint *checkpoint = open_checkpoint(folder);
+    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
+        must(verify_tensor(checkpoint, i));
     }
-    free_checkpoint(c);
+    free_checkpoint(checkpoint);
 }
 
 void expect_newest_checkpoint(const char *folder, const char *name)
@@ -302,49 +305,51 @@ void expect_newest_checkpoint(const char *folder, const char *name)
 static void read_image(void *image)
 {
     struct image *x = image;
-    struct checkpoint *c = read_snapshot(x->path);
-    x->damage = c->stored->n_damage;
-    snprintf(x->said, sizeof x->said, "%s", x->damage ? c->stored->damage[0] : "");
-    x->step = snapfile_of(c)->newest.slot && has_state(c, seed_of(c->step, 1)) ? c->step : 0;
-    free_checkpoint(c);
+    struct checkpoint *checkpoint = read_snapshot(x->path);
+    x->damage = checkpoint->stored->n_damage;
+    snprintf(x->said, sizeof x->said, "%s", x->damage ? checkpoint->stored->damage[0] : "");
+    x->step = snapfile_of(checkpoint)->newest.slot && has_state(checkpoint, seed_of(checkpoint->step, 1))
+                  ? checkpoint->step
+                  : 0;
+    free_checkpoint(checkpoint);
 }
 
-bool notices(struct image *x)
+bool notices(struct image *image)
 {
-    x->step = 0;
-    x->damage = 0;
-    struct problem *p = attempt(read_image, x);
-    bool refused = p && p->code == EXIT_FAILED;
-    free(p);
-    return p ? refused : x->damage && x->step;
+    image->step = 0;
+    image->damage = 0;
+    struct problem *problem = attempt(read_image, image);
+    bool refused = problem && problem->code == EXIT_FAILED;
+    free(problem);
+    return problem ? refused : image->damage && image->step;
 }
 
-void put_bytes(const struct image *x, size_t at, size_t n)
+void put_bytes(const struct image *image, size_t at, size_t n)
 {
-    int fd = open(x->path, O_RDWR);
-    assert_int_equal(pwrite(fd, x->bytes + at, n, (off_t)at), n);
+    int fd = open(image->path, O_RDWR);
+    assert_int_equal(pwrite(fd, image->bytes + at, n, (off_t)at), n);
     close(fd);
 }
 
 struct image make_image(const char *path, struct snapfile *layout)
 {
-    struct image x = {.path = path};
-    struct mesh m = mesh_of(&small_config, 2, 1, 1, 1);
+    struct image image = {.path = path};
+    struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 1);
     unlink(path);
-    write_snapshot(path, &small_config, &m, false, 2);
-    struct checkpoint *c = open_checkpoint(path);
-    *layout = *snapfile_of(c);
-    x.bytes = read_whole(path, &x.n);
-    assert_int_equal(x.n, slot_at(layout, 3));
-    free_checkpoint(c);
-    free_mesh(&m);
-    return x;
+    write_snapshot(path, &small_config, &mesh, false, 2);
+    struct checkpoint *checkpoint = open_checkpoint(path);
+    *layout = *snapfile_of(checkpoint);
+    image.bytes = read_whole(path, &image.n);
+    assert_int_equal(image.n, slot_at(layout, 3));
+    free_checkpoint(checkpoint);
+    free_mesh(&mesh);
+    return image;
 }
 
 size_t first_piece(const char *path)
 {
-    struct checkpoint *c = open_snapshot(path);
-    size_t at = c->pieces->tensor[0].piece[0].file_offset;
-    free_checkpoint(c);
+    struct checkpoint *checkpoint = open_snapshot(path);
+    size_t at = checkpoint->pieces->tensor[0].piece[0].file_offset;
+    free_checkpoint(checkpoint);
     return at;
 }

@@ -63,21 +63,21 @@ const struct task_run example_runs[] = {
     {3, ADAMW, 770, 820, 0}, {3, SIDE, 712, 717, 0},  {4, LOAD, 760, 830, 0}, {4, FWD0, 835, 850, 832},
     {4, FWD1, 850, 880, 0},  {4, ADAMW, 880, 930, 0}, {4, SIDE, 840, 850, 0}, {4, EVAL, 1000, 1040, 0}};
 
-void put_run(struct trace_writer *w, const struct task_run *x, uint64_t zero, unsigned scale)
+void put_run(struct trace_writer *writer, const struct task_run *run, uint64_t zero, unsigned scale)
 {
     uint64_t unit = 1000 * scale;
-    uint64_t number = trace_begin(w, x->step, x->task, zero + x->queued * unit);
-    trace_end(w, number, zero + x->start * unit, zero + x->end * unit, 0);
+    uint64_t number = trace_begin(writer, run->step, run->task, zero + run->queued * unit);
+    trace_end(writer, number, zero + run->start * unit, zero + run->end * unit, 0);
 }
 
 const char *make_trace(const char *name, const struct trace *with, const struct task_run *when, size_t n)
 {
     const char *path = temp_path(name);
     unlink(path); /* what a test has damaged is no trace any more, and stays */
-    struct trace_writer *w = trace_create(path, with, n + 3);
+    struct trace_writer *writer = trace_create(path, with, n + 3);
     for (size_t i = 0; i < n; i++)
-        put_run(w, &when[i], 0, 1);
-    trace_close(w);
+        put_run(writer, &when[i], 0, 1);
+    trace_close(writer);
     return path;
 }
 
@@ -110,16 +110,16 @@ void expect_near(double a, double b)
 
 void run_in_child(void *argument)
 {
-    struct command *c = argument;
-    if (!freopen(c->out ? c->out : "/dev/null", "w", stdout))
+    struct command *command = argument;
+    if (!freopen(command->out ? command->out : "/dev/null", "w", stdout))
         _exit(99);
-    int code = find_command("trace")->run(c->argc, c->argv);
+    int code = find_command("trace")->run(command->argc, command->argv);
     fflush(stdout);
     _exit(code);
 }
 
 /* What the command writes on stdout, in a process of its own; the caller frees it. */
-char *output_of(struct command *c, int expected)
+char *output_of(struct command *command, int expected)
 {
     const char *path = temp_path("output");
     size_t n;
@@ -127,7 +127,7 @@ char *output_of(struct command *c, int expected)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        int code = freopen(path, "w", stdout) ? find_command("trace")->run(c->argc, c->argv) : 99;
+        int code = freopen(path, "w", stdout) ? find_command("trace")->run(command->argc, command->argv) : 99;
         fflush(stdout);
         _exit(code);
     }
@@ -136,10 +136,10 @@ char *output_of(struct command *c, int expected)
     return read_whole(path, &n);
 }
 
-json_t *json_of(struct command *c, int expected)
+json_t *json_of(struct command *command, int expected)
 {
     json_error_t error;
-    char *text = output_of(c, expected);
+    char *text = output_of(command, expected);
     json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (!object)
         test_failed("%s:\n%s\n", error.text, text);

@@ -10,13 +10,13 @@
 /* The simulation of a step file as a trace; the path is the caller's. */
 char *trace_of_list(const char *list)
 {
-    struct step *s = read_list(list);
-    finish_list(s);
-    struct simulation *sim = must_simulate(s, NULL);
+    struct step *step = read_list(list);
+    finish_list(step);
+    struct simulation *sim = must_simulate(step, NULL);
     char *path = copy_string(temp_path("list.trace"));
     write_simulation(sim, path, list);
     free_simulation(sim);
-    free_list(s);
+    free_list(step);
     return path;
 }
 
@@ -33,60 +33,60 @@ struct view *view_of(const char *trace, const char *other, int width, int height
 /* A view of a step file, whose tasks can be moved. */
 struct view *view_of_list(const char *list, int width, int height, int scale)
 {
-    struct track *k = open_track(list, open_board(list, 1));
-    return open_view(&k, 1, width, height, scale);
+    struct track *track = open_track(list, open_board(list, 1));
+    return open_view(&track, 1, width, height, scale);
 }
 
-void end_view(struct view *v)
+void end_view(struct view *view)
 {
-    for (int i = 0; i < v->n_tracks; i++)
-        close_track(v->track[i]);
-    close_view(v);
+    for (int i = 0; i < view->n_tracks; i++)
+        close_track(view->track[i]);
+    close_view(view);
 }
 
 /* ---- what is seen in a view ------------------------------------------------------------------------------------- */
 
-const char *selected_name(const struct view *v)
+const char *selected_name(const struct view *view)
 {
-    return is_picked(&v->selection.task)
-               ? v->track[v->selection.task.track]->trace->tasks[v->selection.task.copy.task].name
+    return is_picked(&view->selection.task)
+               ? view->track[view->selection.task.track]->trace->tasks[view->selection.task.copy.task].name
                : "";
 }
 
-double period_of(const struct view *v)
+double period_of(const struct view *view)
 {
-    json_t *all = board_json(v->track[0]->board);
+    json_t *all = board_json(view->track[0]->board);
     double ms = json_number_value(json_object_get(all, "period_ms"));
     json_decref(all);
     return round(1e6 * ms) / 1e6;
 }
 
 /* The middle of the nth bar of the anchor step on a lane. */
-int bar_at(const struct view *v, const char *lane, size_t nth, int *y)
+int bar_at(const struct view *view, const char *lane, size_t nth, int *y)
 {
-    const struct trace *t = v->track[0]->trace;
+    const struct trace *trace = view->track[0]->trace;
     uint32_t i = 0;
-    while (strcmp(t->lanes[i].name, lane) != 0)
+    while (strcmp(trace->lanes[i].name, lane) != 0)
         i++;
-    const struct view_row *row = row_of_lane(v, 0, i);
-    const struct bar *bar = t->bars[i].bar;
-    while (t->records[bar->record].step != v->sight.anchor)
+    const struct view_row *row = row_of_lane(view, 0, i);
+    const struct bar *bar = trace->bars[i].bar;
+    while (trace->records[bar->record].step != view->sight.anchor)
         bar++;
     *y = row->y + row->height / 2;
-    return (int)x_of(v, (axis_of(v->track[0], bar[nth].start) + axis_of(v->track[0], bar[nth].end)) / 2);
+    return (int)x_of(view, (axis_of(view->track[0], bar[nth].start) + axis_of(view->track[0], bar[nth].end)) / 2);
 }
 
-struct canvas *picture_of(struct view *v)
+struct canvas *picture_of(struct view *view)
 {
-    struct canvas *c = new_canvas(v->width, v->height);
-    draw_view(v, c);
-    return c;
+    struct canvas *canvas = new_canvas(view->width, view->height);
+    draw_view(view, canvas);
+    return canvas;
 }
 
-bool has_sign(const struct view *v, const char *name)
+bool has_sign(const struct view *view, const char *name)
 {
     struct sign sign[MOST_SIGNS];
-    const size_t n = find_signs(v, sign);
+    const size_t n = find_signs(view, sign);
     for (size_t i = 0; i < n; i++)
         if (strcmp(sign[i].name, name) == 0)
             return true;
@@ -114,36 +114,36 @@ struct trace_writer *begin_trace(const char *path)
             .name = "task", .layer = (int)i - 1, .micro = -1, .lane = i % LANES, .first_edge = i, .n_edges = 1};
     }
     tasks[TASKS] = (struct trace_task){.name = "report", .layer = -1, .micro = -1, .lane = LANES}; /* not always run */
-    struct trace t = {.header = {.kind = TRACE_REAL,
-                                 .pace_scale = 1,
-                                 .model = "grows",
-                                 .n_devices = 1,
-                                 .n_lanes = LANES + 1,
-                                 .n_tasks = TASKS + 1,
-                                 .n_edges = TASKS,
-                                 .n_tensors = COUNT(tensors),
-                                 .n_uses = COUNT(uses),
-                                 .n_lists = 1,
-                                 .list = {"train"},
-                                 .n_roles = 1,
-                                 .role = {"other"},
-                                 .n_classes = 1,
-                                 .memory = {"work"}},
-                      .devices = &device,
-                      .lanes = lanes,
-                      .tasks = tasks,
-                      .edges = edges,
-                      .tensors = tensors,
-                      .uses = uses};
-    return trace_create(path, &t, 200); /* less than is written: old records are lost on the way */
+    struct trace trace = {.header = {.kind = TRACE_REAL,
+                                     .pace_scale = 1,
+                                     .model = "grows",
+                                     .n_devices = 1,
+                                     .n_lanes = LANES + 1,
+                                     .n_tasks = TASKS + 1,
+                                     .n_edges = TASKS,
+                                     .n_tensors = COUNT(tensors),
+                                     .n_uses = COUNT(uses),
+                                     .n_lists = 1,
+                                     .list = {"train"},
+                                     .n_roles = 1,
+                                     .role = {"other"},
+                                     .n_classes = 1,
+                                     .memory = {"work"}},
+                          .devices = &device,
+                          .lanes = lanes,
+                          .tasks = tasks,
+                          .edges = edges,
+                          .tensors = tensors,
+                          .uses = uses};
+    return trace_create(path, &trace, 200); /* less than is written: old records are lost on the way */
 }
 
 /* One task after another, of `ns` each; what the next step fetches comes first in it, on the lane of task 1. */
-uint64_t write_step(struct trace_writer *w, uint32_t step, uint64_t clock, uint64_t ns)
+uint64_t write_step(struct trace_writer *writer, uint32_t step, uint64_t clock, uint64_t ns)
 {
     for (uint32_t i = 0; i < TASKS; i++, clock += ns) {
-        uint64_t number = trace_begin(w, step, i, clock - 10);
-        trace_end(w, number, clock, clock + ns, 0);
+        uint64_t number = trace_begin(writer, step, i, clock - 10);
+        trace_end(writer, number, clock, clock + ns, 0);
     }
     return clock;
 }
@@ -152,43 +152,44 @@ uint64_t write_step(struct trace_writer *w, uint32_t step, uint64_t clock, uint6
 
 /* What a device holds at a clock, tensor by tensor and step by step: while one of its tasks runs, and between them; in
  * a step that is not whole, until all have ended. */
-static uint64_t count_held(const struct trace *t, uint32_t device, uint64_t clock)
+static uint64_t count_held(const struct trace *trace, uint32_t device, uint64_t clock)
 {
     uint64_t bytes = 0;
-    for (const struct trace_tensor *x = t->tensors; x < t->tensors + t->header.n_tensors; x++) {
-        const struct trace_step_list *steps = &t->steps[x->list];
-        bool held = x->n_uses == 0;
+    for (const struct trace_tensor *tensor = trace->tensors; tensor < trace->tensors + trace->header.n_tensors;
+         tensor++) {
+        const struct trace_step_list *steps = &trace->steps[tensor->list];
+        bool held = tensor->n_uses == 0;
         for (size_t k = 0; k < steps->n && !held; k++) {
             uint32_t step = steps->step[k].step, ended = 0;
             uint64_t start = UINT64_MAX, end = 0;
-            for (uint32_t u = 0; u < x->n_uses; u++) {
-                const struct runs *runs = &t->runs[t->uses[x->first_use + u]];
+            for (uint32_t u = 0; u < tensor->n_uses; u++) {
+                const struct runs *runs = &trace->runs[trace->uses[tensor->first_use + u]];
                 for (size_t i = 0; i < runs->n; i++) {
-                    const struct trace_record *r = &t->records[runs->record[i]];
-                    start = r->step == step ? MIN(start, r->start) : start;
-                    end = r->step == step ? MAX(end, r->end) : end;
-                    ended += r->step == step;
+                    const struct trace_record *record = &trace->records[runs->record[i]];
+                    start = record->step == step ? MIN(start, record->start) : start;
+                    end = record->step == step ? MAX(end, record->end) : end;
+                    ended += record->step == step;
                 }
             }
-            held = ended && start <= clock && (end > clock || (ended < x->n_uses && step > t->whole_step));
+            held = ended && start <= clock && (end > clock || (ended < tensor->n_uses && step > trace->whole_step));
         }
-        bytes += x->device == device ? held * x->bytes : 0;
+        bytes += tensor->device == device ? held * tensor->bytes : 0;
     }
     return bytes;
 }
 
 /* The amounts that are kept up to date are those that are counted, at any clock; and the tensors that are alive then
  * have as many bytes. */
-void expect_held(const struct trace *t, uint64_t clock)
+void expect_held(const struct trace *trace, uint64_t clock)
 {
-    for (uint32_t device = 0; device < t->header.n_devices; device++) {
+    for (uint32_t device = 0; device < trace->header.n_devices; device++) {
         const struct trace_tensor **alive;
-        size_t n = trace_alive_at(t, device, clock, &alive);
+        size_t n = trace_alive_at(trace, device, clock, &alive);
         uint64_t sum = 0;
-        const struct amount *held = amount_at(&t->memory_use[device], clock);
+        const struct amount *held = amount_at(&trace->memory_use[device], clock);
         for (size_t i = 0; i < n; sum += alive[i++]->bytes)
             assert_true(i == 0 || alive[i - 1]->bytes >= alive[i]->bytes);
-        assert_int_equal(sum_amount(held), count_held(t, device, clock));
+        assert_int_equal(sum_amount(held), count_held(trace, device, clock));
         assert_int_equal(sum, sum_amount(held));
         free(alive);
     }

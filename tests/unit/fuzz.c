@@ -38,13 +38,13 @@ static int read_tensors(int n, char **words)
 static int predict(int n, char **words)
 {
     (void)n;
-    struct trainer *t = plan_tiny(SERVER, 2);
-    struct costs *c = read_costs(words[0]);
-    struct simulation *sim = must_simulate(t->train, c);
-    print_simulation(stdout, sim, c);
+    struct trainer *trainer = plan_tiny(SERVER, 2);
+    struct costs *costs = read_costs(words[0]);
+    struct simulation *sim = must_simulate(trainer->train, costs);
+    print_simulation(stdout, sim, costs);
     free_simulation(sim);
-    free_costs(c);
-    free_trainer(t);
+    free_costs(costs);
+    free_trainer(trainer);
     return 0;
 }
 
@@ -52,8 +52,8 @@ static void copy_file(const char *from, const char *to)
 {
     size_t n;
     char *bytes = read_whole(from, &n);
-    FILE *f = fopen(to, "w"); /* in place: a reader keeps the file that it has open */
-    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f))
+    FILE *file = fopen(to, "w"); /* in place: a reader keeps the file that it has open */
+    if (!file || fwrite(bytes, 1, n, file) != n || fclose(file))
         fail(EXIT_IO, "cannot write %s", to);
     free(bytes);
 }
@@ -65,45 +65,45 @@ static int follow(int n, char **words)
     const char *path = FOLDER "followed.trace";
     struct trace_follow *f;
     bool changed;
-    struct trace_running r;
+    struct trace_running running;
     copy_file(FOLDER "seed.trace", path);
     must(trace_follow_open(path, &f));
-    const struct trace *t = trace_follow_trace(f);
+    const struct trace *trace = trace_follow_trace(f);
     copy_file(words[0], path);
-    struct problem *p = trace_follow_poll(f, &changed);
+    struct problem *problem = trace_follow_poll(f, &changed);
     free(trace_follow_poll(f, &changed));
-    for (uint32_t i = 0; i < t->header.n_lanes; i++)
-        trace_running(t, i, &r);
-    for (uint32_t i = 0; i < t->header.n_devices; i++) {
+    for (uint32_t i = 0; i < trace->header.n_lanes; i++)
+        trace_running(trace, i, &running);
+    for (uint32_t i = 0; i < trace->header.n_devices; i++) {
         const struct trace_tensor **tensors;
-        trace_alive_at(t, i, trace_peak(&t->memory_use[i]), &tensors);
+        trace_alive_at(trace, i, trace_peak(&trace->memory_use[i]), &tensors);
         free(tensors);
     }
     trace_follow_close(f);
-    must(p);
+    must(problem);
     return 0;
 }
 
 /* A tokenizer that was read is used and written. */
-static int use_tokenizer(struct bpe *b)
+static int use_tokenizer(struct bpe *bpe)
 {
     static char bytes[] = "the cat's  on\n\xC3\xA9\xFF 12<|endoftext|> the";
     struct text text = {.name = "a text", .bytes = bytes, .n = sizeof bytes - 1};
-    json_t *json = bpe_to_json(b);
+    json_t *json = bpe_to_json(bpe);
     free_bpe(bpe_from_json(json, "its own text"));
     json_decref(json);
-    if (!b->decodes_only) {
+    if (!bpe->decodes_only) {
         size_t n, length;
-        uint16_t *tokens = bpe_encode(b, &text, &n);
+        uint16_t *tokens = bpe_encode(bpe, &text, &n);
         size_t total = 0;
         for (size_t i = 0; i < n; i++) {
-            bpe_decode(b, tokens[i], &length);
+            bpe_decode(bpe, tokens[i], &length);
             total += length;
         }
         CHECK(total == text.n, "%zu tokens of %zu bytes", n, total);
         free(tokens);
     }
-    free_bpe(b);
+    free_bpe(bpe);
     return 0;
 }
 static int read_tokenizer(int n, char **words)
@@ -142,10 +142,10 @@ static void make_trace(void *unused)
 static void make_foreign(void)
 {
     static const char *const folders[] = {FOLDER "hf", FOLDER "described", FOLDER "sharded"};
-    struct checkpoint *c = open_checkpoint(FOLDER "state");
+    struct checkpoint *checkpoint = open_checkpoint(FOLDER "state");
     for (size_t i = 0; i < COUNT(folders); i++) {
         remove_folder(folders[i]);
-        export_huggingface(c, folders[i], NULL, -1);
+        export_huggingface(checkpoint, folders[i], NULL, -1);
     }
     const char *shard = "model-00001-of-00001.safetensors";
     struct safetensors *st = open_safetensors(FOLDER "sharded/model.safetensors");
@@ -161,7 +161,7 @@ static void make_foreign(void)
     free(text);
     free(path);
     close_safetensors(st);
-    free_checkpoint(c);
+    free_checkpoint(checkpoint);
 }
 
 /* A tokenizer of README.md in all forms: tokenizer.json; vocab.json and merges.txt, one sound and one to be
@@ -172,8 +172,8 @@ static void make_tokenizers(void *unused)
     static const char *const added[] = {"<|endoftext|>", NULL};
     struct text text = {.name = "README.md"};
     text.bytes = read_whole(text.name, &text.n);
-    struct bpe *b = learn_bpe(&text, 1, 290, added);
-    json_t *json = bpe_to_json(b), *model = json_object_get(json, "model");
+    struct bpe *bpe = learn_bpe(&text, 1, 290, added);
+    json_t *json = bpe_to_json(bpe), *model = json_object_get(json, "model");
     char *vocab = json_dumps(json_object_get(model, "vocab"), 0), *merges = copy_string("#version: 0.2\n");
     size_t i;
     json_t *merge;
@@ -185,30 +185,31 @@ static void make_tokenizers(void *unused)
     publish_text(FOLDER "merges/vocab.json", vocab);
     publish_text(FOLDER "seed.merges.txt", merges);
     publish_text(FOLDER "merges.txt", merges);
-    int32_t header[256] = {20240328, 2, b->n, 256};
-    struct writer *w = open_writer(FOLDER "seed.tokenizer.bin");
-    write_bytes(w, header, sizeof header);
-    for (int k = 0; k < b->n; k++) {
-        write_bytes(w, &(char){(char)b->token[k].n}, 1);
-        write_bytes(w, b->token[k].bytes, b->token[k].n);
+    int32_t header[256] = {20240328, 2, bpe->n, 256};
+    struct writer *writer = open_writer(FOLDER "seed.tokenizer.bin");
+    write_bytes(writer, header, sizeof header);
+    for (int k = 0; k < bpe->n; k++) {
+        write_bytes(writer, &(char){(char)bpe->token[k].n}, 1);
+        write_bytes(writer, bpe->token[k].bytes, bpe->token[k].n);
     }
-    publish(w);
+    publish(writer);
 }
 
 /* Three sound checkpoints: a seed, and one each whose manifest and whose shard are replaced; and a snapshot file. */
 static void make_states(void *unused)
 {
     (void)unused;
-    static const struct config c = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
+    static const struct config config = {
+        .layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
     static const char *const folders[] = {FOLDER "state", FOLDER "manifest", FOLDER "shard"};
-    struct mesh m = mesh_of(&c, 2, 1, 2, 1);
+    struct mesh mesh = mesh_of(&config, 2, 1, 2, 1);
     for (size_t i = 0; i < COUNT(folders); i++) {
         remove_folder(folders[i]);
-        write_random_state(folders[i], &c, &m, 3, 1, 7);
+        write_random_state(folders[i], &config, &mesh, 3, 1, 7);
     }
     make_foreign();
     remove(FOLDER "seed.snap");
-    write_snapshot(FOLDER "seed.snap", &c, &m, true, 2);
+    write_snapshot(FOLDER "seed.snap", &config, &mesh, true, 2);
 }
 
 /* Gives the manifest a hash that fits, or the first rule would refuse nearly all. */
@@ -218,9 +219,10 @@ static int rehashed(int n, char **words)
     const char *path = FOLDER "manifest/" MANIFEST;
     char *text = read_whole(path, &size), *line = strchr(text, '\n');
     size_t head = line ? (size_t)(line - text) + 1 : 0;
-    FILE *f = fopen(path, "w");
-    if (!f || fprintf(f, "{\"hash\":\"%016llx\",\n", (unsigned long long)hash_bytes(text + head, size - head, 0)) < 0 ||
-        fwrite(text + head, 1, size - head, f) != size - head || fclose(f))
+    FILE *file = fopen(path, "w");
+    if (!file ||
+        fprintf(file, "{\"hash\":\"%016llx\",\n", (unsigned long long)hash_bytes(text + head, size - head, 0)) < 0 ||
+        fwrite(text + head, 1, size - head, file) != size - head || fclose(file))
         fail(EXIT_IO, "cannot write %s", path);
     free(text);
     return run_ckpt(n, words);
@@ -259,8 +261,8 @@ static int rehashed_snapshot(int n, char **words)
         put_hash(bytes, SNAP_PAGE);
         put_hash(bytes + SNAP_PAGE, SNAP_PAGE);
     }
-    FILE *f = fopen(path, "w");
-    if (!f || fwrite(bytes, 1, size, f) != size || fclose(f))
+    FILE *file = fopen(path, "w");
+    if (!file || fwrite(bytes, 1, size, file) != size || fclose(file))
         fail(EXIT_IO, "cannot write %s", path);
     free(bytes);
     return run_ckpt(n, words);
@@ -327,80 +329,80 @@ struct file {
     uint32_t number;
 };
 
-static size_t draw(struct file *f, size_t below)
+static size_t draw(struct file *file, size_t below)
 {
-    struct random4 r = random_words(f->seed, STREAM_TEST, f->number, f->drawn);
-    f->drawn++;
-    return below ? ((uint64_t)r.word[0] << 32 | r.word[1]) % below : 0;
+    struct random4 random4 = random_words(file->seed, STREAM_TEST, file->number, file->drawn);
+    file->drawn++;
+    return below ? ((uint64_t)random4.word[0] << 32 | random4.word[1]) % below : 0;
 }
 
 /* Half of the places are near the start, where headers are. */
-static size_t place_in(struct file *f) { return draw(f, draw(f, 2) ? MIN(f->n, START) : f->n); }
+static size_t place_in(struct file *file) { return draw(file, draw(file, 2) ? MIN(file->n, START) : file->n); }
 
-static void replace_part(struct file *f, size_t at, size_t old, const void *new, size_t n)
+static void replace_part(struct file *file, size_t at, size_t old, const void *new, size_t n)
 {
-    unsigned char *bytes = allocate(f->n - old + n, 1);
-    memcpy(bytes, f->bytes, at);
+    unsigned char *bytes = allocate(file->n - old + n, 1);
+    memcpy(bytes, file->bytes, at);
     if (n)
         memcpy(bytes + at, new, n);
-    memcpy(bytes + at + n, f->bytes + at + old, f->n - at - old);
-    free(f->bytes);
-    f->bytes = bytes;
-    f->n += n - old;
+    memcpy(bytes + at + n, file->bytes + at + old, file->n - at - old);
+    free(file->bytes);
+    file->bytes = bytes;
+    file->n += n - old;
 }
 
 /* An aligned one becomes 0, or a power of two, or one off it. */
-static void change_integer(struct file *f)
+static void change_integer(struct file *file)
 {
-    size_t width = (size_t)1 << draw(f, 4), at = place_in(f) / width * width;
-    uint64_t power = (uint64_t)1 << draw(f, 64);
-    uint64_t value = power + draw(f, 3) - 1;
-    if (at + width <= f->n)
-        memcpy(f->bytes + at, &value, width);
+    size_t width = (size_t)1 << draw(file, 4), at = place_in(file) / width * width;
+    uint64_t power = (uint64_t)1 << draw(file, 64);
+    uint64_t value = power + draw(file, 3) - 1;
+    if (at + width <= file->n)
+        memcpy(file->bytes + at, &value, width);
 }
 
 /* The next number that is written in digits becomes another; where bytes are counted, one of the same length. */
-static void change_number(struct file *f)
+static void change_number(struct file *file)
 {
     char *odd[MOST_WORDS + 1];
     int n_odd = split("0 -1 1e-320 1e300 nan inf 2147483648 4294967297 1000000 18446744073709551617 1.5 0x10", odd);
-    size_t at = place_in(f), end;
-    while (at < f->n && !isdigit(f->bytes[at]))
+    size_t at = place_in(file), end;
+    while (at < file->n && !isdigit(file->bytes[at]))
         at++;
-    for (end = at; end < f->n && (isdigit(f->bytes[end]) || f->bytes[end] == '.' || f->bytes[end] == 'e');)
+    for (end = at; end < file->n && (isdigit(file->bytes[end]) || file->bytes[end] == '.' || file->bytes[end] == 'e');)
         end++;
-    const char *number = odd[draw(f, (size_t)n_odd)];
-    if (draw(f, 2))
-        replace_part(f, at, end - at, number, strlen(number));
+    const char *number = odd[draw(file, (size_t)n_odd)];
+    if (draw(file, 2))
+        replace_part(file, at, end - at, number, strlen(number));
     else
         for (size_t i = at; i < end; i++)
-            f->bytes[i] = (unsigned char)('0' + draw(f, 10));
+            file->bytes[i] = (unsigned char)('0' + draw(file, 10));
     free(odd[0]);
 }
 
-static void mutate(struct file *f)
+static void mutate(struct file *file)
 {
-    for (size_t times = 1 + draw(f, 4); times && f->n; times--) {
-        size_t at = place_in(f);
-        size_t n = 1 + draw(f, MIN(f->n - at, 64));
-        size_t from = draw(f, f->n - n + 1);
-        size_t what = draw(f, 9);
-        unsigned char byte = (unsigned char)draw(f, 256), part[64];
-        memcpy(part, f->bytes + from, n);
+    for (size_t times = 1 + draw(file, 4); times && file->n; times--) {
+        size_t at = place_in(file);
+        size_t n = 1 + draw(file, MIN(file->n - at, 64));
+        size_t from = draw(file, file->n - n + 1);
+        size_t what = draw(file, 9);
+        unsigned char byte = (unsigned char)draw(file, 256), part[64];
+        memcpy(part, file->bytes + from, n);
         if (what == 0)
-            f->bytes[at] ^= (unsigned char)(1 << draw(f, 8));
+            file->bytes[at] ^= (unsigned char)(1 << draw(file, 8));
         else if (what == 1)
-            replace_part(f, at, n, &byte, draw(f, 2));
+            replace_part(file, at, n, &byte, draw(file, 2));
         else if (what == 2)
-            replace_part(f, at, f->n - at, NULL, 0); /* cut */
+            replace_part(file, at, file->n - at, NULL, 0); /* cut */
         else if (what == 3)
-            replace_part(f, at, n, part, n); /* a part stands in another's place, */
+            replace_part(file, at, n, part, n); /* a part stands in another's place, */
         else if (what == 4)
-            replace_part(f, at, 0, part, n); /* it is put in before it */
+            replace_part(file, at, 0, part, n); /* it is put in before it */
         else if (what < 7)
-            change_number(f);
+            change_number(file);
         else
-            change_integer(f);
+            change_integer(file);
     }
 }
 
@@ -422,42 +424,43 @@ static void run_reader(void *file)
 }
 
 /* What is wrong with how a child ended, or NULL.  A text that fills its buffer may be cut. */
-static const char *finding(struct outcome *o)
+static const char *finding(struct outcome *outcome)
 {
-    bool whole = strlen(o->text) < sizeof o->text - 1, sentence = strncmp(o->text, "yard: ", 6) == 0;
-    sentence |= strstr(o->text, "\nyard: ") != NULL;
-    sentence |= strstr(o->text, "\nFAILED: ") != NULL; /* yard check says it so */
-    if (o->signal)
-        return o->signal == SIGALRM ? "it hangs" : strsignal(o->signal);
-    if (o->code != EXIT_OK && o->code != EXIT_FAILED && o->code != EXIT_USAGE && o->code != EXIT_IO)
+    bool whole = strlen(outcome->text) < sizeof outcome->text - 1, sentence = strncmp(outcome->text, "yard: ", 6) == 0;
+    sentence |= strstr(outcome->text, "\nyard: ") != NULL;
+    sentence |= strstr(outcome->text, "\nFAILED: ") != NULL; /* yard check says it so */
+    if (outcome->signal)
+        return outcome->signal == SIGALRM ? "it hangs" : strsignal(outcome->signal);
+    if (outcome->code != EXIT_OK && outcome->code != EXIT_FAILED && outcome->code != EXIT_USAGE &&
+        outcome->code != EXIT_IO)
         return "an exit code outside the contract";
-    if (o->code != EXIT_OK && !sentence && whole)
+    if (outcome->code != EXIT_OK && !sentence && whole)
         return "an error without a sentence";
-    char *shown = make_printable(copy_string(o->text), MANY_LINES);
-    bool same = strcmp(shown, o->text) == 0 || !whole;
+    char *shown = make_printable(copy_string(outcome->text), MANY_LINES);
+    bool same = strcmp(shown, outcome->text) == 0 || !whole;
     free(shown);
     return same ? NULL : "raw control characters";
 }
 
 /* true: something was found */
-static bool try_file(struct file *f, int codes[5])
+static bool try_file(struct file *file, int codes[5])
 {
-    const char *slash = strrchr(f->format->file, '/');
-    char *kept = lasting(FOLDER "finding-%u-%s", f->number, slash ? slash + 1 : f->format->file);
-    f->path = format_string(FOLDER "%s", f->format->file);
-    f->bytes = (unsigned char *)read_whole(f->format->seed, &f->n);
-    mutate(f);
-    FILE *out = fopen(f->path, "wb");
-    CHECK(out && fwrite(f->bytes, 1, f->n, out) == f->n && fclose(out) == 0, "cannot write %s", f->path);
-    struct outcome o = run_child(run_reader, f);
-    const char *wrong = finding(&o);
+    const char *slash = strrchr(file->format->file, '/');
+    char *kept = lasting(FOLDER "finding-%u-%s", file->number, slash ? slash + 1 : file->format->file);
+    file->path = format_string(FOLDER "%s", file->format->file);
+    file->bytes = (unsigned char *)read_whole(file->format->seed, &file->n);
+    mutate(file);
+    FILE *out = fopen(file->path, "wb");
+    CHECK(out && fwrite(file->bytes, 1, file->n, out) == file->n && fclose(out) == 0, "cannot write %s", file->path);
+    struct outcome outcome = run_child(run_reader, file);
+    const char *wrong = finding(&outcome);
     if (wrong) {
-        rename(f->path, kept);
-        printf("FOUND  %s: %s (code %d), %s\n%.2000s\n", kept, wrong, o.code, f->format->words, o.text);
+        rename(file->path, kept);
+        printf("FOUND  %s: %s (code %d), %s\n%.2000s\n", kept, wrong, outcome.code, file->format->words, outcome.text);
     } else
-        codes[o.code]++;
-    free(f->path);
-    free(f->bytes);
+        codes[outcome.code]++;
+    free(file->path);
+    free(file->bytes);
     return wrong;
 }
 

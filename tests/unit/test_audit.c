@@ -2,6 +2,8 @@
  *
  * Every access of every task of the training, evaluation and sampling lists is declared otherwise, one at a time, and
  * the task is audited.  Declaring less must be found: at that task, or at one that then reads what was lost.
+ *
+ * To see it fail: in audit.c, let check_others() find nothing.
  */
 #include "tests/support/support.h"
 
@@ -17,35 +19,35 @@ enum { WARM_UP = 3 }; /* steps: then Adam's m and v are not zero any more */
 /* On two devices: data-parallel ones, or with flash attention as `mesh` says. */
 static struct trainer *open_mesh(const char *gemm, const char *mesh)
 {
-    struct settings *s = parse_settings(&train_page, 0, NULL);
-    s->layers = 1;
-    s->heads = 2;
-    s->channels = 16;
-    s->seq_len = 8;
-    s->batch = 4;
-    s->micro_batch = 1;
-    s->devices = "0:0x2";
-    s->kernels.gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
-    s->mesh = mesh;
+    struct settings *settings = parse_settings(&train_page, 0, NULL);
+    settings->layers = 1;
+    settings->heads = 2;
+    settings->channels = 16;
+    settings->seq_len = 8;
+    settings->batch = 4;
+    settings->micro_batch = 1;
+    settings->devices = "0:0x2";
+    settings->kernels.gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
+    settings->mesh = mesh;
     if (mesh) { /* the upper half of the 256 bytes hardly occurs in the text: one rank would have all words */
-        s->data.tokens = "chars";
-        s->kernels.attention = ATTENTION_FLASH;
+        settings->data.tokens = "chars";
+        settings->kernels.attention = ATTENTION_FLASH;
     }
-    s->serial = true;
-    struct trainer *t = new_trainer(s, ALL_LISTS | OPEN_DATA);
-    t->sample_position = 4;
-    return t;
+    settings->serial = true;
+    struct trainer *trainer = new_trainer(settings, ALL_LISTS | OPEN_DATA);
+    trainer->sample_position = 4;
+    return trainer;
 }
 
 static struct trainer *open_trainer(const char *gemm) { return open_mesh(gemm, NULL); }
 
 /* Whatever was done to the trainer before, iteration WARM_UP + 1 comes next, with the same state each time. */
-static void start_again(struct trainer *t, struct step *s)
+static void start_again(struct trainer *trainer, struct step *step)
 {
-    begin_anew(t);
-    for (uint32_t number = 1; s == t->train && number <= WARM_UP; number++)
-        execute(s, number);
-    drain(s);
+    begin_anew(trainer);
+    for (uint32_t number = 1; step == trainer->train && number <= WARM_UP; number++)
+        execute(step, number);
+    drain(step);
 }
 
 /* ---- declaring otherwise ---------------------------------------------------------------------------------------- */
@@ -66,22 +68,22 @@ static const struct exception {
     {"eval.report", ACCESS_READ, ACCESS_NONE, "what it makes is no tensor: the host's sum of losses"},
 };
 
-static bool is_listed(const struct task *t, enum access_mode is, enum access_mode said)
+static bool is_listed(const struct task *task, enum access_mode is, enum access_mode said)
 {
     for (size_t i = 0; i < COUNT(exceptions); i++)
-        if (strcmp(exceptions[i].task, t->name) == 0 && exceptions[i].is == is && exceptions[i].said == said)
+        if (strcmp(exceptions[i].task, task->name) == 0 && exceptions[i].is == is && exceptions[i].said == said)
             return true;
     return false;
 }
 
-/* What task t declares of the bytes of its access k, by all of its accesses. */
-static enum access_mode declared(const struct task *t, int k)
+/* What a task declares of the bytes of its access k, by all of its accesses. */
+static enum access_mode declared(const struct task *task, int k)
 {
-    const struct tensor *x = t->access[k].tensor;
+    const struct tensor *tensor = task->access[k].tensor;
     unsigned mode = 0;
-    for (int i = 0; i < t->n_access; i++)
-        if (t->access[i].tensor->storage == x->storage && t->access[i].tensor->offset == x->offset)
-            mode |= t->access[i].mode;
+    for (int i = 0; i < task->n_access; i++)
+        if (task->access[i].tensor->storage == tensor->storage && task->access[i].tensor->offset == tensor->offset)
+            mode |= task->access[i].mode;
     return (enum access_mode)mode;
 }
 
@@ -89,35 +91,36 @@ static struct task_flight flight; /* gets the times, which are not used here */
 
 /* Audits the list from task i of the next iteration to the end of the one after it.  Returns what the audit says first,
  * or NULL. */
-static char *audit_from(struct audit *a, struct step *s, size_t i, bool *at_once)
+static char *audit_from(struct audit *audit, struct step *step, size_t i, bool *at_once)
 {
     uint32_t number = WARM_UP + 1;
-    char *wrong = audit_task(a, number, i, &flight);
+    char *wrong = audit_task(audit, number, i, &flight);
     *at_once = wrong != NULL;
-    for (size_t n = i + 1; n < 2 * s->n && !wrong; n++)
-        wrong = audit_task(a, number + (n >= s->n), n % s->n, &flight);
+    for (size_t n = i + 1; n < 2 * step->n && !wrong; n++)
+        wrong = audit_task(audit, number + (n >= step->n), n % step->n, &flight);
     return wrong;
 }
 
 /* Opens an audit in front of task i. */
-static struct audit *audit_before(struct trainer *t, struct step *s, size_t i)
+static struct audit *audit_before(struct trainer *trainer, struct step *step, size_t i)
 {
-    start_again(t, s);
-    struct audit *a = open_audit(s);
+    start_again(trainer, step);
+    struct audit *audit = open_audit(step);
     for (size_t k = 0; k < i; k++)
-        assert_null(audit_task(a, WARM_UP + 1, k, &flight));
-    return a;
+        assert_null(audit_task(audit, WARM_UP + 1, k, &flight));
+    return audit;
 }
 
 /* Task i, which says less than is true since its access k `is` said to be something else.  true: found at once. */
-static bool expect_found(struct audit *a, struct step *s, size_t i, int k, enum access_mode is, struct tally *tally)
+static bool expect_found(struct audit *audit, struct step *step, size_t i, int k, enum access_mode is,
+                         struct tally *tally)
 {
     bool at_once;
-    char *wrong = audit_from(a, s, i, &at_once);
-    const struct access *x = &s->task[i]->access[k];
-    if (!wrong && !is_listed(s->task[i], is, x->mode))
-        test_failed("%s list, task %zu %s, tensor %s: %s said to be %s, and nobody notices\n", s->name, i,
-                    s->task[i]->name, x->tensor->name, mode_name[is], mode_name[x->mode]);
+    char *wrong = audit_from(audit, step, i, &at_once);
+    const struct access *access = &step->task[i]->access[k];
+    if (!wrong && !is_listed(step->task[i], is, access->mode))
+        test_failed("%s list, task %zu %s, tensor %s: %s said to be %s, and nobody notices\n", step->name, i,
+                    step->task[i]->name, access->tensor->name, mode_name[is], mode_name[access->mode]);
     if (!wrong)
         tally->listed++;
     else if (at_once)
@@ -129,10 +132,10 @@ static bool expect_found(struct audit *a, struct step *s, size_t i, int k, enum 
 }
 
 /* Access k of task i, said to be `mode`.  The audit stands before task i, also afterwards. */
-static void say(struct trainer *t, struct step *s, struct audit **a, size_t i, int k, enum access_mode mode,
-                struct tally *tally)
+static void say(struct trainer *trainer, struct step *step, struct audit **audit, size_t i, int k,
+                enum access_mode mode, struct tally *tally)
 {
-    struct task *task = s->task[i];
+    struct task *task = step->task[i];
     enum access_mode is = task->access[k].mode, before = declared(task, k);
     bool audited_on = false;
     task->access[k].mode = mode;
@@ -141,22 +144,22 @@ static void say(struct trainer *t, struct step *s, struct audit **a, size_t i, i
     else if ((declared(task, k) & before) == before)
         tally->conservative++; /* more than is true: more edges, longer lives, the same values */
     else
-        audited_on = !expect_found(*a, s, i, k, is, tally);
+        audited_on = !expect_found(*audit, step, i, k, is, tally);
     task->access[k].mode = is;
     if (audited_on) {
-        close_audit(*a);
-        *a = audit_before(t, s, i);
+        close_audit(*audit);
+        *audit = audit_before(trainer, step, i);
     }
 }
 
 /* Does one that declares the same come before it: of another rank, micro-batch, layer or list? */
-static bool is_repeated(const struct task *t)
+static bool is_repeated(const struct task *task)
 {
     static uint64_t *seen;
     static size_t n, cap;
-    uint64_t key = hash_bytes(t->name, strlen(t->name), (uint64_t)(t->action == ACT_KERNEL));
-    for (int k = 0; k < t->n_access; k++)
-        key = hash_bytes(&t->access[k].mode, sizeof t->access[k].mode, key);
+    uint64_t key = hash_bytes(task->name, strlen(task->name), (uint64_t)(task->action == ACT_KERNEL));
+    for (int k = 0; k < task->n_access; k++)
+        key = hash_bytes(&task->access[k].mode, sizeof task->access[k].mode, key);
     for (size_t i = 0; i < n; i++)
         if (seen[i] == key)
             return true;
@@ -164,36 +167,36 @@ static bool is_repeated(const struct task *t)
     return false;
 }
 
-static void say_all(struct trainer *t, struct step *s, struct tally *tally)
+static void say_all(struct trainer *trainer, struct step *step, struct tally *tally)
 {
-    struct audit *a = audit_before(t, s, 0);
-    for (size_t i = 0; i < s->n; i++) {
-        bool skip = is_repeated(s->task[i]);
-        for (int k = 0; k < s->task[i]->n_access && !skip; k++)
+    struct audit *audit = audit_before(trainer, step, 0);
+    for (size_t i = 0; i < step->n; i++) {
+        bool skip = is_repeated(step->task[i]);
+        for (int k = 0; k < step->task[i]->n_access && !skip; k++)
             for (enum access_mode mode = ACCESS_NONE; mode <= ACCESS_BOTH; mode++)
-                if (mode != s->task[i]->access[k].mode)
-                    say(t, s, &a, i, k, mode, tally);
-        assert_null(audit_task(a, WARM_UP + 1, i, &flight));
+                if (mode != step->task[i]->access[k].mode)
+                    say(trainer, step, &audit, i, k, mode, tally);
+        assert_null(audit_task(audit, WARM_UP + 1, i, &flight));
     }
-    close_audit(a);
+    close_audit(audit);
 }
 
 TEST(every_declaration_matters)
 {
-    struct tally n = {0};
+    struct tally tally = {0};
     static const char *const ways[][2] = {{"own", NULL}, {"clblast", NULL}, {"own", "tp=2"}};
     for (size_t way = 0; way < COUNT(ways); way++) {
-        struct trainer *t = open_mesh(ways[way][0], ways[way][1]);
-        struct step *lists[] = {t->train, t->eval, t->sample};
+        struct trainer *trainer = open_mesh(ways[way][0], ways[way][1]);
+        struct step *lists[] = {trainer->train, trainer->eval, trainer->sample};
         for (size_t i = 0; i < COUNT(lists); i++)
-            say_all(t, lists[i], &n);
-        free_trainer(t);
+            say_all(trainer, lists[i], &tally);
+        free_trainer(trainer);
     }
     print_message("# %zu wrong declarations: %zu found at the task, %zu at a reader of what was lost, %zu listed;\n"
                   "# besides %zu that another argument makes good, %zu that declare more than is true\n",
-                  n.at_task + n.at_reader + n.listed, n.at_task, n.at_reader, n.listed, n.declared_twice,
-                  n.conservative);
-    assert_true(n.at_task > 500);
+                  tally.at_task + tally.at_reader + tally.listed, tally.at_task, tally.at_reader, tally.listed,
+                  tally.declared_twice, tally.conservative);
+    assert_true(tally.at_task > 500);
 }
 
 /* ---- which kernels there are ------------------------------------------------------------------------------------ */
@@ -201,10 +204,10 @@ TEST(every_declaration_matters)
 /* In no list here: bench.cl is timed by itself, fill serves --zero 2 and tests. */
 static const char *const in_no_list[] = {"fma_peak", "copy", "fill"};
 
-static bool runs_kernel(const struct step *s, const char *kernel)
+static bool runs_kernel(const struct step *step, const char *kernel)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->action == ACT_KERNEL && strcmp(s->task[i]->function, kernel) == 0)
+    for (size_t i = 0; i < step->n; i++)
+        if (step->task[i]->action == ACT_KERNEL && strcmp(step->task[i]->function, kernel) == 0)
             return true;
     return false;
 }
@@ -224,8 +227,8 @@ TEST(every_kernel_is_in_a_list)
     struct trainer *cut = open_mesh("own", "tp=2");
     const struct step *lists[] = {own->train, own->eval, own->sample, clblast->train, cut->train};
     size_t n = 0, omitted = 0;
-    for (const struct embedded_file *f = embedded_kernels; f->name; f++)
-        for (const char *at = f->text; (at = strpbrk(at, "\n")); at++) {
+    for (const struct embedded_file *file = embedded_kernels; file->name; file++)
+        for (const char *at = file->text; (at = strpbrk(at, "\n")); at++) {
             char name[64];
             if (strncasecmp(at, "\nKERNEL ", 8) || sscanf(strstr(at, "void"), "void %63[a-z_0-9]", name) != 1)
                 continue;
@@ -233,7 +236,7 @@ TEST(every_kernel_is_in_a_list)
             for (size_t i = 0; i < COUNT(lists); i++)
                 found |= runs_kernel(lists[i], name);
             if (found == is_excepted(name))
-                test_failed("kernel %s of cl/%s: %s\n", name, f->name, found ? "is in a list" : "is in no list");
+                test_failed("kernel %s of cl/%s: %s\n", name, file->name, found ? "is in a list" : "is in no list");
             n++;
             omitted += !found;
         }

@@ -1,4 +1,16 @@
-/* test_base.c - errors, memory, numbers as text, random numbers, hashes and options. */
+/* test_base.c - what every part of the trainer stands on: errors, memory, numbers as text, random numbers, hashes and
+ * options.
+ *
+ * It tests src/trainer/base.  What has answers that others published (Philox, xxHash) must give these; what is written
+ * as text and read again is the same number; an option set in either spelling has the same effect, and one that is
+ * tried for a moment leaves no trace; a mistake ends the program with one sentence, after what was begun has been
+ * cleaned up.  A rounded number that is read back as another, an option that is silently ignored, and a sentence with a
+ * character that a terminal obeys are found.
+ *
+ * To see it fail: in hash.c, let the first of the last three shifts be one by 32 instead of 33.
+ *
+ * Expected texts and numbers stand beside what gives them; published answers say where they come from.
+ */
 #include "tests/support/child.h"
 #include "tools/command/numbers.h"
 #include "tools/command/table.h"
@@ -40,29 +52,29 @@ static void fail_in_cleanup(void *unused)
 
 TEST(fail_cleans_up_in_reverse)
 {
-    struct outcome o = run_child(fail_with_cleanups, NULL);
-    assert_int_equal(o.code, 3);
-    assert_string_equal(o.text, "yard: no device 7\ncleanup last\ncleanup first\n");
-    o = run_child(fail_in_cleanup, NULL);
-    assert_string_equal(o.text, "yard: no device 7\ncleanup last\ncleanup first\n");
+    struct outcome outcome = run_child(fail_with_cleanups, NULL);
+    assert_int_equal(outcome.code, 3);
+    assert_string_equal(outcome.text, "yard: no device 7\ncleanup last\ncleanup first\n");
+    outcome = run_child(fail_in_cleanup, NULL);
+    assert_string_equal(outcome.text, "yard: no device 7\ncleanup last\ncleanup first\n");
 }
 
 static void count_cleanup(void *count) { ++*(int *)count; }
 
 static void fail_in_depth(void *count)
 {
-    struct cleanup c = {.run = count_cleanup, .argument = count};
-    on_fail(&c);
+    struct cleanup cleanup = {.run = count_cleanup, .argument = count};
+    on_fail(&cleanup);
     fail(EXIT_IO, "no %s", "luck");
 }
 
 static void attempt_in_depth(void *count)
 {
-    struct cleanup c = {.run = count_cleanup, .argument = count};
-    on_fail(&c);
-    struct problem *p = attempt(fail_in_depth, count);
-    assert_string_equal(p->sentence, "no luck");
-    free(p);
+    struct cleanup cleanup = {.run = count_cleanup, .argument = count};
+    on_fail(&cleanup);
+    struct problem *problem = attempt(fail_in_depth, count);
+    assert_string_equal(problem->sentence, "no luck");
+    free(problem);
     assert_int_equal(*(int *)count, 1); /* what was registered before is kept */
     fail(EXIT_USAGE, "again");
 }
@@ -111,16 +123,16 @@ static void do_nothing(void *unused) { (void)unused; }
 TEST(attempt)
 {
     int count = 0;
-    struct problem *p = attempt(attempt_in_depth, &count);
-    assert_int_equal(p->code, EXIT_USAGE);
-    assert_string_equal(p->sentence, "again");
+    struct problem *problem = attempt(attempt_in_depth, &count);
+    assert_int_equal(problem->code, EXIT_USAGE);
+    assert_string_equal(problem->sentence, "again");
     assert_int_equal(count, 2);
-    free(p);
+    free(problem);
     assert_null(attempt(do_nothing, NULL));
     must(NULL);
-    struct outcome o = run_child(must_not, NULL);
-    assert_int_equal(o.code, EXIT_NO_DEVICE);
-    assert_string_equal(o.text, "yard: no device\n");
+    struct outcome outcome = run_child(must_not, NULL);
+    assert_int_equal(outcome.code, EXIT_NO_DEVICE);
+    assert_string_equal(outcome.text, "yard: no device\n");
 }
 
 static void break_invariant(void *unused)
@@ -132,9 +144,9 @@ static void break_invariant(void *unused)
 
 TEST(check_prints_both_values_and_aborts)
 {
-    struct outcome o = run_child(break_invariant, NULL);
-    assert_int_equal(o.signal, SIGABRT);
-    assert_non_null(strstr(o.text, "a == b: a 3, b 4"));
+    struct outcome outcome = run_child(break_invariant, NULL);
+    assert_int_equal(outcome.signal, SIGABRT);
+    assert_non_null(strstr(outcome.text, "a == b: a 3, b 4"));
 }
 
 /* ---- machine ---------------------------------------------------------------------------------------------------- */
@@ -292,10 +304,10 @@ static char *streamed(const char *bytes, size_t each)
     char *text = NULL;
     size_t size, n = strlen(bytes);
     FILE *out = open_memstream(&text, &size);
-    struct text_stream s = {0};
+    struct text_stream stream = {0};
     for (size_t i = 0; i < n; i += each)
-        show_bytes(&s, out, bytes + i, MIN(each, n - i));
-    end_stream(&s, out);
+        show_bytes(&stream, out, bytes + i, MIN(each, n - i));
+    end_stream(&stream, out);
     fclose(out);
     return text;
 }
@@ -378,8 +390,8 @@ TEST(philox_known_answers)
          {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
     for (size_t i = 0; i < COUNT(known); i++) {
-        struct random4 r = random_words(known[i].seed, known[i].stream, known[i].step, known[i].element);
-        assert_memory_equal(r.word, known[i].answer, sizeof r.word);
+        struct random4 random4 = random_words(known[i].seed, known[i].stream, known[i].step, known[i].element);
+        assert_memory_equal(random4.word, known[i].answer, sizeof random4.word);
     }
 }
 
@@ -387,9 +399,9 @@ TEST(philox_known_answers)
 TEST(normal_is_box_muller)
 {
     for (uint64_t i = 0; i < 1000; i++) {
-        struct random4 r = random_words(9, STREAM_INIT, 1, i);
-        double u1 = ldexp((double)r.word[0], -32) + ldexp((double)(r.word[1] >> 11), -53);
-        double u2 = ldexp((double)r.word[2], -32) + ldexp((double)(r.word[3] >> 11), -53);
+        struct random4 random4 = random_words(9, STREAM_INIT, 1, i);
+        double u1 = ldexp((double)random4.word[0], -32) + ldexp((double)(random4.word[1] >> 11), -53);
+        double u2 = ldexp((double)random4.word[2], -32) + ldexp((double)(random4.word[3] >> 11), -53);
         assert_true(random_uniform(9, STREAM_INIT, 1, i) == u1);
         assert_true(fabs(random_normal(9, STREAM_INIT, 1, i) - sqrt(-2 * log(1 - u1)) * cos(2 * M_PI * u2)) < 1e-12);
     }
@@ -570,20 +582,20 @@ TEST(options_tried_leave_no_trace)
         {"overlap", "plan", "off"}, {"device", "1:0", ""},
     };
     for (size_t i = 0; i < COUNT(each); i++) {
-        const struct option *o = find_option(&table, each[i].name);
-        char *begun = option_text(o);
-        struct value_before before = try_value(o, each[i].tried);
-        char *tried = option_text(o);
+        const struct option *option = find_option(&table, each[i].name);
+        char *begun = option_text(option);
+        struct value_before before = try_value(option, each[i].tried);
+        char *tried = option_text(option);
         assert_string_equal(tried, each[i].tried);
-        struct value_before inner = try_value(o, NULL); /* a trial within the trial */
-        char *initial = option_text(o);
+        struct value_before inner = try_value(option, NULL); /* a trial within the trial */
+        char *initial = option_text(option);
         assert_string_equal(initial, each[i].initial);
         assert_false(option_given(&table, each[i].name));
         restore_value(&inner);
-        char *again = option_text(o);
+        char *again = option_text(option);
         assert_string_equal(again, each[i].tried);
         restore_value(&before);
-        char *end = option_text(o);
+        char *end = option_text(option);
         assert_string_equal(end, begun);
         free(begun);
         free(tried);

@@ -1,5 +1,13 @@
-/* test_board.c - tasks of step files are moved: what is accepted means the same, what is refused says why, undo brings
- * the bytes back, and what is saved takes the time that was shown.
+/* test_board.c - tasks of step files are moved by hand, as on the screen of `yard view`.
+ *
+ * It tests src/tools/board.  A move that is accepted means the same: the list proves to compute the same values.  One
+ * that is refused says which task is in the way.  Undo brings every byte back, and what is saved takes the time that
+ * was shown.  A task that passes another one whose result it reads, and a move that changes more than the order, are
+ * found.
+ *
+ * To see it fail: in sink_along() of board.c, leave out the condition on the lane.
+ *
+ * Lists are those of data/steps; what a move must come to is said by verify() and by a simulation of what is saved.
  */
 #include "tests/support/support.h"
 #include "tools/board/board.h"
@@ -9,17 +17,17 @@
 
 #include <math.h>
 
-static double number_of(const struct board *b, const char *key)
+static double number_of(const struct board *board, const char *key)
 {
-    json_t *all = board_json(b);
+    json_t *all = board_json(board);
     double x = json_number_value(json_object_get(all, key));
     json_decref(all);
     return x;
 }
 
-static void expect_ms(const struct board *b, double ms)
+static void expect_ms(const struct board *board, double ms)
 {
-    double now = number_of(b, "period_ms");
+    double now = number_of(board, "period_ms");
     if (fabs(now - ms) > 1e-9)
         print_error("a period of %g ms, not of %g\n", now, ms);
     assert_true(fabs(now - ms) <= 1e-9);
@@ -27,30 +35,30 @@ static void expect_ms(const struct board *b, double ms)
 
 static struct step *finished(const char *path)
 {
-    struct step *s = read_list(path);
-    finish_list(s);
-    return s;
+    struct step *step = read_list(path);
+    finish_list(step);
+    return step;
 }
 
-static char *saved(const struct board *b, const char *name)
+static char *saved(const struct board *board, const char *name)
 {
     const char *path = temp_path(name);
-    must(save_board(b, path));
+    must(save_board(board, path));
     return read_text(path);
 }
 
-static size_t find_task(const struct step *s, const char *name, int layer)
+static size_t find_task(const struct step *step, const char *name, int layer)
 {
     size_t i = 0;
-    while (i < s->n && !(strcmp(s->task[i]->name, name) == 0 && s->task[i]->layer == layer))
+    while (i < step->n && !(strcmp(step->task[i]->name, name) == 0 && step->task[i]->layer == layer))
         i++;
-    assert_true(i < s->n);
+    assert_true(i < step->n);
     return i;
 }
 
-static char *try_behind(struct board *b, size_t task, const struct step *s, int64_t behind, size_t *place)
+static char *try_behind(struct board *board, size_t task, const struct step *s, int64_t behind, size_t *place)
 {
-    return try_move(b, &(struct move){task, (size_t)s->task[task]->lane->index, behind}, place);
+    return try_move(board, &(struct move){task, (size_t)s->task[task]->lane->index, behind}, place);
 }
 
 /* ---- lists of data/ --------------------------------------------------------------------------------------------- */
@@ -59,41 +67,41 @@ static char *try_behind(struct board *b, size_t task, const struct step *s, int6
 TEST(two_moves_shorten_a_broadcast_by_a_third)
 {
     const char *path = "data/steps/broadcast.txt";
-    struct step *s = read_list(path);
-    struct board *b = open_board(path, 1);
-    char *before = saved(b, "before.txt");
+    struct step *step = read_list(path);
+    struct board *board = open_board(path, 1);
+    char *before = saved(board, "before.txt");
     size_t place;
-    expect_ms(b, 9); /* as the list's comment says */
-    assert_null(try_behind(b, 13, s, 15, &place));
+    expect_ms(board, 9); /* as the list's comment says */
+    assert_null(try_behind(board, 13, step, 15, &place));
     assert_int_equal(place, 15);
-    expect_ms(b, 8);
-    undo_move(b);
-    expect_ms(b, 9);
-    assert_null(try_behind(b, 13, s, 15, &place));
-    keep_move(b);
-    assert_null(try_behind(b, 19, s, NONE, &place));
+    expect_ms(board, 8);
+    undo_move(board);
+    expect_ms(board, 9);
+    assert_null(try_behind(board, 13, step, 15, &place));
+    keep_move(board);
+    assert_null(try_behind(board, 19, step, NONE, &place));
     assert_int_equal(place, 17);
-    keep_move(b);
-    expect_ms(b, 6); /* the links are full all the time */
-    assert_true(fabs(number_of(b, "written_ms") - 9) < 1e-9);
-    assert_true(number_of(b, "moved") == 2);
-    assert_true(undo_move(b));
-    expect_ms(b, 8);
-    assert_true(undo_move(b));
-    assert_false(undo_move(b));
-    expect_ms(b, 9);
-    char *after = saved(b, "after.txt");
+    keep_move(board);
+    expect_ms(board, 6); /* the links are full all the time */
+    assert_true(fabs(number_of(board, "written_ms") - 9) < 1e-9);
+    assert_true(number_of(board, "moved") == 2);
+    assert_true(undo_move(board));
+    expect_ms(board, 8);
+    assert_true(undo_move(board));
+    assert_false(undo_move(board));
+    expect_ms(board, 9);
+    char *after = saved(board, "after.txt");
     assert_string_equal(before, after);
     free(before);
     free(after);
-    free_list(s);
+    free_list(step);
 }
 
-static void expect_refused(struct board *b, const struct step *s, size_t task, int64_t behind, const char *says,
+static void expect_refused(struct board *board, const struct step *step, size_t task, int64_t behind, const char *says,
                            size_t in_way)
 {
     size_t place;
-    char *wrong = try_behind(b, task, s, behind, &place);
+    char *wrong = try_behind(board, task, step, behind, &place);
     assert_non_null(wrong);
     assert_string_equal(wrong, says);
     assert_int_equal(place, in_way);
@@ -103,19 +111,20 @@ static void expect_refused(struct board *b, const struct step *s, size_t task, i
 TEST(who_is_in_the_way_is_named)
 {
     const char *path = "data/steps/overlap-pays.txt";
-    struct step *s = read_list(path);
-    struct board *b = open_board(path, 0);
-    size_t first = find_task(s, "backward", 3), last = find_task(s, "backward", 2);
-    expect_refused(b, s, last, (int64_t)first - 1, "backward (layer 2) needs g3, which backward (layer 3) writes",
-                   first);
-    expect_refused(b, s, first, (int64_t)last, "backward (layer 2) needs g3, which backward (layer 3) writes", last);
+    struct step *step = read_list(path);
+    struct board *board = open_board(path, 0);
+    size_t first = find_task(step, "backward", 3), last = find_task(step, "backward", 2);
+    expect_refused(board, step, last, (int64_t)first - 1,
+                   "backward (layer 2) needs g3, which backward (layer 3) writes", first);
+    expect_refused(board, step, first, (int64_t)last, "backward (layer 2) needs g3, which backward (layer 3) writes",
+                   last);
     size_t place;
-    char *wrong = try_move(b, &(struct move){first, (size_t)s->task[first + 1]->lane->index, NONE}, &place);
+    char *wrong = try_move(board, &(struct move){first, (size_t)step->task[first + 1]->lane->index, NONE}, &place);
     assert_string_equal(wrong, "backward runs on the lane gpu compute, and not on gpu download: it takes lanes of its "
                                "device and of its kind");
     assert_int_equal(place, first);
     free(wrong);
-    free_list(s);
+    free_list(step);
 }
 
 TEST(what_was_said_without_a_tensor_is_kept)
@@ -123,17 +132,17 @@ TEST(what_was_said_without_a_tensor_is_kept)
     const char *path = write_text("said.txt", "device gpu memory=1G\nlane gpu.compute1\n"
                                               "task c gpu.compute1 1ms\ntask a gpu.compute 2ms layer=1 after=b'\n"
                                               "task b gpu.compute1 3ms after=a\n");
-    struct step *s = read_list(path);
-    struct board *b = open_board(path, 0);
+    struct step *step = read_list(path);
+    struct board *board = open_board(path, 0);
     size_t place;
-    expect_ms(b, 5);
-    expect_refused(b, s, 2, NONE, "b waits for a (layer 1), as after= says", 1);
-    assert_null(try_behind(b, 0, s, 2, &place)); /* c to after b */
-    keep_move(b);
-    char *text = saved(b, "said-after.txt");
+    expect_ms(board, 5);
+    expect_refused(board, step, 2, NONE, "b waits for a (layer 1), as after= says", 1);
+    assert_null(try_behind(board, 0, step, 2, &place)); /* c to after b */
+    keep_move(board);
+    char *text = saved(board, "said-after.txt");
     assert_non_null(strstr(text, "task a gpu.compute 0.002 layer=1 after=b'\ntask b gpu.compute1 0.003 after=a\n"));
     free(text);
-    free_list(s);
+    free_list(step);
 }
 
 /* The update waits for all that is backward, whichever of it is the last of its lane by now. */
@@ -143,14 +152,14 @@ TEST(clipping_waits_for_the_backward_that_was_moved_behind_the_last)
                                                  "task back gpu.compute 2ms layer=0 role=backward\n"
                                                  "task back gpu.compute 3ms layer=1 role=backward reads=w\n"
                                                  "task adam gpu.compute1 1ms role=update reads=w writes=w\n");
-    struct step *s = read_list(path);
-    struct board *b = open_board(path, 1);
+    struct step *step = read_list(path);
+    struct board *board = open_board(path, 1);
     size_t place;
-    expect_ms(b, 5); /* the update now runs beside the next step's first backward */
-    assert_null(try_behind(b, 0, s, 1, &place));
-    expect_ms(b, 6);
-    keep_move(b);
-    free_list(s);
+    expect_ms(board, 5); /* the update now runs beside the next step's first backward */
+    assert_null(try_behind(board, 0, step, 1, &place));
+    expect_ms(board, 6);
+    keep_move(board);
+    free_list(step);
 }
 
 /* ---- any list, any moves ---------------------------------------------------------------------------------------- */
@@ -192,7 +201,10 @@ static const char *make_list(uint32_t seed)
     return path;
 }
 
-static const struct task *task_named(const struct step *s, const char *name) { return s->task[find_task(s, name, -1)]; }
+static const struct task *task_named(const struct step *step, const char *name)
+{
+    return step->task[find_task(step, name, -1)];
+}
 
 static bool conflict(const struct task *a, const struct task *b)
 {
@@ -215,18 +227,18 @@ static void expect_same_meaning(const struct step *a, const struct step *b)
 }
 
 /* On its lane the task comes right after the one that the move names, and all others are in their order. */
-static void expect_place(const struct step *before, const struct step *after, const struct move *m)
+static void expect_place(const struct step *before, const struct step *after, const struct move *move)
 {
     size_t i = 0, k = 0;
     int64_t last = NONE;
     for (;; i++, k++) {
-        while (i < before->n && (before->task[i]->lane->index != (int)m->lane || i == m->task))
+        while (i < before->n && (before->task[i]->lane->index != (int)move->lane || i == move->task))
             i++;
-        while (k < after->n && after->task[k]->lane->index != (int)m->lane)
+        while (k < after->n && after->task[k]->lane->index != (int)move->lane)
             k++;
-        if (k < after->n && strcmp(after->task[k]->name, before->task[m->task]->name) == 0) {
-            assert_int_equal(last, m->behind);
-            for (k++; k < after->n && after->task[k]->lane->index != (int)m->lane;)
+        if (k < after->n && strcmp(after->task[k]->name, before->task[move->task]->name) == 0) {
+            assert_int_equal(last, move->behind);
+            for (k++; k < after->n && after->task[k]->lane->index != (int)move->lane;)
                 k++;
         }
         if (i == before->n || k == after->n)
@@ -238,49 +250,49 @@ static void expect_place(const struct step *before, const struct step *after, co
     assert_int_equal(k, after->n);
 }
 
-static struct move draw_move(const struct step *s, struct draws *draws)
+static struct move draw_move(const struct step *step, struct draws *draws)
 {
-    struct move m = {.behind = NONE};
-    m.task = draw_below(draws, s->n);
-    m.lane = draw_below(draws, (size_t)s->pool->machine->n_lanes);
+    struct move move = {.behind = NONE};
+    move.task = draw_below(draws, step->n);
+    move.lane = draw_below(draws, (size_t)step->pool->machine->n_lanes);
     if (draw_below(draws, 2) == 0)
-        m.lane = (size_t)s->task[m.task]->lane->index;
-    for (size_t k = 0; k < s->n && m.behind == NONE; k++)
-        if (k != m.task && s->task[k]->lane->index == (int)m.lane && draw_below(draws, 3) == 0)
-            m.behind = (int64_t)k;
-    return m;
+        move.lane = (size_t)step->task[move.task]->lane->index;
+    for (size_t k = 0; k < step->n && move.behind == NONE; k++)
+        if (k != move.task && step->task[k]->lane->index == (int)move.lane && draw_below(draws, 3) == 0)
+            move.behind = (int64_t)k;
+    return move;
 }
 
 enum fate { REFUSED, UNDONE, KEPT };
 
 /* Tries any move, and undoes some of those that are accepted. */
-static enum fate try_any_move(struct board *b, struct draws *draws)
+static enum fate try_any_move(struct board *board, struct draws *draws)
 {
-    char *now = saved(b, "now.txt");
-    struct step *s = read_list(temp_path("now.txt"));
-    struct move m = draw_move(s, draws);
+    char *now = saved(board, "now.txt");
+    struct step *step = read_list(temp_path("now.txt"));
+    struct move move = draw_move(step, draws);
     enum fate fate = KEPT;
     size_t place;
-    char *wrong = try_move(b, &m, &place);
+    char *wrong = try_move(board, &move, &place);
     if (wrong) {
         fate = REFUSED;
-        char *same = saved(b, "same.txt");
+        char *same = saved(board, "same.txt");
         assert_string_equal(same, now); /* nothing has moved */
-        assert_non_null(strstr(wrong, s->task[place]->name));
+        assert_non_null(strstr(wrong, step->task[place]->name));
         free(same);
     } else if (draw_below(draws, 4) == 0) {
         fate = UNDONE;
-        undo_move(b);
+        undo_move(board);
     } else {
-        keep_move(b);
-        free(saved(b, "then.txt"));
+        keep_move(board);
+        free(saved(board, "then.txt"));
         struct step *then = read_list(temp_path("then.txt"));
-        expect_place(s, then, &m);
+        expect_place(step, then, &move);
         free_list(then);
     }
     free(wrong);
     free(now);
-    free_list(s);
+    free_list(step);
     return fate;
 }
 
@@ -292,31 +304,31 @@ LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
     for (uint32_t seed = (uint32_t)some.begin; seed < (uint32_t)some.end; seed++) {
         const char *path = make_list(seed);
         struct step *written = read_list(path);
-        struct board *b = open_board(path, 0);
-        char *before = saved(b, "before.txt");
+        struct board *board = open_board(path, 0);
+        char *before = saved(board, "before.txt");
         struct draws draws = {.seed = seed, .row = 2};
         size_t moved = 0;
         for (int i = 0; i < MOVES; i++) {
-            enum fate fate = try_any_move(b, &draws);
+            enum fate fate = try_any_move(board, &draws);
             refused += fate == REFUSED;
             moved += fate == KEPT;
         }
         kept += moved;
-        char *after = saved(b, "after.txt");
-        struct step *s = finished(temp_path("after.txt"));
-        struct simulation *sim = must_simulate(s, NULL);
-        expect_same_meaning(written, s);
-        assert_null(verify(s, NULL));
-        expect_ms(b, 1e3 * sim->period);
+        char *after = saved(board, "after.txt");
+        struct step *step = finished(temp_path("after.txt"));
+        struct simulation *sim = must_simulate(step, NULL);
+        expect_same_meaning(written, step);
+        assert_null(verify(step, NULL));
+        expect_ms(board, 1e3 * sim->period);
         free_simulation(sim);
         for (; moved; moved--)
-            assert_true(undo_move(b));
-        char *back = saved(b, "back.txt");
+            assert_true(undo_move(board));
+        char *back = saved(board, "back.txt");
         assert_string_equal(back, before);
         free(before);
         free(after);
         free(back);
-        free_list(s);
+        free_list(step);
         free_list(written);
     }
     assert_true(kept > 2 * n_cases);

@@ -1,5 +1,13 @@
-/* test_broadcast.c - slices over queues: training keeps its bits on every mesh, with updates on the CPU too, each shard
- * is dealt as asked, and lists of any shape prove to send the same values.
+/* test_broadcast.c - new parameters cut into slices that travel over many queues.
+ *
+ * It tests src/techniques/broadcast.  However slices are dealt, training keeps its bits on every mesh, with updates on
+ * the CPU too; each slice goes once, over the queue that was asked for; and lists of any shape prove to send the same
+ * values.  A slice that is sent before its update, one that is left out, and a reader that waits for less than the
+ * whole are found.
+ *
+ * To see it fail: in broadcast.c, exchange the two values of first_sending_queue().
+ *
+ * What is expected is the run or the list without slices.
  */
 #include "techniques/broadcast/broadcast.h"
 #include "tests/support/support.h"
@@ -13,13 +21,13 @@ enum { STEPS = 2 };
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
 /* Counts the copies between devices that send what was updated, or gather it. */
-static size_t count_copies(const struct step *s)
+static size_t count_copies(const struct step *step)
 {
     size_t n = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        n += is_copy(t) && t->access[0].tensor->device != t->access[1].tensor->device &&
-             (t->role == ROLE_BROADCAST || strcmp(t->name, "gather") == 0);
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *task = step->task[i];
+        n += is_copy(task) && task->access[0].tensor->device != task->access[1].tensor->device &&
+             (task->role == ROLE_BROADCAST || strcmp(task->name, "gather") == 0);
     }
     return n;
 }
@@ -27,28 +35,28 @@ static size_t count_copies(const struct step *s)
 static bool is_of_queue(const struct lane *lane) { return strncmp(lane->purpose, "queue ", 6) == 0; }
 
 /* Each slice that comes directly is received before a task reads it, on the receiver's queue of the same number. */
-static void expect_received(const struct step *s)
+static void expect_received(const struct step *step)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i], *receive = NULL;
-        const struct tensor *x = is_copy(t) ? t->access[0].tensor : NULL;
-        if (!x || t->role != ROLE_BROADCAST || x->device->is_host || t->access[1].tensor->device->is_host ||
-            x->device == t->access[1].tensor->device)
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *task = step->task[i], *receive = NULL;
+        const struct tensor *tensor = is_copy(task) ? task->access[0].tensor : NULL;
+        if (!tensor || task->role != ROLE_BROADCAST || tensor->device->is_host ||
+            task->access[1].tensor->device->is_host || tensor->device == task->access[1].tensor->device)
             continue;
-        for (size_t turn = 1; turn < s->n && !receive; turn++) {
-            const struct task *next = s->task[(i + turn) % s->n];
-            if (copies_nothing(next) && touches_bytes(next, x, ACCESS_WRITE))
+        for (size_t turn = 1; turn < step->n && !receive; turn++) {
+            const struct task *next = step->task[(i + turn) % step->n];
+            if (copies_nothing(next) && touches_bytes(next, tensor, ACCESS_WRITE))
                 receive = next;
-            else if (!is_copy(next) && touches_bytes(next, x, ACCESS_READ))
-                test_failed("task %zu %s: %s is read before it is received\n", i, t->name, x->name);
+            else if (!is_copy(next) && touches_bytes(next, tensor, ACCESS_READ))
+                test_failed("task %zu %s: %s is read before it is received\n", i, task->name, tensor->name);
         }
         if (!receive) /* no task reads it */
             continue;
-        assert_int_equal(receive->access[0].tensor->bytes, x->bytes);
-        assert_true(receive->lane->device == x->device);
-        assert_int_equal(receive->lane->kind, t->lane->kind == LANE_COMPUTE ? LANE_COMPUTE : LANE_UPLOAD);
-        if (is_of_queue(t->lane) || is_of_queue(receive->lane))
-            assert_string_equal(receive->lane->purpose, t->lane->purpose);
+        assert_int_equal(receive->access[0].tensor->bytes, tensor->bytes);
+        assert_true(receive->lane->device == tensor->device);
+        assert_int_equal(receive->lane->kind, task->lane->kind == LANE_COMPUTE ? LANE_COMPUTE : LANE_UPLOAD);
+        if (is_of_queue(task->lane) || is_of_queue(receive->lane))
+            assert_string_equal(receive->lane->purpose, task->lane->purpose);
     }
 }
 
@@ -68,14 +76,14 @@ static struct state train_on(const char *mesh, const char *how, bool timed, size
     struct settings *settings =
         settings_of(lasting("--model tiny --layers 3 --seq-len 16 --gemm own %s %s", mesh, how));
     predict_options.hardware = timed ? "data/hardware/workstation.txt" : NULL;
-    struct trainer *t = open_training(settings, LIST_TRAIN);
-    run_steps(t, 1, STEPS);
-    struct state s = read_whole_state(t);
-    *slices = count_copies(t->train);
+    struct trainer *trainer = open_training(settings, LIST_TRAIN);
+    run_steps(trainer, 1, STEPS);
+    struct state state = read_whole_state(trainer);
+    *slices = count_copies(trainer->train);
     if (broadcast_options.queues)
-        expect_received(t->train);
-    free_trainer(t);
-    return s;
+        expect_received(trainer->train);
+    free_trainer(trainer);
+    return state;
 }
 
 enum { FEW = 5 }; /* the first meshes, which `make test` takes, differ most */
@@ -258,8 +266,9 @@ TEST(a_link_is_used_in_the_steps_that_send)
                                  "task update a.compute 1ms layer=0 role=update writes=w.a\n"
                                  "copy send w.b w.a layer=0 role=broadcast every=2\n"
                                  "task forward b.compute 1ms layer=0 role=forward reads=w.b\n");
-    json_t *r = json_at(yard_json("plan --list %s --clip 0 --broadcast-queues 2 --simulate --json", list), "passes.0");
-    double bound = number_at(r, "bound_ms"); /* 4 ms, every other step */
+    json_t *json =
+        json_at(yard_json("plan --list %s --clip 0 --broadcast-queues 2 --simulate --json", list), "passes.0");
+    double bound = number_at(json, "bound_ms"); /* 4 ms, every other step */
     if (fabs(bound - 2) > 1e-9)
         test_failed("the fullest link takes %g ms a step, expected 2\n", bound);
 }
@@ -376,8 +385,8 @@ TEST(lists_of_any_shape)
 static size_t count_shards(const char *copies)
 {
     const char *path = write_text("messages.txt", THREE "task u a.compute 1us role=update writes=wa\n%s", copies);
-    json_t *r = report_of(plan(lasting("--list %s --broadcast-queues 1 --broadcast-slices 4", path)));
-    return json_array_size(json_object_get(r, "queues"));
+    json_t *json = report_of(plan(lasting("--list %s --broadcast-queues 1 --broadcast-slices 4", path)));
+    return json_array_size(json_object_get(json, "queues"));
 }
 
 /* What b sends on is a's message if the copies have one number, and is a message of b else. */
@@ -412,28 +421,28 @@ TEST(who_waits_for_a_copy_waits_for_its_slices)
 }
 
 /* Between devices, of role broadcast: all copies of a number bring what the first sends, and no other has it. */
-static size_t expect_numbers(const struct step *s)
+static size_t expect_numbers(const struct step *step)
 {
-    const struct tensor **source = allocate((size_t)s->last_message + 1, sizeof *source);
-    const struct tensor **on_host = allocate((size_t)s->last_message + 1, sizeof *on_host);
+    const struct tensor **source = allocate((size_t)step->last_message + 1, sizeof *source);
+    const struct tensor **on_host = allocate((size_t)step->last_message + 1, sizeof *on_host);
     size_t n = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        if (!is_copy(t))
-            assert_int_equal(t->message, 0);
-        if (is_copy(t) && (t->role == ROLE_FEED || t->role == ROLE_REPORT || t->role == ROLE_OFFLOAD))
-            assert_int_equal(t->message, 0);
-        if (!is_copy(t) || t->role != ROLE_BROADCAST || copies_nothing(t))
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *task = step->task[i];
+        if (!is_copy(task))
+            assert_int_equal(task->message, 0);
+        if (is_copy(task) && (task->role == ROLE_FEED || task->role == ROLE_REPORT || task->role == ROLE_OFFLOAD))
+            assert_int_equal(task->message, 0);
+        if (!is_copy(task) || task->role != ROLE_BROADCAST || copies_nothing(task))
             continue;
-        assert_true(t->message > 0 && t->message <= s->last_message);
-        const struct tensor *from = t->access[1].tensor, *to = t->access[0].tensor;
-        if (!source[t->message]) {
-            source[t->message] = from;
+        assert_true(task->message > 0 && task->message <= step->last_message);
+        const struct tensor *from = task->access[1].tensor, *to = task->access[0].tensor;
+        if (!source[task->message]) {
+            source[task->message] = from;
             n++;
         }
-        assert_true(from == source[t->message] || from == on_host[t->message]);
+        assert_true(from == source[task->message] || from == on_host[task->message]);
         if (to->device->is_host)
-            on_host[t->message] = to;
+            on_host[task->message] = to;
     }
     free(source);
     free(on_host);
@@ -452,9 +461,9 @@ TEST(the_builder_numbers_messages)
             if (!apart)
                 contexts_joined();
             struct settings *settings = settings_of(lasting("--model tiny --batch 4 -d 0:0x4 %s", options[i]));
-            struct trainer *t = open_training(settings, LIST_TRAIN);
-            assert_true(expect_numbers(t->train) >= 4);
-            free_trainer(t);
+            struct trainer *trainer = open_training(settings, LIST_TRAIN);
+            assert_true(expect_numbers(trainer->train) >= 4);
+            free_trainer(trainer);
         }
     contexts_apart(false);
 }
@@ -543,16 +552,16 @@ TEST(slices_begin_in_turn)
                     "link a down 2e6 queues=2\nlink b up 1e6\nlink c up 1e6\ntensor wa a 8K parameters\n"
                     "tensor wb b 8K parameters\ntensor wc c 8K parameters\ntask u a.compute 0 role=update writes=wa\n"
                     "copy x wb wa role=broadcast msg=1\ncopy x wc wa role=broadcast msg=1\n");
-    json_t *r = report_of(plan(lasting("--list %s --broadcast-queues 2", path)));
-    assert_true(fabs(number_at(r, "period_ms") / number_at(r, "bound_ms") - 1) < 1e-6);
+    json_t *json = report_of(plan(lasting("--list %s --broadcast-queues 2", path)));
+    assert_true(fabs(number_at(json, "period_ms") / number_at(json, "bound_ms") - 1) < 1e-6);
 }
 
 TEST(refused)
 {
-    json_t *r = report_of(plan(lasting("--list %s --broadcast-queues 2", write_text("three.txt", THREE))));
-    assert_true(json_is_true(json_object_get(r, "declined")));
-    assert_int_equal(json_array_size(json_object_get(r, "queues")), 0);
-    assert_true(json_is_null(json_object_get(r, "period_ms")) || number_at(r, "period_ms") > 0);
+    json_t *json = report_of(plan(lasting("--list %s --broadcast-queues 2", write_text("three.txt", THREE))));
+    assert_true(json_is_true(json_object_get(json, "declined")));
+    assert_int_equal(json_array_size(json_object_get(json, "queues")), 0);
+    assert_true(json_is_null(json_object_get(json, "period_ms")) || number_at(json, "period_ms") > 0);
     expect_yard(EXIT_OK, "pass broadcast declines: the list has no copy of role broadcast",
                 "plan --model tiny -d 0:0 --zero 3 --broadcast-queues 2");
     expect_yard(EXIT_USAGE, "no queue is left",

@@ -1,4 +1,15 @@
-/* test_causes.c - why lanes were idle: by hand, and for random lists and a real run against a second reckoning. */
+/* test_causes.c - why lanes were idle: what `yard trace summary` says of the time in which nothing ran.
+ *
+ * It tests causes.c of src/tools/trace.  The time of a lane is shared out without rest: busy, or idle for the last
+ * thing that it waited for.  Time that is counted twice or for the wrong task, and a gap that belongs to the step
+ * before, are found.
+ *
+ * To see it fail: in causes.c, count a lane as idle from before the step: `free_from` in place of MAX(free_from,
+ * s->start).
+ *
+ * One trace was worked out by hand.  For random lists and a real run a second reckoning is here, which looks at all
+ * records for each gap.
+ */
 #include "tests/support/support_paper.h"
 #include "tools/trace/trace.h"
 
@@ -65,11 +76,11 @@ static const uint64_t by_hand[N_LANES][CAUSES] = {
 static struct trace *trace_by_hand(const struct ran_at *when, size_t n)
 {
     const char *path = temp_path("hand.trace");
-    struct trace_writer *w = trace_create(path, &tables, n);
+    struct trace_writer *writer = trace_create(path, &tables, n);
     for (size_t i = 0; i < n; i++)
-        trace_end(w, trace_begin(w, when[i].step, when[i].task, 1000 * when[i].queued), 1000 * when[i].start,
+        trace_end(writer, trace_begin(writer, when[i].step, when[i].task, 1000 * when[i].queued), 1000 * when[i].start,
                   1000 * when[i].end, 0);
-    trace_close(w);
+    trace_close(writer);
     return trace_open(path);
 }
 
@@ -84,18 +95,18 @@ static void expect_causes(const char *what, const struct trace *t, size_t lane, 
 
 TEST(every_cause_by_hand)
 {
-    struct trace *t = trace_by_hand(example, COUNT(example));
-    struct trace_steps s = trace_steps_of(t, 0);
+    struct trace *trace = trace_by_hand(example, COUNT(example));
+    struct trace_steps steps = trace_steps_of(trace, 0);
     uint64_t found[N_LANES][CAUSES], expected[CAUSES];
-    assert_int_equal(s.start, 100000);
-    assert_int_equal(s.end, 300000);
-    trace_causes(t, &s, found);
+    assert_int_equal(steps.start, 100000);
+    assert_int_equal(steps.end, 300000);
+    trace_causes(trace, &steps, found);
     for (size_t lane = 0; lane < N_LANES; lane++) {
         for (int c = 0; c < CAUSES; c++)
             expected[c] = 1000 * by_hand[lane][c];
-        expect_causes("by hand", t, lane, found[lane], expected);
+        expect_causes("by hand", trace, lane, found[lane], expected);
     }
-    trace_free(t);
+    trace_free(trace);
 }
 
 /* ---- a second reckoning -------------------------------------------------------------------------------------------
@@ -115,60 +126,60 @@ static bool before(const struct trace_record *a, const struct trace_record *b)
     return a->task < b->task;
 }
 
-static bool is(const struct trace *t, uint32_t task, const char *role)
+static bool is(const struct trace *trace, uint32_t task, const char *role)
 {
-    return strcmp(t->header.role[t->tasks[task].role], role) == 0;
+    return strcmp(trace->header.role[trace->tasks[task].role], role) == 0;
 }
 
 /* The lane's first record of that list that starts after `now`; NULL: there is none. */
-static const struct trace_record *next_on_lane(const struct trace *t, uint32_t list, size_t lane, uint64_t now)
+static const struct trace_record *next_on_lane(const struct trace *trace, uint32_t list, size_t lane, uint64_t now)
 {
     const struct trace_record *next = NULL;
-    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++) {
-        const struct trace_task *task = &t->tasks[r->task];
-        if (task->lane == lane && task->list == list && r->start > now && (!next || before(r, next)))
-            next = r;
+    for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++) {
+        const struct trace_task *task = &trace->tasks[record->task];
+        if (task->lane == lane && task->list == list && record->start > now && (!next || before(record, next)))
+            next = record;
     }
     return next;
 }
 
 /* When the host could open the step: when all computing of two steps before had ended. */
-static uint64_t when_opened(const struct trace *t, uint32_t list, uint32_t step)
+static uint64_t when_opened(const struct trace *trace, uint32_t list, uint32_t step)
 {
     uint64_t opened = 0;
-    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++) {
-        const struct trace_task *task = &t->tasks[r->task];
-        if (task->list == list && r->step + 2 == step && t->lanes[task->lane].kind == LANE_COMPUTE)
-            opened = MAX(opened, r->end);
+    for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++) {
+        const struct trace_task *task = &trace->tasks[record->task];
+        if (task->list == list && record->step + 2 == step && trace->lanes[task->lane].kind == LANE_COMPUTE)
+            opened = MAX(opened, record->end);
     }
     return opened;
 }
 
 /* The run that `next` waits for by that edge; NULL: there is none. */
-static const struct trace_record *run_waited_for(const struct trace *t, const struct trace_edge *edge,
+static const struct trace_record *run_waited_for(const struct trace *trace, const struct trace_edge *edge,
                                                  const struct trace_record *next)
 {
     const struct trace_record *run = NULL;
-    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++)
-        if (r->task == edge->producer && r->step + edge->previous_step <= next->step && before(r, next) &&
-            (!run || r->step > run->step))
-            run = r;
+    for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++)
+        if (record->task == edge->producer && record->step + edge->previous_step <= next->step &&
+            before(record, next) && (!run || record->step > run->step))
+            run = record;
     return run;
 }
 
 /* Why a task on lane `to` waits for that run of a task on lane `from`, by that edge. */
-static enum cause cause_of(const struct trace *t, const struct trace_record *run, const struct trace_edge *edge,
+static enum cause cause_of(const struct trace *trace, const struct trace_record *run, const struct trace_edge *edge,
                            const struct trace_lane *to)
 {
-    const struct trace_lane *from = &t->lanes[t->tasks[run->task].lane];
+    const struct trace_lane *from = &trace->lanes[trace->tasks[run->task].lane];
     bool both_compute = from->kind == LANE_COMPUTE && to->kind == LANE_COMPUTE;
     if (edge->reuse)
         return CAUSE_BYTES;
-    if (is(t, run->task, "norm"))
+    if (is(trace, run->task, "norm"))
         return CAUSE_NORM;
-    if (is(t, run->task, "feed"))
+    if (is(trace, run->task, "feed"))
         return CAUSE_BATCH;
-    if (is(t, run->task, "send") || (both_compute && from->device_index != to->device_index))
+    if (is(trace, run->task, "send") || (both_compute && from->device_index != to->device_index))
         return CAUSE_PIPELINE;
     if (from->kind == LANE_UPLOAD || from->kind == LANE_DOWNLOAD)
         return CAUSE_LINK;
@@ -181,23 +192,23 @@ static enum cause cause_of(const struct trace *t, const struct trace_record *run
     return CAUSE_CPU;
 }
 
-static enum cause cause_at(const struct trace *t, uint32_t list, size_t lane, uint64_t now)
+static enum cause cause_at(const struct trace *trace, uint32_t list, size_t lane, uint64_t now)
 {
-    const struct trace_record *next = next_on_lane(t, list, lane, now), *last = NULL;
+    const struct trace_record *next = next_on_lane(trace, list, lane, now), *last = NULL;
     const struct trace_edge *edge = NULL;
-    if (!next || now < when_opened(t, list, next->step))
+    if (!next || now < when_opened(trace, list, next->step))
         return CAUSE_NOTHING;
-    const struct trace_task *task = &t->tasks[next->task];
+    const struct trace_task *task = &trace->tasks[next->task];
     for (uint32_t e = task->first_edge; e < task->first_edge + task->n_edges; e++) {
-        const struct trace_record *run = run_waited_for(t, &t->edges[e], next);
+        const struct trace_record *run = run_waited_for(trace, &trace->edges[e], next);
         if (run && (!last || run->end > last->end)) {
             last = run;
-            edge = &t->edges[e];
+            edge = &trace->edges[e];
         }
     }
     if (!last || now >= last->end)
         return now < next->queued ? CAUSE_HOST : CAUSE_LAUNCH;
-    return cause_of(t, last, edge, &t->lanes[lane]);
+    return cause_of(trace, last, edge, &trace->lanes[lane]);
 }
 
 static int by_time(const void *a, const void *b) { return COMPARE(*(const uint64_t *)a, *(const uint64_t *)b); }
@@ -205,35 +216,36 @@ static int by_time(const void *a, const void *b) { return COMPARE(*(const uint64
 /* Both ways find the same causes in the window of the whole trace; what was found is added to `all`. */
 static void expect_same_causes(const char *what, const struct trace *t, uint64_t *all)
 {
-    struct trace_steps s = trace_steps_of(t, 0);
+    struct trace_steps steps = trace_steps_of(t, 0);
     uint64_t *time = allocate(3 * t->n_records + 2, sizeof *time), n = 0;
     uint64_t(*found)[CAUSES] = allocate(t->header.n_lanes, sizeof *found);
-    time[n++] = s.start;
-    time[n++] = s.end;
-    for (const struct trace_record *r = t->records; r < t->records + t->n_records; r++) {
-        time[n++] = r->queued;
-        time[n++] = r->start;
-        time[n++] = r->end;
+    time[n++] = steps.start;
+    time[n++] = steps.end;
+    for (const struct trace_record *record = t->records; record < t->records + t->n_records; record++) {
+        time[n++] = record->queued;
+        time[n++] = record->start;
+        time[n++] = record->end;
     }
     SORT(time, n, by_time);
-    trace_causes(t, &s, found);
+    trace_causes(t, &steps, found);
     for (size_t lane = 0; lane < t->header.n_lanes; lane++) {
         uint64_t expected[CAUSES] = {0}, busy = 0, idle = 0;
         for (size_t i = 0; i + 1 < n; i++) {
             bool runs_now = false;
-            if (time[i] < s.start || time[i] >= s.end || time[i] == time[i + 1])
+            if (time[i] < steps.start || time[i] >= steps.end || time[i] == time[i + 1])
                 continue;
-            for (const struct trace_record *r = t->records; r < t->records + t->n_records && !runs_now; r++)
-                runs_now = t->tasks[r->task].lane == lane && t->tasks[r->task].list == s.list && r->start <= time[i] &&
-                           time[i] < r->end;
-            *(runs_now ? &busy : &expected[cause_at(t, s.list, lane, time[i])]) += time[i + 1] - time[i];
+            for (const struct trace_record *record = t->records; record < t->records + t->n_records && !runs_now;
+                 record++)
+                runs_now = t->tasks[record->task].lane == lane && t->tasks[record->task].list == steps.list &&
+                           record->start <= time[i] && time[i] < record->end;
+            *(runs_now ? &busy : &expected[cause_at(t, steps.list, lane, time[i])]) += time[i + 1] - time[i];
         }
         expect_causes(what, t, lane, found[lane], expected);
         for (int c = 0; c < CAUSES; c++) {
             idle += found[lane][c];
             all[c] += found[lane][c];
         }
-        assert_int_equal(busy + idle, s.end - s.start);
+        assert_int_equal(busy + idle, steps.end - steps.start);
     }
     free(time);
     free(found);
@@ -279,9 +291,9 @@ static struct step *random_list(uint64_t seed)
         append_text(&text, " writes=%s%zu%s\n", device[d], to, draw_below(&draws, 8) ? "" : " every=2");
         written[d][to] = true;
     }
-    struct step *s = list_of("%s", text);
+    struct step *step = list_of("%s", text);
     free(text);
-    return s;
+    return step;
 }
 
 static struct trace *trace_of(const struct simulation *sim)
@@ -317,9 +329,9 @@ TEST(causes_of_absurd_records)
             unsigned end = start + (unsigned)draw_below(&draws, 50), queued = step + (unsigned)draw_below(&draws, 150);
             odd[i] = (struct ran_at){example[i].step, example[i].task, start, end, queued};
         }
-        struct trace *t = trace_by_hand(odd, COUNT(odd));
-        expect_same_causes(lasting("absurd %d", (int)seed), t, all);
-        trace_free(t);
+        struct trace *trace = trace_by_hand(odd, COUNT(odd));
+        expect_same_causes(lasting("absurd %d", (int)seed), trace, all);
+        trace_free(trace);
     }
 }
 
@@ -327,16 +339,16 @@ TEST(causes_of_absurd_records)
  * in step 6, and at no time for the host. */
 TEST(a_producer_that_skips_steps)
 {
-    struct step *s = list_of("device a memory=1M\ntensor x a 8 parameters\ntask use a.compute 1ms every=2 reads=x\n"
-                             "task work a.compute 1ms\ntask make a.upload 9ms every=3 writes=x\n");
-    finish_list(s);
-    struct simulation *sim = must_simulate(s, NULL);
+    struct step *step = list_of("device a memory=1M\ntensor x a 8 parameters\ntask use a.compute 1ms every=2 reads=x\n"
+                                "task work a.compute 1ms\ntask make a.upload 9ms every=3 writes=x\n");
+    finish_list(step);
+    struct simulation *sim = must_simulate(step, NULL);
     json_t *told = simulation_json(sim);
     assert_true(cause_ms(json_at(told, "lanes"), "a compute", "link") > 0);
     expect_number("ms that the host delays a", cause_ms(json_at(told, "lanes"), "a compute", "host"), 0);
     json_decref(told);
     free_simulation(sim);
-    free_list(s);
+    free_list(step);
 }
 
 /* On some of the machines lanes and hosts take time too. */
@@ -344,15 +356,15 @@ TEST(causes_of_random_lists)
 {
     uint64_t all[CAUSES] = {0};
     for (uint64_t seed = 1; seed <= 30; seed++) {
-        struct step *s = random_list(seed);
-        struct machine *m = s->pool->machine;
-        finish_list(s);
-        m->issue_seconds = seed % 3 == 0 ? 30e-6 : 0;
-        for (int i = 0; i < m->n_lanes && seed % 2 == 0; i++)
-            m->lane[i]->gap_seconds = 20e-6;
-        struct simulation *sim = must_simulate(s, NULL);
-        struct trace *t = trace_of(sim);
-        expect_same_causes(lasting("list %d", (int)seed), t, all);
+        struct step *step = random_list(seed);
+        struct machine *machine = step->pool->machine;
+        finish_list(step);
+        machine->issue_seconds = seed % 3 == 0 ? 30e-6 : 0;
+        for (int i = 0; i < machine->n_lanes && seed % 2 == 0; i++)
+            machine->lane[i]->gap_seconds = 20e-6;
+        struct simulation *sim = must_simulate(step, NULL);
+        struct trace *trace = trace_of(sim);
+        expect_same_causes(lasting("list %d", (int)seed), trace, all);
         json_t *told = simulation_json(sim), *lane;
         size_t i;
         json_array_foreach(json_object_get(told, "lanes"), i, lane)
@@ -367,9 +379,9 @@ TEST(causes_of_random_lists)
             assert_true(!sim->settled || fabs(busy - 1e3 * sim->busy[i]) < 1e-4);
         }
         json_decref(told);
-        trace_free(t);
+        trace_free(trace);
         free_simulation(sim);
-        free_list(s);
+        free_list(step);
     }
     for (int c = 0; c < CAUSES; c++)
         if (all[c] == 0)
@@ -402,18 +414,18 @@ LONG_TEST(causes_of_a_real_run)
     uint64_t all[CAUSES] = {0};
     expect_yard(0, "", "train --model tiny -d %s --mesh pp=2 --micro-batch 1 --steps 4 --sample-tokens 0 --trace %s",
                 two_devices(), path);
-    struct trace *t = trace_open(path);
-    expect_same_causes("a real run", t, all);
+    struct trace *trace = trace_open(path);
+    expect_same_causes("a real run", trace, all);
     assert_true(all[CAUSE_PIPELINE] > 0);
     assert_true(all[CAUSE_NORM] > 0);
-    struct trace_steps s = trace_steps_of(t, 0);
+    struct trace_steps steps = trace_steps_of(trace, 0);
     json_t *lanes = json_at(yard_json("trace summary %s --json", path), "lanes");
-    uint64_t(*found)[CAUSES] = allocate(t->header.n_lanes, sizeof *found);
-    trace_causes(t, &s, found);
-    for (size_t i = 0; i < t->header.n_lanes; i++)
+    uint64_t(*found)[CAUSES] = allocate(trace->header.n_lanes, sizeof *found);
+    trace_causes(trace, &steps, found);
+    for (size_t i = 0; i < trace->header.n_lanes; i++)
         for (int c = 0; c < CAUSES; c++)
-            expect_number(cause_name[c], 1 + cause_ms(lanes, t->lanes[i].name, cause_name[c]),
-                          1 + 1e-6 * (double)found[i][c] / (double)s.counted);
+            expect_number(cause_name[c], 1 + cause_ms(lanes, trace->lanes[i].name, cause_name[c]),
+                          1 + 1e-6 * (double)found[i][c] / (double)steps.counted);
     free(found);
-    trace_free(t);
+    trace_free(trace);
 }

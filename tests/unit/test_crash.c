@@ -13,6 +13,8 @@
  * the syncs some power cut shows that they are needed.  All of it again on a system that cannot exchange two names.
  *
  *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_crash     so many power cuts; every call (else each seventh)
+ *
+ * To see it fail: in publish.c, let sync_file() return 0 at once.
  */
 #include "techniques/reshard/find_checkpoint.h"
 #include "techniques/reshard/manifest.h"
@@ -174,9 +176,9 @@ static const struct config sizes = {.layers = 1, .heads = 2, .channels = 8, .seq
 static void save_step(const char *folder, uint32_t step)
 {
     char *path = lasting("%s/step-%u", folder, step);
-    struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
-    write_random_state(path, &sizes, &m, step, step, step);
-    free_mesh(&m);
+    struct mesh mesh = mesh_of(&sizes, 2, 1, 1, 1);
+    write_random_state(path, &sizes, &mesh, step, step, step);
+    free_mesh(&mesh);
     *acknowledged = (int)step;
     note_call("ack", path, NULL, NULL, step);
     prune_checkpoints(folder, 0, 2);
@@ -195,10 +197,11 @@ static void save_some(void *folder)
 static void expect_newest(const char *folder, int least, const char *what, int at)
 {
     char *newest = find_checkpoint(folder);
-    struct checkpoint *c = newest ? open_checkpoint(newest) : NULL;
-    if (!c || (int)c->step < least || !has_state(c, c->step))
-        test_failed("%s at call %d: step %d was acknowledged, found is %d\n", what, at, least, c ? (int)c->step : -1);
-    free_checkpoint(c);
+    struct checkpoint *checkpoint = newest ? open_checkpoint(newest) : NULL;
+    if (!checkpoint || (int)checkpoint->step < least || !has_state(checkpoint, checkpoint->step))
+        test_failed("%s at call %d: step %d was acknowledged, found is %d\n", what, at, least,
+                    checkpoint ? (int)checkpoint->step : -1);
+    free_checkpoint(checkpoint);
     free(newest);
 }
 
@@ -239,16 +242,16 @@ static void fail_every_call(bool simple)
             shim.calls.fault = (enum fault)fault;
             shim.calls.at = at;
             shim.calls.n = 0;
-            struct outcome o = run_child(save_some, (void *)folder);
+            struct outcome outcome = run_child(save_some, (void *)folder);
             bool killed = fault == FAULT_KILL || fault == FAULT_KILL_AFTER;
-            if (killed ? o.signal != SIGKILL : o.code != EXIT_OK && o.code != EXIT_IO)
-                test_failed("%s at call %d: exit code %d, signal %d:\n%s\n", fault_name[fault], at, o.code, o.signal,
-                            o.text);
-            if (!killed && o.code != EXIT_OK && strncmp(o.text, "yard: cannot", 12) != 0 &&
-                !strstr(o.text, "power cut"))
-                test_failed("%s at call %d says:\n%s\n", fault_name[fault], at, o.text);
-            if (fault == FAULT_SHORT && o.code != EXIT_OK)
-                test_failed("a short write at call %d: %s\n", at, o.text);
+            if (killed ? outcome.signal != SIGKILL : outcome.code != EXIT_OK && outcome.code != EXIT_IO)
+                test_failed("%s at call %d: exit code %d, signal %d:\n%s\n", fault_name[fault], at, outcome.code,
+                            outcome.signal, outcome.text);
+            if (!killed && outcome.code != EXIT_OK && strncmp(outcome.text, "yard: cannot", 12) != 0 &&
+                !strstr(outcome.text, "power cut"))
+                test_failed("%s at call %d says:\n%s\n", fault_name[fault], at, outcome.text);
+            if (fault == FAULT_SHORT && outcome.code != EXIT_OK)
+                test_failed("a short write at call %d: %s\n", at, outcome.text);
             shim.calls.fault = FAULT_NONE;
             expect_newest(folder, *acknowledged, fault_name[fault], at);
         }
@@ -285,18 +288,18 @@ static void note_call(const char *what, const char *path, const char *other, con
 {
     if (!shim.recording || !path)
         return;
-    struct call *c = APPEND(tape.call, tape.n, tape.cap);
-    *c = (struct call){what, copy_string(path), other ? copy_string(other) : NULL, NULL, n};
-    c->bytes = bytes ? memcpy(allocate(n, 1), bytes, n) : NULL;
+    struct call *call = APPEND(tape.call, tape.n, tape.cap);
+    *call = (struct call){what, copy_string(path), other ? copy_string(other) : NULL, NULL, n};
+    call->bytes = bytes ? memcpy(allocate(n, 1), bytes, n) : NULL;
 }
 
 static void clear_tape(void)
 {
     while (tape.n > 0) {
-        struct call *c = &tape.call[--tape.n];
-        free(c->path);
-        free(c->other);
-        free(c->bytes);
+        struct call *call = &tape.call[--tape.n];
+        free(call->path);
+        free(call->other);
+        free(call->bytes);
     }
 }
 
@@ -325,12 +328,12 @@ struct disk {
     size_t n, cap;
 };
 
-static struct node *new_node(struct disk *d, bool folder)
+static struct node *new_node(struct disk *disk, bool folder)
 {
-    CHECK(d->n_nodes < COUNT(d->nodes), "%zu nodes", d->n_nodes);
-    struct node *x = d->nodes[d->n_nodes++] = allocate(1, sizeof *x);
-    x->folder = folder;
-    return x;
+    CHECK(disk->n_nodes < COUNT(disk->nodes), "%zu nodes", disk->n_nodes);
+    struct node *node = disk->nodes[disk->n_nodes++] = allocate(1, sizeof *node);
+    node->folder = folder;
+    return node;
 }
 
 static struct node **find_name(struct node *folder, const char *name)
@@ -358,39 +361,39 @@ static struct node *sure_of(struct node *now)
     return now;
 }
 
-static struct node *new_folder_node(struct disk *d)
+static struct node *new_folder_node(struct disk *disk)
 {
-    struct node *now = new_node(d, true), *sure = new_node(d, true);
+    struct node *now = new_node(disk, true), *sure = new_node(disk, true);
     twins[n_twins++] = (struct twin){now, sure};
     return now;
 }
 
 /* The folder that holds the path, below the one that is watched; *name: its last part. */
-static struct node *parent_of(struct disk *d, const char *path, const char **name)
+static struct node *parent_of(struct disk *disk, const char *path, const char **name)
 {
     const char *below = path + strlen(watched);
     below += *below == '/';
     const char *slash = strchr(below, '/');
     *name = slash ? slash + 1 : below;
     if (!slash)
-        return d->now;
+        return disk->now;
     char *folder = lasting("%.*s", (int)(slash - below), below);
-    struct node *x = *find_name(d->now, folder);
-    return x;
+    struct node *node = *find_name(disk->now, folder);
+    return node;
 }
 
-static struct node *node_at(struct disk *d, const char *path)
+static struct node *node_at(struct disk *disk, const char *path)
 {
     const char *name;
     if (strcmp(path, watched) == 0)
-        return d->now;
-    struct node *folder = parent_of(d, path, &name);
+        return disk->now;
+    struct node *folder = parent_of(disk, path, &name);
     return folder ? *find_name(folder, name) : NULL;
 }
 
-static void change(struct disk *d, struct node *folder, const char *a, struct node *x, const char *b, struct node *y)
+static void change(struct disk *disk, struct node *folder, const char *a, struct node *x, const char *b, struct node *y)
 {
-    struct change *c = APPEND(d->change, d->n, d->cap);
+    struct change *c = APPEND(disk->change, disk->n, disk->cap);
     c->folder = folder;
     c->to[0].name = copy_string(a);
     c->to[0].node = x;
@@ -402,71 +405,72 @@ static void change(struct disk *d, struct node *folder, const char *a, struct no
     }
 }
 
-static void make_sure(struct change *c)
+static void make_sure(struct change *change)
 {
     for (int i = 0; i < 2; i++)
-        if (c->to[i].name) {
-            *find_name(sure_of(c->folder), c->to[i].name) = c->to[i].node;
-            free(c->to[i].name);
-            c->to[i].name = NULL;
+        if (change->to[i].name) {
+            *find_name(sure_of(change->folder), change->to[i].name) = change->to[i].node;
+            free(change->to[i].name);
+            change->to[i].name = NULL;
         }
 }
 
-static void sync_node(struct disk *d, struct node *x)
+static void sync_node(struct disk *disk, struct node *node)
 {
-    if (!x->folder)
-        disk_sync(&x->file);
-    for (size_t i = 0; i < d->n && x->folder; i++)
-        if (d->change[i].folder == x)
-            make_sure(&d->change[i]);
+    if (!node->folder)
+        disk_sync(&node->file);
+    for (size_t i = 0; i < disk->n && node->folder; i++)
+        if (disk->change[i].folder == node)
+            make_sure(&disk->change[i]);
 }
 
-static void apply(struct disk *d, const struct call *c)
+static void apply(struct disk *disk, const struct call *call)
 {
     const char *name, *other = NULL;
-    struct node *x = node_at(d, c->path), *folder = strcmp(c->path, watched) ? parent_of(d, c->path, &name) : NULL;
-    if (strcmp(c->what, "create") == 0 || strcmp(c->what, "mkdir") == 0)
-        change(d, folder, name, c->what[0] == 'c' ? new_node(d, false) : new_folder_node(d), NULL, NULL);
-    else if (strcmp(c->what, "write") == 0)
-        disk_write(&x->file, c->bytes, c->n, x->file.n);
-    else if (strcmp(c->what, "sync") == 0)
-        sync_node(d, x);
-    else if (strcmp(c->what, "remove") == 0)
-        change(d, folder, name, NULL, NULL, NULL);
-    else if (strcmp(c->what, "rename") == 0 || strcmp(c->what, "exchange") == 0) {
-        struct node *old = node_at(d, c->other);
-        parent_of(d, c->other, &other); /* the same folder */
-        change(d, folder, other, x, name, c->what[0] == 'e' ? old : NULL);
+    struct node *node = node_at(disk, call->path),
+                *folder = strcmp(call->path, watched) ? parent_of(disk, call->path, &name) : NULL;
+    if (strcmp(call->what, "create") == 0 || strcmp(call->what, "mkdir") == 0)
+        change(disk, folder, name, call->what[0] == 'c' ? new_node(disk, false) : new_folder_node(disk), NULL, NULL);
+    else if (strcmp(call->what, "write") == 0)
+        disk_write(&node->file, call->bytes, call->n, node->file.n);
+    else if (strcmp(call->what, "sync") == 0)
+        sync_node(disk, node);
+    else if (strcmp(call->what, "remove") == 0)
+        change(disk, folder, name, NULL, NULL, NULL);
+    else if (strcmp(call->what, "rename") == 0 || strcmp(call->what, "exchange") == 0) {
+        struct node *old = node_at(disk, call->other);
+        parent_of(disk, call->other, &other); /* the same folder */
+        change(disk, folder, other, node, name, call->what[0] == 'e' ? old : NULL);
     }
 }
 
-static void free_disk(struct disk *d)
+static void free_disk(struct disk *disk)
 {
-    for (size_t i = 0; i < d->n_nodes; i++) {
-        for (size_t k = 0; k < d->nodes[i]->n_names; k++)
-            free(d->nodes[i]->names[k].name);
-        free(d->nodes[i]->names);
-        empty_file(&d->nodes[i]->file);
-        free(d->nodes[i]);
+    for (size_t i = 0; i < disk->n_nodes; i++) {
+        for (size_t k = 0; k < disk->nodes[i]->n_names; k++)
+            free(disk->nodes[i]->names[k].name);
+        free(disk->nodes[i]->names);
+        empty_file(&disk->nodes[i]->file);
+        free(disk->nodes[i]);
     }
-    for (size_t i = 0; i < d->n; i++) {
-        free(d->change[i].to[0].name);
-        free(d->change[i].to[1].name);
+    for (size_t i = 0; i < disk->n; i++) {
+        free(disk->change[i].to[0].name);
+        free(disk->change[i].to[1].name);
     }
-    free(d->change);
+    free(disk->change);
     n_twins = 0;
 }
 
 /* ---- what is left ----------------------------------------------------------------------------------------------- */
 
-static void put_file(struct draws *draws, struct node *x, const char *path)
+static void put_file(struct draws *draws, struct node *node, const char *path)
 {
-    cut_file(&x->file, draws);
-    FILE *f = fopen(path, "wb");
-    assert_true(f);
-    if (x->file.sure_n > 0) /* a file without bytes has no array of them */
-        assert_int_equal(fwrite(x->file.sure, 1, x->file.sure_n, f), x->file.sure_n);
-    assert_int_equal(fclose(f), 0);
+    cut_file(&node->file, draws);
+    FILE *file = fopen(path, "wb");
+    assert_true(file);
+    if (node->file.sure_n > 0) /* a file without bytes has no array of them */
+        assert_int_equal(fwrite(node->file.sure, 1, node->file.sure_n, file), node->file.sure_n);
+    assert_int_equal(fclose(file), 0);
 }
 
 static void put_folder(struct draws *draws, struct node *folder, const char *path)
@@ -475,11 +479,11 @@ static void put_folder(struct draws *draws, struct node *folder, const char *pat
     struct node *sure = sure_of(folder);
     for (size_t i = 0; i < sure->n_names; i++) {
         char *below = lasting("%s/%s", path, sure->names[i].name);
-        struct node *x = sure->names[i].node;
-        if (x && x->folder)
-            put_folder(draws, x, below);
-        else if (x)
-            put_file(draws, x, below);
+        struct node *node = sure->names[i].node;
+        if (node && node->folder)
+            put_folder(draws, node, below);
+        else if (node)
+            put_file(draws, node, below);
     }
 }
 
@@ -491,29 +495,29 @@ struct read { /* the argument of attempt(read_back) */
 static void read_back(void *read)
 {
     struct read *r = read;
-    struct checkpoint *c = open_checkpoint(r->folder);
-    r->step = has_state(c, c->step) ? (int)c->step : -1;
-    free_checkpoint(c);
+    struct checkpoint *checkpoint = open_checkpoint(r->folder);
+    r->step = has_state(checkpoint, checkpoint->step) ? (int)checkpoint->step : -1;
+    free_checkpoint(checkpoint);
 }
 
 /* The step that loads when the power goes after the first n calls; 0: none. */
 static int cut_power(const char *folder, size_t n, uint32_t cut)
 {
-    struct disk d = {0};
+    struct disk disk = {0};
     struct draws draws = {.seed = 23, .row = cut};
-    struct read r = {folder, 0};
-    d.now = new_folder_node(&d);
+    struct read read = {folder, 0};
+    disk.now = new_folder_node(&disk);
     for (size_t i = 0; i < n; i++)
-        apply(&d, &tape.call[i]);
-    for (size_t i = 0; i < d.n; i++)
+        apply(&disk, &tape.call[i]);
+    for (size_t i = 0; i < disk.n; i++)
         if (draw_below(&draws, 2))
-            make_sure(&d.change[i]);
+            make_sure(&disk.change[i]);
     char *command = lasting("rm -rf '%s'", folder);
     assert_int_equal(system(command), 0);
-    put_folder(&draws, d.now, folder);
-    free_disk(&d);
-    free(attempt(read_back, &r));
-    return r.step;
+    put_folder(&draws, disk.now, folder);
+    free_disk(&disk);
+    free(attempt(read_back, &read));
+    return read.step;
 }
 
 static int last_acknowledged(size_t n)

@@ -1,4 +1,13 @@
-/* test_edit.c - the verbs in which passes are written, on hand-written lists: order, places, pieces, repeats, undo. */
+/* test_edit.c - the verbs in which passes are written: insert, move, cut, repoint, undo.
+ *
+ * It tests edit.c of src/techniques/pass.  After each verb the list means what it meant, or the verb refuses and says
+ * what is in the way; after undo no byte is other than before.  A task that moves past what it depends on, a wait that
+ * is lost with the task that it was for, and a piece that writes beside its part are found.
+ *
+ * To see it fail: in may_pass() of edit.c, exchange `task` and `neighbour` in the line of `first`.
+ *
+ * Lists are small and written by hand, so that what must come of a verb can be seen.
+ */
 #include "techniques/pass/pass.h"
 #include "tests/support/support_paper.h"
 
@@ -15,37 +24,37 @@ struct diamond {
 
 static struct diamond new_diamond(void)
 {
-    struct diamond d = {.paper = new_paper(1, &slow_speeds)};
-    struct paper *p = &d.paper;
-    struct lane *compute = p->device->lane[LANE_COMPUTE];
-    d.w = new_bytes(p, p->device, "w", 512, true);
-    d.a = new_bytes(p, p->device, "a", 512, false);
-    d.b = new_bytes(p, p->device, "b", 512, false);
-    d.c = new_bytes(p, p->device, "c", 512, false);
-    d.f = add_paper(p, compute, "f", d.a, d.w, NULL);
-    d.g = add_paper(p, compute, "g", d.b, d.a, NULL);
-    d.h = add_paper(p, compute, "h", d.c, d.a, NULL);
-    d.i = add_paper(p, compute, "i", d.w, d.b, d.c);
-    struct task *all[] = {d.f, d.g, d.h, d.i};
+    struct diamond diamond = {.paper = new_paper(1, &slow_speeds)};
+    struct paper *paper = &diamond.paper;
+    struct lane *compute = paper->device->lane[LANE_COMPUTE];
+    diamond.w = new_bytes(paper, paper->device, "w", 512, true);
+    diamond.a = new_bytes(paper, paper->device, "a", 512, false);
+    diamond.b = new_bytes(paper, paper->device, "b", 512, false);
+    diamond.c = new_bytes(paper, paper->device, "c", 512, false);
+    diamond.f = add_paper(paper, compute, "f", diamond.a, diamond.w, NULL);
+    diamond.g = add_paper(paper, compute, "g", diamond.b, diamond.a, NULL);
+    diamond.h = add_paper(paper, compute, "h", diamond.c, diamond.a, NULL);
+    diamond.i = add_paper(paper, compute, "i", diamond.w, diamond.b, diamond.c);
+    struct task *all[] = {diamond.f, diamond.g, diamond.h, diamond.i};
     for (size_t i = 0; i < COUNT(all); i++)
         set_elementwise(all[i]);
-    return d;
+    return diamond;
 }
 
-static struct task *add_named(struct diamond *d, const char *name)
+static struct task *add_named(struct diamond *diamond, const char *name)
 {
-    return add_paper(&d->paper, d->paper.device->lane[LANE_COMPUTE], name, NULL, NULL, NULL);
+    return add_paper(&diamond->paper, diamond->paper.device->lane[LANE_COMPUTE], name, NULL, NULL, NULL);
 }
 
 /* The names of the tasks in list order, and their positions. */
-static void expect_order(const struct step *s, const char *expected)
+static void expect_order(const struct step *step, const char *expected)
 {
     char *names = copy_string("");
-    for (size_t i = 0; i < s->n; i++) {
-        char *more = format_string("%s%s%s", names, i ? " " : "", s->task[i]->name);
+    for (size_t i = 0; i < step->n; i++) {
+        char *more = format_string("%s%s%s", names, i ? " " : "", step->task[i]->name);
         free(names);
         names = more;
-        assert_int_equal(s->task[i]->index, i);
+        assert_int_equal(step->task[i]->index, i);
     }
     assert_string_equal(names, expected);
     free(names);
@@ -53,99 +62,99 @@ static void expect_order(const struct step *s, const char *expected)
 
 TEST(tasks_come_where_they_are_inserted)
 {
-    struct diamond d = new_diamond();
-    struct step *s = d.paper.step;
-    d.g->layer = 3;
-    d.g->micro = 1;
-    d.g->role = ROLE_BACKWARD;
-    struct edit *e = open_edit(s);
-    insert_behind(e, d.g);
-    add_named(&d, "g1");
-    struct task *second = add_named(&d, "g2");
-    insert_before(e, d.f);
-    add_named(&d, "f-2");
-    add_named(&d, "f-1");
-    insert_before(e, second);
-    add_named(&d, "g1.5");
-    insert_behind(e, d.i);
-    add_named(&d, "end");
-    commit(e);
-    expect_order(s, "f-2 f-1 f g g1 g1.5 g2 h i end");
+    struct diamond diamond = new_diamond();
+    struct step *step = diamond.paper.step;
+    diamond.g->layer = 3;
+    diamond.g->micro = 1;
+    diamond.g->role = ROLE_BACKWARD;
+    struct edit *edit = open_edit(step);
+    insert_behind(edit, diamond.g);
+    add_named(&diamond, "g1");
+    struct task *second = add_named(&diamond, "g2");
+    insert_before(edit, diamond.f);
+    add_named(&diamond, "f-2");
+    add_named(&diamond, "f-1");
+    insert_before(edit, second);
+    add_named(&diamond, "g1.5");
+    insert_behind(edit, diamond.i);
+    add_named(&diamond, "end");
+    commit(edit);
+    expect_order(step, "f-2 f-1 f g g1 g1.5 g2 h i end");
     assert_int_equal(second->layer, 3);
     assert_int_equal(second->micro, 1);
     assert_int_equal(second->role, ROLE_BACKWARD);
-    add_named(&d, "later"); /* no edit is open: at the end, and of no layer */
-    assert_int_equal(s->task[s->n - 1]->layer, -1);
-    expect_order(s, "f-2 f-1 f g g1 g1.5 g2 h i end later");
-    end_paper(&d.paper);
+    add_named(&diamond, "later"); /* no edit is open: at the end, and of no layer */
+    assert_int_equal(step->task[step->n - 1]->layer, -1);
+    expect_order(step, "f-2 f-1 f g g1 g1.5 g2 h i end later");
+    end_paper(&diamond.paper);
 }
 
 TEST(moves_stop_at_data_edges)
 {
-    struct diamond d = new_diamond();
-    struct step *s = d.paper.step;
-    struct edit *e = open_edit(s);
-    assert_false(sink(e, d.f, d.h));
-    assert_false(hoist(e, d.i, d.g));
-    assert_false(sink(e, d.i, d.f));
-    assert_false(hoist(e, d.f, d.g));
-    assert_true(sink(e, d.g, d.g));
-    assert_true(sink(e, d.g, d.h));
-    assert_true(hoist(e, d.g, d.h));
-    assert_true(hoist(e, d.h, d.g));
-    commit(e);
-    expect_order(s, "f h g i");
-    end_paper(&d.paper);
+    struct diamond diamond = new_diamond();
+    struct step *step = diamond.paper.step;
+    struct edit *edit = open_edit(step);
+    assert_false(sink(edit, diamond.f, diamond.h));
+    assert_false(hoist(edit, diamond.i, diamond.g));
+    assert_false(sink(edit, diamond.i, diamond.f));
+    assert_false(hoist(edit, diamond.f, diamond.g));
+    assert_true(sink(edit, diamond.g, diamond.g));
+    assert_true(sink(edit, diamond.g, diamond.h));
+    assert_true(hoist(edit, diamond.g, diamond.h));
+    assert_true(hoist(edit, diamond.h, diamond.g));
+    commit(edit);
+    expect_order(step, "f h g i");
+    end_paper(&diamond.paper);
 }
 
 /* "After" a task that is cut means after its last piece; "after" one that has left means where it was. */
 TEST(insertion_stays_when_a_task_is_cut)
 {
-    struct diamond d = new_diamond();
+    struct diamond diamond = new_diamond();
     struct task *piece[2];
-    struct edit *e = open_edit(d.paper.step);
-    insert_behind(e, d.g);
-    cut(e, d.g, 2, piece);
-    add_named(&d, "new");
-    insert_before(e, d.h);
-    cut(e, d.h, 2, piece);
-    add_named(&d, "more");
-    insert_behind(e, d.i);
-    drop(e, d.i);
-    add_named(&d, "end");
-    commit(e);
-    expect_order(d.paper.step, "f g g new more h h end");
-    end_paper(&d.paper);
+    struct edit *edit = open_edit(diamond.paper.step);
+    insert_behind(edit, diamond.g);
+    cut(edit, diamond.g, 2, piece);
+    add_named(&diamond, "new");
+    insert_before(edit, diamond.h);
+    cut(edit, diamond.h, 2, piece);
+    add_named(&diamond, "more");
+    insert_behind(edit, diamond.i);
+    drop(edit, diamond.i);
+    add_named(&diamond, "end");
+    commit(edit);
+    expect_order(diamond.paper.step, "f g g new more h h end");
+    end_paper(&diamond.paper);
 }
 
 /* Ranges that lie side by side are no conflict; a held update may pass no backward, whatever the two touch. */
 TEST(what_stands_in_the_way_of_a_move)
 {
-    struct paper p = new_paper(1, &slow_speeds);
-    struct lane *lane = p.device->lane[LANE_COMPUTE];
-    struct tensor *x = new_bytes(&p, p.device, "x", 1024, true);
-    struct task *a = add_paper(&p, lane, "a", new_range(p.pool, x, "x[0:512]", 0, 512), NULL, NULL);
-    struct task *b = add_paper(&p, lane, "b", new_range(p.pool, x, "x[512:1024]", 512, 1024), NULL, NULL);
-    struct task *update = add_paper(&p, lane, "update", NULL, NULL, NULL);
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct lane *lane = paper.device->lane[LANE_COMPUTE];
+    struct tensor *tensor = new_bytes(&paper, paper.device, "x", 1024, true);
+    struct task *a = add_paper(&paper, lane, "a", new_range(paper.pool, tensor, "x[0:512]", 0, 512), NULL, NULL);
+    struct task *b = add_paper(&paper, lane, "b", new_range(paper.pool, tensor, "x[512:1024]", 512, 1024), NULL, NULL);
+    struct task *update = add_paper(&paper, lane, "update", NULL, NULL, NULL);
     b->gate = GATE_HOLDS;
     update->gate = GATE_HELD;
-    struct edit *e = open_edit(p.step);
-    assert_true(sink(e, a, b));
-    assert_true(hoist(e, a, b));
-    assert_true(hoist(e, b, a));
-    assert_true(sink(e, b, a));
-    assert_false(hoist(e, update, b));
-    commit(e);
-    expect_order(p.step, "a b update");
-    end_paper(&p);
+    struct edit *edit = open_edit(paper.step);
+    assert_true(sink(edit, a, b));
+    assert_true(hoist(edit, a, b));
+    assert_true(hoist(edit, b, a));
+    assert_true(sink(edit, b, a));
+    assert_false(hoist(edit, update, b));
+    commit(edit);
+    expect_order(paper.step, "a b update");
+    end_paper(&paper);
 }
 
 /* By position: "1 after 0, 2 after 3'". */
-static void expect_afters(const struct step *s, const char *expected)
+static void expect_afters(const struct step *step, const char *expected)
 {
     size_t n;
     char *all = copy_string("");
-    struct after_pair *pairs = find_after_pairs(s, &n);
+    struct after_pair *pairs = find_after_pairs(step, &n);
     for (size_t i = 0; i < n; i++)
         append_text(&all, "%s%d after %d%s", i ? ", " : "", pairs[i].second, pairs[i].first,
                     pairs[i].previous ? "'" : "");
@@ -157,121 +166,125 @@ static void expect_afters(const struct step *s, const char *expected)
 /* Pieces, repeats and stand-ins wait as their original did, and are waited for; moves keep the order that was said. */
 TEST(waits_that_no_tensor_says_are_handed_on)
 {
-    struct diamond d = new_diamond();
-    struct step *s = d.paper.step;
+    struct diamond diamond = new_diamond();
+    struct step *step = diamond.paper.step;
     struct task *piece[2];
-    struct task *mark = add_named(&d, "mark"), *end = add_named(&d, "end"), *other = add_named(&d, "other");
-    add_after(s, end, d.h, SAME_STEP);
-    add_after(s, d.h, d.g, SAME_STEP);
-    add_after(s, d.h, end, STEP_BEFORE);
-    add_after(s, mark, mark, STEP_BEFORE);
-    expect_afters(s, "2 after 1, 2 after 5', 4 after 4', 5 after 2");
-    struct edit *e = open_edit(s);
-    assert_false(hoist(e, d.h, d.g));
-    assert_false(sink(e, d.g, d.h));
-    assert_true(hoist(e, end, mark));
-    assert_false(hoist(e, end, d.h));
-    assert_int_equal(cut(e, d.h, 2, piece), 2);
-    assert_false(sink(e, piece[0], end));
-    insert_before(e, d.i);
-    stand_in(e, add_paper(&d.paper, d.paper.host->lane[LANE_CPU], "in", d.b, d.a, NULL), d.g);
-    insert_behind(e, other);
-    repeat(e, piece[1]);
-    commit(e);
-    expect_order(s, "f h h in i end mark other h");
-    expect_afters(s, "1 after 5', 2 after 5', 5 after 1, 5 after 2, 6 after 6', 8 after 3, 8 after 5'");
-    end_paper(&d.paper);
+    struct task *mark = add_named(&diamond, "mark"), *end = add_named(&diamond, "end"),
+                *other = add_named(&diamond, "other");
+    add_after(step, end, diamond.h, SAME_STEP);
+    add_after(step, diamond.h, diamond.g, SAME_STEP);
+    add_after(step, diamond.h, end, STEP_BEFORE);
+    add_after(step, mark, mark, STEP_BEFORE);
+    expect_afters(step, "2 after 1, 2 after 5', 4 after 4', 5 after 2");
+    struct edit *edit = open_edit(step);
+    assert_false(hoist(edit, diamond.h, diamond.g));
+    assert_false(sink(edit, diamond.g, diamond.h));
+    assert_true(hoist(edit, end, mark));
+    assert_false(hoist(edit, end, diamond.h));
+    assert_int_equal(cut(edit, diamond.h, 2, piece), 2);
+    assert_false(sink(edit, piece[0], end));
+    insert_before(edit, diamond.i);
+    stand_in(edit, add_paper(&diamond.paper, diamond.paper.host->lane[LANE_CPU], "in", diamond.b, diamond.a, NULL),
+             diamond.g);
+    insert_behind(edit, other);
+    repeat(edit, piece[1]);
+    commit(edit);
+    expect_order(step, "f h h in i end mark other h");
+    expect_afters(step, "1 after 5', 2 after 5', 5 after 1, 5 after 2, 6 after 6', 8 after 3, 8 after 5'");
+    end_paper(&diamond.paper);
 }
 
 TEST(undo_leaves_nothing)
 {
-    struct diamond d = new_diamond();
-    struct paper *p = &d.paper;
-    size_t n = p->pool->n;
-    struct tensor *part = new_view(p->pool, d.w, "w.part", 128, SHAPE(256));
-    struct edit *e = open_edit(p->step);
+    struct diamond diamond = new_diamond();
+    struct paper *paper = &diamond.paper;
+    size_t n = paper->pool->n;
+    struct tensor *part = new_view(paper->pool, diamond.w, "w.part", 128, SHAPE(256));
+    struct edit *edit = open_edit(paper->step);
     struct task *piece[3];
-    assert_true(sink(e, d.g, d.h));
-    set_home(e, d.w, p->host);
-    struct tensor *x = new_bytes(p, p->device, "x", 512, false);
-    repoint(e, d.g, d.a, x);
-    assert_int_equal(cut(e, d.h, 3, piece), 3);
-    insert_behind(e, d.f);
-    stand_in(e, repeat(e, d.f), d.f);
-    assert_ptr_equal(d.g->access[1].tensor, x);
-    assert_ptr_equal(part->device, p->host);
-    undo(e);
-    expect_order(p->step, "f g h i");
-    assert_ptr_equal(d.g->access[1].tensor, d.a);
-    assert_ptr_equal(d.w->device, p->device);
-    assert_ptr_equal(part->device, p->device);
-    assert_int_equal(p->pool->n, n + 1);
-    for (size_t i = 0; i < p->pool->n; i++) { /* each storage knows the views that are left, and no others */
+    assert_true(sink(edit, diamond.g, diamond.h));
+    set_home(edit, diamond.w, paper->host);
+    struct tensor *tensor = new_bytes(paper, paper->device, "x", 512, false);
+    repoint(edit, diamond.g, diamond.a, tensor);
+    assert_int_equal(cut(edit, diamond.h, 3, piece), 3);
+    insert_behind(edit, diamond.f);
+    stand_in(edit, repeat(edit, diamond.f), diamond.f);
+    assert_ptr_equal(diamond.g->access[1].tensor, tensor);
+    assert_ptr_equal(part->device, paper->host);
+    undo(edit);
+    expect_order(paper->step, "f g h i");
+    assert_ptr_equal(diamond.g->access[1].tensor, diamond.a);
+    assert_ptr_equal(diamond.w->device, paper->device);
+    assert_ptr_equal(part->device, paper->device);
+    assert_int_equal(paper->pool->n, n + 1);
+    for (size_t i = 0; i < paper->pool->n; i++) { /* each storage knows the views that are left, and no others */
         size_t views = 0, chain = 0;
-        const struct tensor *storage = p->pool->tensors[i];
-        for (size_t k = 0; k < p->pool->n; k++)
-            views += p->pool->tensors[k]->storage == storage;
+        const struct tensor *storage = paper->pool->tensors[i];
+        for (size_t k = 0; k < paper->pool->n; k++)
+            views += paper->pool->tensors[k]->storage == storage;
         for (const struct tensor *one = storage; one && storage->storage == storage; one = one->view, chain++)
             assert_ptr_equal(one->storage, storage);
         assert_int_equal(chain, views);
     }
-    uint64_t last = d.i->origin;
-    assert_int_equal(add_named(&d, "next")->origin, last + 1);
-    end_paper(p);
+    uint64_t last = diamond.i->origin;
+    assert_int_equal(add_named(&diamond, "next")->origin, last + 1);
+    end_paper(paper);
 }
 
 /* Pieces and repeats are of the task's message, what stands in for it too, and what is added beside it is not. */
 TEST(messages_are_handed_on)
 {
-    struct diamond d = new_diamond();
-    struct paper *p = &d.paper;
-    d.h->message = 7;
-    p->step->last_message = 7;
-    struct edit *e = open_edit(p->step);
+    struct diamond diamond = new_diamond();
+    struct paper *paper = &diamond.paper;
+    diamond.h->message = 7;
+    paper->step->last_message = 7;
+    struct edit *edit = open_edit(paper->step);
     struct task *piece[3];
-    insert_behind(e, d.h);
-    assert_int_equal(add_named(&d, "beside")->message, 0);
-    assert_int_equal(repeat(e, d.h)->message, 7);
-    struct task *other = add_paper(p, p->device->lane[LANE_COMPUTE], "other", d.b, d.a, NULL);
-    stand_in(e, other, d.h);
+    insert_behind(edit, diamond.h);
+    assert_int_equal(add_named(&diamond, "beside")->message, 0);
+    assert_int_equal(repeat(edit, diamond.h)->message, 7);
+    struct task *other = add_paper(paper, paper->device->lane[LANE_COMPUTE], "other", diamond.b, diamond.a, NULL);
+    stand_in(edit, other, diamond.h);
     assert_int_equal(other->message, 7);
-    assert_int_equal(cut(e, other, 3, piece), 3);
+    assert_int_equal(cut(edit, other, 3, piece), 3);
     for (int i = 0; i < 3; i++)
         assert_int_equal(piece[i]->message, 7);
-    p->step->last_message = 9; /* a pass sends two messages more */
-    undo(e);
-    assert_int_equal(d.h->message, 7);
-    assert_int_equal(p->step->last_message, 7);
-    end_paper(p);
+    paper->step->last_message = 9; /* a pass sends two messages more */
+    undo(edit);
+    assert_int_equal(diamond.h->message, 7);
+    assert_int_equal(paper->step->last_message, 7);
+    end_paper(paper);
 }
 
 /* In a list from a step file: bytes need be no multiple of an element's. */
 TEST(ranges_are_repointed_to_the_byte)
 {
-    struct paper p = new_paper(1, &slow_speeds);
-    struct tensor *a = new_bytes_tensor(p.pool, p.device, MEM_WORK, "a", 7), *b = tensor_like(p.pool, p.device, a);
-    struct task *t = add_paper(&p, p.device->lane[LANE_COMPUTE], "t", new_range(p.pool, a, "a[1:3]", 1, 3), NULL, NULL);
-    struct edit *e = open_edit(p.step);
-    repoint(e, t, a, b);
-    commit(e);
-    const struct tensor *now = t->access[0].tensor;
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct tensor *a = new_bytes_tensor(paper.pool, paper.device, MEM_WORK, "a", 7),
+                  *b = tensor_like(paper.pool, paper.device, a);
+    struct task *task =
+        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "t", new_range(paper.pool, a, "a[1:3]", 1, 3), NULL, NULL);
+    struct edit *edit = open_edit(paper.step);
+    repoint(edit, task, a, b);
+    commit(edit);
+    const struct tensor *now = task->access[0].tensor;
     assert_int_equal(b->bytes, 7);
     assert_ptr_equal(now->storage, b);
     assert_int_equal(now->offset, 1);
     assert_int_equal(now->bytes, 2);
-    end_paper(&p);
+    end_paper(&paper);
 }
 
 /* 2048 bytes on an alignment of 512: four pieces are the most. */
 TEST(pieces_cover_the_task)
 {
     for (size_t wanted = 1; wanted <= 6; wanted++) {
-        struct diamond d = new_diamond();
+        struct diamond diamond = new_diamond();
         struct task *piece[6];
-        d.h->flops = 1000;
-        struct values *values = number_values(d.paper.step);
-        struct edit *e = open_edit(d.paper.step);
-        size_t n = cut(e, d.h, wanted, piece);
+        diamond.h->flops = 1000;
+        struct values *values = number_values(diamond.paper.step);
+        struct edit *edit = open_edit(diamond.paper.step);
+        size_t n = cut(edit, diamond.h, wanted, piece);
         size_t at = 0;
         size_t bytes = 0;
         double flops = 0;
@@ -288,93 +301,94 @@ TEST(pieces_cover_the_task)
         assert_int_equal(at, 2048);
         assert_int_equal(bytes, 4096); /* 2048 that h reads, 2048 that it writes */
         expect_number("flops", flops, 1000);
-        commit(e);
-        finish_paper(&d.paper);
-        expect_sound("the list", d.paper.step, values);
+        commit(edit);
+        finish_paper(&diamond.paper);
+        expect_sound("the list", diamond.paper.step, values);
         free_values(values);
-        end_paper(&d.paper);
+        end_paper(&diamond.paper);
     }
 }
 
 TEST(a_piece_is_cut_again)
 {
-    struct diamond d = new_diamond();
+    struct diamond diamond = new_diamond();
     struct task *half[2], *quarter[2];
-    struct values *values = number_values(d.paper.step);
-    struct edit *e = open_edit(d.paper.step);
-    cut(e, d.h, 2, half);
-    assert_int_equal(cut(e, half[1], 2, quarter), 2);
+    struct values *values = number_values(diamond.paper.step);
+    struct edit *edit = open_edit(diamond.paper.step);
+    cut(edit, diamond.h, 2, half);
+    assert_int_equal(cut(edit, half[1], 2, quarter), 2);
     assert_int_equal(quarter[1]->piece_begin, 1536); /* 3/4 of 2048 */
-    commit(e);
-    finish_paper(&d.paper);
-    expect_sound("the list", d.paper.step, values);
+    commit(edit);
+    finish_paper(&diamond.paper);
+    expect_sound("the list", diamond.paper.step, values);
     free_values(values);
-    end_paper(&d.paper);
+    end_paper(&diamond.paper);
 }
 
 /* A marker copies a tensor onto itself, which is nothing.  A copy within a storage moves bytes. */
 TEST(copies_within_a_storage_are_work)
 {
-    struct diamond d = new_diamond();
-    struct lane *lane = d.paper.host->lane[LANE_CPU];
-    struct tensor *all = new_bytes(&d.paper, d.paper.host, "all", 8, true);
-    struct tensor *front = new_range(d.paper.pool, all, "front", 0, 4);
-    struct tensor *back = new_range(d.paper.pool, all, "back", 4, 8);
-    struct task *marker = add_copy(d.paper.step, lane, "marker", front, front);
-    struct task *moves = add_copy(d.paper.step, lane, "moves", back, front);
+    struct diamond diamond = new_diamond();
+    struct lane *lane = diamond.paper.host->lane[LANE_CPU];
+    struct tensor *all = new_bytes(&diamond.paper, diamond.paper.host, "all", 8, true);
+    struct tensor *front = new_range(diamond.paper.pool, all, "front", 0, 4);
+    struct tensor *back = new_range(diamond.paper.pool, all, "back", 4, 8);
+    struct task *marker = add_copy(diamond.paper.step, lane, "marker", front, front);
+    struct task *moves = add_copy(diamond.paper.step, lane, "moves", back, front);
     assert_true(copies_nothing(marker));
     assert_int_equal(marker->bytes, 0);
     assert_false(copies_nothing(moves));
     assert_int_equal(moves->bytes, 8); /* 4 are read, 4 written */
-    end_paper(&d.paper);
+    end_paper(&diamond.paper);
 }
 
 /* The word says whether the task works, and is no work itself. */
 TEST(looking_at_a_word_is_no_work)
 {
-    struct diamond d = new_diamond();
-    struct tensor *word = new_bytes(&d.paper, d.paper.host, "word", 1, true);
-    size_t bytes = d.g->bytes;
-    int n_access = d.g->n_access;
+    struct diamond diamond = new_diamond();
+    struct tensor *word = new_bytes(&diamond.paper, diamond.paper.host, "word", 1, true);
+    size_t bytes = diamond.g->bytes;
+    int n_access = diamond.g->n_access;
     assert_true(bytes > 0);
-    need_choice(d.g, word, 1, ASSUME_RUNS);
-    assert_int_equal(d.g->bytes, bytes);
-    assert_int_equal(d.g->n_access, n_access + 1);
-    assert_true(touches_bytes(d.g, word, ACCESS_READ));
-    end_paper(&d.paper);
+    need_choice(diamond.g, word, 1, ASSUME_RUNS);
+    assert_int_equal(diamond.g->bytes, bytes);
+    assert_int_equal(diamond.g->n_access, n_access + 1);
+    assert_true(touches_bytes(diamond.g, word, ACCESS_READ));
+    end_paper(&diamond.paper);
 }
 
-/* A word for each task: fwd reads w, own writes it too; on the host upd makes w's mirror m anew; up copies m to w, and
+/* A word for each task: fwd reads w, own writes it too; on the host upd makes w's mirror anew; up copies that to w, and
  * off its first half to w's second. */
 static size_t guest_uses(const char *words)
 {
-    struct paper p = new_paper(1, &slow_speeds);
-    struct lane *compute = p.device->lane[LANE_COMPUTE], *cpu = p.host->lane[LANE_CPU];
-    struct tensor *w = new_bytes(&p, p.device, "w", 512, true), *a = new_bytes(&p, p.device, "a", 512, false);
-    struct task *last = add_paper(&p, compute, "begin", a, NULL, NULL);
-    struct edit *e = open_edit(p.step);
-    struct tensor *m = mirror(e, w, p.host);
-    struct tensor *from = new_range(p.pool, m, "front", 0, m->bytes / 2);
-    struct tensor *to = new_range(p.pool, w, "back", m->bytes / 2, m->bytes);
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct lane *compute = paper.device->lane[LANE_COMPUTE], *cpu = paper.host->lane[LANE_CPU];
+    struct tensor *w = new_bytes(&paper, paper.device, "w", 512, true),
+                  *a = new_bytes(&paper, paper.device, "a", 512, false);
+    struct task *last = add_paper(&paper, compute, "begin", a, NULL, NULL);
+    struct edit *edit = open_edit(paper.step);
+    struct tensor *tensor = mirror(edit, w, paper.host);
+    struct tensor *from = new_range(paper.pool, tensor, "front", 0, tensor->bytes / 2);
+    struct tensor *to = new_range(paper.pool, w, "back", tensor->bytes / 2, tensor->bytes);
     char *rest = lasting("%s", words);
     for (char *word; (word = strsep(&rest, " "));) {
-        insert_behind(e, last);
+        insert_behind(edit, last);
         if (strcmp(word, "fwd") == 0)
-            last = add_paper(&p, compute, "fwd", a, w, NULL);
+            last = add_paper(&paper, compute, "fwd", a, w, NULL);
         else if (strcmp(word, "own") == 0)
-            last = add_paper(&p, compute, "own", w, w, NULL);
+            last = add_paper(&paper, compute, "own", w, w, NULL);
         else if (strcmp(word, "upd") == 0)
-            last = add_paper(&p, cpu, "upd", m, NULL, NULL);
+            last = add_paper(&paper, cpu, "upd", tensor, NULL, NULL);
         else if (strcmp(word, "up") == 0)
-            last = add_copy(p.step, p.device->lane[LANE_UPLOAD], "up", w, m);
+            last = add_copy(paper.step, paper.device->lane[LANE_UPLOAD], "up", w, tensor);
         else
-            last = add_copy(p.step, p.device->lane[LANE_UPLOAD], "off", to, from);
+            last = add_copy(paper.step, paper.device->lane[LANE_UPLOAD], "off", to, from);
     }
-    commit(e);
-    struct uses *u = find_uses(p.step->task, p.step->n, p.pool);
-    size_t n = uses_of_guest(u, w);
-    free_uses(u);
-    end_paper(&p);
+    commit(edit);
+    struct uses *uses = find_uses(paper.step->task, paper.step->n, paper.pool);
+    size_t n = uses_of_guest(uses, w);
+    free_uses(uses);
+    end_paper(&paper);
     return n;
 }
 

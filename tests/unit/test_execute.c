@@ -4,6 +4,8 @@
  * error that names another task, a task that runs though what it waits for has failed, a background that holds
  * training up, and a hang that nobody reports are found.
  *
+ * To see it fail: in retire.c, report the last failure in place of the first: exchange the arguments of is_before().
+ *
  * Tasks hang at a barrier until a test opens it, or for ever in a process of its own.  Which steps a task runs in is
  * worked out by hand.
  */
@@ -17,19 +19,19 @@
 
 /* ---- failing ----------------------------------------------------------------------------------------------------- */
 
-static void issue_broken(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
+static void issue_broken(const struct task *task, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
     (void)number;
     (void)n_wait;
     (void)wait;
-    CL_MAKE(*done = clCreateUserEvent(t->lane->device->context->cl, &err));
+    CL_MAKE(*done = clCreateUserEvent(task->lane->device->context->cl, &err));
     CL(clSetUserEventStatus(*done, CL_OUT_OF_RESOURCES));
 }
 
-static void run_never(void *context, const struct task *t, uint32_t number)
+static void run_never(void *context, const struct task *task, uint32_t number)
 {
     (void)context;
-    (void)t;
+    (void)task;
     (void)number;
     _exit(99);
 }
@@ -37,16 +39,19 @@ static void run_never(void *context, const struct task *t, uint32_t number)
 /* What waits for the broken task fails too, and does not run. */
 static void run_broken(bool serial)
 {
-    struct journey j = new_journey(no_work, NULL);
-    struct task *t = add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "broken", issue_broken, NULL, 0);
-    t->layer = 2;
-    add_access(t, j.p, ACCESS_BOTH);
-    add_access(add_host(j.step, j.machine->host->lane[LANE_CPU], "never", run_never, NULL), j.p, ACCESS_READ);
-    add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "after", no_work, NULL), j.h, ACCESS_WRITE);
-    must(finish_steps(j.pool, &j.step, 1));
+    struct journey journey = new_journey(no_work, NULL);
+    struct task *task =
+        add_issue(journey.step, journey.machine->device[0].lane[LANE_COMPUTE], "broken", issue_broken, NULL, 0);
+    task->layer = 2;
+    add_access(task, journey.p, ACCESS_BOTH);
+    add_access(add_host(journey.step, journey.machine->host->lane[LANE_CPU], "never", run_never, NULL), journey.p,
+               ACCESS_READ);
+    add_access(add_host(journey.step, journey.machine->host->lane[LANE_DISK], "after", no_work, NULL), journey.h,
+               ACCESS_WRITE);
+    must(finish_steps(journey.pool, &journey.step, 1));
     execution.serial = serial;
-    execute(j.step, 1);
-    drain(j.step);
+    execute(journey.step, 1);
+    drain(journey.step);
 }
 
 CASE(failed_event) { run_broken(false); }
@@ -68,39 +73,39 @@ struct barrier { /* a host task stands before it until it is opened */
     bool open;
 };
 
-static void wait_at_gate(void *context, const struct task *t, uint32_t number)
+static void wait_at_gate(void *context, const struct task *task, uint32_t number)
 {
-    (void)t;
+    (void)task;
     (void)number;
-    struct barrier *g = context;
-    pthread_mutex_lock(&g->lock);
-    while (!g->open)
-        pthread_cond_wait(&g->changed, &g->lock);
-    pthread_mutex_unlock(&g->lock);
+    struct barrier *barrier = context;
+    pthread_mutex_lock(&barrier->lock);
+    while (!barrier->open)
+        pthread_cond_wait(&barrier->changed, &barrier->lock);
+    pthread_mutex_unlock(&barrier->lock);
 }
 
-static void open_gate(struct barrier *g)
+static void open_gate(struct barrier *barrier)
 {
-    pthread_mutex_lock(&g->lock);
-    g->open = true;
-    pthread_cond_signal(&g->changed);
-    pthread_mutex_unlock(&g->lock);
+    pthread_mutex_lock(&barrier->lock);
+    barrier->open = true;
+    pthread_cond_signal(&barrier->changed);
+    pthread_mutex_unlock(&barrier->lock);
 }
 
 TEST(frontier_names_what_is_stuck)
 {
     struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    struct journey j = new_journey(wait_at_gate, &gate);
+    struct journey journey = new_journey(wait_at_gate, &gate);
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    must(finish_steps(j.pool, &j.step, 1));
-    execute(j.step, 1);
-    execute(j.step, 2);
-    print_frontier(out, j.step);
+    must(finish_steps(journey.pool, &journey.step, 1));
+    execute(journey.step, 1);
+    execute(journey.step, 2);
+    print_frontier(out, journey.step);
     open_gate(&gate);
-    drain(j.step);
+    drain(journey.step);
     fclose(out);
     expect_text(text, "lane host cpu: task 0 make of step 1 has not ended");
     expect_text(text, "lane 0:0 upload: task 1 carry of step 1 has not ended\n"
@@ -109,7 +114,7 @@ TEST(frontier_names_what_is_stuck)
     expect_text(text, "      waits for task 1 carry of step 1 on lane 0:0 upload\n");
     expect_text(text, "lane host report: task 5 show");
     free(text);
-    end_journey(&j);
+    end_journey(&journey);
 }
 
 /* ---- in the background, and now and then ------------------------------------------------------------------------- */
@@ -121,23 +126,23 @@ struct log { /* the runs that have been retired, by name and number */
     uint64_t computed; /* when the last computation ended */
 };
 
-static void log_run(void *context, const struct step *s, const struct task *t, const struct task_flight *f)
+static void log_run(void *context, const struct step *step, const struct task *task, const struct task_flight *flight)
 {
-    (void)s;
-    struct log *l = context;
-    assert_true(f->start <= f->end);
-    assert_true(l->n < COUNT(l->name));
-    assert_true(!t->commands.only_last_event || l->computed <= f->start);
-    l->computed = t->lane->kind == LANE_COMPUTE ? f->end : l->computed;
-    l->name[l->n] = t->name;
-    l->number[l->n++] = f->iteration;
+    (void)step;
+    struct log *log = context;
+    assert_true(flight->start <= flight->end);
+    assert_true(log->n < COUNT(log->name));
+    assert_true(!task->commands.only_last_event || log->computed <= flight->start);
+    log->computed = task->lane->kind == LANE_COMPUTE ? flight->end : log->computed;
+    log->name[log->n] = task->name;
+    log->number[log->n++] = flight->iteration;
 }
 
-static size_t count_logged(const struct log *l, const char *name)
+static size_t count_logged(const struct log *log, const char *name)
 {
     size_t n = 0;
-    for (size_t i = 0; i < l->n; i++)
-        n += strcmp(l->name[i], name) == 0;
+    for (size_t i = 0; i < log->n; i++)
+        n += strcmp(log->name[i], name) == 0;
     return n;
 }
 
@@ -146,37 +151,38 @@ static size_t count_logged(const struct log *l, const char *name)
 TEST(the_background_holds_nobody_up)
 {
     struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    struct journey j = new_journey(no_work, NULL);
+    struct journey journey = new_journey(no_work, NULL);
     struct log log = {.n = 0};
-    struct tensor *kept = new_array(j.pool, j.machine->host, "kept", 4, true);
-    add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept, ACCESS_READ);
-    j.step->task[3]->commands.only_last_event = true; /* it begins where `twice` ends */
-    must(finish_steps(j.pool, &j.step, 1));
+    struct tensor *kept = new_array(journey.pool, journey.machine->host, "kept", 4, true);
+    add_access(add_host(journey.step, journey.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept,
+               ACCESS_READ);
+    journey.step->task[3]->commands.only_last_event = true; /* it begins where `twice` ends */
+    must(finish_steps(journey.pool, &journey.step, 1));
     struct log second = {.n = 0}; /* the log of a second observer */
     struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};
     add_observer(&logger);
     add_observer(&other);
     for (uint32_t number = 1; number <= MOST_RUNS; number++)
-        execute(j.step, number);
-    wait_task(j.step, j.step->task[5], MOST_RUNS);
+        execute(journey.step, number);
+    wait_task(journey.step, journey.step->task[5], MOST_RUNS);
     assert_int_equal(count_logged(&log, "sum"), MOST_RUNS);
     assert_int_equal(count_logged(&log, "show"), MOST_RUNS);
     assert_int_equal(count_logged(&log, "persist"), 0);
     open_gate(&gate);
-    execute(j.step, MOST_RUNS + 1);
-    drain(j.step);
+    execute(journey.step, MOST_RUNS + 1);
+    drain(journey.step);
     remove_observer(&logger);
     remove_observer(&other);
-    assert_int_equal(log.n, j.step->n * (MOST_RUNS + 1));
+    assert_int_equal(log.n, journey.step->n * (MOST_RUNS + 1));
     assert_int_equal(second.n, log.n);
-    end_journey(&j);
+    end_journey(&journey);
 }
 
 #ifdef __linux__
-static void note_policy(void *context, const struct task *t, uint32_t number)
+static void note_policy(void *context, const struct task *task, uint32_t number)
 {
     (void)context;
-    (void)t;
+    (void)task;
     (void)number;
     struct sched_param ignored;
     int policy;
@@ -189,13 +195,13 @@ TEST(only_what_stands_aside_is_idle)
 {
     int policy[4] = {-1, -1, -1, -1};
     struct task_flight flight = {.iteration = 0};
-    struct journey j = new_journey(no_work, NULL);
-    struct lane *disk = j.machine->host->lane[LANE_DISK];
-    struct task *t = add_host(j.step, disk, "note", note_policy, policy);
-    must(finish_steps(j.pool, &j.step, 1));
+    struct journey journey = new_journey(no_work, NULL);
+    struct lane *disk = journey.machine->host->lane[LANE_DISK];
+    struct task *task = add_host(journey.step, disk, "note", note_policy, policy);
+    must(finish_steps(journey.pool, &journey.step, 1));
     for (uint32_t number = 1; number <= 3; number++) {
         struct job job = {
-            .step = j.step, .flight = &flight, .task = t->index, .iteration = number, .kind = JOB_HOST_TASK};
+            .step = journey.step, .flight = &flight, .task = task->index, .iteration = number, .kind = JOB_HOST_TASK};
         if (number == 2)
             job.when_ended = drop_job;
         if (number == 2)
@@ -208,43 +214,43 @@ TEST(only_what_stands_aside_is_idle)
     assert_int_equal(policy[1], SCHED_OTHER);
     assert_int_equal(policy[2], SCHED_IDLE);
     assert_int_equal(policy[3], SCHED_OTHER);
-    end_journey(&j);
+    end_journey(&journey);
 }
 #endif
 
-static void add_number(void *context, const struct task *t, uint32_t number)
+static void add_number(void *context, const struct task *task, uint32_t number)
 {
     (void)context;
-    float *x = tensor_memory(t->access[0].tensor);
+    float *x = tensor_memory(task->access[0].tensor);
     x[0] = 10 * x[0] + (float)number; /* the order of the writes shows */
 }
 
-/* x is written on three lanes: every second step, in steps 2, 5, 8, and in steps 3, 6, 9; and read on a fourth. */
+/* The tensor is written on three lanes (every second step; steps 2, 5, 8; steps 3, 6, 9) and read on a fourth. */
 static float run_now_and_then(bool serial)
 {
-    struct journey j = new_journey(no_work, NULL);
-    const struct device *host = j.machine->host;
-    struct tensor *x = new_array(j.pool, j.machine->host, "x", 4, true);
-    struct task *even = add_host(j.step, host->lane[LANE_CPU], "even", add_number, NULL);
-    struct task *third = add_host(j.step, host->lane[LANE_DISK], "third", add_number, NULL);
-    struct task *whole = add_host(j.step, host->lane[LANE_FEED], "whole", add_number, NULL);
+    struct journey journey = new_journey(no_work, NULL);
+    const struct device *host = journey.machine->host;
+    struct tensor *tensor = new_array(journey.pool, journey.machine->host, "x", 4, true);
+    struct task *even = add_host(journey.step, host->lane[LANE_CPU], "even", add_number, NULL);
+    struct task *third = add_host(journey.step, host->lane[LANE_DISK], "third", add_number, NULL);
+    struct task *whole = add_host(journey.step, host->lane[LANE_FEED], "whole", add_number, NULL);
     even->when.every = 2;
     third->when.every = 3;
     third->when.remainder = 2;
     whole->when.every = 3;
-    add_access(even, x, ACCESS_BOTH);
-    add_access(third, x, ACCESS_BOTH);
-    add_access(whole, x, ACCESS_BOTH);
-    must(finish_steps(j.pool, &j.step, 1));
-    start_delays(j.step, 7);
+    add_access(even, tensor, ACCESS_BOTH);
+    add_access(third, tensor, ACCESS_BOTH);
+    add_access(whole, tensor, ACCESS_BOTH);
+    must(finish_steps(journey.pool, &journey.step, 1));
+    start_delays(journey.step, 7);
     execution.serial = serial;
     for (uint32_t number = 1; number <= 5; number++)
-        execute(j.step, number);
-    drain(j.step);
+        execute(journey.step, number);
+    drain(journey.step);
     execution.serial = false;
-    stop_pacing(j.step);
-    float result = *(float *)tensor_memory(x);
-    end_journey(&j);
+    stop_pacing(journey.step);
+    float result = *(float *)tensor_memory(tensor);
+    end_journey(&journey);
     return result;
 }
 
@@ -257,10 +263,10 @@ TEST(tasks_run_now_and_then)
 /* ---- hanging ----------------------------------------------------------------------------------------------------- */
 
 /* Hangs until the watchdog has said something. */
-static void wait_for_stderr(void *context, const struct task *t, uint32_t number)
+static void wait_for_stderr(void *context, const struct task *task, uint32_t number)
 {
     (void)context;
-    (void)t;
+    (void)task;
     (void)number;
     struct stat status;
     while (fstat(STDERR_FILENO, &status) == 0 && status.st_size == 0)
@@ -271,11 +277,11 @@ CASE(hang)
 {
     execution.watch = watch;
     watchdog_seconds = 0.3;
-    struct journey j = new_journey(wait_for_stderr, NULL);
-    must(finish_steps(j.pool, &j.step, 1));
-    execute(j.step, 1);
-    drain(j.step);
-    end_journey(&j);
+    struct journey journey = new_journey(wait_for_stderr, NULL);
+    must(finish_steps(journey.pool, &journey.step, 1));
+    execute(journey.step, 1);
+    drain(journey.step);
+    end_journey(&journey);
 }
 
 CASE(hang_for_ever)
@@ -283,16 +289,17 @@ CASE(hang_for_ever)
     struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     execution.watch = watch;
     watchdog_seconds = 0.3;
-    struct journey j = new_journey(wait_at_gate, &gate);
-    finish_steps(j.pool, &j.step, 1);
-    execute(j.step, 1);
-    drain(j.step);
+    struct journey journey = new_journey(wait_at_gate, &gate);
+    finish_steps(journey.pool, &journey.step, 1);
+    execute(journey.step, 1);
+    drain(journey.step);
 }
 
 /* The issuing thread does not come back from the driver. */
-static void issue_for_ever(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
+static void issue_for_ever(const struct task *task, uint32_t number, cl_uint n_wait, const cl_event *wait,
+                           cl_event *done)
 {
-    (void)t;
+    (void)task;
     (void)number;
     (void)n_wait;
     (void)wait;
@@ -305,10 +312,10 @@ CASE(driver_hangs)
 {
     execution.watch = watch;
     watchdog_seconds = 0.3;
-    struct journey j = new_journey(no_work, NULL);
-    add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
-    finish_steps(j.pool, &j.step, 1);
-    execute(j.step, 1);
+    struct journey journey = new_journey(no_work, NULL);
+    add_issue(journey.step, journey.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
+    finish_steps(journey.pool, &journey.step, 1);
+    execute(journey.step, 1);
 }
 
 TEST(watchdog_speaks)

@@ -1,4 +1,15 @@
-/* test_file.c - reading hostile files, writing safetensors, llm.c's formats, and publishing atomically. */
+/* test_file.c - files that are read though they may be hostile, and files that are written so that none is ever half
+ * there.
+ *
+ * It tests src/trainer/file.  Whatever the bytes of a safetensors file or one of llm.c's are, reading stays inside the
+ * file and ends with a sentence, not a crash; what is written is read back with the same bits; and a file that is
+ * published is the old one or the new one at every moment.  A length that is believed, a name that is too long, and a
+ * temporary file that stays behind are found.
+ *
+ * To see it fail: in safetensors.c, let a tensor begin behind the end of the file.
+ *
+ * Hostile headers stand in this program, each with what is wrong with it.
+ */
 #include "tests/support/child.h"
 #include "trainer/file/file.h"
 
@@ -14,12 +25,13 @@ static void read_everything(void *path)
 {
     struct safetensors *st = open_safetensors(path);
     for (size_t i = 0; i < st->n; i++) {
-        const struct st_tensor *t = &st->tensors[i];
-        void *into = allocate(t->bytes + 8, 8); /* more than enough for any dtype */
-        if (t->dtype == DTYPE_F32 || t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16 || t->dtype == DTYPE_F64)
-            read_floats(st, t, into);
-        else if (t->dtype == DTYPE_I32)
-            read_ints(st, t, into);
+        const struct st_tensor *tensor = &st->tensors[i];
+        void *into = allocate(tensor->bytes + 8, 8); /* more than enough for any dtype */
+        if (tensor->dtype == DTYPE_F32 || tensor->dtype == DTYPE_F16 || tensor->dtype == DTYPE_BF16 ||
+            tensor->dtype == DTYPE_F64)
+            read_floats(st, tensor, into);
+        else if (tensor->dtype == DTYPE_I32)
+            read_ints(st, tensor, into);
         free(into);
     }
     close_safetensors(st);
@@ -170,9 +182,9 @@ TEST(valid_files_are_read)
     for (size_t i = 0; i < COUNT(valid); i++) {
         size_t data = strchr(valid[i], 'a') && strstr(valid[i], "shape") ? 8 : 0;
         const char *path = write_safetensors("valid.safetensors", strlen(valid[i]), valid[i], strlen(valid[i]), data);
-        struct outcome o = run_child(read_everything, (void *)path);
-        if (o.code != 0)
-            test_failed("valid[%zu] is refused: %s\n", i, o.text);
+        struct outcome outcome = run_child(read_everything, (void *)path);
+        if (outcome.code != 0)
+            test_failed("valid[%zu] is refused: %s\n", i, outcome.text);
     }
 }
 
@@ -228,19 +240,19 @@ TEST(deep_nesting_does_not_recurse)
 static const char *write_sample(const char *name)
 {
     const char *path = temp_path(name);
-    struct st_writer *w = new_st_writer(path);
-    st_metadata(w, "format", "pt");
-    st_metadata(w, "quote", "\"\\\xC3\xA9\n");
-    st_declare(w, "w", DTYPE_F32, 2, (int64_t[]){2, 3});
-    st_declare(w, "empty", DTYPE_F32, 2, (int64_t[]){0, 4});
-    st_declare(w, "ids", DTYPE_I32, 1, (int64_t[]){2});
-    st_declare(w, "h.0.\xC3\xA9", DTYPE_I32, 0, NULL);
-    st_begin(w);
-    st_write(w, (float[]){1, 2, 3}, 12);
-    st_write(w, (float[]){4, 5, -6.5f}, 12);
-    st_write(w, (int32_t[]){7, -8}, 8);
-    st_write(w, (int32_t[]){9}, 4);
-    st_publish(w);
+    struct st_writer *writer = new_st_writer(path);
+    st_metadata(writer, "format", "pt");
+    st_metadata(writer, "quote", "\"\\\xC3\xA9\n");
+    st_declare(writer, "w", DTYPE_F32, 2, (int64_t[]){2, 3});
+    st_declare(writer, "empty", DTYPE_F32, 2, (int64_t[]){0, 4});
+    st_declare(writer, "ids", DTYPE_I32, 1, (int64_t[]){2});
+    st_declare(writer, "h.0.\xC3\xA9", DTYPE_I32, 0, NULL);
+    st_begin(writer);
+    st_write(writer, (float[]){1, 2, 3}, 12);
+    st_write(writer, (float[]){4, 5, -6.5f}, 12);
+    st_write(writer, (int32_t[]){7, -8}, 8);
+    st_write(writer, (int32_t[]){9}, 4);
+    st_publish(writer);
     return path;
 }
 
@@ -269,10 +281,11 @@ TEST(bit_flips_never_crash)
     for (size_t bit = 0; bit < 8 * (n - 8); bit++) {
         whole[bit / 8] = (char)(whole[bit / 8] ^ 1 << bit % 8);
         const char *path = write_file("flip.safetensors", whole, n);
-        struct outcome o = run_child(read_everything, (void *)path);
-        if (o.signal || (o.code != 0 && o.code != 1) || (o.code == 1 && !strstr(o.text, "flip.safetensors")))
-            test_failed("bit %zu: code %d, signal %d, %s\n", bit, o.code, o.signal, o.text);
-        refused += o.code == 1;
+        struct outcome outcome = run_child(read_everything, (void *)path);
+        if (outcome.signal || (outcome.code != 0 && outcome.code != 1) ||
+            (outcome.code == 1 && !strstr(outcome.text, "flip.safetensors")))
+            test_failed("bit %zu: code %d, signal %d, %s\n", bit, outcome.code, outcome.signal, outcome.text);
+        refused += outcome.code == 1;
         whole[bit / 8] = (char)(whole[bit / 8] ^ 1 << bit % 8);
     }
     assert_true(refused > 6 * (n - 8)); /* what may change is names, metadata and nothing else */
@@ -281,11 +294,11 @@ TEST(bit_flips_never_crash)
 
 static void read_beyond(void *path)
 {
-    struct reader *r = open_reader(path);
+    struct reader *reader = open_reader(path);
     char byte;
-    read_at(r, &byte, 1, 4); /* the last one */
-    read_at(r, &byte, 0, 5);
-    read_at(r, &byte, 1, UINT64_MAX);
+    read_at(reader, &byte, 1, 4); /* the last one */
+    read_at(reader, &byte, 0, 5);
+    read_at(reader, &byte, 1, UINT64_MAX);
 }
 
 static void read_too_much(void *path)
@@ -323,10 +336,10 @@ TEST(write_and_read_back)
     assert_string_equal(find_metadata(st, "quote"), "\"\\\xC3\xA9\n");
     assert_null(find_metadata(st, "none"));
     assert_null(find_tensor(st, "none"));
-    const struct st_tensor *t = find_tensor(st, "w");
-    assert_int_equal(t->offset % 4096, 0);
-    assert_string_equal(format_shape(text, t->n_dims, t->shape), "[2, 3]");
-    read_floats(st, t, w);
+    const struct st_tensor *tensor = find_tensor(st, "w");
+    assert_int_equal(tensor->offset % 4096, 0);
+    assert_string_equal(format_shape(text, tensor->n_dims, tensor->shape), "[2, 3]");
+    read_floats(st, tensor, w);
     assert_memory_equal(w, ((float[]){1, 2, 3, 4, 5, -6.5f}), sizeof w);
     read_ints(st, find_tensor(st, "ids"), ids);
     assert_memory_equal(ids, ((int32_t[]){7, -8}), sizeof ids);
@@ -345,18 +358,18 @@ TEST(write_and_read_back)
 
 static void publish_too_little(void *path)
 {
-    struct st_writer *w = new_st_writer(path);
-    st_declare(w, "w", DTYPE_F32, 1, (int64_t[]){2});
-    st_begin(w);
-    st_write(w, "1234", 4);
-    st_publish(w);
+    struct st_writer *writer = new_st_writer(path);
+    st_declare(writer, "w", DTYPE_F32, 1, (int64_t[]){2});
+    st_begin(writer);
+    st_write(writer, "1234", 4);
+    st_publish(writer);
 }
 
 static void declare_twice(void *path)
 {
-    struct st_writer *w = new_st_writer(path);
-    st_declare(w, "w", DTYPE_F32, 1, (int64_t[]){2});
-    st_declare(w, "w", DTYPE_F32, 1, (int64_t[]){2});
+    struct st_writer *writer = new_st_writer(path);
+    st_declare(writer, "w", DTYPE_F32, 1, (int64_t[]){2});
+    st_declare(writer, "w", DTYPE_F32, 1, (int64_t[]){2});
 }
 
 static void invalid_metadata(void *path) { st_metadata(new_st_writer(path), "config", "\xFF"); }
@@ -364,11 +377,11 @@ static void invalid_metadata(void *path) { st_metadata(new_st_writer(path), "con
 TEST(writer_mistakes)
 {
     const char *path = temp_path("mistake.safetensors");
-    struct outcome o = run_child(publish_too_little, (void *)path);
-    assert_int_equal(o.signal, SIGABRT);
-    assert_non_null(strstr(o.text, "4 bytes written, 8 declared"));
-    o = run_child(declare_twice, (void *)path);
-    assert_int_equal(o.signal, SIGABRT);
+    struct outcome outcome = run_child(publish_too_little, (void *)path);
+    assert_int_equal(outcome.signal, SIGABRT);
+    assert_non_null(strstr(outcome.text, "4 bytes written, 8 declared"));
+    outcome = run_child(declare_twice, (void *)path);
+    assert_int_equal(outcome.signal, SIGABRT);
     expect_refusal(invalid_metadata, (void *)path, 2, "not valid UTF-8");
     assert_int_not_equal(access(path, F_OK), 0);
 }
@@ -561,12 +574,12 @@ static enum { DIE, FAIL, ABANDON } unfinished; /* how a writer ends */
 
 static void write_without_end(void *path)
 {
-    struct writer *w = open_writer(path);
-    write_bytes(w, "new", 3);
+    struct writer *writer = open_writer(path);
+    write_bytes(writer, "new", 3);
     if (unfinished == DIE)
         raise(SIGKILL);
     if (unfinished == ABANDON)
-        abandon(w); /* the cleanup that it had registered is gone with it */
+        abandon(writer); /* the cleanup that it had registered is gone with it */
     fail(EXIT_USAGE, "something else went wrong");
 }
 
@@ -574,9 +587,9 @@ TEST(publish_replaces)
 {
     const char *path = temp_path("published");
     for (int i = 0; i < 2; i++) {
-        struct writer *w = open_writer(path);
-        write_bytes(w, i ? "second" : "first", i ? 6 : 5);
-        publish(w);
+        struct writer *writer = open_writer(path);
+        write_bytes(writer, i ? "second" : "first", i ? 6 : 5);
+        publish(writer);
         assert_true(holds(path, i ? "second" : "first"));
         assert_int_equal(temporaries_of(path), 0);
     }
@@ -586,9 +599,9 @@ TEST(publish_follows_links)
 {
     char *file = write_file("behind", "old", 3), *soft = temp_path("link");
     assert_int_equal(symlink("behind", soft), 0);
-    struct writer *w = open_writer(soft);
-    write_bytes(w, "new", 3);
-    publish(w);
+    struct writer *writer = open_writer(soft);
+    write_bytes(writer, "new", 3);
+    publish(writer);
     struct stat status;
     assert_int_equal(lstat(soft, &status), 0);
     assert_true(S_ISLNK(status.st_mode)); /* /dev/stdout, say */
@@ -623,10 +636,10 @@ static void write_to_full_disk(void *path)
 {
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, 1000});
-    struct writer *w = open_writer(path);
+    struct writer *writer = open_writer(path);
     static char bytes[4096];
-    write_bytes(w, bytes, sizeof bytes);
-    publish(w);
+    write_bytes(writer, bytes, sizeof bytes);
+    publish(writer);
 }
 
 TEST(full_disk)

@@ -1,4 +1,14 @@
-/* test_follow.c - following a trace that is written, cut, replaced or left behind, and asking its trainer to wait. */
+/* test_follow.c - a trace that is followed while it is written, cut, replaced or left behind; and its trainer, which is
+ * asked to wait.
+ *
+ * It tests follow.c of src/tools/trace, and how a trainer is made to wait.  All polls together give the records that
+ * the file has in the end, or say how many were lost; and a viewer that is killed lets the trainer go on.  A record
+ * that is read while it is half written, a loss that is not counted, and a trainer that waits for nobody are found.
+ *
+ * To see it fail: in follow.c, let is_lapped() be false.
+ *
+ * The writer is this program or a real run; what is expected is the whole trace, read afterwards.
+ */
 #include "tests/support/child.h"
 #include "tools/trace/follow.h"
 
@@ -43,14 +53,14 @@ static struct trace_follow *follow(const char *path)
     return f;
 }
 
-static bool poll_trace(struct trace_follow *f)
+static bool poll_trace(struct trace_follow *follow)
 {
     bool changed;
-    must(trace_follow_poll(f, &changed));
-    const struct trace *t = trace_follow_trace(f);
-    assert_int_equal(t->n_records + t->n_unfinished + t->n_lost, t->header.head);
-    for (size_t i = 1; i < t->n_records; i++)
-        assert_true(t->records[i - 1].start <= t->records[i].start);
+    must(trace_follow_poll(follow, &changed));
+    const struct trace *trace = trace_follow_trace(follow);
+    assert_int_equal(trace->n_records + trace->n_unfinished + trace->n_lost, trace->header.head);
+    for (size_t i = 1; i < trace->n_records; i++)
+        assert_true(trace->records[i - 1].start <= trace->records[i].start);
     return changed;
 }
 
@@ -61,30 +71,30 @@ TEST(polls_add_up_to_the_trace)
 {
     enum { N = 3000, LATE = 7 };
     const char *path = temp_path("grows.trace");
-    struct trace_writer *w = trace_create(path, &tables, N);
+    struct trace_writer *writer = trace_create(path, &tables, N);
     struct trace_follow *f = follow(path);
-    const struct trace *t = trace_follow_trace(f);
+    const struct trace *trace = trace_follow_trace(f);
     uint64_t number[N];
     for (uint32_t i = 0; i < N; i++) { /* each ends LATE records later, starts within a few of its neighbours */
-        struct random4 r = random_words(1, STREAM_TEST, 0, i);
-        number[i] = trace_begin(w, i / N_TASKS + 1, i % N_TASKS, i);
+        struct random4 random4 = random_words(1, STREAM_TEST, 0, i);
+        number[i] = trace_begin(writer, i / N_TASKS + 1, i % N_TASKS, i);
         if (i >= LATE)
-            trace_end(w, number[i - LATE], 10 * i + r.word[0] % 50, 10 * i + 60, 0);
-        if (r.word[1] % 5)
+            trace_end(writer, number[i - LATE], 10 * i + random4.word[0] % 50, 10 * i + 60, 0);
+        if (random4.word[1] % 5)
             continue;
         assert_true(poll_trace(f));
-        assert_int_equal(t->n_records, i < LATE ? 0 : i + 1 - LATE);
+        assert_int_equal(trace->n_records, i < LATE ? 0 : i + 1 - LATE);
     }
     for (uint32_t i = N - LATE; i < N; i++)
-        trace_end(w, number[i], 10 * N, 10 * N + 1, 0);
-    trace_close(w);
+        trace_end(writer, number[i], 10 * N, 10 * N + 1, 0);
+    trace_close(writer);
     assert_true(poll_trace(f));
     assert_false(poll_trace(f));
     struct trace *whole = trace_open(path);
     assert_int_equal(whole->n_records, N);
-    assert_int_equal(t->n_records, N);
-    assert_memory_equal(whole->records, t->records, N * sizeof *whole->records);
-    assert_int_equal(t->whole_step, whole->whole_step);
+    assert_int_equal(trace->n_records, N);
+    assert_memory_equal(whole->records, trace->records, N * sizeof *whole->records);
+    assert_int_equal(trace->whole_step, whole->whole_step);
     assert_int_equal(trace_follow_life(f), LIFE_CLOSED);
     trace_free(whole);
     trace_follow_close(f);
@@ -93,21 +103,21 @@ TEST(polls_add_up_to_the_trace)
 TEST(a_lapped_reader_counts_its_losses)
 {
     const char *path = temp_path("lapped.trace");
-    struct trace_writer *w = trace_create(path, &tables, 8);
+    struct trace_writer *writer = trace_create(path, &tables, 8);
     struct trace_follow *f = follow(path);
-    const struct trace *t = trace_follow_trace(f);
-    uint64_t stuck = trace_begin(w, 1, LOAD, 1);
+    const struct trace *trace = trace_follow_trace(f);
+    uint64_t stuck = trace_begin(writer, 1, LOAD, 1);
     poll_trace(f);
-    assert_int_equal(t->n_unfinished, 1);
+    assert_int_equal(trace->n_unfinished, 1);
     for (uint32_t i = 0; i < 100; i++)
-        trace_end(w, trace_begin(w, i + 1, WORK, i), 10 * i, 10 * i + 5, 0);
-    trace_end(w, stuck, 5, 6, 0); /* too late: its slot is another record's */
+        trace_end(writer, trace_begin(writer, i + 1, WORK, i), 10 * i, 10 * i + 5, 0);
+    trace_end(writer, stuck, 5, 6, 0); /* too late: its slot is another record's */
     poll_trace(f);
-    assert_int_equal(t->n_records, 8);
-    assert_int_equal(t->n_unfinished, 0);
-    assert_int_equal(t->n_lost, 93);          /* the ring has room for 8 of 101 records */
-    assert_int_equal(t->records[0].step, 93); /* the last 8 of 100 steps */
-    trace_close(w);
+    assert_int_equal(trace->n_records, 8);
+    assert_int_equal(trace->n_unfinished, 0);
+    assert_int_equal(trace->n_lost, 93);          /* the ring has room for 8 of 101 records */
+    assert_int_equal(trace->records[0].step, 93); /* the last 8 of 100 steps */
+    trace_close(writer);
     trace_follow_close(f);
 }
 
@@ -125,65 +135,65 @@ static void *write_until_stopped(void *writer)
 LONG_TEST(a_ring_overwritten_while_it_is_followed)
 {
     const char *path = temp_path("fast.trace");
-    struct trace_writer *w = trace_create(path, &tables, 5);
+    struct trace_writer *writer = trace_create(path, &tables, 5);
     struct trace_follow *f = follow(path);
-    const struct trace *t = trace_follow_trace(f);
+    const struct trace *trace = trace_follow_trace(f);
     pthread_t thread;
     stop = false;
-    assert_int_equal(pthread_create(&thread, NULL, write_until_stopped, w), 0);
-    for (int polls = 0; polls < 5000 || t->n_records < 1000; polls++) {
+    assert_int_equal(pthread_create(&thread, NULL, write_until_stopped, writer), 0);
+    for (int polls = 0; polls < 5000 || trace->n_records < 1000; polls++) {
         bool changed;
-        size_t checked = t->n_records;
+        size_t checked = trace->n_records;
         must(trace_follow_poll(f, &changed));
-        assert_int_equal(t->n_records + t->n_unfinished + t->n_lost, t->header.head);
-        for (size_t i = checked - MIN(checked, 100); i < t->n_records; i++) {
-            const struct trace_record *r = &t->records[i];
-            assert_int_equal(r->queued, 10 * (uint64_t)(r->step - 1));
-            assert_int_equal(r->start, r->queued + 3);
-            assert_int_equal(r->task, (r->step - 1) % N_TASKS);
-            assert_true(i == 0 || t->records[i - 1].step < r->step); /* each once */
+        assert_int_equal(trace->n_records + trace->n_unfinished + trace->n_lost, trace->header.head);
+        for (size_t i = checked - MIN(checked, 100); i < trace->n_records; i++) {
+            const struct trace_record *record = &trace->records[i];
+            assert_int_equal(record->queued, 10 * (uint64_t)(record->step - 1));
+            assert_int_equal(record->start, record->queued + 3);
+            assert_int_equal(record->task, (record->step - 1) % N_TASKS);
+            assert_true(i == 0 || trace->records[i - 1].step < record->step); /* each once */
         }
     }
     stop = true;
     pthread_join(thread, NULL);
-    trace_close(w);
+    trace_close(writer);
     trace_follow_close(f);
 }
 
 /* ---- the file -------------------------------------------------------------------------------------------------- */
 
-static void expect_poll_problem(struct trace_follow *f, const char *part)
+static void expect_poll_problem(struct trace_follow *follow, const char *part)
 {
     bool changed;
-    size_t before = trace_follow_trace(f)->n_records;
-    struct problem *p = trace_follow_poll(f, &changed);
-    assert_non_null(p);
-    if (!strstr(p->sentence, part))
-        test_failed("expected \"%s\" in: %s\n", part, p->sentence);
-    assert_int_equal(trace_follow_trace(f)->n_records, before);
-    free(p);
+    size_t before = trace_follow_trace(follow)->n_records;
+    struct problem *problem = trace_follow_poll(follow, &changed);
+    assert_non_null(problem);
+    if (!strstr(problem->sentence, part))
+        test_failed("expected \"%s\" in: %s\n", part, problem->sentence);
+    assert_int_equal(trace_follow_trace(follow)->n_records, before);
+    free(problem);
 }
 
 static struct trace_writer *write_three(const char *path)
 {
-    struct trace_writer *w = trace_create(path, &tables, 100);
+    struct trace_writer *writer = trace_create(path, &tables, 100);
     for (uint32_t i = 0; i < 3; i++)
-        trace_end(w, trace_begin(w, 1, i, i), 10 * i, 10 * i + 5, 0);
-    return w;
+        trace_end(writer, trace_begin(writer, 1, i, i), 10 * i, 10 * i + 5, 0);
+    return writer;
 }
 
 TEST(a_file_cut_or_changed_under_the_reader)
 {
     const char *path = temp_path("cut.trace");
-    struct trace_writer *w = write_three(path);
+    struct trace_writer *writer = write_three(path);
     struct trace_follow *f = follow(path);
     uint32_t one = 1, many = 99;
     uint64_t absurd = (uint64_t)1 << 60;
     int fd = open(path, O_RDWR);
-    trace_begin(w, 2, LOAD, 50);
+    trace_begin(writer, 2, LOAD, 50);
     assert_int_equal(pwrite(fd, &many, sizeof many, (off_t)trace_follow_trace(f)->header.records_at + 3 * 40 + 4), 4);
     expect_poll_problem(f, "record 3 is impossible");
-    trace_close(w);
+    trace_close(writer);
     assert_int_equal(pwrite(fd, &absurd, sizeof absurd, TRACE_LIVE), 8);
     expect_poll_problem(f, "shorter");
     assert_int_equal(pwrite(fd, &one, sizeof one, offsetof(struct trace_header, n_tasks)), 4);
@@ -206,11 +216,11 @@ static pid_t fork_mortal(void)
 }
 
 /* Poll until it is so, up to a minute. */
-static bool becomes(struct trace_follow *f, enum trace_life life)
+static bool becomes(struct trace_follow *follow, enum trace_life life)
 {
     for (uint64_t until = now_ns() + 60000000000; now_ns() < until; usleep(2000)) {
-        poll_trace(f);
-        if (trace_follow_life(f) == life)
+        poll_trace(follow);
+        if (trace_follow_life(follow) == life)
             return true;
     }
     return false;
@@ -219,12 +229,12 @@ static bool becomes(struct trace_follow *f, enum trace_life life)
 TEST(a_stopped_trainer_shows_what_runs)
 {
     const char *path = temp_path("stopped.trace");
-    struct trace_running r;
+    struct trace_running running;
     pid_t child = fork_mortal();
     if (child == 0) {
-        struct trace_writer *w = write_three(path);
-        trace_begin(w, 2, LOAD, 30);
-        trace_begin(w, 2, WORK, 31);
+        struct trace_writer *writer = write_three(path);
+        trace_begin(writer, 2, LOAD, 30);
+        trace_begin(writer, 2, WORK, 31);
         raise(SIGSTOP);
         for (;;)
             pause();
@@ -233,12 +243,12 @@ TEST(a_stopped_trainer_shows_what_runs)
         usleep(1000);
     struct trace_follow *f = follow(path);
     assert_true(becomes(f, LIFE_STOPPED));
-    assert_true(trace_running(trace_follow_trace(f), 1, &r));
-    assert_int_equal(r.record->task, LOAD);
-    assert_false(r.waits);
-    assert_int_equal(r.since, 30);
-    assert_true(trace_running(trace_follow_trace(f), 0, &r));
-    assert_true(r.waits); /* for load */
+    assert_true(trace_running(trace_follow_trace(f), 1, &running));
+    assert_int_equal(running.record->task, LOAD);
+    assert_false(running.waits);
+    assert_int_equal(running.since, 30);
+    assert_true(trace_running(trace_follow_trace(f), 0, &running));
+    assert_true(running.waits); /* for load */
     kill(child, SIGCONT);
     assert_true(becomes(f, LIFE_RUNS));
     kill(child, SIGKILL);
@@ -248,11 +258,11 @@ TEST(a_stopped_trainer_shows_what_runs)
     trace_follow_close(f);
 }
 
-static void ask(struct trace_follow *f, bool hold, uint64_t more_tasks, uint64_t more_steps)
+static void ask(struct trace_follow *follow, bool hold, uint64_t more_tasks, uint64_t more_steps)
 {
-    const struct trace_control *now = trace_asks(f);
-    trace_ask(
-        f, (struct trace_control){.pause = hold, .tasks = now->tasks + more_tasks, .steps = now->steps + more_steps});
+    const struct trace_control *now = trace_asks(follow);
+    trace_ask(follow, (struct trace_control){
+                          .pause = hold, .tasks = now->tasks + more_tasks, .steps = now->steps + more_steps});
 }
 
 static pid_t start_training(const char *trace, const char *log, const char *more)
@@ -277,33 +287,34 @@ static int exit_code(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static uint64_t head_of(struct trace_follow *f)
+static uint64_t head_of(struct trace_follow *follow)
 {
-    poll_trace(f);
-    return trace_follow_trace(f)->header.head;
+    poll_trace(follow);
+    return trace_follow_trace(follow)->header.head;
 }
 
 /* Until the trainer, paused, has begun `head` records; then a while longer, in which there must be no more. */
-static void expect_head(struct trace_follow *f, uint64_t head)
+static void expect_head(struct trace_follow *follow, uint64_t head)
 {
-    for (int i = 0; i < 10000 && (head_of(f) < head || trace_follow_life(f) != LIFE_PAUSED); i++)
+    for (int i = 0; i < 10000 && (head_of(follow) < head || trace_follow_life(follow) != LIFE_PAUSED); i++)
         usleep(1000);
     usleep(20000);
-    assert_int_equal(head_of(f), head);
+    assert_int_equal(head_of(follow), head);
 }
 
 /* Pauses come one after another, nothing runs in them, and what comes after one was queued then. */
-static void expect_pauses(const struct trace *t, size_t least)
+static void expect_pauses(const struct trace *trace, size_t least)
 {
     uint64_t before = 0;
-    assert_true(t->n_pauses >= least);
-    for (const struct pause *p = t->pauses; p < t->pauses + t->n_pauses; before += p->end - p->start, p++) {
-        assert_true(p->start < p->end);
-        assert_int_equal(p->before, before);
-        assert_true(p == t->pauses || p[-1].end <= p->start);
-        assert_int_equal(t->records[p->record].queued, p->end);
-        for (size_t i = 0; i < t->n_records; i++)
-            assert_true(t->records[i].end <= p->start || t->records[i].start >= p->end);
+    assert_true(trace->n_pauses >= least);
+    for (const struct pause *pause = trace->pauses; pause < trace->pauses + trace->n_pauses;
+         before += pause->end - pause->start, pause++) {
+        assert_true(pause->start < pause->end);
+        assert_int_equal(pause->before, before);
+        assert_true(pause == trace->pauses || pause[-1].end <= pause->start);
+        assert_int_equal(trace->records[pause->record].queued, pause->end);
+        for (size_t i = 0; i < trace->n_records; i++)
+            assert_true(trace->records[i].end <= pause->start || trace->records[i].start >= pause->end);
     }
 }
 

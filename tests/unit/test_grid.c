@@ -42,73 +42,74 @@ struct heights {
     size_t used, kept, top;
 };
 
-static struct heights find_heights(const struct trainer *t, int device, int slab)
+static struct heights find_heights(const struct trainer *trainer, int device, int slab)
 {
-    struct heights h = {0};
-    for (size_t i = 0; i < t->pool->n; i++) {
-        const struct tensor *x = t->pool->tensors[i];
-        size_t end = x->address + x->bytes;
-        if (x->storage != x || x->device->index != device || x->slab != slab)
+    struct heights heights = {0};
+    for (size_t i = 0; i < trainer->pool->n; i++) {
+        const struct tensor *tensor = trainer->pool->tensors[i];
+        size_t end = tensor->address + tensor->bytes;
+        if (tensor->storage != tensor || tensor->device->index != device || tensor->slab != slab)
             continue;
-        if (x->persistent)
-            h.kept = MAX(h.kept, end);
-        if (end > h.used) {
-            h.used = end;
-            h.top = x->address;
+        if (tensor->persistent)
+            heights.kept = MAX(heights.kept, end);
+        if (end > heights.used) {
+            heights.used = end;
+            heights.top = tensor->address;
         }
     }
-    return h;
+    return heights;
 }
 
 enum { PAINT = 0xC5 };
 
-static unsigned char *read_slab(struct device *d, const struct slab *slab)
+static unsigned char *read_slab(struct device *device, const struct slab *slab)
 {
     unsigned char *bytes = allocate(slab->bytes, 1);
     if (slab->host)
         return memcpy(bytes, slab->host, slab->bytes);
-    CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, bytes, 0, NULL, NULL));
+    CL(clEnqueueReadBuffer(device->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, bytes, 0, NULL,
+                           NULL));
     return bytes;
 }
 
 /* All bytes above those that persist. */
-static void paint(struct trainer *t)
+static void paint(struct trainer *trainer)
 {
-    for (int i = 0; i <= t->machine->n_devices; i++)
-        for (size_t k = 0; k < t->machine->device[i].n_slabs; k++) {
-            struct device *d = &t->machine->device[i];
-            const struct slab *slab = &d->slabs[k];
-            struct heights h = find_heights(t, i, (int)k);
+    for (int i = 0; i <= trainer->machine->n_devices; i++)
+        for (size_t k = 0; k < trainer->machine->device[i].n_slabs; k++) {
+            struct device *device = &trainer->machine->device[i];
+            const struct slab *slab = &device->slabs[k];
+            struct heights heights = find_heights(trainer, i, (int)k);
             unsigned char *bytes = memset(allocate(slab->bytes, 1), PAINT, slab->bytes);
             if (slab->host)
-                memset((char *)slab->host + h.kept, PAINT, slab->bytes - h.kept);
-            else if (h.kept < slab->bytes)
-                CL(clEnqueueWriteBuffer(d->lane[LANE_UPLOAD]->queue, slab->buffer, CL_TRUE, h.kept,
-                                        slab->bytes - h.kept, bytes, 0, NULL, NULL));
+                memset((char *)slab->host + heights.kept, PAINT, slab->bytes - heights.kept);
+            else if (heights.kept < slab->bytes)
+                CL(clEnqueueWriteBuffer(device->lane[LANE_UPLOAD]->queue, slab->buffer, CL_TRUE, heights.kept,
+                                        slab->bytes - heights.kept, bytes, 0, NULL, NULL));
             free(bytes);
         }
 }
 
 /* The tensor that was predicted to end highest was written; the guard after the slab was not.  Returns the bytes of
  * all devices. */
-static size_t check_memory(struct trainer *t, const char *words)
+static size_t check_memory(struct trainer *trainer, const char *words)
 {
     size_t sum = 0;
-    for (int i = 0; i <= t->machine->n_devices; i++) {
-        struct device *d = &t->machine->device[i];
-        assert_int_equal(damaged_guards(d), 0);
-        for (size_t k = 0; k < d->n_slabs; k++) {
-            struct heights h = find_heights(t, i, (int)k);
-            unsigned char *bytes = read_slab(d, &d->slabs[k]);
-            size_t high = d->slabs[k].bytes;
-            while (high > h.kept && bytes[high - 1] == PAINT)
+    for (int i = 0; i <= trainer->machine->n_devices; i++) {
+        struct device *device = &trainer->machine->device[i];
+        assert_int_equal(damaged_guards(device), 0);
+        for (size_t k = 0; k < device->n_slabs; k++) {
+            struct heights heights = find_heights(trainer, i, (int)k);
+            unsigned char *bytes = read_slab(device, &device->slabs[k]);
+            size_t high = device->slabs[k].bytes;
+            while (high > heights.kept && bytes[high - 1] == PAINT)
                 high--;
-            if (high > h.used || (h.used > h.kept && high <= h.top) ||
-                d->slabs[k].bytes != round_up(h.used, d->alignment))
+            if (high > heights.used || (heights.used > heights.kept && high <= heights.top) ||
+                device->slabs[k].bytes != round_up(heights.used, device->alignment))
                 test_failed("%s: %s was written up to byte %zu of slab %zu, predicted are %zu, the last tensor from "
                             "%zu on\n",
-                            words, d->id, high, k, h.used, h.top);
-            sum += d->slabs[k].bytes;
+                            words, device->id, high, k, heights.used, heights.top);
+            sum += device->slabs[k].bytes;
             free(bytes);
         }
     }
@@ -117,13 +118,13 @@ static size_t check_memory(struct trainer *t, const char *words)
 
 /* ---- one training ------------------------------------------------------------------------------------------------ */
 
-static float *read_moments(struct model *m, size_t *n)
+static float *read_moments(struct model *model, size_t *n)
 {
-    *n = count_parameters(m->params);
+    *n = count_parameters(model->params);
     float *all = allocate(*n, sizeof *all), *at = all;
-    for (int i = 0; i < m->params->n; i++) {
-        read_param(m, i, KEPT_M, at);
-        at += param_elements(&m->params->param[i]);
+    for (int i = 0; i < model->params->n; i++) {
+        read_param(model, i, KEPT_M, at);
+        at += param_elements(&model->params->param[i]);
     }
     return all;
 }
@@ -146,30 +147,30 @@ static struct course train_cell(const char *words, bool apart, size_t *bytes)
     char *all =
         lasting("--model tiny --gemm own --data %s --tokens chars --seq-len 16 --batch %d %s", letters(), BATCH, words);
     contexts_apart(apart);
-    struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN | OPEN_DATA);
-    struct course c = {.n = 0};
-    paint(t);
-    init_random(t->model, 1337);
-    expect_sound(words, t->train, values_of(t, t->train));
+    struct trainer *trainer = new_trainer(settings_of(all), LIST_TRAIN | OPEN_DATA);
+    struct course course = {.n = 0};
+    paint(trainer);
+    init_random(trainer->model, 1337);
+    expect_sound(words, trainer->train, values_of(trainer, trainer->train));
     for (int i = 0; i < steps; i++) {
-        run_step(t, (uint32_t)i + 1);
-        c.loss[i] = step_result(t, (uint32_t)i + 1)->loss;
-        drain(t->train);
-        expect_equal_replicas(t, words);
+        run_step(trainer, (uint32_t)i + 1);
+        course.loss[i] = step_result(trainer, (uint32_t)i + 1)->loss;
+        drain(trainer->train);
+        expect_equal_replicas(trainer, words);
         if (i == 0)
-            c.moments = read_moments(t->model, &c.n);
+            course.moments = read_moments(trainer->model, &course.n);
     }
-    *bytes = check_memory(t, words);
-    c.state = read_whole_state(t);
-    free_trainer(t);
+    *bytes = check_memory(trainer, words);
+    course.state = read_whole_state(trainer);
+    free_trainer(trainer);
     contexts_apart(false);
-    return c;
+    return course;
 }
 
-static void free_course(struct course *c)
+static void free_course(struct course *course)
 {
-    free(c->moments);
-    free(c->state.values);
+    free(course->moments);
+    free(course->state.values);
 }
 
 /* ---- what it is held against ------------------------------------------------------------------------------------- */
@@ -187,20 +188,20 @@ static struct course known[COUNT(models) * SIZES * SIZES];
 /* tp devices that sum the gradient in dp groups; those are close to one that does. */
 static const struct course *reference(int model, int dp, int tp)
 {
-    struct course *c = &known[(model * SIZES + dp - 1) * SIZES + tp - 1];
+    struct course *course = &known[(model * SIZES + dp - 1) * SIZES + tp - 1];
     size_t bytes;
-    if (c->n)
-        return c;
+    if (course->n)
+        return course;
     char *words =
         lasting("%s -d 0:0x%d --mesh tp=%d --grad-groups %d --micro-batch %d", models[model], tp, tp, dp, BATCH / dp);
-    *c = train_cell(words, false, &bytes);
-    const struct course *one = tp > 1 ? reference(model, dp, 1) : c;
-    double gradient = relative_distance(c->moments, one->moments, c->n), loss = farthest_loss(c, one);
+    *course = train_cell(words, false, &bytes);
+    const struct course *one = tp > 1 ? reference(model, dp, 1) : course;
+    double gradient = relative_distance(course->moments, one->moments, course->n), loss = farthest_loss(course, one);
     if (!(gradient < 1e-5) || !(loss < 1e-4))
         test_failed("%s: gradients differ by %g, losses by %g\n", words, gradient, loss);
     if (tp > 1 && most_devices)
         printf("%-75s gradients within %.1e, losses within %.1e of one device\n", words, gradient, loss);
-    return c;
+    return course;
 }
 
 /* ---- the grid ---------------------------------------------------------------------------------------------------- */
@@ -213,7 +214,7 @@ static struct cell cell_at(int dp, int pp, int tp, bool apart)
     int turn = dp + pp + 2 * tp + 2 * apart;
     int share = BATCH / dp;
     int micro = turn % 3 + 1;
-    struct cell c = {.model = (pp + tp + apart) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
+    struct cell cell = {.model = (pp + tp + apart) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
     while (share % micro)
         micro--;
     enum pipeline order = (enum pipeline)((dp + 2 * tp + pp + apart) % PIPELINES);
@@ -221,30 +222,30 @@ static struct cell cell_at(int dp, int pp, int tp, bool apart)
     /* Two stages a device want pp=2 with 4 layers. */
     if (pipeline_orders[order].chunks > 1 && (pp != 2 || !fits))
         order = order == PIPELINE_INTERLEAVED ? PIPELINE_ZBH1 : PIPELINE_ZBH2;
-    c.micro = turn % 5 == 0 && pp == 1 ? share : micro;
-    snprintf(c.words, sizeof c.words,
-             "%s -d 0:0x%d --mesh dp=%d,pp=%d,tp=%d --zero %d --micro-batch %d --pipeline %s%s", models[c.model],
-             dp * pp * tp, dp, pp, tp, c.zero, c.micro, pipeline_name[order],
+    cell.micro = turn % 5 == 0 && pp == 1 ? share : micro;
+    snprintf(cell.words, sizeof cell.words,
+             "%s -d 0:0x%d --mesh dp=%d,pp=%d,tp=%d --zero %d --micro-batch %d --pipeline %s%s", models[cell.model],
+             dp * pp * tp, dp, pp, tp, cell.zero, cell.micro, pipeline_name[order],
              others[(dp + 2 * pp + tp) % (int)COUNT(others)]);
-    return c;
+    return cell;
 }
 
 static void expect_cell(const struct cell *cell)
 {
     size_t bytes;
-    struct course c = train_cell(cell->words, cell->apart, &bytes);
+    struct course course = train_cell(cell->words, cell->apart, &bytes);
     const struct course *expected = reference(cell->model, cell->dp, cell->tp);
-    assert_int_equal(c.state.n, expected->state.n);
-    expect_same_bits(cell->words, c.moments, expected->moments, c.n);
-    expect_same_bits(cell->words, c.state.values, expected->state.values, c.state.n);
-    double loss = farthest_loss(&c, expected);
+    assert_int_equal(course.state.n, expected->state.n);
+    expect_same_bits(cell->words, course.moments, expected->moments, course.n);
+    expect_same_bits(cell->words, course.state.values, expected->state.values, course.state.n);
+    double loss = farthest_loss(&course, expected);
     if (!(loss < 1e-5)) /* sums of floats in another order */
         test_failed("%s: losses differ by %g\n", cell->words, loss);
     if (most_devices)
         printf("%s %s: same bits, %zu KiB on all devices\n", cell->words, cell->apart ? "staged" : "direct",
                bytes >> 10);
     fflush(stdout);
-    free_course(&c);
+    free_course(&course);
 }
 
 /* All cells are wanted, or those of a part with few devices.  The part has each size of each axis, each stage of ZeRO
@@ -260,8 +261,9 @@ LONG_TEST(memory_is_known_with_clblast)
 {
     size_t bytes;
     steps = 1;
-    struct course c = train_cell("--gemm clblast --layers 1 --heads 8 --channels 512 --seq-len 256", false, &bytes);
-    free_course(&c);
+    struct course course =
+        train_cell("--gemm clblast --layers 1 --heads 8 --channels 512 --seq-len 256", false, &bytes);
+    free_course(&course);
 }
 
 TEST(meshes_train_like_one_device)
@@ -276,9 +278,9 @@ TEST(meshes_train_like_one_device)
             int dp = n / SIZES / SIZES + 1;
             int pp = n / SIZES % SIZES + 1;
             int tp = n % SIZES + 1;
-            struct cell c = cell_at(dp, pp, tp, apart);
+            struct cell cell = cell_at(dp, pp, tp, apart);
             if (is_wanted(dp, pp, tp, apart)) {
-                expect_cell(&c);
+                expect_cell(&cell);
                 seen++;
             }
         }

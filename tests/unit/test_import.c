@@ -1,4 +1,15 @@
-/* test_import.c - models of other programs: what config.json says, names, shards, heads, and what is no model. */
+/* test_import.c - models of other programs: what config.json says, names, shards, heads, and what is no model.
+ *
+ * It tests import.c and find_model.c of src/trainer/model, and models.c of src/tools/formats.  A model that is computed
+ * here as there is taken, whatever its names and files are; one that is not is refused by what makes it another.  Heads
+ * that are guessed without a word, a tensor that is taken turned round, a shard that is missing, and a second tensor of
+ * a name are found.
+ *
+ * To see it fail: in import.c, let a name that two tensors have pass.
+ *
+ * What is written here is the smallest model of each kind.  Three losses are those that Hugging Face's transformers
+ * computes.
+ */
 #include "techniques/reshard/export.h"
 #include "techniques/reshard/find_checkpoint.h"
 #include "tests/support/support_state.h"
@@ -22,54 +33,55 @@ struct variant {
 /* Random values for parameter i, drawn as if it were number `as` of the table. */
 static float *values_of_param(const struct params *all, int i, int as)
 {
-    const struct param *p = &all->param[i];
-    float *values = random_floats(param_elements(p), (uint64_t)as + 1);
-    for (size_t k = 0; k < param_elements(p); k++)
-        values[k] = p->init == INIT_ONE ? 1 + 0.1f * values[k] : 0.1f * values[k];
+    const struct param *param = &all->param[i];
+    float *values = random_floats(param_elements(param), (uint64_t)as + 1);
+    for (size_t k = 0; k < param_elements(param); k++)
+        values[k] = param->init == INIT_ONE ? 1 + 0.1f * values[k] : 0.1f * values[k];
     return values;
 }
 
-static const char *name_in(const struct variant *v, const char *name)
+static const char *name_in(const struct variant *variant, const char *name)
 {
     bool head = strcmp(name, "lm_head.weight") == 0;
-    if (v->renamed && strcmp(name, v->renamed) == 0)
-        name = v->name;
-    if (v->no_embedding && strcmp(name, "wte.weight") == 0)
-        return lasting("%slm_head.weight", v->prefix ? v->prefix : "");
-    return lasting("%s%s%s", v->prefix ? v->prefix : "", v->before_layers && !head ? v->before_layers : "", name);
+    if (variant->renamed && strcmp(name, variant->renamed) == 0)
+        name = variant->name;
+    if (variant->no_embedding && strcmp(name, "wte.weight") == 0)
+        return lasting("%slm_head.weight", variant->prefix ? variant->prefix : "");
+    return lasting("%s%s%s", variant->prefix ? variant->prefix : "",
+                   variant->before_layers && !head ? variant->before_layers : "", name);
 }
 
 static const char *write_model(const char *path, const struct variant *v)
 {
-    struct config c = gpt;
-    c.tied = v->head == NO_HEAD;
-    struct params *all = new_params(&c, &one_rank, 0);
-    struct st_writer *w = new_st_writer(path);
+    struct config config = gpt;
+    config.tied = v->head == NO_HEAD;
+    struct params *all = new_params(&config, &one_rank, 0);
+    struct st_writer *writer = new_st_writer(path);
     int end = v->end ? v->end : all->n;
-    st_metadata(w, "format", "pt");
+    st_metadata(writer, "format", "pt");
     if (v->metadata)
-        st_metadata(w, "config", v->metadata);
+        st_metadata(writer, "config", v->metadata);
     if (v->more)
-        st_declare(w, v->more, DTYPE_F32, 1, (int64_t[]){1});
+        st_declare(writer, v->more, DTYPE_F32, 1, (int64_t[]){1});
     for (int i = v->begin; i < end; i++) {
-        const struct param *p = &all->param[i];
-        st_declare(w, name_in(v, p->name), DTYPE_F32, p->n_dims,
-                   (int64_t[]){p->shape[p->conv1d], p->shape[!p->conv1d]});
+        const struct param *param = &all->param[i];
+        st_declare(writer, name_in(v, param->name), DTYPE_F32, param->n_dims,
+                   (int64_t[]){param->shape[param->conv1d], param->shape[!param->conv1d]});
     }
-    st_begin(w);
+    st_begin(writer);
     if (v->more)
-        st_write(w, &(float){1}, sizeof(float));
+        st_write(writer, &(float){1}, sizeof(float));
     for (int i = v->begin; i < end; i++) {
-        const struct param *p = &all->param[i];
-        bool head = strcmp(p->name, "lm_head.weight") == 0;
+        const struct param *param = &all->param[i];
+        bool head = strcmp(param->name, "lm_head.weight") == 0;
         int as = head && v->head == SAME_HEAD ? WTE : i;
-        if (!c.tied && i > all->n - 3) /* ln_f comes after the head, and has the values that it has without one */
+        if (!config.tied && i > all->n - 3) /* ln_f comes after the head, and has the values that it has without one */
             as = i - 1;
-        float *values = transpose_conv1d(p, values_of_param(all, i, as), OURS_TO_FILE);
-        st_write(w, values, param_elements(p) * sizeof *values);
+        float *values = transpose_conv1d(param, values_of_param(all, i, as), OURS_TO_FILE);
+        st_write(writer, values, param_elements(param) * sizeof *values);
         free(values);
     }
-    st_publish(w);
+    st_publish(writer);
     free_params(all);
     return path;
 }
@@ -91,20 +103,20 @@ static uint64_t loaded(const char *path)
     struct source source = open_source(path, 4);
     struct machine *machine = open_machine(&(struct machine_options){0});
     struct pool *pool = new_pool(machine);
-    struct model *m = new_model(pool, &source.config, &one_rank, TO_COMPUTE, (struct gradients){0});
-    struct step *s = new_step(pool, "none");
+    struct model *model = new_model(pool, &source.config, &one_rank, TO_COMPUTE, (struct gradients){0});
+    struct step *step = new_step(pool, "none");
     uint64_t hash = 0;
-    must(finish_steps(pool, &s, 1));
-    init_from_source(m, &source);
-    for (int i = 0; i < m->params->n; i++) {
-        size_t n = param_elements(&m->params->param[i]);
+    must(finish_steps(pool, &step, 1));
+    init_from_source(model, &source);
+    for (int i = 0; i < model->params->n; i++) {
+        size_t n = param_elements(&model->params->param[i]);
         float *values = allocate(n, sizeof *values);
-        read_param(m, i, KEPT_VALUE, values);
+        read_param(model, i, KEPT_VALUE, values);
         hash = hash_bytes(values, n * sizeof *values, hash);
         free(values);
     }
-    free_model(m);
-    free_list(s);
+    free_model(model);
+    free_list(step);
     close_source(&source);
     return hash;
 }
@@ -147,12 +159,12 @@ TEST(heads_that_nobody_says_are_guessed_aloud)
     const char *unsaid = model_folder("unsaid", &(struct variant){0}, NULL);
     expect_yard(EXIT_OK, "1 layers, 4 heads, 128 channels", "train --init '%s' --heads 4 %s", said, step);
     expect_yard(EXIT_USAGE, "has 4 heads, not 2", "train --init '%s' --heads 2 %s", said, step);
-    struct ran r =
+    struct ran ran =
         expect_yard(EXIT_OK, "1 layers, 4 heads, 128 channels", "train --init '%s' --heads 4 %s", unsaid, step);
-    assert_null(strstr(r.err, "guessed"));
-    r = expect_yard(EXIT_OK, "guessed are 2, of 64 channels each as in GPT-2; --heads N says another",
-                    "train --init '%s' %s", unsaid, step);
-    expect_text(r.out, "1 layers, 2 heads, 128 channels");
+    assert_null(strstr(ran.err, "guessed"));
+    ran = expect_yard(EXIT_OK, "guessed are 2, of 64 channels each as in GPT-2; --heads N says another",
+                      "train --init '%s' %s", unsaid, step);
+    expect_text(ran.out, "1 layers, 2 heads, 128 channels");
     expect_yard(EXIT_USAGE, "has 4 heads, not 2", "sample --from '%s' --heads 2", said);
 }
 
@@ -255,10 +267,10 @@ static const char *shards(const char *name)
 {
     const char *folder = temp_path(name);
     make_folder(folder);
-    struct variant v = {.before_layers = "transformer.", .end = 6};
-    write_model(lasting("%s/%s", folder, first_shard), &v);
-    v = (struct variant){.before_layers = "transformer.", .begin = 6};
-    write_model(lasting("%s/%s", folder, second_shard), &v);
+    struct variant variant = {.before_layers = "transformer.", .end = 6};
+    write_model(lasting("%s/%s", folder, first_shard), &variant);
+    variant = (struct variant){.before_layers = "transformer.", .begin = 6};
+    write_model(lasting("%s/%s", folder, second_shard), &variant);
     write_index(lasting("%s/model.safetensors.index.json", folder), first_shard, second_shard);
     publish_text(lasting("%s/config.json", folder), "{" SIZES "}");
     return folder;
@@ -294,8 +306,8 @@ TEST(names_and_shards_are_one_model)
 
 TEST(a_head_is_tied_as_is_said)
 {
-    struct variant v = {.head = SAME_HEAD}, other = {.head = OTHER_HEAD};
-    const char *same_path = lasting("%s/model.safetensors", model_folder("same", &v, NULL));
+    struct variant variant = {.head = SAME_HEAD}, other = {.head = OTHER_HEAD};
+    const char *same_path = lasting("%s/model.safetensors", model_folder("same", &variant, NULL));
     char *folder = lasting("%s", model_folder("other", &other, NULL));
     char *path = lasting("%s/model.safetensors", folder), *config = lasting("%s/config.json", folder);
     assert_true(read_config(same_path, 4).tied);
@@ -316,7 +328,7 @@ TEST(a_head_is_tied_as_is_said)
 TEST(wrong_tensors_are_named)
 {
     static const struct {
-        struct variant v;
+        struct variant variant;
         int code;
         const char *part;
     } cases[] = {
@@ -332,7 +344,7 @@ TEST(wrong_tensors_are_named)
         {{.prefix = "bert."}, 1, "but has bert.h.0"},
         {{.metadata = "n_head 4"}, 1, "metadata \"config\" is no JSON object"}};
     for (size_t i = 0; i < COUNT(cases); i++)
-        expect_refusal(open_it, (void *)write_model(temp_path("wrong.safetensors"), &cases[i].v), cases[i].code,
+        expect_refusal(open_it, (void *)write_model(temp_path("wrong.safetensors"), &cases[i].variant), cases[i].code,
                        cases[i].part);
 }
 
@@ -425,9 +437,9 @@ TEST(foreign_folders_are_named)
     make_folder(folder);
     publish_text(lasting("%s/config.json", folder), "{" SIZES "}");
     for (size_t i = 0; i < 3; i += 2) { /* the model and the optimizer's state */
-        struct writer *w = open_writer(lasting("%s/%s", folder, foreign[i].name));
-        write_bytes(w, foreign[i].bytes, foreign[i].n);
-        publish(w);
+        struct writer *writer = open_writer(lasting("%s/%s", folder, foreign[i].name));
+        write_bytes(writer, foreign[i].bytes, foreign[i].n);
+        publish(writer);
     }
     expect_refusal(open_it, folder, 2, "its pytorch_model.bin is a model of PyTorch in pickle form");
     write_model(lasting("%s/mine.safetensors", folder), &(struct variant){0});
@@ -452,12 +464,12 @@ TEST(a_header_of_any_length_is_read)
         uint64_t data;
         memcpy(&data, bytes, sizeof data);
         char *spaces = format_string("%*s", (int)(length - header), "");
-        struct writer *w = open_writer(temp_path("long.safetensors"));
-        write_bytes(w, &length, sizeof length);
-        write_bytes(w, bytes + 8, header);
-        write_bytes(w, spaces, length - header);
-        write_bytes(w, bytes + 8 + data, n - 8 - data);
-        publish(w);
+        struct writer *writer = open_writer(temp_path("long.safetensors"));
+        write_bytes(writer, &length, sizeof length);
+        write_bytes(writer, bytes + 8, header);
+        write_bytes(writer, spaces, length - header);
+        write_bytes(writer, bytes + 8 + data, n - 8 - data);
+        publish(writer);
         assert_int_equal(read_config(temp_path("long.safetensors"), 0).heads, 4);
         free(spaces);
     }
@@ -469,31 +481,31 @@ TEST(a_header_of_any_length_is_read)
 /* A program that reads all tensors and writes them again leaves the metadata out. */
 TEST(an_export_written_anew_has_its_heads)
 {
-    struct mesh m = mesh_of(&gpt, 1, 1, 1, 0);
+    struct mesh mesh = mesh_of(&gpt, 1, 1, 1, 0);
     const char *state = temp_path("ours"), *folder = temp_path("exported");
-    write_random_state(state, &gpt, &m, 3, 1, 5);
-    struct checkpoint *c = open_checkpoint(state);
-    export_huggingface(c, folder, NULL, -1);
+    write_random_state(state, &gpt, &mesh, 3, 1, 5);
+    struct checkpoint *checkpoint = open_checkpoint(state);
+    export_huggingface(checkpoint, folder, NULL, -1);
     char *file = lasting("%s/model.safetensors", folder);
     assert_int_equal(read_config(file, 0).heads, 4);
     uint64_t before = loaded(folder);
     struct safetensors *st = open_safetensors(file);
-    struct st_writer *w = new_st_writer(file);
+    struct st_writer *writer = new_st_writer(file);
     for (size_t i = 0; i < st->n; i++)
-        st_declare(w, st->tensors[i].name, DTYPE_F32, st->tensors[i].n_dims, st->tensors[i].shape);
-    st_begin(w);
+        st_declare(writer, st->tensors[i].name, DTYPE_F32, st->tensors[i].n_dims, st->tensors[i].shape);
+    st_begin(writer);
     for (size_t i = 0; i < st->n; i++) {
         float *values = allocate(st_elements(&st->tensors[i]), sizeof *values);
         read_floats(st, &st->tensors[i], values);
-        st_write(w, values, st->tensors[i].bytes);
+        st_write(writer, values, st->tensors[i].bytes);
         free(values);
     }
-    st_publish(w);
+    st_publish(writer);
     close_safetensors(st);
     assert_int_equal(read_config(file, 0).heads, 4);
     assert_int_equal(loaded(folder), before);
-    free_checkpoint(c);
-    free_mesh(&m);
+    free_checkpoint(checkpoint);
+    free_mesh(&mesh);
 }
 
 /* Where something else is wanted and a model is given, the message names --init. */
@@ -509,7 +521,7 @@ TEST(a_model_elsewhere_is_named)
 TEST(losses_are_those_of_transformers)
 {
     static const struct {
-        struct variant v;
+        struct variant variant;
         const char *config, *loss;
     } cases[] = {
         {{.before_layers = "transformer."}, "{\"model_type\": \"gpt2\", " SIZES "}", "loss 5.0341 "},
@@ -520,5 +532,5 @@ TEST(losses_are_those_of_transformers)
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_yard(EXIT_OK, cases[i].loss, "train --init '%s' %s",
-                    model_folder(lasting("loss-%zu", i), &cases[i].v, cases[i].config), one_step());
+                    model_folder(lasting("loss-%zu", i), &cases[i].variant, cases[i].config), one_step());
 }

@@ -4,6 +4,8 @@
  * whose maximum is not brought up to date, and a gradient of the wrong head are found; so are bits of flash attention
  * that depend on the size of the work-group or on the local memory.
  *
+ * To see it fail: in flash.cl, do not scale what was summed before the maximum rose: factor 1.
+ *
  * Inputs are normal numbers that depend on a seed only.
  */
 #include "tests/support/support_kernels.h"
@@ -17,43 +19,43 @@ struct attended {
     size_t n; /* elements of out */
 };
 
-static struct attended attend(struct machine *m, enum attention kind, int B, int T, int H, int hs)
+static struct attended attend(struct machine *machine, enum attention kind, int B, int T, int H, int hs)
 {
     size_t n = (size_t)(B * T * H * hs);
     struct params params = {.config = {.heads = H, .channels = H * hs}, .n_units = 1};
     struct model model = {.params = &params};
     struct tape tape = {.rank = 0};
-    struct pool *pool = new_pool(m);
-    struct step *s = new_step(pool, "attention");
-    struct build b = {.step = s, .model = &model, .device = device, .kernels = {.attention = kind}};
-    struct attended x = {allocate(n, sizeof(float)), allocate(3 * n, sizeof(float)), n};
-    b.batch = B;
-    b.seq = T;
-    b.tape = &tape;
-    b.backward_wanted = true;
+    struct pool *pool = new_pool(machine);
+    struct step *step = new_step(pool, "attention");
+    struct build build = {.step = step, .model = &model, .device = device, .kernels = {.attention = kind}};
+    struct attended attended = {allocate(n, sizeof(float)), allocate(3 * n, sizeof(float)), n};
+    build.batch = B;
+    build.seq = T;
+    build.tape = &tape;
+    build.backward_wanted = true;
     struct tensor *qkv = new_work_tensor(pool, device, "qkv", SHAPE(B * T, 3 * H * hs));
     struct tensor *dout = new_work_tensor(pool, device, "dout", SHAPE(B * T, H * hs));
-    struct tensor *out = attention(&b, "mix", qkv);
-    set_gradient(&b, out, dout);
-    tape.ops[0].inputs(&b, &tape.ops[0]);
-    struct tensor *dqkv = gradient(&b, qkv);
+    struct tensor *out = attention(&build, "mix", qkv);
+    set_gradient(&build, out, dout);
+    tape.ops[0].inputs(&build, &tape.ops[0]);
+    struct tensor *dqkv = gradient(&build, qkv);
     qkv->persistent = dout->persistent = out->persistent = dqkv->persistent = true;
-    must(finish_steps(pool, &s, 1));
+    must(finish_steps(pool, &step, 1));
     float *values[] = {random_floats(3 * n, 7), random_floats(n, 8)};
     write_tensor(qkv, values[0]);
     write_tensor(dout, values[1]);
-    execute(s, 1);
-    drain(s);
-    read_tensor(out, x.out);
-    read_tensor(dqkv, x.dqkv);
+    execute(step, 1);
+    drain(step);
+    read_tensor(out, attended.out);
+    read_tensor(dqkv, attended.dqkv);
     assert_int_equal(damaged_guards(device), 0);
-    free_step(s);
+    free_step(step);
     free_pool(pool);
     free(values[0]);
     free(values[1]);
     free(tape.ops);
-    free(b.grad);
-    return x;
+    free(build.grad);
+    return attended;
 }
 
 /* Both ways are close to 64-bit floats.  The size of the work-group changes no bit of flash, whatever room local memory
@@ -69,20 +71,20 @@ static void check_attention(int B, int T, int H, int hs)
             if (device->quirks.short_loops ? kind == ATTENTION_PLAIN || shape > 0 /* which llvmpipe computes wrong */
                                            : kind == ATTENTION_PLAIN && device->shape.vector == 1)
                 continue;
-            struct attended y = attend(machines[shape], kind, B, T, H, hs);
+            struct attended attended = attend(machines[shape], kind, B, T, H, hs);
             char *what = lasting("%s attention, B %d, T %d, %d heads of %d, VEC %u WG %u", kind ? "flash" : "plain", B,
                                  T, H, hs, device->shape.vector, device->shape.work_group);
-            expect_close(what, y.out, x.out, n, 3e-6);
-            expect_close(what, y.dqkv, x.dqkv, 3 * n, 1e-5);
+            expect_close(what, attended.out, x.out, n, 3e-6);
+            expect_close(what, attended.dqkv, x.dqkv, 3 * n, 1e-5);
             if (kind == ATTENTION_FLASH && device->shape.vector == 1 && !one.n)
-                one = y;
+                one = attended;
             else {
                 if (kind == ATTENTION_FLASH && device->shape.vector == 1) {
-                    expect_same_bits(what, y.out, one.out, n);
-                    expect_same_bits(what, y.dqkv, one.dqkv, 3 * n);
+                    expect_same_bits(what, attended.out, one.out, n);
+                    expect_same_bits(what, attended.dqkv, one.dqkv, 3 * n);
                 }
-                free(y.out);
-                free(y.dqkv);
+                free(attended.out);
+                free(attended.dqkv);
             }
         }
     free(x.out);

@@ -4,6 +4,8 @@
  * CLBlast, which may sum in any order, must be near.  An edge of a tile that is left out or written twice, a stride
  * that is taken for another, an element read beside a matrix (NaN lies there), and one that is written there are found.
  *
+ * To see it fail: in gemm.cl, begin the chain of products at k = 1.
+ *
  * Operands are normal numbers that depend on a seed only.  Sizes are odd, or lie around the borders of a tile.
  */
 #include "tests/support/support_kernels.h"
@@ -30,37 +32,39 @@ struct operand_memory {
     int rows, columns;
 };
 
-static struct operand_memory lay_out(const struct sizes *s, int rows, int columns)
+static struct operand_memory lay_out(const struct sizes *sizes, int rows, int columns)
 {
-    int ld = s->heads * columns + (s->batch > 1 ? 5 : 0);
-    struct operand o = {
+    int ld = sizes->heads * columns + (sizes->batch > 1 ? 5 : 0);
+    struct operand operand = {
         .offset = 3, .ld = ld, .batch_stride = (size_t)rows * (size_t)ld + 7, .head_stride = (size_t)columns};
-    if (s->batch * s->heads > 1 && rows == columns) {
-        o.ld = columns;
-        o.head_stride = (size_t)(rows * columns);
-        o.batch_stride = (size_t)s->heads * o.head_stride;
+    if (sizes->batch * sizes->heads > 1 && rows == columns) {
+        operand.ld = columns;
+        operand.head_stride = (size_t)(rows * columns);
+        operand.batch_stride = (size_t)sizes->heads * operand.head_stride;
     }
-    if (s->batch * s->heads == 1)
-        o.offset = 0; /* the plain case: CLBlast's single product wants aligned starts on some devices */
-    return (struct operand_memory){o, o.offset + o.batch_stride * (size_t)s->batch + 11, rows, columns};
+    if (sizes->batch * sizes->heads == 1)
+        operand.offset = 0; /* the plain case: CLBlast's single product wants aligned starts on some devices */
+    return (struct operand_memory){operand, operand.offset + operand.batch_stride * (size_t)sizes->batch + 11, rows,
+                                   columns};
 }
 
-static size_t element(const struct operand_memory *x, const struct sizes *s, int z, int row, int column)
+static size_t element(const struct operand_memory *memory, const struct sizes *sizes, int z, int row, int column)
 {
-    size_t i = (size_t)(z / s->heads), h = (size_t)(z % s->heads);
-    return x->o.offset + i * x->o.batch_stride + h * x->o.head_stride + (size_t)row * (size_t)x->o.ld + (size_t)column;
+    size_t i = (size_t)(z / sizes->heads), h = (size_t)(z % sizes->heads);
+    return memory->o.offset + i * memory->o.batch_stride + h * memory->o.head_stride +
+           (size_t)row * (size_t)memory->o.ld + (size_t)column;
 }
 
 /* Random in the matrices, `beside` everywhere else. */
-static float *fill_operand(const struct operand_memory *x, const struct sizes *s, float beside, uint64_t seed)
+static float *fill_operand(const struct operand_memory *memory, const struct sizes *sizes, float beside, uint64_t seed)
 {
-    float *values = allocate(x->n, sizeof *values), *numbers = random_floats(x->n, seed);
-    for (size_t i = 0; i < x->n; i++)
+    float *values = allocate(memory->n, sizeof *values), *numbers = random_floats(memory->n, seed);
+    for (size_t i = 0; i < memory->n; i++)
         values[i] = beside;
-    for (int z = 0; z < s->batch * s->heads; z++)
-        for (int r = 0; r < x->rows; r++)
-            for (int c = 0; c < x->columns; c++)
-                values[element(x, s, z, r, c)] = numbers[element(x, s, z, r, c)];
+    for (int z = 0; z < sizes->batch * sizes->heads; z++)
+        for (int r = 0; r < memory->rows; r++)
+            for (int c = 0; c < memory->columns; c++)
+                values[element(memory, sizes, z, r, c)] = numbers[element(memory, sizes, z, r, c)];
     free(numbers);
     return values;
 }
@@ -72,112 +76,116 @@ struct product {
     float *va, *vb, *vc, *bias;
 };
 
-static struct product new_product(const struct sizes *s, enum gemm_form form, enum gemm_start start,
+static struct product new_product(const struct sizes *sizes, enum gemm_form form, enum gemm_start start,
                                   enum gemm_causal causal)
 {
-    struct product p = {.s = *s};
-    p.a = form == GEMM_TN ? lay_out(s, s->k, s->m) : lay_out(s, s->m, s->k);
-    p.b = form == GEMM_NT ? lay_out(s, s->n, s->k) : lay_out(s, s->k, s->n);
-    p.c = lay_out(s, s->m, s->n);
-    p.va = fill_operand(&p.a, s, NAN, 1);
-    p.vb = fill_operand(&p.b, s, NAN, 2);
-    p.vc = fill_operand(&p.c, s, 77, 3);
-    p.bias = random_floats((size_t)s->n, 4);
-    p.g = (struct gemm){form,  s->m,  s->n,  s->k,           s->batch,        s->heads,
-                        p.a.o, p.b.o, p.c.o, .start = start, .causal = causal};
-    return p;
+    struct product product = {.s = *sizes};
+    product.a = form == GEMM_TN ? lay_out(sizes, sizes->k, sizes->m) : lay_out(sizes, sizes->m, sizes->k);
+    product.b = form == GEMM_NT ? lay_out(sizes, sizes->n, sizes->k) : lay_out(sizes, sizes->k, sizes->n);
+    product.c = lay_out(sizes, sizes->m, sizes->n);
+    product.va = fill_operand(&product.a, sizes, NAN, 1);
+    product.vb = fill_operand(&product.b, sizes, NAN, 2);
+    product.vc = fill_operand(&product.c, sizes, 77, 3);
+    product.bias = random_floats((size_t)sizes->n, 4);
+    product.g = (struct gemm){form,        sizes->m,    sizes->n,    sizes->k,       sizes->batch,    sizes->heads,
+                              product.a.o, product.b.o, product.c.o, .start = start, .causal = causal};
+    return product;
 }
 
-static float at_a(const struct product *p, int z, int m, int k)
+static float at_a(const struct product *product, int z, int m, int k)
 {
-    return p->va[p->g.form == GEMM_TN ? element(&p->a, &p->s, z, k, m) : element(&p->a, &p->s, z, m, k)];
+    return product->va[product->g.form == GEMM_TN ? element(&product->a, &product->s, z, k, m)
+                                                  : element(&product->a, &product->s, z, m, k)];
 }
 
-static float at_b(const struct product *p, int z, int n, int k)
+static float at_b(const struct product *product, int z, int n, int k)
 {
-    return p->vb[p->g.form == GEMM_NT ? element(&p->b, &p->s, z, n, k) : element(&p->b, &p->s, z, k, n)];
+    return product->vb[product->g.form == GEMM_NT ? element(&product->b, &product->s, z, n, k)
+                                                  : element(&product->b, &product->s, z, k, n)];
 }
 
 /* One chain of fma per element, in the order of k: the promise of gemm.cl. */
-static float chain(const struct product *p, int z, int m, int n)
+static float chain(const struct product *product, int z, int m, int n)
 {
     float sum = 0;
-    if (p->g.start == START_OLD)
-        sum = p->vc[element(&p->c, &p->s, z, m, n)];
-    else if (p->g.start == START_BIAS)
-        sum = p->bias[n];
-    int first = p->g.causal == CAUSAL_A_TRANSPOSED ? m : 0, last = p->g.causal == CAUSAL_A ? m + 1 : p->s.k;
+    if (product->g.start == START_OLD)
+        sum = product->vc[element(&product->c, &product->s, z, m, n)];
+    else if (product->g.start == START_BIAS)
+        sum = product->bias[n];
+    int first = product->g.causal == CAUSAL_A_TRANSPOSED ? m : 0,
+        last = product->g.causal == CAUSAL_A ? m + 1 : product->s.k;
     for (int k = first; k < last; k++)
-        sum = fmaf(at_a(p, z, m, k), at_b(p, z, n, k), sum);
+        sum = fmaf(at_a(product, z, m, k), at_b(product, z, n, k), sum);
     return sum;
 }
 
 /* The whole tensor of C: the matrices replaced, all else as it was.  Above a causal C's diagonal anything may lie. */
-static void compare_product(const struct product *p, const float *ours, double tolerance)
+static void compare_product(const struct product *product, const float *ours, double tolerance)
 {
-    float *expected = copy_floats(p->vc, p->c.n);
-    for (int z = 0; z < p->s.batch * p->s.heads; z++)
-        for (int m = 0; m < p->s.m; m++)
-            for (int n = 0; n < p->s.n; n++) {
-                size_t i = element(&p->c, &p->s, z, m, n);
-                expected[i] = p->g.causal == CAUSAL_OUT && n > m ? ours[i] : chain(p, z, m, n);
+    float *expected = copy_floats(product->vc, product->c.n);
+    for (int z = 0; z < product->s.batch * product->s.heads; z++)
+        for (int m = 0; m < product->s.m; m++)
+            for (int n = 0; n < product->s.n; n++) {
+                size_t i = element(&product->c, &product->s, z, m, n);
+                expected[i] = product->g.causal == CAUSAL_OUT && n > m ? ours[i] : chain(product, z, m, n);
             }
-    char *what = lasting("gemm %s %d x %d x %d, %d x %d, start %d, causal %d, VEC %u WG %u", gemm_form_name[p->g.form],
-                         p->s.m, p->s.n, p->s.k, p->s.batch, p->s.heads, p->g.start, p->g.causal, device->shape.vector,
-                         device->shape.work_group);
+    char *what =
+        lasting("gemm %s %d x %d x %d, %d x %d, start %d, causal %d, VEC %u WG %u", gemm_form_name[product->g.form],
+                product->s.m, product->s.n, product->s.k, product->s.batch, product->s.heads, product->g.start,
+                product->g.causal, device->shape.vector, device->shape.work_group);
     if (tolerance > 0)
-        expect_close(what, ours, expected, p->c.n, tolerance);
+        expect_close(what, ours, expected, product->c.n, tolerance);
     else
-        expect_same_bits(what, ours, expected, p->c.n);
+        expect_same_bits(what, ours, expected, product->c.n);
     free(expected);
 }
 
 static struct tensor *product_tensor(struct pool *pool, const char *name, size_t n)
 {
-    struct tensor *t = new_work_tensor(pool, device, name, SHAPE((int64_t)n));
-    t->persistent = true;
-    return t;
+    struct tensor *tensor = new_work_tensor(pool, device, name, SHAPE((int64_t)n));
+    tensor->persistent = true;
+    return tensor;
 }
 
 /* tolerance 0: to the bit */
-static void check_product(struct machine *m, struct product *p, enum gemm_engine engine, double tolerance)
+static void check_product(struct machine *machine, struct product *product, enum gemm_engine engine, double tolerance)
 {
-    struct pool *pool = new_pool(m);
-    struct step *s = new_step(pool, "product");
-    struct build b = {.step = s, .device = device, .kernels = {.gemm = engine}};
-    p->g.a.tensor = product_tensor(pool, "a", p->a.n);
-    p->g.b.tensor = product_tensor(pool, "b", p->b.n);
-    p->g.c.tensor = product_tensor(pool, "c", p->c.n);
-    p->g.bias = product_tensor(pool, "bias", (size_t)p->s.n);
-    gemm(&b, "product", &p->g);
-    must(finish_steps(pool, &s, 1));
-    write_tensor(p->g.a.tensor, p->va);
-    write_tensor(p->g.b.tensor, p->vb);
-    write_tensor(p->g.c.tensor, p->vc);
-    write_tensor(p->g.bias, p->bias);
-    execute(s, 1);
-    drain(s);
-    float *ours = allocate(p->c.n, sizeof *ours);
-    read_tensor(p->g.c.tensor, ours);
-    compare_product(p, ours, tolerance);
+    struct pool *pool = new_pool(machine);
+    struct step *step = new_step(pool, "product");
+    struct build build = {.step = step, .device = device, .kernels = {.gemm = engine}};
+    product->g.a.tensor = product_tensor(pool, "a", product->a.n);
+    product->g.b.tensor = product_tensor(pool, "b", product->b.n);
+    product->g.c.tensor = product_tensor(pool, "c", product->c.n);
+    product->g.bias = product_tensor(pool, "bias", (size_t)product->s.n);
+    gemm(&build, "product", &product->g);
+    must(finish_steps(pool, &step, 1));
+    write_tensor(product->g.a.tensor, product->va);
+    write_tensor(product->g.b.tensor, product->vb);
+    write_tensor(product->g.c.tensor, product->vc);
+    write_tensor(product->g.bias, product->bias);
+    execute(step, 1);
+    drain(step);
+    float *ours = allocate(product->c.n, sizeof *ours);
+    read_tensor(product->g.c.tensor, ours);
+    compare_product(product, ours, tolerance);
     assert_int_equal(damaged_guards(device), 0);
-    free_step(s);
+    free_step(step);
     free_pool(pool);
     free(ours);
-    free(p->va);
-    free(p->vb);
-    free(p->vc);
-    free(p->bias);
+    free(product->va);
+    free(product->vb);
+    free(product->vc);
+    free(product->bias);
 }
 
-static void check_forms(struct machine *m, const struct sizes *s, enum gemm_engine engine, double tolerance)
+static void check_forms(struct machine *machine, const struct sizes *sizes, enum gemm_engine engine, double tolerance)
 {
     for (enum gemm_form form = GEMM_NT; form <= GEMM_TN; form++)
         for (enum gemm_start start = START_ZERO; start <= START_BIAS; start++) {
-            if (start == START_BIAS && engine == GEMM_CLBLAST && s->batch * s->heads > 1)
+            if (start == START_BIAS && engine == GEMM_CLBLAST && sizes->batch * sizes->heads > 1)
                 continue; /* its bias is added to a plain matrix; the model has no other */
-            struct product p = new_product(s, form, start, CAUSAL_NONE);
-            check_product(m, &p, engine, tolerance);
+            struct product product = new_product(sizes, form, start, CAUSAL_NONE);
+            check_product(machine, &product, engine, tolerance);
         }
 }
 
@@ -243,26 +251,26 @@ TEST(clblast_agrees_in_large_products)
 }
 
 /* A triangle's upper part: zeros up to the end of the row's tile, NaN beyond, which must not be read. */
-static void make_triangle(struct product *p)
+static void make_triangle(struct product *product)
 {
-    int T = p->s.m, rows = (int)device->shape.tile_rows;
-    for (int z = 0; z < p->s.batch * p->s.heads; z++)
+    int T = product->s.m, rows = (int)device->shape.tile_rows;
+    for (int z = 0; z < product->s.batch * product->s.heads; z++)
         for (int r = 0; r < T; r++)
             for (int c = r + 1; c < T; c++)
-                p->va[element(&p->a, &p->s, z, r, c)] = c < (r / rows + 1) * rows ? 0 : NAN;
+                product->va[element(&product->a, &product->s, z, r, c)] = c < (r / rows + 1) * rows ? 0 : NAN;
 }
 
-static void check_causal(struct machine *m, int T, int hs, enum gemm_causal causal)
+static void check_causal(struct machine *machine, int T, int hs, enum gemm_causal causal)
 {
     bool out = causal == CAUSAL_OUT;
-    struct sizes s = {T, out ? T : hs, out ? hs : T, 2, 2};
+    struct sizes sizes = {T, out ? T : hs, out ? hs : T, 2, 2};
     enum gemm_form form = causal == CAUSAL_A ? GEMM_NN : GEMM_TN;
     if (out)
         form = GEMM_NT;
-    struct product p = new_product(&s, form, START_ZERO, causal);
+    struct product product = new_product(&sizes, form, START_ZERO, causal);
     if (!out)
-        make_triangle(&p);
-    check_product(m, &p, GEMM_OWN, 0);
+        make_triangle(&product);
+    check_product(machine, &product, GEMM_OWN, 0);
 }
 
 TEST(causal_products)

@@ -6,6 +6,8 @@
  * halted, and a wait for all work-items that waits for some only.
  *
  * Inputs are normal numbers that depend on a seed only.
+ *
+ * To see it fail: in norm.cl, end the sum over parts a round early: part > 1.
  */
 #include "tests/support/support_kernels.h"
 #include "trainer/base/embedded.h"
@@ -120,8 +122,8 @@ TEST(sums_in_order)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
         for (uint64_t i = 0; i < 30; i++) {
-            struct random4 r = random_words(i, STREAM_TEST, 2, 0);
-            check_sums(1 + (int)(r.word[0] % 200), 1 + (int)(r.word[1] % 140), r.word[2] % 2);
+            struct random4 random4 = random_words(i, STREAM_TEST, 2, 0);
+            check_sums(1 + (int)(random4.word[0] % 200), 1 + (int)(random4.word[1] % 140), random4.word[2] % 2);
         }
     }
 }
@@ -203,8 +205,8 @@ static const char wait_often[] = /* PoCL 3.1, 6.0 and 7.1 leave out[i] = in[i] i
 
 TEST(the_same_condition_before_and_after_waiting)
 {
-    for (const struct embedded_file *f = embedded_kernels; f->name; f++)
-        write_text(f->name, "%s", f->text);
+    for (const struct embedded_file *file = embedded_kernels; file->name; file++)
+        write_text(file->name, "%s", file->text);
     write_text("wait.cl", "%s", wait_often);
     setenv("YARD_KERNELS", temp_path("."), 1);
     for (size_t shape = 0; take_shape(shape); shape++) {

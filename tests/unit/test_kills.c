@@ -78,12 +78,12 @@ static uint32_t logged(const char *log, const char *key, bool first)
 {
     char line[4096];
     uint32_t found = 0;
-    FILE *f = fopen(log, "r");
-    while (f && fgets(line, sizeof line, f))
+    FILE *file = fopen(log, "r");
+    while (file && fgets(line, sizeof line, file))
         if (strncmp(line, key, strlen(key)) == 0 && !strstr(line, "val_loss") && !(first && found))
             found = (uint32_t)strtoul(line + strlen(key), NULL, 10);
-    if (f)
-        fclose(f);
+    if (file)
+        fclose(file);
     return found;
 }
 
@@ -119,9 +119,9 @@ static uint32_t newest_of(const char *snapshot)
     struct stat there;
     if (stat(snapshot, &there) != 0 || there.st_size == 0) /* none, or one that was about to be filled */
         return 0;
-    struct checkpoint *c = read_snapshot(snapshot);
-    step = snapfile_of(c)->newest.slot ? c->step : 0;
-    free_checkpoint(c);
+    struct checkpoint *checkpoint = read_snapshot(snapshot);
+    step = snapfile_of(checkpoint)->newest.slot ? checkpoint->step : 0;
+    free_checkpoint(checkpoint);
     return step;
 }
 
@@ -139,13 +139,13 @@ static void expect_same_state(const char *a, const char *b)
     char *ours = find_checkpoint(a), *theirs = find_checkpoint(b);
     assert_true(ours);
     assert_true(theirs);
-    struct checkpoint *x = open_checkpoint(ours), *y = open_checkpoint(theirs);
-    assert_int_equal(x->step, STEPS);
+    struct checkpoint *checkpoint = open_checkpoint(ours), *y = open_checkpoint(theirs);
+    assert_int_equal(checkpoint->step, STEPS);
     assert_int_equal(y->step, STEPS);
-    for (size_t i = 0; i < x->pieces->n; i++)
-        if (compare_tensor(x, y, i).elements)
-            test_failed("%s of %s differs from that of %s\n", x->pieces->tensor[i].name, a, b);
-    free_checkpoint(x);
+    for (size_t i = 0; i < checkpoint->pieces->n; i++)
+        if (compare_tensor(checkpoint, y, i).elements)
+            test_failed("%s of %s differs from that of %s\n", checkpoint->pieces->tensor[i].name, a, b);
+    free_checkpoint(checkpoint);
     free_checkpoint(y);
     free(ours);
     free(theirs);
@@ -160,17 +160,18 @@ struct chain {
 };
 
 /* Another life, which resumes where there is something to resume; true: it came to its end. */
-static bool live(struct chain *c, int life, bool may_end)
+static bool live(struct chain *chain, int life, bool may_end)
 {
     char log[1200], words[8192];
     bool starting = draw(6) == 0, politely = draw(10) == 0;
-    uint32_t before = newest_of(c->snapshot);
-    snprintf(log, sizeof log, "%s/%d.jsonl", c->folder, life);
-    while (draw(4) == 0 || !c->course->variant[c->variant])
-        c->variant = draw(MOST_VARIANTS);
-    snprintf(words, sizeof words, "%s %s --snapshot %s --save %s%s%s", c->course->words, c->course->variant[c->variant],
-             c->snapshot, c->save, before ? " --resume " : "", before ? c->snapshot : "");
-    double length = starting ? c->begin * 1.2 : c->seconds * 0.8;
+    uint32_t before = newest_of(chain->snapshot);
+    snprintf(log, sizeof log, "%s/%d.jsonl", chain->folder, life);
+    while (draw(4) == 0 || !chain->course->variant[chain->variant])
+        chain->variant = draw(MOST_VARIANTS);
+    snprintf(words, sizeof words, "%s %s --snapshot %s --save %s%s%s", chain->course->words,
+             chain->course->variant[chain->variant], chain->snapshot, chain->save, before ? " --resume " : "",
+             before ? chain->snapshot : "");
+    double length = starting ? chain->begin * 1.2 : chain->seconds * 0.8;
     if (may_end)
         length = 1e9;
     int status = end_life(start(words, log), log, may_end ? length : length * draw(1000) / 1000, !starting && !may_end,
@@ -178,7 +179,7 @@ static bool live(struct chain *c, int life, bool may_end)
     bool ended = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_OK;
     bool killed = WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGINT);
     uint32_t first = logged(log, "{\"step\":", true), told = logged(log, "{\"snapshot\":", false);
-    uint32_t newest = newest_of(c->snapshot);
+    uint32_t newest = newest_of(chain->snapshot);
     if (!ended && !killed && WEXITSTATUS(status) != EXIT_INTERRUPTED) {
         show_end(words, log, status);
         _fail(__FILE__, __LINE__);
@@ -193,14 +194,14 @@ static bool live(struct chain *c, int life, bool may_end)
     return ended;
 }
 
-static void run_chain(struct chain *c, const char *reference, int lives)
+static void run_chain(struct chain *chain, const char *reference, int lives)
 {
-    char *line = lasting("rm -rf %s && mkdir %s", c->folder, c->folder);
+    char *line = lasting("rm -rf %s && mkdir %s", chain->folder, chain->folder);
     assert_int_equal(system(line), 0); /* NOLINT */
     int life = 0;
-    while (!live(c, life, life >= lives))
+    while (!live(chain, life, life >= lives))
         life++;
-    expect_same_state(c->save, reference);
+    expect_same_state(chain->save, reference);
     count.chains++;
     count.most = MAX(count.most, life);
 }
@@ -215,25 +216,25 @@ static void tell_counts(void)
 
 static struct chain begin_chain(const struct course *course)
 {
-    struct chain c = {.course = course};
-    snprintf(c.folder, sizeof c.folder, "%s", temp_path("chain"));
-    snprintf(c.snapshot, sizeof c.snapshot, "%s/run.snap", c.folder);
-    snprintf(c.save, sizeof c.save, "%s/saved", c.folder);
-    return c;
+    struct chain chain = {.course = course};
+    snprintf(chain.folder, sizeof chain.folder, "%s", temp_path("chain"));
+    snprintf(chain.snapshot, sizeof chain.snapshot, "%s/run.snap", chain.folder);
+    snprintf(chain.save, sizeof chain.save, "%s/saved", chain.folder);
+    return chain;
 }
 
 /* The course without any break, which is timed; its folder. */
-static char *make_reference(struct chain *c)
+static char *make_reference(struct chain *chain)
 {
     char *reference = temp_path("reference"), *log = temp_path("reference.jsonl");
-    char *words = lasting("%s %s --save %s", c->course->words, c->course->variant[0], reference);
+    char *words = lasting("%s %s --save %s", chain->course->words, chain->course->variant[0], reference);
     double began = now();
     pid_t child = start(words, log);
     while (!logged(log, "{\"step\":", true) && kill(child, 0) == 0 && now() - began < 60)
         nap(0.001);
-    c->begin = now() - began;
+    chain->begin = now() - began;
     int status = end_life(child, log, 60, true, SIGKILL);
-    c->seconds = now() - began - c->begin;
+    chain->seconds = now() - began - chain->begin;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK) {
         show_end(words, log, status);
         _fail(__FILE__, __LINE__);
@@ -253,10 +254,10 @@ LAW(killed_and_resumed)
     const struct cases some = cases_of(1, COUNT(courses));
     int kills = kills_wanted(8), n = (int)COUNT(courses);
     for (int i = some.begin; i < some.end; i++) {
-        struct chain c = begin_chain(&courses[i]);
-        char *reference = make_reference(&c);
+        struct chain chain = begin_chain(&courses[i]);
+        char *reference = make_reference(&chain);
         for (int until = (i + 1) * kills / n; count.ends < until;)
-            run_chain(&c, reference, MIN(1 + draw(9), until - count.ends));
+            run_chain(&chain, reference, MIN(1 + draw(9), until - count.ends));
         tell_counts();
     }
 }
@@ -268,11 +269,11 @@ static pid_t child_of(pid_t parent)
     int child = 0;
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
-    FILE *f = fopen(path, "r");
-    if (f && fscanf(f, "%d", &child) != 1)
+    FILE *file = fopen(path, "r");
+    if (file && fscanf(file, "%d", &child) != 1)
         child = 0;
-    if (f)
-        fclose(f);
+    if (file)
+        fclose(file);
     return child;
 }
 
@@ -280,26 +281,26 @@ static void expect_every_step(const char *log)
 {
     char line[4096];
     bool seen[STEPS + 1] = {false};
-    FILE *f = fopen(log, "r");
-    assert_non_null(f);
-    while (fgets(line, sizeof line, f))
+    FILE *file = fopen(log, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
         if (strncmp(line, "{\"step\":", 8) == 0)
             seen[strtoul(line + 8, NULL, 10) % (STEPS + 1)] = true;
-    fclose(f);
+    fclose(file);
     for (int i = 1; i <= STEPS; i++)
         if (!seen[i])
             test_failed("%s: step %d is missing\n", log, i);
 }
 
 /* yard gives up after 3 restarts without a commit: so every third life is killed only after one. */
-static int run_restarting(struct chain *c, const char *reference, int most)
+static int run_restarting(struct chain *chain, const char *reference, int most)
 {
-    char *log = temp_path("restarting.jsonl"), *folder = lasting("rm -rf %s && mkdir %s", c->folder, c->folder);
+    char *log = temp_path("restarting.jsonl"), *folder = lasting("rm -rf %s && mkdir %s", chain->folder, chain->folder);
     int killed = 0, status = 0;
     pid_t last = 0, child;
     assert_int_equal(system(folder), 0); /* NOLINT */
-    char *words = lasting("%s %s --snapshot %s --save %s --restart", c->course->words, c->course->variant[0],
-                          c->snapshot, c->save);
+    char *words = lasting("%s %s --snapshot %s --save %s --restart", chain->course->words, chain->course->variant[0],
+                          chain->snapshot, chain->save);
     pid_t parent = start(words, log);
     while (waitpid(parent, &status, WNOHANG) == 0) {
         nap(0.0003);
@@ -308,11 +309,11 @@ static int run_restarting(struct chain *c, const char *reference, int most)
         child = child_of(parent);
         if (child == 0 || child == last)
             continue;
-        uint32_t commit = newest_of(c->snapshot);
+        uint32_t commit = newest_of(chain->snapshot);
         double share = draw(1000) * 1e-3;
-        double longest = draw(3) ? c->begin + c->seconds : c->begin;
+        double longest = draw(3) ? chain->begin + chain->seconds : chain->begin;
         double until = now() + share * longest;
-        while (kill(child, 0) == 0 && (now() < until || (killed % 3 == 2 && newest_of(c->snapshot) == commit)) &&
+        while (kill(child, 0) == 0 && (now() < until || (killed % 3 == 2 && newest_of(chain->snapshot) == commit)) &&
                child_of(parent) == child)
             nap(0.0003);
         killed += child_of(parent) == child && kill(child, SIGKILL) == 0;
@@ -322,7 +323,7 @@ static int run_restarting(struct chain *c, const char *reference, int most)
         show_end(words, log, status);
         _fail(__FILE__, __LINE__);
     }
-    expect_same_state(c->save, reference);
+    expect_same_state(chain->save, reference);
     expect_every_step(log);
     return killed;
 }
@@ -335,10 +336,10 @@ LONG_TEST(killed_under_restart)
     if (!child_of(getppid())) /* this one */
         skip();
     for (int i = 0; i < 2; i++) {
-        struct chain c = begin_chain(&courses[i]);
-        char *reference = make_reference(&c);
+        struct chain chain = begin_chain(&courses[i]);
+        char *reference = make_reference(&chain);
         for (; killed < (i + 1) * kills / 2; runs++)
-            killed += run_restarting(&c, reference, (i + 1) * kills / 2 - killed);
+            killed += run_restarting(&chain, reference, (i + 1) * kills / 2 - killed);
     }
     print_message("# %d children killed under --restart, of %d runs: all bits equal, every step logged\n", killed,
                   runs);

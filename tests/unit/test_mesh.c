@@ -1,5 +1,13 @@
-/* test_mesh.c - training over meshes of devices: who has what, in which order, and that the bits are those of one
- * device.
+/* test_mesh.c - training over meshes of devices: who has what, in which order, and with which bits.
+ *
+ * It tests src/trainer/mesh and the lists that are built for it.  Each device has one place, each element of a
+ * parameter is in one shard, and sums are in the order of the ranks; so the bits are those of one device, as far as a
+ * mesh promises that.  A shard that overlaps another, a stage that is visited in the wrong order, a sum that depends on
+ * who comes first, and memory beyond the formula are found.
+ *
+ * To see it fail: in mesh.c, fold the chunks of even numbers: chunk % 2 == 0.
+ *
+ * Orders and memory come from formulas beside the tests.  (All meshes of a grid, and their bits: test_grid.c.)
  */
 #include "tests/support/support_paper.h"
 
@@ -11,18 +19,18 @@ enum { STEPS = 3 };
 
 TEST(every_device_has_one_place)
 {
-    struct mesh m = {.dp = 3, .pp = 4, .tp = 2, .chunks = 2};
+    struct mesh mesh = {.dp = 3, .pp = 4, .tp = 2, .chunks = 2};
     bool taken[24] = {false};
-    for (int k = 0; k < m.dp; k++)
-        for (int i = 0; i < n_stages(&m) * m.tp; i++) {
-            int stage = i / m.tp, rank = rank_at(&m, k, stage) + i % m.tp;
-            assert_int_equal(dp_of(&m, rank), k);
-            assert_int_equal(tp_of(&m, rank), i % m.tp);
-            assert_true(has_stage(&m, rank, stage));
-            assert_true(!has_stage(&m, rank, stage + 1));
+    for (int k = 0; k < mesh.dp; k++)
+        for (int i = 0; i < n_stages(&mesh) * mesh.tp; i++) {
+            int stage = i / mesh.tp, rank = rank_at(&mesh, k, stage) + i % mesh.tp;
+            assert_int_equal(dp_of(&mesh, rank), k);
+            assert_int_equal(tp_of(&mesh, rank), i % mesh.tp);
+            assert_true(has_stage(&mesh, rank, stage));
+            assert_true(!has_stage(&mesh, rank, stage + 1));
             taken[rank] = true;
         }
-    for (int rank = 0; rank < n_ranks(&m); rank++)
+    for (int rank = 0; rank < n_ranks(&mesh); rank++)
         assert_true(taken[rank]);
 }
 
@@ -32,29 +40,29 @@ TEST(shards_cover_a_unit_once)
         for (size_t elements = 1; elements < 12 * NORM_BLOCK; elements += 1237) {
             size_t at = 0;
             for (int k = 0; k < n; k++) {
-                struct shard s = shard_of(elements, k, n);
-                assert_int_equal(s.begin, at);
-                assert_true(s.begin % NORM_BLOCK == 0 || s.begin == elements);
-                at = s.end;
+                struct shard shard = shard_of(elements, k, n);
+                assert_int_equal(shard.begin, at);
+                assert_true(shard.begin % NORM_BLOCK == 0 || shard.begin == elements);
+                at = shard.end;
             }
             assert_int_equal(at, elements);
         }
 }
 
 /* Every element of the whole is in one part, at the place that its row and column there say. */
-static void expect_parts(const struct cut *c, const int64_t shape[2], int n)
+static void expect_parts(const struct cut *cut, const int64_t shape[2], int n)
 {
     size_t elements = (size_t)(shape[0] * shape[1]), covered = 0;
     bool *taken = allocate(elements, sizeof *taken);
     for (int k = 0; k < n; k++) {
-        struct part p = part_of(c, shape, k, n);
-        for (size_t i = 0; i < p.runs; i++)
-            for (size_t at = p.begin; at < p.end; at++, covered++) {
-                assert_false(taken[i * p.length + at]);
-                taken[i * p.length + at] = true;
+        struct part part = part_of(cut, shape, k, n);
+        for (size_t i = 0; i < part.runs; i++)
+            for (size_t at = part.begin; at < part.end; at++, covered++) {
+                assert_false(taken[i * part.length + at]);
+                taken[i * part.length + at] = true;
             }
     }
-    assert_int_equal(covered, c->split == SPLIT_NONE ? elements * (size_t)n : elements);
+    assert_int_equal(covered, cut->split == SPLIT_NONE ? elements * (size_t)n : elements);
     free(taken);
 }
 
@@ -111,13 +119,13 @@ TEST(impossible_meshes_are_refused)
 /* ---- orders ----------------------------------------------------------------------------------------------------- */
 
 /* Forwards whose last gradients are still to come: so many tapes are kept. */
-static int most_in_flight(const struct turn *a, int n)
+static int most_in_flight(const struct turn *turn, int n)
 {
     int now = 0, most = 0;
     for (int i = 0; i < n; i++) {
-        if (a[i].computation == FORWARD)
+        if (turn[i].computation == FORWARD)
             now++;
-        else if (a[i].computation != INPUT_GRADIENT)
+        else if (turn[i].computation != INPUT_GRADIENT)
             now--;
         most = MAX(most, now);
     }
@@ -133,14 +141,14 @@ static void expect_next(const struct turn *turn, int *due)
 
 /* Each stage of device p computes each micro-batch once, in ascending order; both halves of a backward come after its
  * forward, and the gradients of weights after those of inputs. */
-static void expect_sound_order(const struct mesh *m, int p, int micros, const struct turn *a, int n)
+static void expect_sound_order(const struct mesh *mesh, int p, int micros, const struct turn *a, int n)
 {
     int next[COMPUTATIONS][16] = {{0}};
     for (int i = 0; i < n; i++) {
         int *of[COMPUTATIONS];
         for (enum computation k = FORWARD; k < COMPUTATIONS; k++)
             of[k] = &next[k][a[i].stage];
-        assert_int_equal(pp_of(m, a[i].stage), p);
+        assert_int_equal(pp_of(mesh, a[i].stage), p);
         if (a[i].computation == FORWARD)
             expect_next(&a[i], of[FORWARD]);
         if (a[i].computation == BACKWARD || a[i].computation == INPUT_GRADIENT)
@@ -150,8 +158,8 @@ static void expect_sound_order(const struct mesh *m, int p, int micros, const st
         assert_true(*of[FORWARD] >= *of[INPUT_GRADIENT]);
         assert_true(*of[INPUT_GRADIENT] >= *of[WEIGHT_GRADIENT]);
     }
-    for (int stage = 0; stage < n_stages(m); stage++)
-        if (pp_of(m, stage) == p) {
+    for (int stage = 0; stage < n_stages(mesh); stage++)
+        if (pp_of(mesh, stage) == p) {
             assert_int_equal(next[FORWARD][stage], micros);
             assert_int_equal(next[WEIGHT_GRADIENT][stage], micros);
         }
@@ -162,28 +170,29 @@ TEST(orders_are_sound)
     for (int pp = 1; pp <= 4; pp++)
         for (int micros = pp; micros <= 12; micros += pp)
             for (enum pipeline kind = PIPELINE_1F1B; kind < PIPELINES; kind++) {
-                const struct turn_order *o = &pipeline_orders[kind];
-                struct mesh m = {.dp = 1, .pp = pp, .tp = 1, .chunks = pp > 1 ? o->chunks : 1, .folded = o->folded};
+                const struct turn_order *order = &pipeline_orders[kind];
+                struct mesh mesh = {
+                    .dp = 1, .pp = pp, .tp = 1, .chunks = pp > 1 ? order->chunks : 1, .folded = order->folded};
                 size_t n, each = 0;
                 int turns;
-                if (m.folded && micros < 2 * pp)
+                if (mesh.folded && micros < 2 * pp)
                     continue;
                 if (kind == PIPELINE_INTERLEAVED && pp > 1)
-                    m.chunks = 3;
+                    mesh.chunks = 3;
                 for (int p = 0; p < pp; p++) {
-                    struct turn *a = pipeline_order(o, &m, p, micros, &turns);
-                    expect_sound_order(&m, p, micros, a, turns);
+                    struct turn *turn = pipeline_order(order, &mesh, p, micros, &turns);
+                    expect_sound_order(&mesh, p, micros, turn, turns);
                     if (kind == PIPELINE_1F1B)
-                        assert_int_equal(most_in_flight(a, turns), MIN(pp - p, micros));
+                        assert_int_equal(most_in_flight(turn, turns), MIN(pp - p, micros));
                     if (kind == PIPELINE_INTERLEAVED && pp > 1)
-                        assert_int_equal(most_in_flight(a, turns), MIN(2 * (pp - p) + 2 * pp - 1, 3 * micros));
+                        assert_int_equal(most_in_flight(turn, turns), MIN(2 * (pp - p) + 2 * pp - 1, 3 * micros));
                     if (kind == PIPELINE_ZBH1 || kind == PIPELINE_ZBH2)
-                        assert_int_equal(most_in_flight(a, turns),
+                        assert_int_equal(most_in_flight(turn, turns),
                                          MIN((kind == PIPELINE_ZBH2 ? 2 : 1) * (pp - 1) + 1, micros));
                     each += (size_t)turns;
-                    free(a);
+                    free(turn);
                 }
-                free(merge_orders(o, &m, micros, &n)); /* ends: none waits for ever */
+                free(merge_orders(order, &mesh, micros, &n)); /* ends: none waits for ever */
                 assert_int_equal(n, each);
             }
 }
@@ -210,23 +219,23 @@ static double step_of_list(const char *pipeline, int pp, int layers, int micros,
     char *words = lasting("--model tiny --layers %d --seq-len 16 --batch %d --micro-batch 1 -d 0:0x%d --mesh "
                           "pp=%d --pipeline %s --clip %d --untied",
                           layers, micros, pp, pp, pipeline, clip);
-    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | PLAN_ONLY);
-    double *seconds = allocate(t->train->n, sizeof *seconds);
+    struct trainer *trainer = new_trainer(settings_of(words), LIST_TRAIN | PLAN_ONLY);
+    double *seconds = allocate(trainer->train->n, sizeof *seconds);
     int *counters = allocate((size_t)(3 * pp * micros), sizeof *counters);
-    for (size_t i = 0; i < t->train->n; i++) {
-        int *n = counter_of(counters, t->train->task[i], pp, micros);
+    for (size_t i = 0; i < trainer->train->n; i++) {
+        int *n = counter_of(counters, trainer->train->task[i], pp, micros);
         if (n)
             ++*n;
     }
-    for (size_t i = 0; i < t->train->n; i++) {
-        const int *n = counter_of(counters, t->train->task[i], pp, micros);
+    for (size_t i = 0; i < trainer->train->n; i++) {
+        const int *n = counter_of(counters, trainer->train->task[i], pp, micros);
         if (n)
             seconds[i] = 1.0 / *n;
     }
-    struct simulation *sim = simulate_durations(t->train, seconds);
+    struct simulation *sim = simulate_durations(trainer->train, seconds);
     double period = sim->period;
     free_simulation(sim);
-    free_trainer(t);
+    free_trainer(trainer);
     free(seconds);
     free(counters);
     return period;
@@ -255,32 +264,32 @@ static float *reduced(int n, size_t elements)
 {
     char devices[16];
     snprintf(devices, sizeof devices, "0:0x%d", n);
-    struct machine *m = open_machine(&(struct machine_options){.devices = devices});
-    struct pool *p = new_pool(m);
-    struct step *s = new_step(p, "reduce");
-    struct tensor **x = allocate((size_t)n, sizeof *x);
+    struct machine *machine = open_machine(&(struct machine_options){.devices = devices});
+    struct pool *pool = new_pool(machine);
+    struct step *step = new_step(pool, "reduce");
+    struct tensor **tensor = allocate((size_t)n, sizeof *tensor);
     float *all = allocate((size_t)n * elements, sizeof *all);
     for (int k = 0; k < n; k++) {
-        x[k] = new_work_tensor(p, &m->device[k], "x", SHAPE((int64_t)elements));
-        x[k]->persistent = true;
+        tensor[k] = new_work_tensor(pool, &machine->device[k], "x", SHAPE((int64_t)elements));
+        tensor[k]->persistent = true;
     }
-    add_all_reduce(s, "sum", x, n);
-    must(finish_steps(p, &s, 1));
+    add_all_reduce(step, "sum", tensor, n);
+    must(finish_steps(pool, &step, 1));
     for (int k = 0; k < n; k++) {
         float *values = random_floats(elements, (uint64_t)k + 1);
-        write_tensor(x[k], values);
+        write_tensor(tensor[k], values);
         free(values);
     }
-    execute(s, 1);
-    drain(s);
+    execute(step, 1);
+    drain(step);
     for (int k = 0; k < n; k++)
-        read_tensor(x[k], all + (size_t)k * elements);
-    for (int i = 0; i < m->n_lanes; i++) {
-        stop_thread(&m->lane[i]->thread);
-        stop_thread(&m->lane[i]->forwarder);
+        read_tensor(tensor[k], all + (size_t)k * elements);
+    for (int i = 0; i < machine->n_lanes; i++) {
+        stop_thread(&machine->lane[i]->thread);
+        stop_thread(&machine->lane[i]->forwarder);
     }
-    free(x);
-    free_list(s);
+    free(tensor);
+    free_list(step);
     return all;
 }
 
@@ -311,24 +320,24 @@ TEST(sums_are_in_rank_order)
 }
 
 /* The device of the nth task on lanes of that kind. */
-static int device_of_nth(const struct step *s, enum lane_kind kind, size_t nth)
+static int device_of_nth(const struct step *step, enum lane_kind kind, size_t nth)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        if (s->task[i]->lane->kind != kind)
+    for (size_t i = 0; i < step->n; i++) {
+        if (step->task[i]->lane->kind != kind)
             continue;
         if (nth == 0)
-            return s->task[i]->lane->device->index;
+            return step->task[i]->lane->device->index;
         nth--;
     }
     return -1;
 }
 
 /* The n tasks on lanes of that kind from the first one on are of n devices. */
-static void expect_spread(const struct step *s, enum lane_kind kind, size_t first, size_t n)
+static void expect_spread(const struct step *step, enum lane_kind kind, size_t first, size_t n)
 {
     unsigned seen = 0;
     for (size_t i = 0; i < n; i++)
-        seen |= 1u << device_of_nth(s, kind, first + i);
+        seen |= 1u << device_of_nth(step, kind, first + i);
     assert_int_equal(seen, (1u << n) - 1);
 }
 
@@ -336,19 +345,19 @@ static void expect_spread(const struct step *s, enum lane_kind kind, size_t firs
 TEST(no_device_gets_everything_at_once)
 {
     enum { N = 4 };
-    struct paper p = new_paper(N, &slow_speeds);
-    struct tensor *x[N];
+    struct paper paper = new_paper(N, &slow_speeds);
+    struct tensor *tensor[N];
     for (int k = 0; k < N; k++)
-        x[k] = new_bytes(&p, &p.machine->device[k], "x", N * 128, true);
-    add_all_reduce(p.step, "sum", x, N);
+        tensor[k] = new_bytes(&paper, &paper.machine->device[k], "x", N * 128, true);
+    add_all_reduce(paper.step, "sum", tensor, N);
     for (size_t turn = 0; turn < N - 1; turn++) { /* through the host */
-        expect_spread(p.step, LANE_DOWNLOAD, turn * N, N);
-        expect_spread(p.step, LANE_UPLOAD, turn * N, N);
+        expect_spread(paper.step, LANE_DOWNLOAD, turn * N, N);
+        expect_spread(paper.step, LANE_UPLOAD, turn * N, N);
     }
-    expect_spread(p.step, LANE_DOWNLOAD, (N - 1) * N, N); /* sums come down once each, and go up to all others */
+    expect_spread(paper.step, LANE_DOWNLOAD, (N - 1) * N, N); /* sums come down once each, and go up to all others */
     for (size_t k = 0, first = (N - 1) * N; k < N; k++, first += N - 1)
-        assert_int_equal(device_of_nth(p.step, LANE_UPLOAD, first), (k + 1) % N);
-    end_paper(&p);
+        assert_int_equal(device_of_nth(paper.step, LANE_UPLOAD, first), (k + 1) % N);
+    end_paper(&paper);
 }
 
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
@@ -413,14 +422,14 @@ LAW(meshes_give_the_same_bits)
 /* ---- evaluation and sampling ------------------------------------------------------------------------------------- */
 
 /* Biases begin at zero, which would hide one that is added twice. */
-static void init_with_biases(struct model *m)
+static void init_with_biases(struct model *model)
 {
-    init_random(m, 1337);
-    for (int i = 0; i < m->params->n; i++) {
-        const struct param *p = &m->params->param[i];
-        float *values = random_floats((size_t)(p->shape[0] * p->shape[1]), (uint64_t)i);
-        if (p->init == INIT_ZERO)
-            write_param(m, i, KEPT_VALUE, values);
+    init_random(model, 1337);
+    for (int i = 0; i < model->params->n; i++) {
+        const struct param *param = &model->params->param[i];
+        float *values = random_floats((size_t)(param->shape[0] * param->shape[1]), (uint64_t)i);
+        if (param->init == INIT_ZERO)
+            write_param(model, i, KEPT_VALUE, values);
         free(values);
     }
 }
@@ -428,17 +437,17 @@ static void init_with_biases(struct model *m)
 /* The validation loss, and the logits of a sampled token. */
 static double look(const char *words, float *logits, int vocab)
 {
-    struct trainer *t = new_trainer(settings_of(words), LIST_EVAL | LIST_SAMPLE | OPEN_DATA);
-    assert_int_equal(t->config.vocab, vocab);
-    init_with_biases(t->model);
-    double loss = evaluate(t, 2, NULL, NULL);
-    for (int i = 0; i < t->seq; i++)
-        t->sample_tokens[i] = i;
-    t->sample_position = 5;
-    execute(t->sample, 1);
-    drain(t->sample);
-    memcpy(logits, tensor_memory(t->sample_logits), (size_t)vocab * sizeof *logits);
-    free_trainer(t);
+    struct trainer *trainer = new_trainer(settings_of(words), LIST_EVAL | LIST_SAMPLE | OPEN_DATA);
+    assert_int_equal(trainer->config.vocab, vocab);
+    init_with_biases(trainer->model);
+    double loss = evaluate(trainer, 2, NULL, NULL);
+    for (int i = 0; i < trainer->seq; i++)
+        trainer->sample_tokens[i] = i;
+    trainer->sample_position = 5;
+    execute(trainer->sample, 1);
+    drain(trainer->sample);
+    memcpy(logits, tensor_memory(trainer->sample_logits), (size_t)vocab * sizeof *logits);
+    free_trainer(trainer);
     return loss;
 }
 
@@ -460,14 +469,15 @@ TEST(evaluation_and_sampling_are_close)
  * in the bits, but with few data.) */
 TEST(the_norm_has_one_order)
 {
-    struct trainer *t =
+    struct trainer *trainer =
         new_trainer(settings_of("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN | OPEN_DATA | PLAN_ONLY);
     int layer = -2;
     int last = 0;
     int seen = 0;
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *task = t->train->task[i];
-        int rank = task->lane->device->index, at = tp_of(&t->mesh, rank) * t->mesh.dp + dp_of(&t->mesh, rank);
+    for (size_t i = 0; i < trainer->train->n; i++) {
+        const struct task *task = trainer->train->task[i];
+        int rank = task->lane->device->index,
+            at = tp_of(&trainer->mesh, rank) * trainer->mesh.dp + dp_of(&trainer->mesh, rank);
         if (strcmp(task->name, "norm.blocks") != 0)
             continue;
         assert_true(task->layer != layer || at > last);
@@ -476,32 +486,33 @@ TEST(the_norm_has_one_order)
         seen++;
     }
     assert_int_equal(seen, 2 * 4 + 3 + 1); /* two layers; the embedding, whose positions count once; the final norm */
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* Bytes of a class on a device, all tensors that persist. */
-static size_t persistent_bytes(const struct trainer *t, int device, enum memory_class class)
+static size_t persistent_bytes(const struct trainer *trainer, int device, enum memory_class class)
 {
     size_t bytes = 0;
-    for (size_t i = 0; i < t->pool->n; i++) {
-        const struct tensor *x = t->pool->tensors[i];
-        if (x->storage == x && x->persistent && x->class == class && x->device->index == device)
-            bytes += x->bytes;
+    for (size_t i = 0; i < trainer->pool->n; i++) {
+        const struct tensor *tensor = trainer->pool->tensors[i];
+        if (tensor->storage == tensor && tensor->persistent && tensor->class == class &&
+            tensor->device->index == device)
+            bytes += tensor->bytes;
     }
     return bytes;
 }
 
 /* Bytes of the parameters of so many units that are used one after another, at most. */
-static double bytes_of_units(const struct trainer *t, int together)
+static double bytes_of_units(const struct trainer *trainer, int together)
 {
     double most = 0;
-    int n = t->model->params->n_units;
+    int n = trainer->model->params->n_units;
     for (int u = 0; u < n; u++) {
         double sum = 0;
         for (int i = u; i < MIN(u + together, n); i++)
-            sum += (double)t->model->params->unit[i].elements * ELEMENT_BYTES;
+            sum += (double)trainer->model->params->unit[i].elements * ELEMENT_BYTES;
         most = fmax(most, sum);
     }
     return most;
@@ -521,22 +532,22 @@ TEST(zero_shares_the_state_out)
             char words[128];
             snprintf(words, sizeof words, "--model nano --layers 16 --untied --batch 4 -d 0:0x%d --zero %d", devices,
                      zero);
-            struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | PLAN_ONLY);
-            double n = (double)count_parameters(t->model->params), share = 1.0 / devices;
+            struct trainer *trainer = new_trainer(settings_of(words), LIST_TRAIN | PLAN_ONLY);
+            double n = (double)count_parameters(trainer->model->params), share = 1.0 / devices;
             double adams = 8 * fmax(expected[zero].adams, share), values = 4 * fmax(expected[zero].values, share);
             for (int d = 0; d < devices; d++) {
-                double held = (double)persistent_bytes(t, d, MEM_OPTIMIZER) / n;
+                double held = (double)persistent_bytes(trainer, d, MEM_OPTIMIZER) / n;
                 assert_true(fabs(held - adams) < 0.08 * adams);
-                held = (double)persistent_bytes(t, d, MEM_PARAMETERS) / n;
+                held = (double)persistent_bytes(trainer, d, MEM_PARAMETERS) / n;
                 assert_true(fabs(held - values) < 0.08 * values);
-                assert_int_equal(persistent_bytes(t, d, MEM_GRADIENTS) > 0, expected[zero].gradients > 0);
-                const size_t *peak = t->train->peak[d];
-                assert_int_equal(peak[MEM_PARAMETERS], persistent_bytes(t, d, MEM_PARAMETERS));
+                assert_int_equal(persistent_bytes(trainer, d, MEM_GRADIENTS) > 0, expected[zero].gradients > 0);
+                const size_t *peak = trainer->train->peak[d];
+                assert_int_equal(peak[MEM_PARAMETERS], persistent_bytes(trainer, d, MEM_PARAMETERS));
                 double gradients = 4 * fmax(expected[zero].gradients, share), buffers = (double)peak[MEM_BUFFERS];
                 assert_true(fabs((double)peak[MEM_GRADIENTS] / n - gradients) < 0.08 * gradients);
-                assert_true(buffers > 0 && buffers <= bytes_of_units(t, zero < 2 ? 2 : 2 * zero));
+                assert_true(buffers > 0 && buffers <= bytes_of_units(trainer, zero < 2 ? 2 : 2 * zero));
             }
-            free_trainer(t);
+            free_trainer(trainer);
         }
 }
 
@@ -629,9 +640,9 @@ TEST(groups_share_their_parameters)
     for (int groups = 1; groups <= 2; groups++) {
         char words[96];
         snprintf(words, sizeof words, "--model tiny --micro-batch 1 -d 0:0x2 --mesh pp=2 --grad-groups %d", groups);
-        struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | PLAN_ONLY);
-        bytes[groups - 1] = persistent_bytes(t, 0, MEM_PARAMETERS) + persistent_bytes(t, 1, MEM_PARAMETERS);
-        free_trainer(t);
+        struct trainer *trainer = new_trainer(settings_of(words), LIST_TRAIN | PLAN_ONLY);
+        bytes[groups - 1] = persistent_bytes(trainer, 0, MEM_PARAMETERS) + persistent_bytes(trainer, 1, MEM_PARAMETERS);
+        free_trainer(trainer);
     }
     assert_int_equal(bytes[0], bytes[1]);
 }
@@ -642,53 +653,54 @@ TEST(groups_share_their_parameters)
  * read first. */
 TEST(layers_are_gathered_ahead)
 {
-    struct trainer *t =
+    struct trainer *trainer =
         new_trainer(settings_of("--model nano --layers 8 --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN | PLAN_ONLY);
     size_t most = 0;
-    for (size_t at = 0; at < t->train->n; at++) {
+    for (size_t at = 0; at < trainer->train->n; at++) {
         size_t n = 0;
-        for (size_t i = 0; i < t->pool->n; i++) {
-            const struct tensor *x = t->pool->tensors[i];
-            n += x->storage == x && !x->persistent && x->class == MEM_PARAMETERS && x->step && x->device->index == 0 &&
-                 x->held_from <= (int)at && (int)at <= x->held_until;
+        for (size_t i = 0; i < trainer->pool->n; i++) {
+            const struct tensor *tensor = trainer->pool->tensors[i];
+            n += tensor->storage == tensor && !tensor->persistent && tensor->class == MEM_PARAMETERS && tensor->step &&
+                 tensor->device->index == 0 && tensor->held_from <= (int)at && (int)at <= tensor->held_until;
         }
         most = MAX(most, n);
     }
-    free_trainer(t);
+    free_trainer(trainer);
     assert_int_equal(most, 2);
 }
 
 /* Each micro-batch has windows of its own, of the same parameters, and gets no more than it reads. */
 TEST(what_is_gathered_is_read)
 {
-    struct trainer *t =
+    struct trainer *trainer =
         new_trainer(settings_of("--model tiny --batch 8 -d 0:0x2 --zero 3 --micro-batch 1"), LIST_TRAIN | PLAN_ONLY);
     size_t gathers = 0;
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *gather = t->train->task[i];
+    for (size_t i = 0; i < trainer->train->n; i++) {
+        const struct task *gather = trainer->train->task[i];
         bool read = false;
         if (strcmp(gather->name, "gather") != 0)
             continue;
-        for (size_t k = i + 1; k < t->train->n && !read; k++)
-            read = touches_bytes(t->train->task[k], gather->access[0].tensor, ACCESS_READ);
+        for (size_t k = i + 1; k < trainer->train->n && !read; k++)
+            read = touches_bytes(trainer->train->task[k], gather->access[0].tensor, ACCESS_READ);
         if (!read)
             test_failed("task %zu gathers %s, and nobody reads it\n", i, gather->access[0].tensor->storage->name);
         gathers++;
     }
     assert_true(gathers > 0);
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 /* Two gathers of as many bytes change their sources: the proof must find it. */
 TEST(a_wrong_shard_is_found)
 {
     contexts_joined(); /* so that a gather copies from a shard itself */
-    struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN | PLAN_ONLY);
-    expect_sound("the list", t->train, values_of(t, t->train));
+    struct trainer *trainer =
+        new_trainer(settings_of("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN | PLAN_ONLY);
+    expect_sound("the list", trainer->train, values_of(trainer, trainer->train));
     size_t found = 0;
-    for (size_t i = 0; i < t->train->n; i++)
-        for (size_t k = i + 1; k < t->train->n && k < i + 12; k++) {
-            struct task *a = t->train->task[i], *b = t->train->task[k];
+    for (size_t i = 0; i < trainer->train->n; i++)
+        for (size_t k = i + 1; k < trainer->train->n && k < i + 12; k++) {
+            struct task *a = trainer->train->task[i], *b = trainer->train->task[k];
             if (strcmp(a->name, "gather") != 0 || strcmp(b->name, "gather") != 0)
                 continue;
             struct tensor *x = a->access[1].tensor, *y = b->access[1].tensor;
@@ -696,13 +708,14 @@ TEST(a_wrong_shard_is_found)
                 continue;
             a->access[1].tensor = y;
             b->access[1].tensor = x;
-            expect_wrong("another shard", compare_values(values_of(t, t->train), t->train), "reads other values");
+            expect_wrong("another shard", compare_values(values_of(trainer, trainer->train), trainer->train),
+                         "reads other values");
             a->access[1].tensor = x;
             b->access[1].tensor = y;
             found++;
         }
     assert_true(found > 3);
-    free_trainer(t);
+    free_trainer(trainer);
     contexts_apart(false);
 }
 
@@ -711,34 +724,34 @@ TEST(only_shards_are_kept)
 {
     for (int apart = 0; apart < 2; apart++) {
         contexts_apart(apart);
-        struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"),
-                                        ALL_LISTS | OPEN_DATA | PLAN_ONLY);
+        struct trainer *trainer = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"),
+                                              ALL_LISTS | OPEN_DATA | PLAN_ONLY);
         size_t updates = 0;
-        for (size_t i = 0; i < t->train->n; i++) {
-            const struct task *task = t->train->task[i];
+        for (size_t i = 0; i < trainer->train->n; i++) {
+            const struct task *task = trainer->train->task[i];
             assert_true(task->role != ROLE_BROADCAST);
             updates += task->role == ROLE_UPDATE;
             assert_true(task->role != ROLE_UPDATE || task->access[0].tensor->storage->replica.is_shard);
         }
         assert_true(updates >= 7); /* 4 units in 2 shards, of which a small one is empty */
-        for (size_t i = 0; i < t->pool->n; i++) {
-            const struct tensor *x = t->pool->tensors[i];
-            assert_true(x->storage->replica.is_shard || !x->persistent || x->class != MEM_PARAMETERS);
+        for (size_t i = 0; i < trainer->pool->n; i++) {
+            const struct tensor *tensor = trainer->pool->tensors[i];
+            assert_true(tensor->storage->replica.is_shard || !tensor->persistent || tensor->class != MEM_PARAMETERS);
         }
-        char *wrong = verify(t->eval, values_of(t, t->eval));
+        char *wrong = verify(trainer->eval, values_of(trainer, trainer->eval));
         assert_null(wrong);
-        wrong = verify(t->sample, values_of(t, t->sample));
+        wrong = verify(trainer->sample, values_of(trainer, trainer->sample));
         assert_null(wrong);
-        free_trainer(t);
+        free_trainer(trainer);
     }
     contexts_apart(false);
 }
 
 /* Work space of CLBlast at gpt2's sizes, as it says of the device here (tutorials/reference-numbers.md), and as it is
  * taken to be of a GPU that does not exist: the sizes are whole tiles of any usual size, so it is the same. */
-static size_t work_of(const struct task *t)
+static size_t work_of(const struct task *task)
 {
-    const struct tensor *last = t->access[t->n_access - 1].tensor;
+    const struct tensor *last = task->access[task->n_access - 1].tensor;
     return strcmp(last->name, "clblast.work") == 0 ? last->bytes : 0;
 }
 
@@ -752,22 +765,23 @@ TEST(work_space)
                  {"attn.qkv.dw", 0},  {"attn.proj.dw", 0},  {"mlp.fc.dw", 0},  {"mlp.proj.dw", 0},
                  {"head", 159.375},   {"head.dx", 786},     {"head.dw", 0},    {"attn.scores", 0},
                  {"attn.mix", 0},     {"attn.datt", 0},     {"attn.dv", 0},    {"attn.dk", 0}};
-    struct settings *s = settings_of("--gemm clblast --model gpt2 --layers 1 --batch 4 --seq-len 1024");
-    s->data.path = NULL;
-    s->vocab = 50257;
-    struct trainer *here = new_trainer(s, LIST_TRAIN | PLAN_ONLY);
+    struct settings *settings = settings_of("--gemm clblast --model gpt2 --layers 1 --batch 4 --seq-len 1024");
+    settings->data.path = NULL;
+    settings->vocab = 50257;
+    struct trainer *here = new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
     predict_options.hardware = "data/hardware/server.txt";
-    struct trainer *paper = new_trainer(s, LIST_TRAIN | PLAN_ONLY);
+    struct trainer *paper = new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
     size_t seen = 0;
     assert_int_equal(here->train->n, paper->train->n);
     for (size_t i = 0; i < here->train->n; i++) {
-        const struct task *t = here->train->task[i], *same = paper->train->task[i];
-        assert_string_equal(t->name, same->name);
+        const struct task *task = here->train->task[i], *same = paper->train->task[i];
+        assert_string_equal(task->name, same->name);
         for (size_t k = 0; k < COUNT(known); k++)
-            if (strcmp(t->name, known[k].product) == 0) {
+            if (strcmp(task->name, known[k].product) == 0) {
                 seen++;
-                if (work_of(t) != known[k].mebibytes * 1048576 || work_of(same) != work_of(t))
-                    test_failed("%s: CLBlast takes %zu bytes, estimated %zu\n", t->name, work_of(t), work_of(same));
+                if (work_of(task) != known[k].mebibytes * 1048576 || work_of(same) != work_of(task))
+                    test_failed("%s: CLBlast takes %zu bytes, estimated %zu\n", task->name, work_of(task),
+                                work_of(same));
             }
     }
     assert_int_equal(seen, COUNT(known));

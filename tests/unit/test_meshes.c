@@ -1,5 +1,7 @@
 /* test_meshes.c - plan --search: on small cases it finds the front of all candidates, simulated one by one;
  * no candidate undercuts a bound of its own, and each row's command comes to the row's time in the row's bytes.
+ *
+ * To see it fail: in front.c, take the plan of most bytes: > least in place of <.
  */
 #include "tests/support/support_paper.h"
 #include "tools/meshes/meshes.h"
@@ -31,9 +33,9 @@ static const struct {
 /* A search without verify, which settings_of() has set. */
 static struct mesh_search search_of(const char *words, int devices)
 {
-    struct mesh_search x = new_mesh_search(settings_of(words), devices);
+    struct mesh_search search = new_mesh_search(settings_of(words), devices);
     proof_options.verify = false;
-    return x;
+    return search;
 }
 
 static struct mesh_search search_case(int i, bool prunes)
@@ -41,10 +43,10 @@ static struct mesh_search search_case(int i, bool prunes)
     const size_t model = (size_t)i / COUNT(machines);
     const char *hardware = write_hardware("paper.txt", &machines[(size_t)i % COUNT(machines)]);
     char *words = lasting("%s --hardware %s", cases[model].words, hardware);
-    struct mesh_search x = search_of(words, cases[model].devices);
-    x.prunes = prunes;
-    search_meshes(&x);
-    return x;
+    struct mesh_search search = search_of(words, cases[model].devices);
+    search.prunes = prunes;
+    search_meshes(&search);
+    return search;
 }
 
 /* Bounds that are sums of the times they bound may exceed them by rounding. */
@@ -56,24 +58,24 @@ static void expect_bounded(const char *what, double bound, double value, const s
                     format_mesh(mesh, &c->mesh), c->mesh.zero, c->pipeline, c->micros, c->micro_batch);
 }
 
-static void expect_bounds(const struct mesh_search *x)
+static void expect_bounds(const struct mesh_search *search)
 {
-    for (const struct planned *o = x->planned; o < x->planned + x->n; o++) {
-        const struct mesh_candidate *c = &o->candidate;
-        expect_bounded("time", c->seconds, o->seconds, c);
-        expect_bounded("state", c->state, o->bytes, c);
-        if (!c->recompute && !c->swap)
-            expect_bounded("memory", c->bytes, o->bytes, c);
+    for (const struct planned *planned = search->planned; planned < search->planned + search->n; planned++) {
+        const struct mesh_candidate *candidate = &planned->candidate;
+        expect_bounded("time", candidate->seconds, planned->seconds, candidate);
+        expect_bounded("state", candidate->state, planned->bytes, candidate);
+        if (!candidate->recompute && !candidate->swap)
+            expect_bounded("memory", candidate->bytes, planned->bytes, candidate);
     }
 }
 
-static void expect_same_front(struct mesh_search *x, struct mesh_search *each, const char *words)
+static void expect_same_front(struct mesh_search *search, struct mesh_search *each, const char *words)
 {
-    const size_t n = find_front(x, x->budget), expected = find_front(each, each->budget);
+    const size_t n = find_front(search, search->budget), expected = find_front(each, each->budget);
     if (n != expected)
         test_failed("%s: %zu rows, expected %zu\n", words, n, expected);
     for (size_t i = 0; i < n; i++) {
-        const struct planned *found = &x->planned[i], *best = &each->planned[i];
+        const struct planned *found = &search->planned[i], *best = &each->planned[i];
         if (found->seconds != best->seconds || found->bytes != best->bytes)
             test_failed("%s: row %zu: %g s in %g bytes, expected %g s in %g\n", words, i, found->seconds, found->bytes,
                         best->seconds, best->bytes);
@@ -86,13 +88,13 @@ LAW(the_search_finds_what_all_simulated_one_by_one_have)
     size_t simulated = 0, all = 0;
     for (int i = these.begin; i < these.end; i++) {
         struct mesh_search each = search_case(i, false);
-        struct mesh_search x = search_case(i, true);
+        struct mesh_search search = search_case(i, true);
         expect_bounds(&each);
         all += each.n;
-        simulated += x.n;
-        expect_same_front(&x, &each, cases[(size_t)i / COUNT(machines)].words);
+        simulated += search.n;
+        expect_same_front(&search, &each, cases[(size_t)i / COUNT(machines)].words);
         free_mesh_search(&each);
-        free_mesh_search(&x);
+        free_mesh_search(&search);
     }
     if (simulated >= all)
         test_failed("the bounds rule nothing out: %zu of %zu are simulated\n", simulated, all);
@@ -104,35 +106,35 @@ LAW(the_search_finds_what_all_simulated_one_by_one_have)
 static struct planned plan_words(const char *words)
 {
     struct problem *impossible;
-    struct settings *s = settings_of(words);
+    struct settings *settings = settings_of(words);
     proof_options.verify = false;
-    struct trainer *t = try_new_trainer(s, LIST_TRAIN | PLAN_ONLY, &impossible);
-    struct planned p = {.seconds = INFINITY, .bytes = INFINITY};
+    struct trainer *trainer = try_new_trainer(settings, LIST_TRAIN | PLAN_ONLY, &impossible);
+    struct planned planned = {.seconds = INFINITY, .bytes = INFINITY};
     free(impossible);
-    if (!t)
-        return p;
-    struct simulation *sim = must_simulate(t->train, costs_of(t));
-    p.seconds = sim->period;
-    p.bytes = 0;
-    for (const struct device *d = t->machine->device; !d->is_host; d++)
-        p.bytes = fmax(p.bytes, (double)d->placed_bytes);
+    if (!trainer)
+        return planned;
+    struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
+    planned.seconds = sim->period;
+    planned.bytes = 0;
+    for (const struct device *device = trainer->machine->device; !device->is_host; device++)
+        planned.bytes = fmax(planned.bytes, (double)device->placed_bytes);
     free_simulation(sim);
-    free_trainer(t);
-    return p;
+    free_trainer(trainer);
+    return planned;
 }
 
 /* Is one of these, beside p itself, as good as p? */
 static bool has_as_good(const struct planned *all, size_t n, const struct planned *p)
 {
-    for (const struct planned *o = all; o < all + n; o++)
-        if (o != p && o->seconds <= p->seconds * (1 + 1e-9) && o->bytes <= p->bytes)
+    for (const struct planned *planned = all; planned < all + n; planned++)
+        if (planned != p && planned->seconds <= p->seconds * (1 + 1e-9) && planned->bytes <= p->bytes)
             return true;
     return false;
 }
 
-static void expect_as_good(const struct mesh_search *x, size_t n, const struct planned *p, const char *words)
+static void expect_as_good(const struct mesh_search *search, size_t n, const struct planned *p, const char *words)
 {
-    if (isfinite(p->seconds) && !has_as_good(x->planned, n, p))
+    if (isfinite(p->seconds) && !has_as_good(search->planned, n, p))
         test_failed("%s: %g ms in %g bytes, and no row of the search is as good\n", words, 1e3 * p->seconds, p->bytes);
 }
 
@@ -143,22 +145,22 @@ struct ways { /* to train on two devices */
     size_t n;
 };
 
-static void try_way(struct ways *w, const char *words)
+static void try_way(struct ways *ways, const char *words)
 {
-    assert_true(w->n < MOST_WAYS);
-    w->words[w->n] = words;
-    w->planned[w->n] = plan_words(words);
-    w->n++;
+    assert_true(ways->n < MOST_WAYS);
+    ways->words[ways->n] = words;
+    ways->planned[ways->n] = plan_words(words);
+    ways->n++;
 }
 
-static void try_ways(struct ways *w, const char *common)
+static void try_ways(struct ways *ways, const char *common)
 {
     for (int micro = 1; micro <= 4; micro *= 2) {
         for (int zero = 0; zero <= 3 && micro <= 2; zero++)
-            try_way(w, lasting("%s --mesh dp=2 --micro-batch %d --zero %d", common, micro, zero));
+            try_way(ways, lasting("%s --mesh dp=2 --micro-batch %d --zero %d", common, micro, zero));
         for (int o = 0; o < PIPELINES; o++)
-            try_way(w, lasting("%s --mesh pp=2 --micro-batch %d --pipeline %s", common, micro, pipeline_name[o]));
-        try_way(w, lasting("%s --mesh tp=2 --micro-batch %d", common, micro));
+            try_way(ways, lasting("%s --mesh pp=2 --micro-batch %d --pipeline %s", common, micro, pipeline_name[o]));
+        try_way(ways, lasting("%s --mesh tp=2 --micro-batch %d", common, micro));
     }
 }
 
@@ -171,20 +173,20 @@ LAW(no_way_on_two_devices_is_better_than_all_rows)
     for (int i = these.begin; i < these.end; i++) {
         const char *hardware = write_hardware("paper.txt", &machines[i]);
         const char *common = lasting("--model tiny --batch 4 -d 2 --hardware %s", hardware);
-        struct mesh_search x = new_mesh_search(settings_of(common), 2);
-        struct ways w = {.n = 0};
-        search_meshes(&x);
-        const size_t rows = find_front(&x, INFINITY);
-        try_ways(&w, common);
-        for (size_t k = 0; k < w.n; k++) {
-            expect_as_good(&x, rows, &w.planned[k], w.words[k]);
-            for (size_t r = 0; r < COUNT(recompute) && !has_as_good(w.planned, w.n, &w.planned[k]); r++) {
-                const char *words = lasting("%s --recompute %s", w.words[k], recompute[r]);
+        struct mesh_search search = new_mesh_search(settings_of(common), 2);
+        struct ways ways = {.n = 0};
+        search_meshes(&search);
+        const size_t rows = find_front(&search, INFINITY);
+        try_ways(&ways, common);
+        for (size_t k = 0; k < ways.n; k++) {
+            expect_as_good(&search, rows, &ways.planned[k], ways.words[k]);
+            for (size_t r = 0; r < COUNT(recompute) && !has_as_good(ways.planned, ways.n, &ways.planned[k]); r++) {
+                const char *words = lasting("%s --recompute %s", ways.words[k], recompute[r]);
                 struct planned again = plan_words(words);
-                expect_as_good(&x, rows, &again, words);
+                expect_as_good(&search, rows, &again, words);
             }
         }
-        free_mesh_search(&x);
+        free_mesh_search(&search);
     }
 }
 
@@ -254,23 +256,23 @@ TEST(what_does_not_fit_is_swapped)
 {
     const char *hardware = write_hardware("paper.txt", &machines[0]);
     const char *words = lasting("--model tiny --batch 2 --device-mem 400K --hardware %s", hardware);
-    struct mesh_search x = new_mesh_search(settings_of(words), 2);
+    struct mesh_search search = new_mesh_search(settings_of(words), 2);
     size_t swapped = 0;
-    search_meshes(&x);
-    const size_t n = find_front(&x, x.budget);
+    search_meshes(&search);
+    const size_t n = find_front(&search, search.budget);
     for (size_t i = 0; i < n; i++)
-        swapped += x.planned[i].candidate.swap != 0;
+        swapped += search.planned[i].candidate.swap != 0;
     assert_true(swapped > 0);
-    free_mesh_search(&x);
+    free_mesh_search(&search);
 }
 
 TEST(each_row_takes_less_memory_than_those_before_it)
 {
     struct planned rows[] = {{.seconds = 3, .bytes = 10}, {.seconds = 1, .bytes = 20}, {.seconds = 2, .bytes = 20},
                              {.seconds = 1, .bytes = 21}, {.seconds = 4, .bytes = 9},  {.seconds = 5, .bytes = 9}};
-    struct mesh_search x = {.planned = rows, .n = COUNT(rows)};
+    struct mesh_search search = {.planned = rows, .n = COUNT(rows)};
     static const double seconds[] = {1, 3, 4}, bytes[] = {20, 10, 9};
-    assert_int_equal(find_front(&x, 20), COUNT(bytes));
+    assert_int_equal(find_front(&search, 20), COUNT(bytes));
     for (size_t i = 0; i < COUNT(bytes); i++) {
         expect_number("seconds", rows[i].seconds, seconds[i]);
         expect_number("bytes", rows[i].bytes, bytes[i]);

@@ -1,4 +1,14 @@
-/* test_model.c - the whole model: gradients by finite differences, and numbers made by PyTorch and llm.c. */
+/* test_model.c - the whole model: loss, gradients and updates.
+ *
+ * It tests src/trainer/model with all kernels.  Gradients are those of finite differences; loss, gradients and ten
+ * updates of a small GPT-2 are PyTorch's; and the losses of llm.c's model are llm.c's.  A wrong derivative, a term that
+ * is left out, and weights that are read in another order are found.
+ *
+ * To see it fail: in layernorm.cl, let LAYERNORM_EPS be 1e-4f.
+ *
+ * Expected numbers are in tests/data: gpt2-tiny.safetensors was made by PyTorch in 64-bit floats, llmc-tiny.bin by
+ * llm.c.
+ */
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -9,26 +19,26 @@
 TEST(each_device_has_its_engine)
 {
     struct costs *costs = read_costs("data/hardware/server.txt");
-    struct machine *m = virtual_machine(costs, 2);
+    struct machine *machine = virtual_machine(costs, 2);
     struct mesh two = one_rank;
     two.dp = 2;
-    m->device[1].shape.one_item = true;
-    struct pool *p = new_pool(m);
+    machine->device[1].shape.one_item = true;
+    struct pool *pool = new_pool(machine);
     struct model *model =
-        new_model(p, &(struct config){1, 2, 32, 16, 64, true}, &two, TO_COMPUTE, (struct gradients){0});
-    struct step *s = new_step(p, "engines");
-    struct build b = new_build(s, model, (struct kernels){.gemm = GEMM_AUTO}, 1, 16);
+        new_model(pool, &(struct config){1, 2, 32, 16, 64, true}, &two, TO_COMPUTE, (struct gradients){0});
+    struct step *step = new_step(pool, "engines");
+    struct build build = new_build(step, model, (struct kernels){.gemm = GEMM_AUTO}, 1, 16);
     size_t own[2] = {0};
     for (int rank = 0; rank < 2; rank++) {
-        on_rank(&b, rank, 0, ROLE_FORWARD);
-        linear(&b, "head", activation(&b, "x", SHAPE(16, 32)), b.replica->other[HEAD], (struct weight){0});
-        own[rank] = s->task[s->n - 1]->action == ACT_KERNEL;
+        on_rank(&build, rank, 0, ROLE_FORWARD);
+        linear(&build, "head", activation(&build, "x", SHAPE(16, 32)), build.replica->other[HEAD], (struct weight){0});
+        own[rank] = step->task[step->n - 1]->action == ACT_KERNEL;
     }
     assert_int_equal(own[0], 0);
     assert_int_equal(own[1], 1);
-    end_build(&b);
+    end_build(&build);
     free_model(model);
-    free_list(s);
+    free_list(step);
     free_costs(costs);
 }
 
@@ -46,23 +56,23 @@ TEST(bytes_are_those_touched)
     } expected[] = {{"embed", C * (2 * B * T + T)},        {"attn.qkv", B * T * C + 3 * C * C + B * T * 3 * C},
                     {"attn.scores", 2 * B * T * C + half}, {"attn.softmax", 3 * half},
                     {"attn.mix", half + 2 * B * T * C},    {"attn.residual", 3 * B * T * C}};
-    struct settings *s = parse_settings(&train_page, 0, NULL);
-    s->layers = 1;
-    s->heads = H;
-    s->channels = C;
-    s->seq_len = T;
-    s->vocab = V;
-    s->batch = B;
-    struct trainer *t = new_trainer(s, LIST_TRAIN | PLAN_ONLY);
+    struct settings *settings = parse_settings(&train_page, 0, NULL);
+    settings->layers = 1;
+    settings->heads = H;
+    settings->channels = C;
+    settings->seq_len = T;
+    settings->vocab = V;
+    settings->batch = B;
+    struct trainer *trainer = new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
     for (size_t k = 0, i = 0; k < COUNT(expected); k++) {
-        while (i < t->train->n && strcmp(t->train->task[i]->name, expected[k].name) != 0)
+        while (i < trainer->train->n && strcmp(trainer->train->task[i]->name, expected[k].name) != 0)
             i++;
-        assert_true(i < t->train->n);
-        if ((double)t->train->task[i]->bytes != 4 * expected[k].floats)
-            test_failed("%s: %zu bytes, expected %.0f\n", expected[k].name, t->train->task[i]->bytes,
+        assert_true(i < trainer->train->n);
+        if ((double)trainer->train->task[i]->bytes != 4 * expected[k].floats)
+            test_failed("%s: %zu bytes, expected %.0f\n", expected[k].name, trainer->train->task[i]->bytes,
                         4 * expected[k].floats);
     }
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 /* ---- finite differences ----------------------------------------------------------------------------------------- */
@@ -82,18 +92,18 @@ struct sizes {
 };
 
 /* With lr 0 a step leaves the parameters as they are. */
-static struct settings *still_settings(const struct sizes *z)
+static struct settings *still_settings(const struct sizes *sizes)
 {
-    struct settings *s = parse_settings(&train_page, 0, NULL);
-    s->batch = z->batch;
-    s->micro_batch = z->micro_batch;
-    s->seq_len = z->seq;
-    s->schedule = RATE_CONSTANT;
-    s->lr = s->lr_min = 0;
-    s->warmup = 0;
-    s->kernels.gemm = z->gemm;
-    s->serial = true;
-    return s;
+    struct settings *settings = parse_settings(&train_page, 0, NULL);
+    settings->batch = sizes->batch;
+    settings->micro_batch = sizes->micro_batch;
+    settings->seq_len = sizes->seq;
+    settings->schedule = RATE_CONSTANT;
+    settings->lr = settings->lr_min = 0;
+    settings->warmup = 0;
+    settings->kernels.gemm = sizes->gemm;
+    settings->serial = true;
+    return settings;
 }
 
 static int32_t *random_ids(int n, int below, uint64_t seed)
@@ -104,37 +114,37 @@ static int32_t *random_ids(int n, int below, uint64_t seed)
     return ids;
 }
 
-static size_t elements_of(const struct param *p) { return (size_t)(p->shape[0] * p->shape[1]); }
+static size_t elements_of(const struct param *param) { return (size_t)(param->shape[0] * param->shape[1]); }
 
 /* Far from the first values of training, so that no part of the gradient is small: weights of about 0.3, and
  * LayerNorm's between 0.5 and 1.5. */
-static void set_parameters(struct model *m)
+static void set_parameters(struct model *model)
 {
-    for (int i = 0; i < m->params->n; i++) {
-        const struct param *p = &m->params->param[i];
-        float *values = random_floats(elements_of(p), 100 + (uint64_t)i);
-        for (size_t k = 0; k < elements_of(p); k++)
-            values[k] = values[k] * 0.3f + (p->init == INIT_ONE ? 1.0f : 0.0f);
-        write_param(m, i, KEPT_VALUE, values);
+    for (int i = 0; i < model->params->n; i++) {
+        const struct param *param = &model->params->param[i];
+        float *values = random_floats(elements_of(param), 100 + (uint64_t)i);
+        for (size_t k = 0; k < elements_of(param); k++)
+            values[k] = values[k] * 0.3f + (param->init == INIT_ONE ? 1.0f : 0.0f);
+        write_param(model, i, KEPT_VALUE, values);
         free(values);
     }
 }
 
-static struct study new_study(const struct sizes *z)
+static struct study new_study(const struct sizes *sizes)
 {
-    struct study s = {.number = 0};
-    s.batch.tokens = random_ids(z->batch * z->seq, z->config.vocab, 1);
-    s.batch.targets = random_ids(z->batch * z->seq, z->config.vocab, 2);
-    s.trainer = new_trainer_for(still_settings(z), &z->config, NULL, LIST_TRAIN | KEEP_LOGITS);
-    set_parameters(s.trainer->model);
-    return s;
+    struct study study = {.number = 0};
+    study.batch.tokens = random_ids(sizes->batch * sizes->seq, sizes->config.vocab, 1);
+    study.batch.targets = random_ids(sizes->batch * sizes->seq, sizes->config.vocab, 2);
+    study.trainer = new_trainer_for(still_settings(sizes), &sizes->config, NULL, LIST_TRAIN | KEEP_LOGITS);
+    set_parameters(study.trainer->model);
+    return study;
 }
 
-static void free_study(struct study *s)
+static void free_study(struct study *study)
 {
-    free_trainer(s->trainer);
-    free(s->batch.tokens);
-    free(s->batch.targets);
+    free_trainer(study->trainer);
+    free(study->batch.tokens);
+    free(study->batch.targets);
 }
 
 static double row_loss(const float *logits, int vocab, int target)
@@ -148,54 +158,54 @@ static double row_loss(const float *logits, int vocab, int target)
 }
 
 /* The mean loss in double precision from the model's float logits: rounding is then that of the logits alone. */
-static double loss_of(struct study *s)
+static double loss_of(struct study *study)
 {
-    struct trainer *t = s->trainer;
-    t->fixed_tokens = s->batch.tokens;
-    t->fixed_targets = s->batch.targets;
-    s->number++;
-    run_step(t, s->number);
-    double reported = step_result(t, s->number)->loss, sum = 0;
-    int n = rows_of(t->keep_logits), width = columns_of(t->keep_logits);
+    struct trainer *trainer = study->trainer;
+    trainer->fixed_tokens = study->batch.tokens;
+    trainer->fixed_targets = study->batch.targets;
+    study->number++;
+    run_step(trainer, study->number);
+    double reported = step_result(trainer, study->number)->loss, sum = 0;
+    int n = rows_of(trainer->keep_logits), width = columns_of(trainer->keep_logits);
     float *logits = allocate((size_t)(n * width), sizeof *logits);
-    read_tensor(t->keep_logits, logits);
+    read_tensor(trainer->keep_logits, logits);
     for (int i = 0; i < n; i++)
-        sum += row_loss(logits + i * width, t->config.vocab, s->batch.targets[i]);
+        sum += row_loss(logits + i * width, trainer->config.vocab, study->batch.targets[i]);
     free(logits);
-    if (t->micros > 1)
+    if (trainer->micros > 1)
         return reported; /* the logits are those of the first micro-batch */
     assert_true(fabs(sum / n - reported) <= 1e-5);
     return sum / n;
 }
 
 /* Loss at parameter tensor p = value + h * direction. */
-static double loss_at(struct study *s, int p, const float *value, const double *direction, double h)
+static double loss_at(struct study *study, int p, const float *value, const double *direction, double h)
 {
-    size_t n = elements_of(&s->trainer->model->params->param[p]);
+    size_t n = elements_of(&study->trainer->model->params->param[p]);
     float *moved = allocate(n, sizeof *moved);
     for (size_t i = 0; i < n; i++)
         moved[i] = (float)(value[i] + h * direction[i]);
-    write_param(s->trainer->model, p, KEPT_VALUE, moved);
+    write_param(study->trainer->model, p, KEPT_VALUE, moved);
     free(moved);
-    return loss_of(s);
+    return loss_of(study);
 }
 
 /* Central differences of two widths, combined so that the error of third order drops out. */
-static double slope(struct study *s, int p, const float *value, const double *direction, double h)
+static double slope(struct study *study, int p, const float *value, const double *direction, double h)
 {
-    double narrow = (loss_at(s, p, value, direction, h) - loss_at(s, p, value, direction, -h)) / (2 * h);
-    double wide = (loss_at(s, p, value, direction, 2 * h) - loss_at(s, p, value, direction, -2 * h)) / (4 * h);
-    write_param(s->trainer->model, p, KEPT_VALUE, value);
+    double narrow = (loss_at(study, p, value, direction, h) - loss_at(study, p, value, direction, -h)) / (2 * h);
+    double wide = (loss_at(study, p, value, direction, 2 * h) - loss_at(study, p, value, direction, -2 * h)) / (4 * h);
+    write_param(study->trainer->model, p, KEPT_VALUE, value);
     return (4 * narrow - wide) / 3;
 }
 
 /* The logits carry relative errors of some 1e-7, hence the loss an error of about 1e-7 and its slope of 1e-7 / h, which
  * is 1e-5 here; what remains of fourth order in h is below.  Directions have length 1. */
-static void check_slope(struct study *s, int p, const float *value, const float *gradient, const double *direction,
+static void check_slope(struct study *study, int p, const float *value, const float *gradient, const double *direction,
                         const char *kind)
 {
-    const struct param *param = &s->trainer->model->params->param[p];
-    double expected = 0, found = slope(s, p, value, direction, 0.01);
+    const struct param *param = &study->trainer->model->params->param[p];
+    double expected = 0, found = slope(study, p, value, direction, 0.01);
     for (size_t i = 0; i < elements_of(param); i++)
         expected += direction[i] * gradient[i];
     if (!(fabs(found - expected) <= 4e-5 + 1e-3 * fabs(expected)))
@@ -212,15 +222,15 @@ static void normalise(double *x, size_t n)
 }
 
 /* Along the gradient, along two random directions, and along single parameters, the one of the steepest among them. */
-static void check_parameter(struct study *s, int p)
+static void check_parameter(struct study *study, int p)
 {
-    struct model *m = s->trainer->model;
-    size_t n = elements_of(&m->params->param[p]), steepest = 0;
+    struct model *model = study->trainer->model;
+    size_t n = elements_of(&model->params->param[p]), steepest = 0;
     float *value = allocate(n, sizeof *value), *gradient = allocate(n, sizeof *gradient);
     double *direction = allocate(n, sizeof *direction), norm = 0;
-    read_param(m, p, KEPT_VALUE, value);
-    loss_of(s);
-    read_param(m, p, KEPT_GRADIENT, gradient);
+    read_param(model, p, KEPT_VALUE, value);
+    loss_of(study);
+    read_param(model, p, KEPT_GRADIENT, gradient);
     for (size_t i = 0; i < n; i++) {
         direction[i] = gradient[i];
         norm += direction[i] * direction[i];
@@ -228,30 +238,30 @@ static void check_parameter(struct study *s, int p)
     }
     assert_true(norm > 0);
     normalise(direction, n);
-    check_slope(s, p, value, gradient, direction, "along the gradient");
+    check_slope(study, p, value, gradient, direction, "along the gradient");
     for (uint32_t k = 0; k < 2; k++) {
         for (size_t i = 0; i < n; i++)
             direction[i] = random_normal(5 + k, STREAM_TEST, (uint32_t)p, i);
         normalise(direction, n);
-        check_slope(s, p, value, gradient, direction, "along a random direction");
+        check_slope(study, p, value, gradient, direction, "along a random direction");
     }
     for (uint32_t k = 0; k < 3; k++) {
         size_t single = k ? random_words(6, STREAM_TEST, (uint32_t)p, k).word[0] % n : steepest;
         memset(direction, 0, n * sizeof *direction);
         direction[single] = 1;
-        check_slope(s, p, value, gradient, direction, "one parameter");
+        check_slope(study, p, value, gradient, direction, "one parameter");
     }
     free(value);
     free(gradient);
     free(direction);
 }
 
-static void check_model(const struct sizes *z)
+static void check_model(const struct sizes *sizes)
 {
-    struct study s = new_study(z);
-    for (int p = 0; p < s.trainer->model->params->n; p++)
-        check_parameter(&s, p);
-    free_study(&s);
+    struct study study = new_study(sizes);
+    for (int p = 0; p < study.trainer->model->params->n; p++)
+        check_parameter(&study, p);
+    free_study(&study);
 }
 
 TEST(gradients_tied)
@@ -283,10 +293,10 @@ TEST(gradients_with_clblast)
 
 static void expect_reference(const char *more)
 {
-    struct ran r = run_yard("check tests/data/gpt2-tiny.safetensors --tolerance 1e-5 --json %s", more);
-    json_t *all = json_loads(r.out, 0, NULL);
-    if (r.code != 0 || !json_is_true(json_object_get(all, "passed")))
-        test_failed("check %s: exit code %d\n%s%s\n", more, r.code, r.out, r.err);
+    struct ran ran = run_yard("check tests/data/gpt2-tiny.safetensors --tolerance 1e-5 --json %s", more);
+    json_t *all = json_loads(ran.out, 0, NULL);
+    if (ran.code != 0 || !json_is_true(json_object_get(all, "passed")))
+        test_failed("check %s: exit code %d\n%s%s\n", more, ran.code, ran.out, ran.err);
     /* 28 parameters, each with a gradient and a value after the steps; logits, loss, trajectory */
     assert_int_equal(json_object_size(json_object_get(all, "errors")), 2 * 28 + 3);
     assert_true(number_at(all, "worst") > 0);
@@ -302,12 +312,12 @@ TEST(pytorch_reference)
 
 TEST(check_fails_above_the_tolerance)
 {
-    struct ran r =
+    struct ran ran =
         expect_yard(EXIT_FAILED, "FAILED: 59 tensors", "check tests/data/gpt2-tiny.safetensors --tolerance 1e-9");
-    r = run_yard(
+    ran = run_yard(
         "check tests/data/gpt2-tiny.safetensors --beta2 0.9 --json"); /* another optimizer: not the reference's */
-    assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.out, "\"passed\": false"));
+    assert_int_equal(ran.code, 1);
+    assert_non_null(strstr(ran.out, "\"passed\": false"));
 }
 
 TEST(llmc_losses)
@@ -315,24 +325,24 @@ TEST(llmc_losses)
     static const double losses[] = {5.5520167, 5.3506155, 5.2154417, 5.1142387, 5.0335608, 4.9265060,
                                     4.8317766, 4.7630773, 4.7331305, 4.6235523, 4.5511670};
     const char *log = temp_path("llmc.jsonl");
-    struct ran r =
+    struct ran ran =
         run_yard("train --init tests/data/llmc-tiny.bin --data tests/data/llmc-tokens.bin --batch 4 --seq-len "
                  "64 --steps 11 --lr 1e-3 --beta2 0.999 --weight-decay 0 --clip 0 --schedule constant "
                  "--order file --log '%s'",
                  log);
-    if (r.code != 0)
-        test_failed("exit code %d: %s\n", r.code, r.err);
+    if (ran.code != 0)
+        test_failed("exit code %d: %s\n", ran.code, ran.err);
     char line[8192];
-    FILE *f = fopen(log, "r");
+    FILE *file = fopen(log, "r");
     size_t n = 0;
-    while (fgets(line, sizeof line, f)) {
-        json_t *l = json_loads(line, 0, NULL), *loss = json_object_get(l, "loss");
+    while (fgets(line, sizeof line, file)) {
+        json_t *json = json_loads(line, 0, NULL), *loss = json_object_get(json, "loss");
         if (loss && n < COUNT(losses) && !(fabs(json_number_value(loss) - losses[n]) < 1e-4))
             test_failed("step %zu: loss %.7f, llm.c has %.7f\n", n + 1, json_number_value(loss), losses[n]);
         n += loss != NULL;
-        json_decref(l);
+        json_decref(json);
     }
-    fclose(f);
+    fclose(file);
     assert_int_equal(n, COUNT(losses));
 }
 
@@ -343,15 +353,15 @@ TEST(llmc_padding_rows_are_left_out)
     float *values = (float *)(file + 256), wte[3], wpe[2], ln_1;
     for (int i = 0; i < 33; i++)
         values[i] = (float)i;
-    struct writer *w = open_writer(temp_path("pad.bin"));
-    write_bytes(w, file, sizeof file);
-    publish(w);
-    struct machine *m = open_machine(&(struct machine_options){0});
-    struct pool *p = new_pool(m);
+    struct writer *writer = open_writer(temp_path("pad.bin"));
+    write_bytes(writer, file, sizeof file);
+    publish(writer);
+    struct machine *machine = open_machine(&(struct machine_options){0});
+    struct pool *pool = new_pool(machine);
     struct model *model =
-        new_model(p, &(struct config){1, 1, 1, 2, 3, true}, &one_rank, TO_COMPUTE, (struct gradients){0});
-    struct step *s = new_step(p, "none");
-    must(finish_steps(p, &s, 1));
+        new_model(pool, &(struct config){1, 1, 1, 2, 3, true}, &one_rank, TO_COMPUTE, (struct gradients){0});
+    struct step *step = new_step(pool, "none");
+    must(finish_steps(pool, &step, 1));
     init_from_file(model, temp_path("pad.bin"));
     read_param(model, WTE, KEPT_VALUE, wte);
     read_param(model, WPE, KEPT_VALUE, wpe);
@@ -361,7 +371,7 @@ TEST(llmc_padding_rows_are_left_out)
     assert_true(wpe[1] == 5);
     assert_true(ln_1 == 6); /* 4 rows in the file */
     free_model(model);
-    free_list(s);
+    free_list(step);
 }
 
 /* ---- yard check --gradients ------------------------------------------------------------------------------------- */
@@ -374,11 +384,11 @@ static struct ran check_gradients_with(const char *edits)
     char *line = format_string("cp -r cl '%s' && cd '%s' && %s", folder, folder, edits);
     assert_int_equal(system(line), 0); /* NOLINT */
     setenv("YARD_KERNELS", folder, 1);
-    struct ran r = run_yard("check --gradients --json");
+    struct ran ran = run_yard("check --gradients --json");
     unsetenv("YARD_KERNELS");
     free(folder);
     free(line);
-    return r;
+    return ran;
 }
 
 static bool is_among(const char *const *all, const char *operation, const char *of)
@@ -392,10 +402,10 @@ static bool is_among(const char *const *all, const char *operation, const char *
 /* Each edit makes exactly these gradients wrong, and no others. */
 static void expect_wrong_gradients(int code, const char *edits, const char *const *wrong)
 {
-    struct ran r = check_gradients_with(edits);
-    json_t *all = json_load_file(r.stdout_path, 0, NULL), *row;
+    struct ran ran = check_gradients_with(edits);
+    json_t *all = json_load_file(ran.stdout_path, 0, NULL), *row;
     size_t i, n = 0;
-    assert_int_equal(r.code, code);
+    assert_int_equal(ran.code, code);
     json_array_foreach(json_at(all, "gradients"), i, row)
     {
         const char *operation = text_at(row, "operation"), *of = text_at(row, "of");
@@ -454,27 +464,27 @@ LONG_TEST(check_gradients_says_the_first_wrong_operation)
 TEST(unlike_ranks_agree)
 {
     struct costs *costs = read_costs("data/hardware/server.txt");
-    struct machine *m = virtual_machine(costs, 3);
+    struct machine *machine = virtual_machine(costs, 3);
     struct mesh three = one_rank;
     three.tp = 3;
-    m->device[2].shape.vector = m->device[0].shape.vector + 4;
-    struct pool *p = new_pool(m);
+    machine->device[2].shape.vector = machine->device[0].shape.vector + 4;
+    struct pool *pool = new_pool(machine);
     struct model *model =
-        new_model(p, &(struct config){1, 4, 32, 16, 64, true}, &three, TO_TRAIN, (struct gradients){0});
-    struct step *s = new_step(p, "agree");
-    struct build b = new_build(s, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
+        new_model(pool, &(struct config){1, 4, 32, 16, 64, true}, &three, TO_TRAIN, (struct gradients){0});
+    struct step *step = new_step(pool, "agree");
+    struct build b = new_build(step, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
     send_unit(&b, 1);
     reduce_unit(&b, 1);
-    const struct access *a = s->task[1]->access; /* it comes after the download */
+    const struct access *a = step->task[1]->access; /* it comes after the download */
     const struct params *first = model->part[0], *last = model->part[2];
-    assert_int_equal(s->n, 2);
+    assert_int_equal(step->n, 2);
     assert_true(a[0].tensor->storage == model->replica[2].grad[1]);
     int ln_1 = last->unit[1].first_param + 4; /* the first of those that are not cut */
     assert_string_equal(last->param[ln_1].name, "h.0.ln_1.weight");
     assert_int_equal(a[0].tensor->offset, last->param[ln_1].offset * ELEMENT_BYTES);
-    assert_int_equal(s->task[0]->access[1].tensor->offset, first->param[ln_1].offset * ELEMENT_BYTES);
+    assert_int_equal(step->task[0]->access[1].tensor->offset, first->param[ln_1].offset * ELEMENT_BYTES);
     end_build(&b);
     free_model(model);
-    free_list(s);
+    free_list(step);
     free_costs(costs);
 }

@@ -1,6 +1,15 @@
-/* test_overlap.c - the layered optimizer: its plan against all others, each written out as a list of its own.
+/* test_overlap.c - the layered optimizer: which updates the CPU computes while the device goes on.
  *
- * YARD_CASES=N runs N random instances instead of a few.
+ * It tests src/techniques/overlap.  A plan is near the best of all plans there are, keeps the budget, and changes no
+ * bit of the training; each update waits for its last gradient and for nothing else.  A plan that is slower than
+ * another one, an update that takes a state which another one still needs, and a choice that shows in the bits are
+ * found.
+ *
+ * To see it fail: in overlap.c, leave out the condition with moves_as_one().
+ *
+ * All plans of small random instances are written out as lists of their own, and simulated.
+ *
+ *     YARD_CASES=N build/tests/test_overlap      N random instances instead of a few
  */
 #include "tests/support/support_paper.h"
 
@@ -36,109 +45,110 @@ struct instance { /* times in microseconds */
 
 static struct instance draw_instance(uint64_t i, int most_layers)
 {
-    struct instance x = {
+    struct instance instance = {
         .layers = 2 + (int)draw(i, 0, 0, most_layers - 1), .clip = (double)(i & 1), .device_memory = ENOUGH};
     double total = 0;
-    for (int l = 0; l < x.layers; l++) {
+    for (int l = 0; l < instance.layers; l++) {
         uint32_t k = i & 2 ? 10 * (uint32_t)l + 10 : 10;
-        x.f[l] = (int)draw(i, k, 500, 2000);
-        x.b[l] = (int)draw(i, k + 1, 1000, 4000);
-        x.u[l] = (int)draw(i, k + 2, 100, 3000);
-        x.c[l] = (int)draw(i, k + 3, 100, 6000);
-        x.bytes[l] = (int)draw(i, k + 4, 1000, 9000);
-        total += x.bytes[l];
+        instance.f[l] = (int)draw(i, k, 500, 2000);
+        instance.b[l] = (int)draw(i, k + 1, 1000, 4000);
+        instance.u[l] = (int)draw(i, k + 2, 100, 3000);
+        instance.c[l] = (int)draw(i, k + 3, 100, 6000);
+        instance.bytes[l] = (int)draw(i, k + 4, 1000, 9000);
+        total += instance.bytes[l];
     }
-    x.up = draw(i, 1, 2e6, 2e7);
-    x.down = draw(i, 2, 2e6, 2e7);
-    x.host_memory = ENOUGH;
+    instance.up = draw(i, 1, 2e6, 2e7);
+    instance.down = draw(i, 2, 2e6, 2e7);
+    instance.host_memory = ENOUGH;
     if (i % 3 == 0) /* parameters, two gradients and activations fit, and not all of Adam's state */
-        x.device_memory = (long)(total * draw(i, 3, 2.2, 4.5)) + 10000;
+        instance.device_memory = (long)(total * draw(i, 3, 2.2, 4.5)) + 10000;
     if (i % 5 == 0)
-        x.host_memory = (long)(total * draw(i, 4, 1, 4));
-    return x;
+        instance.host_memory = (long)(total * draw(i, 4, 1, 4));
+    return instance;
 }
 
-static void print_machine(FILE *f, const struct instance *x, size_t on_cpu)
+static void print_machine(FILE *file, const struct instance *instance, size_t on_cpu)
 {
-    fprintf(f, "device gpu memory=%ld\ndevice host memory=%ld\nlink gpu up %g 20us\nlink gpu down %g 20us\n",
-            x->device_memory, x->host_memory, x->up, x->down);
-    for (int l = 0; l < x->layers; l++) {
+    fprintf(file, "device gpu memory=%ld\ndevice host memory=%ld\nlink gpu up %g 20us\nlink gpu down %g 20us\n",
+            instance->device_memory, instance->host_memory, instance->up, instance->down);
+    for (int l = 0; l < instance->layers; l++) {
         bool cpu = on_cpu >> l & 1;
-        int n = x->bytes[l];
-        fprintf(f, "tensor w%d gpu %d parameters\ntensor g%d gpu %d gradients\ntensor a%d gpu 100 activations\n", l, n,
-                l, n, l);
-        fprintf(f, "tensor m%d %s %d optimizer\n", l, cpu ? "host" : "gpu", 2 * n);
+        int n = instance->bytes[l];
+        fprintf(file, "tensor w%d gpu %d parameters\ntensor g%d gpu %d gradients\ntensor a%d gpu 100 activations\n", l,
+                n, l, n, l);
+        fprintf(file, "tensor m%d %s %d optimizer\n", l, cpu ? "host" : "gpu", 2 * n);
         if (cpu)
-            fprintf(f, "tensor hw%d host %d parameters\ntensor hg%d host %d gradients keep\n", l, n, l, n);
+            fprintf(file, "tensor hw%d host %d parameters\ntensor hg%d host %d gradients keep\n", l, n, l, n);
     }
 }
 
-static void print_update(FILE *f, const struct instance *x, int l, bool cpu)
+static void print_update(FILE *file, const struct instance *instance, int l, bool cpu)
 {
     if (cpu)
         fprintf(
-            f, "task update host.cpu %dus layer=%d role=update reads=hg%d,hw%d,m%d writes=hw%d,m%d\ncopy up w%d hw%d\n",
-            x->c[l], l, l, l, l, l, l, l, l);
+            file,
+            "task update host.cpu %dus layer=%d role=update reads=hg%d,hw%d,m%d writes=hw%d,m%d\ncopy up w%d hw%d\n",
+            instance->c[l], l, l, l, l, l, l, l, l);
     else
-        fprintf(f, "task update gpu.compute %dus cpu=%dus layer=%d role=update reads=g%d,w%d,m%d writes=w%d,m%d\n",
-                x->u[l], x->c[l], l, l, l, l, l, l);
+        fprintf(file, "task update gpu.compute %dus cpu=%dus layer=%d role=update reads=g%d,w%d,m%d writes=w%d,m%d\n",
+                instance->u[l], instance->c[l], l, l, l, l, l, l);
 }
 
 /* The layers of on_cpu update on the CPU, as a person writes it: after their backward, or all at the end, the first
  * layer first. */
-static char *write_choice(const struct instance *x, size_t on_cpu, bool forward)
+static char *write_choice(const struct instance *instance, size_t on_cpu, bool forward)
 {
     char *text = NULL;
     size_t n;
-    FILE *f = open_memstream(&text, &n);
-    print_machine(f, x, on_cpu);
-    fprintf(f, "task embed gpu.compute 0 role=forward writes=a0\n");
-    for (int l = 0; l < x->layers; l++)
-        fprintf(f, "task forward gpu.compute %dus layer=%d role=forward reads=w%d,a%d writes=a%d\n", x->f[l], l, l,
-                MAX(l - 1, 0), l);
-    for (int l = x->layers - 1; l >= 0; l--) {
-        fprintf(f, "task backward gpu.compute %dus layer=%d role=backward reads=w%d,a%d writes=g%d\n", x->b[l], l, l, l,
-                l);
+    FILE *file = open_memstream(&text, &n);
+    print_machine(file, instance, on_cpu);
+    fprintf(file, "task embed gpu.compute 0 role=forward writes=a0\n");
+    for (int l = 0; l < instance->layers; l++)
+        fprintf(file, "task forward gpu.compute %dus layer=%d role=forward reads=w%d,a%d writes=a%d\n", instance->f[l],
+                l, l, MAX(l - 1, 0), l);
+    for (int l = instance->layers - 1; l >= 0; l--) {
+        fprintf(file, "task backward gpu.compute %dus layer=%d role=backward reads=w%d,a%d writes=g%d\n",
+                instance->b[l], l, l, l, l);
         if (on_cpu >> l & 1)
-            fprintf(f, "copy down hg%d g%d\n", l, l);
+            fprintf(file, "copy down hg%d g%d\n", l, l);
         if (!forward)
-            print_update(f, x, l, on_cpu >> l & 1);
+            print_update(file, instance, l, on_cpu >> l & 1);
     }
-    for (int l = 0; l < x->layers && forward; l++)
-        print_update(f, x, l, on_cpu >> l & 1);
-    fclose(f);
+    for (int l = 0; l < instance->layers && forward; l++)
+        print_update(file, instance, l, on_cpu >> l & 1);
+    fclose(file);
     return text;
 }
 
-static struct step *read_choice(const struct instance *x, size_t on_cpu, bool forward)
+static struct step *read_choice(const struct instance *instance, size_t on_cpu, bool forward)
 {
-    char *text = write_choice(x, on_cpu, forward);
-    struct step *s = list_of("%s", text);
+    char *text = write_choice(instance, on_cpu, forward);
+    struct step *step = list_of("%s", text);
     free(text);
-    depend(s, DATA_EDGES);
-    if (x->clip > 0)
-        gate_updates(s);
-    return s;
+    depend(step, DATA_EDGES);
+    if (instance->clip > 0)
+        gate_updates(step);
+    return step;
 }
 
 /* INFINITY: it does not fit. */
-static double simulate_choice(const struct instance *x, size_t on_cpu, bool forward)
+static double simulate_choice(const struct instance *instance, size_t on_cpu, bool forward)
 {
-    struct step *s = read_choice(x, on_cpu, forward);
-    struct forecast f = try_step(s, NULL);
-    double period = f.why_not || f.excess_bytes > 0 ? INFINITY : f.period;
-    free_forecast(&f);
-    free_list(s);
+    struct step *step = read_choice(instance, on_cpu, forward);
+    struct forecast forecast = try_step(step, NULL);
+    double period = forecast.why_not || forecast.excess_bytes > 0 ? INFINITY : forecast.period;
+    free_forecast(&forecast);
+    free_list(step);
     return period;
 }
 
 /* After the backward in their order; with clipping, from the first layer on too. */
-static double best_list(const struct instance *x, size_t *choice, bool *forward)
+static double best_list(const struct instance *instance, size_t *choice, bool *forward)
 {
     double best = INFINITY;
-    for (size_t bits = 0; bits < (size_t)1 << x->layers; bits++)
-        for (int f = 0; f <= (x->clip > 0); f++) {
-            double period = simulate_choice(x, bits, f);
+    for (size_t bits = 0; bits < (size_t)1 << instance->layers; bits++)
+        for (int f = 0; f <= (instance->clip > 0); f++) {
+            double period = simulate_choice(instance, bits, f);
             if (period < best) {
                 best = period;
                 *choice = bits;
@@ -148,26 +158,26 @@ static double best_list(const struct instance *x, size_t *choice, bool *forward)
     return best;
 }
 
-static double number_in(const struct pass_report *r, const char *key) { return number_at(r->fields, key); }
+static double number_in(const struct pass_report *report, const char *key) { return number_at(report->fields, key); }
 
 /* The list that the pass leaves proves right and takes as long as the pass says; returns that. */
-static double plan_instance(const struct instance *x, struct pass_report **reports)
+static double plan_instance(const struct instance *instance, struct pass_report **reports)
 {
-    struct step *s = read_choice(x, 0, false);
-    struct values *values = number_values(s);
+    struct step *step = read_choice(instance, 0, false);
+    struct values *values = number_values(step);
     size_t n;
     overlap_options.mode = OVERLAP_PLAN;
-    *reports = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
+    *reports = run_passes(step, NULL, &(struct run_facts){0}, NULL, &n);
     overlap_options.mode = OVERLAP_OFF;
-    finish_list(s);
-    expect_sound("after the pass", s, values);
-    struct simulation *sim = must_simulate(s, NULL);
+    finish_list(step);
+    expect_sound("after the pass", step, values);
+    struct simulation *sim = must_simulate(step, NULL);
     double period = sim->period;
     expect_number("period_ms", number_in(&(*reports)[0], "period_ms"), 1e3 * period);
     assert_true(number_in(&(*reports)[0], "bound_ms") <= 1e3 * period * (1 + 1e-9));
     free_simulation(sim);
     free_values(values);
-    free_list(s);
+    free_list(step);
     return period;
 }
 
@@ -177,14 +187,14 @@ TEST(plans_are_near_the_best_list)
     size_t cases = count_cases(24), fit = 0;
     double above = 0, most = 0;
     for (uint64_t i = 0; i < cases; i++) {
-        struct instance x = draw_instance(i, count_cases(0) ? 8 : 5);
+        struct instance instance = draw_instance(i, count_cases(0) ? 8 : 5);
         struct pass_report *reports;
         size_t choice = 0;
         bool forward = false;
-        double best = best_list(&x, &choice, &forward);
+        double best = best_list(&instance, &choice, &forward);
         if (!isfinite(best))
             continue; /* see budgets() below */
-        double more = plan_instance(&x, &reports) / best - 1;
+        double more = plan_instance(&instance, &reports) / best - 1;
         if (more > 0.04)
             test_failed("instance %d: the plan %s takes %.2f %% more than the best of all lists (CPU %zx%s)\n", (int)i,
                         text_at(reports[0].fields, "choice"), 100 * more, choice, forward ? ", forward" : "");
@@ -355,24 +365,24 @@ TEST(what_has_to_stay_keeps_its_neighbours)
 }
 
 /* The layers of the host's updates, in list order, after all buckets have gone to that side. */
-static const char *order_on_host(struct step *s, enum side where)
+static const char *order_on_host(struct step *step, enum side where)
 {
-    struct update_buckets b;
+    struct update_buckets buckets;
     unsigned char side[MOST_BUCKETS];
     const char *order = "";
-    struct uses *uses = find_uses(s->task, s->n, s->pool);
+    struct uses *uses = find_uses(step->task, step->n, step->pool);
     memset(side, where, sizeof side);
-    find_buckets(&b, uses);
-    struct edit *e = open_edit(s);
-    struct mover m = begin_moves(e, s, uses, 1, GRADIENTS_ALONE);
-    move_updates(&m, &b, side);
-    end_moves(&m);
-    commit(e);
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->role == ROLE_UPDATE && s->task[i]->lane->device->is_host)
-            order = lasting("%s%d", order, s->task[i]->layer);
+    find_buckets(&buckets, uses);
+    struct edit *edit = open_edit(step);
+    struct mover mover = begin_moves(edit, step, uses, 1, GRADIENTS_ALONE);
+    move_updates(&mover, &buckets, side);
+    end_moves(&mover);
+    commit(edit);
+    for (size_t i = 0; i < step->n; i++)
+        if (step->task[i]->role == ROLE_UPDATE && step->task[i]->lane->device->is_host)
+            order = lasting("%s%d", order, step->task[i]->layer);
     free_uses(uses);
-    free(b.bucket_of);
+    free(buckets.bucket_of);
     return order;
 }
 
@@ -391,13 +401,13 @@ TEST(the_host_updates_in_the_order_of_the_plan)
             for (const char *l = updates[i]; *l; l++)
                 append_text(&text, "task u gpu.compute 1ms cpu=1ms layer=%c role=update reads=g%c,w%c writes=w%c\n", *l,
                             *l, *l, *l);
-            struct step *s = list_of("%s", text);
-            const char *order = order_on_host(s, side);
+            struct step *step = list_of("%s", text);
+            const char *order = order_on_host(step, side);
             const char *expected = side == ON_CPU ? "210" : "012";
             if (strcmp(order, expected) != 0)
                 test_failed("updates %s, %s: %s, expected %s\n", updates[i], side == ON_CPU ? "C" : "L", order,
                             expected);
-            free_list(s);
+            free_list(step);
             free(text);
         }
 }
@@ -413,22 +423,22 @@ TEST(a_layer_is_released_by_its_last_gradient)
         "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g1,w1 writes=w1\n"
         "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n"};
     for (size_t i = 0; i < COUNT(updates); i++) {
-        struct step *s = list_of("device gpu memory=1G\ntensor w0 gpu 1000 parameters\n"
-                                 "tensor w1 gpu 1000 parameters\ntensor g0 gpu 1000 gradients\n"
-                                 "tensor g1 gpu 1000 gradients\n"
-                                 "task f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
-                                 "task b gpu.compute 1ms layer=0 role=backward reads=w0 writes=g0\n"
-                                 "task b gpu.compute 1ms layer=0 role=backward reads=w1 writes=g1\n%s",
-                                 updates[i]);
-        struct update_buckets b;
-        struct uses *uses = find_uses(s->task, s->n, s->pool);
-        find_buckets(&b, uses);
-        assert_int_equal(b.n, 1);
-        if (b.bucket[0].released != 2)
-            test_failed("%sis released by task %d, expected 2\n", updates[i], b.bucket[0].released);
+        struct step *step = list_of("device gpu memory=1G\ntensor w0 gpu 1000 parameters\n"
+                                    "tensor w1 gpu 1000 parameters\ntensor g0 gpu 1000 gradients\n"
+                                    "tensor g1 gpu 1000 gradients\n"
+                                    "task f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
+                                    "task b gpu.compute 1ms layer=0 role=backward reads=w0 writes=g0\n"
+                                    "task b gpu.compute 1ms layer=0 role=backward reads=w1 writes=g1\n%s",
+                                    updates[i]);
+        struct update_buckets buckets;
+        struct uses *uses = find_uses(step->task, step->n, step->pool);
+        find_buckets(&buckets, uses);
+        assert_int_equal(buckets.n, 1);
+        if (buckets.bucket[0].released != 2)
+            test_failed("%sis released by task %d, expected 2\n", updates[i], buckets.bucket[0].released);
         free_uses(uses);
-        free(b.bucket_of);
-        free_list(s);
+        free(buckets.bucket_of);
+        free_list(step);
     }
 }
 
@@ -437,21 +447,21 @@ TEST(what_updates_share_goes_down_once)
 {
     struct settings *settings = settings_of("--model tiny --overlap all-cpu");
     predict_options.hardware = "data/hardware/server.txt";
-    struct trainer *t = new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
+    struct trainer *trainer = new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
     size_t downloads = 0;
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *a = t->train->task[i];
+    for (size_t i = 0; i < trainer->train->n; i++) {
+        const struct task *a = trainer->train->task[i];
         if (!is_copy(a) || a->lane->kind != LANE_DOWNLOAD)
             continue;
         downloads++;
         for (size_t k = 0; k < i; k++) {
-            const struct task *b = t->train->task[k];
+            const struct task *b = trainer->train->task[k];
             if (is_copy(b) && b->lane == a->lane && b->access[1].tensor == a->access[1].tensor)
                 test_failed("tensor %s is copied down by tasks %zu and %zu\n", a->access[1].tensor->name, k, i);
         }
     }
     assert_true(downloads > 0);
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 /* ---- budgets, plans as text -------------------------------------------------------------------------------------- */
@@ -507,10 +517,11 @@ TEST(plans_as_text)
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
 /* Where the first such task stands; the list's end: nowhere. */
-static size_t find_role(const struct step *s, enum role role, int layer, int micro)
+static size_t find_role(const struct step *step, enum role role, int layer, int micro)
 {
     size_t i = 0;
-    while (i < s->n && (s->task[i]->role != role || s->task[i]->layer != layer || s->task[i]->micro != micro))
+    while (i < step->n &&
+           (step->task[i]->role != role || step->task[i]->layer != layer || step->task[i]->micro != micro))
         i++;
     return i;
 }
@@ -525,19 +536,19 @@ TEST(updates_wait_for_nothing)
     for (size_t i = 0; i < COUNT(mesh); i++)
         for (int clip = 0; clip < 2; clip++) {
             char *words = lasting("--model tiny --layers 4 --batch 4 --clip %d %s", clip, mesh[i]);
-            struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | PLAN_ONLY);
-            const struct step *s = t->train;
+            struct trainer *trainer = new_trainer(settings_of(words), LIST_TRAIN | PLAN_ONLY);
+            const struct step *step = trainer->train;
             size_t norm = 0;
-            for (size_t k = 0; k < s->n; k++)
-                norm = strcmp(s->task[k]->name, "norm.finish") == 0 ? k : norm;
+            for (size_t k = 0; k < step->n; k++)
+                norm = strcmp(step->task[k]->name, "norm.finish") == 0 ? k : norm;
             for (int layer = 0; layer < 4; layer++) {
-                size_t first = find_role(s, ROLE_UPDATE, layer, -1);
-                size_t next = find_role(s, ROLE_BACKWARD, layer - 1 - (t->mesh.dp > 1), t->micros - 1);
+                size_t first = find_role(step, ROLE_UPDATE, layer, -1);
+                size_t next = find_role(step, ROLE_BACKWARD, layer - 1 - (trainer->mesh.dp > 1), trainer->micros - 1);
                 if ((first < norm) != (clip == 0) || (clip == 0 && layer > 1 && first > next))
                     test_failed("%s, layer %d: update at %zu, norm at %zu, next backward at %zu\n", words, layer, first,
                                 norm, next);
             }
-            free_trainer(t);
+            free_trainer(trainer);
         }
 }
 
@@ -550,22 +561,22 @@ struct choices_made {
 /* The state after the second step, which others follow, and after the fourth. */
 static struct choices_made train_choosing(const char *words, bool serial, int64_t delay_seed, struct state at[2])
 {
-    struct settings *s = settings_of(words);
+    struct settings *settings = settings_of(words);
     struct choices_made made = {0, 0, 0};
-    s->serial = serial;
-    s->draw_seed = pace_options.delay_seed = delay_seed;
+    settings->serial = serial;
+    settings->draw_seed = pace_options.delay_seed = delay_seed;
     predict_options.hardware = "data/hardware/workstation.txt";
-    struct trainer *t = open_training(s, LIST_TRAIN);
+    struct trainer *trainer = open_training(settings, LIST_TRAIN);
     for (uint32_t k = 0; k < 2; k++) {
-        run_steps(t, 2 * k + 1, 2 * k + 2);
-        at[k] = read_whole_state(t);
+        run_steps(trainer, 2 * k + 1, 2 * k + 2);
+        at[k] = read_whole_state(trainer);
     }
-    char *choices = describe_choices(t->train);
+    char *choices = describe_choices(trainer->train);
     if (choices)
         assert_int_equal(sscanf(choices, "the CPU was given %u of %u updates; %u", &made.cpu, &made.all, &made.moved),
                          3);
     free(choices);
-    free_trainer(t);
+    free_trainer(trainer);
     return made;
 }
 
@@ -595,20 +606,21 @@ static const char *const choosing[][2] = {
     {"-d 0:0 --layers 1 --channels 640 --seq-len 8 --batch 2 --clip 0", ""} /* in pieces */};
 
 /* The gradients of the updates that a choice is about, which read the word's copy, are there when it is made. */
-static size_t expect_gradients_before(const struct step *s, const struct task *choice)
+static size_t expect_gradients_before(const struct step *step, const struct task *choice)
 {
     const struct tensor *there = NULL;
     size_t n = 0;
-    for (size_t i = choice->index; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        if (is_copy(t) && t->access[1].tensor == choice->access[0].tensor)
-            there = t->access[0].tensor;
-        for (int k = 0; there && t->role == ROLE_UPDATE && touches_bytes(t, there, ACCESS_READ) && k < t->n_access; k++)
-            if (t->access[k].tensor->class == MEM_GRADIENTS) {
+    for (size_t i = choice->index; i < step->n; i++) {
+        const struct task *task = step->task[i];
+        if (is_copy(task) && task->access[1].tensor == choice->access[0].tensor)
+            there = task->access[0].tensor;
+        for (int k = 0;
+             there && task->role == ROLE_UPDATE && touches_bytes(task, there, ACCESS_READ) && k < task->n_access; k++)
+            if (task->access[k].tensor->class == MEM_GRADIENTS) {
                 n++;
-                if (!touches_bytes(choice, t->access[k].tensor, ACCESS_READ))
+                if (!touches_bytes(choice, task->access[k].tensor, ACCESS_READ))
                     test_failed("task %zu %s does not wait for %s, which task %zu %s reads\n", choice->index,
-                                choice->name, t->access[k].tensor->name, i, t->name);
+                                choice->name, task->access[k].tensor->name, i, task->name);
             }
     }
     return n;
@@ -621,15 +633,15 @@ TEST(choices_are_made_when_gradients_are_there)
         char *words = lasting("--model tiny --clip 0 --overlap local %s", mesh[i]);
         struct settings *settings = settings_of(words);
         predict_options.hardware = "data/hardware/server.txt";
-        struct trainer *t = new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
+        struct trainer *trainer = new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
         size_t choices = 0;
-        for (size_t k = 0; k < t->train->n; k++)
-            if (chooses(t->train->task[k])) {
-                assert_true(expect_gradients_before(t->train, t->train->task[k]) > 0);
+        for (size_t k = 0; k < trainer->train->n; k++)
+            if (chooses(trainer->train->task[k])) {
+                assert_true(expect_gradients_before(trainer->train, trainer->train->task[k]) > 0);
                 choices++;
             }
         assert_true(choices > 0);
-        free_trainer(t);
+        free_trainer(trainer);
     }
 }
 

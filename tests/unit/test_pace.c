@@ -2,6 +2,8 @@
  * times and order, profiles are measured, and what the commands write can be read back.
  *
  * Nothing here depends on how fast the machine is or what else it does: only order, lower bounds and bits are asserted.
+ *
+ * To see it fail: in pace.c, turn the comparison round that says whether a task has ended late: now < flight->end.
  */
 #include "tests/support/support.h"
 #include "tools/pace/pace.h"
@@ -22,52 +24,52 @@ static const char *write_hardware(void) { return write_file("paced.txt", hardwar
 
 static struct trainer *open_tiny(const char *devices, bool apart)
 {
-    struct settings *s = parse_settings(&train_page, 0, NULL);
-    s->layers = 1;
-    s->heads = 2;
-    s->channels = 32;
-    s->seq_len = 8;
-    s->batch = 4;
-    s->micro_batch = 1;
-    s->devices = devices;
+    struct settings *settings = parse_settings(&train_page, 0, NULL);
+    settings->layers = 1;
+    settings->heads = 2;
+    settings->channels = 32;
+    settings->seq_len = 8;
+    settings->batch = 4;
+    settings->micro_batch = 1;
+    settings->devices = devices;
     contexts_apart(apart);
-    struct trainer *t = new_trainer(s, LIST_TRAIN);
+    struct trainer *trainer = new_trainer(settings, LIST_TRAIN);
     contexts_apart(false);
-    return t;
+    return trainer;
 }
 
 /* Parameters of every rank, then Adam's m and v: all that outlives a step.  The caller frees it. */
-static float *read_all_state(struct trainer *t, size_t *n)
+static float *read_all_state(struct trainer *trainer, size_t *n)
 {
     float *values = NULL;
     *n = 0;
-    for (int rank = 0; rank < t->machine->n_devices; rank++) {
-        struct state s = read_state(t, rank);
-        values = reallocate(values, *n + s.n, sizeof *values);
-        memcpy(values + *n, s.values, s.n * sizeof *values);
-        *n += s.n;
-        free(s.values);
+    for (int rank = 0; rank < trainer->machine->n_devices; rank++) {
+        struct state state = read_state(trainer, rank);
+        values = reallocate(values, *n + state.n, sizeof *values);
+        memcpy(values + *n, state.values, state.n * sizeof *values);
+        *n += state.n;
+        free(state.values);
     }
     return values;
 }
 
 /* Trains from the same first values, with two steps in flight and results retired as the training loop does. */
-static float *train_again(struct trainer *t, uint32_t steps, size_t *n)
+static float *train_again(struct trainer *trainer, uint32_t steps, size_t *n)
 {
-    begin_anew(t);
+    begin_anew(trainer);
     for (uint32_t number = 1; number <= steps; number++) {
-        run_step(t, number);
-        step_result(t, number - 1);
+        run_step(trainer, number);
+        step_result(trainer, number - 1);
     }
-    assert_true(isfinite(step_result(t, steps)->loss));
-    drain(t->train);
-    return read_all_state(t, n);
+    assert_true(isfinite(step_result(trainer, steps)->loss));
+    drain(trainer->train);
+    return read_all_state(trainer, n);
 }
 
-static float *train_serial(struct trainer *t, uint32_t steps, size_t *n)
+static float *train_serial(struct trainer *trainer, uint32_t steps, size_t *n)
 {
     execution.serial = true;
-    float *values = train_again(t, steps, n);
+    float *values = train_again(trainer, steps, n);
     execution.serial = false;
     return values;
 }
@@ -79,19 +81,19 @@ enum { DELAYED_RUNS = 50, STEPS = 3 };
 /* Whatever task is late, the edges alone make the order: always the bits of --serial. */
 static void expect_delays_change_nothing(const char *devices, bool apart)
 {
-    struct trainer *t = open_tiny(devices, apart);
+    struct trainer *trainer = open_tiny(devices, apart);
     size_t n, same;
-    float *expected = train_serial(t, STEPS, &n);
+    float *expected = train_serial(trainer, STEPS, &n);
     for (uint64_t seed = 1; seed <= DELAYED_RUNS; seed++) {
-        start_delays(t->train, seed);
-        float *values = train_again(t, STEPS, &same);
-        stop_pacing(t->train);
+        start_delays(trainer->train, seed);
+        float *values = train_again(trainer, STEPS, &same);
+        stop_pacing(trainer->train);
         assert_int_equal(same, n);
         expect_same_bits(lasting("-d %s, apart %d, --delay-seed %d", devices, apart, (int)seed), values, expected, n);
         free(values);
     }
     free(expected);
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 LONG_TEST(delays_on_one_device) { expect_delays_change_nothing("0:0", false); }
@@ -110,12 +112,13 @@ struct recording { /* [iteration * tasks + task], iterations from 1 */
     size_t n;
 };
 
-static void keep_times(void *context, const struct step *s, const struct task *t, const struct task_flight *f)
+static void keep_times(void *context, const struct step *step, const struct task *task,
+                       const struct task_flight *flight)
 {
-    struct recording *r = context;
-    assert_true(now_ns() >= f->end); /* the padded end is when others were told, not only what is written down */
-    r->times[f->iteration * s->n + t->index] = (struct times){f->start, f->end};
-    r->n++;
+    struct recording *recording = context;
+    assert_true(now_ns() >= flight->end); /* the padded end is when others were told, not only what is written down */
+    recording->times[flight->iteration * step->n + task->index] = (struct times){flight->start, flight->end};
+    recording->n++;
 }
 
 struct paced {
@@ -130,64 +133,65 @@ struct paced {
 /* Four steps, paced; the weights must be those of --serial. */
 static struct paced run_paced(double scale)
 {
-    struct paced p = {.trainer = open_tiny(two_devices(), true), .costs = read_costs(write_hardware())};
-    struct step *s = p.trainer->train;
+    struct paced paced = {.trainer = open_tiny(two_devices(), true), .costs = read_costs(write_hardware())};
+    struct step *step = paced.trainer->train;
     size_t n, same;
-    float *expected = train_serial(p.trainer, 4, &n);
-    p.sim = must_simulate(s, p.costs);
-    p.recording.times = allocate(5 * s->n, sizeof *p.recording.times);
-    struct pace *pace = start_pacing(s, p.sim->steady, p.sim->period, scale);
+    float *expected = train_serial(paced.trainer, 4, &n);
+    paced.sim = must_simulate(step, paced.costs);
+    paced.recording.times = allocate(5 * step->n, sizeof *paced.recording.times);
+    struct pace *pace = start_pacing(step, paced.sim->steady, paced.sim->period, scale);
     assert_true(pace->wrapper.scale == scale);
-    struct observer keeper = {.ended = keep_times, .context = &p.recording};
+    struct observer keeper = {.ended = keep_times, .context = &paced.recording};
     add_observer(&keeper);
-    float *values = train_again(p.trainer, 4, &same);
+    float *values = train_again(paced.trainer, 4, &same);
     remove_observer(&keeper);
-    p.overruns = pace->overruns;
-    p.tasks = pace->tasks;
-    p.seconds = 1e-9 * (double)pace->overrun_ns / pace->wrapper.scale;
-    stop_pacing(s);
+    paced.overruns = pace->overruns;
+    paced.tasks = pace->tasks;
+    paced.seconds = 1e-9 * (double)pace->overrun_ns / pace->wrapper.scale;
+    stop_pacing(step);
     assert_int_equal(same, n);
-    assert_int_equal(p.recording.n, 4 * s->n);
+    assert_int_equal(paced.recording.n, 4 * step->n);
     expect_same_bits("paced", values, expected, n);
     free(values);
     free(expected);
-    return p;
+    return paced;
 }
 
-static void end_paced(struct paced *p)
+static void end_paced(struct paced *paced)
 {
-    free(p->recording.times);
-    free_simulation(p->sim);
-    free_trainer(p->trainer);
-    free_costs(p->costs);
+    free(paced->recording.times);
+    free_simulation(paced->sim);
+    free_trainer(paced->trainer);
+    free_costs(paced->costs);
 }
 
-static uint64_t padded_ns(const struct paced *p, size_t i, double scale)
+static uint64_t padded_ns(const struct paced *paced, size_t i, double scale)
 {
-    const struct moment *m = &p->sim->moments[(size_t)p->sim->first * p->trainer->train->n + i];
-    return (uint64_t)(1e9 * (m->end - m->start) * scale);
+    const struct moment *moment = &paced->sim->moments[(size_t)paced->sim->first * paced->trainer->train->n + i];
+    return (uint64_t)(1e9 * (moment->end - moment->start) * scale);
 }
 
-static void expect_after(const struct step *s, uint32_t number, size_t i, const struct times *mine,
+static void expect_after(const struct step *step, uint32_t number, size_t i, const struct times *mine,
                          const struct times *before, const char *what)
 {
     if (mine->start < before->end)
-        test_failed("step %u, task %zu %s starts %.3f us before the end of %s\n", number, i, s->task[i]->name,
+        test_failed("step %u, task %zu %s starts %.3f us before the end of %s\n", number, i, step->task[i]->name,
                     1e-3 * (double)(before->end - mine->start), what);
 }
 
-static void expect_order(const struct paced *p, uint32_t number, size_t i, const struct times **lane_before)
+static void expect_order(const struct paced *paced, uint32_t number, size_t i, const struct times **lane_before)
 {
-    const struct step *s = p->trainer->train;
-    const struct task *t = s->task[i];
-    const struct times *all = p->recording.times, *mine = &all[number * s->n + i];
-    for (size_t e = 0; e < t->n_edges; e++)
-        if (t->edges[e].wait && number > t->edges[e].previous)
-            expect_after(s, number, i, mine, &all[(number - t->edges[e].previous) * s->n + t->edges[e].producer],
-                         s->task[t->edges[e].producer]->name);
-    if (lane_before[t->lane->index])
-        expect_after(s, number, i, mine, lane_before[t->lane->index], "the task before it on its lane");
-    lane_before[t->lane->index] = mine;
+    const struct step *step = paced->trainer->train;
+    const struct task *task = step->task[i];
+    const struct times *all = paced->recording.times, *mine = &all[number * step->n + i];
+    for (size_t e = 0; e < task->n_edges; e++)
+        if (task->edges[e].wait && number > task->edges[e].previous)
+            expect_after(step, number, i, mine,
+                         &all[(number - task->edges[e].previous) * step->n + task->edges[e].producer],
+                         step->task[task->edges[e].producer]->name);
+    if (lane_before[task->lane->index])
+        expect_after(step, number, i, mine, lane_before[task->lane->index], "the task before it on its lane");
+    lane_before[task->lane->index] = mine;
 }
 
 /* Every task takes its modelled time or longer, after all that it waits for and after its lane's last; those that take
@@ -195,25 +199,25 @@ static void expect_order(const struct paced *p, uint32_t number, size_t i, const
 TEST(paced_times)
 {
     double scale = 150; /* a launch of 2 us is 0.3 ms */
-    struct paced p = run_paced(scale);
-    const struct step *s = p.trainer->train;
+    struct paced paced = run_paced(scale);
+    const struct step *step = paced.trainer->train;
     const struct times *lane_before[64] = {NULL};
     size_t overruns = 0;
     double late = 0;
     for (uint32_t number = 1; number <= 4; number++)
-        for (size_t i = 0; i < s->n; i++) {
-            const struct times *t = &p.recording.times[number * s->n + i];
-            uint64_t least = padded_ns(&p, i, scale);
-            assert_true(t->end - t->start >= least);
-            overruns += t->end - t->start > least;
-            late += 1e-9 * (double)(t->end - t->start - least) / scale;
-            expect_order(&p, number, i, lane_before);
+        for (size_t i = 0; i < step->n; i++) {
+            const struct times *times = &paced.recording.times[number * step->n + i];
+            uint64_t least = padded_ns(&paced, i, scale);
+            assert_true(times->end - times->start >= least);
+            overruns += times->end - times->start > least;
+            late += 1e-9 * (double)(times->end - times->start - least) / scale;
+            expect_order(&paced, number, i, lane_before);
         }
-    assert_int_equal(p.tasks, 4 * s->n);
-    assert_int_equal(p.overruns, overruns);
-    assert_true(fabs(p.seconds - late) <= 1e-9 * (1 + late));
-    print_message("# paced: %zu of %zu tasks overran\n", overruns, p.tasks);
-    end_paced(&p);
+    assert_int_equal(paced.tasks, 4 * step->n);
+    assert_int_equal(paced.overruns, overruns);
+    assert_true(fabs(paced.seconds - late) <= 1e-9 * (1 + late));
+    print_message("# paced: %zu of %zu tasks overran\n", overruns, paced.tasks);
+    end_paced(&paced);
 }
 
 static int ascending(const void *a, const void *b)
@@ -225,18 +229,18 @@ static int ascending(const void *a, const void *b)
 /* The scale that is chosen shows the median task for 5 ms at least. */
 TEST(the_scale_is_chosen)
 {
-    struct trainer *t = open_tiny("0:0", false);
-    struct costs *c = read_costs(write_hardware());
-    struct simulation *sim = must_simulate(t->train, c);
-    init_random(t->model, 1);
-    struct pace *pace = start_pacing(t->train, sim->steady, sim->period, 0);
-    qsort(sim->seconds, t->train->n, sizeof *sim->seconds, ascending);
-    assert_true(pace->wrapper.scale * sim->seconds[t->train->n / 2] >= 5e-3 * (1 - 1e-9));
+    struct trainer *trainer = open_tiny("0:0", false);
+    struct costs *costs = read_costs(write_hardware());
+    struct simulation *sim = must_simulate(trainer->train, costs);
+    init_random(trainer->model, 1);
+    struct pace *pace = start_pacing(trainer->train, sim->steady, sim->period, 0);
+    qsort(sim->seconds, trainer->train->n, sizeof *sim->seconds, ascending);
+    assert_true(pace->wrapper.scale * sim->seconds[trainer->train->n / 2] >= 5e-3 * (1 - 1e-9));
     assert_true(isfinite(pace->wrapper.scale));
-    stop_pacing(t->train);
+    stop_pacing(trainer->train);
     free_simulation(sim);
-    free_costs(c);
-    free_trainer(t);
+    free_costs(costs);
+    free_trainer(trainer);
 }
 
 /* ---- the commands ------------------------------------------------------------------------------------------------ */
@@ -267,9 +271,9 @@ TEST(a_paced_trace_against_the_simulation)
     const char *sim = temp_path("sim.trace");
     expect_yard(EXIT_OK, "", TRAIN " --pace %s --trace %s", hardware, paced);
     expect_yard(EXIT_OK, "", "plan " TINY " --hardware %s --simulate --trace %s", hardware, sim);
-    struct trace *t = trace_open(paced);
-    assert_int_equal(t->header.kind, TRACE_PACED);
-    trace_free(t);
+    struct trace *trace = trace_open(paced);
+    assert_int_equal(trace->header.kind, TRACE_PACED);
+    trace_free(trace);
     expect_yard(EXIT_OK, "trace    paced", "trace summary %s", paced);
     json_t *diff = yard_json("trace diff %s %s --json --list train", paced, sim);
     double mape = number_at(diff, "task_mape"), makespan = number_at(diff, "makespan_error");
@@ -310,9 +314,9 @@ TEST(a_simulation_as_data_and_as_a_trace)
 
 /* ---- what ran beside the device ---------------------------------------------------------------------------------- */
 
-static bool role_is(const struct trace *t, const struct trace_task *k, const char *role)
+static bool role_is(const struct trace *trace, const struct trace_task *task, const char *role)
 {
-    return strcmp(t->header.role[k->role], role) == 0;
+    return strcmp(trace->header.role[task->role], role) == 0;
 }
 
 /* Which work of devices there was while an update ran on the CPU. */
@@ -322,43 +326,44 @@ struct company {
     bool next;   /* it ran beside tasks of a later step */
 };
 
-static struct company company_of(const struct trace *t, const struct trace_record *r)
+static struct company company_of(const struct trace *trace, const struct trace_record *record)
 {
-    const struct trace_task *k = &t->tasks[r->task];
-    struct company c = {false, false, false};
-    for (const struct trace_record *w = t->records; w < t->records + t->n_records; w++) {
-        const struct trace_task *of = &t->tasks[w->task];
-        bool ends_a_layer = role_is(t, of, "backward") || role_is(t, of, "update");
-        bool later = ends_a_layer && of->layer != k->layer;
-        bool meets = w->start < w->end && w->start < r->end && r->start < w->end;
-        if (t->lanes[of->lane].kind != LANE_COMPUTE || of->list != k->list)
+    const struct trace_task *task = &trace->tasks[record->task];
+    struct company company = {false, false, false};
+    for (const struct trace_record *w = trace->records; w < trace->records + trace->n_records; w++) {
+        const struct trace_task *of = &trace->tasks[w->task];
+        bool ends_a_layer = role_is(trace, of, "backward") || role_is(trace, of, "update");
+        bool later = ends_a_layer && of->layer != task->layer;
+        bool meets = w->start < w->end && w->start < record->end && record->start < w->end;
+        if (trace->lanes[of->lane].kind != LANE_COMPUTE || of->list != task->list)
             continue;
-        c.left |= later && w->step == r->step && w->end > r->start && w->end > w->start;
-        c.beside |= meets && later && w->step == r->step;
-        c.next |= meets && w->step > r->step && (role_is(t, of, "forward") || ends_a_layer);
+        company.left |= later && w->step == record->step && w->end > record->start && w->end > w->start;
+        company.beside |= meets && later && w->step == record->step;
+        company.next |= meets && w->step > record->step && (role_is(trace, of, "forward") || ends_a_layer);
     }
-    return c;
+    return company;
 }
 
 /* The pair of each update on the CPU with each record of a device. */
 static void expect_beside(const char *path)
 {
-    struct trace *t = trace_open(path);
-    struct trace_steps s = trace_steps_of(t, 0);
+    struct trace *trace = trace_open(path);
+    struct trace_steps steps = trace_steps_of(trace, 0);
     json_t *row, *rows = json_at(yard_json("trace summary %s --json", path), "cpu_updates");
     double counts[4] = {0}, sums[4] = {0};
     size_t n;
-    for (size_t i = 0; i < t->n_records; i++) {
-        const struct trace_record *r = &t->records[i];
-        const struct trace_task *k = &t->tasks[r->task];
-        const struct trace_lane *lane = &t->lanes[k->lane];
-        if (lane->kind != LANE_CPU || !role_is(t, k, "update") || r->end == r->start || !trace_counts(t, &s, i))
+    for (size_t i = 0; i < trace->n_records; i++) {
+        const struct trace_record *record = &trace->records[i];
+        const struct trace_task *task = &trace->tasks[record->task];
+        const struct trace_lane *lane = &trace->lanes[task->lane];
+        if (lane->kind != LANE_CPU || !role_is(trace, task, "update") || record->end == record->start ||
+            !trace_counts(trace, &steps, i))
             continue;
-        struct company c = company_of(t, r);
+        struct company company = company_of(trace, record);
         counts[0]++;
-        counts[1] += c.beside;
-        counts[2] += !c.left;
-        counts[3] += c.next;
+        counts[1] += company.beside;
+        counts[2] += !company.left;
+        counts[3] += company.next;
     }
     json_array_foreach(rows, n, row)
     {
@@ -373,7 +378,7 @@ static void expect_beside(const char *path)
     for (int i = 0; i < 4; i++)
         if (counts[i] != sums[i])
             test_failed("%s: count %d is %.0f instead of %.0f\n", path, i, sums[i], counts[i]);
-    trace_free(t);
+    trace_free(trace);
 }
 
 /* Lanes in order, anything else at random. */
@@ -403,27 +408,27 @@ static const char *write_random_trace(uint32_t seed)
     for (int i = 0; i < ROLES; i++)
         snprintf(tables.header.role[i], sizeof tables.header.role[i], "%s", role_name[i]);
     for (uint32_t i = 0; i < TASKS; i++) {
-        struct random4 r = random_words(seed, STREAM_TEST, 0, i);
+        struct random4 random4 = random_words(seed, STREAM_TEST, 0, i);
         uint32_t lane = i % LANES;
         tasks[i] = (struct trace_task){.name = "persist",
-                                       .layer = (int)(r.word[0] % 3) - 1,
+                                       .layer = (int)(random4.word[0] % 3) - 1,
                                        .lane = lane,
                                        .bytes = 8,
-                                       .role = of_kind[r.word[1] % 4]};
+                                       .role = of_kind[random4.word[1] % 4]};
         if (lane == 3)
             tasks[i].role = ROLE_SNAPSHOT;
     }
-    struct trace_writer *w = trace_create(path, &tables, TASKS * ROUNDS);
+    struct trace_writer *writer = trace_create(path, &tables, TASKS * ROUNDS);
     for (uint32_t step = 1; step <= ROUNDS; step++)
         for (uint32_t i = 0; i < TASKS; i++) {
-            struct random4 r = random_words(seed, STREAM_TEST, step, i);
+            struct random4 random4 = random_words(seed, STREAM_TEST, step, i);
             uint64_t *now = &clock[i % LANES];
-            uint64_t start = *now + r.word[0] % 3 * (r.word[1] % 9);
-            uint64_t end = start + r.word[2] % 5;
+            uint64_t start = *now + random4.word[0] % 3 * (random4.word[1] % 9);
+            uint64_t end = start + random4.word[2] % 5;
             *now = end;
-            trace_end(w, trace_begin(w, step, i, start), start + 1, end + 1, 0);
+            trace_end(writer, trace_begin(writer, step, i, start), start + 1, end + 1, 0);
         }
-    trace_close(w);
+    trace_close(writer);
     return path;
 }
 
@@ -455,19 +460,19 @@ LONG_TEST(what_ran_beside_the_device)
  * the run ends as it would have. */
 static void train_with_damage(uint64_t at, uint32_t word)
 {
-    struct trace_header h;
+    struct trace_header header;
     const char *path = temp_path("own.trace");
-    struct trainer *t = new_trainer(settings_of(lasting(TINY " --overlap all-cpu --trace %s", path)), LIST_TRAIN);
-    tell_model_filled(t);
-    run_step(t, 1);
-    step_result(t, 1);
+    struct trainer *trainer = new_trainer(settings_of(lasting(TINY " --overlap all-cpu --trace %s", path)), LIST_TRAIN);
+    tell_model_filled(trainer);
+    run_step(trainer, 1);
+    step_result(trainer, 1);
     const int fd = open(path, O_RDWR);
-    assert_int_equal(pread(fd, &h, sizeof h, 0), sizeof h);
-    if (at >= sizeof h)
-        at += h.records_at - sizeof h;
+    assert_int_equal(pread(fd, &header, sizeof header, 0), sizeof header);
+    if (at >= sizeof header)
+        at += header.records_at - sizeof header;
     assert_int_equal(pwrite(fd, &word, sizeof word, (off_t)at), sizeof word);
     close(fd);
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 CASE(impossible_record) { train_with_damage(sizeof(struct trace_header) + offsetof(struct trace_record, task), 99999); }
@@ -500,14 +505,14 @@ TEST(no_update_is_hidden_longer_than_it_takes)
                                  .lanes = lanes,
                                  .tasks = tasks};
     const char *path = temp_path("twice.trace");
-    struct trace_writer *w = trace_create(path, &tables, 8);
+    struct trace_writer *writer = trace_create(path, &tables, 8);
     for (uint32_t step = 1; step <= 2; step++) {
         const uint64_t begin = step * 1000;
-        trace_end(w, trace_begin(w, step, 1, begin), begin, begin + 100, 0);
+        trace_end(writer, trace_begin(writer, step, 1, begin), begin, begin + 100, 0);
         for (int twice = 0; twice < 2; twice++)
-            trace_end(w, trace_begin(w, step, 0, begin), begin + 10, begin + 90, 0);
+            trace_end(writer, trace_begin(writer, step, 0, begin), begin + 10, begin + 90, 0);
     }
-    trace_close(w);
+    trace_close(writer);
     json_t *row = json_at(yard_json("trace summary %s --json", path), "cpu_updates.0");
     assert_true(number_at(row, "beside") > 0);
     assert_true(number_at(row, "hidden_ms_per_step") <= number_at(row, "ms_per_step"));
@@ -521,12 +526,12 @@ TEST(a_profile_is_measured_and_read_back)
 {
     const char *path = temp_path("measured.txt"), *again = temp_path("again.txt");
     expect_yard(EXIT_OK, "", "profile " TINY " -o %s", path);
-    struct costs *c = read_costs(path), other = *c;
-    assert_true(c->measured);
-    assert_true(c->n_tasks > 20);
-    assert_true(c->speed[LANE_UPLOAD].bytes_per_s > 0);
-    assert_true(c->speed[LANE_DOWNLOAD].bytes_per_s > 0);
-    write_profile(again, c, c->shape);
+    struct costs *costs = read_costs(path), other = *costs;
+    assert_true(costs->measured);
+    assert_true(costs->n_tasks > 20);
+    assert_true(costs->speed[LANE_UPLOAD].bytes_per_s > 0);
+    assert_true(costs->speed[LANE_DOWNLOAD].bytes_per_s > 0);
+    write_profile(again, costs, costs->shape);
     expect_same_files(path, again);
     json_t *tasks = json_at(yard_json("plan " TINY " --profile %s --simulate --json", path), "simulation.tasks");
     assert_true(number_at(tasks, "measured") > 50);
@@ -534,9 +539,9 @@ TEST(a_profile_is_measured_and_read_back)
     assert_true(number_at(tasks, "modelled") == 0);
     expect_yard(EXIT_OK, "scaled", "plan --model tiny -d 0:0 --profile %s --simulate", path); /* another shape */
     other.device = (char *)"another device";
-    write_profile(again, &other, c->shape);
+    write_profile(again, &other, costs->shape);
     expect_yard(EXIT_USAGE, "was made with device \"another device\"", "plan " TINY " --simulate --profile %s", again);
-    free_costs(c);
+    free_costs(costs);
 }
 
 /* ---- what users can get wrong ------------------------------------------------------------------------------------ */
@@ -565,7 +570,7 @@ TEST(mistakes_get_a_sentence)
         {4, "profile " TINY " -o no/such/folder/file", "no/such/folder/file"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct ran r = expect_yard(cases[i].code, cases[i].part, "%s", cases[i].words);
-        assert_int_equal(strncmp(r.err, "yard: ", 6), 0);
+        struct ran ran = expect_yard(cases[i].code, cases[i].part, "%s", cases[i].words);
+        assert_int_equal(strncmp(ran.err, "yard: ", 6), 0);
     }
 }

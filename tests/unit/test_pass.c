@@ -14,26 +14,28 @@ enum { STEPS = 3 };
 /* Passes do not decline, but on a single device there may be nothing to do, and with ZeRO-3 nothing to send. */
 static struct state train_with(const char *words, int64_t delays)
 {
-    struct settings *s = settings_of(words);
-    s->serial = delays < 0;
-    s->draw_seed = pace_options.delay_seed = delays;
-    struct trainer *t = open_training(s, LIST_TRAIN);
-    for (const struct pass_report *r = reports_of(t).report; r < reports_of(t).report + reports_of(t).n; r++)
-        if (r->declined && t->machine->n_devices > 1 && (t->mesh.zero != 3 || strcmp(r->pass->name, "broadcast") != 0))
-            test_failed("%s: %s declines: %s\n", words, r->pass->name, r->reason);
-    run_steps(t, 1, STEPS);
-    check_training(t, STEPS);
-    struct state all = read_whole_state(t);
-    free_trainer(t);
+    struct settings *settings = settings_of(words);
+    settings->serial = delays < 0;
+    settings->draw_seed = pace_options.delay_seed = delays;
+    struct trainer *trainer = open_training(settings, LIST_TRAIN);
+    for (const struct pass_report *report = reports_of(trainer).report;
+         report < reports_of(trainer).report + reports_of(trainer).n; report++)
+        if (report->declined && trainer->machine->n_devices > 1 &&
+            (trainer->mesh.zero != 3 || strcmp(report->pass->name, "broadcast") != 0))
+            test_failed("%s: %s declines: %s\n", words, report->pass->name, report->reason);
+    run_steps(trainer, 1, STEPS);
+    check_training(trainer, STEPS);
+    struct state all = read_whole_state(trainer);
+    free_trainer(trainer);
     return all;
 }
 
 /* ---- all combinations -------------------------------------------------------------------------------------------- */
 
-static size_t count_ways(const struct pass *p)
+static size_t count_ways(const struct pass *pass)
 {
     size_t n = 0;
-    while (n < COUNT(p->turned_on) && p->turned_on[n])
+    while (n < COUNT(pass->turned_on) && pass->turned_on[n])
         n++;
     return n;
 }
@@ -91,24 +93,24 @@ LONG_TEST(combinations_with_clblast)
 
 static struct trainer *plan_recompute(enum recompute how)
 {
-    struct settings *s = parse_settings(&train_page, 0, NULL);
-    s->layers = 4;
-    s->heads = 2;
-    s->channels = 32;
-    s->seq_len = 64;
-    s->batch = 2;
-    s->micro_batch = 1;
+    struct settings *settings = parse_settings(&train_page, 0, NULL);
+    settings->layers = 4;
+    settings->heads = 2;
+    settings->channels = 32;
+    settings->seq_len = 64;
+    settings->batch = 2;
+    settings->micro_batch = 1;
     predict_options.hardware = write_hardware("recompute.txt", &plausible_speeds);
     recompute_options.mode = how;
     proof_options.verify = true;
-    return new_trainer(s, LIST_TRAIN | PLAN_ONLY);
+    return new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
 }
 
-static size_t count_tasks(const struct step *s, const char *name)
+static size_t count_tasks(const struct step *step, const char *name)
 {
     size_t n = 0;
-    for (size_t i = 0; i < s->n; i++)
-        n += strcmp(s->task[i]->name, name) == 0;
+    for (size_t i = 0; i < step->n; i++)
+        n += strcmp(step->task[i]->name, name) == 0;
     return n;
 }
 
@@ -122,13 +124,13 @@ TEST(what_is_repeated)
         {RECOMPUTE_FULL, {"attn.ln", "attn.proj", "mlp.gelu", "attn.mix"}, {"mlp.proj", "mlp.residual"}},
         {RECOMPUTE_SELECTIVE, {"attn.scores", "attn.softmax", "mlp.gelu", "mlp.gelu"}, {"attn.mix", "attn.qkv"}}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct trainer *t = plan_recompute(cases[i].how);
-        expect_sound(word_of("recompute", (int)cases[i].how), t->train, values_of(t, t->train));
+        struct trainer *trainer = plan_recompute(cases[i].how);
+        expect_sound(word_of("recompute", (int)cases[i].how), trainer->train, values_of(trainer, trainer->train));
         for (size_t k = 0; k < COUNT(cases[i].repeated); k++)
-            assert_int_equal(count_tasks(t->train, cases[i].repeated[k]), 2 * 4 * 2);
+            assert_int_equal(count_tasks(trainer->train, cases[i].repeated[k]), 2 * 4 * 2);
         for (size_t k = 0; k < COUNT(cases[i].kept); k++)
-            assert_int_equal(count_tasks(t->train, cases[i].kept[k]), 4 * 2);
-        free_trainer(t);
+            assert_int_equal(count_tasks(trainer->train, cases[i].kept[k]), 4 * 2);
+        free_trainer(trainer);
     }
 }
 
@@ -139,18 +141,18 @@ TEST(less_is_kept)
     size_t high[3], allocated[3];
     double period[3];
     for (int i = 0; i < 3; i++) {
-        struct trainer *t = plan_recompute(how[i]);
-        struct simulation *sim = must_simulate(t->train, costs_of(t));
-        high[i] = t->train->peak_total[0];
+        struct trainer *trainer = plan_recompute(how[i]);
+        struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
+        high[i] = trainer->train->peak_total[0];
         period[i] = sim->period;
         free_simulation(sim);
-        free_trainer(t);
-        struct settings *s = settings_of(TINY "--layers 4 --seq-len 64 -d 0:0");
+        free_trainer(trainer);
+        struct settings *settings = settings_of(TINY "--layers 4 --seq-len 64 -d 0:0");
         recompute_options.mode = how[i];
-        t = new_trainer(s, LIST_TRAIN | OPEN_DATA);
-        allocated[i] = t->machine->allocated;
-        assert_true(t->train->peak_total[0] <= allocated[i]);
-        free_trainer(t);
+        trainer = new_trainer(settings, LIST_TRAIN | OPEN_DATA);
+        allocated[i] = trainer->machine->allocated;
+        assert_true(trainer->train->peak_total[0] <= allocated[i]);
+        free_trainer(trainer);
     }
     for (int i = 1; i < 3; i++)
         if (high[i] >= high[i - 1] || allocated[i] >= allocated[i - 1] || period[i] <= period[i - 1])
@@ -215,9 +217,9 @@ TEST(passes_on_a_step_file)
     assert_int_equal(number_at(plan, "memory.0.peak.train.together"), (16 + 16 + 1 + 64 + 1) << 20);
     struct ran ran = expect_yard(
         EXIT_OK, "", "plan --list data/steps/recompute.txt --recompute full --after recompute --print-list");
-    struct step *s = read_list(ran.stdout_path);
-    assert_int_equal(s->n, 8 + 2); /* `expand` of both layers is repeated */
-    free_list(s);
+    struct step *step = read_list(ran.stdout_path);
+    assert_int_equal(step->n, 8 + 2); /* `expand` of both layers is repeated */
+    free_list(step);
 }
 
 /* What recompute makes of lists that no model has, of 100 bytes a tensor; repeated: how many tasks,
@@ -259,21 +261,22 @@ TEST(lists_that_no_model_has)
          0},
     };
     for (size_t i = 0; i < COUNT(lists); i++) {
-        struct step *s = list_of("device gpu memory=1000\ntensor w gpu 7 parameters\ntensor x gpu 7 work\n"
-                                 "tensor y gpu 7 work\ntensor h gpu 7 activations\ntensor i gpu 7 activations\n"
-                                 "tensor g gpu 7 gradients\ntask feed gpu.compute 1 writes=x\n%s",
-                                 lists[i].tasks);
-        struct values *values = number_values(s);
-        size_t n, before = s->n;
+        struct step *step = list_of("device gpu memory=1000\ntensor w gpu 7 parameters\ntensor x gpu 7 work\n"
+                                    "tensor y gpu 7 work\ntensor h gpu 7 activations\ntensor i gpu 7 activations\n"
+                                    "tensor g gpu 7 gradients\ntask feed gpu.compute 1 writes=x\n%s",
+                                    lists[i].tasks);
+        struct values *values = number_values(step);
+        size_t n, before = step->n;
         recompute_options.mode = RECOMPUTE_FULL;
-        struct pass_report *r = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
+        struct pass_report *report = run_passes(step, NULL, &(struct run_facts){0}, NULL, &n);
         recompute_options.mode = RECOMPUTE_OFF;
-        finish_list(s);
-        char *wrong = verify(s, values);
-        if (wrong || s->n != before + lists[i].repeated || r->declined != (lists[i].repeated == 0))
-            test_failed("list %zu has %zu tasks instead of %zu: %s\n", i, s->n, before, wrong ? wrong : r->reason);
-        free_reports(r, n);
+        finish_list(step);
+        char *wrong = verify(step, values);
+        if (wrong || step->n != before + lists[i].repeated || report->declined != (lists[i].repeated == 0))
+            test_failed("list %zu has %zu tasks instead of %zu: %s\n", i, step->n, before,
+                        wrong ? wrong : report->reason);
+        free_reports(report, n);
         free_values(values);
-        free_list(s);
+        free_list(step);
     }
 }

@@ -1,4 +1,13 @@
-/* test_plot.c - yard plot: what it prints, its picture read back, and what it refuses. */
+/* test_plot.c - `yard plot`: what it prints, the picture that it draws, and what it refuses.
+ *
+ * It tests src/tools/plot, and src/tools/picture below it.  A point of the log is where its step and loss say, also
+ * when the picture is read back; means are those of their own steps; and nothing is drawn outside of its frame.  A step
+ * that is left out, an axis that begins elsewhere, and text without its letters are found.
+ *
+ * To see it fail: in plot_values.c, drop the step that --from names too: > in place of >=.
+ *
+ * Logs are texts in this program, so small that places of points follow from them.
+ */
 #include "tests/support/child.h"
 #include "tools/plot/plot.h"
 #include "trainer/cmd/cmd.h"

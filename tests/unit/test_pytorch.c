@@ -2,6 +2,9 @@
  *
  * data/pytorch has seven that PyTorch 2.15 wrote, for 4 devices and 8 micro-batches.  schedules.sh trains by them
  * while tasks are delayed.
+ *
+ * To see it fail: in schedule_order.c, take the orders that are folded as a V for those that are not: > for < in
+ * `folded`.
  */
 #include "tests/support/support_paper.h"
 #include "tools/lists/lists.h"
@@ -25,13 +28,13 @@ static const char *path_of(size_t file) { return lasting("data/pytorch/%s.4.8.cs
 /* The CSV of the list that follows this CSV.  The list, on a file of its own, is proved too. */
 static char *there_and_back(const char *path)
 {
-    struct step *s = read_list(path);
-    finish_list(s);
-    expect_sound(path, s, NULL);
-    struct schedule *back = schedule_of(path, s);
+    struct step *step = read_list(path);
+    finish_list(step);
+    expect_sound(path, step, NULL);
+    struct schedule *back = schedule_of(path, step);
     char *text = format_schedule(back);
     free_schedule(back);
-    free_list(s);
+    free_list(step);
     return text;
 }
 
@@ -67,19 +70,19 @@ TEST(steps_take_as_long_as_in_pytorch)
 /* A stage's gradients are added up: each task that writes them reads them too, but for the first. */
 TEST(lists_add_gradients_up)
 {
-    struct step *s = read_list(path_of(5));
+    struct step *step = read_list(path_of(5));
     int firsts = 0;
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < step->n; i++) {
         int reads = 0, writes = 0;
-        for (int k = 0; k < s->task[i]->n_access; k++) {
-            bool is_sum = s->task[i]->access[k].tensor->class == MEM_GRADIENTS;
-            reads += is_sum && s->task[i]->access[k].mode & ACCESS_READ;
-            writes += is_sum && s->task[i]->access[k].mode & ACCESS_WRITE;
+        for (int k = 0; k < step->task[i]->n_access; k++) {
+            bool is_sum = step->task[i]->access[k].tensor->class == MEM_GRADIENTS;
+            reads += is_sum && step->task[i]->access[k].mode & ACCESS_READ;
+            writes += is_sum && step->task[i]->access[k].mode & ACCESS_WRITE;
         }
         firsts += writes > reads;
     }
     assert_int_equal(firsts, 2 * DEVICES);
-    free_list(s);
+    free_list(step);
 }
 
 /* A schedule at random: any stage on any row, turns in any order in which they can come. */
@@ -93,118 +96,120 @@ struct random_schedule {
     char *plain[4], *decorated[4]; /* by row: its cells, and the same with cells that say nothing */
 };
 
-static bool can_come(const struct random_schedule *r, enum computation what, int stage, int micro)
+static bool can_come(const struct random_schedule *schedule, enum computation what, int stage, int micro)
 {
     const bool is_half = what == INPUT_GRADIENT || what == WEIGHT_GRADIENT;
-    const int last = r->stages - 1;
+    const int last = schedule->stages - 1;
     const enum computation half = what == BACKWARD ? INPUT_GRADIENT : what;
-    if (what != FORWARD && r->whole[stage][micro] == is_half)
+    if (what != FORWARD && schedule->whole[stage][micro] == is_half)
         return false;
-    if (r->done[half][stage][micro])
+    if (schedule->done[half][stage][micro])
         return false;
-    if (r->trains && micro > 0 && !r->done[half][stage][micro - 1])
+    if (schedule->trains && micro > 0 && !schedule->done[half][stage][micro - 1])
         return false;
-    if (r->trains && what == BACKWARD && micro > 0 && !r->done[WEIGHT_GRADIENT][stage][micro - 1])
+    if (schedule->trains && what == BACKWARD && micro > 0 && !schedule->done[WEIGHT_GRADIENT][stage][micro - 1])
         return false;
     bool weights = what == BACKWARD || what == WEIGHT_GRADIENT;
-    if (r->trains && weights && stage == 0 && last > 0 && !r->done[WEIGHT_GRADIENT][last][micro])
+    if (schedule->trains && weights && stage == 0 && last > 0 && !schedule->done[WEIGHT_GRADIENT][last][micro])
         return false;
     if (what == FORWARD)
-        return stage == 0 || r->done[FORWARD][stage - 1][micro];
+        return stage == 0 || schedule->done[FORWARD][stage - 1][micro];
     if (what == WEIGHT_GRADIENT)
-        return r->done[INPUT_GRADIENT][stage][micro];
-    return stage == last ? r->done[FORWARD][last][micro] : r->done[INPUT_GRADIENT][stage + 1][micro];
+        return schedule->done[INPUT_GRADIENT][stage][micro];
+    return stage == last ? schedule->done[FORWARD][last][micro] : schedule->done[INPUT_GRADIENT][stage + 1][micro];
 }
 
 /* One of the turns that can come, of that row (NONE: of any) and, unless it is COMPUTATIONS, of that kind. */
-static bool draw_turn(struct random_schedule *r, int row, enum computation kind, struct turn *turn)
+static bool draw_turn(struct random_schedule *schedule, int row, enum computation kind, struct turn *turn)
 {
     size_t n = 0;
     for (enum computation what = FORWARD; what < COMPUTATIONS; what++)
-        for (int stage = 0; stage < r->stages; stage++)
-            for (int micro = 0; micro < r->micros; micro++) {
-                bool fits = (row == NONE || r->row_of[stage] == row) && (kind == COMPUTATIONS || kind == what);
-                if (!fits || !can_come(r, what, stage, micro))
+        for (int stage = 0; stage < schedule->stages; stage++)
+            for (int micro = 0; micro < schedule->micros; micro++) {
+                bool fits = (row == NONE || schedule->row_of[stage] == row) && (kind == COMPUTATIONS || kind == what);
+                if (!fits || !can_come(schedule, what, stage, micro))
                     continue;
                 n++;
-                if (draw_below(&r->draws, n) == 0)
+                if (draw_below(&schedule->draws, n) == 0)
                     *turn = (struct turn){what, stage, micro};
             }
     return n > 0;
 }
 
-static void note_turn(struct random_schedule *r, const struct turn *t)
+static void note_turn(struct random_schedule *schedule, const struct turn *turn)
 {
-    r->done[t->computation][t->stage][t->micro] = true;
-    if (t->computation != BACKWARD)
+    schedule->done[turn->computation][turn->stage][turn->micro] = true;
+    if (turn->computation != BACKWARD)
         return;
-    r->done[INPUT_GRADIENT][t->stage][t->micro] = true;
-    r->done[WEIGHT_GRADIENT][t->stage][t->micro] = true;
+    schedule->done[INPUT_GRADIENT][turn->stage][turn->micro] = true;
+    schedule->done[WEIGHT_GRADIENT][turn->stage][turn->micro] = true;
 }
 
-static void add_random_cell(struct random_schedule *r, const struct turn *t)
+static void add_random_cell(struct random_schedule *schedule, const struct turn *turn)
 {
     static const char *const nothing[] = {"", " ", "0SEND_F3", "1RECV_F0", "2UNSHARD", "0REDUCE_GRAD", "3WAIT_SEND_B1"};
-    const int row = r->row_of[t->stage];
+    const int row = schedule->row_of[turn->stage];
     struct turn backward;
-    bool overlaps = t->computation == FORWARD && draw_below(&r->draws, 2) && draw_turn(r, row, BACKWARD, &backward);
-    struct turn_cell c = {.turn = {*t}, .n = 1};
-    note_turn(r, t);
+    bool overlaps = turn->computation == FORWARD && draw_below(&schedule->draws, 2) &&
+                    draw_turn(schedule, row, BACKWARD, &backward);
+    struct turn_cell turn_cell = {.turn = {*turn}, .n = 1};
+    note_turn(schedule, turn);
     if (overlaps) {
-        note_turn(r, &backward);
-        c.turn[1] = backward;
-        c.n = 2;
+        note_turn(schedule, &backward);
+        turn_cell.turn[1] = backward;
+        turn_cell.n = 2;
     }
-    char *cell = cell_text(&c);
-    append_text(&r->plain[row], "%s%s", r->plain[row] ? "," : "", cell);
-    append_text(&r->decorated[row], "%s%s", r->decorated[row] ? "," : "", cell);
-    if (draw_below(&r->draws, 3) == 0)
-        append_text(&r->decorated[row], ",%s", nothing[draw_below(&r->draws, COUNT(nothing))]);
+    char *cell = cell_text(&turn_cell);
+    append_text(&schedule->plain[row], "%s%s", schedule->plain[row] ? "," : "", cell);
+    append_text(&schedule->decorated[row], "%s%s", schedule->decorated[row] ? "," : "", cell);
+    if (draw_below(&schedule->draws, 3) == 0)
+        append_text(&schedule->decorated[row], ",%s", nothing[draw_below(&schedule->draws, COUNT(nothing))]);
     free(cell);
 }
 
-static void draw_rows(struct random_schedule *r)
+static void draw_rows(struct random_schedule *schedule)
 {
-    r->rows = 1 + (int)draw_below(&r->draws, 4);
-    r->stages = r->rows + (int)draw_below(&r->draws, (size_t)(9 - r->rows));
-    for (int stage = 0; stage < r->stages; stage++)
-        r->row_of[stage] = stage < r->rows ? stage : (int)draw_below(&r->draws, (size_t)r->rows);
+    schedule->rows = 1 + (int)draw_below(&schedule->draws, 4);
+    schedule->stages = schedule->rows + (int)draw_below(&schedule->draws, (size_t)(9 - schedule->rows));
+    for (int stage = 0; stage < schedule->stages; stage++)
+        schedule->row_of[stage] =
+            stage < schedule->rows ? stage : (int)draw_below(&schedule->draws, (size_t)schedule->rows);
 }
 
 /* In a loop, or folded as a V. */
-static void draw_mesh(struct random_schedule *r)
+static void draw_mesh(struct random_schedule *schedule)
 {
-    struct mesh m = {.dp = 1, .tp = 1};
-    m.pp = 2 + (int)draw_below(&r->draws, 3);
-    m.chunks = 1 + (int)draw_below(&r->draws, (size_t)(8 / m.pp));
-    m.folded = draw_below(&r->draws, 2);
-    r->rows = m.pp;
-    r->stages = n_stages(&m);
-    for (int stage = 0; stage < r->stages; stage++)
-        r->row_of[stage] = pp_of(&m, stage);
+    struct mesh mesh = {.dp = 1, .tp = 1};
+    mesh.pp = 2 + (int)draw_below(&schedule->draws, 3);
+    mesh.chunks = 1 + (int)draw_below(&schedule->draws, (size_t)(8 / mesh.pp));
+    mesh.folded = draw_below(&schedule->draws, 2);
+    schedule->rows = mesh.pp;
+    schedule->stages = n_stages(&mesh);
+    for (int stage = 0; stage < schedule->stages; stage++)
+        schedule->row_of[stage] = pp_of(&mesh, stage);
 }
 
-static void draw_schedule(struct random_schedule *r, uint32_t seed, bool trains)
+static void draw_schedule(struct random_schedule *schedule, uint32_t seed, bool trains)
 {
     struct turn turn;
-    *r = (struct random_schedule){.draws = {.seed = seed}, .trains = trains};
+    *schedule = (struct random_schedule){.draws = {.seed = seed}, .trains = trains};
     if (trains)
-        draw_mesh(r);
+        draw_mesh(schedule);
     else
-        draw_rows(r);
-    r->micros = 1 + (int)draw_below(&r->draws, 6);
-    for (int stage = 0; stage < r->stages; stage++)
-        for (int micro = 0; micro < r->micros; micro++)
-            r->whole[stage][micro] = draw_below(&r->draws, 2);
-    while (draw_turn(r, NONE, COMPUTATIONS, &turn))
-        add_random_cell(r, &turn);
+        draw_rows(schedule);
+    schedule->micros = 1 + (int)draw_below(&schedule->draws, 6);
+    for (int stage = 0; stage < schedule->stages; stage++)
+        for (int micro = 0; micro < schedule->micros; micro++)
+            schedule->whole[stage][micro] = draw_below(&schedule->draws, 2);
+    while (draw_turn(schedule, NONE, COMPUTATIONS, &turn))
+        add_random_cell(schedule, &turn);
 }
 
-static void free_random(struct random_schedule *r)
+static void free_random(struct random_schedule *schedule)
 {
-    for (int row = 0; row < r->rows; row++) {
-        free(r->plain[row]);
-        free(r->decorated[row]);
+    for (int row = 0; row < schedule->rows; row++) {
+        free(schedule->plain[row]);
+        free(schedule->decorated[row]);
     }
 }
 
@@ -213,19 +218,19 @@ LAW(random_schedules_come_back)
 {
     const struct cases some = cases_of(40, 600);
     for (int seed = some.begin; seed < some.end; seed++) {
-        struct random_schedule r;
+        struct random_schedule schedule;
         char *plain = copy_string(""), *decorated = copy_string("");
-        draw_schedule(&r, (uint32_t)seed, false);
-        for (int row = 0; row < r.rows; row++) {
-            append_text(&plain, "%s\n", r.plain[row]);
-            append_text(&decorated, "%s,\r\n", r.decorated[row]);
+        draw_schedule(&schedule, (uint32_t)seed, false);
+        for (int row = 0; row < schedule.rows; row++) {
+            append_text(&plain, "%s\n", schedule.plain[row]);
+            append_text(&decorated, "%s,\r\n", schedule.decorated[row]);
         }
         char *back = there_and_back(write_file("random.csv", decorated, strlen(decorated)));
         expect_same_text(lasting("schedule %d", seed), back, plain);
         free(back);
         free(plain);
         free(decorated);
-        free_random(&r);
+        free_random(&schedule);
     }
 }
 
@@ -237,26 +242,26 @@ static void append_turn(char **text, const struct turn *t, const char *after)
 }
 
 /* An order of the trainer as a file: the same turns come back, as an order and as a list. */
-static void expect_order_back(const struct turn_order *order, const struct mesh *m, int micros)
+static void expect_order_back(const struct turn_order *order, const struct mesh *mesh, int micros)
 {
     char *text = copy_string("");
     int n, n_back;
-    for (int p = 0; p < m->pp; p++) {
-        struct turn *turn = pipeline_order(order, m, p, micros, &n);
+    for (int p = 0; p < mesh->pp; p++) {
+        struct turn *turn = pipeline_order(order, mesh, p, micros, &n);
         for (int i = 0; i < n; i++)
             append_turn(&text, &turn[i], i + 1 < n ? "," : "\n");
         free(turn);
     }
     const char *path = write_file("order.csv", text, strlen(text));
     const struct turn_order *back = find_order(path);
-    assert_int_equal(back->chunks, m->chunks);
-    assert_true(m->chunks == 1 || m->pp == 1 || back->folded == m->folded);
-    assert_int_equal(back->written->devices, m->pp);
+    assert_int_equal(back->chunks, mesh->chunks);
+    assert_true(mesh->chunks == 1 || mesh->pp == 1 || back->folded == mesh->folded);
+    assert_int_equal(back->written->devices, mesh->pp);
     assert_int_equal(back->written->micros, micros);
     expect_same_text("as an order", back->written->text, text);
-    for (int p = 0; p < m->pp; p++) {
-        struct turn *turn = pipeline_order(order, m, p, micros, &n),
-                    *same = pipeline_order(back, m, p, micros, &n_back);
+    for (int p = 0; p < mesh->pp; p++) {
+        struct turn *turn = pipeline_order(order, mesh, p, micros, &n),
+                    *same = pipeline_order(back, mesh, p, micros, &n_back);
         assert_int_equal(n_back, n);
         for (int i = 0; i < n; i++)
             assert_true(same[i].computation == turn[i].computation && same[i].stage == turn[i].stage &&
@@ -275,13 +280,13 @@ TEST(built_in_orders_come_back)
     for (enum pipeline kind = PIPELINE_1F1B; kind < PIPELINES; kind++)
         for (int pp = 1; pp <= 4; pp++)
             for (int micros = pp; micros <= 3 * pp; micros += pp) {
-                const struct turn_order *o = &pipeline_orders[kind];
-                struct mesh m = {.dp = 1, .pp = pp, .tp = 1, .chunks = o->chunks, .folded = o->folded};
-                if ((o->chunks > 1 && pp == 1) || (m.folded && micros < 2 * pp))
+                const struct turn_order *order = &pipeline_orders[kind];
+                struct mesh mesh = {.dp = 1, .pp = pp, .tp = 1, .chunks = order->chunks, .folded = order->folded};
+                if ((order->chunks > 1 && pp == 1) || (mesh.folded && micros < 2 * pp))
                     continue;
                 if (kind == PIPELINE_INTERLEAVED && micros == 2 * pp)
-                    m.chunks = 3;
-                expect_order_back(o, &m, micros);
+                    mesh.chunks = 3;
+                expect_order_back(order, &mesh, micros);
             }
 }
 
@@ -359,12 +364,12 @@ struct mistake {
 static void expect_mistakes(const struct mistake *mistakes, size_t n, void (*work)(void *))
 {
     for (size_t i = 0; i < n; i++) {
-        struct problem *p = attempt(work, (void *)mistakes[i].rows);
-        if (!p)
+        struct problem *problem = attempt(work, (void *)mistakes[i].rows);
+        if (!problem)
             test_failed("accepted:\n%s\n", mistakes[i].rows);
-        assert_int_equal(p->code, EXIT_USAGE);
-        expect_text(p->sentence, lasting("wrong.csv, %s", mistakes[i].says));
-        free(p);
+        assert_int_equal(problem->code, EXIT_USAGE);
+        expect_text(problem->sentence, lasting("wrong.csv, %s", mistakes[i].says));
+        free(problem);
     }
 }
 
@@ -446,12 +451,12 @@ TEST(training_names_row_and_cell)
         {"0F0,0F1,0I0,0W0,0I1,0W1\n1F0,1I0,1F1,1I1,1W0,1W1", ""},
     };
     for (size_t i = 0; i < COUNT(mistakes); i++) {
-        const struct mistake *m = &mistakes[i];
-        read_wrong((void *)m->rows); /* as a list it is right */
-        if (*m->says)
-            expect_mistakes(m, 1, order_wrong);
+        const struct mistake *mistake = &mistakes[i];
+        read_wrong((void *)mistake->rows); /* as a list it is right */
+        if (*mistake->says)
+            expect_mistakes(mistake, 1, order_wrong);
         else
-            order_wrong((void *)m->rows);
+            order_wrong((void *)mistake->rows);
     }
     expect_yard(EXIT_USAGE, "LoopedBFS.4.8.csv, row 1, cell 17: '4B7': micro-batch 0 is due",
                 "plan --model tiny --layers 8 -d 0:0x4 --mesh pp=4 --batch 8 --micro-batch 1 --pipeline %s",
@@ -548,23 +553,23 @@ LAW(random_orders_train_to_the_bits_of_one_device)
     const struct cases some = cases_of(2, 30);
     need_own_products();
     for (int seed = some.begin; seed < some.end; seed++) {
-        struct random_schedule r;
+        struct random_schedule schedule;
         char *text = copy_string("");
-        draw_schedule(&r, (uint32_t)seed, true);
-        for (int row = 0; row < r.rows; row++)
-            append_text(&text, "%s\n", r.decorated[row]);
+        draw_schedule(&schedule, (uint32_t)seed, true);
+        for (int row = 0; row < schedule.rows; row++)
+            append_text(&text, "%s\n", schedule.decorated[row]);
         const char *path = write_file("order.csv", text, strlen(text));
         const char *sizes = lasting("--model tiny --gemm own --data LICENSE --layers 8 --seq-len 16 --batch %d%s%s",
-                                    r.micros, seed % 2 ? " --untied" : "", seed % 3 ? "" : " --clip 0");
+                                    schedule.micros, seed % 2 ? " --untied" : "", seed % 3 ? "" : " --clip 0");
         const char *words = lasting("%s --micro-batch 1 -d 0:0x%d --mesh pp=%d --delay-seed %d --pipeline %s", sizes,
-                                    r.rows, r.rows, seed + 1, path);
+                                    schedule.rows, schedule.rows, seed + 1, path);
         struct state first = train(settings_of(sizes), STEPS);
         struct state other = train(settings_of(words), STEPS);
         expect_same_bits(text, other.values, first.values, first.n);
         free(first.values);
         free(other.values);
         free(text);
-        free_random(&r);
+        free_random(&schedule);
     }
 }
 

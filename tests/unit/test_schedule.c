@@ -4,6 +4,8 @@
  * purpose (more: test_verify.c, test_audit.c).  A wait that is missing, or one too many, two tensors that share bytes
  * while both live, and a budget that is exceeded are found.
  *
+ * To see it fail: in note_touch() of depend.c, write EDGE_DATA for EDGE_REUSE in the condition.
+ *
  * The edges of the journey (support_schedule.h) were worked out on paper.  Budgets are taken from the sizes of the
  * tensors, in bytes, and from the guards behind them.  (Random lists: test_schedule_random.c.  Runs: test_execute.c.)
  */
@@ -18,33 +20,33 @@ struct expected { /* `to` depends on `from`, of the step before if so said */
     bool wait;
 };
 
-static const struct edge *find_edge(const struct step *s, const struct expected *x)
+static const struct edge *find_edge(const struct step *step, const struct expected *expected)
 {
-    const struct task *t = s->task[x->to];
-    for (size_t i = 0; i < t->n_edges; i++)
-        if (t->edges[i].producer == x->from && t->edges[i].previous == x->previous)
-            return &t->edges[i];
+    const struct task *task = step->task[expected->to];
+    for (size_t i = 0; i < task->n_edges; i++)
+        if (task->edges[i].producer == expected->from && task->edges[i].previous == expected->previous)
+            return &task->edges[i];
     return NULL;
 }
 
-static void expect_edges(const struct step *s, const struct expected *x, size_t n)
+static void expect_edges(const struct step *step, const struct expected *expected, size_t n)
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        const struct edge *e = find_edge(s, &x[i]);
+        const struct edge *edge = find_edge(step, &expected[i]);
         const char *wrong = NULL;
-        if (!e)
+        if (!edge)
             wrong = "there is none";
-        else if (e->kind != x[i].kind)
+        else if (edge->kind != expected[i].kind)
             wrong = "the kind differs";
-        else if (e->wait != x[i].wait)
+        else if (edge->wait != expected[i].wait)
             wrong = "the wait differs";
         if (wrong)
-            test_failed("edge %u -> %u%s: expected kind %d, wait %d; %s\n", x[i].from, x[i].to,
-                        x[i].previous ? " (step before)" : "", x[i].kind, x[i].wait, wrong);
+            test_failed("edge %u -> %u%s: expected kind %d, wait %d; %s\n", expected[i].from, expected[i].to,
+                        expected[i].previous ? " (step before)" : "", expected[i].kind, expected[i].wait, wrong);
     }
-    for (size_t i = 0; i < s->n; i++)
-        found += s->task[i]->n_edges;
+    for (size_t i = 0; i < step->n; i++)
+        found += step->task[i]->n_edges;
     if (found != n)
         test_failed("%zu edges, expected %zu\n", found, n);
 }
@@ -53,9 +55,9 @@ static void expect_edges(const struct step *s, const struct expected *x, size_t 
  * from that: even p need not be waited for. */
 TEST(all_edges_of_the_journey)
 {
-    struct journey j = new_journey(no_work, NULL);
-    must(finish_steps(j.pool, &j.step, 1));
-    assert_int_equal(j.h->address, j.r->address);
+    struct journey journey = new_journey(no_work, NULL);
+    must(finish_steps(journey.pool, &journey.step, 1));
+    assert_int_equal(journey.h->address, journey.r->address);
     static const struct expected edges[] = {
         {0, 4, true, EDGE_REUSE, false},  {0, 5, true, EDGE_REUSE, true},   {1, 0, false, EDGE_DATA, true},
         {1, 1, true, EDGE_REUSE, false},  {1, 2, true, EDGE_REUSE, false},  {2, 1, false, EDGE_DATA, true},
@@ -63,76 +65,77 @@ TEST(all_edges_of_the_journey)
         {3, 3, true, EDGE_DATA, false},   {3, 4, true, EDGE_DATA, false},   {4, 3, false, EDGE_DATA, true},
         {4, 0, false, EDGE_REUSE, false}, {4, 1, false, EDGE_REUSE, false}, {5, 4, false, EDGE_DATA, true},
     };
-    expect_edges(j.step, edges, COUNT(edges));
-    assert_true(j.step->task[0]->flush);
-    assert_true(j.step->task[3]->flush);
-    assert_true(!j.step->task[2]->flush);
-    expect_sound("the list", j.step, NULL);
-    end_journey(&j);
+    expect_edges(journey.step, edges, COUNT(edges));
+    assert_true(journey.step->task[0]->flush);
+    assert_true(journey.step->task[3]->flush);
+    assert_true(!journey.step->task[2]->flush);
+    expect_sound("the list", journey.step, NULL);
+    end_journey(&journey);
 }
 
 /* Between contexts a move is staged: download, upload, and the download's end must be known in the other context. */
 TEST(moves_between_contexts)
 {
     for (int apart = 0; apart < 2; apart++) {
-        struct machine *m = open_two(apart);
-        struct step *s = new_list(m);
-        struct pool *p = s->pool;
-        struct tensor *a = new_array(p, &m->device[0], "a", 64, true), *b = new_array(p, &m->device[1], "b", 64, true);
-        add_fill(s, "fill", a, 5);
-        s->tags.layer = 3;
-        add_move(s, "move", b, a, FOR_MOVES);
-        must(finish_steps(p, &s, 1));
+        struct machine *machine = open_two(apart);
+        struct step *step = new_list(machine);
+        struct pool *pool = step->pool;
+        struct tensor *a = new_array(pool, &machine->device[0], "a", 64, true),
+                      *b = new_array(pool, &machine->device[1], "b", 64, true);
+        add_fill(step, "fill", a, 5);
+        step->tags.layer = 3;
+        add_move(step, "move", b, a, FOR_MOVES);
+        must(finish_steps(pool, &step, 1));
         bool staged = apart || getenv("YARD_SEPARATE_CONTEXTS");
-        assert_int_equal(m->n_contexts, staged ? 2 : 1);
-        assert_int_equal(s->n, staged ? 3 : 2);
-        assert_int_equal(s->task[1]->layer, 3);
-        assert_int_equal(s->task[1]->notify, staged ? 1u << 1 : 0);
-        assert_true(s->task[0]->flush);
-        execute(s, 1);
-        drain(s);
+        assert_int_equal(machine->n_contexts, staged ? 2 : 1);
+        assert_int_equal(step->n, staged ? 3 : 2);
+        assert_int_equal(step->task[1]->layer, 3);
+        assert_int_equal(step->task[1]->notify, staged ? 1u << 1 : 0);
+        assert_true(step->task[0]->flush);
+        execute(step, 1);
+        drain(step);
         float value[64];
         read_tensor(b, value);
         assert_true(value[0] == 5);
         assert_true(value[63] == 5);
-        end_list(s);
+        end_list(step);
     }
 }
 
 /* ---- place ------------------------------------------------------------------------------------------------------- */
 
 /* A chain a -> b -> c ... in which tensor i lives in tasks i and i + 1: neighbours apart, all others may share. */
-static struct step *new_chain(struct pool *p, int n, int64_t elements)
+static struct step *new_chain(struct pool *pool, int n, int64_t elements)
 {
-    struct step *s = new_step(p, "chain");
-    struct tensor *last = new_array(p, &p->machine->device[0], "t0", elements, false);
-    add_fill(s, "start", last, 1);
+    struct step *step = new_step(pool, "chain");
+    struct tensor *last = new_array(pool, &pool->machine->device[0], "t0", elements, false);
+    add_fill(step, "start", last, 1);
     for (int i = 1; i < n; i++) {
         char name[16];
         snprintf(name, sizeof name, "t%d", i);
-        struct tensor *next = new_array(p, &p->machine->device[0], name, elements, false);
-        add_two(s, name, next, last, last);
+        struct tensor *next = new_array(pool, &pool->machine->device[0], name, elements, false);
+        add_two(step, name, next, last, last);
         last = next;
     }
-    return s;
+    return step;
 }
 
 /* Two lists on one arena: one runs at a time, so theirs may share; what persists keeps its bytes and its value. */
 TEST(lists_share_an_arena)
 {
-    struct machine *m = open_one();
-    struct pool *p = new_pool(m);
-    struct step *one = new_step(p, "one");
-    struct step *lists[] = {one, new_step(p, "two")};
-    struct tensor *kept = new_array(p, &m->device[0], "kept", 500, true), *scratch[2];
+    struct machine *machine = open_one();
+    struct pool *pool = new_pool(machine);
+    struct step *one = new_step(pool, "one");
+    struct step *lists[] = {one, new_step(pool, "two")};
+    struct tensor *kept = new_array(pool, &machine->device[0], "kept", 500, true), *scratch[2];
     for (int i = 0; i < 2; i++) {
-        scratch[i] = new_array(p, &m->device[0], "scratch", 500, false);
+        scratch[i] = new_array(pool, &machine->device[0], "scratch", 500, false);
         add_fill(lists[i], "fill", scratch[i], 1 + 9 * (float)i);
         add_accumulate(lists[i], "sum", kept, scratch[i]);
     }
-    must(finish_steps(p, lists, 2));
+    must(finish_steps(pool, lists, 2));
     assert_int_equal(scratch[0]->address, scratch[1]->address);
-    assert_int_equal(m->device[0].slabs[0].bytes, 2 * round_up(2000, m->device[0].alignment));
+    assert_int_equal(machine->device[0].slabs[0].bytes, 2 * round_up(2000, machine->device[0].alignment));
     for (uint32_t number = 1; number <= 3; number++)
         for (int i = 0; i < 2; i++) {
             execute(lists[i], number);
@@ -144,51 +147,52 @@ TEST(lists_share_an_arena)
     assert_true(values[499] == 33);
     free_step(lists[0]);
     free_step(lists[1]);
-    free_pool(p);
-    close_used(m);
+    free_pool(pool);
+    close_used(machine);
 }
 
 CASE(over_budget)
 {
-    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0", .device_memory = 20000});
-    struct pool *p = new_pool(m);
-    struct step *s = new_chain(p, 3, 1000);
-    add_accumulate(s, "straw", s->task[2]->access[0].tensor, new_array(p, &m->device[0], "camel", 1000, false));
-    s->task[3]->layer = 4;
+    struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0", .device_memory = 20000});
+    struct pool *pool = new_pool(machine);
+    struct step *step = new_chain(pool, 3, 1000);
+    add_accumulate(step, "straw", step->task[2]->access[0].tensor,
+                   new_array(pool, &machine->device[0], "camel", 1000, false));
+    step->task[3]->layer = 4;
     for (int k = 0; k < 3; k++) /* all live to the end */
-        add_access(s->task[3], s->task[k]->access[0].tensor, ACCESS_READ);
-    must(finish_steps(p, &s, 1));
+        add_access(step->task[3], step->task[k]->access[0].tensor, ACCESS_READ);
+    must(finish_steps(pool, &step, 1));
 }
 
 CASE(over_host_budget)
 {
-    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0", .host_memory = 9000});
-    struct step *s = new_list(m);
-    struct pool *p = s->pool;
-    add_access(add_host(s, m->host->lane[LANE_CPU], "think", no_work, NULL),
-               new_array(p, m->host, "thought", 2000, true), ACCESS_WRITE);
-    must(finish_steps(p, &s, 1));
+    struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0", .host_memory = 9000});
+    struct step *step = new_list(machine);
+    struct pool *pool = step->pool;
+    add_access(add_host(step, machine->host->lane[LANE_CPU], "think", no_work, NULL),
+               new_array(pool, machine->host, "thought", 2000, true), ACCESS_WRITE);
+    must(finish_steps(pool, &step, 1));
 }
 
 /* Two thirds of the memory for each of two that share it. */
 CASE(shared_memory)
 {
-    struct machine *m = open_one();
-    struct pool *p = new_pool(m);
-    struct step *s = new_chain(p, 1, 2000);
-    m->host->memory = 24000;
-    add_access(add_host(s, m->host->lane[LANE_CPU], "think", no_work, NULL),
-               new_array(p, m->host, "thought", 2000, true), ACCESS_WRITE);
-    must(finish_steps(p, &s, 1));
+    struct machine *machine = open_one();
+    struct pool *pool = new_pool(machine);
+    struct step *step = new_chain(pool, 1, 2000);
+    machine->host->memory = 24000;
+    add_access(add_host(step, machine->host->lane[LANE_CPU], "think", no_work, NULL),
+               new_array(pool, machine->host, "thought", 2000, true), ACCESS_WRITE);
+    must(finish_steps(pool, &step, 1));
 }
 
 CASE(larger_than_a_slab)
 {
-    struct machine *m = open_one();
-    m->device[0].max_allocation = 20000;
-    struct pool *p = new_pool(m);
-    struct step *s = new_chain(p, 2, 5000);
-    must(finish_steps(p, &s, 1));
+    struct machine *machine = open_one();
+    machine->device[0].max_allocation = 20000;
+    struct pool *pool = new_pool(machine);
+    struct step *step = new_chain(pool, 2, 5000);
+    must(finish_steps(pool, &step, 1));
 }
 
 TEST(place_refuses_what_does_not_fit)
@@ -201,71 +205,73 @@ TEST(place_refuses_what_does_not_fit)
 
 TEST(canary_sees_writes_past_a_slab)
 {
-    struct machine *m = open_one();
-    struct device *d = &m->device[0];
-    struct step *s = new_list(m);
-    struct pool *p = s->pool;
-    struct tensor *x = new_array(p, d, "x", (int64_t)d->alignment / 4, true),
-                  *h = new_array(p, m->host, "h", 1024, true);
-    add_fill(s, "fill", x, 1)->args[2].i += 1; /* one element more than there is */
-    add_access(add_host(s, m->host->lane[LANE_CPU], "host", no_work, NULL), h, ACCESS_WRITE);
-    must(finish_steps(p, &s, 1));
-    assert_int_equal(damaged_guards(d), 0);
-    assert_non_null(m->host->slabs[0].pinned);
-    execute(s, 1);
-    drain(s);
-    assert_int_equal(damaged_guards(d), 1);
-    assert_int_equal(damaged_guards(m->host), 0);
+    struct machine *machine = open_one();
+    struct device *device = &machine->device[0];
+    struct step *step = new_list(machine);
+    struct pool *pool = step->pool;
+    struct tensor *tensor = new_array(pool, device, "x", (int64_t)device->alignment / 4, true),
+                  *h = new_array(pool, machine->host, "h", 1024, true);
+    add_fill(step, "fill", tensor, 1)->args[2].i += 1; /* one element more than there is */
+    add_access(add_host(step, machine->host->lane[LANE_CPU], "host", no_work, NULL), h, ACCESS_WRITE);
+    must(finish_steps(pool, &step, 1));
+    assert_int_equal(damaged_guards(device), 0);
+    assert_non_null(machine->host->slabs[0].pinned);
+    execute(step, 1);
+    drain(step);
+    assert_int_equal(damaged_guards(device), 1);
+    assert_int_equal(damaged_guards(machine->host), 0);
     ((char *)tensor_memory(h))[4096 + GUARD_BYTES - 1] = 0; /* also at the guard's far end */
-    assert_int_equal(damaged_guards(m->host), 1);
-    end_list(s);
+    assert_int_equal(damaged_guards(machine->host), 1);
+    end_list(step);
 }
 
 /* ---- verify (more: test_verify.c) and audit (more: test_audit.c) ------------------------------------------------- */
 
 TEST(verify_sees_the_end_of_a_slab)
 {
-    struct journey j = new_journey(no_work, NULL);
-    must(finish_steps(j.pool, &j.step, 1));
-    expect_sound("the list", j.step, NULL);
-    j.p->address = j.p->device->slabs[0].bytes - j.p->bytes / 2;
-    expect_wrong("journey", verify(j.step, NULL), "tensor p ends behind its slab");
-    end_journey(&j);
+    struct journey journey = new_journey(no_work, NULL);
+    must(finish_steps(journey.pool, &journey.step, 1));
+    expect_sound("the list", journey.step, NULL);
+    journey.p->address = journey.p->device->slabs[0].bytes - journey.p->bytes / 2;
+    expect_wrong("journey", verify(journey.step, NULL), "tensor p ends behind its slab");
+    end_journey(&journey);
 }
 
-static void audit_list(struct step *s)
+static void audit_list(struct step *step)
 {
     execution.serial = true;
     execution.serial_runner = &audit_runner;
-    must(finish_steps(s->pool, &s, 1));
+    must(finish_steps(step->pool, &step, 1));
     for (uint32_t number = 1; number <= 2; number++)
-        execute(s, number);
-    drain(s);
+        execute(step, number);
+    drain(step);
 }
 
 CASE(half_written)
 {
-    struct step *s = new_list(open_one());
-    add_fill(s, "fill", new_array(s->pool, &s->pool->machine->device[0], "first", 100, true), 1)->args[2].i = 60;
-    audit_list(s);
+    struct step *step = new_list(open_one());
+    add_fill(step, "fill", new_array(step->pool, &step->pool->machine->device[0], "first", 100, true), 1)->args[2].i =
+        60;
+    audit_list(step);
 }
 
-static void scribble(void *tensor, const struct task *t, uint32_t number)
+static void scribble(void *tensor, const struct task *task, uint32_t number)
 {
-    (void)t;
+    (void)task;
     (void)number;
     memset(tensor_memory(tensor), 0, 16);
 }
 
 CASE(host_write)
 {
-    struct machine *m = open_one();
-    struct step *s = new_list(m);
-    struct pool *p = s->pool;
-    struct tensor *secret = new_array(p, m->host, "secret", 10, true), *open = new_array(p, m->host, "open", 10, true);
-    add_access(add_host(s, m->host->lane[LANE_CPU], "scribble", scribble, secret), open, ACCESS_READ);
-    add_access(add_host(s, m->host->lane[LANE_CPU], "owner", no_work, NULL), secret, ACCESS_READ);
-    audit_list(s);
+    struct machine *machine = open_one();
+    struct step *step = new_list(machine);
+    struct pool *pool = step->pool;
+    struct tensor *secret = new_array(pool, machine->host, "secret", 10, true),
+                  *open = new_array(pool, machine->host, "open", 10, true);
+    add_access(add_host(step, machine->host->lane[LANE_CPU], "scribble", scribble, secret), open, ACCESS_READ);
+    add_access(add_host(step, machine->host->lane[LANE_CPU], "owner", no_work, NULL), secret, ACCESS_READ);
+    audit_list(step);
 }
 
 TEST(audit_finds_what_is_not_declared)

@@ -5,6 +5,8 @@
  * one of its waits verify() refuses it; its addresses hold what is always true of them; and its runs with threads, also
  * under the audit, leave the same bits as its serial run.  A race that one list in a hundred shows is found.
  *
+ * To see it fail: in choose_waits() of depend.c, take each wait for one that follows from others: `tracked` alone.
+ *
  * A list has 10 to 34 tasks, drawn from a seed: kernels, copies, moves and host tasks on two devices and the host, in
  * any order that reads only what has been written.
  */
@@ -15,25 +17,25 @@
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-/* Positions of the first and last task that touch root t; lists are short. */
-static bool find_life(const struct step *s, const struct tensor *t, int *first, int *last)
+/* Positions of the first and last task that touch the root tensor; lists are short. */
+static bool find_life(const struct step *step, const struct tensor *tensor, int *first, int *last)
 {
     *first = -1;
-    for (size_t i = 0; i < s->n; i++)
-        for (int k = 0; k < s->task[i]->n_access; k++)
-            if (s->task[i]->access[k].tensor->storage == t) {
+    for (size_t i = 0; i < step->n; i++)
+        for (int k = 0; k < step->task[i]->n_access; k++)
+            if (step->task[i]->access[k].tensor->storage == tensor) {
                 *first = *first < 0 ? (int)i : *first;
                 *last = (int)i;
             }
     return *first >= 0;
 }
 
-static void expect_apart(const struct step *s, const struct tensor *a, const struct tensor *b)
+static void expect_apart(const struct step *step, const struct tensor *a, const struct tensor *b)
 {
     int first_a, last_a, first_b, last_b;
     bool overlap = a->device == b->device && a->slab == b->slab && a->address < b->address + b->bytes &&
                    b->address < a->address + a->bytes;
-    if (!overlap || !find_life(s, a, &first_a, &last_a) || !find_life(s, b, &first_b, &last_b))
+    if (!overlap || !find_life(step, a, &first_a, &last_a) || !find_life(step, b, &first_b, &last_b))
         return;
     if (a->persistent || b->persistent || (first_a <= last_b && first_b <= last_a))
         test_failed("tensors %s (tasks %d to %d) and %s (tasks %d to %d) share bytes\n", a->name, first_a, last_a,
@@ -41,35 +43,35 @@ static void expect_apart(const struct step *s, const struct tensor *a, const str
 }
 
 /* What always holds of addresses; returns the bytes that the arenas need, guards included. */
-static size_t check_addresses(const struct pool *p, const struct step *s)
+static size_t check_addresses(const struct pool *pool, const struct step *step)
 {
     size_t need[MOST_DEVICES + 1][64] = {{0}}, sum = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        const struct tensor *t = p->tensors[i];
-        if (t->storage != t || t->slab < 0)
+    for (size_t i = 0; i < pool->n; i++) {
+        const struct tensor *tensor = pool->tensors[i];
+        if (tensor->storage != tensor || tensor->slab < 0)
             continue;
-        assert_true(t->slab < 64);
-        assert_int_equal(t->address % t->device->alignment, 0);
-        assert_true(t->address + t->bytes <= slab_limit(t->device));
-        size_t *high = &need[t->device->index][t->slab];
-        *high = MAX(*high, round_up(t->address + t->bytes, t->device->alignment) + GUARD_BYTES);
+        assert_true(tensor->slab < 64);
+        assert_int_equal(tensor->address % tensor->device->alignment, 0);
+        assert_true(tensor->address + tensor->bytes <= slab_limit(tensor->device));
+        size_t *high = &need[tensor->device->index][tensor->slab];
+        *high = MAX(*high, round_up(tensor->address + tensor->bytes, tensor->device->alignment) + GUARD_BYTES);
         for (size_t k = 0; k < i; k++)
-            if (p->tensors[k]->storage == p->tensors[k] && p->tensors[k]->slab >= 0)
-                expect_apart(s, t, p->tensors[k]);
+            if (pool->tensors[k]->storage == pool->tensors[k] && pool->tensors[k]->slab >= 0)
+                expect_apart(step, tensor, pool->tensors[k]);
     }
-    for (int d = 0; d <= p->machine->n_devices; d++)
+    for (int d = 0; d <= pool->machine->n_devices; d++)
         for (int k = 0; k < 64; k++)
             sum += need[d][k];
     return sum;
 }
 
 /* What OpenCL and the host say they gave, guards included. */
-static size_t bytes_given(const struct machine *m)
+static size_t bytes_given(const struct machine *machine)
 {
     size_t sum = 0;
-    for (int d = 0; d <= m->n_devices; d++)
-        for (size_t k = 0; k < m->device[d].n_slabs; k++) {
-            const struct slab *slab = &m->device[d].slabs[k];
+    for (int d = 0; d <= machine->n_devices; d++)
+        for (size_t k = 0; k < machine->device[d].n_slabs; k++) {
+            const struct slab *slab = &machine->device[d].slabs[k];
             size_t bytes = slab->bytes + GUARD_BYTES;
             if (slab->buffer)
                 CL(clGetMemObjectInfo(slab->buffer, CL_MEM_SIZE, sizeof bytes, &bytes, NULL));
@@ -101,147 +103,149 @@ struct world {
     int n_mixes;
 };
 
-static unsigned draw(struct world *w, unsigned below) { return (unsigned)draw_below(&w->draws, below); }
+static unsigned draw(struct world *world, unsigned below) { return (unsigned)draw_below(&world->draws, below); }
 
-static struct device *place_of(const struct world *w, int place) { return &w->pool->machine->device[place]; }
+static struct device *place_of(const struct world *world, int place) { return &world->pool->machine->device[place]; }
 
-static struct root *new_root(struct world *w, int place, bool persistent)
+static struct root *new_root(struct world *world, int place, bool persistent)
 {
-    struct root *r = &w->roots[place][w->n_roots[place]];
+    struct root *root = &world->roots[place][world->n_roots[place]];
     char name[16];
     char letter = "ABH"[place];
-    snprintf(name, sizeof name, "%c%d", letter, w->n_roots[place]);
-    w->n_roots[place]++;
-    struct tensor *t = r->part[2] = new_array(w->pool, place_of(w, place), name, ROOT, persistent);
+    snprintf(name, sizeof name, "%c%d", letter, world->n_roots[place]);
+    world->n_roots[place]++;
+    struct tensor *tensor = root->part[2] = new_array(world->pool, place_of(world, place), name, ROOT, persistent);
     for (int half = 0; half < 2; half++)
-        r->part[half] = new_view(w->pool, t, name, (size_t)half * ROOT / 2, SHAPE(ROOT / 2));
-    r->written = persistent ? 3 : 0;
-    return r;
+        root->part[half] = new_view(world->pool, tensor, name, (size_t)half * ROOT / 2, SHAPE(ROOT / 2));
+    root->written = persistent ? 3 : 0;
+    return root;
 }
 
 /* A part (0 left, 1 right, 2 whole) to read, of the latest few roots, so that lifetimes end; NULL: none written. */
-static struct tensor *pick_read(struct world *w, int place, unsigned part)
+static struct tensor *pick_read(struct world *world, int place, unsigned part)
 {
     unsigned need = part == 2 ? 3 : 1u << part;
     for (int tries = 0; tries < 8; tries++) {
-        int n = w->n_roots[place], i = (int)draw(w, n < 6 ? (unsigned)n : 6);
-        struct root *r = &w->roots[place][draw(w, 3) ? n - 1 - i : i % KEPT];
-        if ((r->written & need) == need)
-            return r->part[part];
+        int n = world->n_roots[place], i = (int)draw(world, n < 6 ? (unsigned)n : 6);
+        struct root *root = &world->roots[place][draw(world, 3) ? n - 1 - i : i % KEPT];
+        if ((root->written & need) == need)
+            return root->part[part];
     }
-    return w->roots[place][0].part[part];
+    return world->roots[place][0].part[part];
 }
 
-static struct root *pick_write(struct world *w, int place)
+static struct root *pick_write(struct world *world, int place)
 {
-    return draw(w, 3) ? new_root(w, place, false) : &w->roots[place][draw(w, (unsigned)w->n_roots[place])];
+    return draw(world, 3) ? new_root(world, place, false)
+                          : &world->roots[place][draw(world, (unsigned)world->n_roots[place])];
 }
 
-static void run_mix(void *context, const struct task *t, uint32_t number)
+static void run_mix(void *context, const struct task *task, uint32_t number)
 {
-    (void)t;
-    const struct mix *m = context;
-    const float *in = tensor_memory(m->in);
-    float *out = tensor_memory(m->out);
-    nanosleep(&(struct timespec){.tv_nsec = m->delay_us * 1000}, NULL);
-    for (size_t i = 0; i < count_elements(m->out); i++)
+    (void)task;
+    const struct mix *mix = context;
+    const float *in = tensor_memory(mix->in);
+    float *out = tensor_memory(mix->out);
+    nanosleep(&(struct timespec){.tv_nsec = mix->delay_us * 1000}, NULL);
+    for (size_t i = 0; i < count_elements(mix->out); i++)
         out[i] = in[i] * 0.5f + (float)number;
 }
 
-static void add_mix(struct world *w, struct tensor *out, struct tensor *in)
+static void add_mix(struct world *world, struct tensor *out, struct tensor *in)
 {
     static const enum lane_kind lanes[] = {LANE_CPU, LANE_DISK, LANE_REPORT};
-    struct mix *m = &w->mixes[w->n_mixes++];
-    *m = (struct mix){out, in, draw(w, 4) ? 0 : draw(w, 300)};
-    struct task *t = add_host(w->step, w->pool->machine->host->lane[lanes[draw(w, 3)]], "mix", run_mix, m);
-    add_access(t, out, ACCESS_WRITE);
-    add_access(t, in, ACCESS_READ);
+    struct mix *mix = &world->mixes[world->n_mixes++];
+    *mix = (struct mix){out, in, draw(world, 4) ? 0 : draw(world, 300)};
+    struct task *task =
+        add_host(world->step, world->pool->machine->host->lane[lanes[draw(world, 3)]], "mix", run_mix, mix);
+    add_access(task, out, ACCESS_WRITE);
+    add_access(task, in, ACCESS_READ);
 }
 
 /* out <- a, b from one place to another: by the kind of task that can. */
-static void add_transport(struct world *w, int to, struct tensor *out, int from, struct tensor *a, struct tensor *b)
+static void add_transport(struct world *world, int to, struct tensor *out, int from, struct tensor *a, struct tensor *b)
 {
     int device = from < 2 ? from : to;
     if (from == to && from < 2)
-        add_two(w->step, "add", out, a, b);
+        add_two(world->step, "add", out, a, b);
     else if (from == to)
-        add_mix(w, out, a);
+        add_mix(world, out, a);
     else if (from < 2 && to < 2)
-        add_move(w->step, "move", out, a, FOR_MOVES);
+        add_move(world->step, "move", out, a, FOR_MOVES);
     else
-        add_copy(w->step, place_of(w, device)->lane[from < 2 ? LANE_DOWNLOAD : LANE_UPLOAD], "copy", out, a);
+        add_copy(world->step, place_of(world, device)->lane[from < 2 ? LANE_DOWNLOAD : LANE_UPLOAD], "copy", out, a);
 }
 
-static void add_random_task(struct world *w)
+static void add_random_task(struct world *world)
 {
-    unsigned choice = draw(w, 5), part = MIN(choice, 2u);
-    int from = (int)draw(w, PLACES), to = draw(w, 3) ? from : (int)draw(w, PLACES);
-    struct tensor *a = pick_read(w, from, part), *b = pick_read(w, from, part);
-    if (from == to && from < 2 && draw(w, 2)) {
+    unsigned choice = draw(world, 5), part = MIN(choice, 2u);
+    int from = (int)draw(world, PLACES), to = draw(world, 3) ? from : (int)draw(world, PLACES);
+    struct tensor *a = pick_read(world, from, part), *b = pick_read(world, from, part);
+    if (from == to && from < 2 && draw(world, 2)) {
         if (a->storage != b->storage)
-            add_accumulate(w->step, "accumulate", a, b);
+            add_accumulate(world->step, "accumulate", a, b);
         return;
     }
-    struct root *out = pick_write(w, to);
+    struct root *out = pick_write(world, to);
     if (out->part[2] == a->storage || out->part[2] == b->storage)
         return; /* copies and kernels do not work in place */
-    add_transport(w, to, out->part[part], from, a, b);
+    add_transport(world, to, out->part[part], from, a, b);
     out->written |= part == 2 ? 3 : 1u << part;
 }
 
-static struct world *new_world(struct machine *m, uint64_t seed)
+static struct world *new_world(struct machine *machine, uint64_t seed)
 {
-    struct world *w = allocate(1, sizeof *w);
-    w->pool = new_pool(m);
-    w->step = new_step(w->pool, "random");
-    w->draws = (struct draws){.seed = seed, .row = 2};
+    struct world *world = allocate(1, sizeof *world);
+    world->pool = new_pool(machine);
+    world->step = new_step(world->pool, "random");
+    world->draws = (struct draws){.seed = seed, .row = 2};
     for (int place = 0; place < PLACES; place++)
         for (int i = 0; i < KEPT; i++)
-            new_root(w, place, true);
-    for (unsigned n = 10 + draw(w, 25); n > 0; n--)
-        add_random_task(w);
-    return w;
+            new_root(world, place, true);
+    for (unsigned n = 10 + draw(world, 25); n > 0; n--)
+        add_random_task(world);
+    return world;
 }
 
-static void free_world(struct world *w)
+static void free_world(struct world *world)
 {
-    drain(w->step);
-    free_step(w->step);
-    free_pool(w->pool);
-    free(w);
+    drain(world->step);
+    free_step(world->step);
+    free_pool(world->pool);
+    free(world);
 }
 
 /* ---- before they run --------------------------------------------------------------------------------------------- */
 
 TEST(random_lists_are_ordered_and_placed)
 {
-    struct machine *m = open_two(false);
+    struct machine *machine = open_two(false);
     for (uint64_t seed = 0; seed < 400; seed++) {
-        struct world *w = new_world(m, seed);
-        finish_list(w->step);
-        check_addresses(w->pool, w->step);
-        expect_sound(lasting("list %d", (int)seed), w->step, NULL);
-        expect_waits_needed(w->step, 1);
-        free_world(w);
+        struct world *world = new_world(machine, seed);
+        finish_list(world->step);
+        check_addresses(world->pool, world->step);
+        expect_sound(lasting("list %d", (int)seed), world->step, NULL);
+        expect_waits_needed(world->step, 1);
+        free_world(world);
     }
-    close_used(m);
+    close_used(machine);
 }
 
 /* What is said of uses follows from the bytes of each task. */
 TEST(uses_in_random_lists)
 {
     contexts_joined(); /* else what moves pass through is on the host too */
-    struct machine *m = open_machine(&(struct machine_options){.devices = two_devices()});
+    struct machine *machine = open_machine(&(struct machine_options){.devices = two_devices()});
     contexts_apart(false);
     for (uint64_t seed = 0; seed < 30; seed++) {
-        struct world *w = new_world(m, seed);
-        struct task *const *task = w->step->task;
-        int n = (int)w->step->n;
-        struct uses *u = find_uses(task, w->step->n, w->pool);
+        struct world *world = new_world(machine, seed);
+        struct task *const *task = world->step->task;
+        int n = (int)world->step->n;
+        struct uses *u = find_uses(task, world->step->n, world->pool);
         for (int at = 0, place = (int)(seed % PLACES); at < n; at++) {
             int64_t sum = 0;
-            for (int i = 0; i < w->n_roots[place]; i++) {
-                struct tensor *const *part = w->roots[place][i].part, *all = part[2];
+            for (int i = 0; i < world->n_roots[place]; i++) {
+                struct tensor *const *part = world->roots[place][i].part, *all = part[2];
                 int last[3];
                 size_t uses;
                 const struct use *use = uses_of(u, all, &uses);
@@ -257,14 +261,14 @@ TEST(uses_in_random_lists)
                 bool lives = uses && use[0].position <= at && at <= use[uses - 1].position;
                 sum += always || lives ? (int64_t)round_up(all->bytes, all->device->alignment) : 0;
             }
-            int64_t *held = bytes_held(u, w->pool, place_of(w, place));
+            int64_t *held = bytes_held(u, world->pool, place_of(world, place));
             assert_int_equal(held[at], sum);
             free(held);
         }
         free_uses(u);
-        free_world(w);
+        free_world(world);
     }
-    close_used(m);
+    close_used(machine);
 }
 
 /* ---- their bits -------------------------------------------------------------------------------------------------- */
@@ -272,55 +276,55 @@ TEST(uses_in_random_lists)
 enum { ITERATIONS = 5 };
 
 /* Run the list from the same start; returns what persists, all roots in a row. */
-static float *run_world(struct world *w, bool serial, bool audit)
+static float *run_world(struct world *world, bool serial, bool audit)
 {
     float *kept = allocate((size_t)PLACES * KEPT * ROOT, sizeof *kept), *at = kept;
     for (int place = 0; place < PLACES; place++)
         for (int i = 0; i < KEPT; i++) {
             float *start = random_floats(ROOT, (uint64_t)(place * KEPT + i));
-            write_tensor(w->roots[place][i].part[2], start);
+            write_tensor(world->roots[place][i].part[2], start);
             free(start);
         }
     execution.serial = serial;
     execution.serial_runner = audit ? &audit_runner : NULL;
     for (uint32_t number = 1; number <= ITERATIONS; number++)
-        execute(w->step, number);
-    drain(w->step);
+        execute(world->step, number);
+    drain(world->step);
     execution = (struct execution){0};
     for (int place = 0; place < PLACES; place++)
         for (int i = 0; i < KEPT; i++, at += ROOT)
-            read_tensor(w->roots[place][i].part[2], at);
+            read_tensor(world->roots[place][i].part[2], at);
     return kept;
 }
 
-static void check_run(struct world *w, bool audit)
+static void check_run(struct world *world, bool audit)
 {
     size_t n = (size_t)PLACES * KEPT * ROOT;
-    must(finish_steps(w->pool, &w->step, 1));
-    float *serial = run_world(w, true, false);
+    must(finish_steps(world->pool, &world->step, 1));
+    float *serial = run_world(world, true, false);
     for (int repeat = 0; repeat < (audit ? 1 : 3); repeat++) {
-        float *other = run_world(w, audit, audit);
-        char *what = lasting("list %llu, run %d", (unsigned long long)w->draws.seed, repeat);
+        float *other = run_world(world, audit, audit);
+        char *what = lasting("list %llu, run %d", (unsigned long long)world->draws.seed, repeat);
         expect_same_bits(what, other, serial, n);
         free(other);
     }
     for (int i = 0; i < PLACES; i++)
-        assert_int_equal(damaged_guards(place_of(w, i)), 0);
-    assert_int_equal(check_addresses(w->pool, w->step), w->pool->machine->allocated);
-    assert_int_equal(bytes_given(w->pool->machine), w->pool->machine->allocated);
+        assert_int_equal(damaged_guards(place_of(world, i)), 0);
+    assert_int_equal(check_addresses(world->pool, world->step), world->pool->machine->allocated);
+    assert_int_equal(bytes_given(world->pool->machine), world->pool->machine->allocated);
     free(serial);
 }
 
 static void run_random_lists(bool apart, bool audit, uint64_t from, uint64_t to)
 {
-    struct machine *m = open_two(apart);
-    m->device[0].max_allocation = GUARD_BYTES + 5 * ROOT * ELEMENT_BYTES; /* in several slabs */
+    struct machine *machine = open_two(apart);
+    machine->device[0].max_allocation = GUARD_BYTES + 5 * ROOT * ELEMENT_BYTES; /* in several slabs */
     for (uint64_t seed = from; seed < to; seed++) {
-        struct world *w = new_world(m, seed);
-        check_run(w, audit);
-        free_world(w);
+        struct world *world = new_world(machine, seed);
+        check_run(world, audit);
+        free_world(world);
     }
-    close_used(m);
+    close_used(machine);
 }
 
 TEST(random_lists_give_the_bits_of_serial)
@@ -337,14 +341,14 @@ TEST(random_lists_pass_the_audit)
 
 TEST(serial_creates_no_thread)
 {
-    struct machine *m = open_two(true);
-    struct world *w = new_world(m, 1000);
-    must(finish_steps(w->pool, &w->step, 1));
-    free(run_world(w, true, false));
-    for (int i = 0; i < m->n_lanes; i++) {
-        assert_true(!m->lane[i]->thread);
-        assert_true(!m->lane[i]->forwarder);
+    struct machine *machine = open_two(true);
+    struct world *world = new_world(machine, 1000);
+    must(finish_steps(world->pool, &world->step, 1));
+    free(run_world(world, true, false));
+    for (int i = 0; i < machine->n_lanes; i++) {
+        assert_true(!machine->lane[i]->thread);
+        assert_true(!machine->lane[i]->forwarder);
     }
-    free_world(w);
-    close_used(m);
+    free_world(world);
+    close_used(machine);
 }

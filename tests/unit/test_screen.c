@@ -1,4 +1,13 @@
-/* test_screen.c - what a terminal shows: yard runs on one, and what it writes is obeyed as a terminal would. */
+/* test_screen.c - what a terminal shows: yard runs on one, and what it writes is obeyed as a terminal would.
+ *
+ * It tests screen.c of src/trainer/base, and the lines that commands draw anew.  Whatever the width, the screen has in
+ * the end what is printed where there is no terminal: no line is left over, none is overwritten.  A line that is wider
+ * than the screen, and a redrawn one that leaves letters of the old one, are found.
+ *
+ * To see it fail: in screen.c, let the width be 80, whatever the terminal says.
+ *
+ * The terminal is in this program: a pseudo terminal, and a screen that its output is written to.
+ */
 #include "tests/support/support.h"
 
 #include <fcntl.h>
@@ -15,24 +24,24 @@ struct screen {
     double seconds;
 };
 
-static void obey(struct screen *s, const char *bytes, size_t n)
+static void obey(struct screen *screen, const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)bytes[i];
-        char *row = s->row[s->n];
-        assert_true(s->n < ROWS - 1);
-        assert_true(s->at < COLUMNS - 1);
+        char *row = screen->row[screen->n];
+        assert_true(screen->n < ROWS - 1);
+        assert_true(screen->at < COLUMNS - 1);
         if (c == '\r')
-            s->at = 0;
+            screen->at = 0;
         else if (c == '\n')
-            s->n++;
+            screen->n++;
         else if (c == '\033' && i + 2 < n && memcmp(bytes + i, "\033[K", 3) == 0) {
-            memset(row + s->at, 0, (size_t)(COLUMNS - s->at));
+            memset(row + screen->at, 0, (size_t)(COLUMNS - screen->at));
             i += 2;
-            s->drawn += s->at > 0;
-            s->widest = MAX(s->widest, s->at);
+            screen->drawn += screen->at > 0;
+            screen->widest = MAX(screen->widest, screen->at);
         } else if ((c & 0xc0) != 0x80)
-            row[s->at++] = (char)(c < 0x80 ? c : '#');
+            row[screen->at++] = (char)(c < 0x80 ? c : '#');
     }
 }
 
@@ -82,7 +91,7 @@ static char *read_until_end(int master, pid_t child, const char *stop, size_t *n
 /* On a terminal of so many columns; Ctrl-C is typed when `stop` has been shown. */
 static struct screen show(int columns, const char *terminal, const char *stop, const char *words)
 {
-    struct screen s = {.code = -1};
+    struct screen screen = {.code = -1};
     size_t n = 0;
     int status;
     int master = open_terminal(columns);
@@ -93,22 +102,22 @@ static struct screen show(int columns, const char *terminal, const char *stop, c
         become_yard(ptsname(master), terminal, words);
     char *all = read_until_end(master, child, stop, &n, &status);
     if (WIFEXITED(status))
-        s.code = WEXITSTATUS(status);
-    s.seconds = 1e-9 * (double)(now_ns() - begun);
-    obey(&s, all, n);
+        screen.code = WEXITSTATUS(status);
+    screen.seconds = 1e-9 * (double)(now_ns() - begun);
+    obey(&screen, all, n);
     close(master);
     free(all);
-    return s;
+    return screen;
 }
 
 /* How many rows begin so; the last of them. */
-static int rows_with(const struct screen *s, const char *start, const char **last)
+static int rows_with(const struct screen *screen, const char *start, const char **last)
 {
     int count = 0;
-    for (int i = 0; i <= s->n; i++)
-        if (strncmp(s->row[i], start, strlen(start)) == 0) {
+    for (int i = 0; i <= screen->n; i++)
+        if (strncmp(screen->row[i], start, strlen(start)) == 0) {
             count++;
-            *last = s->row[i];
+            *last = screen->row[i];
         }
     return count;
 }
@@ -130,13 +139,14 @@ TEST(steps_share_a_line)
     const char *log = temp_path("log"), *last = "";
     for (int wide = 0; wide < 2; wide++) {
         int columns = wide ? 100 : 20;
-        struct screen s = show(columns, "xterm", NULL, lasting(TRAIN "--steps 1500 --val-every 750 --log %s", log));
-        assert_int_equal(s.code, 0);
-        assert_int_equal(rows_with(&s, "step ", &last), 4); /* two evaluations, the last step; what a step is */
+        struct screen screen =
+            show(columns, "xterm", NULL, lasting(TRAIN "--steps 1500 --val-every 750 --log %s", log));
+        assert_int_equal(screen.code, 0);
+        assert_int_equal(rows_with(&screen, "step ", &last), 4); /* two evaluations, the last step; what a step is */
         assert_true(strncmp(last, "step 1500/1500  validation loss", 31) == 0);
-        assert_true(s.widest < columns);
-        assert_true(s.drawn > 2);
-        assert_true(s.drawn <= 10 * s.seconds + 2);
+        assert_true(screen.widest < columns);
+        assert_true(screen.drawn > 2);
+        assert_true(screen.drawn <= 10 * screen.seconds + 2);
         assert_int_equal(lines_of_log(log), 1500);
     }
 }
@@ -145,23 +155,23 @@ TEST(steps_share_a_line)
 TEST(what_is_said_erases_the_line)
 {
     const char *row = "";
-    struct screen s = show(90, "xterm", "tok/s", TRAIN "--steps 100000000");
-    assert_int_equal(s.code, EXIT_INTERRUPTED);
-    assert_int_equal(rows_with(&s, "yard: interrupted: ", &row), 1);
+    struct screen screen = show(90, "xterm", "tok/s", TRAIN "--steps 100000000");
+    assert_int_equal(screen.code, EXIT_INTERRUPTED);
+    assert_int_equal(rows_with(&screen, "yard: interrupted: ", &row), 1);
     assert_string_equal(row, "yard: interrupted: finishing the step; a second signal ends the run at once");
-    assert_int_equal(rows_with(&s, "interrupted after step ", &row), 1);
-    assert_string_equal(s.row[s.n], "");
-    s = show(90, "xterm", NULL, TRAIN "--steps 100 --lr 1000 --clip 0");
-    assert_int_equal(s.code, EXIT_FAILED);
-    assert_int_equal(rows_with(&s, "yard: ", &row), 1);
-    assert_int_equal(rows_with(&s, "step", &row), 1); /* what a step is */
+    assert_int_equal(rows_with(&screen, "interrupted after step ", &row), 1);
+    assert_string_equal(screen.row[screen.n], "");
+    screen = show(90, "xterm", NULL, TRAIN "--steps 100 --lr 1000 --clip 0");
+    assert_int_equal(screen.code, EXIT_FAILED);
+    assert_int_equal(rows_with(&screen, "yard: ", &row), 1);
+    assert_int_equal(rows_with(&screen, "step", &row), 1); /* what a step is */
 }
 
 /* An audited step may take minutes. */
 LONG_TEST(an_audit_says_how_far_it_is)
 {
-    struct screen s = show(90, "xterm", "s left", TRAIN "--seq-len 128 --batch 16 --steps 1 --serial --audit");
-    assert_int_equal(s.code, EXIT_INTERRUPTED); /* only where a time is shown */
+    struct screen screen = show(90, "xterm", "s left", TRAIN "--seq-len 128 --batch 16 --steps 1 --serial --audit");
+    assert_int_equal(screen.code, EXIT_INTERRUPTED); /* only where a time is shown */
 }
 
 /* Elsewhere: the first step, and one line per tenth. */
@@ -170,9 +180,9 @@ LONG_TEST(a_file_gets_a_line_per_tenth)
     static const int steps[] = {1, 7, 10, 11, 25, 300};
     const char *log = temp_path("log"), *last;
     for (size_t i = 0; i < COUNT(steps); i++) {
-        struct screen s = show(80, "dumb", NULL, lasting(TRAIN "--steps %d --log %s", steps[i], log));
-        assert_int_equal(rows_with(&s, "step ", &last), MIN(steps[i], 11) + 1 + 1); /* what it is; validation */
-        assert_int_equal(s.drawn, 0);
+        struct screen screen = show(80, "dumb", NULL, lasting(TRAIN "--steps %d --log %s", steps[i], log));
+        assert_int_equal(rows_with(&screen, "step ", &last), MIN(steps[i], 11) + 1 + 1); /* what it is; validation */
+        assert_int_equal(screen.drawn, 0);
         assert_int_equal(lines_of_log(log), steps[i]);
     }
 }
@@ -180,14 +190,14 @@ LONG_TEST(a_file_gets_a_line_per_tenth)
 /* A step that is held, here for 10 s among some of 10 ms, is not taken for the pace of those to come. */
 CASE(held)
 {
-    struct settings *s = settings_of("--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 --steps 20");
-    struct progress *p = begin_progress(open_training(s, LIST_TRAIN));
+    struct settings *settings = settings_of("--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 --steps 20");
+    struct progress *progress = begin_progress(open_training(settings, LIST_TRAIN));
     uint64_t ended = now_ns();
     fflush(stdout);
     dup2(2, 1);
     for (uint32_t step = 1; step <= 10; step++) {
         ended += step == 10 ? 10000000000 : 10000000;
-        show_step(p, step, &(struct result){.ended_ns = ended});
+        show_step(progress, step, &(struct result){.ended_ns = ended});
     }
     fail(EXIT_FAILED, "held");
 }

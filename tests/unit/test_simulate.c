@@ -1,7 +1,12 @@
-/* test_simulate.c - predicting a step.
+/* test_simulate.c - the simulator: when each task of a list begins and ends.
  *
- * A list on paper whose times were worked out by hand (more of them: test_steps_times.c), an oracle that walks the
- * longest path, and links that are shared evenly.  No OpenCL device is opened here.
+ * It tests src/tools/predict.  On a list on paper the times are those worked out by hand; on random lists they are
+ * those of an oracle that walks the longest path; and links are shared evenly.  A task that begins before what it waits
+ * for, a link that gives more than it has, and an iteration that does not repeat are found.
+ *
+ * To see it fail: in simulate.c, let the later of two events win: exchange a and b after next_b < next_a.
+ *
+ * No OpenCL device is opened here.  (More times by hand: test_steps_times.c.)
  */
 #include "tests/support/support_paper.h"
 
@@ -11,11 +16,11 @@ static void expect_times(const struct simulation *sim, int iteration, const stru
 {
     size_t n = sim->step->n;
     for (size_t i = 0; i < n; i++) {
-        const struct moment *m = &sim->moments[(size_t)iteration * n + i];
+        const struct moment *moment = &sim->moments[(size_t)iteration * n + i];
         double tolerance = 1e-9 * expected[i].end + 1e-18;
-        if (fabs(m->start - expected[i].start) > tolerance || fabs(m->end - expected[i].end) > tolerance)
+        if (fabs(moment->start - expected[i].start) > tolerance || fabs(moment->end - expected[i].end) > tolerance)
             test_failed("iteration %d, task %zu %s: simulated [%g, %g], by hand [%g, %g]\n", iteration, i,
-                        sim->step->task[i]->name, m->start, m->end, expected[i].start, expected[i].end);
+                        sim->step->task[i]->name, moment->start, moment->end, expected[i].start, expected[i].end);
     }
 }
 
@@ -32,16 +37,17 @@ static void expect_times(const struct simulation *sim, int iteration, const stru
  */
 TEST(two_lanes_by_hand)
 {
-    struct paper p = new_paper(1, &slow_speeds);
-    struct lane *compute = p.device->lane[LANE_COMPUTE], *upload = p.device->lane[LANE_UPLOAD];
-    struct tensor *d0 = new_bytes(&p, p.device, "d0", 1, true), *d1 = new_bytes(&p, p.device, "d1", 1, true);
-    struct tensor *sum = new_bytes(&p, p.device, "p", 1, true);
-    add_paper(&p, upload, "u0", d0, NULL, NULL);
-    add_paper(&p, compute, "c0", sum, d0, NULL);
-    add_paper(&p, upload, "u1", d1, NULL, NULL);
-    add_paper(&p, compute, "c1", NULL, d1, sum);
-    finish_paper(&p);
-    struct simulation *sim = simulate_durations(p.step, (double[]){2, 3, 2, 3});
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct lane *compute = paper.device->lane[LANE_COMPUTE], *upload = paper.device->lane[LANE_UPLOAD];
+    struct tensor *d0 = new_bytes(&paper, paper.device, "d0", 1, true),
+                  *d1 = new_bytes(&paper, paper.device, "d1", 1, true);
+    struct tensor *sum = new_bytes(&paper, paper.device, "p", 1, true);
+    add_paper(&paper, upload, "u0", d0, NULL, NULL);
+    add_paper(&paper, compute, "c0", sum, d0, NULL);
+    add_paper(&paper, upload, "u1", d1, NULL, NULL);
+    add_paper(&paper, compute, "c1", NULL, d1, sum);
+    finish_paper(&paper);
+    struct simulation *sim = simulate_durations(paper.step, (double[]){2, 3, 2, 3});
     expect_times(sim, 0, (struct span[]){{0, 2}, {2, 5}, {2, 4}, {5, 8}});
     expect_times(sim, 1, (struct span[]){{5, 7}, {8, 11}, {8, 10}, {11, 14}});
     expect_times(sim, 2, (struct span[]){{11, 13}, {14, 17}, {14, 16}, {17, 20}});
@@ -49,7 +55,7 @@ TEST(two_lanes_by_hand)
     expect_number("compute", sim->busy[compute->index], 6);
     expect_number("upload", sim->busy[upload->index], 4);
     free_simulation(sim);
-    end_paper(&p);
+    end_paper(&paper);
 }
 
 /* ---- what is told about it --------------------------------------------------------------------------------------- */
@@ -65,14 +71,14 @@ TEST(the_critical_path_is_one_step_long)
         const char *task;
         double ms;
     } path[] = {{"c", 5e3}, {"a", 4e3}, {"b", 1e3}};
-    struct paper p = new_paper(1, &slow_speeds);
-    struct lane *compute = p.device->lane[LANE_COMPUTE];
-    struct tensor *x = new_bytes(&p, p.device, "x", 1, true);
-    add_paper(&p, compute, "a", NULL, NULL, NULL);
-    add_paper(&p, compute, "b", x, NULL, NULL);
-    add_paper(&p, p.host->lane[LANE_REPORT], "c", NULL, x, NULL);
-    finish_paper(&p);
-    struct simulation *sim = simulate_durations(p.step, (double[]){9, 1, 5});
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct lane *compute = paper.device->lane[LANE_COMPUTE];
+    struct tensor *tensor = new_bytes(&paper, paper.device, "x", 1, true);
+    add_paper(&paper, compute, "a", NULL, NULL, NULL);
+    add_paper(&paper, compute, "b", tensor, NULL, NULL);
+    add_paper(&paper, paper.host->lane[LANE_REPORT], "c", NULL, tensor, NULL);
+    finish_paper(&paper);
+    struct simulation *sim = simulate_durations(paper.step, (double[]){9, 1, 5});
     expect_times(sim, 2, (struct span[]){{20, 29}, {29, 30}, {30, 35}});
     json_t *told = simulation_json(sim), *found = json_object_get(told, "critical_path");
     expect_number("step", number_at(told, "step_ms"), 1e4);
@@ -84,7 +90,7 @@ TEST(the_critical_path_is_one_step_long)
     }
     json_decref(told);
     free_simulation(sim);
-    end_paper(&p);
+    end_paper(&paper);
 }
 
 /* ---- relations that hold for every list ------------------------------------------------------------------------- */
@@ -94,21 +100,21 @@ enum { RANDOM_TASKS = 40, RANDOM_TENSORS = 12 };
 /* Tasks on any lanes of the devices and the host that write one tensor and read what was written before. */
 static struct paper random_list(uint64_t seed, const struct speeds *speeds, int n_devices)
 {
-    struct paper p = new_paper(n_devices, speeds);
+    struct paper paper = new_paper(n_devices, speeds);
     struct tensor *tensor[RANDOM_TENSORS];
     bool written[RANDOM_TENSORS] = {false};
     struct draws draws = {.seed = seed};
     for (int i = 0; i < RANDOM_TENSORS; i++)
-        tensor[i] = new_bytes(&p, p.device, "t", 1 + (int64_t)draw_below(&draws, 300), i % 3 == 0);
+        tensor[i] = new_bytes(&paper, paper.device, "t", 1 + (int64_t)draw_below(&draws, 300), i % 3 == 0);
     for (int i = 0; i < RANDOM_TASKS; i++) {
         size_t to = draw_below(&draws, RANDOM_TENSORS), from = draw_below(&draws, RANDOM_TENSORS);
-        struct lane *lane = p.machine->lane[draw_below(&draws, (size_t)p.machine->n_lanes)];
+        struct lane *lane = paper.machine->lane[draw_below(&draws, (size_t)paper.machine->n_lanes)];
         bool reads = from != to && (written[from] || tensor[from]->persistent);
-        add_paper(&p, lane, "task", tensor[to], reads ? tensor[from] : NULL, NULL);
+        add_paper(&paper, lane, "task", tensor[to], reads ? tensor[from] : NULL, NULL);
         written[to] = true;
     }
-    finish_paper(&p);
-    return p;
+    finish_paper(&paper);
+    return paper;
 }
 
 static double *random_seconds(size_t n, uint64_t seed)
@@ -121,31 +127,31 @@ static double *random_seconds(size_t n, uint64_t seed)
 
 /* The other way to the same times: without shared links a task starts when the last of its predecessors has ended, and
  * these all come before it in the order (iteration, position). */
-static void longest_paths(const struct step *s, const double *seconds, int steps, struct span *span)
+static void longest_paths(const struct step *step, const double *seconds, int steps, struct span *span)
 {
-    int n = (int)s->n;
-    int n_lanes = s->pool->machine->n_lanes;
+    int n = (int)step->n;
+    int n_lanes = step->pool->machine->n_lanes;
     int *last = allocate((size_t)n_lanes, sizeof *last);
     double *iteration_end = allocate((size_t)steps, sizeof *iteration_end);
     double *computed = allocate((size_t)steps, sizeof *computed);
     memset(last, -1, (size_t)n_lanes * sizeof *last);
     for (int node = 0; node < steps * n; node++) {
-        const struct task *t = s->task[node % n];
+        const struct task *task = step->task[node % n];
         double start = 0; /* not before the host opens the iteration, which it does after all earlier ones */
         for (int i = 0; i <= node / n; i++)
             start = fmax(start, fmax(i >= 2 ? computed[i - 2] : 0, i >= MOST_RUNS ? iteration_end[i - MOST_RUNS] : 0));
-        if (last[t->lane->index] >= 0)
-            start = fmax(start, span[last[t->lane->index]].end);
-        for (size_t e = 0; e < t->n_edges; e++) {
-            int from = node - node % n + (int)t->edges[e].producer - (t->edges[e].previous ? n : 0);
-            if (t->edges[e].wait && from >= 0)
+        if (last[task->lane->index] >= 0)
+            start = fmax(start, span[last[task->lane->index]].end);
+        for (size_t e = 0; e < task->n_edges; e++) {
+            int from = node - node % n + (int)task->edges[e].producer - (task->edges[e].previous ? n : 0);
+            if (task->edges[e].wait && from >= 0)
                 start = fmax(start, span[from].end);
         }
         span[node] = (struct span){start, start + seconds[node % n]};
         iteration_end[node / n] = fmax(iteration_end[node / n], span[node].end);
-        if (t->lane->kind == LANE_COMPUTE)
+        if (task->lane->kind == LANE_COMPUTE)
             computed[node / n] = fmax(computed[node / n], span[node].end);
-        last[t->lane->index] = node;
+        last[task->lane->index] = node;
     }
     free(iteration_end);
     free(computed);
@@ -164,13 +170,13 @@ static void expect_longest_paths(const struct simulation *sim)
 TEST(times_are_longest_paths)
 {
     for (uint64_t seed = 1; seed <= 100; seed++) {
-        struct paper p = random_list(seed, &slow_speeds, 2);
-        double *seconds = random_seconds(p.step->n, seed);
-        struct simulation *sim = simulate_durations(p.step, seconds);
+        struct paper paper = random_list(seed, &slow_speeds, 2);
+        double *seconds = random_seconds(paper.step->n, seed);
+        struct simulation *sim = simulate_durations(paper.step, seconds);
         expect_longest_paths(sim);
         free_simulation(sim);
         free(seconds);
-        end_paper(&p);
+        end_paper(&paper);
     }
 }
 
@@ -179,14 +185,14 @@ TEST(what_follows_the_pattern_repeats_it)
 {
     size_t longer = 0;
     for (uint64_t seed = 1; seed <= 200; seed++) {
-        struct paper p = random_list(seed, &slow_speeds, 3);
-        double *seconds = random_seconds(p.step->n, seed);
-        struct simulation *sim = simulate_durations(p.step, seconds);
-        size_t n = p.step->n;
+        struct paper paper = random_list(seed, &slow_speeds, 3);
+        double *seconds = random_seconds(paper.step->n, seed);
+        struct simulation *sim = simulate_durations(paper.step, seconds);
+        size_t n = paper.step->n;
         size_t steps = (size_t)(sim->steps + 8 * sim->pattern);
         size_t pattern = (size_t)sim->pattern;
         struct span *span = allocate(steps * n, sizeof *span);
-        longest_paths(p.step, seconds, (int)steps, span);
+        longest_paths(paper.step, seconds, (int)steps, span);
         assert_true(sim->settled);
         longer += sim->steps > 4;
         for (size_t i = (size_t)sim->first * n; i + pattern * n < steps * n; i++)
@@ -194,7 +200,7 @@ TEST(what_follows_the_pattern_repeats_it)
         free(span);
         free(seconds);
         free_simulation(sim);
-        end_paper(&p);
+        end_paper(&paper);
     }
     assert_true(longer > 0); /* where four steps were not enough */
 }
@@ -203,11 +209,11 @@ TEST(what_follows_the_pattern_repeats_it)
 static double share_of(const struct simulation *sim, size_t node, const int *link)
 {
     size_t n = sim->step->n;
-    const struct moment *m = &sim->moments[node];
+    const struct moment *moment = &sim->moments[node];
     double got = 0, next;
-    for (double from = m->start; from < m->end; from = next) {
+    for (double from = moment->start; from < moment->end; from = next) {
         size_t together = 0;
-        next = m->end;
+        next = moment->end;
         for (size_t k = 0; k < (size_t)sim->steps * n; k++) {
             const struct moment *o = &sim->moments[k];
             if (link[k % n] != link[node % n] || o->end <= from)
@@ -221,14 +227,14 @@ static double share_of(const struct simulation *sim, size_t node, const int *lin
 }
 
 /* What stands on a copy lane becomes a copy of as many bytes.  (The edges are there already.) */
-static void make_copy(struct paper *p, struct task *t)
+static void make_copy(struct paper *paper, struct task *task)
 {
-    struct device *d = t->lane->device, *to = t->lane->kind == LANE_UPLOAD ? d : p->host;
-    int64_t words = (int64_t)count_elements(t->access[0].tensor);
-    t->action = ACT_COPY;
-    t->n_access = 0;
-    add_access(t, new_bytes(p, to, "to", words, true), ACCESS_WRITE);
-    add_access(t, new_bytes(p, to == d ? p->host : d, "from", words, true), ACCESS_READ);
+    struct device *device = task->lane->device, *to = task->lane->kind == LANE_UPLOAD ? device : paper->host;
+    int64_t words = (int64_t)count_elements(task->access[0].tensor);
+    task->action = ACT_COPY;
+    task->n_access = 0;
+    add_access(task, new_bytes(paper, to, "to", words, true), ACCESS_WRITE);
+    add_access(task, new_bytes(paper, to == device ? paper->host : device, "from", words, true), ACCESS_READ);
 }
 
 /* Four devices on one link: every copy gets its work done, in the time that its share takes and no other. */
@@ -238,26 +244,26 @@ TEST(random_copies_share_evenly)
     double work = 0, time = 0;
     speeds.per_link = 4;
     for (uint64_t seed = 1; seed <= 30; seed++) {
-        struct paper p = random_list(seed, &speeds, 4);
+        struct paper paper = random_list(seed, &speeds, 4);
         int link[RANDOM_TASKS];
         for (int i = 0; i < RANDOM_TASKS; i++) {
-            enum lane_kind kind = p.step->task[i]->lane->kind;
+            enum lane_kind kind = paper.step->task[i]->lane->kind;
             link[i] = 3 + i; /* a number that no other task has: it uses no link */
             if (kind == LANE_UPLOAD)
                 link[i] = 1;
             if (kind == LANE_DOWNLOAD)
                 link[i] = 2;
             if (link[i] <= 2)
-                make_copy(&p, p.step->task[i]);
+                make_copy(&paper, paper.step->task[i]);
         }
-        struct simulation *sim = must_simulate(p.step, p.costs);
+        struct simulation *sim = must_simulate(paper.step, paper.costs);
         for (size_t node = 0; node < (size_t)(sim->steps - 1) * RANDOM_TASKS; node++) { /* (the next one shares, too) */
             expect_number("work done", share_of(sim, node, link), sim->seconds[node % RANDOM_TASKS]);
             work += sim->seconds[node % RANDOM_TASKS];
             time += sim->moments[node].end - sim->moments[node].start;
         }
         free_simulation(sim);
-        end_paper(&p);
+        end_paper(&paper);
     }
     assert_true(time > 1.02 * work); /* links were in fact shared */
 }
@@ -267,22 +273,24 @@ TEST(random_copies_share_evenly)
 /* One device shares no link: predicting with costs is predicting with the durations that the costs give. */
 TEST(simulate_is_simulate_durations)
 {
-    struct trainer *t = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 1);
-    struct simulation *a = must_simulate(t->train, costs_of(t)), *b = simulate_durations(t->train, a->seconds);
+    struct trainer *trainer = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 1);
+    struct simulation *a = must_simulate(trainer->train, costs_of(trainer)),
+                      *b = simulate_durations(trainer->train, a->seconds);
     assert_int_equal(a->steps, b->steps);
-    for (size_t i = 0; i < (size_t)a->steps * t->train->n; i++) { /* (a copy's time is the sum of latency and rest) */
+    for (size_t i = 0; i < (size_t)a->steps * trainer->train->n;
+         i++) { /* (a copy's time is the sum of latency and rest) */
         expect_number("start", a->moments[i].start, b->moments[i].start);
         expect_number("end", a->moments[i].end, b->moments[i].end);
     }
     expect_number("period", a->period, b->period);
     assert_true(a->period > 0);
-    for (int i = 0; i < t->machine->n_lanes; i++)
+    for (int i = 0; i < trainer->machine->n_lanes; i++)
         expect_number("busy", a->busy[i], b->busy[i]);
-    assert_int_equal(a->by_source[COST_MODELLED], t->train->n);
+    assert_int_equal(a->by_source[COST_MODELLED], trainer->train->n);
     expect_longest_paths(a);
     free_simulation(a);
     free_simulation(b);
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 TEST(the_shipped_hardware)
@@ -294,17 +302,17 @@ TEST(the_shipped_hardware)
     } shipped[] = {{"laptop", 1, 1, 8}, {"workstation", 1, 128, 28}, {"server", 8, 128, 108}};
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char *path = lasting("data/hardware/%s.txt", shipped[i].name);
-        struct trainer *t = plan_tiny(path, shipped[i].ranks);
-        const struct device *d = t->machine->device;
-        assert_string_equal(costs_of(t)->name, shipped[i].name);
-        assert_int_equal(d->shape.work_group, shipped[i].work_group);
-        assert_int_equal(d->units, shipped[i].units);
-        struct simulation *sim = must_simulate(t->train, costs_of(t));
+        struct trainer *trainer = plan_tiny(path, shipped[i].ranks);
+        const struct device *device = trainer->machine->device;
+        assert_string_equal(costs_of(trainer)->name, shipped[i].name);
+        assert_int_equal(device->shape.work_group, shipped[i].work_group);
+        assert_int_equal(device->units, shipped[i].units);
+        struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
         assert_true(sim->period > 1e-6 && sim->period < 1);
-        assert_int_equal(sim->by_source[COST_MODELLED], t->train->n);
-        expect_sound(path, t->train, values_of(t, t->train));
+        assert_int_equal(sim->by_source[COST_MODELLED], trainer->train->n);
+        expect_sound(path, trainer->train, values_of(trainer, trainer->train));
         free_simulation(sim);
-        free_trainer(t);
+        free_trainer(trainer);
         expect_yard(EXIT_OK, "simulated step", "plan --model gpt2 --attention flash --simulate --hardware %s", path);
     }
 }

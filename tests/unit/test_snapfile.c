@@ -4,6 +4,8 @@
  * an iteration.  A sync that is left out, or that comes too late, is found: with syncs that do nothing iterations must
  * be lost.
  *
+ * To see it fail: in system_calls.c, let flush_file() return 0 at once.
+ *
  * This program has pwrite, fdatasync, rename and the like of its own, which stand before the system's.  They do
  * what the system's do, and keep a model of the disk beside (support_disk.h): of what was not synced it may have
  * any sectors, and of a rename either name.  A *life* is a run that opens the file, stores iterations, a few at
@@ -42,11 +44,11 @@ static uint32_t draw(uint32_t below) { return (uint32_t)draw_below(&disk.luck, b
 
 static struct disk_file *file_of(int fd)
 {
-    struct stat s;
-    if (!disk.on || fstat(fd, &s) != 0)
+    struct stat stat;
+    if (!disk.on || fstat(fd, &stat) != 0)
         return NULL;
     for (int i = 0; i < 2; i++)
-        if (disk.inode[i] == s.st_ino)
+        if (disk.inode[i] == stat.st_ino)
             return &disk.file[i];
     return NULL;
 }
@@ -60,36 +62,36 @@ static bool go_on(bool writes)
     return sound;
 }
 
-static ssize_t write_to(struct disk_file *f, int fd, const void *bytes, size_t n, off_t at)
+static ssize_t write_to(struct disk_file *disk_file, int fd, const void *bytes, size_t n, off_t at)
 {
     if (!go_on(true))
         return -1;
     ssize_t done = REAL(pwrite)(fd, bytes, bytes_to_write(&disk.calls, n), at);
     if (done > 0)
-        disk_write(f, bytes, (size_t)done, (size_t)at);
+        disk_write(disk_file, bytes, (size_t)done, (size_t)at);
     return done;
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
 {
-    struct disk_file *f = file_of(fd);
-    return f ? write_to(f, fd, bytes, n, at) : REAL(pwrite)(fd, bytes, n, at);
+    struct disk_file *disk_file = file_of(fd);
+    return disk_file ? write_to(disk_file, fd, bytes, n, at) : REAL(pwrite)(fd, bytes, n, at);
 }
 
 ssize_t write(int fd, const void *bytes, size_t n)
 {
-    struct disk_file *f = file_of(fd);
-    off_t at = f ? lseek(fd, 0, SEEK_CUR) : 0;
-    ssize_t done = f ? write_to(f, fd, bytes, n, at) : REAL(write)(fd, bytes, n);
-    if (f && done > 0)
+    struct disk_file *disk_file = file_of(fd);
+    off_t at = disk_file ? lseek(fd, 0, SEEK_CUR) : 0;
+    ssize_t done = disk_file ? write_to(disk_file, fd, bytes, n, at) : REAL(write)(fd, bytes, n);
+    if (disk_file && done > 0)
         lseek(fd, at + done, SEEK_SET);
     return done;
 }
 
 int posix_fallocate(int fd, off_t at, off_t n)
 {
-    struct disk_file *f = file_of(fd);
-    if (!f)
+    struct disk_file *disk_file = file_of(fd);
+    if (!disk_file)
         return REAL(posix_fallocate)(fd, at, n);
     return go_on(true) ? REAL(posix_fallocate)(fd, at, n) : errno;
 }
@@ -105,27 +107,27 @@ int sync_file_range(int fd, off_t at, off_t n, unsigned flags)
 /* An error leaves what it met in memory, as if it were on the disk: no later sync writes it. */
 static int sync_model(int fd)
 {
-    struct disk_file *f = file_of(fd);
-    struct stat s;
-    if (disk.while_syncing && f)
+    struct disk_file *disk_file = file_of(fd);
+    struct stat stat;
+    if (disk.while_syncing && disk_file)
         disk.while_syncing();
-    if (f && disk.cut_sync) {
+    if (disk_file && disk.cut_sync) {
         disk.cut_sync--;
         if (disk.cut_sync == 0)
             disk.cut_at = disk.calls.n;
     }
-    if (f && disk.fault_sync) {
+    if (disk_file && disk.fault_sync) {
         disk.fault_sync--;
         if (disk.fault_sync == 0)
             disk.calls.at = disk.calls.n + 1;
     }
     bool sound = !disk.on || go_on(false);
-    if (disk.on && sound && fstat(fd, &s) == 0 && S_ISDIR(s.st_mode))
+    if (disk.on && sound && fstat(fd, &stat) == 0 && S_ISDIR(stat.st_mode))
         disk.sure_named = disk.named;
-    if (f && !sound)
-        drop_waiting(f);
-    if (f && sound && !disk.no_sync)
-        disk_sync(f);
+    if (disk_file && !sound)
+        drop_waiting(disk_file);
+    if (disk_file && sound && !disk.no_sync)
+        disk_sync(disk_file);
     return sound ? 0 : -1;
 }
 int fsync(int fd) { return sync_model(fd); }
@@ -134,11 +136,11 @@ int fdatasync(int fd) { return sync_model(fd); }
 /* What is not waiting to be written is read from the disk again. */
 int posix_fadvise(int fd, off_t at, off_t n, int advice)
 {
-    struct disk_file *f = file_of(fd);
+    struct disk_file *disk_file = file_of(fd);
     (void)at;
     (void)n;
-    if (f && advice == POSIX_FADV_DONTNEED && !f->n_waiting)
-        assert_int_equal(REAL(pwrite)(fd, f->sure, f->sure_n, 0), f->sure_n);
+    if (disk_file && advice == POSIX_FADV_DONTNEED && !disk_file->n_waiting)
+        assert_int_equal(REAL(pwrite)(fd, disk_file->sure, disk_file->sure_n, 0), disk_file->sure_n);
     return 0;
 }
 
@@ -149,16 +151,16 @@ int open(const char *path, int flags, ...)
     mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
     va_end(rest);
     bool ours = disk.on && flags & O_CREAT, there = access(path, F_OK) == 0;
-    struct stat s;
+    struct stat stat;
     if (ours && !go_on(true))
         return -1;
     int fd = REAL(open)(path, flags, mode);
     if (!ours || fd < 0)
         return fd;
-    if (!there && fstat(fd, &s) == 0) {
+    if (!there && fstat(fd, &stat) == 0) {
         int file = strstr(path, ".tmp-") ? 1 - disk.named : disk.named;
         empty_file(&disk.file[file]);
-        disk.inode[file] = s.st_ino;
+        disk.inode[file] = stat.st_ino;
     }
     return fd;
 }
@@ -179,14 +181,14 @@ int unlink(const char *path) { return disk.on && disk.calls.n > disk.cut_at ? 0 
 
 static void put_file(const char *path, int file)
 {
-    const struct disk_file *f = &disk.file[file];
-    struct stat s;
+    const struct disk_file *disk_file = &disk.file[file];
+    struct stat stat;
     int fd = REAL(open)(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     assert_true(fd >= 0);
-    assert_int_equal(fstat(fd, &s), 0);
-    assert_int_equal(REAL(pwrite)(fd, f->sure, f->sure_n, 0), f->sure_n);
+    assert_int_equal(fstat(fd, &stat), 0);
+    assert_int_equal(REAL(pwrite)(fd, disk_file->sure, disk_file->sure_n, 0), disk_file->sure_n);
     close(fd);
-    disk.inode[file] = s.st_ino;
+    disk.inode[file] = stat.st_ino;
 }
 
 static void remove_temporary(const char *path)
@@ -239,25 +241,25 @@ static void write_one(void)
         k++;
     if (k == life.n)
         return;
-    struct flight *f = &life.flight[k];
-    float *bytes = fill_payload(life.stored, f->written, seed_of(f->step, life.session));
-    snap_write(life.snap, f->step, f->written, bytes);
-    f->written++;
+    struct flight *flight = &life.flight[k];
+    float *bytes = fill_payload(life.stored, flight->written, seed_of(flight->step, life.session));
+    snap_write(life.snap, flight->step, flight->written, bytes);
+    flight->written++;
     free(bytes);
 }
 
 static void commit_one(void)
 {
-    struct stored_step t;
-    struct flight f = life.flight[0];
-    if (!life.n || f.written < life.stored->plan.n)
+    struct stored_step step;
+    struct flight flight = life.flight[0];
+    if (!life.n || flight.written < life.stored->plan.n)
         return;
     life.n--;
-    memmove(life.flight, life.flight + 1, (size_t)life.n * sizeof f);
+    memmove(life.flight, life.flight + 1, (size_t)life.n * sizeof flight);
     if (draw(20) == 0)
-        snap_commit(life.snap, f.step, false, &(struct stored_step){0});
-    else if (snap_commit(life.snap, f.step, true, &t))
-        acknowledged = f.step;
+        snap_commit(life.snap, flight.step, false, &(struct stored_step){0});
+    else if (snap_commit(life.snap, flight.step, true, &step))
+        acknowledged = flight.step;
 }
 
 /* Goes on as another thread does while one waits for the disk. */
@@ -276,12 +278,12 @@ static void go_on_meanwhile(void)
 static void live(void *unused)
 {
     (void)unused;
-    struct checkpoint d = description(life.options, life.first, life.session);
-    struct snap *s;
-    life.problem = open_snap(life.path, &d, &life.stored->plan, &s);
+    struct checkpoint checkpoint = description(life.options, life.first, life.session);
+    struct snap *snap;
+    life.problem = open_snap(life.path, &checkpoint, &life.stored->plan, &snap);
     if (life.problem)
         return;
-    life.snap = s;
+    life.snap = snap;
     for (uint32_t i = life.actions; i; i--)
         switch (draw(4)) {
         case 0:
@@ -294,7 +296,7 @@ static void live(void *unused)
             write_one();
         }
     life.snap = NULL;
-    close_snap(s);
+    close_snap(snap);
 }
 
 static void close_from(int first)
@@ -336,21 +338,22 @@ struct back { /* the argument of attempt(), and what it read */
 static void read_back(void *back)
 {
     struct back *b = back;
-    struct checkpoint *c = open_snapshot(life.path);
-    b->step = c->step;
-    b->sound = has_state(c, seed_of(c->step, c->session)) && c->samples == 8 * (int64_t)c->step;
-    free_checkpoint(c);
+    struct checkpoint *checkpoint = open_snapshot(life.path);
+    b->step = checkpoint->step;
+    b->sound = has_state(checkpoint, seed_of(checkpoint->step, checkpoint->session)) &&
+               checkpoint->samples == 8 * (int64_t)checkpoint->step;
+    free_checkpoint(checkpoint);
 }
 
 /* Nothing acknowledged is lost, nothing torn accepted. */
 static bool look_back(void)
 {
-    struct back b = {.sound = true};
+    struct back back = {.sound = true};
     int first_fd = dup(0);
-    free(attempt(read_back, &b));
+    free(attempt(read_back, &back));
     close_from(first_fd);
-    life.first = b.step;
-    return b.sound && b.step >= acknowledged;
+    life.first = back.step;
+    return back.sound && back.step >= acknowledged;
 }
 
 static void begin_trial(const char *path, uint64_t number)
@@ -444,9 +447,9 @@ static int count_lost(int ends, bool no_sync, int *done)
 {
     int lost = 0;
     const char *path = temp_path("power.snap"), *log = temp_path("power.log");
-    struct mesh m = mesh_of(&small_config, 1, 1, 1, 0);
-    struct stored stored[3] = {store_of(&small_config, &m, 2, false), store_of(&small_config, &m, 3, true),
-                               store_of(&small_config, &m, 4, true)};
+    struct mesh mesh = mesh_of(&small_config, 1, 1, 1, 0);
+    struct stored stored[3] = {store_of(&small_config, &mesh, 2, false), store_of(&small_config, &mesh, 3, true),
+                               store_of(&small_config, &mesh, 4, true)};
     life.options = json_object();
     disk.no_sync = no_sync;
     be_quiet(log);
@@ -458,7 +461,7 @@ static int count_lost(int ends, bool no_sync, int *done)
     for (int i = 0; i < 3; i++)
         free_stored(&stored[i]);
     json_decref(life.options);
-    free_mesh(&m);
+    free_mesh(&mesh);
     return lost;
 }
 
@@ -469,8 +472,8 @@ LONG_TEST(killed_and_then_cut)
     enum { CALLS = 120, LUCKS = 4 };
     int lost = 0;
     const char *path = temp_path("killed.snap"), *log = temp_path("killed.log");
-    struct mesh m = mesh_of(&small_config, 1, 1, 1, 0);
-    struct stored stored[3] = {store_of(&small_config, &m, 2, false), {0}, store_of(&small_config, &m, 4, true)};
+    struct mesh mesh = mesh_of(&small_config, 1, 1, 1, 0);
+    struct stored stored[3] = {store_of(&small_config, &mesh, 2, false), {0}, store_of(&small_config, &mesh, 4, true)};
     life.options = json_object();
     be_quiet(log);
     for (int at = 1; at <= CALLS; at++)
@@ -480,7 +483,7 @@ LONG_TEST(killed_and_then_cut)
     free_stored(&stored[0]);
     free_stored(&stored[2]);
     json_decref(life.options);
-    free_mesh(&m);
+    free_mesh(&mesh);
     assert_int_equal(lost, 0);
 }
 
@@ -497,11 +500,11 @@ LAW(lives_end_at_any_moment)
 /* ---- calls that fail --------------------------------------------------------------------------------------------- */
 
 /* A life on a file that has iterations already, or on none, one call of which goes wrong; then the power goes. */
-static void spoil_call(const struct stored *x, bool fresh, enum fault fault, int at)
+static void spoil_call(const struct stored *stored, bool fresh, enum fault fault, int at)
 {
     const char *path = temp_path("fault.snap"), *log = temp_path("fault.log");
     begin_trial(path, 7);
-    life.stored = x;
+    life.stored = stored;
     life.actions = 120;
     disk.cut_sync = disk.fault_sync = 0;
     disk.cut_at = INT32_MAX;
@@ -512,9 +515,9 @@ static void spoil_call(const struct stored *x, bool fresh, enum fault fault, int
         be_quiet(log);
         run_life();
         int said = be_loud(log, "training goes on");
-        struct problem *p = life.problem;
-        if (p && (p->code != EXIT_IO || !run || fault == FAULT_SHORT))
-            test_failed("%d in call %d: %s\n", fault, at, p->sentence);
+        struct problem *problem = life.problem;
+        if (problem && (problem->code != EXIT_IO || !run || fault == FAULT_SHORT))
+            test_failed("%d in call %d: %s\n", fault, at, problem->sentence);
         if (said > 1)
             test_failed("%d in call %d: said %d times\n", fault, at, said);
         remove_temporary(path);
@@ -526,20 +529,20 @@ static void spoil_call(const struct stored *x, bool fresh, enum fault fault, int
 
 TEST(every_call_may_fail)
 {
-    struct mesh m = mesh_of(&small_config, 1, 1, 1, 0);
-    struct stored x = store_of(&small_config, &m, 2, false);
+    struct mesh mesh = mesh_of(&small_config, 1, 1, 1, 0);
+    struct stored stored = store_of(&small_config, &mesh, 2, false);
     int tried = 0;
     life.options = json_object();
     for (int fresh = 0; fresh < 2; fresh++) {
-        spoil_call(&x, fresh, FAULT_NONE, 0);
+        spoil_call(&stored, fresh, FAULT_NONE, 0);
         int calls = disk.calls.n;
         assert_true(calls > 30);
         for (int fault = FAULT_EIO; fault <= FAULT_SHORT; fault++)
             for (int at = 1; at <= calls; at++, tried++)
-                spoil_call(&x, fresh, (enum fault)fault, at);
+                spoil_call(&stored, fresh, (enum fault)fault, at);
     }
     printf("# %d faults\n", tried);
     json_decref(life.options);
-    free_stored(&x);
-    free_mesh(&m);
+    free_stored(&stored);
+    free_mesh(&mesh);
 }

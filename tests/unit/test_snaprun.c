@@ -1,5 +1,13 @@
-/* test_snaprun.c - snapshots while training runs: no bit of training changes, what is stored is the state after its
- * iteration, and however slow the writer is, training goes on.
+/* test_snaprun.c - snapshots while training runs.
+ *
+ * It tests src/techniques/snapshot on real queues.  No bit of the training changes; what is stored is the state right
+ * after its iteration; a step that went wrong is never stored as the newest; and however slow the writer is, training
+ * goes on.  A copy that reads what the next update has begun to write, and a training that waits for the disk, are
+ * found.
+ *
+ * To see it fail: in snapshot.c, let is_state() leave out what the optimizer keeps.
+ *
+ * What is expected is the run without snapshots, whose state after each step is kept.
  */
 #include "techniques/reshard/save_and_load.h"
 #include "techniques/snapshot/snapshot.h"
@@ -48,89 +56,89 @@ static const char *new_file(const char *name)
     return path;
 }
 
-static struct trainer *open_kind(const struct kind *k, const char *more)
+static struct trainer *open_kind(const struct kind *kind, const char *more)
 {
-    char *words = lasting(TINY "%s %s", k->words, more);
-    contexts_apart(k->apart);
-    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | OPEN_DATA);
+    char *words = lasting(TINY "%s %s", kind->words, more);
+    contexts_apart(kind->apart);
+    struct trainer *trainer = new_trainer(settings_of(words), LIST_TRAIN | OPEN_DATA);
     contexts_apart(false);
-    init_random(t->model, 1337);
-    return t;
+    init_random(trainer->model, 1337);
+    return trainer;
 }
 
 /* Ready to train, and to store in that file. */
-static struct trainer *open_storing(const struct kind *k, const char *file)
+static struct trainer *open_storing(const struct kind *kind, const char *file)
 {
     char *words = lasting("--snapshot %s", file);
-    struct trainer *t = open_kind(k, words);
-    open_snapshots(t);
-    return t;
+    struct trainer *trainer = open_kind(kind, words);
+    open_snapshots(trainer);
+    return trainer;
 }
 
 /* What the file has, loaded by another trainer of the kind. */
 static void expect_stored(struct trainer *reader, const char *words, const char *file, uint32_t step,
                           const struct state *expected)
 {
-    struct checkpoint *c = open_snapshot(file);
-    assert_int_equal(c->step, step);
-    load_checkpoint(reader->model, c, LOAD_ALL_STATE);
-    struct state s = read_whole_state(reader);
-    assert_int_equal(s.n, expected->n);
-    expect_same_bits(words, s.values, expected->values, s.n);
-    free_checkpoint(c);
-    free(s.values);
+    struct checkpoint *checkpoint = open_snapshot(file);
+    assert_int_equal(checkpoint->step, step);
+    load_checkpoint(reader->model, checkpoint, LOAD_ALL_STATE);
+    struct state state = read_whole_state(reader);
+    assert_int_equal(state.n, expected->n);
+    expect_same_bits(words, state.values, expected->values, state.n);
+    free_checkpoint(checkpoint);
+    free(state.values);
 }
 
 /* The states after each step of a training that stores nothing; [0] is not set.  Returns its trainer. */
-static struct trainer *train_plainly(const struct kind *k, struct state states[STEPS + 1])
+static struct trainer *train_plainly(const struct kind *kind, struct state states[STEPS + 1])
 {
-    struct trainer *t = open_kind(k, "");
+    struct trainer *trainer = open_kind(kind, "");
     for (uint32_t i = 1; i <= STEPS; i++) {
-        run_step(t, i);
-        drain(t->train);
-        states[i] = read_whole_state(t);
+        run_step(trainer, i);
+        drain(trainer->train);
+        states[i] = read_whole_state(trainer);
     }
-    return t;
+    return trainer;
 }
 
 /* Stopped after each step for a look at the file: all are stored; or running freely, and what is stored is right. */
-static void expect_kind(const struct kind *k, const struct state states[STEPS + 1], struct trainer *reader,
+static void expect_kind(const struct kind *kind, const struct state states[STEPS + 1], struct trainer *reader,
                         bool stopping)
 {
     const char *file = new_file("kind.snap");
-    struct trainer *t = open_storing(k, file);
+    struct trainer *trainer = open_storing(kind, file);
     for (uint32_t i = 1; i <= STEPS; i++) {
-        run_step(t, i);
+        run_step(trainer, i);
         if (!stopping)
             continue;
-        drain(t->train);
-        expect_stored(reader, k->words, file, i, &states[i]);
+        drain(trainer->train);
+        expect_stored(reader, kind->words, file, i, &states[i]);
     }
-    drain(t->train);
+    drain(trainer->train);
     struct stored_step *stored;
-    size_t n = take_commits(t, &stored);
-    struct state end = read_whole_state(t);
-    expect_same_bits(k->words, end.values, states[STEPS].values, end.n);
-    struct snap_counts c = close_snapshots(t);
-    assert_int_equal(c.stored + c.dropped, STEPS);
-    assert_int_equal(c.stored, n);
-    assert_int_equal(c.newest, stored[n - 1].step);
+    size_t n = take_commits(trainer, &stored);
+    struct state end = read_whole_state(trainer);
+    expect_same_bits(kind->words, end.values, states[STEPS].values, end.n);
+    struct snap_counts counts = close_snapshots(trainer);
+    assert_int_equal(counts.stored + counts.dropped, STEPS);
+    assert_int_equal(counts.stored, n);
+    assert_int_equal(counts.newest, stored[n - 1].step);
     for (size_t i = 0; i < n; i++) {
         assert_true(stored[i].recoverable <= stored[i].durable);
         assert_true(i == 0 || stored[i].step > stored[i - 1].step);
         assert_true(i == 0 || stored[i].recoverable > stored[i - 1].durable);
     }
     if (stopping)
-        assert_int_equal(c.dropped, 0);
-    free_trainer(t);
-    expect_stored(reader, k->words, file, c.newest, &states[c.newest]);
+        assert_int_equal(counts.dropped, 0);
+    free_trainer(trainer);
+    expect_stored(reader, kind->words, file, counts.newest, &states[counts.newest]);
     free(stored);
     free(end.values);
 }
 
-static struct kind by_device(const struct kind *k)
+static struct kind by_device(const struct kind *kind)
 {
-    return (struct kind){lasting("%s --snapshot-in device", k->words), k->apart};
+    return (struct kind){lasting("%s --snapshot-in device", kind->words), kind->apart};
 }
 
 LAW(meshes_and_passes)
@@ -167,18 +175,18 @@ static void wait_at_gate(void)
     pthread_mutex_unlock(&gate.lock);
 }
 
-static void persist_behind_gate(void *context, const struct task *t, uint32_t number)
+static void persist_behind_gate(void *context, const struct task *task, uint32_t number)
 {
     wait_at_gate();
-    gate.run(context, t, number);
+    gate.run(context, task, number);
 }
 
 /* What comes down from a copy on the device. */
-static void copy_behind_gate(const struct task *t, uint32_t number, cl_uint n, const cl_event *wait, cl_event *done)
+static void copy_behind_gate(const struct task *task, uint32_t number, cl_uint n, const cl_event *wait, cl_event *done)
 {
-    struct tensor *to = tensor_at(t->access[0].tensor, number), *from = tensor_at(t->access[1].tensor, number);
+    struct tensor *to = tensor_at(task->access[0].tensor, number), *from = tensor_at(task->access[1].tensor, number);
     wait_at_gate();
-    CL(clEnqueueReadBuffer(t->lane->queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n, wait,
+    CL(clEnqueueReadBuffer(task->lane->queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n, wait,
                            done));
 }
 
@@ -190,10 +198,10 @@ static void set_gate(bool open)
     pthread_mutex_unlock(&gate.lock);
 }
 
-static void put_gate(struct trainer *t)
+static void put_gate(struct trainer *trainer)
 {
-    for (size_t i = 0; i < t->train->n; i++) {
-        struct task *task = t->train->task[i];
+    for (size_t i = 0; i < trainer->train->n; i++) {
+        struct task *task = trainer->train->task[i];
         const bool stores = task->action == ACT_HOST && task->member.needed && !task->member.returned;
         if (task->member.aside && is_copy(task)) {
             task->action = ACT_ISSUE;
@@ -212,33 +220,33 @@ static void put_gate(struct trainer *t)
 static void expect_no_waiting(const struct kind *kind)
 {
     const char *file = new_file("slow.snap");
-    struct trainer *t = open_storing(kind, file);
+    struct trainer *trainer = open_storing(kind, file);
     struct stored_step *stored = NULL;
     uint32_t slots = (uint32_t)snapshot_options.slots;
-    put_gate(t);
+    put_gate(trainer);
     alarm(120);
     for (uint32_t i = 1; i <= ALL; i++) {
-        run_step(t, i);
-        assert_true(isfinite(step_result(t, i)->loss));
+        run_step(trainer, i);
+        assert_true(isfinite(step_result(trainer, i)->loss));
         if (i == BLOCKED / 2 || i == BLOCKED) /* so that step BLOCKED has asked for a slot before one becomes free */
-            drain_but_disk(t->train);
+            drain_but_disk(trainer->train);
         if (i == BLOCKED) {
-            assert_int_equal(take_commits(t, &stored), 0);
+            assert_int_equal(take_commits(trainer, &stored), 0);
             set_gate(true);
-            drain(t->train);
+            drain(trainer->train);
         }
     }
-    drain(t->train);
+    drain(trainer->train);
     alarm(0);
-    size_t n = take_commits(t, &stored);
-    struct snap_counts c = close_snapshots(t);
+    size_t n = take_commits(trainer, &stored);
+    struct snap_counts counts = close_snapshots(trainer);
     assert_true(n > slots);
     for (uint32_t i = 0; i <= slots; i++)
         assert_int_equal(stored[i].step, i < slots ? i + 1 : BLOCKED + 1);
-    assert_int_equal(c.stored, n);
-    assert_int_equal(c.stored + c.dropped, ALL);
+    assert_int_equal(counts.stored, n);
+    assert_int_equal(counts.stored + counts.dropped, ALL);
     free(stored);
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 LONG_TEST(training_never_waits)
@@ -255,9 +263,9 @@ LONG_TEST(training_never_waits)
 
 static uint32_t newest_in(const char *file)
 {
-    struct checkpoint *c = read_snapshot(file);
-    uint32_t step = snapfile_of(c)->newest.slot ? c->step : 0;
-    free_checkpoint(c);
+    struct checkpoint *checkpoint = read_snapshot(file);
+    uint32_t step = snapfile_of(checkpoint)->newest.slot ? checkpoint->step : 0;
+    free_checkpoint(checkpoint);
     return step;
 }
 
@@ -265,29 +273,30 @@ static uint32_t newest_in(const char *file)
 TEST(bad_steps_are_not_committed)
 {
     const char *file = new_file("bad.snap");
-    struct trainer *t = open_storing(&kinds[0], file);
+    struct trainer *trainer = open_storing(&kinds[0], file);
     for (uint32_t i = 1; i <= 5; i++) {
         if (i == 3)
-            note_reported(t, i, false);
-        run_step(t, i);
-        drain(t->train);
+            note_reported(trainer, i, false);
+        run_step(trainer, i);
+        drain(trainer->train);
     }
-    struct snap_counts c = close_snapshots(t);
-    assert_int_equal(c.newest, 2);
-    assert_int_equal(c.dropped, 3);
+    struct snap_counts counts = close_snapshots(trainer);
+    assert_int_equal(counts.newest, 2);
+    assert_int_equal(counts.dropped, 3);
     assert_int_equal(newest_in(file), 2);
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 /* ---- as planned -------------------------------------------------------------------------------------------------- */
 
 /* "1 2 9", of commits that the pass foretold, or that were made; at most up to `last`. */
-static char *foretold(const struct trainer *t, int last)
+static char *foretold(const struct trainer *trainer, int last)
 {
     char *text = copy_string("");
     json_t *commit;
     size_t i;
-    json_array_foreach(json_object_get(reports_of(t).report[reports_of(t).n - 1].fields, "commits"), i, commit)
+    json_array_foreach(json_object_get(reports_of(trainer).report[reports_of(trainer).n - 1].fields, "commits"), i,
+                       commit)
     {
         int step = (int)json_integer_value(json_object_get(commit, "iteration"));
         char *more = step <= last ? format_string("%s %d", text, step) : copy_string(text);
@@ -308,16 +317,16 @@ LONG_TEST(paced_runs_store_what_was_planned)
 {
     enum { PACED = 4 };
     const char *file = new_file("paced.snap"), *hardware = write_file("slow.txt", slow_disk, sizeof slow_disk - 1);
-    struct settings *s = settings_of(lasting(TINY "%s --snapshot %s --pace %s", kinds[0].words, file, hardware));
+    struct settings *settings = settings_of(lasting(TINY "%s --snapshot %s --pace %s", kinds[0].words, file, hardware));
     pace_options.scale = 6000;
-    struct trainer *t = open_training(s, LIST_TRAIN);
-    char *expected = foretold(t, PACED), *found = copy_string("");
+    struct trainer *trainer = open_training(settings, LIST_TRAIN);
+    char *expected = foretold(trainer, PACED), *found = copy_string("");
     struct stored_step *stored;
-    open_snapshots(t);
+    open_snapshots(trainer);
     for (uint32_t i = 1; i <= PACED; i++)
-        run_step(t, i);
-    drain(t->train);
-    size_t n = take_commits(t, &stored);
+        run_step(trainer, i);
+    drain(trainer->train);
+    size_t n = take_commits(trainer, &stored);
     for (size_t i = 0; i < n; i++) {
         char *longer = format_string("%s %u", found, stored[i].step);
         free(found);
@@ -325,8 +334,8 @@ LONG_TEST(paced_runs_store_what_was_planned)
     }
     assert_string_equal(expected, " 1 2 4");
     assert_string_equal(found, expected);
-    assert_int_equal(close_snapshots(t).dropped, PACED - n);
-    free_trainer(t);
+    assert_int_equal(close_snapshots(trainer).dropped, PACED - n);
+    free_trainer(trainer);
     free(expected);
     free(found);
     free(stored);
@@ -352,7 +361,7 @@ TEST(a_trace_has_what_ran)
     char *file = temp_path("traced.snap");
     char *trace = temp_path("run.trace");
     char *log = temp_path("log.jsonl");
-    struct ran r = expect_yard(
+    struct ran ran = expect_yard(
         EXIT_OK, "", "train " TINY "--steps 12 --sample-tokens 0 --val-batches 1 --snapshot %s --trace %s --log %s",
         file, trace, log);
     struct trace *t = trace_open(trace);
@@ -373,7 +382,7 @@ TEST(a_trace_has_what_ran)
         assert_int_equal(persists[i], 3 * commits[i]);
     }
     char *line = lasting("%d stored in", stored);
-    assert_non_null(strstr(r.out, line));
+    assert_non_null(strstr(ran.out, line));
     trace_free(t);
 }
 
@@ -389,10 +398,10 @@ TEST(the_file_of_another_run)
     }
     expect_yard(EXIT_USAGE, "is a snapshot of another model (1 layers", "train %s --layers 2 --steps 2 --snapshot %s",
                 words, file);
-    struct checkpoint *c = open_snapshot(file);
-    assert_int_equal(c->step, 2);
-    assert_string_equal(text_at(c->options, "seed"), "6");
-    free_checkpoint(c);
+    struct checkpoint *checkpoint = open_snapshot(file);
+    assert_int_equal(checkpoint->step, 2);
+    assert_string_equal(text_at(checkpoint->options, "seed"), "6");
+    free_checkpoint(checkpoint);
 }
 
 /* Where libpmem is installed it can be told to take any file for one in persistent memory. */

@@ -1,5 +1,13 @@
-/* test_snapshot.c - the plan: which iterations are stored and when, against a calculation of its own that keeps every
- * slot in view; and on models: once, whatever the mesh.  (In a run: test_snaprun.c, killed: test_kills.c.)
+/* test_snapshot.c - the plan of snapshots: which iterations are stored, and when each copy goes.
+ *
+ * It tests src/techniques/snapshot on lists that are never run.  Each layer is stored once, whatever the mesh; a slot
+ * is not overwritten while it has the newest whole iteration; and the critical path has no snapshots in it.  A layer
+ * that is stored twice or not at all, a copy in the way of training, and a promise that the disk cannot keep are found.
+ *
+ * To see it fail: in snapshot.c, let is_state() leave out what the optimizer keeps.
+ *
+ * What is expected comes from a calculation here that keeps every slot in view, and for shipped lists from paper.  (In
+ * a run: test_snaprun.c, killed: test_kills.c.)
  */
 #include "tests/support/support.h"
 
@@ -22,16 +30,16 @@ static json_t *report_of(json_t *plan)
  * and which ones were dropped. */
 static void expect_outcome(const char *words, const char *expected)
 {
-    json_t *r = report_of(plan(words)), *commit, *number;
+    json_t *json = report_of(plan(words)), *commit, *number;
     size_t i;
     const char *found = "";
-    assert_string_equal(text_at(r, "pass"), "snapshot");
-    json_array_foreach(json_object_get(r, "commits"), i, commit)
+    assert_string_equal(text_at(json, "pass"), "snapshot");
+    json_array_foreach(json_object_get(json, "commits"), i, commit)
     {
         found = lasting("%s%s%g: %.9g %.9g", found, i ? ", " : "", number_at(commit, "iteration"),
                         number_at(commit, "written_ms"), number_at(commit, "durable_ms"));
     }
-    json_array_foreach(json_object_get(r, "dropped"), i, number)
+    json_array_foreach(json_object_get(json, "dropped"), i, number)
     {
         found = lasting("%s%s %g", found, i ? "" : " but not", json_number_value(number));
     }
@@ -72,8 +80,8 @@ TEST(a_disk_that_nobody_described)
 {
     char *text = read_text("data/hardware/laptop.txt");
     *strstr(text, "link disk") = '#';
-    json_t *p = plan(lasting("--model tiny --hardware %s --snapshot x", write_text("diskless.txt", "%s", text)));
-    expect_text(text_at(report_of(p), "reason"), "no link disk says how fast the disk is");
+    json_t *json = plan(lasting("--model tiny --hardware %s --snapshot x", write_text("diskless.txt", "%s", text)));
+    expect_text(text_at(report_of(json), "reason"), "no link disk says how fast the disk is");
     free(text);
 }
 
@@ -104,38 +112,39 @@ struct scene { /* milliseconds; units are updated last one first, each with a by
 
 static struct scene random_scene(uint32_t seed)
 {
-    struct scene s;
+    struct scene scene;
     uint32_t n = 0;
 #define DRAW(most) (1 + (int)(random_uniform(77, STREAM_TEST, seed, n++) * (most)))
-    s.forward = DRAW(9);
-    s.update = DRAW(3);
+    scene.forward = DRAW(9);
+    scene.update = DRAW(3);
     for (int u = 0; u < UNITS; u++) {
-        s.backward[u] = DRAW(9);
-        s.bytes[u] = 1000 * DRAW(20);
+        scene.backward[u] = DRAW(9);
+        scene.bytes[u] = 1000 * DRAW(20);
     }
-    s.slots = DRAW(4);
-    s.every = DRAW(3);
-    s.latency = DRAW(4) - 1;
-    s.rate = 100 * DRAW(40);
-    s.link = 100 * (DRAW(60) - 1);
-    s.on_device = false;
-    return s;
+    scene.slots = DRAW(4);
+    scene.every = DRAW(3);
+    scene.latency = DRAW(4) - 1;
+    scene.rate = 100 * DRAW(40);
+    scene.link = 100 * (DRAW(60) - 1);
+    scene.on_device = false;
+    return scene;
 }
 
-static char *scene_text(const struct scene *s)
+static char *scene_text(const struct scene *scene)
 {
     char *text = NULL;
-    append_text(&text, "device gpu memory=1G\ndisk %d000 %dms\ntensor a gpu 4 activations\n", s->rate, s->latency);
-    if (s->link)
-        append_text(&text, "link gpu down %d000\n", s->link);
+    append_text(&text, "device gpu memory=1G\ndisk %d000 %dms\ntensor a gpu 4 activations\n", scene->rate,
+                scene->latency);
+    if (scene->link)
+        append_text(&text, "link gpu down %d000\n", scene->link);
     for (int u = 0; u < UNITS; u++)
-        append_text(&text, "tensor w%d gpu %d parameters\ntensor g%d gpu 4 gradients\n", u, s->bytes[u], u);
-    append_text(&text, "task f gpu.compute %dms role=forward reads=w0,w1,w2 writes=a\n", s->forward);
+        append_text(&text, "tensor w%d gpu %d parameters\ntensor g%d gpu 4 gradients\n", u, scene->bytes[u], u);
+    append_text(&text, "task f gpu.compute %dms role=forward reads=w0,w1,w2 writes=a\n", scene->forward);
     for (int u = UNITS - 1; u >= 0; u--)
         append_text(&text,
                     "task b gpu.compute %dms role=backward reads=a writes=g%d\n"
                     "task u gpu.compute %dms role=update reads=g%d,w%d writes=w%d\n",
-                    s->backward[u], u, s->update, u, u, u);
+                    scene->backward[u], u, scene->update, u, u, u);
     return text;
 }
 
@@ -145,27 +154,27 @@ TEST(a_member_is_free_unless_it_is_kept_or_an_iteration_has_it)
 {
     for (int n = 1; n <= 5; n++)
         for (int state = 0; state < (n + 1) << n; state++) {
-            struct ring r = {.n = n, .durable = state >> n};
+            struct ring ring = {.n = n, .durable = state >> n};
             int n_free = 0;
             for (int k = 1; k <= n; k++) {
-                r.iteration[k] = state >> (k - 1) & 1 ? (uint32_t)(100 + k) : 0;
-                n_free += !r.iteration[k] && k != r.durable;
+                ring.iteration[k] = state >> (k - 1) & 1 ? (uint32_t)(100 + k) : 0;
+                n_free += !ring.iteration[k] && k != ring.durable;
             }
-            if (r.durable && r.iteration[r.durable])
+            if (ring.durable && ring.iteration[ring.durable])
                 continue; /* no state of a ring: what is kept is nobody's */
-            struct ring before = r;
-            int taken = take_member(&r, 7);
+            struct ring before = ring;
+            int taken = take_member(&ring, 7);
             assert_int_equal(taken > 0, n_free > 0);
-            assert_int_equal(member_of(&r, 7), taken);
+            assert_int_equal(member_of(&ring, 7), taken);
             for (int k = 1; k <= n; k++)
-                assert_int_equal(r.iteration[k], k == taken ? 7 : before.iteration[k]);
-            assert_int_equal(r.durable, before.durable);
+                assert_int_equal(ring.iteration[k], k == taken ? 7 : before.iteration[k]);
+            assert_int_equal(ring.durable, before.durable);
             if (!taken)
                 continue;
             assert_true(taken != before.durable);
             assert_true(!before.iteration[taken]);
             for (int counts = 0; counts < 2; counts++) {
-                struct ring after = r;
+                struct ring after = ring;
                 return_member(&after, 7, counts);
                 assert_int_equal(after.durable, counts ? taken : before.durable);
                 for (int k = 1; k <= n; k++)
@@ -202,29 +211,29 @@ static int free_slot(const struct slot_now *slot, int n, double now)
 }
 
 /* On the host's side the next update of a unit waits until this one's bytes are down. */
-static char *reckon(const struct scene *s)
+static char *reckon(const struct scene *scene)
 {
     const char *stored = "", *dropped = "";
     struct slot_now slot[8] = {{0}};
     double disk = 0, now = 0, link = 0, down[UNITS] = {0};
     for (int i = 1; i <= ITERATIONS; i++) {
         int found = -1;
-        now += s->forward;
+        now += scene->forward;
         for (int u = UNITS - 1; u >= 0; u--) {
-            now = fmax(now + s->backward[u], s->on_device ? 0 : down[u]) + s->update;
-            if (u == UNITS - 1 && i % s->every == 0)
-                found = free_slot(slot, s->slots, now);
+            now = fmax(now + scene->backward[u], scene->on_device ? 0 : down[u]) + scene->update;
+            if (u == UNITS - 1 && i % scene->every == 0)
+                found = free_slot(slot, scene->slots, now);
             if (found < 0)
                 continue;
-            link = down[u] = fmax(link, now) + (s->link ? (double)s->bytes[u] / s->link : 0);
-            disk = fmax(disk, link) + s->latency + (double)s->bytes[u] / s->rate;
+            link = down[u] = fmax(link, now) + (scene->link ? (double)scene->bytes[u] / scene->link : 0);
+            disk = fmax(disk, link) + scene->latency + (double)scene->bytes[u] / scene->rate;
         }
-        if (found < 0 && i % s->every == 0)
+        if (found < 0 && i % scene->every == 0)
             dropped = lasting("%s %d", dropped, i);
         if (found < 0)
             continue;
-        slot[found] = (struct slot_now){i, disk, disk + s->latency};
-        disk += s->latency;
+        slot[found] = (struct slot_now){i, disk, disk + scene->latency};
+        disk += scene->latency;
         stored = lasting("%s%s%d: %.9g %.9g", stored, *stored ? ", " : "", i, slot[found].written, slot[found].durable);
     }
     return lasting("%s%s%s", stored, *dropped ? " but not" : "", dropped);
@@ -247,15 +256,15 @@ LAW(random_lists)
     const char *many = getenv("SNAPSHOT_CASES");
     const struct cases some = cases_of(12, many ? atoi(many) : 60);
     for (uint32_t seed = (uint32_t)some.begin; seed < (uint32_t)some.end; seed++) {
-        struct scene s = random_scene(seed);
-        s.on_device = seed & 1;
-        char *text = scene_text(&s);
+        struct scene scene = random_scene(seed);
+        scene.on_device = seed & 1;
+        char *text = scene_text(&scene);
         char *words =
             lasting("--list %s --clip 0 --snapshot x --snapshot-slots %d --iterations %d --snapshot-in %s "
                     "--snapshot-every",
-                    write_text("scene.txt", "%s", text), s.slots, ITERATIONS, s.on_device ? "device" : "host");
-        expect_outcome(lasting("%s %d", words, s.every), reckon(&s));
-        expect_advice(words, s.every);
+                    write_text("scene.txt", "%s", text), scene.slots, ITERATIONS, scene.on_device ? "device" : "host");
+        expect_outcome(lasting("%s %d", words, scene.every), reckon(&scene));
+        expect_advice(words, scene.every);
         free(text);
     }
 }
@@ -297,8 +306,9 @@ LAW(updates_that_skip_steps)
             lasting("--list %s --clip %d --overlap %s --snapshot x --snapshot-slots %d --snapshot-every %d "
                     "--iterations 60",
                     write_text("skips.txt", "%s", text), draw(seed, 2, 2), sides[draw(seed, 3, 3)], slots, every);
-        json_t *r = report_of(plan(words));
-        size_t all = json_array_size(json_object_get(r, "commits")) + json_array_size(json_object_get(r, "dropped"));
+        json_t *json = report_of(plan(words));
+        size_t all =
+            json_array_size(json_object_get(json, "commits")) + json_array_size(json_object_get(json, "dropped"));
         if (all != 60 / (size_t)every)
             test_failed("seed %d: %zu of 60 iterations, every %d\n%s", seed, all, every, text);
         free(text);
@@ -316,23 +326,25 @@ static void expect_ms(const json_t *of, const char *key, double ms)
 TEST(a_slow_link_holds_no_update_on_the_device)
 {
     for (uint32_t seed = 0; seed < 12; seed++) {
-        struct scene s = random_scene(seed);
-        double all = s.forward + s.backward[0] + s.update, down = 1e-3 * s.bytes[0] * (1 + s.latency);
-        double host = fmax(all, down + s.update);
-        const char *list = write_text("slow.txt",
-                                      "device gpu memory=1G\nlink gpu down %.17g queues=1\ntensor w gpu %d parameters\n"
-                                      "task f gpu.compute %dms role=forward reads=w\n"
-                                      "task b gpu.compute %dms role=backward reads=w\n"
-                                      "task u gpu.compute %dms role=update reads=w writes=w\n",
-                                      1e3 * s.bytes[0] / down, s.bytes[0], s.forward, s.backward[0], s.update);
+        struct scene scene = random_scene(seed);
+        double all = scene.forward + scene.backward[0] + scene.update,
+               down = 1e-3 * scene.bytes[0] * (1 + scene.latency);
+        double host = fmax(all, down + scene.update);
+        const char *list =
+            write_text("slow.txt",
+                       "device gpu memory=1G\nlink gpu down %.17g queues=1\ntensor w gpu %d parameters\n"
+                       "task f gpu.compute %dms role=forward reads=w\n"
+                       "task b gpu.compute %dms role=backward reads=w\n"
+                       "task u gpu.compute %dms role=update reads=w writes=w\n",
+                       1e3 * scene.bytes[0] / down, scene.bytes[0], scene.forward, scene.backward[0], scene.update);
         for (int on_device = 0; on_device < 2; on_device++) {
-            json_t *p =
+            json_t *json =
                 plan(lasting("--list %s --clip 0 --snapshot x --snapshot-in %s", list, on_device ? "device" : "host"));
-            expect_ms(p, "simulation.step_ms", on_device ? all : host);
-            expect_ms(report_of(p), "host_ms", host);
-            expect_ms(report_of(p), "device_ms", all);
-            expect_ms(report_of(p), "held_ms", on_device ? 0 : down);
-            expect_ms(report_of(p), "device_bytes", on_device ? 2 * s.bytes[0] : 0);
+            expect_ms(json, "simulation.step_ms", on_device ? all : host);
+            expect_ms(report_of(json), "host_ms", host);
+            expect_ms(report_of(json), "device_ms", all);
+            expect_ms(report_of(json), "held_ms", on_device ? 0 : down);
+            expect_ms(report_of(json), "device_bytes", on_device ? 2 * scene.bytes[0] : 0);
         }
     }
 }
@@ -365,10 +377,10 @@ TEST(slow_disks)
  * period all the same. */
 TEST(no_lane_is_busier_than_the_period)
 {
-    json_t *p = plan("--layers 1 --heads 1 --channels 8 --seq-len 8 --batch 2 --micro-batch 1 --zero 2 --clip 0 "
-                     "--mesh dp=2 --hardware data/hardware/server.txt --untied --overlap all-cpu --snapshot x "
-                     "--snapshot-slots 3");
-    json_t *simulation = json_object_get(p, "simulation"), *share;
+    json_t *json = plan("--layers 1 --heads 1 --channels 8 --seq-len 8 --batch 2 --micro-batch 1 --zero 2 --clip 0 "
+                        "--mesh dp=2 --hardware data/hardware/server.txt --untied --overlap all-cpu --snapshot x "
+                        "--snapshot-slots 3");
+    json_t *simulation = json_object_get(json, "simulation"), *share;
     const char *lane;
     assert_true(json_is_false(json_object_get(simulation, "settled")));
     json_object_foreach(json_object_get(simulation, "busy"), lane, share)
@@ -383,8 +395,8 @@ TEST(no_lane_is_busier_than_the_period)
 /* Bytes that are stored of an iteration, in the first slot. */
 static double stored_bytes(const char *words)
 {
-    json_t *p = plan(lasting("--model tiny --hardware data/hardware/server.txt %s", words));
-    return strtod(text_at(report_of(p), "reason"), NULL);
+    json_t *json = plan(lasting("--model tiny --hardware data/hardware/server.txt %s", words));
+    return strtod(text_at(report_of(json), "reason"), NULL);
 }
 
 TEST(every_mesh_stores_once)
@@ -418,12 +430,12 @@ TEST(what_does_not_stay_on_the_device_is_said)
         {"--overlap plan", "device", "are on the host when they are updated"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        json_t *p = plan(lasting(
+        json_t *json = plan(lasting(
             "--model tiny --hardware data/hardware/server.txt --snapshot x --snapshot-in device %s", cases[i].words));
-        const char *reason = text_at(report_of(p), "reason");
-        if (strcmp(text_at(report_of(p), "in"), cases[i].in) != 0 ||
+        const char *reason = text_at(report_of(json), "reason");
+        if (strcmp(text_at(report_of(json), "in"), cases[i].in) != 0 ||
             (cases[i].said ? !strstr(reason, cases[i].said) : strstr(reason, "host when") != NULL))
-            test_failed("%s: in %s: %s\n", cases[i].words, text_at(report_of(p), "in"), reason);
+            test_failed("%s: in %s: %s\n", cases[i].words, text_at(report_of(json), "in"), reason);
     }
 }
 
@@ -431,12 +443,12 @@ TEST(what_does_not_stay_on_the_device_is_said)
  * all updates ("CC"), so that the device's copies do nothing: their lanes are idle. */
 TEST(copies_of_the_side_that_is_not_expected_take_no_time)
 {
-    json_t *p = plan("--model tiny --hardware data/hardware/workstation.txt --clip 0 --overlap local --snapshot x");
-    assert_string_equal(text_at(p, "passes.0.choice"), "CC");
-    json_t *busy = json_at(p, "simulation.busy"), *task;
+    json_t *json = plan("--model tiny --hardware data/hardware/workstation.txt --clip 0 --overlap local --snapshot x");
+    assert_string_equal(text_at(json, "passes.0.choice"), "CC");
+    json_t *busy = json_at(json, "simulation.busy"), *task;
     int n_idle = 0;
     size_t i;
-    json_array_foreach(json_at(p, "lists.0.tasks"), i, task)
+    json_array_foreach(json_at(json, "lists.0.tasks"), i, task)
     {
         const char *lane = text_at(task, "lane");
         if (strcmp(text_at(task, "task"), "snapshot") != 0 || strncmp(lane, "workstation.0", 13) != 0)
@@ -453,20 +465,20 @@ TEST(copies_of_the_side_that_is_not_expected_take_no_time)
  * device. */
 static struct trainer *plan_both_sides(void)
 {
-    struct settings *s =
+    struct settings *settings =
         settings_of("--model nano --micro-batch 1 --overlap local --clip 0 --snapshot build/never.snap");
     predict_options.hardware = "data/hardware/laptop.txt";
     predict_options.simulate = true;
-    return new_trainer(s, LIST_TRAIN | PLAN_ONLY);
+    return new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
 }
 
 /* The update that writes what the copy stores: either side has parameters and state of its own. */
-static const struct task *update_that_is_stored(const struct step *s, const struct task *copy)
+static const struct task *update_that_is_stored(const struct step *step, const struct task *copy)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        if (t->role == ROLE_UPDATE && touches_bytes(t, copy->access[1].tensor, ACCESS_WRITE))
-            return t;
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *task = step->task[i];
+        if (task->role == ROLE_UPDATE && touches_bytes(task, copy->access[1].tensor, ACCESS_WRITE))
+            return task;
     }
     test_failed("copy %zu %s stores what no update writes\n", copy->index, copy->name);
     return NULL;
@@ -475,14 +487,14 @@ static const struct task *update_that_is_stored(const struct step *s, const stru
 /* A snapshot's copy does nothing where its update does nothing, and is expected where its update is. */
 TEST(a_copy_is_expected_when_its_update_is)
 {
-    struct trainer *t = plan_both_sides();
-    const struct step *s = t->train;
+    struct trainer *trainer = plan_both_sides();
+    const struct step *step = trainer->train;
     int found[2][2] = {{0}}; /* by side, the host's first, and by whether it is expected */
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *copy = s->task[i];
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *copy = step->task[i];
         if (copy->role != ROLE_SNAPSHOT || !is_copy(copy))
             continue;
-        const struct task *update = update_that_is_stored(s, copy);
+        const struct task *update = update_that_is_stored(step, copy);
         assert_int_equal(copy->condition.unexpected, update->condition.unexpected);
         assert_int_equal(copy->seconds == 0, update->condition.unexpected);
         found[!update->lane->device->is_host][!update->condition.unexpected]++;
@@ -490,18 +502,18 @@ TEST(a_copy_is_expected_when_its_update_is)
     for (int side = 0; side < 2; side++)
         for (int expected = 0; expected < 2; expected++)
             assert_true(found[side][expected] > 0);
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 /* The new parameters go up first: the device waits for them, and nothing waits for a snapshot. */
 TEST(an_update_of_either_side_is_stored_after_its_copies_back)
 {
-    struct trainer *t = plan_both_sides();
-    const struct step *s = t->train;
+    struct trainer *trainer = plan_both_sides();
+    const struct step *step = trainer->train;
     const struct task *snapshot = NULL;
     int ups = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *task = s->task[i];
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *task = step->task[i];
         if (task->role == ROLE_SNAPSHOT)
             snapshot = task;
         if (strcmp(task->name, "overlap.up") != 0)
@@ -512,7 +524,7 @@ TEST(an_update_of_either_side_is_stored_after_its_copies_back)
                         task->index, task->name);
     }
     assert_true(ups > 0);
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 /* Whether an iteration has a slot is known late, and lane order holds only between tasks that are known alike: so the
@@ -586,8 +598,8 @@ TEST(a_budget_that_works)
 {
     const char *words = "plan --model tiny --hardware data/hardware/server.txt --snapshot x --snapshot-in device "
                         "--simulate --device-mem";
-    struct ran r = expect_yard(EXIT_USAGE, "--snapshot-in device: device server.0", "%s 600K", words);
-    const char *needed = strstr(r.err, " bytes (");
+    struct ran ran = expect_yard(EXIT_USAGE, "--snapshot-in device: device server.0", "%s 600K", words);
+    const char *needed = strstr(ran.err, " bytes (");
     assert_non_null(needed);
     while (needed[-1] != ' ')
         needed--;

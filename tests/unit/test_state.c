@@ -4,6 +4,8 @@
  * to those of another is proved right, and a plan with any copy changed is refused.  A checkpoint that goes from K
  * ranks to N and back to K is the same to the byte.  Elements that are lost, copied twice or put elsewhere are found.
  *
+ * To see it fail: in pieces.c, let a stretch end with its row where width > columns, in place of <.
+ *
  * Models and meshes are drawn by chance (support_state.h): uneven heads, layers and vocabularies.  Each value follows
  * from a seed, the number of its tensor, and its place in it.
  *
@@ -27,14 +29,14 @@
 TEST(pieces_cover_each_tensor_once)
 {
     for (uint32_t i = 0; i < 60; i++) {
-        struct random_case r = random_case(1000 + i);
-        struct pieces *p = cut_state(&r.config, &r.from);
-        for (size_t t = 0; t < p->n; t++) {
-            size_t n = tensor_elements(&p->tensor[t]), covered = 0, run;
+        struct random_case chosen = random_case(1000 + i);
+        struct pieces *pieces = cut_state(&chosen.config, &chosen.from);
+        for (size_t t = 0; t < pieces->n; t++) {
+            size_t n = tensor_elements(&pieces->tensor[t]), covered = 0, run;
             bool *taken = allocate(n, sizeof *taken);
-            for (size_t k = 0; k < p->tensor[t].n; k++)
-                for (size_t e = 0; e < piece_elements(&p->tensor[t].piece[k]); e++, covered++) {
-                    size_t at = element_of(&p->tensor[t], &p->tensor[t].piece[k], e, &run);
+            for (size_t k = 0; k < pieces->tensor[t].n; k++)
+                for (size_t e = 0; e < piece_elements(&pieces->tensor[t].piece[k]); e++, covered++) {
+                    size_t at = element_of(&pieces->tensor[t], &pieces->tensor[t].piece[k], e, &run);
                     assert_true(at < n);
                     assert_true(!taken[at]);
                     taken[at] = true;
@@ -42,66 +44,66 @@ TEST(pieces_cover_each_tensor_once)
             assert_int_equal(covered, n);
             free(taken);
         }
-        free_pieces(p);
-        free_mesh(&r.from);
-        free_mesh(&r.to);
+        free_pieces(pieces);
+        free_mesh(&chosen.from);
+        free_mesh(&chosen.to);
     }
 }
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
-static void expect_refuted(const struct copies *p, const char *what)
+static void expect_refuted(const struct copies *copies, const char *what)
 {
-    struct problem *found = prove_copies(p);
+    struct problem *found = prove_copies(copies);
     if (!found)
         test_failed("a plan with %s was not refused\n", what);
     free(found);
 }
 
 /* One copy at a time is made wrong. */
-static void sabotage(struct copies *p)
+static void sabotage(struct copies *copies)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        struct copy sound = p->copy[i], *c = &p->copy[i];
+    for (size_t i = 0; i < copies->n; i++) {
+        struct copy sound = copies->copy[i], *c = &copies->copy[i];
         c->n--;
-        expect_refuted(p, "a copy that is too short");
+        expect_refuted(copies, "a copy that is too short");
         c->n = sound.n + 1;
-        expect_refuted(p, "a copy that is too long");
+        expect_refuted(copies, "a copy that is too long");
         *c = sound;
         c->from_offset++;
-        expect_refuted(p, "another element");
+        expect_refuted(copies, "another element");
         *c = sound;
         c->to_offset++;
-        expect_refuted(p, "another place");
+        expect_refuted(copies, "another place");
         *c = sound;
-        c->from_piece = (c->from_piece + 1) % (p->from->n + 1);
-        expect_refuted(p, "another piece");
-        *c = p->copy[(i + 1) % p->n];
-        if (p->n > 1)
-            expect_refuted(p, "a copy that is missing, and one that is there twice");
+        c->from_piece = (c->from_piece + 1) % (copies->from->n + 1);
+        expect_refuted(copies, "another piece");
+        *c = copies->copy[(i + 1) % copies->n];
+        if (copies->n > 1)
+            expect_refuted(copies, "a copy that is missing, and one that is there twice");
         *c = sound;
     }
-    p->n--;
-    expect_refuted(p, "its last copy missing");
-    p->n++;
-    assert_null(prove_copies(p));
+    copies->n--;
+    expect_refuted(copies, "its last copy missing");
+    copies->n++;
+    assert_null(prove_copies(copies));
 }
 
 TEST(wrong_plans_are_refused)
 {
     for (uint32_t i = 0; i < 8; i++) {
-        struct random_case r = random_case(2000 + i);
-        struct pieces *from = cut_state(&r.config, &r.from), *to = cut_state(&r.config, &r.to);
+        struct random_case chosen = random_case(2000 + i);
+        struct pieces *from = cut_state(&chosen.config, &chosen.from), *to = cut_state(&chosen.config, &chosen.to);
         for (size_t t = 0; t < from->n; t += 5) {
-            struct copies p = plan_copies(&from->tensor[t], &to->tensor[t], "a test");
-            if (p.n < 200)
-                sabotage(&p);
-            free(p.copy);
+            struct copies copies = plan_copies(&from->tensor[t], &to->tensor[t], "a test");
+            if (copies.n < 200)
+                sabotage(&copies);
+            free(copies.copy);
         }
         free_pieces(from);
         free_pieces(to);
-        free_mesh(&r.from);
-        free_mesh(&r.to);
+        free_mesh(&chosen.from);
+        free_mesh(&chosen.to);
     }
 }
 
@@ -139,14 +141,15 @@ static void plan_with_an_overlap(void *tensor)
 
 TEST(holes_and_overlaps_have_no_plan)
 {
-    struct mesh m = mesh_of(&small_config, 1, 1, 2, 0);
-    struct pieces *p = cut_state(&small_config, &m);
-    expect_refusal(plan_with_a_hole, &p->tensor[0], 1, "do not cover it once: none has element 32 of 72");
-    expect_refusal(plan_with_a_replica, &p->tensor[0], 1, "a test: the pieces of tensor wte.weight, value, do not");
-    expect_refusal(plan_to_a_replica, &p->tensor[0], 1, "more than one has element 0 of 72");
-    expect_refusal(plan_with_an_overlap, &p->tensor[0], 1, "more than one has element");
-    free_pieces(p);
-    free_mesh(&m);
+    struct mesh mesh = mesh_of(&small_config, 1, 1, 2, 0);
+    struct pieces *pieces = cut_state(&small_config, &mesh);
+    expect_refusal(plan_with_a_hole, &pieces->tensor[0], 1, "do not cover it once: none has element 32 of 72");
+    expect_refusal(plan_with_a_replica, &pieces->tensor[0], 1,
+                   "a test: the pieces of tensor wte.weight, value, do not");
+    expect_refusal(plan_to_a_replica, &pieces->tensor[0], 1, "more than one has element 0 of 72");
+    expect_refusal(plan_with_an_overlap, &pieces->tensor[0], 1, "more than one has element");
+    free_pieces(pieces);
+    free_mesh(&mesh);
 }
 
 /* ---- K to N to K ------------------------------------------------------------------------------------------------- */
@@ -160,9 +163,9 @@ static int n_pairs(void)
 static void expect_same_folders(const char *a, const char *b)
 {
     DIR *d = opendir(a);
-    for (const struct dirent *e; (e = readdir(d));)
-        if (e->d_name[0] != '.') {
-            char *x = lasting("%s/%s", a, e->d_name), *y = lasting("%s/%s", b, e->d_name);
+    for (const struct dirent *dirent; (dirent = readdir(d));)
+        if (dirent->d_name[0] != '.') {
+            char *x = lasting("%s/%s", a, dirent->d_name), *y = lasting("%s/%s", b, dirent->d_name);
             expect_same_file(x, y);
         }
     closedir(d);
@@ -171,15 +174,15 @@ static void expect_same_folders(const char *a, const char *b)
 
 static uint64_t reshard_to(const char *from, const char *to, const struct config *c, const struct mesh *m)
 {
-    struct checkpoint *k = open_checkpoint(from), *n = allocate(1, sizeof *n);
+    struct checkpoint *checkpoint = open_checkpoint(from), *n = allocate(1, sizeof *n);
     *n = (struct checkpoint){.path = copy_string(to),
-                             .step = k->step,
-                             .session = k->session,
-                             .tokenizer = copy_string(k->tokenizer),
-                             .options = json_incref(k->options),
+                             .step = checkpoint->step,
+                             .session = checkpoint->session,
+                             .tokenizer = copy_string(checkpoint->tokenizer),
+                             .options = json_incref(checkpoint->options),
                              .pieces = cut_state(c, m)};
-    uint64_t moved = reshard(k, n);
-    free_checkpoint(k);
+    uint64_t moved = reshard(checkpoint, n);
+    free_checkpoint(checkpoint);
     free_checkpoint(n);
     return moved;
 }
@@ -190,31 +193,32 @@ TEST(resharded_and_back_is_the_same)
     const char *n = temp_path("n");
     const char *again = temp_path("again");
     for (uint32_t i = 0; i < (uint32_t)n_pairs(); i++) {
-        struct random_case r = random_case(i);
+        struct random_case chosen = random_case(i);
         uint64_t bytes = 0;
         remove_folder(k);
         remove_folder(n);
         remove_folder(again);
-        write_random_state(k, &r.config, &r.from, 7, 1, i);
-        uint64_t there = reshard_to(k, n, &r.config, &r.to), back = reshard_to(n, again, &r.config, &r.from);
-        struct checkpoint *c = open_checkpoint(n);
-        expect_state(c, i);
-        for (size_t t = 0; t < c->pieces->n; t++)
-            bytes += 4 * tensor_elements(&c->pieces->tensor[t]);
+        write_random_state(k, &chosen.config, &chosen.from, 7, 1, i);
+        uint64_t there = reshard_to(k, n, &chosen.config, &chosen.to),
+                 back = reshard_to(n, again, &chosen.config, &chosen.from);
+        struct checkpoint *checkpoint = open_checkpoint(n);
+        expect_state(checkpoint, i);
+        for (size_t t = 0; t < checkpoint->pieces->n; t++)
+            bytes += 4 * tensor_elements(&checkpoint->pieces->tensor[t]);
         assert_int_equal(there, bytes);
         assert_int_equal(back, bytes);
         expect_same_folders(k, again);
-        free_checkpoint(c);
-        free_mesh(&r.from);
-        free_mesh(&r.to);
+        free_checkpoint(checkpoint);
+        free_mesh(&chosen.from);
+        free_mesh(&chosen.to);
     }
 }
 
-static void expect_mesh(struct mesh m, const struct mesh *expected, int zero)
+static void expect_mesh(struct mesh mesh, const struct mesh *expected, int zero)
 {
     char found[64], wanted[64];
-    assert_string_equal(format_mesh(found, &m), format_mesh(wanted, expected));
-    assert_int_equal(m.zero, zero);
+    assert_string_equal(format_mesh(found, &mesh), format_mesh(wanted, expected));
+    assert_int_equal(mesh.zero, zero);
 }
 
 /* Without --mesh the strategy is kept, whatever becomes of the pieces; with one both change. */
@@ -224,42 +228,42 @@ TEST(merged_pieces_keep_the_strategy)
     const char *merged = temp_path("merged");
     const char *cut = temp_path("recut");
     for (uint32_t i = 0; i < (uint32_t)n_pairs(); i++) {
-        struct random_case r = random_case(3000 + i);
+        struct random_case chosen = random_case(3000 + i);
         remove_folder(k);
         remove_folder(merged);
         remove_folder(cut);
-        write_random_state(k, &r.config, &r.from, 7, 1, i);
+        write_random_state(k, &chosen.config, &chosen.from, 7, 1, i);
         expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s'", k, merged);
         char mesh[64];
-        expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh %s", merged, cut, format_mesh(mesh, &r.to));
-        struct checkpoint *m = open_checkpoint(merged), *c = open_checkpoint(cut);
-        expect_mesh(m->pieces->mesh, &one_rank, r.from.zero);
-        expect_mesh(strategy_of(m), &r.from, r.from.zero);
-        expect_mesh(c->pieces->mesh, &r.to, r.from.zero);
-        expect_mesh(strategy_of(c), &r.to, r.from.zero);
-        expect_state(m, i);
+        expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh %s", merged, cut, format_mesh(mesh, &chosen.to));
+        struct checkpoint *checkpoint = open_checkpoint(merged), *c = open_checkpoint(cut);
+        expect_mesh(checkpoint->pieces->mesh, &one_rank, chosen.from.zero);
+        expect_mesh(strategy_of(checkpoint), &chosen.from, chosen.from.zero);
+        expect_mesh(c->pieces->mesh, &chosen.to, chosen.from.zero);
+        expect_mesh(strategy_of(c), &chosen.to, chosen.from.zero);
+        expect_state(checkpoint, i);
         expect_state(c, i);
         json_t *said = yard_json("ckpt ls --json '%s'", merged);
         assert_true(number_at(said, "mesh.dp") == 1);
-        assert_true(number_at(said, "strategy.dp") == r.from.dp);
-        free_checkpoint(m);
+        assert_true(number_at(said, "strategy.dp") == chosen.from.dp);
+        free_checkpoint(checkpoint);
         free_checkpoint(c);
-        free_mesh(&r.from);
-        free_mesh(&r.to);
+        free_mesh(&chosen.from);
+        free_mesh(&chosen.to);
     }
 }
 
 /* ---- large tensors ----------------------------------------------------------------------------------------------- */
 
 /* Sets the first value of the first tensor, with a hash that fits. */
-static void put_first(const struct checkpoint *c, float x)
+static void put_first(const struct checkpoint *checkpoint, float x)
 {
     size_t size;
-    struct piece *p = &c->pieces->tensor[0].piece[0];
-    char *file = rank_file(c, p->rank), *bytes = read_whole(file, &size);
-    memcpy(bytes + p->file_offset, &x, sizeof x);
+    struct piece *piece = &checkpoint->pieces->tensor[0].piece[0];
+    char *file = rank_file(checkpoint, piece->rank), *bytes = read_whole(file, &size);
+    memcpy(bytes + piece->file_offset, &x, sizeof x);
     overwrite(file, bytes, size);
-    p->hash = hash_bytes(bytes + p->file_offset, ELEMENT_BYTES * piece_elements(p), 0);
+    piece->hash = hash_bytes(bytes + piece->file_offset, ELEMENT_BYTES * piece_elements(piece), 0);
     free(file);
     free(bytes);
 }
@@ -267,45 +271,45 @@ static void put_first(const struct checkpoint *c, float x)
 /* Tensor 3 of two states, which were written with the seeds 9 and 10: their distance, and the second one's norm. */
 static void expect_distances(const struct checkpoint *nine, const struct checkpoint *ten)
 {
-    struct difference d = compare_tensor(nine, ten, 3);
+    struct difference difference = compare_tensor(nine, ten, 3);
     double distance = 0, norm = 0;
     for (size_t i = 0; i < tensor_elements(&ten->pieces->tensor[3]); i++) {
         distance += pow((double)state_value(9, 3, i) - (double)state_value(10, 3, i), 2);
         norm += pow((double)state_value(10, 3, i), 2);
     }
-    assert_true(fabs(d.distance / sqrt(distance) - 1) < 1e-9);
-    assert_true(fabs(d.norm / sqrt(norm) - 1) < 1e-9);
+    assert_true(fabs(difference.distance / sqrt(distance) - 1) < 1e-9);
+    assert_true(fabs(difference.norm / sqrt(norm) - 1) < 1e-9);
 }
 
 /* Tensors of several windows, from rows and columns to shards; then a byte in the last window is another. */
 TEST(large_tensors_are_streamed)
 {
-    struct config c = {.layers = 1, .heads = 4, .channels = 160, .seq_len = 8, .vocab = 5003, .tied = true};
+    struct config config = {.layers = 1, .heads = 4, .channels = 160, .seq_len = 8, .vocab = 5003, .tied = true};
     const char *k = temp_path("large"), *n = temp_path("cut");
-    struct mesh from = mesh_of(&c, 1, 1, 3, 0), to = mesh_of(&c, 2, 1, 2, 3);
-    write_random_state(k, &c, &from, 1, 1, 9);
-    assert_true(reshard_to(k, n, &c, &to) > 5000000);
+    struct mesh from = mesh_of(&config, 1, 1, 3, 0), to = mesh_of(&config, 2, 1, 2, 3);
+    write_random_state(k, &config, &from, 1, 1, 9);
+    assert_true(reshard_to(k, n, &config, &to) > 5000000);
     struct checkpoint *cut = open_checkpoint(n), *whole = open_checkpoint(k);
     expect_state(cut, 9);
     for (size_t i = 0; i < cut->pieces->n; i++)
         assert_int_equal(compare_tensor(whole, cut, i).elements, 0);
-    write_random_state(temp_path("b"), &c, &from, 1, 1, 10);
-    struct checkpoint *b = open_checkpoint(temp_path("b"));
-    expect_distances(cut, b);
-    free_checkpoint(b);
+    write_random_state(temp_path("b"), &config, &from, 1, 1, 10);
+    struct checkpoint *checkpoint = open_checkpoint(temp_path("b"));
+    expect_distances(cut, checkpoint);
+    free_checkpoint(checkpoint);
     put_first(whole, 0);
     for (int nan = 0; nan < 2; nan++) {
         put_first(cut, nan ? NAN : -0.0F);
-        struct difference d = compare_tensor(whole, cut, 0);
-        assert_int_equal(d.elements, 1);
-        assert_true(nan ? isnan(d.most) : d.most == 0);
+        struct difference difference = compare_tensor(whole, cut, 0);
+        assert_int_equal(difference.elements, 1);
+        assert_true(nan ? isnan(difference.most) : difference.most == 0);
     }
-    const struct piece *p = &cut->pieces->tensor[0].piece[0];
-    assert_true(4 * piece_elements(p) > 600000); /* more than two windows */
-    char *file = rank_file(cut, p->rank);
+    const struct piece *piece = &cut->pieces->tensor[0].piece[0];
+    assert_true(4 * piece_elements(piece) > 600000); /* more than two windows */
+    char *file = rank_file(cut, piece->rank);
     size_t size;
     char *bytes = read_whole(file, &size);
-    bytes[p->file_offset + 4 * piece_elements(p) - 1] ^= 1;
+    bytes[piece->file_offset + 4 * piece_elements(piece) - 1] ^= 1;
     overwrite(file, bytes, size);
     struct problem *found = verify_tensor(cut, 0);
     assert_true(found);

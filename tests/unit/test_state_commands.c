@@ -54,11 +54,11 @@ TEST(a_folder_is_verified_whole)
 {
     size_t n;
     char *folder = temp_path("several"), *file = lasting("%s/step-2/rank-0.safetensors", folder);
-    struct mesh m = mesh_of(&small_config, 1, 1, 1, 0);
+    struct mesh mesh = mesh_of(&small_config, 1, 1, 1, 0);
     make_folder(folder);
     for (uint32_t step = 1; step <= 3; step++) {
         char *path = lasting("%s/step-%u", folder, step);
-        write_random_state(path, &small_config, &m, step, 1, step);
+        write_random_state(path, &small_config, &mesh, step, 1, step);
     }
     expect_ckpt("ckpt verify '%s'%s", folder, "", 0, "step-1: sound");
     expect_ckpt("ckpt verify --json '%s'%s", folder, "", 0, "\"step\": 3");
@@ -71,7 +71,7 @@ TEST(a_folder_is_verified_whole)
     expect_ckpt("ckpt verify '%s'%s", folder, "", 1, "it is cut short");
     expect_ckpt("ckpt ls '%s'%s", folder, "", 0, "is passed over");
     free(bytes);
-    free_mesh(&m);
+    free_mesh(&mesh);
 }
 
 /* What is there already is not replaced by something of another kind, and a checkpoint takes nothing more. */
@@ -96,10 +96,10 @@ TEST(nothing_else_is_replaced)
     make_folder(slash);
     expect_ckpt("ckpt reshard '%s' '%s'", a, slash, 0, "written, in");
     expect_ckpt("ckpt reshard --json '%s' '%s'", a, odd, 0, "kept-?\"");
-    struct outcome o = run_child(check_checkpoint, a);
+    struct outcome outcome = run_child(check_checkpoint, a);
     size_t n;
     char *text = read_whole(file, &n);
-    assert_int_equal(o.code, 0);
+    assert_int_equal(outcome.code, 0);
     assert_string_equal(text, "precious");
     free(text);
     free(a);
@@ -123,24 +123,24 @@ TEST(exports_agree)
     char *a = small_state("exported");
     char *bin = temp_path("agree.bin");
     char *hf = temp_path("agree");
-    struct checkpoint *c = open_checkpoint(a);
+    struct checkpoint *checkpoint = open_checkpoint(a);
     remove_folder(hf);
-    export_llmc(c, bin);
+    export_llmc(checkpoint, bin);
     struct tokenizer bytes = tokenizer_from_text("bytes", "");
     json_t *tokenizer = tokenizer_to_json(&bytes), *vocab = json_at(tokenizer, "model.vocab");
     assert_int_equal(json_object_size(vocab), 256);
-    export_huggingface(c, hf, tokenizer, -1);
+    export_huggingface(checkpoint, hf, tokenizer, -1);
     assert_true(number_at(vocab, "A") == 'A');
     assert_true(number_at(vocab, "\u0120") == ' ');
     assert_true(number_at(vocab, "\u00ff") == 255);
-    export_huggingface(c, hf, tokenizer, -1); /* a second time: nothing of the first one is kept beside it */
+    export_huggingface(checkpoint, hf, tokenizer, -1); /* a second time: nothing of the first one is kept beside it */
     assert_int_not_equal(access(lasting("%s.kept-%ld", hf, (long)getpid()), F_OK), 0);
     char *file = lasting("%s/model.safetensors", hf);
-    struct llmc_model *m = open_llmc_model(bin);
+    struct llmc_model *model = open_llmc_model(bin);
     struct safetensors *st = open_safetensors(file);
     size_t n = 3 * 8 * 8; /* qkvw: after 128 rows of wte, 4 of wpe, and ln_1 */
     float *theirs = allocate(n, sizeof *theirs), *ours = allocate(n, sizeof *ours);
-    read_at(m->file, theirs, n * sizeof *theirs, LLMC_HEADER_BYTES + 4 * 8 * (128 + 4 + 2));
+    read_at(model->file, theirs, n * sizeof *theirs, LLMC_HEADER_BYTES + 4 * 8 * (128 + 4 + 2));
     struct param qkv = {.shape = {3 * small_config.channels, small_config.channels}, .conv1d = true};
     read_floats(st, find_tensor(st, "h.0.attn.c_attn.weight"), ours);
     ours = transpose_conv1d(&qkv, ours, FILE_TO_OURS);
@@ -150,9 +150,9 @@ TEST(exports_agree)
     assert_int_equal(read_config(file, 0).heads, 2);
     assert_int_equal(read_config(bin, 0).vocab, 9);
     expect_small_config(lasting("%s/config.json", hf));
-    close_llmc_model(m);
+    close_llmc_model(model);
     close_safetensors(st);
-    free_checkpoint(c);
+    free_checkpoint(checkpoint);
     free(theirs);
     free(ours);
     free(a);
@@ -162,20 +162,20 @@ static void export_it(void *checkpoint) { export_llmc(checkpoint, temp_path("unt
 
 TEST(a_head_of_its_own_is_exported)
 {
-    struct config c = small_config;
-    c.tied = false;
-    struct mesh m = mesh_of(&c, 1, 1, 2, 0);
+    struct config config = small_config;
+    config.tied = false;
+    struct mesh mesh = mesh_of(&config, 1, 1, 2, 0);
     const char *path = temp_path("untied"), *hf = temp_path("untied-hf");
-    write_random_state(path, &c, &m, 3, 1, 5);
-    struct checkpoint *k = open_checkpoint(path);
-    export_huggingface(k, hf, NULL, -1);
+    write_random_state(path, &config, &mesh, 3, 1, 5);
+    struct checkpoint *checkpoint = open_checkpoint(path);
+    export_huggingface(checkpoint, hf, NULL, -1);
     char *file = lasting("%s/model.safetensors", hf), *about = lasting("%s/config.json", hf);
     size_t n;
     char *text = read_whole(about, &n);
     assert_non_null(strstr(text, "\"tie_word_embeddings\": false"));
     assert_false(read_config(file, 0).tied);
-    expect_refusal(export_it, k, 2, "which llm.c's format has no place for");
-    free_checkpoint(k);
-    free_mesh(&m);
+    expect_refusal(export_it, checkpoint, 2, "which llm.c's format has no place for");
+    free_checkpoint(checkpoint);
+    free_mesh(&mesh);
     free(text);
 }

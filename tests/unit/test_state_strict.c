@@ -4,6 +4,8 @@
  * checks, a bit that no hash covers, a length that is not looked at, and a checkpoint of an older session that is taken
  * for the newest are found.
  *
+ * To see it fail: in read_manifest.c, let a piece end behind the end of its tensor.
+ *
  * One small checkpoint is written (small_state()), and then it is changed: a word of its manifest, with a hash that
  * fits, or a bit, or the length of a file.
  */
@@ -52,10 +54,10 @@ TEST(the_manifest_is_read_strictly)
     char *text = read_whole(path, &n);
     for (size_t i = 0; i < COUNT(rules); i++) {
         change_manifest(folder, text, rules[i].old, rules[i].new);
-        struct outcome o = run_child(check_checkpoint, folder);
-        if (o.code != 1 || !strstr(o.text, rules[i].sentence))
+        struct outcome outcome = run_child(check_checkpoint, folder);
+        if (outcome.code != 1 || !strstr(outcome.text, rules[i].sentence))
             test_failed("%s for %s: exit code %d, expected 1 and \"%s\"; got:\n%s\n", rules[i].new, rules[i].old,
-                        o.code, rules[i].sentence, o.text);
+                        outcome.code, rules[i].sentence, outcome.text);
     }
     overwrite(path, text, n - 1);
     expect_refusal(check_checkpoint, folder, 1, "its first line says hash");
@@ -79,13 +81,13 @@ TEST(older_manifests_are_read)
         change_manifest(folder, text, newer[i], older[i]);
         free(text);
     }
-    struct checkpoint *c = open_checkpoint(folder);
-    assert_int_equal(c->run, 0);
-    assert_true(!*c->program);
-    expect_state(c, 5);
+    struct checkpoint *checkpoint = open_checkpoint(folder);
+    assert_int_equal(checkpoint->run, 0);
+    assert_true(!*checkpoint->program);
+    expect_state(checkpoint, 5);
     expect_yard(EXIT_OK, "not known, session 1; written by an older yard", "ckpt ls '%s'", folder);
     expect_yard(EXIT_OK, "whether they are of one run is not known", "ckpt diff '%s' '%s'", folder, folder);
-    free_checkpoint(c);
+    free_checkpoint(checkpoint);
     free(folder);
 }
 
@@ -104,10 +106,10 @@ static void expect_flips_found(const char *folder, const char *file, size_t ever
         bool space = header && i >= 8 + length && i < 8 + header;
         bytes[i] ^= (char)(1 << i % 8);
         overwrite(path, bytes, n);
-        struct problem *p = attempt(check_checkpoint, (void *)folder);
-        if (!p && !space)
+        struct problem *problem = attempt(check_checkpoint, (void *)folder);
+        if (!problem && !space)
             test_failed("bit %zu of byte %zu of %s is flipped, and nobody sees it\n", i % 8, i, file);
-        free(p);
+        free(problem);
         bytes[i] ^= (char)(1 << i % 8);
     }
     overwrite(path, bytes, n);
@@ -133,16 +135,16 @@ TEST(other_lengths_are_found)
     char *bytes = read_whole(path, &n);
     for (size_t length = 0; length < n; length += 1 + length / 16) {
         overwrite(path, bytes, length);
-        struct problem *p = attempt(check_checkpoint, folder);
-        assert_non_null(p);
-        free(p);
+        struct problem *problem = attempt(check_checkpoint, folder);
+        assert_non_null(problem);
+        free(problem);
     }
     overwrite(path, bytes, n + 1); /* read_whole() puts a zero after the bytes */
     expect_refusal(check_checkpoint, folder, 1, "too long");
     unlink(path);
-    struct problem *p = attempt(check_checkpoint, folder);
-    assert_non_null(p);
-    free(p);
+    struct problem *problem = attempt(check_checkpoint, folder);
+    assert_non_null(problem);
+    free(problem);
     free(bytes);
     free(folder);
 }
@@ -152,9 +154,9 @@ TEST(other_lengths_are_found)
 static void add_state(const char *folder, uint32_t step, int64_t session)
 {
     char *path = lasting("%s/step-%u", folder, step);
-    struct mesh m = mesh_of(&small_config, 2, 1, 1, 1);
-    write_random_state(path, &small_config, &m, step, session, step);
-    free_mesh(&m);
+    struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 1);
+    write_random_state(path, &small_config, &mesh, step, session, step);
+    free_mesh(&mesh);
 }
 
 TEST(the_newest_is_of_the_last_session)

@@ -4,6 +4,8 @@
  * its word; a list that is written and read again has the same times and the same text.  A word that is lost, a
  * sentence about the wrong line, and a number that is cut when it is written are found.
  *
+ * To see it fail: in line.c, let whole numbers be outside of their limits.
+ *
  * The files are texts in this program.  What they must lead to follows from their words.  No OpenCL device is opened
  * here: mistakes are made in forked children.  (Times by hand: test_steps_times.c.  Their order: test_steps_order.c.
  * Their memory: test_steps_memory.c.)
@@ -13,42 +15,42 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static void expect_machine_as_written(const struct machine *m)
+static void expect_machine_as_written(const struct machine *machine)
 {
-    const struct device *d = &m->device[0], *host = m->host;
-    const struct link *up = d->described.link[LINK_UP];
-    assert_string_equal(d->id, "server.0");
-    assert_int_equal(d->budget, 2048);
-    assert_int_equal(d->alignment, 512);
+    const struct device *device = &machine->device[0], *host = machine->host;
+    const struct link *up = device->described.link[LINK_UP];
+    assert_string_equal(device->id, "server.0");
+    assert_int_equal(device->budget, 2048);
+    assert_int_equal(device->alignment, 512);
     assert_int_equal(host->budget, 1 << 30);
     assert_int_equal(host->alignment, 64);
     expect_number("rate of the link", up->rate, 1e3);
     expect_number("latency of the link", up->latency, 2e-3);
     assert_int_equal(up->max_lanes, 4);
     expect_number("rate of a queue", up->queue_rate, 250);
-    assert_false(d->described.link[LINK_DOWN]);
+    assert_false(device->described.link[LINK_DOWN]);
     expect_number("rate of the disk", host->described.disk->rate, 5e8);
 }
 
 TEST(every_word_is_kept)
 {
-    struct step *s = read_text_list("# a comment\n"
-                                    "device server.0 memory=2K align=512   # another\n"
-                                    "device host memory=1G align=64\n"
-                                    "lane server.0.download2\n"
-                                    "link server.0 up 1e3 2ms queues=4 queue=250\n"
-                                    "disk 5e8 1us\n"
-                                    "tensor w server.0 64 parameters\n"
-                                    "tensor x server.0 64 work keep\n"
-                                    "tensor h host 64 optimizer\n"
-                                    "task t server.0.compute 1500us layer=2 micro=1 role=backward cpu=3ms every=4 "
-                                    "reads=w[0:16],x writes=x[32:64],w\n"
-                                    "copy c h[1:3] x[5:7] lane=server.0.download2 role=send\n"
-                                    "task f host.feed 0 role=feed\n"
-                                    "copy b h[1:3] x[5:7] msg=7 role=broadcast\n");
-    const struct machine *m = s->pool->machine;
-    const struct task *t = s->task[0], *c = s->task[1];
-    expect_machine_as_written(m);
+    struct step *step = read_text_list("# a comment\n"
+                                       "device server.0 memory=2K align=512   # another\n"
+                                       "device host memory=1G align=64\n"
+                                       "lane server.0.download2\n"
+                                       "link server.0 up 1e3 2ms queues=4 queue=250\n"
+                                       "disk 5e8 1us\n"
+                                       "tensor w server.0 64 parameters\n"
+                                       "tensor x server.0 64 work keep\n"
+                                       "tensor h host 64 optimizer\n"
+                                       "task t server.0.compute 1500us layer=2 micro=1 role=backward cpu=3ms every=4 "
+                                       "reads=w[0:16],x writes=x[32:64],w\n"
+                                       "copy c h[1:3] x[5:7] lane=server.0.download2 role=send\n"
+                                       "task f host.feed 0 role=feed\n"
+                                       "copy b h[1:3] x[5:7] msg=7 role=broadcast\n");
+    const struct machine *machine = step->pool->machine;
+    const struct task *t = step->task[0], *c = step->task[1];
+    expect_machine_as_written(machine);
     expect_number("seconds", t->seconds, 1.5e-3);
     expect_number("seconds on the host", t->on_host.seconds, 3e-3);
     assert_int_equal(t->when.every, 4);
@@ -58,20 +60,20 @@ TEST(every_word_is_kept)
     assert_int_equal(t->n_access, 4);
     assert_int_equal(t->access[0].tensor->bytes, 16);
     assert_int_equal(t->access[2].tensor->offset, 32);
-    assert_true(t->access[0].tensor->storage == s->pool->tensors[0]);
+    assert_true(t->access[0].tensor->storage == step->pool->tensors[0]);
     assert_true(is_copy(c));
-    assert_true(c->lane == lane_of(&m->device[0], LANE_DOWNLOAD, 2));
+    assert_true(c->lane == lane_of(&machine->device[0], LANE_DOWNLOAD, 2));
     assert_int_equal(c->role, ROLE_SEND);
     assert_int_equal(c->access[0].tensor->offset, 1);
     assert_int_equal(c->access[1].tensor->offset, 5);
-    assert_true(s->task[2]->lane == m->host->lane[LANE_FEED]);
-    assert_int_equal(s->task[2]->role, ROLE_FEED);
-    assert_true(s->pool->tensors[1]->persistent);
-    assert_true(s->pool->tensors[2]->persistent);
+    assert_true(step->task[2]->lane == machine->host->lane[LANE_FEED]);
+    assert_int_equal(step->task[2]->role, ROLE_FEED);
+    assert_true(step->pool->tensors[1]->persistent);
+    assert_true(step->pool->tensors[2]->persistent);
     assert_int_equal(c->message, 0);
-    assert_int_equal(s->task[3]->message, 7);
-    assert_int_equal(s->last_message, 7);
-    free_list(s);
+    assert_int_equal(step->task[3]->message, 7);
+    assert_int_equal(step->last_message, 7);
+    free_list(step);
 }
 
 /* ---- mistakes ---------------------------------------------------------------------------------------------------- */
@@ -159,9 +161,9 @@ TEST(roles_that_are_offered_are_taken)
     for (int k = ROLE_FORWARD; k < ROLES; k++) {
         char *text = lasting(START "task t gpu.compute 1 role=%s\n", role_name[k]);
         if (k < ROLES_BY_HAND) {
-            struct step *s = read_text_list(text);
-            assert_int_equal(s->task[0]->role, k);
-            free_list(s);
+            struct step *step = read_text_list(text);
+            assert_int_equal(step->task[0]->role, k);
+            free_list(step);
             if (k > ROLE_FORWARD)
                 snprintf(offer + strlen(offer), sizeof offer - strlen(offer), "%s%s",
                          k + 1 < ROLES_BY_HAND ? ", " : " or ", role_name[k]);
@@ -174,8 +176,8 @@ TEST(roles_that_are_offered_are_taken)
 
 static void place_list(void *text)
 {
-    struct step *s = list_of("%s", (char *)text);
-    must(place(s->pool, &s, 1, PLACE_TO_CHECK));
+    struct step *step = list_of("%s", (char *)text);
+    must(place(step->pool, &step, 1, PLACE_TO_CHECK));
 }
 
 /* To the byte: a list on paper has no guards. */
@@ -194,49 +196,51 @@ TEST(memory_is_what_is_written)
 TEST(a_models_list_and_back)
 {
     for (int ranks = 1; ranks <= 4; ranks += 3) {
-        struct trainer *t = plan_tiny(write_hardware("paper.txt", &plausible_speeds), ranks);
-        struct simulation *sim = must_simulate(t->train, costs_of(t));
-        expect_round_trip(t->train, sim);
+        struct trainer *trainer = plan_tiny(write_hardware("paper.txt", &plausible_speeds), ranks);
+        struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
+        expect_round_trip(trainer->train, sim);
         free_simulation(sim);
-        free_trainer(t);
+        free_trainer(trainer);
     }
 }
 
 /* The profile has gaps between tasks, a host that takes its time, and copies whose times were measured. */
 TEST(a_profiles_list_and_back)
 {
-    struct trainer *t = plan_tiny(write_hardware("paper.txt", &plausible_speeds), 2);
+    struct trainer *trainer = plan_tiny(write_hardware("paper.txt", &plausible_speeds), 2);
     const char *profile = "device = d\ndriver = 1\nengine = own\nunits = 2\nvector = 8\nshape = s\n"
                           "link upload = 1e9 1e-6\nlink download = 2e9 2e-6\n"
                           "gap compute = 3e-6\ngap cpu = 1.1e-5\nissue = 2.3e-6\n"
                           "task batch.upload upload = 3000 0 800\ntask attn.qkv compute = 5000 900 4000\n";
-    struct costs *c = read_costs(write_file("profile.txt", profile, strlen(profile)));
-    struct simulation *sim = must_simulate(t->train, c);
-    expect_round_trip(t->train, sim);
+    struct costs *costs = read_costs(write_file("profile.txt", profile, strlen(profile)));
+    struct simulation *sim = must_simulate(trainer->train, costs);
+    expect_round_trip(trainer->train, sim);
     free_simulation(sim);
-    free_costs(c);
-    free_trainer(t);
+    free_costs(costs);
+    free_trainer(trainer);
 }
 
 /* Memory that is kept counts, though no task touches it. */
 TEST(what_nobody_touches_is_written)
 {
-    struct step *s = read_text_list(GPU "tensor w gpu 100 parameters\ntensor x gpu 10 work\ntensor k gpu 1 work keep\n"
-                                        "task t gpu.compute 1\n");
-    char *text = list_as_text(s, (double[]){1});
+    struct step *step =
+        read_text_list(GPU "tensor w gpu 100 parameters\ntensor x gpu 10 work\ntensor k gpu 1 work keep\n"
+                           "task t gpu.compute 1\n");
+    char *text = list_as_text(step, (double[]){1});
     assert_non_null(strstr(text, "tensor w gpu 100 parameters\ntensor k gpu 1 work keep\ntask t"));
     free(text);
-    free_list(s);
+    free_list(step);
 }
 
 TEST(names_are_made_their_own)
 {
-    struct paper p = new_paper(1, &slow_speeds);
+    struct paper paper = new_paper(1, &slow_speeds);
     for (int i = 0; i < 3; i++)
-        add_paper(&p, p.host->lane[LANE_CPU], "a task", new_bytes(&p, p.host, "x", 1, false), NULL, NULL);
-    add_paper(&p, p.host->lane[LANE_CPU], "#2", new_bytes(&p, p.host, "x~2", 1, false), NULL, NULL);
-    finish_paper(&p);
-    char *text = list_as_text(p.step, (double[]){1, 2, 3, 4});
+        add_paper(&paper, paper.host->lane[LANE_CPU], "a task", new_bytes(&paper, paper.host, "x", 1, false), NULL,
+                  NULL);
+    add_paper(&paper, paper.host->lane[LANE_CPU], "#2", new_bytes(&paper, paper.host, "x~2", 1, false), NULL, NULL);
+    finish_paper(&paper);
+    char *text = list_as_text(paper.step, (double[]){1, 2, 3, 4});
     assert_non_null(strstr(text, "tensor x host 4"));
     assert_non_null(strstr(text, "tensor x~2 host 4"));
     assert_non_null(strstr(text, "tensor x~3 host 4"));
@@ -244,7 +248,7 @@ TEST(names_are_made_their_own)
     assert_non_null(strstr(text, "task a_task host.cpu 3 writes=x~3\ntask _2 host.cpu 4 writes=x~2~2\n"));
     free_list(read_text_list(text));
     free(text);
-    end_paper(&p);
+    end_paper(&paper);
 }
 
 /* ---- what if ----------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,8 @@
  * or it is refused with the number that would be enough and the option that gives it; a byte is counted once; and a
  * list four times as long takes little more than four times the work.
  *
+ * To see it fail: in place.c, let an arena exceed its budget by a byte.
+ *
  * The lists are those of data/steps, texts in this program, and one that is as long as a test wants it.  A budget is
  * taken from what the list needs, a byte or a half below it.
  */
@@ -12,13 +14,13 @@
 /* ---- budgets ----------------------------------------------------------------------------------------------------- */
 
 /* What is placed is within the budget to the byte, or refused. */
-static void expect_within(struct step *s, size_t budget, size_t enough)
+static void expect_within(struct step *step, size_t budget, size_t enough)
 {
-    struct device *d = &s->pool->machine->device[0];
-    d->budget = budget;
-    struct problem *wrong = place(s->pool, &s, 1, PLACE_TO_CHECK);
-    if (wrong ? budget >= enough : d->placed_bytes > budget)
-        test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, d->placed_bytes,
+    struct device *device = &step->pool->machine->device[0];
+    device->budget = budget;
+    struct problem *wrong = place(step->pool, &step, 1, PLACE_TO_CHECK);
+    if (wrong ? budget >= enough : device->placed_bytes > budget)
+        test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, device->placed_bytes,
                     wrong ? wrong->sentence : "accepted");
     free(wrong);
 }
@@ -28,13 +30,13 @@ TEST(no_byte_above_the_budget)
     static const char *const lists[] = {"1f1b", "chain", "overlap", "pipelines", "recompute", "swap"};
     for (size_t i = 0; i < COUNT(lists); i++) {
         char *path = lasting("data/steps/%s.txt", lists[i]);
-        struct step *s = read_list(path);
-        must(place(s->pool, &s, 1, PLACE_TO_CHECK));
-        size_t enough = s->pool->machine->device[0].placed_bytes;
+        struct step *step = read_list(path);
+        must(place(step->pool, &step, 1, PLACE_TO_CHECK));
+        size_t enough = step->pool->machine->device[0].placed_bytes;
         for (size_t less = 0; less < 3; less++)
-            expect_within(s, enough - less, enough);
-        expect_within(s, enough / 2, enough);
-        free_list(s);
+            expect_within(step, enough - less, enough);
+        expect_within(step, enough / 2, enough);
+        free_list(step);
     }
 }
 
@@ -43,58 +45,58 @@ TEST(no_byte_above_the_budget)
 TEST(what_is_needed_is_that_of_the_whole_list)
 {
     char bytes[32];
-    struct step *s = read_list("data/steps/swap.txt");
-    must(place(s->pool, &s, 1, PLACE_TO_CHECK));
-    struct device *d = &s->pool->machine->device[0];
-    const size_t held = s->peak_total[0];
+    struct step *step = read_list("data/steps/swap.txt");
+    must(place(step->pool, &step, 1, PLACE_TO_CHECK));
+    struct device *device = &step->pool->machine->device[0];
+    const size_t held = step->peak_total[0];
     const char *need = lasting("at least %s are needed", format_bytes(bytes, (double)held));
     for (size_t part = 2; part <= 16; part *= 2) {
-        d->budget = held / part;
-        struct problem *wrong = place(s->pool, &s, 1, PLACE_TO_CHECK);
+        device->budget = held / part;
+        struct problem *wrong = place(step->pool, &step, 1, PLACE_TO_CHECK);
         assert_non_null(wrong);
         if (!strstr(wrong->sentence, need))
             test_failed("a budget of a part in %zu: %s; expected %s\n", part, wrong->sentence, need);
         free(wrong);
     }
-    free_list(s);
+    free_list(step);
 }
 
 /* What is to be raised is what the budget comes from: a limit of the process only where nobody has set a smaller
  * budget. */
 TEST(the_option_that_would_make_room_is_named)
 {
-    struct step *s = read_list("data/steps/swap.txt");
-    must(place(s->pool, &s, 1, PLACE_TO_CHECK));
-    struct device *d = &s->pool->machine->device[0];
-    const size_t half = d->placed_bytes / 2;
+    struct step *step = read_list("data/steps/swap.txt");
+    must(place(step->pool, &step, 1, PLACE_TO_CHECK));
+    struct device *device = &step->pool->machine->device[0];
+    const size_t half = device->placed_bytes / 2;
     for (int limited = 0; limited < 2; limited++)
         for (int set = 0; set < 2; set++) {
             const char *option = limited && !set ? "or limit" : "or --device-mem";
-            d->limited = limited;
-            d->budget = half;
-            d->memory = set ? 4 * half : half;
-            struct problem *wrong = place(s->pool, &s, 1, PLACE_TO_CHECK);
+            device->limited = limited;
+            device->budget = half;
+            device->memory = set ? 4 * half : half;
+            struct problem *wrong = place(step->pool, &step, 1, PLACE_TO_CHECK);
             assert_non_null(wrong);
             expect_text(wrong->sentence, option);
             free(wrong);
         }
-    free_list(s);
+    free_list(step);
 }
 
 /* n forwards that each leave a tensor, of this many sizes in turn, and n backwards that read them in reverse. */
 static char *nested_lives(int n, int sizes)
 {
     char *text = NULL;
-    FILE *f = fopen(temp_path("nested.txt"), "w");
-    assert_non_null(f);
-    fprintf(f, "device gpu memory=1G share\n");
+    FILE *file = fopen(temp_path("nested.txt"), "w");
+    assert_non_null(file);
+    fprintf(file, "device gpu memory=1G share\n");
     for (int i = 0; i < n; i++)
-        fprintf(f, "tensor a%d gpu %d activations\n", i, 1000 + i * 7919 % sizes);
+        fprintf(file, "tensor a%d gpu %d activations\n", i, 1000 + i * 7919 % sizes);
     for (int i = 0; i < n; i++)
-        fprintf(f, "task f gpu.compute 1us role=forward writes=a%d\n", i);
+        fprintf(file, "task f gpu.compute 1us role=forward writes=a%d\n", i);
     for (int i = n; i-- > 0;)
-        fprintf(f, "task b gpu.compute 1us role=backward reads=a%d\n", i);
-    assert_int_equal(fclose(f), 0);
+        fprintf(file, "task b gpu.compute 1us role=backward reads=a%d\n", i);
+    assert_int_equal(fclose(file), 0);
     text = read_text(temp_path("nested.txt"));
     return text;
 }
@@ -109,14 +111,14 @@ TEST(long_lists_of_nested_lives)
         for (int round = 0; round < 2; round++) {
             int n = 4000 << 2 * round;
             char *text = nested_lives(n, sizes[k]);
-            struct step *s = list_of("%s", text);
-            must(place(s->pool, &s, 1, PLACE_TO_CHECK));
-            looks[round] = (double)s->pool->looks;
+            struct step *step = list_of("%s", text);
+            must(place(step->pool, &step, 1, PLACE_TO_CHECK));
+            looks[round] = (double)step->pool->looks;
             size_t bytes = 0;
-            for (size_t i = 0; i < s->pool->n; i++)
-                bytes += s->pool->tensors[i]->bytes;
-            assert_int_equal(s->pool->machine->device[0].placed_bytes, bytes); /* all live at once, without a hole */
-            free_list(s);
+            for (size_t i = 0; i < step->pool->n; i++)
+                bytes += step->pool->tensors[i]->bytes;
+            assert_int_equal(step->pool->machine->device[0].placed_bytes, bytes); /* all live at once, without a hole */
+            free_list(step);
             free(text);
         }
         if (looks[1] > 6 * looks[0] || looks[1] > 4000.0 * 16000)
@@ -127,25 +129,25 @@ TEST(long_lists_of_nested_lives)
 /* The host has an arena for each context, and a byte of one is counted once: its memory is enough to the byte. */
 TEST(memory_of_all_contexts_is_counted_once)
 {
-    struct paper p = new_paper(2, &slow_speeds);
-    struct device *host = p.host;
+    struct paper paper = new_paper(2, &slow_speeds);
+    struct device *host = paper.host;
     for (int i = 0; i < 2; i++) {
-        struct device *d = &p.machine->device[i];
-        add_copy(p.step, d->lane[LANE_DOWNLOAD], "down", new_bytes(&p, host, "h", 1024, true),
-                 new_bytes(&p, d, "x", 1024, true));
+        struct device *device = &paper.machine->device[i];
+        add_copy(paper.step, device->lane[LANE_DOWNLOAD], "down", new_bytes(&paper, host, "h", 1024, true),
+                 new_bytes(&paper, device, "x", 1024, true));
     }
-    p.machine->n_contexts = 2;
+    paper.machine->n_contexts = 2;
     host->uses_ram = true;
-    must(place(p.pool, &p.step, 1, PLACE_TO_CHECK));
+    must(place(paper.pool, &paper.step, 1, PLACE_TO_CHECK));
     assert_true(host->placed_bytes >= 2 * 4096);
     host->memory = host->placed_bytes;
-    must(place(p.pool, &p.step, 1, PLACE_TO_CHECK));
+    must(place(paper.pool, &paper.step, 1, PLACE_TO_CHECK));
     host->memory--;
-    struct problem *wrong = place(p.pool, &p.step, 1, PLACE_TO_CHECK);
+    struct problem *wrong = place(paper.pool, &paper.step, 1, PLACE_TO_CHECK);
     assert_non_null(wrong);
     expect_text(wrong->sentence, "share one memory");
     free(wrong);
-    end_paper(&p);
+    end_paper(&paper);
 }
 
 /* ---- where bytes lie --------------------------------------------------------------------------------------------- */
@@ -153,17 +155,18 @@ TEST(memory_of_all_contexts_is_counted_once)
 /* Members that stand in no task lie where the first one does: pinned for the device that copies it. */
 TEST(members_of_a_ring_are_placed_alike)
 {
-    struct step *s = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\ntensor other host 4 work keep\n"
-                                 "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\n");
-    struct tensor *b = s->pool->tensors[1], *other = s->pool->tensors[2];
-    b->ring = &s->pool->ring;
-    b->next_member = other;
-    finish_list(s);
-    assert_ptr_equal(b->copier, &s->pool->machine->device[0]);
-    assert_ptr_equal(other->copier, b->copier);
-    assert_ptr_equal(nth_member(b, 1), b);
-    assert_ptr_equal(nth_member(b, 2), other);
-    free_list(s);
+    struct step *step =
+        list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\ntensor other host 4 work keep\n"
+                    "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\n");
+    struct tensor *tensor = step->pool->tensors[1], *other = step->pool->tensors[2];
+    tensor->ring = &step->pool->ring;
+    tensor->next_member = other;
+    finish_list(step);
+    assert_ptr_equal(tensor->copier, &step->pool->machine->device[0]);
+    assert_ptr_equal(other->copier, tensor->copier);
+    assert_ptr_equal(nth_member(tensor, 1), tensor);
+    assert_ptr_equal(nth_member(tensor, 2), other);
+    free_list(step);
 }
 
 /* Two devices with a context each, and a way from a to b in two copies, which the list has in the other order: up to b
@@ -171,38 +174,39 @@ TEST(members_of_a_ring_are_placed_alike)
  * down. */
 TEST(a_move_is_pinned_for_the_device_that_copies_down)
 {
-    struct paper p = new_paper(2, &slow_speeds);
-    struct device *from = &p.machine->device[0], *to = &p.machine->device[1];
-    struct tensor *a = new_bytes(&p, from, "a", 1024, true), *b = new_bytes(&p, to, "b", 1024, true);
-    struct tensor *h = new_bytes(&p, p.host, "h", 1024, true), *member = new_bytes(&p, p.host, "h2", 1024, true);
-    h->ring = &p.pool->ring;
-    h->next_member = member;
-    add_copy(p.step, to->lane[LANE_UPLOAD], "up", b, h);
-    add_copy(p.step, from->lane[LANE_DOWNLOAD], "down", h, a);
-    must(place(p.pool, &p.step, 1, PLACE_TO_CHECK));
-    assert_ptr_equal(h->copier, from);
+    struct paper paper = new_paper(2, &slow_speeds);
+    struct device *from = &paper.machine->device[0], *to = &paper.machine->device[1];
+    struct tensor *a = new_bytes(&paper, from, "a", 1024, true), *b = new_bytes(&paper, to, "b", 1024, true);
+    struct tensor *tensor = new_bytes(&paper, paper.host, "h", 1024, true),
+                  *member = new_bytes(&paper, paper.host, "h2", 1024, true);
+    tensor->ring = &paper.pool->ring;
+    tensor->next_member = member;
+    add_copy(paper.step, to->lane[LANE_UPLOAD], "up", b, tensor);
+    add_copy(paper.step, from->lane[LANE_DOWNLOAD], "down", tensor, a);
+    must(place(paper.pool, &paper.step, 1, PLACE_TO_CHECK));
+    assert_ptr_equal(tensor->copier, from);
     assert_ptr_equal(member->copier, from);
-    end_paper(&p);
+    end_paper(&paper);
 }
 
 /* p, which no task touches, and y are in two slabs of 8 bytes each, then on the same bytes, then too much. */
 TEST(verify_looks_at_memory)
 {
-    struct step *s = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
-                                    "task f gpu.compute 1 writes=y\n");
-    struct tensor *p = s->pool->tensors[0], *y = s->pool->tensors[1];
+    struct step *step = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
+                                       "task f gpu.compute 1 writes=y\n");
+    struct tensor *p = step->pool->tensors[0], *y = step->pool->tensors[1];
     assert_int_equal(p->slab, 0);
     assert_int_equal(y->slab, 1);
     assert_int_equal(p->address, y->address);
-    s->pool->machine->device[0].budget = 15;
-    expect_wrong("the list", verify(s, NULL), "device gpu holds 16 bytes, its budget is 15");
+    step->pool->machine->device[0].budget = 15;
+    expect_wrong("the list", verify(step, NULL), "device gpu holds 16 bytes, its budget is 15");
     y->slab = 0;
     y->address = 7;
-    expect_wrong("the list", verify(s, NULL), "tensor y shares bytes with p, which is kept from step to step");
+    expect_wrong("the list", verify(step, NULL), "tensor y shares bytes with p, which is kept from step to step");
     y->address = 8;
-    s->pool->machine->device[0].budget = 16;
-    expect_sound("the list", s, NULL);
-    free_list(s);
+    step->pool->machine->device[0].budget = 16;
+    expect_sound("the list", step, NULL);
+    free_list(step);
 }
 
 /* What lies on another device is copied; a word by which the host chooses is not. */
@@ -221,12 +225,12 @@ TEST(verify_sees_a_task_that_reads_another_device)
     for (size_t i = 0; i < COUNT(lists); i++) {
         char *text =
             format_string(A_AND_B "tensor x a 8 work\ntensor y b 8 work\ntensor h host 8 work\n%s", lists[i].tasks);
-        struct step *s = read_text_list(text); /* order and bytes are right */
-        char *wrong = verify_devices(s);
+        struct step *step = read_text_list(text); /* order and bytes are right */
+        char *wrong = verify_devices(step);
         if (!wrong != !lists[i].wrong || (wrong && strcmp(wrong, lists[i].wrong) != 0))
             test_failed("%s: verify says %s\n", lists[i].tasks, wrong ? wrong : "nothing");
         free(wrong);
         free(text);
-        free_list(s);
+        free_list(step);
     }
 }

@@ -5,6 +5,8 @@
  * is right must be accepted.  Then one wait is taken away, or one task is moved, and verify() must say which two tasks
  * nothing orders any more.
  *
+ * To see it fail: in gate.c, look for ROLE_NORM in place of ROLE_UPDATE where an update must know the norm.
+ *
  * The lists are texts in this program.  Orders and times were worked out by hand.
  */
 #include "tests/support/support_paper.h"
@@ -22,22 +24,22 @@
 
 static struct step *gated_list(const char *text)
 {
-    struct step *s = list_of("%s", text);
-    gate_updates(s);
-    struct values *values = number_values(s);
-    finish_list(s);
-    char *wrong = verify(s, values);
+    struct step *step = list_of("%s", text);
+    gate_updates(step);
+    struct values *values = number_values(step);
+    finish_list(step);
+    char *wrong = verify(step, values);
     if (wrong)
         test_failed("the list is wrong: %s\n", wrong);
     free_values(values);
-    return s;
+    return step;
 }
 
-static void expect_order(const struct step *s, const char *names)
+static void expect_order(const struct step *step, const char *names)
 {
     char *found = copy_string("");
-    for (size_t i = 0; i < s->n; i++) {
-        char *longer = format_string("%s%s%s", found, i ? " " : "", s->task[i]->name);
+    for (size_t i = 0; i < step->n; i++) {
+        char *longer = format_string("%s%s%s", found, i ? " " : "", step->task[i]->name);
         free(found);
         found = longer;
     }
@@ -48,25 +50,25 @@ static void expect_order(const struct step *s, const char *names)
 /* By hand: backwards 0-5, then both updates; the second runs beside the next step's first backward. */
 TEST(updates_wait_for_the_last_backward)
 {
-    struct step *s = gated_list(TWO_LAYERS);
-    struct simulation *sim = must_simulate(s, NULL);
-    expect_order(s, "back back adam tell adam");
+    struct step *step = gated_list(TWO_LAYERS);
+    struct simulation *sim = must_simulate(step, NULL);
+    expect_order(step, "back back adam tell adam");
     expect_number("period", sim->period, 6);
     expect_number("first update", sim->moments[2].start, 5);
     end_simulation(sim);
-    s = gated_list(TWO_LAYERS "task norm host.disk 0.5 role=norm\ntask late host.cpu 1 role=update\n");
-    sim = must_simulate(s, NULL);
-    expect_order(s, "back back norm adam tell adam late");   /* the norm takes the backwards' place */
-    expect_number("first update", sim->moments[3].start, 2); /* when g is there; the norm reads nothing, starts at 0 */
+    step = gated_list(TWO_LAYERS "task norm host.disk 0.5 role=norm\ntask late host.cpu 1 role=update\n");
+    sim = must_simulate(step, NULL);
+    expect_order(step, "back back norm adam tell adam late"); /* the norm takes the backwards' place */
+    expect_number("first update", sim->moments[3].start, 2);  /* when g is there; the norm reads nothing, starts at 0 */
     end_simulation(sim);
 }
 
 /* The second norm runs in every other step only; in the others the first one holds the update. */
 TEST(a_gate_that_is_skipped_hides_no_other)
 {
-    struct step *s = gated_list(GPU "task norm gpu.compute 3 role=norm\ntask norm gpu.compute 1 every=2 role=norm\n"
-                                    "task adam host.cpu 1 role=update\ntask adam host.cpu 1 role=update\n");
-    struct simulation *sim = must_simulate(s, NULL);
+    struct step *step = gated_list(GPU "task norm gpu.compute 3 role=norm\ntask norm gpu.compute 1 every=2 role=norm\n"
+                                       "task adam host.cpu 1 role=update\ntask adam host.cpu 1 role=update\n");
+    struct simulation *sim = must_simulate(step, NULL);
     expect_number("update without the second norm", sim->moments[2].start, 3);
     expect_number("update after the second norm", sim->moments[4 + 2].start, 3 + 3 + 1);
     end_simulation(sim);
@@ -85,20 +87,20 @@ TEST(gradients_may_not_follow_from_updates)
 
 TEST(who_reads_the_norm_is_not_gated)
 {
-    struct step *s = gated_list(GPU "tensor w gpu 4 parameters\ntensor n gpu 4 work\ntensor m gpu 4 work\n"
-                                    "task norm gpu.compute 2 role=norm writes=n\n"
-                                    "task pass host.cpu 1 reads=n writes=m\n"
-                                    "task adam host.cpu 1 role=update reads=m,w writes=w\n"
-                                    "task norm gpu.download 9 role=norm reads=n\n");
-    expect_order(s, "norm pass adam norm");
-    assert_int_equal(s->task[2]->gate, GATE_NONE);
-    free_list(s);
+    struct step *step = gated_list(GPU "tensor w gpu 4 parameters\ntensor n gpu 4 work\ntensor m gpu 4 work\n"
+                                       "task norm gpu.compute 2 role=norm writes=n\n"
+                                       "task pass host.cpu 1 reads=n writes=m\n"
+                                       "task adam host.cpu 1 role=update reads=m,w writes=w\n"
+                                       "task norm gpu.download 9 role=norm reads=n\n");
+    expect_order(step, "norm pass adam norm");
+    assert_int_equal(step->task[2]->gate, GATE_NONE);
+    free_list(step);
 }
 
 TEST(verify_sees_an_update_that_is_not_gated)
 {
-    struct step *s = gated_list(TWO_LAYERS);
-    struct task *adam = s->task[2];
+    struct step *step = gated_list(TWO_LAYERS);
+    struct task *adam = step->task[2];
     size_t dropped = 0;
     for (size_t e = 0; e < adam->n_edges; e++)
         if (adam->edges[e].producer == 1 && !adam->edges[e].previous) {
@@ -107,8 +109,8 @@ TEST(verify_sees_an_update_that_is_not_gated)
             dropped++;
         }
     assert_int_equal(dropped, 1);
-    expect_wrong("the list", verify(s, NULL), "task 2 adam, an update, may start before task 0 back has ended");
-    free_list(s);
+    expect_wrong("the list", verify(step, NULL), "task 2 adam, an update, may start before task 0 back has ended");
+    free_list(step);
 }
 
 /* ---- tasks that may be skipped ----------------------------------------------------------------------------------- */
@@ -118,15 +120,15 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
 {
     const char *text = GPU "tensor x gpu 4 work keep\ntask a gpu.upload 1 writes=x\ntask b gpu.download 1 writes=x\n"
                            "task c gpu.compute 1 reads=x\n";
-    struct step *s = list_of("%s", text);
-    struct task *c = s->task[2];
-    s->task[1]->member.needed = true;
-    finish_list(s);
-    expect_sound("the list", s, NULL);
-    for (size_t e = 0; e < c->n_edges; e++)
-        c->edges[e].wait &= c->edges[e].producer != 0;
-    expect_wrong("the list", verify(s, NULL), "task 0 a and task 2 c touch the same bytes and nothing orders them");
-    free_list(s);
+    struct step *step = list_of("%s", text);
+    struct task *task = step->task[2];
+    step->task[1]->member.needed = true;
+    finish_list(step);
+    expect_sound("the list", step, NULL);
+    for (size_t e = 0; e < task->n_edges; e++)
+        task->edges[e].wait &= task->edges[e].producer != 0;
+    expect_wrong("the list", verify(step, NULL), "task 0 a and task 2 c touch the same bytes and nothing orders them");
+    free_list(step);
 }
 
 /* In step 5 the reader runs and the writer does not, though both run in step 1. */
@@ -134,10 +136,10 @@ TEST(verify_looks_at_all_sets_that_run_together)
 {
     const char *text = GPU "tensor x gpu 4 work\ntask w gpu.compute 1 every=3 rest=1 writes=x\n"
                            "task r gpu.compute 1 every=4 rest=1 reads=x\n";
-    struct step *s = list_of("%s", text);
-    finish_list(s);
-    expect_wrong("the list", verify(s, NULL), "task 1 r reads tensor x before anything is written to it");
-    free_list(s);
+    struct step *step = list_of("%s", text);
+    finish_list(step);
+    expect_wrong("the list", verify(step, NULL), "task 1 r reads tensor x before anything is written to it");
+    free_list(step);
     text = GPU "tensor x gpu 4 work\ntask w gpu.compute 1 every=2 writes=x\ntask w gpu.compute 1 every=2 rest=1 "
                "writes=x\ntask r gpu.compute 1 reads=x\n";
     free_list(read_text_list(text)); /* one of the two always runs */
@@ -160,23 +162,23 @@ TEST(verify_sees_what_touches_a_ring_too_late)
         "task 1 look touches ring b, and may run when its iteration has no member of it",
         "task 0 copy touches ring b, and may run when its iteration has returned its member of it"};
     for (int k = 0; k < 4; k++) {
-        struct step *s = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
-        for (size_t i = 0; i < s->n; i++) {
-            struct task *t = s->task[i];
-            t->member.needed = strcmp(t->name, "look") != 0;
-            t->member.returned = strcmp(t->name, "commit") == 0;
-            for (int a = 0; a < t->n_access; a++)
-                if (t->access[a].tensor->device->is_host)
-                    t->access[a].tensor->storage->ring = &s->pool->ring;
+        struct step *step = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
+        for (size_t i = 0; i < step->n; i++) {
+            struct task *task = step->task[i];
+            task->member.needed = strcmp(task->name, "look") != 0;
+            task->member.returned = strcmp(task->name, "commit") == 0;
+            for (int a = 0; a < task->n_access; a++)
+                if (task->access[a].tensor->device->is_host)
+                    task->access[a].tensor->storage->ring = &step->pool->ring;
         }
-        finish_list(s);
-        for (size_t e = 0; e < s->n_edges; e++)
-            assert_false(s->edges[e].previous);
+        finish_list(step);
+        for (size_t e = 0; e < step->n_edges; e++)
+            assert_false(step->edges[e].previous);
         if (wrong[k])
-            expect_wrong("the list", verify(s, NULL), wrong[k]);
+            expect_wrong("the list", verify(step, NULL), wrong[k]);
         else
-            expect_sound("the list", s, NULL);
-        free_list(s);
+            expect_sound("the list", step, NULL);
+        free_list(step);
     }
 }
 
@@ -188,38 +190,38 @@ TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
                                         "task copy gpu.download 1 reads=x writes=b\n"
                                         "task persist host.cpu 1 reads=b\ntask commit host.disk 1\n";
     for (int k = 0; k < 4; k++) {
-        struct step *s = list_of("%s", text);
+        struct step *step = list_of("%s", text);
         struct edge edge = {.producer = 1, .wait = k != 1, .previous = k == 2};
-        for (size_t i = 0; i < s->n; i++)
-            s->task[i]->member.needed = true;
-        s->task[1]->condition.needs = k == 3;
-        s->task[2]->member.returned = true;
-        s->pool->tensors[1]->ring = &s->pool->ring;
-        finish_list(s);
-        s->task[2]->edges = &edge;
-        s->task[2]->n_edges = 1;
+        for (size_t i = 0; i < step->n; i++)
+            step->task[i]->member.needed = true;
+        step->task[1]->condition.needs = k == 3;
+        step->task[2]->member.returned = true;
+        step->pool->tensors[1]->ring = &step->pool->ring;
+        finish_list(step);
+        step->task[2]->edges = &edge;
+        step->task[2]->n_edges = 1;
         if (k == 0)
-            expect_sound("the list", s, NULL);
+            expect_sound("the list", step, NULL);
         else
-            expect_wrong("the list", verify(s, NULL),
+            expect_wrong("the list", verify(step, NULL),
                          "touches ring b, and may run when its iteration has returned its member of it");
-        free_list(s);
+        free_list(step);
     }
 }
 
 /* What an iteration reads of a ring it has written itself: another iteration's value is in another member. */
 TEST(verify_sees_a_read_of_a_ring_before_its_write)
 {
-    struct step *s = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n"
-                                 "task persist host.disk 1 reads=b\ntask copy gpu.download 1 reads=x writes=b\n"
-                                 "task commit host.disk 1\n");
-    for (size_t i = 0; i < s->n; i++)
-        s->task[i]->member.needed = true;
-    s->task[2]->member.returned = true;
-    s->pool->tensors[1]->ring = &s->pool->ring;
-    finish_list(s);
-    expect_wrong("the list", verify(s, NULL), "task 0 persist reads tensor b before anything is written to it");
-    free_list(s);
+    struct step *step = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n"
+                                    "task persist host.disk 1 reads=b\ntask copy gpu.download 1 reads=x writes=b\n"
+                                    "task commit host.disk 1\n");
+    for (size_t i = 0; i < step->n; i++)
+        step->task[i]->member.needed = true;
+    step->task[2]->member.returned = true;
+    step->pool->tensors[1]->ring = &step->pool->ring;
+    finish_list(step);
+    expect_wrong("the list", verify(step, NULL), "task 0 persist reads tensor b before anything is written to it");
+    free_list(step);
 }
 
 /* ---- waits that no tensor says ----------------------------------------------------------------------------------- */
@@ -251,20 +253,20 @@ TEST(tasks_wait_for_those_that_are_named)
 /* What is meant is written, though the name alone would mean another task. */
 TEST(who_is_awaited_has_a_name_of_its_own)
 {
-    struct paper p = new_paper(1, &slow_speeds);
-    struct lane *lane = p.device->lane[LANE_COMPUTE];
-    struct task *first = add_paper(&p, p.host->lane[LANE_CPU], "k", NULL, NULL, NULL);
-    struct task *second = add_paper(&p, lane, "k", NULL, NULL, NULL);
-    struct task *third = add_paper(&p, p.host->lane[LANE_DISK], "k", NULL, NULL, NULL);
-    struct task *other = add_paper(&p, lane, "k~2", NULL, NULL, NULL);
-    add_after(p.step, third, second, SAME_STEP);
-    add_after(p.step, third, other, STEP_BEFORE);
-    add_after(p.step, other, third, STEP_BEFORE);
-    add_after(p.step, other, third, SAME_STEP);
-    add_after(p.step, other, first, SAME_STEP);
-    add_after(p.step, first, second, STEP_BEFORE);
-    finish_paper(&p);
-    char *text = list_as_text(p.step, (double[]){1, 2, 3, 4});
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct lane *lane = paper.device->lane[LANE_COMPUTE];
+    struct task *first = add_paper(&paper, paper.host->lane[LANE_CPU], "k", NULL, NULL, NULL);
+    struct task *second = add_paper(&paper, lane, "k", NULL, NULL, NULL);
+    struct task *third = add_paper(&paper, paper.host->lane[LANE_DISK], "k", NULL, NULL, NULL);
+    struct task *other = add_paper(&paper, lane, "k~2", NULL, NULL, NULL);
+    add_after(paper.step, third, second, SAME_STEP);
+    add_after(paper.step, third, other, STEP_BEFORE);
+    add_after(paper.step, other, third, STEP_BEFORE);
+    add_after(paper.step, other, third, SAME_STEP);
+    add_after(paper.step, other, first, SAME_STEP);
+    add_after(paper.step, first, second, STEP_BEFORE);
+    finish_paper(&paper);
+    char *text = list_as_text(paper.step, (double[]){1, 2, 3, 4});
     assert_non_null(strstr(text, "task k~3 host.cpu 1 after=k~4'\ntask k~4 "));
     assert_non_null(strstr(text, ".compute 2\ntask k host.disk 3 after=k~4,k~2'\n"));
     assert_non_null(strstr(text, "task k~2 ") && strstr(text, ".compute 4 after=k~3,k,k'\n"));
@@ -274,17 +276,17 @@ TEST(who_is_awaited_has_a_name_of_its_own)
     free(text);
     free(twice);
     free_list(again);
-    end_paper(&p);
+    end_paper(&paper);
 }
 
 /* What follows from a held update goes along with it. */
 TEST(what_waits_for_an_update_is_held_with_it)
 {
-    struct step *s = gated_list(GPU "tensor w gpu 4 parameters\ntask back gpu.compute 1 role=backward\n"
-                                    "task adam gpu.upload 1 role=update writes=w\ntask tell host.cpu 1 after=adam\n"
-                                    "task free host.cpu 1 after=back\ntask back gpu.compute 1 role=backward\n");
-    expect_order(s, "back free back adam tell");
-    free_list(s);
+    struct step *step = gated_list(GPU "tensor w gpu 4 parameters\ntask back gpu.compute 1 role=backward\n"
+                                       "task adam gpu.upload 1 role=update writes=w\ntask tell host.cpu 1 after=adam\n"
+                                       "task free host.cpu 1 after=back\ntask back gpu.compute 1 role=backward\n");
+    expect_order(step, "back free back adam tell");
+    free_list(step);
 }
 
 /* Without its wait each is unordered, and one that stands before all that it waits for is seen too. */
@@ -300,17 +302,17 @@ TEST(verify_sees_a_task_that_does_not_wait)
         {4, "task 4 sum may start before task 3 work has ended, which after= tells it to wait for"},
     };
     for (size_t i = 0; i < COUNT(dropped); i++) {
-        struct step *s = read_text_list(RELAY);
-        assert_true(s->task[dropped[i].task]->edges[0].wait);
-        s->task[dropped[i].task]->edges[0].wait = false;
-        expect_wrong("the list", verify(s, NULL), dropped[i].says);
-        free_list(s);
+        struct step *step = read_text_list(RELAY);
+        assert_true(step->task[dropped[i].task]->edges[0].wait);
+        step->task[dropped[i].task]->edges[0].wait = false;
+        expect_wrong("the list", verify(step, NULL), dropped[i].says);
+        free_list(step);
     }
-    struct step *s = list_of(GPU "task a host.cpu 1\ntask b gpu.compute 1 after=a\n");
-    struct task *a = s->task[0];
-    s->task[0] = s->task[1];
-    s->task[1] = a;
-    finish_list(s);
-    expect_wrong("the list", verify(s, NULL), "task 0 b comes before all that after= tells it to wait for");
-    free_list(s);
+    struct step *step = list_of(GPU "task a host.cpu 1\ntask b gpu.compute 1 after=a\n");
+    struct task *a = step->task[0];
+    step->task[0] = step->task[1];
+    step->task[1] = a;
+    finish_list(step);
+    expect_wrong("the list", verify(step, NULL), "task 0 b comes before all that after= tells it to wait for");
+    free_list(step);
 }

@@ -4,6 +4,8 @@
  * pattern.  Bandwidth that is shared wrongly, a wait that is left out, and a pattern that is taken to repeat too early
  * are found.
  *
+ * To see it fail: in simulate.c, let copies begin without their latency: 0 for lane->latency where they do.
+ *
  * The lists are texts in this program, so small that their times can be worked out with a pencil; the numbers below are
  * those.  The lists of data/steps say their periods in their comments, and how they come about.
  */
@@ -20,10 +22,10 @@ static void expect_span(const struct simulation *sim, size_t i, double start, do
     double from = 0;
     for (size_t k = 0; k < n; k++)
         from = fmax(from, sim->moments[(size_t)(sim->first - 1) * n + k].end);
-    const struct moment *m = &sim->moments[(size_t)sim->first * n + i];
-    if (fabs(m->start - from - start) > 1e-9 || fabs(m->end - from - end) > 1e-9)
-        test_failed("task %s: simulated [%g, %g], by hand [%g, %g]\n", sim->step->task[i]->name, m->start - from,
-                    m->end - from, start, end);
+    const struct moment *moment = &sim->moments[(size_t)sim->first * n + i];
+    if (fabs(moment->start - from - start) > 1e-9 || fabs(moment->end - from - end) > 1e-9)
+        test_failed("task %s: simulated [%g, %g], by hand [%g, %g]\n", sim->step->task[i]->name, moment->start - from,
+                    moment->end - from, start, end);
 }
 
 /* A copy waits for the latency, and then its bytes go: 2 + 100 / 50. */
@@ -276,15 +278,15 @@ TEST(the_shipped_lists)
                    {"overlap", false, 0.018}};
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char *path = lasting("data/steps/%s.txt", shipped[i].name);
-        struct step *s = read_list(path);
+        struct step *step = read_list(path);
         if (shipped[i].clip)
-            gate_updates(s);
-        struct values *values = number_values(s);
-        finish_list(s);
-        char *devices = verify_devices(s), *wrong = devices ? devices : verify(s, values);
+            gate_updates(step);
+        struct values *values = number_values(step);
+        finish_list(step);
+        char *devices = verify_devices(step), *wrong = devices ? devices : verify(step, values);
         if (wrong)
             test_failed("%s: %s\n", path, wrong);
-        struct simulation *sim = must_simulate(s, NULL);
+        struct simulation *sim = must_simulate(step, NULL);
         if (fabs(sim->period - shipped[i].period) > 1e-9)
             test_failed("%s: %g s, its comment says %g\n", path, sim->period, shipped[i].period);
         free_values(values);

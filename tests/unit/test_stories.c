@@ -1,5 +1,13 @@
-/* test_stories.c - grammars: what is refused, whether the entropy is right, and whether a model comes down to the floor
- * and learns the grammar's probabilities.
+/* test_stories.c - grammars: the texts that they make, and how well a model can know them.
+ *
+ * It tests src/tools/stories.  A grammar that has no sense is refused at its line; its entropy is the one worked out by
+ * hand; and a model that is trained on its text comes down to the floor, not below it, and learns the grammar's
+ * probabilities.  An entropy that forgets a choice, a text that is not drawn as the grammar says, and a floor that a
+ * model undercuts are found.
+ *
+ * To see it fail: in stories.c, let a phrase end a byte early: p->at + 2.
+ *
+ * Entropies of small grammars were worked out by hand, as the comments beside them show.
  */
 #include "tests/support/support.h"
 #include "tools/stories/stories.h"
@@ -11,13 +19,13 @@
 static struct stories *grammar(const char *text) { return read_stories("my.txt", copy_string(text)); }
 
 /* Mean nats per byte, one window over all of n bytes, the first of which is given. */
-static double long_run(const struct stories *s, size_t n)
+static double long_run(const struct stories *stories, size_t n)
 {
-    char *text = tell_stories(s, n);
+    char *text = tell_stories(stories, n);
     uint16_t *bytes = allocate(n, sizeof *bytes);
     for (size_t i = 0; i < n; i++)
         bytes[i] = (unsigned char)text[i];
-    double loss = stories_floor(s, bytes, n, (int)n - 1);
+    double loss = stories_floor(stories, bytes, n, (int)n - 1);
     free(text);
     free(bytes);
     return loss;
@@ -33,10 +41,10 @@ static void expect_near(double x, double expected, double distance)
 
 static void read_and_tell(void *text)
 {
-    struct stories *s = grammar(text);
-    double rate = stories_rate(s), loss = long_run(s, 200);
+    struct stories *stories = grammar(text);
+    double rate = stories_rate(stories), loss = long_run(stories, 200);
     CHECK(rate >= 0 && rate < 8 && loss >= 0 && isfinite(loss), "rate %g, loss %g", rate, loss);
-    free_stories(s);
+    free_stories(stories);
 }
 
 TEST(refusals)
@@ -97,16 +105,16 @@ TEST(mutated_grammars)
     for (uint32_t k = 0; k < 150; k++) {
         char *text = copy_string(embedded_stories);
         for (uint64_t i = 0; i < 1 + k % 5; i++) {
-            struct random4 r = random_words(k, STREAM_TEST, 1, i);
-            size_t at = r.word[0] % n, length = r.word[2] % 30;
-            text[at] = spice[r.word[1] % (sizeof spice - 1)];
-            if (r.word[3] % 3 == 0 && at + length < strlen(text)) /* lines are lost, too */
+            struct random4 random4 = random_words(k, STREAM_TEST, 1, i);
+            size_t at = random4.word[0] % n, length = random4.word[2] % 30;
+            text[at] = spice[random4.word[1] % (sizeof spice - 1)];
+            if (random4.word[3] % 3 == 0 && at + length < strlen(text)) /* lines are lost, too */
                 memmove(text + at, text + at + length, strlen(text + at + length) + 1);
         }
-        struct outcome o = run_child(read_and_tell, text);
-        if (o.code != 0 && (o.code != 2 || strncmp(o.text, "yard: my.txt", 12) != 0))
-            test_failed("code %d, signal %d: %s for:\n%s\n", o.code, o.signal, o.text, text);
-        refused += o.code == 2;
+        struct outcome outcome = run_child(read_and_tell, text);
+        if (outcome.code != 0 && (outcome.code != 2 || strncmp(outcome.text, "yard: my.txt", 12) != 0))
+            test_failed("code %d, signal %d: %s for:\n%s\n", outcome.code, outcome.signal, outcome.text, text);
+        refused += outcome.code == 2;
         free(text);
     }
     assert_in_range(refused, 20, 140);
@@ -118,41 +126,41 @@ TEST(mutated_grammars)
  * a, or "w " and stays.  A story has one a and 4/3 b. */
 TEST(entropy_by_hand)
 {
-    struct stories *s = grammar("scene a\n 1 x -> b\n 1 yy -> b\nscene b # comment\n 3 zzz -> a\n 1 w -> b\n");
+    struct stories *stories = grammar("scene a\n 1 x -> b\n 1 yy -> b\nscene b # comment\n 3 zzz -> a\n 1 w -> b\n");
     double nats = log(2) + 4. / 3 * (log(4) - 0.75 * log(3)), bytes = 2.5 + 4. / 3 * (0.75 * 4 + 0.25 * 2);
-    expect_near(stories_rate(s), nats / bytes, 1e-12);
-    expect_near(long_run(s, 300000), nats / bytes, 2e-3);
-    free_stories(s);
+    expect_near(stories_rate(stories), nats / bytes, 1e-12);
+    expect_near(long_run(stories, 300000), nats / bytes, 2e-3);
+    free_stories(stories);
 
-    s = grammar("table t a b\n x_y he\n z_w she\nscene a\n 1 {t} -> b\nscene b t\n 1 {t.b}// -> a\n");
-    expect_near(stories_rate(s), log(2) / 8.5, 1e-12); /* 8 or 9 bytes */
-    char *text = tell_stories(s, 40);
+    stories = grammar("table t a b\n x_y he\n z_w she\nscene a\n 1 {t} -> b\nscene b t\n 1 {t.b}// -> a\n");
+    expect_near(stories_rate(stories), log(2) / 8.5, 1e-12); /* 8 or 9 bytes */
+    char *text = tell_stories(stories, 40);
     for (size_t i = 0; i + 9 < 40; i += text[i] == 'x' ? 8 : 9)
         assert_int_equal(strncmp(text + i, text[i] == 'x' ? "x y he\n\n" : "z w she\n\n", text[i] == 'x' ? 8 : 9), 0);
     free(text);
-    free_stories(s);
+    free_stories(stories);
 
     /* A table, its column and a scene may have one name. */
-    s = grammar("table t a t\n x yy\n z ww\nscene a\n 1 {t} -> t\nscene t t\n 1 {t.t} -> a\n");
-    expect_near(stories_rate(s), log(2) / 5, 1e-12);
-    free_stories(s);
+    stories = grammar("table t a t\n x yy\n z ww\nscene a\n 1 {t} -> t\nscene t t\n 1 {t.t} -> a\n");
+    expect_near(stories_rate(stories), log(2) / 5, 1e-12);
+    free_stories(stories);
 }
 
 /* The long-run loss of one who knows the chain is its entropy, which no shorter window reaches; and the text has the
  * frequencies of the grammar. */
 TEST(entropy_of_the_default)
 {
-    struct stories *s = read_stories("data/stories.txt", copy_string(embedded_stories));
+    struct stories *stories = read_stories("data/stories.txt", copy_string(embedded_stories));
     enum { N = 1 << 20 };
-    expect_near(long_run(s, N), stories_rate(s), 0.01 * stories_rate(s));
-    char *text = tell_stories(s, N);
+    expect_near(long_run(stories, N), stories_rate(stories), 0.01 * stories_rate(stories));
+    char *text = tell_stories(stories, N);
     uint16_t *bytes = allocate(N, sizeof *bytes);
     for (size_t i = 0; i < N; i++)
         bytes[i] = (unsigned char)text[i];
     double above = 8;
     for (int seq_len = 4; seq_len <= 1024; seq_len *= 4) {
-        double floor = stories_floor(s, bytes, N, seq_len);
-        assert_true(floor < above && floor > stories_rate(s));
+        double floor = stories_floor(stories, bytes, N, seq_len);
+        assert_true(floor < above && floor > stories_rate(stories));
         above = floor;
     }
     text[N - 1] = '\0';
@@ -164,26 +172,26 @@ TEST(entropy_of_the_default)
     expect_near(begins[1] / n, 0.25, 4 * sqrt(0.25 * 0.75 / n));
     free(text);
     free(bytes);
-    free_stories(s);
+    free_stories(stories);
 }
 
 /* ---- a model ----------------------------------------------------------------------------------------------------- */
 
 /* The probability that `text`, of T tokens, goes on with `word`. */
-static double probability(struct trainer *t, const char *text, const char *word)
+static double probability(struct trainer *trainer, const char *text, const char *word)
 {
     double p = 1;
     char *all = format_string("%s%s", text, word);
     for (size_t n = strlen(text); all[n]; n++) {
-        assert_true(n <= (size_t)t->seq);
+        assert_true(n <= (size_t)trainer->seq);
         for (size_t i = 0; i < n; i++)
-            t->sample_tokens[i] = (unsigned char)all[i];
-        t->sample_position = (int)n - 1;
-        execute(t->sample, (uint32_t)n);
-        drain(t->sample);
-        const float *logits = tensor_memory(t->sample_logits);
+            trainer->sample_tokens[i] = (unsigned char)all[i];
+        trainer->sample_position = (int)n - 1;
+        execute(trainer->sample, (uint32_t)n);
+        drain(trainer->sample);
+        const float *logits = tensor_memory(trainer->sample_logits);
         double sum = 0;
-        for (int i = 0; i < t->config.vocab; i++)
+        for (int i = 0; i < trainer->config.vocab; i++)
             sum += exp((double)logits[i] - (double)logits[(unsigned char)all[n]]);
         p /= sum;
     }
@@ -212,19 +220,19 @@ LONG_TEST(a_model_learns_the_probabilities)
                 "train --model tiny --batch 16 --steps 800 --lr 1e-2 --sample-tokens 0 --data stories:%s "
                 "--save %s",
                 temp_path("words.txt"), temp_path("words"));
-    struct settings *s = settings_of("--model tiny");
-    s->source = open_source(temp_path("words"), 0);
-    struct config c = s->source.config;
-    struct trainer *t = new_trainer_for(s, &c, open_vocabulary(s, c.vocab), LIST_SAMPLE);
-    init_from_source(t->model, &s->source);
+    struct settings *settings = settings_of("--model tiny");
+    settings->source = open_source(temp_path("words"), 0);
+    struct config config = settings->source.config;
+    struct trainer *trainer = new_trainer_for(settings, &config, open_vocabulary(settings, config.vocab), LIST_SAMPLE);
+    init_from_source(trainer->model, &settings->source);
     for (size_t i = 0; i < COUNT(words); i++) {
-        double p = probability(t, words[i].text, words[i].word);
+        double p = probability(trainer, words[i].text, words[i].word);
         if (!(fabs(p - words[i].p) < 0.07))
             test_failed("\"%s\" goes on with \"%s\" with probability %g, expected %g\n", words[i].text, words[i].word,
                         p, words[i].p);
     }
-    free_trainer(t);
-    close_source(&s->source);
+    free_trainer(trainer);
+    close_source(&settings->source);
 }
 
 /* floor <= loss <= floor + 0.03, whatever the seed. */
@@ -232,12 +240,12 @@ LONG_TEST(a_model_comes_down_to_the_floor)
 {
     need_own_products();
     for (int seed = 1; seed <= 3; seed++) {
-        struct ran r =
+        struct ran ran =
             run_yard("train --model tiny --batch 16 --steps 3500 --lr 1e-2 --seed %d --sample-tokens 0 --log %s", seed,
                      temp_path("log"));
-        assert_int_equal(r.code, 0);
+        assert_int_equal(ran.code, 0);
         double loss, floor;
-        FILE *out = fopen(r.stdout_path, "r");
+        FILE *out = fopen(ran.stdout_path, "r");
         int found = 0;
         for (char line[400]; fgets(line, sizeof line, out);)
             found += sscanf(line, "step 3500/3500 validation loss %lf floor %lf", &loss, &floor) == 2;
@@ -250,10 +258,10 @@ LONG_TEST(a_model_comes_down_to_the_floor)
     char *log = read_whole(temp_path("log"), &n);
     log[strcspn(log, "\n")] = '\0';
     json_t *first = json_loads(log, 0, NULL);
-    struct stories *s = read_stories("data/stories.txt", copy_string(embedded_stories));
-    expect_near(number_at(first, "rate"), stories_rate(s), 1e-8);
-    assert_true(number_at(first, "floor") > stories_rate(s));
-    free_stories(s);
+    struct stories *stories = read_stories("data/stories.txt", copy_string(embedded_stories));
+    expect_near(number_at(first, "rate"), stories_rate(stories), 1e-8);
+    assert_true(number_at(first, "floor") > stories_rate(stories));
+    free_stories(stories);
     json_decref(first);
     free(log);
 }

@@ -1,6 +1,14 @@
-/* test_swap.c - swapping: plans for small lists against all plans there are, laws of budgets and classes, the two fixed
- * orders by hand, and real training in less memory.  With SWAP_CASES=N laws are tried on N random lists, with
- * SWAP_RUNS=N so many random runs are compared.
+/* test_swap.c - swapping: which tensors leave the device, and when they are back.
+ *
+ * It tests src/techniques/swap.  A plan is as good as the best of all plans there are; with more memory it is not
+ * slower; what is planned fits its budget to the byte and changes no bit of the training.  A tensor that is back too
+ * late, one that leaves while it is read, and a budget that is named but not enough are found.
+ *
+ * To see it fail: in swap.c, call only what is six tasks away far: b - a > 5.
+ *
+ * All plans of small lists are tried one by one.  The two fixed orders were worked out by hand.
+ *
+ *     SWAP_CASES=N SWAP_RUNS=N build/tests/test_swap      laws on N random lists, N random trainings
  */
 #include "techniques/swap/swap.h"
 #include "tests/support/support_paper.h"
@@ -17,11 +25,11 @@ static char *random_list(const char *kind, int seed, int layers)
 {
     char *command = lasting("awk -v kind=%s -v seed=%d -v layers=%d -f tests/data/lists.awk", kind, seed, layers);
     char *text = NULL, line[256];
-    FILE *f = popen(command, "r");
-    while (f && fgets(line, sizeof line, f))
+    FILE *file = popen(command, "r");
+    while (file && fgets(line, sizeof line, file))
         append_text(&text, "%s", line);
     assert_true(text);
-    assert_int_equal(pclose(f), 0);
+    assert_int_equal(pclose(file), 0);
     return text;
 }
 
@@ -34,23 +42,23 @@ struct plan { /* what is done about one layer's data, the tensor of that number 
 
 /* The period of a chain of n layers, of which each is treated as the plan says.  The backward of layer k is task
  * 2n - 1 - k.  INFINITY: it does not fit.  between: the copies of layer i may lie between these two places. */
-static double period_of(struct step *s, const struct plan *plan, int n, int i, int between[2])
+static double period_of(struct step *step, const struct plan *plan, int n, int i, int between[2])
 {
-    struct pool *pool = s->pool;
+    struct pool *pool = step->pool;
     struct device *gpu = pool->machine->device;
-    struct uses *before = find_uses(s->task, s->n, pool);
+    struct uses *before = find_uses(step->task, step->n, pool);
     int from[16];
     size_t n_tasks, n_uses;
     for (int k = 0; k < n; k++)
         from[k] = plan[k].action == REMAKE ? 2 * n - 1 - k : NONE;
-    struct edit *e = open_edit(s);
-    free(remake(e, pool, before, from, REMAKE_AT_READER));
-    struct task **line = tasks_in_order(s, &n_tasks);
+    struct edit *edit = open_edit(step);
+    free(remake(edit, pool, before, from, REMAKE_AT_READER));
+    struct task **line = tasks_in_order(step, &n_tasks);
     struct uses *uses = find_uses(line, n_tasks, pool);
     for (int k = 0; k < n; k++) {
-        struct tensor *x = pool->tensors[k];
-        const struct use *use = uses_of(uses, x, &n_uses);
-        int last = k + 1 < n ? 1 : 0; /* x is written by the forward of layer k, and read by that of k + 1 */
+        struct tensor *tensor = pool->tensors[k];
+        const struct use *use = uses_of(uses, tensor, &n_uses);
+        int last = k + 1 < n ? 1 : 0; /* the tensor is written by the forward of layer k, and read by that of k + 1 */
         int begin = use[last].position;
         int end = begin; /* made again, it has no later use: its twin has */
         if (n_uses > (size_t)last + 1)
@@ -61,17 +69,17 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
         }
         if (plan[k].action != SWAP)
             continue;
-        struct tensor *there = tensor_like(pool, pool->machine->host, x), *back = tensor_like(pool, gpu, x);
-        switch_readers(e, uses, x, end, x, back);
-        insert_before(e, line[plan[k].in]);
-        add_copy(s, gpu->lane[LANE_UPLOAD], "swap.in", back, there);
-        insert_behind(e, line[plan[k].out]);
-        add_copy(s, gpu->lane[LANE_DOWNLOAD], "swap.out", there, x);
+        struct tensor *there = tensor_like(pool, pool->machine->host, tensor), *back = tensor_like(pool, gpu, tensor);
+        switch_readers(edit, uses, tensor, end, tensor, back);
+        insert_before(edit, line[plan[k].in]);
+        add_copy(step, gpu->lane[LANE_UPLOAD], "swap.in", back, there);
+        insert_behind(edit, line[plan[k].out]);
+        add_copy(step, gpu->lane[LANE_DOWNLOAD], "swap.out", there, tensor);
     }
-    struct forecast f = try_step(s, NULL);
-    double period = f.excess_bytes > 0 ? INFINITY : f.period;
-    free_forecast(&f);
-    undo(e);
+    struct forecast forecast = try_step(step, NULL);
+    double period = forecast.excess_bytes > 0 ? INFINITY : forecast.period;
+    free_forecast(&forecast);
+    undo(edit);
     free(line);
     free_uses(uses);
     free_uses(before);
@@ -79,38 +87,38 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
 }
 
 /* The shortest period of all that may be done about layers 0 .. i - 1, with all places of all copies. */
-static double best_of_all(struct step *s, struct plan *plan, int n, int i)
+static double best_of_all(struct step *step, struct plan *plan, int n, int i)
 {
     int between[2];
     double best = INFINITY;
     if (i == 0)
-        return period_of(s, plan, n, NONE, NULL);
+        return period_of(step, plan, n, NONE, NULL);
     i--;
     plan[i].action = REMAKE;
-    best = fmin(best, best_of_all(s, plan, n, i));
+    best = fmin(best, best_of_all(step, plan, n, i));
     plan[i].action = KEEP;
-    best = fmin(best, best_of_all(s, plan, n, i));
-    period_of(s, plan, n, i, between);
+    best = fmin(best, best_of_all(step, plan, n, i));
+    period_of(step, plan, n, i, between);
     plan[i].action = SWAP;
     for (plan[i].out = between[0]; plan[i].out < between[1]; plan[i].out++)
         for (plan[i].in = plan[i].out + 1; plan[i].in <= between[1]; plan[i].in++)
-            best = fmin(best, best_of_all(s, plan, n, i));
+            best = fmin(best, best_of_all(step, plan, n, i));
     plan[i].action = KEEP;
     return best;
 }
 
 /* What --swap auto makes of a list, of these classes.  The list must fit. */
-static double planned_period(struct step *s, unsigned classes)
+static double planned_period(struct step *step, unsigned classes)
 {
-    struct values *values = number_values(s);
+    struct values *values = number_values(step);
     size_t n;
     swap_options = (struct swap_options){SWAP_AUTO, classes};
-    struct pass_report *r = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
+    struct pass_report *report = run_passes(step, NULL, &(struct run_facts){0}, NULL, &n);
     swap_options.mode = SWAP_OFF;
-    double period = number_at(r[0].fields, "period_ms") / 1e3;
-    finish_list(s);
-    expect_sound("the list", s, values);
-    free_reports(r, n);
+    double period = number_at(report[0].fields, "period_ms") / 1e3;
+    finish_list(step);
+    expect_sound("the list", step, values);
+    free_reports(report, n);
     free_values(values);
     return period;
 }
@@ -123,14 +131,14 @@ TEST(as_good_as_all_plans)
     int possible = 0;
     for (int i = 0; i < cases; i++) {
         char *text = random_list("chain", i + 1, N);
-        struct step *s = list_of("%s", text);
-        double best = best_of_all(s, (struct plan[N]){{KEEP, 0, 0}}, N, N);
-        double found = isfinite(best) ? planned_period(s, 1u << MEM_ACTIVATIONS) : INFINITY;
+        struct step *step = list_of("%s", text);
+        double best = best_of_all(step, (struct plan[N]){{KEEP, 0, 0}}, N, N);
+        double found = isfinite(best) ? planned_period(step, 1u << MEM_ACTIVATIONS) : INFINITY;
         if (isfinite(best) && (found > best * 1.02 || found < best * (1 - 1e-9)))
             test_failed("seed %d: %g s, the best is %g s\n%s", i + 1, found, best, text);
         possible += isfinite(best);
         equal += isfinite(best) && found < best * (1 + 1e-9);
-        free_list(s);
+        free_list(step);
         free(text);
     }
     assert_true(possible * 2 > cases);
@@ -189,36 +197,36 @@ struct more_classes {
 };
 
 /* The period within so many bytes, which is never longer once further classes are named. */
-static double period_of_both(const struct more_classes *m, size_t bytes)
+static double period_of_both(const struct more_classes *classes, size_t bytes)
 {
-    double period = period_within(bytes, m->text, "activations");
-    if (period_within(bytes, m->text, m->further) > period * (1 + 1e-9))
-        test_failed("seed %d, %zu bytes: longer than %g ms with %s\n", m->seed, bytes, period, m->further);
+    double period = period_within(bytes, classes->text, "activations");
+    if (period_within(bytes, classes->text, classes->further) > period * (1 + 1e-9))
+        test_failed("seed %d, %zu bytes: longer than %g ms with %s\n", classes->seed, bytes, period, classes->further);
     return period;
 }
 
 /* Tries a budget, and returns its period, which is at most 5 % above `before`, that of fewer bytes. */
-static double try_larger_budget(struct more_classes *m, size_t bytes, const char *what, double before)
+static double try_larger_budget(struct more_classes *classes, size_t bytes, const char *what, double before)
 {
-    bool activations_alone = what != m->further;
-    double now = activations_alone ? period_of_both(m, bytes) : period_within(bytes, m->text, what);
+    bool activations_alone = what != classes->further;
+    double now = activations_alone ? period_of_both(classes, bytes) : period_within(bytes, classes->text, what);
     if (now > before * 1.05)
-        test_failed("seed %d, %s: %g ms in %zu bytes, %g in fewer\n", m->seed, what, now, bytes, before);
-    m->tries++;
-    m->longer += now > before * (1 + 1e-9);
+        test_failed("seed %d, %s: %g ms in %zu bytes, %g in fewer\n", classes->seed, what, now, bytes, before);
+    classes->tries++;
+    classes->longer += now > before * (1 + 1e-9);
     return now;
 }
 
 /* Three budgets: what the refusal names, so much that all fits, and one between, by a share of the way. */
-static void try_budgets(struct more_classes *m, const char *what, double share)
+static void try_budgets(struct more_classes *classes, const char *what, double share)
 {
     char *options = lasting("--swap auto --swap-what %s", what);
-    json_t *bare = plan_file(list_within(100000000, m->text), options);
-    size_t least = refused_budget("", list_within(1, m->text), options);
+    json_t *bare = plan_file(list_within(100000000, classes->text), options);
+    size_t least = refused_budget("", list_within(1, classes->text), options);
     size_t peak = (size_t)number_at(bare, "peak_bytes.gpu.before");
-    double period = period_within(least, m->text, what);
-    period = try_larger_budget(m, least + (size_t)(share * (double)(peak - least)), what, period);
-    period = try_larger_budget(m, peak, what, period);
+    double period = period_within(least, classes->text, what);
+    period = try_larger_budget(classes, least + (size_t)(share * (double)(peak - least)), what, period);
+    period = try_larger_budget(classes, peak, what, period);
     expect_number("period of all that fits", period, number_at(bare, "bare_ms"));
 }
 
@@ -231,16 +239,16 @@ LAW(laws_of_budgets)
     const int layers = getenv("SWAP_CASES") ? 0 : 3;
     int longer = 0, tries = 0;
     for (int i = some.begin; i < some.end; i++) {
-        struct more_classes m = {
+        struct more_classes classes = {
             .text = random_list("training", i + 1, layers),
             .seed = i + 1,
             .further = lasting("activations,%s", other[i % 4]),
         };
-        try_budgets(&m, "activations", draw(i, 0));
-        try_budgets(&m, m.further, draw(i, 1));
-        tries += m.tries;
-        longer += m.longer;
-        free(m.text);
+        try_budgets(&classes, "activations", draw(i, 0));
+        try_budgets(&classes, classes.further, draw(i, 1));
+        tries += classes.tries;
+        longer += classes.longer;
+        free(classes.text);
     }
     if (longer * 100 > tries * 5)
         test_failed("%d of %d steps are longer than with fewer bytes\n", longer, tries);
@@ -363,17 +371,17 @@ static json_t *plan_six(size_t memory, const char *more, const char *options)
 
 TEST(budgets_around_the_peak)
 {
-    json_t *p = plan_six(416 * MIB, "", AUTO);
+    json_t *json = plan_six(416 * MIB, "", AUTO);
     static const char *const fields[] = {"reason", "moves", "bare_ms", "period_ms", "stall_ms", "peak_bytes"};
-    assert_true(json_is_true(json_object_get(p, "declined")));
+    assert_true(json_is_true(json_object_get(json, "declined")));
     for (size_t i = 0; i < COUNT(fields); i++)
-        assert_non_null(json_object_get(p, fields[i]));
-    assert_int_equal(json_array_size(json_object_get(p, "moves")), 0);
-    p = plan_six(416 * MIB - 1, "", AUTO);
-    assert_int_equal(json_array_size(json_object_get(p, "moves")), 1);
-    expect_number("period", number_at(p, "period_ms"), 38);
-    p = plan_six(144 * MIB, "", AUTO); /* what a forward needs: no plan needs less */
-    assert_int_equal(number_at(p, "peak_bytes.gpu.after"), 144 * MIB);
+        assert_non_null(json_object_get(json, fields[i]));
+    assert_int_equal(json_array_size(json_object_get(json, "moves")), 0);
+    json = plan_six(416 * MIB - 1, "", AUTO);
+    assert_int_equal(json_array_size(json_object_get(json, "moves")), 1);
+    expect_number("period", number_at(json, "period_ms"), 38);
+    json = plan_six(144 * MIB, "", AUTO); /* what a forward needs: no plan needs less */
+    assert_int_equal(number_at(json, "peak_bytes.gpu.after"), 144 * MIB);
     assert_int_equal(refused_budget("task forward (layer 1", six_layers(144 * MIB - 1, ""), AUTO), 144 * MIB);
     /* With --recompute some is made again when it is needed, so less than the whole peak is enough. */
     assert_true(refused_budget("", six_layers(144 * MIB, ""), "--recompute auto") < 416 * MIB);
@@ -395,9 +403,9 @@ TEST(a_gap_that_cannot_close_is_swapped)
                                    "task update gpu.compute 1ms role=update reads=n,w writes=w\n",
                                    made[i]);
         const size_t least = refused_budget("", list_within(1, text), AUTO " --swap-what gradients");
-        json_t *p = plan_file(list_within(least, text), AUTO " --swap-what gradients");
+        json_t *json = plan_file(list_within(least, text), AUTO " --swap-what gradients");
         assert_true(least < 2 * MIB);
-        expect_number("copies", number_at(p, "period_ms") - number_at(p, "bare_ms"), i * 2 * 1.048576);
+        expect_number("copies", number_at(json, "period_ms") - number_at(json, "bare_ms"), i * 2 * 1.048576);
     }
 }
 
@@ -405,10 +413,11 @@ TEST(a_gap_that_cannot_close_is_swapped)
  * fit: the search then had to make 14 tensors again, for a step that is 1.8 % longer. */
 TEST(copies_leave_room_for_the_guard)
 {
-    json_t *p = json_at(yard_json("plan --model tiny --layers 4 --micro-batch 2 --clip 0 --swap auto --simulate --json "
-                                  "--hardware data/hardware/server.txt --device-mem 1200K"),
-                        "passes.0");
-    double longer = number_at(p, "period_ms") / number_at(p, "bare_ms");
+    json_t *json =
+        json_at(yard_json("plan --model tiny --layers 4 --micro-batch 2 --clip 0 --swap auto --simulate --json "
+                          "--hardware data/hardware/server.txt --device-mem 1200K"),
+                "passes.0");
+    double longer = number_at(json, "period_ms") / number_at(json, "bare_ms");
     if (longer > 1.01)
         test_failed("a step is %.4f times as long as in all memory, expected at most 1.01\n", longer);
 }
@@ -416,12 +425,12 @@ TEST(copies_leave_room_for_the_guard)
 /* Out after its maker, in before its reader, and no copy later than it is needed: there is time for all. */
 TEST(transfers_hide)
 {
-    json_t *p = plan_six(240 * MIB, "", AUTO), *move;
+    json_t *json = plan_six(240 * MIB, "", AUTO), *move;
     size_t i;
-    expect_number("period", number_at(p, "period_ms"), 38);
-    assert_true(number_at(p, "stall_ms") < 1e-9);
-    assert_int_equal(json_array_size(json_object_get(p, "moves")), 3);
-    json_array_foreach(json_object_get(p, "moves"), i, move)
+    expect_number("period", number_at(json, "period_ms"), 38);
+    assert_true(number_at(json, "stall_ms") < 1e-9);
+    assert_int_equal(json_array_size(json_object_get(json, "moves")), 3);
+    json_array_foreach(json_object_get(json, "moves"), i, move)
     {
         int layer = (int)number_at(move, "layer");
         assert_true(layer < 3); /* what is needed last leaves */
@@ -504,22 +513,22 @@ static void order_of_sends(int k, int *out, int *back)
 }
 
 /* Activation i leaves right after the front's task i + from, and comes back right before task i + to. */
-static void swap_in_choice(struct edit *e, struct step *s, const struct uses *u, struct task *const *front, int i,
-                           int from, int to)
+static void swap_in_choice(struct edit *edit, struct step *step, const struct uses *uses, struct task *const *front,
+                           int i, int from, int to)
 {
-    struct tensor *x = front[i]->access[1].tensor;
-    struct tensor *there = tensor_like(s->pool, s->pool->machine->host, x);
-    struct tensor *back = tensor_like(s->pool, x->device, x);
-    switch_readers(e, u, x, (int)front[i]->index + 1, x, back);
-    insert_before(e, front[i + to]);
-    add_copy_for(s, "swap.in", back, there, FOR_SWAP);
-    insert_behind(e, front[i + from]);
-    add_copy_for(s, "swap.out", there, x, FOR_SWAP);
+    struct tensor *tensor = front[i]->access[1].tensor;
+    struct tensor *there = tensor_like(step->pool, step->pool->machine->host, tensor);
+    struct tensor *back = tensor_like(step->pool, tensor->device, tensor);
+    switch_readers(edit, uses, tensor, (int)front[i]->index + 1, tensor, back);
+    insert_before(edit, front[i + to]);
+    add_copy_for(step, "swap.in", back, there, FOR_SWAP);
+    insert_behind(edit, front[i + from]);
+    add_copy_for(step, "swap.out", there, tensor, FOR_SWAP);
 }
 
 /* Carries out one half of a choice: what is made again, or else what is swapped. */
-static void apply_choice(struct edit *e, struct step *s, const struct uses *u, struct task *const *front, int choice,
-                         bool again)
+static void apply_choice(struct edit *edit, struct step *step, const struct uses *uses, struct task *const *front,
+                         int choice, bool again)
 {
     static const int leaves_after[] = {0, 0, 0, 1, 1, 2}, comes_before[] = {1, 2, 3, 2, 3, 3};
     int from[64];
@@ -530,44 +539,44 @@ static void apply_choice(struct edit *e, struct step *s, const struct uses *u, s
         if (action == 1)
             from[front[i]->access[1].tensor->id] = (int)front[MICRO + i]->index;
         else if (action > 1 && !again)
-            swap_in_choice(e, s, u, front, i, leaves_after[action - 2], comes_before[action - 2]);
+            swap_in_choice(edit, step, uses, front, i, leaves_after[action - 2], comes_before[action - 2]);
     }
     if (again)
-        free(remake(e, s->pool, u, from, REMAKE_AT_READER));
+        free(remake(edit, step->pool, uses, from, REMAKE_AT_READER));
 }
 
 /* The front's bytes, if fewer than `least` are enough for a step of that period; else `least`.  repeats_last: what is
  * made again is put in last, so it comes after what is fetched before the same task. */
-static size_t bytes_if_free(struct step *s, const struct uses *u, struct task *const *front, int choice,
+static size_t bytes_if_free(struct step *step, const struct uses *uses, struct task *const *front, int choice,
                             bool repeats_last, double period, size_t least)
 {
-    struct edit *e = open_edit(s);
-    apply_choice(e, s, u, front, choice, !repeats_last);
-    apply_choice(e, s, u, front, choice, repeats_last);
-    s->pool->machine->device[0].budget = least - 1;
-    struct forecast f = try_list(s, NULL, 0, NULL, NULL);
-    if (f.excess_bytes == 0 && f.period < period * (1 + 1e-9))
-        least = f.needed_bytes[0];
-    free_forecast(&f);
-    undo(e);
+    struct edit *edit = open_edit(step);
+    apply_choice(edit, step, uses, front, choice, !repeats_last);
+    apply_choice(edit, step, uses, front, choice, repeats_last);
+    step->pool->machine->device[0].budget = least - 1;
+    struct forecast forecast = try_list(step, NULL, 0, NULL, NULL);
+    if (forecast.excess_bytes == 0 && forecast.period < period * (1 + 1e-9))
+        least = forecast.needed_bytes[0];
+    free_forecast(&forecast);
+    undo(edit);
     return least;
 }
 
 /* The same for all choices in one order of the list. */
-static size_t least_of_choices(struct step *s, double period, size_t least)
+static size_t least_of_choices(struct step *step, double period, size_t least)
 {
-    struct uses *u = find_uses(s->task, s->n, s->pool);
+    struct uses *uses = find_uses(step->task, step->n, step->pool);
     struct task *front[2 * MICRO + 1]; /* the last one is the update */
     size_t n = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->lane == s->pool->machine->device[0].lane[LANE_COMPUTE]) {
-            front[n] = s->task[i];
+    for (size_t i = 0; i < step->n; i++)
+        if (step->task[i]->lane == step->pool->machine->device[0].lane[LANE_COMPUTE]) {
+            front[n] = step->task[i];
             n++;
         }
     for (int choice = 0; choice < CHOICES; choice++)
         for (int last = 0; last < 2; last++)
-            least = bytes_if_free(s, u, front, choice, last, period, least);
-    free_uses(u);
+            least = bytes_if_free(step, uses, front, choice, last, period, least);
+    free_uses(uses);
     return least;
 }
 
@@ -578,15 +587,15 @@ TEST(least_budget_of_a_pipeline)
 {
     static const int early[MICRO] = {0, 1, 2};
     char *text = two_stages((size_t)1 << 30, early, early);
-    struct step *s = list_of("%s", text);
-    struct forecast f = try_data(s, NULL);
+    struct step *step = list_of("%s", text);
+    struct forecast forecast = try_data(step, NULL);
     size_t least = LEAST_FREE + 1;
     for (int order = 0; order < ORDERS; order++) {
         int out[MICRO], back[MICRO];
         order_of_sends(order, out, back);
         char *other = two_stages((size_t)1 << 30, out, back);
         struct step *in_order = list_of("%s", other);
-        least = least_of_choices(in_order, f.period, least);
+        least = least_of_choices(in_order, forecast.period, least);
         free_list(in_order);
         free(other);
     }
@@ -594,42 +603,43 @@ TEST(least_budget_of_a_pipeline)
         test_failed("the least budget without a stall is %zu bytes, expected %zu\n", least, LEAST_FREE);
     free(text);
     text = two_stages(LEAST_FREE, early, early);
-    expect_number("period", number_at(plan_file(text, AUTO), "period_ms"), f.period * 1e3);
+    expect_number("period", number_at(plan_file(text, AUTO), "period_ms"), forecast.period * 1e3);
     free(text);
     text = two_stages(LEAST_FREE - 1, early, early);
-    assert_true(number_at(plan_file(text, AUTO), "period_ms") > f.period * 1e3 * (1 + 1e-9));
+    assert_true(number_at(plan_file(text, AUTO), "period_ms") > forecast.period * 1e3 * (1 + 1e-9));
     free(text);
-    free_forecast(&f);
-    free_list(s);
+    free_forecast(&forecast);
+    free_list(step);
 }
 
 /* What comes back is needed when the first task that reads it starts, a repeat perhaps; returns how
  * many such there are. */
-static size_t expect_needed(struct step *s)
+static size_t expect_needed(struct step *step)
 {
     size_t n, i, repeats = 0;
     swap_options = (struct swap_options){SWAP_AUTO, 1u << MEM_ACTIVATIONS};
-    struct pass_report *r = run_passes(s, NULL, &(struct run_facts){0}, NULL, &n);
+    struct pass_report *report = run_passes(step, NULL, &(struct run_facts){0}, NULL, &n);
     swap_options.mode = SWAP_OFF;
-    struct forecast f = try_step(s, NULL);
+    struct forecast forecast = try_step(step, NULL);
     json_t *move;
-    json_array_foreach(json_object_get(r[0].fields, "moves"), i, move)
+    json_array_foreach(json_object_get(report[0].fields, "moves"), i, move)
     {
-        for (size_t k = 0; k < s->n; k++) {
-            const struct task *t = s->task[k];
+        for (size_t k = 0; k < step->n; k++) {
+            const struct task *task = step->task[k];
             size_t reader = k + 1;
-            if (strcmp(t->name, "swap.in") != 0 || strcmp(t->access[0].tensor->name, text_at(move, "tensor")) != 0)
+            if (strcmp(task->name, "swap.in") != 0 ||
+                strcmp(task->access[0].tensor->name, text_at(move, "tensor")) != 0)
                 continue;
-            while (!touches_bytes(s->task[reader], t->access[0].tensor, ACCESS_READ))
+            while (!touches_bytes(step->task[reader], task->access[0].tensor, ACCESS_READ))
                 reader++;
             expect_number("needed", number_at(move, "needed_ms") - number_at(move, "in_end_ms"),
-                          1e3 * (f.span[reader].start - f.span[k].end));
-            repeats += s->task[reader]->role == ROLE_FORWARD;
+                          1e3 * (forecast.span[reader].start - forecast.span[k].end));
+            repeats += step->task[reader]->role == ROLE_FORWARD;
         }
     }
-    free_forecast(&f);
-    free_reports(r, n);
-    free_list(s);
+    free_forecast(&forecast);
+    free_reports(report, n);
+    free_list(step);
     return repeats;
 }
 
@@ -667,17 +677,17 @@ TEST(times_count_from_the_first_task)
 /* On a host without room all is made again, as with --recompute auto. */
 TEST(the_hosts_memory_counts)
 {
-    json_t *p = plan_six(240 * MIB, "device host memory=64M\n", AUTO), *move;
+    json_t *json = plan_six(240 * MIB, "device host memory=64M\n", AUTO), *move;
     size_t i;
-    assert_true(number_at(p, "peak_bytes.host.after") <= 64 * MIB);
+    assert_true(number_at(json, "peak_bytes.host.after") <= 64 * MIB);
     for (int k = 0; k < 2; k++) {
-        p = plan_six(240 * MIB, k ? "" : "device host memory=1\n", k ? "--recompute auto" : AUTO);
-        json_array_foreach(json_object_get(p, "moves"), i, move)
+        json = plan_six(240 * MIB, k ? "" : "device host memory=1\n", k ? "--recompute auto" : AUTO);
+        json_array_foreach(json_object_get(json, "moves"), i, move)
         {
             assert_string_equal(text_at(move, "how"), "recompute");
         }
         assert_true(i > 0);
-        assert_true(number_at(p, "stall_ms") > 1);
+        assert_true(number_at(json, "stall_ms") > 1);
     }
 }
 
@@ -689,7 +699,7 @@ TEST(lanes_and_latency)
                            "tensor late gpu 4 work\ntensor there host 4 work\n"
                            "task make gpu.compute 0 writes=late\ncopy tell there late\n",
                            (int)(place - text), text, place);
-    json_t *p = plan_file(linked, AUTO), *move = json_at(p, "moves.0");
+    json_t *json = plan_file(linked, AUTO), *move = json_at(json, "moves.0");
     double copy = 0.5 + 64 * 1.048576 / 100; /* in ms: the latency, and 64 MiB at 100 GB/s */
     expect_number("copy", number_at(move, "out_end_ms") - number_at(move, "out_start_ms"), copy);
     struct ran ran = expect_yard(EXIT_OK, "", "plan --list %s --swap auto --after swap --print-list",
@@ -754,10 +764,10 @@ LAW(named_budgets_have_room_for_snapshots)
 
 /* ---- the two fixed orders ---------------------------------------------------------------------------------------- */
 
-static size_t position_of(const struct step *s, const char *name, int layer, int micro, size_t from)
+static size_t position_of(const struct step *step, const char *name, int layer, int micro, size_t from)
 {
-    while (from < s->n && (strcmp(s->task[from]->name, name) != 0 || s->task[from]->layer != layer ||
-                           (micro >= 0 && s->task[from]->micro != micro)))
+    while (from < step->n && (strcmp(step->task[from]->name, name) != 0 || step->task[from]->layer != layer ||
+                              (micro >= 0 && step->task[from]->micro != micro)))
         from++;
     return from;
 }
@@ -770,31 +780,31 @@ static struct step *list_after(const char *list, const char *options)
 
 TEST(by_layer)
 {
-    struct step *s = list_after("data/steps/swap.txt", "--swap layer");
+    struct step *step = list_after("data/steps/swap.txt", "--swap layer");
     for (int k = 0; k < 5; k++) { /* layer k's copies stand right after the next forward, right before its backward */
-        assert_int_equal(position_of(s, "swap.out", k, -1, 0), position_of(s, "forward", k + 1, -1, 0) + 1);
-        assert_int_equal(position_of(s, "swap.in", k, -1, 0), position_of(s, "backward", k + 1, -1, 0) - 1);
+        assert_int_equal(position_of(step, "swap.out", k, -1, 0), position_of(step, "forward", k + 1, -1, 0) + 1);
+        assert_int_equal(position_of(step, "swap.in", k, -1, 0), position_of(step, "backward", k + 1, -1, 0) - 1);
     }
-    assert_int_equal(position_of(s, "swap.out", 5, -1, 0), s->n);
-    free_list(s);
+    assert_int_equal(position_of(step, "swap.out", 5, -1, 0), step->n);
+    free_list(step);
 }
 
 TEST(by_micro_batch)
 {
     int n_out = 0;
-    struct step *s = list_after("data/steps/1f1b.txt", "--swap microbatch");
+    struct step *step = list_after("data/steps/1f1b.txt", "--swap microbatch");
     /* Stage 0 runs F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5. */
-    assert_true(position_of(s, "swap.out", 0, 0, 0) > position_of(s, "forward", 0, 1, 0));
-    assert_true(position_of(s, "swap.out", 0, 0, 0) < position_of(s, "forward", 0, 2, 0));
-    assert_true(position_of(s, "swap.in", 0, 1, 0) < position_of(s, "backward", 0, 0, 0));
-    assert_true(position_of(s, "swap.in", 0, 1, 0) > position_of(s, "forward", 0, 3, 0));
-    assert_true(position_of(s, "swap.in", 0, 3, 0) > position_of(s, "backward", 0, 1, 0));
-    assert_true(position_of(s, "swap.in", 0, 3, 0) < position_of(s, "backward", 0, 2, 0));
-    assert_int_equal(position_of(s, "swap.out", 3, -1, 0), s->n); /* the last stage's backward follows at once */
-    for (size_t i = 0; i < s->n; i++)
-        n_out += strcmp(s->task[i]->name, "swap.out") == 0;
+    assert_true(position_of(step, "swap.out", 0, 0, 0) > position_of(step, "forward", 0, 1, 0));
+    assert_true(position_of(step, "swap.out", 0, 0, 0) < position_of(step, "forward", 0, 2, 0));
+    assert_true(position_of(step, "swap.in", 0, 1, 0) < position_of(step, "backward", 0, 0, 0));
+    assert_true(position_of(step, "swap.in", 0, 1, 0) > position_of(step, "forward", 0, 3, 0));
+    assert_true(position_of(step, "swap.in", 0, 3, 0) > position_of(step, "backward", 0, 1, 0));
+    assert_true(position_of(step, "swap.in", 0, 3, 0) < position_of(step, "backward", 0, 2, 0));
+    assert_int_equal(position_of(step, "swap.out", 3, -1, 0), step->n); /* the last stage's backward follows at once */
+    for (size_t i = 0; i < step->n; i++)
+        n_out += strcmp(step->task[i]->name, "swap.out") == 0;
     assert_int_equal(n_out, 6 + 6); /* all that stages 0 and 1 hold, however the list mixes stages */
-    free_list(s);
+    free_list(step);
     expect_yard(EXIT_OK, "12 swapped, 0 made again, 768 MiB copied",
                 "plan --list data/steps/1f1b.txt --swap microbatch --simulate");
     expect_yard(EXIT_OK, "pass swap declines: nothing can leave, since fewer than two other phases run between",
@@ -807,30 +817,30 @@ TEST(by_micro_batch)
 
 static struct state train_within(const char *words, bool serial, size_t budget)
 {
-    struct settings *s = settings_of(words);
-    s->serial = serial;
-    struct trainer *t = open_training(s, LIST_TRAIN | LIST_EVAL);
-    run_steps(t, 1, 3);
-    assert_true(isfinite(evaluate(t, 1, NULL, NULL)));
-    check_training(t, 3);
-    struct state all = read_state(t, 0);
-    for (int d = 0; d < t->machine->n_devices; d++) {
-        const struct device *device = &t->machine->device[d];
+    struct settings *settings = settings_of(words);
+    settings->serial = serial;
+    struct trainer *trainer = open_training(settings, LIST_TRAIN | LIST_EVAL);
+    run_steps(trainer, 1, 3);
+    assert_true(isfinite(evaluate(trainer, 1, NULL, NULL)));
+    check_training(trainer, 3);
+    struct state all = read_state(trainer, 0);
+    for (int d = 0; d < trainer->machine->n_devices; d++) {
+        const struct device *device = &trainer->machine->device[d];
         size_t sum = 0;
         for (size_t i = 0; i < device->n_slabs; i++)
             sum += device->slabs[i].bytes + guard_bytes(device);
         if (budget && sum > budget)
             test_failed("%s: %zu bytes were allocated\n", words, sum);
     }
-    free_trainer(t);
+    free_trainer(trainer);
     return all;
 }
 
 /* [0] what a plan that keeps all takes, [1] what a refusal says is enough. */
 static void ask_budgets(const char *words, size_t budget[2])
 {
-    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN | LIST_EVAL | OPEN_DATA | PLAN_ONLY);
-    struct pass_reports reports = reports_of(t);
+    struct trainer *trainer = new_trainer(settings_of(words), LIST_TRAIN | LIST_EVAL | OPEN_DATA | PLAN_ONLY);
+    struct pass_reports reports = reports_of(trainer);
     json_t *peaks = json_object_get(reports.report[reports.n - 1].fields, "peak_bytes"), *peak;
     const char *name;
     budget[0] = 0;
@@ -840,7 +850,7 @@ static void ask_budgets(const char *words, size_t budget[2])
             budget[0] = MAX(budget[0], (size_t)number_at(peak, "before"));
     }
     budget[1] = budget_in(expect_yard(EXIT_USAGE, "", "plan %s --device-mem 1", words).err);
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 static void expect_same_training(const char *mesh, const char *swap, double share, int64_t delays)
@@ -904,9 +914,9 @@ TEST(bytes_and_time_are_of_one_run)
         char *text = read_text("data/steps/swap.txt"), *at = strstr(text, "memory=1G");
         assert_non_null(at);
         const char *list = write_text("room.txt", "%.*smemory=%s%s", (int)(at - text), text, cases[i].budget, at + 9);
-        struct ran r = run_yard("plan --list %s --swap layer --simulate", list);
-        if (r.code != EXIT_OK || !strstr(r.out, cases[i].gain) || !strstr(r.out, cases[i].simulated))
-            test_failed("memory=%s: %s%s\n", cases[i].budget, r.out, r.err);
+        struct ran ran = run_yard("plan --list %s --swap layer --simulate", list);
+        if (ran.code != EXIT_OK || !strstr(ran.out, cases[i].gain) || !strstr(ran.out, cases[i].simulated))
+            test_failed("memory=%s: %s%s\n", cases[i].budget, ran.out, ran.err);
         free(text);
     }
 }

@@ -1,4 +1,14 @@
-/* test_tokens.c - byte-level BPE: words, encoding, learning, files. */
+/* test_tokens.c - byte-level BPE: words, encoding, learning, and files of other programs.
+ *
+ * It tests src/tools/tokens.  Any bytes come back from their tokens; tokens are those of the textbook's algorithm,
+ * which merges the first pair of the list again and again; the most frequent pair is learnt; and a tokenizer that goes
+ * through a file is the same.  Words that are cut elsewhere than GPT-2's, a merge out of order, a word whose length
+ * makes it slow, and a file that is believed though it cannot be computed here are found.
+ *
+ * To see it fail: in learn.c, let a pair that occurs LEAST_COUNT times count for nothing: > in place of >=.
+ *
+ * The textbook's algorithm is written out here.  Words and tokens that are expected otherwise stand beside their texts.
+ */
 #include "tests/support/support.h"
 #include "tools/tokens/inner.h"
 #include "trainer/file/file.h"
@@ -25,16 +35,16 @@ static double seconds_since(uint64_t begun) { return 1e-9 * (double)(now_ns() - 
 /* Writes the numbers of the text TEXT by the tokenizer TOKENS to the file OUT, as uint16. */
 CASE(encode)
 {
-    struct bpe *b = read_bpe(variable("TOKENS"));
+    struct bpe *bpe = read_bpe(variable("TOKENS"));
     struct text text = text_of_file(variable("TEXT"));
     const uint64_t begun = now_ns();
     size_t n;
-    uint16_t *tokens = bpe_encode(b, &text, &n);
+    uint16_t *tokens = bpe_encode(bpe, &text, &n);
     const double seconds = seconds_since(begun);
     printf("# %zu bytes, %zu tokens, %.1f MB/s\n", text.n, n, 1e-6 * (double)text.n / seconds);
-    struct writer *w = open_writer(variable("OUT"));
-    write_bytes(w, tokens, n * sizeof *tokens);
-    publish(w);
+    struct writer *writer = open_writer(variable("OUT"));
+    write_bytes(writer, tokens, n * sizeof *tokens);
+    publish(writer);
 }
 
 /* Learns N tokens from TEXT, among them <|endoftext|>, and writes OUT, a tokenizer.json. */
@@ -46,9 +56,9 @@ CASE(learn)
     if (!parse_int(variable("N"), &n))
         fail(EXIT_USAGE, "N is no number");
     const uint64_t begun = now_ns();
-    struct bpe *b = learn_bpe(&text, 1, (int)n, added);
-    printf("# %d tokens from %zu bytes, %.2f s\n", b->n, text.n, seconds_since(begun));
-    char *out = json_dumps(bpe_to_json(b), 0);
+    struct bpe *bpe = learn_bpe(&text, 1, (int)n, added);
+    printf("# %d tokens from %zu bytes, %.2f s\n", bpe->n, text.n, seconds_since(begun));
+    char *out = json_dumps(bpe_to_json(bpe), 0);
     publish_text(variable("OUT"), out);
 }
 
@@ -88,21 +98,21 @@ static struct bpe *only_bytes(int n)
 static struct bpe *bytes_and_added(unsigned first, unsigned second)
 {
     struct text nothing = text_of("");
-    struct bpe *b = learn_bpe(&nothing, 1, 258, NULL);
-    assert_null(add_added(b, &(struct added){.token = 256, .kinds = first}, two_added[0], strlen(two_added[0])));
-    assert_null(add_added(b, &(struct added){.token = 257, .kinds = second}, two_added[1], strlen(two_added[1])));
-    b->n = 258;
-    return b;
+    struct bpe *bpe = learn_bpe(&nothing, 1, 258, NULL);
+    assert_null(add_added(bpe, &(struct added){.token = 256, .kinds = first}, two_added[0], strlen(two_added[0])));
+    assert_null(add_added(bpe, &(struct added){.token = 257, .kinds = second}, two_added[1], strlen(two_added[1])));
+    bpe->n = 258;
+    return bpe;
 }
 
-static void expect_words(const struct bpe *b, const char *bytes, const char *words)
+static void expect_words(const struct bpe *bpe, const char *bytes, const char *words)
 {
-    struct listing l = {.b = b};
-    struct visitor v = {.word = list_word, .added = list_added, .context = &l, .activity = "listing"};
+    struct listing listing = {.b = bpe};
+    struct visitor visitor = {.word = list_word, .added = list_added, .context = &listing, .activity = "listing"};
     struct text text = text_of(bytes);
-    visit_text(b, &text, &v);
-    assert_string_equal(l.text, words);
-    free(l.text);
+    visit_text(bpe, &text, &visitor);
+    assert_string_equal(listing.text, words);
+    free(listing.text);
 }
 
 TEST(words_are_those_of_gpt2)
@@ -112,7 +122,7 @@ TEST(words_are_those_of_gpt2)
         "x|1|y|²½٣| 12|", /* superscripts, fractions and Arabic digits are numbers */
         "漢字かな|,😀😀|e|\u0301|", " \u00A0|\u3000|a|", "  | !!!'|s|",          "a|\xFF\xFE|b|\xC3|",
     };
-    struct bpe *b = only_bytes(258);
+    struct bpe *bpe = only_bytes(258);
     for (size_t i = 0; i < COUNT(words); i++) {
         char *whole = allocate(strlen(words[i]) + 1, 1), *end = whole;
         for (const char *at = words[i]; *at; at++) {
@@ -120,17 +130,17 @@ TEST(words_are_those_of_gpt2)
             end += *at != '|';
         }
         *end = '\0';
-        expect_words(b, whole, words[i]);
+        expect_words(bpe, whole, words[i]);
         free(whole);
     }
-    expect_words(b, "a<|end|>'s <|end|>ing<|end", "a|[<|end|>]|'s| |[<|end|>ing]|<||end|");
-    free_bpe(b);
-    b = bytes_and_added(0, IS_NORMALIZED); /* it is found in what the others leave */
-    expect_words(b, "<|end|>ing", "[<|end|>]|ing|");
-    free_bpe(b);
-    b = bytes_and_added(IS_NORMALIZED, IS_NORMALIZED);
-    expect_words(b, "<|end|>ing", "[<|end|>ing]|");
-    free_bpe(b);
+    expect_words(bpe, "a<|end|>'s <|end|>ing<|end", "a|[<|end|>]|'s| |[<|end|>ing]|<||end|");
+    free_bpe(bpe);
+    bpe = bytes_and_added(0, IS_NORMALIZED); /* it is found in what the others leave */
+    expect_words(bpe, "<|end|>ing", "[<|end|>]|ing|");
+    free_bpe(bpe);
+    bpe = bytes_and_added(IS_NORMALIZED, IS_NORMALIZED);
+    expect_words(bpe, "<|end|>ing", "[<|end|>ing]|");
+    free_bpe(bpe);
 }
 
 /* ---- random texts and tokenizers -------------------------------------------------------------------------------- */
@@ -168,36 +178,36 @@ static struct text random_text(size_t n)
 static struct bpe *random_bpe(int n)
 {
     static const char few[] = "aabbZ7  \xC3\xA9'";
-    struct bpe *b = only_bytes(n);
+    struct bpe *bpe = only_bytes(n);
     const size_t letters = COUNT(few) - 1;
-    while (b->n < n) {
+    while (bpe->n < n) {
         int pair[2];
         for (int i = 0; i < 2; i++) {
-            const size_t k = draw(letters + (size_t)b->n - 258);
-            pair[i] = k < letters ? b->of_byte[(unsigned char)few[k]] : 258 + (int)(k - letters);
+            const size_t k = draw(letters + (size_t)bpe->n - 258);
+            pair[i] = k < letters ? bpe->of_byte[(unsigned char)few[k]] : 258 + (int)(k - letters);
         }
-        const struct token *l = &b->token[pair[0]], *r = &b->token[pair[1]];
+        const struct token *l = &bpe->token[pair[0]], *r = &bpe->token[pair[1]];
         char *both = format_string("%.*s%.*s", (int)l->n, l->bytes, (int)r->n, r->bytes);
         bool known = strlen(both) > 12;
-        for (int i = 258; i < b->n; i++)
-            known |= b->token[i].n == strlen(both) && memcmp(b->token[i].bytes, both, strlen(both)) == 0;
+        for (int i = 258; i < bpe->n; i++)
+            known |= bpe->token[i].n == strlen(both) && memcmp(bpe->token[i].bytes, both, strlen(both)) == 0;
         free(both);
         if (known)
             continue;
-        assert_null(add_merge(b, pair[0], pair[1], b->n));
-        b->n++;
+        assert_null(add_merge(bpe, pair[0], pair[1], bpe->n));
+        bpe->n++;
     }
-    return b;
+    return bpe;
 }
 
 /* ---- encoding and decoding -------------------------------------------------------------------------------------- */
 
-static void expect_decoded(const struct bpe *b, const struct text *text, const uint16_t *tokens, size_t n)
+static void expect_decoded(const struct bpe *bpe, const struct text *text, const uint16_t *tokens, size_t n)
 {
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
         size_t length;
-        const char *bytes = bpe_decode(b, tokens[i], &length);
+        const char *bytes = bpe_decode(bpe, tokens[i], &length);
         assert_true(at + length <= text->n);
         assert_memory_equal(bytes, text->bytes + at, length);
         at += length;
@@ -254,20 +264,20 @@ LAW(any_bytes_come_back_and_tokens_are_the_textbooks)
     struct cases c = cases_of(20, 200);
     for (int i = c.begin; i < c.end; i++) {
         drawn = (uint64_t)i << 32;
-        struct bpe *b = random_bpe(258 + (int)draw(120));
+        struct bpe *bpe = random_bpe(258 + (int)draw(120));
         struct text text = random_text(draw(5000));
         size_t n;
-        uint16_t *tokens = bpe_encode(b, &text, &n);
-        expect_decoded(b, &text, tokens, n);
-        struct textbook slow = {.b = b, .tokens = allocate(text.n, sizeof *slow.tokens)};
-        struct visitor v = {.word = merge_slowly, .added = put_added, .context = &slow, .activity = "merging"};
-        visit_text(b, &text, &v);
+        uint16_t *tokens = bpe_encode(bpe, &text, &n);
+        expect_decoded(bpe, &text, tokens, n);
+        struct textbook slow = {.b = bpe, .tokens = allocate(text.n, sizeof *slow.tokens)};
+        struct visitor visitor = {.word = merge_slowly, .added = put_added, .context = &slow, .activity = "merging"};
+        visit_text(bpe, &text, &visitor);
         assert_int_equal(n, slow.n);
         assert_memory_equal(tokens, slow.tokens, n * sizeof *tokens);
         free(tokens);
         free(slow.tokens);
         free((void *)text.bytes);
-        free_bpe(b);
+        free_bpe(bpe);
     }
 }
 
@@ -276,22 +286,22 @@ TEST(long_words_are_merged_in_windows)
 {
     for (int i = 0; i < 8; i++) {
         drawn = (uint64_t)(100 + i) << 32;
-        struct bpe *b = random_bpe(258 + 60);
+        struct bpe *bpe = random_bpe(258 + 60);
         char *bytes = allocate(300001, 1);
         const size_t letters = 1 + draw(3);
         struct text text = {.name = "a long word", .bytes = bytes, .n = 300001};
         for (size_t k = 0; k < text.n; k++)
             bytes[k] = "abZ"[draw(letters)];
-        struct textbook slow = {.b = b, .tokens = allocate(text.n, sizeof *slow.tokens)};
+        struct textbook slow = {.b = bpe, .tokens = allocate(text.n, sizeof *slow.tokens)};
         size_t n;
-        uint16_t *tokens = bpe_encode(b, &text, &n);
+        uint16_t *tokens = bpe_encode(bpe, &text, &n);
         merge_slowly(&slow, text.bytes, text.n);
         assert_int_equal(n, slow.n);
         assert_memory_equal(tokens, slow.tokens, n * sizeof *tokens);
         free(tokens);
         free(slow.tokens);
         free(bytes);
-        free_bpe(b);
+        free_bpe(bpe);
     }
 }
 
@@ -300,19 +310,19 @@ TEST(long_words_are_merged_in_windows)
 TEST(a_window_ends_as_far_before_as_merges_reach)
 {
     enum { LETTERS = 14, BYTES = 70000 };
-    struct bpe *b = only_bytes(300);
-    struct textbook slow = {.b = b, .tokens = allocate(BYTES, sizeof *slow.tokens)};
+    struct bpe *bpe = only_bytes(300);
+    struct textbook slow = {.b = bpe, .tokens = allocate(BYTES, sizeof *slow.tokens)};
     char *bytes = allocate(BYTES, 1);
     struct text text = {.name = "a long word", .bytes = bytes, .n = BYTES};
     for (int i = 1; i < LETTERS; i++)
-        assert_null(add_merge(b, b->of_byte['a' + i], b->of_byte['a' + i - 1], 257 + i));
-    b->n = 257 + LETTERS;
-    b->joined['a']['a' + LETTERS - 1] = true; /* else it is cut there */
+        assert_null(add_merge(bpe, bpe->of_byte['a' + i], bpe->of_byte['a' + i - 1], 257 + i));
+    bpe->n = 257 + LETTERS;
+    bpe->joined['a']['a' + LETTERS - 1] = true; /* else it is cut there */
     for (int shift = 0; shift < LETTERS; shift++) {
         for (int i = 0; i < BYTES; i++)
             bytes[i] = (char)('a' + LETTERS - 1 - (i + shift) % LETTERS);
         size_t n;
-        uint16_t *tokens = bpe_encode(b, &text, &n);
+        uint16_t *tokens = bpe_encode(bpe, &text, &n);
         slow.n = 0;
         merge_slowly(&slow, text.bytes, text.n);
         assert_int_equal(n, slow.n);
@@ -321,7 +331,7 @@ TEST(a_window_ends_as_far_before_as_merges_reach)
     }
     free(slow.tokens);
     free(bytes);
-    free_bpe(b);
+    free_bpe(bpe);
 }
 
 /* "ab" "c" and "a" "bc" make one token, and what follows the one need not follow the other: no windows then. */
@@ -347,79 +357,79 @@ TEST(a_long_word_takes_no_quadratic_time)
     for (size_t i = 0; i < n; i++)
         bytes[i] = (char)('a' + draw(2));
     const uint64_t begun = now_ns();
-    struct bpe *b = learn_bpe(&text, 1, 300, NULL);
+    struct bpe *bpe = learn_bpe(&text, 1, 300, NULL);
     size_t n_tokens;
-    uint16_t *tokens = bpe_encode(b, &text, &n_tokens);
-    expect_decoded(b, &text, tokens, n_tokens);
+    uint16_t *tokens = bpe_encode(bpe, &text, &n_tokens);
+    expect_decoded(bpe, &text, tokens, n_tokens);
     assert_true(n_tokens < n / 3);
     assert_true(seconds_since(begun) < 60);
     free(tokens);
     free((void *)text.bytes);
-    free_bpe(b);
+    free_bpe(bpe);
 }
 
 /* "<0>", "<1>", "<10>" ...: each byte of the text could begin any of them. */
 TEST(many_added_tokens_take_no_more_time)
 {
     enum { MANY = 60000 };
-    struct bpe *b = only_bytes(258 + MANY);
+    struct bpe *bpe = only_bytes(258 + MANY);
     for (int i = 0; i < MANY; i++) {
         char text[16];
         snprintf(text, sizeof text, "<%d>", i);
-        assert_null(add_added(b, &(struct added){.token = 258 + i}, text, strlen(text)));
+        assert_null(add_added(bpe, &(struct added){.token = 258 + i}, text, strlen(text)));
     }
-    b->n = 258 + MANY;
+    bpe->n = 258 + MANY;
     char *bytes = allocate(3000000, 1);
     struct text text = {.name = "a text", .bytes = bytes, .n = 3000000};
     for (size_t i = 0; i < text.n; i += 3)
         memcpy(bytes + i, i % 2 ? "<7>" : "<a>", 3);
     const uint64_t begun = now_ns();
     size_t n;
-    uint16_t *tokens = bpe_encode(b, &text, &n);
-    expect_decoded(b, &text, tokens, n);
+    uint16_t *tokens = bpe_encode(bpe, &text, &n);
+    expect_decoded(bpe, &text, tokens, n);
     assert_int_equal(n, 500000 + 500000 * 3);
     assert_int_equal(tokens[3], 258 + 7);
     assert_true(seconds_since(begun) < 20);
     free(tokens);
     free(bytes);
-    free_bpe(b);
+    free_bpe(bpe);
 }
 
 /* Those that a model does not have are left out if they are special; then their text is any text. */
 TEST(special_tokens_can_be_dropped)
 {
     struct text text = text_of("abab<|end|>ing abab");
-    struct bpe *b = random_bpe(300);
-    assert_false(drop_tokens(b, 299)); /* a merge makes it */
-    assert_false(drop_tokens(b, 100));
-    free_bpe(b);
-    b = only_bytes(258);
-    assert_false(drop_tokens(b, 255)); /* it is a byte's */
-    assert_true(drop_tokens(b, 257));
+    struct bpe *bpe = random_bpe(300);
+    assert_false(drop_tokens(bpe, 299)); /* a merge makes it */
+    assert_false(drop_tokens(bpe, 100));
+    free_bpe(bpe);
+    bpe = only_bytes(258);
+    assert_false(drop_tokens(bpe, 255)); /* it is a byte's */
+    assert_true(drop_tokens(bpe, 257));
     size_t n;
-    uint16_t *tokens = bpe_encode(b, &text, &n);
+    uint16_t *tokens = bpe_encode(bpe, &text, &n);
     assert_int_equal(n, 4 + 1 + 3 + 5);
     assert_int_equal(tokens[4], 256);
-    expect_decoded(b, &text, tokens, n);
-    json_t *json = bpe_to_json(b);
+    expect_decoded(bpe, &text, tokens, n);
+    json_t *json = bpe_to_json(bpe);
     assert_int_equal(json_array_size(json_object_get(json, "added_tokens")), 1);
     json_decref(json);
     free(tokens);
-    free_bpe(b);
+    free_bpe(bpe);
 }
 
 TEST(what_no_token_has_decodes_to_a_mark)
 {
-    struct bpe *b = only_bytes(258);
+    struct bpe *bpe = only_bytes(258);
     size_t n;
     for (int token = -1; token <= 258; token += 259) {
-        const char *bytes = bpe_decode(b, token, &n);
+        const char *bytes = bpe_decode(bpe, token, &n);
         assert_int_equal(n, 3);
         assert_memory_equal(bytes, "\xEF\xBF\xBD", 3);
     }
-    assert_int_equal(find_added(b, "<|end|>"), 256);
-    assert_int_equal(find_added(b, "<|end|>in"), -1);
-    free_bpe(b);
+    assert_int_equal(find_added(bpe, "<|end|>"), 256);
+    assert_int_equal(find_added(bpe, "<|end|>in"), -1);
+    free_bpe(bpe);
 }
 
 /* ---- learning --------------------------------------------------------------------------------------------------- */
@@ -446,14 +456,14 @@ static void pass_added(void *course, int token)
     (void)token;
 }
 
-static struct merge most_frequent_pair(const struct course *c, size_t *most)
+static struct merge most_frequent_pair(const struct course *course, size_t *most)
 {
-    const int n = c->b->n;
+    const int n = course->b->n;
     uint32_t *count = allocate((size_t)(n * n), sizeof *count);
     struct merge best = {0};
-    for (size_t i = 0; i + 1 < c->n; i++)
-        if (c->tokens[i] != END && c->tokens[i + 1] != END)
-            count[c->tokens[i] * n + c->tokens[i + 1]]++;
+    for (size_t i = 0; i + 1 < course->n; i++)
+        if (course->tokens[i] != END && course->tokens[i + 1] != END)
+            count[course->tokens[i] * n + course->tokens[i + 1]]++;
     *most = 0;
     for (int pair = 0; pair < n * n; pair++)
         if (count[pair] > *most) {
@@ -464,35 +474,35 @@ static struct merge most_frequent_pair(const struct course *c, size_t *most)
     return best;
 }
 
-static bool is_known(const struct bpe *b, const struct merge *m)
+static bool is_known(const struct bpe *bpe, const struct merge *merge)
 {
     char bytes[2 * MOST_TOKEN_BYTES];
-    const size_t n = join_bytes(b, m->left, m->right, bytes);
-    for (int i = 0; i < b->n; i++)
-        if (b->token[i].n == n && memcmp(b->token[i].bytes, bytes, n) == 0)
+    const size_t n = join_bytes(bpe, merge->left, merge->right, bytes);
+    for (int i = 0; i < bpe->n; i++)
+        if (bpe->token[i].n == n && memcmp(bpe->token[i].bytes, bytes, n) == 0)
             return true;
     return false;
 }
 
 static struct bpe *learn_slowly(const struct text *text, int n)
 {
-    struct bpe *b = only_bytes(n);
-    struct course c = {.tokens = allocate(2 * text->n, sizeof *c.tokens), .b = b};
-    struct visitor v = {.word = add_word, .added = pass_added, .context = &c, .activity = "learning"};
-    visit_text(b, text, &v);
-    while (b->n < n) {
+    struct bpe *bpe = only_bytes(n);
+    struct course course = {.tokens = allocate(2 * text->n, sizeof *course.tokens), .b = bpe};
+    struct visitor visitor = {.word = add_word, .added = pass_added, .context = &course, .activity = "learning"};
+    visit_text(bpe, text, &visitor);
+    while (bpe->n < n) {
         size_t most;
-        struct merge m = most_frequent_pair(&c, &most);
+        struct merge merge = most_frequent_pair(&course, &most);
         if (most < 2)
             break;
-        m.result = b->n;
-        assert_false(is_known(b, &m)); /* learn.c says why */
-        assert_null(add_merge(b, m.left, m.right, m.result));
-        b->n++;
-        c.n = merge_all(c.tokens, c.n, &m);
+        merge.result = bpe->n;
+        assert_false(is_known(bpe, &merge)); /* learn.c says why */
+        assert_null(add_merge(bpe, merge.left, merge.right, merge.result));
+        bpe->n++;
+        course.n = merge_all(course.tokens, course.n, &merge);
     }
-    free(c.tokens);
-    return b;
+    free(course.tokens);
+    return bpe;
 }
 
 LAW(the_most_frequent_pair_is_merged)
@@ -502,12 +512,12 @@ LAW(the_most_frequent_pair_is_merged)
         drawn = (uint64_t)i << 32;
         const int n = 258 + (int)draw(150);
         struct text text = random_text(300 + draw(3000));
-        struct bpe *b = learn_bpe(&text, 1, n, two_added), *slow = learn_slowly(&text, n);
-        assert_int_equal(b->n, slow->n);
-        assert_int_equal(b->n_merges, slow->n_merges);
-        assert_memory_equal(b->merges, slow->merges, b->n_merges * sizeof *b->merges);
+        struct bpe *bpe = learn_bpe(&text, 1, n, two_added), *slow = learn_slowly(&text, n);
+        assert_int_equal(bpe->n, slow->n);
+        assert_int_equal(bpe->n_merges, slow->n_merges);
+        assert_memory_equal(bpe->merges, slow->merges, bpe->n_merges * sizeof *bpe->merges);
         free((void *)text.bytes);
-        free_bpe(b);
+        free_bpe(bpe);
         free_bpe(slow);
     }
 }
@@ -528,30 +538,30 @@ TEST(rare_words_are_forgotten)
     }
     for (size_t i = size / 8 * 7; i < size; i += 8)
         memcpy(bytes + i, " @@##%%@", 8);
-    struct bpe *b = learn_bpe(&text, 1, 300, NULL);
+    struct bpe *bpe = learn_bpe(&text, 1, 300, NULL);
     struct text often = text_of(" @@##%%@");
     size_t n;
-    uint16_t *tokens = bpe_encode(b, &often, &n);
+    uint16_t *tokens = bpe_encode(bpe, &often, &n);
     assert_int_equal(n, 1);
     free(tokens);
     free(bytes);
-    free_bpe(b);
+    free_bpe(bpe);
 }
 
 TEST(learning_ends_when_no_pair_occurs_twice)
 {
     struct text text = text_of("abab abab<|end|>abab");
-    struct bpe *b = learn_bpe(&text, 1, 1000, two_added);
+    struct bpe *bpe = learn_bpe(&text, 1, 1000, two_added);
     /* "ab", "abab"; " abab" is there once, "abab" stands for itself */
-    assert_int_equal(b->n, 260);
+    assert_int_equal(bpe->n, 260);
     size_t n;
-    uint16_t *tokens = bpe_encode(b, &text, &n);
+    uint16_t *tokens = bpe_encode(bpe, &text, &n);
     assert_int_equal(n, 5);
     assert_int_equal(tokens[0], 259);
-    assert_int_equal(tokens[1], b->of_byte[' ']);
+    assert_int_equal(tokens[1], bpe->of_byte[' ']);
     assert_int_equal(tokens[3], 256);
     free(tokens);
-    free_bpe(b);
+    free_bpe(bpe);
 }
 
 /* ---- as text and as JSON ---------------------------------------------------------------------------------------- */
@@ -567,9 +577,9 @@ static void expect_same_tokens(const struct bpe *a, const struct bpe *b, const s
     free(y);
 }
 
-static char *text_of_json(const struct bpe *b)
+static char *text_of_json(const struct bpe *bpe)
 {
-    json_t *json = bpe_to_json(b);
+    json_t *json = bpe_to_json(bpe);
     char *text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     return text;
@@ -578,19 +588,19 @@ static char *text_of_json(const struct bpe *b)
 TEST(a_tokenizer_goes_through_json)
 {
     for (int i = 0; i < 10; i++) {
-        struct bpe *b = random_bpe(258 + 100 * i);
+        struct bpe *bpe = random_bpe(258 + 100 * i);
         struct text text = random_text(3000);
-        json_t *json = bpe_to_json(b);
+        json_t *json = bpe_to_json(bpe);
         struct bpe *again = bpe_from_json(json, "tokenizer.json");
-        char *first = text_of_json(b), *second = text_of_json(again);
+        char *first = text_of_json(bpe), *second = text_of_json(again);
         assert_string_equal(first, second);
         assert_int_equal(valid_utf8(first, strlen(first)), strlen(first));
-        expect_same_tokens(b, again, &text);
+        expect_same_tokens(bpe, again, &text);
         json_decref(json);
         free(first);
         free(second);
         free((void *)text.bytes);
-        free_bpe(b);
+        free_bpe(bpe);
         free_bpe(again);
     }
 }
@@ -598,9 +608,9 @@ TEST(a_tokenizer_goes_through_json)
 /* Merges as pairs and a step in a sequence mean the same. */
 TEST(other_ways_to_write_a_tokenizer)
 {
-    struct bpe *b = random_bpe(400);
+    struct bpe *bpe = random_bpe(400);
     struct text text = random_text(3000);
-    json_t *json = bpe_to_json(b), *merges = json_object_get(json_object_get(json, "model"), "merges"), *merge;
+    json_t *json = bpe_to_json(bpe), *merges = json_object_get(json_object_get(json, "model"), "merges"), *merge;
     size_t i;
     json_array_foreach(merges, i, merge)
     {
@@ -613,10 +623,10 @@ TEST(other_ways_to_write_a_tokenizer)
         json, "pre_tokenizer",
         json_pack("{s:s, s:[O]}", "type", "Sequence", "pretokenizers", json_object_get(json, "decoder")));
     struct bpe *again = bpe_from_json(json, "tokenizer.json");
-    expect_same_tokens(b, again, &text);
+    expect_same_tokens(bpe, again, &text);
     json_decref(json);
     free((void *)text.bytes);
-    free_bpe(b);
+    free_bpe(bpe);
     free_bpe(again);
 }
 
@@ -626,15 +636,15 @@ TEST(other_ways_to_write_a_tokenizer)
 struct edit {
     const char *path, *value;
 };
-static json_t *edited(const struct edit *e)
+static json_t *edited(const struct edit *edit)
 {
     struct text text = text_of("abab abab abc abc");
-    struct bpe *b = learn_bpe(&text, 1, 300, two_added);
-    json_t *json = json_deep_copy(bpe_to_json(b)), *at = json; /* it has one "ByteLevel" twice */
-    char *copy = copy_string(e->path), *rest = copy, *key = strsep(&rest, ".");
+    struct bpe *bpe = learn_bpe(&text, 1, 300, two_added);
+    json_t *json = json_deep_copy(bpe_to_json(bpe)), *at = json; /* it has one "ByteLevel" twice */
+    char *copy = copy_string(edit->path), *rest = copy, *key = strsep(&rest, ".");
     for (; rest; key = strsep(&rest, "."))
         at = json_is_array(at) ? json_array_get(at, (size_t)atoi(key)) : json_object_get(at, key);
-    json_t *value = json_loads(e->value, JSON_DECODE_ANY, NULL);
+    json_t *value = json_loads(edit->value, JSON_DECODE_ANY, NULL);
     if (json_is_array(at))
         json_array_set_new(at, (size_t)atoi(key), value);
     else if (value)
@@ -700,9 +710,9 @@ static void read_file(void *path) { read_bpe(path); }
 struct two_files {
     const char *vocab, *merges;
 };
-static struct two_files two_files_of(const struct bpe *b, int end_of_text)
+static struct two_files two_files_of(const struct bpe *bpe, int end_of_text)
 {
-    json_t *json = bpe_to_json(b), *model = json_object_get(json, "model"), *merge;
+    json_t *json = bpe_to_json(bpe), *model = json_object_get(json, "model"), *merge;
     json_t *vocab = json_object_get(model, "vocab");
     char *merges = copy_string("#version: 0.2\n"), *names;
     size_t i;
@@ -721,8 +731,8 @@ static struct two_files two_files_of(const struct bpe *b, int end_of_text)
 TEST(vocab_json_and_merges_txt)
 {
     struct text text = random_text(2000);
-    struct bpe *b = random_bpe(400);
-    struct two_files two = two_files_of(b, 400);
+    struct bpe *bpe = random_bpe(400);
+    struct two_files two = two_files_of(bpe, 400);
     char *path = write_text("gpt2-vocab.json", "%s", two.vocab);
     char *second = write_text("gpt2-merges.txt", "%s", two.merges);
     struct bpe *by_vocab = read_bpe(path), *by_merges = read_bpe(second);
@@ -737,7 +747,7 @@ TEST(vocab_json_and_merges_txt)
     write_text("gpt2-merges.txt", "a a a\n");
     expect_refusal(read_file, path, 1, "merge 0, \"a a a\", needs \"a a\", which is no token of ");
     free((void *)text.bytes);
-    free_bpe(b);
+    free_bpe(bpe);
     free_bpe(by_vocab);
     free_bpe(by_merges);
 }
@@ -745,8 +755,8 @@ TEST(vocab_json_and_merges_txt)
 /* Numbers made elsewhere: --tokens FILE says what they mean, and no other word can. */
 TEST(a_file_says_what_numbers_mean)
 {
-    struct bpe *b = random_bpe(400);
-    struct two_files two = two_files_of(b, 400);
+    struct bpe *bpe = random_bpe(400);
+    struct two_files two = two_files_of(bpe, 400);
     write_text("gpt2-merges.txt", "%s", two.merges);
     const char *vocab = lasting("%s", write_text("gpt2-vocab.json", "%s", two.vocab));
     char *text = allocate(8001, 1);
@@ -756,13 +766,13 @@ TEST(a_file_says_what_numbers_mean)
     expect_yard(EXIT_OK, "--tokens chars has no effect: ",
                 "train --model tiny --steps 1 --sample-tokens 0 --data %s --tokens chars", ids);
     free(text);
-    free_bpe(b);
+    free_bpe(bpe);
 }
 
 TEST(too_many_tokens_are_refused_by_their_number)
 {
-    struct bpe *b = only_bytes(258);
-    json_t *json = bpe_to_json(b), *many = json_object();
+    struct bpe *bpe = only_bytes(258);
+    json_t *json = bpe_to_json(bpe), *many = json_object();
     for (int i = 0; i < 65537; i++) {
         char name[16];
         snprintf(name, sizeof name, "x%d", i);
@@ -775,7 +785,7 @@ TEST(too_many_tokens_are_refused_by_their_number)
         "many.json has 65539 tokens, but token numbers are kept in 16 bits: take a tokenizer of at most 65536");
     json_decref(json);
     free(text);
-    free_bpe(b);
+    free_bpe(bpe);
 }
 
 /* llm.c's gpt2_tokenizer.bin with this version and number of tokens, and then the tokens "a" and "end". */
@@ -788,12 +798,12 @@ static char *write_llmc(int32_t version, int32_t n)
 
 TEST(llmc_only_decodes)
 {
-    struct bpe *b = read_bpe(write_llmc(2, 2));
+    struct bpe *bpe = read_bpe(write_llmc(2, 2));
     size_t n;
-    assert_memory_equal(bpe_decode(b, 1, &n), "end", 3);
+    assert_memory_equal(bpe_decode(bpe, 1, &n), "end", 3);
     assert_int_equal(n, 3);
-    assert_int_equal(find_added(b, "end"), 1);
-    json_t *json = bpe_to_json(b);
+    assert_int_equal(find_added(bpe, "end"), 1);
+    json_t *json = bpe_to_json(bpe);
     struct bpe *again = bpe_from_json(json, "x");
     assert_true(again->decodes_only);
     assert_int_equal(find_added(again, "end"), 1);
@@ -805,7 +815,7 @@ TEST(llmc_only_decodes)
     expect_refusal(read_file, write_llmc(1, 3), 1, "token 2 has no bytes");
     expect_refusal(read_file, write_llmc(1, 1), 1, "goes on after its last token, at byte 1026");
     json_decref(json);
-    free_bpe(b);
+    free_bpe(bpe);
     free_bpe(again);
 }
 
@@ -827,13 +837,13 @@ TEST(tokenizers_come_back)
         "{\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"a\": 0}, \"merges\": []}}",
         "{\"added_tokens\": [{}], \"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}}"};
     for (size_t i = 0; i < COUNT(ours); i++) {
-        struct tokenizer t = tokenizer_from_text(ours[i], "");
-        json_t *json = tokenizer_to_json(&t);
+        struct tokenizer tokenizer = tokenizer_from_text(ours[i], "");
+        json_t *json = tokenizer_to_json(&tokenizer);
         struct tokenizer back = single_from_json(json);
         char *text = tokenizer_to_text(&back);
         assert_string_equal(text, ours[i]);
         free(text);
-        free_tokenizer(&t);
+        free_tokenizer(&tokenizer);
         free_tokenizer(&back);
         json_decref(json);
     }
@@ -855,23 +865,23 @@ TEST(a_checkpoint_keeps_a_tokenizer)
 {
     const struct text text = text_of("abab abab<|endoftext|> abc abc");
     const struct texts train = {.text = (struct text *)&text, .n = 1};
-    struct tokenizer t = make_tokenizer("bpe:300", &train, &train);
-    char *line = tokenizer_to_text(&t);
+    struct tokenizer tokenizer = make_tokenizer("bpe:300", &train, &train);
+    char *line = tokenizer_to_text(&tokenizer);
     struct tokenizer again = tokenizer_from_text(line, "run/model");
-    assert_int_equal(again.n, t.n);
+    assert_int_equal(again.n, tokenizer.n);
     assert_false(again.takes_numbers);
-    assert_true(end_of_text(&t) >= 0); /* the text has it */
-    assert_int_equal(end_of_text(&t), end_of_text(&again));
-    assert_false(is_tokenizer(&again, lasting("bpe:%d", t.n))); /* it would learn others */
+    assert_true(end_of_text(&tokenizer) >= 0); /* the text has it */
+    assert_int_equal(end_of_text(&tokenizer), end_of_text(&again));
+    assert_false(is_tokenizer(&again, lasting("bpe:%d", tokenizer.n))); /* it would learn others */
     assert_false(is_tokenizer(&again, "bytes"));
-    expect_same_tokens(t.own, again.own, &text);
+    expect_same_tokens(tokenizer.own, again.own, &text);
     for (size_t n = 0; n < strlen(line); n += 97) {
         char *cut = format_string("%.*s", (int)n, line);
         expect_refusal(read_line, cut, 1, "run/model is damaged: its tokenizer");
         free(cut);
     }
     free(line);
-    free_tokenizer(&t);
+    free_tokenizer(&tokenizer);
     free_tokenizer(&again);
 }
 
@@ -897,20 +907,20 @@ static void encode_by_llmc(void *tokenizer)
 
 TEST(a_tokenizer_that_only_decodes_takes_numbers)
 {
-    struct tokenizer t = make_tokenizer(write_llmc(2, 2), NULL, NULL);
+    struct tokenizer tokenizer = make_tokenizer(write_llmc(2, 2), NULL, NULL);
     const struct text text = text_of("1 0");
     size_t n;
-    assert_true(t.takes_numbers);
-    assert_null(tokenizer_to_json(&t));
-    uint16_t *tokens = encode_text(&t, &text, &n);
+    assert_true(tokenizer.takes_numbers);
+    assert_null(tokenizer_to_json(&tokenizer));
+    uint16_t *tokens = encode_text(&tokenizer, &text, &n);
     assert_int_equal(n, 2);
     assert_int_equal(tokens[0], 1);
-    char *line = tokenizer_to_text(&t);
+    char *line = tokenizer_to_text(&tokenizer);
     struct tokenizer again = tokenizer_from_text(line, "x");
     assert_true(again.takes_numbers);
     expect_refusal(encode_by_llmc, &again, 2, "has \"a\", but this model knows only token numbers");
     free(tokens);
     free(line);
-    free_tokenizer(&t);
+    free_tokenizer(&tokenizer);
     free_tokenizer(&again);
 }

@@ -1,5 +1,12 @@
-/* test_trace.c - trace files: what is written is read, whole, cut or damaged; and mistakes in the use of `yard trace`.
- * The numbers of its summary: test_trace_summary.c; Chrome's JSON: test_trace_chrome.c.
+/* test_trace.c - trace files: whole, cut or damaged; and mistakes in the use of `yard trace`.
+ *
+ * It tests read.c, write.c and record.c of src/tools/trace.  What is written is read; the file of a trainer that was
+ * killed opens, without its unfinished step; and whatever the bytes of a file are, reading stays inside it and ends
+ * with a sentence.  A record that is lost, a length that is believed, and a text that reaches the terminal as it is are
+ * found.
+ *
+ * Traces are the example of support_trace.h and files that are damaged here.  (Its summary: test_trace_summary.c.
+ * Chrome's JSON: test_trace_chrome.c.)
  */
 #include "tests/support/child.h"
 #include "tests/support/support_trace.h"

@@ -1,4 +1,13 @@
-/* test_trace_chrome.c - `yard trace export --chrome`: slices, arrows and counters of Chrome's JSON. */
+/* test_trace_chrome.c - `yard trace export --chrome`: slices, arrows and counters of Chrome's JSON.
+ *
+ * It tests trace_export.c of src/tools/trace.  Each record is a slice at its time, on its lane; each wait is an arrow
+ * from the end of one slice to the beginning of the other; counters add up to the memory in use.  A slice of length 0
+ * that a viewer drops, an arrow to nowhere, and a number that is missing where it is 0 are found.
+ *
+ * To see it fail: in trace_export.c, leave out numbers that are 0: > 0 in from_0().
+ *
+ * The example is in support_trace.h; slices and arrows follow from its table.
+ */
 #include "tests/support/child.h"
 #include "tests/support/support_trace.h"
 #include "trainer/cmd/cmd.h"
@@ -13,16 +22,16 @@
 static const char *make_untidy(void)
 {
     const char *path = temp_path("untidy.trace");
-    struct trace_writer *w = trace_create(path, &example_trace, 100);
+    struct trace_writer *writer = trace_create(path, &example_trace, 100);
     for (size_t i = 0; i < COUNT(example_runs); i++)
-        put_run(w, &example_runs[i], 0, 1);
-    trace_end(w, trace_begin(w, 5, LOAD, 0), in_ns(2000), in_ns(2100), 0);
-    trace_end(w, trace_begin(w, 5, FWD0, 0), in_ns(2100) - 5, in_ns(2200), 0);
-    trace_end(w, trace_begin(w, 5, FWD1, 0), in_ns(2200) - 3, in_ns(2300) + 1, TRACE_APPROXIMATE);
-    trace_end(w, trace_begin(w, 5, ADAMW, 0), in_ns(2200) - 2, in_ns(2400), 0);
-    trace_end(w, trace_begin(w, 6, LOAD, 0), in_ns(2500), in_ns(2500), 0);
-    trace_end(w, trace_begin(w, 6, FWD0, 0), in_ns(2500), in_ns(2600), 0);
-    trace_close(w);
+        put_run(writer, &example_runs[i], 0, 1);
+    trace_end(writer, trace_begin(writer, 5, LOAD, 0), in_ns(2000), in_ns(2100), 0);
+    trace_end(writer, trace_begin(writer, 5, FWD0, 0), in_ns(2100) - 5, in_ns(2200), 0);
+    trace_end(writer, trace_begin(writer, 5, FWD1, 0), in_ns(2200) - 3, in_ns(2300) + 1, TRACE_APPROXIMATE);
+    trace_end(writer, trace_begin(writer, 5, ADAMW, 0), in_ns(2200) - 2, in_ns(2400), 0);
+    trace_end(writer, trace_begin(writer, 6, LOAD, 0), in_ns(2500), in_ns(2500), 0);
+    trace_end(writer, trace_begin(writer, 6, FWD0, 0), in_ns(2500), in_ns(2600), 0);
+    trace_close(writer);
     return path;
 }
 
@@ -53,10 +62,10 @@ static int64_t ns_of(const json_t *event, const char *key)
 
 static struct events collect(const json_t *root)
 {
-    static struct events e;
+    static struct events events;
     size_t i;
     json_t *event;
-    memset(&e, 0, sizeof e);
+    memset(&events, 0, sizeof events);
     json_array_foreach(json_object_get(root, "traceEvents"), i, event)
     {
         const char *ph = json_string_value(json_object_get(event, "ph"));
@@ -66,14 +75,14 @@ static struct events collect(const json_t *root)
         assert_true(lane > 0);
         assert_true(json_integer_value(json_object_get(event, "pid")) > 0);
         if (ph[0] == 'X') {
-            assert_int_equal(e.n_flow, 0); /* an arrow needs its slice before it */
-            e.x[e.n_x++] =
+            assert_int_equal(events.n_flow, 0); /* an arrow needs its slice before it */
+            events.x[events.n_x++] =
                 (struct x_event){at, at + ns_of(event, "dur"), lane, json_string_value(json_object_get(event, "name")),
                                  json_integer_value(json_object_get(args, "step"))};
         } else if (ph[0] == 's' || ph[0] == 'f') {
             if (ph[0] == 'f')
                 assert_string_equal(json_string_value(json_object_get(event, "bp")), "e");
-            e.flow[e.n_flow++] =
+            events.flow[events.n_flow++] =
                 (struct flow){json_integer_value(json_object_get(event, "id")), lane, at, ph[0] == 'f'};
         } else if (ph[0] == 'C') {
             assert_string_equal(json_string_value(json_object_get(event, "name")), "memory");
@@ -83,7 +92,7 @@ static struct events collect(const json_t *root)
                 assert_true(json_is_integer(json_object_get(args, "sort_index")));
         }
     }
-    return e;
+    return events;
 }
 
 static json_t *exported(const char *trace, const char *out, const char *steps)
@@ -100,25 +109,25 @@ static json_t *exported(const char *trace, const char *out, const char *steps)
 }
 
 /* The slice of the lane that is open at this time. */
-static const struct x_event *open_slice(const struct events *e, json_int_t lane, int64_t at)
+static const struct x_event *open_slice(const struct events *events, json_int_t lane, int64_t at)
 {
     const struct x_event *found = NULL;
-    for (size_t i = 0; i < e->n_x; i++)
-        if (e->x[i].lane == lane && e->x[i].start <= at && at < e->x[i].end)
-            found = &e->x[i];
+    for (size_t i = 0; i < events->n_x; i++)
+        if (events->x[i].lane == lane && events->x[i].start <= at && at < events->x[i].end)
+            found = &events->x[i];
     return found;
 }
 
 TEST(chrome_slices_of_a_lane_do_not_overlap)
 {
     json_t *root = exported(make_untidy(), temp_path("untidy.json.gz"), "1:");
-    struct events e = collect(root);
-    assert_int_equal(e.n_x, COUNT(example_runs) - 1 + 6); /* one is of an evaluation */
+    struct events events = collect(root);
+    assert_int_equal(events.n_x, COUNT(example_runs) - 1 + 6); /* one is of an evaluation */
     int64_t lane_end[8] = {0};
-    for (size_t i = 0; i < e.n_x; i++) {
-        assert_true(e.x[i].start >= lane_end[e.x[i].lane]);
-        assert_true(e.x[i].end >= e.x[i].start);
-        lane_end[e.x[i].lane] = e.x[i].end;
+    for (size_t i = 0; i < events.n_x; i++) {
+        assert_true(events.x[i].start >= lane_end[events.x[i].lane]);
+        assert_true(events.x[i].end >= events.x[i].start);
+        lane_end[events.x[i].lane] = events.x[i].end;
     }
     json_decref(root);
 }
@@ -126,16 +135,16 @@ TEST(chrome_slices_of_a_lane_do_not_overlap)
 TEST(chrome_arrows_join_their_slices)
 {
     json_t *root = exported(make_untidy(), temp_path("untidy.json.gz"), "1:");
-    struct events e = collect(root);
+    struct events events = collect(root);
     size_t backwards = 0;
-    for (size_t i = 0; i < e.n_flow; i += 2) {
-        const struct flow *s = &e.flow[i], *f = &e.flow[i + 1];
+    for (size_t i = 0; i < events.n_flow; i += 2) {
+        const struct flow *s = &events.flow[i], *f = &events.flow[i + 1];
         assert_true(!s->finish);
         assert_true(f->finish);
         assert_int_equal(s->id, f->id);
-        for (size_t k = 0; k < e.n_flow; k++)
-            assert_true(k / 2 == i / 2 || e.flow[k].id != s->id);
-        const struct x_event *from = open_slice(&e, s->lane, s->at), *to = open_slice(&e, f->lane, f->at);
+        for (size_t k = 0; k < events.n_flow; k++)
+            assert_true(k / 2 == i / 2 || events.flow[k].id != s->id);
+        const struct x_event *from = open_slice(&events, s->lane, s->at), *to = open_slice(&events, f->lane, f->at);
         assert_non_null(from);
         assert_non_null(to);
         assert_true(s->at <= f->at);
@@ -150,7 +159,7 @@ TEST(chrome_arrows_join_their_slices)
     assert_int_equal(backwards, 0);
     /* steps 1 to 4: 4 loads, 4 updates, 3 weights.  Step 5: a load, the weights; its update is drawn
      * before its producer.  Step 6: the weights; its load has no length. */
-    assert_int_equal(e.n_flow, 2 * (4 + 4 + 3 + 2 + 1));
+    assert_int_equal(events.n_flow, 2 * (4 + 4 + 3 + 2 + 1));
     json_decref(root);
 }
 
@@ -164,11 +173,11 @@ TEST(chrome_arrows_pass_through_what_takes_no_time)
                                     yard ? yard : "./yard", trace, temp_path("plan.out"))),
                      0);
     json_t *root = exported(trace, temp_path("1f1b.json.gz"), "2");
-    struct events e = collect(root);
+    struct events events = collect(root);
     size_t down = 0, up = 0;
-    for (size_t i = 0; i < e.n_flow; i += 2) {
-        const struct flow *s = &e.flow[i], *f = &e.flow[i + 1];
-        const struct x_event *from = open_slice(&e, s->lane, s->at), *to = open_slice(&e, f->lane, f->at);
+    for (size_t i = 0; i < events.n_flow; i += 2) {
+        const struct flow *s = &events.flow[i], *f = &events.flow[i + 1];
+        const struct x_event *from = open_slice(&events, s->lane, s->at), *to = open_slice(&events, f->lane, f->at);
         assert_non_null(from);
         assert_non_null(to);
         assert_int_equal(f->at, to->start);
@@ -178,7 +187,7 @@ TEST(chrome_arrows_pass_through_what_takes_no_time)
     }
     assert_int_equal(down, 18);
     assert_int_equal(up, 18);
-    assert_int_equal(e.n_flow, 2 * (down + up));
+    assert_int_equal(events.n_flow, 2 * (down + up));
     json_decref(root);
 }
 
@@ -206,12 +215,12 @@ TEST(chrome_shows_the_steps_asked_for)
 {
     const char *out = temp_path("steps.json");
     json_t *root = exported(make_example("a.trace"), out, "2:3");
-    struct events e = collect(root);
-    assert_int_equal(e.n_x, 2 * 5);              /* two steps of five tasks */
-    assert_int_equal(e.n_flow, 2 * (2 + 2 + 1)); /* the weights of step 1 are not shown, nor an arrow from them */
-    assert_int_equal(e.x[0].start, 0);
-    assert_string_equal(e.x[0].name, "load");
-    assert_int_equal(e.x[0].end, 70000);
+    struct events events = collect(root);
+    assert_int_equal(events.n_x, 2 * 5);              /* two steps of five tasks */
+    assert_int_equal(events.n_flow, 2 * (2 + 2 + 1)); /* the weights of step 1 are not shown, nor an arrow from them */
+    assert_int_equal(events.x[0].start, 0);
+    assert_string_equal(events.x[0].name, "load");
+    assert_int_equal(events.x[0].end, 70000);
     FILE *file = fopen(out, "rb"); /* plain: the name does not end in .gz */
     assert_int_equal(fgetc(file), '{');
     fclose(file);
@@ -271,14 +280,14 @@ TEST(chrome_keeps_nanoseconds)
 {
     const char *path = temp_path("long.trace");
     uint64_t day = 86400ull * 1000000000;
-    struct trace_writer *w = trace_create(path, &example_trace, 100);
-    trace_end(w, trace_begin(w, 1, LOAD, 0), 1, 4, 0);
+    struct trace_writer *writer = trace_create(path, &example_trace, 100);
+    trace_end(writer, trace_begin(writer, 1, LOAD, 0), 1, 4, 0);
     for (uint64_t i = 0; i < 90; i++)
-        trace_end(w, trace_begin(w, 2, LOAD, 0), day + 3 * i, day + 3 * i + 3, 0);
-    trace_close(w);
+        trace_end(writer, trace_begin(writer, 2, LOAD, 0), day + 3 * i, day + 3 * i + 3, 0);
+    trace_close(writer);
     json_t *root = exported(path, temp_path("long.json.gz"), "1:2");
-    struct events e = collect(root);
+    struct events events = collect(root);
     for (size_t i = 0; i < 90; i++)
-        assert_int_equal(e.x[i + 1].start, (int64_t)(day + 3 * i) - 1);
+        assert_int_equal(events.x[i + 1].start, (int64_t)(day + 3 * i) - 1);
     json_decref(root);
 }

@@ -1,5 +1,12 @@
-/* test_train.c - training runs: what gives the same bits and what comes close, what is logged and saved, and how a run
- * ends when it is stopped or diverges.
+/* test_train.c - training runs: their bits, what they log and save, and how they end.
+ *
+ * It tests src/trainer/train.  What promises the same bits has them, and the other ways come close; a step whose
+ * numbers are not finite changes nothing and is named; and an interrupted run has saved what it has done.  An
+ * evaluation that moves the training, a log that lacks a step, and a model that is saved though it is spoilt are found.
+ *
+ * To see it fail: in loop.c, evaluate and save a step late: let due() ask for a rest of 1.
+ *
+ * What is expected is another run: without the option, or by another way to the same.
  */
 #include "techniques/reshard/export.h"
 #include "techniques/reshard/find_checkpoint.h"
@@ -20,10 +27,10 @@
 
 static struct trainer *open_tiny(const char *more)
 {
-    struct trainer *t =
+    struct trainer *trainer =
         new_trainer(settings_of(lasting(TINY "--gemm own %s", more)), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
-    init_random(t->model, 1337);
-    return t;
+    init_random(trainer->model, 1337);
+    return trainer;
 }
 
 /* (Our own products: test_mesh.c, test_grid.c.)  Gradients differ by rounding, about 1e-7; Adam divides by the
@@ -68,38 +75,38 @@ TEST(clblast_compiles_and_allocates_before_the_first_step)
     expect_yard(EXIT_OK, "CLBlast compiles its kernels for 0:0 ...",
                 "train " TINY "--gemm clblast --steps 1 --data LICENSE");
     for (int large = 0; large < 2; large++) {
-        struct trainer *t = open_training(settings_of(TINY "--gemm clblast"), LIST_TRAIN);
+        struct trainer *trainer = open_training(settings_of(TINY "--gemm clblast"), LIST_TRAIN);
         const int built = programs_built, made = buffers_made;
-        run_steps(t, 1, 2);
+        run_steps(trainer, 1, 2);
         assert_true(built > 0);
         assert_true(made > 0);
         assert_int_equal(programs_built, built);
         assert_int_equal(buffers_made, made);
         size_t work = 0;
-        for (size_t i = 0; i < t->pool->n; i++)
-            work += strcmp(t->pool->tensors[i]->name, "clblast.work") == 0;
+        for (size_t i = 0; i < trainer->pool->n; i++)
+            work += strcmp(trainer->pool->tensors[i]->name, "clblast.work") == 0;
         assert_int_equal(work > 0, large);
         if (!large)
-            assert_int_equal(CLBlastOverrideParameters(t->machine->device[0].cl, "GemmRoutine", CLBlastPrecisionSingle,
-                                                       1, &name, (size_t[]){1}),
+            assert_int_equal(CLBlastOverrideParameters(trainer->machine->device[0].cl, "GemmRoutine",
+                                                       CLBlastPrecisionSingle, 1, &name, (size_t[]){1}),
                              CLBlastSuccess);
-        check_training(t, 2);
-        free_trainer(t);
+        check_training(trainer, 2);
+        free_trainer(trainer);
     }
 }
 
 /* ---- what is not finite ----------------------------------------------------------------------------------------- */
 
-static void poke(struct trainer *t, const char *name, size_t at, float value)
+static void poke(struct trainer *trainer, const char *name, size_t at, float value)
 {
-    for (int i = 0; i < t->model->params->n; i++) {
-        const struct param *p = &t->model->params->param[i];
-        if (strcmp(p->name, name) != 0)
+    for (int i = 0; i < trainer->model->params->n; i++) {
+        const struct param *param = &trainer->model->params->param[i];
+        if (strcmp(param->name, name) != 0)
             continue;
-        float *values = allocate((size_t)(p->shape[0] * p->shape[1]), sizeof *values);
-        read_param(t->model, i, KEPT_VALUE, values);
+        float *values = allocate((size_t)(param->shape[0] * param->shape[1]), sizeof *values);
+        read_param(trainer->model, i, KEPT_VALUE, values);
         values[at] = value;
-        write_param(t->model, i, KEPT_VALUE, values);
+        write_param(trainer->model, i, KEPT_VALUE, values);
         free(values);
         return;
     }
@@ -107,31 +114,31 @@ static void poke(struct trainer *t, const char *name, size_t at, float value)
 }
 
 /* Two steps that change neither parameters nor Adam's state; what is known of the first. */
-static const struct result *end_bad_steps(struct trainer *t, uint32_t number, struct state *before)
+static const struct result *end_bad_steps(struct trainer *trainer, uint32_t number, struct state *before)
 {
-    run_step(t, number);
-    run_step(t, number + 1);
-    const struct result *r = step_result(t, number);
-    drain(t->train);
-    struct state after = read_state(t, 0);
+    run_step(trainer, number);
+    run_step(trainer, number + 1);
+    const struct result *result = step_result(trainer, number);
+    drain(trainer->train);
+    struct state after = read_state(trainer, 0);
     expect_same_bits("state after bad steps", after.values, before->values, before->n);
-    expect_equal_replicas(t, "replica");
+    expect_equal_replicas(trainer, "replica");
     free(before->values);
     free(after.values);
-    return r;
+    return result;
 }
 
 /* Two good steps, then an infinite weight: the steps from there on change nothing. */
 TEST(a_bad_step_changes_nothing)
 {
-    struct trainer *t = open_tiny(lasting("-d %s", two_devices()));
-    run_steps(t, 1, 2);
-    poke(t, "h.1.mlp.c_fc.weight", 5, INFINITY);
-    struct state before = read_state(t, 0);
-    const struct result *r = end_bad_steps(t, 3, &before);
-    assert_true(r->halted);
-    assert_true(!isfinite(r->norm));
-    free_trainer(t);
+    struct trainer *trainer = open_tiny(lasting("-d %s", two_devices()));
+    run_steps(trainer, 1, 2);
+    poke(trainer, "h.1.mlp.c_fc.weight", 5, INFINITY);
+    struct state before = read_state(trainer, 0);
+    const struct result *result = end_bad_steps(trainer, 3, &before);
+    assert_true(result->halted);
+    assert_true(!isfinite(result->norm));
+    free_trainer(trainer);
 }
 
 /* An infinite loss with gradients that are finite: the fault of a kernel that someone has changed. */
@@ -144,13 +151,13 @@ TEST(a_bad_loss_changes_nothing)
     setenv("YARD_KERNELS", folder, 1);
     const char *devices[] = {"0:0", two_devices()};
     for (size_t i = 0; i < COUNT(devices); i++) {
-        struct trainer *t = open_tiny(lasting("-d %s", devices[i]));
-        struct state before = read_state(t, 0);
-        const struct result *r = end_bad_steps(t, 1, &before);
-        assert_true(r->halted);
-        assert_true(isfinite(r->norm));
-        assert_true(!isfinite(r->loss));
-        free_trainer(t);
+        struct trainer *trainer = open_tiny(lasting("-d %s", devices[i]));
+        struct state before = read_state(trainer, 0);
+        const struct result *result = end_bad_steps(trainer, 1, &before);
+        assert_true(result->halted);
+        assert_true(isfinite(result->norm));
+        assert_true(!isfinite(result->loss));
+        free_trainer(trainer);
     }
     unsetenv("YARD_KERNELS");
 }
@@ -160,30 +167,30 @@ static void poke_file(const char *path, const char *name, size_t at, size_t n, f
 {
     struct safetensors *st = open_safetensors(path);
     const struct st_tensor *tensor = find_tensor(st, name);
-    FILE *f = fopen(path, "r+b");
-    assert_true(f);
+    FILE *file = fopen(path, "r+b");
+    assert_true(file);
     assert_true(tensor);
     assert_true(at + n <= st_elements(tensor));
-    assert_int_equal(fseek(f, (long)(tensor->offset + at * sizeof value), SEEK_SET), 0);
+    assert_int_equal(fseek(file, (long)(tensor->offset + at * sizeof value), SEEK_SET), 0);
     for (size_t i = 0; i < n; i++)
-        assert_int_equal(fwrite(&value, sizeof value, 1, f), 1);
-    fclose(f);
+        assert_int_equal(fwrite(&value, sizeof value, 1, file), 1);
+    fclose(file);
     close_safetensors(st);
 }
 
 /* A file with a model of which n floats are `value`; training itself would not save such a thing. */
 static void save_with(const char *path, const char *words, const char *name, size_t at, size_t n, float value)
 {
-    struct trainer *t = open_tiny(words);
-    struct checkpoint *made = describe_training(t, 0);
+    struct trainer *trainer = open_tiny(words);
+    struct checkpoint *made = describe_training(trainer, 0);
     char *folder = lasting("%s.saved", path);
     make_folder(folder);
-    save_checkpoint(t->model, folder, made);
+    save_checkpoint(trainer->model, folder, made);
     struct checkpoint *saved = open_checkpoint(made->path);
     export_safetensors(saved, path, PLAIN_NAMES);
     free_checkpoint(made);
     free_checkpoint(saved);
-    free_trainer(t);
+    free_trainer(trainer);
     poke_file(path, name, at, n, value);
 }
 
@@ -195,9 +202,9 @@ TEST(the_culprit_is_named)
     save_poisoned(path, "h.1.mlp.c_fc.weight");
     const char *modes[] = {"", "--serial", "-d 0:0x2", "--micro-batch 1"};
     for (size_t i = 0; i < COUNT(modes); i++) {
-        struct ran r = expect_yard(EXIT_FAILED, "step 1, layer 1, task mlp.fc: reads element ",
-                                   "train --init '%s' --batch 4 --steps 3 --seq-len 16 %s", path, modes[i]);
-        expect_text(r.err, "which was not finite before the step");
+        struct ran ran = expect_yard(EXIT_FAILED, "step 1, layer 1, task mlp.fc: reads element ",
+                                     "train --init '%s' --batch 4 --steps 3 --seq-len 16 %s", path, modes[i]);
+        expect_text(ran.err, "which was not finite before the step");
     }
 }
 
@@ -208,9 +215,9 @@ TEST(a_norm_alone_is_not_finite)
     save_with(path, "", "ln_f.weight", 0, 32, 1e25f);
     expect_yard(EXIT_FAILED, "no parameter was changed by this step",
                 "train --init '%s' --batch 4 --steps 3 --seq-len 16", path);
-    struct ran r =
+    struct ran ran =
         expect_yard(EXIT_FAILED, "not finite", "train --init '%s' --batch 4 --steps 3 --seq-len 16 --clip 0", path);
-    assert_null(strstr(r.err, "no parameter was changed"));
+    assert_null(strstr(ran.err, "no parameter was changed"));
 }
 
 /* All lines of a log, each of them one JSON object; valid until two more are read. */
@@ -221,16 +228,16 @@ static json_t *read_log(const char *path)
     memmove(kept + 1, kept, 2 * sizeof *kept);
     json_t *lines = kept[0] = json_array();
     char text[16384];
-    FILE *f = fopen(path, "r");
-    assert_non_null(f);
-    while (fgets(text, sizeof text, f)) {
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(text, sizeof text, file)) {
         json_error_t error;
         json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, &error);
         if (!json_is_object(line) || text[strlen(text) - 1] != '\n')
             test_failed("%s: not one object: %s (%s)\n", path, text, error.text);
         json_array_append_new(lines, line);
     }
-    fclose(f);
+    fclose(file);
     return lines;
 }
 
@@ -287,9 +294,9 @@ TEST(a_bad_file_is_named)
 {
     const char *path = temp_path("poisoned.safetensors");
     save_poisoned(path, "h.1.ln_2.bias");
-    struct ran r = expect_yard(EXIT_FAILED, "tensor h.1.ln_2.bias holds a value that is not finite",
-                               "sample --from '%s' --count 5", path);
-    assert_string_equal(r.out, "");
+    struct ran ran = expect_yard(EXIT_FAILED, "tensor h.1.ln_2.bias holds a value that is not finite",
+                                 "sample --from '%s' --count 5", path);
+    assert_string_equal(ran.out, "");
     save_with(path, "", "wte.weight", 0, 32 * 256, 3e38f);
     expect_yard(EXIT_FAILED, "logits are not finite", "sample --from '%s' --count 5", path);
     char *line = lasting("cp tests/data/gpt2-tiny.safetensors '%s'", path);
@@ -331,14 +338,14 @@ TEST(log_lines)
 }
 
 /* When the compute lanes were done with each step, by the trace. */
-static double *device_ends(const struct trace *t, uint32_t steps)
+static double *device_ends(const struct trace *trace, uint32_t steps)
 {
     double *ends = allocate(steps + 1, sizeof *ends);
-    for (size_t i = 0; i < t->n_records; i++) {
-        const struct trace_record *r = &t->records[i];
-        const struct trace_task *k = &t->tasks[r->task];
-        if (t->lanes[k->lane].kind == LANE_COMPUTE && strcmp(t->header.list[k->list], "train") == 0)
-            ends[r->step] = fmax(ends[r->step], 1e-6 * (double)r->end);
+    for (size_t i = 0; i < trace->n_records; i++) {
+        const struct trace_record *record = &trace->records[i];
+        const struct trace_task *task = &trace->tasks[record->task];
+        if (trace->lanes[task->lane].kind == LANE_COMPUTE && strcmp(trace->header.list[task->list], "train") == 0)
+            ends[record->step] = fmax(ends[record->step], 1e-6 * (double)record->end);
     }
     return ends;
 }
@@ -397,9 +404,9 @@ TEST(stop_after)
     json_t *stopped = read_log(a), *whole = read_log(b);
     assert_int_equal(json_array_size(stopped), 1 + 3 + 1);
     for (size_t i = 1; i <= 3; i++) {
-        const json_t *x = json_array_get(stopped, i), *y = json_array_get(whole, i);
-        assert_true(number_at(x, "lr") == number_at(y, "lr"));
-        assert_true(number_at(x, "loss") == number_at(y, "loss"));
+        const json_t *json = json_array_get(stopped, i), *y = json_array_get(whole, i);
+        assert_true(number_at(json, "lr") == number_at(y, "lr"));
+        assert_true(number_at(json, "loss") == number_at(y, "loss"));
     }
     char *model = lasting("%s/model.safetensors", folder);
     assert_int_equal(access(model, R_OK), 0);
@@ -419,14 +426,14 @@ TEST(save_then_init_and_sample)
             "train --init '%s/model.safetensors' --batch 4 --steps 1 --lr 0 --lr-min 0 --log '%s' --val-batches 20",
             folder, b);
         assert_true(number_at(last_line(a), "val_loss") == number_at(last_line(b), "val_loss"));
-        struct ran x = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 5", folder);
+        struct ran ran = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 5", folder);
         struct ran y = run_yard("sample --from '%s/model.safetensors' --prompt 'int main' --count 20 --seed 5", folder);
-        assert_int_equal(x.code, 0);
+        assert_int_equal(ran.code, 0);
         assert_int_equal(y.code, 0);
-        assert_true(strncmp(x.out, "int main", 8) == 0);
-        assert_string_equal(x.out, y.out);
+        assert_true(strncmp(ran.out, "int main", 8) == 0);
+        assert_string_equal(ran.out, y.out);
         y = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 6", folder);
-        assert_string_not_equal(x.out, y.out);
+        assert_string_not_equal(ran.out, y.out);
     }
 }
 
@@ -576,37 +583,37 @@ TEST(interrupt_saves)
 
 /* With wte as it is, ln_f.weight 0 and ln_f.bias b, the hidden state is b whatever comes in: the model gives each token
  * v always the logit wte[v].b, and the loss of every target can be summed by hand. */
-static double loss_by_hand(struct trainer *t, const float *b)
+static double loss_by_hand(struct trainer *trainer, const float *b)
 {
-    int channels = t->config.channels, vocab = t->config.vocab;
+    int channels = trainer->config.channels, vocab = trainer->config.vocab;
     float *wte = allocate((size_t)(vocab * channels), sizeof *wte);
     double *logit = allocate((size_t)vocab, sizeof *logit);
     double sum = 0;
     double loss = 0;
-    read_param(t->model, 0, KEPT_VALUE, wte);
+    read_param(trainer->model, 0, KEPT_VALUE, wte);
     for (int v = 0; v < vocab; v++) {
         for (int c = 0; c < channels; c++)
             logit[v] += (double)wte[v * channels + c] * b[c];
         sum += exp(logit[v]);
     }
-    for (size_t i = 1; i < t->data->val.n; i++)
-        loss += log(sum) - logit[t->data->val.tokens[i]];
+    for (size_t i = 1; i < trainer->data->val.n; i++)
+        loss += log(sum) - logit[trainer->data->val.tokens[i]];
     free(wte);
     free(logit);
-    return loss / (double)(t->data->val.n - 1);
+    return loss / (double)(trainer->data->val.n - 1);
 }
 
-static void set_constant_model(struct trainer *t, float *b)
+static void set_constant_model(struct trainer *trainer, float *b)
 {
-    for (int i = 0; i < t->model->params->n; i++) {
-        const struct param *p = &t->model->params->param[i];
-        size_t n = (size_t)(p->shape[0] * p->shape[1]);
+    for (int i = 0; i < trainer->model->params->n; i++) {
+        const struct param *param = &trainer->model->params->param[i];
+        size_t n = (size_t)(param->shape[0] * param->shape[1]);
         float *values = random_floats(n, 3);
-        if (strcmp(p->name, "ln_f.weight") == 0)
+        if (strcmp(param->name, "ln_f.weight") == 0)
             memset(values, 0, n * sizeof *values);
-        if (strcmp(p->name, "ln_f.bias") == 0)
+        if (strcmp(param->name, "ln_f.bias") == 0)
             memcpy(b, values, n * sizeof *values);
-        write_param(t->model, i, KEPT_VALUE, values);
+        write_param(trainer->model, i, KEPT_VALUE, values);
         free(values);
     }
 }
@@ -616,23 +623,23 @@ static struct trainer *validate_bytes(const char *devices, int batch, int bytes)
     char *text = allocate((size_t)bytes, 1);
     for (int i = 0; i < bytes; i++)
         text[i] = (char)('a' + random_words(4, STREAM_TEST, 0, (uint64_t)i).word[0] % 20);
-    struct settings *s = settings_of(lasting(TINY "--gemm own -d %s --batch %d", devices, batch));
-    s->data.val_data = write_file("validation.txt", text, (size_t)bytes);
+    struct settings *settings = settings_of(lasting(TINY "--gemm own -d %s --batch %d", devices, batch));
+    settings->data.val_data = write_file("validation.txt", text, (size_t)bytes);
     free(text);
-    return new_trainer(s, LIST_TRAIN | LIST_EVAL | OPEN_DATA);
+    return new_trainer(settings, LIST_TRAIN | LIST_EVAL | OPEN_DATA);
 }
 
 static void check_evaluation(const char *devices, int batch, int bytes)
 {
     float b[32];
-    struct trainer *t = validate_bytes(devices, batch, bytes);
-    set_constant_model(t, b);
-    double ours = evaluate(t, 0, NULL, NULL), expected = loss_by_hand(t, b);
+    struct trainer *trainer = validate_bytes(devices, batch, bytes);
+    set_constant_model(trainer, b);
+    double ours = evaluate(trainer, 0, NULL, NULL), expected = loss_by_hand(trainer, b);
     if (!(fabs(ours - expected) <= 1e-6 * expected))
         test_failed("-d %s, %d bytes: validation loss %.9g, by hand %.9g\n", devices, bytes, ours, expected);
-    assert_true(evaluate(t, 0, NULL, NULL) == ours);
-    assert_int_equal(t->evaluated % 2, 0); /* its iterations go on from there */
-    free_trainer(t);
+    assert_true(evaluate(trainer, 0, NULL, NULL) == ours);
+    assert_int_equal(trainer->evaluated % 2, 0); /* its iterations go on from there */
+    free_trainer(trainer);
 }
 
 /* Windows of 16 and one target more; the last window is short, and the last round has too few for all devices. */
@@ -650,17 +657,17 @@ TEST(evaluation_goes_over_the_whole_split)
 TEST(evaluation_changes_nothing)
 {
     struct state plain = train(settings_of(TINY "--gemm own"), 6);
-    struct trainer *t = open_tiny("");
+    struct trainer *trainer = open_tiny("");
     for (uint32_t number = 1; number <= 6; number++) {
-        run_step(t, number);
-        drain(t->train);
-        evaluate(t, 1, NULL, NULL);
+        run_step(trainer, number);
+        drain(trainer->train);
+        evaluate(trainer, 1, NULL, NULL);
     }
-    struct state evaluated = read_whole_state(t);
+    struct state evaluated = read_whole_state(trainer);
     expect_same_bits("with evaluations", evaluated.values, plain.values, plain.n);
     free(plain.values);
     free(evaluated.values);
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 /* ---- the width of vectors --------------------------------------------------------------------------------------- */
@@ -684,9 +691,9 @@ static char *trained_bytes(const char *words, unsigned width, size_t *n)
  * the same.  YARD_VEC makes a device of a width; with width 1 it would have a GPU's shape. */
 TEST(bits_follow_the_vector_width)
 {
-    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
-    unsigned own = m->device[0].shape.vector;
-    close_machine(m);
+    struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0"});
+    unsigned own = machine->device[0].shape.vector;
+    close_machine(machine);
     static const unsigned widths[] = {1, 4, 8, 16};
     char *before = NULL;
     size_t n, size;
@@ -723,19 +730,19 @@ TEST(impossible_widths_are_refused)
 
 TEST(plan_as_data)
 {
-    struct ran r = expect_yard(EXIT_OK, "every read sees the right value",
-                               "plan --model tiny -d 0:0x2 --micro-batch 1 --json --verify");
-    json_t *plan = json_load_file(r.stdout_path, JSON_REJECT_DUPLICATES, NULL);
+    struct ran ran = expect_yard(EXIT_OK, "every read sees the right value",
+                                 "plan --model tiny -d 0:0x2 --micro-batch 1 --json --verify");
+    json_t *plan = json_load_file(ran.stdout_path, JSON_REJECT_DUPLICATES, NULL);
     const json_t *tasks = json_at(plan, "lists.0.tasks");
     assert_true(json_array_size(tasks) > 100);
     const json_t *memory = json_object_get(plan, "memory");
     assert_non_null(json_at(memory, "0.peak"));
     double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); /* the same from run to run */
     assert_true(number_at(json_array_get(memory, 2), "budget") == bytes);
-    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
-    if (m->device[0].is_cpu) /* each of its two shares has half of the memory */
+    struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0"});
+    if (machine->device[0].is_cpu) /* each of its two shares has half of the memory */
         assert_true(fabs(number_at(json_array_get(memory, 0), "budget") / (0.75 * bytes / 2) - 1) < 1e-6);
-    close_machine(m);
+    close_machine(machine);
     expect_yard(EXIT_OK, "every conflict is ordered", "plan --model tiny --verify");
 }
 
@@ -766,17 +773,17 @@ TEST(devices_as_data)
     assert_true(number_at(device, "memory") >= number_at(device, "max_allocation"));
     assert_true(number_at(device, "units") >= 1);
     bool exact = json_is_true(json_object_get(device, "correctly_rounded_divide_sqrt"));
-    struct ran r = expect_yard(EXIT_OK, "-d 0:0", "devices");
-    expect_text(r.out,
+    struct ran ran = expect_yard(EXIT_OK, "-d 0:0", "devices");
+    expect_text(ran.out,
                 exact ? "are correctly rounded: AdamW gives the bits" : "NOT correctly rounded: AdamW's bits differ");
 }
 
 /* The memory that the plan foretells is the memory that the run takes. */
 TEST(predicted_memory_is_what_is_allocated)
 {
-    struct settings *s = settings_of(lasting(TINY "-d %s", two_devices()));
-    struct trainer *planned = new_trainer(s, LIST_TRAIN | OPEN_DATA | PLAN_ONLY),
-                   *real = new_trainer(s, LIST_TRAIN | OPEN_DATA);
+    struct settings *settings = settings_of(lasting(TINY "-d %s", two_devices()));
+    struct trainer *planned = new_trainer(settings, LIST_TRAIN | OPEN_DATA | PLAN_ONLY),
+                   *real = new_trainer(settings, LIST_TRAIN | OPEN_DATA);
     size_t predicted = 0;
     size_t given = 0;
     size_t n = real->pool->n;
@@ -804,22 +811,23 @@ TEST(predicted_memory_is_what_is_allocated)
 }
 
 /* The context that copies memory of the host has pinned it; of a move between two contexts the one that sends. */
-static void expect_pinned(const struct step *s)
+static void expect_pinned(const struct step *step)
 {
-    for (size_t i = 0; i < s->n; i++)
-        for (int k = 0; k < s->task[i]->n_access; k++) {
-            const struct device *d = s->task[i]->lane->device;
-            const struct tensor *x = s->task[i]->access[k].tensor;
+    for (size_t i = 0; i < step->n; i++)
+        for (int k = 0; k < step->task[i]->n_access; k++) {
+            const struct device *device = step->task[i]->lane->device;
+            const struct tensor *tensor = step->task[i]->access[k].tensor;
             cl_context context = NULL;
             bool received = false;
-            if (d->is_host || !x->device->is_host)
+            if (device->is_host || !tensor->device->is_host)
                 continue;
-            for (size_t j = 0; j < s->n && k == 1; j++)
-                received |= !s->task[j]->lane->device->is_host && s->task[j]->access[0].tensor == x;
-            CL(clGetMemObjectInfo(x->device->slabs[x->storage->slab].pinned, CL_MEM_CONTEXT, sizeof context, &context,
-                                  NULL));
-            if (context != d->context->cl && !received)
-                test_failed("%s: another context than that of %s has pinned %s\n", s->task[i]->name, d->id, x->name);
+            for (size_t j = 0; j < step->n && k == 1; j++)
+                received |= !step->task[j]->lane->device->is_host && step->task[j]->access[0].tensor == tensor;
+            CL(clGetMemObjectInfo(tensor->device->slabs[tensor->storage->slab].pinned, CL_MEM_CONTEXT, sizeof context,
+                                  &context, NULL));
+            if (context != device->context->cl && !received)
+                test_failed("%s: another context than that of %s has pinned %s\n", step->task[i]->name, device->id,
+                            tensor->name);
         }
 }
 
@@ -829,12 +837,12 @@ TEST(the_context_that_copies_has_pinned_the_memory)
                                         "--swap layer --swap-what activations,optimizer"};
     contexts_apart(true);
     for (size_t i = 0; i < COUNT(words); i++) {
-        struct trainer *t = open_tiny(lasting("-d 0:0x2 %s", words[i]));
-        assert_int_equal(t->machine->n_contexts, 2);
-        assert_true(t->machine->host->n_slabs >= 2);
-        expect_pinned(t->train);
-        expect_pinned(t->eval);
-        free_trainer(t);
+        struct trainer *trainer = open_tiny(lasting("-d 0:0x2 %s", words[i]));
+        assert_int_equal(trainer->machine->n_contexts, 2);
+        assert_true(trainer->machine->host->n_slabs >= 2);
+        expect_pinned(trainer->train);
+        expect_pinned(trainer->eval);
+        free_trainer(trainer);
     }
     contexts_apart(false);
 }

@@ -1,5 +1,7 @@
 /* test_try.c - planning at scale: what place() and verify() answer on random lists is what the plain algorithms answer
  * that look at all pairs, lists of 30,000 tasks stay small, and trying a list changes nothing and comes true.
+ *
+ * To see it fail: in try.c, allow twice the budget.
  */
 #include "techniques/pass/pass.h"
 #include "techniques/search/search.h"
@@ -14,32 +16,32 @@ enum { TENSORS = 60, TASKS = 200 };
 
 /* Tasks on lanes of a device and the host, each of which writes a tensor of the device and reads one or two that are
  * written.  Tensors are used near where they begin, so that many share bytes. */
-static struct step *random_step(struct paper *p, uint64_t seed, const char *name)
+static struct step *random_step(struct paper *paper, uint64_t seed, const char *name)
 {
     static const enum lane_kind kinds[] = {LANE_COMPUTE, LANE_UPLOAD, LANE_DOWNLOAD};
-    struct step *s = strcmp(name, "first") == 0 ? p->step : new_step(p->pool, name);
-    struct tensor *x[TENSORS];
+    struct step *step = strcmp(name, "first") == 0 ? paper->step : new_step(paper->pool, name);
+    struct tensor *tensor[TENSORS];
     bool written[TENSORS] = {false};
     struct draws draws = {.seed = seed};
     for (int i = 0; i < TENSORS; i++) {
-        x[i] = new_bytes(p, p->device, "x", 1 + (int64_t)draw_below(&draws, 2000), i % 12 == 0);
-        x[i]->exclusive = i % 12 == 1 ? EXCLUSIVE_ALWAYS : EXCLUSIVE_NOT;
-        written[i] = x[i]->persistent;
+        tensor[i] = new_bytes(paper, paper->device, "x", 1 + (int64_t)draw_below(&draws, 2000), i % 12 == 0);
+        tensor[i]->exclusive = i % 12 == 1 ? EXCLUSIVE_ALWAYS : EXCLUSIVE_NOT;
+        written[i] = tensor[i]->persistent;
     }
     for (int i = 0; i < TASKS; i++) {
         size_t base = (size_t)i * (TENSORS - 10) / TASKS, to = base + draw_below(&draws, 10);
         size_t lane = draw_below(&draws, 4);
-        struct task *t =
-            add_host(s, lane == 3 ? p->host->lane[LANE_CPU] : p->device->lane[kinds[lane]], "t", NULL, NULL);
+        struct task *task =
+            add_host(step, lane == 3 ? paper->host->lane[LANE_CPU] : paper->device->lane[kinds[lane]], "t", NULL, NULL);
         for (int k = 0; k < 2; k++) {
             size_t from = base + draw_below(&draws, 10);
             if (written[from] && from != to)
-                add_access(t, x[from], ACCESS_READ);
+                add_access(task, tensor[from], ACCESS_READ);
         }
-        add_access(t, x[to], ACCESS_WRITE);
+        add_access(task, tensor[to], ACCESS_WRITE);
         written[to] = true;
     }
-    return s;
+    return step;
 }
 
 /* ---- place() ----------------------------------------------------------------------------------------------------- */
@@ -68,26 +70,26 @@ static size_t plain_fit(struct tensor *const *placed, const size_t *at, size_t n
 
 static int earlier_first(const void *a, const void *b)
 {
-    const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
-    if (x->persistent != y->persistent)
-        return y->persistent - x->persistent;
-    if (!x->persistent && x->held_from != y->held_from)
-        return COMPARE(x->held_from, y->held_from);
-    return COMPARE(x->id, y->id);
+    const struct tensor *tensor = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
+    if (tensor->persistent != y->persistent)
+        return y->persistent - tensor->persistent;
+    if (!tensor->persistent && tensor->held_from != y->held_from)
+        return COMPARE(tensor->held_from, y->held_from);
+    return COMPARE(tensor->id, y->id);
 }
 
 static int larger_first(const void *a, const void *b)
 {
-    const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
-    bool by_size = !x->persistent && !y->persistent && x->bytes != y->bytes;
-    return by_size ? COMPARE(y->bytes, x->bytes) : earlier_first(a, b);
+    const struct tensor *tensor = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
+    bool by_size = !tensor->persistent && !y->persistent && tensor->bytes != y->bytes;
+    return by_size ? COMPARE(y->bytes, tensor->bytes) : earlier_first(a, b);
 }
 
 /* Places the list in that order: at[] by id.  Returns the bytes of all slabs. */
 static size_t place_plainly(struct tensor **list, size_t n, int (*order)(const void *, const void *), size_t *at_id)
 {
-    struct device *d = list[0]->device;
-    size_t limit = slab_limit(d), high[64] = {0}, sum = 0, *at = allocate(n, sizeof *at);
+    struct device *device = list[0]->device;
+    size_t limit = slab_limit(device), high[64] = {0}, sum = 0, *at = allocate(n, sizeof *at);
     qsort(list, n, sizeof(struct tensor *), order);
     for (size_t i = 0; i < n; i++) {
         at_id[list[i]->id] = at[i] = plain_fit(list, at, i, list[i], limit);
@@ -95,24 +97,24 @@ static size_t place_plainly(struct tensor **list, size_t n, int (*order)(const v
         high[at[i] / limit] = MAX(high[at[i] / limit], at[i] % limit + list[i]->bytes);
     }
     for (size_t i = 0; i < COUNT(high); i++)
-        sum += high[i] ? round_up(high[i], d->alignment) + guard_bytes(d) : 0;
+        sum += high[i] ? round_up(high[i], device->alignment) + guard_bytes(device) : 0;
     free(at);
     return sum;
 }
 
 /* Returns whether the second order was better. */
-static bool expect_plain_addresses(const struct pool *p, struct device *d)
+static bool expect_plain_addresses(const struct pool *pool, struct device *device)
 {
-    struct tensor **list = allocate(p->n, sizeof *list);
+    struct tensor **list = allocate(pool->n, sizeof *list);
     size_t n = 0;
-    size_t *by_size = allocate(p->n, sizeof *by_size);
-    size_t *by_life = allocate(p->n, sizeof *by_life);
-    for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->device == d && (p->tensors[i]->persistent || p->tensors[i]->step))
-            list[n++] = p->tensors[i];
+    size_t *by_size = allocate(pool->n, sizeof *by_size);
+    size_t *by_life = allocate(pool->n, sizeof *by_life);
+    for (size_t i = 0; i < pool->n; i++)
+        if (pool->tensors[i]->device == device && (pool->tensors[i]->persistent || pool->tensors[i]->step))
+            list[n++] = pool->tensors[i];
     bool second = place_plainly(list, n, larger_first, by_size) > place_plainly(list, n, earlier_first, by_life);
     for (size_t i = 0; i < n; i++) {
-        size_t found = (size_t)list[i]->slab * slab_limit(d) + list[i]->address,
+        size_t found = (size_t)list[i]->slab * slab_limit(device) + list[i]->address,
                expected = (second ? by_life : by_size)[list[i]->id];
         if (found != expected)
             test_failed("tensor %d of %zu bytes lies at %zu, expected %zu\n", list[i]->id, list[i]->bytes, found,
@@ -128,36 +130,37 @@ TEST(addresses_are_those_of_the_plain_algorithm)
 {
     size_t second = 0;
     for (uint64_t seed = 1; seed <= 40; seed++) {
-        struct paper p = new_paper(1, &slow_speeds);
-        p.device->alignment = seed % 3 ? 512 : 96;
-        p.device->max_allocation = seed % 2 ? 24000 : p.device->max_allocation; /* several slabs */
-        struct step *first = random_step(&p, seed, "first");
-        struct step *lists[] = {first, random_step(&p, seed + 1000, "second")};
+        struct paper paper = new_paper(1, &slow_speeds);
+        paper.device->alignment = seed % 3 ? 512 : 96;
+        paper.device->max_allocation = seed % 2 ? 24000 : paper.device->max_allocation; /* several slabs */
+        struct step *first = random_step(&paper, seed, "first");
+        struct step *lists[] = {first, random_step(&paper, seed + 1000, "second")};
         for (int again = 0; again < 2; again++) { /* placed twice, and the second time nothing is left of the first */
-            must(place(p.pool, lists, 2, PLACE_TO_CHECK));
-            second += expect_plain_addresses(p.pool, p.device);
+            must(place(paper.pool, lists, 2, PLACE_TO_CHECK));
+            second += expect_plain_addresses(paper.pool, paper.device);
         }
         free_step(lists[1]);
-        end_paper(&p);
+        end_paper(&paper);
     }
     assert_true(second > 0 && second < 80); /* each order is the better one at times */
 }
 
-/* A list of n tasks, of which only task `at` touches x; and x keeps its bytes to itself from task `first` to `last`. */
+/* A list of n tasks, of which only task `at` touches the tensor, which keeps its bytes to itself
+ * from task `first` to `last`. */
 static void expect_life(int n, int at, int first, int last)
 {
-    struct paper p = new_paper(1, &slow_speeds);
-    struct tensor *x = new_bytes(&p, p.device, "x", 512, false);
-    x->exclusive = EXCLUSIVE_SOME;
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct tensor *tensor = new_bytes(&paper, paper.device, "x", 512, false);
+    tensor->exclusive = EXCLUSIVE_SOME;
     for (int i = 0; i < n; i++) {
-        struct task *t = add_host(p.step, p.device->lane[LANE_COMPUTE], "t", NULL, NULL);
+        struct task *task = add_host(paper.step, paper.device->lane[LANE_COMPUTE], "t", NULL, NULL);
         if (i == at)
-            add_access(t, x, ACCESS_WRITE);
+            add_access(task, tensor, ACCESS_WRITE);
     }
-    must(place(p.pool, &p.step, 1, PLACE_TO_CHECK));
-    assert_int_equal(x->held_from, first);
-    assert_int_equal(x->held_until, last);
-    end_paper(&p);
+    must(place(paper.pool, &paper.step, 1, PLACE_TO_CHECK));
+    assert_int_equal(tensor->held_from, first);
+    assert_int_equal(tensor->held_until, last);
+    end_paper(&paper);
 }
 
 /* 512 tasks before and after; in a list of more than 16 x 512 a sixteenth of it; and within the list. */
@@ -171,25 +174,26 @@ TEST(some_tensors_keep_others_away)
 /* ---- verify() ---------------------------------------------------------------------------------------------------- */
 
 /* Tasks that write what persists run in every other iteration. */
-static void skip_some(struct step *s)
+static void skip_some(struct step *step)
 {
-    for (size_t i = 0; i < s->n; i++)
-        s->task[i]->when.every = s->task[i]->access[s->task[i]->n_access - 1].tensor->persistent ? 2 : 1;
+    for (size_t i = 0; i < step->n; i++)
+        step->task[i]->when.every = step->task[i]->access[step->task[i]->n_access - 1].tensor->persistent ? 2 : 1;
 }
 
 /* before[b * 2n + a]: node b of two iterations starts after node a's end, and no other's where that is skipped. */
-static bool *all_paths(const struct step *s)
+static bool *all_paths(const struct step *step)
 {
-    size_t n = s->n, nodes = 2 * n;
+    size_t n = step->n, nodes = 2 * n;
     bool *before = allocate(nodes * nodes, 1);
     for (size_t b = 0; b < nodes; b++)
         for (size_t a = b; a-- > 0;) {
-            const struct task *t = s->task[b % n];
-            bool direct = s->task[a % n]->lane == t->lane, skipped = is_conditional(s->task[a % n]);
+            const struct task *task = step->task[b % n];
+            bool direct = step->task[a % n]->lane == task->lane, skipped = is_conditional(step->task[a % n]);
             if (before[b * nodes + a] && !skipped)
                 continue;
-            for (size_t e = 0; e < t->n_edges; e++)
-                direct |= t->edges[e].wait && t->edges[e].producer == a % n && t->edges[e].previous == (a / n < b / n);
+            for (size_t e = 0; e < task->n_edges; e++)
+                direct |= task->edges[e].wait && task->edges[e].producer == a % n &&
+                          task->edges[e].previous == (a / n < b / n);
             for (size_t x = 0; direct && x < nodes; x++)
                 before[b * nodes + x] |= x == a || (before[a * nodes + x] && !skipped);
         }
@@ -212,24 +216,24 @@ static bool conflict(const struct task *a, const struct task *b)
     return false;
 }
 
-static bool is_ordered(const struct step *s)
+static bool is_ordered(const struct step *step)
 {
-    bool *before = all_paths(s), ordered = true;
-    size_t nodes = 2 * s->n;
+    bool *before = all_paths(step), ordered = true;
+    size_t nodes = 2 * step->n;
     for (size_t b = 0; b < nodes && ordered; b++)
         for (size_t a = 0; a < b && ordered; a++)
-            ordered = before[b * nodes + a] || !conflict(s->task[a % s->n], s->task[b % s->n]);
+            ordered = before[b * nodes + a] || !conflict(step->task[a % step->n], step->task[b % step->n]);
     free(before);
     return ordered;
 }
 
 /* What follows from a wait for a task that may be skipped, verify() leaves out for others. */
-static void expect_same_verdict(const struct step *s, size_t *wrong_lists)
+static void expect_same_verdict(const struct step *step, size_t *wrong_lists)
 {
-    char *wrong = verify(s, NULL);
-    bool ordered = is_ordered(s), cautious = false;
-    for (size_t i = 0; i < s->n; i++)
-        cautious |= is_conditional(s->task[i]);
+    char *wrong = verify(step, NULL);
+    bool ordered = is_ordered(step), cautious = false;
+    for (size_t i = 0; i < step->n; i++)
+        cautious |= is_conditional(step->task[i]);
     if (wrong ? ordered && !cautious : !ordered)
         test_failed("all pairs are %sordered, and verify says: %s\n", ordered ? "" : "not ", wrong ? wrong : "nothing");
     *wrong_lists += !ordered;
@@ -244,27 +248,27 @@ TEST(verdicts_are_those_of_all_pairs)
     size_t moved = 0;
     size_t wrong_moves = 0;
     for (uint64_t seed = 1; seed <= 4; seed++) {
-        struct paper p = new_paper(1, &slow_speeds);
-        struct step *s = random_step(&p, seed, "first");
+        struct paper paper = new_paper(1, &slow_speeds);
+        struct step *step = random_step(&paper, seed, "first");
         if (seed > 2)
-            skip_some(s);
-        finish_paper(&p);
-        for (size_t k = 0; k < s->n; k += 10)
-            for (size_t e = 0; e < s->task[k]->n_edges; e++) {
-                struct edge *edge = &s->task[k]->edges[e];
+            skip_some(step);
+        finish_paper(&paper);
+        for (size_t k = 0; k < step->n; k += 10)
+            for (size_t e = 0; e < step->task[k]->n_edges; e++) {
+                struct edge *edge = &step->task[k]->edges[e];
                 bool wait = edge->wait;
                 edge->wait = false;
-                expect_same_verdict(s, &wrong);
+                expect_same_verdict(step, &wrong);
                 edge->wait = wait;
                 dropped += wait;
             }
-        for (size_t k = 1; k + 1 < s->n; k += 10, moved++) {
-            struct lane *lane = s->task[k]->lane;
-            s->task[k]->lane = s->task[k + 1]->lane;
-            expect_same_verdict(s, &wrong_moves);
-            s->task[k]->lane = lane;
+        for (size_t k = 1; k + 1 < step->n; k += 10, moved++) {
+            struct lane *lane = step->task[k]->lane;
+            step->task[k]->lane = step->task[k + 1]->lane;
+            expect_same_verdict(step, &wrong_moves);
+            step->task[k]->lane = lane;
         }
-        end_paper(&p);
+        end_paper(&paper);
     }
     assert_true(wrong > 30 && wrong <= dropped);
     assert_true(wrong_moves > 0 && wrong_moves < moved);
@@ -281,108 +285,109 @@ static size_t peak_megabytes(void)
 
 /* Micro-batches of 24 layers on four devices: forward, backward, what is sent to the host, and one tensor that all
  * forwards read; with as many tensors as tasks, of which hundreds follow each other on the same bytes. */
-static struct step *large_step(struct paper *p, size_t n)
+static struct step *large_step(struct paper *paper, size_t n)
 {
-    struct step *s = p->step;
+    struct step *step = paper->step;
     for (size_t d = 0; d < 4; d++) {
-        struct device *device = &p->machine->device[d];
-        struct tensor *w = new_bytes(p, device, "w", 1024, true), *a[24], *g[24];
-        for (size_t end = (d + 1) * n / 4; s->n < end;) {
+        struct device *device = &paper->machine->device[d];
+        struct tensor *tensor = new_bytes(paper, device, "w", 1024, true), *a[24], *g[24];
+        for (size_t end = (d + 1) * n / 4; step->n < end;) {
             for (int k = 0; k < 24; k++) {
-                a[k] = new_bytes(p, device, "a", 1000 + 512 * (k % 5), false);
-                g[k] = new_bytes(p, device, "g", 300 + 100 * (k % 3), false);
-                add_paper(p, device->lane[LANE_COMPUTE], "f", a[k], w, k ? a[k - 1] : NULL);
+                a[k] = new_bytes(paper, device, "a", 1000 + 512 * (k % 5), false);
+                g[k] = new_bytes(paper, device, "g", 300 + 100 * (k % 3), false);
+                add_paper(paper, device->lane[LANE_COMPUTE], "f", a[k], tensor, k ? a[k - 1] : NULL);
             }
             for (int k = 24; k-- > 0;) {
-                struct tensor *host = new_bytes(p, p->host, "h", (int64_t)count_elements(g[k]), false);
-                add_paper(p, device->lane[LANE_COMPUTE], "b", g[k], a[k], k < 23 ? g[k + 1] : NULL);
-                add_copy(s, device->lane[LANE_DOWNLOAD], "d", host, g[k]);
-                add_paper(p, p->host->lane[LANE_CPU], "h", NULL, host, NULL);
+                struct tensor *host = new_bytes(paper, paper->host, "h", (int64_t)count_elements(g[k]), false);
+                add_paper(paper, device->lane[LANE_COMPUTE], "b", g[k], a[k], k < 23 ? g[k + 1] : NULL);
+                add_copy(step, device->lane[LANE_DOWNLOAD], "d", host, g[k]);
+                add_paper(paper, paper->host->lane[LANE_CPU], "h", NULL, host, NULL);
             }
         }
-        add_paper(p, device->lane[LANE_COMPUTE], "u", w, g[0], NULL);
+        add_paper(paper, device->lane[LANE_COMPUTE], "u", tensor, g[0], NULL);
     }
-    return s;
+    return step;
 }
 
 /* An algorithm that looks at all pairs of tasks, or of tensors on the same bytes, would take minutes or gigabytes. */
 TEST(a_list_of_30000_tasks)
 {
-    struct paper p = new_paper(4, &plausible_speeds);
-    struct step *s = large_step(&p, 30000);
+    struct paper paper = new_paper(4, &plausible_speeds);
+    struct step *step = large_step(&paper, 30000);
     size_t before = peak_megabytes();
-    struct values *values = number_values(s);
-    must(place(p.pool, &s, 1, PLACE_TO_CHECK));
-    depend(s, ALL_EDGES);
-    expect_sound("the list", s, values);
-    struct simulation *sim = must_simulate(s, p.costs);
-    assert_true(s->n >= 30000);
+    struct values *values = number_values(step);
+    must(place(paper.pool, &step, 1, PLACE_TO_CHECK));
+    depend(step, ALL_EDGES);
+    expect_sound("the list", step, values);
+    struct simulation *sim = must_simulate(step, paper.costs);
+    assert_true(step->n >= 30000);
     assert_true(sim->settled);
-    struct forecast f = try_step(s, p.costs);
-    assert_true(f.period == sim->period);
+    struct forecast forecast = try_step(step, paper.costs);
+    assert_true(forecast.period == sim->period);
     size_t most = peak_megabytes() - before;
     if (most > 300)
-        test_failed("planning %zu tasks took %zu MiB\n", s->n, most);
-    free_forecast(&f);
+        test_failed("planning %zu tasks took %zu MiB\n", step->n, most);
+    free_forecast(&forecast);
     free_simulation(sim);
     free_values(values);
-    end_paper(&p);
+    end_paper(&paper);
 }
 
 /* ---- trying ------------------------------------------------------------------------------------------------------ */
 
 /* All that trying a list could change, as one number. */
-static uint64_t fingerprint(const struct step *s)
+static uint64_t fingerprint(const struct step *step)
 {
-    const struct pool *p = s->pool;
-    uint64_t h = hash_bytes(s->peak, ((size_t)p->machine->n_devices + 1) * sizeof *s->peak, s->n_levels);
-    h = hash_bytes(s->peak_total, ((size_t)p->machine->n_devices + 1) * sizeof *s->peak_total, h);
-    for (size_t i = 0; i < p->n; i++)
-        h = hash_bytes(p->tensors[i], sizeof *p->tensors[i], h);
-    for (size_t i = 0; i < s->n; i++) {
-        h = hash_bytes(s->task[i], sizeof *s->task[i], h);
-        h = hash_bytes(s->task[i]->edges, s->task[i]->n_edges * sizeof(struct edge), h);
+    const struct pool *pool = step->pool;
+    uint64_t h = hash_bytes(step->peak, ((size_t)pool->machine->n_devices + 1) * sizeof *step->peak, step->n_levels);
+    h = hash_bytes(step->peak_total, ((size_t)pool->machine->n_devices + 1) * sizeof *step->peak_total, h);
+    for (size_t i = 0; i < pool->n; i++)
+        h = hash_bytes(pool->tensors[i], sizeof *pool->tensors[i], h);
+    for (size_t i = 0; i < step->n; i++) {
+        h = hash_bytes(step->task[i], sizeof *step->task[i], h);
+        h = hash_bytes(step->task[i]->edges, step->task[i]->n_edges * sizeof(struct edge), h);
     }
     return h;
 }
 
 /* The forecast is what then happens. */
-static void expect_forecast(const struct forecast *f, const struct step *s, const struct costs *c)
+static void expect_forecast(const struct forecast *forecast, const struct step *step, const struct costs *costs)
 {
-    struct simulation *sim = must_simulate(s, c);
-    assert_null(f->why_not);
-    assert_int_equal(f->n, s->n);
-    assert_true(f->period == sim->period);
-    for (int d = 0; d <= s->pool->machine->n_devices; d++) {
+    struct simulation *sim = must_simulate(step, costs);
+    assert_null(forecast->why_not);
+    assert_int_equal(forecast->n, step->n);
+    assert_true(forecast->period == sim->period);
+    for (int d = 0; d <= step->pool->machine->n_devices; d++) {
         size_t most = 0, at = 0;
-        assert_int_equal(f->peak_total[d], s->peak_total[d]);
-        for (size_t i = 0; i < s->n; i++) {
+        assert_int_equal(forecast->peak_total[d], step->peak_total[d]);
+        for (size_t i = 0; i < step->n; i++) {
             size_t held = 0;
-            for (size_t k = 0; k < s->pool->n; k++) {
-                const struct tensor *t = s->pool->tensors[k];
-                bool lives = t->persistent || (t->step == s && t->held_from <= (int)i && (int)i <= t->held_until);
-                held += t->storage == t && t->device->index == d && lives ? t->bytes : 0;
+            for (size_t k = 0; k < step->pool->n; k++) {
+                const struct tensor *tensor = step->pool->tensors[k];
+                bool lives = tensor->persistent ||
+                             (tensor->step == step && tensor->held_from <= (int)i && (int)i <= tensor->held_until);
+                held += tensor->storage == tensor && tensor->device->index == d && lives ? tensor->bytes : 0;
             }
             at = held > most ? i : at;
             most = MAX(most, held);
         }
-        assert_int_equal(most, f->peak_total[d]);
-        assert_int_equal(at, f->peak_position[d]);
+        assert_int_equal(most, forecast->peak_total[d]);
+        assert_int_equal(at, forecast->peak_position[d]);
     }
     free_simulation(sim);
 }
 
 TEST(a_forecast_comes_true)
 {
-    struct trainer *t = plan_tiny(write_hardware("try.txt", &plausible_speeds), 2);
-    uint64_t before = fingerprint(t->train);
-    struct forecast f = try_step(t->train, costs_of(t));
-    assert_int_equal(fingerprint(t->train), before);
-    expect_forecast(&f, t->train, costs_of(t));
-    for (size_t i = 0; i < f.n; i++)
-        assert_ptr_equal(f.task[i], t->train->task[i]);
-    free_forecast(&f);
-    free_trainer(t);
+    struct trainer *trainer = plan_tiny(write_hardware("try.txt", &plausible_speeds), 2);
+    uint64_t before = fingerprint(trainer->train);
+    struct forecast forecast = try_step(trainer->train, costs_of(trainer));
+    assert_int_equal(fingerprint(trainer->train), before);
+    expect_forecast(&forecast, trainer->train, costs_of(trainer));
+    for (size_t i = 0; i < forecast.n; i++)
+        assert_ptr_equal(forecast.task[i], trainer->train->task[i]);
+    free_forecast(&forecast);
+    free_trainer(trainer);
 }
 
 /*     early   a            a is held throughout: 2048 bytes
@@ -397,79 +402,79 @@ struct four {
 
 static struct four new_four(void)
 {
-    struct four f = {.paper = new_paper(1, &slow_speeds)};
-    struct paper *p = &f.paper;
-    struct lane *compute = p->device->lane[LANE_COMPUTE];
-    struct tensor *a = new_bytes(p, p->device, "a", 512, false);
-    struct tensor *b = new_bytes(p, p->device, "b", 512, false);
-    struct tensor *c = new_bytes(p, p->device, "c", 1024, false);
-    f.early = add_paper(p, compute, "early", a, NULL, NULL);
-    f.b = add_paper(p, compute, "b", b, NULL, NULL);
-    f.c = add_paper(p, compute, "c", c, b, NULL);
-    f.last = add_paper(p, compute, "last", NULL, a, c);
-    return f;
+    struct four four = {.paper = new_paper(1, &slow_speeds)};
+    struct paper *paper = &four.paper;
+    struct lane *compute = paper->device->lane[LANE_COMPUTE];
+    struct tensor *a = new_bytes(paper, paper->device, "a", 512, false);
+    struct tensor *b = new_bytes(paper, paper->device, "b", 512, false);
+    struct tensor *tensor = new_bytes(paper, paper->device, "c", 1024, false);
+    four.early = add_paper(paper, compute, "early", a, NULL, NULL);
+    four.b = add_paper(paper, compute, "b", b, NULL, NULL);
+    four.c = add_paper(paper, compute, "c", tensor, b, NULL);
+    four.last = add_paper(paper, compute, "last", NULL, a, tensor);
+    return four;
 }
 
-static void expect_most(const struct step *s, const struct costs *c, size_t bytes, size_t at)
+static void expect_most(const struct step *step, const struct costs *costs, size_t bytes, size_t at)
 {
-    uint64_t before = fingerprint(s);
-    struct forecast f = try_step(s, c);
-    assert_int_equal(fingerprint(s), before);
-    assert_null(f.why_not);
-    assert_int_equal(f.peak_total[0], bytes);
-    assert_int_equal(f.peak_position[0], at);
-    free_forecast(&f);
+    uint64_t before = fingerprint(step);
+    struct forecast forecast = try_step(step, costs);
+    assert_int_equal(fingerprint(step), before);
+    assert_null(forecast.why_not);
+    assert_int_equal(forecast.peak_total[0], bytes);
+    assert_int_equal(forecast.peak_position[0], at);
+    free_forecast(&forecast);
 }
 
 /* In the midst of an edit the list counts as it is now. */
 TEST(an_edit_is_tried)
 {
-    struct four f = new_four();
-    struct step *s = f.paper.step;
-    expect_most(s, f.paper.costs, 8192, 2);
-    struct edit *e = open_edit(s);
-    assert_true(sink(e, f.early, f.c));
-    expect_most(s, f.paper.costs, 6144, 1);
-    struct forecast now = try_step(s, f.paper.costs);
-    struct task *order[] = {f.b, f.c, f.early, f.last};
+    struct four four = new_four();
+    struct step *step = four.paper.step;
+    expect_most(step, four.paper.costs, 8192, 2);
+    struct edit *edit = open_edit(step);
+    assert_true(sink(edit, four.early, four.c));
+    expect_most(step, four.paper.costs, 6144, 1);
+    struct forecast now = try_step(step, four.paper.costs);
+    struct task *order[] = {four.b, four.c, four.early, four.last};
     assert_int_equal(now.n, COUNT(order));
     assert_memory_equal(now.task, order, sizeof order);
     free_forecast(&now);
-    undo(e);
-    expect_most(s, f.paper.costs, 8192, 2);
-    end_paper(&f.paper);
+    undo(edit);
+    expect_most(step, four.paper.costs, 8192, 2);
+    end_paper(&four.paper);
 }
 
 TEST(what_does_not_fit_is_told)
 {
-    struct four f = new_four();
-    f.paper.device->budget = 11000; /* 4096 of which guard the slab */
-    struct forecast all = try_step(f.paper.step, f.paper.costs);
+    struct four four = new_four();
+    four.paper.device->budget = 11000; /* 4096 of which guard the slab */
+    struct forecast all = try_step(four.paper.step, four.paper.costs);
     assert_true(all.excess_bytes > 0);
     assert_true((double)all.needed_bytes[0] == 11000 + all.excess_bytes);
     assert_int_equal(all.peak_total[0], 8192);
     free_forecast(&all);
-    struct edit *e = open_edit(f.paper.step);
-    assert_true(sink(e, f.early, f.c));
-    commit(e);
-    expect_most(f.paper.step, f.paper.costs, 6144, 1);
-    end_paper(&f.paper);
+    struct edit *edit = open_edit(four.paper.step);
+    assert_true(sink(edit, four.early, four.c));
+    commit(edit);
+    expect_most(four.paper.step, four.paper.costs, 6144, 1);
+    end_paper(&four.paper);
 }
 
 TEST(without_times_there_is_no_period)
 {
-    struct four f = new_four();
-    struct forecast none = try_step(f.paper.step, NULL);
+    struct four four = new_four();
+    struct forecast none = try_step(four.paper.step, NULL);
     assert_null(none.why_not);
     assert_true(isnan(none.period));
     free_forecast(&none);
-    for (size_t i = 0; i < f.paper.step->n; i++)
-        f.paper.step->task[i]->seconds = 1e9;
-    none = try_step(f.paper.step, NULL);
+    for (size_t i = 0; i < four.paper.step->n; i++)
+        four.paper.step->task[i]->seconds = 1e9;
+    none = try_step(four.paper.step, NULL);
     assert_non_null(none.why_not);
     assert_non_null(strstr(none.why_not->sentence, "take 4e+09 s together, expected 1e-9 to 1e6"));
     free_forecast(&none);
-    end_paper(&f.paper);
+    end_paper(&four.paper);
 }
 
 /* ---- searching --------------------------------------------------------------------------------------------------- */
@@ -477,25 +482,26 @@ TEST(without_times_there_is_no_period)
 static const struct decision drawn[] = {{2, 0}, {3, 0}, {4, 0}};
 
 /* A later option copies less, and one takes too long. */
-static void apply_options(void *paper, struct edit *e, const unsigned char *choice)
+static void apply_options(void *paper, struct edit *edit, const unsigned char *choice)
 {
     struct paper *p = paper;
-    struct tensor *x = new_bytes(p, p->device, "x", 10 - choice[0] - choice[1] - choice[2], false);
-    (void)e;
+    struct tensor *tensor = new_bytes(p, p->device, "x", 10 - choice[0] - choice[1] - choice[2], false);
+    (void)edit;
     for (size_t i = 0; i < COUNT(drawn); i++)
         assert_true(choice[i] < drawn[i].options);
-    add_paper(p, p->device->lane[LANE_COMPUTE], "t", x, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
-    add_copy(p->step, p->device->lane[LANE_DOWNLOAD], "copy", tensor_like(p->pool, p->host, x), x)->seconds = 1;
+    add_paper(p, p->device->lane[LANE_COMPUTE], "t", tensor, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
+    add_copy(p->step, p->device->lane[LANE_DOWNLOAD], "copy", tensor_like(p->pool, p->host, tensor), tensor)->seconds =
+        1;
 }
 
 TEST(of_equal_periods_the_fewest_bytes)
 {
-    struct paper p = new_paper(1, &slow_speeds);
-    struct question q = {p.step, NULL, "", drawn, COUNT(drawn), apply_options, &p, 0, 5000};
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct question question = {paper.step, NULL, "", drawn, COUNT(drawn), apply_options, &paper, 0, 5000};
     unsigned char best[COUNT(drawn)];
-    choose(&q, (unsigned char[COUNT(drawn)]){0}, 1, best);
+    choose(&question, (unsigned char[COUNT(drawn)]){0}, 1, best);
     assert_memory_equal(best, ((unsigned char[]){1, 1, 3}), sizeof best);
-    end_paper(&p);
+    end_paper(&paper);
 }
 
 /* ---- many devices ------------------------------------------------------------------------------------------------ */
@@ -510,13 +516,13 @@ static const char *hardware_of(int devices)
 
 TEST(64_devices_on_paper)
 {
-    struct trainer *t = plan_tiny(hardware_of(64), 64);
-    assert_int_equal(t->machine->n_devices, 64);
-    expect_sound("the list", t->train, values_of(t, t->train));
-    struct forecast f = try_step(t->train, costs_of(t));
-    assert_true(f.period > 0);
-    free_forecast(&f);
-    free_trainer(t);
+    struct trainer *trainer = plan_tiny(hardware_of(64), 64);
+    assert_int_equal(trainer->machine->n_devices, 64);
+    expect_sound("the list", trainer->train, values_of(trainer, trainer->train));
+    struct forecast forecast = try_step(trainer->train, costs_of(trainer));
+    assert_true(forecast.period > 0);
+    free_forecast(&forecast);
+    free_trainer(trainer);
 }
 
 TEST(how_many_devices_a_plan_may_have)

@@ -1,8 +1,12 @@
 /* test_verify.c - proving that a list computes what it should.
  *
- * Finished lists are broken on purpose, one way at a time, and each test says which checker must notice: verify() looks
- * at bytes and order, compare_values() at what is computed.  A pass that only moves values round must pass both.  No
- * OpenCL device is opened here.
+ * It tests verify() and compare_values() of src/tools/proof.  verify() looks at bytes and order, compare_values() at
+ * what is computed; a pass that only moves values round must pass both.  Finished lists are broken on purpose, one way
+ * at a time, and each test says which checker must notice.  A checker that is blind to one way of being wrong is found.
+ *
+ * To see it fail: in verify.c, take each edge for a wait: leave out e->wait beside source_of().
+ *
+ * No OpenCL device is opened here.
  */
 #include "techniques/pass/edit.h"
 #include "tests/support/support_paper.h"
@@ -10,15 +14,15 @@
 /* ---- lists that were broken on purpose --------------------------------------------------------------------------- */
 
 /* Place and order the list again, as is done after passes. */
-static void finish_again(struct trainer *t)
+static void finish_again(struct trainer *trainer)
 {
-    for (size_t i = 0; i < t->pool->n; i++) {
-        struct tensor *x = t->pool->tensors[i];
-        x->step = NULL;
-        x->held_from = INT32_MAX;
-        x->held_until = x->slab = -1;
+    for (size_t i = 0; i < trainer->pool->n; i++) {
+        struct tensor *tensor = trainer->pool->tensors[i];
+        tensor->step = NULL;
+        tensor->held_from = INT32_MAX;
+        tensor->held_until = tensor->slab = -1;
     }
-    finish_list(t->train);
+    finish_list(trainer->train);
 }
 
 static struct trainer *plan_two(void) { return plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 2); }
@@ -26,23 +30,23 @@ static struct trainer *plan_two(void) { return plan_tiny(write_hardware("tiny.tx
 /* Caught by verify(): order.  The values are those of the list's own order, so nothing is wrong with them. */
 TEST(a_dropped_wait)
 {
-    struct trainer *t = plan_two();
-    expect_sound("whole", t->train, values_of(t, t->train));
-    assert_true(expect_waits_needed(t->train, 4) > 40);
-    assert_null(compare_values(values_of(t, t->train), t->train));
-    free_trainer(t);
+    struct trainer *trainer = plan_two();
+    expect_sound("whole", trainer->train, values_of(trainer, trainer->train));
+    assert_true(expect_waits_needed(trainer->train, 4) > 40);
+    assert_null(compare_values(values_of(trainer, trainer->train), trainer->train));
+    free_trainer(trainer);
 }
 
-static void move_task(struct step *s, size_t from, size_t to)
+static void move_task(struct step *step, size_t from, size_t to)
 {
-    struct task *t = s->task[from];
+    struct task *task = step->task[from];
     if (from < to)
-        memmove(&s->task[from], &s->task[from + 1], (to - from) * sizeof t);
+        memmove(&step->task[from], &step->task[from + 1], (to - from) * sizeof task);
     else
-        memmove(&s->task[to + 1], &s->task[to], (from - to) * sizeof t);
-    s->task[to] = t;
-    for (size_t i = 0; i < s->n; i++)
-        s->task[i]->index = i;
+        memmove(&step->task[to + 1], &step->task[to], (from - to) * sizeof task);
+    step->task[to] = task;
+    for (size_t i = 0; i < step->n; i++)
+        step->task[i]->index = i;
 }
 
 static bool overlap(const struct tensor *a, const struct tensor *b)
@@ -51,11 +55,11 @@ static bool overlap(const struct tensor *a, const struct tensor *b)
 }
 
 /* The last task before i that writes what i reads, or -1. */
-static int producer_of(const struct step *s, int i, const struct tensor *x)
+static int producer_of(const struct step *step, int i, const struct tensor *x)
 {
     for (int k = i - 1; k >= 0; k--)
-        for (int a = 0; a < s->task[k]->n_access; a++)
-            if (overlap(s->task[k]->access[a].tensor, x) && (s->task[k]->access[a].mode & ACCESS_WRITE))
+        for (int a = 0; a < step->task[k]->n_access; a++)
+            if (overlap(step->task[k]->access[a].tensor, x) && (step->task[k]->access[a].mode & ACCESS_WRITE))
                 return k;
     return -1;
 }
@@ -64,30 +68,30 @@ static int producer_of(const struct step *s, int i, const struct tensor *x)
  * the list is in itself sound wherever the tensor persists, so verify() alone may have nothing to say. */
 TEST(a_task_before_its_producer)
 {
-    struct trainer *t = plan_two();
-    struct step *s = t->train;
+    struct trainer *trainer = plan_two();
+    struct step *step = trainer->train;
     size_t moved = 0, by_verify = 0;
-    for (int i = 0; i < (int)s->n; i += 3)
-        for (int a = 0; a < s->task[i]->n_access; a++) {
-            const struct access *x = &s->task[i]->access[a];
-            int k = x->mode & ACCESS_READ ? producer_of(s, i, x->tensor) : -1;
+    for (int i = 0; i < (int)step->n; i += 3)
+        for (int a = 0; a < step->task[i]->n_access; a++) {
+            const struct access *access = &step->task[i]->access[a];
+            int k = access->mode & ACCESS_READ ? producer_of(step, i, access->tensor) : -1;
             if (k < 0)
                 continue;
-            move_task(s, (size_t)i, (size_t)k);
-            finish_again(t);
-            char *wrong = verify(s, NULL);
+            move_task(step, (size_t)i, (size_t)k);
+            finish_again(trainer);
+            char *wrong = verify(step, NULL);
             by_verify += wrong != NULL;
             free(wrong);
-            expect_wrong(s->task[k]->name, compare_values(values_of(t, t->train), s), "reads");
-            move_task(s, (size_t)k, (size_t)i);
+            expect_wrong(step->task[k]->name, compare_values(values_of(trainer, trainer->train), step), "reads");
+            move_task(step, (size_t)k, (size_t)i);
             moved++;
             break;
         }
     assert_true(moved > 50);
     assert_true(by_verify > moved / 2);
-    finish_again(t);
-    expect_sound("moved back", s, values_of(t, t->train));
-    free_trainer(t);
+    finish_again(trainer);
+    expect_sound("moved back", step, values_of(trainer, trainer->train));
+    free_trainer(trainer);
 }
 
 static bool same_task(const struct task *a, const struct task *b)
@@ -98,81 +102,84 @@ static bool same_task(const struct task *a, const struct task *b)
 /* Caught by compare_values(): both tensors are written and live, so the list is sound in itself. */
 TEST(the_wrong_micro_batch)
 {
-    struct trainer *t = plan_two();
-    struct step *s = t->train;
+    struct trainer *trainer = plan_two();
+    struct step *step = trainer->train;
     size_t tried = 0;
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < i && s->task[i]->micro == 1; k++) {
-            if (s->task[k]->micro != 0 || !same_task(s->task[i], s->task[k]))
+    for (size_t i = 0; i < step->n; i++)
+        for (size_t k = 0; k < i && step->task[i]->micro == 1; k++) {
+            if (step->task[k]->micro != 0 || !same_task(step->task[i], step->task[k]))
                 continue;
-            for (int a = 0; a < s->task[i]->n_access; a++) {
-                struct access *x = &s->task[i]->access[a];
-                struct tensor *right = x->tensor, *wrong = s->task[k]->access[a].tensor;
-                if (x->mode != ACCESS_READ || right == wrong)
+            for (int a = 0; a < step->task[i]->n_access; a++) {
+                struct access *access = &step->task[i]->access[a];
+                struct tensor *right = access->tensor, *wrong = step->task[k]->access[a].tensor;
+                if (access->mode != ACCESS_READ || right == wrong)
                     continue;
-                x->tensor = wrong;
-                expect_wrong(s->task[i]->name, compare_values(values_of(t, t->train), s), "reads other values");
-                x->tensor = right;
+                access->tensor = wrong;
+                expect_wrong(step->task[i]->name, compare_values(values_of(trainer, trainer->train), step),
+                             "reads other values");
+                access->tensor = right;
                 tried++;
             }
         }
     assert_true(tried > 50);
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
 /* A tensor that is written once and read later, up to its end. */
-static bool is_simple(const struct step *s, const struct tensor *x)
+static bool is_simple(const struct step *step, const struct tensor *tensor)
 {
     size_t writes = 0;
     bool read_last = false;
-    if (x->storage != x || x->persistent || x->step != s || x->held_until <= x->held_from + 1)
+    if (tensor->storage != tensor || tensor->persistent || tensor->step != step ||
+        tensor->held_until <= tensor->held_from + 1)
         return false;
-    for (int i = x->held_from; i <= x->held_until; i++)
-        for (int a = 0; a < s->task[i]->n_access; a++)
-            if (s->task[i]->access[a].tensor->storage == x) {
-                writes += (s->task[i]->access[a].mode & ACCESS_WRITE) != 0;
-                read_last = s->task[i]->access[a].mode == ACCESS_READ;
+    for (int i = tensor->held_from; i <= tensor->held_until; i++)
+        for (int a = 0; a < step->task[i]->n_access; a++)
+            if (step->task[i]->access[a].tensor->storage == tensor) {
+                writes += (step->task[i]->access[a].mode & ACCESS_WRITE) != 0;
+                read_last = step->task[i]->access[a].mode == ACCESS_READ;
             }
     return writes == 1 && read_last;
 }
 
-/* Caught by verify(): bytes.  As if the life of x had ended too early: another tensor, which is first written while x
- * is still to be read, lies on its bytes.  `from` and `to`: how far before x's last reader. */
-static size_t free_early(struct trainer *t, int from, int to)
+/* Caught by verify(): bytes.  As if the life of a tensor had ended too early: another tensor, which is first written
+ * while it is still to be read, lies on its bytes.  `from` and `to`: how far before its last reader. */
+static size_t free_early(struct trainer *trainer, int from, int to)
 {
     size_t tried = 0;
-    for (size_t i = 0; i < t->pool->n; i++) {
-        const struct tensor *x = t->pool->tensors[i];
-        for (size_t k = 0; is_simple(t->train, x) && k < t->pool->n; k++) {
-            struct tensor *y = t->pool->tensors[k];
-            if (y == x || y->storage != y || y->step != t->train || y->device != x->device || y->bytes > x->bytes ||
-                y->held_from <= x->held_from || y->held_from < x->held_until - from ||
-                y->held_from > x->held_until - to)
+    for (size_t i = 0; i < trainer->pool->n; i++) {
+        const struct tensor *tensor = trainer->pool->tensors[i];
+        for (size_t k = 0; is_simple(trainer->train, tensor) && k < trainer->pool->n; k++) {
+            struct tensor *y = trainer->pool->tensors[k];
+            if (y == tensor || y->storage != y || y->step != trainer->train || y->device != tensor->device ||
+                y->bytes > tensor->bytes || y->held_from <= tensor->held_from ||
+                y->held_from < tensor->held_until - from || y->held_from > tensor->held_until - to)
                 continue;
             size_t address = y->address;
             int slab = y->slab;
-            y->address = x->address;
-            y->slab = x->slab;
-            depend(t->train, ALL_EDGES);
-            assert_null(compare_values(values_of(t, t->train), t->train)); /* which looks at no addresses */
-            expect_wrong(x->name, verify(t->train, NULL), "tensor");
+            y->address = tensor->address;
+            y->slab = tensor->slab;
+            depend(trainer->train, ALL_EDGES);
+            assert_null(
+                compare_values(values_of(trainer, trainer->train), trainer->train)); /* which looks at no addresses */
+            expect_wrong(tensor->name, verify(trainer->train, NULL), "tensor");
             y->address = address;
             y->slab = slab;
             tried++;
             break;
         }
     }
-    depend(t->train, ALL_EDGES);
+    depend(trainer->train, ALL_EDGES);
     return tried;
 }
 
 TEST(freed_too_early)
 {
-    struct trainer *t = plan_two();
-    assert_true(free_early(t, 1 << 20, 1) > 30);
-    assert_true(free_early(t, 0, 0) > 5);
-    expect_sound("mended", t->train, values_of(t, t->train));
-    free_trainer(t);
+    struct trainer *trainer = plan_two();
+    assert_true(free_early(trainer, 1 << 20, 1) > 30);
+    assert_true(free_early(trainer, 0, 0) > 5);
+    expect_sound("mended", trainer->train, values_of(trainer, trainer->train));
+    free_trainer(trainer);
 }
 
 /* ---- swapping: copies that change nothing, and such that do ---------------------------------------------------- */
@@ -189,90 +196,91 @@ struct exchange {
 
 static struct exchange new_swap(bool h_persists)
 {
-    struct exchange s = {.paper = new_paper(1, &slow_speeds)};
-    struct paper *p = &s.paper;
-    struct lane *compute = p->device->lane[LANE_COMPUTE];
-    s.a = new_bytes(p, p->device, "a", 8, false);
-    s.b = new_bytes(p, p->device, "b", 8, false);
-    s.h = new_bytes(p, p->host, "h", 8, h_persists);
-    struct tensor *w = new_bytes(p, p->device, "w", 8, true);
-    add_paper(p, compute, "f", s.a, w, NULL);
-    add_paper(p, compute, "g", w, s.a, NULL);
-    s.plain = number_values(p->step);
-    add_copy(p->step, p->device->lane[LANE_DOWNLOAD], "out", s.h, s.a);
-    add_copy(p->step, p->device->lane[LANE_UPLOAD], "in", s.b, s.h);
-    move_task(p->step, 1, 3);
-    p->step->task[3]->access[1].tensor = s.b;
-    return s;
+    struct exchange exchange = {.paper = new_paper(1, &slow_speeds)};
+    struct paper *paper = &exchange.paper;
+    struct lane *compute = paper->device->lane[LANE_COMPUTE];
+    exchange.a = new_bytes(paper, paper->device, "a", 8, false);
+    exchange.b = new_bytes(paper, paper->device, "b", 8, false);
+    exchange.h = new_bytes(paper, paper->host, "h", 8, h_persists);
+    struct tensor *tensor = new_bytes(paper, paper->device, "w", 8, true);
+    add_paper(paper, compute, "f", exchange.a, tensor, NULL);
+    add_paper(paper, compute, "g", tensor, exchange.a, NULL);
+    exchange.plain = number_values(paper->step);
+    add_copy(paper->step, paper->device->lane[LANE_DOWNLOAD], "out", exchange.h, exchange.a);
+    add_copy(paper->step, paper->device->lane[LANE_UPLOAD], "in", exchange.b, exchange.h);
+    move_task(paper->step, 1, 3);
+    paper->step->task[3]->access[1].tensor = exchange.b;
+    return exchange;
 }
 
-static void order_swap(struct exchange *s)
+static void order_swap(struct exchange *exchange)
 {
-    must(place(s->paper.pool, &s->paper.step, 1, PLACE_TO_CHECK));
-    depend(s->paper.step, ALL_EDGES);
+    must(place(exchange->paper.pool, &exchange->paper.step, 1, PLACE_TO_CHECK));
+    depend(exchange->paper.step, ALL_EDGES);
 }
 
-static void end_swap(struct exchange *s)
+static void end_swap(struct exchange *exchange)
 {
-    free_values(s->plain);
-    end_paper(&s->paper);
+    free_values(exchange->plain);
+    end_paper(&exchange->paper);
 }
 
 /* Caught by both when h is new in every step; by compare_values() alone when h keeps what the last step left there. */
 TEST(swapped_in_before_out)
 {
     for (int persists = 0; persists < 2; persists++) {
-        struct exchange s = new_swap(persists);
-        move_task(s.paper.step, 2, 1);
-        order_swap(&s);
-        expect_wrong("in before out", compare_values(s.plain, s.paper.step), "other values");
+        struct exchange exchange = new_swap(persists);
+        move_task(exchange.paper.step, 2, 1);
+        order_swap(&exchange);
+        expect_wrong("in before out", compare_values(exchange.plain, exchange.paper.step), "other values");
         if (persists)
-            expect_sound("sound in itself", s.paper.step, NULL);
+            expect_sound("sound in itself", exchange.paper.step, NULL);
         else
-            expect_wrong("in before out", verify(s.paper.step, NULL), "tensor h before anything is written");
-        end_swap(&s);
+            expect_wrong("in before out", verify(exchange.paper.step, NULL), "tensor h before anything is written");
+        end_swap(&exchange);
     }
 }
 
 /* Caught by verify(): order.  Two lanes and the step's end are crossed, and every wait on the way is needed. */
 TEST(a_swap_needs_its_waits)
 {
-    struct exchange s = new_swap(false);
-    order_swap(&s);
-    expect_waits_needed(s.paper.step, 1);
-    end_swap(&s);
+    struct exchange exchange = new_swap(false);
+    order_swap(&exchange);
+    expect_waits_needed(exchange.paper.step, 1);
+    end_swap(&exchange);
 }
 
 /* Caught by compare_values(): it is w that goes out and comes back as b. */
 TEST(a_swap_of_another_value)
 {
-    struct exchange s = new_swap(false);
-    s.paper.step->task[1]->access[1].tensor = s.paper.step->task[0]->access[1].tensor; /* out: h <- w */
-    order_swap(&s);
-    expect_sound("sound in itself", s.paper.step, NULL);
-    expect_wrong("w in place of a", compare_values(s.plain, s.paper.step), "task 3 g");
-    end_swap(&s);
+    struct exchange exchange = new_swap(false);
+    exchange.paper.step->task[1]->access[1].tensor = exchange.paper.step->task[0]->access[1].tensor; /* out: h <- w */
+    order_swap(&exchange);
+    expect_sound("sound in itself", exchange.paper.step, NULL);
+    expect_wrong("w in place of a", compare_values(exchange.plain, exchange.paper.step), "task 3 g");
+    end_swap(&exchange);
 }
 
 /* What persists is a result too: a copy to it counts although no task of the list reads it. */
 TEST(a_copy_that_is_left_out)
 {
     for (int wrong = 0; wrong < 2; wrong++) {
-        struct paper p = new_paper(1, &slow_speeds);
-        struct tensor *x = new_bytes(&p, p.device, "x", 8, false), *y = new_bytes(&p, p.device, "y", 8, false);
-        struct tensor *result = new_bytes(&p, p.host, "result", 8, true);
-        add_paper(&p, p.device->lane[LANE_COMPUTE], "make x", x, NULL, NULL);
-        add_paper(&p, p.device->lane[LANE_COMPUTE], "make y", y, x, NULL);
-        add_copy(p.step, p.device->lane[LANE_DOWNLOAD], "keep", result, y);
-        struct values *values = number_values(p.step);
+        struct paper paper = new_paper(1, &slow_speeds);
+        struct tensor *tensor = new_bytes(&paper, paper.device, "x", 8, false),
+                      *y = new_bytes(&paper, paper.device, "y", 8, false);
+        struct tensor *result = new_bytes(&paper, paper.host, "result", 8, true);
+        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make x", tensor, NULL, NULL);
+        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make y", y, tensor, NULL);
+        add_copy(paper.step, paper.device->lane[LANE_DOWNLOAD], "keep", result, y);
+        struct values *values = number_values(paper.step);
         if (wrong)
-            p.step->task[2]->access[1].tensor = x;
+            paper.step->task[2]->access[1].tensor = tensor;
         else
-            p.step->n--;
-        expect_wrong(wrong ? "another tensor is kept" : "nothing is kept", compare_values(values, p.step), "");
-        p.step->n = 3;
+            paper.step->n--;
+        expect_wrong(wrong ? "another tensor is kept" : "nothing is kept", compare_values(values, paper.step), "");
+        paper.step->n = 3;
         free_values(values);
-        end_paper(&p);
+        end_paper(&paper);
     }
 }
 
@@ -281,13 +289,13 @@ TEST(a_copy_that_is_left_out)
 /* Each makes one change to a fresh list: in a good way (fault 0), or with a fault.  false: there is no such place. */
 typedef bool change(struct trainer *t, struct edit *e, size_t place, int fault);
 
-static struct task *nth_task(const struct trainer *t, const char *name, size_t nth)
+static struct task *nth_task(const struct trainer *trainer, const char *name, size_t nth)
 {
-    for (size_t i = 0; i < t->train->n; i++) {
-        if (strcmp(t->train->task[i]->name, name) != 0)
+    for (size_t i = 0; i < trainer->train->n; i++) {
+        if (strcmp(trainer->train->task[i]->name, name) != 0)
             continue;
         if (nth == 0)
-            return t->train->task[i];
+            return trainer->train->task[i];
         nth--;
     }
     return NULL;
@@ -299,19 +307,19 @@ static size_t try_change(const char *what, change *make, int ranks, int faults)
     size_t caught = 0;
     for (int fault = 0; fault <= faults; fault++)
         for (size_t place = 0;; place++) {
-            struct trainer *t = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), ranks);
-            struct edit *e = open_edit(t->train);
-            bool made = make(t, e, place, fault);
-            commit(e);
-            finish_again(t);
-            char *wrong = made ? verify(t->train, values_of(t, t->train)) : NULL;
+            struct trainer *trainer = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), ranks);
+            struct edit *edit = open_edit(trainer->train);
+            bool made = make(trainer, edit, place, fault);
+            commit(edit);
+            finish_again(trainer);
+            char *wrong = made ? verify(trainer->train, values_of(trainer, trainer->train)) : NULL;
             if (made && (wrong != NULL) != (fault > 0))
                 test_failed("%s, fault %d in place %zu: %s\n", what, fault, place, wrong ? wrong : "nothing wrong");
             if (made && fault)
-                expect_wrong(what, compare_values(values_of(t, t->train), t->train), "");
+                expect_wrong(what, compare_values(values_of(trainer, trainer->train), trainer->train), "");
             caught += wrong != NULL;
             free(wrong);
-            free_trainer(t);
+            free_trainer(trainer);
             if (!made)
                 break;
         }
@@ -320,16 +328,16 @@ static size_t try_change(const char *what, change *make, int ranks, int faults)
 }
 
 /* Elementwise tasks of all kinds are cut into three; one piece is left out, reads the piece beside, or comes twice. */
-static bool cut_a_task(struct trainer *t, struct edit *e, size_t place, int fault)
+static bool cut_a_task(struct trainer *trainer, struct edit *edit, size_t place, int fault)
 {
     static const char *const names[] = {"adamw", "tied.add", "reduce.add", "mlp.gelu", "mlp.gelu.dx", "mlp.residual"};
-    struct task *piece[3], *task = place < COUNT(names) ? nth_task(t, names[place], 1) : NULL;
+    struct task *piece[3], *task = place < COUNT(names) ? nth_task(trainer, names[place], 1) : NULL;
     if (!task)
         return false;
-    size_t n = cut(e, task, 3, piece);
+    size_t n = cut(edit, task, 3, piece);
     assert_int_equal(n, 3);
     if (fault >= 1 && fault <= 3)
-        drop(e, piece[fault - 1]);
+        drop(edit, piece[fault - 1]);
     for (int i = 0; i < task->n_access && fault == 4; i++)
         if (piece[0]->access[i].mode == ACCESS_READ && piece[0]->access[i].tensor->bytes >= 512) {
             piece[1]->access[i].tensor = piece[0]->access[i].tensor;
@@ -338,44 +346,44 @@ static bool cut_a_task(struct trainer *t, struct edit *e, size_t place, int faul
     return true;
 }
 
-static struct tensor *twin_on(struct trainer *t, const struct tensor *x, struct device *d)
+static struct tensor *twin_on(struct trainer *trainer, const struct tensor *tensor, struct device *device)
 {
     const struct tensor_form form = {
-        .device = d,
-        .class = x->class,
-        .name = x->name,
-        .element = x->element,
-        .shape = x->shape,
+        .device = device,
+        .class = tensor->class,
+        .name = tensor->name,
+        .element = tensor->element,
+        .shape = tensor->shape,
     };
-    return new_tensor(t->pool, &form);
+    return new_tensor(trainer->pool, &form);
 }
 
 /* The (T, T) matrix is made again before the backward that reads it.  Faults: the softmax, which works in place, is
  * left on the old tensor; it reads another layer's q and k; it is left out. */
-static bool repeat_attention(struct trainer *t, struct edit *e, size_t place, int fault)
+static bool repeat_attention(struct trainer *trainer, struct edit *edit, size_t place, int fault)
 {
-    struct task *scores = nth_task(t, "attn.scores", place), *softmax = nth_task(t, "attn.softmax", place);
+    struct task *scores = nth_task(trainer, "attn.scores", place), *softmax = nth_task(trainer, "attn.softmax", place);
     if (!scores)
         return false;
     struct tensor *att = softmax->access[0].tensor, *qkv = scores->access[1].tensor; /* (of CLBlast: out, a, b) */
-    struct tensor *other = nth_task(t, "attn.scores", place ^ 1)->access[1].tensor;
+    struct tensor *other = nth_task(trainer, "attn.scores", place ^ 1)->access[1].tensor;
     struct task *reader = NULL;
     for (size_t i = softmax->index + 2; !reader; i++) /* it comes after attn.mix */
-        for (int k = 0; k < t->train->task[i]->n_access; k++)
-            reader = t->train->task[i]->access[k].tensor == att ? t->train->task[i] : reader;
+        for (int k = 0; k < trainer->train->task[i]->n_access; k++)
+            reader = trainer->train->task[i]->access[k].tensor == att ? trainer->train->task[i] : reader;
     assert_string_equal(reader->name, "attn.dv");
-    struct tensor *twin = twin_on(t, att, att->device);
-    insert_before(e, reader);
-    struct task *again = repeat(e, scores);
-    repoint(e, again, att, twin);
+    struct tensor *twin = twin_on(trainer, att, att->device);
+    insert_before(edit, reader);
+    struct task *again = repeat(edit, scores);
+    repoint(edit, again, att, twin);
     if (fault == 2)
-        repoint(e, again, qkv, other);
+        repoint(edit, again, qkv, other);
     if (fault != 3) {
-        again = repeat(e, softmax);
+        again = repeat(edit, softmax);
         if (fault != 1)
-            repoint(e, again, att, twin);
+            repoint(edit, again, att, twin);
     }
-    repoint(e, reader, att, twin);
+    repoint(edit, reader, att, twin);
     return true;
 }
 
@@ -400,108 +408,109 @@ struct host_update {
     struct task *down[ADAMW_ACCESSES]; /* the copies to the host; NULL: the tensor lives there */
 };
 
-static struct task *copy_to_host(struct trainer *t, const struct task *adamw, int access)
+static struct task *copy_to_host(struct trainer *trainer, const struct task *adamw, int access)
 {
     struct tensor *from = adamw->access[access].tensor;
-    struct tensor *there = twin_on(t, from, t->machine->host);
-    return add_copy(t->train, adamw->lane->device->lane[LANE_DOWNLOAD], "to.host", there, from);
+    struct tensor *there = twin_on(trainer, from, trainer->machine->host);
+    return add_copy(trainer->train, adamw->lane->device->lane[LANE_DOWNLOAD], "to.host", there, from);
 }
 
-static struct host_update update_on_host_well(struct trainer *t, struct edit *e, struct task *adamw)
+static struct host_update update_on_host_well(struct trainer *trainer, struct edit *edit, struct task *adamw)
 {
-    struct device *host = t->machine->host;
+    struct device *host = trainer->machine->host;
     struct lane *up = adamw->lane->device->lane[LANE_UPLOAD];
     struct tensor *there[ADAMW_ACCESSES];
-    struct host_update u = {.adamw = adamw};
-    insert_before(e, adamw);
+    struct host_update update = {.adamw = adamw};
+    insert_before(edit, adamw);
     for (int i = 0; i < ADAMW_ACCESSES; i++) {
         there[i] = adamw->access[i].tensor;
         if (i == ADAMW_M || i == ADAMW_V) {
-            set_home(e, there[i], host);
+            set_home(edit, there[i], host);
             continue;
         }
-        u.down[i] = copy_to_host(t, adamw, i);
-        there[i] = u.down[i]->access[0].tensor;
+        update.down[i] = copy_to_host(trainer, adamw, i);
+        there[i] = update.down[i]->access[0].tensor;
     }
-    u.mine = add_host(t->train, host->lane[LANE_CPU], "adamw.host", adamw->run, NULL);
+    update.mine = add_host(trainer->train, host->lane[LANE_CPU], "adamw.host", adamw->run, NULL);
     for (int i = 0; i < ADAMW_ACCESSES; i++)
-        add_access(u.mine, there[i], adamw->access[i].mode);
-    u.up = add_copy(t->train, up, "from.host", adamw->access[ADAMW_P].tensor, there[ADAMW_P]);
-    stand_in(e, u.mine, adamw);
-    return u;
+        add_access(update.mine, there[i], adamw->access[i].mode);
+    update.up = add_copy(trainer->train, up, "from.host", adamw->access[ADAMW_P].tensor, there[ADAMW_P]);
+    stand_in(edit, update.mine, adamw);
+    return update;
 }
 
 /* The gradient of another update on the same device, as large as this one's; or, where there is none, m. */
-static struct tensor *another_gradient(const struct trainer *t, const struct task *adamw)
+static struct tensor *another_gradient(const struct trainer *trainer, const struct task *adamw)
 {
     const struct tensor *own = adamw->access[ADAMW_G].tensor;
-    struct task *other = nth_task(t, "adamw", 0);
+    struct task *other = nth_task(trainer, "adamw", 0);
     for (size_t nth = 1; other; nth++) {
         struct tensor *gradient = other->access[ADAMW_G].tensor;
         if (other != adamw && gradient->device == own->device && gradient->bytes == own->bytes)
             return gradient;
-        other = nth_task(t, "adamw", nth);
+        other = nth_task(trainer, "adamw", nth);
     }
     return adamw->access[ADAMW_M].tensor;
 }
 
-static struct tensor *persistent_twin(struct trainer *t, const struct tensor *x)
+static struct tensor *persistent_twin(struct trainer *trainer, const struct tensor *tensor)
 {
-    struct tensor *twin = twin_on(t, x, x->device);
+    struct tensor *twin = twin_on(trainer, tensor, tensor->device);
     twin->persistent = true;
     return twin;
 }
 
-static void spoil(struct trainer *t, struct edit *e, const struct host_update *u, enum update_fault fault)
+static void spoil(struct trainer *trainer, struct edit *edit, const struct host_update *update, enum update_fault fault)
 {
-    struct access *gradient = &u->down[ADAMW_G]->access[1]; /* what the copy reads */
-    struct access *control = &u->down[ADAMW_CONTROL]->access[1];
-    struct tensor *m = u->adamw->access[ADAMW_M].tensor;
+    struct access *gradient = &update->down[ADAMW_G]->access[1]; /* what the copy reads */
+    struct access *control = &update->down[ADAMW_CONTROL]->access[1];
+    struct tensor *tensor = update->adamw->access[ADAMW_M].tensor;
     switch (fault) {
     case NO_FAULT:
         break;
     case VALUE_STAYS_AWAY:
-        drop(e, u->up);
+        drop(edit, update->up);
         break;
     case OTHER_GRADIENT:
-        gradient->tensor = another_gradient(t, u->adamw);
+        gradient->tensor = another_gradient(trainer, update->adamw);
         break;
     case OTHER_CONTROL:
-        control->tensor = persistent_twin(t, control->tensor);
+        control->tensor = persistent_twin(trainer, control->tensor);
         break;
     case VALUE_NEVER_CAME:
-        drop(e, u->down[ADAMW_P]);
-        u->mine->access[ADAMW_P].tensor->persistent = true;
+        drop(edit, update->down[ADAMW_P]);
+        update->mine->access[ADAMW_P].tensor->persistent = true;
         break;
     case M_STAYS:
-        set_home(e, m, u->adamw->lane->device);
-        insert_before(e, u->mine);
-        repoint(e, u->mine, m, copy_to_host(t, u->adamw, ADAMW_M)->access[0].tensor);
+        set_home(edit, tensor, update->adamw->lane->device);
+        insert_before(edit, update->mine);
+        repoint(edit, update->mine, tensor, copy_to_host(trainer, update->adamw, ADAMW_M)->access[0].tensor);
         break;
     }
 }
 
 /* An update runs on the host. */
-static bool update_on_host(struct trainer *t, struct edit *e, size_t place, int fault)
+static bool update_on_host(struct trainer *trainer, struct edit *edit, size_t place, int fault)
 {
-    struct task *adamw = nth_task(t, "adamw", place);
+    struct task *adamw = nth_task(trainer, "adamw", place);
     if (!adamw)
         return false;
-    struct host_update u = update_on_host_well(t, e, adamw);
-    spoil(t, e, &u, fault);
+    struct host_update update = update_on_host_well(trainer, edit, adamw);
+    spoil(trainer, edit, &update, fault);
     return true;
 }
 
 /* Three ranks' gradients are summed as (g0 + g1) + g2.  Faults: g1 and g2 change places, in all of it or in one piece
  * of three; g1 comes twice. */
-static bool change_chain(struct trainer *t, struct edit *e, size_t place, int fault)
+static bool change_chain(struct trainer *trainer, struct edit *edit, size_t place, int fault)
 {
-    struct task *first = nth_task(t, "reduce.add", 2 * place), *second = nth_task(t, "reduce.add", 2 * place + 1);
+    struct task *first = nth_task(trainer, "reduce.add", 2 * place),
+                *second = nth_task(trainer, "reduce.add", 2 * place + 1);
     struct task *a[3], *b[3];
     if (!first)
         return false;
-    size_t n = cut(e, first, 3, a);
-    assert_int_equal(n, cut(e, second, 3, b));
+    size_t n = cut(edit, first, 3, a);
+    assert_int_equal(n, cut(edit, second, 3, b));
     for (size_t i = 0; i < n && fault; i++) {
         if (fault == 2 && i != 1 % n)
             continue;
@@ -527,20 +536,21 @@ TEST(pieces_repeats_and_stand_ins)
 TEST(a_piece_is_missing)
 {
     for (size_t missing = 0; missing < 3; missing++) {
-        struct paper p = new_paper(1, &slow_speeds);
+        struct paper paper = new_paper(1, &slow_speeds);
         struct task *piece[3];
-        struct tensor *x = new_bytes(&p, p.device, "x", 512, false), *y = new_bytes(&p, p.device, "y", 512, false);
-        add_paper(&p, p.device->lane[LANE_COMPUTE], "make", x, NULL, NULL);
-        struct task *t = add_paper(&p, p.device->lane[LANE_COMPUTE], "work", y, x, NULL);
-        set_elementwise(t);
-        struct values *values = number_values(p.step);
-        struct edit *e = open_edit(p.step);
-        assert_int_equal(cut(e, t, 3, piece), 3);
-        drop(e, piece[missing]);
-        commit(e);
-        expect_wrong("a piece is missing", compare_values(values, p.step), "work");
+        struct tensor *tensor = new_bytes(&paper, paper.device, "x", 512, false),
+                      *y = new_bytes(&paper, paper.device, "y", 512, false);
+        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make", tensor, NULL, NULL);
+        struct task *task = add_paper(&paper, paper.device->lane[LANE_COMPUTE], "work", y, tensor, NULL);
+        set_elementwise(task);
+        struct values *values = number_values(paper.step);
+        struct edit *edit = open_edit(paper.step);
+        assert_int_equal(cut(edit, task, 3, piece), 3);
+        drop(edit, piece[missing]);
+        commit(edit);
+        expect_wrong("a piece is missing", compare_values(values, paper.step), "work");
         free_values(values);
-        end_paper(&p);
+        end_paper(&paper);
     }
 }
 
@@ -548,33 +558,33 @@ TEST(a_piece_is_missing)
  * is not missed before the list is compared. */
 TEST(a_move_that_takes_another_way)
 {
-    struct paper p = new_paper(2, &slow_speeds);
-    struct device *there = &p.machine->device[1];
-    struct tensor *w = new_bytes(&p, p.device, "w", 64, true);
-    struct tensor *x = new_bytes(&p, p.device, "x", 64, false);
-    struct tensor *y = new_bytes(&p, there, "y", 64, false);
-    struct tensor *z = new_bytes(&p, there, "z", 64, true);
-    struct tensor *kept = new_bytes(&p, p.host, "kept", 64, true);
-    struct tensor *way = new_bytes(&p, p.host, "way", 64, false);
-    add_paper(&p, p.device->lane[LANE_COMPUTE], "f", x, w, NULL);
-    add_move(p.step, "move", y, x, FOR_MOVES);
-    struct task *down = p.step->task[1], *up = p.step->task[2];
-    add_paper(&p, there->lane[LANE_COMPUTE], "g", z, y, NULL);
-    struct task *result = add_copy(p.step, there->lane[LANE_DOWNLOAD], "result", kept, z);
-    struct values *values = number_values(p.step);
-    struct edit *e = open_edit(p.step);
-    insert_before(e, down);
-    add_copy(p.step, p.device->lane[LANE_DOWNLOAD], "out", way, x);
-    add_copy(p.step, there->lane[LANE_UPLOAD], "in", y, way);
-    drop(e, down);
-    drop(e, up);
-    commit(e);
-    finish_list(p.step);
-    expect_sound("another way", p.step, values);
-    e = open_edit(p.step);
-    drop(e, result);
-    commit(e);
-    expect_wrong("no result", compare_values(values, p.step), "a tensor that persists ends with another value");
+    struct paper paper = new_paper(2, &slow_speeds);
+    struct device *there = &paper.machine->device[1];
+    struct tensor *tensor = new_bytes(&paper, paper.device, "w", 64, true);
+    struct tensor *x = new_bytes(&paper, paper.device, "x", 64, false);
+    struct tensor *y = new_bytes(&paper, there, "y", 64, false);
+    struct tensor *z = new_bytes(&paper, there, "z", 64, true);
+    struct tensor *kept = new_bytes(&paper, paper.host, "kept", 64, true);
+    struct tensor *way = new_bytes(&paper, paper.host, "way", 64, false);
+    add_paper(&paper, paper.device->lane[LANE_COMPUTE], "f", x, tensor, NULL);
+    add_move(paper.step, "move", y, x, FOR_MOVES);
+    struct task *down = paper.step->task[1], *up = paper.step->task[2];
+    add_paper(&paper, there->lane[LANE_COMPUTE], "g", z, y, NULL);
+    struct task *result = add_copy(paper.step, there->lane[LANE_DOWNLOAD], "result", kept, z);
+    struct values *values = number_values(paper.step);
+    struct edit *edit = open_edit(paper.step);
+    insert_before(edit, down);
+    add_copy(paper.step, paper.device->lane[LANE_DOWNLOAD], "out", way, x);
+    add_copy(paper.step, there->lane[LANE_UPLOAD], "in", y, way);
+    drop(edit, down);
+    drop(edit, up);
+    commit(edit);
+    finish_list(paper.step);
+    expect_sound("another way", paper.step, values);
+    edit = open_edit(paper.step);
+    drop(edit, result);
+    commit(edit);
+    expect_wrong("no result", compare_values(values, paper.step), "a tensor that persists ends with another value");
     free_values(values);
-    end_paper(&p);
+    end_paper(&paper);
 }

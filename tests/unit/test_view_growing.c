@@ -1,4 +1,13 @@
-/* test_view_growing.c - a timeline of a trace that still grows, as `yard view` follows a trainer. */
+/* test_view_growing.c - a timeline of a trace that still grows, as `yard view` follows a trainer.
+ *
+ * It tests src/tools/view with follow.c of src/tools/trace.  What is shown is what the file has by then: the newest
+ * step that computes, bars up to the newest record, and what runs now.  A step that is shown though it only fetches
+ * ahead, and a bar that stays open, are found.
+ *
+ * To see it fail: in track.c, take the newest step that does not compute: drop the ! before `computes`.
+ *
+ * The trace is written here, record by record; what must be seen after each follows from it.
+ */
 #include "tests/support/support_view.h"
 
 #include <math.h>
@@ -8,37 +17,37 @@
 enum { STEPS = 40 };
 
 /* What the trace says of its lanes, tasks and steps is what its records say, counted one by one. */
-static void expect_whole(const struct track *k)
+static void expect_whole(const struct track *track)
 {
-    const struct trace *t = k->trace;
+    const struct trace *trace = track->trace;
     size_t taken = 0, steps = 0;
-    for (size_t lane = 0; lane < t->header.n_lanes; lane++) {
-        const struct bars *b = &t->bars[lane];
+    for (size_t lane = 0; lane < trace->header.n_lanes; lane++) {
+        const struct bars *bars = &trace->bars[lane];
         uint64_t busy = 0;
-        for (size_t i = 0; i < b->n; busy += b->bar[i].end - b->bar[i].start, i++) {
-            const struct trace_record *r = &t->records[b->bar[i].record];
-            assert_int_equal(t->tasks[r->task].lane, lane);
-            assert_int_equal(b->bar[i].start, r->start);
-            assert_int_equal(b->bar[i].end, r->end);
-            assert_int_equal(b->bar[i].busy, busy);
-            assert_true(i == 0 || b->bar[i - 1].start <= r->start);
-            assert_int_equal(trace_find_from(t, r->task, r->step, 0), b->bar[i].record);
-            assert_int_equal(trace_find_before(t, r->task, r->step, SIZE_MAX), b->bar[i].record);
-            assert_int_equal(trace_find_before(t, r->task, r->step, b->bar[i].record), NONE);
+        for (size_t i = 0; i < bars->n; busy += bars->bar[i].end - bars->bar[i].start, i++) {
+            const struct trace_record *r = &trace->records[bars->bar[i].record];
+            assert_int_equal(trace->tasks[r->task].lane, lane);
+            assert_int_equal(bars->bar[i].start, r->start);
+            assert_int_equal(bars->bar[i].end, r->end);
+            assert_int_equal(bars->bar[i].busy, busy);
+            assert_true(i == 0 || bars->bar[i - 1].start <= r->start);
+            assert_int_equal(trace_find_from(trace, r->task, r->step, 0), bars->bar[i].record);
+            assert_int_equal(trace_find_before(trace, r->task, r->step, SIZE_MAX), bars->bar[i].record);
+            assert_int_equal(trace_find_before(trace, r->task, r->step, bars->bar[i].record), NONE);
         }
-        taken += b->n;
+        taken += bars->n;
     }
-    assert_int_equal(taken, t->n_records);
-    for (size_t i = 0; i < k->steps->n; i++) {
-        const struct trace_step *s = &k->steps->step[i];
+    assert_int_equal(taken, trace->n_records);
+    for (size_t i = 0; i < track->steps->n; i++) {
+        const struct trace_step *step = &track->steps->step[i];
         uint64_t end = 0;
-        for (size_t r = 0; r < t->n_records; r++)
-            end = t->records[r].step == s->step ? MAX(end, t->records[r].end) : end;
+        for (size_t r = 0; r < trace->n_records; r++)
+            end = trace->records[r].step == step->step ? MAX(end, trace->records[r].end) : end;
         steps += end > 0;
-        assert_true(i == 0 || s[-1].step < s->step);
-        assert_true(end == 0 || s->end == end);
+        assert_true(i == 0 || step[-1].step < step->step);
+        assert_true(end == 0 || step->end == end);
     }
-    assert_true(steps > 0 || t->n_records == 0);
+    assert_true(steps > 0 || trace->n_records == 0);
 }
 
 /* Ends of one lane come late, so records come in between older ones; what is selected stays selected while its record
@@ -46,86 +55,88 @@ static void expect_whole(const struct track *k)
 TEST(a_growing_trace_is_taken_bit_by_bit)
 {
     const char *path = temp_path("grows.trace");
-    struct trace_writer *w = begin_trace(path);
-    struct view *v = view_of(path, NULL, 1280, 720, 1);
-    struct canvas *c = new_canvas(1280, 720);
+    struct trace_writer *writer = begin_trace(path);
+    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    struct canvas *canvas = new_canvas(1280, 720);
     uint64_t number[STEPS * TASKS], start[STEPS * TASKS], clock = now_ns();
     size_t begun = 0;
     size_t ended = 0;
     size_t late = 0; /* records before these have begun, have ended but for the late lane, all */
-    press_key(v, "l");
-    draw_view(v, c); /* the trace has no record yet */
+    press_key(view, "l");
+    draw_view(view, canvas); /* the trace has no record yet */
     for (size_t round = 0; ended < STEPS * TASKS; round++) {
         size_t more = random_words(7, STREAM_TEST, 0, round).word[0] % 23;
         for (; more > 0 && begun < STEPS * TASKS; more--, begun++) {
             start[begun] = clock += 1000 + random_words(8, STREAM_TEST, 0, begun).word[0] % 5000;
-            number[begun] = trace_begin(w, (uint32_t)(begun / TASKS) + 1, (uint32_t)(begun % TASKS), clock - 900);
+            number[begun] = trace_begin(writer, (uint32_t)(begun / TASKS) + 1, (uint32_t)(begun % TASKS), clock - 900);
         }
         for (size_t i = late; i < begun; i++) /* what is begun ends in this round; on the last lane in the next */
             if (i < ended ? i % LANES == LANES - 1 : i % LANES != LANES - 1 || begun == STEPS * TASKS)
-                trace_end(w, number[i], start[i], start[i] + 800, 0);
+                trace_end(writer, number[i], start[i], start[i] + 800, 0);
         late = ended;
         ended = begun;
-        poll_view(v);
-        draw_view(v, c);
-        expect_whole(v->track[0]);
+        poll_view(view);
+        draw_view(view, canvas);
+        expect_whole(view->track[0]);
         for (uint32_t i = 0; i < 20; i++)
-            expect_held(v->track[0]->trace, clock - random_words(9, STREAM_TEST, (uint32_t)round, i).word[0] % 1000000);
-        for (size_t i = 0; i < v->track[0]->trace->n_records; i += 7) /* where a life may end */
-            expect_held(v->track[0]->trace, v->track[0]->trace->records[i].end);
-        if (is_picked(&v->selection.task))
-            assert_memory_equal(&v->track[0]->trace->records[v->selection.task.record], &v->selection.task.copy,
-                                sizeof v->selection.task.copy);
-        v->selection.task = pick_of(v, 0, (int64_t)v->track[0]->trace->n_records - 1); /* NONE when there is none */
+            expect_held(view->track[0]->trace,
+                        clock - random_words(9, STREAM_TEST, (uint32_t)round, i).word[0] % 1000000);
+        for (size_t i = 0; i < view->track[0]->trace->n_records; i += 7) /* where a life may end */
+            expect_held(view->track[0]->trace, view->track[0]->trace->records[i].end);
+        if (is_picked(&view->selection.task))
+            assert_memory_equal(&view->track[0]->trace->records[view->selection.task.record],
+                                &view->selection.task.copy, sizeof view->selection.task.copy);
+        view->selection.task =
+            pick_of(view, 0, (int64_t)view->track[0]->trace->n_records - 1); /* NONE when there is none */
     }
-    trace_close(w);
-    poll_view(v);
-    assert_int_equal(trace_follow_life(v->track[0]->follow), LIFE_CLOSED);
-    assert_false(is_followed(v));
-    free_canvas(c);
-    end_view(v);
+    trace_close(writer);
+    poll_view(view);
+    assert_int_equal(trace_follow_life(view->track[0]->follow), LIFE_CLOSED);
+    assert_false(is_followed(view));
+    free_canvas(canvas);
+    end_view(view);
 }
 
 /* ---- the newest steps ------------------------------------------------------------------------------------------- */
 
 static struct view *follow_view(const char *path)
 {
-    struct view *v = view_of(path, NULL, 1280, 720, 1);
-    press_key(v, "l");
-    return v;
+    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    press_key(view, "l");
+    return view;
 }
 
 /* Steps of 12 to 20 us after a slow first one: the scale is found once, and then only time moves. */
 TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
 {
     const char *path = temp_path("even.trace");
-    struct trace_writer *w = begin_trace(path);
-    uint64_t clock = write_step(w, 1, now_ns(), 900000);
-    struct view *v = follow_view(path);
+    struct trace_writer *writer = begin_trace(path);
+    uint64_t clock = write_step(writer, 1, now_ns(), 900000);
+    struct view *view = follow_view(path);
     double length = 0, from = 0;
     for (uint32_t step = 2; step < 40; step++) {
-        clock = write_step(w, step, clock, 1000 + random_words(4, STREAM_TEST, 0, step).word[0] % 700);
+        clock = write_step(writer, step, clock, 1000 + random_words(4, STREAM_TEST, 0, step).word[0] % 700);
         bool still = step % 8 >= 6;
-        move_mouse(v, still ? 600 : OFF_WINDOW, still ? 200 : OFF_WINDOW);
-        assert_int_equal(is_frozen(v), still);
-        double edge = axis_at(v, 600);
-        uint64_t under = clock_of(v->track[0], edge);
-        poll_view(v);
+        move_mouse(view, still ? 600 : OFF_WINDOW, still ? 200 : OFF_WINDOW);
+        assert_int_equal(is_frozen(view), still);
+        double edge = axis_at(view, 600);
+        uint64_t under = clock_of(view->track[0], edge);
+        poll_view(view);
         if (still) {
-            assert_true(v->sight.from == from);
-            assert_int_equal(clock_of(v->track[0], axis_at(v, 600)), under);
+            assert_true(view->sight.from == from);
+            assert_int_equal(clock_of(view->track[0], axis_at(view, 600)), under);
         } else {
-            assert_true(step < 5 || fabs(v->sight.to - v->sight.from - length) < 1e-3);
-            assert_int_equal(v->sight.anchor, step);
-            double end = axis_of(v->track[0], v->track[0]->now);
-            assert_true(end > v->sight.from && end < v->sight.to);
+            assert_true(step < 5 || fabs(view->sight.to - view->sight.from - length) < 1e-3);
+            assert_int_equal(view->sight.anchor, step);
+            double end = axis_of(view->track[0], view->track[0]->now);
+            assert_true(end > view->sight.from && end < view->sight.to);
         }
-        length = v->sight.to - v->sight.from;
-        from = v->sight.from;
+        length = view->sight.to - view->sight.from;
+        from = view->sight.from;
     }
     assert_true(length > 2 * 12e3 && length < 5 * 20e3); /* about three steps */
-    trace_close(w);
-    end_view(v);
+    trace_close(writer);
+    end_view(view);
 }
 
 /* Seconds go by between tasks, and nobody sees them: axis, steps, window.  The ways between clock and axis agree. */
@@ -134,85 +145,86 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
     const char *path = temp_path("held.trace");
     /* Far less than the machine has been running: its clock begins at 0. */
     const uint64_t second = UINT64_C(1000000000), zero = now_ns() - 100 * second;
-    struct trace_writer *w = begin_trace(path);
-    uint64_t clock = write_step(w, 1, zero, 1000);
+    struct trace_writer *writer = begin_trace(path);
+    uint64_t clock = write_step(writer, 1, zero, 1000);
     uint64_t held = 0;
     uint64_t ran = TASKS * 1000;
-    struct view *v = follow_view(path);
-    const struct track *k = v->track[0];
-    v->sight.steps = true;
+    struct view *view = follow_view(path);
+    const struct track *track = view->track[0];
+    view->sight.steps = true;
     for (uint32_t i = 0; i < 3 * TASKS; i++) {
-        trace_alive(w, 1 + i % TASKS);
+        trace_alive(writer, 1 + i % TASKS);
         clock += second + 10;
         held += second;
-        uint64_t number = trace_begin(w, 2 + i / TASKS, i % TASKS, clock - 10);
+        uint64_t number = trace_begin(writer, 2 + i / TASKS, i % TASKS, clock - 10);
         if (i % 3 == 0)
-            poll_view(v); /* it is seen while it runs too */
-        trace_end(w, number, clock, clock + 1000, 0);
+            poll_view(view); /* it is seen while it runs too */
+        trace_end(writer, number, clock, clock + 1000, 0);
         clock += 1000;
         ran += 1010;
-        poll_view(v);
-        assert_int_equal(k->trace->n_pauses, i + 1);
-        assert_int_equal(trace_paused_before(k->trace, clock), held);
-        assert_true(fabs(axis_of(k, clock) - axis_of(k, zero) - (double)ran) < 1);
-        assert_int_equal(v->selection.task.copy.start, clock - 1000); /* the task that has just run */
-        double from = x_of(v, axis_of(k, v->selection.task.copy.start)),
-               to = x_of(v, axis_of(k, v->selection.task.copy.end));
-        struct box rows = places_of(v).rows;
+        poll_view(view);
+        assert_int_equal(track->trace->n_pauses, i + 1);
+        assert_int_equal(trace_paused_before(track->trace, clock), held);
+        assert_true(fabs(axis_of(track, clock) - axis_of(track, zero) - (double)ran) < 1);
+        assert_int_equal(view->selection.task.copy.start, clock - 1000); /* the task that has just run */
+        double from = x_of(view, axis_of(track, view->selection.task.copy.start)),
+               to = x_of(view, axis_of(track, view->selection.task.copy.end));
+        struct box rows = places_of(view).rows;
         assert_true(from > rows.x + rows.w / 2);
         assert_true(to < rows.x + rows.w);
         assert_true(to - from > 10); /* its bar is large enough to be seen */
     }
-    for (size_t i = 0; i + 1 < k->steps->n; i++)
-        assert_true(step_ns(k, &k->steps->step[i]) < TASKS * 1010 + 1);
+    for (size_t i = 0; i + 1 < track->steps->n; i++)
+        assert_true(step_ns(track, &track->steps->step[i]) < TASKS * 1010 + 1);
     for (uint32_t i = 0; i < 1000; i++) {
-        double axis = axis_of(k, zero) + (double)(random_words(2, STREAM_TEST, 0, i).word[0] % (ran - 1));
-        assert_true(fabs(axis_of(k, clock_of(k, axis)) - axis) < 1.5);
+        double axis = axis_of(track, zero) + (double)(random_words(2, STREAM_TEST, 0, i).word[0] % (ran - 1));
+        assert_true(fabs(axis_of(track, clock_of(track, axis)) - axis) < 1.5);
     }
-    expect_whole(k);
-    trace_close(w);
-    end_view(v);
+    expect_whole(track);
+    trace_close(writer);
+    end_view(view);
 }
 
 /* The next step's batch is fetched while this one computes: that does not end it. */
 TEST(a_step_goes_on_while_the_next_one_is_fetched)
 {
     const char *path = temp_path("ahead.trace");
-    struct trace_writer *w = begin_trace(path);
-    uint64_t clock = write_step(w, 1, now_ns() - 1000000, 1000), begin = clock;
+    struct trace_writer *writer = begin_trace(path);
+    uint64_t clock = write_step(writer, 1, now_ns() - 1000000, 1000), begin = clock;
     for (uint32_t i = 0; i < TASKS; i += LANES) { /* on the compute lane */
-        trace_end(w, trace_begin(w, 2, i, clock), clock, clock + 2000, 0);
+        trace_end(writer, trace_begin(writer, 2, i, clock), clock, clock + 2000, 0);
         clock += 2000;
     }
-    trace_end(w, trace_begin(w, 3, 1, begin), begin + 500, begin + 600, 0); /* on the lane for uploads */
-    struct view *v = follow_view(path);
-    const struct track *k = v->track[0];
-    assert_int_equal(newest_step(k)->step, 2);
-    assert_true(step_ns(k, newest_step(k)) == (double)(clock - begin));
-    trace_begin(w, 2, 3, clock);
-    poll_view(v);
-    assert_true(step_ns(k, newest_step(k)) == (double)(k->now - begin)); /* so far */
-    assert_false(is_unfinished(k, find_step(k, 1)));
-    assert_true(is_unfinished(k, find_step(k, 2)));
-    char *said = describe_step(v);
+    trace_end(writer, trace_begin(writer, 3, 1, begin), begin + 500, begin + 600, 0); /* on the lane for uploads */
+    struct view *view = follow_view(path);
+    const struct track *track = view->track[0];
+    assert_int_equal(newest_step(track)->step, 2);
+    assert_true(step_ns(track, newest_step(track)) == (double)(clock - begin));
+    trace_begin(writer, 2, 3, clock);
+    poll_view(view);
+    assert_true(step_ns(track, newest_step(track)) == (double)(track->now - begin)); /* so far */
+    assert_false(is_unfinished(track, find_step(track, 1)));
+    assert_true(is_unfinished(track, find_step(track, 2)));
+    char *said = describe_step(view);
     expect_text(said, "step 2 has not ended");
     free(said);
-    v->sight.from = v->sight.to - 1.02 * (v->sight.to - axis_of(k, find_step(k, 2)->work)); /* its number stays at */
+    view->sight.from =
+        view->sight.to - 1.02 * (view->sight.to - axis_of(track, find_step(track, 2)->work)); /* its number stays at */
     for (int zoom = 0; zoom < 40; zoom++) { /* the left edge, in the middle and at the right edge */
-        struct canvas *c = picture_of(v);
-        const struct box ruler = places_of(v).ruler;
+        struct canvas *canvas = picture_of(view);
+        const struct box ruler = places_of(view).ruler;
         int inked = 0;
         for (int y = ruler.y; y < ruler.y + 18; y++)
             for (int x = ruler.x; x < ruler.x + ruler.w; x++)
-                inked += c->pixels[y * c->width + x] == ACCENT;
+                inked += canvas->pixels[y * canvas->width + x] == ACCENT;
         assert_true(inked > 0);
-        free_canvas(c);
-        v->sight.from -= 0.3 * (v->sight.to - v->sight.from);
+        free_canvas(canvas);
+        view->sight.from -= 0.3 * (view->sight.to - view->sight.from);
     }
-    trace_close(w);
-    poll_view(v);
-    assert_false(is_unfinished(k, find_step(k, 2)));
-    end_view(v);
+    trace_close(writer);
+    poll_view(view);
+    assert_false(is_unfinished(track, find_step(track, 2)));
+    end_view(view);
 }
 
 /* ---- other lists ------------------------------------------------------------------------------------------------ */
@@ -221,22 +233,22 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
 TEST(another_list_is_named_where_it_begins)
 {
     const char *path = temp_path("two-lists.trace");
-    struct trace_writer *w = begin_trace(path);
+    struct trace_writer *writer = begin_trace(path);
     uint64_t clock = 1000000;
     for (uint32_t step = 1; step < 4; step++)
-        clock = write_step(w, step, clock, 1000);
-    trace_close(w);
-    struct view *v = view_of(path, NULL, 1280, 720, 1);
-    struct trace *t = (struct trace *)v->track[0]->trace; /* a list that is put in by hand */
-    const double length = v->sight.to - v->sight.from;
-    look_at(v, v->sight.from, v->sight.to + length);
-    struct canvas *without = picture_of(v);
-    snprintf(t->header.list[1], sizeof t->header.list[1], "eval");
-    *APPEND(t->steps[1].step, t->steps[1].n, t->steps[1].cap) =
+        clock = write_step(writer, step, clock, 1000);
+    trace_close(writer);
+    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    struct trace *trace = (struct trace *)view->track[0]->trace; /* a list that is put in by hand */
+    const double length = view->sight.to - view->sight.from;
+    look_at(view, view->sight.from, view->sight.to + length);
+    struct canvas *without = picture_of(view);
+    snprintf(trace->header.list[1], sizeof trace->header.list[1], "eval");
+    *APPEND(trace->steps[1].step, trace->steps[1].n, trace->steps[1].cap) =
         (struct trace_step){.step = 1, .start = clock + 1000, .end = clock + 9000, .work = clock + 1000};
-    struct canvas *with = picture_of(v);
-    const struct box ruler = places_of(v).ruler;
-    const int begins = (int)x_of(v, axis_of(v->track[0], clock + 1000));
+    struct canvas *with = picture_of(view);
+    const struct box ruler = places_of(view).ruler;
+    const int begins = (int)x_of(view, axis_of(view->track[0], clock + 1000));
     int changed = 0;
     for (int y = 0; y < with->height; y++)
         for (int x = 0; x < with->width; x++) {
@@ -248,7 +260,7 @@ TEST(another_list_is_named_where_it_begins)
     assert_true(changed > 0);
     free_canvas(without);
     free_canvas(with);
-    end_view(v);
+    end_view(view);
 }
 
 /* ---- losses ----------------------------------------------------------------------------------------------------- */
@@ -257,37 +269,37 @@ TEST(another_list_is_named_where_it_begins)
 TEST(losses_are_a_curve_where_the_trace_tells_them)
 {
     const char *path = temp_path("losses.trace");
-    struct trace_writer *w = begin_trace(path);
-    uint64_t clock = write_step(w, 1, 1000000, 1000);
-    struct view *v = view_of(path, NULL, 1280, 720, 1);
-    const struct track *k = v->track[0];
-    assert_true(isnan(last_loss(k)));
-    assert_false(has_sign(v, "loss"));
-    end_view(v);
+    struct trace_writer *writer = begin_trace(path);
+    uint64_t clock = write_step(writer, 1, 1000000, 1000);
+    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    const struct track *track = view->track[0];
+    assert_true(isnan(last_loss(track)));
+    assert_false(has_sign(view, "loss"));
+    end_view(view);
     for (uint32_t step = 2; step < 13; step++) {
-        clock = write_step(w, step, clock, 1000);
-        const uint64_t number = trace_begin(w, step, TASKS, clock);
-        trace_tell_loss(w, number, step == 12 ? NAN : 10.0 / step);
-        trace_end(w, number, clock, clock + 1, 0);
+        clock = write_step(writer, step, clock, 1000);
+        const uint64_t number = trace_begin(writer, step, TASKS, clock);
+        trace_tell_loss(writer, number, step == 12 ? NAN : 10.0 / step);
+        trace_end(writer, number, clock, clock + 1, 0);
     }
-    trace_close(w);
-    v = view_of(path, NULL, 1280, 720, 1);
-    k = v->track[0];
+    trace_close(writer);
+    view = view_of(path, NULL, 1280, 720, 1);
+    track = view->track[0];
     for (uint32_t step = 2; step < 12; step++)
-        assert_true(fabs(step_loss(k, find_step(k, step)) - 10.0 / step) < 1e-6);
-    assert_true(isnan(step_loss(k, find_step(k, 1))));
-    assert_true(fabs(last_loss(k) - 10.0 / 11) < 1e-6); /* step 12 has none that is a number */
-    assert_true(has_sign(v, "loss"));
-    struct canvas *c = picture_of(v);
-    const struct box b = places_of(v).overview;
-    int last = b.y - 1; /* the loss falls: from left to right the curve goes down */
-    for (int x = b.x + b.w / 8; x < b.x + b.w * 7 / 8; x += 5) {
-        int y = b.y;
-        while (y < b.y + b.h && c->pixels[y * c->width + x] != LOSS)
+        assert_true(fabs(step_loss(track, find_step(track, step)) - 10.0 / step) < 1e-6);
+    assert_true(isnan(step_loss(track, find_step(track, 1))));
+    assert_true(fabs(last_loss(track) - 10.0 / 11) < 1e-6); /* step 12 has none that is a number */
+    assert_true(has_sign(view, "loss"));
+    struct canvas *canvas = picture_of(view);
+    const struct box box = places_of(view).overview;
+    int last = box.y - 1; /* the loss falls: from left to right the curve goes down */
+    for (int x = box.x + box.w / 8; x < box.x + box.w * 7 / 8; x += 5) {
+        int y = box.y;
+        while (y < box.y + box.h && canvas->pixels[y * canvas->width + x] != LOSS)
             y++;
-        assert_true(y < b.y + b.h && y >= last);
+        assert_true(y < box.y + box.h && y >= last);
         last = y;
     }
-    free_canvas(c);
-    end_view(v);
+    free_canvas(canvas);
+    end_view(view);
 }

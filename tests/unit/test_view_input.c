@@ -1,4 +1,12 @@
-/* test_view_input.c - what keys, the mouse and a window do to the timeline.  The window is SDL's dummy driver. */
+/* test_view_input.c - what keys, the mouse and a window do to the timeline.
+ *
+ * It tests actions.c, pick.c, select.c and move.c of src/tools/view, as a script of keys and clicks.  Each key does
+ * what the help says; a click selects what lies below it; what is measured are the times of the trace.  A key that does
+ * something else, a click that picks the neighbour, and a key that ends the program where there is nothing to select
+ * are found.
+ *
+ * The window is SDL's dummy driver.  Places of bars follow from the example's times (support_view.h).
+ */
 #ifdef HAVE_SDL2
 #define SDL_MAIN_HANDLED
 #include <SDL.h>
@@ -12,9 +20,9 @@
 
 /* ---- keys and mouse --------------------------------------------------------------------------------------------- */
 
-static int selected_layer(const struct view *v)
+static int selected_layer(const struct view *view)
 {
-    return v->track[v->selection.task.track]->trace->tasks[v->selection.task.copy.task].layer;
+    return view->track[view->selection.task.track]->trace->tasks[view->selection.task.copy.task].layer;
 }
 
 /* overlap-pays has four layers, so tasks 0 to 3 are forwards of 1 ms, and the fifth is the backward of layer 3, of 2
@@ -22,83 +30,83 @@ static int selected_layer(const struct view *v)
 TEST(keys_do_what_the_help_says)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    assert_int_equal(v->sight.anchor, 1);
-    run_script(v, "pagedown");
-    assert_int_equal(v->sight.anchor, 2);
-    assert_true(v->sight.from < 0);
-    assert_true(v->sight.from > -1e6);
-    assert_true(v->sight.to > 14.5e6);
-    assert_true(v->sight.to < 15.5e6);
-    run_script(v, "pagedown pagedown pagedown");
-    assert_int_equal(v->sight.anchor, 5);
-    run_script(v, "pageup n");
-    assert_string_equal(selected_name(v), "forward");
-    assert_int_equal(selected_layer(v), 0);
-    run_script(v, "n n n n");
-    assert_string_equal(selected_name(v), "backward");
-    assert_int_equal(selected_layer(v), 3);
-    run_script(v, "/nosuch");
-    assert_non_null(strstr(v->message, "no task has that in its name"));
-    run_script(v, "/Back"); /* case does not matter, and the selection stays */
-    assert_null(strstr(v->message, "no task"));
-    v->selection.search[0] = '\0';
-    run_script(v, "p z");
-    assert_int_equal(selected_layer(v), 3);
-    assert_true(fabs(v->sight.to - v->sight.from - 3e6) < 1e3); /* three times the task */
-    run_script(v, "escape k c /upd");
-    assert_false(is_picked(&v->selection.task));
-    assert_int_equal(v->colour, BY_LAYER);
-    assert_true(v->selection.critical);
-    assert_true(v->selection.n_path > 0);
-    assert_string_equal(v->selection.search, "upd");
-    double length = v->sight.to - v->sight.from;
-    run_script(v, "escape +");
-    assert_true(fabs(length / (v->sight.to - v->sight.from) - 1.5) < 1e-9);
-    run_script(v, "space");
-    assert_non_null(strstr(v->message, "no trainer"));
-    run_script(v, "q");
-    assert_true(v->quit);
-    end_view(v);
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    assert_int_equal(view->sight.anchor, 1);
+    run_script(view, "pagedown");
+    assert_int_equal(view->sight.anchor, 2);
+    assert_true(view->sight.from < 0);
+    assert_true(view->sight.from > -1e6);
+    assert_true(view->sight.to > 14.5e6);
+    assert_true(view->sight.to < 15.5e6);
+    run_script(view, "pagedown pagedown pagedown");
+    assert_int_equal(view->sight.anchor, 5);
+    run_script(view, "pageup n");
+    assert_string_equal(selected_name(view), "forward");
+    assert_int_equal(selected_layer(view), 0);
+    run_script(view, "n n n n");
+    assert_string_equal(selected_name(view), "backward");
+    assert_int_equal(selected_layer(view), 3);
+    run_script(view, "/nosuch");
+    assert_non_null(strstr(view->message, "no task has that in its name"));
+    run_script(view, "/Back"); /* case does not matter, and the selection stays */
+    assert_null(strstr(view->message, "no task"));
+    view->selection.search[0] = '\0';
+    run_script(view, "p z");
+    assert_int_equal(selected_layer(view), 3);
+    assert_true(fabs(view->sight.to - view->sight.from - 3e6) < 1e3); /* three times the task */
+    run_script(view, "escape k c /upd");
+    assert_false(is_picked(&view->selection.task));
+    assert_int_equal(view->colour, BY_LAYER);
+    assert_true(view->selection.critical);
+    assert_true(view->selection.n_path > 0);
+    assert_string_equal(view->selection.search, "upd");
+    double length = view->sight.to - view->sight.from;
+    run_script(view, "escape +");
+    assert_true(fabs(length / (view->sight.to - view->sight.from) - 1.5) < 1e-9);
+    run_script(view, "space");
+    assert_non_null(strstr(view->message, "no trainer"));
+    run_script(view, "q");
+    assert_true(view->quit);
+    end_view(view);
     free(trace);
 }
 
 TEST(the_mouse_selects_drags_measures_and_zooms)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    run_script(v, "pagedown");
-    const struct view_row *compute = row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane);
-    int x = (int)x_of(v, 5e6), y = compute->y + compute->height / 2;
-    move_mouse(v, x, y);
-    assert_true(is_picked(&v->mouse.hover));
-    press_button(v, false);
-    release_button(v);
-    assert_string_equal(selected_name(v), "backward");
-    struct links l = links_of_pick(v, &v->selection.task);
-    assert_true(l.n >= 2);
-    free(l.link);
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    run_script(view, "pagedown");
+    const struct view_row *compute = row_of_lane(view, 0, view->track[0]->trace->tasks[0].lane);
+    int x = (int)x_of(view, 5e6), y = compute->y + compute->height / 2;
+    move_mouse(view, x, y);
+    assert_true(is_picked(&view->mouse.hover));
+    press_button(view, false);
+    release_button(view);
+    assert_string_equal(selected_name(view), "backward");
+    struct links links = links_of_pick(view, &view->selection.task);
+    assert_true(links.n >= 2);
+    free(links.link);
 
-    double at = axis_at(v, x);
-    turn_wheel(v, 3, false); /* what is under the mouse stays there */
-    assert_true(fabs(axis_at(v, x) - at) < 1);
-    press_button(v, false);
-    move_mouse(v, x + 100, y);
-    release_button(v);
-    assert_true(fabs(axis_at(v, x + 100) - at) < 1);
-    assert_string_equal(selected_name(v), "backward"); /* a drag is no click */
+    double at = axis_at(view, x);
+    turn_wheel(view, 3, false); /* what is under the mouse stays there */
+    assert_true(fabs(axis_at(view, x) - at) < 1);
+    press_button(view, false);
+    move_mouse(view, x + 100, y);
+    release_button(view);
+    assert_true(fabs(axis_at(view, x + 100) - at) < 1);
+    assert_string_equal(selected_name(view), "backward"); /* a drag is no click */
 
-    press_button(v, true);
-    move_mouse(v, x + 50, y);
-    release_button(v);
-    assert_int_equal(v->selection.region.kind, STRETCH);
-    assert_true(v->selection.region.at[0] != v->selection.region.at[1]);
-    struct box b = places_of(v).overview;
-    move_mouse(v, b.x + b.w - 5, b.y + 5);
-    press_button(v, false);
-    release_button(v);
-    assert_int_equal(v->sight.anchor, 5);
-    end_view(v);
+    press_button(view, true);
+    move_mouse(view, x + 50, y);
+    release_button(view);
+    assert_int_equal(view->selection.region.kind, STRETCH);
+    assert_true(view->selection.region.at[0] != view->selection.region.at[1]);
+    struct box box = places_of(view).overview;
+    move_mouse(view, box.x + box.w - 5, box.y + 5);
+    press_button(view, false);
+    release_button(view);
+    assert_int_equal(view->sight.anchor, 5);
+    end_view(view);
     free(trace);
 }
 
@@ -106,28 +114,29 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
 TEST(two_times_are_marked_and_stay_where_they_are)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    const struct track *k = v->track[0];
-    run_script(v, "t");
-    assert_int_equal(v->selection.n_marks, 0);
-    assert_non_null(strstr(v->message, "Put the mouse"));
-    run_script(v, "pagedown move:400,113 t move:900,300 t move:700,113 t");
-    assert_int_equal(v->selection.n_marks, 2);
-    assert_int_equal((int)round(x_of(v, v->selection.mark[0])), 900);
-    assert_int_equal((int)round(x_of(v, v->selection.mark[1])), 700);
-    const uint64_t clock[] = {clock_of(k, v->selection.mark[0]), clock_of(k, v->selection.mark[1])};
-    run_script(v, "measure:250,70,450,70");
-    const uint64_t begin = clock_of(k, v->selection.region.at[0]);
-    const struct times times = find_times(v);
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    const struct track *track = view->track[0];
+    run_script(view, "t");
+    assert_int_equal(view->selection.n_marks, 0);
+    assert_non_null(strstr(view->message, "Put the mouse"));
+    run_script(view, "pagedown move:400,113 t move:900,300 t move:700,113 t");
+    assert_int_equal(view->selection.n_marks, 2);
+    assert_int_equal((int)round(x_of(view, view->selection.mark[0])), 900);
+    assert_int_equal((int)round(x_of(view, view->selection.mark[1])), 700);
+    const uint64_t clock[] = {clock_of(track, view->selection.mark[0]), clock_of(track, view->selection.mark[1])};
+    run_script(view, "measure:250,70,450,70");
+    const uint64_t begin = clock_of(track, view->selection.region.at[0]);
+    const struct times times = find_times(view);
     assert_int_equal(times.n, 4); /* two ends, two marks; the mouse is on the ruler */
-    run_script(v, "pagedown");
-    assert_true(labs((long)(clock_of(k, v->selection.mark[0]) - clock[0])) <= 1); /* a nanosecond is lost to rounding */
-    assert_true(labs((long)(clock_of(k, v->selection.mark[1]) - clock[1])) <= 1);
-    assert_true(labs((long)(clock_of(k, v->selection.region.at[0]) - begin)) <= 1);
-    assert_false(shows_mark(v)); /* they are a step before what is in sight */
-    run_script(v, "escape");
-    assert_int_equal(v->selection.n_marks, 0);
-    end_view(v);
+    run_script(view, "pagedown");
+    assert_true(labs((long)(clock_of(track, view->selection.mark[0]) - clock[0])) <=
+                1); /* a nanosecond is lost to rounding */
+    assert_true(labs((long)(clock_of(track, view->selection.mark[1]) - clock[1])) <= 1);
+    assert_true(labs((long)(clock_of(track, view->selection.region.at[0]) - begin)) <= 1);
+    assert_false(shows_mark(view)); /* they are a step before what is in sight */
+    run_script(view, "escape");
+    assert_int_equal(view->selection.n_marks, 0);
+    end_view(view);
     free(trace);
 }
 
@@ -137,19 +146,19 @@ TEST(two_times_are_marked_and_stay_where_they_are)
 TEST(a_task_and_its_gap_say_what_was_waited_for)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    run_script(v, "pagedown n n n n n n");
-    assert_string_equal(selected_name(v), "backward");
-    char *said = describe_record(v->track[0]->trace, (size_t)v->selection.task.record);
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    run_script(view, "pagedown n n n n n n");
+    assert_string_equal(selected_name(view), "backward");
+    char *said = describe_record(view->track[0]->trace, (size_t)view->selection.task.record);
     expect_text(said, "waited 12.00 ms for send L1 on stage1 download1 (pipeline)");
-    move_mouse(v, (int)x_of(v, 14e6), row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane)->y + 5);
-    struct pick behind = pick_after_gap(v);
-    assert_true(!is_picked(&v->mouse.hover));
-    assert_int_equal(behind.record, v->selection.task.record);
-    move_mouse(v, (int)x_of(v, 14e6), 5); /* above the rows */
-    behind = pick_after_gap(v);
+    move_mouse(view, (int)x_of(view, 14e6), row_of_lane(view, 0, view->track[0]->trace->tasks[0].lane)->y + 5);
+    struct pick behind = pick_after_gap(view);
+    assert_true(!is_picked(&view->mouse.hover));
+    assert_int_equal(behind.record, view->selection.task.record);
+    move_mouse(view, (int)x_of(view, 14e6), 5); /* above the rows */
+    behind = pick_after_gap(view);
     assert_false(is_picked(&behind));
-    end_view(v);
+    end_view(view);
     free(said);
     free(trace);
 }
@@ -158,9 +167,9 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
 TEST(a_tooltip_says_what_is_under_the_mouse)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    run_script(v, "pagedown n n n n n n");
-    char *said = describe_briefly(v, &v->selection.task);
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    run_script(view, "pagedown n n n n n n");
+    char *said = describe_briefly(view, &view->selection.task);
     expect_text(said, "backward · layer 0 · micro-batch 0");
     expect_text(said, "\tlane\tstage0 compute");
     expect_text(said, "\tfrom\t20.000 ms");
@@ -168,15 +177,15 @@ TEST(a_tooltip_says_what_is_under_the_mouse)
     expect_text(said, "\tlasts\t4.000 ms");
     expect_text(said, "\tbefore\twaited 12.00 ms for send L1");
     free(said);
-    const struct track *k = v->track[0];
-    for (uint32_t i = 0; i < k->trace->header.n_tasks; i++) {
-        const struct trace_task *task = &k->trace->tasks[i];
+    const struct track *track = view->track[0];
+    for (uint32_t i = 0; i < track->trace->header.n_tasks; i++) {
+        const struct trace_task *task = &track->trace->tasks[i];
         const bool sends = strcmp(task->name, "send") == 0;
-        assert_int_equal(sends, (k->receiver[i] != NONE)); /* and to a neighbour */
+        assert_int_equal(sends, (track->receiver[i] != NONE)); /* and to a neighbour */
         if (sends)
-            assert_int_equal(labs((long)k->receiver[i] - k->trace->lanes[task->lane].device_index), 1);
+            assert_int_equal(labs((long)track->receiver[i] - track->trace->lanes[task->lane].device_index), 1);
     }
-    end_view(v);
+    end_view(view);
     free(trace);
 }
 
@@ -185,22 +194,22 @@ TEST(a_tooltip_says_what_is_under_the_mouse)
 TEST(a_stretch_counts_what_lies_in_it)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
-    struct view *v = view_of(trace, trace, 1280, 720, 1);
-    const struct track *k = v->track[0];
+    struct view *view = view_of(trace, trace, 1280, 720, 1);
+    const struct track *track = view->track[0];
     for (uint32_t n = 0; n < 50; n++) {
-        struct random4 r = random_words(17, STREAM_TEST, 0, n);
-        struct box ruler = places_of(v).ruler;
-        int x[2] = {ruler.x + (int)r.word[0] % ruler.w, ruler.x + (int)(r.word[1] % (unsigned)ruler.w)};
+        struct random4 random4 = random_words(17, STREAM_TEST, 0, n);
+        struct box ruler = places_of(view).ruler;
+        int x[2] = {ruler.x + (int)random4.word[0] % ruler.w, ruler.x + (int)(random4.word[1] % (unsigned)ruler.w)};
         char script[64];
         snprintf(script, sizeof script, "measure:%d,%d,%d,%d", x[0], ruler.y + 3, x[1], ruler.y + 3);
-        run_script(v, script);
-        assert_int_equal(v->selection.region.kind, x[0] != x[1] ? STRETCH : NO_REGION);
-        double from = axis_at(v, MIN(x[0], x[1]));
-        double to = axis_at(v, MAX(x[0], x[1]));
+        run_script(view, script);
+        assert_int_equal(view->selection.region.kind, x[0] != x[1] ? STRETCH : NO_REGION);
+        double from = axis_at(view, MIN(x[0], x[1]));
+        double to = axis_at(view, MAX(x[0], x[1]));
         double busy = 0;
         double ms = 0;
         double bytes = 0;
-        json_t *rows = v->selection.panel.table ? table_json(v->selection.panel.table) : json_array(), *row;
+        json_t *rows = view->selection.panel.table ? table_json(view->selection.panel.table) : json_array(), *row;
         size_t i;
         json_array_foreach(rows, i, row)
         {
@@ -209,15 +218,16 @@ TEST(a_stretch_counts_what_lies_in_it)
             ms += json_number_value(json_object_get(row, "ms"));
             bytes += strstr(lane, "load") ? part : 0;
         }
-        for (uint32_t lane = 0; lane < k->trace->header.n_lanes && x[0] != x[1]; lane++)
-            busy += 2 * (double)busy_between(&k->trace->bars[lane], clock_of(k, from), clock_of(k, to)) / 1e6;
+        for (uint32_t lane = 0; lane < track->trace->header.n_lanes && x[0] != x[1]; lane++)
+            busy +=
+                2 * (double)busy_between(&track->trace->bars[lane], clock_of(track, from), clock_of(track, to)) / 1e6;
         assert_true(fabs(ms - busy) < 1e-4);
-        assert_true(fabs(bytes - v->selection.panel.bytes) < 100);
+        assert_true(fabs(bytes - view->selection.panel.bytes) < 100);
         json_decref(rows);
     }
-    run_script(v, "escape");
-    assert_null(v->selection.panel.table);
-    end_view(v);
+    run_script(view, "escape");
+    assert_null(view->selection.panel.table);
+    end_view(view);
     free(trace);
 }
 
@@ -225,130 +235,131 @@ TEST(a_stretch_counts_what_lies_in_it)
 TEST(a_place_of_memory_lists_its_tensors)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    const struct trace *t = v->track[0]->trace;
-    run_script(v, "pagedown");
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    const struct trace *t = view->track[0]->trace;
+    run_script(view, "pagedown");
     for (uint32_t n = 0; n < 50; n++) {
-        struct random4 r = random_words(19, STREAM_TEST, 0, n);
-        struct box rows = places_of(v).rows;
-        uint32_t device = r.word[0] % 4;
-        const struct view_row *row = v->layout.row;
+        struct random4 random4 = random_words(19, STREAM_TEST, 0, n);
+        struct box rows = places_of(view).rows;
+        uint32_t device = random4.word[0] % 4;
+        const struct view_row *row = view->layout.row;
         while (row->kind != ROW_MEMORY || row->index != device)
             row++;
         char script[64];
-        int x = rows.x + (int)(r.word[1] % (unsigned)rows.w);
+        int x = rows.x + (int)(random4.word[1] % (unsigned)rows.w);
         snprintf(script, sizeof script, "click:%d,%d", x, row->y + row->height / 2);
-        run_script(v, script);
-        const struct amount *held = amount_at(&t->memory_use[device], clock_of(v->track[0], axis_at(v, x)));
-        assert_int_equal(v->selection.region.kind, PLACE);
-        assert_int_equal(v->selection.region.device, device);
-        assert_true(!is_picked(&v->selection.task));
-        assert_true(v->selection.panel.bytes == (double)sum_amount(held));
+        run_script(view, script);
+        const struct amount *held = amount_at(&t->memory_use[device], clock_of(view->track[0], axis_at(view, x)));
+        assert_int_equal(view->selection.region.kind, PLACE);
+        assert_int_equal(view->selection.region.device, device);
+        assert_true(!is_picked(&view->selection.task));
+        assert_true(view->selection.panel.bytes == (double)sum_amount(held));
     }
-    run_script(v, "click:600,118"); /* a task instead */
-    assert_int_equal(v->selection.region.kind, NO_REGION);
-    assert_true(is_picked(&v->selection.task));
-    end_view(v);
+    run_script(view, "click:600,118"); /* a task instead */
+    assert_int_equal(view->selection.region.kind, NO_REGION);
+    assert_true(is_picked(&view->selection.task));
+    end_view(view);
     free(trace);
 }
 
 /* ---- moving a task ---------------------------------------------------------------------------------------------- */
 
 /* Taken up right of its middle. */
-static void drag_bar(struct view *v, const char *lane, size_t nth, const char *to_lane, size_t to, int by, bool drops)
+static void drag_bar(struct view *view, const char *lane, size_t nth, const char *to_lane, size_t to, int by,
+                     bool drops)
 {
-    int y, to_y, x = bar_at(v, lane, nth, &y) + 12, to_x = bar_at(v, to_lane, to, &to_y) + by + 12;
-    move_mouse(v, x, y);
-    press_button(v, false);
-    move_mouse(v, (x + to_x) / 2, y); /* the way there changes nothing */
-    carry_task(v);
-    move_mouse(v, to_x, to_y);
-    carry_task(v);
+    int y, to_y, x = bar_at(view, lane, nth, &y) + 12, to_x = bar_at(view, to_lane, to, &to_y) + by + 12;
+    move_mouse(view, x, y);
+    press_button(view, false);
+    move_mouse(view, (x + to_x) / 2, y); /* the way there changes nothing */
+    carry_task(view);
+    move_mouse(view, to_x, to_y);
+    carry_task(view);
     if (drops)
-        release_button(v);
+        release_button(view);
 }
 
 /* The same moves as in test_board.c, by hand. */
 TEST(a_task_is_dragged_refused_and_brought_back)
 {
-    struct view *v = view_of_list("data/steps/broadcast.txt", 1280, 720, 1);
+    struct view *view = view_of_list("data/steps/broadcast.txt", 1280, 720, 1);
     const char *moved = temp_path("moved.txt");
-    v->save_as = moved;
-    run_script(v, "pagedown - s");
+    view->save_as = moved;
+    run_script(view, "pagedown - s");
     char *before = read_text(moved);
-    drag_bar(v, "b download", 0, "b download", 2, 10, false);
-    assert_true(period_of(v) == 8); /* is shown while it is dragged, */
-    press_key(v, "escape");
-    assert_true(period_of(v) == 9); /* it is gone when the task is not dropped */
-    drag_bar(v, "b download", 0, "b download", 2, 10, true);
-    assert_true(period_of(v) == 8);
-    assert_int_equal(count_moves(v->track[0]->board), 1);
-    assert_string_equal(selected_name(v), "send"); /* it is the task that was dragged, where it is now */
-    assert_int_equal(v->selection.task.copy.task, 15);
-    drag_bar(v, "c download", 2, "c download", 0, -10, true);
-    assert_true(period_of(v) == 6);
-    run_script(v, "s");
-    struct step *s = read_list(moved);
-    gate_updates(s);
-    finish_list(s);
-    struct simulation *sim = must_simulate(s, NULL);
+    drag_bar(view, "b download", 0, "b download", 2, 10, false);
+    assert_true(period_of(view) == 8); /* is shown while it is dragged, */
+    press_key(view, "escape");
+    assert_true(period_of(view) == 9); /* it is gone when the task is not dropped */
+    drag_bar(view, "b download", 0, "b download", 2, 10, true);
+    assert_true(period_of(view) == 8);
+    assert_int_equal(count_moves(view->track[0]->board), 1);
+    assert_string_equal(selected_name(view), "send"); /* it is the task that was dragged, where it is now */
+    assert_int_equal(view->selection.task.copy.task, 15);
+    drag_bar(view, "c download", 2, "c download", 0, -10, true);
+    assert_true(period_of(view) == 6);
+    run_script(view, "s");
+    struct step *step = read_list(moved);
+    gate_updates(step);
+    finish_list(step);
+    struct simulation *sim = must_simulate(step, NULL);
     assert_true(fabs(1e3 * sim->period - 6) < 1e-9);
     free_simulation(sim);
-    free_list(s);
+    free_list(step);
 
-    drag_bar(v, "a compute", 1, "a compute", 0, -10, true);
-    assert_string_equal(v->message, "backward (layer 0) needs g.a, which forward (layer 0) writes");
-    assert_int_equal(v->mouse.gesture.blocker.copy.task, 0);
-    drag_bar(v, "a compute", 1, "b compute", 0, 0, true);
-    assert_non_null(strstr(v->message, "and not on b compute"));
-    assert_true(period_of(v) == 6);
-    assert_int_equal(count_moves(v->track[0]->board), 2);
+    drag_bar(view, "a compute", 1, "a compute", 0, -10, true);
+    assert_string_equal(view->message, "backward (layer 0) needs g.a, which forward (layer 0) writes");
+    assert_int_equal(view->mouse.gesture.blocker.copy.task, 0);
+    drag_bar(view, "a compute", 1, "b compute", 0, 0, true);
+    assert_non_null(strstr(view->message, "and not on b compute"));
+    assert_true(period_of(view) == 6);
+    assert_int_equal(count_moves(view->track[0]->board), 2);
     uint32_t send = 15,
-             lane = v->track[0]->trace->tasks[send].lane; /* it goes to an idle lane, at its place in the list */
+             lane = view->track[0]->trace->tasks[send].lane; /* it goes to an idle lane, at its place in the list */
     int y;
-    int x = bar_at(v, "b download", 2, &y);
-    move_mouse(v, x, y);
-    press_button(v, false);
-    move_mouse(v, x + 2, row_of_lane(v, 0, lane - 1)->y + 5);
-    release_button(v);
-    assert_int_equal(v->selection.task.copy.task, send);
-    assert_int_equal(v->track[0]->trace->tasks[send].lane, lane - 1);
-    run_script(v, "u u u u s");
+    int x = bar_at(view, "b download", 2, &y);
+    move_mouse(view, x, y);
+    press_button(view, false);
+    move_mouse(view, x + 2, row_of_lane(view, 0, lane - 1)->y + 5);
+    release_button(view);
+    assert_int_equal(view->selection.task.copy.task, send);
+    assert_int_equal(view->track[0]->trace->tasks[send].lane, lane - 1);
+    run_script(view, "u u u u s");
     char *after = read_text(moved);
     assert_string_equal(before, after);
     free(before);
     free(after);
-    end_view(v);
+    end_view(view);
 }
 
 /* ---- any input -------------------------------------------------------------------------------------------------- */
 
-static void do_anything(struct view *v, struct random4 r)
+static void do_anything(struct view *view, struct random4 random4)
 {
-    const struct action *a = &actions[r.word[1] % n_actions];
+    const struct action *action = &actions[random4.word[1] % n_actions];
     char key[16];
-    snprintf(key, sizeof key, "%.*s", (int)strcspn(a->keys, " "), a->keys);
-    if (r.word[0] % 3 == 0)
-        move_mouse(v, (int)(r.word[1] % 2200) - 100, (int)(r.word[2] % 800) - 20);
-    else if (r.word[0] % 3 == 1 && r.word[1] % 2)
-        press_button(v, r.word[2] % 2);
-    else if (r.word[0] % 3 == 1) {
-        release_button(v);
-        turn_wheel(v, (double)(r.word[2] % 41) - 20, r.word[2] % 2);
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(action->keys, " "), action->keys);
+    if (random4.word[0] % 3 == 0)
+        move_mouse(view, (int)(random4.word[1] % 2200) - 100, (int)(random4.word[2] % 800) - 20);
+    else if (random4.word[0] % 3 == 1 && random4.word[1] % 2)
+        press_button(view, random4.word[2] % 2);
+    else if (random4.word[0] % 3 == 1) {
+        release_button(view);
+        turn_wheel(view, (double)(random4.word[2] % 41) - 20, random4.word[2] % 2);
     } else if (strcmp(key, "q") != 0)
-        press_key(v, key);
+        press_key(view, key);
 }
 
-static void play(struct view *v)
+static void play(struct view *view)
 {
-    struct canvas *c = new_canvas(v->width, v->height);
+    struct canvas *canvas = new_canvas(view->width, view->height);
     for (uint32_t n = 0; n < 600; n++) {
-        do_anything(v, random_words(11, STREAM_TEST, (uint32_t)v->width, n));
-        draw_view(v, c);
-        assert_true(v->sight.to > v->sight.from);
+        do_anything(view, random_words(11, STREAM_TEST, (uint32_t)view->width, n));
+        draw_view(view, canvas);
+        assert_true(view->sight.to > view->sight.from);
     }
-    free_canvas(c);
-    end_view(v);
+    free_canvas(canvas);
+    end_view(view);
 }
 
 TEST(any_keys_in_any_order_draw_something)
@@ -357,9 +368,9 @@ TEST(any_keys_in_any_order_draw_something)
     play(view_of(trace, NULL, 800, 400, 2));
     play(view_of(trace, trace, 1280, 720, 1));
     play(view_of(trace, NULL, 2000, 500, 2));
-    struct view *v = view_of_list("data/steps/1f1b.txt", 1280, 720, 1);
-    v->save_as = temp_path("any.txt");
-    play(v);
+    struct view *view = view_of_list("data/steps/1f1b.txt", 1280, 720, 1);
+    view->save_as = temp_path("any.txt");
+    play(view);
     free(trace);
 }
 
@@ -367,14 +378,14 @@ TEST(any_keys_in_any_order_draw_something)
 TEST(absurd_times_are_drawn_too)
 {
     const char *path = temp_path("absurd.trace");
-    struct trace_writer *w = begin_trace(path);
+    struct trace_writer *writer = begin_trace(path);
     for (uint32_t n = 0; n < 150; n++) {
-        struct random4 r = random_words(5, STREAM_TEST, 0, n), at = random_words(6, STREAM_TEST, 0, n);
-        uint64_t start = ((uint64_t)at.word[0] << 32 | at.word[1]) >> r.word[0] % 64;
-        uint64_t number = trace_begin(w, n % 3 ? n + 1 : MAX(r.word[1], 1), n % TASKS, at.word[2]);
-        trace_end(w, number, start, n % 5 ? MAX(start + 1, start) : UINT64_MAX, 0);
+        struct random4 random4 = random_words(5, STREAM_TEST, 0, n), at = random_words(6, STREAM_TEST, 0, n);
+        uint64_t start = ((uint64_t)at.word[0] << 32 | at.word[1]) >> random4.word[0] % 64;
+        uint64_t number = trace_begin(writer, n % 3 ? n + 1 : MAX(random4.word[1], 1), n % TASKS, at.word[2]);
+        trace_end(writer, number, start, n % 5 ? MAX(start + 1, start) : UINT64_MAX, 0);
     }
-    trace_close(w);
+    trace_close(writer);
     play(view_of(path, NULL, 1280, 720, 1));
     play(view_of(path, path, 900, 500, 1));
 }
@@ -412,14 +423,14 @@ TEST(the_window_hands_keys_and_mouse_on)
     push_text("q");
 
     char *trace = trace_of_list("data/steps/chain.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    show_window(v);
-    assert_true(v->quit);
-    assert_int_equal(v->sight.anchor, 2);
-    assert_int_equal(v->colour, BY_LAYER);
-    assert_string_equal(v->selection.search, "f q");
-    assert_int_equal(v->mouse.x, 640);
-    end_view(v);
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    show_window(view);
+    assert_true(view->quit);
+    assert_int_equal(view->sight.anchor, 2);
+    assert_int_equal(view->colour, BY_LAYER);
+    assert_string_equal(view->selection.search, "f q");
+    assert_int_equal(view->mouse.x, 640);
+    end_view(view);
     free(trace);
 }
 
@@ -428,9 +439,9 @@ TEST(a_task_is_dragged_in_the_window)
 {
     setenv("SDL_VIDEODRIVER", "dummy", 1);
     assert_int_equal(SDL_Init(SDL_INIT_VIDEO), 0);
-    struct view *v = view_of_list("data/steps/broadcast.txt", 1280, 720, 1);
-    run_script(v, "pagedown -");
-    int y, x = bar_at(v, "b download", 0, &y), to = bar_at(v, "b download", 2, &y) + 10;
+    struct view *view = view_of_list("data/steps/broadcast.txt", 1280, 720, 1);
+    run_script(view, "pagedown -");
+    int y, x = bar_at(view, "b download", 0, &y), to = bar_at(view, "b download", 2, &y) + 10;
     SDL_Event motion = {.type = SDL_MOUSEMOTION}, button = {.type = SDL_MOUSEBUTTONDOWN};
     motion.motion.x = x;
     motion.motion.y = y;
@@ -443,9 +454,9 @@ TEST(a_task_is_dragged_in_the_window)
     button.type = SDL_MOUSEBUTTONUP;
     SDL_PushEvent(&button);
     push_text("q");
-    show_window(v);
-    assert_int_equal(period_of(v), 8);
-    end_view(v);
+    show_window(view);
+    assert_int_equal(period_of(view), 8);
+    end_view(view);
 }
 #else
 TEST(the_window_hands_keys_and_mouse_on) { skip(); }

@@ -2,6 +2,8 @@
  *
  * Golden pictures are compared by a hash of their pixels.  One that differs is left in the test's folder to be looked
  * at.  When it is as it should be, its hash goes into the table.
+ *
+ * To see it fail: in layout.c, count the lanes of the other devices: == in place of != beside device_index.
  */
 #include "tests/support/support_view.h"
 #include "tools/command/table.h"
@@ -52,22 +54,23 @@ static const struct picture {
 /* Says where picture i differs; returns whether it does. */
 static bool picture_differs(size_t i)
 {
-    const struct picture *p = &pictures[i];
-    char *list = lasting("data/steps/%s.txt", p->list), *trace = trace_of_list(list);
-    struct view *v = view_of(trace, NULL, p->width, p->height, p->scale);
-    run_script(v, p->script);
-    struct canvas *c = picture_of(v);
-    uint64_t hash = hash_bytes(c->pixels, (size_t)c->width * (size_t)c->height * sizeof *c->pixels, 0);
-    if (hash != p->hash) {
+    const struct picture *picture = &pictures[i];
+    char *list = lasting("data/steps/%s.txt", picture->list), *trace = trace_of_list(list);
+    struct view *view = view_of(trace, NULL, picture->width, picture->height, picture->scale);
+    run_script(view, picture->script);
+    struct canvas *canvas = picture_of(view);
+    uint64_t hash =
+        hash_bytes(canvas->pixels, (size_t)canvas->width * (size_t)canvas->height * sizeof *canvas->pixels, 0);
+    if (hash != picture->hash) {
         char *path = lasting("%s-%zu.png", temp_path("differs"), i);
-        write_png(path, c->pixels, c->width, c->height);
-        print_error("picture %zu, %s with \"%s\", is now 0x%016llx: look at %s\nit should show %s\n", i, p->list,
-                    p->script, (unsigned long long)hash, path, p->shows);
+        write_png(path, canvas->pixels, canvas->width, canvas->height);
+        print_error("picture %zu, %s with \"%s\", is now 0x%016llx: look at %s\nit should show %s\n", i, picture->list,
+                    picture->script, (unsigned long long)hash, path, picture->shows);
     }
-    free_canvas(c);
-    end_view(v);
+    free_canvas(canvas);
+    end_view(view);
     free(trace);
-    return hash != p->hash;
+    return hash != picture->hash;
 }
 
 TEST(pictures_are_as_they_were)
@@ -91,27 +94,27 @@ TEST(the_legend_has_the_signs_that_are_seen)
         {"move:600,118 t", "mark"},
     };
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    v->still = true;
-    run_script(v, "pagedown");
-    assert_true(has_sign(v, "a step begins"));
-    assert_false(has_sign(v, "loss"));
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    view->still = true;
+    run_script(view, "pagedown");
+    assert_true(has_sign(view, "a step begins"));
+    assert_false(has_sign(view, "loss"));
     for (size_t i = 0; i < COUNT(shown); i++) {
-        assert_false(has_sign(v, shown[i].name));
-        run_script(v, shown[i].script);
-        assert_true(has_sign(v, shown[i].name));
-        run_script(v, "escape");
+        assert_false(has_sign(view, shown[i].name));
+        run_script(view, shown[i].script);
+        assert_true(has_sign(view, shown[i].name));
+        run_script(view, "escape");
     }
-    run_script(v, "move:620,118");
-    assert_true(has_sign(v, "under the mouse"));
-    run_script(v, "z + + + + + + + + + +");
-    assert_false(has_sign(v, "a step begins"));
-    v->still = false;
-    const int lines = count_legend_lines(v); /* in a window the mouse moves nothing */
-    run_script(v, "move:5,5");
-    assert_false(is_picked(&v->mouse.hover));
-    assert_int_equal(count_legend_lines(v), lines);
-    end_view(v);
+    run_script(view, "move:620,118");
+    assert_true(has_sign(view, "under the mouse"));
+    run_script(view, "z + + + + + + + + + +");
+    assert_false(has_sign(view, "a step begins"));
+    view->still = false;
+    const int lines = count_legend_lines(view); /* in a window the mouse moves nothing */
+    run_script(view, "move:5,5");
+    assert_false(is_picked(&view->mouse.hover));
+    assert_int_equal(count_legend_lines(view), lines);
+    end_view(view);
     free(trace);
 }
 
@@ -119,28 +122,29 @@ TEST(the_legend_has_the_signs_that_are_seen)
 TEST(the_legend_has_the_classes_that_are_seen)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    run_script(v, "pagedown");
-    const struct trace *t = v->track[0]->trace;
-    const double length = v->sight.to - v->sight.from;
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    run_script(view, "pagedown");
+    const struct trace *t = view->track[0]->trace;
+    const double length = view->sight.to - view->sight.from;
     for (int part = 0; part < 8; part++) {
         bool held[TRACE_CLASSES] = {false};
-        look_at(v, length * part / 8, length * (part + 1) / 8);
-        struct canvas *c = picture_of(v);
-        for (size_t i = 0; i < v->layout.n_rows; i++) {
-            const struct box rows = places_of(v).rows;
-            const struct view_row *r = &v->layout.row[i];
-            for (int y = r->y; r->kind == ROW_MEMORY && is_in_sight(v, r) && y < r->y + r->height; y++)
+        look_at(view, length * part / 8, length * (part + 1) / 8);
+        struct canvas *canvas = picture_of(view);
+        for (size_t i = 0; i < view->layout.n_rows; i++) {
+            const struct box rows = places_of(view).rows;
+            const struct view_row *view_row = &view->layout.row[i];
+            for (int y = view_row->y;
+                 view_row->kind == ROW_MEMORY && is_in_sight(view, view_row) && y < view_row->y + view_row->height; y++)
                 for (int x = rows.x; x < rows.x + rows.w; x++)
                     for (size_t k = 0; k < t->header.n_classes; k++)
-                        held[k] |= c->pixels[y * c->width + x] == class_colour(k);
+                        held[k] |= canvas->pixels[y * canvas->width + x] == class_colour(k);
         }
         for (size_t k = 0; k < t->header.n_classes; k++)
-            assert_int_equal(v->layout.seen.class[k], held[k]);
-        free_canvas(c);
+            assert_int_equal(view->layout.seen.class[k], held[k]);
+        free_canvas(canvas);
     }
-    assert_false(v->layout.seen.class[2]); /* the list has no state of an optimizer */
-    end_view(v);
+    assert_false(view->layout.seen.class[2]); /* the list has no state of an optimizer */
+    end_view(view);
     free(trace);
 }
 
@@ -148,29 +152,30 @@ TEST(the_legend_has_the_classes_that_are_seen)
 TEST(the_legend_has_the_causes_that_are_seen)
 {
     char *trace = trace_of_list("data/steps/overlap-does-not-pay.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
     int others = 0;
-    run_script(v, "w");
+    run_script(view, "w");
     for (int zoom = 0; zoom < 12; zoom++) {
-        struct canvas *c = picture_of(v);
+        struct canvas *canvas = picture_of(view);
         for (int cause = 0; cause < CAUSES; cause++) {
             bool seen = false;
-            for (size_t i = 0; i < v->layout.n_rows; i++) {
-                const struct view_row *r = &v->layout.row[i];
-                const int x = places_of(v).rows.x;
-                if (r->kind != ROW_LANE)
+            for (size_t i = 0; i < view->layout.n_rows; i++) {
+                const struct view_row *view_row = &view->layout.row[i];
+                const int x = places_of(view).rows.x;
+                if (view_row->kind != ROW_LANE)
                     continue;
-                for (int at = x; at < x + places_of(v).rows.w; at++)
-                    seen |= c->pixels[(r->y + r->height / 2) * c->width + at] == cause_colour((enum cause)cause);
+                for (int at = x; at < x + places_of(view).rows.w; at++)
+                    seen |= canvas->pixels[(view_row->y + view_row->height / 2) * canvas->width + at] ==
+                            cause_colour((enum cause)cause);
             }
-            assert_int_equal(v->layout.seen.cause[cause], seen);
+            assert_int_equal(view->layout.seen.cause[cause], seen);
             others += !seen;
         }
-        free_canvas(c);
-        run_script(v, "+");
+        free_canvas(canvas);
+        run_script(view, "+");
     }
     assert_true(others > 0);
-    end_view(v);
+    end_view(view);
     free(trace);
 }
 
@@ -184,13 +189,13 @@ TEST(micro_batches_have_colours_of_their_own)
         append_text(&text, "task t a.compute 1ms micro=%d writes=w\n", i);
     const char *list = write_file("micro.txt", text, strlen(text));
     char *trace = trace_of_list(list);
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    run_script(v, "k k");
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    run_script(view, "k k");
     for (int i = 0; i < 21; i++)
         for (int k = 0; k < i; k++)
-            assert_int_not_equal(colour_number(v, i), colour_number(v, k));
-    assert_int_equal(v->n_micros, 60);
-    end_view(v);
+            assert_int_not_equal(colour_number(view, i), colour_number(view, k));
+    assert_int_equal(view->n_micros, 60);
+    end_view(view);
     free(trace);
     free(text);
 }
@@ -235,21 +240,21 @@ TEST(micro_batches_are_told_apart_by_the_colour_blind)
         {"tritanopia", {1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.303900}},
     };
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    run_script(v, "k k");
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    run_script(view, "k k");
     for (size_t i = 0; i < COUNT(people); i++) {
         double least = INFINITY;
         for (int a = 0; a < 16; a++)
             for (int b = 0; b < a; b++) {
                 double p[3], q[3];
-                place_colour(colour_number(v, a), people[i].sight, p);
-                place_colour(colour_number(v, b), people[i].sight, q);
+                place_colour(colour_number(view, a), people[i].sight, p);
+                place_colour(colour_number(view, b), people[i].sight, q);
                 least = fmin(least, sqrt(pow(p[0] - q[0], 2) + pow(p[1] - q[1], 2) + pow(p[2] - q[2], 2)));
             }
         print_message("# %s: the least distance is %.1f\n", people[i].who, least);
         assert_true(least > 14);
     }
-    end_view(v);
+    end_view(view);
     free(trace);
 }
 
@@ -259,14 +264,14 @@ TEST(micro_batches_are_told_apart_by_the_colour_blind)
 TEST(no_line_runs_through_a_name)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    run_script(v, "pagedown k k");
-    struct canvas *bare = picture_of(v);
-    run_script(v, "click:620,118");
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    run_script(view, "pagedown k k");
+    struct canvas *bare = picture_of(view);
+    run_script(view, "click:620,118");
     int y;
-    const int x = bar_at(v, "stage0 compute", 4, &y);
-    run_script(v, lasting("move:%d,%d t move:%d,%d", x + 2, y, x + 4, y));
-    struct canvas *lines = picture_of(v);
+    const int x = bar_at(view, "stage0 compute", 4, &y);
+    run_script(view, lasting("move:%d,%d t move:%d,%d", x + 2, y, x + 4, y));
+    struct canvas *lines = picture_of(view);
     int crossed = 0;
     for (int at = x - 3; at <= x + 6; at++) {
         const int name = y * bare->width + at, edge = (y - 10) * bare->width + at;
@@ -276,7 +281,7 @@ TEST(no_line_runs_through_a_name)
     assert_true(crossed > 0);
     free_canvas(bare);
     free_canvas(lines);
-    end_view(v);
+    end_view(view);
     free(trace);
 }
 
@@ -285,31 +290,31 @@ TEST(a_table_stands_beside_what_it_is_about)
 {
     enum { AIR = 6 };
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    run_script(v, "pagedown");
-    const struct box rows = places_of(v).rows, size = {.w = 400, .h = 170};
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    run_script(view, "pagedown");
+    const struct box rows = places_of(view).rows, size = {.w = 400, .h = 170};
     for (uint32_t n = 0; n < 200; n++) {
-        struct random4 r = random_words(29, STREAM_TEST, 0, n);
-        const int from = rows.x + (int)(r.word[0] % (unsigned)rows.w),
-                  to = rows.x + (int)(r.word[1] % (unsigned)rows.w);
+        struct random4 random4 = random_words(29, STREAM_TEST, 0, n);
+        const int from = rows.x + (int)(random4.word[0] % (unsigned)rows.w),
+                  to = rows.x + (int)(random4.word[1] % (unsigned)rows.w);
         const int left = MIN(from, to), right = MAX(from, to);
         const bool room = left - rows.x > size.w + AIR || rows.x + rows.w - right > size.w + AIR;
-        v->selection.region = (struct region){.kind = STRETCH, .at = {axis_at(v, from), axis_at(v, to)}};
-        struct box at = place_panel(v, size);
+        view->selection.region = (struct region){.kind = STRETCH, .at = {axis_at(view, from), axis_at(view, to)}};
+        struct box at = place_panel(view, size);
         assert_true(at.x >= rows.x && at.x + at.w <= rows.x + rows.w);
         assert_true(at.y >= rows.y && at.y + at.h <= rows.y + rows.h);
         assert_true(!room || at.x >= right || at.x + at.w <= left);
-        v->selection.region = (struct region){.kind = PLACE, .at = {axis_at(v, from), axis_at(v, from)}};
-        v->selection.region.device = r.word[2] % 4;
-        at = place_panel(v, size);
-        const struct view_row *row = v->layout.row;
-        while (row->kind != ROW_MEMORY || row->index != v->selection.region.device)
+        view->selection.region = (struct region){.kind = PLACE, .at = {axis_at(view, from), axis_at(view, from)}};
+        view->selection.region.device = random4.word[2] % 4;
+        at = place_panel(view, size);
+        const struct view_row *row = view->layout.row;
+        while (row->kind != ROW_MEMORY || row->index != view->selection.region.device)
             row++;
         assert_true(at.y >= row->y + row->height || at.y + at.h <= row->y);
         assert_true(at.x >= from || at.x + at.w <= from || from < rows.x + AIR || from > rows.x + rows.w - AIR);
     }
-    v->selection.region.kind = NO_REGION;
-    end_view(v);
+    view->selection.region.kind = NO_REGION;
+    end_view(view);
     free(trace);
 }
 
@@ -317,72 +322,73 @@ TEST(a_table_stands_beside_what_it_is_about)
 TEST(bars_without_length_share_their_place)
 {
     const char *path = temp_path("moment.trace");
-    struct trace_writer *w = begin_trace(path);
+    struct trace_writer *writer = begin_trace(path);
     for (uint32_t n = 0; n < 100; n++)
-        trace_end(w, trace_begin(w, 1, 0, 5000), 5000, 5000, 0);
-    trace_close(w);
-    struct view *v = view_of(path, NULL, 1280, 720, 1);
-    struct canvas *c = picture_of(v);
-    struct box rows = places_of(v).rows;
-    const struct view_row *row = row_of_lane(v, 0, 0);
+        trace_end(writer, trace_begin(writer, 1, 0, 5000), 5000, 5000, 0);
+    trace_close(writer);
+    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    struct canvas *canvas = picture_of(view);
+    struct box rows = places_of(view).rows;
+    const struct view_row *row = row_of_lane(view, 0, 0);
     int drawn = 0;
     for (int x = rows.x; x < rows.x + rows.w; x++)
-        drawn += c->pixels[(row->y + row->height / 2) * c->width + x] != PAPER;
-    assert_true(drawn > 0 && drawn <= 1 + rows.w / (v->sight.to - v->sight.from));
-    free_canvas(c);
-    end_view(v);
+        drawn += canvas->pixels[(row->y + row->height / 2) * canvas->width + x] != PAPER;
+    assert_true(drawn > 0 && drawn <= 1 + rows.w / (view->sight.to - view->sight.from));
+    free_canvas(canvas);
+    end_view(view);
 }
 
 /* A task that is queued while another one runs has its thin bar behind that one's, not across it. */
 TEST(what_is_queued_waits_behind_the_bar_before)
 {
     const char *path = temp_path("queued.trace");
-    struct trace_writer *w = begin_trace(path);
-    trace_end(w, trace_begin(w, 1, 0, 0), 1000, 5000, 0);
-    trace_end(w, trace_begin(w, 1, 0, 2000), 7000, 9000, 0);
-    trace_close(w);
-    struct view *v = view_of(path, NULL, 1280, 720, 1);
-    struct canvas *c = picture_of(v);
-    const struct track *k = v->track[0];
-    const struct view_row *row = row_of_lane(v, 0, 0);
-    const uint32_t *line = c->pixels + (row->y + row->height / 2) * c->width, *edge = line - row->height / 4 * c->width;
-    int first = (int)x_of(v, axis_of(k, 1500));
-    int last = (int)x_of(v, axis_of(k, 4900));
-    int behind = (int)x_of(v, axis_of(k, 6000));
+    struct trace_writer *writer = begin_trace(path);
+    trace_end(writer, trace_begin(writer, 1, 0, 0), 1000, 5000, 0);
+    trace_end(writer, trace_begin(writer, 1, 0, 2000), 7000, 9000, 0);
+    trace_close(writer);
+    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    struct canvas *canvas = picture_of(view);
+    const struct track *track = view->track[0];
+    const struct view_row *row = row_of_lane(view, 0, 0);
+    const uint32_t *line = canvas->pixels + (row->y + row->height / 2) * canvas->width,
+                   *edge = line - row->height / 4 * canvas->width;
+    int first = (int)x_of(view, axis_of(track, 1500));
+    int last = (int)x_of(view, axis_of(track, 4900));
+    int behind = (int)x_of(view, axis_of(track, 6000));
     for (int x = last - 20; x < last; x++) /* beside its name */
         assert_int_equal(line[x], line[first]);
     assert_true(line[behind] != PAPER);
     assert_true(line[behind] != line[first]);
     assert_int_equal(edge[behind], PAPER);
-    free_canvas(c);
-    end_view(v);
+    free_canvas(canvas);
+    end_view(view);
 }
 
 /* A pace changes the numbers at the axis, and neither the rows' pixels nor how busy a stretch is. */
 TEST(a_pace_leaves_the_rows_as_they_are)
 {
     char *trace = trace_of_list("data/steps/zero-bubble.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    struct canvas *c[] = {new_canvas(v->width, v->height), new_canvas(v->width, v->height)};
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    struct canvas *canvas[] = {new_canvas(view->width, view->height), new_canvas(view->width, view->height)};
     double share[2] = {0};
     for (int i = 0; i < 2; i++) {
-        ((struct trace *)v->track[0]->trace)->header.pace_scale = i ? 1.0 / 64 : 1;
-        run_script(v, "move:0,0 0 - - -");
-        draw_view(v, c[i]);
-        run_script(v, "measure:300,70,900,70");
-        json_t *shares = table_json(v->selection.panel.table), *row;
+        ((struct trace *)view->track[0]->trace)->header.pace_scale = i ? 1.0 / 64 : 1;
+        run_script(view, "move:0,0 0 - - -");
+        draw_view(view, canvas[i]);
+        run_script(view, "measure:300,70,900,70");
+        json_t *shares = table_json(view->selection.panel.table), *row;
         size_t n;
         json_array_foreach(shares, n, row) { share[i] += json_number_value(json_object_get(row, "share")); }
         json_decref(shares);
-        run_script(v, "escape");
+        run_script(view, "escape");
     }
     assert_true(share[0] > 0);
     assert_true(fabs(share[0] - share[1]) < 1e-6);
-    struct box rows = places_of(v).rows;
-    size_t from = (size_t)(rows.y * v->width), bytes = (size_t)(rows.h * v->width) * sizeof *c[0]->pixels;
-    assert_memory_equal(c[0]->pixels + from, c[1]->pixels + from, bytes);
-    free_canvas(c[0]);
-    free_canvas(c[1]);
-    end_view(v);
+    struct box rows = places_of(view).rows;
+    size_t from = (size_t)(rows.y * view->width), bytes = (size_t)(rows.h * view->width) * sizeof *canvas[0]->pixels;
+    assert_memory_equal(canvas[0]->pixels + from, canvas[1]->pixels + from, bytes);
+    free_canvas(canvas[0]);
+    free_canvas(canvas[1]);
+    end_view(view);
     free(trace);
 }

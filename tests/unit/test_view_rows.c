@@ -1,4 +1,14 @@
-/* test_view_rows.c - which rows the timeline has, what they are called, and two traces in one window. */
+/* test_view_rows.c - which rows the timeline has, how high they are, what they are called, and two traces in one
+ * window.
+ *
+ * It tests layout.c, track.c and bars.c of src/tools/view.  Rows fill the window and none is cut; a row's numbers are
+ * those of its bars and bytes; two traces always fit.  A lane without a row, a row outside of the window, and busy time
+ * that is counted twice are found.
+ *
+ * To see it fail: in layout.c, count the lanes of the other devices: == in place of != beside device_index.
+ *
+ * Sizes follow from the window's, and times from traces that are written here.
+ */
 #include "tests/support/support_view.h"
 #include "tools/lists/lists.h"
 
@@ -10,20 +20,20 @@
 TEST(devices_fold)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    size_t rows = v->layout.n_rows;
-    run_script(v, "click:20,97");
-    assert_int_equal(v->layout.n_rows, rows - 1); /* without the memory of the first device */
-    assert_true(v->layout.row[1].height < GLYPH_HEIGHT);
-    assert_int_equal(v->layout.row[3].kind, ROW_DEVICE);
-    run_script(v, "click:600,97");
-    assert_int_equal(v->layout.n_rows, rows);
-    assert_true(v->layout.row[1].height > GLYPH_HEIGHT);
-    run_script(v, "x");
-    assert_int_equal(v->layout.n_rows, rows - 4); /* 1f1b has four devices: all fold */
-    run_script(v, "n x");
-    assert_int_equal(v->layout.n_rows, rows);
-    end_view(v);
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    size_t rows = view->layout.n_rows;
+    run_script(view, "click:20,97");
+    assert_int_equal(view->layout.n_rows, rows - 1); /* without the memory of the first device */
+    assert_true(view->layout.row[1].height < GLYPH_HEIGHT);
+    assert_int_equal(view->layout.row[3].kind, ROW_DEVICE);
+    run_script(view, "click:600,97");
+    assert_int_equal(view->layout.n_rows, rows);
+    assert_true(view->layout.row[1].height > GLYPH_HEIGHT);
+    run_script(view, "x");
+    assert_int_equal(view->layout.n_rows, rows - 4); /* 1f1b has four devices: all fold */
+    run_script(view, "n x");
+    assert_int_equal(view->layout.n_rows, rows);
+    end_view(view);
     free(trace);
 }
 
@@ -42,11 +52,11 @@ static char *trace_of_devices(int n)
     return trace;
 }
 
-static size_t rows_in_sight(const struct view *v)
+static size_t rows_in_sight(const struct view *view)
 {
     size_t n = 0;
-    for (size_t i = 0; i < v->layout.n_rows; i++)
-        n += is_in_sight(v, &v->layout.row[i]);
+    for (size_t i = 0; i < view->layout.n_rows; i++)
+        n += is_in_sight(view, &view->layout.row[i]);
     return n;
 }
 
@@ -58,27 +68,27 @@ TEST(rows_fill_the_window_and_are_never_cut)
     for (int devices = 1; devices <= 20; devices++) {
         char *trace = trace_of_devices(devices);
         for (size_t i = 0; i < COUNT(sizes); i++) {
-            struct view *v = view_of(trace, NULL, sizes[i][0], sizes[i][1], sizes[i][2]);
-            const struct box rows = places_of(v).rows;
-            if (v->layout.good_height <= rows.h || (devices == 8 && i != 2)) {
-                assert_int_equal(rows_in_sight(v), v->layout.n_rows);
-                assert_true(rows.h - v->layout.rows_height <= (int)v->layout.n_rows);
+            struct view *view = view_of(trace, NULL, sizes[i][0], sizes[i][1], sizes[i][2]);
+            const struct box rows = places_of(view).rows;
+            if (view->layout.good_height <= rows.h || (devices == 8 && i != 2)) {
+                assert_int_equal(rows_in_sight(view), view->layout.n_rows);
+                assert_true(rows.h - view->layout.rows_height <= (int)view->layout.n_rows);
             }
             for (int down = 0; down < 3000; down += 60) { /* each row comes into sight, from top to bottom */
-                const struct view_row *last = &v->layout.row[v->layout.n_rows - 1];
-                run_script(v, "down");
-                const bool none = rows_in_sight(v) == 0;
+                const struct view_row *last = &view->layout.row[view->layout.n_rows - 1];
+                run_script(view, "down");
+                const bool none = rows_in_sight(view) == 0;
                 assert_false(none);
-                assert_true(down < 2900 || is_in_sight(v, last));
+                assert_true(down < 2900 || is_in_sight(view, last));
             }
-            v->still = true;
-            choose_height(v);
-            assert_int_equal(rows_in_sight(v), v->layout.n_rows);
-            assert_int_equal(v->layout.rows_height, v->layout.good_height);
-            char *said = describe_step(v);
+            view->still = true;
+            choose_height(view);
+            assert_int_equal(rows_in_sight(view), view->layout.n_rows);
+            assert_int_equal(view->layout.rows_height, view->layout.good_height);
+            char *said = describe_step(view);
             assert_null(strstr(said, "keys"));
             free(said);
-            end_view(v);
+            end_view(view);
         }
         free(trace);
     }
@@ -90,30 +100,30 @@ TEST(a_bar_shows_which_rows_are_in_sight)
 {
     for (int devices = 1; devices <= 20; devices++) {
         char *trace = trace_of_devices(devices);
-        struct view *v = view_of(trace, NULL, 1280, 720, 1);
+        struct view *view = view_of(trace, NULL, 1280, 720, 1);
         for (int down = 0; down < 400; down += 60) {
-            struct canvas *c = picture_of(v);
-            const struct box rows = places_of(v).rows;
-            const double all = v->layout.rows_height;
+            struct canvas *canvas = picture_of(view);
+            const struct box rows = places_of(view).rows;
+            const double all = view->layout.rows_height;
             int bar = 0, top = 0, seen = 0, above = 0;
             for (int y = rows.y + rows.h - 1; y >= rows.y; y--) {
-                const bool is_bar = c->pixels[y * c->width + rows.x + rows.w + 6] == SOFT;
+                const bool is_bar = canvas->pixels[y * canvas->width + rows.x + rows.w + 6] == SOFT;
                 bar += is_bar;
                 top = is_bar ? y - rows.y : top;
             }
-            for (size_t i = 0; i < v->layout.n_rows; i++) {
-                const struct view_row *r = &v->layout.row[i];
-                seen += is_in_sight(v, r) ? r->height : 0;
-                above += r->y < rows.y ? r->height : 0;
+            for (size_t i = 0; i < view->layout.n_rows; i++) {
+                const struct view_row *view_row = &view->layout.row[i];
+                seen += is_in_sight(view, view_row) ? view_row->height : 0;
+                above += view_row->y < rows.y ? view_row->height : 0;
             }
-            const bool hides = rows_in_sight(v) < v->layout.n_rows;
+            const bool hides = rows_in_sight(view) < view->layout.n_rows;
             assert_true(hides == (bar > 0));
             assert_true(!hides || fabs(bar / (double)rows.h - seen / all) < 0.01);
             assert_true(!hides || fabs(top / (double)rows.h - above / all) < 0.01);
-            free_canvas(c);
-            run_script(v, "down");
+            free_canvas(canvas);
+            run_script(view, "down");
         }
-        end_view(v);
+        end_view(view);
         free(trace);
     }
 }
@@ -152,16 +162,17 @@ TEST(two_traces_always_fit)
 {
     static const char *const lists[] = {"chain", "1f1b", "pipelines", "broadcast", "zero-bubble"};
     for (uint32_t n = 0; n < 20; n++) {
-        struct random4 r = random_words(23, STREAM_TEST, 0, n);
-        char *a = trace_of_list(lasting("data/steps/%s.txt", lists[r.word[0] % 5])), *b = lasting("%s.b", a);
+        struct random4 random4 = random_words(23, STREAM_TEST, 0, n);
+        char *a = trace_of_list(lasting("data/steps/%s.txt", lists[random4.word[0] % 5])), *b = lasting("%s.b", a);
         assert_int_equal(rename(a, b), 0);
         free(a);
-        a = trace_of_list(lasting("data/steps/%s.txt", lists[r.word[1] % 5]));
-        struct view *v = view_of(a, b, 800 + (int)(r.word[2] % 1000), 400 + (int)(r.word[3] % 800), 1 + (int)n % 2);
-        run_script(v, n % 3 ? "0" : "x");
-        assert_true(v->layout.rows_height <= places_of(v).rows.h);
-        assert_int_equal(v->layout.row[v->layout.n_rows - 1].track, 1);
-        end_view(v);
+        a = trace_of_list(lasting("data/steps/%s.txt", lists[random4.word[1] % 5]));
+        struct view *view =
+            view_of(a, b, 800 + (int)(random4.word[2] % 1000), 400 + (int)(random4.word[3] % 800), 1 + (int)n % 2);
+        run_script(view, n % 3 ? "0" : "x");
+        assert_true(view->layout.rows_height <= places_of(view).rows.h);
+        assert_int_equal(view->layout.row[view->layout.n_rows - 1].track, 1);
+        end_view(view);
         free(a);
     }
 }
@@ -173,15 +184,15 @@ TEST(two_traces_share_their_steps_start)
     assert_int_equal(rename(a, b), 0);
     free(a);
     a = trace_of_list("data/steps/1f1b.txt");
-    struct view *v = view_of(a, b, 1280, 720, 1);
-    run_script(v, "pagedown");
+    struct view *view = view_of(a, b, 1280, 720, 1);
+    run_script(view, "pagedown");
     for (int i = 0; i < 2; i++)
-        assert_true(axis_of(v->track[i], find_step(v->track[i], 2)->work) == 0);
-    assert_true(v->sight.to > 54e6); /* the longer one's step is in sight */
-    for (int i = 0; i < 2; i++)      /* the legend has the kinds of both */
-        for (size_t k = 0; k < v->track[i]->trace->header.n_tasks; k++)
-            assert_true(v->has_role[v->track[i]->trace->tasks[k].role]);
-    end_view(v);
+        assert_true(axis_of(view->track[i], find_step(view->track[i], 2)->work) == 0);
+    assert_true(view->sight.to > 54e6); /* the longer one's step is in sight */
+    for (int i = 0; i < 2; i++)         /* the legend has the kinds of both */
+        for (size_t k = 0; k < view->track[i]->trace->header.n_tasks; k++)
+            assert_true(view->has_role[view->track[i]->trace->tasks[k].role]);
+    end_view(view);
     free(a);
 }
 
@@ -191,26 +202,26 @@ TEST(two_traces_share_their_steps_start)
 TEST(a_trace_that_is_replaced_is_shown_anew)
 {
     char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    run_script(v, "pagedown n n measure:300,70,600,70");
-    size_t rows = v->layout.n_rows;
-    v->track[0]->folded[0] = true;
-    assert_false(poll_view(v));
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    run_script(view, "pagedown n n measure:300,70,600,70");
+    size_t rows = view->layout.n_rows;
+    view->track[0]->folded[0] = true;
+    assert_false(poll_view(view));
     free(trace_of_list("data/steps/chain.txt")); /* the same path */
-    assert_true(poll_view(v));
-    assert_false(v->track[0]->folded[0]); /* the folded device was another machine's */
-    assert_true(v->layout.n_rows < rows);
-    assert_true(!is_picked(&v->selection.task));
-    assert_int_equal(v->selection.region.kind, NO_REGION);
+    assert_true(poll_view(view));
+    assert_false(view->track[0]->folded[0]); /* the folded device was another machine's */
+    assert_true(view->layout.n_rows < rows);
+    assert_true(!is_picked(&view->selection.task));
+    assert_int_equal(view->selection.region.kind, NO_REGION);
     struct view *fresh = view_of(trace, NULL, 1280, 720, 1);
-    assert_int_equal(v->n_layers, fresh->n_layers);
-    assert_int_equal(v->n_micros, fresh->n_micros);
-    assert_memory_equal(v->has_role, fresh->has_role, sizeof v->has_role);
+    assert_int_equal(view->n_layers, fresh->n_layers);
+    assert_int_equal(view->n_micros, fresh->n_micros);
+    assert_memory_equal(view->has_role, fresh->has_role, sizeof view->has_role);
     end_view(fresh);
-    free_canvas(picture_of(v));
+    free_canvas(picture_of(view));
     unlink(trace);
-    assert_false(poll_view(v)); /* it is gone: what was there is still shown */
-    end_view(v);
+    assert_false(poll_view(view)); /* it is gone: what was there is still shown */
+    end_view(view);
     free(trace);
 }
 
@@ -219,32 +230,32 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
 TEST(busy_time_is_that_of_the_bars)
 {
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    const struct track *k = v->track[0];
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    const struct track *track = view->track[0];
     for (uint32_t n = 0; n < 2000; n++) {
-        struct random4 r = random_words(3, STREAM_TEST, 0, n);
-        const struct bars *b = &k->trace->bars[r.word[0] % k->trace->header.n_lanes];
-        uint64_t from = r.word[1] % (k->last + 1000);
-        uint64_t to = from + r.word[2] % 9000000;
+        struct random4 random4 = random_words(3, STREAM_TEST, 0, n);
+        const struct bars *bars = &track->trace->bars[random4.word[0] % track->trace->header.n_lanes];
+        uint64_t from = random4.word[1] % (track->last + 1000);
+        uint64_t to = from + random4.word[2] % 9000000;
         uint64_t busy = 0;
-        for (size_t i = 0; i < b->n; i++)
-            if (b->bar[i].end > from && b->bar[i].start < to)
-                busy += MIN(b->bar[i].end, to) - MAX(b->bar[i].start, from);
-        assert_int_equal(busy_between(b, from, to), busy);
+        for (size_t i = 0; i < bars->n; i++)
+            if (bars->bar[i].end > from && bars->bar[i].start < to)
+                busy += MIN(bars->bar[i].end, to) - MAX(bars->bar[i].start, from);
+        assert_int_equal(busy_between(bars, from, to), busy);
     }
-    end_view(v);
+    end_view(view);
     free(trace);
 }
 
 static json_t *planned_bytes(const char *list)
 {
-    struct step *s = read_list(lasting("data/steps/%s.txt", list));
-    finish_list(s);
-    struct simulation *sim = must_simulate(s, NULL);
+    struct step *step = read_list(lasting("data/steps/%s.txt", list));
+    finish_list(step);
+    struct simulation *sim = must_simulate(step, NULL);
     json_t *all = simulation_json(sim), *held = json_incref(json_object_get(all, "held"));
     json_decref(all);
     free_simulation(sim);
-    free_list(s);
+    free_list(step);
     return held;
 }
 
@@ -256,16 +267,16 @@ TEST(bytes_are_those_of_the_clock)
                                         "swap", "snapshot",           "zero-bubble"};
     for (size_t i = 0; i < COUNT(lists); i++) {
         char *trace = trace_of_list(lasting("data/steps/%s.txt", lists[i]));
-        struct view *v = view_of(trace, NULL, 1280, 720, 1);
-        const struct track *k = v->track[0];
+        struct view *view = view_of(trace, NULL, 1280, 720, 1);
+        const struct track *track = view->track[0];
         for (uint32_t n = 0; n < 40; n++)
-            expect_held(k->trace, random_words(13, STREAM_TEST, (uint32_t)i, n).word[0] % (k->last + 1000));
+            expect_held(track->trace, random_words(13, STREAM_TEST, (uint32_t)i, n).word[0] % (track->last + 1000));
         json_t *planned = planned_bytes(lists[i]);
-        for (uint32_t d = 0; d < k->trace->header.n_devices; d++)
-            assert_int_equal(trace_peak(&k->trace->memory_use[d]),
-                             json_integer_value(json_object_get(planned, k->trace->devices[d].id)));
+        for (uint32_t d = 0; d < track->trace->header.n_devices; d++)
+            assert_int_equal(trace_peak(&track->trace->memory_use[d]),
+                             json_integer_value(json_object_get(planned, track->trace->devices[d].id)));
         json_decref(planned);
-        end_view(v);
+        end_view(view);
         free(trace);
     }
 }

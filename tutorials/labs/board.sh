@@ -21,8 +21,8 @@
 #
 # An entry goes through judge_entry().  Options are carried out (judge_options).  A list is compared with the model's
 # own and simulated (judge_list).  A pass is built and run in a sandbox, and its list is judged like any other
-# (judge_pass).
-# A function that refuses an entry sets $why and fails.
+# (judge_pass).  A function that refuses an entry sets $why by refuse() and fails; so `must_be_new X && ...` goes on
+# with what is left.  tests/scripts/league.sh has the attacks that must not score; a new one is a line there.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -203,56 +203,6 @@ judge_list() { # ENTRY LIST NAME: the entry may begin with lines `#= NAME = VALU
 
 # ---- passes ---------------------------------------------------------------------------------------------------------
 
-# Writes the files of a patch.  It is not given to `patch`: that knows links, renames and other folders.  Of
-#
-#     --- /dev/null
-#     +++ b/src/techniques/mine/mine.c
-#     @@ -0,0 +1,2 @@
-#     +int x;
-#     +int y;
-#
-# it writes TO/mine/mine.c, of two lines, and prints "mine".
-unpack() { # PATCH TO: prints the name of the one folder
-    awk -v to="$2" '
-        function fault(sentence) {
-            print sentence | "cat 1>&2"
-            exit 1
-        }
-        left > 0 {
-            if ($0 !~ /^\+/)
-                fault("line " NR ": a pass only adds files, and this line does not begin with +")
-            print substr($0, 2) >file
-            left--
-            next
-        }
-        /^@@ -0,0 \+1(,[0-9]+)? @@$/ && file != "" {
-            left = $3 ~ /,/ ? substr($3, index($3, ",") + 1) : 1
-            next
-        }
-        /^\+\+\+ / {
-            path = $2
-            if (path !~ /^b\/src\/techniques\/[a-z][a-z0-9_]*\/[a-z][a-z0-9_]*\.[ch]$/ || path in seen)
-                fault("line " NR ": a pass is new files NAME.c and NAME.h in one folder of src/techniques")
-            seen[path] = 1
-            split(path, part, "/")
-            if (folder != "" && part[4] != folder)
-                fault("line " NR ": a pass is one folder, and this is a second")
-            folder = part[4]
-            file = to "/" folder "/" part[5]
-            if (!made++)
-                system("mkdir \"" to "/" folder "\"")
-            next
-        }
-        /^(#.*|diff .*|index .*|new file mode 100644|--- \/dev\/null.*|\\ No newline at end of file|)$/ { next }
-        { fault("line " NR ": a pass is new files, and this line changes, renames or links one") }
-        END {
-            if (left > 0)
-                print "the patch ends within a file" | "cat 1>&2"
-            else if (folder != "")
-                print folder
-        }' "$1" 2>"$own/fault"
-}
-
 # A copy of the tree, built: without the labs' graders, and without what no build needs.
 make_stage() {
     [ ! -d "$TMP/stage" ] || return 0
@@ -272,11 +222,18 @@ judge_pass() { # ENTRY NAME
         return 1
     rm -rf "$TMP/new" "$TMP/new.box"
     mkdir "$TMP/new"
-    folder=$(unpack "$1" "$TMP/new")
+    folder=$(awk -v to="$TMP/new" -f $labs/unpack.awk "$1" 2>"$own/fault")
     [ ! -s "$own/fault" ] || refuse "$(head -n 1 "$own/fault")" || return 1
     [ -n "$folder" ] || refuse 'there is no file in the patch' || return 1
     [ ! -e "src/techniques/$folder" ] || refuse "src/techniques/$folder is there already" || return 1
     make_stage
+    run_pass "$1" >"$own/handed.txt"
+    must_be_list "$own/handed.txt" && judge_list "$1" "$own/handed.txt" "$2"
+}
+
+# The patch's lines `#= NAME = VALUE` and `#+ NAME = VALUE` are options of the run.  Descriptor 3 carries the list past
+# the pipe that cuts what the program says.  A list is cut too, but a byte later than allowed: must_be_list() sees that.
+run_pass() { # ENTRY, whose files are in $TMP/new: prints the list that its program hands over
     mkdir -p "$TMP/stage/league"
     cp "$HARDWARE" "$TMP/stage/league/hardware.txt"
     sed -n 's/^#[=+] *//p' "$1" >"$TMP/stage/league/options"
@@ -284,8 +241,7 @@ judge_pass() { # ENTRY NAME
     {
         sh $labs/sandbox.sh "$TMP/stage" "$TMP/new" $BOARD $BUDGET --hardware league/hardware.txt \
             --config league/options --print-list 2>&1 >&3 3>&- | head -c 100000 >"$own/words"
-    } 3>&1 | head -c $((most + 1)) >"$own/handed.txt"
-    must_be_list "$own/handed.txt" && judge_list "$1" "$own/handed.txt" "$2"
+    } 3>&1 | head -c $((most + 1))
 }
 
 must_be_list() { # FILE
@@ -307,20 +263,7 @@ judge_entry() { # ENTRY: prints "MS BITS NAME", or "- NAME refused: WHY"
     # A name that a line of the table can hold.
     name=$(printf '%s' "${1##*/}" | tr -c 'A-Za-z0-9._-' '?' | cut -c 1-40)
     rm -rf "$own"/entry* "$own"/judged* "$own"/first
-    if [ "$name" != "${1##*/}" ]; then
-        refuse 'its name has other characters than letters, digits, . _ and -, or more than 40'
-    elif [ -L "$1" ] || [ ! -f "$1" ]; then
-        refuse 'it is a link, or no plain file'
-    elif [ "$(wc -c <"$1")" -gt $most ]; then
-        refuse "it has more than $most bytes"
-    else
-        cat "$1" >"$own/entry"
-        case $name in
-        *.txt) judge_list "$own/entry" "$own/entry" "$name" ;;
-        *.patch) judge_pass "$own/entry" "$name" ;;
-        *) judge_options "$own/entry" ;;
-        esac
-    fi
+    must_be_readable "$1" && cat "$1" >"$own/entry" && judge_by_kind
     if [ -z "$why" ]; then
         echo "$ms $bits $name"
     else
@@ -328,27 +271,51 @@ judge_entry() { # ENTRY: prints "MS BITS NAME", or "- NAME refused: WHY"
     fi
 }
 
+must_be_readable() { # ENTRY, whose name is $name
+    if [ "$name" != "${1##*/}" ]; then
+        refuse 'its name has other characters than letters, digits, . _ and -, or more than 40'
+    elif [ -L "$1" ] || [ ! -f "$1" ]; then
+        refuse 'it is a link, or no plain file'
+    elif [ "$(wc -c <"$1")" -gt $most ]; then
+        refuse "it has more than $most bytes"
+    fi
+}
+
+judge_by_kind() { # the entry in $own/entry, by the ending of $name
+    case $name in
+    *.txt) judge_list "$own/entry" "$own/entry" "$name" ;;
+    *.patch) judge_pass "$own/entry" "$name" ;;
+    *) judge_options "$own/entry" ;;
+    esac
+}
+
+judge_all() { # ENTRY...: a line for each
+    for entry; do
+        case $entry in
+        /*) judge_entry "$entry" ;;
+        *) judge_entry "$here/$entry" ;;
+        esac
+    done
+}
+
+# Lines "410.123 same fast.options" become rows, the shortest step first, and lines "- NAME refused: WHY" come last.
+print_table() {
+    sort -n | awk '
+        $1 == "-" {
+            sub(/^- /, "")
+            refused[++n_refused] = $0
+            next
+        }
+        { printf "%3d. %12s ms  bits %-5s  %s\n", ++rank, $1, $2, $3 }
+        END {
+            for (i = 1; i <= n_refused; i++)
+                print "     " refused[i]
+        }'
+}
+
 cp "$HARDWARE" "$own/hardware.open" || exit 2
 for nth in $draws; do draw_hardware "$nth" >"$own/hardware.$nth"; done
 sandbox=
 sh $labs/sandbox.sh --works && sandbox=yes
-
-for entry; do
-    case $entry in
-    /*) judge_entry "$entry" ;;
-    *) judge_entry "$here/$entry" ;;
-    esac
-done >"$own/table"
-
-# Lines "410.123 same fast.options" become rows, the shortest step first, and lines "- NAME refused: WHY" come last.
-sort -n "$own/table" | awk '
-    $1 == "-" {
-        sub(/^- /, "")
-        refused[++n_refused] = $0
-        next
-    }
-    { printf "%3d. %12s ms  bits %-5s  %s\n", ++rank, $1, $2, $3 }
-    END {
-        for (i = 1; i <= n_refused; i++)
-            print "     " refused[i]
-    }'
+judge_all "$@" >"$own/table"
+print_table <"$own/table"
