@@ -1,7 +1,11 @@
 /* support_state.c - checkpoints of random numbers, and what is expected of them. */
 #include "support_state.h"
 
+#include "techniques/reshard/find_checkpoint.h"
 #include "techniques/reshard/folder.h"
+#include "techniques/reshard/manifest.h"
+#include "techniques/reshard/rank_files.h"
+#include "techniques/reshard/transfer.h"
 
 #include <dirent.h>
 #include <fcntl.h>

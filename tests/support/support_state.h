@@ -3,6 +3,7 @@
 #define SUPPORT_STATE_H
 
 #include "support.h"
+#include "techniques/reshard/checkpoint.h"
 #include "techniques/snapshot/snapshot.h"
 
 /* Sizes and a mesh that fit each other, by chance: uneven heads, layers and vocabulary; shards that are empty. */

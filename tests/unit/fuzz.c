@@ -7,7 +7,10 @@
  * with 0, or with one sentence and 1, 2 or 4.  A signal, a sanitizer's report, a broken invariant or a hang is a
  * finding: its file and what was printed are kept in build/fuzz.  A new format is a line in `formats`.
  */
+#include "techniques/reshard/export.h"
+#include "techniques/reshard/find_checkpoint.h"
 #include "techniques/reshard/folder.h"
+#include "techniques/reshard/manifest.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_state.h"
 #include "tools/tokens/bpe.h"

@@ -14,6 +14,8 @@
  *
  *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_crash     so many power cuts; every call (else each seventh)
  */
+#include "techniques/reshard/find_checkpoint.h"
+#include "techniques/reshard/manifest.h"
 #include "tests/support/shim.h"
 #include "tests/support/support_disk.h"
 #include "tests/support/support_state.h"

@@ -1,4 +1,6 @@
 /* test_import.c - models of other programs: what config.json says, names, shards, heads, and what is no model. */
+#include "techniques/reshard/export.h"
+#include "techniques/reshard/find_checkpoint.h"
 #include "tests/support/support_state.h"
 
 /* ---- a GPT-2 as others write it ---------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* test_snaprun.c - snapshots while training runs: no bit of training changes, what is stored is the state after its
  * iteration, and however slow the writer is, training goes on.
  */
+#include "techniques/reshard/save_and_load.h"
 #include "techniques/snapshot/snapshot.h"
 #include "tests/support/support.h"
 #include "tools/pace/pace.h"

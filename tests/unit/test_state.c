@@ -11,7 +11,11 @@
  *
  * (Damaged checkpoints: test_state_strict.c.  Runs that go on: test_state_resume.c.  yard ckpt: test_state_commands.c.)
  */
+#include "techniques/reshard/compare.h"
+#include "techniques/reshard/copy_plan.h"
+#include "techniques/reshard/find_checkpoint.h"
 #include "techniques/reshard/folder.h"
+#include "techniques/reshard/transfer.h"
 #include "tests/support/support_state.h"
 
 #include <dirent.h>

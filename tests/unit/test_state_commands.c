@@ -5,6 +5,8 @@
  *
  * The checkpoint is small_state().  Its values follow from a seed (state_value()), which says what an export must have.
  */
+#include "techniques/reshard/export.h"
+#include "techniques/reshard/find_checkpoint.h"
 #include "techniques/reshard/folder.h"
 #include "tests/support/support_state.h"
 

@@ -7,7 +7,11 @@
  * What is expected is the state of the same run without a break: two steps, a checkpoint, and two more steps, on meshes
  * of every kind.
  */
-#include "techniques/reshard/folder.h"
+#include "techniques/reshard/export.h"
+#include "techniques/reshard/find_checkpoint.h"
+#include "techniques/reshard/manifest.h"
+#include "techniques/reshard/resume.h"
+#include "techniques/reshard/save_and_load.h"
 #include "tests/support/support_state.h"
 
 /* ---- runs that go on --------------------------------------------------------------------------------------------- */

@@ -1,7 +1,10 @@
 /* test_train.c - training runs: what gives the same bits and what comes close, what is logged and saved, and how a run
  * ends when it is stopped or diverges.
  */
-#include "techniques/reshard/state.h"
+#include "techniques/reshard/export.h"
+#include "techniques/reshard/find_checkpoint.h"
+#include "techniques/reshard/resume.h"
+#include "techniques/reshard/save_and_load.h"
 #include "tests/support/support.h"
 #include "tools/trace/trace.h"
 

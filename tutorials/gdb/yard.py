@@ -598,15 +598,22 @@ class Waits(Command):
 class TaskBreakpoint(gdb.Breakpoint):
     """Before a task runs (serial), or is issued to its lane (threads)."""
 
-    def __init__(self, place, wanted=None, step=None, layer=None, micro=None, temporary=False):
+    def __init__(self, place, wanted=None, step=None, layer=None, micro=None, temporary=False, is_checked=True):
         super().__init__(place, internal=wanted is None, temporary=temporary)
         self.wanted, self.at, self.layer, self.micro = wanted, step, layer, micro
+        self.is_checked = is_checked  # False: no list was there yet to look for the name in
         self.silent, self.where = True, None
 
     def stop(self):
         found = find_running()
         if not found:
             return False
+        if not self.is_checked:
+            self.is_checked = True
+            unknown = unknown_task(self.wanted, known_tasks())
+            if unknown:
+                print(unknown)
+                return True
         step, number, i = found
         t = step["task"][i].dereference()
         if self.wanted is not None and self.wanted not in (text(t["name"]), str(i)):
@@ -637,6 +644,13 @@ def known_tasks():
     return known
 
 
+def unknown_task(wanted, known):
+    """What to say if none of the known tasks has that name or number; None: one has, or none is known yet."""
+    if not known or wanted in known:
+        return None
+    return "there is no task %s%s" % (wanted, near_names(wanted, known))
+
+
 class Break(Command):
     """yard break TASK [step=K] [layer=L] [micro=M]: stop before it runs.  TASK is a name, or a number of the list."""
 
@@ -645,10 +659,11 @@ class Break(Command):
         if not words or len(given) < len(words) - 1 or set(given) - {"step", "layer", "micro"}:
             raise gdb.GdbError("yard break takes a task's name or number, then step=K, layer=L, micro=M")
         known = known_tasks()
-        if known and words[0] not in known:
-            raise gdb.GdbError("there is no task %s%s" % (words[0], near_names(words[0], known)))
+        unknown = unknown_task(words[0], known)
+        if unknown:
+            raise gdb.GdbError(unknown)
         try:
-            stops(wanted=words[0], **{k: int(v) for k, v in given.items()})
+            stops(wanted=words[0], is_checked=bool(known), **{k: int(v) for k, v in given.items()})
         except ValueError:
             raise gdb.GdbError("yard break: step=, layer= and micro= take whole numbers")
 

@@ -1,278 +1,20 @@
-/* checkpoint.c - looks into the folder that --save fills: which checkpoints are complete, which is the newest, and
- * which are to be removed.
+/* checkpoint.c - a checkpoint as an object in memory: made like another one, asked, and freed.
  *
- *     DIR/step-20/  DIR/step-30/          complete, or damaged since
- *     DIR/step-30.new/                    complete; it waits for the place of the old step-30
- *     DIR/step-40.tmp-1234/               being written, or left by a process that was killed
+ *     pieces.c  <-  checkpoint.c  <-  manifest.c  <-  read_manifest.c  <-  find_checkpoint.c
+ *                                                 <-  rank_files.c     <-  transfer.c  <-  save_and_load.c
  *
- * Runs that write into one folder are numbered, resumed runs too: each is a *session*.  The newest checkpoint is the
- * last one of the last session: a run that was resumed from step 20 has newer checkpoints than step 30 of the run
- * before.
+ * Of these files, each calls only those on its left.  So what writing a manifest and reading one both ask of a
+ * checkpoint is here.
  */
-#include "folder.h"
-#include "state.h"
-#include "trainer/base/module.h"
+#include "checkpoint.h"
+#include "store.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <unistd.h>
-
-/* ---- is it complete? -------------------------------------------------------------------------------------------- */
-
-static bool is_checkpoint(const char *folder)
+struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const char *path)
 {
-    char *path = format_string("%s/" MANIFEST, folder);
-    bool found = access(path, F_OK) == 0;
-    free(path);
-    return found;
-}
-
-void expect_outside(const char *claimant, const char *path)
-{
-    char *at = behind_links(path);
-    for (char *end = at + strlen(at); end; end = strrchr(at, '/')) {
-        *end = '\0';
-        if (is_checkpoint(at))
-            fail(EXIT_USAGE, "%s %s: the folder %s is a checkpoint, which takes nothing more: choose one outside of it",
-                 claimant, path, at);
-    }
-    free(at);
-}
-
-static bool has_metadata(const struct safetensors *st, const char *key, const char *expected)
-{
-    const char *text = find_metadata(st, key);
-    return text && strcmp(text, expected) == 0;
-}
-
-static bool is_same(const struct st_tensor *found, const struct kept_tensor *t, size_t k)
-{
-    const struct piece *p = &t->piece[k];
-    char name[96];
-    if (strcmp(found->name, piece_name(name, t, k)) != 0 || found->dtype != DTYPE_F32)
-        return false;
-    if (found->offset != p->file_offset || found->n_dims != (p->flat ? 1 : t->dims))
-        return false;
-    for (int axis = 0; axis < found->n_dims; axis++)
-        if (found->shape[axis] != p->end[axis] - p->begin[axis])
-            return false;
-    return true;
-}
-
-/* Checks that the tensors in the header of the rank's file are the rank's pieces, in the manifest's order. */
-static void check_rank_tensors(const struct checkpoint *c, int rank, const char *path, const struct safetensors *st)
-{
-    const struct st_tensor *found = st->tensors, *end = found + st->n;
-    for (const struct kept_tensor *t = c->pieces->tensor; t < c->pieces->tensor + c->pieces->n; t++)
-        for (size_t k = 0; k < t->n; k++) {
-            const struct piece *p = &t->piece[k];
-            char name[96];
-            if (p->rank != rank)
-                continue;
-            if (found == end || !is_same(found, t, k))
-                fail(EXIT_FAILED, "%s: the manifest has piece %s at byte %llu, %zu elements of F32; the file has not",
-                     path, piece_name(name, t, k), (unsigned long long)p->file_offset, piece_elements(p));
-            found++;
-        }
-    if (found != end)
-        fail(EXIT_FAILED, "%s has tensor %s, the manifest has not", path, found->name);
-}
-
-/* Checks that the rank's file agrees with the manifest in size and header, so that both are of the same checkpoint. */
-static void check_rank(const struct checkpoint *c, int rank)
-{
-    char step[16], *path = rank_file(c, rank);
-    struct safetensors *st = open_safetensors(path);
-    snprintf(step, sizeof step, "%u", c->step);
-    if (st->file->size != c->bytes[rank])
-        fail(EXIT_FAILED, "%s has %llu bytes, the manifest says %llu", path, (unsigned long long)st->file->size,
-             (unsigned long long)c->bytes[rank]);
-    if (json_object_size(st->metadata) != 2 || !has_metadata(st, "format", "pt") ||
-        !has_metadata(st, "yard.step", step))
-        fail(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", as the manifest's step", path,
-             step);
-    check_rank_tensors(c, rank, path, st);
-    close_safetensors(st);
-    free(path);
-}
-
-static struct checkpoint *read_checkpoint(const char *folder)
-{
-    struct checkpoint *c = read_manifest(folder);
-    for (int r = 0; r < n_ranks(&c->pieces->mesh); r++)
-        if (c->bytes[r])
-            check_rank(c, r);
-    return c;
-}
-
-/* ---- the checkpoints of a folder --------------------------------------------------------------------------------- */
-
-struct entry {
-    char *path;
-    int64_t session;
-    uint32_t step;
-    struct problem *problem; /* why it is not a complete checkpoint; NULL: it is one */
-};
-struct entries {
-    struct entry *entry; /* sorted: the newest first, and at the end those with a problem, whose session is 0 */
-    size_t n, cap;
-};
-
-static void read_entry(void *entry)
-{
-    struct entry *e = entry;
-    struct checkpoint *c = read_checkpoint(e->path);
-    e->session = c->session;
-    e->step = c->step;
-    free_checkpoint(c);
-}
-
-COMPARISON(newest_first, struct entry, BY(b->session, a->session, COMPARE(b->step, a->step)))
-
-/* Lists the folders named "step-" and digits.  A folder with ".new" after the digits waits for the place of the old
- * folder (publish_folder()). */
-static struct entries list_checkpoints(const char *folder)
-{
-    struct entries all = {0};
-    DIR *d = opendir(folder);
-    if (!d && errno != ENOENT && errno != ENOTDIR)
-        fail(EXIT_IO, "cannot list the folder %s: %s", folder, strerror(errno));
-    const struct dirent *e;
-    while (d && (e = readdir(d))) {
-        const char *digits = strncmp(e->d_name, "step-", 5) == 0 ? e->d_name + 5 : "";
-        const char *ending = digits + strspn(digits, "0123456789");
-        if (ending == digits || (*ending && strcmp(ending, ".new") != 0))
-            continue;
-        struct entry *x = APPEND(all.entry, all.n, all.cap);
-        x->path = format_string("%s/%s", folder, e->d_name);
-        x->step = (uint32_t)strtoul(digits, NULL, 10);
-        x->problem = attempt(read_entry, x);
-    }
-    if (d)
-        closedir(d);
-    SORT(all.entry, all.n, newest_first);
-    return all;
-}
-
-static void free_entries(struct entries *all)
-{
-    for (size_t i = 0; i < all->n; i++) {
-        free(all->entry[i].path);
-        free(all->entry[i].problem);
-    }
-    free(all->entry);
-}
-
-/* See find_checkpoint().  *code: the exit code for NULL, which is that of the first checkpoint that was passed over. */
-static char *find_newest(const char *path, enum exit_code *code)
-{
-    char *found = NULL;
-    if (is_checkpoint(path))
-        return copy_string(path);
-    struct entries all = list_checkpoints(path);
-    *code = EXIT_IO;
-    if (all.n && all.entry[0].problem)
-        *code = all.entry[0].problem->code;
-    for (size_t i = 0; i < all.n; i++)
-        if (all.entry[i].problem)
-            warn("%s is passed over: %s", all.entry[i].path, all.entry[i].problem->sentence);
-        else if (!found)
-            found = copy_string(all.entry[i].path);
-    free_entries(&all);
-    return found;
-}
-
-char *find_checkpoint(const char *path)
-{
-    enum exit_code unused;
-    return find_newest(path, &unused);
-}
-
-char **all_checkpoints(const char *path, size_t *n)
-{
-    struct entries all = {0};
-    if (!is_checkpoint(path))
-        all = list_checkpoints(path);
-    *n = MAX(all.n, 1);
-    char **paths = allocate(*n, sizeof *paths);
-    for (size_t i = 0; i < *n; i++)
-        paths[i] = copy_string(all.n ? all.entry[i].path : path);
-    free_entries(&all);
-    return paths;
-}
-
-const struct store *find_store(const char *path)
-{
-    for (size_t i = 0; i < n_modules; i++) {
-        const struct store *s = modules[i]->store;
-        if (s && s->is_ours(path))
-            return s;
-    }
-    return NULL;
-}
-
-/* code: why the folder has no complete checkpoint. */
-static _Noreturn void refuse_path(const char *path, enum exit_code code)
-{
-    if (access(path, F_OK) != 0)
-        fail(EXIT_IO, "cannot open %s: %s", path, strerror(errno));
-    if (!is_folder(path))
-        fail(EXIT_IO,
-             "%s is no folder; expected a checkpoint, the folder of several that --save wrote, or a file that "
-             "--snapshot wrote%s",
-             path, ends_with(path, ".safetensors") ? "; a training begins from a model with --init" : "");
-    fail(code,
-         "%s holds no complete checkpoint, which has a " MANIFEST "; expected a checkpoint or a folder of several%s",
-         path, model_in_folder(path) ? "; a training begins from its model with --init" : "");
-}
-
-static struct checkpoint *open_stored(const struct store *store, const char *path)
-{
-    struct checkpoint *c = store->open(path);
-    for (size_t i = 0; i < c->stored->n_damage; i++)
-        warn("%s", c->stored->damage[i]);
-    return c;
-}
-
-struct checkpoint *open_checkpoint(const char *path)
-{
-    enum exit_code code;
-    const struct store *store = find_store(path);
-    if (store)
-        return open_stored(store, path);
-    char *folder = find_newest(path, &code);
-    if (!folder)
-        refuse_path(path, code);
-    struct checkpoint *c = read_checkpoint(folder);
-    free(folder);
-    return c;
-}
-
-int64_t last_session(const char *folder)
-{
-    struct entries all = list_checkpoints(folder);
-    int64_t last = all.n ? all.entry[0].session : 0;
-    free_entries(&all);
-    return last;
-}
-
-void prune_checkpoints(const char *folder, int64_t session, int64_t keep)
-{
-    struct entries all = list_checkpoints(folder);
-    for (size_t i = 0; i < all.n; i++)
-        if (!all.entry[i].problem && (all.entry[i].session < session || (keep && (int64_t)i >= keep)))
-            remove_folder(all.entry[i].path);
-    free_entries(&all);
-}
-
-/* ---- as an object in memory -------------------------------------------------------------------------------------- */
-
-struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path)
-{
-    struct checkpoint *like = copy_bytes(c, sizeof *c);
+    struct checkpoint *like = copy_bytes(checkpoint, sizeof *checkpoint);
     like->path = copy_string(path);
-    like->tokenizer = copy_string(c->tokenizer);
-    like->options = json_copy(c->options);
+    like->tokenizer = copy_string(checkpoint->tokenizer);
+    like->options = json_copy(checkpoint->options);
     like->pieces = NULL;
     like->bytes = NULL;
     like->stored = NULL;
@@ -280,30 +22,45 @@ struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path)
     return like;
 }
 
-void free_checkpoint(struct checkpoint *c)
+void free_checkpoint(struct checkpoint *checkpoint)
 {
-    if (c->pieces)
-        free_pieces(c->pieces);
-    if (c->stored) {
-        for (size_t i = 0; i < c->stored->n_damage; i++)
-            free(c->stored->damage[i]);
-        free(c->stored->damage);
-        free(c->stored);
+    if (checkpoint->pieces)
+        free_pieces(checkpoint->pieces);
+    if (checkpoint->stored)
+        free_in_store(checkpoint->stored);
+    if (checkpoint->buffer) {
+        free(checkpoint->buffer->bytes);
+        free(checkpoint->buffer);
     }
-    if (c->buffer) {
-        free(c->buffer->bytes);
-        free(c->buffer);
-    }
-    json_decref(c->options);
-    free(c->path);
-    free(c->tokenizer);
-    free(c->bytes);
-    free(c);
+    json_decref(checkpoint->options);
+    free(checkpoint->path);
+    free(checkpoint->tokenizer);
+    free(checkpoint->bytes);
+    free(checkpoint);
 }
 
-char *rank_file(const struct checkpoint *c, int rank)
+char *rank_file(const struct checkpoint *checkpoint, int rank)
 {
-    if (c->stored)
-        return copy_string(c->path);
-    return format_string("%s/rank-%d.safetensors", c->path, rank);
+    if (checkpoint->stored)
+        return copy_string(checkpoint->path);
+    return format_string("%s/rank-%d.safetensors", checkpoint->path, rank);
+}
+
+const char *recorded_option(const struct checkpoint *checkpoint, const char *name)
+{
+    const char *text = json_string_value(json_object_get(checkpoint->options, name));
+    return text ? text : "";
+}
+
+struct mesh strategy_of(const struct checkpoint *checkpoint)
+{
+    struct mesh mesh = checkpoint->pieces->mesh;
+    const char *text = recorded_option(checkpoint, "mesh");
+    struct problem *problem = NULL;
+    if (*text)
+        problem = parse_mesh(text, 1, &mesh);
+    if (problem)
+        fail(EXIT_FAILED, "%s is damaged or not ours: options: %s", checkpoint->path, problem->sentence);
+    mesh.zero = checkpoint->pieces->mesh.zero;
+    return mesh;
 }

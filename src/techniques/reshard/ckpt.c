@@ -1,8 +1,15 @@
 /* ckpt.c - yard ckpt: looks into checkpoints, checks, compares and rewrites them; needs no device. */
-#include "state.h"
+#include "compare.h"
+#include "copy_plan.h"
+#include "export.h"
+#include "find_checkpoint.h"
+#include "manifest.h"
+#include "resume.h"
+#include "store.h"
 #include "tools/command/arguments.h"
 #include "tools/command/table.h"
 #include "trainer/train/train.h"
+#include "transfer.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -55,38 +62,38 @@ static struct option_table table = {.options = options, .n = COUNT(options)};
 /* ---- ls -------------------------------------------------------------------------------------------------------- */
 
 /* "rows", "columns in 3": how tensor parallelism cuts it. */
-static void format_cut(char out[32], const struct kept_tensor *t)
+static void format_cut(char out[32], const struct kept_tensor *tensor)
 {
     static const char *const axes[] = {"-", "rows", "columns"};
-    const char *axis = axes[t->axis + 1];
-    if (t->dims == 1 && t->axis == 0)
+    const char *axis = axes[tensor->axis + 1];
+    if (tensor->dims == 1 && tensor->axis == 0)
         axis = "elements";
-    if (t->sections > 1)
-        snprintf(out, 32, "%s in %d", axis, t->sections);
+    if (tensor->sections > 1)
+        snprintf(out, 32, "%s in %d", axis, tensor->sections);
     else
         snprintf(out, 32, "%s", axis);
 }
 
 /* "0: 64-128", "0: [0:64]" or "0: [0:64, 0:32]": the rank, and what it has. */
-static void format_piece(char out[128], const struct kept_tensor *t, const struct piece *p)
+static void format_piece(char out[128], const struct kept_tensor *tensor, const struct piece *piece)
 {
-    const long long begin[2] = {p->begin[0], p->begin[1]}, end[2] = {p->end[0], p->end[1]};
-    if (p->flat)
-        snprintf(out, 128, "%d: %lld-%lld", p->rank, begin[0], end[0]);
-    else if (t->dims == 1)
-        snprintf(out, 128, "%d: [%lld:%lld]", p->rank, begin[0], end[0]);
+    const long long begin[2] = {piece->begin[0], piece->begin[1]}, end[2] = {piece->end[0], piece->end[1]};
+    if (piece->flat)
+        snprintf(out, 128, "%d: %lld-%lld", piece->rank, begin[0], end[0]);
+    else if (tensor->dims == 1)
+        snprintf(out, 128, "%d: [%lld:%lld]", piece->rank, begin[0], end[0]);
     else
-        snprintf(out, 128, "%d: [%lld:%lld, %lld:%lld]", p->rank, begin[0], end[0], begin[1], end[1]);
+        snprintf(out, 128, "%d: [%lld:%lld, %lld:%lld]", piece->rank, begin[0], end[0], begin[1], end[1]);
 }
 
-static void list_tensor(struct table *out, const struct kept_tensor *t)
+static void list_tensor(struct table *out, const struct kept_tensor *tensor)
 {
-    const char *name = t->name, *role = kept_name[t->role];
+    const char *name = tensor->name, *role = kept_name[tensor->role];
     char shape[128], cut[32], text[128];
-    format_shape(shape, t->dims, t->shape);
-    format_cut(cut, t);
-    for (size_t i = 0; i < t->n; i++) {
-        format_piece(text, t, &t->piece[i]);
+    format_shape(shape, tensor->dims, tensor->shape);
+    format_cut(cut, tensor);
+    for (size_t i = 0; i < tensor->n; i++) {
+        format_piece(text, tensor, &tensor->piece[i]);
         if (i == 0)
             ROW(out, text_cell(name), text_cell(role), text_cell(shape), text_cell(cut), text_cell(text));
         else
@@ -95,26 +102,27 @@ static void list_tensor(struct table *out, const struct kept_tensor *t)
 }
 
 /* The id of the checkpoint's run, written into `out`; NULL: it is not known. */
-static const char *run_of(char out[20], const struct checkpoint *c)
+static const char *run_of(char out[20], const struct checkpoint *checkpoint)
 {
-    snprintf(out, 20, "%016llx", (unsigned long long)c->run);
-    return c->run ? out : NULL;
+    snprintf(out, 20, "%016llx", (unsigned long long)checkpoint->run);
+    return checkpoint->run ? out : NULL;
 }
 
-static void print_ls_json(const struct checkpoint *c)
+static void print_ls_json(const struct checkpoint *checkpoint)
 {
-    const struct store *store = c->stored ? c->stored->store : NULL;
-    const struct mesh strategy = strategy_of(c);
+    const struct store *store = checkpoint->stored ? checkpoint->stored->store : NULL;
+    const struct mesh strategy = strategy_of(checkpoint);
     char run[20];
     const char *form = store ? store->name : "";
-    json_t *stored = store ? store->to_json(c) : NULL; /* NULL: its field is left out */
-    print_json(json_pack("{s:o, s:i, s:s?, s:I, s:o, s:o*, s:o, s:o, s:o}", "checkpoint", text_json(c->path), "step",
-                         (int)c->step, "run", run_of(run, c), "session", (json_int_t)c->session, "program",
-                         *c->program ? text_json(c->program) : json_null(), form, stored, "mesh",
-                         mesh_json(&c->pieces->mesh), "strategy", mesh_json(&strategy), "tensors", tensors_json(c)));
+    json_t *stored = store ? store->to_json(checkpoint) : NULL; /* NULL: its field is left out */
+    print_json(json_pack(
+        "{s:o, s:i, s:s?, s:I, s:o, s:o*, s:o, s:o, s:o}", "checkpoint", text_json(checkpoint->path), "step",
+        (int)checkpoint->step, "run", run_of(run, checkpoint), "session", (json_int_t)checkpoint->session, "program",
+        *checkpoint->program ? text_json(checkpoint->program) : json_null(), form, stored, "mesh",
+        mesh_json(&checkpoint->pieces->mesh), "strategy", mesh_json(&strategy), "tensors", tensors_json(checkpoint)));
 }
 
-static void print_ls(const struct checkpoint *c)
+static void print_ls(const struct checkpoint *checkpoint)
 {
     static const struct column columns[] = {{"tensor", NULL, CELL_TEXT, 27, 0},
                                             {"role", NULL, CELL_TEXT, 6, 0},
@@ -123,32 +131,33 @@ static void print_ls(const struct checkpoint *c)
                                             {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
     char run[20], bytes[32], sizes[160], mesh[64];
     struct table *out = new_table(columns, COUNT(columns));
-    const struct pieces *p = c->pieces;
-    const struct mesh strategy = strategy_of(c);
+    const struct pieces *pieces = checkpoint->pieces;
+    const struct mesh strategy = strategy_of(checkpoint);
     size_t elements = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        elements += tensor_elements(&p->tensor[i]);
-        list_tensor(out, &p->tensor[i]);
+    for (size_t i = 0; i < pieces->n; i++) {
+        elements += tensor_elements(&pieces->tensor[i]);
+        list_tensor(out, &pieces->tensor[i]);
     }
-    print_line(stdout, "checkpoint  %s: step %u, %lld sequences", c->path, c->step, (long long)c->samples);
-    if (c->stored)
-        c->stored->store->print(c);
-    print_line(stdout, "run         %s, session %lld; written by %s%s", run_of(run, c) ? run : "not known",
-               (long long)c->session, *c->program ? "yard " : "an older yard", c->program);
-    print_line(stdout, "model       %s", describe_sizes(sizes, &p->config));
-    print_line(stdout, "mesh        %s, zero %d; %zu tensors, %s", format_mesh(mesh, &p->mesh), p->mesh.zero, p->n,
-               format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
+    print_line(stdout, "checkpoint  %s: step %u, %lld sequences", checkpoint->path, checkpoint->step,
+               (long long)checkpoint->samples);
+    if (checkpoint->stored)
+        checkpoint->stored->store->print(checkpoint);
+    print_line(stdout, "run         %s, session %lld; written by %s%s", run_of(run, checkpoint) ? run : "not known",
+               (long long)checkpoint->session, *checkpoint->program ? "yard " : "an older yard", checkpoint->program);
+    print_line(stdout, "model       %s", describe_sizes(sizes, &pieces->config));
+    print_line(stdout, "mesh        %s, zero %d; %zu tensors, %s", format_mesh(mesh, &pieces->mesh), pieces->mesh.zero,
+               pieces->n, format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
     printf("strategy    %s, zero %d\n", format_mesh(mesh, &strategy), strategy.zero);
     print_table(stdout, out);
 }
 
 static int run_ls(char **words)
 {
-    struct checkpoint *c = open_checkpoint(words[0]);
+    struct checkpoint *checkpoint = open_checkpoint(words[0]);
     if (given.json)
-        print_ls_json(c);
+        print_ls_json(checkpoint);
     else
-        print_ls(c);
+        print_ls(checkpoint);
     return EXIT_OK;
 }
 
@@ -159,14 +168,15 @@ struct opened { /* the argument of try_open(), for attempt() */
     struct checkpoint *checkpoint;
 };
 
-static void try_open(void *opened)
+static void try_open(void *argument)
 {
-    struct opened *o = opened;
-    const struct store *store = find_store(o->path);
+    struct opened *opened = argument;
+    const struct store *store = find_store(opened->path);
     if (store)
-        o->checkpoint = store->open(o->path); /* open_checkpoint() would warn of damage, which is counted here */
+        opened->checkpoint =
+            store->open(opened->path); /* open_checkpoint() would warn of damage, which is counted here */
     else
-        o->checkpoint = open_checkpoint(o->path);
+        opened->checkpoint = open_checkpoint(opened->path);
 }
 
 static void add_damage(json_t *damaged, const char *reason, const char *tensor, const char *role)
@@ -177,18 +187,18 @@ static void add_damage(json_t *damaged, const char *reason, const char *tensor, 
 }
 
 /* Reads every tensor's pieces; what is wrong goes into `damaged`.  Returns the bytes that are sound. */
-static uint64_t verify_tensors(const struct checkpoint *c, json_t *damaged)
+static uint64_t verify_tensors(const struct checkpoint *checkpoint, json_t *damaged)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < c->pieces->n; i++) {
-        const struct kept_tensor *t = &c->pieces->tensor[i];
-        struct problem *p = NULL;
-        if (!c->stored) /* opening another form has verified all of it */
-            p = verify_tensor(c, i);
-        if (p)
-            add_damage(damaged, p->sentence, t->name, kept_name[t->role]);
+    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
+        const struct kept_tensor *tensor = &checkpoint->pieces->tensor[i];
+        struct problem *problem = NULL;
+        if (!checkpoint->stored) /* opening another form has verified all of it */
+            problem = verify_tensor(checkpoint, i);
+        if (problem)
+            add_damage(damaged, problem->sentence, tensor->name, kept_name[tensor->role]);
         else
-            bytes += ELEMENT_BYTES * tensor_elements(t);
+            bytes += ELEMENT_BYTES * tensor_elements(tensor);
     }
     return bytes;
 }
@@ -196,24 +206,24 @@ static uint64_t verify_tensors(const struct checkpoint *c, json_t *damaged)
 /* Verifies one checkpoint, the only one or one of a folder.  *step: becomes the highest step of those verified. */
 static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t *step)
 {
-    struct opened o = {.path = path};
+    struct opened opened = {.path = path};
     size_t before = json_array_size(damaged);
     char text[32];
-    struct problem *p = attempt(try_open, &o);
-    if (p && only && p->code != EXIT_FAILED)
-        must(p);
-    if (p) {
-        add_damage(damaged, p->sentence, NULL, NULL);
+    struct problem *problem = attempt(try_open, &opened);
+    if (problem && only && problem->code != EXIT_FAILED)
+        must(problem);
+    if (problem) {
+        add_damage(damaged, problem->sentence, NULL, NULL);
         return 0;
     }
-    const struct checkpoint *c = o.checkpoint;
-    for (size_t i = 0; c->stored && i < c->stored->n_damage; i++)
-        add_damage(damaged, c->stored->damage[i], NULL, NULL);
-    uint64_t bytes = verify_tensors(c, damaged);
+    const struct checkpoint *checkpoint = opened.checkpoint;
+    for (size_t i = 0; checkpoint->stored && i < checkpoint->stored->n_damage; i++)
+        add_damage(damaged, checkpoint->stored->damage[i], NULL, NULL);
+    uint64_t bytes = verify_tensors(checkpoint, damaged);
     if (!given.json && json_array_size(damaged) == before)
-        print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path, c->pieces->n,
-                   format_bytes(text, (double)bytes));
-    *step = MAX(*step, c->step);
+        print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path,
+                   checkpoint->pieces->n, format_bytes(text, (double)bytes));
+    *step = MAX(*step, checkpoint->step);
     return bytes;
 }
 
@@ -271,24 +281,32 @@ static void print_diff(const struct checkpoint *a, const struct checkpoint *b, s
         print_table(stdout, differing);
 }
 
-static int run_diff(char **words)
+/* The tensors that differ, a row each. */
+static struct table *compare_tensors(const struct checkpoint *a, const struct checkpoint *b)
 {
     static const struct column columns[] = {{"tensor", "name", CELL_TEXT, 27, 0},
                                             {"role", "role", CELL_TEXT, 6, 0},
                                             {"elements", "elements", CELL_COUNT, 10, 0},
                                             {"largest", "max", CELL_SHORT, 12, 0},
                                             {"relative", "relative", CELL_SHORT, 12, 0}};
-    struct checkpoint *a = open_checkpoint(words[0]), *b = open_checkpoint(words[1]);
     struct table *out = new_table(columns, COUNT(columns));
     if (!same_sizes(&a->pieces->config, &b->pieces->config))
         fail(EXIT_FAILED, "%s and %s are models of unlike sizes: `yard ckpt ls` shows them", a->path, b->path);
     for (size_t i = 0; i < a->pieces->n; i++) {
-        const struct kept_tensor *t = &a->pieces->tensor[i];
-        struct difference d = compare_tensor(a, b, i);
-        if (d.elements)
-            ROW(out, text_cell(t->name), text_cell(kept_name[t->role]), number_cell((double)d.elements),
-                number_cell(d.most), number_cell(d.distance / d.norm));
+        const struct kept_tensor *tensor = &a->pieces->tensor[i];
+        struct difference difference = compare_tensor(a, b, i);
+        if (difference.elements)
+            ROW(out, text_cell(tensor->name), text_cell(kept_name[tensor->role]),
+                number_cell((double)difference.elements), number_cell(difference.most),
+                number_cell(difference.distance / difference.norm));
     }
+    return out;
+}
+
+static int run_diff(char **words)
+{
+    struct checkpoint *a = open_checkpoint(words[0]), *b = open_checkpoint(words[1]);
+    struct table *out = compare_tensors(a, b);
     if (given.json)
         print_diff_json(a, b, out);
     else
@@ -300,50 +318,55 @@ static int run_diff(char **words)
 
 /* ---- reshard --------------------------------------------------------------------------------------------------- */
 
+/* The stages of the mesh are cut as the pipeline's order wants them, where that fits.  order: NULL, or as recorded. */
+static void follow_order(struct mesh *mesh, const struct turn_order *order, int layers)
+{
+    bool fits = order && order->chunks * mesh->pp <= layers;
+    if (fits && order->written)
+        fits = order->written->devices == mesh->pp;
+    if (fits && mesh->pp > 1) {
+        mesh->chunks = order->chunks;
+        mesh->folded = order->folded;
+    }
+}
+
 /* The mesh that --mesh and --zero name; what they leave open is as it was in training.  Recorded stages are kept where
  * they fit. */
 static struct mesh new_mesh(const struct checkpoint *from, int zero)
 {
-    struct mesh m;
+    struct mesh mesh;
     const struct config *config = &from->pieces->config;
     const char *stages = recorded_option(from, "stages");
-    must(parse_mesh(given.mesh, 1, &m));
-    m.zero = option_given(&table, "zero") ? given.zero : zero;
-    const struct turn_order *order = find_order(recorded_option(from, "pipeline"));
-    bool fits = order && order->chunks * m.pp <= config->layers;
-    if (fits && order->written)
-        fits = order->written->devices == m.pp;
-    if (fits && m.pp > 1) {
-        m.chunks = order->chunks;
-        m.folded = order->folded;
-    }
-    if (!*stages || cut_layers(&m, config->layers, stages))
-        must(cut_layers(&m, config->layers, NULL));
-    must(check_tp_ranks(config, &m));
-    return m;
+    must(parse_mesh(given.mesh, 1, &mesh));
+    mesh.zero = option_given(&table, "zero") ? given.zero : zero;
+    follow_order(&mesh, find_order(recorded_option(from, "pipeline")), config->layers);
+    if (!*stages || cut_layers(&mesh, config->layers, stages))
+        must(cut_layers(&mesh, config->layers, NULL));
+    must(check_tp_ranks(config, &mesh));
+    return mesh;
 }
 
 /* Describes the same state, to be written to `path` with other pieces.  With --mesh the new mesh is also the new
  * strategy; without it the pieces are merged, and the strategy stays. */
 static struct checkpoint *recut(const struct checkpoint *from, const char *path)
 {
-    struct mesh strategy = strategy_of(from), m = new_mesh(from, strategy.zero);
+    struct mesh strategy = strategy_of(from), mesh = new_mesh(from, strategy.zero);
     struct checkpoint *to = like_checkpoint(from, path);
     char text[64];
-    to->pieces = cut_state(&from->pieces->config, &m);
-    json_object_set_new(to->options, "mesh", json_string(format_mesh(text, given.mesh ? &m : &strategy)));
-    json_object_set_new(to->options, "zero", json_sprintf("%d", m.zero));
+    to->pieces = cut_state(&from->pieces->config, &mesh);
+    json_object_set_new(to->options, "mesh", json_string(format_mesh(text, given.mesh ? &mesh : &strategy)));
+    json_object_set_new(to->options, "zero", json_sprintf("%d", mesh.zero));
     return to;
 }
 
-static void list_copy(struct table *out, const struct copies *p, const struct copy *c)
+static void list_copy(struct table *out, const struct copies *plan, const struct copy *copy)
 {
-    size_t from_byte = bytes_before(p->from, c->from_piece) + ELEMENT_BYTES * c->from_offset;
-    size_t to_byte = bytes_before(p->to, c->to_piece) + ELEMENT_BYTES * c->to_offset;
-    ROW(out, text_cell(p->from->name), text_cell(kept_name[p->from->role]),
-        number_cell(p->from->piece[c->from_piece].rank), number_cell((double)from_byte),
-        number_cell(p->to->piece[c->to_piece].rank), number_cell((double)to_byte),
-        number_cell((double)(ELEMENT_BYTES * c->n)));
+    size_t from_byte = bytes_before(plan->from, copy->from_piece) + ELEMENT_BYTES * copy->from_offset;
+    size_t to_byte = bytes_before(plan->to, copy->to_piece) + ELEMENT_BYTES * copy->to_offset;
+    ROW(out, text_cell(plan->from->name), text_cell(kept_name[plan->from->role]),
+        number_cell(plan->from->piece[copy->from_piece].rank), number_cell((double)from_byte),
+        number_cell(plan->to->piece[copy->to_piece].rank), number_cell((double)to_byte),
+        number_cell((double)(ELEMENT_BYTES * copy->n)));
 }
 
 /* Prints the copies of all tensors, after a proof of each tensor's plan. */
@@ -356,11 +379,11 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
         {"bytes", "bytes", CELL_COUNT, 12, 0}};
     struct table *out = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < from->pieces->n; i++) {
-        struct copies p = plan_copies(&from->pieces->tensor[i], &to->pieces->tensor[i], from->path);
-        must(prove_copies(&p));
-        for (size_t k = 0; k < p.n; k++)
-            list_copy(out, &p, &p.copy[k]);
-        free(p.copy);
+        struct copies plan = plan_copies(&from->pieces->tensor[i], &to->pieces->tensor[i], from->path);
+        must(prove_copies(&plan));
+        for (size_t k = 0; k < plan.n; k++)
+            list_copy(out, &plan, &plan.copy[k]);
+        free(plan.copy);
     }
     if (given.json) {
         print_json(json_pack("{s:o}", "copies", table_json(out)));
@@ -390,20 +413,11 @@ static void expect_free(const char *claimant, const char *path)
     expect_place(claimant, path);
 }
 
-static int run_reshard(char **words)
+/* Prints what was written: `moved` bytes were read, and as many written, in so many seconds. */
+static void report_reshard(const struct checkpoint *to, uint64_t moved, double seconds)
 {
     char bytes[32], held[64], mesh[64];
-    struct checkpoint *from = open_checkpoint(words[0]), *to = recut(from, words[1]);
-    struct mesh strategy = strategy_of(to);
-    if (given.plan) {
-        show_plan(from, to);
-        return EXIT_OK;
-    }
-    claim_output("yard ckpt reshard", words[1], NULL);
-    expect_free("yard ckpt reshard", words[1]);
-    uint64_t begin = now_ns();
-    uint64_t moved = reshard(from, to);
-    double seconds = (double)(now_ns() - begin) * 1e-9;
+    const struct mesh strategy = strategy_of(to);
     if (given.json)
         print_json(json_pack("{s:o, s:o, s:o, s:I, s:I, s:f}", "checkpoint", text_json(to->path), "mesh",
                              mesh_json(&to->pieces->mesh), "strategy", mesh_json(&strategy), "read", (json_int_t)moved,
@@ -412,51 +426,72 @@ static int run_reshard(char **words)
         print_line(stdout, "%s: %s, zero %d, of strategy %s; %s read, %s written, in %.3f s", to->path,
                    format_mesh(held, &to->pieces->mesh), strategy.zero, format_mesh(mesh, &strategy),
                    format_bytes(bytes, (double)moved), bytes, seconds);
+}
+
+static int run_reshard(char **words)
+{
+    struct checkpoint *from = open_checkpoint(words[0]), *to = recut(from, words[1]);
+    if (given.plan) {
+        show_plan(from, to);
+        return EXIT_OK;
+    }
+    claim_output("yard ckpt reshard", words[1], NULL);
+    expect_free("yard ckpt reshard", words[1]);
+    uint64_t begin = now_ns();
+    uint64_t moved = reshard(from, to);
+    report_reshard(to, moved, (double)(now_ns() - begin) * 1e-9);
     return EXIT_OK;
 }
 
 /* ---- export ---------------------------------------------------------------------------------------------------- */
 
 /* One file, which may replace another one of llm.c's, but no other kind of file. */
-static void export_file(const struct checkpoint *c, const char *path)
+static void export_file(const struct checkpoint *checkpoint, const char *path)
 {
     struct stat status;
     expect_place("yard ckpt export", path);
     expect_unlocked("yard ckpt export", path);
     if (stat(path, &status) == 0 && status.st_size && !has_magic(path, LLMC_MODEL_MAGIC))
         fail(EXIT_USAGE, "%s is a file of another kind: choose another name", path);
-    export_llmc(c, path);
+    export_llmc(checkpoint, path);
 }
 
-static void export_folder(const struct checkpoint *c, const char *path)
+/* Says why the folder has no tokenizer. */
+static void note_lacking(const struct tokenizer *tokenizer)
 {
-    struct tokenizer t = tokenizer_from_text(c->tokenizer, c->path);
-    json_t *tokenizer = tokenizer_to_json(&t);
-    expect_free("yard ckpt export", path);
-    export_huggingface(c, path, tokenizer, end_of_text(&t));
-    if (!tokenizer && t.kind != &token_ids && t.takes_numbers)
+    if (tokenizer->kind != &token_ids && tokenizer->takes_numbers)
         note("it has no tokenizer.json: the tokenizer of this model only decodes, which Hugging Face's cannot");
-    else if (!tokenizer && t.kind != &token_ids)
-        note("it has no tokenizer.json: %s cannot be written as one%s%s", t.kind->noun,
+    else if (tokenizer->kind != &token_ids)
+        note("it has no tokenizer.json: %s cannot be written as one%s%s", tokenizer->kind->noun,
              *left_out ? ", since this yard was built without" : "", left_out);
-    else if (!tokenizer)
+    else
         note("it has no tokenizer: what the token numbers of this model stand for is not known here");
+}
+
+static void export_folder(const struct checkpoint *checkpoint, const char *path)
+{
+    struct tokenizer tokenizer = tokenizer_from_text(checkpoint->tokenizer, checkpoint->path);
+    json_t *json = tokenizer_to_json(&tokenizer);
+    expect_free("yard ckpt export", path);
+    export_huggingface(checkpoint, path, json, end_of_text(&tokenizer));
+    if (!json)
+        note_lacking(&tokenizer);
 }
 
 static int run_export(char **words)
 {
     bool llmc = ends_with(words[1], ".bin");
-    struct checkpoint *c = open_checkpoint(words[0]);
+    struct checkpoint *checkpoint = open_checkpoint(words[0]);
     claim_output("yard ckpt export", words[1], NULL);
     if (llmc)
-        export_file(c, words[1]);
+        export_file(checkpoint, words[1]);
     else
-        export_folder(c, words[1]);
+        export_folder(checkpoint, words[1]);
     if (given.json)
         print_json(json_pack("{s:o, s:s, s:i}", "file", text_json(words[1]), "format", llmc ? "llmc" : "hf", "step",
-                             (int)c->step));
+                             (int)checkpoint->step));
     else
-        print_line(stdout, "%s: step %u in %s form", words[1], c->step, llmc ? "llm.c's" : "Hugging Face's");
+        print_line(stdout, "%s: step %u in %s form", words[1], checkpoint->step, llmc ? "llm.c's" : "Hugging Face's");
     return EXIT_OK;
 }
 

@@ -13,24 +13,24 @@
  *     an overlap   an element that was walked in one piece and stays the next one in another, which is noticed at the
  *                  first element that no piece has next, or at the end
  */
-#include "state.h"
+#include "copy_plan.h"
 
 struct side {
-    const struct kept_tensor *t;
+    const struct kept_tensor *tensor;
     const char *where; /* the path at which the pieces lie, for messages */
     size_t *done;      /* by piece: how many of its elements have been walked over */
     size_t now;        /* the piece of the last copy */
 };
 
-/* Finds the piece whose next element is the tensor's element `at`: s->now becomes this piece, and *stretch how many
+/* Finds the piece whose next element is the tensor's element `at`: side->now becomes this piece, and *stretch how many
  * elements follow one another there.  Returns false if no piece has this element next. */
-static bool find_next(struct side *s, size_t at, size_t *stretch)
+static bool find_next(struct side *side, size_t at, size_t *stretch)
 {
-    for (size_t i = 0; i < s->t->n; i++) {
-        size_t k = (s->now + i) % s->t->n;
-        const struct piece *p = &s->t->piece[k];
-        if (s->done[k] < piece_elements(p) && element_of(s->t, p, s->done[k], stretch) == at) {
-            s->now = k;
+    for (size_t i = 0; i < side->tensor->n; i++) {
+        size_t k = (side->now + i) % side->tensor->n;
+        const struct piece *piece = &side->tensor->piece[k];
+        if (side->done[k] < piece_elements(piece) && element_of(side->tensor, piece, side->done[k], stretch) == at) {
+            side->now = k;
             return true;
         }
     }
@@ -39,58 +39,66 @@ static bool find_next(struct side *s, size_t at, size_t *stretch)
 
 /* Fails: no piece has element `at` next, or the walk has ended there and a piece still has elements.  The message names
  * the first element that is wrong: an element that is still next in a piece, which is an overlap, or else `at`. */
-static _Noreturn void refuse_cover(const struct side *s, size_t at)
+static _Noreturn void refuse_cover(const struct side *side, size_t at)
 {
     size_t first = at, stretch;
-    for (size_t k = 0; k < s->t->n; k++) {
-        const struct piece *p = &s->t->piece[k];
-        if (s->done[k] == piece_elements(p))
+    for (size_t k = 0; k < side->tensor->n; k++) {
+        const struct piece *piece = &side->tensor->piece[k];
+        if (side->done[k] == piece_elements(piece))
             continue;
-        size_t next = element_of(s->t, p, s->done[k], &stretch);
+        size_t next = element_of(side->tensor, piece, side->done[k], &stretch);
         first = MIN(first, next);
     }
-    fail(EXIT_FAILED, "%s: the pieces of tensor %s, %s, do not cover it once: %s element %zu of %zu", s->where,
-         s->t->name, kept_name[s->t->role], first < at ? "more than one has" : "none has", first,
-         tensor_elements(s->t));
+    fail(EXIT_FAILED, "%s: the pieces of tensor %s, %s, do not cover it once: %s element %zu of %zu", side->where,
+         side->tensor->name, kept_name[side->tensor->role], first < at ? "more than one has" : "none has", first,
+         tensor_elements(side->tensor));
+}
+
+static struct side new_side(const struct kept_tensor *tensor, const char *where)
+{
+    return (struct side){.tensor = tensor, .where = where, .done = allocate(tensor->n, sizeof(size_t))};
+}
+
+/* The walk has come to its end.  Fails if a piece still has elements; else frees what the side has allocated. */
+static void end_walk(struct side *side)
+{
+    for (size_t k = 0; k < side->tensor->n; k++)
+        if (side->done[k] < piece_elements(&side->tensor->piece[k]))
+            refuse_cover(side, tensor_elements(side->tensor));
+    free(side->done);
 }
 
 struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where)
 {
     struct copies plan = {.from = from, .to = to};
-    struct side sides[] = {{.t = from, .where = where, .done = allocate(from->n, sizeof(size_t))},
-                           {.t = to, .where = "where it goes to", .done = allocate(to->n, sizeof(size_t))}};
-    struct side *a = &sides[0], *b = &sides[1];
-    struct side *end = sides + 2;
+    struct side sides[] = {new_side(from, where), new_side(to, "where it goes to")};
+    struct side *from_side = &sides[0], *to_side = &sides[1];
     for (size_t at = 0, n; at < tensor_elements(from); at += n) {
         n = SIZE_MAX;
-        for (struct side *s = sides; s < end; s++) {
+        for (struct side *side = sides; side < sides + 2; side++) {
             size_t stretch;
-            if (!find_next(s, at, &stretch))
-                refuse_cover(s, at);
+            if (!find_next(side, at, &stretch))
+                refuse_cover(side, at);
             n = MIN(n, stretch);
         }
-        struct copy copy = {.from_piece = a->now, .to_piece = b->now, .n = n};
-        copy.from_offset = a->done[a->now];
-        copy.to_offset = b->done[b->now];
+        struct copy copy = {.from_piece = from_side->now, .to_piece = to_side->now, .n = n};
+        copy.from_offset = from_side->done[from_side->now];
+        copy.to_offset = to_side->done[to_side->now];
         *APPEND(plan.copy, plan.n, plan.cap) = copy;
-        a->done[a->now] += n;
-        b->done[b->now] += n;
+        from_side->done[from_side->now] += n;
+        to_side->done[to_side->now] += n;
     }
-    for (struct side *s = sides; s < end; s++)
-        for (size_t k = 0; k < s->t->n; k++)
-            if (s->done[k] < piece_elements(&s->t->piece[k]))
-                refuse_cover(s, tensor_elements(s->t));
-    free(a->done);
-    free(b->done);
+    end_walk(from_side);
+    end_walk(to_side);
     return plan;
 }
 
-size_t bytes_before(const struct kept_tensor *t, size_t piece)
+size_t bytes_before(const struct kept_tensor *tensor, size_t piece)
 {
     size_t elements = 0;
     for (size_t i = 0; i < piece; i++)
-        if (t->piece[i].rank == t->piece[piece].rank)
-            elements += piece_elements(&t->piece[i]);
+        if (tensor->piece[i].rank == tensor->piece[piece].rank)
+            elements += piece_elements(&tensor->piece[i]);
     return ELEMENT_BYTES * elements;
 }
 
@@ -98,24 +106,24 @@ size_t bytes_before(const struct kept_tensor *t, size_t piece)
 
 COMPARISON(by_destination, struct copy, BY(a->to_piece, b->to_piece, COMPARE(a->to_offset, b->to_offset)))
 
-static bool lies_within(const struct piece *p, size_t at, size_t n)
+static bool lies_within(const struct piece *piece, size_t at, size_t n)
 {
-    size_t all = piece_elements(p);
+    size_t all = piece_elements(piece);
     return at <= all && n <= all - at;
 }
 
 /* Does the copy lie in both pieces, and take each element to where the same one belongs? */
-static bool is_sound(const struct copies *p, const struct copy *c)
+static bool is_sound(const struct copies *plan, const struct copy *copy)
 {
-    if (c->n == 0 || c->from_piece >= p->from->n || c->to_piece >= p->to->n)
+    if (copy->n == 0 || copy->from_piece >= plan->from->n || copy->to_piece >= plan->to->n)
         return false;
-    const struct piece *from = &p->from->piece[c->from_piece], *to = &p->to->piece[c->to_piece];
-    if (!lies_within(from, c->from_offset, c->n) || !lies_within(to, c->to_offset, c->n))
+    const struct piece *from = &plan->from->piece[copy->from_piece], *to = &plan->to->piece[copy->to_piece];
+    if (!lies_within(from, copy->from_offset, copy->n) || !lies_within(to, copy->to_offset, copy->n))
         return false;
-    for (size_t i = 0; i < c->n;) {
+    for (size_t i = 0; i < copy->n;) {
         size_t from_stretch, to_stretch;
-        size_t read = element_of(p->from, from, c->from_offset + i, &from_stretch);
-        size_t written = element_of(p->to, to, c->to_offset + i, &to_stretch);
+        size_t read = element_of(plan->from, from, copy->from_offset + i, &from_stretch);
+        size_t written = element_of(plan->to, to, copy->to_offset + i, &to_stretch);
         if (read != written)
             return false;
         i += MIN(from_stretch, to_stretch);
@@ -123,32 +131,32 @@ static bool is_sound(const struct copies *p, const struct copy *c)
     return true;
 }
 
-static struct problem *plan_problem(const struct copies *p, size_t to, size_t at, const char *fault)
+static struct problem *plan_problem(const struct copies *plan, size_t to, size_t at, const char *fault)
 {
     return new_problem(EXIT_FAILED, "the copy plan is wrong: element %zu of piece %zu of tensor %s, %s, %s", at, to,
-                       p->to->name, kept_name[p->to->role], fault);
+                       plan->to->name, kept_name[plan->to->role], fault);
 }
 
-struct problem *prove_copies(const struct copies *p)
+struct problem *prove_copies(const struct copies *plan)
 {
     struct problem *found = NULL;
-    size_t *written = allocate(p->to->n, sizeof *written); /* by piece: so many elements of it, from its first on */
-    struct copy *sorted = copy_bytes(p->copy, p->n * sizeof *sorted);
-    SORT(sorted, p->n, by_destination);
-    for (size_t i = 0; i < p->n && !found; i++) {
-        const struct copy *c = &sorted[i];
-        if (!is_sound(p, c))
-            found = plan_problem(p, c->to_piece, c->to_offset, "gets the value of another element");
-        else if (c->to_offset < written[c->to_piece])
-            found = plan_problem(p, c->to_piece, c->to_offset, "is written twice");
-        else if (c->to_offset > written[c->to_piece])
-            found = plan_problem(p, c->to_piece, c->to_offset, "comes after one that is not written");
+    size_t *written = allocate(plan->to->n, sizeof *written); /* by piece: so many elements of it, from its first on */
+    struct copy *sorted = copy_bytes(plan->copy, plan->n * sizeof *sorted);
+    SORT(sorted, plan->n, by_destination);
+    for (size_t i = 0; i < plan->n && !found; i++) {
+        const struct copy *copy = &sorted[i];
+        if (!is_sound(plan, copy))
+            found = plan_problem(plan, copy->to_piece, copy->to_offset, "gets the value of another element");
+        else if (copy->to_offset < written[copy->to_piece])
+            found = plan_problem(plan, copy->to_piece, copy->to_offset, "is written twice");
+        else if (copy->to_offset > written[copy->to_piece])
+            found = plan_problem(plan, copy->to_piece, copy->to_offset, "comes after one that is not written");
         else
-            written[c->to_piece] += c->n;
+            written[copy->to_piece] += copy->n;
     }
-    for (size_t k = 0; k < p->to->n && !found; k++)
-        if (written[k] != piece_elements(&p->to->piece[k]))
-            found = plan_problem(p, k, written[k], "is not written");
+    for (size_t k = 0; k < plan->to->n && !found; k++)
+        if (written[k] != piece_elements(&plan->to->piece[k]))
+            found = plan_problem(plan, k, written[k], "is not written");
     free(sorted);
     free(written);
     return found;

@@ -4,30 +4,31 @@
  *                    FOLDER/tokenizer.json and what transformers is to make of it in FOLDER/tokenizer_config.json
  *     llm.c          one file: its header, then its 16 parameters, each for all layers together, weights (out, in)
  */
+#include "export.h"
 #include "folder.h"
-#include "state.h"
+#include "transfer.h"
 
 enum { LLMC_VERSION = 3, VOCAB_MULTIPLE = 128 /* as llm.c pads its own */ };
 
 /* A parameter's values, followed by `padding` zeros; the caller frees them. */
-static float *read_value(const struct checkpoint *c, int param, size_t padding)
+static float *read_value(const struct checkpoint *checkpoint, int param, size_t padding)
 {
     size_t i = 0;
-    while (c->pieces->tensor[i].param != param || c->pieces->tensor[i].role != KEPT_VALUE)
+    while (checkpoint->pieces->tensor[i].param != param || checkpoint->pieces->tensor[i].role != KEPT_VALUE)
         i++;
-    float *values = allocate(tensor_elements(&c->pieces->tensor[i]) + padding, sizeof *values);
-    read_kept(c, i, values);
+    float *values = allocate(tensor_elements(&checkpoint->pieces->tensor[i]) + padding, sizeof *values);
+    read_kept(checkpoint, i, values);
     return values;
 }
 
-void export_safetensors(const struct checkpoint *c, const char *path, enum tensor_names names)
+void export_safetensors(const struct checkpoint *checkpoint, const char *path, enum tensor_names names)
 {
-    const struct model_facts facts = {c->step, c->vector, c->tokenizer};
-    struct params *all = new_params(&c->pieces->config, &one_rank, 0);
-    struct st_writer *w = begin_model_file(path, all, &facts, names);
+    const struct model_facts facts = {checkpoint->step, checkpoint->vector, checkpoint->tokenizer};
+    struct params *all = new_params(&checkpoint->pieces->config, &one_rank, 0);
+    struct st_writer *writer = begin_model_file(path, all, &facts, names);
     for (int i = 0; i < all->n; i++)
-        write_to_model_file(w, &all->param[i], read_value(c, i, 0));
-    st_publish(w);
+        write_to_model_file(writer, &all->param[i], read_value(checkpoint, i, 0));
+    st_publish(writer);
     free_params(all);
 }
 
@@ -39,52 +40,66 @@ static void write_json(struct folder *folder, const char *name, const json_t *js
     free(text);
 }
 
-void export_huggingface(const struct checkpoint *c, const char *path, const json_t *tokenizer, int end)
+/* What config.json says of the model.  end: the number of the token that ends a text; below 0: there is none. */
+static json_t *config_json(const struct config *config, int end)
 {
-    const struct config *m = &c->pieces->config;
-    struct folder *folder = open_folder(path, 4);
-    export_safetensors(c, file_in(folder, MODEL_FILE), m->tied ? PLAIN_NAMES : PREFIXED_NAMES);
-    json_t *config =
-        json_pack("{s:[s], s:n, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}",
-                  "architectures", "GPT2LMHeadModel", "bos_token_id", "eos_token_id",
-                  end < 0 ? json_null() : json_integer(end), "model_type", "gpt2", "n_layer", m->layers, "n_head",
-                  m->heads, "n_embd", m->channels, "n_ctx", m->seq_len, "n_positions", m->seq_len, "vocab_size",
-                  m->vocab, "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "tie_word_embeddings",
-                  m->tied, "torch_dtype", "float32", "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0);
-    write_json(folder, "config.json", config);
-    if (tokenizer) {
-        json_t *about = json_pack("{s:s, s:i, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "model_max_length",
-                                  m->seq_len, "clean_up_tokenization_spaces", false);
-        write_json(folder, "tokenizer.json", tokenizer);
-        write_json(folder, "tokenizer_config.json", about);
-        json_decref(about);
-    }
-    publish_folder(folder);
-    json_decref(config);
+    return json_pack("{s:[s], s:n, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}",
+                     "architectures", "GPT2LMHeadModel", "bos_token_id", "eos_token_id",
+                     end < 0 ? json_null() : json_integer(end), "model_type", "gpt2", "n_layer", config->layers,
+                     "n_head", config->heads, "n_embd", config->channels, "n_ctx", config->seq_len, "n_positions",
+                     config->seq_len, "vocab_size", config->vocab, "activation_function", "gelu_new",
+                     "layer_norm_epsilon", 1e-5, "tie_word_embeddings", config->tied, "torch_dtype", "float32",
+                     "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0);
 }
 
-void export_llmc(const struct checkpoint *c, const char *path)
+static void write_tokenizer(struct folder *folder, const json_t *tokenizer, int seq_len)
 {
-    const struct config *m = &c->pieces->config;
-    int padded = (int)round_up((size_t)m->vocab, VOCAB_MULTIPLE);
-    int32_t header[LLMC_HEADER_BYTES / 4] = {LLMC_MODEL_MAGIC, LLMC_VERSION, m->seq_len,  m->vocab,
-                                             m->layers,        m->heads,     m->channels, padded};
-    if (!m->tied)
+    json_t *about = json_pack("{s:s, s:i, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "model_max_length",
+                              seq_len, "clean_up_tokenization_spaces", false);
+    write_json(folder, "tokenizer.json", tokenizer);
+    write_json(folder, "tokenizer_config.json", about);
+    json_decref(about);
+}
+
+void export_huggingface(const struct checkpoint *checkpoint, const char *path, const json_t *tokenizer, int end)
+{
+    const struct config *config = &checkpoint->pieces->config;
+    struct folder *folder = open_folder(path, 4);
+    export_safetensors(checkpoint, file_in(folder, MODEL_FILE), config->tied ? PLAIN_NAMES : PREFIXED_NAMES);
+    json_t *about_model = config_json(config, end);
+    write_json(folder, "config.json", about_model);
+    json_decref(about_model);
+    if (tokenizer)
+        write_tokenizer(folder, tokenizer, config->seq_len);
+    publish_folder(folder);
+}
+
+/* Writes parameter i.  The token embedding gets rows of zeros in addition, up to so many rows in all. */
+static void write_padded(struct writer *writer, const struct checkpoint *checkpoint, const struct param *param, int i,
+                         int rows)
+{
+    size_t padding = i == WTE ? (size_t)((rows - param->shape[0]) * param->shape[1]) : 0;
+    float *values = read_value(checkpoint, i, padding);
+    write_bytes(writer, values, (param_elements(param) + padding) * sizeof *values);
+    free(values);
+}
+
+void export_llmc(const struct checkpoint *checkpoint, const char *path)
+{
+    const struct config *config = &checkpoint->pieces->config;
+    int padded = (int)round_up((size_t)config->vocab, VOCAB_MULTIPLE);
+    int32_t header[LLMC_HEADER_BYTES / 4] = {LLMC_MODEL_MAGIC, LLMC_VERSION,  config->seq_len,  config->vocab,
+                                             config->layers,   config->heads, config->channels, padded};
+    if (!config->tied)
         fail(EXIT_USAGE, "%s has a head of its own, which llm.c's format has no place for: choose a name without .bin",
-             c->path);
-    struct params *all = new_params(m, &one_rank, 0);
-    struct writer *w = open_writer(path);
-    write_bytes(w, header, sizeof header);
+             checkpoint->path);
+    struct params *all = new_params(config, &one_rank, 0);
+    struct writer *writer = open_writer(path);
+    write_bytes(writer, header, sizeof header);
     for (int k = 0; k < LLMC_PARAMETERS; k++)
-        for (int i = 0; i < all->n; i++) { /* by layer, as the table is */
-            const struct param *p = &all->param[i];
-            size_t padding = i == WTE ? (size_t)((padded - p->shape[0]) * p->shape[1]) : 0;
-            if (p->llmc != k)
-                continue;
-            float *values = read_value(c, i, padding);
-            write_bytes(w, values, (param_elements(p) + padding) * sizeof *values);
-            free(values);
-        }
-    publish(w);
+        for (int i = 0; i < all->n; i++) /* by layer, as the table is */
+            if (all->param[i].llmc == k)
+                write_padded(writer, checkpoint, &all->param[i], i, padded);
+    publish(writer);
     free_params(all);
 }

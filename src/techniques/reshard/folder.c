@@ -12,12 +12,12 @@
 #define OLD ".old"
 
 /* Runs in a signal handler too. */
-static void remove_folder_written(void *folder)
+static void remove_folder_written(void *argument)
 {
-    struct folder *f = folder;
-    for (size_t i = 0; i < f->n; i++)
-        unlink(f->files[i]);
-    rmdir(f->temporary);
+    struct folder *folder = argument;
+    for (size_t i = 0; i < folder->n; i++)
+        unlink(folder->files[i]);
+    rmdir(folder->temporary);
 }
 
 /* A folder is to be removed, and still has files that are not ours.  It stays, as `<folder>.kept-<pid>`. */
@@ -58,9 +58,9 @@ static void remove_files(const char *path)
         return;
     }
     DIR *entries = opendir(path);
-    const struct dirent *e;
-    while (entries && (e = readdir(entries)))
-        remove_ours(entries, e->d_name);
+    const struct dirent *found;
+    while (entries && (found = readdir(entries)))
+        remove_ours(entries, found->d_name);
     if (entries)
         closedir(entries);
     if (rmdir(path) != 0 && (errno == ENOTEMPTY || errno == EEXIST))
@@ -70,11 +70,11 @@ static void remove_files(const char *path)
 void remove_stray_folders(const char *parent, const char *begin)
 {
     DIR *entries = opendir(parent);
-    const struct dirent *e;
-    while (entries && (e = readdir(entries))) {
-        if (!is_stray(e->d_name, begin, STRAY_BEGINS))
+    const struct dirent *found;
+    while (entries && (found = readdir(entries))) {
+        if (!is_stray(found->d_name, begin, STRAY_BEGINS))
             continue;
-        char *path = format_string("%s/%s", parent, e->d_name);
+        char *path = format_string("%s/%s", parent, found->d_name);
         remove_files(path);
         free(path);
     }
@@ -92,28 +92,28 @@ void remove_folder(const char *path)
 
 struct folder *open_folder(const char *path, size_t most_files)
 {
-    struct folder *f = allocate(1, sizeof *f);
-    f->path = copy_string(path);
-    for (size_t n = strlen(path); n > 1 && f->path[n - 1] == '/'; n--)
-        f->path[n - 1] = '\0';
-    if (access(f->path, F_OK) == 0 && !is_folder(f->path))
-        fail(EXIT_IO, "cannot make the folder %s: a file of that name is in the way", f->path);
-    f->temporary = format_string("%s" TEMPORARY "%ld", f->path, (long)getpid());
-    f->cap = most_files;
-    f->files = allocate(most_files, sizeof *f->files);
-    remove_files(f->temporary); /* an earlier attempt of this process may have failed and left it */
-    f->cleanup = (struct cleanup){.run = remove_folder_written, .argument = f};
-    on_fail(&f->cleanup);
-    if (mkdir(f->temporary, 0777) != 0)
-        fail(EXIT_IO, "cannot make the folder %s: %s", f->temporary, strerror(errno));
-    return f;
+    struct folder *folder = allocate(1, sizeof *folder);
+    folder->path = copy_string(path);
+    for (size_t n = strlen(path); n > 1 && folder->path[n - 1] == '/'; n--)
+        folder->path[n - 1] = '\0';
+    if (access(folder->path, F_OK) == 0 && !is_folder(folder->path))
+        fail(EXIT_IO, "cannot make the folder %s: a file of that name is in the way", folder->path);
+    folder->temporary = format_string("%s" TEMPORARY "%ld", folder->path, (long)getpid());
+    folder->cap = most_files;
+    folder->files = allocate(most_files, sizeof *folder->files);
+    remove_files(folder->temporary); /* an earlier attempt of this process may have failed and left it */
+    folder->cleanup = (struct cleanup){.run = remove_folder_written, .argument = folder};
+    on_fail(&folder->cleanup);
+    if (mkdir(folder->temporary, 0777) != 0)
+        fail(EXIT_IO, "cannot make the folder %s: %s", folder->temporary, strerror(errno));
+    return folder;
 }
 
-const char *file_in(struct folder *f, const char *name)
+const char *file_in(struct folder *folder, const char *name)
 {
-    CHECK(f->n < f->cap, "%s: more than %zu files", f->path, f->cap);
-    char *path = format_string("%s/%s", f->temporary, name);
-    f->files[f->n++] = path;
+    CHECK(folder->n < folder->cap, "%s: more than %zu files", folder->path, folder->cap);
+    char *path = format_string("%s/%s", folder->temporary, name);
+    folder->files[folder->n++] = path;
     return path;
 }
 
@@ -126,42 +126,43 @@ static bool take_place(const char *beside, const char *path)
 }
 
 /* The finished folder takes the place of an old one, which then has the temporary name or is removed. */
-static bool replace_folder(const struct folder *f, const char *beside)
+static bool replace_folder(const struct folder *folder, const char *beside)
 {
 #ifdef RENAME_EXCHANGE
-    if (renameat2(AT_FDCWD, f->temporary, AT_FDCWD, f->path, RENAME_EXCHANGE) == 0)
+    if (renameat2(AT_FDCWD, folder->temporary, AT_FDCWD, folder->path, RENAME_EXCHANGE) == 0)
         return true;
 #endif
     /* The system cannot exchange them (NFS).  At each moment one of two names has a whole folder. */
-    return rename(f->temporary, beside) == 0 && take_place(beside, f->path);
+    return rename(folder->temporary, beside) == 0 && take_place(beside, folder->path);
 }
 
-static void free_folder(struct folder *f)
+static void free_folder(struct folder *folder)
 {
-    for (size_t i = 0; i < f->n; i++)
-        free(f->files[i]);
-    free(f->files);
-    free(f->path);
-    free(f->temporary);
-    free(f);
+    for (size_t i = 0; i < folder->n; i++)
+        free(folder->files[i]);
+    free(folder->files);
+    free(folder->path);
+    free(folder->temporary);
+    free(folder);
 }
 
-void publish_folder(struct folder *f)
+void publish_folder(struct folder *folder)
 {
-    char *beside = format_string("%s" BESIDE, f->path);
-    if (f->n)
-        sync_folder_of(f->files[0]);
+    char *beside = format_string("%s" BESIDE, folder->path);
+    if (folder->n)
+        sync_folder_of(folder->files[0]);
     if (exists(beside)) /* it is whole; a process that was killed has left it: it takes its place first */
-        take_place(beside, f->path);
-    bool replaces = exists(f->path);
-    expect_unlocked("cannot write the folder", f->path); /* a run may have made it in between */
-    bool done = replaces ? replace_folder(f, beside) : rename(f->temporary, f->path) == 0;
+        take_place(beside, folder->path);
+    bool replaces = exists(folder->path);
+    expect_unlocked("cannot write the folder", folder->path); /* a run may have made it in between */
+    bool done = replaces ? replace_folder(folder, beside) : rename(folder->temporary, folder->path) == 0;
     if (!done)
-        fail(EXIT_IO, "cannot rename the finished folder %s to %s: %s", f->temporary, f->path, strerror(errno));
-    sync_folder_of(f->path);
+        fail(EXIT_IO, "cannot rename the finished folder %s to %s: %s", folder->temporary, folder->path,
+             strerror(errno));
+    sync_folder_of(folder->path);
     if (replaces)
-        remove_files(f->temporary);
-    cancel_on_fail(&f->cleanup);
+        remove_files(folder->temporary);
+    cancel_on_fail(&folder->cleanup);
     free(beside);
-    free_folder(f);
+    free_folder(folder);
 }

@@ -1,18 +1,43 @@
-/* manifest.h - what manifest.c, which writes manifests, and read_manifest.c know of each other. */
+/* manifest.h - the description of a checkpoint as a file: written by manifest.c, which has its form, and read by
+ * read_manifest.c.
+ *
+ *     {"hash":"c0ffee0123456789",           the first line: XXH64 of all bytes after it, in 16 digits
+ *     "version":2, "step":30, ... "tensors":[
+ *     {"name":"wte.weight","role":"value", ... "pieces":[{"file":"rank-0.safetensors","offset":4096, ...}]},
+ *     ...]}
+ *
+ * In a folder it is the file MANIFEST.  A file of another form (store.h) has it in it.
+ */
 #ifndef MANIFEST_H
 #define MANIFEST_H
 
-#include "state.h"
+#include "checkpoint.h"
+#include "store.h"
 
-enum {
-    VERSION = 2,   /* of the form */
-    HASH_LINE = 28 /* bytes of a manifest's first line, which has the hash of the others */
-};
+#define MANIFEST "manifest.json"
+enum { MANIFEST_VERSION = 2, MOST_MANIFEST_BYTES = 256 << 20 };
+
 /* A manifest for many states, as a snapshot file has, says only how they are laid out.  It leaves out the fields that
  * belong to one state. */
 enum manifest_of { OF_LAYOUT, OF_STATE };
 
-/* A tensor with its pieces, as an entry of "tensors"; the caller owns it.  read_manifest.c compares entries with it. */
-json_t *tensor_json(const struct checkpoint *c, const struct kept_tensor *t, enum manifest_of of);
+/* ---- manifest.c ------------------------------------------------------------------------------------------------- */
+
+/* The whole text, of the layout alone where the checkpoint has another form; the caller frees it. */
+char *manifest_text(const struct checkpoint *checkpoint);
+/* Parts of it, which the caller owns: a tensor with its pieces, all of them, and a mesh. */
+json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tensor *json, enum manifest_of of);
+json_t *tensors_json(const struct checkpoint *checkpoint);
+json_t *mesh_json(const struct mesh *mesh);
+
+/* ---- read_manifest.c -------------------------------------------------------------------------------------------- */
+
+/* The checkpoint that the folder's manifest describes, for free_checkpoint().  Strict: fails (EXIT_FAILED) with the
+ * rule that the manifest breaks, and its place in the manifest.  The files beside the manifest are not looked at:
+ * open_checkpoint() does that. */
+struct checkpoint *read_manifest(const char *folder);
+/* read_manifest() for a text of n bytes.  stored: NULL, or what the other form of this checkpoint adds, with its sizes
+ * set; the checkpoint owns it then. */
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *stored);
 
 #endif

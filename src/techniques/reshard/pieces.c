@@ -16,67 +16,68 @@
  * A caller that stores less than a shard at a time, as techniques/snapshot does, has pieces that end where its stored
  * ranges end (add_pieces()).
  */
-#include "state.h"
+#include "pieces.h"
 
 const char *const kept_name[KEPT_ROLES] = {"value", "m", "v"};
 
 /* ---- a piece ---------------------------------------------------------------------------------------------------- */
 
-size_t tensor_elements(const struct kept_tensor *t) { return (size_t)(t->shape[0] * t->shape[1]); }
+size_t tensor_elements(const struct kept_tensor *tensor) { return (size_t)(tensor->shape[0] * tensor->shape[1]); }
 
-size_t piece_elements(const struct piece *p)
+size_t piece_elements(const struct piece *piece)
 {
-    size_t n = (size_t)(p->end[0] - p->begin[0]); /* flat: elements; box: rows */
-    if (p->flat)
+    size_t n = (size_t)(piece->end[0] - piece->begin[0]); /* flat: elements; box: rows */
+    if (piece->flat)
         return n;
-    return n * (size_t)(p->end[1] - p->begin[1]);
+    return n * (size_t)(piece->end[1] - piece->begin[1]);
 }
 
-size_t element_of(const struct kept_tensor *t, const struct piece *p, size_t i, size_t *stretch)
+size_t element_of(const struct kept_tensor *tensor, const struct piece *piece, size_t i, size_t *stretch)
 {
-    *stretch = piece_elements(p) - i;
-    if (p->flat)
-        return (size_t)p->begin[0] + i;
-    size_t columns = (size_t)t->shape[1];
-    size_t width = (size_t)(p->end[1] - p->begin[1]);
-    size_t row = (size_t)p->begin[0] + i / width;
+    *stretch = piece_elements(piece) - i;
+    if (piece->flat)
+        return (size_t)piece->begin[0] + i;
+    size_t columns = (size_t)tensor->shape[1];
+    size_t width = (size_t)(piece->end[1] - piece->begin[1]);
+    size_t row = (size_t)piece->begin[0] + i / width;
     if (width < columns) /* then a stretch ends with its row */
         *stretch = width - i % width;
-    return row * columns + (size_t)p->begin[1] + i % width;
+    return row * columns + (size_t)piece->begin[1] + i % width;
 }
 
-char *piece_name(char out[96], const struct kept_tensor *t, size_t i)
+char *piece_name(char out[96], const struct kept_tensor *tensor, size_t i)
 {
-    snprintf(out, 96, "%s/%s/%zu", kept_name[t->role], t->name, i);
+    snprintf(out, 96, "%s/%s/%zu", kept_name[tensor->role], tensor->name, i);
     return out;
 }
 
 /* ---- cutting ---------------------------------------------------------------------------------------------------- */
 
 /* The piece has n elements of the tensor, from element `first` on. */
-static void set_range(struct piece *x, size_t first, size_t n)
+static void set_range(struct piece *piece, size_t first, size_t n)
 {
-    x->flat = true;
-    x->begin[0] = (int64_t)first;
-    x->end[0] = (int64_t)(first + n);
+    piece->flat = true;
+    piece->begin[0] = (int64_t)first;
+    piece->end[0] = (int64_t)(first + n);
 }
 
 /* Makes the piece a box: n elements in so many rows, the first of them at element `first` of a tensor of `columns`. */
-static void set_box(struct piece *x, size_t first, size_t n, size_t rows, size_t columns)
+static void set_box(struct piece *piece, size_t first, size_t n, size_t rows, size_t columns)
 {
-    x->begin[0] = (int64_t)(first / columns);
-    x->end[0] = x->begin[0] + (int64_t)rows;
-    x->begin[1] = (int64_t)(first % columns);
-    x->end[1] = x->begin[1] + (int64_t)(n / rows);
+    piece->begin[0] = (int64_t)(first / columns);
+    piece->end[0] = piece->begin[0] + (int64_t)rows;
+    piece->begin[1] = (int64_t)(first % columns);
+    piece->end[1] = piece->begin[1] + (int64_t)(n / rows);
 }
 
 /* The part of the tensor that the rank has.  A parameter that is not cut, or cut into one, is a single run. */
-static struct part part_of_rank(const struct model *m, const struct kept_tensor *t, int rank)
+static struct part part_of_rank(const struct model *model, const struct kept_tensor *tensor, int rank)
 {
-    const struct cut *cut = &params_of(m, rank)->param[t->param].cut;
-    struct part part = part_of(cut, m->params->param[t->param].shape, tp_of(m->mesh, rank), m->mesh->tp);
+    const struct cut *cut = &params_of(model, rank)->param[tensor->param].cut;
+    struct part part =
+        part_of(cut, model->params->param[tensor->param].shape, tp_of(model->mesh, rank), model->mesh->tp);
     if (part.begin == 0 && part.end == part.length)
-        part = (struct part){.runs = 1, .length = tensor_elements(t), .begin = 0, .end = tensor_elements(t)};
+        part = (struct part){.runs = 1, .length = tensor_elements(tensor), .begin = 0, .end = tensor_elements(tensor)};
     return part;
 }
 
@@ -85,106 +86,127 @@ static struct part part_of_rank(const struct model *m, const struct kept_tensor 
  *
  *     rows      a whole run is a box, and less of one is flat
  *     columns   all is boxes: less of a run is a ragged row, and whole runs in a row are one box together */
-void add_pieces(const struct model *m, struct kept_tensor *t, int rank, struct shard held)
+struct runs {
+    struct part part;
+    bool by_columns;
+    size_t columns; /* of the tensor */
+};
+
+/* Makes the piece that begins with element `begin` of the rank's part and ends at element `end` or before.  Returns how
+ * many elements it has. */
+static size_t cut_piece(struct piece *piece, const struct runs *runs, size_t begin, size_t end)
 {
-    const struct param *p = &params_of(m, rank)->param[t->param];
-    const struct cut *cut = &p->cut;
-    if (cut->split == SPLIT_NONE && tp_of(m->mesh, rank) > 0)
+    const struct part *part = &runs->part;
+    size_t width = part->end - part->begin;
+    size_t within = begin % width;
+    size_t whole = within ? 0 : (end - begin) / width; /* runs that begin here and are held whole */
+    if (!runs->by_columns)
+        whole = MIN(whole, 1);
+    size_t n = whole ? whole * width : MIN(width - within, end - begin);
+    size_t runs_before = begin / width;
+    size_t first = runs_before * part->length + part->begin + within; /* element of the tensor */
+    if (runs->by_columns)
+        set_box(piece, first, n, MAX(whole, 1), runs->columns);
+    else if (whole)
+        set_box(piece, first, n, n / runs->columns, runs->columns);
+    else
+        set_range(piece, first, n);
+    return n;
+}
+
+void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct shard held)
+{
+    const struct param *param = &params_of(model, rank)->param[tensor->param];
+    const struct cut *cut = &param->cut;
+    if (cut->split == SPLIT_NONE && tp_of(model->mesh, rank) > 0)
         return;
-    struct part part = part_of_rank(m, t, rank);
-    bool by_columns = part.runs > 1 && cut->split == SPLIT_COLUMNS;
-    CHECK(!by_columns || cut->sections == 1, "%s is cut by columns in %d sections", t->name, cut->sections);
-    size_t width = part.end - part.begin, columns = (size_t)t->shape[1];
-    size_t done = MAX(held.begin, p->offset) - p->offset; /* elements, counted in the rank's part of the parameter */
+    struct runs runs = {.part = part_of_rank(model, tensor, rank), .columns = (size_t)tensor->shape[1]};
+    runs.by_columns = runs.part.runs > 1 && cut->split == SPLIT_COLUMNS;
+    CHECK(!runs.by_columns || cut->sections == 1, "%s is cut by columns in %d sections", tensor->name, cut->sections);
+    /* Elements are counted in the rank's part of the parameter. */
+    size_t done = MAX(held.begin, param->offset) - param->offset;
     size_t end = 0;
-    if (held.end > p->offset)
-        end = MIN(held.end - p->offset, width * part.runs);
+    if (held.end > param->offset)
+        end = MIN(held.end - param->offset, (runs.part.end - runs.part.begin) * runs.part.runs);
     while (done < end) {
-        size_t within = done % width;
-        size_t whole = within ? 0 : (end - done) / width; /* runs that begin here and are held whole */
-        if (!by_columns)
-            whole = MIN(whole, 1);
-        size_t n = whole ? whole * width : MIN(width - within, end - done);
-        size_t runs_before = done / width;
-        size_t first = runs_before * part.length + part.begin + within; /* element of the tensor */
-        struct piece x = {.rank = rank, .memory_offset = p->offset + done - held.begin};
-        if (by_columns)
-            set_box(&x, first, n, MAX(whole, 1), columns);
-        else if (whole)
-            set_box(&x, first, n, n / columns, columns);
-        else
-            set_range(&x, first, n);
-        size_t cap = t->n; /* a tensor has few pieces: the array grows by one each time */
-        *APPEND(t->piece, t->n, cap) = x;
-        done += n;
+        struct piece piece = {.rank = rank, .memory_offset = param->offset + done - held.begin};
+        done += cut_piece(&piece, &runs, done, end);
+        size_t cap = tensor->n; /* a tensor has few pieces: the array grows by one each time */
+        *APPEND(tensor->piece, tensor->n, cap) = piece;
     }
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
-static struct kept_tensor describe_tensor(const struct param *p, int i, int unit, enum kept role)
+static struct kept_tensor describe_tensor(const struct param *param, int i, int unit, enum kept role)
 {
-    struct kept_tensor t = {.param = i, .unit = unit, .role = role, .dims = p->n_dims, .sections = p->cut.sections};
-    memcpy(t.name, p->name, sizeof t.name);
-    memcpy(t.shape, p->shape, sizeof t.shape);
-    t.axis = p->cut.split == SPLIT_COLUMNS;
-    if (p->cut.split == SPLIT_NONE)
-        t.axis = -1;
-    return t;
+    struct kept_tensor tensor = {
+        .param = i, .unit = unit, .role = role, .dims = param->n_dims, .sections = param->cut.sections};
+    memcpy(tensor.name, param->name, sizeof tensor.name);
+    memcpy(tensor.shape, param->shape, sizeof tensor.shape);
+    tensor.axis = param->cut.split == SPLIT_COLUMNS;
+    if (param->cut.split == SPLIT_NONE)
+        tensor.axis = -1;
+    return tensor;
 }
 
 /* All tensors, without pieces, for the mesh that is to cut them. */
-static struct pieces *describe_all(const struct params *all, const struct mesh *m)
+static struct pieces *describe_all(const struct params *all, const struct mesh *mesh)
 {
-    struct pieces *s = allocate(1, sizeof *s);
-    s->config = all->config;
-    s->mesh = *m;
-    s->mesh.first_layer = NULL;
-    s->tensor = allocate((size_t)all->n * KEPT_ROLES, sizeof *s->tensor);
-    for (int u = 0; u < all->n_units; u++)
+    struct pieces *pieces = allocate(1, sizeof *pieces);
+    pieces->config = all->config;
+    pieces->mesh = *mesh;
+    pieces->mesh.first_layer = NULL;
+    pieces->tensor = allocate((size_t)all->n * KEPT_ROLES, sizeof *pieces->tensor);
+    for (int unit = 0; unit < all->n_units; unit++)
         for (int role = 0; role < KEPT_ROLES; role++)
-            for (int i = all->unit[u].first_param; i < all->unit[u].first_param + all->unit[u].n_params; i++)
-                s->tensor[s->n++] = describe_tensor(&all->param[i], i, u, (enum kept)role);
-    return s;
+            for (int i = all->unit[unit].first_param; i < all->unit[unit].first_param + all->unit[unit].n_params; i++)
+                pieces->tensor[pieces->n++] = describe_tensor(&all->param[i], i, unit, (enum kept)role);
+    return pieces;
 }
 
-struct pieces *uncut_state(const struct config *c)
+struct pieces *uncut_state(const struct config *config)
 {
-    struct params *all = new_params(c, &one_rank, 0);
-    struct pieces *s = describe_all(all, &one_rank);
+    struct params *all = new_params(config, &one_rank, 0);
+    struct pieces *pieces = describe_all(all, &one_rank);
     free_params(all);
-    return s;
+    return pieces;
 }
 
-struct pieces *cut_state(const struct config *c, const struct mesh *mesh)
+static void cut_tensor(const struct model *model, struct kept_tensor *tensor)
 {
-    struct model *m = outline_model(c, mesh);
-    struct pieces *s = describe_all(m->params, m->mesh);
-    for (struct kept_tensor *t = s->tensor; t < s->tensor + s->n; t++) {
-        /* How many data-parallel ranks keep different parts; without ZeRO the first one's are everybody's. */
-        int replicas = is_shared_out(mesh, t->role) ? mesh->dp : 1;
-        for (int k = 0; k < replicas; k++)
-            for (int j = 0; j < mesh->tp; j++) {
-                int rank = rank_at(mesh, k, stage_of(m, t->unit)) + j;
-                add_pieces(m, t, rank, held_by(m, t->unit, rank, t->role));
-            }
-    }
-    free_model(m);
-    return s;
+    const struct mesh *mesh = model->mesh;
+    /* How many data-parallel ranks keep different parts; without ZeRO the first one's are everybody's. */
+    int replicas = is_shared_out(mesh, tensor->role) ? mesh->dp : 1;
+    for (int dp = 0; dp < replicas; dp++)
+        for (int tp = 0; tp < mesh->tp; tp++) {
+            int rank = rank_at(mesh, dp, stage_of(model, tensor->unit)) + tp;
+            add_pieces(model, tensor, rank, held_by(model, tensor->unit, rank, tensor->role));
+        }
 }
 
-size_t count_pieces(const struct pieces *s)
+struct pieces *cut_state(const struct config *config, const struct mesh *mesh)
+{
+    struct model *model = outline_model(config, mesh);
+    struct pieces *pieces = describe_all(model->params, model->mesh);
+    for (struct kept_tensor *tensor = pieces->tensor; tensor < pieces->tensor + pieces->n; tensor++)
+        cut_tensor(model, tensor);
+    free_model(model);
+    return pieces;
+}
+
+size_t count_pieces(const struct pieces *pieces)
 {
     size_t n = 0;
-    for (size_t i = 0; i < s->n; i++)
-        n += s->tensor[i].n;
+    for (size_t i = 0; i < pieces->n; i++)
+        n += pieces->tensor[i].n;
     return n;
 }
 
-void free_pieces(struct pieces *s)
+void free_pieces(struct pieces *pieces)
 {
-    for (size_t i = 0; i < s->n; i++)
-        free(s->tensor[i].piece);
-    free(s->tensor);
-    free(s);
+    for (size_t i = 0; i < pieces->n; i++)
+        free(pieces->tensor[i].piece);
+    free(pieces->tensor);
+    free(pieces);
 }

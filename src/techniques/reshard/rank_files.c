@@ -3,8 +3,9 @@
  * The places of pieces in the files are known before the first byte is written, and the hashes of pieces when the last
  * byte is.  The files lie in a folder of another name until all are complete (folder.c).
  */
+#include "rank_files.h"
 #include "folder.h"
-#include "state.h"
+#include "manifest.h"
 
 static struct st_writer *open_rank(struct folder *folder, int rank, uint32_t step)
 {
@@ -17,46 +18,66 @@ static struct st_writer *open_rank(struct folder *folder, int rank, uint32_t ste
     return out;
 }
 
-static void declare_piece(struct st_writer *out, const struct kept_tensor *t, size_t k)
+static void declare_piece(struct st_writer *out, const struct kept_tensor *tensor, size_t k)
 {
-    const struct piece *p = &t->piece[k];
+    const struct piece *piece = &tensor->piece[k];
     char name[96];
-    int64_t shape[2] = {p->end[0] - p->begin[0], p->end[1] - p->begin[1]};
-    st_declare(out, piece_name(name, t, k), DTYPE_F32, p->flat ? 1 : t->dims, shape);
+    int64_t shape[2] = {piece->end[0] - piece->begin[0], piece->end[1] - piece->begin[1]};
+    st_declare(out, piece_name(name, tensor, k), DTYPE_F32, piece->flat ? 1 : tensor->dims, shape);
 }
 
-struct ranks_written open_ranks(struct checkpoint *c)
+/* Declares all pieces in the files of their ranks, which are opened for that. */
+static void declare_pieces(struct ranks_written *written, const struct checkpoint *checkpoint)
 {
-    int n = n_ranks(&c->pieces->mesh);
-    struct ranks_written w = {open_folder(c->path, (size_t)n + 1), allocate((size_t)n, sizeof *w.file)};
-    const struct kept_tensor *tensor = c->pieces->tensor, *end = tensor + c->pieces->n;
-    c->bytes = allocate((size_t)n, sizeof *c->bytes);
-    for (const struct kept_tensor *t = tensor; t < end; t++)
-        for (size_t k = 0; k < t->n; k++) {
-            int rank = t->piece[k].rank;
-            if (!w.file[rank])
-                w.file[rank] = open_rank(w.folder, rank, c->step);
-            declare_piece(w.file[rank], t, k);
+    const struct pieces *pieces = checkpoint->pieces;
+    for (const struct kept_tensor *tensor = pieces->tensor; tensor < pieces->tensor + pieces->n; tensor++)
+        for (size_t k = 0; k < tensor->n; k++) {
+            struct st_writer **file = &written->file[tensor->piece[k].rank];
+            if (!*file)
+                *file = open_rank(written->folder, tensor->piece[k].rank, checkpoint->step);
+            declare_piece(*file, tensor, k);
         }
-    for (int r = 0; r < n; r++)
-        if (w.file[r])
-            c->bytes[r] = st_begin(w.file[r]); /* grows below, up to the file's size */
-    for (const struct kept_tensor *t = tensor; t < end; t++)
-        for (struct piece *p = t->piece; p < t->piece + t->n; p++) {
-            p->file_offset = c->bytes[p->rank];
-            c->bytes[p->rank] += ELEMENT_BYTES * piece_elements(p);
-        }
-    return w;
 }
 
-void publish_ranks(struct ranks_written *w, const struct checkpoint *c)
+/* Gives the pieces their places.  bytes: of each rank's file, those of its header; they become those of the file. */
+static void place_pieces(struct pieces *pieces, uint64_t *bytes)
 {
-    for (int r = 0; r < n_ranks(&c->pieces->mesh); r++)
-        if (w->file[r])
-            st_publish(w->file[r]);
-    char *manifest = manifest_text(c);
-    publish_text(file_in(w->folder, MANIFEST), manifest);
-    publish_folder(w->folder);
-    free(w->file);
+    for (const struct kept_tensor *tensor = pieces->tensor; tensor < pieces->tensor + pieces->n; tensor++)
+        for (struct piece *piece = tensor->piece; piece < tensor->piece + tensor->n; piece++) {
+            piece->file_offset = bytes[piece->rank];
+            bytes[piece->rank] += ELEMENT_BYTES * piece_elements(piece);
+        }
+}
+
+struct ranks_written open_ranks(struct checkpoint *checkpoint)
+{
+    int n = n_ranks(&checkpoint->pieces->mesh);
+    struct ranks_written written = {open_folder(checkpoint->path, (size_t)n + 1),
+                                    allocate((size_t)n, sizeof *written.file)};
+    declare_pieces(&written, checkpoint);
+    checkpoint->bytes = allocate((size_t)n, sizeof *checkpoint->bytes);
+    for (int rank = 0; rank < n; rank++)
+        if (written.file[rank])
+            checkpoint->bytes[rank] = st_begin(written.file[rank]);
+    place_pieces(checkpoint->pieces, checkpoint->bytes);
+    return written;
+}
+
+void write_piece(const struct ranks_written *written, struct piece *piece, const char *bytes)
+{
+    size_t n = ELEMENT_BYTES * piece_elements(piece);
+    piece->hash = hash_bytes(bytes, n, 0);
+    st_write(written->file[piece->rank], bytes, n);
+}
+
+void publish_ranks(struct ranks_written *written, const struct checkpoint *checkpoint)
+{
+    for (int rank = 0; rank < n_ranks(&checkpoint->pieces->mesh); rank++)
+        if (written->file[rank])
+            st_publish(written->file[rank]);
+    char *manifest = manifest_text(checkpoint);
+    publish_text(file_in(written->folder, MANIFEST), manifest);
+    publish_folder(written->folder);
+    free(written->file);
     free(manifest);
 }

@@ -1,11 +1,16 @@
-/* read_manifest.c - reads the description of a checkpoint, strictly (its form: manifest.c).
+/* read_manifest.c - reads the description of a checkpoint, strictly (manifest.h).
  *
  * A field that is missing, or that no version of the form has, is refused, and so is a number that is out of bounds.
  * A field that can be computed from others is compared with them: names and shapes with the table of parameters, a
  * piece's file with its rank.  Every message has the path and the field, or the tensor.
  */
 #include "manifest.h"
+#include "trainer/file/file.h"
 
+enum {
+    HASH_LINE = 28, /* bytes of a manifest's first line */
+    MOST_PART = 160 /* bytes of the words for a place in a manifest */
+};
 static const int64_t MOST = 1000000000000000; /* upper bound of counts: a billion steps of a million sequences */
 
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
@@ -113,42 +118,21 @@ static struct config read_sizes(const char *path, json_t *config)
     return sizes;
 }
 
-static struct mesh read_mesh(const char *path, json_t *mesh)
+static struct mesh read_mesh(const char *path, json_t *json)
 {
     static const char *const fields[] = {"dp", "pp", "tp", "zero", NULL};
     const struct place at = {path, "mesh"};
-    struct mesh m = {.chunks = 1};
-    m.dp = (int)read_number(&at, mesh, "dp", 1, MOST_RANKS);
-    m.pp = (int)read_number(&at, mesh, "pp", 1, MOST_RANKS);
-    m.tp = (int)read_number(&at, mesh, "tp", 1, MOST_RANKS);
-    m.zero = (int)read_number(&at, mesh, "zero", 0, 3);
-    refuse_others(&at, mesh, fields);
-    expect_within(&at, "dp * pp * tp", (json_int_t)m.dp * m.pp * m.tp, 1, MOST_RANKS);
-    return m;
+    struct mesh mesh = {.chunks = 1};
+    mesh.dp = (int)read_number(&at, json, "dp", 1, MOST_RANKS);
+    mesh.pp = (int)read_number(&at, json, "pp", 1, MOST_RANKS);
+    mesh.tp = (int)read_number(&at, json, "tp", 1, MOST_RANKS);
+    mesh.zero = (int)read_number(&at, json, "zero", 0, 3);
+    refuse_others(&at, json, fields);
+    expect_within(&at, "dp * pp * tp", (json_int_t)mesh.dp * mesh.pp * mesh.tp, 1, MOST_RANKS);
+    return mesh;
 }
 
-const char *recorded_option(const struct checkpoint *c, const char *name)
-{
-    const char *text = json_string_value(json_object_get(c->options, name));
-    return text ? text : "";
-}
-
-struct mesh strategy_of(const struct checkpoint *c)
-{
-    struct mesh m = c->pieces->mesh;
-    const char *mesh = recorded_option(c, "mesh");
-    struct problem *p = NULL;
-    if (*mesh)
-        p = parse_mesh(mesh, 1, &m);
-    if (p) {
-        const struct place at = {c->path, "options"};
-        REFUSE(&at, "%s", p->sentence);
-    }
-    m.zero = c->pieces->mesh.zero;
-    return m;
-}
-
-static void read_recorded_options(const char *path, json_t *options, struct checkpoint *c)
+static void read_recorded_options(const char *path, json_t *options, struct checkpoint *checkpoint)
 {
     const struct place at = {path, "options"};
     const char *name;
@@ -160,43 +144,43 @@ static void read_recorded_options(const char *path, json_t *options, struct chec
         if (!json_is_string(option))
             REFUSE(&at, "\"%.40s\" must be a text", name);
     }
-    c->options = json_incref(options);
-    strategy_of(c); /* fails where the text "mesh" is no mesh */
+    checkpoint->options = json_incref(options);
+    strategy_of(checkpoint); /* fails where the text "mesh" is no mesh */
 }
 
-static void read_files(const char *path, json_t *files, struct checkpoint *c)
+static void read_files(const char *path, json_t *files, struct checkpoint *checkpoint)
 {
     static const char *const fields[] = {"rank", "bytes", NULL};
     const struct place at = {path, "files"};
-    int ranks = n_ranks(&c->pieces->mesh);
+    int ranks = n_ranks(&checkpoint->pieces->mesh);
     size_t i;
     json_t *file;
-    c->bytes = allocate((size_t)ranks, sizeof *c->bytes);
+    checkpoint->bytes = allocate((size_t)ranks, sizeof *checkpoint->bytes);
     json_array_foreach(files, i, file)
     {
         int rank = (int)read_number(&at, file, "rank", 0, ranks - 1);
         int64_t bytes = read_number(&at, file, "bytes", 8, INT64_MAX);
         refuse_others(&at, file, fields);
-        if (c->bytes[rank])
+        if (checkpoint->bytes[rank])
             REFUSE(&at, "rank %d is there twice", rank);
-        c->bytes[rank] = (uint64_t)bytes;
+        checkpoint->bytes[rank] = (uint64_t)bytes;
     }
 }
 
 /* Reads the fields that belong to one state.  In another form of checkpoint they come from elsewhere. */
-static void read_state(const struct place *at, json_t *all, struct checkpoint *c)
+static void read_state(const struct place *at, json_t *all, struct checkpoint *checkpoint)
 {
     const char *run = read_optional_string(at, all, "run");
     if (run)
-        c->run = parse_hash(at, "run", run);
-    c->step = (uint32_t)read_number(at, all, "step", 0, LAST_STEP);
-    c->session = read_number(at, all, "session", 1, MOST);
-    c->samples = read_number(at, all, "samples", 0, MOST);
-    read_files(at->path, read_field(at, all, "files"), c);
+        checkpoint->run = parse_hash(at, "run", run);
+    checkpoint->step = (uint32_t)read_number(at, all, "step", 0, LAST_STEP);
+    checkpoint->session = read_number(at, all, "session", 1, MOST);
+    checkpoint->samples = read_number(at, all, "samples", 0, MOST);
+    read_files(at->path, read_field(at, all, "files"), checkpoint);
 }
 
 /* Reads all fields that head_json() has written. */
-static void read_head(const char *path, json_t *all, struct checkpoint *c)
+static void read_head(const char *path, json_t *all, struct checkpoint *checkpoint)
 {
     static const char *const layout_fields[] = {"hash",   "version", "program", "data",    "vector", "tokenizer",
                                                 "config", "mesh",    "options", "tensors", NULL};
@@ -204,98 +188,99 @@ static void read_head(const char *path, json_t *all, struct checkpoint *c)
                                                "config", "mesh",    "options", "tensors", "files",  "run",
                                                "step",   "session", "samples", NULL};
     const struct place at = {.path = path};
-    read_number(&at, all, "version", 1, VERSION);
+    read_number(&at, all, "version", 1, MANIFEST_VERSION);
     const char *program = read_optional_string(&at, all, "program");
-    snprintf(c->program, sizeof c->program, "%s", program ? program : "");
-    c->data = read_hash(&at, all, "data");
-    c->vector = (unsigned)read_number(&at, all, "vector", 0, 1024);
-    c->tokenizer = copy_string(read_string(&at, all, "tokenizer"));
+    snprintf(checkpoint->program, sizeof checkpoint->program, "%s", program ? program : "");
+    checkpoint->data = read_hash(&at, all, "data");
+    checkpoint->vector = (unsigned)read_number(&at, all, "vector", 0, 1024);
+    checkpoint->tokenizer = copy_string(read_string(&at, all, "tokenizer"));
     struct config sizes = read_sizes(path, read_field(&at, all, "config"));
-    c->pieces = uncut_state(&sizes);
-    c->pieces->mesh = read_mesh(path, read_field(&at, all, "mesh"));
-    read_recorded_options(path, read_field(&at, all, "options"), c);
-    if (!c->stored)
-        read_state(&at, all, c);
-    refuse_others(&at, all, c->stored ? layout_fields : state_fields);
+    checkpoint->pieces = uncut_state(&sizes);
+    checkpoint->pieces->mesh = read_mesh(path, read_field(&at, all, "mesh"));
+    read_recorded_options(path, read_field(&at, all, "options"), checkpoint);
+    if (!checkpoint->stored)
+        read_state(&at, all, checkpoint);
+    refuse_others(&at, all, checkpoint->stored ? layout_fields : state_fields);
 }
 
-static void expect_range(const struct place *at, const struct piece *p, int axis, int64_t end)
+static void expect_range(const struct place *at, const struct piece *piece, int axis, int64_t end)
 {
-    if (p->begin[axis] < 0 || p->begin[axis] >= p->end[axis] || p->end[axis] > end)
-        REFUSE(at, "the range [%lld, %lld) is empty or not within [0, %lld)", (long long)p->begin[axis],
-               (long long)p->end[axis], (long long)end);
+    if (piece->begin[axis] < 0 || piece->begin[axis] >= piece->end[axis] || piece->end[axis] > end)
+        REFUSE(at, "the range [%lld, %lld) is empty or not within [0, %lld)", (long long)piece->begin[axis],
+               (long long)piece->end[axis], (long long)end);
 }
 
 /* The elements that a piece has: "flat": [begin, end], or "box": a pair [begin, end] for each axis.  In a format '!'
  * refuses a longer list. */
-static void read_ranges(const struct place *at, const struct kept_tensor *t, json_t *flat, json_t *box, struct piece *p)
+static void read_ranges(const struct place *at, const struct kept_tensor *tensor, json_t *flat, json_t *box,
+                        struct piece *piece)
 {
     json_int_t first[2] = {0, 1}, second[2] = {0, 1}; /* begin and end; a vector's second axis is [0, 1) */
     if (!flat == !box)
         REFUSE(at, "it must have either \"flat\" or \"box\"");
     if (flat)
         unpack(at, flat, "[I, I!]", &first[0], &first[1]);
-    else if (t->dims == 1)
+    else if (tensor->dims == 1)
         unpack(at, box, "[[I, I!]!]", &first[0], &first[1]);
     else
         unpack(at, box, "[[I, I!], [I, I!]!]", &first[0], &first[1], &second[0], &second[1]);
-    p->flat = flat != NULL;
-    p->begin[0] = first[0];
-    p->end[0] = first[1];
-    p->begin[1] = second[0];
-    p->end[1] = second[1];
-    expect_range(at, p, 0, flat ? (int64_t)tensor_elements(t) : t->shape[0]);
+    piece->flat = flat != NULL;
+    piece->begin[0] = first[0];
+    piece->end[0] = first[1];
+    piece->begin[1] = second[0];
+    piece->end[1] = second[1];
+    expect_range(at, piece, 0, flat ? (int64_t)tensor_elements(tensor) : tensor->shape[0]);
     if (!flat)
-        expect_range(at, p, 1, t->shape[1]);
+        expect_range(at, piece, 1, tensor->shape[1]);
 }
 
 /* A piece of a checkpoint that is a folder names its rank's file, and has its hash. */
-static void read_file_and_hash(const struct place *at, json_t *piece, struct piece *p)
+static void read_file_and_hash(const struct place *at, json_t *json, struct piece *piece)
 {
-    const char *file = read_string(at, piece, "file");
+    const char *file = read_string(at, json, "file");
     char expected[48];
-    snprintf(expected, sizeof expected, "rank-%d.safetensors", p->rank);
+    snprintf(expected, sizeof expected, "rank-%d.safetensors", piece->rank);
     if (strcmp(file, expected) != 0)
-        REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", expected, p->rank);
-    p->hash = read_hash(at, piece, "hash");
+        REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", expected, piece->rank);
+    piece->hash = read_hash(at, json, "hash");
 }
 
 /* Reads where the piece's bytes begin, and checks that they lie within its rank's file, or, in another form, within the
  * place of one state. */
-static void read_offset(const struct place *at, const struct checkpoint *c, json_t *piece, struct piece *p)
+static void read_offset(const struct place *at, const struct checkpoint *checkpoint, json_t *json, struct piece *piece)
 {
-    uint64_t bytes = ELEMENT_BYTES * piece_elements(p);
-    uint64_t room = c->stored ? c->stored->bytes : c->bytes[p->rank];
+    uint64_t bytes = ELEMENT_BYTES * piece_elements(piece);
+    uint64_t room = checkpoint->stored ? checkpoint->stored->bytes : checkpoint->bytes[piece->rank];
     if (bytes > room)
         REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes,
-               c->stored ? c->stored->store->place : read_string(at, piece, "file"));
-    int64_t first = c->stored ? 0 : 8; /* a file begins with the length of its header, 8 bytes */
-    p->file_offset = (uint64_t)read_number(at, piece, "offset", first, (int64_t)(room - bytes));
+               checkpoint->stored ? checkpoint->stored->store->place : read_string(at, json, "file"));
+    int64_t first = checkpoint->stored ? 0 : 8; /* a file begins with the length of its header, 8 bytes */
+    piece->file_offset = (uint64_t)read_number(at, json, "offset", first, (int64_t)(room - bytes));
 }
 
-static struct piece read_piece(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
-                               json_t *piece)
+static struct piece read_piece(const struct place *at, const struct checkpoint *checkpoint,
+                               const struct kept_tensor *tensor, json_t *json)
 {
     static const char *const layout_fields[] = {"offset", "rank", "flat", "box", NULL};
     static const char *const state_fields[] = {"offset", "rank", "flat", "box", "file", "hash", NULL};
-    struct piece p = {0};
+    struct piece piece = {0};
     json_t *flat = NULL, *box = NULL;
-    p.rank = (int)read_number(at, piece, "rank", 0, n_ranks(&c->pieces->mesh) - 1);
-    unpack(at, piece, "{s?o}", "flat", &flat);
-    unpack(at, piece, "{s?o}", "box", &box);
-    read_ranges(at, t, flat, box, &p);
-    if (!c->stored)
-        read_file_and_hash(at, piece, &p);
-    read_offset(at, c, piece, &p);
-    refuse_others(at, piece, c->stored ? layout_fields : state_fields);
-    return p;
+    piece.rank = (int)read_number(at, json, "rank", 0, n_ranks(&checkpoint->pieces->mesh) - 1);
+    unpack(at, json, "{s?o}", "flat", &flat);
+    unpack(at, json, "{s?o}", "box", &box);
+    read_ranges(at, tensor, flat, box, &piece);
+    if (!checkpoint->stored)
+        read_file_and_hash(at, json, &piece);
+    read_offset(at, checkpoint, json, &piece);
+    refuse_others(at, json, checkpoint->stored ? layout_fields : state_fields);
+    return piece;
 }
 
 /* Name, role, shape and the like must be those of the model's table of parameters. */
-static void compare_with_table(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
-                               json_t *tensor)
+static void compare_with_table(const struct place *at, const struct checkpoint *checkpoint,
+                               const struct kept_tensor *tensor, json_t *json)
 {
-    json_t *expected = tensor_json(c, t, OF_LAYOUT), *found = json_copy(tensor);
+    json_t *expected = tensor_json(checkpoint, tensor, OF_LAYOUT), *found = json_copy(json);
     json_object_del(expected, "pieces");
     json_object_del(found, "pieces");
     if (!json_equal(expected, found))
@@ -304,30 +289,38 @@ static void compare_with_table(const struct place *at, const struct checkpoint *
     json_decref(found);
 }
 
-static void read_tensors(const char *path, json_t *tensors, const struct checkpoint *c)
+/* Reads the list of the tensor's pieces.  `part` is where `at` says in which piece something is wrong. */
+static void read_pieces_of(const struct place *at, char part[MOST_PART], const struct checkpoint *checkpoint,
+                           const json_t *list, struct kept_tensor *tensor)
 {
-    struct pieces *s = c->pieces;
-    char part[160] = "tensors";
-    size_t ranks = (size_t)n_ranks(&s->mesh);
+    size_t most =
+        3 * (size_t)n_ranks(&checkpoint->pieces->mesh); /* of a rank: a ragged row, whole rows, a ragged row */
+    if (checkpoint->stored)
+        most = checkpoint->stored->n;
+    most = MIN(most, tensor_elements(tensor));
+    if (json_array_size(list) < 1 || json_array_size(list) > most)
+        REFUSE(at, "\"pieces\" must be a list of 1 to %zu", most);
+    tensor->piece = allocate(json_array_size(list), sizeof *tensor->piece);
+    for (size_t k = 0; k < json_array_size(list); k++) {
+        snprintf(part, MOST_PART, "tensor %s, %s, piece %zu", tensor->name, kept_name[tensor->role], k);
+        tensor->piece[k] = read_piece(at, checkpoint, tensor, json_array_get(list, k));
+        tensor->n = k + 1;
+    }
+}
+
+static void read_tensors(const char *path, json_t *tensors, const struct checkpoint *checkpoint)
+{
+    struct pieces *pieces = checkpoint->pieces;
+    char part[MOST_PART] = "tensors";
     const struct place at = {path, part};
-    if (json_array_size(tensors) != s->n)
-        REFUSE(&at, "expected a list of %zu", s->n);
-    for (size_t i = 0; i < s->n; i++) {
-        struct kept_tensor *t = &s->tensor[i];
-        json_t *tensor = json_array_get(tensors, i);
-        const json_t *pieces = json_object_get(tensor, "pieces");
-        snprintf(part, sizeof part, "tensor %zu (%s, %s)", i, t->name, kept_name[t->role]);
-        compare_with_table(&at, c, t, tensor);
-        size_t most = c->stored ? c->stored->n : 3 * ranks; /* of a rank: a ragged row, whole rows, a ragged row */
-        most = MIN(most, tensor_elements(t));
-        if (json_array_size(pieces) < 1 || json_array_size(pieces) > most)
-            REFUSE(&at, "\"pieces\" must be a list of 1 to %zu", most);
-        t->piece = allocate(json_array_size(pieces), sizeof *t->piece);
-        for (size_t k = 0; k < json_array_size(pieces); k++) {
-            snprintf(part, sizeof part, "tensor %s, %s, piece %zu", t->name, kept_name[t->role], k);
-            t->piece[k] = read_piece(&at, c, t, json_array_get(pieces, k));
-            t->n = k + 1;
-        }
+    if (json_array_size(tensors) != pieces->n)
+        REFUSE(&at, "expected a list of %zu", pieces->n);
+    for (size_t i = 0; i < pieces->n; i++) {
+        struct kept_tensor *tensor = &pieces->tensor[i];
+        json_t *json = json_array_get(tensors, i);
+        snprintf(part, MOST_PART, "tensor %zu (%s, %s)", i, tensor->name, kept_name[tensor->role]);
+        compare_with_table(&at, checkpoint, tensor, json);
+        read_pieces_of(&at, part, checkpoint, json_object_get(json, "pieces"), tensor);
     }
 }
 
@@ -343,7 +336,20 @@ static void check_hash(const struct place *at, const char *text, size_t n)
         REFUSE(at, "its first line says hash %.16s, its other bytes have %.16s", text + 9, head + 9);
 }
 
-struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *s)
+/* Refuses a newer manifest.  This reading is not strict, since a newer manifest has other fields. */
+static void check_version(const char *path, json_t *all)
+{
+    json_int_t version = 0;
+    const char *program = "";
+    json_unpack(all, "{s:I, s?s}", "version", &version, "program", &program);
+    if (version > MANIFEST_VERSION)
+        fail(EXIT_FAILED,
+             "%s was written by a newer yard, %s, in format %lld: this one, " YARD_VERSION
+             ", reads formats up to %d; use the newer one",
+             path, program, version, MANIFEST_VERSION);
+}
+
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct in_store *stored)
 {
     const struct place at = {.path = path};
     check_hash(&at, text, n);
@@ -351,32 +357,24 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
     json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (!all)
         REFUSE(&at, "it is no JSON at line %d: %s", error.line, error.text);
-    json_int_t version = 0;
-    const char *program = "";
-    /* This is not strict, since a newer manifest has other fields. */
-    json_unpack(all, "{s:I, s?s}", "version", &version, "program", &program);
-    if (version > VERSION)
-        fail(EXIT_FAILED,
-             "%s was written by a newer yard, %s, in format %lld: this one, " YARD_VERSION
-             ", reads formats up to %d; use the newer one",
-             path, program, version, VERSION);
-    struct checkpoint *c = allocate(1, sizeof *c);
-    c->path = copy_string(path);
-    c->stored = s;
-    c->buffer = allocate(1, sizeof *c->buffer);
-    read_head(path, all, c);
-    read_tensors(path, read_field(&at, all, "tensors"), c);
+    check_version(path, all);
+    struct checkpoint *checkpoint = allocate(1, sizeof *checkpoint);
+    checkpoint->path = copy_string(path);
+    checkpoint->stored = stored;
+    checkpoint->buffer = allocate(1, sizeof *checkpoint->buffer);
+    read_head(path, all, checkpoint);
+    read_tensors(path, read_field(&at, all, "tensors"), checkpoint);
     json_decref(all);
-    return c;
+    return checkpoint;
 }
 
 struct checkpoint *read_manifest(const char *folder)
 {
     size_t n;
     char *path = format_string("%s/" MANIFEST, folder), *text = read_whole(path, &n);
-    struct checkpoint *c = parse_manifest(path, text, n, NULL);
-    *strrchr(c->path, '/') = '\0';
+    struct checkpoint *checkpoint = parse_manifest(path, text, n, NULL);
+    *strrchr(checkpoint->path, '/') = '\0';
     free(text);
     free(path);
-    return c;
+    return checkpoint;
 }

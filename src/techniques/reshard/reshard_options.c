@@ -1,5 +1,5 @@
 /* reshard_options.c - the folder's options of yard train, --resume and --keep; its command, yard ckpt; its module. */
-#include "state.h"
+#include "resume.h"
 
 struct reshard_options reshard_options;
 
@@ -25,9 +25,9 @@ static const struct option options[] = {
 };
 
 /* A restart goes on from its own checkpoint, whatever --resume says. */
-static void check_reshard_options(struct settings *s)
+static void check_reshard_options(struct settings *settings)
 {
-    (void)s;
+    (void)settings;
     if (this_life->from)
         reshard_options.resume = this_life->from;
 }

@@ -4,7 +4,11 @@
  * many devices as before, and with another dp on another number of devices.  On a single device training goes on
  * without a mesh; checkpoints still record the old strategy, so that it returns when there are more devices again.
  */
-#include "state.h"
+#include "resume.h"
+#include "find_checkpoint.h"
+#include "manifest.h"
+#include "save_and_load.h"
+#include "store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +24,7 @@ struct run_record { /* what checkpoints say of a training */
     int64_t session;
 };
 
-static struct run_record *record_of(const struct trainer *t) { return *own_of(t, &module_reshard); }
+static struct run_record *record_of(const struct trainer *trainer) { return *own_of(trainer, &module_reshard); }
 
 /* ---- the run that this one goes on from -------------------------------------------------------------------------- */
 
@@ -30,40 +34,41 @@ static const struct resumed_run *find_resumed_run(void)
     const char *path = this_life->from ? this_life->from : reshard_options.resume;
     if (!path)
         return NULL;
-    struct checkpoint *c = open_checkpoint(path);
-    c->buffer->open = now_ns() - this_life->begun - c->buffer->read - c->buffer->verify;
-    found = (struct resumed_run){.given_path = path,
-                                 .kept_by = c->stored ? c->stored->store->option : "--save",
-                                 .path = c->path,
-                                 .step = c->step,
-                                 .samples = c->samples,
-                                 .options = c->options,
-                                 .source = {copy_string(path), c->pieces->config, c, c->tokenizer},
-                                 .elsewhere = c->stored != NULL,
-                                 .options_in = format_string("%s%s", c->path, c->stored ? "" : "/" MANIFEST)};
+    struct checkpoint *checkpoint = open_checkpoint(path);
+    checkpoint->buffer->open = now_ns() - this_life->begun - checkpoint->buffer->read - checkpoint->buffer->verify;
+    found = (struct resumed_run){
+        .given_path = path,
+        .kept_by = checkpoint->stored ? checkpoint->stored->store->option : "--save",
+        .path = checkpoint->path,
+        .step = checkpoint->step,
+        .samples = checkpoint->samples,
+        .options = checkpoint->options,
+        .source = {copy_string(path), checkpoint->pieces->config, checkpoint, checkpoint->tokenizer},
+        .elsewhere = checkpoint->stored != NULL,
+        .options_in = format_string("%s%s", checkpoint->path, checkpoint->stored ? "" : "/" MANIFEST)};
     return &found;
 }
 
-static bool open_run(const char *path, struct source *s)
+static bool open_run(const char *path, struct source *source)
 {
     char *newest = find_checkpoint(path), *model = model_in_folder(path);
     if (!newest && !model && is_folder(path))
         refuse_foreign_folder(path);
     const bool ours = newest || find_store(path) || (is_folder(path) && !model);
     if (ours) {
-        struct checkpoint *c = open_checkpoint(newest ? newest : path);
-        *s = (struct source){copy_string(path), c->pieces->config, c, c->tokenizer};
+        struct checkpoint *checkpoint = open_checkpoint(newest ? newest : path);
+        *source = (struct source){copy_string(path), checkpoint->pieces->config, checkpoint, checkpoint->tokenizer};
     }
     free(newest);
     free(model);
     return ours;
 }
 
-static void close_run(struct source *s) { free_checkpoint(s->checkpoint); }
+static void close_run(struct source *source) { free_checkpoint(source->checkpoint); }
 
-static void load_run(struct model *m, const struct source *s, enum loaded_state wanted)
+static void load_run(struct model *model, const struct source *source, enum loaded_state wanted)
 {
-    load_checkpoint(m, s->checkpoint, wanted);
+    load_checkpoint(model, source->checkpoint, wanted);
 }
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
@@ -78,41 +83,49 @@ static int nearest_devices(int batch, int each, int devices)
     return nearest;
 }
 
-static struct mesh resumed_mesh(const struct settings *s, int devices)
+/* The strategy cannot go on with so many devices. */
+static _Noreturn void refuse_devices(const struct settings *settings, const struct mesh *strategy, int devices)
 {
-    struct mesh m = strategy_of(s->source.checkpoint);
-    int each = m.pp * m.tp; /* devices of a replica */
+    int each = strategy->pp * strategy->tp; /* devices of a replica */
+    int nearest = nearest_devices(settings->batch, each, devices);
+    char text[64];
+    fail(EXIT_USAGE,
+         "%s was trained with %s and --batch %d, which cannot go on with %d devices: the nearest "
+         "that can is --mesh dp=%d,pp=%d,tp=%d with %d; or choose another --mesh",
+         settings->resumed->given_path, format_mesh(text, strategy), settings->batch, devices, nearest / each,
+         strategy->pp, strategy->tp, nearest);
+}
+
+static struct mesh resumed_mesh(const struct settings *settings, int devices)
+{
+    struct mesh mesh = strategy_of(settings->source.checkpoint);
+    int each = mesh.pp * mesh.tp; /* devices of a replica */
     if (devices == 1 && each > 1)
         return (struct mesh){.dp = 1, .pp = 1, .tp = 1, .chunks = 1};
-    if (devices != n_ranks(&m) && (devices % each || s->batch % (devices / each))) {
-        int nearest = nearest_devices(s->batch, each, devices);
-        char text[64];
-        fail(EXIT_USAGE,
-             "%s was trained with %s and --batch %d, which cannot go on with %d devices: the nearest "
-             "that can is --mesh dp=%d,pp=%d,tp=%d with %d; or choose another --mesh",
-             s->resumed->given_path, format_mesh(text, &m), s->batch, devices, nearest / each, m.pp, m.tp, nearest);
-    }
-    m.dp = devices / each;
-    return m;
+    if (devices != n_ranks(&mesh) && (devices % each || settings->batch % (devices / each)))
+        refuse_devices(settings, &mesh, devices);
+    mesh.dp = devices / each;
+    return mesh;
 }
 
 /* ---- what is recorded ------------------------------------------------------------------------------------------- */
 
-const json_t *recorded_options(const struct trainer *t) { return record_of(t)->options; }
+const json_t *recorded_options(const struct trainer *trainer) { return record_of(trainer)->options; }
 
 /* This is called before defaults are filled in, so that only options that the user gave are recorded. */
-static void record_training(struct trainer *t, struct step *list)
+static void record_training(struct trainer *trainer, struct step *list)
 {
-    const struct settings *s = t->settings;
-    if (list != t->train || s->trial)
+    const struct settings *settings = trainer->settings;
+    if (list != trainer->train || settings->trial)
         return;
-    struct run_record *r = allocate(1, sizeof *r);
-    bool without_mesh = s->resumed && !s->mesh && n_ranks(&t->mesh) == 1; /* then the old strategy is recorded */
-    struct mesh strategy = without_mesh ? strategy_of(s->source.checkpoint) : t->mesh;
+    struct run_record *record = allocate(1, sizeof *record);
+    bool without_mesh =
+        settings->resumed && !settings->mesh && n_ranks(&trainer->mesh) == 1; /* then the old strategy is recorded */
+    struct mesh strategy = without_mesh ? strategy_of(settings->source.checkpoint) : trainer->mesh;
     char text[64];
-    r->options = options_json(RECORDED_OPTIONS);
-    json_object_set_new(r->options, "mesh", json_string(format_mesh(text, &strategy)));
-    *own_of(t, &module_reshard) = r;
+    record->options = options_json(RECORDED_OPTIONS);
+    json_object_set_new(record->options, "mesh", json_string(format_mesh(text, &strategy)));
+    *own_of(trainer, &module_reshard) = record;
 }
 
 /* A random number from the system, so that no two runs have the same. */
@@ -125,67 +138,67 @@ static uint64_t new_id(void)
 }
 
 /* Gives the run its id and its session.  This is called when --save's folder is locked for this run. */
-static void number_run(struct trainer *t)
+static void number_run(struct trainer *trainer)
 {
-    const struct settings *s = t->settings;
-    const struct checkpoint *from = s->resumed ? s->source.checkpoint : NULL;
-    struct run_record *r = record_of(t);
-    if (!r)
+    const struct settings *settings = trainer->settings;
+    const struct checkpoint *from = settings->resumed ? settings->source.checkpoint : NULL;
+    struct run_record *record = record_of(trainer);
+    if (!record)
         return;
-    r->run = from ? from->run : 0;
-    if (!r->run)
-        r->run = new_id();
-    int64_t last = s->save ? last_session(s->save) : 0;
+    record->run = from ? from->run : 0;
+    if (!record->run)
+        record->run = new_id();
+    int64_t last = settings->save ? last_session(settings->save) : 0;
     if (from)
         last = MAX(last, from->session);
-    r->session = last + 1;
+    record->session = last + 1;
 }
 
-static void free_run_state(struct trainer *t)
+static void free_run_state(struct trainer *trainer)
 {
-    struct run_record *r = record_of(t);
-    if (r)
-        json_decref(r->options);
-    free(r);
+    struct run_record *record = record_of(trainer);
+    if (record)
+        json_decref(record->options);
+    free(record);
 }
 
 /* XXH64 of the training tokens; 0: there are none.  They are many, so the hash is computed once in a run. */
-static uint64_t hash_data(const struct trainer *t)
+static uint64_t hash_data(const struct trainer *trainer)
 {
-    if (!t->data)
+    if (!trainer->data)
         return 0;
-    struct split *train = &t->data->train;
+    struct split *train = &trainer->data->train;
     if (!train->hash)
         train->hash = hash_bytes(train->tokens, train->n * sizeof *train->tokens, 0);
     return train->hash;
 }
 
 /* Warns where the run goes on, but not as it would have gone on without a break. */
-static void compare_training(struct trainer *t)
+static void compare_training(struct trainer *trainer)
 {
-    const struct checkpoint *c = t->settings->resumed ? t->settings->source.checkpoint : NULL;
-    if (!c)
+    const struct checkpoint *checkpoint = trainer->settings->resumed ? trainer->settings->source.checkpoint : NULL;
+    if (!checkpoint)
         return;
-    unsigned vector = vector_width(t->machine);
-    if (c->data && c->data != hash_data(t))
-        warn("the data are not those that %s was trained on: their tokens have another hash", c->path);
-    if (c->vector && c->vector != vector)
-        warn("%s was trained with vectors of %u floats, now they have %u: the last bits will differ", c->path,
-             c->vector, vector);
+    unsigned vector = vector_width(trainer->machine);
+    if (checkpoint->data && checkpoint->data != hash_data(trainer))
+        warn("the data are not those that %s was trained on: their tokens have another hash", checkpoint->path);
+    if (checkpoint->vector && checkpoint->vector != vector)
+        warn("%s was trained with vectors of %u floats, now they have %u: the last bits will differ", checkpoint->path,
+             checkpoint->vector, vector);
 }
 
-struct checkpoint *describe_training(const struct trainer *t, uint32_t step)
+struct checkpoint *describe_training(const struct trainer *trainer, uint32_t step)
 {
-    struct checkpoint *c = allocate(1, sizeof *c);
-    c->step = step;
-    c->run = record_of(t)->run;
-    c->session = record_of(t)->session;
-    c->samples = ((int64_t)step + t->ahead) * t->batch;
-    c->data = hash_data(t);
-    c->vector = vector_width(t->machine);
-    c->tokenizer = tokenizer_to_text(t->data ? &t->data->tokenizer : NULL);
-    c->options = json_incref(record_of(t)->options);
-    return c;
+    struct checkpoint *checkpoint = allocate(1, sizeof *checkpoint);
+    checkpoint->step = step;
+    checkpoint->run = record_of(trainer)->run;
+    checkpoint->session = record_of(trainer)->session;
+    checkpoint->samples = ((int64_t)step + trainer->ahead) * trainer->batch;
+    checkpoint->data = hash_data(trainer);
+    checkpoint->vector = vector_width(trainer->machine);
+    checkpoint->tokenizer = tokenizer_to_text(trainer->data ? &trainer->data->tokenizer : NULL);
+    checkpoint->options = json_incref(record_of(trainer)->options);
+    return checkpoint;
 }
 
 /* ---- checkpoints that are in --save's folder already ------------------------------------------------------------- */
@@ -206,16 +219,16 @@ static void compare_with_saved(const char *folder, const struct config *ours)
 
 /* The `first` checkpoint of a run that began from nothing replaces all checkpoints of earlier runs.  With --keep each
  * new checkpoint replaces the oldest. */
-static void save_training(struct trainer *t, uint32_t step, bool first)
+static void save_training(struct trainer *trainer, uint32_t step, bool first)
 {
-    const struct settings *s = t->settings;
-    bool begins = first && !s->resumed; /* a resumed run keeps the checkpoints that it was resumed from */
-    struct checkpoint *c = describe_training(t, step);
-    make_folder(s->save);
-    save_checkpoint(t->model, s->save, c);
+    const struct settings *settings = trainer->settings;
+    bool begins = first && !settings->resumed; /* a resumed run keeps the checkpoints that it was resumed from */
+    struct checkpoint *checkpoint = describe_training(trainer, step);
+    make_folder(settings->save);
+    save_checkpoint(trainer->model, settings->save, checkpoint);
     if (begins || reshard_options.keep)
-        prune_checkpoints(s->save, begins ? record_of(t)->session : 0, reshard_options.keep);
-    free_checkpoint(c);
+        prune_checkpoints(settings->save, begins ? record_of(trainer)->session : 0, reshard_options.keep);
+    free_checkpoint(checkpoint);
 }
 
 /* ---- what the user sees ------------------------------------------------------------------------------------------ */
@@ -237,17 +250,17 @@ static double measure_disk(const char *path)
 
 /* Prints what the first step has waited for.  A checkpoint in another form is read twice: first to see which state in
  * it is whole, then to load this state. */
-static void print_resumed(struct trainer *t)
+static void print_resumed(struct trainer *trainer)
 {
-    const struct checkpoint *c = t->settings->resumed ? t->settings->source.checkpoint : NULL;
-    if (!c)
+    const struct checkpoint *checkpoint = trainer->settings->resumed ? trainer->settings->source.checkpoint : NULL;
+    if (!checkpoint)
         return;
-    const struct read_buffer *took = c->buffer;
+    const struct read_buffer *took = checkpoint->buffer;
     const uint64_t all = now_ns() - this_life->begun;
     const uint64_t state = took->open + took->read + took->verify + took->upload;
-    char *path = rank_file(c, 0), bytes[32];
-    print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", c->step, c->path,
-               1e-9 * (double)all);
+    char *path = rank_file(checkpoint, 0), bytes[32];
+    print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", checkpoint->step,
+               checkpoint->path, 1e-9 * (double)all);
     printf("            open %.3f, read %.3f, verify %.3f, upload %.3f, devices and lists %.3f\n",
            1e-9 * (double)took->open, 1e-9 * (double)took->read, 1e-9 * (double)took->verify,
            1e-9 * (double)took->upload, 1e-9 * (double)(all - state));
@@ -257,19 +270,19 @@ static void print_resumed(struct trainer *t)
     free(path);
 }
 
-static void tell_kept(struct trainer *t, struct kept_run *k)
+static void tell_kept(struct trainer *trainer, struct kept_run *kept)
 {
-    const struct settings *s = t->settings;
-    if (!s->save)
+    const struct settings *settings = trainer->settings;
+    if (!settings->save)
         return;
-    append_text(&k->command, " --resume ");
-    append_quoted(&k->command, s->save);
-    append_text(&k->command, " --save ");
-    append_quoted(&k->command, s->save);
-    if (s->save_every)
-        append_text(&k->command, " --save-every %d", s->save_every);
+    append_text(&kept->command, " --resume ");
+    append_quoted(&kept->command, settings->save);
+    append_text(&kept->command, " --save ");
+    append_quoted(&kept->command, settings->save);
+    if (settings->save_every)
+        append_text(&kept->command, " --save-every %d", settings->save_every);
     if (reshard_options.keep)
-        append_text(&k->command, " --keep %d", reshard_options.keep);
+        append_text(&kept->command, " --keep %d", reshard_options.keep);
 }
 
 const struct archive archive = {

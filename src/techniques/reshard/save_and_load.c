@@ -4,48 +4,50 @@
  * puts a tensor together from the pieces of the files, whatever mesh they were cut by.  Then the model cuts the tensor
  * for every rank that keeps a part of it.
  */
+#include "save_and_load.h"
 #include "folder.h"
-#include "state.h"
+#include "rank_files.h"
+#include "transfer.h"
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
 
-void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
+void save_checkpoint(struct model *model, const char *folder, struct checkpoint *checkpoint)
 {
     char *bytes = NULL; /* of one piece */
     size_t cap = 0;
-    c->path = format_string("%s/step-%u", folder, c->step);
-    c->pieces = cut_state(&m->params->config, m->mesh);
+    checkpoint->path = format_string("%s/step-%u", folder, checkpoint->step);
+    checkpoint->pieces = cut_state(&model->params->config, model->mesh);
     remove_stray_folders(folder, "step-");
-    struct ranks_written w = open_ranks(c);
-    for (const struct kept_tensor *t = c->pieces->tensor; t < c->pieces->tensor + c->pieces->n; t++)
-        for (struct piece *p = t->piece; p < t->piece + t->n; p++) {
-            size_t n = ELEMENT_BYTES * piece_elements(p);
+    struct ranks_written written = open_ranks(checkpoint);
+    for (const struct kept_tensor *tensor = checkpoint->pieces->tensor;
+         tensor < checkpoint->pieces->tensor + checkpoint->pieces->n; tensor++)
+        for (struct piece *piece = tensor->piece; piece < tensor->piece + tensor->n; piece++) {
+            size_t n = ELEMENT_BYTES * piece_elements(piece);
             bytes = grow(bytes, &cap, n, 1);
-            read_bytes_of(tensor_of(&m->replica[p->rank], t->unit, t->role), ELEMENT_BYTES * p->memory_offset, n,
-                          bytes);
-            p->hash = hash_bytes(bytes, n, 0);
-            st_write(w.file[p->rank], bytes, n);
+            read_bytes_of(tensor_of(&model->replica[piece->rank], tensor->unit, tensor->role),
+                          ELEMENT_BYTES * piece->memory_offset, n, bytes);
+            write_piece(&written, piece, bytes);
         }
-    publish_ranks(&w, c);
+    publish_ranks(&written, checkpoint);
     free(bytes);
 }
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
 /* One buffer serves all tensors, since the first use of fresh pages takes longer than hashing what goes into them. */
-void load_checkpoint(struct model *m, const struct checkpoint *c, enum loaded_state wanted)
+void load_checkpoint(struct model *model, const struct checkpoint *checkpoint, enum loaded_state wanted)
 {
     float *values = NULL;
     size_t cap = 0;
-    for (size_t i = 0; i < c->pieces->n; i++) {
-        const struct kept_tensor *t = &c->pieces->tensor[i];
-        if (wanted == LOAD_PARAMETERS && t->role != KEPT_VALUE)
+    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
+        const struct kept_tensor *tensor = &checkpoint->pieces->tensor[i];
+        if (wanted == LOAD_PARAMETERS && tensor->role != KEPT_VALUE)
             continue;
-        values = grow(values, &cap, tensor_elements(t), sizeof *values);
-        read_kept(c, i, values);
+        values = grow(values, &cap, tensor_elements(tensor), sizeof *values);
+        read_kept(checkpoint, i, values);
         uint64_t begun = now_ns();
-        write_param(m, t->param, t->role, values);
-        c->buffer->upload += now_ns() - begun;
+        write_param(model, tensor->param, tensor->role, values);
+        checkpoint->buffer->upload += now_ns() - begun;
     }
     free(values);
 }

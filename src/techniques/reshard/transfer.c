@@ -3,11 +3,12 @@
  *     read_kept    the pieces of a file become one tensor in memory
  *     reshard      the pieces of a file become the pieces of other files
  *     verify       read_kept() without the tensor in memory: only hashes are compared
- *     compare      two checkpoints, perhaps of unlike meshes, element by element
  */
-#include "state.h"
-
-#include <math.h>
+#include "transfer.h"
+#include "copy_plan.h"
+#include "rank_files.h"
+#include "store.h"
+#include "trainer/file/file.h"
 
 /* ---- a tensor's pieces in memory --------------------------------------------------------------------------------- */
 
@@ -17,107 +18,116 @@ struct loaded {
     uint64_t *begin; /* [pieces + 1] where each piece begins in `bytes`, and the end */
 };
 
-static void free_loaded(struct loaded *l)
+static void free_loaded(struct loaded *loaded)
 {
-    free(l->plan.copy);
-    free(l->begin);
+    free(loaded->plan.copy);
+    free(loaded->begin);
 }
 
 /* Reads a piece's bytes from the file and compares their hash. */
-static void load_piece(const struct checkpoint *c, const struct kept_tensor *t, const struct piece *p,
+static void load_piece(const struct checkpoint *checkpoint, const struct kept_tensor *tensor, const struct piece *piece,
                        struct reader *file, char *into)
 {
-    size_t bytes = ELEMENT_BYTES * piece_elements(p);
+    size_t bytes = ELEMENT_BYTES * piece_elements(piece);
     uint64_t begun = now_ns();
-    read_at(file, into, bytes, p->file_offset);
+    read_at(file, into, bytes, piece->file_offset);
     uint64_t there = now_ns();
     uint64_t hash = hash_bytes(into, bytes, 0);
-    c->buffer->read += there - begun;
-    c->buffer->verify += now_ns() - there;
-    c->buffer->bytes_read += bytes;
-    if (hash != p->hash)
+    checkpoint->buffer->read += there - begun;
+    checkpoint->buffer->verify += now_ns() - there;
+    checkpoint->buffer->bytes_read += bytes;
+    if (hash != piece->hash)
         fail(EXIT_FAILED, "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; %s",
-             file->path, t->name, kept_name[t->role], (unsigned long long)p->file_offset,
-             (unsigned long long)(p->file_offset + bytes), (unsigned long long)hash, (unsigned long long)p->hash,
-             c->stored ? c->stored->store->advice : "take another checkpoint");
+             file->path, tensor->name, kept_name[tensor->role], (unsigned long long)piece->file_offset,
+             (unsigned long long)(piece->file_offset + bytes), (unsigned long long)hash,
+             (unsigned long long)piece->hash,
+             checkpoint->stored ? checkpoint->stored->store->advice : "take another checkpoint");
 }
 
-static struct reader *open_file_of(const struct checkpoint *c, int rank)
+static struct reader *open_file_of(const struct checkpoint *checkpoint, int rank)
 {
-    char *path = rank_file(c, rank);
+    char *path = rank_file(checkpoint, rank);
     struct reader *file = open_reader(path);
     free(path);
     return file;
 }
 
-/* Loads all pieces of a tensor, with a plan of where their elements go in `to`.  The plan comes first: it refuses a
- * manifest whose pieces overlap, so that the buffer takes no more memory than the tensor has bytes (grow() may double
- * that). */
-static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, const struct kept_tensor *to)
+/* Reads all pieces of a tensor from their files, one after another, into loaded->bytes. */
+static void read_pieces(const struct checkpoint *checkpoint, const struct kept_tensor *tensor, struct loaded *loaded)
 {
-    const struct kept_tensor *t = &c->pieces->tensor[tensor];
-    struct loaded l = {.plan = plan_copies(t, to, c->path), .begin = allocate(t->n + 1, sizeof *l.begin)};
     struct reader *file = NULL;
-    must(prove_copies(&l.plan));
-    for (size_t k = 0; k < t->n; k++)
-        l.begin[k + 1] = l.begin[k] + ELEMENT_BYTES * piece_elements(&t->piece[k]);
-    c->buffer->bytes = grow(c->buffer->bytes, &c->buffer->cap, (size_t)l.begin[t->n], 1);
-    l.bytes = c->buffer->bytes;
-    for (size_t k = 0; k < t->n; k++) {
-        const struct piece *p = &t->piece[k];
-        if (file && p->rank != t->piece[k - 1].rank) {
+    for (size_t k = 0; k < tensor->n; k++) {
+        const struct piece *piece = &tensor->piece[k];
+        if (file && piece->rank != tensor->piece[k - 1].rank) {
             close_reader(file);
             file = NULL;
         }
         if (!file)
-            file = open_file_of(c, p->rank);
-        load_piece(c, t, p, file, l.bytes + l.begin[k]);
+            file = open_file_of(checkpoint, piece->rank);
+        load_piece(checkpoint, tensor, piece, file, loaded->bytes + loaded->begin[k]);
     }
     close_reader(file);
-    return l;
 }
 
-static const char *copied_bytes(const struct loaded *l, const struct copy *x)
+/* Loads all pieces of a tensor, with a plan of where their elements go in `to`.  The plan comes first: it refuses a
+ * manifest whose pieces overlap, so that the buffer takes no more memory than the tensor has bytes (grow() may double
+ * that). */
+static struct loaded load_pieces(const struct checkpoint *checkpoint, size_t nth, const struct kept_tensor *to)
 {
-    return l->bytes + l->begin[x->from_piece] + ELEMENT_BYTES * x->from_offset;
+    const struct kept_tensor *tensor = &checkpoint->pieces->tensor[nth];
+    struct loaded loaded = {.plan = plan_copies(tensor, to, checkpoint->path),
+                            .begin = allocate(tensor->n + 1, sizeof *loaded.begin)};
+    struct read_buffer *buffer = checkpoint->buffer;
+    must(prove_copies(&loaded.plan));
+    for (size_t k = 0; k < tensor->n; k++)
+        loaded.begin[k + 1] = loaded.begin[k] + ELEMENT_BYTES * piece_elements(&tensor->piece[k]);
+    buffer->bytes = grow(buffer->bytes, &buffer->cap, (size_t)loaded.begin[tensor->n], 1);
+    loaded.bytes = buffer->bytes;
+    read_pieces(checkpoint, tensor, &loaded);
+    return loaded;
+}
+
+static const char *copied_bytes(const struct loaded *loaded, const struct copy *copy)
+{
+    return loaded->bytes + loaded->begin[copy->from_piece] + ELEMENT_BYTES * copy->from_offset;
 }
 
 /* ---- into memory, and into other files --------------------------------------------------------------------------- */
 
-void read_kept(const struct checkpoint *c, size_t tensor, float *values)
+void read_kept(const struct checkpoint *checkpoint, size_t tensor, float *values)
 {
-    struct kept_tensor whole = c->pieces->tensor[tensor];
+    struct kept_tensor whole = checkpoint->pieces->tensor[tensor];
     whole.n = 1;
     whole.piece = &(struct piece){.end = {whole.shape[0], whole.shape[1]}};
-    struct loaded l = load_pieces(c, tensor, &whole);
-    for (const struct copy *x = l.plan.copy; values && x < l.plan.copy + l.plan.n; x++)
-        memcpy(values + x->to_offset, copied_bytes(&l, x), ELEMENT_BYTES * x->n);
-    free_loaded(&l);
+    struct loaded loaded = load_pieces(checkpoint, tensor, &whole);
+    for (const struct copy *copy = loaded.plan.copy; values && copy < loaded.plan.copy + loaded.plan.n; copy++)
+        memcpy(values + copy->to_offset, copied_bytes(&loaded, copy), ELEMENT_BYTES * copy->n);
+    free_loaded(&loaded);
 }
 
 struct verified { /* the argument of verify_bytes(), for attempt() */
-    const struct checkpoint *c;
+    const struct checkpoint *checkpoint;
     size_t tensor;
 };
 
-static void verify_bytes(void *verified)
+static void verify_bytes(void *argument)
 {
-    const struct verified *v = verified;
-    read_kept(v->c, v->tensor, NULL);
+    const struct verified *verified = argument;
+    read_kept(verified->checkpoint, verified->tensor, NULL);
 }
 
-struct problem *verify_tensor(const struct checkpoint *c, size_t tensor)
+struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t tensor)
 {
-    struct verified v = {c, tensor};
-    return attempt(verify_bytes, &v);
+    struct verified verified = {checkpoint, tensor};
+    return attempt(verify_bytes, &verified);
 }
 
 /* Puts new piece k together from the old pieces. */
-static void fill_piece(const struct loaded *l, size_t k, char *into)
+static void fill_piece(const struct loaded *loaded, size_t k, char *into)
 {
-    for (const struct copy *x = l->plan.copy; x < l->plan.copy + l->plan.n; x++)
-        if (x->to_piece == k)
-            memcpy(into + ELEMENT_BYTES * x->to_offset, copied_bytes(l, x), ELEMENT_BYTES * x->n);
+    for (const struct copy *copy = loaded->plan.copy; copy < loaded->plan.copy + loaded->plan.n; copy++)
+        if (copy->to_piece == k)
+            memcpy(into + ELEMENT_BYTES * copy->to_offset, copied_bytes(loaded, copy), ELEMENT_BYTES * copy->n);
 }
 
 uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
@@ -125,52 +135,21 @@ uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
     uint64_t moved = 0;
     char *bytes = NULL; /* of one new piece */
     size_t cap = 0;
-    struct ranks_written w = open_ranks(to);
+    struct ranks_written written = open_ranks(to);
     for (size_t i = 0; i < to->pieces->n; i++) { /* tensors and pieces in the order of open_ranks() */
-        struct kept_tensor *t = &to->pieces->tensor[i];
-        struct loaded l = load_pieces(from, i, t);
-        for (size_t k = 0; k < t->n; k++) {
-            struct piece *p = &t->piece[k];
-            size_t n = ELEMENT_BYTES * piece_elements(p);
+        struct kept_tensor *tensor = &to->pieces->tensor[i];
+        struct loaded loaded = load_pieces(from, i, tensor);
+        for (size_t k = 0; k < tensor->n; k++) {
+            struct piece *piece = &tensor->piece[k];
+            size_t n = ELEMENT_BYTES * piece_elements(piece);
             bytes = grow(bytes, &cap, n, 1);
-            fill_piece(&l, k, bytes);
-            p->hash = hash_bytes(bytes, n, 0);
-            st_write(w.file[p->rank], bytes, n);
+            fill_piece(&loaded, k, bytes);
+            write_piece(&written, piece, bytes);
             moved += n;
         }
-        free_loaded(&l);
+        free_loaded(&loaded);
     }
-    publish_ranks(&w, to);
+    publish_ranks(&written, to);
     free(bytes);
     return moved;
-}
-
-/* ---- two checkpoints -------------------------------------------------------------------------------------------- */
-
-struct difference compare_floats(const float *a, const float *b, size_t n)
-{
-    struct difference d = {0};
-    for (size_t i = 0; i < n; i++) {
-        double gap = fabs((double)a[i] - (double)b[i]);
-        d.elements += memcmp(&a[i], &b[i], sizeof *a) != 0;
-        if (gap > d.most || isnan(gap))
-            d.most = gap;
-        d.distance += gap * gap;
-        d.norm += (double)b[i] * b[i];
-    }
-    d.distance = sqrt(d.distance);
-    d.norm = sqrt(d.norm);
-    return d;
-}
-
-struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor)
-{
-    size_t n = tensor_elements(&a->pieces->tensor[tensor]);
-    float *x = allocate(n, sizeof *x), *y = allocate(n, sizeof *y);
-    read_kept(a, tensor, x);
-    read_kept(b, tensor, y);
-    struct difference d = compare_floats(x, y, n);
-    free(x);
-    free(y);
-    return d;
 }

@@ -26,6 +26,7 @@
  * each piece, in the manifest's order.  It has no header: only a page vouches for it.
  */
 #include "snapshot.h"
+#include "techniques/reshard/manifest.h"
 
 #include <sys/stat.h>
 
@@ -44,115 +45,136 @@ static const char magic[] = "YARDSNAP"; /* without the 0 */
 
 /* ---- payloads --------------------------------------------------------------------------------------------------- */
 
-uint64_t payload_bytes(const struct state_range *r)
+uint64_t payload_bytes(const struct state_range *range)
 {
-    return KEPT_ROLES * round_up(ELEMENT_BYTES * (r->end - r->begin), SNAP_PAGE);
+    return KEPT_ROLES * round_up(ELEMENT_BYTES * (range->end - range->begin), SNAP_PAGE);
 }
 
 /* Adds the pieces of a tensor that lie in a range of stored elements.  The range's payload begins at byte
  * `payload_begin` of a slot.  Returns how many elements these pieces have. */
-static size_t add_stored(const struct model *m, struct kept_tensor *t, const struct state_range *r,
+static size_t add_stored(const struct model *model, struct kept_tensor *tensor, const struct state_range *range,
                          uint64_t payload_begin)
 {
-    size_t elements = 0, first = t->n;
-    add_pieces(m, t, r->rank, (struct shard){r->begin, r->end});
-    for (struct piece *p = t->piece + first; p < t->piece + t->n; p++) {
-        const uint64_t role_begin = payload_begin + (uint64_t)t->role * payload_bytes(r) / KEPT_ROLES;
-        p->file_offset = role_begin + ELEMENT_BYTES * p->memory_offset;
-        elements += piece_elements(p);
+    size_t elements = 0, first = tensor->n;
+    add_pieces(model, tensor, range->rank, (struct shard){range->begin, range->end});
+    for (struct piece *piece = tensor->piece + first; piece < tensor->piece + tensor->n; piece++) {
+        const uint64_t role_begin = payload_begin + (uint64_t)tensor->role * payload_bytes(range) / KEPT_ROLES;
+        piece->file_offset = role_begin + ELEMENT_BYTES * piece->memory_offset;
+        elements += piece_elements(piece);
+    }
+    return elements;
+}
+
+/* Adds the pieces of a tensor that lie in any payload.  Returns how many elements these have. */
+static size_t add_all_stored(const struct model *model, struct kept_tensor *tensor, const struct snap_plan *plan)
+{
+    uint64_t payload_begin = 0;
+    size_t elements = 0;
+    for (const struct state_range *range = plan->range; range < plan->range + plan->n; range++) {
+        if (range->unit == tensor->unit)
+            elements += add_stored(model, tensor, range, payload_begin);
+        payload_begin += payload_bytes(range);
     }
     return elements;
 }
 
 struct pieces *cut_stored(const struct snap_plan *plan)
 {
-    struct model *m = outline_model(plan->config, plan->mesh);
-    struct pieces *s = uncut_state(plan->config);
-    s->mesh = *plan->mesh;
-    s->mesh.first_layer = NULL;
-    for (struct kept_tensor *t = s->tensor; t < s->tensor + s->n; t++) {
-        uint64_t payload_begin = 0;
-        size_t elements = 0;
-        for (const struct state_range *r = plan->range; r < plan->range + plan->n; r++) {
-            if (r->unit == t->unit)
-                elements += add_stored(m, t, r, payload_begin);
-            payload_begin += payload_bytes(r);
-        }
-        if (elements != tensor_elements(t))
+    struct model *model = outline_model(plan->config, plan->mesh);
+    struct pieces *pieces = uncut_state(plan->config);
+    pieces->mesh = *plan->mesh;
+    pieces->mesh.first_layer = NULL;
+    for (struct kept_tensor *tensor = pieces->tensor; tensor < pieces->tensor + pieces->n; tensor++) {
+        size_t elements = add_all_stored(model, tensor, plan);
+        if (elements != tensor_elements(tensor))
             fail(EXIT_USAGE, "tasks of role update store %zu of the %zu elements of %s, %s: this cannot be snapshot",
-                 elements, tensor_elements(t), t->name, kept_name[t->role]);
+                 elements, tensor_elements(tensor), tensor->name, kept_name[tensor->role]);
     }
-    free_model(m);
-    return s;
+    free_model(model);
+    return pieces;
 }
 
 /* ---- places and pages ------------------------------------------------------------------------------------------- */
 
-struct snapfile *snapfile_of(const struct checkpoint *c)
+struct snapfile *snapfile_of(const struct checkpoint *checkpoint)
 {
-    CHECK(c->stored && c->stored->store == &snapshot_store, "%s is no snapshot", c->path);
-    return (struct snapfile *)c->stored;
+    CHECK(checkpoint->stored && checkpoint->stored->store == &snapshot_store, "%s is no snapshot", checkpoint->path);
+    return (struct snapfile *)checkpoint->stored;
 }
 
-uint64_t slot_at(const struct snapfile *f, int slot) { return f->slots_at + (uint64_t)(slot - 1) * f->in.bytes; }
-
-uint64_t hashes_at(const struct snapfile *f, int slot)
+uint64_t slot_at(const struct snapfile *snapfile, int slot)
 {
-    return slot_at(f, slot + 1) - round_up(sizeof(uint64_t) * f->in.n, SNAP_PAGE);
+    return snapfile->slots_at + (uint64_t)(slot - 1) * snapfile->in.bytes;
+}
+
+uint64_t hashes_at(const struct snapfile *snapfile, int slot)
+{
+    return slot_at(snapfile, slot + 1) - round_up(sizeof(uint64_t) * snapfile->in.n, SNAP_PAGE);
 }
 
 static uint64_t hash_of_page(const char *page) { return hash_bytes(page, SNAP_PAGE - 8, 0); }
 
-void fill_page(const struct snapfile *f, const struct snap_commit *c, char page[SNAP_PAGE])
+void fill_page(const struct snapfile *snapfile, const struct snap_commit *commit, char page[SNAP_PAGE])
 {
-    struct disk_page p = {.version = VERSION,
-                          .endian = ENDIAN,
-                          .file_bytes = slot_at(f, f->slots + 1),
-                          .run = f->run,
-                          .slots = (uint32_t)f->slots,
-                          .pieces = (uint32_t)f->in.n,
-                          .manifest_bytes = f->manifest_bytes,
-                          .manifest_hash = f->manifest_hash,
-                          .commit = *c};
-    memcpy(p.magic, magic, sizeof p.magic);
+    struct disk_page contents = {.version = VERSION,
+                                 .endian = ENDIAN,
+                                 .file_bytes = slot_at(snapfile, snapfile->slots + 1),
+                                 .run = snapfile->run,
+                                 .slots = (uint32_t)snapfile->slots,
+                                 .pieces = (uint32_t)snapfile->in.n,
+                                 .manifest_bytes = snapfile->manifest_bytes,
+                                 .manifest_hash = snapfile->manifest_hash,
+                                 .commit = *commit};
+    memcpy(contents.magic, magic, sizeof contents.magic);
     memset(page, 0, SNAP_PAGE);
-    memcpy(page, &p, sizeof p);
+    memcpy(page, &contents, sizeof contents);
     uint64_t hash = hash_of_page(page);
     memcpy(page + SNAP_PAGE - 8, &hash, 8);
 }
 
-const char *parse_page(struct snapfile *f, const char page[SNAP_PAGE], const struct reader *r)
+/* Are the numbers within bounds?  They may have any values, since bytes that were changed can have a hash that fits. */
+static bool is_possible(const struct disk_page *page)
 {
-    struct disk_page p;
-    const struct snap_commit *c = &p.commit;
-    uint64_t hash = hash_of_page(page), file_bytes = r->size;
-    memcpy(&p, page, sizeof p);
+    const struct snap_commit *commit = &page->commit;
+    if (page->slots < 1 || page->slots > MOST_MEMBERS || commit->slot > page->slots)
+        return false;
+    if (page->manifest_bytes > MIN(page->file_bytes, (uint64_t)MOST_MANIFEST_BYTES))
+        return false;
+    if (page->pieces < 1 || page->pieces > page->manifest_bytes / 2)
+        return false;
+    return commit->step <= LAST_STEP && commit->samples >= 0 && (uint64_t)commit->session <= INT64_MAX / 2;
+}
+
+const char *parse_page(struct snapfile *snapfile, const char page[SNAP_PAGE], const struct reader *reader)
+{
+    struct disk_page contents;
+    uint64_t hash = hash_of_page(page), file_bytes = reader->size;
+    memcpy(&contents, page, sizeof contents);
     if (memcmp(page, magic, 8) != 0 || memcmp(page + SNAP_PAGE - 8, &hash, 8) != 0)
         return "its hash is not that of its bytes";
-    if (p.version > VERSION && p.endian == ENDIAN)
+    if (contents.version > VERSION && contents.endian == ENDIAN)
         fail(EXIT_FAILED,
              "%s was written by a newer yard, as a snapshot of version %u: this one, " YARD_VERSION
              ", reads version %d; use the newer one",
-             r->path, p.version, VERSION);
-    if (p.version != VERSION || p.endian != ENDIAN)
+             reader->path, contents.version, VERSION);
+    if (contents.version != VERSION || contents.endian != ENDIAN)
         return "it is of another version, or another kind of machine";
-    if (p.file_bytes != file_bytes)
+    if (contents.file_bytes != file_bytes)
         return "the file is not as long as it says";
-    if (p.slots < 1 || p.slots > MOST_MEMBERS || p.pieces < 1 || p.pieces > p.manifest_bytes / 2 ||
-        p.manifest_bytes > MIN(file_bytes, (uint64_t)MOST_MANIFEST_BYTES) || c->slot > p.slots || c->step > LAST_STEP ||
-        c->samples < 0 || (uint64_t)c->session > INT64_MAX / 2)
+    if (!is_possible(&contents))
         return "it has impossible numbers";
-    *f = (struct snapfile){.in = {.store = &snapshot_store, .n = p.pieces},
-                           .run = p.run,
-                           .slots = (int)p.slots,
-                           .manifest_bytes = p.manifest_bytes,
-                           .manifest_hash = p.manifest_hash,
-                           .slots_at = MANIFEST_AT + round_up(p.manifest_bytes, SNAP_PAGE),
-                           .newest = *c};
-    uint64_t least = f->slots_at + (uint64_t)f->slots * round_up(sizeof(uint64_t) * f->in.n, SNAP_PAGE);
-    if (file_bytes < least || (file_bytes - f->slots_at) % ((uint64_t)f->slots * SNAP_PAGE))
+    *snapfile = (struct snapfile){.in = {.store = &snapshot_store, .n = contents.pieces},
+                                  .run = contents.run,
+                                  .slots = (int)contents.slots,
+                                  .manifest_bytes = contents.manifest_bytes,
+                                  .manifest_hash = contents.manifest_hash,
+                                  .slots_at = MANIFEST_AT + round_up(contents.manifest_bytes, SNAP_PAGE),
+                                  .newest = contents.commit};
+    uint64_t least =
+        snapfile->slots_at + (uint64_t)snapfile->slots * round_up(sizeof(uint64_t) * snapfile->in.n, SNAP_PAGE);
+    if (file_bytes < least || (file_bytes - snapfile->slots_at) % ((uint64_t)snapfile->slots * SNAP_PAGE))
         return "the file does not end with a slot";
-    f->in.bytes = (file_bytes - f->slots_at) / (uint64_t)f->slots;
+    snapfile->in.bytes = (file_bytes - snapfile->slots_at) / (uint64_t)snapfile->slots;
     return NULL;
 }
 
@@ -162,10 +184,10 @@ bool is_snapshot(const char *path)
     char page[2][8] = {{0}};
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
         return false;
-    struct reader *r = open_reader(path);
-    for (uint64_t k = 0; k < 2 && r->size >= k * SNAP_PAGE + 8; k++) /* also of one that was cut off */
-        read_at(r, page[k], 8, k * SNAP_PAGE);
-    bool empty = r->size == 0;
-    close_reader(r);
+    struct reader *reader = open_reader(path);
+    for (uint64_t k = 0; k < 2 && reader->size >= k * SNAP_PAGE + 8; k++) /* also of one that was cut off */
+        read_at(reader, page[k], 8, k * SNAP_PAGE);
+    bool empty = reader->size == 0;
+    close_reader(reader);
     return empty || memcmp(page[0], magic, 8) == 0 || memcmp(page[1], magic, 8) == 0;
 }

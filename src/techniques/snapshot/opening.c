@@ -13,6 +13,8 @@
  * have lost the bytes.
  */
 #include "snapshot.h"
+#include "techniques/reshard/checkpoint.h"
+#include "techniques/reshard/manifest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,25 +28,25 @@
 /* A second run, or a file that is no snapshot, is refused before anything is changed. */
 
 struct opening { /* the argument of open_file(), for attempt() */
-    struct snap *s;
+    struct snap *snap;
     const struct snap_plan *plan;
     bool made;              /* this run has made the file that has the name, empty, to lock it */
     struct checkpoint *old; /* the snapshot that is on the disk for sure; NULL: none that can be read */
 };
 
-static void open_name(struct opening *o)
+static void open_name(struct opening *opening)
 {
-    struct snap *s = o->s;
-    const char *path = s->file->path;
+    struct snap *snap = opening->snap;
+    const char *path = snap->file->path;
     struct stat status;
-    o->made = access(path, F_OK) != 0;
-    s->named_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
-    if (s->named_fd < 0 || fstat(s->named_fd, &status) != 0)
+    opening->made = access(path, F_OK) != 0;
+    snap->named_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    if (snap->named_fd < 0 || fstat(snap->named_fd, &status) != 0)
         fail(EXIT_IO, "cannot write the snapshot file %s: %s; does its folder exist, and may you write there?", path,
              strerror(errno));
     if (!S_ISREG(status.st_mode))
         fail(EXIT_USAGE, "%s is no regular file: --snapshot needs one", path);
-    if (flock(s->named_fd, LOCK_EX | LOCK_NB) == 0)
+    if (flock(snap->named_fd, LOCK_EX | LOCK_NB) == 0)
         return;
     if (errno == EWOULDBLOCK)
         fail(EXIT_USAGE, "another run is writing snapshots to %s: choose another file, or wait until it ends", path);
@@ -53,77 +55,78 @@ static void open_name(struct opening *o)
 
 /* Opens and locks the file that has the name.  If a run that was just ending has replaced the file in between, this
  * begins anew with the new file. */
-static void lock_name(struct opening *o)
+static void lock_name(struct opening *opening)
 {
-    struct snap *s = o->s;
-    open_name(o);
-    while (!leads_to(s->file->path, s->named_fd)) {
-        close(s->named_fd);
-        open_name(o);
+    struct snap *snap = opening->snap;
+    open_name(opening);
+    while (!leads_to(snap->file->path, snap->named_fd)) {
+        close(snap->named_fd);
+        open_name(opening);
     }
-    if (!is_snapshot(s->file->path))
-        fail(EXIT_USAGE, "%s is no snapshot file, and --snapshot would replace it: choose another name", s->file->path);
+    if (!is_snapshot(snap->file->path))
+        fail(EXIT_USAGE, "%s is no snapshot file, and --snapshot would replace it: choose another name",
+             snap->file->path);
 }
 
 /* ---- a new file -------------------------------------------------------------------------------------------------- */
 
 /* A new file lies beside its name until it takes the name from the old file. */
 
-static void make_file(struct snap *s, const char *manifest)
+static void make_file(struct snap *snap, const char *manifest)
 {
     enum { CHUNK = 1 << 18 };
     char page[SNAP_PAGE], bytes[32];
-    const struct snapfile *f = snapfile_of(s->file);
-    struct writer *w = open_writer(s->file->path);
-    s->beside = w;
-    uint64_t end = slot_at(f, f->slots + 1);
-    int code = reserve_bytes(w->fd, end);
+    const struct snapfile *snapfile = snapfile_of(snap->file);
+    struct writer *writer = open_writer(snap->file->path);
+    snap->beside = writer;
+    uint64_t end = slot_at(snapfile, snapfile->slots + 1);
+    int code = reserve_bytes(writer->fd, end);
     if (code)
         fail(EXIT_IO,
              "cannot make room for the snapshot file %s: %s for %d slots: %s; fewer --snapshot-slots need less",
-             s->file->path, format_bytes(bytes, (double)end), f->slots, strerror(code));
-    fill_page(f, &(struct snap_commit){0}, page);
-    write_bytes(w, page, SNAP_PAGE);
-    write_bytes(w, page, SNAP_PAGE);
-    write_bytes(w, manifest, (size_t)f->manifest_bytes);
+             snap->file->path, format_bytes(bytes, (double)end), snapfile->slots, strerror(code));
+    fill_page(snapfile, &(struct snap_commit){0}, page);
+    write_bytes(writer, page, SNAP_PAGE);
+    write_bytes(writer, page, SNAP_PAGE);
+    write_bytes(writer, manifest, (size_t)snapfile->manifest_bytes);
     char *zeros = allocate(CHUNK, 1);
-    while (w->offset < end)
-        write_bytes(w, zeros, (size_t)MIN(CHUNK, end - w->offset));
+    while (writer->offset < end)
+        write_bytes(writer, zeros, (size_t)MIN(CHUNK, end - writer->offset));
     free(zeros);
-    s->fd = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
-    if (s->fd < 0 || flush_file(s->fd) != 0 || flock(s->fd, LOCK_EX | LOCK_NB) != 0)
-        fail(EXIT_IO, "cannot finish the snapshot file %s: %s", s->file->path, strerror(errno));
+    snap->fd = fcntl(writer->fd, F_DUPFD_CLOEXEC, 0);
+    if (snap->fd < 0 || flush_file(snap->fd) != 0 || flock(snap->fd, LOCK_EX | LOCK_NB) != 0)
+        fail(EXIT_IO, "cannot finish the snapshot file %s: %s", snap->file->path, strerror(errno));
 }
 
-void take_name(void *snap)
+void take_name(void *argument)
 {
-    struct snap *s = snap;
-    struct writer *w = s->beside;
-    s->beside = NULL;
-    publish(w);
-    close(s->named_fd);
-    s->named_fd = -1;
+    struct snap *snap = argument;
+    struct writer *writer = snap->beside;
+    snap->beside = NULL;
+    publish(writer);
+    close(snap->named_fd);
+    snap->named_fd = -1;
 }
 
 /* ---- a file that is taken over ----------------------------------------------------------------------------------- */
 
 /* What the disk has for sure is read before anything is written. */
 
-static void read_old(void *opening)
+static void read_old(void *argument)
 {
-    struct opening *o = opening;
-    o->old = read_locked_snapshot(o->s->file->path);
+    struct opening *opening = argument;
+    opening->old = read_locked_snapshot(opening->snap->file->path);
 }
 
-/* Reads the snapshot that is on the disk for sure into o->old. */
-static void recover(struct opening *o)
+/* Reads the snapshot that is on the disk for sure into opening->old. */
+static void recover(struct opening *opening)
 {
-    sync_folder_of(o->s->file->path);
-    forget_cached(o->s->named_fd);
-    struct problem *p = attempt(read_old, o);
-    if (p)
-        warn("%s; another file takes its place when an iteration is stored", p->sentence);
-    free(p);
+    sync_folder_of(opening->snap->file->path);
+    forget_cached(opening->snap->named_fd);
+    struct problem *problem = attempt(read_old, opening);
+    if (problem)
+        warn("%s; another file takes its place when an iteration is stored", problem->sentence);
+    free(problem);
 }
 
 static bool has_same_layout(const struct snapfile *a, const struct snapfile *b)
@@ -133,12 +136,12 @@ static bool has_same_layout(const struct snapfile *a, const struct snapfile *b)
 }
 
 /* Goes on with the old file, whose newest commit is kept. */
-static void take_over(struct snap *s, const struct snapfile *old)
+static void take_over(struct snap *snap, const struct snapfile *old)
 {
-    s->fd = s->named_fd;
-    s->named_fd = -1;
-    s->ring->durable = (int)old->newest.slot;
-    s->page = old->page;
+    snap->fd = snap->named_fd;
+    snap->named_fd = -1;
+    snap->ring->durable = (int)old->newest.slot;
+    snap->page = old->page;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -146,143 +149,151 @@ static void take_over(struct snap *s, const struct snapfile *old)
 /* A run either makes a new file or takes over the one that is there. */
 
 /* Decides where everything lies in the file and in a slot.  Returns the manifest, which the caller frees. */
-static char *plan_layout(struct snap *s, const struct snap_plan *plan)
+static char *plan_layout(struct snap *snap, const struct snap_plan *plan)
 {
-    struct snapfile *f = allocate(1, sizeof *f);
-    f->in.store = &snapshot_store;
-    s->file->stored = &f->in;
-    s->n = plan->n;
-    s->payload_at = allocate(plan->n + 1, sizeof *s->payload_at);
+    struct snapfile *snapfile = allocate(1, sizeof *snapfile);
+    snapfile->in.store = &snapshot_store;
+    snap->file->stored = &snapfile->in;
+    snap->n = plan->n;
+    snap->payload_at = allocate(plan->n + 1, sizeof *snap->payload_at);
     for (size_t i = 0; i < plan->n; i++)
-        s->payload_at[i + 1] = s->payload_at[i] + payload_bytes(&plan->range[i]);
-    s->file->pieces = cut_stored(plan);
-    f->in.n = count_pieces(s->file->pieces);
-    char *manifest = manifest_text(s->file);
-    f->slots = plan->ring->n;
-    f->in.bytes = s->payload_at[plan->n] + round_up(sizeof(uint64_t) * f->in.n, SNAP_PAGE);
-    f->manifest_bytes = strlen(manifest);
-    f->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
-    f->slots_at = MANIFEST_AT + round_up(f->manifest_bytes, SNAP_PAGE);
-    f->run = s->file->run;
-    for (int k = 1; k <= f->slots; k++)
-        s->slot[k].hashes = allocate(f->in.n, sizeof *s->slot[k].hashes);
+        snap->payload_at[i + 1] = snap->payload_at[i] + payload_bytes(&plan->range[i]);
+    snap->file->pieces = cut_stored(plan);
+    snapfile->in.n = count_pieces(snap->file->pieces);
+    char *manifest = manifest_text(snap->file);
+    snapfile->slots = plan->ring->n;
+    snapfile->in.bytes = snap->payload_at[plan->n] + round_up(sizeof(uint64_t) * snapfile->in.n, SNAP_PAGE);
+    snapfile->manifest_bytes = strlen(manifest);
+    snapfile->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
+    snapfile->slots_at = MANIFEST_AT + round_up(snapfile->manifest_bytes, SNAP_PAGE);
+    snapfile->run = snap->file->run;
+    for (int k = 1; k <= snapfile->slots; k++)
+        snap->slot[k].hashes = allocate(snapfile->in.n, sizeof *snap->slot[k].hashes);
     return manifest;
 }
 
-static void refuse_other_model(const struct opening *o)
+static void refuse_other_model(const struct opening *opening)
 {
     char sizes[160];
-    const struct config *old = &o->old->pieces->config;
-    if (snapfile_of(o->old)->newest.slot && !same_sizes(old, o->plan->config))
-        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", o->s->file->path,
-             describe_sizes(sizes, old));
+    const struct config *old = &opening->old->pieces->config;
+    if (snapfile_of(opening->old)->newest.slot && !same_sizes(old, opening->plan->config))
+        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file",
+             opening->snap->file->path, describe_sizes(sizes, old));
 }
 
 /* Chooses how the file is written: as memory; or past the page cache; or, where the system can do neither, through the
  * cache. */
-static void choose_way_to_write(struct snap *s)
+static void choose_way_to_write(struct snap *snap)
 {
-    const struct snapfile *f = snapfile_of(s->file);
-    forget_cached(s->fd); /* else each write past the cache would have to look for its page in the cache */
-    s->memory = map_memory(s->fd, slot_at(f, f->slots + 1), &s->persist);
-    s->counts.in_memory = s->memory;
-    if (!s->memory)
-        s->direct_fd = open_direct(s->fd);
+    const struct snapfile *snapfile = snapfile_of(snap->file);
+    forget_cached(snap->fd); /* else each write past the cache would have to look for its page in the cache */
+    snap->memory = map_memory(snap->fd, slot_at(snapfile, snapfile->slots + 1), &snap->persist);
+    snap->counts.in_memory = snap->memory;
+    if (!snap->memory)
+        snap->direct_fd = open_direct(snap->fd);
 }
 
-static void open_file(void *opening)
+static void open_file(void *argument)
 {
-    struct opening *o = opening;
-    struct snap *s = o->s;
+    struct opening *opening = argument;
+    struct snap *snap = opening->snap;
     struct stat status;
-    lock_name(o);
-    char *manifest = plan_layout(s, o->plan);
-    if (fstat(s->named_fd, &status) != 0 || flush_file(s->named_fd) != 0)
-        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->file->path, strerror(errno));
+    lock_name(opening);
+    char *manifest = plan_layout(snap, opening->plan);
+    if (fstat(snap->named_fd, &status) != 0 || flush_file(snap->named_fd) != 0)
+        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", snap->file->path, strerror(errno));
     bool empty = status.st_size == 0;
     if (!empty)
-        recover(o);
+        recover(opening);
     const struct snapfile *old = NULL;
-    if (o->old) {
-        refuse_other_model(o);
-        old = snapfile_of(o->old);
-        s->seq = old->last_seq; /* also for a new file: its commits are newer */
+    if (opening->old) {
+        refuse_other_model(opening);
+        old = snapfile_of(opening->old);
+        snap->seq = old->last_seq; /* also for a new file: its commits are newer */
     }
     bool nothing_to_lose = empty || (old && !old->newest.slot);
-    if (old && has_same_layout(snapfile_of(s->file), old))
-        take_over(s, old);
+    if (old && has_same_layout(snapfile_of(snap->file), old))
+        take_over(snap, old);
     else
-        make_file(s, manifest);
-    choose_way_to_write(s);
-    if (s->beside && nothing_to_lose)
-        take_name(s);
-    if (o->old)
-        free_checkpoint(o->old);
+        make_file(snap, manifest);
+    choose_way_to_write(snap);
+    if (snap->beside && nothing_to_lose)
+        take_name(snap);
+    if (opening->old)
+        free_checkpoint(opening->old);
     free(manifest);
 }
 
-struct problem *open_snap(const char *path, const struct checkpoint *c, const struct snap_plan *plan, struct snap **out)
+/* A file that is not open yet. */
+static struct snap *new_snap(const char *path, const struct checkpoint *checkpoint, const struct snap_plan *plan)
+{
+    struct snap *snap = allocate(1, sizeof *snap);
+    snap->file = like_checkpoint(checkpoint, path);
+    snap->batch = plan->batch;
+    snap->ring = plan->ring;
+    snap->page = NONE;
+    snap->fd = -1;
+    snap->direct_fd = -1;
+    snap->named_fd = -1;
+    pthread_mutex_init(&snap->lock, NULL);
+    return snap;
+}
+
+struct problem *open_snap(const char *path, const struct checkpoint *checkpoint, const struct snap_plan *plan,
+                          struct snap **out)
 {
     const int slots = plan->ring->n;
     CHECK(slots > 0 && slots <= MOST_MEMBERS && plan->n, "%d slots of %zu payloads", slots, plan->n);
-    struct snap *s = allocate(1, sizeof *s);
-    struct opening o = {.s = s, .plan = plan};
     *plan->ring = (struct ring){.n = slots};
-    s->file = like_checkpoint(c, path);
-    s->batch = plan->batch;
-    s->ring = plan->ring;
-    s->page = NONE;
-    s->fd = -1;
-    s->direct_fd = -1;
-    s->named_fd = -1;
-    pthread_mutex_init(&s->lock, NULL);
-    struct problem *p = attempt(open_file, &o);
-    if (p && o.made)
+    struct snap *snap = new_snap(path, checkpoint, plan);
+    struct opening opening = {.snap = snap, .plan = plan};
+    struct problem *problem = attempt(open_file, &opening);
+    if (problem && opening.made)
         unlink(path);
-    if (p) {
-        s->beside = NULL; /* fail() has removed it */
-        close_snap(s);
+    if (problem) {
+        snap->beside = NULL; /* fail() has removed it */
+        close_snap(snap);
     }
-    *out = p ? NULL : s;
-    return p;
+    *out = problem ? NULL : snap;
+    return problem;
 }
 
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
 /* A file without its name is lost: to this run, and to any run that would resume it. */
-bool tell_when_lost(struct snap *s)
+bool tell_when_lost(struct snap *snap)
 {
-    if (leads_to(s->file->path, s->fd))
+    if (leads_to(snap->file->path, snap->fd))
         return false;
-    pthread_mutex_lock(&s->lock);
-    s->failed = true;
-    s->counts.dropped += s->counts.stored;
-    s->counts.stored = s->counts.newest = 0;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&snap->lock);
+    snap->failed = true;
+    snap->counts.dropped += snap->counts.stored;
+    snap->counts.stored = snap->counts.newest = 0;
+    pthread_mutex_unlock(&snap->lock);
     warn("the snapshot file %s was removed, renamed or replaced by another program while it was written, and what it "
          "held went with it; training goes on, but stores nothing any more",
-         s->file->path);
+         snap->file->path);
     return true;
 }
 
-struct snap_counts close_snap(struct snap *s)
+struct snap_counts close_snap(struct snap *snap)
 {
-    if (s->counts.newest)
-        tell_when_lost(s);
-    const struct snap_counts counts = s->counts;
-    if (s->beside)
-        abandon(s->beside);
-    int fds[] = {s->fd, s->direct_fd, s->named_fd};
+    if (snap->counts.newest)
+        tell_when_lost(snap);
+    const struct snap_counts counts = snap->counts;
+    if (snap->beside)
+        abandon(snap->beside);
+    int fds[] = {snap->fd, snap->direct_fd, snap->named_fd};
     for (size_t i = 0; i < COUNT(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
-    if (s->memory)
-        munmap(s->memory, slot_at(snapfile_of(s->file), s->ring->n + 1));
+    if (snap->memory)
+        munmap(snap->memory, slot_at(snapfile_of(snap->file), snap->ring->n + 1));
     for (int k = 1; k <= MOST_MEMBERS; k++)
-        free(s->slot[k].hashes);
-    free_checkpoint(s->file);
-    pthread_mutex_destroy(&s->lock);
-    free(s->payload_at);
-    free(s);
+        free(snap->slot[k].hashes);
+    free_checkpoint(snap->file);
+    pthread_mutex_destroy(&snap->lock);
+    free(snap->payload_at);
+    free(snap);
     return counts;
 }

@@ -16,6 +16,8 @@
  * write the slot again, and then the hash shows it.
  */
 #include "snapshot.h"
+#include "techniques/reshard/manifest.h"
+#include "techniques/reshard/transfer.h"
 
 #include <errno.h>
 #include <sys/file.h>
@@ -29,18 +31,18 @@
 /* All reading begins with the two pages, which say where the newest commit is. */
 
 /* Is a run writing the file?  Then it has it locked. */
-static bool is_written(struct reader *r)
+static bool is_written(struct reader *reader)
 {
-    if (flock(r->fd, LOCK_SH | LOCK_NB) != 0)
+    if (flock(reader->fd, LOCK_SH | LOCK_NB) != 0)
         return errno == EWOULDBLOCK;
-    flock(r->fd, LOCK_UN);
+    flock(reader->fd, LOCK_UN);
     return false;
 }
 
 /* Reads page k, and returns why it is not valid, or NULL.  A page may be read half-written while a run writes it, so it
  * is read again until it is whole.  Where no run writes, a bad page stays bad. */
 enum writers { RUN_MAY_WRITE, NO_RUN_WRITES };
-static const char *read_page(struct reader *r, enum writers writers, int k, struct snapfile *found)
+static const char *read_page(struct reader *reader, enum writers writers, int k, struct snapfile *found)
 {
     bool live = writers == RUN_MAY_WRITE;
     enum { TRIES = 200 };
@@ -48,11 +50,11 @@ static const char *read_page(struct reader *r, enum writers writers, int k, stru
     char page[SNAP_PAGE];
     const char *wrong;
     for (int tries = 0;; tries++) {
-        read_at(r, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
-        wrong = parse_page(found, page, r);
+        read_at(reader, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
+        wrong = parse_page(found, page, reader);
         if (!wrong || !live || tries == TRIES)
             return wrong;
-        live = is_written(r); /* false: the page is read once more, since a run may just have ended */
+        live = is_written(reader); /* false: the page is read once more, since a run may just have ended */
         if (live)
             nanosleep(&wait, NULL);
     }
@@ -63,30 +65,30 @@ struct pages {               /* the two pages of a file */
     const char *wrong[2];    /* why it is not valid; NULL: it is */
 };
 
-static struct pages read_pages(struct reader *r, enum writers writers)
+static struct pages read_pages(struct reader *reader, enum writers writers)
 {
-    struct pages p = {0};
+    struct pages pages = {0};
     for (int k = 0; k < 2; k++)
-        p.wrong[k] = read_page(r, writers, k, &p.says[k]);
-    return p;
+        pages.wrong[k] = read_page(reader, writers, k, &pages.says[k]);
+    return pages;
 }
 
 /* The valid page that has the newer commit; NONE: no page is valid. */
-static int newer_page(const struct pages *p)
+static int newer_page(const struct pages *pages)
 {
-    if (p->wrong[0] && p->wrong[1])
+    if (pages->wrong[0] && pages->wrong[1])
         return NONE;
-    if (p->wrong[0])
+    if (pages->wrong[0])
         return 1;
-    if (p->wrong[1])
+    if (pages->wrong[1])
         return 0;
-    return p->says[1].newest.seq > p->says[0].newest.seq ? 1 : 0;
+    return pages->says[1].newest.seq > pages->says[0].newest.seq ? 1 : 0;
 }
 
 /* Has a run committed something since `before` was read? */
-static bool has_moved_on(struct reader *r, const struct pages *before)
+static bool has_moved_on(struct reader *reader, const struct pages *before)
 {
-    struct pages now = read_pages(r, RUN_MAY_WRITE);
+    struct pages now = read_pages(reader, RUN_MAY_WRITE);
     for (int k = 0; k < 2; k++)
         if (now.says[k].newest.seq != before->says[k].newest.seq)
             return true;
@@ -98,14 +100,14 @@ struct snap_commit look_for_commit(const char *path)
     struct snap_commit newest = {0};
     if (!is_snapshot(path))
         return newest;
-    struct reader *r = open_reader(path);
-    if (r->size >= MANIFEST_AT) {
-        struct pages pages = read_pages(r, RUN_MAY_WRITE);
+    struct reader *reader = open_reader(path);
+    if (reader->size >= MANIFEST_AT) {
+        struct pages pages = read_pages(reader, RUN_MAY_WRITE);
         int newer = newer_page(&pages);
         if (newer != NONE)
             newest = pages.says[newer].newest;
     }
-    close_reader(r);
+    close_reader(reader);
     return newest;
 }
 
@@ -118,132 +120,149 @@ struct snap_commit look_for_commit(const char *path)
 
 /* Gives the pieces their hashes, which are in the manifest's order, and moves their places from slot `before` to
  * `slot`. before 0: so far the places count from 0. */
-static void put_pieces_in_slot(struct checkpoint *c, const uint64_t *hashes, uint32_t before, uint32_t slot)
+static void put_pieces_in_slot(struct checkpoint *checkpoint, const uint64_t *hashes, uint32_t before, uint32_t slot)
 {
-    const struct snapfile *f = snapfile_of(c);
-    uint64_t from = before ? slot_at(f, (int)before) : 0;
-    uint64_t to = slot_at(f, (int)slot);
+    const struct snapfile *snapfile = snapfile_of(checkpoint);
+    uint64_t from = before ? slot_at(snapfile, (int)before) : 0;
+    uint64_t to = slot_at(snapfile, (int)slot);
     size_t n = 0;
-    for (size_t i = 0; i < c->pieces->n; i++) {
-        struct kept_tensor *t = &c->pieces->tensor[i];
-        for (size_t k = 0; k < t->n; k++) {
-            t->piece[k].hash = hashes[n++];
-            t->piece[k].file_offset += to - from;
+    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
+        struct kept_tensor *tensor = &checkpoint->pieces->tensor[i];
+        for (size_t k = 0; k < tensor->n; k++) {
+            tensor->piece[k].hash = hashes[n++];
+            tensor->piece[k].file_offset += to - from;
         }
     }
 }
 
-/* Makes c the checkpoint of this commit: its pieces get the hashes and the places that they have in the commit's slot.
+/* Makes `checkpoint` that of this commit: its pieces get the hashes and the places that they have in the commit's slot.
  * Returns true if it is whole. */
-static bool install_commit(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
+static bool install_commit(struct reader *reader, struct checkpoint *checkpoint, const struct snap_commit *commit)
 {
-    struct snapfile *f = snapfile_of(c);
-    uint64_t *hashes = allocate(f->in.n, sizeof *hashes);
-    uint32_t slot_before = f->newest.slot;
-    size_t damage = f->in.n_damage;
-    f->newest = *commit;
-    read_at(r, hashes, sizeof *hashes * f->in.n, hashes_at(f, (int)commit->slot));
-    if (hash_bytes(hashes, sizeof *hashes * f->in.n, 0) != commit->hash)
-        NOTE_DAMAGE(f, "%s: iteration %u is torn or damaged: the hashes at byte %llu are not those of its commit",
-                    c->path, commit->step, (unsigned long long)hashes_at(f, (int)commit->slot));
-    put_pieces_in_slot(c, hashes, slot_before, commit->slot);
-    for (size_t i = 0; i < c->pieces->n && f->in.n_damage == damage; i++) {
-        struct problem *p = verify_tensor(c, i);
-        if (p)
-            NOTE_DAMAGE(f, "iteration %u is torn or damaged: %s", commit->step, p->sentence);
-        free(p);
+    struct snapfile *snapfile = snapfile_of(checkpoint);
+    uint64_t *hashes = allocate(snapfile->in.n, sizeof *hashes);
+    uint32_t slot_before = snapfile->newest.slot;
+    size_t damage = snapfile->in.n_damage;
+    snapfile->newest = *commit;
+    read_at(reader, hashes, sizeof *hashes * snapfile->in.n, hashes_at(snapfile, (int)commit->slot));
+    if (hash_bytes(hashes, sizeof *hashes * snapfile->in.n, 0) != commit->hash)
+        NOTE_DAMAGE(snapfile,
+                    "%s: iteration %u is torn or damaged: the hashes at byte %llu are not those of its commit",
+                    checkpoint->path, commit->step, (unsigned long long)hashes_at(snapfile, (int)commit->slot));
+    put_pieces_in_slot(checkpoint, hashes, slot_before, commit->slot);
+    for (size_t i = 0; i < checkpoint->pieces->n && snapfile->in.n_damage == damage; i++) {
+        struct problem *problem = verify_tensor(checkpoint, i);
+        if (problem)
+            NOTE_DAMAGE(snapfile, "iteration %u is torn or damaged: %s", commit->step, problem->sentence);
+        free(problem);
     }
     free(hashes);
-    return f->in.n_damage == damage;
+    return snapfile->in.n_damage == damage;
 }
 
-/* The checkpoint that the file's manifest describes, whose pieces lie in no slot yet.  It owns f. */
-static struct checkpoint *read_description(struct reader *r, const char *path, struct snapfile *f)
+/* The checkpoint that the file's manifest describes, whose pieces lie in no slot yet.  It owns snapfile. */
+static struct checkpoint *read_description(struct reader *reader, const char *path, struct snapfile *snapfile)
 {
-    size_t n = (size_t)f->manifest_bytes;
+    size_t n = (size_t)snapfile->manifest_bytes;
     char *manifest = allocate(n + 1, 1);
-    read_at(r, manifest, n, MANIFEST_AT);
-    if (hash_bytes(manifest, n, 0) != f->manifest_hash)
+    read_at(reader, manifest, n, MANIFEST_AT);
+    if (hash_bytes(manifest, n, 0) != snapfile->manifest_hash)
         fail(EXIT_FAILED,
              "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say; use a checkpoint or "
              "another snapshot",
              path, MANIFEST_AT, MANIFEST_AT + n);
-    struct checkpoint *c = parse_manifest(path, manifest, n, &f->in);
-    size_t pieces = count_pieces(c->pieces);
-    if (pieces != f->in.n)
-        fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces, f->in.n);
+    struct checkpoint *checkpoint = parse_manifest(path, manifest, n, &snapfile->in);
+    size_t pieces = count_pieces(checkpoint->pieces);
+    if (pieces != snapfile->in.n)
+        fail(EXIT_FAILED, "%s is damaged or not ours: it has %zu pieces, its pages say %zu", path, pieces,
+             snapfile->in.n);
     free(manifest);
-    return c;
+    return checkpoint;
 }
 
-static void note_pages(struct snapfile *f, const char *path, const struct pages *p)
+static void note_pages(struct snapfile *snapfile, const char *path, const struct pages *pages)
 {
     for (int k = 0; k < 2; k++)
-        if (p->wrong[k])
-            NOTE_DAMAGE(f, "%s: page %d is torn or damaged: %s", path, k, p->wrong[k]);
+        if (pages->wrong[k])
+            NOTE_DAMAGE(snapfile, "%s: page %d is torn or damaged: %s", path, k, pages->wrong[k]);
         else
-            f->last_seq = MAX(f->last_seq, p->says[k].newest.seq);
+            snapfile->last_seq = MAX(snapfile->last_seq, pages->says[k].newest.seq);
 }
 
-/* Gives c the newest commit that is whole.  Returns the page that has it; NONE: no commit is whole. */
-static int choose_commit(struct reader *r, struct checkpoint *c, const struct pages *p)
+/* Gives the checkpoint the newest commit that is whole.  Returns the page that has it; NONE: no commit is whole. */
+static int choose_commit(struct reader *reader, struct checkpoint *checkpoint, const struct pages *pages)
 {
-    const int newer = newer_page(p);
+    const int newer = newer_page(pages);
     const int order[2] = {newer, 1 - newer};
     for (int i = 0; i < 2; i++) {
         int k = order[i];
-        if (p->wrong[k] || !p->says[k].newest.slot)
+        if (pages->wrong[k] || !pages->says[k].newest.slot)
             continue;
-        bool whole = install_commit(r, c, &p->says[k].newest);
+        bool whole = install_commit(reader, checkpoint, &pages->says[k].newest);
         if (whole)
             return k;
     }
     return NONE;
 }
 
+/* Reads the pages.  Fails where none of them is valid. */
+static struct pages expect_pages(struct reader *reader, enum writers writers)
+{
+    if (reader->size == 0) /* a run made the file, and was killed before it wrote to it */
+        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, reader->path);
+    if (reader->size < MANIFEST_AT)
+        fail(EXIT_FAILED,
+             "%s has %llu bytes, which is no snapshot: it was cut off; use a checkpoint or another snapshot",
+             reader->path, (unsigned long long)reader->size);
+    struct pages pages = read_pages(reader, writers);
+    if (newer_page(&pages) == NONE)
+        fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", reader->path, pages.wrong[0],
+             pages.wrong[1]);
+    return pages;
+}
+
+/* What the newest commit says of the checkpoint; where no commit is whole, all of it is 0. */
+static void take_facts(struct checkpoint *checkpoint, const struct pages *pages)
+{
+    struct snapfile *snapfile = snapfile_of(checkpoint);
+    checkpoint->run = 0; /* not known */
+    if (snapfile->page == NONE)
+        snapfile->newest = (struct snap_commit){0};
+    else if (*checkpoint->program) /* versions that did not write their name had other bytes in the run's place */
+        checkpoint->run = pages->says[snapfile->page].run;
+    checkpoint->step = snapfile->newest.step;
+    checkpoint->samples = snapfile->newest.samples;
+    checkpoint->session = snapfile->newest.session;
+}
+
 /* *overtaken becomes true if something does not match, and a run has committed anew meanwhile: the run may have written
  * the slot that was read. */
 static struct checkpoint *read_once(const char *path, enum writers writers, bool *overtaken)
 {
-    struct reader *r = open_reader(path);
-    if (r->size == 0) /* a run made the file, and was killed before it wrote to it */
-        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
-    if (r->size < MANIFEST_AT)
-        fail(EXIT_FAILED,
-             "%s has %llu bytes, which is no snapshot: it was cut off; use a checkpoint or another snapshot", path,
-             (unsigned long long)r->size);
-    struct pages pages = read_pages(r, writers);
-    if (newer_page(&pages) == NONE)
-        fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", path, pages.wrong[0], pages.wrong[1]);
-    struct snapfile *f = allocate(1, sizeof *f);
-    *f = pages.says[pages.wrong[0] ? 1 : 0]; /* valid pages differ only in the commit and its run */
-    f->newest = (struct snap_commit){0};
-    struct checkpoint *c = read_description(r, path, f);
-    note_pages(f, path, &pages);
-    f->page = choose_commit(r, c, &pages);
-    *overtaken = writers == RUN_MAY_WRITE && f->in.n_damage && has_moved_on(r, &pages);
-    close_reader(r);
-    c->run = 0; /* not known */
-    if (f->page == NONE)
-        f->newest = (struct snap_commit){0};
-    else if (*c->program) /* versions that did not write their name had other bytes in the run's place */
-        c->run = pages.says[f->page].run;
-    c->step = f->newest.step;
-    c->samples = f->newest.samples;
-    c->session = f->newest.session;
-    return c;
+    struct reader *reader = open_reader(path);
+    const struct pages pages = expect_pages(reader, writers);
+    struct snapfile *snapfile = allocate(1, sizeof *snapfile);
+    *snapfile = pages.says[pages.wrong[0] ? 1 : 0]; /* valid pages differ only in the commit and its run */
+    snapfile->newest = (struct snap_commit){0};
+    struct checkpoint *checkpoint = read_description(reader, path, snapfile);
+    note_pages(snapfile, path, &pages);
+    snapfile->page = choose_commit(reader, checkpoint, &pages);
+    *overtaken = writers == RUN_MAY_WRITE && snapfile->in.n_damage && has_moved_on(reader, &pages);
+    close_reader(reader);
+    take_facts(checkpoint, &pages);
+    return checkpoint;
 }
 
 struct checkpoint *read_snapshot(const char *path)
 {
     enum { TRIES = 100 };
     bool overtaken = false;
-    struct checkpoint *c = read_once(path, RUN_MAY_WRITE, &overtaken);
+    struct checkpoint *checkpoint = read_once(path, RUN_MAY_WRITE, &overtaken);
     for (int tries = 1; overtaken && tries < TRIES; tries++) {
-        free_checkpoint(c);
-        c = read_once(path, RUN_MAY_WRITE, &overtaken);
+        free_checkpoint(checkpoint);
+        checkpoint = read_once(path, RUN_MAY_WRITE, &overtaken);
     }
-    return c;
+    return checkpoint;
 }
 
 struct checkpoint *read_locked_snapshot(const char *path)
@@ -254,32 +273,32 @@ struct checkpoint *read_locked_snapshot(const char *path)
 
 struct checkpoint *open_snapshot(const char *path)
 {
-    struct checkpoint *c = read_snapshot(path);
-    const struct snapfile *f = snapfile_of(c);
-    if (!f->newest.slot && f->in.n_damage)
-        fail(EXIT_FAILED, "%s has no whole iteration: %s", path, f->in.damage[0]);
-    if (!f->newest.slot)
+    struct checkpoint *checkpoint = read_snapshot(path);
+    const struct snapfile *snapfile = snapfile_of(checkpoint);
+    if (!snapfile->newest.slot && snapfile->in.n_damage)
+        fail(EXIT_FAILED, "%s has no whole iteration: %s", path, snapfile->in.damage[0]);
+    if (!snapfile->newest.slot)
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, path);
-    return c;
+    return checkpoint;
 }
 
 /* ---- a snapshot file as a store (struct store) ------------------------------------------------------------------- */
 
 /* With this reshard/ reads, verifies and shows it like any checkpoint. */
 
-static json_t *snapshot_json(const struct checkpoint *c)
+static json_t *snapshot_json(const struct checkpoint *checkpoint)
 {
-    const struct snapfile *f = snapfile_of(c);
-    return json_pack("{s:i, s:i, s:I, s:I}", "slots", f->slots, "slot", (int)f->newest.slot, "commit",
-                     (json_int_t)f->newest.seq, "slot_bytes", (json_int_t)f->in.bytes);
+    const struct snapfile *snapfile = snapfile_of(checkpoint);
+    return json_pack("{s:i, s:i, s:I, s:I}", "slots", snapfile->slots, "slot", (int)snapfile->newest.slot, "commit",
+                     (json_int_t)snapfile->newest.seq, "slot_bytes", (json_int_t)snapfile->in.bytes);
 }
 
-static void print_snapshot(const struct checkpoint *c)
+static void print_snapshot(const struct checkpoint *checkpoint)
 {
-    const struct snapfile *f = snapfile_of(c);
+    const struct snapfile *snapfile = snapfile_of(checkpoint);
     char bytes[32];
-    printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", f->newest.slot, f->slots, f->in.n,
-           format_bytes(bytes, (double)f->in.bytes), (unsigned long long)f->newest.seq);
+    printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", snapfile->newest.slot, snapfile->slots,
+           snapfile->in.n, format_bytes(bytes, (double)snapfile->in.bytes), (unsigned long long)snapfile->newest.seq);
 }
 
 const struct store snapshot_store = {.name = "snapshot",

@@ -15,6 +15,7 @@
  * committed.
  */
 #include "snapshot.h"
+#include "techniques/reshard/resume.h"
 
 struct snapshots {
     struct snap *file;
@@ -29,57 +30,57 @@ struct snapshots {
     bool closed;
 };
 
-static struct snapshots *snapshots_of(const struct trainer *t) { return *own_of(t, &module_snapshot); }
+static struct snapshots *snapshots_of(const struct trainer *trainer) { return *own_of(trainer, &module_snapshot); }
 
 /* ---- the tasks' work -------------------------------------------------------------------------------------------- */
 
-static void begin_iteration(void *snapshots, uint32_t number)
+static void begin_iteration(void *context, uint32_t number)
 {
-    struct snapshots *s = snapshots;
-    snap_begin(s->file, number);
+    struct snapshots *snapshots = context;
+    snap_begin(snapshots->file, number);
 }
 
-static void persist(void *snapshots, const struct task *task, uint32_t number)
+static void persist(void *context, const struct task *task, uint32_t number)
 {
-    const struct snapshots *s = snapshots;
+    const struct snapshots *snapshots = context;
     const struct tensor *buffer = tensor_at(task->access[0].tensor, number);
-    snap_write(s->file, number, s->payload[task->index], tensor_memory(buffer));
+    snap_write(snapshots->file, number, snapshots->payload[task->index], tensor_memory(buffer));
 }
 
 /* The disk's lane waits here until the step's report has come.  The report itself never waits for this lane. */
-static void commit_iteration(void *snapshots, const struct task *task, uint32_t number)
+static void commit_iteration(void *context, const struct task *task, uint32_t number)
 {
     (void)task;
-    struct snapshots *s = snapshots;
+    struct snapshots *snapshots = context;
     struct stored_step stored;
-    pthread_mutex_lock(&s->lock);
-    while (s->reported < number)
-        pthread_cond_wait(&s->changed, &s->lock);
-    bool sound = number < s->bad_step;
-    pthread_mutex_unlock(&s->lock);
-    if (!snap_commit(s->file, number, sound, &stored))
+    pthread_mutex_lock(&snapshots->lock);
+    while (snapshots->reported < number)
+        pthread_cond_wait(&snapshots->changed, &snapshots->lock);
+    bool sound = number < snapshots->bad_step;
+    pthread_mutex_unlock(&snapshots->lock);
+    if (!snap_commit(snapshots->file, number, sound, &stored))
         return;
-    pthread_mutex_lock(&s->lock);
-    *APPEND(s->commits, s->n_commits, s->cap_commits) = stored;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&snapshots->lock);
+    *APPEND(snapshots->commits, snapshots->n_commits, snapshots->cap_commits) = stored;
+    pthread_mutex_unlock(&snapshots->lock);
 }
 
-void note_reported(struct trainer *t, uint32_t number, bool sound)
+void note_reported(struct trainer *trainer, uint32_t number, bool sound)
 {
-    struct snapshots *s = snapshots_of(t);
-    if (!s || s->closed)
+    struct snapshots *snapshots = snapshots_of(trainer);
+    if (!snapshots || snapshots->closed)
         return;
-    pthread_mutex_lock(&s->lock);
-    s->reported = number;
-    s->bad_step = sound ? s->bad_step : MIN(s->bad_step, number);
-    pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&snapshots->lock);
+    snapshots->reported = number;
+    snapshots->bad_step = sound ? snapshots->bad_step : MIN(snapshots->bad_step, number);
+    pthread_cond_broadcast(&snapshots->changed);
+    pthread_mutex_unlock(&snapshots->lock);
 }
 
 /* ---- opening and closing ---------------------------------------------------------------------------------------- */
 
 /* Gives the tasks their work, and says in `plan` what they store. */
-static void bind_tasks(struct snapshots *s, struct step *list, struct snap_plan *plan)
+static void bind_tasks(struct snapshots *snapshots, struct step *list, struct snap_plan *plan)
 {
     size_t cap = 0;
     for (size_t i = 0; i < list->n; i++) {
@@ -87,126 +88,128 @@ static void bind_tasks(struct snapshots *s, struct step *list, struct snap_plan 
         if (!task->member.needed || is_copy(task))
             continue;
         task->run = task->member.returned ? commit_iteration : persist;
-        task->context = s;
+        task->context = snapshots;
         if (task->member.returned)
             continue;
         size_t bytes = task->access[0].tensor->bytes;
         CHECK(bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements", bytes,
               task->state.end - task->state.begin);
-        s->payload[i] = plan->n;
+        snapshots->payload[i] = plan->n;
         *APPEND(plan->range, plan->n, cap) = task->state;
     }
 }
 
 /* Opens the file and gives the tasks of the list their work.  Nothing is in flight meanwhile. */
-void open_snapshots(struct trainer *t)
+void open_snapshots(struct trainer *trainer)
 {
-    const struct snapshot_options *o = &snapshot_options;
-    const uint32_t step = t->settings->resumed ? t->settings->resumed->step : 0;
-    struct snap_plan plan = {.config = &t->config, .mesh = &t->mesh, .ring = &t->train->pool->ring, .batch = t->batch};
-    if (!o->file)
+    const uint32_t step = trainer->settings->resumed ? trainer->settings->resumed->step : 0;
+    struct snap_plan plan = {.config = &trainer->config,
+                             .mesh = &trainer->mesh,
+                             .ring = &trainer->train->pool->ring,
+                             .batch = trainer->batch};
+    if (!snapshot_options.file)
         return;
-    struct snapshots *s = allocate(1, sizeof *s);
-    s->payload = allocate(t->train->n, sizeof *s->payload);
-    bind_tasks(s, t->train, &plan);
+    struct snapshots *snapshots = allocate(1, sizeof *snapshots);
+    snapshots->payload = allocate(trainer->train->n, sizeof *snapshots->payload);
+    bind_tasks(snapshots, trainer->train, &plan);
     if (!plan.n) {
-        free(s->payload);
-        free(s);
+        free(snapshots->payload);
+        free(snapshots);
         return;
     }
-    s->reported = step;
-    s->bad_step = UINT32_MAX;
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->changed, NULL);
-    struct checkpoint *c = describe_training(t, step);
-    must(open_snap(o->file, c, &plan, &s->file));
-    free_checkpoint(c);
+    snapshots->reported = step;
+    snapshots->bad_step = UINT32_MAX;
+    pthread_mutex_init(&snapshots->lock, NULL);
+    pthread_cond_init(&snapshots->changed, NULL);
+    struct checkpoint *checkpoint = describe_training(trainer, step);
+    must(open_snap(snapshot_options.file, checkpoint, &plan, &snapshots->file));
+    free_checkpoint(checkpoint);
     free(plan.range);
-    *own_of(t, &module_snapshot) = s;
-    start_late(t->train, begin_iteration, s);
+    *own_of(trainer, &module_snapshot) = snapshots;
+    start_late(trainer->train, begin_iteration, snapshots);
 }
 
-size_t take_commits(struct trainer *t, struct stored_step **commits)
+size_t take_commits(struct trainer *trainer, struct stored_step **commits)
 {
-    struct snapshots *s = snapshots_of(t);
+    struct snapshots *snapshots = snapshots_of(trainer);
     *commits = NULL;
-    if (!s || s->closed)
+    if (!snapshots || snapshots->closed)
         return 0;
-    pthread_mutex_lock(&s->lock);
-    size_t n = s->n_commits;
-    *commits = s->commits;
-    s->commits = NULL;
-    s->n_commits = s->cap_commits = 0;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&snapshots->lock);
+    size_t n = snapshots->n_commits;
+    *commits = snapshots->commits;
+    snapshots->commits = NULL;
+    snapshots->n_commits = snapshots->cap_commits = 0;
+    pthread_mutex_unlock(&snapshots->lock);
     return n;
 }
 
-struct snap_counts close_snapshots(struct trainer *t)
+struct snap_counts close_snapshots(struct trainer *trainer)
 {
-    struct snapshots *s = snapshots_of(t);
-    stop_late(t->train);
-    s->counts = close_snap(s->file);
-    s->closed = true;
-    return s->counts;
+    struct snapshots *snapshots = snapshots_of(trainer);
+    stop_late(trainer->train);
+    snapshots->counts = close_snap(snapshots->file);
+    snapshots->closed = true;
+    return snapshots->counts;
 }
 
 /* ---- what the user sees ------------------------------------------------------------------------------------------ */
 
 /* Writes each commit to the log, and none to the terminal.  Times count from the run's beginning. */
-static void show_commits(struct trainer *t)
+static void show_commits(struct trainer *trainer)
 {
     struct stored_step *commits;
-    size_t n = take_commits(t, &commits);
+    size_t n = take_commits(trainer, &commits);
     for (size_t i = 0; i < n; i++)
-        write_log(t, json_pack("{s:i, s:f, s:f}", "snapshot", (int)commits[i].step, "written_ms",
-                               1e-6 * (double)(commits[i].recoverable - run_began(t)), "durable_ms",
-                               1e-6 * (double)(commits[i].durable - run_began(t))));
+        write_log(trainer, json_pack("{s:i, s:f, s:f}", "snapshot", (int)commits[i].step, "written_ms",
+                                     1e-6 * (double)(commits[i].recoverable - run_began(trainer)), "durable_ms",
+                                     1e-6 * (double)(commits[i].durable - run_began(trainer))));
     free(commits);
 }
 
 /* Waits until all snapshots are stored, and says on the terminal how many there are. */
-static void end_snapshots(struct trainer *t)
+static void end_snapshots(struct trainer *trainer)
 {
-    const struct snapshots *s = snapshots_of(t);
-    if (!s || s->closed)
+    const struct snapshots *snapshots = snapshots_of(trainer);
+    if (!snapshots || snapshots->closed)
         return;
-    drain(t->train);
-    show_commits(t);
-    const struct snap_counts c = close_snapshots(t);
+    drain(trainer->train);
+    show_commits(trainer);
+    const struct snap_counts counts = close_snapshots(trainer);
     erase_line();
-    printf("\nsnapshots   %u stored in %s, %u dropped", c.stored, snapshot_options.file, c.dropped);
-    if (c.stored)
-        printf(", newest of step %u; persist %.0f MB/s%s", c.newest, 1e3 * (double)c.bytes / (double)MAX(c.ns, 1),
-               c.in_memory ? " into persistent memory" : "");
+    printf("\nsnapshots   %u stored in %s, %u dropped", counts.stored, snapshot_options.file, counts.dropped);
+    if (counts.stored)
+        printf(", newest of step %u; persist %.0f MB/s%s", counts.newest,
+               1e3 * (double)counts.bytes / (double)MAX(counts.ns, 1),
+               counts.in_memory ? " into persistent memory" : "");
     printf("\n");
     fflush(stdout);
 }
 
-static void tell_kept(struct trainer *t, struct kept_run *k)
+static void tell_kept(struct trainer *trainer, struct kept_run *kept)
 {
-    const struct snapshots *s = snapshots_of(t);
-    const struct snapshot_options *o = &snapshot_options;
-    if (!o->file)
+    const struct snapshots *snapshots = snapshots_of(trainer);
+    if (!snapshot_options.file)
         return;
-    if (!t->settings->save && s && s->counts.newest) {
-        k->where = format_string("the newest snapshot is of step %u", s->counts.newest);
-        append_text(&k->command, " --resume ");
-        append_quoted(&k->command, o->file);
+    if (!trainer->settings->save && snapshots && snapshots->counts.newest) {
+        kept->where = format_string("the newest snapshot is of step %u", snapshots->counts.newest);
+        append_text(&kept->command, " --resume ");
+        append_quoted(&kept->command, snapshot_options.file);
     }
-    append_text(&k->more_words, " --snapshot ");
-    append_quoted(&k->more_words, o->file);
+    append_text(&kept->more_words, " --snapshot ");
+    append_quoted(&kept->more_words, snapshot_options.file);
 }
 
-static void free_snapshots(struct trainer *t)
+static void free_snapshots(struct trainer *trainer)
 {
-    struct snapshots *s = snapshots_of(t);
-    if (!s)
+    struct snapshots *snapshots = snapshots_of(trainer);
+    if (!snapshots)
         return;
-    free(s->payload);
-    free(s->commits);
-    pthread_mutex_destroy(&s->lock);
-    pthread_cond_destroy(&s->changed);
-    free(s);
+    free(snapshots->payload);
+    free(snapshots->commits);
+    pthread_mutex_destroy(&snapshots->lock);
+    pthread_cond_destroy(&snapshots->changed);
+    free(snapshots);
 }
 
 const struct hooks snapshot_hooks = {

@@ -54,28 +54,28 @@ struct snapshot_options snapshot_options;
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
-/* A buffer on d for each slot: a ring, whose first member is returned. */
-struct tensor *new_buffers(struct pool *p, struct device *d, size_t bytes)
+/* A buffer on the device for each slot: a ring, whose first member is returned. */
+struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes)
 {
     struct tensor *first = NULL;
     struct tensor **end = &first;
     for (int k = 0; k < snapshot_options.slots; k++) {
-        *end = new_bytes_tensor(p, d, MEM_WORK, "snapshot", bytes);
+        *end = new_bytes_tensor(pool, device, MEM_WORK, "snapshot", bytes);
         (*end)->persistent = true;
         end = &(*end)->next_member;
     }
-    first->ring = &p->ring;
+    first->ring = &pool->ring;
     return first;
 }
 
 /* The part [begin, end), in bytes, of each buffer of a ring: a ring of parts, whose first member is returned. */
-static struct tensor *part_of_buffers(struct pool *p, struct tensor *buffers, const char *name, size_t begin,
+static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers, const char *name, size_t begin,
                                       size_t end)
 {
     struct tensor *first = NULL;
     struct tensor **next = &first;
     for (struct tensor *member = buffers; member; member = member->next_member) {
-        *next = new_range(p, member, name, begin, end);
+        *next = new_range(pool, member, name, begin, end);
         next = &(*next)->next_member;
     }
     return first;
@@ -84,74 +84,75 @@ static struct tensor *part_of_buffers(struct pool *p, struct tensor *buffers, co
 /* ---- the tasks of an update -------------------------------------------------------------------------------------- */
 
 /* A task that runs only where its iteration has a slot. */
-struct task *in_slot(struct task *t)
+struct task *in_slot(struct task *task)
 {
-    t->member.needed = true;
-    t->when.every = (uint32_t)snapshot_options.every;
-    return t;
+    task->member.needed = true;
+    task->when.every = (uint32_t)snapshot_options.every;
+    return task;
 }
 
 /* Copies go on a download lane that nothing else uses: lane order does not hold between tasks that are decided late and
  * others.  (In a step file the link may have no lane more.) */
-static struct task *add_snapshot(struct step *s, struct tensor *to, struct tensor *from)
+static struct task *add_snapshot(struct step *step, struct tensor *to, struct tensor *from)
 {
     if (from->device->is_host)
-        return in_slot(add_copy(s, from->device->lane[LANE_CPU], "snapshot", to, from));
-    return in_slot(add_copy_for(s, "snapshot", to, from, FOR_SNAPSHOT));
+        return in_slot(add_copy(step, from->device->lane[LANE_CPU], "snapshot", to, from));
+    return in_slot(add_copy_for(step, "snapshot", to, from, FOR_SNAPSHOT));
 }
 
-/* Stores x by way of a buffer on x's device. */
-static void add_snapshot_by_device(struct step *s, struct tensor *to, struct tensor *x)
+/* Stores the tensor by way of a buffer on its device. */
+static void add_snapshot_by_device(struct step *step, struct tensor *to, struct tensor *tensor)
 {
-    struct tensor *buffers = new_buffers(s->pool, x->device, x->bytes);
-    struct lane *lane = lane_for(s->pool->machine, x->device, LANE_COMPUTE, FOR_SNAPSHOT);
-    in_slot(add_copy(s, lane, "snapshot.device", buffers, x));
-    add_snapshot(s, to, buffers)->member.aside = true;
+    struct tensor *buffers = new_buffers(step->pool, tensor->device, tensor->bytes);
+    struct lane *lane = lane_for(step->pool->machine, tensor->device, LANE_COMPUTE, FOR_SNAPSHOT);
+    in_slot(add_copy(step, lane, "snapshot.device", buffers, tensor));
+    add_snapshot(step, to, buffers)->member.aside = true;
 }
 
-bool is_state(const struct access *a)
+bool is_state(const struct access *access)
 {
-    return (a->mode & ACCESS_WRITE) && (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER);
+    return (access->mode & ACCESS_WRITE) &&
+           (access->tensor->class == MEM_PARAMETERS || access->tensor->class == MEM_OPTIMIZER);
 }
 
 /* Copies the tensors that `update` wrote into the buffers, in the order of the accesses of `whole`, each on the host's
  * alignment.  `update` is the task `whole` itself, or on the host a piece of it, which writes the same part of each
  * tensor. */
-void copy_written(const struct storing *v, struct tensor *buffers, const struct task *whole, const struct task *update,
-                  enum snapshot_in in)
+void copy_written(const struct storing *storing, struct tensor *buffers, const struct task *whole,
+                  const struct task *update, enum snapshot_in in)
 {
-    struct pool *p = v->step->pool;
+    struct pool *pool = storing->step->pool;
     size_t begin = update->piece_begin - whole->piece_begin; /* in the buffer */
     for (int i = 0; i < whole->n_access; i++) {
-        struct tensor *x = update->access[i].tensor;
+        struct tensor *tensor = update->access[i].tensor;
         if (!is_state(&whole->access[i]))
             continue;
-        struct tensor *to = part_of_buffers(p, buffers, x->name, begin, begin + x->bytes);
-        if (in == IN_DEVICE && !x->device->is_host)
-            add_snapshot_by_device(v->step, to, x);
+        struct tensor *to = part_of_buffers(pool, buffers, tensor->name, begin, begin + tensor->bytes);
+        if (in == IN_DEVICE && !tensor->device->is_host)
+            add_snapshot_by_device(storing->step, to, tensor);
         else
-            add_snapshot(v->step, to, x);
-        begin += round_up(whole->access[i].tensor->bytes, p->machine->host->alignment);
+            add_snapshot(storing->step, to, tensor);
+        begin += round_up(whole->access[i].tensor->bytes, pool->machine->host->alignment);
     }
 }
 
-void add_persist(const struct storing *v, struct tensor *buffers, const struct task *update)
+void add_persist(const struct storing *storing, struct tensor *buffers, const struct task *update)
 {
-    struct step *s = v->step;
-    struct task *persist = in_slot(add_host(s, s->pool->machine->host->lane[LANE_DISK], "persist", NULL, NULL));
+    struct step *step = storing->step;
+    struct task *persist = in_slot(add_host(step, step->pool->machine->host->lane[LANE_DISK], "persist", NULL, NULL));
     add_access(persist, buffers, ACCESS_READ);
     persist->member.aside = true;
     persist->state = update->state;
-    if (v->by_hand)
+    if (storing->by_hand)
         persist->seconds = given_seconds(persist);
 }
 
-void store_update(struct storing *v, struct task *update, size_t bytes)
+void store_update(struct storing *storing, struct task *update, size_t bytes)
 {
-    struct step *s = v->step;
-    struct tensor *buffers = new_buffers(s->pool, s->pool->machine->host, bytes);
-    insert_behind(v->edit, update);
-    s->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
-    copy_written(v, buffers, update, update, v->place);
-    add_persist(v, buffers, update);
+    struct step *step = storing->step;
+    struct tensor *buffers = new_buffers(step->pool, step->pool->machine->host, bytes);
+    insert_behind(storing->edit, update);
+    step->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
+    copy_written(storing, buffers, update, update, storing->place);
+    add_persist(storing, buffers, update);
 }

@@ -23,7 +23,8 @@
 #define SNAPSHOT_H
 
 #include "techniques/pass/pass.h"
-#include "techniques/reshard/state.h"
+#include "techniques/reshard/store.h"
+#include "trainer/file/bytes.h" /* defines: reader */
 
 #include <pthread.h>
 
@@ -49,26 +50,26 @@ struct storing { /* what the functions below need to know of a list whose update
     bool by_hand; /* the tasks of a step file say themselves how long they take */
 };
 /* Adds the tasks that store what an update writes: so many bytes. */
-void store_update(struct storing *v, struct task *update, size_t bytes);
+void store_update(struct storing *storing, struct task *update, size_t bytes);
 /* The parts of store_update().  in_slot() makes a task run only where its iteration has a slot.  new_buffers() makes a
- * buffer of so many bytes on d for each slot.  copy_written() adds the copies of what `update` wrote into the buffers;
- * add_persist() adds the task that writes the buffers to the disk. */
-struct task *in_slot(struct task *t);
-struct tensor *new_buffers(struct pool *p, struct device *d, size_t bytes);
-void copy_written(const struct storing *v, struct tensor *buffers, const struct task *whole, const struct task *update,
-                  enum snapshot_in in);
-void add_persist(const struct storing *v, struct tensor *buffers, const struct task *update);
+ * buffer of so many bytes on the device for each slot.  copy_written() adds the copies of what `update` wrote into the
+ * buffers; add_persist() adds the task that writes the buffers to the disk. */
+struct task *in_slot(struct task *task);
+struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes);
+void copy_written(const struct storing *storing, struct tensor *buffers, const struct task *whole,
+                  const struct task *update, enum snapshot_in in);
+void add_persist(const struct storing *storing, struct tensor *buffers, const struct task *update);
 
 /* Is the access a write of parameters or of the optimizer's state? */
-bool is_state(const struct access *a);
+bool is_state(const struct access *access);
 
 /* stored.c.  Bytes of the payload of each of n tasks; 0: none of its results is stored.  The caller frees the array. */
 size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool);
 /* --overlap local lists an update twice.  The last task of the host, of the first n tasks, that does the same as this
  * update of the device; NULL: there is none. */
-struct task *last_on_host(const struct step *s, size_t n, const struct task *update);
+struct task *last_on_host(const struct step *step, size_t n, const struct task *update);
 /* Adds the tasks that store such an update, whichever side does it in a step.  last: what last_on_host() has found. */
-void store_either(struct storing *v, struct task *update, struct task *last, size_t n, size_t bytes);
+void store_either(struct storing *storing, struct task *update, struct task *last, size_t n, size_t bytes);
 
 /* ---- file_layout.c: the file ------------------------------------------------------------------------------------- */
 
@@ -81,7 +82,7 @@ struct snap_plan { /* says what a run stores of an iteration */
     struct state_range *range; /* by payload: the part of the state that it has */
     size_t n;
 };
-uint64_t payload_bytes(const struct state_range *r);
+uint64_t payload_bytes(const struct state_range *range);
 /* The pieces that lie in these payloads, "offset" from the slot's start.  Fails where they are not the whole state. */
 struct pieces *cut_stored(const struct snap_plan *plan);
 
@@ -102,12 +103,13 @@ struct snapfile {
     int page;                  /* the page that has it, 0 or 1; NONE: no page */
     uint64_t last_seq;         /* the highest one on any page */
 };
-struct snapfile *snapfile_of(const struct checkpoint *c); /* c was opened from a snapshot file, or is written to one */
-uint64_t slot_at(const struct snapfile *f, int slot);     /* offset in the file; slots + 1: the file's end */
-uint64_t hashes_at(const struct snapfile *f, int slot);   /* offset of the hashes of the slot's pieces */
-void fill_page(const struct snapfile *f, const struct snap_commit *c, char page[SNAP_PAGE]);
+struct snapfile *
+snapfile_of(const struct checkpoint *checkpoint); /* it was opened from a snapshot file, or is written to one */
+uint64_t slot_at(const struct snapfile *snapfile, int slot);   /* offset in the file; slots + 1: the file's end */
+uint64_t hashes_at(const struct snapfile *snapfile, int slot); /* offset of the hashes of the slot's pieces */
+void fill_page(const struct snapfile *snapfile, const struct snap_commit *commit, char page[SNAP_PAGE]);
 /* Fills in *f from a page, whose bytes may be anything.  Returns what is wrong with the page; NULL: it is valid. */
-const char *parse_page(struct snapfile *f, const char page[SNAP_PAGE], const struct reader *r);
+const char *parse_page(struct snapfile *snapfile, const char page[SNAP_PAGE], const struct reader *reader);
 /* Does the file have one of the two pages, or is it empty, as a run leaves it that ends before it fills the file? */
 bool is_snapshot(const char *path);
 
@@ -163,34 +165,35 @@ struct snap {                /* a file that is being written */
     int page;     /* the page that has the newest commit; NONE: no page */
     uint64_t seq; /* that commit's */
 };
-/* Opens the file for this plan, with room for all slots, so that a full disk fails here.  c: as describe_training()
- * makes it; its step and samples are those at which the run begins.  A file whose layout and options are the same is
- * taken over, and its newest commit stays readable until a newer one is durable.  Beside any other snapshot a new file
- * is made, which takes its name when it has a durable commit.  The plan may go when this returns, but not its ring.
+/* Opens the file for this plan, with room for all slots, so that a full disk fails here.  checkpoint: as
+ * describe_training() makes it; its step and samples are those at which the run begins.  A file whose layout and
+ * options are the same is taken over, and its newest commit stays readable until a newer one is durable.  Beside any
+ * other snapshot a new file is made, which takes its name when it has a durable commit.  The plan may go when this
+ * returns, but not its ring.
  * Problems: EXIT_IO where the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
-struct problem *open_snap(const char *path, const struct checkpoint *c, const struct snap_plan *plan,
+struct problem *open_snap(const char *path, const struct checkpoint *checkpoint, const struct snap_plan *plan,
                           struct snap **out);
 /* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
-struct snap_counts close_snap(struct snap *s);
+struct snap_counts close_snap(struct snap *snap);
 
 /* Any thread may call it.  Takes a slot for that iteration; slots count from 1.  0: none is free, or the file has
  * failed; then the iteration is dropped. */
-int snap_begin(struct snap *s, uint32_t iteration);
+int snap_begin(struct snap *snap, uint32_t iteration);
 /* Only the disk's thread calls it, for one payload after another of an iteration that has a slot.  Hashes and writes
  * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
  * snap_commit() drops the iteration. */
-void snap_write(struct snap *s, uint32_t iteration, size_t payload, const void *bytes);
+void snap_write(struct snap *snap, uint32_t iteration, size_t payload, const void *bytes);
 struct stored_step {
     uint32_t step;
     uint64_t recoverable, durable; /* now_ns() from when on it can be recovered after a kill, and after a power cut */
 };
 /* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *stored.
  * false: the iteration was dropped, or the file has failed, which a warning says once. */
-bool snap_commit(struct snap *s, uint32_t iteration, bool sound, struct stored_step *stored);
+bool snap_commit(struct snap *snap, uint32_t iteration, bool sound, struct stored_step *stored);
 
 /* opening.c for writer.c */
-void take_name(void *snap);          /* the new file takes the name of the old one; for attempt(), snap: struct snap */
-bool tell_when_lost(struct snap *s); /* has another program taken the file's name from it?  Then warns. */
+void take_name(void *argument); /* the new file takes the name of the old one; for attempt(), argument: struct snap */
+bool tell_when_lost(struct snap *snap); /* has another program taken the file's name from it?  Then warns. */
 
 /* ---- system_calls.c: calls of the system ------------------------------------------------------------------------- */
 
@@ -205,12 +208,12 @@ char *map_memory(int fd, uint64_t bytes, persist_bytes **persist);
 /* ---- running.c: in a training ------------------------------------------------------------------------------------ */
 
 /* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
-void open_snapshots(struct trainer *t);
-struct snap_counts close_snapshots(struct trainer *t); /* after a drain */
+void open_snapshots(struct trainer *trainer);
+struct snap_counts close_snapshots(struct trainer *trainer); /* after a drain */
 /* The report's thread calls it.  sound: the step's numbers are finite; a step of which they are not is not
  * committed. */
-void note_reported(struct trainer *t, uint32_t number, bool sound);
+void note_reported(struct trainer *trainer, uint32_t number, bool sound);
 /* The commits since the last call; the caller frees them. */
-size_t take_commits(struct trainer *t, struct stored_step **commits);
+size_t take_commits(struct trainer *trainer, struct stored_step **commits);
 
 #endif

@@ -4,6 +4,7 @@
 #include "snapshot.h"
 #include "techniques/pass/traits.h"
 #include "tools/predict/forecast.h"
+#include "trainer/train/settings.h"
 
 #include <math.h>
 
@@ -16,25 +17,25 @@ struct outcome {        /* what becomes of an iteration; all in seconds */
 };
 
 /* The outcome of iteration i, from 1.  The last sim->pattern simulated iterations repeat for ever; see pattern.c. */
-static struct outcome outcome_at(const struct simulation *sim, int i)
+static struct outcome outcome_at(const struct simulation *sim, int iteration)
 {
-    struct outcome o = {.begin = INFINITY};
-    int beyond = MAX(i - sim->steps, 0);
+    struct outcome outcome = {.begin = INFINITY};
+    int beyond = MAX(iteration - sim->steps, 0);
     int rounds = (beyond + sim->pattern - 1) / sim->pattern;
-    const struct moment *moments = &sim->moments[(size_t)(i - rounds * sim->pattern - 1) * sim->step->n];
+    const struct moment *moments = &sim->moments[(size_t)(iteration - rounds * sim->pattern - 1) * sim->step->n];
     double shift = rounds * sim->pattern * sim->period;
-    for (size_t t = 0; t < sim->step->n; t++) {
-        const struct task *task = sim->step->task[t];
-        const struct moment *m = &moments[t];
-        if (!task->member.needed || m->skipped)
+    for (size_t i = 0; i < sim->step->n; i++) {
+        const struct task *task = sim->step->task[i];
+        const struct moment *moment = &moments[i];
+        if (!task->member.needed || moment->skipped)
             continue;
-        o.begin = fmin(o.begin, m->start + shift);
+        outcome.begin = fmin(outcome.begin, moment->start + shift);
         if (task->member.returned)
-            o.durable = m->end + shift;
+            outcome.durable = moment->end + shift;
         else if (task->lane->kind == LANE_DISK)
-            o.recoverable = m->end + shift;
+            outcome.recoverable = moment->end + shift;
     }
-    return o;
+    return outcome;
 }
 
 /* The longest time from the end of an update to the end of the copies for which the unit's next update waits.  In the
@@ -42,16 +43,16 @@ static struct outcome outcome_at(const struct simulation *sim, int i)
  * iteration, the time begins with the copies. */
 static double longest_hold(const struct simulation *sim)
 {
-    const struct moment *m = &sim->moments[(size_t)sim->first * sim->step->n];
-    const struct moment *update = m;
+    const struct moment *moments = &sim->moments[(size_t)sim->first * sim->step->n];
+    const struct moment *update = moments;
     double hold = 0;
     for (size_t i = 0; i < (size_t)sim->pattern * sim->step->n; i++) {
-        const struct task *t = sim->step->task[i % sim->step->n];
-        if (!t->member.needed) {
-            update = &m[i];
-        } else if (is_copy(t) && !t->member.aside && !m[i].skipped) {
-            double from = update->skipped ? m[i].start : update->end;
-            hold = fmax(hold, m[i].end - from);
+        const struct task *task = sim->step->task[i % sim->step->n];
+        if (!task->member.needed) {
+            update = &moments[i];
+        } else if (is_copy(task) && !task->member.aside && !moments[i].skipped) {
+            double from = update->skipped ? moments[i].start : update->end;
+            hold = fmax(hold, moments[i].end - from);
         }
     }
     return hold;
@@ -67,17 +68,17 @@ struct telling {
 
 /* Says how often an iteration can be stored without any being dropped.  disk, links: the seconds that the disk and the
  * links need for one iteration. */
-static void advise(const struct telling *l, const struct simulation *sim, double disk, double links,
+static void advise(const struct telling *telling, const struct simulation *sim, double disk, double links,
                    const struct outcome *first)
 {
-    char **text = &l->report->reason;
+    char **text = &telling->report->reason;
     int under_way = snapshot_options.slots - 1; /* the newest commit keeps one slot */
     if (!under_way) {
         append_text(text, ": the newest commit holds the only slot");
         return;
     }
     double apart = fmax(fmax(disk, links), (first->durable - first->begin) / under_way);
-    double advised = fmax(ceil(apart / fmin(sim->period, l->other_period) - 1e-6), 1);
+    double advised = fmax(ceil(apart / fmin(sim->period, telling->other_period) - 1e-6), 1);
     append_text(text, "; the %s up with ", disk < links ? "links keep" : "disk keeps");
     if (advised > MOST_EVERY)
         append_text(text, "one iteration in %.0f, and --snapshot-every takes at most %d", advised, MOST_EVERY);
@@ -89,33 +90,41 @@ static void list_commits(const struct simulation *sim, json_t *commits, json_t *
 {
     const int every = snapshot_options.every;
     for (int i = every; i <= snapshot_options.iterations; i += every) {
-        struct outcome o = outcome_at(sim, i);
-        if (isfinite(o.begin))
+        struct outcome outcome = outcome_at(sim, i);
+        if (isfinite(outcome.begin))
             json_array_append_new(commits, json_pack("{s:i, s:f, s:f}", "iteration", i, "written_ms",
-                                                     1e3 * o.recoverable, "durable_ms", 1e3 * o.durable));
+                                                     1e3 * outcome.recoverable, "durable_ms", 1e3 * outcome.durable));
         else
             json_array_append_new(dropped, json_integer(i));
     }
 }
 
-/* Adds to the report what the simulation says of commits: a simulation_look, telling: struct telling. */
-static void tell_times(void *telling, const struct simulation *sim)
+/* The seconds that the disk and the links need for what one iteration stores. */
+static void sum_seconds(const struct simulation *sim, double *disk, double *links)
 {
-    const struct telling *l = telling;
-    const int every = snapshot_options.every;
-    json_t *dropped = json_object_get(l->report->fields, "dropped");
-    char **text = &l->report->reason;
-    double disk = 0, links = 0; /* seconds for an iteration */
-    struct outcome first = outcome_at(sim, every);
-    for (size_t t = 0; t < sim->step->n; t++) {
-        const struct task *task = sim->step->task[t];
+    *disk = 0;
+    *links = 0;
+    for (size_t i = 0; i < sim->step->n; i++) {
+        const struct task *task = sim->step->task[i];
         if (task->member.needed && task->lane->kind == LANE_DISK)
-            disk += sim->seconds[t];
+            *disk += sim->seconds[i];
         else if (task->member.needed && task->lane->kind != LANE_COMPUTE)
-            links += sim->seconds[t];
+            *links += sim->seconds[i];
     }
-    list_commits(sim, json_object_get(l->report->fields, "commits"), dropped);
-    if (disk > 0 && (!l->costs || sim->step->pool->machine->host->described.disk))
+}
+
+/* Adds to the report what the simulation says of commits: a simulation_look, argument: struct telling. */
+static void tell_times(void *argument, const struct simulation *sim)
+{
+    const struct telling *telling = argument;
+    const int every = snapshot_options.every;
+    json_t *dropped = json_object_get(telling->report->fields, "dropped");
+    char **text = &telling->report->reason;
+    double disk, links; /* seconds for an iteration */
+    struct outcome first = outcome_at(sim, every);
+    sum_seconds(sim, &disk, &links);
+    list_commits(sim, json_object_get(telling->report->fields, "commits"), dropped);
+    if (disk > 0 && (!telling->costs || sim->step->pool->machine->host->described.disk))
         append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
     else
         append_text(text, "; no link disk says how fast the disk is, so it counts as if it took no time");
@@ -123,8 +132,8 @@ static void tell_times(void *telling, const struct simulation *sim)
                 1e3 * first.recoverable, 1e3 * first.durable);
     append_text(text, "; %zu of %d iterations dropped", json_array_size(dropped), snapshot_options.iterations / every);
     if (json_array_size(dropped))
-        advise(l, sim, disk, links, &first);
-    report_ms(l->report, "held_ms", "the next update is held for at most", longest_hold(sim));
+        advise(telling, sim, disk, links, &first);
+    report_ms(telling->report, "held_ms", "the next update is held for at most", longest_hold(sim));
 }
 
 /* Bytes that are stored in each slot, and the ways by which they come there. */
@@ -137,109 +146,110 @@ struct ways {
 };
 
 /* Adds up the bytes of all tasks that store something. */
-static struct ways measure_ways(const struct step *s)
+static struct ways measure_ways(const struct step *step)
 {
-    struct ways w = {.updates = 0};
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        if (!t->member.needed || t->member.returned)
+    struct ways ways = {.updates = 0};
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *task = step->task[i];
+        if (!task->member.needed || task->member.returned)
             continue;
         /* A persist task, which is no copy, has its buffer as its first access. */
-        const struct tensor *x = is_copy(t) ? copy_source(t) : t->access[0].tensor;
-        if (!is_copy(t)) {
-            w.updates++;
-            w.bytes += (double)x->bytes;
-        } else if (t->lane->kind == LANE_COMPUTE) {
-            w.on_device += s->pool->ring.n * (double)round_up(x->bytes, x->device->alignment);
-        } else if (x->device->is_host && !t->condition.needs) {
-            w.on_host += (double)x->bytes;
-        } else if (!x->device->is_host && t->condition.needs) {
-            w.chosen += (double)x->bytes;
+        const struct tensor *tensor = is_copy(task) ? copy_source(task) : task->access[0].tensor;
+        if (!is_copy(task)) {
+            ways.updates++;
+            ways.bytes += (double)tensor->bytes;
+        } else if (task->lane->kind == LANE_COMPUTE) {
+            ways.on_device += step->pool->ring.n * (double)round_up(tensor->bytes, tensor->device->alignment);
+        } else if (tensor->device->is_host && !task->condition.needs) {
+            ways.on_host += (double)tensor->bytes;
+        } else if (!tensor->device->is_host && task->condition.needs) {
+            ways.chosen += (double)tensor->bytes;
         }
     }
-    return w;
+    return ways;
 }
 
 /* Says which bytes go by way of the device under --snapshot-in device. */
-static void describe_place(const struct ways *w, char **text)
+static void describe_place(const struct ways *ways, char **text)
 {
     char bytes[32];
-    if (w->on_device > 0)
-        append_text(text, ", by way of %s on the device", format_bytes(bytes, w->on_device));
+    if (ways->on_device > 0)
+        append_text(text, ", by way of %s on the device", format_bytes(bytes, ways->on_device));
     else
         append_text(text, "; --snapshot-in device has no effect here");
-    if (w->chosen > 0)
+    if (ways->chosen > 0)
         append_text(text, ": %s go straight to the host, since --overlap local decides in the step who updates them",
-                    format_bytes(bytes, w->chosen));
-    if (w->on_host > 0)
-        append_text(text, ": %s are on the host when they are updated", format_bytes(bytes, w->on_host));
+                    format_bytes(bytes, ways->chosen));
+    if (ways->on_host > 0)
+        append_text(text, ": %s are on the host when they are updated", format_bytes(bytes, ways->on_host));
 }
 
-/* Writes r's fields, and its sentence on the list as the pass has left it.  other: the period, in seconds, with copies
- * in the other place of enum snapshot_in; NAN where it is not known. */
-static void report_snapshot(struct step *s, const struct costs *c, const struct run_facts *facts, double other,
-                            struct pass_report *r)
+/* Writes the report's fields, and its sentence on the list as the pass has left it.  other: the period, in seconds,
+ * with copies in the other place of enum snapshot_in; NAN where it is not known. */
+static void report_snapshot(struct step *step, const struct costs *costs, const struct run_facts *facts, double other,
+                            struct pass_report *report)
 {
-    const struct snapshot_options *o = &snapshot_options;
-    const bool in_device = o->place == IN_DEVICE;
-    const struct ways ways = measure_ways(s);
-    struct telling telling = {.report = r, .costs = c, .other_period = other};
+    const bool in_device = snapshot_options.place == IN_DEVICE;
+    const struct ways ways = measure_ways(step);
+    struct telling telling = {.report = report, .costs = costs, .other_period = other};
     char bytes[32];
-    r->fields =
+    report->fields =
         json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", ways.on_device > 0 ? "device" : "host",
                   "device_bytes", (json_int_t)ways.on_device, "held_ms");
     if (!ways.updates) {
-        r->reason = copy_string("no task of role update writes parameters or the optimizer's state from gradients that "
-                                "were summed there, not sent");
+        report->reason =
+            copy_string("no task of role update writes parameters or the optimizer's state from gradients that "
+                        "were summed there, not sent");
         return;
     }
-    r->reason = format_string("%s of %zu updates into each of %d slots of %s", format_bytes(bytes, ways.bytes),
-                              ways.updates, o->slots, o->file);
+    report->reason = format_string("%s of %zu updates into each of %d slots of %s", format_bytes(bytes, ways.bytes),
+                                   ways.updates, snapshot_options.slots, snapshot_options.file);
     if (in_device)
-        describe_place(&ways, &r->reason);
-    r->after = keep_forecast(try_list(s, c, INFINITY, tell_times, &telling));
+        describe_place(&ways, &report->reason);
+    report->after = keep_forecast(try_list(step, costs, INFINITY, tell_times, &telling));
     if (facts->clipped)
-        append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
-                                "before; --clip 0 stores each layer right after its backward");
-    if (in_device && r->after->excess_bytes > 0)
-        refuse_budget(s->pool->machine, r->after, "--snapshot-in device", SAME_LIST);
-    report_ms(r, "host_ms", "with copies in the host a step takes", in_device ? other : r->after->period);
-    report_ms(r, "device_ms", "on the device", in_device ? r->after->period : other);
+        append_text(&report->reason,
+                    "; --clip holds all updates until the last backward has ended, so nothing is stored "
+                    "before; --clip 0 stores each layer right after its backward");
+    if (in_device && report->after->excess_bytes > 0)
+        refuse_budget(step->pool->machine, report->after, "--snapshot-in device", SAME_LIST);
+    report_ms(report, "host_ms", "with copies in the host a step takes", in_device ? other : report->after->period);
+    report_ms(report, "device_ms", "on the device", in_device ? report->after->period : other);
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
 /* Adds the commit, which stays the last task of the list, since all others are inserted before it.  So with --serial
  * the report, for which the commit waits, comes before it. */
-static void add_commit(const struct storing *v)
+static void add_commit(const struct storing *storing)
 {
-    struct step *s = v->step;
-    struct device *host = s->pool->machine->host;
-    s->tags.role = ROLE_SNAPSHOT;
-    struct task *t = in_slot(add_host(s, host->lane[LANE_DISK], "commit", NULL, NULL));
-    t->member.aside = true;
-    t->member.returned = true;
-    if (v->by_hand)
-        t->seconds = host->described.disk ? host->described.disk->latency : 0;
+    struct step *step = storing->step;
+    struct device *host = step->pool->machine->host;
+    step->tags.role = ROLE_SNAPSHOT;
+    struct task *task = in_slot(add_host(step, host->lane[LANE_DISK], "commit", NULL, NULL));
+    task->member.aside = true;
+    task->member.returned = true;
+    if (storing->by_hand)
+        task->seconds = host->described.disk ? host->described.disk->latency : 0;
 }
 
 /* Adds all tasks.  Returns how many updates are stored. */
-static size_t store_all(struct storing *v)
+static size_t store_all(struct storing *storing)
 {
-    struct step *s = v->step;
-    size_t n = s->n, updates = 0;
-    size_t *bytes = bytes_to_store(s->task, n, s->pool);
-    s->pool->ring.n = snapshot_options.slots;
-    add_commit(v);
+    struct step *step = storing->step;
+    size_t n = step->n, updates = 0;
+    size_t *bytes = bytes_to_store(step->task, n, step->pool);
+    step->pool->ring.n = snapshot_options.slots;
+    add_commit(storing);
     for (size_t i = 0; i < n; i++) {
-        struct task *update = s->task[i];
+        struct task *update = step->task[i];
         if (!bytes[i])
             continue;
-        struct task *last = last_on_host(s, n, update);
+        struct task *last = last_on_host(step, n, update);
         if (last)
-            store_either(v, update, last, n, bytes[i]);
+            store_either(storing, update, last, n, bytes[i]);
         else
-            store_update(v, update, bytes[i]);
+            store_update(storing, update, bytes[i]);
         updates++;
     }
     free(bytes);
@@ -251,48 +261,49 @@ static size_t store_all(struct storing *v)
 static bool wants_snapshot(const struct run_facts *facts) { return snapshot_options.file && !facts->trial; }
 
 /* The period with copies in this place; INFINITY: the list does not fit then. */
-static double try_place(struct step *s, const struct costs *c, enum snapshot_in in)
+static double try_place(struct step *step, const struct costs *costs, enum snapshot_in in)
 {
-    struct storing v = {.step = s, .edit = open_edit(s), .place = in, .by_hand = !c};
-    store_all(&v);
-    struct forecast f = try_list(s, c, 0, NULL, NULL);
-    double period = f.excess_bytes > 0 ? INFINITY : f.period;
-    free_forecast(&f);
-    undo(v.edit);
+    struct storing storing = {.step = step, .edit = open_edit(step), .place = in, .by_hand = !costs};
+    store_all(&storing);
+    struct forecast forecast = try_list(step, costs, 0, NULL, NULL);
+    double period = forecast.excess_bytes > 0 ? INFINITY : forecast.period;
+    free_forecast(&forecast);
+    undo(storing.edit);
     return period;
 }
 
-static bool run_snapshot(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
+static bool run_snapshot(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                         struct pass_report *report)
 {
     enum snapshot_in in = snapshot_options.place;
     enum snapshot_in other = in == IN_DEVICE ? IN_HOST : IN_DEVICE;
-    double other_period = has_times(s, c) ? try_place(s, c, other) : NAN;
-    struct storing v = {.step = s, .edit = open_edit(s), .place = in, .by_hand = !c};
-    bool stored = store_all(&v) > 0;
+    double other_period = has_times(step, costs) ? try_place(step, costs, other) : NAN;
+    struct storing storing = {.step = step, .edit = open_edit(step), .place = in, .by_hand = !costs};
+    bool stored = store_all(&storing) > 0;
     if (stored)
-        commit(v.edit); /* the edit's: from here on the list has the tasks */
+        commit(storing.edit); /* the edit's: from here on the list has the tasks */
     else
-        undo(v.edit);
-    report_snapshot(s, c, facts, other_period, r);
+        undo(storing.edit);
+    report_snapshot(step, costs, facts, other_period, report);
     return stored;
 }
 
 /* Tells passes that run earlier, and look for what fits, how many bytes all buffers will take. */
-static void reserve_buffers(struct step *s, const struct run_facts *facts)
+static void reserve_buffers(struct step *step, const struct run_facts *facts)
 {
     (void)facts;
     size_t n;
-    struct task **task = tasks_in_order(s, &n);
-    size_t *bytes = bytes_to_store(task, n, s->pool);
+    struct task **task = tasks_in_order(step, &n);
+    size_t *bytes = bytes_to_store(task, n, step->pool);
     for (size_t i = 0; i < n; i++) {
         bool either = choice_word(task[i]) != NULL;
         if (!bytes[i])
             continue;
-        new_buffers(s->pool, s->pool->machine->host, bytes[i]);
+        new_buffers(step->pool, step->pool->machine->host, bytes[i]);
         for (int k = 0; k < task[i]->n_access; k++) {
-            const struct access *a = &task[i]->access[k];
-            if (snapshot_options.place == IN_DEVICE && is_state(a) && !either && !a->tensor->device->is_host)
-                new_buffers(s->pool, a->tensor->device, a->tensor->bytes);
+            const struct access *access = &task[i]->access[k];
+            if (snapshot_options.place == IN_DEVICE && is_state(access) && !either && !access->tensor->device->is_host)
+                new_buffers(step->pool, access->tensor->device, access->tensor->bytes);
         }
     }
     free(task);
@@ -313,17 +324,16 @@ static const struct pass pass = {
     .traits = &traits,
 };
 
-static void check_snapshot_options(struct settings *s)
+static void check_snapshot_options(struct settings *settings)
 {
-    const struct snapshot_options *o = &snapshot_options;
-    if (!o->file)
+    if (!snapshot_options.file)
         return;
-    if (o->slots == 1)
+    if (snapshot_options.slots == 1)
         warn("--snapshot-slots 1: the first snapshot keeps the only slot, and no later one is stored; use 2 or more");
-    if (s->trains && o->every > s->steps)
-        warn("--snapshot-every %d: the last step is %d, so no snapshot is stored; use a smaller one", o->every,
-             s->steps);
-    s->kept_elsewhere = true;
+    if (settings->trains && snapshot_options.every > settings->steps)
+        warn("--snapshot-every %d: the last step is %d, so no snapshot is stored; use a smaller one",
+             snapshot_options.every, settings->steps);
+    settings->kept_elsewhere = true;
 }
 
 static const struct option options[] = {

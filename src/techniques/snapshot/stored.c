@@ -27,38 +27,38 @@ struct arrivals {
     int *last; /* by storage: its last arrival, or NONE */
 };
 
-static bool has_arrived(const struct arrivals *a, const struct tensor *x)
+static bool has_arrived(const struct arrivals *arrivals, const struct tensor *tensor)
 {
-    for (int i = a->last[x->storage->id]; i != NONE; i = a->arrival[i].before)
-        if (a->arrival[i].begin < x->offset + x->bytes && x->offset < a->arrival[i].end)
+    for (int i = arrivals->last[tensor->storage->id]; i != NONE; i = arrivals->arrival[i].before)
+        if (arrivals->arrival[i].begin < tensor->offset + tensor->bytes && tensor->offset < arrivals->arrival[i].end)
             return true;
     return false;
 }
 
-static void note_arrival(struct arrivals *a, const struct tensor *storage, size_t begin, size_t end)
+static void note_arrival(struct arrivals *arrivals, const struct tensor *storage, size_t begin, size_t end)
 {
-    int *last = &a->last[storage->id];
-    for (int i = *last; i != NONE; i = a->arrival[i].before)
-        if (a->arrival[i].begin <= begin && end <= a->arrival[i].end)
+    int *last = &arrivals->last[storage->id];
+    for (int i = *last; i != NONE; i = arrivals->arrival[i].before)
+        if (arrivals->arrival[i].begin <= begin && end <= arrivals->arrival[i].end)
             return;
-    struct arrival *new = APPEND(a->arrival, a->n, a->cap);
+    struct arrival *new = APPEND(arrivals->arrival, arrivals->n, arrivals->cap);
     *new = (struct arrival){.begin = begin, .end = end, .before = *last};
-    *last = (int)a->n - 1;
+    *last = (int)arrivals->n - 1;
 }
 
 /* Notes what arrives by a copy.  By a copy of role broadcast all bytes arrive.  By any other copy those arrive that had
  * arrived at its source: a whole gradient that comes back from the host has a part that this rank summed, and parts
  * that it was sent. */
-static void follow_copy(struct arrivals *a, const struct task *copy)
+static void follow_copy(struct arrivals *arrivals, const struct task *copy)
 {
     const struct tensor *to = copy_target(copy), *from = copy_source(copy);
     if (copy->role == ROLE_BROADCAST)
-        note_arrival(a, to->storage, to->offset, to->offset + to->bytes);
-    for (int i = a->last[from->storage->id]; i != NONE; i = a->arrival[i].before) {
-        size_t begin = MAX(a->arrival[i].begin, from->offset);
-        size_t end = MIN(a->arrival[i].end, from->offset + from->bytes);
+        note_arrival(arrivals, to->storage, to->offset, to->offset + to->bytes);
+    for (int i = arrivals->last[from->storage->id]; i != NONE; i = arrivals->arrival[i].before) {
+        size_t begin = MAX(arrivals->arrival[i].begin, from->offset);
+        size_t end = MIN(arrivals->arrival[i].end, from->offset + from->bytes);
         if (begin < end)
-            note_arrival(a, to->storage, to->offset + begin - from->offset, to->offset + end - from->offset);
+            note_arrival(arrivals, to->storage, to->offset + begin - from->offset, to->offset + end - from->offset);
     }
 }
 
@@ -72,11 +72,11 @@ static size_t state_bytes(const struct task *update, size_t alignment)
     return bytes;
 }
 
-static bool reads_what_was_sent(const struct arrivals *a, const struct task *update)
+static bool reads_what_was_sent(const struct arrivals *arrivals, const struct task *update)
 {
     for (int i = 0; i < update->n_access; i++) {
-        const struct tensor *x = update->access[i].tensor;
-        if (x->class == MEM_GRADIENTS && has_arrived(a, x))
+        const struct tensor *tensor = update->access[i].tensor;
+        if (tensor->class == MEM_GRADIENTS && has_arrived(arrivals, tensor))
             return true;
     }
     return false;
@@ -103,24 +103,24 @@ size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *po
 
 /* ---- an update that is in the list on both sides ---------------------------------------------------------------- */
 
-struct task *last_on_host(const struct step *s, size_t n, const struct task *update)
+struct task *last_on_host(const struct step *step, size_t n, const struct task *update)
 {
     struct task *last = NULL;
     if (!choice_word(update))
         return NULL;
     for (size_t i = update->index + 1; i < n; i++)
-        if (s->task[i]->origin == update->origin)
-            last = s->task[i];
+        if (step->task[i]->origin == update->origin)
+            last = step->task[i];
     return last;
 }
 
 /* The copies that were added to the list from position `from` on are those of this update.  They run if the choice has
  * these bits, and the forecast assumes of them what it assumes of the update. */
-static void need_side(const struct step *s, size_t from, struct tensor *word, int bits, const struct task *update)
+static void need_side(const struct step *step, size_t from, struct tensor *word, int bits, const struct task *update)
 {
     const enum assumption assumed = update->condition.unexpected ? ASSUME_SKIPPED : ASSUME_RUNS;
-    for (size_t i = from; i < s->n; i++)
-        need_choice(s->task[i], word, bits, assumed);
+    for (size_t i = from; i < step->n; i++)
+        need_choice(step->task[i], word, bits, assumed);
 }
 
 /* The update is in the list twice, on the host perhaps in pieces.  Both sides fill the same buffers, after the last
@@ -129,25 +129,25 @@ static void need_side(const struct step *s, size_t from, struct tensor *word, in
  *     U  h1 h2  up up | s(h1) s(h2)  s(U)  persist        U: on the device, h: on the host, up: its copies back
  *
  * All copies go straight to the host: what stands aside would look at the word of the choice too late. */
-void store_either(struct storing *v, struct task *update, struct task *last, size_t n, size_t bytes)
+void store_either(struct storing *storing, struct task *update, struct task *last, size_t n, size_t bytes)
 {
-    struct step *s = v->step;
-    struct tensor *buffers = new_buffers(s->pool, s->pool->machine->host, bytes);
+    struct step *step = storing->step;
+    struct tensor *buffers = new_buffers(step->pool, step->pool->machine->host, bytes);
     struct tensor *word = choice_word(last);
     while (last->next->role == ROLE_OFFLOAD && last->next->condition.needs)
         last = last->next; /* its copies back */
-    insert_behind(v->edit, last);
-    s->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
+    insert_behind(storing->edit, last);
+    step->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
     for (size_t i = update->index + 1; i < n; i++) {
-        const struct task *piece = s->task[i];
-        size_t from = s->n;
+        const struct task *piece = step->task[i];
+        size_t from = step->n;
         if (piece->origin != update->origin)
             continue;
-        copy_written(v, buffers, update, piece, IN_HOST);
-        need_side(s, from, word, CHOICE_CPU, piece);
+        copy_written(storing, buffers, update, piece, IN_HOST);
+        need_side(step, from, word, CHOICE_CPU, piece);
     }
-    size_t from = s->n;
-    copy_written(v, buffers, update, update, IN_HOST);
-    need_side(s, from, word, CHOICE_DEVICE, update);
-    add_persist(v, buffers, update);
+    size_t from = step->n;
+    copy_written(storing, buffers, update, update, IN_HOST);
+    need_side(step, from, word, CHOICE_DEVICE, update);
+    add_persist(storing, buffers, update);
 }

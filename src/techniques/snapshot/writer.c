@@ -29,33 +29,34 @@
  * How the file is opened, and how writing begins with a file that is there already: opening.c.
  */
 #include "snapshot.h"
+#include "techniques/reshard/checkpoint.h"
 
 #include <errno.h>
 #include <unistd.h>
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-static void stop_storing(struct snap *s, const char *action, const char *reason)
+static void stop_storing(struct snap *snap, const char *action, const char *reason)
 {
-    pthread_mutex_lock(&s->lock);
-    bool first = !s->failed;
-    uint32_t newest = s->counts.newest;
-    s->failed = true;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&snap->lock);
+    bool first = !snap->failed;
+    uint32_t newest = snap->counts.newest;
+    snap->failed = true;
+    pthread_mutex_unlock(&snap->lock);
     if (first)
         warn("%s snapshot file %s: %s; training goes on, but stores nothing there any more: its newest iteration of "
              "this run is %u (0: it has none)",
-             action, s->file->path, reason, newest);
+             action, snap->file->path, reason, newest);
 }
 
-static bool put_bytes(struct snap *s, int fd, const char *bytes, size_t n, uint64_t at)
+static bool put_bytes(struct snap *snap, int fd, const char *bytes, size_t n, uint64_t at)
 {
     while (n) {
         ssize_t done = pwrite(fd, bytes, n, (off_t)at);
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0) {
-            stop_storing(s, "cannot write the", done ? strerror(errno) : "nothing was taken");
+            stop_storing(snap, "cannot write the", done ? strerror(errno) : "nothing was taken");
             return false;
         }
         bytes += done;
@@ -67,15 +68,15 @@ static bool put_bytes(struct snap *s, int fd, const char *bytes, size_t n, uint6
 
 /* ---- a slot ------------------------------------------------------------------------------------------------------ */
 
-int snap_begin(struct snap *s, uint32_t iteration)
+int snap_begin(struct snap *snap, uint32_t iteration)
 {
-    pthread_mutex_lock(&s->lock);
-    int slot = s->failed ? 0 : take_member(s->ring, iteration);
+    pthread_mutex_lock(&snap->lock);
+    int slot = snap->failed ? 0 : take_member(snap->ring, iteration);
     if (slot)
-        s->slot[slot] = (struct held_slot){.iteration = iteration, .hashes = s->slot[slot].hashes};
+        snap->slot[slot] = (struct held_slot){.iteration = iteration, .hashes = snap->slot[slot].hashes};
     else
-        s->counts.dropped++;
-    pthread_mutex_unlock(&s->lock);
+        snap->counts.dropped++;
+    pthread_mutex_unlock(&snap->lock);
     return slot;
 }
 
@@ -94,125 +95,132 @@ static bool all_finite(const uint32_t *word, size_t n)
 }
 
 /* Checks and hashes the pieces that lie in bytes [first, end) of a slot, in the order of all pieces. */
-static void hash_pieces(const struct snap *s, struct held_slot *held, const char *bytes, uint64_t first, uint64_t end)
+static void hash_pieces(const struct snap *snap, struct held_slot *held, const char *bytes, uint64_t first,
+                        uint64_t end)
 {
-    const struct pieces *all = s->file->pieces;
+    const struct pieces *all = snap->file->pieces;
     size_t nth = 0;
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; k < all->tensor[i].n; k++) {
-            const struct piece *p = &all->tensor[i].piece[k];
-            if (p->file_offset >= first && p->file_offset < end) {
-                const char *of_piece = bytes + (p->file_offset - first);
-                held->not_finite |= !all_finite((const void *)of_piece, piece_elements(p));
-                held->hashes[nth] = hash_bytes(of_piece, ELEMENT_BYTES * piece_elements(p), 0);
+            const struct piece *piece = &all->tensor[i].piece[k];
+            if (piece->file_offset >= first && piece->file_offset < end) {
+                const char *of_piece = bytes + (piece->file_offset - first);
+                held->not_finite |= !all_finite((const void *)of_piece, piece_elements(piece));
+                held->hashes[nth] = hash_bytes(of_piece, ELEMENT_BYTES * piece_elements(piece), 0);
             }
             nth++;
         }
 }
 
 /* Writes by one of the three ways that the file's head comment names.  false: the file has failed. */
-static bool put_payload(struct snap *s, const void *bytes, size_t n, uint64_t at)
+static bool put_payload(struct snap *snap, const void *bytes, size_t n, uint64_t at)
 {
-    if (s->memory) {
-        s->persist(s->memory + at, bytes, n);
+    if (snap->memory) {
+        snap->persist(snap->memory + at, bytes, n);
         return true;
     }
-    if (s->direct_fd >= 0 && (uintptr_t)bytes % SNAP_PAGE == 0)
-        return put_bytes(s, s->direct_fd, bytes, n, at);
-    if (!put_bytes(s, s->fd, bytes, n, at))
+    if (snap->direct_fd >= 0 && (uintptr_t)bytes % SNAP_PAGE == 0)
+        return put_bytes(snap, snap->direct_fd, bytes, n, at);
+    if (!put_bytes(snap, snap->fd, bytes, n, at))
         return false;
-    start_writing(s->fd, at, n);
+    start_writing(snap->fd, at, n);
     return true;
 }
 
-void snap_write(struct snap *s, uint32_t iteration, size_t payload, const void *bytes)
+void snap_write(struct snap *snap, uint32_t iteration, size_t payload, const void *bytes)
 {
-    const int slot = member_of(s->ring, iteration);
-    struct held_slot *held = &s->slot[slot];
-    const uint64_t first = s->payload_at[payload], end = s->payload_at[payload + 1]; /* in the slot */
+    const int slot = member_of(snap->ring, iteration);
+    struct held_slot *held = &snap->slot[slot];
+    const uint64_t first = snap->payload_at[payload], end = snap->payload_at[payload + 1]; /* in the slot */
     uint64_t begun = now_ns();
     if (held->payloads != payload) /* an audit runs the task several times */
         return;
     held->payloads++;
     if (!held->not_finite)
-        hash_pieces(s, held, bytes, first, end);
-    if (held->not_finite || s->failed)
+        hash_pieces(snap, held, bytes, first, end);
+    if (held->not_finite || snap->failed)
         return;
     size_t n = (size_t)(end - first);
-    if (put_payload(s, bytes, n, slot_at(snapfile_of(s->file), slot) + first))
-        s->counts.bytes += n;
-    s->counts.ns += now_ns() - begun;
+    if (put_payload(snap, bytes, n, slot_at(snapfile_of(snap->file), slot) + first))
+        snap->counts.bytes += n;
+    snap->counts.ns += now_ns() - begun;
 }
 
 /* ---- a commit ---------------------------------------------------------------------------------------------------- */
 
 /* Writes the hashes, and the commit's page: then the iteration is recoverable. */
-static bool write_commit(struct snap *s, int slot)
+static bool write_commit(struct snap *snap, int slot)
 {
     char page[SNAP_PAGE];
-    const struct snapfile *f = snapfile_of(s->file);
-    const struct held_slot *held = &s->slot[slot];
-    size_t n = sizeof *held->hashes * f->in.n;
-    struct snap_commit c = {
-        .seq = s->seq + 1,
+    const struct snapfile *snapfile = snapfile_of(snap->file);
+    const struct held_slot *held = &snap->slot[slot];
+    size_t n = sizeof *held->hashes * snapfile->in.n;
+    struct snap_commit commit = {
+        .seq = snap->seq + 1,
         .step = held->iteration,
         .slot = (uint32_t)slot,
-        .samples = s->file->samples + ((int64_t)held->iteration - s->file->step) * s->batch,
-        .session = s->file->session,
+        .samples = snap->file->samples + ((int64_t)held->iteration - snap->file->step) * snap->batch,
+        .session = snap->file->session,
         .hash = hash_bytes(held->hashes, n, 0),
     };
-    int other = s->page == 0 ? 1 : 0;
-    fill_page(f, &c, page);
-    if (!put_bytes(s, s->fd, (const char *)held->hashes, n, hashes_at(f, slot)))
+    int other = snap->page == 0 ? 1 : 0;
+    fill_page(snapfile, &commit, page);
+    if (!put_bytes(snap, snap->fd, (const char *)held->hashes, n, hashes_at(snapfile, slot)))
         return false;
-    if (!put_bytes(s, s->fd, page, SNAP_PAGE, (uint64_t)other * SNAP_PAGE))
+    if (!put_bytes(snap, snap->fd, page, SNAP_PAGE, (uint64_t)other * SNAP_PAGE))
         return false;
-    s->page = other;
-    s->seq++;
+    snap->page = other;
+    snap->seq++;
     return true;
 }
 
-static bool make_durable(struct snap *s)
+static bool make_durable(struct snap *snap)
 {
-    if (flush_file(s->fd) != 0) {
-        stop_storing(s, "cannot sync the", strerror(errno));
+    if (flush_file(snap->fd) != 0) {
+        stop_storing(snap, "cannot sync the", strerror(errno));
         return false;
     }
-    struct problem *p = s->beside ? attempt(take_name, s) : NULL;
-    if (p) {
-        stop_storing(s, "cannot rename the new", p->sentence);
-        free(p);
+    struct problem *problem = snap->beside ? attempt(take_name, snap) : NULL;
+    if (problem) {
+        stop_storing(snap, "cannot rename the new", problem->sentence);
+        free(problem);
         return false;
     }
-    return !tell_when_lost(s);
+    return !tell_when_lost(snap);
 }
 
-bool snap_commit(struct snap *s, uint32_t iteration, bool sound, struct stored_step *stored)
+/* The iteration gives its slot back, and is counted.  ns: the time that its commit took. */
+static void return_slot(struct snap *snap, uint32_t iteration, bool durable, uint64_t ns)
 {
-    const int slot = member_of(s->ring, iteration);
-    const struct held_slot *held = &s->slot[slot];
-    const bool has_name = !s->beside; /* without its name nobody finds the file */
+    pthread_mutex_lock(&snap->lock);
+    return_member(snap->ring, iteration, durable);
+    if (durable) {
+        snap->counts.stored++;
+        snap->counts.newest = iteration;
+        snap->counts.ns += ns;
+    } else {
+        snap->counts.dropped++;
+    }
+    pthread_mutex_unlock(&snap->lock);
+}
+
+bool snap_commit(struct snap *snap, uint32_t iteration, bool sound, struct stored_step *stored)
+{
+    const int slot = member_of(snap->ring, iteration);
+    const struct held_slot *held = &snap->slot[slot];
+    const bool has_name = !snap->beside; /* without its name nobody finds the file */
     uint64_t begin = now_ns();
     if (!slot) /* an audit runs the task several times */
         return false;
-    CHECK(!sound || held->payloads == s->n, "iteration %u is committed with %zu of %zu payloads", iteration,
-          held->payloads, s->n);
-    bool recoverable = sound && !held->not_finite && !s->failed && write_commit(s, slot);
+    CHECK(!sound || held->payloads == snap->n, "iteration %u is committed with %zu of %zu payloads", iteration,
+          held->payloads, snap->n);
+    bool recoverable = sound && !held->not_finite && !snap->failed && write_commit(snap, slot);
     stored->step = iteration;
     stored->recoverable = now_ns();
-    bool durable = recoverable && make_durable(s);
+    bool durable = recoverable && make_durable(snap);
     stored->durable = now_ns();
     if (!has_name)
         stored->recoverable = stored->durable;
-    pthread_mutex_lock(&s->lock);
-    return_member(s->ring, iteration, durable);
-    if (durable) {
-        s->counts.stored++;
-        s->counts.newest = iteration;
-        s->counts.ns += stored->durable - begin;
-    } else {
-        s->counts.dropped++;
-    }
-    pthread_mutex_unlock(&s->lock);
+    return_slot(snap, iteration, durable, stored->durable - begin);
     return durable;
 }

@@ -5,7 +5,7 @@
  * parameters after them.  Errors are relative: ||ours - reference|| / ||reference||, both norms over the whole tensor.
  */
 #include "check.h"
-#include "techniques/reshard/state.h"
+#include "techniques/reshard/compare.h"
 #include "tools/command/table.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"

@@ -9,6 +9,11 @@
  *                   stage 1     F F F B B B        the work of stage 1, one F before it, and one B after it
  *
  *               With clipping a step's turns lie between two updates.  Without it, only the work counts.
+ *               Where dp > 1, also the way from a stage's first forward to the next step's: work up to the first
+ *               gradients that travel, and then what a link carries, gradients and new values:
+ *
+ *                   work      F F F B B B[2 1 0]            F
+ *                   link                   [2][1][ 0 ][2][1][ 0 ]     units, as long as their bytes take
  *     memory    parameters, gradients and optimizer, divided by dp where ZeRO shares them out; or, in place of the
  *               gradients, the tapes that the order keeps at the same time
  */
@@ -75,6 +80,14 @@ static void note_times(struct sketch *k, const struct trainer *t, const int *uni
     free(lane_end);
 }
 
+static void note_link(struct sketch *k, const struct trainer *t)
+{
+    const struct costs *c = costs_of(t);
+    k->link_share = c->link_share;
+    if (c->speed[LANE_UPLOAD].bytes_per_s > 0)
+        k->link_byte_seconds = 1 / (c->speed[LANE_UPLOAD].bytes_per_s * c->scale_link);
+}
+
 /* Notes what the list's tensors take: parameters and tape by unit, and what is held beyond the tapes in the
  * backward. */
 static void note_bytes(struct sketch *k, const struct trainer *t, const int *unit)
@@ -122,6 +135,7 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
     k->unit = allocate((size_t)c->layers + 2, sizeof *k->unit);
     int *unit = units_of(t->train, c->layers);
     note_times(k, t, unit);
+    note_link(k, t);
     note_bytes(k, t, unit);
     free(unit);
     free_trainer(t);
@@ -134,30 +148,109 @@ void free_sketch(struct sketch *k)
     free(k);
 }
 
-/* ---- a candidate ------------------------------------------------------------------------------------------------- */
+/* ---- a candidate: its stages ------------------------------------------------------------------------------------- */
 
 struct load {             /* what a device has of one pipeline */
     double before, after; /* seconds of one micro-batch in the stages before its first one: forward, and backward */
-    double work;          /* seconds of all its turns */
+    double work;          /* seconds of its turns so far, in the end of all */
     double parameters;    /* bytes */
     double held, most;    /* bytes of tapes and of gradients that later micro-batches add to; the most so far */
 };
+struct stage {
+    struct unit_work sum; /* of its units */
+    int begin, end;       /* its units: [begin, end) */
+    double starts, stops; /* seconds of its device's turns before its first forward, and up to its last backward */
+    bool has_started;     /* true: the first forward has been counted */
+};
 
 /* The output of a stage is kept by the one that gets it, not by the one that made it. */
-static struct unit_work sum_stage(const struct mesh *m, const struct sketch *k, int stage)
+static struct stage sum_stage(const struct mesh *m, const struct sketch *k, int stage)
 {
     const bool is_last = stage == n_stages(m) - 1;
-    const int begin = stage == 0 ? 0 : m->first_layer[stage] + 1;
-    const int end = m->first_layer[stage + 1] + (is_last ? 2 : 1);
-    struct unit_work sum = {.tape = is_last ? 0 : -k->passed};
-    for (int u = begin; u < end; u++) {
-        sum.forward += k->unit[u].forward;
-        sum.backward += k->unit[u].backward;
-        sum.parameters += k->unit[u].parameters;
-        sum.tape += k->unit[u].tape;
+    struct stage s = {.begin = stage == 0 ? 0 : m->first_layer[stage] + 1,
+                      .end = m->first_layer[stage + 1] + (is_last ? 2 : 1),
+                      .sum.tape = is_last ? 0 : -k->passed};
+    for (int u = s.begin; u < s.end; u++) {
+        s.sum.forward += k->unit[u].forward;
+        s.sum.backward += k->unit[u].backward;
+        s.sum.parameters += k->unit[u].parameters;
+        s.sum.tape += k->unit[u].tape;
     }
-    return sum;
+    return s;
 }
+
+/* ---- a candidate: time ------------------------------------------------------------------------------------------- */
+
+/* Of a backward in halves only the whole is known.  It counts with the second half. */
+static void count_turn(struct load *d, struct stage *s, enum computation computation)
+{
+    if (!s->has_started)
+        s->starts = d->work;
+    s->has_started = true;
+    if (computation == FORWARD)
+        d->work += s->sum.forward;
+    else if (computation != INPUT_GRADIENT)
+        d->work += s->sum.backward;
+    s->stops = d->work;
+}
+
+/* The most ranks of a stage that share a link. */
+static int ranks_on_a_link(const struct mesh *m, int stage, int64_t link_share)
+{
+    int64_t link = NONE;
+    int ranks = 0, most = 0;
+    for (int dp = 0; dp < m->dp; dp++)
+        for (int rank = rank_at(m, dp, stage); rank < rank_at(m, dp, stage) + m->tp; rank++) {
+            if (rank / link_share != link)
+                ranks = 0;
+            link = rank / link_share;
+            ranks++;
+            most = MAX(most, ranks);
+        }
+    return most;
+}
+
+/* The seconds of a link in which ranks of the stage get a byte of each parameter's gradient, or of its new value, from
+ * the others: each has a share of the bytes, and gets the others' gradients for it, and the others' shares. */
+static double seconds_a_byte(const struct mesh *m, const struct sketch *k, int stage)
+{
+    const double others = (double)(m->dp - 1) / m->dp;
+    return others * ranks_on_a_link(m, stage, k->link_share) * k->link_byte_seconds;
+}
+
+/* The seconds from the first forward of a stage to the next step's.  Of its last backward, the last unit's gradients are
+ * the first that can travel.  They go in this order.  New values follow in the same order, or, with clipping, after the
+ * norm of all, where they are left out here. */
+static double bound_cycle(const struct stage *s, const struct sketch *k, double byte_seconds, bool clips, bool splits)
+{
+    double seconds = s->stops - s->starts, bytes = 0, most = 0;
+    for (int u = s->begin; u < s->end; u++) {
+        bytes += k->unit[u].parameters;
+        most = fmax(most, seconds + (clips ? 1 : 2) * bytes * byte_seconds);
+        if (splits)
+            break; /* which units' gradients come last is not known */
+        seconds -= k->unit[u].backward;
+    }
+    return most;
+}
+
+static double bound_time(const struct mesh *m, const struct sketch *k, const struct stage *stage,
+                         const struct load *load, bool clips, bool splits)
+{
+    double most = 0;
+    for (int s = 0; s < n_stages(m); s++) {
+        const struct load *d = &load[pp_of(m, s)];
+        const double cycle = bound_cycle(&stage[s], k, seconds_a_byte(m, k, s), clips, splits);
+        most = fmax(most, fmax(cycle, d->work));
+        if (clips && s < m->pp)
+            most = fmax(most, d->before + fmax(cycle, d->work + d->after));
+    }
+    if (clips) /* the first unit's values come after the norm, and all forwards after them */
+        most += k->unit[0].parameters * seconds_a_byte(m, k, 0);
+    return most;
+}
+
+/* ---- a candidate: memory ----------------------------------------------------------------------------------------- */
 
 /* extra: bytes beside the tapes during this backward. */
 static void take_turn(struct load *d, const struct turn *t, const struct unit_work *stage, double extra, bool adds)
@@ -192,7 +285,7 @@ void set_bounds(struct mesh_candidate *c, const struct sketch *k, bool clips)
     size_t n;
     c->tasks = k->tasks * c->micros * m->dp;
     struct turn *turn = merge_orders(c->order, m, c->micros, &n);
-    struct unit_work *stage = allocate((size_t)stages, sizeof *stage);
+    struct stage *stage = allocate((size_t)stages, sizeof *stage);
     struct load *load = allocate((size_t)m->pp, sizeof *load);
     bool splits = false; /* backwards in halves, whose times are not known */
     for (size_t i = 0; i < n; i++)
@@ -200,21 +293,21 @@ void set_bounds(struct mesh_candidate *c, const struct sketch *k, bool clips)
     for (int s = 0; s < stages; s++) {
         struct load *d = &load[pp_of(m, s)];
         stage[s] = sum_stage(m, k, s);
-        d->parameters += stage[s].parameters;
-        d->work += c->micros * (stage[s].forward + stage[s].backward);
+        d->parameters += stage[s].sum.parameters;
         if (s > 0 && s < m->pp) {
-            d->before = load[s - 1].before + stage[s - 1].forward;
-            d->after = load[s - 1].after + (splits ? 0 : stage[s - 1].backward);
+            d->before = load[s - 1].before + stage[s - 1].sum.forward;
+            d->after = load[s - 1].after + (splits ? 0 : stage[s - 1].sum.backward);
         }
     }
     for (size_t i = 0; i < n; i++) {
         const int s = turn[i].stage;
-        take_turn(&load[pp_of(m, s)], &turn[i], &stage[s], s == stages - 1 ? k->extra : 0, c->micros > 1);
+        struct load *d = &load[pp_of(m, s)];
+        count_turn(d, &stage[s], turn[i].computation);
+        take_turn(d, &turn[i], &stage[s].sum, s == stages - 1 ? k->extra : 0, c->micros > 1);
     }
-    for (const struct load *d = load; d < load + m->pp; d++) {
-        c->seconds = fmax(c->seconds, d->work + (clips ? d->before + d->after : 0));
+    c->seconds = bound_time(m, k, stage, load, clips, splits);
+    for (const struct load *d = load; d < load + m->pp; d++)
         bound_memory(c, d, clips);
-    }
     free(stage);
     free(load);
     free(turn);

@@ -21,9 +21,11 @@ struct mesh_candidate {
  * built and simulated once, for all candidates that cut the model and the batch so. */
 struct sketch {
     int tp, micro_batch;
-    double tasks;  /* of the list, for one micro-batch, about */
-    double passed; /* bytes of the activations that one stage passes to the next */
-    double extra;  /* bytes beyond the tapes at the peak in the backward of the head and the last layer */
+    double tasks;             /* of the list, for one micro-batch, about */
+    double passed;            /* bytes of the activations that one stage passes to the next */
+    double extra;             /* bytes beyond the tapes at the peak in the backward of the head and the last layer */
+    int64_t link_share;       /* how many devices share a link to the host */
+    double link_byte_seconds; /* what a byte takes on it, on its way to a device; 0: no time of its own */
     struct unit_work {
         double forward, backward; /* seconds on the first rank */
         double parameters;        /* bytes on that rank */

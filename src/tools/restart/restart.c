@@ -16,6 +16,7 @@
  * the options say.
  */
 #include "techniques/snapshot/snapshot.h"
+#include "trainer/train/hooks.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -107,7 +107,7 @@ struct module {
 
     /* for other folders */
     const struct pass *pass;           /* a function that rewrites lists: techniques/pass/pass.h */
-    const struct store *store;         /* another form of a checkpoint: techniques/reshard/state.h */
+    const struct store *store;         /* another form of a checkpoint: techniques/reshard/store.h */
     const struct other_plan *plan;     /* another way to show a plan: tools/lists/plan_command.h */
     const struct list_form *list_form; /* another form of files that describe a list: tools/lists/lists.h */
 

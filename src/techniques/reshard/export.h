@@ -1,0 +1,17 @@
+/* export.h - the model alone, whole, for programs that know nothing of checkpoints.  Implemented in export.c, which has
+ * the forms.  What the system refuses ends the program (EXIT_IO); damage ends it as read_kept() does. */
+#ifndef EXPORT_H
+#define EXPORT_H
+
+#include "checkpoint.h"
+
+/* All parameters as safetensors with Hugging Face's GPT-2 names.  transformers 4 reads a head only beside prefixed
+ * names. */
+void export_safetensors(const struct checkpoint *checkpoint, const char *path, enum tensor_names names);
+/* A folder with the model in Hugging Face's GPT-2 form.  tokenizer: see tokenizer_to_json(), NULL: none; end: see
+ * end_of_text(). */
+void export_huggingface(const struct checkpoint *checkpoint, const char *folder, const json_t *tokenizer, int end);
+/* One file with the model in llm.c's form. */
+void export_llmc(const struct checkpoint *checkpoint, const char *path);
+
+#endif

@@ -1,0 +1,267 @@
+/* find_checkpoint.c - looks into the folder that --save fills: which checkpoints are complete, which is the newest, and
+ * which are to be removed.
+ *
+ *     list_checkpoints()    opens each of them, by attempt(): what is wrong with one is kept beside it
+ *     find_newest()         the first of this list; the others are told as warnings
+ *
+ * What a folder may hold is drawn in find_checkpoint.h.
+ */
+#include "find_checkpoint.h"
+#include "folder.h"
+#include "manifest.h"
+#include "trainer/file/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <unistd.h>
+
+/* ---- is it complete? -------------------------------------------------------------------------------------------- */
+
+static bool is_checkpoint(const char *folder)
+{
+    char *path = format_string("%s/" MANIFEST, folder);
+    bool found = access(path, F_OK) == 0;
+    free(path);
+    return found;
+}
+
+void expect_outside(const char *claimant, const char *path)
+{
+    char *at = behind_links(path);
+    for (char *end = at + strlen(at); end; end = strrchr(at, '/')) {
+        *end = '\0';
+        if (is_checkpoint(at))
+            fail(EXIT_USAGE, "%s %s: the folder %s is a checkpoint, which takes nothing more: choose one outside of it",
+                 claimant, path, at);
+    }
+    free(at);
+}
+
+static bool has_metadata(const struct safetensors *st, const char *key, const char *expected)
+{
+    const char *text = find_metadata(st, key);
+    return text && strcmp(text, expected) == 0;
+}
+
+/* Does the file's header say of this tensor what the manifest says of piece k? */
+static bool is_same(const struct st_tensor *found, const struct kept_tensor *tensor, size_t k)
+{
+    const struct piece *piece = &tensor->piece[k];
+    char name[96];
+    if (strcmp(found->name, piece_name(name, tensor, k)) != 0 || found->dtype != DTYPE_F32)
+        return false;
+    if (found->offset != piece->file_offset || found->n_dims != (piece->flat ? 1 : tensor->dims))
+        return false;
+    for (int axis = 0; axis < found->n_dims; axis++)
+        if (found->shape[axis] != piece->end[axis] - piece->begin[axis])
+            return false;
+    return true;
+}
+
+/* Checks that the tensors in the header of the rank's file are the rank's pieces, in the manifest's order. */
+static void check_rank_tensors(const struct checkpoint *checkpoint, int rank, const char *path,
+                               const struct safetensors *st)
+{
+    const struct st_tensor *found = st->tensors, *end = found + st->n;
+    for (const struct kept_tensor *tensor = checkpoint->pieces->tensor;
+         tensor < checkpoint->pieces->tensor + checkpoint->pieces->n; tensor++)
+        for (size_t k = 0; k < tensor->n; k++) {
+            const struct piece *piece = &tensor->piece[k];
+            char name[96];
+            if (piece->rank != rank)
+                continue;
+            if (found == end || !is_same(found, tensor, k))
+                fail(EXIT_FAILED, "%s: the manifest has piece %s at byte %llu, %zu elements of F32; the file has not",
+                     path, piece_name(name, tensor, k), (unsigned long long)piece->file_offset, piece_elements(piece));
+            found++;
+        }
+    if (found != end)
+        fail(EXIT_FAILED, "%s has tensor %s, the manifest has not", path, found->name);
+}
+
+/* Checks that the rank's file agrees with the manifest in size and header, so that both are of the same checkpoint. */
+static void check_rank(const struct checkpoint *checkpoint, int rank)
+{
+    char step[16], *path = rank_file(checkpoint, rank);
+    struct safetensors *st = open_safetensors(path);
+    snprintf(step, sizeof step, "%u", checkpoint->step);
+    if (st->file->size != checkpoint->bytes[rank])
+        fail(EXIT_FAILED, "%s has %llu bytes, the manifest says %llu", path, (unsigned long long)st->file->size,
+             (unsigned long long)checkpoint->bytes[rank]);
+    if (json_object_size(st->metadata) != 2 || !has_metadata(st, "format", "pt") ||
+        !has_metadata(st, "yard.step", step))
+        fail(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", as the manifest's step", path,
+             step);
+    check_rank_tensors(checkpoint, rank, path, st);
+    close_safetensors(st);
+    free(path);
+}
+
+static struct checkpoint *read_checkpoint(const char *folder)
+{
+    struct checkpoint *checkpoint = read_manifest(folder);
+    for (int rank = 0; rank < n_ranks(&checkpoint->pieces->mesh); rank++)
+        if (checkpoint->bytes[rank])
+            check_rank(checkpoint, rank);
+    return checkpoint;
+}
+
+/* ---- the checkpoints of a folder --------------------------------------------------------------------------------- */
+
+struct entry {
+    char *path;
+    int64_t session;
+    uint32_t step;
+    struct problem *problem; /* why it is not a complete checkpoint; NULL: it is one */
+};
+struct entries {
+    struct entry *entry; /* sorted: the newest first, and at the end those with a problem, whose session is 0 */
+    size_t n, cap;
+};
+
+static void read_entry(void *argument)
+{
+    struct entry *entry = argument;
+    struct checkpoint *checkpoint = read_checkpoint(entry->path);
+    entry->session = checkpoint->session;
+    entry->step = checkpoint->step;
+    free_checkpoint(checkpoint);
+}
+
+COMPARISON(newest_first, struct entry, BY(b->session, a->session, COMPARE(b->step, a->step)))
+
+/* "30" of "step-30", the name of a checkpoint; NULL: the name is another one.  A folder with ".new" after the digits
+ * waits for the place of the old folder (publish_folder()). */
+static const char *step_in_name(const char *name)
+{
+    if (strncmp(name, "step-", 5) != 0)
+        return NULL;
+    const char *digits = name + 5;
+    const char *ending = digits + strspn(digits, "0123456789");
+    bool named = ending > digits && (!*ending || strcmp(ending, ".new") == 0);
+    return named ? digits : NULL;
+}
+
+/* Lists the checkpoints in the folder, each of which is opened to see whether it is complete. */
+static struct entries list_checkpoints(const char *folder)
+{
+    struct entries all = {0};
+    DIR *directory = opendir(folder);
+    if (!directory && errno != ENOENT && errno != ENOTDIR)
+        fail(EXIT_IO, "cannot list the folder %s: %s", folder, strerror(errno));
+    const struct dirent *found;
+    while (directory && (found = readdir(directory))) {
+        const char *digits = step_in_name(found->d_name);
+        if (!digits)
+            continue;
+        struct entry *entry = APPEND(all.entry, all.n, all.cap);
+        entry->path = format_string("%s/%s", folder, found->d_name);
+        entry->step = (uint32_t)strtoul(digits, NULL, 10);
+        entry->problem = attempt(read_entry, entry);
+    }
+    if (directory)
+        closedir(directory);
+    SORT(all.entry, all.n, newest_first);
+    return all;
+}
+
+static void free_entries(struct entries *all)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        free(all->entry[i].path);
+        free(all->entry[i].problem);
+    }
+    free(all->entry);
+}
+
+/* See find_checkpoint().  *code: the exit code for NULL, which is that of the first checkpoint that was passed over. */
+static char *find_newest(const char *path, enum exit_code *code)
+{
+    char *found = NULL;
+    if (is_checkpoint(path))
+        return copy_string(path);
+    struct entries all = list_checkpoints(path);
+    *code = EXIT_IO;
+    if (all.n && all.entry[0].problem)
+        *code = all.entry[0].problem->code;
+    for (size_t i = 0; i < all.n; i++)
+        if (all.entry[i].problem)
+            warn("%s is passed over: %s", all.entry[i].path, all.entry[i].problem->sentence);
+        else if (!found)
+            found = copy_string(all.entry[i].path);
+    free_entries(&all);
+    return found;
+}
+
+char *find_checkpoint(const char *path)
+{
+    enum exit_code unused;
+    return find_newest(path, &unused);
+}
+
+char **all_checkpoints(const char *path, size_t *n)
+{
+    struct entries all = {0};
+    if (!is_checkpoint(path))
+        all = list_checkpoints(path);
+    *n = MAX(all.n, 1);
+    char **paths = allocate(*n, sizeof *paths);
+    for (size_t i = 0; i < *n; i++)
+        paths[i] = copy_string(all.n ? all.entry[i].path : path);
+    free_entries(&all);
+    return paths;
+}
+
+/* code: why the folder has no complete checkpoint. */
+static _Noreturn void refuse_path(const char *path, enum exit_code code)
+{
+    if (access(path, F_OK) != 0)
+        fail(EXIT_IO, "cannot open %s: %s", path, strerror(errno));
+    if (!is_folder(path))
+        fail(EXIT_IO,
+             "%s is no folder; expected a checkpoint, the folder of several that --save wrote, or a file that "
+             "--snapshot wrote%s",
+             path, ends_with(path, ".safetensors") ? "; a training begins from a model with --init" : "");
+    fail(code,
+         "%s holds no complete checkpoint, which has a " MANIFEST "; expected a checkpoint or a folder of several%s",
+         path, model_in_folder(path) ? "; a training begins from its model with --init" : "");
+}
+
+static struct checkpoint *open_stored(const struct store *store, const char *path)
+{
+    struct checkpoint *checkpoint = store->open(path);
+    for (size_t i = 0; i < checkpoint->stored->n_damage; i++)
+        warn("%s", checkpoint->stored->damage[i]);
+    return checkpoint;
+}
+
+struct checkpoint *open_checkpoint(const char *path)
+{
+    enum exit_code code;
+    const struct store *store = find_store(path);
+    if (store)
+        return open_stored(store, path);
+    char *folder = find_newest(path, &code);
+    if (!folder)
+        refuse_path(path, code);
+    struct checkpoint *checkpoint = read_checkpoint(folder);
+    free(folder);
+    return checkpoint;
+}
+
+int64_t last_session(const char *folder)
+{
+    struct entries all = list_checkpoints(folder);
+    int64_t last = all.n ? all.entry[0].session : 0;
+    free_entries(&all);
+    return last;
+}
+
+void prune_checkpoints(const char *folder, int64_t session, int64_t keep)
+{
+    struct entries all = list_checkpoints(folder);
+    for (size_t i = 0; i < all.n; i++)
+        if (!all.entry[i].problem && (all.entry[i].session < session || (keep && (int64_t)i >= keep)))
+            remove_folder(all.entry[i].path);
+    free_entries(&all);
+}

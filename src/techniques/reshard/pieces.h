@@ -1,0 +1,68 @@
+/* pieces.h - which rank holds which part of the state that outlives a run.  Implemented in pieces.c.
+ *
+ * A *tensor* here is a parameter's values, or Adam's m or v of it: whole, (out, in), without padding.  A *piece* is the
+ * part of it that lies on one rank: a box of rows and columns, or with ZeRO a range of its elements.  Both are written
+ * row by row, so a walk through a tensor from its first element to its last walks each of its pieces from start to end.
+ * All work on checkpoints is such walks, a tensor at a time.
+ *
+ * Who gets `struct pieces` frees it with free_pieces().  What the mesh or the sizes have wrong ends the program before
+ * (check_config(), cut_layers()): nothing here fails.
+ */
+#ifndef PIECES_H
+#define PIECES_H
+
+#include "trainer/model/model.h"
+
+extern const char *const kept_name[KEPT_ROLES]; /* "value", "m", "v" */
+
+struct piece {
+    int rank;
+    bool flat;                /* true: elements [begin[0], end[0]) of the tensor; false: a box, [begin, end) by axis */
+    int64_t begin[2], end[2]; /* a vector's second axis is [0, 1) */
+    size_t memory_offset;     /* place in memory: elements from the start of the rank's unit, or of its shard of it */
+    uint64_t file_offset;     /* place in the rank's file: bytes from its start */
+    uint64_t hash;            /* XXH64 of the piece's bytes */
+};
+struct kept_tensor {
+    char name[48];
+    int param, unit;
+    enum kept role;
+    int dims; /* 1 or 2 */
+    int64_t shape[2];
+    int axis;            /* tensor parallelism cuts the tensor along this axis; -1: it is never cut */
+    int sections;        /* parts of the axis, each of which is cut by itself */
+    size_t n;            /* pieces */
+    struct piece *piece; /* by rank, or in another form's own order; those of one rank in the tensor's order */
+};
+/* All tensors of a model on a mesh, by unit, role, and parameter; what each rank's file holds is in this order too. */
+struct pieces {
+    struct config config;
+    struct mesh mesh; /* it cuts the tensors; its first_layer is NULL */
+    size_t n;
+    struct kept_tensor *tensor;
+};
+
+/* ---- all tensors ------------------------------------------------------------------------------------------------ */
+
+/* All tensors with the pieces that the mesh cuts them into.  The mesh's layers are cut (cut_layers()). */
+struct pieces *cut_state(const struct config *config, const struct mesh *mesh);
+/* All tensors of the model's state without any pieces. */
+struct pieces *uncut_state(const struct config *config);
+/* A rank has elements of the tensor's unit, one parameter after another.  Adds the pieces of the tensor that are among
+ * elements [held.begin, held.end) of these.  Where all ranks of a tensor-parallel group hold the same parameter, only
+ * the first of them gets pieces. */
+void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct shard held);
+size_t count_pieces(const struct pieces *pieces); /* of all tensors */
+void free_pieces(struct pieces *pieces);
+
+/* ---- one tensor, one piece -------------------------------------------------------------------------------------- */
+
+size_t tensor_elements(const struct kept_tensor *tensor);
+size_t piece_elements(const struct piece *piece);
+/* Which element of the tensor is element i of the piece?  *stretch: so many elements, from this one on, are next to
+ * each other both in the tensor and in the piece. */
+size_t element_of(const struct kept_tensor *tensor, const struct piece *piece, size_t i, size_t *stretch);
+/* Writes to `out` the name of piece i in its safetensors file, "value/h.0.ln_1.weight/0", and returns `out`. */
+char *piece_name(char out[96], const struct kept_tensor *tensor, size_t i);
+
+#endif
