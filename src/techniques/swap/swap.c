@@ -49,89 +49,89 @@
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 
-/* Tasks at a and b use a tensor, and none between them does.  A block (tasks of one layer, micro-batch and role) has no
- * gap inside; from forward to backward there is one even between neighbours. */
-static bool lies_idle(const struct uses *u, int a, int b)
+/* Tasks at begin and end use a tensor, and none between them does.  A block (tasks of one layer, micro-batch and role)
+ * has no gap inside; from forward to backward there is one even between neighbours. */
+static bool lies_idle(const struct uses *uses, int begin, int end)
 {
-    const struct task *first = u->task[a], *second = u->task[b];
+    const struct task *first = uses->task[begin], *second = uses->task[end];
     if (same_block(first, second))
         return false;
-    return b - a > 1 || (first->role == ROLE_FORWARD && second->role == ROLE_BACKWARD);
+    return end - begin > 1 || (first->role == ROLE_FORWARD && second->role == ROLE_BACKWARD);
 }
 
-size_t uses_to_part(const struct uses *u, const struct tensor *x)
+size_t uses_to_part(const struct uses *uses, const struct tensor *tensor)
 {
-    size_t n, readers = x->persistent ? uses_of_guest(u, x) : 0;
-    uses_of(u, x, &n);
+    size_t n, readers = tensor->persistent ? uses_of_guest(uses, tensor) : 0;
+    uses_of(uses, tensor, &n);
     return readers ? readers : n;
 }
 
-/* May the task that ends a gap of x come right after the task that begins it?  Of what swap moves it may touch x
- * alone, else gaps of others would change; and there it may wait only for what its own lane made. */
-static bool may_close(const struct gaps *all, const struct tensor *x, int end)
+/* May the task that ends a gap of x, the tensor, come right after the task that begins it?  Of what swap moves it may
+ * touch x alone, else gaps of others would change; and there it may wait only for what its own lane made. */
+static bool may_close(const struct gaps *all, const struct tensor *tensor, int end)
 {
-    const struct uses *u = all->uses;
-    const struct task *t = u->task[end];
-    for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *y = t->access[i].tensor->storage;
-        if (y != x && may_leave(u, y, all->classes))
+    const struct uses *uses = all->uses;
+    const struct task *task = uses->task[end];
+    for (int i = 0; i < task->n_access; i++) {
+        const struct tensor *touched = task->access[i].tensor->storage;
+        if (touched != tensor && may_leave(uses, touched, all->classes))
             return false;
     }
-    return t->lane == u->task[last_write_before(u, x, end)]->lane;
+    return task->lane == uses->task[last_write_before(uses, tensor, end)]->lane;
 }
 
-static struct gap *add_gap(struct gaps *all, struct tensor *x, size_t nth, int begin, int end)
+static struct gap *add_gap(struct gaps *all, struct tensor *tensor, size_t nth, int begin, int end)
 {
     size_t n;
-    const struct use *use = uses_of(all->uses, x, &n);
-    struct gap *g = APPEND(all->gap, all->n, all->cap);
-    *g = (struct gap){
-        .x = x,
-        .device = x->device,
+    const struct use *use = uses_of(all->uses, tensor, &n);
+    struct gap *gap = APPEND(all->gap, all->n, all->cap);
+    *gap = (struct gap){
+        .tensor = tensor,
+        .device = tensor->device,
         .maker = all->uses->task[use[0].position],
         .begin = begin,
         .end = end,
         .nth = (int)nth,
     };
     /* The lane for its copy up is opened here: so lanes have the same order, whatever is chosen. */
-    lane_for(all->step->pool->machine, x->device, LANE_UPLOAD, FOR_SWAP);
-    return g;
+    lane_for(all->step->pool->machine, tensor->device, LANE_UPLOAD, FOR_SWAP);
+    return gap;
 }
 
 /* A tensor cannot leave before all its bytes have been written: a copy would read what nobody has written. */
-static void find_gaps_of(struct gaps *all, struct tensor *x)
+static void find_gaps_of(struct gaps *all, struct tensor *tensor)
 {
-    const struct uses *u = all->uses;
+    const struct uses *uses = all->uses;
     size_t n_uses;
-    const struct use *use = uses_of(u, x, &n_uses);
-    const size_t n = uses_to_part(u, x);
-    const bool renewed = x->persistent && is_renewed(u, x);
-    if (x->persistent) {
-        struct gap *g = add_gap(all, x, 0, NONE, use[0].position);
-        g->renewed = renewed;
-        g->guest = n < n_uses;
+    const struct use *use = uses_of(uses, tensor, &n_uses);
+    const size_t n = uses_to_part(uses, tensor);
+    const bool renewed = tensor->persistent && is_renewed(uses, tensor);
+    if (tensor->persistent) {
+        struct gap *gap = add_gap(all, tensor, 0, NONE, use[0].position);
+        gap->renewed = renewed;
+        gap->guest = n < n_uses;
     }
     for (size_t i = 1; i < n; i++) {
         int begin = use[i - 1].position, end = use[i].position;
-        bool is_state = x->persistent && !renewed;
-        if (lies_idle(u, begin, end) && (is_state || is_whole_before(u, x, end)))
-            add_gap(all, x, i, begin, end)->closes = renewed && may_close(all, x, end);
+        bool is_state = tensor->persistent && !renewed;
+        if (lies_idle(uses, begin, end) && (is_state || is_whole_before(uses, tensor, end)))
+            add_gap(all, tensor, i, begin, end)->closes = renewed && may_close(all, tensor, end);
     }
-    if (x->persistent)
-        add_gap(all, x, n, use[n - 1].position, (int)u->n)->renewed = renewed;
+    if (tensor->persistent)
+        add_gap(all, tensor, n, use[n - 1].position, (int)uses->n)->renewed = renewed;
 }
 
-COMPARISON(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->x->id, b->x->id))))
+COMPARISON(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->tensor->id, b->tensor->id))))
 
-struct gaps find_gaps(struct step *s, const struct costs *c, unsigned classes)
+struct gaps find_gaps(struct step *step, const struct costs *costs, unsigned classes)
 {
-    struct gaps all = {.step = s, .bare = try_step(s, c), .classes = classes};
+    struct gaps all = {.step = step, .bare = try_step(step, costs), .classes = classes};
     must(all.bare.why_not);
-    all.uses = find_uses(s->task, s->n, s->pool);
+    all.uses = find_uses(step->task, step->n, step->pool);
     for (size_t i = 0; i < all.uses->n_tensors; i++) {
-        struct tensor *x = s->pool->tensors[i];
-        if (may_leave(all.uses, x, classes))
-            find_gaps_of(&all, x);
+        struct tensor *tensor = step->pool->tensors[i];
+        if (may_leave(all.uses, tensor, classes))
+            find_gaps_of(&all, tensor);
     }
     SORT(all.gap, all.n, by_begin);
     return all;
@@ -148,8 +148,8 @@ struct absence *keep_all(const struct gaps *all)
 {
     struct absence *absence = allocate(all->n + 1, sizeof *absence);
     for (size_t i = 0; i < all->n; i++) {
-        const struct gap *g = &all->gap[i];
-        absence[i] = (struct absence){.gap = g, .action = KEEP, .begin = g->begin, .end = g->end};
+        const struct gap *gap = &all->gap[i];
+        absence[i] = (struct absence){.gap = gap, .action = KEEP, .begin = gap->begin, .end = gap->end};
     }
     return absence;
 }
@@ -167,93 +167,94 @@ struct phases { /* a device's phases, in list order; the caller frees `phase` */
 
 /* Does task t, which comes after `last` on a device, begin another phase? */
 enum phase_of { PHASE_OF_LAYER, PHASE_OF_MICROBATCH };
-static bool begins_phase(const struct task *last, const struct task *t, enum phase_of of)
+static bool begins_phase(const struct task *last, const struct task *task, enum phase_of of)
 {
-    if (t->role != last->role || t->micro != last->micro)
+    if (task->role != last->role || task->micro != last->micro)
         return true;
-    return of == PHASE_OF_LAYER && t->layer != last->layer;
+    return of == PHASE_OF_LAYER && task->layer != last->layer;
 }
 
 /* The tasks of a phase follow each other on the device. */
-static struct phases find_phases(const struct uses *u, const struct device *d, enum phase_of of)
+static struct phases find_phases(const struct uses *uses, const struct device *device, enum phase_of of)
 {
-    struct phases all = {.phase = allocate(u->n + 1, sizeof *all.phase)};
+    struct phases all = {.phase = allocate(uses->n + 1, sizeof *all.phase)};
     const struct task *last = NULL;
-    for (int i = 0; i < (int)u->n; i++) {
-        const struct task *t = u->task[i];
-        int number = of == PHASE_OF_LAYER ? t->layer : t->micro;
-        if (t->lane != d->lane[LANE_COMPUTE] || number < 0)
+    for (int i = 0; i < (int)uses->n; i++) {
+        const struct task *task = uses->task[i];
+        int number = of == PHASE_OF_LAYER ? task->layer : task->micro;
+        if (task->lane != device->lane[LANE_COMPUTE] || number < 0)
             continue;
-        if (!last || begins_phase(last, t, of)) {
-            all.phase[all.n] = (struct phase){.first = i, .backward = t->role == ROLE_BACKWARD};
+        if (!last || begins_phase(last, task, of)) {
+            all.phase[all.n] = (struct phase){.first = i, .backward = task->role == ROLE_BACKWARD};
             all.n++;
         }
         all.phase[all.n - 1].last = i;
-        last = t;
+        last = task;
     }
     return all;
 }
 
-/* The first phase that ends at this position or after it; p->n: none. */
-static int phase_at(const struct phases *p, int position)
+/* The first phase that ends at this position or after it; phases->n: none. */
+static int phase_at(const struct phases *phases, int position)
 {
     int i = 0;
-    while (i < p->n && p->phase[i].last < position)
+    while (i < phases->n && phases->phase[i].last < position)
         i++;
     return i;
 }
 
 /* The tensor comes back at the beginning of that phase, or at the gap's own beginning if that is later.  Where there is
  * no such phase (-1), or it ends before the gap begins, it comes back right before its reader. */
-static void come_back_during(const struct phases *p, int back, struct absence *a)
+static void come_back_during(const struct phases *phases, int back, struct absence *absence)
 {
-    a->in = a->end;
-    if (back >= 0 && p->phase[back].last > a->begin)
-        a->in = MAX(p->phase[back].first, a->begin + 1);
+    absence->in = absence->end;
+    if (back >= 0 && phases->phase[back].last > absence->begin)
+        absence->in = MAX(phases->phase[back].first, absence->begin + 1);
 }
 
 /* State leaves right after its last use, and comes back in the phase before its reader's. */
-static void place_state(const struct phases *p, struct absence *a, int n_tasks)
+static void place_state(const struct phases *phases, struct absence *absence, int n_tasks)
 {
-    a->out = a->begin;
-    a->in = a->end;
-    if (a->end < n_tasks)
-        come_back_during(p, phase_at(p, a->end) - 1, a);
+    absence->out = absence->begin;
+    absence->in = absence->end;
+    if (absence->end < n_tasks)
+        come_back_during(phases, phase_at(phases, absence->end) - 1, absence);
 }
 
 /* false: fewer than two phases lie in between, one for the data to leave in and one for them to come back in. */
-static bool place_data(const struct phases *p, struct absence *a)
+static bool place_data(const struct phases *phases, struct absence *absence)
 {
-    const struct task *maker = a->gap->maker;
-    int made = phase_at(p, (int)maker->index);
-    int before_reader = phase_at(p, a->end) - 1;
+    const struct task *maker = absence->gap->maker;
+    int made = phase_at(phases, (int)maker->index);
+    int before_reader = phase_at(phases, absence->end) - 1;
     int back = before_reader; /* becomes the last backward before the reader's phase, if there is one after `made` */
-    while (back > made && !p->phase[back].backward)
+    while (back > made && !phases->phase[back].backward)
         back--;
     if (back <= made)
         back = before_reader;
-    a->out = a->begin;
-    if (made + 1 < p->n)
-        a->out = MAX(p->phase[made + 1].last, a->begin);
-    come_back_during(p, back, a);
-    return a->in > a->out && maker->role == ROLE_FORWARD && made + 1 <= back;
+    absence->out = absence->begin;
+    if (made + 1 < phases->n)
+        absence->out = MAX(phases->phase[made + 1].last, absence->begin);
+    come_back_during(phases, back, absence);
+    return absence->in > absence->out && maker->role == ROLE_FORWARD && made + 1 <= back;
 }
 
-/* Chooses what of a device is swapped, and when; false: nothing.  absence: one for each gap. */
-static bool place_by_phases(const struct gaps *all, struct absence *absence, const struct device *d, enum phase_of of)
+/* Chooses what of a device is swapped, and when; false: nothing.  absences: one for each gap. */
+static bool place_by_phases(const struct gaps *all, struct absence *absences, const struct device *device,
+                            enum phase_of of)
 {
-    struct phases data = find_phases(all->uses, d, of);
-    struct phases state = find_phases(all->uses, d, PHASE_OF_LAYER);
+    struct phases data = find_phases(all->uses, device, of);
+    struct phases state = find_phases(all->uses, device, PHASE_OF_LAYER);
     bool any_leaves = false;
-    for (struct absence *a = absence; a < absence + all->n; a++) {
-        if (a->gap->device != d)
+    for (struct absence *absence = absences; absence < absences + all->n; absence++) {
+        if (absence->gap->device != device)
             continue;
         bool leaves = true;
-        if (a->gap->x->persistent)
-            place_state(&state, a, (int)all->uses->n);
+        if (absence->gap->tensor->persistent)
+            place_state(&state, absence, (int)all->uses->n);
         else
-            leaves = place_data(&data, a);
-        a->action = leaves ? SWAP : KEEP;
+            leaves = place_data(&data, absence);
+        absence->action = leaves ? SWAP : KEEP;
         any_leaves |= leaves;
     }
     free(data.phase);
@@ -270,25 +271,26 @@ COMPARISON_POINTERS(by_end, struct absence, BY(a->end, b->end, BY(a->begin, b->b
  * home is the host.  Or x was swapped before, and no task has written x since it came back, from the use at
  * earlier->end to the use at `begin`, both included.  (A guest is written only by copies up, and these come after its
  * last gap has begun.) */
-static bool is_new_for_host(const struct absence *a, const struct uses *u)
+static bool is_new_for_host(const struct absence *absence, const struct uses *uses)
 {
-    if (a->begin == NONE || a->gap->renewed)
+    if (absence->begin == NONE || absence->gap->renewed)
         return false;
-    return !a->earlier || is_written_between(u, a->gap->x, a->earlier->end - 1, a->begin + 1);
+    return !absence->earlier ||
+           is_written_between(uses, absence->gap->tensor, absence->earlier->end - 1, absence->begin + 1);
 }
 
-struct swaps line_up(struct absence *absence, size_t n, const struct uses *u)
+struct swaps line_up(struct absence *absences, size_t n, const struct uses *uses)
 {
     struct swaps line = {.leaving = allocate(n + 1, sizeof(struct absence *))};
-    struct absence **last = allocate(u->n_tensors, sizeof(struct absence *)); /* by tensor: its last swap so far */
-    for (struct absence *a = absence; a < absence + n; a++) {
-        if (a->action != SWAP)
+    struct absence **last = allocate(uses->n_tensors, sizeof(struct absence *)); /* by tensor: its last swap so far */
+    for (struct absence *absence = absences; absence < absences + n; absence++) {
+        if (absence->action != SWAP)
             continue;
-        const int x = a->gap->x->id;
-        a->earlier = last[x];
-        a->sent = is_new_for_host(a, u);
-        last[x] = a;
-        line.leaving[line.n] = a;
+        const int tensor = absence->gap->tensor->id;
+        absence->earlier = last[tensor];
+        absence->sent = is_new_for_host(absence, uses);
+        last[tensor] = absence;
+        line.leaving[line.n] = absence;
         line.n++;
     }
     free(last);
@@ -304,91 +306,94 @@ void free_swaps(struct swaps *all)
 }
 
 /* The tensor that the device holds when the gap begins. */
-static struct tensor *held_before(const struct absence *a)
+static struct tensor *held_before(const struct absence *absence)
 {
-    return a->earlier && a->earlier->back ? a->earlier->back : a->gap->x;
+    return absence->earlier && absence->earlier->back ? absence->earlier->back : absence->gap->tensor;
 }
 
 /* Makes the tensors that hold x while it is away and after it has come back.  Later users of x use the second one. */
-static void make_tensors(struct edit *e, struct step *s, const struct uses *u, struct absence *a)
+static void make_tensors(struct edit *edit, struct step *step, const struct uses *uses, struct absence *absence)
 {
-    struct tensor *x = a->gap->x;
-    struct device *host = s->pool->machine->host;
-    if (a->gap->renewed) {
-        make_transient(e, x);
+    struct tensor *tensor = absence->gap->tensor;
+    struct device *host = step->pool->machine->host;
+    if (absence->gap->renewed) {
+        make_transient(edit, tensor);
         return;
     }
-    if (x->persistent)
-        a->on_host = x;
-    else if (a->sent)
-        a->on_host = tensor_like(s->pool, host, x);
+    if (tensor->persistent)
+        absence->on_host = tensor;
+    else if (absence->sent)
+        absence->on_host = tensor_like(step->pool, host, tensor);
     else
-        a->on_host = a->earlier->on_host;
-    if (a->end < (int)u->n) {
-        a->back = tensor_like(s->pool, a->gap->device, x);
-        switch_readers(e, u, x, a->end, held_before(a), a->back);
+        absence->on_host = absence->earlier->on_host;
+    if (absence->end < (int)uses->n) {
+        absence->back = tensor_like(step->pool, absence->gap->device, tensor);
+        switch_readers(edit, uses, tensor, absence->end, held_before(absence), absence->back);
     }
-    if (x->persistent && !a->earlier)
-        set_home(e, x, host);
+    if (tensor->persistent && !absence->earlier)
+        set_home(edit, tensor, host);
 }
 
 /* New tasks come right after the task at `position` (NONE: they begin the list), with the layer and micro-batch of
  * the task that made x. */
-static void insert_for(struct edit *e, struct step *s, const struct uses *u, int position, const struct gap *g)
+static void insert_for(struct edit *edit, struct step *step, const struct uses *uses, int position,
+                       const struct gap *gap)
 {
-    insert_behind(e, position == NONE ? s->head : u->task[position]);
-    s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
+    insert_behind(edit, position == NONE ? step->head : uses->task[position]);
+    step->tags = (struct tags){gap->maker->layer, gap->maker->micro, ROLE_SWAP};
 }
 
 /* Copies are inserted from the last to the first: each comes right after its task, before the copies that have been
  * inserted there.  Where one tensor leaves and another comes back, swap.out stands first, so it is inserted last. */
-void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struct swaps *all)
+void swap_gaps(struct edit *edit, struct step *step, const struct uses *uses, const struct swaps *all)
 {
     for (size_t k = 0; k < all->n; k++)
-        make_tensors(e, s, u, all->leaving[k]);
+        make_tensors(edit, step, uses, all->leaving[k]);
     for (size_t k = all->n; k-- > 0;) {
-        const struct absence *a = all->returning[k];
-        if (!a->back)
+        const struct absence *absence = all->returning[k];
+        if (!absence->back)
             continue;
-        CHECK(a->out < a->in, "tensor %s leaves after task %d, and comes back before task %d", a->back->name, a->out,
-              a->in);
-        insert_for(e, s, u, a->in - 1, a->gap);
-        add_copy_for(s, "swap.in", a->back, a->on_host, FOR_SWAP);
+        CHECK(absence->out < absence->in, "tensor %s leaves after task %d, and comes back before task %d",
+              absence->back->name, absence->out, absence->in);
+        insert_for(edit, step, uses, absence->in - 1, absence->gap);
+        add_copy_for(step, "swap.in", absence->back, absence->on_host, FOR_SWAP);
     }
     for (size_t k = all->n; k-- > 0;) {
-        struct absence *a = all->leaving[k];
-        if (!a->sent)
+        struct absence *absence = all->leaving[k];
+        if (!absence->sent)
             continue;
-        insert_for(e, s, u, a->out, a->gap);
-        a->leaves = add_copy_for(s, "swap.out", a->on_host, held_before(a), FOR_SWAP);
+        insert_for(edit, step, uses, absence->out, absence->gap);
+        absence->leaves = add_copy_for(step, "swap.out", absence->on_host, held_before(absence), FOR_SWAP);
     }
     for (size_t k = 0; k < all->n; k++)
         if (all->leaving[k]->gap->guest)
-            give_way(e, s->pool, u, all->leaving[k]->gap->x);
+            give_way(edit, step->pool, uses, all->leaving[k]->gap->tensor);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-bool swap_by_phases(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
+bool swap_by_phases(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                    struct pass_report *report)
 {
     static const char why_not[] =
         "nothing can leave, since fewer than two other phases run between each forward and its backward";
-    struct machine *m = s->pool->machine;
+    struct machine *machine = step->pool->machine;
     const enum phase_of of = swap_options.mode == SWAP_LAYER ? PHASE_OF_LAYER : PHASE_OF_MICROBATCH;
-    struct gaps all = find_gaps(s, c, swap_options.classes);
-    struct absence *absence = keep_all(&all);
+    struct gaps all = find_gaps(step, costs, swap_options.classes);
+    struct absence *absences = keep_all(&all);
     bool changed = false;
-    for (const struct device *d = m->device; !d->is_host; d++)
-        changed |= place_by_phases(&all, absence, d, of);
-    struct swaps line = line_up(absence, all.n, all.uses);
-    struct edit *e = open_edit(s);
-    swap_gaps(e, s, all.uses, &line);
-    commit(e);
-    report_gaps(&all, absence, c, changed ? NULL : why_not, r);
+    for (const struct device *device = machine->device; !device->is_host; device++)
+        changed |= place_by_phases(&all, absences, device, of);
+    struct swaps line = line_up(absences, all.n, all.uses);
+    struct edit *edit = open_edit(step);
+    swap_gaps(edit, step, all.uses, &line);
+    commit(edit);
+    report_gaps(&all, absences, costs, changed ? NULL : why_not, report);
     free_swaps(&line);
-    free(absence);
+    free(absences);
     free_gaps(&all);
-    if (r->after->excess_bytes > 0)
-        refuse_budget(m, r->after, of == PHASE_OF_LAYER ? "--swap layer" : "--swap microbatch", replanning_of(facts));
+    if (report->after->excess_bytes > 0)
+        refuse_budget(machine, report->after, of == PHASE_OF_LAYER ? "--swap layer" : "--swap microbatch",
+                      replanning_of(facts));
     return changed;
 }

@@ -20,11 +20,11 @@ struct swap_options {
 };
 extern struct swap_options swap_options;
 
-/* Tasks `begin` and `end` of the list use x, and no task between them does.  State also has a gap before its first use,
- * where `begin` is NONE, and one after its last use, where `end` is the number of tasks.  Gaps are facts about the
- * list that the pass finds: nothing changes them. */
+/* Tasks `begin` and `end` of the list use the tensor, which comments call x, and no task between them does.  State also
+ * has a gap before its first use, where `begin` is NONE, and one after its last, where `end` is the number of tasks.
+ * Gaps are facts about the list that the pass finds: nothing changes them. */
 struct gap {
-    struct tensor *x;
+    struct tensor *tensor;
     struct device *device;    /* the one whose tasks use x; x's home may become the host */
     const struct task *maker; /* the first task that uses x */
     int begin, end;
@@ -75,31 +75,34 @@ struct swaps {
 /* ---- swap.c ------------------------------------------------------------------------------------------------------ */
 
 /* --swap layer and --swap microbatch.  false: nothing can leave, and the list is as it was. */
-bool swap_by_phases(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
+bool swap_by_phases(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                    struct pass_report *report);
 /* The gaps of tensors of these classes, a bit per enum memory_class; for free_gaps(). */
-struct gaps find_gaps(struct step *s, const struct costs *c, unsigned classes);
+struct gaps find_gaps(struct step *step, const struct costs *costs, unsigned classes);
 void free_gaps(struct gaps *all);
-/* How many uses of x, counted from the first, have gaps between them.  The other uses are the copies up of a guest, for
- * which swap's own copies stand in. */
-size_t uses_to_part(const struct uses *u, const struct tensor *x);
+/* How many uses of the tensor, from the first, have gaps between them.  The other uses are the copies up of a guest,
+ * for which swap's own copies stand in. */
+size_t uses_to_part(const struct uses *uses, const struct tensor *tensor);
 /* An array of absences, one for each gap, in the order of gaps, all with the action KEEP.  The caller frees it. */
 struct absence *keep_all(const struct gaps *all);
-/* Lines up the absences whose action is SWAP, and sets their `earlier` and `sent`.  absence: one for each of n gaps;
- * u: the uses in the list as it is now.  For free_swaps(); the absences remain the caller's. */
-struct swaps line_up(struct absence *absence, size_t n, const struct uses *u);
+/* Lines up the absences whose action is SWAP, and sets their `earlier` and `sent`.  absences: one for each of n gaps;
+ * uses: the uses in the list as it is now.  For free_swaps(); the absences remain the caller's. */
+struct swaps line_up(struct absence *absences, size_t n, const struct uses *uses);
 void free_swaps(struct swaps *all);
-/* Rewrites the list, after `out` and `in` of the absences have been chosen.  u: as for line_up(). */
-void swap_gaps(struct edit *e, struct step *s, const struct uses *u, const struct swaps *all);
+/* Rewrites the list, after `out` and `in` of the absences have been chosen.  uses: as for line_up(). */
+void swap_gaps(struct edit *edit, struct step *step, const struct uses *uses, const struct swaps *all);
 
 /* ---- swap_auto.c ------------------------------------------------------------------------------------------------- */
 
 /* --swap auto and --recompute auto.  false: all fits, or the other of the two passes chooses; the list is as it was.
  * Ends the program (EXIT_USAGE) where nothing fits. */
-bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
-bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
+bool swap_by_search(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                    struct pass_report *report);
+bool remake_by_search(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                      struct pass_report *report);
 /* Does --swap auto make the list fit, with a step of at most so many seconds?  It looks less long than it does when it
  * runs, and no longer than until it knows.  The list stays as it is. */
-bool can_fit_within(struct step *s, const struct costs *c, double seconds);
+bool can_fit_within(struct step *step, const struct costs *costs, double seconds);
 
 /* ---- swap_places.c ----------------------------------------------------------------------------------------------- */
 
@@ -110,18 +113,22 @@ struct placement {
     double margin;     /* the share of the budget that stays free, since addresses leave holes: 0.03 is 3 % */
 };
 enum { AS_LONG_AS_THERE_IS_ROOM = 1000000 };
-/* Moves `out` and `in` of the absences on device d apart from the gap's ends, as far as `placement` says and as long as
- * the device's budget has room.  They stand at the ends before the call, and their copy_seconds are set.  u: the uses
- * in the list as it is now; span: when its tasks run, roughly, by position: repeated tasks take no time. */
-void place_copies(const struct device *d, const struct placement *placement, const struct pool *pool,
-                  const struct uses *u, const struct span *span, const struct swaps *all);
+/* Moves `out` and `in` of the absences on the device apart from the gap's ends, as far as `placement` says and as long
+ * as the device's budget has room.  They stand at the ends before the call, and their copy_seconds are set.  uses: the
+ * uses in the list as it is now; span: when its tasks run, roughly, by position: repeated tasks take no time. */
+void place_copies(const struct device *device, const struct placement *placement, const struct pool *pool,
+                  const struct uses *uses, const struct span *span, const struct swaps *all);
 /* The bytes that the device holds for the gap's tensor. */
-static inline int64_t gap_bytes(const struct gap *g) { return (int64_t)round_up(g->x->bytes, g->device->alignment); }
+static inline int64_t gap_bytes(const struct gap *gap)
+{
+    return (int64_t)round_up(gap->tensor->bytes, gap->device->alignment);
+}
 
 /* ---- swap_report.c ----------------------------------------------------------------------------------------------- */
 
-/* Fills in r, for the list as it is now.  absence: one for each gap.  declines: why all tensors are kept, or NULL. */
-void report_gaps(const struct gaps *all, const struct absence *absence, const struct costs *c, const char *declines,
-                 struct pass_report *r);
+/* Fills in the report, for the list as it is now.  absences: one for each gap.  declines: why all tensors are kept, or
+ * NULL. */
+void report_gaps(const struct gaps *all, const struct absence *absences, const struct costs *costs,
+                 const char *declines, struct pass_report *report);
 
 #endif

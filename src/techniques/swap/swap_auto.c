@@ -72,7 +72,7 @@ struct swapper {
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
 /* Tells the gaps of one tensor apart; those of state have one number, since one decision is about all of them. */
-static int decision_number(const struct gap *g) { return g->x->persistent ? 0 : g->nth; }
+static int decision_number(const struct gap *gap) { return gap->tensor->persistent ? 0 : gap->nth; }
 
 enum { PAGE = 4096 }; /* bytes */
 
@@ -83,14 +83,14 @@ static int compare_gaps(const struct gap *a, const struct gap *b)
     const struct task *maker_a = a->maker, *maker_b = b->maker;
     const int64_t pages_of_a = gap_bytes(a) / PAGE;
     const int64_t pages_of_b = gap_bytes(b) / PAGE;
-    if (round_of[a->x->class] != round_of[b->x->class])
-        return COMPARE(round_of[a->x->class], round_of[b->x->class]);
-    if (a->x->cheap != b->x->cheap)
-        return a->x->cheap ? -1 : 1;
+    if (round_of[a->tensor->class] != round_of[b->tensor->class])
+        return COMPARE(round_of[a->tensor->class], round_of[b->tensor->class]);
+    if (a->tensor->cheap != b->tensor->cheap)
+        return a->tensor->cheap ? -1 : 1;
     if (pages_of_a != pages_of_b)
         return COMPARE(pages_of_b, pages_of_a);
-    if (strcmp(a->x->name, b->x->name) != 0)
-        return strcmp(a->x->name, b->x->name);
+    if (strcmp(a->tensor->name, b->tensor->name) != 0)
+        return strcmp(a->tensor->name, b->tensor->name);
     if (strcmp(maker_a->name, maker_b->name) != 0)
         return strcmp(maker_a->name, maker_b->name);
     if (maker_a->layer != maker_b->layer)
@@ -104,52 +104,52 @@ static int compare_gaps(const struct gap *a, const struct gap *b)
 COMPARISON_POINTERS(by_decision, struct topic, compare_gaps(a->gap, b->gap))
 
 /* The same tensor of other layers and micro-batches is in one group; last: the topic before, in order of decisions. */
-static void add_decision(struct swapper *swapper, struct topic *t, const struct topic *last)
+static void add_decision(struct swapper *swapper, struct topic *topic, const struct topic *last)
 {
-    const struct tensor *x = t->gap->x;
-    struct decision *d = &swapper->decision[swapper->n];
-    d->options = swapper->may_swap && t->may_remake ? 3 : 2;
-    d->group = (int)swapper->n;
-    if (last && last->decision && strcmp(last->gap->x->name, x->name) == 0)
-        d->group = swapper->decision[last->decision].group;
-    t->decision = swapper->n;
+    const struct tensor *tensor = topic->gap->tensor;
+    struct decision *decision = &swapper->decision[swapper->n];
+    decision->options = swapper->may_swap && topic->may_remake ? 3 : 2;
+    decision->group = (int)swapper->n;
+    if (last && last->decision && strcmp(last->gap->tensor->name, tensor->name) == 0)
+        decision->group = swapper->decision[last->decision].group;
+    topic->decision = swapper->n;
     swapper->n++;
-    swapper->end[round_of[x->class]] = swapper->n;
+    swapper->end[round_of[tensor->class]] = swapper->n;
 }
 
 /* Lists the decisions in their order, beginning with LAYOUT.  Gaps that compare equal share one. */
 static void list_decisions(struct swapper *swapper)
 {
     const size_t n = swapper->gaps.n;
-    struct topic **topic = allocate(n + 1, sizeof(struct topic *));
+    struct topic **topics = allocate(n + 1, sizeof(struct topic *));
     for (size_t i = 0; i < n; i++)
-        topic[i] = &swapper->topic[i];
-    SORT(topic, n, by_decision);
+        topics[i] = &swapper->topic[i];
+    SORT(topics, n, by_decision);
     swapper->decision = allocate(n + 1, sizeof *swapper->decision);
     const int orders = swapper->n_sinkings > 0 ? ORDERS : 1; /* else the clock's order is the list's */
     swapper->decision[LAYOUT] = (struct decision){(unsigned char)(orders * PLACINGS), NONE};
     swapper->n = 1;
     const struct topic *last = NULL;
     for (size_t i = 0; i < n; i++) {
-        struct topic *t = topic[i];
-        if (last && compare_gaps(last->gap, t->gap) == 0)
-            t->decision = last->decision;
-        else if (swapper->may_swap || t->may_remake)
-            add_decision(swapper, t, last);
-        last = t;
+        struct topic *topic = topics[i];
+        if (last && compare_gaps(last->gap, topic->gap) == 0)
+            topic->decision = last->decision;
+        else if (swapper->may_swap || topic->may_remake)
+            add_decision(swapper, topic, last);
+        last = topic;
     }
-    free(topic);
+    free(topics);
 }
 
 /* ---- the clock's order ------------------------------------------------------------------------------------------- */
 
 /* Does the list send from stage to stage, as a pipeline does? */
-static bool has_sends(const struct uses *u)
+static bool has_sends(const struct uses *uses)
 {
     size_t i = 0;
-    while (i < u->n && u->task[i]->role != ROLE_SEND)
+    while (i < uses->n && uses->task[i]->role != ROLE_SEND)
         i++;
-    return i < u->n;
+    return i < uses->n;
 }
 
 /* An insertion sort, by when tasks begin.  Those behind task i have been sorted. */
@@ -159,15 +159,15 @@ static void sort_by_clock(struct swapper *swapper, const struct span *span)
     struct task **order = copy_bytes(swapper->gaps.uses->task, n * sizeof(struct task *));
     size_t cap = 0;
     for (size_t i = n; i-- > 0;) {
-        struct task *t = order[i];
+        struct task *task = order[i];
         size_t at = i;
-        while (at + 1 < n && span[order[at + 1]->index].start < span[t->index].start) {
+        while (at + 1 < n && span[order[at + 1]->index].start < span[task->index].start) {
             order[at] = order[at + 1];
             at++;
         }
-        order[at] = t;
+        order[at] = task;
         if (at > i)
-            *APPEND(swapper->sinking, swapper->n_sinkings, cap) = (struct sinking){t, order[at - 1]};
+            *APPEND(swapper->sinking, swapper->n_sinkings, cap) = (struct sinking){task, order[at - 1]};
     }
     free(order);
 }
@@ -177,38 +177,39 @@ static void find_sinkings(struct swapper *swapper)
 {
     if (!has_sends(swapper->gaps.uses))
         return;
-    struct forecast f = try_data(swapper->gaps.step, swapper->costs);
-    if (f.span)
-        sort_by_clock(swapper, f.span);
-    free_forecast(&f);
+    struct forecast forecast = try_data(swapper->gaps.step, swapper->costs);
+    if (forecast.span)
+        sort_by_clock(swapper, forecast.span);
+    free_forecast(&forecast);
 }
 
 /* Brings the tasks into the clock's order. */
-static void move_tasks(const struct swapper *swapper, struct edit *e)
+static void move_tasks(const struct swapper *swapper, struct edit *edit)
 {
     for (size_t i = 0; i < swapper->n_sinkings; i++)
-        sink(e, swapper->sinking[i].task, swapper->sinking[i].behind);
+        sink(edit, swapper->sinking[i].task, swapper->sinking[i].behind);
 }
 
 /* What the search must know of a gap: what a copy costs, and whether the tensor can be made again. */
-static struct topic ask_about(const struct swapper *swapper, const struct gap *g)
+static struct topic ask_about(const struct swapper *swapper, const struct gap *gap)
 {
-    struct machine *m = swapper->gaps.step->pool->machine;
-    struct lane *up = lane_for(m, g->device, LANE_UPLOAD, FOR_SWAP);
+    struct machine *machine = swapper->gaps.step->pool->machine;
+    struct lane *up = lane_for(machine, gap->device, LANE_UPLOAD, FOR_SWAP);
     return (struct topic){
-        .gap = g,
-        .seconds = seconds_of_copy(swapper->costs, "swap.in", up, g->device, m->host, g->x->bytes),
-        .may_remake = may_remake(swapper->gaps.uses, g->x, g->end),
+        .gap = gap,
+        .seconds = seconds_of_copy(swapper->costs, "swap.in", up, gap->device, machine->host, gap->tensor->bytes),
+        .may_remake = may_remake(swapper->gaps.uses, gap->tensor, gap->end),
     };
 }
 
 /* classes: of the tensors that may leave, a bit per enum memory_class.  Call close_swapper() in the end. */
 enum remedies { SWAP_AND_REMAKE, REMAKE_ALONE };
-static struct swapper open_swapper(struct step *s, const struct costs *c, unsigned classes, enum remedies remedies)
+static struct swapper open_swapper(struct step *step, const struct costs *costs, unsigned classes,
+                                   enum remedies remedies)
 {
     struct swapper swapper = {
-        .gaps = find_gaps(s, c, classes),
-        .costs = c,
+        .gaps = find_gaps(step, costs, classes),
+        .costs = costs,
         .may_swap = remedies == SWAP_AND_REMAKE,
     };
     swapper.absence = keep_all(&swapper.gaps);
@@ -234,13 +235,13 @@ static void close_swapper(struct swapper *swapper)
 /* The action that a choice means for a gap.  The starts of the search say SWAP or REMAKE for all gaps alike; a gap
  * that lacks that action takes the other one, and where nothing may be swapped (--recompute auto) all but KEEP is
  * REMAKE. */
-static enum action action_of(const struct swapper *swapper, const struct topic *t, const unsigned char *choice)
+static enum action action_of(const struct swapper *swapper, const struct topic *topic, const unsigned char *choice)
 {
-    if (!t->decision || t->decision >= swapper->admitted || choice[t->decision] == KEEP)
+    if (!topic->decision || topic->decision >= swapper->admitted || choice[topic->decision] == KEEP)
         return KEEP;
     if (!swapper->may_swap)
-        return t->may_remake ? REMAKE : KEEP;
-    return t->may_remake && choice[t->decision] == REMAKE ? REMAKE : SWAP;
+        return topic->may_remake ? REMAKE : KEEP;
+    return topic->may_remake && choice[topic->decision] == REMAKE ? REMAKE : SWAP;
 }
 
 /* Makes all absences anew, with the actions that the choice means.  Returns by tensor the position, in the list before
@@ -253,55 +254,56 @@ static int *choose_actions(struct swapper *swapper, const unsigned char *choice)
     int *first_reader = allocate(all->uses->n_tensors, sizeof *first_reader);
     fill_none(first_reader, all->uses->n_tensors);
     for (size_t i = 0; i < all->n; i++) {
-        const struct gap *g = &all->gap[i];
+        const struct gap *gap = &all->gap[i];
         enum action action = action_of(swapper, &swapper->topic[i], choice);
-        int *since = &first_reader[g->x->id];
-        if (*since != NONE && *since <= g->begin)
+        int *since = &first_reader[gap->tensor->id];
+        if (*since != NONE && *since <= gap->begin)
             action = KEEP;
         if (*since == NONE && action == REMAKE)
-            *since = g->end;
-        swapper->absence[i] = (struct absence){.gap = g, .action = action, .copy_seconds = swapper->topic[i].seconds};
+            *since = gap->end;
+        swapper->absence[i] = (struct absence){.gap = gap, .action = action, .copy_seconds = swapper->topic[i].seconds};
     }
     return first_reader;
 }
 
 /* A gap that can close is closed, in place of copies: the task that ends it comes right after the task that begins it.
  * (So a gradient does not come back for its part of the norm.) */
-static void close_gaps(struct swapper *swapper, struct edit *e)
+static void close_gaps(struct swapper *swapper, struct edit *edit)
 {
     const struct gaps *all = &swapper->gaps;
     for (size_t i = 0; i < all->n; i++) {
-        struct absence *a = &swapper->absence[i];
-        if (a->action != SWAP || !a->gap->closes)
+        struct absence *absence = &swapper->absence[i];
+        if (absence->action != SWAP || !absence->gap->closes)
             continue;
-        struct task *first = all->uses->task[a->gap->begin], *last = all->uses->task[a->gap->end];
-        if (hoist(e, last, first->next))
-            a->action = KEEP;
+        struct task *first = all->uses->task[absence->gap->begin], *last = all->uses->task[absence->gap->end];
+        if (hoist(edit, last, first->next))
+            absence->action = KEEP;
     }
 }
 
 /* Where the gap begins and ends in the list with the repeated tasks: one of these may use x, and so end the gap. */
-static void find_gap_ends(struct absence *a, const struct uses *u, const int *new_position)
+static void find_gap_ends(struct absence *absence, const struct uses *uses, const int *new_position)
 {
-    const size_t n = uses_to_part(u, a->gap->x);
+    const size_t n = uses_to_part(uses, absence->gap->tensor);
     size_t i = 0, n_uses;
-    const struct use *use = uses_of(u, a->gap->x, &n_uses);
-    a->begin = a->gap->begin == NONE ? NONE : new_position[a->gap->begin];
-    while (i < n && use[i].position <= a->begin)
+    const struct use *use = uses_of(uses, absence->gap->tensor, &n_uses);
+    absence->begin = absence->gap->begin == NONE ? NONE : new_position[absence->gap->begin];
+    while (i < n && use[i].position <= absence->begin)
         i++;
-    a->end = i < n ? use[i].position : (int)u->n;
-    a->out = a->begin;
-    a->in = a->end;
+    absence->end = i < n ? use[i].position : (int)uses->n;
+    absence->out = absence->begin;
+    absence->in = absence->end;
 }
 
 /* Finds where the gaps are in the list with the repeated tasks.  Returns when tasks run, 0 where that is not known. */
-static struct span *follow_tasks(struct swapper *swapper, const struct uses *u)
+static struct span *follow_tasks(struct swapper *swapper, const struct uses *uses)
 {
     const struct gaps *all = &swapper->gaps;
-    struct span *span = allocate(u->n + 1, sizeof *span);
-    int *new_position = allocate(all->uses->n + 1, sizeof *new_position); /* from the position before to the one in u */
-    for (size_t i = u->n; i-- > 0;) {
-        size_t old_position = u->task[i]->index;
+    struct span *span = allocate(uses->n + 1, sizeof *span);
+    int *new_position =
+        allocate(all->uses->n + 1, sizeof *new_position); /* from the position before to the one in uses */
+    for (size_t i = uses->n; i-- > 0;) {
+        size_t old_position = uses->task[i]->index;
         span[i].start = span[i + 1].start;
         span[i].end = span[i].start;
         if (old_position >= all->uses->n)
@@ -311,56 +313,56 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *u)
             span[i] = all->bare.span[old_position];
     }
     for (size_t i = 0; i < all->n; i++) {
-        const struct gap *g = &all->gap[i];
-        find_gap_ends(&swapper->absence[i], u, new_position);
-        if (g->closes && new_position[g->end] == new_position[g->begin] + 1) /* it has closed */
-            span[new_position[g->end]].start = span[new_position[g->end]].end = span[new_position[g->begin]].end;
+        const struct gap *gap = &all->gap[i];
+        find_gap_ends(&swapper->absence[i], uses, new_position);
+        if (gap->closes && new_position[gap->end] == new_position[gap->begin] + 1) /* it has closed */
+            span[new_position[gap->end]].start = span[new_position[gap->end]].end = span[new_position[gap->begin]].end;
     }
     free(new_position);
     return span;
 }
 
 /* Puts the repeated tasks into the list, and returns the uses of the list as it is then; the caller frees them. */
-static struct uses *remake_chosen(struct swapper *swapper, struct edit *e, const int *first_reader)
+static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, const int *first_reader)
 {
     const struct gaps *all = &swapper->gaps;
     struct pool *pool = all->step->pool;
-    struct tensor **twin = remake(e, pool, all->uses, first_reader, REMAKE_AT_READER);
+    struct tensor **twin = remake(edit, pool, all->uses, first_reader, REMAKE_AT_READER);
     for (size_t i = 0; i < all->n; i++) {
-        struct absence *a = &swapper->absence[i];
-        if (a->action == REMAKE)
-            a->back = twin[a->gap->x->id];
+        struct absence *absence = &swapper->absence[i];
+        if (absence->action == REMAKE)
+            absence->back = twin[absence->gap->tensor->id];
     }
     size_t n;
     struct task **task = tasks_in_order(all->step, &n);
-    struct uses *u = find_uses(task, n, pool);
+    struct uses *uses = find_uses(task, n, pool);
     free(twin);
     free(task);
-    return u;
+    return uses;
 }
 
 /* Carries a choice out, in an open edit: an apply_function of the search. */
-static void apply(void *pass, struct edit *e, const unsigned char *choice)
+static void apply(void *pass, struct edit *edit, const unsigned char *choice)
 {
     struct swapper *swapper = pass;
-    struct step *s = swapper->gaps.step;
-    const struct machine *m = s->pool->machine;
+    struct step *step = swapper->gaps.step;
+    const struct machine *machine = step->pool->machine;
     const struct placement *placement = placement_of(choice);
     if (order_of_tasks(choice) == BY_CLOCK)
-        move_tasks(swapper, e);
+        move_tasks(swapper, edit);
     int *first_reader = choose_actions(swapper, choice);
-    close_gaps(swapper, e);
-    struct uses *u = remake_chosen(swapper, e, first_reader);
-    struct span *span = follow_tasks(swapper, u);
-    struct swaps line = line_up(swapper->absence, swapper->gaps.n, u);
+    close_gaps(swapper, edit);
+    struct uses *uses = remake_chosen(swapper, edit, first_reader);
+    struct span *span = follow_tasks(swapper, uses);
+    struct swaps line = line_up(swapper->absence, swapper->gaps.n, uses);
     if (placement->copy_times > 0 && swapper->gaps.bare.span)
-        for (int d = 0; d < m->n_devices; d++)
-            place_copies(&m->device[d], placement, s->pool, u, span, &line);
-    swap_gaps(e, s, u, &line);
+        for (int i = 0; i < machine->n_devices; i++)
+            place_copies(&machine->device[i], placement, step->pool, uses, span, &line);
+    swap_gaps(edit, step, uses, &line);
     free(first_reader);
     free(span);
     free_swaps(&line);
-    free_uses(u);
+    free_uses(uses);
 }
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
@@ -417,13 +419,13 @@ static double work_after(const struct swapper *swapper, const struct score *best
 static struct score search(struct swapper *swapper, unsigned char *best, double least_period)
 {
     struct score score = {INFINITY, INFINITY, INFINITY};
-    struct question q = {.step = swapper->gaps.step,
-                         .costs = swapper->costs,
-                         .activity = "looking for what to swap",
-                         .decision = swapper->decision,
-                         .apply = apply,
-                         .pass = swapper,
-                         .least_period = least_period};
+    struct question question = {.step = swapper->gaps.step,
+                                .costs = swapper->costs,
+                                .activity = "looking for what to swap",
+                                .decision = swapper->decision,
+                                .apply = apply,
+                                .pass = swapper,
+                                .least_period = least_period};
     memset(best, KEEP, swapper->n);
     best[LAYOUT] = layout(FOR_COPIES, AS_LISTED);
     for (int round = 0; round < MEM_CLASSES; round++) {
@@ -431,14 +433,14 @@ static struct score search(struct swapper *swapper, unsigned char *best, double 
             continue;
         bool fitted = score.excess_bytes == 0;
         swapper->admitted = swapper->end[round];
-        q.n = swapper->admitted;
-        q.work = 0;
-        unsigned char *start = list_starts(best, q.n);
-        score = choose(&q, start, STARTS, best);
-        q.work = work_after(swapper, &score, fitted, swapper->admitted == swapper->n);
-        memcpy(start, best, q.n);
-        if (q.work > 0)
-            score = choose(&q, start, 1, best);
+        question.n = swapper->admitted;
+        question.work = 0;
+        unsigned char *start = list_starts(best, question.n);
+        score = choose(&question, start, STARTS, best);
+        question.work = work_after(swapper, &score, fitted, swapper->admitted == swapper->n);
+        memcpy(start, best, question.n);
+        if (question.work > 0)
+            score = choose(&question, start, 1, best);
         free(start);
     }
     return score;
@@ -450,13 +452,13 @@ static struct score search(struct swapper *swapper, unsigned char *best, double 
 static char *raise_for(struct swapper *swapper, const unsigned char *choice, const struct device *before,
                        const char *option)
 {
-    struct step *s = swapper->gaps.step;
-    struct edit *e = open_edit(s);
-    apply(swapper, e, choice);
-    struct forecast f = try_step(s, swapper->costs);
-    char *shortage = raise_budgets(s->pool->machine, before, &f, option);
-    undo(e);
-    free_forecast(&f);
+    struct step *step = swapper->gaps.step;
+    struct edit *edit = open_edit(step);
+    apply(swapper, edit, choice);
+    struct forecast forecast = try_step(step, swapper->costs);
+    char *shortage = raise_budgets(step->pool->machine, before, &forecast, option);
+    undo(edit);
+    free_forecast(&forecast);
     return shortage;
 }
 
@@ -466,8 +468,8 @@ static char *raise_for(struct swapper *swapper, const unsigned char *choice, con
 static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best, const char *option,
                                    enum replanning replans)
 {
-    struct machine *m = swapper->gaps.step->pool->machine;
-    struct device *before = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *before);
+    struct machine *machine = swapper->gaps.step->pool->machine;
+    struct device *before = copy_bytes(machine->device, ((size_t)machine->n_devices + 1) * sizeof *before);
     bool fits = false;
     char *shortage = NULL;
     for (int attempts = 8; attempts > 0 && !fits; attempts--) {
@@ -479,19 +481,20 @@ static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best,
     }
     if (!fits) {
         free(shortage);
-        shortage = raise_budgets(m, before, &swapper->gaps.bare, option);
+        shortage = raise_budgets(machine, before, &swapper->gaps.bare, option);
     }
-    refuse_budgets(m, before, shortage, replans);
+    refuse_budgets(machine, before, shortage, replans);
 }
 
 /* ---- the passes -------------------------------------------------------------------------------------------------- */
 
 /* option: the one that must make room, or the program ends; NULL: another pass may still make room. */
-static bool swap_to_fit(struct swapper *swapper, const char *option, enum replanning replans, struct pass_report *r)
+static bool swap_to_fit(struct swapper *swapper, const char *option, enum replanning replans,
+                        struct pass_report *report)
 {
     struct gaps *all = &swapper->gaps;
     if (all->bare.excess_bytes == 0) {
-        report_gaps(all, swapper->absence, swapper->costs, "all fits", r);
+        report_gaps(all, swapper->absence, swapper->costs, "all fits", report);
         return false;
     }
     unsigned char *best = allocate(swapper->n, 1);
@@ -500,25 +503,26 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
     struct score score = search(swapper, best, least_period);
     if (score.excess_bytes > 0 && option)
         name_budgets(swapper, best, option, replans);
-    struct edit *e = open_edit(all->step);
-    apply(swapper, e, best);
-    commit(e);
+    struct edit *edit = open_edit(all->step);
+    apply(swapper, edit, best);
+    commit(edit);
     free(best);
-    report_gaps(all, swapper->absence, swapper->costs, NULL, r);
+    report_gaps(all, swapper->absence, swapper->costs, NULL, report);
     return true;
 }
 
-bool swap_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
+bool swap_by_search(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                    struct pass_report *report)
 {
-    struct swapper swapper = open_swapper(s, c, swap_options.classes, SWAP_AND_REMAKE);
-    bool changed = swap_to_fit(&swapper, "--swap auto", replanning_of(facts), r);
+    struct swapper swapper = open_swapper(step, costs, swap_options.classes, SWAP_AND_REMAKE);
+    bool changed = swap_to_fit(&swapper, "--swap auto", replanning_of(facts), report);
     close_swapper(&swapper);
     return changed;
 }
 
-bool can_fit_within(struct step *s, const struct costs *c, double seconds)
+bool can_fit_within(struct step *step, const struct costs *costs, double seconds)
 {
-    struct swapper swapper = open_swapper(s, c, swap_options.classes, SWAP_AND_REMAKE);
+    struct swapper swapper = open_swapper(step, costs, swap_options.classes, SWAP_AND_REMAKE);
     swapper.looks_ahead = true;
     unsigned char *best = allocate(swapper.n, 1);
     const struct score score = search(&swapper, best, seconds);
@@ -528,15 +532,16 @@ bool can_fit_within(struct step *s, const struct costs *c, double seconds)
 }
 
 /* --recompute auto, whose pass comes before that of swap. */
-bool remake_by_search(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
+bool remake_by_search(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                      struct pass_report *report)
 {
-    struct swapper swapper = open_swapper(s, c, 1u << MEM_ACTIVATIONS, REMAKE_ALONE);
+    struct swapper swapper = open_swapper(step, costs, 1u << MEM_ACTIVATIONS, REMAKE_ALONE);
     bool changed = false;
     if (swap_options.mode == SWAP_AUTO)
-        report_gaps(&swapper.gaps, swapper.absence, c, "--swap auto chooses what is made again", r);
+        report_gaps(&swapper.gaps, swapper.absence, costs, "--swap auto chooses what is made again", report);
     else
-        changed =
-            swap_to_fit(&swapper, swap_options.mode == SWAP_OFF ? "--recompute auto" : NULL, replanning_of(facts), r);
+        changed = swap_to_fit(&swapper, swap_options.mode == SWAP_OFF ? "--recompute auto" : NULL, replanning_of(facts),
+                              report);
     close_swapper(&swapper);
     return changed;
 }

@@ -6,11 +6,12 @@ struct swap_options swap_options;
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static bool run_swap(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r)
+static bool run_swap(struct step *step, const struct costs *costs, const struct run_facts *facts,
+                     struct pass_report *report)
 {
     if (swap_options.mode == SWAP_AUTO)
-        return swap_by_search(s, c, facts, r);
-    return swap_by_phases(s, c, facts, r);
+        return swap_by_search(step, costs, facts, report);
+    return swap_by_phases(step, costs, facts, report);
 }
 
 static bool wants_swap(const struct run_facts *facts)
@@ -29,9 +30,9 @@ static bool fills_host(void) { return swap_options.mode == SWAP_LAYER || swap_op
 
 static bool wants_times(void) { return swap_options.mode == SWAP_AUTO; }
 
-static bool foretells_fit(struct step *s, const struct costs *c, double seconds)
+static bool foretells_fit(struct step *step, const struct costs *costs, double seconds)
 {
-    return swap_options.mode == SWAP_AUTO && can_fit_within(s, c, seconds);
+    return swap_options.mode == SWAP_AUTO && can_fit_within(step, costs, seconds);
 }
 
 static const struct pass_traits traits = {
@@ -55,9 +56,9 @@ static const struct pass pass = {
 
 static const char *classes; /* --swap-what */
 
-static void check_swap_options(struct settings *s)
+static void check_swap_options(struct settings *settings)
 {
-    (void)s;
+    (void)settings;
     char *text = copy_string(classes), *rest = text;
     swap_options.classes = 0;
     for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ",")) {

@@ -26,32 +26,35 @@ struct room {
 };
 
 /* Is task i on the device's compute lane? */
-static bool computes(const struct room *r, int i) { return r->uses->task[i]->lane == r->device->lane[LANE_COMPUTE]; }
+static bool computes(const struct room *room, int i)
+{
+    return room->uses->task[i]->lane == room->device->lane[LANE_COMPUTE];
+}
 
 /* How many seconds x is held for one of its copies. */
-static double time_for_copy(const struct room *r, const struct absence *a)
+static double time_for_copy(const struct room *room, const struct absence *absence)
 {
-    return r->placement->copy_times * a->copy_seconds;
+    return room->placement->copy_times * absence->copy_seconds;
 }
 
 /* The position of the last task, from the one after the gap's begin to the gap's end, that the device begins to compute
  * by that time; if there is none, the position after the gap's begin. */
-static int last_by(const struct room *r, const struct absence *a, double time)
+static int last_by(const struct room *room, const struct absence *absence, double time)
 {
-    int i = a->end;
-    while (i > a->begin + 1 && !(computes(r, i) && r->span[i].start <= time * (1 + 1e-9)))
+    int i = absence->end;
+    while (i > absence->begin + 1 && !(computes(room, i) && room->span[i].start <= time * (1 + 1e-9)))
         i--;
     return i;
 }
 
 /* The position of the last task in the gap that the device begins to compute before that time; else the gap's begin. */
-static int last_before(const struct room *r, const struct absence *a, double time)
+static int last_before(const struct room *room, const struct absence *absence, double time)
 {
-    int last = a->begin;
-    for (int i = a->begin + 1; i < a->end; i++) {
-        if (!computes(r, i))
+    int last = absence->begin;
+    for (int i = absence->begin + 1; i < absence->end; i++) {
+        if (!computes(room, i))
             continue;
-        if (r->span[i].start >= time * (1 - 1e-9))
+        if (room->span[i].start >= time * (1 - 1e-9))
             break;
         last = i;
     }
@@ -59,84 +62,87 @@ static int last_before(const struct room *r, const struct absence *a, double tim
 }
 
 /* Does a copy take x from the device? */
-static bool leaves(const struct room *r, const struct absence *a) { return a->gap->device == r->device && a->sent; }
+static bool leaves(const struct room *room, const struct absence *absence)
+{
+    return absence->gap->device == room->device && absence->sent;
+}
 
 /* Does a copy bring x back to the device? */
-static bool comes_back(const struct room *r, const struct absence *a)
+static bool comes_back(const struct room *room, const struct absence *absence)
 {
-    return a->gap->device == r->device && a->end < (int)r->uses->n && !a->gap->renewed;
+    return absence->gap->device == room->device && absence->end < (int)room->uses->n && !absence->gap->renewed;
 }
 
 /* A tensor that comes back is held from the moment when its copy must begin, for its reader and for the next copies of
  * the lane.  The tensor that is needed first finds room first, and none comes back before those needed sooner. */
-static void place_ins(const struct room *r, const struct swaps *all)
+static void place_ins(const struct room *room, const struct swaps *all)
 {
     int *soonest = allocate(all->n + 1, sizeof *soonest); /* by absence: the first task that time needs x for */
     int earliest = 0;                                     /* where the copy before this one stands */
     double must_begin = INFINITY;                         /* seconds: when the copy after this one must begin */
     for (size_t k = all->n; k-- > 0;) {
-        const struct absence *a = all->returning[k];
-        if (!comes_back(r, a))
+        const struct absence *absence = all->returning[k];
+        if (!comes_back(room, absence))
             continue;
-        must_begin = fmin(must_begin, r->span[a->end].start) - time_for_copy(r, a);
-        soonest[k] = last_by(r, a, must_begin);
+        must_begin = fmin(must_begin, room->span[absence->end].start) - time_for_copy(room, absence);
+        soonest[k] = last_by(room, absence, must_begin);
     }
     for (size_t k = 0; k < all->n; k++) {
-        struct absence *a = all->returning[k];
-        if (!comes_back(r, a))
+        struct absence *absence = all->returning[k];
+        if (!comes_back(room, absence))
             continue;
-        const int64_t bytes = gap_bytes(a->gap);
-        while (a->in > MAX(soonest[k], earliest) && r->held[a->in - 1] + bytes <= r->most) {
-            a->in--;
-            r->held[a->in] += bytes;
+        const int64_t bytes = gap_bytes(absence->gap);
+        while (absence->in > MAX(soonest[k], earliest) && room->held[absence->in - 1] + bytes <= room->most) {
+            absence->in--;
+            room->held[absence->in] += bytes;
         }
-        earliest = a->in;
+        earliest = absence->in;
     }
     free(soonest);
 }
 
 /* A tensor that leaves is held until its copy has ended, which comes after the copies of tensors made before it.  The
  * tensor that was made last finds room first: those that have waited longest leave earlier. */
-static void place_outs(const struct room *r, const struct swaps *all)
+static void place_outs(const struct room *room, const struct swaps *all)
 {
     int *latest = allocate(all->n + 1, sizeof *latest); /* by absence: the last task that time needs x for */
     double copied = -INFINITY;                          /* seconds: when the copy before this one has ended */
     for (size_t k = 0; k < all->n; k++) {
-        const struct absence *a = all->leaving[k];
-        if (!leaves(r, a))
+        const struct absence *absence = all->leaving[k];
+        if (!leaves(room, absence))
             continue;
-        copied = fmax(copied, r->span[a->begin].end) + time_for_copy(r, a);
-        latest[k] = last_before(r, a, copied);
+        copied = fmax(copied, room->span[absence->begin].end) + time_for_copy(room, absence);
+        latest[k] = last_before(room, absence, copied);
     }
     for (size_t k = all->n; k-- > 0;) {
-        struct absence *a = all->leaving[k];
-        if (!leaves(r, a))
+        struct absence *absence = all->leaving[k];
+        if (!leaves(room, absence))
             continue;
-        const int64_t bytes = gap_bytes(a->gap);
-        while (a->out < MIN(latest[k], a->in - 1) && r->held[a->out + 1] + bytes <= r->most) {
-            a->out++;
-            r->held[a->out] += bytes;
+        const int64_t bytes = gap_bytes(absence->gap);
+        while (absence->out < MIN(latest[k], absence->in - 1) && room->held[absence->out + 1] + bytes <= room->most) {
+            absence->out++;
+            room->held[absence->out] += bytes;
         }
     }
     free(latest);
 }
 
 /* At first bytes are held for uses alone.  Each slab ends with a guard, which no tensor may use. */
-void place_copies(const struct device *d, const struct placement *placement, const struct pool *pool,
-                  const struct uses *u, const struct span *span, const struct swaps *all)
+void place_copies(const struct device *device, const struct placement *placement, const struct pool *pool,
+                  const struct uses *uses, const struct span *span, const struct swaps *all)
 {
     struct room room = {
-        .device = d,
-        .uses = u,
+        .device = device,
+        .uses = uses,
         .span = span,
         .placement = placement,
-        .held = bytes_held(u, pool, d),
-        .most = (int64_t)((double)d->budget * (1 - placement->margin)) - (int64_t)guard_bytes(d),
+        .held = bytes_held(uses, pool, device),
+        .most = (int64_t)((double)device->budget * (1 - placement->margin)) - (int64_t)guard_bytes(device),
     };
     for (size_t k = 0; k < all->n; k++) {
-        const struct absence *a = all->leaving[k];
-        for (int i = a->begin + 1; i < a->end && a->gap->device == d; i++)
-            room.held[i] -= gap_bytes(a->gap);
+        const struct absence *absence = all->leaving[k];
+        for (int i = absence->begin + 1; i < absence->end && absence->gap->device == device; i++)
+            room.held[i] -= gap_bytes(absence->gap);
     }
     place_ins(&room, all);
     place_outs(&room, all);

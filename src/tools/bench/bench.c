@@ -43,51 +43,53 @@ typedef void run_once(void *context, uint32_t number);
 
 /* Runs until so many seconds have passed, at least once, and returns how often.  *number: the number of the last
  * run. */
-static uint64_t run_stretch(struct bench *b, run_once *run, void *context, uint32_t *number, double least_seconds)
+static uint64_t run_stretch(struct bench *bench, run_once *run, void *context, uint32_t *number, double least_seconds)
 {
-    const struct device *d = &b->machine->device[0];
-    double from = work_seconds(d);
+    const struct device *device = &bench->machine->device[0];
+    double from = work_seconds(device);
     uint64_t runs = 0;
     do {
         *number += 1;
         run(context, *number);
         runs++;
-    } while (work_seconds(d) - from < least_seconds);
+    } while (work_seconds(device) - from < least_seconds);
     return runs;
 }
 
 /* Times n stretches after a warm-up, which compiles kernels.  A stretch is a single run, or as many runs as take as
  * long as the probe before them.  context: what `run` gets.  flops: of one run. */
 enum stretch { SINGLE_RUN, AS_LONG_AS_PROBE };
-static struct timing time_runs(struct bench *b, run_once *run, void *context, uint32_t n, enum stretch stretch,
+static struct timing time_runs(struct bench *bench, run_once *run, void *context, uint32_t n, enum stretch stretch,
                                double flops)
 {
     enum { LONGEST = 1 }; /* seconds of the probe */
-    const struct device *d = &b->machine->device[0];
+    const struct device *device = &bench->machine->device[0];
     double *seconds = allocate(n, sizeof *seconds);
     double *share = allocate(n, sizeof *share);
-    double last = 0;                                                      /* how long the last stretch worked */
-    int n_alike = d->is_cpu || d->is_logical ? 1 : b->machine->n_devices; /* devices that work; the probe runs on one */
+    double last = 0; /* how long the last stretch worked */
+    int n_alike = device->is_cpu || device->is_logical
+                      ? 1
+                      : bench->machine->n_devices; /* devices that work; the probe runs on one */
     uint32_t number = WARM_UP;
     for (uint32_t i = 1; i <= WARM_UP; i++)
         run(context, i);
     for (uint32_t i = 0; i < n; i++) {
-        double begin = work_seconds(d);
-        double peak = run_probe(b->probe, fmin(last, LONGEST));
-        double from = work_seconds(d);
+        double begin = work_seconds(device);
+        double peak = run_probe(bench->probe, fmin(last, LONGEST));
+        double from = work_seconds(device);
         uint64_t start = now_ns();
-        uint64_t runs = run_stretch(b, run, context, &number, stretch == AS_LONG_AS_PROBE ? from - begin : 0);
+        uint64_t runs = run_stretch(bench, run, context, &number, stretch == AS_LONG_AS_PROBE ? from - begin : 0);
         seconds[i] = 1e-9 * (double)(now_ns() - start) / (double)runs;
-        last = work_seconds(d) - from;
+        last = work_seconds(device) - from;
         share[i] = flops * (double)runs / last / n_alike / peak;
-        b->peak = fmax(b->peak, peak);
+        bench->peak = fmax(bench->peak, peak);
     }
-    struct timing t = {median(seconds, n), median(share, n)};
-    if (!(t.share <= 1))
-        t.share = NAN;
+    struct timing timing = {median(seconds, n), median(share, n)};
+    if (!(timing.share <= 1))
+        timing.share = NAN;
     free(seconds);
     free(share);
-    return t;
+    return timing;
 }
 
 /* ---- matrix products ------------------------------------------------------------------------------------------- */
@@ -102,19 +104,19 @@ struct product {
 };
 
 /* Lists the products of linear layers, each in the form of the forward, of the input's gradient and of the weight's. */
-static size_t list_linear_products(const struct bench *b, struct product *out)
+static size_t list_linear_products(const struct bench *bench, struct product *out)
 {
-    const int C = b->config.channels, L = b->config.layers;
-    const int V = (int)padded_vocab(b->config.vocab);
-    const int n = (int)(b->settings->batch * b->settings->seq_len);
+    const int C = bench->config.channels, layers = bench->config.layers;
+    const int vocab = (int)padded_vocab(bench->config.vocab);
+    const int n = (int)(bench->settings->batch * bench->settings->seq_len);
     const struct {
         const char *name;
         int out, in, count;
-    } linear[] = {{"attn.qkv", 3 * C, C, L},
-                  {"attn.proj", C, C, L},
-                  {"mlp.fc", 4 * C, C, L},
-                  {"mlp.proj", C, 4 * C, L},
-                  {"head", V, C, 1}};
+    } linear[] = {{"attn.qkv", 3 * C, C, layers},
+                  {"attn.proj", C, C, layers},
+                  {"mlp.fc", 4 * C, C, layers},
+                  {"mlp.proj", C, 4 * C, layers},
+                  {"head", vocab, C, 1}};
     size_t n_products = 0;
     for (enum gemm_form form = GEMM_NT; form <= GEMM_TN; form++)
         for (size_t i = 0; i < COUNT(linear); i++) {
@@ -134,12 +136,12 @@ static size_t list_linear_products(const struct bench *b, struct product *out)
 }
 
 /* Lists the products of attention: squares are (T, T), heads (T, head_size), for each head of each sequence. */
-static size_t list_attention_products(const struct bench *b, struct product *out)
+static size_t list_attention_products(const struct bench *bench, struct product *out)
 {
-    const int T = (int)b->settings->seq_len;
-    const int head_size = b->config.channels / b->config.heads;
-    const int n_heads = (int)b->settings->batch * b->config.heads;
-    const int count = 2 * b->config.layers;
+    const int T = (int)bench->settings->seq_len;
+    const int head_size = bench->config.channels / bench->config.heads;
+    const int n_heads = (int)bench->settings->batch * bench->config.heads;
+    const int count = 2 * bench->config.layers;
     const struct product products[] = {
         {"attn.scores, datt", GEMM_NT, T, T, head_size, n_heads, CAUSAL_OUT, count},
         {"attn.mix, dq", GEMM_NN, T, head_size, T, n_heads, CAUSAL_A, count},
@@ -150,51 +152,57 @@ static size_t list_attention_products(const struct bench *b, struct product *out
 }
 
 /* The operands of a linear layer's product are whole tensors. */
-static void take_matrices(struct gemm *g, struct tensor *const operand[3])
+static void take_matrices(struct gemm *gemm, struct tensor *const operand[3])
 {
-    g->a = matrix(operand[0], g->form == GEMM_TN ? g->m : g->k);
-    g->b = matrix(operand[1], g->form == GEMM_NT ? g->k : g->n);
-    g->c = matrix(operand[2], g->n);
+    gemm->a = matrix(operand[0], gemm->form == GEMM_TN ? gemm->m : gemm->k);
+    gemm->b = matrix(operand[1], gemm->form == GEMM_NT ? gemm->k : gemm->n);
+    gemm->c = matrix(operand[2], gemm->n);
 }
 
 /* The operands of attention lie as in training: heads, which are (T, head_size), side by side in rows of C. */
-static void take_heads(struct gemm *g, struct tensor *const operand[3], int C)
+static void take_heads(struct gemm *gemm, struct tensor *const operand[3], int C)
 {
-    const int T = g->m;
+    const int T = gemm->m;
     const size_t area = (size_t)T * (size_t)T;
-    const struct operand square = {.ld = T, .batch_stride = (size_t)g->heads * area, .head_stride = area};
-    const struct operand head = {.ld = C, .batch_stride = (size_t)T * (size_t)C, .head_stride = (size_t)(C / g->heads)};
-    const bool makes_square = g->causal == CAUSAL_OUT;
-    g->a = makes_square ? head : square;
-    g->b = head;
-    g->c = makes_square ? square : head;
-    g->a.tensor = operand[0];
-    g->b.tensor = operand[1];
-    g->c.tensor = operand[2];
+    const struct operand square = {.ld = T, .batch_stride = (size_t)gemm->heads * area, .head_stride = area};
+    const struct operand head = {
+        .ld = C, .batch_stride = (size_t)T * (size_t)C, .head_stride = (size_t)(C / gemm->heads)};
+    const bool makes_square = gemm->causal == CAUSAL_OUT;
+    gemm->a = makes_square ? head : square;
+    gemm->b = head;
+    gemm->c = makes_square ? square : head;
+    gemm->a.tensor = operand[0];
+    gemm->b.tensor = operand[1];
+    gemm->c.tensor = operand[2];
 }
 
-static struct gemm describe_gemm(const struct bench *b, const struct product *s, struct tensor *const operand[3])
+static struct gemm describe_gemm(const struct bench *bench, const struct product *product,
+                                 struct tensor *const operand[3])
 {
-    struct gemm g = {.form = s->form, .m = s->m, .n = s->n, .k = s->k, .causal = s->causal};
-    g.heads = s->batch > 1 ? b->config.heads : 1;
-    g.batch = s->batch / g.heads;
-    if (s->batch == 1)
-        take_matrices(&g, operand);
+    struct gemm gemm = {
+        .form = product->form, .m = product->m, .n = product->n, .k = product->k, .causal = product->causal};
+    gemm.heads = product->batch > 1 ? bench->config.heads : 1;
+    gemm.batch = product->batch / gemm.heads;
+    if (product->batch == 1)
+        take_matrices(&gemm, operand);
     else
-        take_heads(&g, operand, b->config.channels);
-    return g;
+        take_heads(&gemm, operand, bench->config.channels);
+    return gemm;
 }
 
 /* Elements of the largest operand. */
-static size_t most_elements(const struct product *s)
+static size_t most_elements(const struct product *product)
 {
-    size_t m = (size_t)s->m, n = (size_t)s->n;
-    size_t k = (size_t)s->k;
+    size_t m = (size_t)product->m, n = (size_t)product->n;
+    size_t k = (size_t)product->k;
     size_t most = MAX(m * k, n * k);
-    return (size_t)s->batch * MAX(most, m * n);
+    return (size_t)product->batch * MAX(most, m * n);
 }
 
-static double flops_of(const struct product *s) { return 2.0 * s->m * s->n * s->k * s->batch; }
+static double flops_of(const struct product *product)
+{
+    return 2.0 * product->m * product->n * product->k * product->batch;
+}
 
 static void run_list(void *list, uint32_t number)
 {
@@ -203,23 +211,23 @@ static void run_list(void *list, uint32_t number)
 }
 
 /* Times a product as the task of a list. */
-static struct timing time_gemm(struct bench *b, const struct product *s, enum gemm_engine engine)
+static struct timing time_gemm(struct bench *bench, const struct product *product, enum gemm_engine engine)
 {
-    struct device *d = &b->machine->device[0];
-    struct pool *pool = new_pool(b->machine);
+    struct device *device = &bench->machine->device[0];
+    struct pool *pool = new_pool(bench->machine);
     struct config tiny = {1, 1, 1, 1, 1, true};
     struct model *model = new_model(pool, &tiny, &one_rank, TO_COMPUTE, (struct gradients){0});
     struct step *list = new_step(pool, "gemm");
     struct build build = new_build(list, model, (struct kernels){.gemm = engine}, 1, 1);
     struct tensor *operand[3];
     for (int i = 0; i < 3; i++) {
-        operand[i] = new_work_tensor(pool, d, "operand", SHAPE((int64_t)most_elements(s)));
+        operand[i] = new_work_tensor(pool, device, "operand", SHAPE((int64_t)most_elements(product)));
         operand[i]->persistent = true;
     }
-    struct gemm g = describe_gemm(b, s, operand);
-    gemm(&build, s->name, &g);
+    struct gemm operation = describe_gemm(bench, product, operand);
+    gemm(&build, product->name, &operation);
     must(finish_steps(pool, &list, 1));
-    struct timing timing = time_runs(b, run_list, list, REPEATS, AS_LONG_AS_PROBE, flops_of(s));
+    struct timing timing = time_runs(bench, run_list, list, REPEATS, AS_LONG_AS_PROBE, flops_of(product));
     end_build(&build);
     drain(list);
     free_step(list);
@@ -238,43 +246,44 @@ static const struct column gemm_columns[] = {{"engine", "engine", CELL_TEXT, 7, 
                                              {"GFLOP/s", "gflops", CELL_FIXED, 8, 1},
                                              {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};
 
-static void bench_gemm(struct bench *b, const struct product *s, enum gemm_engine engine)
+static void bench_gemm(struct bench *bench, const struct product *product, enum gemm_engine engine)
 {
-    struct timing t = time_gemm(b, s, engine);
-    if (s->batch == 1 && !isnan(t.share)) {
-        b->weighted[engine].flops += s->count * flops_of(s);
-        b->weighted[engine].at_peak += s->count * flops_of(s) / t.share;
+    struct timing timing = time_gemm(bench, product, engine);
+    if (product->batch == 1 && !isnan(timing.share)) {
+        bench->weighted[engine].flops += product->count * flops_of(product);
+        bench->weighted[engine].at_peak += product->count * flops_of(product) / timing.share;
     }
-    ROW(b->gemms, text_cell(word_of("gemm", (int)engine)), text_cell(s->name), text_cell(gemm_form_name[s->form]),
-        number_cell(s->m), number_cell(s->n), number_cell(s->k), number_cell(s->batch),
-        number_cell(flops_of(s) / t.seconds / 1e9), number_cell(t.share));
-    print_rows(b->text, b->gemms, b->gemms->n - 1, b->gemms->n);
-    fflush(b->text);
+    ROW(bench->gemms, text_cell(word_of("gemm", (int)engine)), text_cell(product->name),
+        text_cell(gemm_form_name[product->form]), number_cell(product->m), number_cell(product->n),
+        number_cell(product->k), number_cell(product->batch), number_cell(flops_of(product) / timing.seconds / 1e9),
+        number_cell(timing.share));
+    print_rows(bench->text, bench->gemms, bench->gemms->n - 1, bench->gemms->n);
+    fflush(bench->text);
 }
 
-static void bench_gemms(struct bench *b)
+static void bench_gemms(struct bench *bench)
 {
     struct product products[32];
-    size_t n = list_linear_products(b, products);
-    n += list_attention_products(b, products + n);
+    size_t n = list_linear_products(bench, products);
+    n += list_attention_products(bench, products + n);
     enum gemm_engine only = GEMM_CLBLAST;
-    if (has_own_products(&b->machine->device[0]))
-        only = b->settings->kernels.gemm;
-    print_heading(b->text, b->gemms);
+    if (has_own_products(&bench->machine->device[0]))
+        only = bench->settings->kernels.gemm;
+    print_heading(bench->text, bench->gemms);
     for (size_t i = 0; i < n; i++) {
         if (only == GEMM_OWN || only == GEMM_AUTO)
-            bench_gemm(b, &products[i], GEMM_OWN);
+            bench_gemm(bench, &products[i], GEMM_OWN);
         if (only == GEMM_CLBLAST || only == GEMM_AUTO)
-            bench_gemm(b, &products[i], GEMM_CLBLAST);
+            bench_gemm(bench, &products[i], GEMM_CLBLAST);
     }
 }
 
 /* The share of the peak over all projections, weighted by their FLOPs; NAN: none was timed. */
-static double weighted_share(const struct bench *b, enum gemm_engine engine)
+static double weighted_share(const struct bench *bench, enum gemm_engine engine)
 {
-    if (b->weighted[engine].at_peak <= 0)
+    if (bench->weighted[engine].at_peak <= 0)
         return NAN;
-    return b->weighted[engine].flops / b->weighted[engine].at_peak;
+    return bench->weighted[engine].flops / bench->weighted[engine].at_peak;
 }
 
 static const char *of_peak(char out[80], double share)
@@ -288,30 +297,30 @@ static const char *of_peak(char out[80], double share)
 
 /* ---- training -------------------------------------------------------------------------------------------------- */
 
-static void run_training(void *trainer, uint32_t number)
+static void run_training(void *context, uint32_t number)
 {
-    struct trainer *t = trainer;
-    run_step(t, number);
-    drain(t->train);
+    struct trainer *trainer = context;
+    run_step(trainer, number);
+    drain(trainer->train);
 }
 
-static json_t *bench_training(struct bench *b)
+static json_t *bench_training(struct bench *bench)
 {
-    run_trial_for(b->settings);
-    struct trainer *t = new_trainer(b->settings, LIST_TRAIN | OPEN_GIVEN_DATA);
-    init_random(t->model, 1);
-    uint32_t n = was_given("steps") ? (uint32_t)b->settings->steps : TRAIN_STEPS;
-    double tokens = tokens_per_step(t), flops = flops_per_token(t->model->params, t->seq) * tokens;
-    struct timing step = time_runs(b, run_training, t, n, SINGLE_RUN, flops);
+    run_trial_for(bench->settings);
+    struct trainer *trainer = new_trainer(bench->settings, LIST_TRAIN | OPEN_GIVEN_DATA);
+    init_random(trainer->model, 1);
+    uint32_t n = was_given("steps") ? (uint32_t)bench->settings->steps : TRAIN_STEPS;
+    double tokens = tokens_per_step(trainer), flops = flops_per_token(trainer->model->params, trainer->seq) * tokens;
+    struct timing step = time_runs(bench, run_training, trainer, n, SINGLE_RUN, flops);
     char share[80];
-    fprintf(b->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
+    fprintf(bench->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
             1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9, of_peak(share, step.share));
-    const struct pass_reports passes = reports_of(t);
-    print_reports(b->text, passes.report, passes.n);
-    json_t *train = json_pack("{s:s, s:f, s:f, s:o, s:o}", "model", word_of("model", b->settings->preset),
+    const struct pass_reports passes = reports_of(trainer);
+    print_reports(bench->text, passes.report, passes.n);
+    json_t *train = json_pack("{s:s, s:f, s:f, s:o, s:o}", "model", word_of("model", bench->settings->preset),
                               "ms_per_step", 1e3 * step.seconds, "tokens_per_s", tokens / step.seconds, "share_of_peak",
                               number_json(step.share), "passes", reports_json(passes.report, passes.n));
-    free_trainer(t);
+    free_trainer(trainer);
     return train;
 }
 
@@ -320,9 +329,9 @@ static json_t *bench_training(struct bench *b)
 static bool measures; /* true: the command is yard bench */
 static bool sweeps;   /* true: with --broadcast */
 
-static void check_bench_options(struct settings *s)
+static void check_bench_options(struct settings *settings)
 {
-    s->sweeps |= sweeps;
+    settings->sweeps |= sweeps;
     if (predict_options.hardware && measures && !sweeps)
         fail(EXIT_USAGE, "--hardware %s: bench measures what is here; only --broadcast can be simulated",
              predict_options.hardware);
@@ -337,48 +346,50 @@ static const struct page page = {
     .classes = OF_LIST | OF_RUN,
     .also = " vocab steps serial json hardware broadcast "};
 
-static void bench_all(struct bench *b)
+static void bench_all(struct bench *bench)
 {
-    const struct settings *s = b->settings;
-    struct device *d = &b->machine->device[0];
+    const struct settings *settings = bench->settings;
+    struct device *device = &bench->machine->device[0];
     char own_text[80], clblast_text[80];
-    b->peak = run_probe(b->probe, 0.3);
-    double copy = measure_copy(d, 0.3);
-    fprintf(b->text,
+    bench->peak = run_probe(bench->probe, 0.3);
+    double copy = measure_copy(device, 0.3);
+    fprintf(bench->text,
             "device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of "
             "one step of model %s\n",
-            d->name, d->id, d->units, b->peak / 1e9, copy / 1e9, word_of("model", s->preset));
-    bench_gemms(b);
-    double own = weighted_share(b, GEMM_OWN);
-    double clblast = weighted_share(b, GEMM_CLBLAST);
-    fprintf(b->text, "projections, weighted by FLOPs: own %s, CLBlast %s\n", of_peak(own_text, own),
+            device->name, device->id, device->units, bench->peak / 1e9, copy / 1e9, word_of("model", settings->preset));
+    bench_gemms(bench);
+    double own = weighted_share(bench, GEMM_OWN);
+    double clblast = weighted_share(bench, GEMM_CLBLAST);
+    fprintf(bench->text, "projections, weighted by FLOPs: own %s, CLBlast %s\n", of_peak(own_text, own),
             of_peak(clblast_text, clblast));
-    json_t *train = bench_training(b);
-    print_line(b->text,
+    json_t *train = bench_training(bench);
+    print_line(bench->text,
                "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing%s",
-               b->peak / 1e9,
-               d->is_cpu ? ",\nby CPU time: neither what other programs take counts, nor cores that wait" : "");
-    if (s->json)
-        print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:o}", "device", d->name, "fma_peak_gflops", b->peak / 1e9,
-                             "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b->gemms), "own_share_of_peak",
-                             number_json(own), "clblast_share_of_peak", number_json(clblast), "train", train));
+               bench->peak / 1e9,
+               device->is_cpu ? ",\nby CPU time: neither what other programs take counts, nor cores that wait" : "");
+    if (settings->json)
+        print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:o}", "device", device->name, "fma_peak_gflops",
+                             bench->peak / 1e9, "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(bench->gemms),
+                             "own_share_of_peak", number_json(own), "clblast_share_of_peak", number_json(clblast),
+                             "train", train));
 }
 
 static int run_bench(int argc, char **argv)
 {
     measures = true;
-    struct settings *s = parse_settings(&page, argc, argv);
+    struct settings *settings = parse_settings(&page, argc, argv);
     if (sweeps)
-        return bench_broadcast(s);
-    struct bench b = {.settings = s, .text = s->json ? stderr : stdout, .config = config_of(s)};
-    b.gemms = new_table(gemm_columns, COUNT(gemm_columns));
-    b.machine = machine_of(s, SHARED_CONTEXTS);
+        return bench_broadcast(settings);
+    struct bench bench = {
+        .settings = settings, .text = settings->json ? stderr : stdout, .config = config_of(settings)};
+    bench.gemms = new_table(gemm_columns, COUNT(gemm_columns));
+    bench.machine = machine_of(settings, SHARED_CONTEXTS);
     /* A model that training would refuse is refused now, and not after the products. */
-    free_trainer(new_trainer(s, LIST_TRAIN | OPEN_GIVEN_DATA | PLAN_ONLY));
-    b.probe = open_probe(&b.machine->device[0]);
-    bench_all(&b);
-    close_probe(b.probe);
-    close_machine(b.machine);
+    free_trainer(new_trainer(settings, LIST_TRAIN | OPEN_GIVEN_DATA | PLAN_ONLY));
+    bench.probe = open_probe(&bench.machine->device[0]);
+    bench_all(&bench);
+    close_probe(bench.probe);
+    close_machine(bench.machine);
     return EXIT_OK;
 }
 

@@ -25,16 +25,16 @@ struct round {          /* what one iteration's broadcasts and compute lanes did
     double computing;   /* seconds of compute lanes, all together */
 };
 
-static void see(struct round *s, const struct task *t, double start, double end)
+static void see(struct round *round, const struct task *task, double start, double end)
 {
-    if (t->lane->kind == LANE_COMPUTE && !is_copy(t))
-        s->computing += end - start;
-    if (t->role != ROLE_BROADCAST || !is_copy(t) || copies_nothing(t))
+    if (task->lane->kind == LANE_COMPUTE && !is_copy(task))
+        round->computing += end - start;
+    if (task->role != ROLE_BROADCAST || !is_copy(task) || copies_nothing(task))
         return;
-    if (s->bytes == 0 || start < s->first)
-        s->first = start;
-    s->last = fmax(s->last, end);
-    s->bytes += (double)copy_target(t)->bytes;
+    if (round->bytes == 0 || start < round->first)
+        round->first = start;
+    round->last = fmax(round->last, end);
+    round->bytes += (double)copy_target(task)->bytes;
 }
 
 struct run {                      /* one configuration */
@@ -42,41 +42,41 @@ struct run {                      /* one configuration */
     double period;
 };
 
-static void note_run(void *context, const struct step *s, const struct task *t, const struct task_flight *flight)
+static void note_run(void *context, const struct step *step, const struct task *task, const struct task_flight *flight)
 {
     struct run *run = context;
-    (void)s;
+    (void)step;
     if (flight->iteration <= STEPS)
-        see(&run->seen[flight->iteration], t, 1e-9 * (double)flight->start, 1e-9 * (double)flight->end);
+        see(&run->seen[flight->iteration], task, 1e-9 * (double)flight->start, 1e-9 * (double)flight->end);
 }
 
-static void run_steps(struct trainer *t, struct run *r)
+static void run_steps(struct trainer *trainer, struct run *run)
 {
-    struct observer looker = {.ended = note_run, .context = r};
-    init_random(t->model, 1);
+    struct observer looker = {.ended = note_run, .context = run};
+    init_random(trainer->model, 1);
     add_observer(&looker);
     uint64_t start = 0;
     for (uint32_t i = 1; i <= STEPS; i++) {
-        run_step(t, i);
+        run_step(trainer, i);
         if (i == WARM_UP) {
-            drain(t->train);
+            drain(trainer->train);
             start = now_ns();
         }
     }
-    drain(t->train);
-    r->period = 1e-9 * (double)(now_ns() - start) / (STEPS - WARM_UP);
+    drain(trainer->train);
+    run->period = 1e-9 * (double)(now_ns() - start) / (STEPS - WARM_UP);
     remove_observer(&looker);
 }
 
 /* The last simulated step is seen in place of the last one that is run. */
-static void simulate_steps(const struct trainer *t, struct run *r)
+static void simulate_steps(const struct trainer *trainer, struct run *run)
 {
-    struct simulation *sim = must_simulate(t->train, costs_of(t));
-    const struct moment *last = &sim->moments[(size_t)(sim->steps - 1) * t->train->n];
-    for (size_t i = 0; i < t->train->n; i++)
+    struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
+    const struct moment *last = &sim->moments[(size_t)(sim->steps - 1) * trainer->train->n];
+    for (size_t i = 0; i < trainer->train->n; i++)
         if (!last[i].skipped)
-            see(&r->seen[STEPS], t->train->task[i], last[i].start, last[i].end);
-    r->period = sim->period;
+            see(&run->seen[STEPS], trainer->train->task[i], last[i].start, last[i].end);
+    run->period = sim->period;
     free_simulation(sim);
 }
 
@@ -89,9 +89,9 @@ static const struct column columns[] = {{"queues", "queues", CELL_COUNT, 6, 0},
                                         {"computing", "computing", CELL_SHARE, 9, 0},
                                         {"step ms", "step_ms", CELL_FIXED, 10, 3}};
 
-static const struct pass_report *broadcast_report(const struct trainer *t)
+static const struct pass_report *broadcast_report(const struct trainer *trainer)
 {
-    const struct pass_report *report = reports_of(t).report;
+    const struct pass_report *report = reports_of(trainer).report;
     while (strcmp(report->pass->name, "broadcast") != 0)
         report++;
     if (report->declined)
@@ -99,23 +99,23 @@ static const struct pass_report *broadcast_report(const struct trainer *t)
     return report;
 }
 
-static double largest_copy(const struct step *s)
+static double largest_copy(const struct step *step)
 {
     double bytes = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (is_copy(s->task[i]) && s->task[i]->role == ROLE_BROADCAST)
-            bytes = fmax(bytes, (double)copy_target(s->task[i])->bytes);
+    for (size_t i = 0; i < step->n; i++)
+        if (is_copy(step->task[i]) && step->task[i]->role == ROLE_BROADCAST)
+            bytes = fmax(bytes, (double)copy_target(step->task[i])->bytes);
     return bytes;
 }
 
 /* Adds a row with medians over the steps that were seen: of the time from the first broadcast's start to the last one's
  * end, and of what compute lanes did. */
-static void add_run(struct table *table, const struct trainer *t, const struct run *r, double bound_ms)
+static void add_run(struct table *table, const struct trainer *trainer, const struct run *run, double bound_ms)
 {
     double span[STEPS], computing[STEPS];
     size_t n = 0;
     for (int i = WARM_UP + 1; i <= STEPS; i++) {
-        const struct round *seen = &r->seen[i];
+        const struct round *seen = &run->seen[i];
         if (seen->bytes == 0)
             continue;
         span[n] = seen->last - seen->first;
@@ -124,67 +124,67 @@ static void add_run(struct table *table, const struct trainer *t, const struct r
     }
     double ms = 1e3 * median(span, n);
     ROW(table, number_cell(broadcast_options.queues), number_cell(broadcast_options.slices),
-        number_cell(largest_copy(t->train) / 1e3), number_cell(ms), number_cell(r->seen[STEPS].bytes / ms / 1e6),
-        number_cell(bound_ms / ms), number_cell(median(computing, n) / r->period / t->machine->n_devices),
-        number_cell(1e3 * r->period));
+        number_cell(largest_copy(trainer->train) / 1e3), number_cell(ms),
+        number_cell(run->seen[STEPS].bytes / ms / 1e6), number_cell(bound_ms / ms),
+        number_cell(median(computing, n) / run->period / trainer->machine->n_devices), number_cell(1e3 * run->period));
 }
 
 /* The best number of slices by the formula in the head of this file, for the largest copy, which is a shard if there is
  * one slice; NAN: no link is described. */
-static double best_slices(const struct trainer *t)
+static double best_slices(const struct trainer *trainer)
 {
-    const struct costs *c = costs_of(t);
-    if (!c)
+    const struct costs *costs = costs_of(trainer);
+    if (!costs)
         return NAN;
-    const struct lane_speed *up = &c->speed[LANE_UPLOAD];
-    return sqrt(largest_copy(t->train) / ((t->mesh.dp - 1) * up->latency * up->bytes_per_s));
+    const struct lane_speed *up = &costs->speed[LANE_UPLOAD];
+    return sqrt(largest_copy(trainer->train) / ((trainer->mesh.dp - 1) * up->latency * up->bytes_per_s));
 }
 
 /* Trains or simulates with the options' queues and slices, and adds a row to the table.  Returns best_slices(). */
-static double bench_one(struct settings *s, FILE *text, struct table *table)
+static double bench_one(struct settings *settings, FILE *text, struct table *table)
 {
-    struct run r = {.period = 0};
+    struct run run = {.period = 0};
     unsigned wanted = LIST_TRAIN | OPEN_GIVEN_DATA;
     if (predict_options.hardware)
         wanted |= PLAN_ONLY;
-    struct trainer *t = new_trainer(s, wanted);
-    const json_t *bound = json_object_get(broadcast_report(t)->fields, "bound_ms");
+    struct trainer *trainer = new_trainer(settings, wanted);
+    const json_t *bound = json_object_get(broadcast_report(trainer)->fields, "bound_ms");
     if (predict_options.hardware)
-        simulate_steps(t, &r);
+        simulate_steps(trainer, &run);
     else
-        run_steps(t, &r);
-    add_run(table, t, &r, json_is_number(bound) ? json_number_value(bound) : NAN);
+        run_steps(trainer, &run);
+    add_run(table, trainer, &run, json_is_number(bound) ? json_number_value(bound) : NAN);
     print_rows(text, table, table->n - 1, table->n);
     fflush(text);
-    double best = best_slices(t);
-    free_trainer(t);
+    double best = best_slices(trainer);
+    free_trainer(trainer);
     return best;
 }
 
 /* Calls bench_one() with so many queues and slices. */
-static double bench_with(struct settings *s, FILE *text, struct table *table, int queues, int slices)
+static double bench_with(struct settings *settings, FILE *text, struct table *table, int queues, int slices)
 {
     char n_queues[16], n_slices[16];
     snprintf(n_queues, sizeof n_queues, "%d", queues);
     snprintf(n_slices, sizeof n_slices, "%d", slices);
     const struct value_before queues_before = try_option("broadcast-queues", n_queues);
     const struct value_before slices_before = try_option("broadcast-slices", n_slices);
-    const double best = bench_one(s, text, table);
+    const double best = bench_one(settings, text, table);
     restore_value(&slices_before);
     restore_value(&queues_before);
     return best;
 }
 
-int bench_broadcast(struct settings *s)
+int bench_broadcast(struct settings *settings)
 {
     static const int senders[] = {1, 2, 4}, slices[] = {1, 4, 16, 64};
     struct table *table = new_table(columns, COUNT(columns));
-    FILE *text = s->json ? stderr : stdout;
+    FILE *text = settings->json ? stderr : stdout;
     int beside = broadcast_options.main == MAIN_COMPUTE;
     double best = NAN;
-    run_trial_for(s);
-    s->time_tasks = true;
-    const char *model = word_of("model", s->preset);
+    run_trial_for(settings);
+    settings->time_tasks = true;
+    const char *model = word_of("model", settings->preset);
     if (predict_options.hardware)
         fprintf(text, "broadcasts of one step of model %s, simulated on %s\n", model, predict_options.hardware);
     else
@@ -194,11 +194,11 @@ int bench_broadcast(struct settings *s)
         for (size_t k = 0; k < COUNT(slices); k++) {
             if (slices[k] < senders[i])
                 continue;
-            double found = bench_with(s, text, table, senders[i] + beside, slices[k]);
+            double found = bench_with(settings, text, table, senders[i] + beside, slices[k]);
             if (i == 0 && k == 0) /* one slice is a whole shard */
                 best = found;
         }
-    if (s->json)
+    if (settings->json)
         print_json(json_pack("{s:o, s:o}", "broadcast", table_json(table), "best_slices", number_json(best)));
     else if (!isnan(best))
         printf("by reckoning, one queue with a link of its own is best with %.1f slices\n", best);

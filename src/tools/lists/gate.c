@@ -12,80 +12,80 @@
 #include "lists.h"
 
 /* Does the task follow, within the iteration, from one that is marked? */
-static bool follows(const struct task *t, const bool *marked)
+static bool follows(const struct task *task, const bool *marked)
 {
-    for (size_t e = 0; e < t->n_edges; e++)
-        if (!t->edges[e].previous && marked[t->edges[e].producer])
+    for (size_t i = 0; i < task->n_edges; i++)
+        if (!task->edges[i].previous && marked[task->edges[i].producer])
             return true;
     return false;
 }
 
-static enum role holding_role(const struct step *s)
+static enum role holding_role(const struct step *step)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->role == ROLE_NORM)
+    for (size_t i = 0; i < step->n; i++)
+        if (step->task[i]->role == ROLE_NORM)
             return ROLE_NORM;
     return ROLE_BACKWARD;
 }
 
 /* Marks the tasks that hold.  Returns the number of tasks up to the last of them, this one included; 0: none holds. */
-static size_t mark_holding(struct step *s, enum role role)
+static size_t mark_holding(struct step *step, enum role role)
 {
     size_t end = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->role == role) {
+    for (size_t i = 0; i < step->n; i++)
+        if (step->task[i]->role == role) {
             end = i + 1;
-            s->task[i]->gate = GATE_HOLDS;
+            step->task[i]->gate = GATE_HOLDS;
         }
     return end;
 }
 
 /* Marks the updates that are held: those that do not follow from a norm. */
-static void mark_held(struct step *s)
+static void mark_held(struct step *step)
 {
-    bool *knows_norm = allocate(s->n, sizeof *knows_norm);
-    for (size_t i = 0; i < s->n; i++) {
-        struct task *t = s->task[i];
-        knows_norm[i] = t->role == ROLE_NORM || follows(t, knows_norm);
-        if (t->role == ROLE_UPDATE && !knows_norm[i])
-            t->gate = GATE_HELD;
+    bool *knows_norm = allocate(step->n, sizeof *knows_norm);
+    for (size_t i = 0; i < step->n; i++) {
+        struct task *task = step->task[i];
+        knows_norm[i] = task->role == ROLE_NORM || follows(task, knows_norm);
+        if (task->role == ROLE_UPDATE && !knows_norm[i])
+            task->gate = GATE_HELD;
     }
     free(knows_norm);
 }
 
 /* Among the first `end` tasks, those that are held and those that follow from them move to the end, in their order. */
-static void move_held(struct step *s, size_t end, enum role role)
+static void move_held(struct step *step, size_t end, enum role role)
 {
     size_t n = 0, n_moved = 0;
-    bool *moves = allocate(s->n, sizeof *moves);
-    size_t *order = allocate(s->n, sizeof *order), *moved = allocate(s->n, sizeof *moved);
+    bool *moves = allocate(step->n, sizeof *moves);
+    size_t *order = allocate(step->n, sizeof *order), *moved = allocate(step->n, sizeof *moved);
     for (size_t i = 0; i < end; i++) {
-        const struct task *t = s->task[i];
-        moves[i] = t->gate == GATE_HELD || follows(t, moves);
-        if (moves[i] && t->role == role)
+        const struct task *task = step->task[i];
+        moves[i] = task->gate == GATE_HELD || follows(task, moves);
+        if (moves[i] && task->role == role)
             fail(EXIT_USAGE,
                  "task %zu %s is of role %s and follows from an update, which --clip holds until it has ended: give "
                  "the update another role, or --clip 0",
-                 i, t->name, role_name[t->role]);
+                 i, task->name, role_name[task->role]);
         if (moves[i])
             moved[n_moved++] = i;
         else
             order[n++] = i;
     }
     memcpy(order + n, moved, n_moved * sizeof *moved);
-    permute_tasks(s, 0, order, end);
+    permute_tasks(step, 0, order, end);
     free(moves);
     free(order);
     free(moved);
 }
 
-void gate_updates(struct step *s)
+void gate_updates(struct step *step)
 {
-    enum role role = holding_role(s);
-    depend(s, DATA_EDGES);
-    size_t end = mark_holding(s, role);
+    enum role role = holding_role(step);
+    depend(step, DATA_EDGES);
+    size_t end = mark_holding(step, role);
     if (end == 0)
         return;
-    mark_held(s);
-    move_held(s, end, role);
+    mark_held(step);
+    move_held(step, end, role);
 }

@@ -35,57 +35,57 @@ static const struct option_word {
     {LINE_WORK, "cpu", VALUE_TIME, OFFSET(task, on_host.seconds), .absent = -1},
 };
 
-void split_line(struct line *l, char *text)
+void split_line(struct line *line, char *text)
 {
     char *save = NULL;
     text[strcspn(text, "#")] = '\0';
-    l->n = 0;
-    memset(l->used, 0, sizeof l->used);
+    line->n = 0;
+    memset(line->used, 0, sizeof line->used);
     for (char *word = strtok_r(text, " \t\r", &save); word; word = strtok_r(NULL, " \t\r", &save)) {
-        if (l->n == MOST_WORDS)
-            fail_word(l, word, "fewer words in a line");
+        if (line->n == MOST_WORDS)
+            fail_word(line, word, "fewer words in a line");
         char *shown = make_printable(copy_string(word), ONE_LINE);
         if (strcmp(shown, word) != 0)
-            fail_word(l, word, "characters that can be shown, as UTF-8");
+            fail_word(line, word, "characters that can be shown, as UTF-8");
         free(shown);
-        l->word[l->n++] = word;
+        line->word[line->n++] = word;
     }
 }
 
-char *word_at(struct line *l, size_t i)
+char *word_at(struct line *line, size_t i)
 {
-    if (i >= l->n)
-        fail(EXIT_USAGE, "%s, line %d: '%.80s' ends too early: expected %s", l->path, l->number, l->word[l->n - 1],
-             l->takes);
-    l->used[i] = true;
-    return l->word[i];
+    if (i >= line->n)
+        fail(EXIT_USAGE, "%s, line %d: '%.80s' ends too early: expected %s", line->path, line->number,
+             line->word[line->n - 1], line->takes);
+    line->used[i] = true;
+    return line->word[i];
 }
 
 /* Finds the one word that is `key` followed by the character `end`.  Returns what follows `end`; NULL: no such word. */
-static char *take_word(struct line *l, const char *key, char end)
+static char *take_word(struct line *line, const char *key, char end)
 {
     char *value = NULL;
     size_t length = strlen(key);
-    for (size_t i = 1; i < l->n; i++) {
-        if (l->used[i] || strncmp(l->word[i], key, length) != 0 || l->word[i][length] != end)
+    for (size_t i = 1; i < line->n; i++) {
+        if (line->used[i] || strncmp(line->word[i], key, length) != 0 || line->word[i][length] != end)
             continue;
         if (value)
-            fail_word(l, l->word[i], "each option once");
-        l->used[i] = true;
-        value = l->word[i] + length;
+            fail_word(line, line->word[i], "each option once");
+        line->used[i] = true;
+        value = line->word[i] + length;
         if (end != '\0')
             value++;
     }
     return value;
 }
 
-char *word_option(struct line *l, const char *key) { return take_word(l, key, '='); }
+char *word_option(struct line *line, const char *key) { return take_word(line, key, '='); }
 
-char *next_name(const struct line *l, char **list)
+char *next_name(const struct line *line, char **list)
 {
     char *name = strsep(list, ",");
     if (name && !*name)
-        fail_word(l, ",", "a name before and after each comma");
+        fail_word(line, ",", "a name before and after each comma");
     return name;
 }
 
@@ -107,7 +107,7 @@ bool parse_time(const char *text, double *seconds)
 
 /* The index of the text among names[first] .. names[end - 1].  If it is none of these, fails with a sentence that lists
  * the names after `intro`, "a role: ". */
-static int read_name(const struct line *l, const char *text, const char *const *names, int first, int end,
+static int read_name(const struct line *line, const char *text, const char *const *names, int first, int end,
                      const char *intro)
 {
     for (int i = first; i < end; i++)
@@ -116,18 +116,18 @@ static int read_name(const struct line *l, const char *text, const char *const *
     char *all = copy_string(names[first]);
     for (int i = first + 1; i < end; i++)
         append_text(&all, "%s%s", i + 1 < end ? ", " : " or ", names[i]);
-    fail_word(l, text, "%s%s", intro, all);
+    fail_word(line, text, "%s%s", intro, all);
 }
 
-double read_counter(const struct line *l, const char *text, double low, double high)
+double read_counter(const struct line *line, const char *text, double low, double high)
 {
     int64_t whole;
     if (!parse_int(text, &whole) || (double)whole < low || (double)whole > high)
-        fail_word(l, text, "a whole number from %.0f to %.0f", low, high);
+        fail_word(line, text, "a whole number from %.0f to %.0f", low, high);
     return (double)whole;
 }
 
-double read_as(const struct line *l, enum value value, const char *text)
+double read_as(const struct line *line, enum value value, const char *text)
 {
     static const struct {
         double low, high;
@@ -139,9 +139,9 @@ double read_as(const struct line *l, enum value value, const char *text)
     size_t bytes = 0;
     bool good;
     if (value == VALUE_CLASS)
-        return read_name(l, text, memory_class_name, 0, MEM_BUFFERS, "");
+        return read_name(line, text, memory_class_name, 0, MEM_BUFFERS, "");
     if (value == VALUE_ROLE)
-        return read_name(l, text, role_name, ROLE_OTHER + 1, ROLES_BY_HAND, "a role: ");
+        return read_name(line, text, role_name, ROLE_OTHER + 1, ROLES_BY_HAND, "a role: ");
     if (value == VALUE_TIME) {
         good = parse_time(text, &number);
     } else if (value == VALUE_BYTES) {
@@ -151,7 +151,7 @@ double read_as(const struct line *l, enum value value, const char *text)
         good = parse_double(text, &number);
     }
     if (!good || !(number >= rule[value].low && number <= rule[value].high))
-        fail_word(l, text, "%s", rule[value].expected);
+        fail_word(line, text, "%s", rule[value].expected);
     return number;
 }
 
@@ -180,38 +180,38 @@ static void store_value(void *member, enum value value, double number)
         *(int *)member = (int)number;
 }
 
-void read_options(struct line *l, enum line_of kind, void *to)
+void read_options(struct line *line, enum line_of kind, void *to)
 {
-    for (const struct option_word *w = options; w < options + COUNT(options); w++) {
-        if (w->kind != kind)
+    for (const struct option_word *word = options; word < options + COUNT(options); word++) {
+        if (word->kind != kind)
             continue;
-        char *text = take_word(l, w->key, w->value == VALUE_FLAG ? '\0' : '=');
-        double number = w->absent;
-        if (text && w->value == VALUE_FLAG)
+        char *text = take_word(line, word->key, word->value == VALUE_FLAG ? '\0' : '=');
+        double number = word->absent;
+        if (text && word->value == VALUE_FLAG)
             number = true;
-        else if (text && w->value == VALUE_COUNTER)
-            number = read_counter(l, text, w->low, w->high);
+        else if (text && word->value == VALUE_COUNTER)
+            number = read_counter(line, text, word->low, word->high);
         else if (text)
-            number = read_as(l, w->value, text);
-        store_value((char *)to + w->offset, w->value, number);
+            number = read_as(line, word->value, text);
+        store_value((char *)to + word->offset, word->value, number);
     }
 }
 
 void write_options(FILE *out, enum line_of kind, const void *from)
 {
-    for (const struct option_word *w = options; w < options + COUNT(options); w++) {
-        if (w->kind != kind)
+    for (const struct option_word *word = options; word < options + COUNT(options); word++) {
+        if (word->kind != kind)
             continue;
         char text[32];
-        double number = load_value((const char *)from + w->offset, w->value);
-        if (number == w->absent)
+        double number = load_value((const char *)from + word->offset, word->value);
+        if (number == word->absent)
             continue;
-        fprintf(out, " %s", w->key);
-        if (w->value == VALUE_BYTES || w->value == VALUE_COUNTER)
+        fprintf(out, " %s", word->key);
+        if (word->value == VALUE_BYTES || word->value == VALUE_COUNTER)
             fprintf(out, "=%.0f", number);
-        else if (w->value == VALUE_ROLE)
+        else if (word->value == VALUE_ROLE)
             fprintf(out, "=%s", role_name[(int)number]);
-        else if (w->value != VALUE_FLAG)
+        else if (word->value != VALUE_FLAG)
             fprintf(out, "=%s", format_exactly(text, number));
     }
 }

@@ -19,13 +19,14 @@ struct line {
     size_t n;
 };
 /* Cuts the text into words, which point into it; '#' begins a comment. */
-void split_line(struct line *l, char *text);
+void split_line(struct line *line, char *text);
 /* (line, word, what is expected by printf rules) */
 #define fail_word(l, word, ...)                                                                                        \
     fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", (l)->path, (l)->number, (word), format_string(__VA_ARGS__))
-char *word_at(struct line *l, size_t i);            /* the word that has place i, which must be there */
-char *word_option(struct line *l, const char *key); /* the value of `key=value`, or NULL */
-char *next_name(const struct line *l, char **list); /* cuts the first name off a list with commas; NULL: none is left */
+char *word_at(struct line *line, size_t i);            /* the word that has place i, which must be there */
+char *word_option(struct line *line, const char *key); /* the value of `key=value`, or NULL */
+char *next_name(const struct line *line,
+                char **list); /* cuts the first name off a list with commas; NULL: none is left */
 
 /* The values that words have, as a struct keeps them. */
 enum value {
@@ -40,13 +41,13 @@ enum value {
 enum line_of { LINE_DEVICE, LINE_HOST, LINE_LANE, LINE_LINK, LINE_TENSOR, LINE_TASK, LINE_COPY, LINE_WORK };
 bool parse_time(const char *text, double *seconds); /* seconds, or a number with a unit: "1.5ms" */
 /* A whole number from low to high. */
-double read_counter(const struct line *l, const char *text, double low, double high);
+double read_counter(const struct line *line, const char *text, double low, double high);
 /* The text as such a value, in the unit that enum value says. */
-double read_as(const struct line *l, enum value value, const char *text);
+double read_as(const struct line *line, enum value value, const char *text);
 /* Reads into a struct, or writes from it, all options that lines of that kind have.  The struct is a device, lane,
  * link or tensor; a machine for LINE_HOST; a task for the last three: LINE_TASK has the options of all tasks, LINE_COPY
  * those that only copies have, LINE_WORK those that only other tasks have. */
-void read_options(struct line *l, enum line_of kind, void *to);
+void read_options(struct line *line, enum line_of kind, void *to);
 void write_options(FILE *out, enum line_of kind, const void *from);
 
 #endif

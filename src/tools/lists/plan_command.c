@@ -11,10 +11,10 @@
 struct plan_options plan_options;
 
 /* The values that the list must have: those of the file of --like, or those of the list as it was built. */
-static char *prove_list(const struct trainer *t, const struct step *list)
+static char *prove_list(const struct trainer *trainer, const struct step *list)
 {
     if (!plan_options.like)
-        return verify(list, values_of(t, list));
+        return verify(list, values_of(trainer, list));
     struct step *like = read_list(plan_options.like);
     struct values *expected = number_named_values(like);
     char *wrong = verify(list, expected);
@@ -24,13 +24,13 @@ static char *prove_list(const struct trainer *t, const struct step *list)
 }
 
 /* Proves the trainer's n lists, that for training first, and says the first fault.  Returns the exit code. */
-static int prove_lists(const struct trainer *t, struct step *const *all, size_t n)
+static int prove_lists(const struct trainer *trainer, struct step *const *all, size_t n)
 {
     char *wrong = NULL;
     for (size_t i = 0; i < n && !wrong; i++) {
         wrong = verify_devices(all[i]);
         if (!wrong)
-            wrong = prove_list(t, all[i]);
+            wrong = prove_list(trainer, all[i]);
     }
     fflush(stdout); /* stdout and stderr may be one file: keep their order */
     if (wrong) {
@@ -39,38 +39,39 @@ static int prove_lists(const struct trainer *t, struct step *const *all, size_t 
     }
     if (plan_options.like)
         print_line(stderr, "verify: %zu tasks: each reads the same values as in %s, and every conflict is ordered",
-                   t->train->n, plan_options.like);
+                   trainer->train->n, plan_options.like);
     else if (n == 1)
         print_line(stderr,
                    "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered",
-                   t->train->n);
+                   trainer->train->n);
     else
         print_line(stderr,
                    "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
                    "every conflict is ordered,\n        provided that tasks touch what they declare (train "
                    "--serial --audit checks that)",
-                   t->train->n);
+                   trainer->train->n);
     return EXIT_OK;
 }
 
 /* The number of tasks of each lane; lanes without a task are left out. */
 static void print_task_counts(const struct step *list)
 {
-    const struct machine *m = list->pool->machine;
+    const struct machine *machine = list->pool->machine;
     printf("list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", list->name, list->n);
-    for (int lane = 0; lane < m->n_lanes; lane++) {
+    for (int lane = 0; lane < machine->n_lanes; lane++) {
         size_t tasks = 0;
         for (size_t i = 0; i < list->n; i++)
             tasks += list->task[i]->lane->index == lane;
         if (tasks > 0)
-            printf("  %-24s %7zu\n", m->lane[lane]->name, tasks);
+            printf("  %-24s %7zu\n", machine->lane[lane]->name, tasks);
     }
 }
 
-static void print_plan_json(const struct trainer *t, struct step *const *all, size_t n, const struct simulation *sim)
+static void print_plan_json(const struct trainer *trainer, struct step *const *all, size_t n,
+                            const struct simulation *sim)
 {
-    const struct pass_reports passes = reports_of(t);
-    json_t *plan = plan_json(t->pool, all, n);
+    const struct pass_reports passes = reports_of(trainer);
+    json_t *plan = plan_json(trainer->pool, all, n);
     json_object_set_new(plan, "passes", reports_json(passes.report, passes.n));
     if (sim)
         json_object_set_new(plan, "simulation", simulation_json(sim));
@@ -78,19 +79,19 @@ static void print_plan_json(const struct trainer *t, struct step *const *all, si
     putchar('\n');
 }
 
-static void print_plan(const struct trainer *t, struct step *const *all, size_t n, const struct simulation *sim)
+static void print_plan(const struct trainer *trainer, struct step *const *all, size_t n, const struct simulation *sim)
 {
-    const struct pass_reports passes = reports_of(t);
+    const struct pass_reports passes = reports_of(trainer);
     print_reports(stdout, passes.report, passes.n);
     if (plan_options.print || (!proof_options.verify && !sim)) {
-        print_task_counts(t->train);
-        print_memory(stdout, t->pool, all, n);
+        print_task_counts(trainer->train);
+        print_memory(stdout, trainer->pool, all, n);
     }
     if (sim)
-        print_simulation(stdout, sim, costs_of(t));
+        print_simulation(stdout, sim, costs_of(trainer));
     if (plan_options.print) {
-        print_step(stdout, t->train);
-        print_map(stdout, t->pool, t->train);
+        print_step(stdout, trainer->train);
+        print_map(stdout, trainer->pool, trainer->train);
     }
 }
 
@@ -104,68 +105,69 @@ static void trace_plan(const struct simulation *sim, const char *title)
     free(path);
 }
 
-static int show_plan(const struct trainer *t, const char *title)
+static int show_plan(const struct trainer *trainer, const char *title)
 {
     struct step *all[3]; /* they share one arena: one list runs at a time */
     size_t n = 0;
-    all[n++] = t->train;
-    if (t->sample)
-        all[n++] = t->sample;
-    if (t->eval)
-        all[n++] = t->eval;
+    all[n++] = trainer->train;
+    if (trainer->sample)
+        all[n++] = trainer->sample;
+    if (trainer->eval)
+        all[n++] = trainer->eval;
     struct simulation *sim = NULL;
     if (predict_options.simulate || plan_options.print_list)
-        sim = must_simulate(t->train, costs_of(t));
+        sim = must_simulate(trainer->train, costs_of(trainer));
     if (plan_options.print_list)
-        write_list(stdout, t->train, sim->seconds); /* seconds: how long each task takes alone */
-    else if (t->settings->json)
-        print_plan_json(t, all, n, sim);
+        write_list(stdout, trainer->train, sim->seconds); /* seconds: how long each task takes alone */
+    else if (trainer->settings->json)
+        print_plan_json(trainer, all, n, sim);
     else
-        print_plan(t, all, n, sim);
+        print_plan(trainer, all, n, sim);
     if (sim && !plan_options.print_list)
         trace_plan(sim, title);
     if (sim)
         free_simulation(sim);
-    return proof_options.verify ? prove_lists(t, all, n) : EXIT_OK;
+    return proof_options.verify ? prove_lists(trainer, all, n) : EXIT_OK;
 }
 
 /* Both ways to plan make a trainer: one of a model, or one that has the list of a step file and nothing else. */
 
-static int plan_model(const struct settings *o)
+static int plan_model(const struct settings *settings)
 {
-    struct trainer *t = new_trainer(o, ALL_LISTS | OPEN_GIVEN_DATA | PLAN_ONLY);
-    char *shape = describe_shape(t);
-    int code = show_plan(t, shape);
+    struct trainer *trainer = new_trainer(settings, ALL_LISTS | OPEN_GIVEN_DATA | PLAN_ONLY);
+    char *shape = describe_shape(trainer);
+    int code = show_plan(trainer, shape);
     free(shape);
-    free_trainer(t);
+    free_trainer(trainer);
     return code;
 }
 
 /* Frees what plan_list() made: new_trainer() had no part in it. */
-static void free_planned(struct trainer *t)
+static void free_planned(struct trainer *trainer)
 {
-    tell_trainer_closing(t);
-    free_list(t->train);
-    free(t->folder_data);
+    tell_trainer_closing(trainer);
+    free_list(trainer->train);
+    free(trainer->folder_data);
 }
 
-static int plan_list(const struct settings *o)
+static int plan_list(const struct settings *settings)
 {
-    struct step *s = read_list(plan_options.list);
-    set_budgets(s->pool->machine, o->device_memory, o->host_memory);
+    struct step *step = read_list(plan_options.list);
+    set_budgets(step->pool->machine, settings->device_memory, settings->host_memory);
     if (predict_options.what_if)
-        apply_what_if_to_list(s, predict_options.what_if);
-    if (o->clip > 0)
-        gate_updates(s);
-    struct trainer t = {.settings = o, .pool = s->pool, .machine = s->pool->machine, .train = s, .mesh = one_rank};
-    t.folder_data = allocate(n_modules, sizeof *t.folder_data);
-    tell_list_built(&t, s);
-    struct problem *p = place(s->pool, &s, 1, PLACE_TO_CHECK);
-    if (p)
-        fail(p->code, "%s: %s", plan_options.list, p->sentence);
-    depend(s, ALL_EDGES);
-    int code = show_plan(&t, plan_options.list);
-    free_planned(&t);
+        apply_what_if_to_list(step, predict_options.what_if);
+    if (settings->clip > 0)
+        gate_updates(step);
+    struct trainer trainer = {
+        .settings = settings, .pool = step->pool, .machine = step->pool->machine, .train = step, .mesh = one_rank};
+    trainer.folder_data = allocate(n_modules, sizeof *trainer.folder_data);
+    tell_list_built(&trainer, step);
+    struct problem *problem = place(step->pool, &step, 1, PLACE_TO_CHECK);
+    if (problem)
+        fail(problem->code, "%s: %s", plan_options.list, problem->sentence);
+    depend(step, ALL_EDGES);
+    int code = show_plan(&trainer, plan_options.list);
+    free_planned(&trainer);
     return code;
 }
 
@@ -191,52 +193,52 @@ static const struct other_plan *other_plan(void)
 
 static int run_plan(int argc, char **argv)
 {
-    struct settings *s = parse_settings(&page, argc, argv);
+    struct settings *settings = parse_settings(&page, argc, argv);
     const struct record_options *trace = &record_options;
     if ((trace->file || trace->shown) && !predict_options.simulate)
         fail(EXIT_USAGE, "yard plan --%s %s what is simulated: add --simulate", trace->file ? "trace" : "view",
              trace->file ? "writes" : "shows");
     if (other_plan())
-        return other_plan()->run(s);
+        return other_plan()->run(settings);
     if (plan_options.list)
-        return plan_list(s);
-    return plan_model(s);
+        return plan_list(settings);
+    return plan_model(settings);
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
 /* May the option stand beside --list?  A step file brings its machine, its times and its sizes. */
-static bool fits_list(const struct option *o)
+static bool fits_list(const struct option *option)
 {
     static const char *const beside[] = {"list",     "like",           "simulate",   "verify",     "print",
                                          "json",     "trace",          "view",       "print-list", "clip",
                                          "after",    "seed",           "iterations", "what-if",    "device-mem",
                                          "host-mem", "print-schedule", "times",      NULL};
-    return strcmp(o->group, GROUP_TECHNIQUES) == 0 || choice_number(beside, o->name) >= 0;
+    return strcmp(option->group, GROUP_TECHNIQUES) == 0 || choice_number(beside, option->name) >= 0;
 }
 
-static void check_plan_options(struct settings *s)
+static void check_plan_options(struct settings *settings)
 {
-    const struct plan_options *o = &plan_options;
+    const struct plan_options *options = &plan_options;
     const struct predict_options *times = &predict_options;
-    const char *unfit = o->list ? first_given(fits_list) : NULL;
-    (void)s;
+    const char *unfit = options->list ? first_given(fits_list) : NULL;
+    (void)settings;
     if (unfit)
-        fail(EXIT_USAGE, "--list %s brings machine, sizes and times: leave --%s out", o->list, unfit);
-    if ((times->simulate || o->print_list) && !times->profile && !times->hardware && !o->list)
+        fail(EXIT_USAGE, "--list %s brings machine, sizes and times: leave --%s out", options->list, unfit);
+    if ((times->simulate || options->print_list) && !times->profile && !times->hardware && !options->list)
         fail(EXIT_USAGE, "--%s needs times: add --profile, --hardware or --list",
              times->simulate ? "simulate" : "print-list");
-    if (o->like && !(o->list && proof_options.verify))
+    if (options->like && !(options->list && proof_options.verify))
         fail(EXIT_USAGE, "--like compares the values of two step files: add --list FILE --verify");
-    if (times->what_if && !times->simulate && !o->print_list && !other_plan())
+    if (times->what_if && !times->simulate && !options->print_list && !other_plan())
         fail(EXIT_USAGE, "--what-if changes what is predicted: add --simulate");
 }
 
 /* A training on several devices prints what each holds. */
-static void print_summary(struct trainer *t)
+static void print_summary(struct trainer *trainer)
 {
-    if (t->machine->n_devices > 1)
-        print_memory(stdout, t->pool, (struct step *[]){t->train}, 1);
+    if (trainer->machine->n_devices > 1)
+        print_memory(stdout, trainer->pool, (struct step *[]){trainer->train}, 1);
 }
 
 static const struct option options[] = {

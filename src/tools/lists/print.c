@@ -1,35 +1,35 @@
 /* print.c - a list and its memory, for people and as JSON. */
 #include "lists.h"
 
-const char *budget_rule(const struct machine *m)
+const char *budget_rule(const struct machine *machine)
 {
-    if (m->host->described.by_hand)
+    if (machine->host->described.by_hand)
         return "memory= in the step file, or --device-mem and --host-mem";
-    if (!m->device[0].cl)
+    if (!machine->device[0].cl)
         return "--device-mem, --host-mem, else the memory that is described";
     return "--device-mem, --host-mem, else all (CPUs: 3/4 of the host's, GPUs: 15/16 less 256 MiB)";
 }
 
 /* Does one of the first n accesses touch the tensor in this mode? */
-static bool touches_before(const struct task *t, int n, const struct tensor *x, enum access_mode mode)
+static bool touches_before(const struct task *task, int n, const struct tensor *tensor, enum access_mode mode)
 {
     for (int k = 0; k < n; k++)
-        if (t->access[k].tensor == x && (t->access[k].mode & mode))
+        if (task->access[k].tensor == tensor && (task->access[k].mode & mode))
             return true;
     return false;
 }
 
 /* "mlp.ln, h.0.mlp.c_fc.weight": what the task touches in this mode; NAME@DEVICE where it lies elsewhere. */
-static void print_accesses(FILE *out, const struct task *t, enum access_mode mode)
+static void print_accesses(FILE *out, const struct task *task, enum access_mode mode)
 {
     const char *comma = "";
-    for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor;
-        if (!(t->access[i].mode & mode) || touches_before(t, i, x, mode))
+    for (int i = 0; i < task->n_access; i++) {
+        const struct tensor *tensor = task->access[i].tensor;
+        if (!(task->access[i].mode & mode) || touches_before(task, i, tensor, mode))
             continue;
-        fprintf(out, "%s%s", comma, x->name);
-        if (x->device != t->lane->device)
-            fprintf(out, "@%s", x->device->id);
+        fprintf(out, "%s%s", comma, tensor->name);
+        if (tensor->device != task->lane->device)
+            fprintf(out, "@%s", tensor->device->id);
         comma = ", ";
     }
     if (!*comma)
@@ -39,17 +39,17 @@ static void print_accesses(FILE *out, const struct task *t, enum access_mode mod
 enum { NO_BREAK = '\v' }; /* a blank at which a terminal shall not fold a line; none is left when it is printed */
 
 /* "3, ~7' (2 implied)": edges that follow from others are only counted. */
-static void print_edges(FILE *out, const struct task *t)
+static void print_edges(FILE *out, const struct task *task)
 {
     const char *comma = "";
     size_t implied = 0;
-    for (size_t i = 0; i < t->n_edges; i++) {
-        const struct edge *e = &t->edges[i];
-        if (!e->wait) {
+    for (size_t i = 0; i < task->n_edges; i++) {
+        const struct edge *edge = &task->edges[i];
+        if (!edge->wait) {
             implied++;
             continue;
         }
-        fprintf(out, "%s%s%u%s", comma, e->kind == EDGE_REUSE ? "~" : "", e->producer, e->previous ? "'" : "");
+        fprintf(out, "%s%s%u%s", comma, edge->kind == EDGE_REUSE ? "~" : "", edge->producer, edge->previous ? "'" : "");
         comma = ", ";
     }
     if (implied)
@@ -61,37 +61,37 @@ struct widths {
     int name, lane, mflop, mib;
 };
 
-static struct widths widths_of(FILE *out, const struct step *s)
+static struct widths widths_of(FILE *out, const struct step *step)
 {
     if (!is_screen(fileno(out)))
         return (struct widths){.name = 22, .lane = 16, .mflop = 10, .mib = 9};
-    struct widths w = {.name = 4, .lane = 4, .mflop = 7, .mib = 7};
-    for (size_t i = 0; i < s->n; i++) {
-        w.name = MAX(w.name, (int)strlen(s->task[i]->name));
-        w.lane = MAX(w.lane, (int)strlen(s->task[i]->lane->name));
+    struct widths widths = {.name = 4, .lane = 4, .mflop = 7, .mib = 7};
+    for (size_t i = 0; i < step->n; i++) {
+        widths.name = MAX(widths.name, (int)strlen(step->task[i]->name));
+        widths.lane = MAX(widths.lane, (int)strlen(step->task[i]->lane->name));
     }
-    return w;
+    return widths;
 }
 
 /* Both lines of a task.  A terminal folds them. */
-static void print_task(FILE *screen, const struct widths *w, size_t number, const struct task *t)
+static void print_task(FILE *screen, const struct widths *widths, size_t number, const struct task *task)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     char layer[16] = "-", micro[16] = "-";
-    if (t->layer >= 0)
-        snprintf(layer, sizeof layer, "%d", t->layer);
-    if (t->micro >= 0)
-        snprintf(micro, sizeof micro, "%d", t->micro);
-    fprintf(out, "%5zu  %-*s %5s %5s  %-*s %*.2f %*.3f  ", number, w->name, t->name, layer, micro, w->lane,
-            t->lane->name, w->mflop, t->flops / 1e6, w->mib, (double)t->bytes / (1 << 20));
-    print_edges(out, t);
+    if (task->layer >= 0)
+        snprintf(layer, sizeof layer, "%d", task->layer);
+    if (task->micro >= 0)
+        snprintf(micro, sizeof micro, "%d", task->micro);
+    fprintf(out, "%5zu  %-*s %5s %5s  %-*s %*.2f %*.3f  ", number, widths->name, task->name, layer, micro, widths->lane,
+            task->lane->name, widths->mflop, task->flops / 1e6, widths->mib, (double)task->bytes / (1 << 20));
+    print_edges(out, task);
     fprintf(out, "\n%9s", "");
-    print_accesses(out, t, ACCESS_READ);
+    print_accesses(out, task, ACCESS_READ);
     fprintf(out, " -> ");
-    print_accesses(out, t, ACCESS_WRITE);
-    if (t->member.needed)
+    print_accesses(out, task, ACCESS_WRITE);
+    if (task->member.needed)
         fprintf(out, "  (not in every iteration)");
     fclose(out);
     char *folded = fold_text(text, is_screen(fileno(screen)) ? screen_width(fileno(screen)) : INT32_MAX);
@@ -103,16 +103,17 @@ static void print_task(FILE *screen, const struct widths *w, size_t number, cons
     free(text);
 }
 
-void print_step(FILE *out, const struct step *s)
+void print_step(FILE *out, const struct step *step)
 {
-    const struct widths w = widths_of(out, s);
+    const struct widths widths = widths_of(out, step);
     fprintf(out,
             "list %s: %zu tasks, each with what it reads -> writes\n"
             "waits: task numbers; ' of the step before; ~ only because bytes are reused\n"
             "%5s  %-*s %5s %5s  %-*s %*s %*s  waits for\n",
-            s->name, s->n, "#", w.name, "task", "layer", "micro", w.lane, "lane", w.mflop, "MFLOP", w.mib, "MiB");
-    for (size_t i = 0; i < s->n; i++)
-        print_task(out, &w, i, s->task[i]);
+            step->name, step->n, "#", widths.name, "task", "layer", "micro", widths.lane, "lane", widths.mflop, "MFLOP",
+            widths.mib, "MiB");
+    for (size_t i = 0; i < step->n; i++)
+        print_task(out, &widths, i, step->task[i]);
 }
 
 /* By device, there first what is kept, then by address, then by time. */
@@ -130,38 +131,38 @@ static int compare_places(const struct tensor *a, const struct tensor *b)
 }
 COMPARISON_POINTERS(map_order, struct tensor, compare_places(a, b))
 
-static int longest_device(const struct machine *m)
+static int longest_device(const struct machine *machine)
 {
     int longest = (int)strlen("device");
-    for (int d = 0; d <= m->n_devices; d++)
-        longest = MAX(longest, (int)strlen(m->device[d].id));
+    for (int i = 0; i <= machine->n_devices; i++)
+        longest = MAX(longest, (int)strlen(machine->device[i].id));
     return longest;
 }
 
-void print_map(FILE *out, const struct pool *p, const struct step *s)
+void print_map(FILE *out, const struct pool *pool, const struct step *step)
 {
-    struct tensor **order = allocate(p->n, sizeof *order);
+    struct tensor **order = allocate(pool->n, sizeof *order);
     size_t n = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        struct tensor *t = p->tensors[i];
-        if (t->storage == t && t->slab >= 0 && (t->persistent || t->step == s))
-            order[n++] = t;
+    for (size_t i = 0; i < pool->n; i++) {
+        struct tensor *tensor = pool->tensors[i];
+        if (tensor->storage == tensor && tensor->slab >= 0 && (tensor->persistent || tensor->step == step))
+            order[n++] = tensor;
     }
     SORT(order, n, map_order);
     const bool screen = is_screen(fileno(out));
-    const int id = screen ? longest_device(p->machine) : 18, bytes = screen ? 11 : 12;
+    const int id = screen ? longest_device(pool->machine) : 18, bytes = screen ? 11 : 12;
     print_line(out,
                "\nmemory map of list %s: where a tensor lies, and its first and last task; kept: from step to step",
-               s->name);
+               step->name);
     fprintf(out, "%-*s %4s %*s %*s  %-11s  %5s %5s  tensor\n", id, "device", "slab", bytes, "address", bytes, "bytes",
             "class", "first", "last");
     for (size_t i = 0; i < n; i++) {
-        const struct tensor *t = order[i];
+        const struct tensor *tensor = order[i];
         char life[32] = "kept";
-        if (!t->persistent)
-            snprintf(life, sizeof life, "%5d %5d", t->held_from, t->held_until);
-        fprintf(out, "%-*s %4d %*zu %*zu  %-11s  %11s  %s\n", id, t->device->id, t->slab, bytes, t->address, bytes,
-                t->bytes, memory_class_name[counted_as(t)], life, t->name);
+        if (!tensor->persistent)
+            snprintf(life, sizeof life, "%5d %5d", tensor->held_from, tensor->held_until);
+        fprintf(out, "%-*s %4d %*zu %*zu  %-11s  %11s  %s\n", id, tensor->device->id, tensor->slab, bytes,
+                tensor->address, bytes, tensor->bytes, memory_class_name[counted_as(tensor)], life, tensor->name);
     }
     free(order);
 }
@@ -180,22 +181,22 @@ static void print_mib(FILE *out, size_t bytes, int width)
     fprintf(out, " %*s", width, text);
 }
 
-void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n)
+void print_memory(FILE *out, const struct pool *pool, struct step *const *steps, size_t n)
 {
-    const int id_width = longest_device(p->machine);
+    const int id_width = longest_device(pool->machine);
     fprintf(out, "\nmemory, MiB at the peak of each class; together: most bytes live at once\n");
-    print_line(out, "budget: %s", budget_rule(p->machine));
+    print_line(out, "budget: %s", budget_rule(pool->machine));
     fprintf(out, "%-*s %-6s", id_width, "device", "list");
-    for (int c = 0; c < MEM_CLASSES; c++)
-        fprintf(out, " %*s", MIB_WIDTH, memory_heading[c]);
+    for (int class = 0; class < MEM_CLASSES; class ++)
+        fprintf(out, " %*s", MIB_WIDTH, memory_heading[class]);
     fprintf(out, " %*s %*s\n", TOGETHER_WIDTH, "together", MIB_WIDTH, "budget");
-    for (int d = 0; d <= p->machine->n_devices; d++) {
-        const struct device *device = &p->machine->device[d];
+    for (int nth = 0; nth <= pool->machine->n_devices; nth++) {
+        const struct device *device = &pool->machine->device[nth];
         for (size_t i = 0; i < n; i++) {
             fprintf(out, "%-*s %-6s", id_width, device->id, steps[i]->name);
-            for (int c = 0; c < MEM_CLASSES; c++)
-                print_mib(out, steps[i]->peak[d][c], MIB_WIDTH);
-            print_mib(out, steps[i]->peak_total[d], TOGETHER_WIDTH);
+            for (int class = 0; class < MEM_CLASSES; class ++)
+                print_mib(out, steps[i]->peak[nth][class], MIB_WIDTH);
+            print_mib(out, steps[i]->peak_total[nth], TOGETHER_WIDTH);
             if (device->budget < NO_LIMIT)
                 print_mib(out, device->budget, MIB_WIDTH);
             else
@@ -207,61 +208,61 @@ void print_memory(FILE *out, const struct pool *p, struct step *const *steps, si
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */
 
-static json_t *edge_json(const struct edge *e)
+static json_t *edge_json(const struct edge *edge)
 {
-    return json_pack("{s:i, s:b, s:s, s:b}", "from", (int)e->producer, "previous_step", e->previous, "kind",
-                     e->kind == EDGE_REUSE ? "reuse" : "data", "wait", e->wait);
+    return json_pack("{s:i, s:b, s:s, s:b}", "from", (int)edge->producer, "previous_step", edge->previous, "kind",
+                     edge->kind == EDGE_REUSE ? "reuse" : "data", "wait", edge->wait);
 }
 
-static json_t *access_json(const struct access *a)
+static json_t *access_json(const struct access *access)
 {
     static const char *const modes[] = {"none", "read", "write", "both"};
-    const struct tensor *x = a->tensor;
-    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "tensor", x->name, "mode", modes[a->mode], "device",
-                     x->device->id, "slab", x->storage->slab, "address", (json_int_t)(x->storage->address + x->offset),
-                     "bytes", (json_int_t)x->bytes);
+    const struct tensor *tensor = access->tensor;
+    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "tensor", tensor->name, "mode", modes[access->mode], "device",
+                     tensor->device->id, "slab", tensor->storage->slab, "address",
+                     (json_int_t)(tensor->storage->address + tensor->offset), "bytes", (json_int_t)tensor->bytes);
 }
 
-static json_t *task_json(const struct task *t, size_t number)
+static json_t *task_json(const struct task *task, size_t number)
 {
     json_t *edges = json_array(), *accesses = json_array();
-    for (size_t i = 0; i < t->n_edges; i++)
-        json_array_append_new(edges, edge_json(&t->edges[i]));
-    for (int i = 0; i < t->n_access; i++)
-        json_array_append_new(accesses, access_json(&t->access[i]));
-    return json_pack("{s:i, s:s, s:i, s:i, s:s, s:f, s:I, s:o, s:o}", "index", (int)number, "task", t->name, "layer",
-                     t->layer, "micro", t->micro, "lane", t->lane->name, "flops", t->flops, "bytes",
-                     (json_int_t)t->bytes, "edges", edges, "accesses", accesses);
+    for (size_t i = 0; i < task->n_edges; i++)
+        json_array_append_new(edges, edge_json(&task->edges[i]));
+    for (int i = 0; i < task->n_access; i++)
+        json_array_append_new(accesses, access_json(&task->access[i]));
+    return json_pack("{s:i, s:s, s:i, s:i, s:s, s:f, s:I, s:o, s:o}", "index", (int)number, "task", task->name, "layer",
+                     task->layer, "micro", task->micro, "lane", task->lane->name, "flops", task->flops, "bytes",
+                     (json_int_t)task->bytes, "edges", edges, "accesses", accesses);
 }
 
-static json_t *list_json(const struct step *s)
+static json_t *list_json(const struct step *step)
 {
     json_t *tasks = json_array();
-    for (size_t i = 0; i < s->n; i++)
-        json_array_append_new(tasks, task_json(s->task[i], i));
-    return json_pack("{s:s, s:o}", "list", s->name, "tasks", tasks);
+    for (size_t i = 0; i < step->n; i++)
+        json_array_append_new(tasks, task_json(step->task[i], i));
+    return json_pack("{s:s, s:o}", "list", step->name, "tasks", tasks);
 }
 
-/* The bytes that a list holds on device d at the peak, by class and together. */
-static json_t *peak_json(const struct step *s, int d)
+/* The bytes that a list holds on the nth device at the peak, by class and together. */
+static json_t *peak_json(const struct step *step, int nth)
 {
     json_t *classes = json_object();
-    for (int c = 0; c < MEM_CLASSES; c++)
-        json_object_set_new(classes, memory_class_name[c], json_integer((json_int_t)s->peak[d][c]));
-    json_object_set_new(classes, "together", json_integer((json_int_t)s->peak_total[d]));
+    for (int class = 0; class < MEM_CLASSES; class ++)
+        json_object_set_new(classes, memory_class_name[class], json_integer((json_int_t)step->peak[nth][class]));
+    json_object_set_new(classes, "together", json_integer((json_int_t)step->peak_total[nth]));
     return classes;
 }
 
-json_t *plan_json(const struct pool *p, struct step *const *steps, size_t n)
+json_t *plan_json(const struct pool *pool, struct step *const *steps, size_t n)
 {
     json_t *lists = json_array(), *memory = json_array();
     for (size_t i = 0; i < n; i++)
         json_array_append_new(lists, list_json(steps[i]));
-    for (int d = 0; d <= p->machine->n_devices; d++) {
-        const struct device *device = &p->machine->device[d];
+    for (int nth = 0; nth <= pool->machine->n_devices; nth++) {
+        const struct device *device = &pool->machine->device[nth];
         json_t *peak = json_object();
         for (size_t i = 0; i < n; i++)
-            json_object_set_new(peak, steps[i]->name, peak_json(steps[i], d));
+            json_object_set_new(peak, steps[i]->name, peak_json(steps[i], nth));
         json_array_append_new(memory, json_pack("{s:s, s:I, s:o}", "device", device->id, "budget",
                                                 (json_int_t)device->budget, "peak", peak));
     }

@@ -28,279 +28,281 @@ struct reading {
 
 /* The line's second word, a name of fewer than `size` characters.  It must be new in `names`, and is added with its
  * index; NULL: the name need not be new. */
-static const char *read_name(struct reading *r, size_t size, json_t *names, size_t index)
+static const char *read_name(struct reading *reading, size_t size, json_t *names, size_t index)
 {
-    const char *word = word_at(&r->line, 1);
+    const char *word = word_at(&reading->line, 1);
     if (strlen(word) >= size || strpbrk(word, "[],="))
-        fail_word(&r->line, word, "a name of at most %zu characters without [ ] , =", size - 1);
+        fail_word(&reading->line, word, "a name of at most %zu characters without [ ] , =", size - 1);
     if (names && json_object_get(names, word))
-        fail_word(&r->line, word, "a name that has not been used above");
+        fail_word(&reading->line, word, "a name that has not been used above");
     if (names)
         json_object_set_new_nocheck(names, word, json_integer((json_int_t)index));
     return word;
 }
 
 /* The index in `names` of the first `length` characters of the word. */
-static size_t find_index(const struct reading *r, const json_t *names, const char *word, size_t length,
+static size_t find_index(const struct reading *reading, const json_t *names, const char *word, size_t length,
                          const char *expected)
 {
     char *name = format_string("%.*s", (int)length, word);
     const json_t *index = json_object_get(names, name);
     if (!index)
-        fail_word(&r->line, word, "%s", expected);
+        fail_word(&reading->line, word, "%s", expected);
     free(name);
     return (size_t)json_integer_value(index);
 }
 
 /* Reads the name of a task, which other tasks may have too.  A name with ' would look like NAME' of after=, which means
  * the run in the step before. */
-static const char *read_task_name(struct reading *r)
+static const char *read_task_name(struct reading *reading)
 {
-    const char *name = read_name(r, sizeof((struct task *)0)->name, NULL, 0);
+    const char *name = read_name(reading, sizeof((struct task *)0)->name, NULL, 0);
     if (strchr(name, '\''))
-        fail_word(&r->line, name, "a task's name without '");
+        fail_word(&reading->line, name, "a task's name without '");
     return name;
 }
 
-static void name_lanes(struct reading *r)
+static void name_lanes(struct reading *reading)
 {
-    for (; r->n_lanes < r->machine->n_lanes; r->n_lanes++) {
-        const struct lane *l = r->machine->lane[r->n_lanes];
-        char *name = format_string("%s.%s", l->device->id, l->name + strlen(l->device->id) + 1);
-        json_object_set_new_nocheck(r->lanes, name, json_integer(r->n_lanes));
+    for (; reading->n_lanes < reading->machine->n_lanes; reading->n_lanes++) {
+        const struct lane *lane = reading->machine->lane[reading->n_lanes];
+        char *name = format_string("%s.%s", lane->device->id, lane->name + strlen(lane->device->id) + 1);
+        json_object_set_new_nocheck(reading->lanes, name, json_integer(reading->n_lanes));
         free(name);
     }
 }
 
-static struct lane *read_lane(const struct reading *r, const char *word)
+static struct lane *read_lane(const struct reading *reading, const char *word)
 {
-    size_t lane = find_index(r, r->lanes, word, strlen(word), "a lane that is declared above, DEVICE.KIND[N]");
-    return r->machine->lane[lane];
+    size_t lane =
+        find_index(reading, reading->lanes, word, strlen(word), "a lane that is declared above, DEVICE.KIND[N]");
+    return reading->machine->lane[lane];
 }
 
-static struct device *read_device(const struct reading *r, const char *word, const char *expected)
+static struct device *read_device(const struct reading *reading, const char *word, const char *expected)
 {
-    size_t device = find_index(r, r->devices, word, strlen(word), expected);
-    return &r->machine->device[device];
+    size_t device = find_index(reading, reading->devices, word, strlen(word), expected);
+    return &reading->machine->device[device];
 }
 
 /* "NAME" or "NAME[begin:end]". */
-static struct tensor *read_operand(const struct reading *r, const char *word)
+static struct tensor *read_operand(const struct reading *reading, const char *word)
 {
-    size_t found = find_index(r, r->tensors, word, strcspn(word, "["), "a tensor that is declared above");
-    struct tensor *t = r->pool->tensors[found];
+    size_t found = find_index(reading, reading->tensors, word, strcspn(word, "["), "a tensor that is declared above");
+    struct tensor *tensor = reading->pool->tensors[found];
     if (!strchr(word, '['))
-        return t;
+        return tensor;
     size_t begin, end;
     char *range = copy_string(strchr(word, '[') + 1);
     char *colon = strchr(range, ':'), *bracket = strchr(range, ']');
     if (!colon || !bracket || bracket < colon || bracket[1])
-        fail_word(&r->line, word, "NAME or NAME[begin:end]");
+        fail_word(&reading->line, word, "NAME or NAME[begin:end]");
     *colon = '\0';
     *bracket = '\0';
-    if (!parse_bytes(range, &begin) || !parse_bytes(colon + 1, &end) || begin >= end || end > t->bytes)
-        fail_word(&r->line, word, "bytes begin:end of %s, which has %zu", t->name, t->bytes);
+    if (!parse_bytes(range, &begin) || !parse_bytes(colon + 1, &end) || begin >= end || end > tensor->bytes)
+        fail_word(&reading->line, word, "bytes begin:end of %s, which has %zu", tensor->name, tensor->bytes);
     free(range);
-    return new_range(r->pool, t, word, begin, end);
+    return new_range(reading->pool, tensor, word, begin, end);
 }
 
-static void read_operands(struct reading *r, struct task *t, const char *key, enum access_mode mode)
+static void read_operands(struct reading *reading, struct task *task, const char *key, enum access_mode mode)
 {
-    char *word, *list = word_option(&r->line, key);
+    char *word, *list = word_option(&reading->line, key);
     if (list && !*list) /* "reads=" with no name is allowed */
         list = NULL;
-    while ((word = next_name(&r->line, &list)))
-        add_access(t, read_operand(r, word), mode);
+    while ((word = next_name(&reading->line, &list)))
+        add_access(task, read_operand(reading, word), mode);
 }
 
 /* ---- the lines ------------------------------------------------------------------------------------------------- */
 
-static void device_line(struct reading *r)
+static void device_line(struct reading *reading)
 {
-    struct device *d = r->machine->host;
-    if (strcmp(word_at(&r->line, 1), "host") == 0) {
-        read_options(&r->line, LINE_HOST, r->machine);
+    struct device *device = reading->machine->host;
+    if (strcmp(word_at(&reading->line, 1), "host") == 0) {
+        read_options(&reading->line, LINE_HOST, reading->machine);
     } else {
-        const char *name = read_name(r, sizeof d->id, r->devices, (size_t)r->n_devices);
-        d = name_device(r->machine, r->n_devices, name, 0);
-        r->n_devices++;
-        name_lanes(r);
+        const char *name = read_name(reading, sizeof device->id, reading->devices, (size_t)reading->n_devices);
+        device = name_device(reading->machine, reading->n_devices, name, 0);
+        reading->n_devices++;
+        name_lanes(reading);
     }
-    read_options(&r->line, LINE_DEVICE, d);
-    if (!d->budget)
-        fail_word(&r->line, r->line.word[1], "memory=BYTES after it");
-    d->memory = d->budget;
-    if (!d->max_allocation)
-        d->max_allocation = d->budget;
-    d->described.by_hand = true;
+    read_options(&reading->line, LINE_DEVICE, device);
+    if (!device->budget)
+        fail_word(&reading->line, reading->line.word[1], "memory=BYTES after it");
+    device->memory = device->budget;
+    if (!device->max_allocation)
+        device->max_allocation = device->budget;
+    device->described.by_hand = true;
 }
 
 /* Where a link says how many queues of a device may use it, the device has no more lanes of the link's direction. */
-static void check_queues(const struct reading *r, const char *word, const struct device *d)
+static void check_queues(const struct reading *reading, const char *word, const struct device *device)
 {
     static const enum lane_kind kind[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
-        const struct link *link = d->described.link[direction];
-        int n = count_lanes(d, kind[direction]);
+        const struct link *link = device->described.link[direction];
+        int n = count_lanes(device, kind[direction]);
         if (link && link->max_lanes && n > link->max_lanes)
-            fail_word(&r->line, word, "at most %d %s lane%s of %s, as queues= of its link says, not %d",
-                      link->max_lanes, lane_kind_name[kind[direction]], link->max_lanes == 1 ? "" : "s", d->id, n);
+            fail_word(&reading->line, word, "at most %d %s lane%s of %s, as queues= of its link says, not %d",
+                      link->max_lanes, lane_kind_name[kind[direction]], link->max_lanes == 1 ? "" : "s", device->id, n);
     }
 }
 
-static void lane_line(struct reading *r)
+static void lane_line(struct reading *reading)
 {
-    const char *word = word_at(&r->line, 1), *dot = strrchr(word, '.');
+    const char *word = word_at(&reading->line, 1), *dot = strrchr(word, '.');
     size_t letters = 0; /* length of DEVICE.KIND */
     if (dot)
         letters = (size_t)(dot - word) + strcspn(dot, "0123456789");
-    size_t found = find_index(r, r->lanes, word, letters,
+    size_t found = find_index(reading, reading->lanes, word, letters,
                               "DEVICE.KIND[N], the device declared above, the kind compute, upload or "
                               "download, of host cpu, disk, feed or report");
-    struct lane *lane = r->machine->lane[found];
+    struct lane *lane = reading->machine->lane[found];
     if (word[letters]) {
-        int nth = (int)read_counter(&r->line, word + letters, 1, 10000);
+        int nth = (int)read_counter(&reading->line, word + letters, 1, 10000);
         if (lane_of(lane->device, lane->kind, nth))
-            fail_word(&r->line, word, "a lane that is not declared above");
-        lane = add_lane(r->machine, lane->device, lane->kind, nth);
-        name_lanes(r);
+            fail_word(&reading->line, word, "a lane that is not declared above");
+        lane = add_lane(reading->machine, lane->device, lane->kind, nth);
+        name_lanes(reading);
     }
-    check_queues(r, word, lane->device);
-    read_options(&r->line, LINE_LANE, lane);
+    check_queues(reading, word, lane->device);
+    read_options(&reading->line, LINE_LANE, lane);
 }
 
-static struct link *read_link(struct reading *r, size_t at)
+static struct link *read_link(struct reading *reading, size_t at)
 {
-    struct link *link = add_link(r->machine, read_as(&r->line, VALUE_RATE, word_at(&r->line, at)), 0);
-    if (at + 1 < r->line.n && !strchr(r->line.word[at + 1], '='))
-        link->latency = read_as(&r->line, VALUE_TIME, word_at(&r->line, at + 1));
+    struct link *link = add_link(reading->machine, read_as(&reading->line, VALUE_RATE, word_at(&reading->line, at)), 0);
+    if (at + 1 < reading->line.n && !strchr(reading->line.word[at + 1], '='))
+        link->latency = read_as(&reading->line, VALUE_TIME, word_at(&reading->line, at + 1));
     return link;
 }
 
-static void link_line(struct reading *r)
+static void link_line(struct reading *reading)
 {
-    char *name, *devices = word_at(&r->line, 1);
-    const char *way = word_at(&r->line, 2);
+    char *name, *devices = word_at(&reading->line, 1);
+    const char *way = word_at(&reading->line, 2);
     enum direction direction = strcmp(way, "up") == 0 ? LINK_UP : LINK_DOWN;
     if (direction == LINK_DOWN && strcmp(way, "down") != 0)
-        fail_word(&r->line, way, "up or down");
-    struct link *link = read_link(r, 3);
-    read_options(&r->line, LINE_LINK, link);
-    while ((name = next_name(&r->line, &devices))) {
-        struct device *d = read_device(r, name, "a device that is declared above");
-        if (d->is_host)
-            fail_word(&r->line, name, "a device: a link joins it to the host");
-        if (d->described.link[direction])
-            fail_word(&r->line, name, "a device that has no link in this direction yet");
-        d->described.link[direction] = link;
-        check_queues(r, name, d);
+        fail_word(&reading->line, way, "up or down");
+    struct link *link = read_link(reading, 3);
+    read_options(&reading->line, LINE_LINK, link);
+    while ((name = next_name(&reading->line, &devices))) {
+        struct device *device = read_device(reading, name, "a device that is declared above");
+        if (device->is_host)
+            fail_word(&reading->line, name, "a device: a link joins it to the host");
+        if (device->described.link[direction])
+            fail_word(&reading->line, name, "a device that has no link in this direction yet");
+        device->described.link[direction] = link;
+        check_queues(reading, name, device);
     }
 }
 
-static void disk_line(struct reading *r)
+static void disk_line(struct reading *reading)
 {
-    if (r->machine->host->described.disk)
-        fail_word(&r->line, r->line.word[0], "one disk");
-    r->machine->host->described.disk = read_link(r, 1);
+    if (reading->machine->host->described.disk)
+        fail_word(&reading->line, reading->line.word[0], "one disk");
+    reading->machine->host->described.disk = read_link(reading, 1);
 }
 
-static void tensor_line(struct reading *r)
+static void tensor_line(struct reading *reading)
 {
-    const char *name = read_name(r, sizeof((struct tensor *)0)->name, r->tensors, r->pool->n);
-    struct device *d = read_device(r, word_at(&r->line, 2), "a device that is declared above, or host");
-    size_t bytes = (size_t)read_as(&r->line, VALUE_BYTES, word_at(&r->line, 3));
-    enum memory_class class = (enum memory_class)read_as(&r->line, VALUE_CLASS, word_at(&r->line, 4));
-    struct tensor *t = new_bytes_tensor(r->pool, d, class, name, bytes);
-    read_options(&r->line, LINE_TENSOR, t);
+    const char *name = read_name(reading, sizeof((struct tensor *)0)->name, reading->tensors, reading->pool->n);
+    struct device *device =
+        read_device(reading, word_at(&reading->line, 2), "a device that is declared above, or host");
+    size_t bytes = (size_t)read_as(&reading->line, VALUE_BYTES, word_at(&reading->line, 3));
+    enum memory_class class = (enum memory_class)read_as(&reading->line, VALUE_CLASS, word_at(&reading->line, 4));
+    struct tensor *tensor = new_bytes_tensor(reading->pool, device, class, name, bytes);
+    read_options(&reading->line, LINE_TENSOR, tensor);
     if (class == MEM_PARAMETERS || class == MEM_OPTIMIZER)
-        t->persistent = true;
+        tensor->persistent = true;
 }
 
 /* Reads `after=`.  A name is looked up among the tasks above.  A name that is not there, and NAME', the run in the step
  * before, are looked up when all lines have been read. */
-static void read_after(struct reading *r, struct task *t)
+static void read_after(struct reading *reading, struct task *task)
 {
-    char *word, *list = word_option(&r->line, "after");
+    char *word, *list = word_option(&reading->line, "after");
     if (list && !*list) /* as for "reads=" */
         list = NULL;
-    while ((word = next_name(&r->line, &list))) {
-        const json_t *above = json_object_get(r->tasks, word);
+    while ((word = next_name(&reading->line, &list))) {
+        const json_t *above = json_object_get(reading->tasks, word);
         if (above)
-            add_after(r->step, t, r->step->task[json_integer_value(above)], SAME_STEP);
+            add_after(reading->step, task, reading->step->task[json_integer_value(above)], SAME_STEP);
         else
-            *APPEND(r->awaited, r->n_awaited, r->cap_awaited) =
-                (struct awaited){.task = t, .word = copy_string(word), .line = r->line.number};
+            *APPEND(reading->awaited, reading->n_awaited, reading->cap_awaited) =
+                (struct awaited){.task = task, .word = copy_string(word), .line = reading->line.number};
     }
 }
 
 /* Looks up the awaited names.  A name without ' is wrong here: its task stands below, or nowhere. */
-static void find_awaited(struct reading *r)
+static void find_awaited(struct reading *reading)
 {
-    for (struct awaited *a = r->awaited; a < r->awaited + r->n_awaited; a++) {
-        r->line.number = a->line;
-        if (json_object_get(r->tasks, a->word))
-            fail_word(&r->line, a->word,
-                      "a task above: %s stands below, or is this task (%s' is that of the step before)", a->word,
-                      a->word);
-        size_t length = strcspn(a->word, "'");
-        bool previous = strcmp(a->word + length, "'") == 0;
-        size_t first = find_index(r, r->tasks, a->word, previous ? length : strlen(a->word),
+    for (struct awaited *awaited = reading->awaited; awaited < reading->awaited + reading->n_awaited; awaited++) {
+        reading->line.number = awaited->line;
+        if (json_object_get(reading->tasks, awaited->word))
+            fail_word(&reading->line, awaited->word,
+                      "a task above: %s stands below, or is this task (%s' is that of the step before)", awaited->word,
+                      awaited->word);
+        size_t length = strcspn(awaited->word, "'");
+        bool previous = strcmp(awaited->word + length, "'") == 0;
+        size_t first = find_index(reading, reading->tasks, awaited->word, previous ? length : strlen(awaited->word),
                                   "NAME of a task, or NAME' for its run in the step before");
-        add_after(r->step, a->task, r->step->task[first], STEP_BEFORE);
-        free(a->word);
+        add_after(reading->step, awaited->task, reading->step->task[first], STEP_BEFORE);
+        free(awaited->word);
     }
-    free(r->awaited);
+    free(reading->awaited);
 }
 
-static void read_task(struct reading *r, struct task *t)
+static void read_task(struct reading *reading, struct task *task)
 {
-    read_options(&r->line, LINE_TASK, t);
-    read_options(&r->line, is_copy(t) ? LINE_COPY : LINE_WORK, t);
-    if (t->when.remainder >= t->when.every)
-        fail_word(&r->line, r->line.word[0], "rest= below every=, which is %u", t->when.every);
-    read_operands(r, t, "reads", ACCESS_READ);
-    read_after(r, t);
-    json_object_set_new_nocheck(r->tasks, t->name, json_integer((json_int_t)t->index));
+    read_options(&reading->line, LINE_TASK, task);
+    read_options(&reading->line, is_copy(task) ? LINE_COPY : LINE_WORK, task);
+    if (task->when.remainder >= task->when.every)
+        fail_word(&reading->line, reading->line.word[0], "rest= below every=, which is %u", task->when.every);
+    read_operands(reading, task, "reads", ACCESS_READ);
+    read_after(reading, task);
+    json_object_set_new_nocheck(reading->tasks, task->name, json_integer((json_int_t)task->index));
 }
 
-static void task_line(struct reading *r)
+static void task_line(struct reading *reading)
 {
-    const char *name = read_task_name(r);
-    struct task *t = add_host(r->step, read_lane(r, word_at(&r->line, 2)), name, NULL, NULL);
-    t->seconds = read_as(&r->line, VALUE_TIME, word_at(&r->line, 3));
-    read_task(r, t);
-    read_operands(r, t, "writes", ACCESS_WRITE);
+    const char *name = read_task_name(reading);
+    struct task *task = add_host(reading->step, read_lane(reading, word_at(&reading->line, 2)), name, NULL, NULL);
+    task->seconds = read_as(&reading->line, VALUE_TIME, word_at(&reading->line, 3));
+    read_task(reading, task);
+    read_operands(reading, task, "writes", ACCESS_WRITE);
 }
 
 /* The lane that `given` names; without it an upload is on the receiver's lane, and any other copy on the sender's. */
-static struct lane *lane_of_copy(const struct reading *r, const char *given, const struct tensor *to,
+static struct lane *lane_of_copy(const struct reading *reading, const char *given, const struct tensor *to,
                                  const struct tensor *from)
 {
     if (given)
-        return read_lane(r, given);
+        return read_lane(reading, given);
     if (from->device->is_host)
         return to->device->lane[LANE_UPLOAD];
     return from->device->lane[LANE_DOWNLOAD];
 }
 
-static void copy_line(struct reading *r)
+static void copy_line(struct reading *reading)
 {
-    const char *name = read_task_name(r);
-    const char *target = word_at(&r->line, 2);
-    const char *given = word_option(&r->line, "lane");
-    struct tensor *to = read_operand(r, target), *from = read_operand(r, word_at(&r->line, 3));
+    const char *name = read_task_name(reading);
+    const char *target = word_at(&reading->line, 2);
+    const char *given = word_option(&reading->line, "lane");
+    struct tensor *to = read_operand(reading, target), *from = read_operand(reading, word_at(&reading->line, 3));
     if (to->bytes != from->bytes)
-        fail_word(&r->line, target, "as many bytes on both sides: %s has %zu, %s %zu", to->name, to->bytes, from->name,
-                  from->bytes);
+        fail_word(&reading->line, target, "as many bytes on both sides: %s has %zu, %s %zu", to->name, to->bytes,
+                  from->name, from->bytes);
     if (share_bytes(to, from) && to->offset != from->offset)
-        fail_word(&r->line, target, "other bytes than those it copies, or all of them (it takes no time then)");
+        fail_word(&reading->line, target, "other bytes than those it copies, or all of them (it takes no time then)");
     if (!given && from->device->is_host && to->device->is_host)
-        fail_word(&r->line, name, "lane= where both tensors are on the host");
-    struct task *t = add_copy(r->step, lane_of_copy(r, given, to, from), name, to, from);
-    read_task(r, t);
-    if (t->message && t->role != ROLE_BROADCAST)
-        fail_word(&r->line, name, "role=broadcast beside msg=");
-    r->step->last_message = MAX(r->step->last_message, t->message);
+        fail_word(&reading->line, name, "lane= where both tensors are on the host");
+    struct task *task = add_copy(reading->step, lane_of_copy(reading, given, to, from), name, to, from);
+    read_task(reading, task);
+    if (task->message && task->role != ROLE_BROADCAST)
+        fail_word(&reading->line, name, "role=broadcast beside msg=");
+    reading->step->last_message = MAX(reading->step->last_message, task->message);
 }
 
 /* ---- the file -------------------------------------------------------------------------------------------------- */
@@ -336,35 +338,35 @@ static int count_devices(const char *text)
 }
 
 /* Sets up a machine of n devices, a pool and a list, all of them empty. */
-static void begin_reading(struct reading *r, int n)
+static void begin_reading(struct reading *reading, int n)
 {
-    r->machine = new_machine(n);
-    r->machine->n_contexts = 1;
-    name_device(r->machine, n, "host", NO_LIMIT)->described.by_hand = true;
-    r->devices = json_pack("{s:i}", "host", n);
-    r->lanes = json_object();
-    r->tensors = json_object();
-    r->tasks = json_object();
-    name_lanes(r);
-    r->pool = new_pool(r->machine);
-    r->step = new_step(r->pool, "train");
+    reading->machine = new_machine(n);
+    reading->machine->n_contexts = 1;
+    name_device(reading->machine, n, "host", NO_LIMIT)->described.by_hand = true;
+    reading->devices = json_pack("{s:i}", "host", n);
+    reading->lanes = json_object();
+    reading->tensors = json_object();
+    reading->tasks = json_object();
+    name_lanes(reading);
+    reading->pool = new_pool(reading->machine);
+    reading->step = new_step(reading->pool, "train");
 }
 
 /* Reads a line by the kind that its first word names. */
-static void read_line(struct reading *r)
+static void read_line(struct reading *reading)
 {
-    const char *word = r->line.word[0];
+    const char *word = reading->line.word[0];
     size_t kind = 0, length = strlen(word);
     while (kind < COUNT(line_kinds) &&
            (strncmp(line_kinds[kind].form, word, length) != 0 || line_kinds[kind].form[length] != ' '))
         kind++;
     if (kind == COUNT(line_kinds))
-        fail_word(&r->line, word, "device, lane, link, disk, tensor, task or copy");
-    r->line.takes = line_kinds[kind].form;
-    line_kinds[kind].read(r);
-    for (size_t i = 1; i < r->line.n; i++)
-        if (!r->line.used[i])
-            fail_word(&r->line, r->line.word[i], "%s", r->line.takes);
+        fail_word(&reading->line, word, "device, lane, link, disk, tensor, task or copy");
+    reading->line.takes = line_kinds[kind].form;
+    line_kinds[kind].read(reading);
+    for (size_t i = 1; i < reading->line.n; i++)
+        if (!reading->line.used[i])
+            fail_word(&reading->line, reading->line.word[i], "%s", reading->line.takes);
 }
 
 /* The form in which the file describes a list; NULL: it is a step file. */
@@ -385,34 +387,34 @@ struct step *read_list(const char *path)
     const struct list_form *form = form_of(path);
     char *text = form ? form->read(path) : read_text(path);
     char *line, *rest = text;
-    struct reading r = {.line = {.path = path}};
-    begin_reading(&r, count_devices(text));
+    struct reading reading = {.line = {.path = path}};
+    begin_reading(&reading, count_devices(text));
     while ((line = strsep(&rest, "\n"))) {
-        r.line.number++;
-        split_line(&r.line, line);
-        if (r.line.n > 0)
-            read_line(&r);
+        reading.line.number++;
+        split_line(&reading.line, line);
+        if (reading.line.n > 0)
+            read_line(&reading);
     }
-    find_awaited(&r);
-    if (r.step->n == 0)
+    find_awaited(&reading);
+    if (reading.step->n == 0)
         fail(EXIT_USAGE, "%s: there is no task in it; add lines such as 'task NAME LANE TIME'", path);
-    for (int i = 0; i < r.machine->n_lanes; i++)
-        set_purpose(r.machine->lane[i], FOR_NOTHING);
-    for (size_t i = 0; i < r.step->n; i++)
-        set_purpose(r.step->task[i]->lane, FOR_ALL);
-    json_decref(r.devices);
-    json_decref(r.lanes);
-    json_decref(r.tensors);
-    json_decref(r.tasks);
+    for (int i = 0; i < reading.machine->n_lanes; i++)
+        set_purpose(reading.machine->lane[i], FOR_NOTHING);
+    for (size_t i = 0; i < reading.step->n; i++)
+        set_purpose(reading.step->task[i]->lane, FOR_ALL);
+    json_decref(reading.devices);
+    json_decref(reading.lanes);
+    json_decref(reading.tensors);
+    json_decref(reading.tasks);
     free(text);
-    return r.step;
+    return reading.step;
 }
 
-void free_list(struct step *s)
+void free_list(struct step *step)
 {
-    struct pool *pool = s->pool;
+    struct pool *pool = step->pool;
     struct machine *machine = pool->machine;
-    free_step(s);
+    free_step(step);
     free_pool(pool);
     close_machine(machine);
 }

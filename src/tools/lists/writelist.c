@@ -13,36 +13,36 @@
 static char *clean(char name[64], const char *text)
 {
     snprintf(name, 64, "%s", text);
-    for (char *c = name; *c; c++)
-        if (isspace((unsigned char)*c) || strchr("[],=#'", *c))
-            *c = '_';
+    for (char *character = name; *character; character++)
+        if (isspace((unsigned char)*character) || strchr("[],=#'", *character))
+            *character = '_';
     return name;
 }
 #define NAME(text) clean((char[64]){0}, (text))
 
-static void write_lane(FILE *out, const char *before, const struct lane *l)
+static void write_lane(FILE *out, const char *before, const struct lane *lane)
 {
-    fprintf(out, "%s%s.%s", before, NAME(l->device->id), lane_kind_name[l->kind]);
-    if (l->nth)
-        fprintf(out, "%d", l->nth);
+    fprintf(out, "%s%s.%s", before, NAME(lane->device->id), lane_kind_name[lane->kind]);
+    if (lane->nth)
+        fprintf(out, "%d", lane->nth);
 }
 
-static void write_lane_line(FILE *out, const struct lane *l)
+static void write_lane_line(FILE *out, const struct lane *lane)
 {
-    write_lane(out, "lane ", l);
-    write_options(out, LINE_LANE, l);
+    write_lane(out, "lane ", lane);
+    write_options(out, LINE_LANE, lane);
     fputc('\n', out);
 }
 
 /* Writes a link with all devices that have it in one direction: "link d0,d1 up ..."; or the disk's. */
-static void write_link(FILE *out, const struct machine *m, const struct link *l)
+static void write_link(FILE *out, const struct machine *machine, const struct link *link)
 {
     static const char *const ways[DIRECTIONS] = {"up", "down"};
     const char *before = "link ", *way = NULL;
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++)
-        for (int d = 0; d < m->n_devices; d++)
-            if (m->device[d].described.link[direction] == l) {
-                fprintf(out, "%s%s", before, NAME(m->device[d].id));
+        for (int i = 0; i < machine->n_devices; i++)
+            if (machine->device[i].described.link[direction] == link) {
+                fprintf(out, "%s%s", before, NAME(machine->device[i].id));
                 before = ",";
                 way = ways[direction];
             }
@@ -51,43 +51,43 @@ static void write_link(FILE *out, const struct machine *m, const struct link *l)
         fprintf(out, " %s", way);
     else
         fprintf(out, "disk");
-    fprintf(out, " %s", format_exactly(number, l->rate));
-    if (l->latency > 0)
-        fprintf(out, " %s", format_exactly(number, l->latency));
-    write_options(out, LINE_LINK, l);
+    fprintf(out, " %s", format_exactly(number, link->rate));
+    if (link->latency > 0)
+        fprintf(out, " %s", format_exactly(number, link->latency));
+    write_options(out, LINE_LINK, link);
     fputc('\n', out);
 }
 
-static void write_device(FILE *out, const struct machine *m, const struct device *d)
+static void write_device(FILE *out, const struct machine *machine, const struct device *device)
 {
-    struct device line = *d;
+    struct device line = *device;
     line.max_allocation = 0; /* no slab= */
-    if (slab_limit(d) < d->budget - guard_bytes(d))
-        line.max_allocation = slab_limit(d);
-    if (!d->described.by_hand)
+    if (slab_limit(device) < device->budget - guard_bytes(device))
+        line.max_allocation = slab_limit(device);
+    if (!device->described.by_hand)
         line.described.shares_bytes = true;
-    fprintf(out, "device %s", NAME(d->id));
+    fprintf(out, "device %s", NAME(device->id));
     write_options(out, LINE_DEVICE, &line);
-    if (d->is_host)
-        write_options(out, LINE_HOST, m);
+    if (device->is_host)
+        write_options(out, LINE_HOST, machine);
     fputc('\n', out);
 }
 
-static void write_machine(FILE *out, const struct machine *m)
+static void write_machine(FILE *out, const struct machine *machine)
 {
-    for (int i = 0; i <= m->n_devices; i++)
-        write_device(out, m, &m->device[i]);
-    for (int d = 0; d <= m->n_devices; d++)
+    for (int i = 0; i <= machine->n_devices; i++)
+        write_device(out, machine, &machine->device[i]);
+    for (int i = 0; i <= machine->n_devices; i++)
         for (int kind = 0; kind < LANE_KINDS; kind++) {
-            const struct lane *l = m->device[d].lane[kind];
-            if (l && l->gap_seconds > 0)
-                write_lane_line(out, l);
+            const struct lane *lane = machine->device[i].lane[kind];
+            if (lane && lane->gap_seconds > 0)
+                write_lane_line(out, lane);
         }
-    for (int i = 0; i < m->n_lanes; i++) /* in the machine's order, in which events of one time are simulated */
-        if (m->lane[i]->nth)
-            write_lane_line(out, m->lane[i]);
-    for (size_t i = 0; i < m->n_links; i++)
-        write_link(out, m, m->link[i]);
+    for (int i = 0; i < machine->n_lanes; i++) /* in the machine's order, in which events of one time are simulated */
+        if (machine->lane[i]->nth)
+            write_lane_line(out, machine->lane[i]);
+    for (size_t i = 0; i < machine->n_links; i++)
+        write_link(out, machine, machine->link[i]);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
@@ -112,34 +112,34 @@ static char *own_name(json_t *taken, const char *name, int most)
 
 /* In a step file parameters and optimizer state persist without a word.  So a tensor of these classes that does not
  * persist is written as work, and one that does needs no `keep`. */
-static void write_tensor_line(FILE *out, const struct tensor *t, const char *name)
+static void write_tensor_line(FILE *out, const struct tensor *tensor, const char *name)
 {
-    struct tensor line = *t;
-    if (t->class == MEM_PARAMETERS || t->class == MEM_OPTIMIZER) {
+    struct tensor line = *tensor;
+    if (tensor->class == MEM_PARAMETERS || tensor->class == MEM_OPTIMIZER) {
         line.persistent = false;
-        if (!t->persistent)
+        if (!tensor->persistent)
             line.class = MEM_WORK;
     }
-    if (t->exclusive) /* `keep` is the nearest word */
+    if (tensor->exclusive) /* `keep` is the nearest word */
         line.persistent = true;
-    fprintf(out, "tensor %s %s %zu %s", name, NAME(t->device->id), t->bytes, memory_class_name[line.class]);
+    fprintf(out, "tensor %s %s %zu %s", name, NAME(tensor->device->id), tensor->bytes, memory_class_name[line.class]);
     write_options(out, LINE_TENSOR, &line);
     fputc('\n', out);
 }
 
 /* Writes the tensors that the list uses, and those that are kept from step to step without being touched, in the pool's
  * order, in which place() gives addresses.  Returns their names, by id. */
-static char **write_tensors(FILE *out, const struct step *s)
+static char **write_tensors(FILE *out, const struct step *step)
 {
     json_t *taken = json_object();
-    char **names = allocate(s->pool->n, sizeof *names);
-    struct uses *uses = find_uses(s->task, s->n, s->pool);
-    for (size_t i = 0; i < s->pool->n; i++) {
-        const struct tensor *t = s->pool->tensors[i];
-        if (t->storage != t || !(t->persistent || uses->count[i]))
+    char **names = allocate(step->pool->n, sizeof *names);
+    struct uses *uses = find_uses(step->task, step->n, step->pool);
+    for (size_t i = 0; i < step->pool->n; i++) {
+        const struct tensor *tensor = step->pool->tensors[i];
+        if (tensor->storage != tensor || !(tensor->persistent || uses->count[i]))
             continue;
-        names[i] = own_name(taken, t->name, sizeof t->name - 1);
-        write_tensor_line(out, t, names[i]);
+        names[i] = own_name(taken, tensor->name, sizeof tensor->name - 1);
+        write_tensor_line(out, tensor, names[i]);
     }
     free_uses(uses);
     json_decref(taken);
@@ -163,127 +163,128 @@ static void note_name(json_t *means, const char *name, size_t position)
 }
 
 /* By task: would its name in an after= of the list mean another task? */
-static bool *find_mistaken(const struct step *s, const struct afters *a)
+static bool *find_mistaken(const struct step *step, const struct afters *afters)
 {
-    bool *mistaken = allocate(s->n, sizeof *mistaken);
+    bool *mistaken = allocate(step->n, sizeof *mistaken);
     json_t *means = json_object();
-    const struct after_pair *p = a->pairs, *end = a->pairs + a->n;
-    for (size_t i = 0; i < s->n; i++) {
-        for (; p < end && p->second == (int)i; p++) {
-            const json_t *found = json_object_get(means, NAME(s->task[p->first]->name));
-            mistaken[p->first] |= !p->previous && json_integer_value(found) != p->first;
+    const struct after_pair *pair = afters->pairs, *end = afters->pairs + afters->n;
+    for (size_t i = 0; i < step->n; i++) {
+        for (; pair < end && pair->second == (int)i; pair++) {
+            const json_t *found = json_object_get(means, NAME(step->task[pair->first]->name));
+            mistaken[pair->first] |= !pair->previous && json_integer_value(found) != pair->first;
         }
-        note_name(means, s->task[i]->name, i);
+        note_name(means, step->task[i]->name, i);
     }
-    for (p = a->pairs; p < end; p++) {
-        const json_t *found = json_object_get(means, NAME(s->task[p->first]->name));
-        mistaken[p->first] |= p->previous && json_integer_value(found) != p->first;
+    for (pair = afters->pairs; pair < end; pair++) {
+        const json_t *found = json_object_get(means, NAME(step->task[pair->first]->name));
+        mistaken[pair->first] |= pair->previous && json_integer_value(found) != pair->first;
     }
     json_decref(means);
     return mistaken;
 }
 
 /* The tasks' names as the file is to have them: where `after=` would find too many of a name, the task gets its own. */
-static struct afters find_afters(const struct step *s)
+static struct afters find_afters(const struct step *step)
 {
-    struct afters a = {.name = allocate(s->n, sizeof *a.name)};
+    struct afters afters = {.name = allocate(step->n, sizeof *afters.name)};
     json_t *taken = json_object();
-    a.pairs = find_after_pairs(s, &a.n);
-    bool *mistaken = find_mistaken(s, &a);
-    for (size_t i = 0; i < s->n; i++)
-        json_object_set_new_nocheck(taken, NAME(s->task[i]->name), json_integer(1));
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        a.name[i] = mistaken[i] ? own_name(taken, t->name, sizeof t->name - 1) : copy_string(NAME(t->name));
+    afters.pairs = find_after_pairs(step, &afters.n);
+    bool *mistaken = find_mistaken(step, &afters);
+    for (size_t i = 0; i < step->n; i++)
+        json_object_set_new_nocheck(taken, NAME(step->task[i]->name), json_integer(1));
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *task = step->task[i];
+        afters.name[i] =
+            mistaken[i] ? own_name(taken, task->name, sizeof task->name - 1) : copy_string(NAME(task->name));
     }
     free(mistaken);
     json_decref(taken);
-    return a;
+    return afters;
 }
 
-static void free_afters(struct afters *a, size_t n_tasks)
+static void free_afters(struct afters *afters, size_t n_tasks)
 {
     for (size_t i = 0; i < n_tasks; i++)
-        free(a->name[i]);
-    free(a->name);
-    free(a->pairs);
+        free(afters->name[i]);
+    free(afters->name);
+    free(afters->pairs);
 }
 
 /* " after=a,b'": *next is the first pair of the task at that position, if it has one. */
-static void write_after(FILE *out, const struct afters *a, size_t position, size_t *next)
+static void write_after(FILE *out, const struct afters *afters, size_t position, size_t *next)
 {
     const char *before = " after=";
-    for (; *next < a->n && a->pairs[*next].second == (int)position; (*next)++) {
-        const struct after_pair *p = &a->pairs[*next];
-        fprintf(out, "%s%s%s", before, a->name[p->first], p->previous ? "'" : "");
+    for (; *next < afters->n && afters->pairs[*next].second == (int)position; (*next)++) {
+        const struct after_pair *pair = &afters->pairs[*next];
+        fprintf(out, "%s%s%s", before, afters->name[pair->first], pair->previous ? "'" : "");
         before = ",";
     }
 }
 
-static void write_operand(FILE *out, const char *before, char **names, const struct tensor *x)
+static void write_operand(FILE *out, const char *before, char **names, const struct tensor *tensor)
 {
-    fprintf(out, "%s%s", before, names[x->storage->id]);
-    if (x->bytes < x->storage->bytes)
-        fprintf(out, "[%zu:%zu]", x->offset, x->offset + x->bytes);
+    fprintf(out, "%s%s", before, names[tensor->storage->id]);
+    if (tensor->bytes < tensor->storage->bytes)
+        fprintf(out, "[%zu:%zu]", tensor->offset, tensor->offset + tensor->bytes);
 }
 
 /* The tensors that the task touches in one of these modes, from access `first` on. */
-static void write_operands(FILE *out, const char *before, char **names, const struct task *t, int first,
+static void write_operands(FILE *out, const char *before, char **names, const struct task *task, int first,
                            enum access_mode mode)
 {
-    for (int i = first; i < t->n_access; i++)
-        if (t->access[i].mode & mode) {
-            write_operand(out, before, names, t->access[i].tensor);
+    for (int i = first; i < task->n_access; i++)
+        if (task->access[i].mode & mode) {
+            write_operand(out, before, names, task->access[i].tensor);
             before = ",";
         }
 }
 
 /* All of the task's line but its reads= and writes=. */
-static void write_work(FILE *out, char **names, const struct task *t, const char *name, double seconds)
+static void write_work(FILE *out, char **names, const struct task *task, const char *name, double seconds)
 {
-    struct task line = *t;
+    struct task line = *task;
     char number[32];
-    if (t->role >= ROLES_BY_HAND)
+    if (task->role >= ROLES_BY_HAND)
         line.role = ROLE_OTHER;
-    if (t->role != ROLE_BROADCAST) /* only of broadcasts a pass asks for the message */
+    if (task->role != ROLE_BROADCAST) /* only of broadcasts a pass asks for the message */
         line.message = 0;
     line.seconds = -1;
-    fprintf(out, "%s %s", is_copy(t) ? "copy" : "task", name);
-    if (is_copy(t)) {
-        write_operand(out, " ", names, copy_target(t));
-        write_operand(out, " ", names, copy_source(t));
-        write_lane(out, " lane=", t->lane);
+    fprintf(out, "%s %s", is_copy(task) ? "copy" : "task", name);
+    if (is_copy(task)) {
+        write_operand(out, " ", names, copy_target(task));
+        write_operand(out, " ", names, copy_source(task));
+        write_lane(out, " lane=", task->lane);
         if (given_seconds(&line) != seconds)
             line.seconds = seconds;
     } else {
-        write_lane(out, " ", t->lane);
+        write_lane(out, " ", task->lane);
         fprintf(out, " %s", format_exactly(number, seconds));
     }
     write_options(out, LINE_TASK, &line);
-    write_options(out, is_copy(t) ? LINE_COPY : LINE_WORK, &line);
+    write_options(out, is_copy(task) ? LINE_COPY : LINE_WORK, &line);
 }
 
-static void write_accesses(FILE *out, char **names, const struct task *t)
+static void write_accesses(FILE *out, char **names, const struct task *task)
 {
-    write_operands(out, " reads=", names, t, is_copy(t) ? 2 : 0, ACCESS_READ);
-    write_operands(out, " writes=", names, t, is_copy(t) ? t->n_access : 0, ACCESS_WRITE);
+    write_operands(out, " reads=", names, task, is_copy(task) ? 2 : 0, ACCESS_READ);
+    write_operands(out, " writes=", names, task, is_copy(task) ? task->n_access : 0, ACCESS_WRITE);
     fputc('\n', out);
 }
 
-void write_list(FILE *out, const struct step *s, const double *seconds)
+void write_list(FILE *out, const struct step *step, const double *seconds)
 {
     fprintf(out, "# A step file: `yard plan --list FILE` reads it.  Times are seconds.\n");
-    write_machine(out, s->pool->machine);
-    char **names = write_tensors(out, s);
-    struct afters afters = find_afters(s);
+    write_machine(out, step->pool->machine);
+    char **names = write_tensors(out, step);
+    struct afters afters = find_afters(step);
     size_t next = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        write_work(out, names, s->task[i], afters.name[i], seconds[i]);
+    for (size_t i = 0; i < step->n; i++) {
+        write_work(out, names, step->task[i], afters.name[i], seconds[i]);
         write_after(out, &afters, i, &next);
-        write_accesses(out, names, s->task[i]);
+        write_accesses(out, names, step->task[i]);
     }
-    free_afters(&afters, s->n);
-    for (size_t i = 0; i < s->pool->n; i++)
+    free_afters(&afters, step->n);
+    for (size_t i = 0; i < step->pool->n; i++)
         free(names[i]);
     free(names);
 }

@@ -36,32 +36,32 @@ struct strategy {
 };
 
 /* The formula for a rank's part of the model, in bytes.  ZeRO shares the classes out one by one, the last first. */
-static double formula_bytes(const struct strategy *s, int rank)
+static double formula_bytes(const struct strategy *strategy, int rank)
 {
-    const struct mesh *mesh = &s->trainer->mesh;
-    const struct params *p = params_of(s->trainer->model, rank);
+    const struct mesh *mesh = &strategy->trainer->mesh;
+    const struct params *params = params_of(strategy->trainer->model, rank);
     double elements = 0, bytes = 0;
-    for (int i = 0; i < p->n; i++)
-        if (has_stage(mesh, rank, stage_of(s->trainer->model, p->param[i].unit)))
-            elements += (double)param_elements(&p->param[i]);
+    for (int i = 0; i < params->n; i++)
+        if (has_stage(mesh, rank, stage_of(strategy->trainer->model, params->param[i].unit)))
+            elements += (double)param_elements(&params->param[i]);
     for (int class = MEM_PARAMETERS; class <= MEM_OPTIMIZER; class ++) {
         bool shared_out = mesh->zero >= 3 - class;
-        bytes += elements * s->bytes[class] / (shared_out ? mesh->dp : 1);
+        bytes += elements * strategy->bytes[class] / (shared_out ? mesh->dp : 1);
     }
     return bytes;
 }
 
 /* Bytes of a class, from those of the list, which is planned in 32 bits. */
-static double bytes_of(const struct strategy *s, int class, size_t planned)
+static double bytes_of(const struct strategy *strategy, int class, size_t planned)
 {
-    return (double)planned * s->bytes[class] / run_bytes[class];
+    return (double)planned * strategy->bytes[class] / run_bytes[class];
 }
 
 /* Do two devices hold the same of each class, to a MiB? */
-static bool hold_the_same(const struct step *list, int a, int b)
+static bool hold_the_same(const struct step *list, int first, int second)
 {
     for (int class = 0; class < MEM_CLASSES; class ++)
-        if (list->peak[a][class] >> 20 != list->peak[b][class] >> 20)
+        if (list->peak[first][class] >> 20 != list->peak[second][class] >> 20)
             return false;
     return true;
 }
@@ -69,52 +69,52 @@ static bool hold_the_same(const struct step *list, int a, int b)
 /* Does a device before this one hold the same? */
 static bool was_listed(const struct step *list, int device)
 {
-    for (int d = 0; d < device; d++)
-        if (hold_the_same(list, d, device))
+    for (int i = 0; i < device; i++)
+        if (hold_the_same(list, i, device))
             return true;
     return false;
 }
 
 /* The most bytes that the device holds at a time. */
-static double most_together(const struct strategy *s, int device)
+static double most_together(const struct strategy *strategy, int device)
 {
-    const struct step *list = s->trainer->train;
+    const struct step *list = strategy->trainer->train;
     double most = 0;
-    for (const struct level *l = list->level; l < list->level + list->n_levels; l++) {
+    for (const struct level *level = list->level; level < list->level + list->n_levels; level++) {
         double bytes = 0;
-        if (l->device != device)
+        if (level->device != device)
             continue;
         for (int class = 0; class < MEM_CLASSES; class ++)
-            bytes += bytes_of(s, class, l->of_class[class]);
+            bytes += bytes_of(strategy, class, level->of_class[class]);
         most = fmax(most, bytes);
     }
     return most;
 }
 
-static size_t budget_of(const struct strategy *s, const struct device *d)
+static size_t budget_of(const struct strategy *strategy, const struct device *device)
 {
-    size_t asked = d->is_host ? s->asked->host_memory : s->asked->device_memory;
-    return asked ? asked : default_budget(d);
+    size_t asked = device->is_host ? strategy->asked->host_memory : strategy->asked->device_memory;
+    return asked ? asked : default_budget(device);
 }
 
-static void add_device(struct table *t, const struct strategy *s, int d)
+static void add_device(struct table *table, const struct strategy *strategy, int nth)
 {
-    const struct step *list = s->trainer->train;
-    const struct device *device = &list->pool->machine->device[d];
+    const struct step *list = strategy->trainer->train;
+    const struct device *device = &list->pool->machine->device[nth];
     const double mib = 1 << 20;
-    const double together = most_together(s, d), budget = (double)budget_of(s, device);
+    const double together = most_together(strategy, nth), budget = (double)budget_of(strategy, device);
     double formula = 0, needed = together;
     char zero[8] = "-";
     struct cell peak[MEM_CLASSES];
-    if (s->trainer->mesh.dp > 1)
-        snprintf(zero, sizeof zero, "%d", s->trainer->mesh.zero);
-    if (s->bytes == run_bytes)
+    if (strategy->trainer->mesh.dp > 1)
+        snprintf(zero, sizeof zero, "%d", strategy->trainer->mesh.zero);
+    if (strategy->bytes == run_bytes)
         needed = (double)device->placed_bytes;
     if (!device->is_host)
-        formula = formula_bytes(s, d);
+        formula = formula_bytes(strategy, nth);
     for (int class = 0; class < MEM_CLASSES; class ++)
-        peak[class] = number_cell(bytes_of(s, class, list->peak[d][class]) / mib);
-    ROW(t, text_cell(word_of("recompute", (int)s->recompute)), text_cell(zero), text_cell(device->id),
+        peak[class] = number_cell(bytes_of(strategy, class, list->peak[nth][class]) / mib);
+    ROW(table, text_cell(word_of("recompute", (int)strategy->recompute)), text_cell(zero), text_cell(device->id),
         peak[MEM_PARAMETERS], peak[MEM_GRADIENTS], peak[MEM_OPTIMIZER], number_cell(formula / mib), peak[MEM_BUFFERS],
         peak[MEM_ACTIVATIONS], peak[MEM_WORK], number_cell(peak[MEM_BUFFERS].number + peak[MEM_WORK].number),
         number_cell(together / mib), number_cell(needed), number_cell(budget / mib),
@@ -122,39 +122,39 @@ static void add_device(struct table *t, const struct strategy *s, int d)
 }
 
 /* Where several devices hold the same, the table for people has only the first; JSON has all. */
-static void add_rows(struct table *t, const struct strategy *s)
+static void add_rows(struct table *table, const struct strategy *strategy)
 {
-    const struct step *list = s->trainer->train;
-    const struct machine *m = list->pool->machine;
-    for (int d = 0; d <= m->n_devices; d++)
-        if (s->settings.json || m->device[d].is_host || !was_listed(list, d))
-            add_device(t, s, d);
+    const struct step *list = strategy->trainer->train;
+    const struct machine *machine = list->pool->machine;
+    for (int i = 0; i <= machine->n_devices; i++)
+        if (strategy->settings.json || machine->device[i].is_host || !was_listed(list, i))
+            add_device(table, strategy, i);
 }
 
 /* The strategy that the settings ask for, but with as much memory as it takes. */
-static struct strategy without_limits(const struct settings *s, bool is_mixed)
+static struct strategy without_limits(const struct settings *settings, bool is_mixed)
 {
-    struct strategy all = {.settings = *s, .asked = s, .bytes = is_mixed ? mixed_bytes : run_bytes};
+    struct strategy all = {.settings = *settings, .asked = settings, .bytes = is_mixed ? mixed_bytes : run_bytes};
     all.settings.device_memory = NO_LIMIT;
     all.settings.host_memory = NO_LIMIT;
     return all;
 }
 
 /* A row for each device, or a note why this strategy is impossible. */
-static void try_strategy(struct table *t, struct strategy *s)
+static void try_strategy(struct table *table, struct strategy *strategy)
 {
     struct problem *impossible;
-    const char *word = word_of("recompute", (int)s->recompute);
+    const char *word = word_of("recompute", (int)strategy->recompute);
     const struct value_before recompute = try_option("recompute", word);
-    s->trainer = try_new_trainer(&s->settings, PLANNED, &impossible);
+    strategy->trainer = try_new_trainer(&strategy->settings, PLANNED, &impossible);
     restore_value(&recompute);
     if (impossible) {
-        note("recompute %s, ZeRO %d: %s", word, s->settings.zero, impossible->sentence);
+        note("recompute %s, ZeRO %d: %s", word, strategy->settings.zero, impossible->sentence);
         free(impossible);
         return;
     }
-    add_rows(t, s);
-    free_trainer(s->trainer);
+    add_rows(table, strategy);
+    free_trainer(strategy->trainer);
 }
 
 /* The columns of the table, in their order: add_device() makes a row of them. */
@@ -194,20 +194,20 @@ static const struct column columns[COLUMNS] = {
     [FITS] = {"fits", "fits", CELL_TEXT, 4, 0},
 };
 
-static double number_in(const struct table *t, size_t row, size_t column)
+static double number_in(const struct table *table, size_t row, size_t column)
 {
-    return t->cells[row * t->n_columns + column].number;
+    return table->cells[row * table->n_columns + column].number;
 }
 
 /* The devices and their budgets: each strategy's rows have the same. */
-static void print_budgets(const struct table *t, const char *rule)
+static void print_budgets(const struct table *table, const char *rule)
 {
     char *text = copy_string("budget:");
-    for (size_t i = 0; i < t->n; i++) {
-        const char *device = t->cells[i * COLUMNS + DEVICE].text;
-        if (i > 0 && strcmp(device, t->cells[DEVICE].text) == 0)
+    for (size_t i = 0; i < table->n; i++) {
+        const char *device = table->cells[i * COLUMNS + DEVICE].text;
+        if (i > 0 && strcmp(device, table->cells[DEVICE].text) == 0)
             break;
-        append_text(&text, "%s %s %.1f", i > 0 ? "," : "", device, number_in(t, i, BUDGET));
+        append_text(&text, "%s %s %.1f", i > 0 ? "," : "", device, number_in(table, i, BUDGET));
     }
     print_line(stdout, "%s", text);
     print_line(stdout, "    (%s)", rule);
@@ -215,30 +215,30 @@ static void print_budgets(const struct table *t, const char *rule)
 }
 
 /* Where there are GiB, a tenth of a MiB says nothing, and has no room. */
-static void choose_decimals(struct table *t)
+static void choose_decimals(struct table *table)
 {
     double most = 0;
-    for (size_t i = 0; i < t->n; i++)
-        most = fmax(most, number_in(t, i, TOGETHER));
+    for (size_t i = 0; i < table->n; i++)
+        most = fmax(most, number_in(table, i, TOGETHER));
     for (size_t k = PARAMETERS; k <= TOGETHER && most >= 1000; k++)
-        t->columns[k].decimals = 0;
+        table->columns[k].decimals = 0;
 }
 
-static void print_memory_table(struct table *t, bool is_mixed, const char *rule)
+static void print_memory_table(struct table *table, bool is_mixed, const char *rule)
 {
     const char *counts = "16, 8 + 8/N, 4 + 12/N, 16/N"; /* bytes per parameter, with ZeRO 0 to 3 */
     if (is_mixed)
         counts = "16, 4 + 12/N, 2 + 14/N, 16/N";
     printf("MiB at the peak of each class, predicted; devices like one above are left out\n");
     printf("other: buffers and work\n");
-    print_budgets(t, rule);
+    print_budgets(table, rule);
     print_line(stdout, "formula: param., grad. and optim. by %s bytes per parameter, with ZeRO 0 to 3 over dp=N",
                counts);
     if (is_mixed)
         printf("mixed precision: counted, it cannot be run here\n");
-    t->blanks = 1;
-    choose_decimals(t);
-    print_table(stdout, t);
+    table->blanks = 1;
+    choose_decimals(table);
+    print_table(stdout, table);
 }
 
 /* Warns of options that the table does not show. */
@@ -253,13 +253,13 @@ static void check_shown(bool is_mixed)
              predict_options.what_if);
 }
 
-static int print_strategies(const struct settings *s, bool is_mixed)
+static int print_strategies(const struct settings *settings, bool is_mixed)
 {
     static const enum recompute recompute[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
-    struct table *t = new_table(columns, COLUMNS);
-    struct strategy shape = without_limits(s, is_mixed);
+    struct table *table = new_table(columns, COLUMNS);
+    struct strategy shape = without_limits(settings, is_mixed);
     shape.trainer = new_trainer(&shape.settings, PLANNED);
-    int first = s->zero, last = s->zero; /* levels of ZeRO */
+    int first = settings->zero, last = settings->zero; /* levels of ZeRO */
     if (shape.trainer->mesh.dp > 1) {
         first = 0;
         last = 3;
@@ -268,27 +268,28 @@ static int print_strategies(const struct settings *s, bool is_mixed)
     free_trainer(shape.trainer);
     for (size_t i = 0; i < COUNT(recompute); i++)
         for (int zero = first; zero <= last; zero++) {
-            struct strategy strategy = without_limits(s, is_mixed);
+            struct strategy strategy = without_limits(settings, is_mixed);
             strategy.recompute = recompute[i];
             strategy.settings.zero = zero;
-            try_strategy(t, &strategy);
+            try_strategy(table, &strategy);
         }
-    if (s->json)
-        print_json(json_pack("{s:s, s:o}", "precision", is_mixed ? "mixed" : "float32", "strategies", table_json(t)));
+    if (settings->json)
+        print_json(
+            json_pack("{s:s, s:o}", "precision", is_mixed ? "mixed" : "float32", "strategies", table_json(table)));
     else
-        print_memory_table(t, is_mixed, rule);
-    free_table(t);
+        print_memory_table(table, is_mixed, rule);
+    free_table(table);
     return EXIT_OK;
 }
 
 /* No strategy has an option that the table does not show.  Mixed precision is counted, not tried. */
-static int plan_memory(const struct settings *s)
+static int plan_memory(const struct settings *settings)
 {
     const bool is_mixed = predict_options.what_if != NULL;
     check_shown(is_mixed);
     const struct value_before after = try_option("after", NULL), what_if = try_option("what-if", NULL);
     const struct value_before swap = try_option("swap", "off"), recompute = try_option("recompute", "off");
-    const int code = print_strategies(s, is_mixed);
+    const int code = print_strategies(settings, is_mixed);
     restore_value(&recompute);
     restore_value(&swap);
     restore_value(&what_if);
@@ -302,9 +303,9 @@ static bool wanted; /* --memory */
 
 static bool is_wanted(void) { return wanted; }
 
-static void check_memory_options(struct settings *s)
+static void check_memory_options(struct settings *settings)
 {
-    (void)s;
+    (void)settings;
     if (wanted && (predict_options.simulate || proof_options.verify || plan_options.print || plan_options.print_list))
         fail(EXIT_USAGE,
              "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");

@@ -1,88 +1,89 @@
 /* budgets.c - sets the budgets of devices; and if a list does not fit, says which budgets would do. */
 #include "forecast.h"
 
-void set_budgets(struct machine *m, size_t each, size_t host)
+void set_budgets(struct machine *machine, size_t each, size_t host)
 {
-    for (struct device *d = m->device; d <= m->host; d++) {
-        size_t bytes = d->is_host ? host : each;
+    for (struct device *device = machine->device; device <= machine->host; device++) {
+        size_t bytes = device->is_host ? host : each;
         if (bytes == 0)
             continue;
-        if (d->described.by_hand && d->max_allocation == d->budget)
-            d->max_allocation = bytes;
-        if (d->described.by_hand)
-            d->memory = bytes;
-        d->budget = bytes;
+        if (device->described.by_hand && device->max_allocation == device->budget)
+            device->max_allocation = bytes;
+        if (device->described.by_hand)
+            device->memory = bytes;
+        device->budget = bytes;
     }
 }
 
-struct device *lift_limits(struct machine *m, int n)
+struct device *lift_limits(struct machine *machine, int n)
 {
-    struct device *before = copy_bytes(m->device, (size_t)n * sizeof *before);
-    for (struct device *d = m->device; d < m->device + n; d++) {
-        if (d->described.by_hand && d->max_allocation == d->budget)
-            d->max_allocation = NO_LIMIT;
-        d->budget = NO_LIMIT;
+    struct device *before = copy_bytes(machine->device, (size_t)n * sizeof *before);
+    for (struct device *device = machine->device; device < machine->device + n; device++) {
+        if (device->described.by_hand && device->max_allocation == device->budget)
+            device->max_allocation = NO_LIMIT;
+        device->budget = NO_LIMIT;
     }
     return before;
 }
 
-void restore_limits(struct machine *m, const struct device *before, int n)
+void restore_limits(struct machine *machine, const struct device *before, int n)
 {
     for (int i = 0; i < n; i++) {
-        m->device[i].budget = before[i].budget;
-        m->device[i].max_allocation = before[i].max_allocation;
+        machine->device[i].budget = before[i].budget;
+        machine->device[i].max_allocation = before[i].max_allocation;
     }
 }
 
 /* Says what does not fit: the first device that needs more than its budget, and the task there. */
-static char *describe_shortage(const struct device *before, const struct forecast *f, const char *option)
+static char *describe_shortage(const struct device *before, const struct forecast *forecast, const char *option)
 {
     char where[64], budget[128];
-    const struct device *d = before;
-    while (!d->is_host && f->needed_bytes[d->index] <= d->budget)
-        d++;
-    const struct task *t = f->task[f->peak_position[d->index]];
-    return format_string("%s: device %s: task %s%s does not fit in the budget of %s", option, d->id, t->name,
-                         layer_and_micro(where, t), format_budget(budget, d));
+    const struct device *device = before;
+    while (!device->is_host && forecast->needed_bytes[device->index] <= device->budget)
+        device++;
+    const struct task *task = forecast->task[forecast->peak_position[device->index]];
+    return format_string("%s: device %s: task %s%s does not fit in the budget of %s", option, device->id, task->name,
+                         layer_and_micro(where, task), format_budget(budget, device));
 }
 
 /* Devices that --device-mem limits all get the largest budget that one of them needs, since it is one number. */
-char *raise_budgets(struct machine *m, const struct device *before, const struct forecast *f, const char *option)
+char *raise_budgets(struct machine *machine, const struct device *before, const struct forecast *forecast,
+                    const char *option)
 {
-    char *shortage = describe_shortage(before, f, option);
+    char *shortage = describe_shortage(before, forecast, option);
     size_t most = 0;
-    for (int i = 0; i < m->n_devices; i++)
-        most = MAX(most, f->needed_bytes[i]);
-    for (struct device *d = m->device; d <= m->host; d++) {
-        bool has_own = d->described.by_hand || d->is_host;
-        size_t budget = MAX(d->budget, has_own ? f->needed_bytes[d->index] : most);
-        if (d->described.by_hand && d->max_allocation == d->budget)
-            d->max_allocation = budget;
-        d->budget = budget;
+    for (int i = 0; i < machine->n_devices; i++)
+        most = MAX(most, forecast->needed_bytes[i]);
+    for (struct device *device = machine->device; device <= machine->host; device++) {
+        bool has_own = device->described.by_hand || device->is_host;
+        size_t budget = MAX(device->budget, has_own ? forecast->needed_bytes[device->index] : most);
+        if (device->described.by_hand && device->max_allocation == device->budget)
+            device->max_allocation = budget;
+        device->budget = budget;
     }
     return shortage;
 }
 
 /* The owner of the budget, as the user names it. */
-static const char *owner_of(const struct device *d)
+static const char *owner_of(const struct device *device)
 {
-    if (d->described.by_hand)
-        return d->id;
-    return d->is_host ? "the host (--host-mem)" : "each device";
+    if (device->described.by_hand)
+        return device->id;
+    return device->is_host ? "the host (--host-mem)" : "each device";
 }
 
-_Noreturn void refuse_budgets(const struct machine *m, const struct device *before, const char *shortage,
+_Noreturn void refuse_budgets(const struct machine *machine, const struct device *before, const char *shortage,
                               enum replanning replans)
 {
     char *enough = NULL, text[32];
     const struct device *first = NULL; /* the first device that needs more */
-    for (const struct device *d = m->device; d <= m->host; d++) {
-        if (d->budget == before[d->index].budget || (first && !d->described.by_hand && !d->is_host))
+    for (const struct device *device = machine->device; device <= machine->host; device++) {
+        if (device->budget == before[device->index].budget || (first && !device->described.by_hand && !device->is_host))
             continue;
-        append_text(&enough, "%s%zu bytes (%s) for %s", first ? ", " : "", d->budget,
-                    format_bytes(text, (double)d->budget), owner_of(d));
+        append_text(&enough, "%s%zu bytes (%s) for %s", first ? ", " : "", device->budget,
+                    format_bytes(text, (double)device->budget), owner_of(device));
         if (!first)
-            first = d;
+            first = device;
     }
     const char *verdict = replans == SAME_LIST ? "work" : "are needed, or more where --overlap then chooses anew";
     const char *option = first->is_host ? "--host-mem" : "--device-mem";
@@ -94,10 +95,11 @@ _Noreturn void refuse_budgets(const struct machine *m, const struct device *befo
          shortage, enough, verdict, option);
 }
 
-_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, enum replanning replans)
+_Noreturn void refuse_budget(struct machine *machine, const struct forecast *forecast, const char *option,
+                             enum replanning replans)
 {
-    struct device *before = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *before);
-    if (f->why_not) /* no budget would give the list a place */
-        must(f->why_not);
-    refuse_budgets(m, before, raise_budgets(m, before, f, option), replans);
+    struct device *before = copy_bytes(machine->device, ((size_t)machine->n_devices + 1) * sizeof *before);
+    if (forecast->why_not) /* no budget would give the list a place */
+        must(forecast->why_not);
+    refuse_budgets(machine, before, raise_budgets(machine, before, forecast, option), replans);
 }

@@ -77,39 +77,39 @@ struct costs {
 /* Reads a profile or a description; free_costs() frees it.  What is wrong in the file ends the program (EXIT_USAGE)
  * with its line. */
 struct costs *read_costs(const char *path);
-void free_costs(struct costs *c);
-/* Applies --what-if, "link=2x cpu=0.5x device=1.5x mem=8G": speeds to c, memory to the machine's budgets.  A wrong word
- * ends the program (EXIT_USAGE). */
-void apply_what_if(struct costs *c, struct machine *m, const char *text);
+void free_costs(struct costs *costs);
+/* Applies --what-if, "link=2x cpu=0.5x device=1.5x mem=8G": speeds to costs, memory to the machine's budgets.  A wrong
+ * word ends the program (EXIT_USAGE). */
+void apply_what_if(struct costs *costs, struct machine *machine, const char *text);
 /* The same for a step file's own times, links (not its disk) and memory.  Call it before passes look at them. */
-void apply_what_if_to_list(struct step *s, const char *text);
+void apply_what_if_to_list(struct step *step, const char *text);
 /* Ends the program (EXIT_USAGE) if the profile is of another device, driver, engine, number of units or vector width:
  * the message has the field and both values.  Another shape is allowed: its tasks are scaled. */
-void check_fingerprint(const struct costs *c, const struct device *d, const char *engine);
-/* Seconds that the task takes alone; c NULL: those that a step file gives.  *source: where they come from. */
-double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source);
+void check_fingerprint(const struct costs *costs, const struct device *device, const char *engine);
+/* Seconds that the task takes alone; costs NULL: those that a step file gives.  *source: where they come from. */
+double task_seconds(const struct costs *costs, const struct task *task, enum cost_source *source);
 /* The links that a task occupies, NULL where there is none.  A copy between devices occupies the sender's link down and
  * the receiver's link up.  On a disk lane a copy, or a task whose time follows from its bytes, occupies the disk's. */
-void links_of(const struct task *t, const struct link *link[2]);
+void links_of(const struct task *task, const struct link *link[2]);
 /* Bytes per second of a copy on such links, where copies[i] copies are on link[i], itself one of them; NULL: it is
  * alone.  INFINITY: it has no link. */
 double link_rate(const struct link *const link[2], const size_t *copies);
 double link_latency(const struct link *const link[2]); /* seconds, the sum of both */
-double given_seconds(const struct task *t); /* what a step file says; of a copy without a time, that of its links */
+double given_seconds(const struct task *task); /* what a step file says; of a copy without a time, that of its links */
 /* What task_seconds() says; 0 where no file says it: for work in a list without costs and times. */
-double seconds_alone(const struct costs *c, const struct task *t);
+double seconds_alone(const struct costs *costs, const struct task *task);
 /* The seconds of a copy that is in no list: that many bytes on that lane, by a task of that name. */
-double seconds_of_copy(const struct costs *c, const char *name, struct lane *lane, struct device *to,
+double seconds_of_copy(const struct costs *costs, const char *name, struct lane *lane, struct device *to,
                        struct device *from, size_t bytes);
-bool has_times(const struct step *s, const struct costs *c); /* are the times of all tasks known? */
-/* Writes a profile of what c has, in place of any file of that path.  `shape` describes the configuration. */
-void write_profile(const char *path, const struct costs *c, const char *shape);
+bool has_times(const struct step *step, const struct costs *costs); /* are the times of all tasks known? */
+/* Writes a profile of what costs has, in place of any file of that path.  `shape` describes the configuration. */
+void write_profile(const char *path, const struct costs *costs, const char *shape);
 
 /* ---- paper.c ----------------------------------------------------------------------------------------------------- */
 
 /* A machine of n_devices devices as the description says, without OpenCL: for plans only.  The caller frees it. */
-struct machine *virtual_machine(const struct costs *c, int n_devices);
+struct machine *virtual_machine(const struct costs *costs, int n_devices);
 /* Gives the machine the links of a description, or the gaps and the issue time of a profile.  simulate() does it. */
-void describe_speeds(struct machine *m, const struct costs *c);
+void describe_speeds(struct machine *machine, const struct costs *costs);
 
 #endif

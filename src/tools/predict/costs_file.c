@@ -33,7 +33,7 @@ static bool has_words(const char *name, const char *first, char second[32])
  * wrong. */
 
 /* link LANE = BYTES_PER_SECOND LATENCY_SECONDS */
-static bool read_link(struct costs *c, const char *name, char *value)
+static bool read_link(struct costs *costs, const char *name, char *value)
 {
     char lane[32];
     double number[2];
@@ -42,12 +42,12 @@ static bool read_link(struct costs *c, const char *name, char *value)
     int kind = choice_number(lane_kind_name, lane);
     if (kind < 0 || !read_numbers(value, 2, number) || number[0] < 1)
         return false;
-    c->speed[kind] = (struct lane_speed){.bytes_per_s = number[0], .latency = number[1]};
+    costs->speed[kind] = (struct lane_speed){.bytes_per_s = number[0], .latency = number[1]};
     return true;
 }
 
 /* gap LANE = SECONDS */
-static bool read_gap(struct costs *c, const char *name, char *value)
+static bool read_gap(struct costs *costs, const char *name, char *value)
 {
     char lane[32];
     double seconds;
@@ -56,12 +56,12 @@ static bool read_gap(struct costs *c, const char *name, char *value)
     int kind = choice_number(lane_kind_name, lane);
     if (kind < 0 || !read_numbers(value, 1, &seconds) || seconds > 1e3)
         return false;
-    c->gap_seconds[kind] = seconds;
+    costs->gap_seconds[kind] = seconds;
     return true;
 }
 
 /* memory CLASS = BYTES */
-static bool read_memory(struct costs *c, const char *name, char *value)
+static bool read_memory(struct costs *costs, const char *name, char *value)
 {
     char word[32];
     double bytes;
@@ -70,57 +70,57 @@ static bool read_memory(struct costs *c, const char *name, char *value)
     int class = choice_number(memory_class_name, word);
     if (class < 0 || !read_numbers(value, 1, &bytes))
         return false;
-    c->peak_memory[class] = bytes;
+    costs->peak_memory[class] = bytes;
     return true;
 }
 
 /* task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES */
-static bool read_task(struct costs *c, const char *name, char *value)
+static bool read_task(struct costs *costs, const char *name, char *value)
 {
-    struct task_cost t = {.layer = -1};
+    struct task_cost cost = {.layer = -1};
     char lane[16];
     double number[3];
     int end = 0; /* how much of the name has been read */
-    int n = sscanf(name, "task %39s %15s%n layer=%9d%n", t.name, lane, &end, &t.layer, &end);
-    if (n < 2 || name[end] || (n == 3 && t.layer < 0))
+    int n = sscanf(name, "task %39s %15s%n layer=%9d%n", cost.name, lane, &end, &cost.layer, &end);
+    if (n < 2 || name[end] || (n == 3 && cost.layer < 0))
         return false;
     int kind = choice_number(lane_kind_name, lane);
     if (kind < 0 || !read_numbers(value, 3, number) || number[0] <= 0)
         return false;
-    t.lane = (enum lane_kind)kind;
-    t.ns = number[0];
-    t.flops = number[1];
-    t.bytes = number[2];
-    *APPEND(c->tasks, c->n_tasks, c->cap_tasks) = t;
+    cost.lane = (enum lane_kind)kind;
+    cost.ns = number[0];
+    cost.flops = number[1];
+    cost.bytes = number[2];
+    *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = cost;
     return true;
 }
 
 static const char shown[] = "tutorials/reference-predicting.md and data/hardware show the format";
 
 /* Reads a line whose name is no option's. */
-static void read_line(struct costs *c, const struct settings_text *line, char *value)
+static void read_line(struct costs *costs, const struct settings_text *line, char *value)
 {
-    if (read_link(c, line->name, value) || read_gap(c, line->name, value))
+    if (read_link(costs, line->name, value) || read_gap(costs, line->name, value))
         return;
-    if (read_memory(c, line->name, value) || read_task(c, line->name, value))
+    if (read_memory(costs, line->name, value) || read_task(costs, line->name, value))
         return;
     fail(EXIT_USAGE, "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; %s", line->path,
          line->number, line->name, line->value, shown);
 }
 
-static void read_lines(struct costs *c, struct option_table *table)
+static void read_lines(struct costs *costs, struct option_table *table)
 {
-    char *text = read_text(c->path);
-    struct settings_text line = {.path = c->path, .unread = text};
+    char *text = read_text(costs->path);
+    struct settings_text line = {.path = costs->path, .unread = text};
     while (next_setting(&line)) {
-        const struct option *o = find_option(table, line.name);
+        const struct option *option = find_option(table, line.name);
         char *value = make_printable(copy_string(line.value), ONE_LINE);
-        char *where = format_string("%s, line %d: %s", c->path, line.number, line.name);
-        if (o && *value)
-            set_option(table, o, where, value);
+        char *where = format_string("%s, line %d: %s", costs->path, line.number, line.name);
+        if (option && *value)
+            set_option(table, option, where, value);
         else
-            read_line(c, &line, value);
-        if (!o || o->type != OPT_TEXT) /* the variable of an OPT_TEXT points to `value` */
+            read_line(costs, &line, value);
+        if (!option || option->type != OPT_TEXT) /* the variable of an OPT_TEXT points to `value` */
             free(value);
         free(where);
     }
@@ -129,113 +129,119 @@ static void read_lines(struct costs *c, struct option_table *table)
 
 enum { PROFILE = 1, HARDWARE = 2 }; /* the kinds of files, as bits of an option's `commands` */
 
-static void expect_all(const struct costs *c, const struct option_table *table)
+static void expect_all(const struct costs *costs, const struct option_table *table)
 {
-    unsigned needed = c->measured ? PROFILE : HARDWARE;
+    unsigned needed = costs->measured ? PROFILE : HARDWARE;
     for (size_t i = 0; i < table->n; i++)
         if ((table->options[i].commands & needed) && !table->given[i])
-            fail(EXIT_USAGE, "%s: `%s` is missing; %s", c->path, table->options[i].name, shown);
+            fail(EXIT_USAGE, "%s: `%s` is missing; %s", costs->path, table->options[i].name, shown);
     for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
-        if (c->speed[k].bytes_per_s <= 0)
-            fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing; %s", c->path, lane_kind_name[k],
+        if (costs->speed[k].bytes_per_s <= 0)
+            fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing; %s", costs->path, lane_kind_name[k],
                  shown);
 }
 
 struct costs *read_costs(const char *path)
 {
     enum { MOST = 1000000 /* devices, units ... */ };
-    struct costs *c = allocate(1, sizeof *c);
-    *c = (struct costs){.path = copy_string(path), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
+    struct costs *costs = allocate(1, sizeof *costs);
+    *costs =
+        (struct costs){.path = copy_string(path), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
     const struct option options[] = {
         /* a profile needs all of PROFILE, a description all of HARDWARE */
-        {"device", .type = OPT_TEXT, .value = &c->device, .commands = PROFILE},
-        {"driver", .type = OPT_TEXT, .value = &c->driver, .commands = PROFILE},
-        {"engine", .type = OPT_TEXT, .value = &c->engine, .commands = PROFILE},
-        {"shape", .type = OPT_TEXT, .value = &c->shape, .commands = PROFILE},
-        {"units", .type = OPT_LONG, .value = &c->units, .low = 1, .high = MOST, .commands = PROFILE},
-        {"vector", .type = OPT_LONG, .value = &c->vector, .low = 1, .high = 16, .commands = PROFILE},
-        {"issue", .type = OPT_DOUBLE, .value = &c->issue_seconds, .low = 0, .high = 1e3},
-        {"hardware", .type = OPT_TEXT, .value = &c->name, .commands = HARDWARE},
-        {"devices", .type = OPT_LONG, .value = &c->devices, .low = 1, .high = MOST, .commands = HARDWARE},
-        {"devices_per_link", .type = OPT_LONG, .value = &c->link_share, .low = 1, .high = MOST, .commands = HARDWARE},
-        {"flops", .type = OPT_DOUBLE, .value = &c->flops, .low = 1, .high = 1e30, .commands = HARDWARE},
-        {"efficiency", .type = OPT_DOUBLE, .value = &c->efficiency, .low = 1e-6, .high = 1, .commands = HARDWARE},
-        {"bandwidth", .type = OPT_DOUBLE, .value = &c->bandwidth, .low = 1, .high = 1e30, .commands = HARDWARE},
-        {"launch", .type = OPT_DOUBLE, .value = &c->launch, .low = 1e-300, .high = 1e3, .commands = HARDWARE},
-        {"host_bandwidth", .type = OPT_DOUBLE, .value = &c->host_bandwidth, .low = 1, .high = 1e30,
+        {"device", .type = OPT_TEXT, .value = &costs->device, .commands = PROFILE},
+        {"driver", .type = OPT_TEXT, .value = &costs->driver, .commands = PROFILE},
+        {"engine", .type = OPT_TEXT, .value = &costs->engine, .commands = PROFILE},
+        {"shape", .type = OPT_TEXT, .value = &costs->shape, .commands = PROFILE},
+        {"units", .type = OPT_LONG, .value = &costs->units, .low = 1, .high = MOST, .commands = PROFILE},
+        {"vector", .type = OPT_LONG, .value = &costs->vector, .low = 1, .high = 16, .commands = PROFILE},
+        {"issue", .type = OPT_DOUBLE, .value = &costs->issue_seconds, .low = 0, .high = 1e3},
+        {"hardware", .type = OPT_TEXT, .value = &costs->name, .commands = HARDWARE},
+        {"devices", .type = OPT_LONG, .value = &costs->devices, .low = 1, .high = MOST, .commands = HARDWARE},
+        {"devices_per_link", .type = OPT_LONG, .value = &costs->link_share, .low = 1, .high = MOST,
          .commands = HARDWARE},
-        {"host_launch", .type = OPT_DOUBLE, .value = &c->host_launch, .low = 1e-300, .high = 1e3, .commands = HARDWARE},
-        {"memory", .type = OPT_BYTES, .value = &c->memory, .low = 1, .high = NO_LIMIT, .commands = HARDWARE},
-        {"host_memory", .type = OPT_BYTES, .value = &c->host_memory, .low = 1, .high = NO_LIMIT, .commands = HARDWARE},
+        {"flops", .type = OPT_DOUBLE, .value = &costs->flops, .low = 1, .high = 1e30, .commands = HARDWARE},
+        {"efficiency", .type = OPT_DOUBLE, .value = &costs->efficiency, .low = 1e-6, .high = 1, .commands = HARDWARE},
+        {"bandwidth", .type = OPT_DOUBLE, .value = &costs->bandwidth, .low = 1, .high = 1e30, .commands = HARDWARE},
+        {"launch", .type = OPT_DOUBLE, .value = &costs->launch, .low = 1e-300, .high = 1e3, .commands = HARDWARE},
+        {"host_bandwidth", .type = OPT_DOUBLE, .value = &costs->host_bandwidth, .low = 1, .high = 1e30,
+         .commands = HARDWARE},
+        {"host_launch", .type = OPT_DOUBLE, .value = &costs->host_launch, .low = 1e-300, .high = 1e3,
+         .commands = HARDWARE},
+        {"memory", .type = OPT_BYTES, .value = &costs->memory, .low = 1, .high = NO_LIMIT, .commands = HARDWARE},
+        {"host_memory", .type = OPT_BYTES, .value = &costs->host_memory, .low = 1, .high = NO_LIMIT,
+         .commands = HARDWARE},
     };
     struct option_table table = {.options = options, .n = COUNT(options)};
-    read_lines(c, &table);
-    c->measured = c->name == NULL;
-    expect_all(c, &table);
-    return c;
+    read_lines(costs, &table);
+    costs->measured = costs->name == NULL;
+    expect_all(costs, &table);
+    return costs;
 }
 
-void free_costs(struct costs *c)
+void free_costs(struct costs *costs)
 {
-    free(c->path);
-    free(c->device);
-    free(c->driver);
-    free(c->engine);
-    free(c->shape);
-    free(c->name);
-    free(c->tasks);
-    free(c);
+    free(costs->path);
+    free(costs->device);
+    free(costs->driver);
+    free(costs->engine);
+    free(costs->shape);
+    free(costs->name);
+    free(costs->tasks);
+    free(costs);
 }
 
-void check_fingerprint(const struct costs *c, const struct device *d, const char *engine)
+void check_fingerprint(const struct costs *costs, const struct device *device, const char *engine)
 {
     char driver[128] = "";
     char units[32], units_now[32], vector[32], vector_now[32];
-    if (!c->measured)
+    if (!costs->measured)
         return;
-    if (d->cl)
-        clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
-    if (d->is_logical)
-        warn("logical devices share their cores, but the prediction takes each of them for a whole %s", d->name);
+    if (device->cl)
+        clGetDeviceInfo(device->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
+    if (device->is_logical)
+        warn("logical devices share their cores, but the prediction takes each of them for a whole %s", device->name);
     const struct {
         const char *name, *profile, *now;
-    } fields[] = {{"device", c->device, d->name},
-                  {"driver", c->driver, driver},
-                  {"engine", c->engine, engine},
-                  {"units", format_exactly(units, (double)c->units), format_exactly(units_now, d->units)},
-                  {"vector", format_exactly(vector, (double)c->vector), format_exactly(vector_now, d->shape.vector)}};
+    } fields[] = {
+        {"device", costs->device, device->name},
+        {"driver", costs->driver, driver},
+        {"engine", costs->engine, engine},
+        {"units", format_exactly(units, (double)costs->units), format_exactly(units_now, device->units)},
+        {"vector", format_exactly(vector, (double)costs->vector), format_exactly(vector_now, device->shape.vector)}};
     for (size_t i = 0; i < COUNT(fields); i++) {
         char *now = copy_string(fields[i].now);
         if (strcmp(fields[i].profile, trim(now)) != 0) /* some drivers pad their names with blanks */
             fail(EXIT_USAGE,
                  "profile %s was made with %s \"%s\", this run has \"%s\": make a new one with yard profile -o",
-                 c->path, fields[i].name, fields[i].profile, fields[i].now);
+                 costs->path, fields[i].name, fields[i].profile, fields[i].now);
         free(now);
     }
 }
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 
-void write_profile(const char *path, const struct costs *c, const char *shape)
+void write_profile(const char *path, const struct costs *costs, const char *shape)
 {
     char *text = format_string("# A profile of Trainyard: medians of a trial run.  Edit it freely; `yard plan "
                                "--simulate --profile` reads it.\n");
     append_text(&text, "device = %s\ndriver = %s\nengine = %s\nunits = %lld\nvector = %lld\nshape = %s\nissue = %.3g\n",
-                c->device, c->driver, c->engine, (long long)c->units, (long long)c->vector, shape, c->issue_seconds);
+                costs->device, costs->driver, costs->engine, (long long)costs->units, (long long)costs->vector, shape,
+                costs->issue_seconds);
     for (int k = 0; k < LANE_KINDS; k++) {
-        if (c->speed[k].bytes_per_s > 0)
-            append_text(&text, "link %s = %.4g %.3g\n", lane_kind_name[k], c->speed[k].bytes_per_s,
-                        c->speed[k].latency);
-        if (c->gap_seconds[k] > 0)
-            append_text(&text, "gap %s = %.3g\n", lane_kind_name[k], c->gap_seconds[k]);
+        if (costs->speed[k].bytes_per_s > 0)
+            append_text(&text, "link %s = %.4g %.3g\n", lane_kind_name[k], costs->speed[k].bytes_per_s,
+                        costs->speed[k].latency);
+        if (costs->gap_seconds[k] > 0)
+            append_text(&text, "gap %s = %.3g\n", lane_kind_name[k], costs->gap_seconds[k]);
     }
     for (int i = 0; i < MEM_CLASSES; i++)
-        append_text(&text, "memory %s = %.0f\n", memory_class_name[i], c->peak_memory[i]);
-    for (const struct task_cost *t = c->tasks; t < c->tasks + c->n_tasks; t++) {
-        append_text(&text, "task %s %s ", t->name, lane_kind_name[t->lane]);
-        if (t->layer >= 0)
-            append_text(&text, "layer=%d ", t->layer);
-        append_text(&text, "= %.0f %.0f %.0f\n", t->ns, t->flops, t->bytes);
+        append_text(&text, "memory %s = %.0f\n", memory_class_name[i], costs->peak_memory[i]);
+    for (const struct task_cost *cost = costs->tasks; cost < costs->tasks + costs->n_tasks; cost++) {
+        append_text(&text, "task %s %s ", cost->name, lane_kind_name[cost->lane]);
+        if (cost->layer >= 0)
+            append_text(&text, "layer=%d ", cost->layer);
+        append_text(&text, "= %.0f %.0f %.0f\n", cost->ns, cost->flops, cost->bytes);
     }
     publish_text(path, text);
     free(text);

@@ -25,35 +25,38 @@ struct forecast {
 };
 /* Tries the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves everything as it
  * was: addresses, lifetimes, edges, peaks.  Costs as for simulate(). */
-struct forecast try_step(const struct step *s, const struct costs *c);
+struct forecast try_step(const struct step *step, const struct costs *costs);
 /* try_step(), but a list whose excess_bytes are more than most_excess is not simulated, which saves four fifths of the
  * work; and what was simulated is shown to look(context, ...), unless look is NULL. */
 typedef void simulation_look(void *context, const struct simulation *sim);
-struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
+struct forecast try_list(const struct step *step, const struct costs *costs, double most_excess, simulation_look *look,
                          void *context);
 /* try_step(), but tasks wait for data alone, and none for bytes that another tensor has had. */
-struct forecast try_data(const struct step *s, const struct costs *c);
-void free_forecast(struct forecast *f);
-struct forecast *keep_forecast(struct forecast f); /* moves it to the heap, for a pass's report, which frees it */
+struct forecast try_data(const struct step *step, const struct costs *costs);
+void free_forecast(struct forecast *forecast);
+struct forecast *
+keep_forecast(struct forecast forecast); /* moves it to the heap, for a pass's report, which frees it */
 
 /* ---- budgets.c -------------------------------------------------------------------------------------------------- */
 
 /* Sets the budget of each device and of the host, in bytes; 0 leaves what there is.  In a step file's machine the
  * budget is all the memory there is. */
-void set_budgets(struct machine *m, size_t each, size_t host);
+void set_budgets(struct machine *machine, size_t each, size_t host);
 /* To try lists that do not fit: gives the first n devices, of which the host is the last one, budgets that nothing
  * exceeds.  Returns the devices as they were, for restore_limits(); the caller frees the array. */
-struct device *lift_limits(struct machine *m, int n);
-void restore_limits(struct machine *m, const struct device *before, int n);
+struct device *lift_limits(struct machine *machine, int n);
+void restore_limits(struct machine *machine, const struct device *before, int n);
 /* Ends the program (EXIT_USAGE) with a sentence: that a list with this forecast does not fit, and which budgets would
  * do.  option: the option to blame, "--zero 3".  replans: whether the passes may make another list with
  * these budgets. */
-_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option, enum replanning replans);
+_Noreturn void refuse_budget(struct machine *machine, const struct forecast *forecast, const char *option,
+                             enum replanning replans);
 /* The two halves of refuse_budget(), for a caller that looks for the budgets itself; `before` has the devices as they
  * were at first.  raise_budgets() makes the budgets as large as the forecast needs, and returns a sentence on what did
  * not fit before, which the caller frees.  refuse_budgets() ends the program with this sentence. */
-char *raise_budgets(struct machine *m, const struct device *before, const struct forecast *f, const char *option);
-_Noreturn void refuse_budgets(const struct machine *m, const struct device *before, const char *shortage,
+char *raise_budgets(struct machine *machine, const struct device *before, const struct forecast *forecast,
+                    const char *option);
+_Noreturn void refuse_budgets(const struct machine *machine, const struct device *before, const char *shortage,
                               enum replanning replans);
 
 #endif

@@ -23,37 +23,37 @@ static void take_peaks(void *held, const struct simulation *sim) { *(size_t **)h
 
 /* A run may hold more than the list does in its order, since lanes run ahead of it: copies that come back early, say.
  * It never needs less, since addresses are given in that order. */
-static struct outlook *new_outlook(struct step *s, const struct costs *c)
+static struct outlook *new_outlook(struct step *step, const struct costs *costs)
 {
     size_t *peaks = NULL;
-    struct outlook *l = allocate(1, sizeof *l);
-    l->f = try_list(s, c, INFINITY, take_peaks, &peaks);
-    size_t n = (size_t)s->pool->machine->n_devices + 1;
-    l->held = copy_bytes(l->f.peak_total, n * sizeof *l->held);
-    for (size_t d = 0; peaks && d < n; d++)
-        l->held[d] = MAX(l->held[d], peaks[d]);
+    struct outlook *outlook = allocate(1, sizeof *outlook);
+    outlook->f = try_list(step, costs, INFINITY, take_peaks, &peaks);
+    size_t n = (size_t)step->pool->machine->n_devices + 1;
+    outlook->held = copy_bytes(outlook->f.peak_total, n * sizeof *outlook->held);
+    for (size_t i = 0; peaks && i < n; i++)
+        outlook->held[i] = MAX(outlook->held[i], peaks[i]);
     free(peaks);
-    return l;
+    return outlook;
 }
 
-static void free_outlook(struct outlook *l)
+static void free_outlook(struct outlook *outlook)
 {
-    free_forecast(&l->f);
-    free(l->held);
-    free(l);
+    free_forecast(&outlook->f);
+    free(outlook->held);
+    free(outlook);
 }
 
 /* Says what a pass has changed: the bytes of the device that was fullest before the pass, and the step's time. */
-static char *describe_gain(const struct machine *m, const struct outlook *outlook_before,
+static char *describe_gain(const struct machine *machine, const struct outlook *outlook_before,
                            const struct outlook *outlook_after)
 {
     char now[32], was[32], *text = NULL;
     const struct forecast *before = &outlook_before->f, *after = &outlook_after->f;
     int fullest = 0;
-    for (int d = 1; d <= m->n_devices; d++)
-        if (outlook_before->held[d] > outlook_before->held[fullest])
-            fullest = d;
-    append_change(&text, JOINED(m->device[fullest].id, " holds at most"),
+    for (int i = 1; i <= machine->n_devices; i++)
+        if (outlook_before->held[i] > outlook_before->held[fullest])
+            fullest = i;
+    append_change(&text, JOINED(machine->device[fullest].id, " holds at most"),
                   format_bytes(now, (double)outlook_after->held[fullest]),
                   format_bytes(was, (double)outlook_before->held[fullest]));
     if (isnan(before->period) || isnan(after->period))
@@ -64,19 +64,20 @@ static char *describe_gain(const struct machine *m, const struct outlook *outloo
     return text;
 }
 
-static void refuse_outlook(struct machine *m, const struct outlook *l, const char *option, enum replanning replans)
+static void refuse_outlook(struct machine *machine, const struct outlook *outlook, const char *option,
+                           enum replanning replans)
 {
-    if (l->f.excess_bytes > 0)
-        refuse_budget(m, &l->f, option, replans);
+    if (outlook->f.excess_bytes > 0)
+        refuse_budget(machine, &outlook->f, option, replans);
 }
 
-static void free_after(struct forecast *f)
+static void free_after(struct forecast *forecast)
 {
-    free_forecast(f);
-    free(f);
+    free_forecast(forecast);
+    free(forecast);
 }
 
-static const struct costs *known_costs(const struct trainer *t) { return costs_of(t); }
+static const struct costs *known_costs(const struct trainer *trainer) { return costs_of(trainer); }
 
 const struct forecaster forecaster = {.costs = known_costs,
                                       .new_outlook = new_outlook,

@@ -4,64 +4,65 @@
 
 enum { MOST_PAPER_DEVICES = 1024 };
 
-/* Gives device i a link in each direction.  `devices_per_link` (c->link_share) neighbours share theirs. */
-static void describe_links(struct machine *m, const struct costs *c, int i)
+/* Gives device i a link in each direction.  `devices_per_link` (costs->link_share) neighbours share theirs. */
+static void describe_links(struct machine *machine, const struct costs *costs, int i)
 {
     static const enum lane_kind lane[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
-        const struct lane_speed *speed = &c->speed[lane[direction]];
-        if (i % c->link_share != 0)
-            m->device[i].described.link[direction] = m->device[i - 1].described.link[direction];
+        const struct lane_speed *speed = &costs->speed[lane[direction]];
+        if (i % costs->link_share != 0)
+            machine->device[i].described.link[direction] = machine->device[i - 1].described.link[direction];
         else
-            m->device[i].described.link[direction] = add_link(m, speed->bytes_per_s * c->scale_link, speed->latency);
+            machine->device[i].described.link[direction] =
+                add_link(machine, speed->bytes_per_s * costs->scale_link, speed->latency);
     }
 }
 
-void describe_speeds(struct machine *m, const struct costs *c)
+void describe_speeds(struct machine *machine, const struct costs *costs)
 {
-    const struct lane_speed *disk = &c->speed[LANE_DISK];
-    drop_links(m);
+    const struct lane_speed *disk = &costs->speed[LANE_DISK];
+    drop_links(machine);
     if (disk->bytes_per_s > 0)
-        m->host->described.disk = add_link(m, disk->bytes_per_s, disk->latency);
-    for (int i = 0; i < m->n_devices; i++) {
-        if (!c->measured) /* (a profile has measured the copies, with their links) */
-            describe_links(m, c, i);
-        m->device[i].flops_per_s = c->flops * c->scale_device;
-        m->device[i].bytes_per_s = c->bandwidth * c->scale_device;
+        machine->host->described.disk = add_link(machine, disk->bytes_per_s, disk->latency);
+    for (int i = 0; i < machine->n_devices; i++) {
+        if (!costs->measured) /* (a profile has measured the copies, with their links) */
+            describe_links(machine, costs, i);
+        machine->device[i].flops_per_s = costs->flops * costs->scale_device;
+        machine->device[i].bytes_per_s = costs->bandwidth * costs->scale_device;
     }
-    m->issue_seconds = c->issue_seconds;
-    for (int i = 0; i < m->n_lanes; i++)
-        m->lane[i]->gap_seconds = c->gap_seconds[m->lane[i]->kind];
+    machine->issue_seconds = costs->issue_seconds;
+    for (int i = 0; i < machine->n_lanes; i++)
+        machine->lane[i]->gap_seconds = costs->gap_seconds[machine->lane[i]->kind];
 }
 
-static void describe_device(struct machine *m, const struct costs *c, int i)
+static void describe_device(struct machine *machine, const struct costs *costs, int i)
 {
-    char id[sizeof m->device->id];
-    snprintf(id, sizeof id, "%s.%d", c->name, i);
-    struct device *d = name_device(m, i, id, c->memory);
-    snprintf(d->name, sizeof d->name, "%s", c->name);
-    d->alignment = DEVICE_ALIGNMENT;
-    d->units = (unsigned)MAX(c->units, 1);
-    d->shape.vector = (unsigned)MAX(c->vector, 1);
-    d->shape.one_item = d->shape.vector > 1;
-    d->shape.work_group = d->shape.one_item ? 1 : GPU_WORK_GROUP;
-    choose_tile(d);
-    if (d->shape.one_item)
-        d->shape.local_memory = 256 << 10; /* with PoCL it is a core's L2 cache */
-    d->context = &m->context[i];           /* each device has its own, so moves are staged through the host */
+    char id[sizeof machine->device->id];
+    snprintf(id, sizeof id, "%s.%d", costs->name, i);
+    struct device *device = name_device(machine, i, id, costs->memory);
+    snprintf(device->name, sizeof device->name, "%s", costs->name);
+    device->alignment = DEVICE_ALIGNMENT;
+    device->units = (unsigned)MAX(costs->units, 1);
+    device->shape.vector = (unsigned)MAX(costs->vector, 1);
+    device->shape.one_item = device->shape.vector > 1;
+    device->shape.work_group = device->shape.one_item ? 1 : GPU_WORK_GROUP;
+    choose_tile(device);
+    if (device->shape.one_item)
+        device->shape.local_memory = 256 << 10; /* with PoCL it is a core's L2 cache */
+    device->context = &machine->context[i];     /* each device has its own, so moves are staged through the host */
 }
 
-struct machine *virtual_machine(const struct costs *c, int n_devices)
+struct machine *virtual_machine(const struct costs *costs, int n_devices)
 {
-    if (c->measured)
-        fail(EXIT_USAGE, "%s is a profile, not a hardware description: give it to --profile", c->path);
-    if (n_devices > MIN(c->devices, MOST_PAPER_DEVICES))
+    if (costs->measured)
+        fail(EXIT_USAGE, "%s is a profile, not a hardware description: give it to --profile", costs->path);
+    if (n_devices > MIN(costs->devices, MOST_PAPER_DEVICES))
         fail(EXIT_USAGE,
-             "%s says devices = %lld, and a plan can use %d at most; --mesh asks for %d: use a smaller mesh", c->path,
-             (long long)c->devices, MOST_PAPER_DEVICES, n_devices);
-    struct machine *m = new_machine(n_devices);
+             "%s says devices = %lld, and a plan can use %d at most; --mesh asks for %d: use a smaller mesh",
+             costs->path, (long long)costs->devices, MOST_PAPER_DEVICES, n_devices);
+    struct machine *machine = new_machine(n_devices);
     for (int i = 0; i < n_devices; i++)
-        describe_device(m, c, i);
-    name_device(m, n_devices, "host", c->host_memory)->alignment = 4096;
-    return m;
+        describe_device(machine, costs, i);
+    name_device(machine, n_devices, "host", costs->host_memory)->alignment = 4096;
+    return machine;
 }

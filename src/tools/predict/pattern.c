@@ -10,22 +10,23 @@
 
 #include <math.h>
 
-/* Has iteration b the times of iteration a, moved by `shift`? */
-static bool repeats(const struct simulator *sim, int a, int b, double shift, double tolerance)
+/* Has the later iteration the times of the earlier one, moved by `shift`? */
+static bool repeats(const struct simulator *sim, int earlier, int later, double shift, double tolerance)
 {
-    const struct moment *x = &sim->result->moments[(size_t)a * (size_t)sim->n];
-    const struct moment *y = &sim->result->moments[(size_t)b * (size_t)sim->n];
+    const struct moment *before = &sim->result->moments[(size_t)earlier * (size_t)sim->n];
+    const struct moment *after = &sim->result->moments[(size_t)later * (size_t)sim->n];
     for (int i = 0; i < sim->n; i++) {
-        if (x[i].skipped != y[i].skipped)
+        if (before[i].skipped != after[i].skipped)
             return false;
-        if (x[i].skipped)
+        if (before[i].skipped)
             continue;
-        if (fabs(y[i].start - x[i].start - shift) > tolerance || fabs(y[i].end - x[i].end - shift) > tolerance)
+        if (fabs(after[i].start - before[i].start - shift) > tolerance ||
+            fabs(after[i].end - before[i].end - shift) > tolerance)
             return false;
     }
     if (sim->issue_seconds == 0)
         return true;
-    return fabs(sim->iteration[b].issue_begin - sim->iteration[a].issue_begin - shift) <= tolerance;
+    return fabs(sim->iteration[later].issue_begin - sim->iteration[earlier].issue_begin - shift) <= tolerance;
 }
 
 /* With snapshots, which may be in flight for long, all of the pattern must repeat, and one iteration of it
@@ -63,10 +64,10 @@ void look_for_pattern(struct simulator *sim, int last)
     struct simulation *result = sim->result;
     double end = sim->iteration[last].end;
     double rounded = 1e-14 * end; /* the error of adding up times */
-    for (int p = sim->repeat; p < last && !result->settled; p += sim->repeat) {
-        double shift = end - sim->iteration[last - p].end;
-        result->pattern = p;
-        result->settled = repeats_for(sim, last, p, shift, 1e-9 * shift / p + rounded);
+    for (int length = sim->repeat; length < last && !result->settled; length += sim->repeat) {
+        double shift = end - sim->iteration[last - length].end;
+        result->pattern = length;
+        result->settled = repeats_for(sim, last, length, shift, 1e-9 * shift / length + rounded);
     }
     sim->stop = result->settled || last == sim->limit - 1;
     result->steps = last + 1;
@@ -86,9 +87,9 @@ static double mean_of_task(const struct simulator *sim, int i)
     double seconds = 0;
     int n = 0;
     for (int iteration = result->first; iteration < result->steps; iteration++) {
-        const struct moment *m = &result->moments[iteration * sim->n + i];
-        seconds += m->end - m->start;
-        if (!m->skipped)
+        const struct moment *moment = &result->moments[iteration * sim->n + i];
+        seconds += moment->end - moment->start;
+        if (!moment->skipped)
             n++;
     }
     return n ? seconds / n : result->seconds[i];
@@ -106,8 +107,8 @@ void sum_up_pattern(const struct simulator *sim)
         if (sim->lanes[i].node != NONE) /* what is in flight counts up to now */
             result->moments[sim->lanes[i].node].end = sim->now;
     for (int node = 0; node < sim->opened * sim->n; node++) {
-        const struct moment *m = &result->moments[node]; /* of a task that has not run: from 0 to 0 */
-        double seconds = fmax(m->end - fmax(m->start, begin), 0);
+        const struct moment *moment = &result->moments[node]; /* of a task that has not run: from 0 to 0 */
+        double seconds = fmax(moment->end - fmax(moment->start, begin), 0);
         result->busy[task_of(sim, node)->lane->index] += seconds / result->pattern;
     }
 }

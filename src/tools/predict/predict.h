@@ -39,17 +39,18 @@ struct predict_options {
 };
 extern struct predict_options predict_options;
 /* How many of --hardware's devices -d N asks for; 0: it is not given, or names devices of this host. */
-int counted_devices(const struct settings *s);
+int counted_devices(const struct settings *settings);
 /* The trainer's costs, from --profile, --hardware, --pace or a trial; NULL: none.  The trainer owns them. */
-struct costs *costs_of(const struct trainer *t);
+struct costs *costs_of(const struct trainer *trainer);
 /* Measures a few steps on random tokens or the trainer's data; they change the trainer's weights.  The caller frees
  * the costs. */
-struct costs *measure_costs(struct trainer *t);
-const char *engine_name(const struct trainer *t); /* what computes matrix products on device 0: "own" or "clblast" */
+struct costs *measure_costs(struct trainer *trainer);
+const char *
+engine_name(const struct trainer *trainer); /* what computes matrix products on device 0: "own" or "clblast" */
 /* Where a plan needs times that no file gives, this measures them, with a trainer of its own that has no plan, and
  * whose swaps are only those that the budget needs.  Later trainers of this process have these times. */
-void run_trial_for(struct settings *s);
-void keep_trial(struct costs *c);          /* takes c over: later trainers have it as the costs of a trial */
+void run_trial_for(struct settings *settings);
+void keep_trial(struct costs *costs);      /* takes c over: later trainers have it as the costs of a trial */
 extern const struct forecaster forecaster; /* techniques/pass/pass.h */
 extern const struct module module_predict;
 int run_profile(int argc, char **argv); /* yard profile */

@@ -14,20 +14,20 @@ static const struct page page = {
 
 int run_profile(int argc, char **argv)
 {
-    struct settings *s = parse_settings(&page, argc, argv);
+    struct settings *settings = parse_settings(&page, argc, argv);
     const char *output = predict_options.output;
     if (!output)
         fail(EXIT_USAGE, "yard profile needs -o FILE, the profile to write; see `yard profile --help`");
     expect_replaceable("--output", output, KIND_PROFILE, "profile of yard's");
     abandon(open_writer(output)); /* better to learn now than after the trial that it cannot be written */
-    s->time_tasks = true;
-    struct trainer *t = new_trainer(s, LIST_TRAIN | OPEN_GIVEN_DATA);
-    char *shape = describe_shape(t);
-    struct costs *c = measure_costs(t);
-    write_profile(output, c, shape);
-    note("%s: %zu kinds of tasks of %s on %s", output, c->n_tasks, shape, c->device);
+    settings->time_tasks = true;
+    struct trainer *trainer = new_trainer(settings, LIST_TRAIN | OPEN_GIVEN_DATA);
+    char *shape = describe_shape(trainer);
+    struct costs *costs = measure_costs(trainer);
+    write_profile(output, costs, shape);
+    note("%s: %zu kinds of tasks of %s on %s", output, costs->n_tasks, shape, costs->device);
     free(shape);
-    free_costs(c);
-    free_trainer(t);
+    free_costs(costs);
+    free_trainer(trainer);
     return EXIT_OK;
 }

@@ -25,13 +25,13 @@
 /* ---- the lanes' events ----------------------------------------------------------------------------------------- */
 
 /* The lane with the earlier event; at the same time the one with the smaller number. */
-static int earlier_lane(const struct simulator *sim, int a, int b)
+static int earlier_lane(const struct simulator *sim, int first, int second)
 {
-    double next_a = sim->lanes[a].next_event;
-    double next_b = sim->lanes[b].next_event;
+    double next_a = sim->lanes[first].next_event;
+    double next_b = sim->lanes[second].next_event;
     if (next_a == next_b)
-        return MIN(a, b);
-    return next_b < next_a ? b : a;
+        return MIN(first, second);
+    return next_b < next_a ? second : first;
 }
 
 /* The lane's next event is at this time: finds anew who wins the games that the lane plays, from its leaf upwards. */
@@ -202,12 +202,12 @@ static void end_wait(struct simulator *sim, int node)
  * iteration, and in later ones as long as task i is skipped there. */
 static void release(struct simulator *sim, int i, int iteration)
 {
-    for (int w = sim->tasks[i].first_wait; w != NONE; w = sim->wait[w].next_wait) {
-        int step = sim->wait[w].next_step;
+    for (int k = sim->tasks[i].first_wait; k != NONE; k = sim->wait[k].next_wait) {
+        int step = sim->wait[k].next_step;
         for (int later = iteration; later + step < sim->opened; later++) {
             if (later > iteration && !skipped(sim, later * sim->n + i))
                 break; /* from here on the waits are for that run */
-            end_wait(sim, (later + step) * sim->n + sim->wait[w].consumer);
+            end_wait(sim, (later + step) * sim->n + sim->wait[k].consumer);
         }
     }
 }
@@ -303,14 +303,14 @@ static void try_lanes(struct simulator *sim)
 /* ---- opening an iteration ---------------------------------------------------------------------------------------- */
 
 /* How many ends a task of that iteration has to wait for. */
-static int count_unmet(const struct simulator *sim, const struct task *t, int iteration)
+static int count_unmet(const struct simulator *sim, const struct task *task, int iteration)
 {
     int unmet = 0;
-    for (size_t e = 0; e < t->n_edges; e++) {
-        int producer = (int)t->edges[e].producer;
-        if (!t->edges[e].wait)
+    for (size_t k = 0; k < task->n_edges; k++) {
+        int producer = (int)task->edges[k].producer;
+        if (!task->edges[k].wait)
             continue;
-        int awaited = latest_iteration(sim, producer, iteration - t->edges[e].previous); /* NONE: there was no run */
+        int awaited = latest_iteration(sim, producer, iteration - task->edges[k].previous); /* NONE: there was no run */
         if (awaited > sim->tasks[producer].last_ended)
             unmet++;
     }
@@ -329,15 +329,15 @@ static void open_iteration(struct simulator *sim)
     if (number > 0)
         iteration->issue_begin = fmax(sim->now, sim->iteration[number - 1].issue_begin + sim->n * sim->issue_seconds);
     for (int i = 0; i < sim->n; i++) {
-        const struct task *t = result->step->task[i];
+        const struct task *task = result->step->task[i];
         int node = number * sim->n + i;
-        result->moments[node] = (struct moment){.skipped = !runs(t, (uint32_t)number + 1)};
+        result->moments[node] = (struct moment){.skipped = !runs(task, (uint32_t)number + 1)};
         sim->unmet[node] = 0;
         if (skipped(sim, node))
             continue;
-        sim->unmet[node] = count_unmet(sim, t, number);
+        sim->unmet[node] = count_unmet(sim, task, number);
         iteration->tasks_left++;
-        if (t->lane->kind == LANE_COMPUTE)
+        if (task->lane->kind == LANE_COMPUTE)
             iteration->compute_tasks_left++;
         count_run(sim, i, 1);
     }
@@ -425,17 +425,17 @@ static void run_clock(struct simulator *sim)
     CHECK(sim->stop, "%d iterations ended: the list deadlocks", sim->result->steps);
 }
 
-struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **out)
+struct problem *simulate(const struct step *step, const struct costs *costs, struct simulation **out)
 {
     struct simulation *result = allocate(1, sizeof *result);
-    struct machine *m = s->pool->machine;
-    result->step = s;
-    result->seconds = allocate(s->n, sizeof *result->seconds);
-    result->steady = allocate(s->n, sizeof *result->steady);
-    result->busy = allocate((size_t)m->n_lanes, sizeof *result->busy);
-    if (c)
-        describe_speeds(m, c);
-    struct problem *problem = find_task_times(result, c);
+    struct machine *machine = step->pool->machine;
+    result->step = step;
+    result->seconds = allocate(step->n, sizeof *result->seconds);
+    result->steady = allocate(step->n, sizeof *result->steady);
+    result->busy = allocate((size_t)machine->n_lanes, sizeof *result->busy);
+    if (costs)
+        describe_speeds(machine, costs);
+    struct problem *problem = find_task_times(result, costs);
     if (problem) {
         free_simulation(result);
         return problem;
@@ -448,10 +448,10 @@ struct problem *simulate(const struct step *s, const struct costs *c, struct sim
     return NULL;
 }
 
-struct simulation *must_simulate(const struct step *s, const struct costs *c)
+struct simulation *must_simulate(const struct step *step, const struct costs *costs)
 {
     struct simulation *sim;
-    must(simulate(s, c, &sim));
+    must(simulate(step, costs, &sim));
     return sim;
 }
 

@@ -23,8 +23,8 @@ bool lacks_member(const struct simulator *sim, int node)
  * for this update. */
 bool must_ask(const struct simulator *sim, int node)
 {
-    const struct task *t = task_of(sim, node);
-    if (t->member.aside || t->condition.unexpected)
+    const struct task *task = task_of(sim, node);
+    if (task->member.aside || task->condition.unexpected)
         return false;
     return sim->unmet[node] == 0 && lacks_member(sim, node);
 }

@@ -18,16 +18,17 @@ static void clear_lanes(struct simulator *sim)
         sim->winner[i] = sim->winner[2 * i];
 }
 
-/* Must the task that the edge comes from have run before task t, in the same iteration, asks for a member? */
-static bool leads_to_member(const struct step *s, const struct task *t, const struct edge *edge)
+/* Must the task that the edge comes from have run before this task, in the same iteration, asks for a member? */
+static bool leads_to_member(const struct step *step, const struct task *task, const struct edge *edge)
 {
-    return t->member.needed && !t->condition.unexpected && !edge->previous && !chooses(s->task[edge->producer]);
+    return task->member.needed && !task->condition.unexpected && !edge->previous &&
+           !chooses(step->task[edge->producer]);
 }
 
 /* Makes lists of the tasks of each lane and of the waits for each task, both in list order. */
 static void index_list(struct simulator *sim)
 {
-    const struct step *s = sim->result->step;
+    const struct step *step = sim->result->step;
     int n_waits = 0;
     clear_lanes(sim);
     for (int i = 0; i < sim->n; i++) {
@@ -35,16 +36,16 @@ static void index_list(struct simulator *sim)
         sim->tasks[i].last_ended = NONE;
     }
     for (int i = sim->n - 1; i >= 0; i--) {
-        const struct task *t = s->task[i];
+        const struct task *task = step->task[i];
         struct lane_state *lane = lane_of_node(sim, i);
         sim->tasks[i].next_on_lane = lane->first_task;
         lane->first_task = lane->next_task = i;
-        if (t->member.returned)
-            sim->returning_task = t;
-        for (size_t e = t->n_edges; e-- > 0;) {
-            const struct edge *edge = &t->edges[e];
+        if (task->member.returned)
+            sim->returning_task = task;
+        for (size_t k = task->n_edges; k-- > 0;) {
+            const struct edge *edge = &task->edges[k];
             struct task_state *producer = &sim->tasks[edge->producer];
-            if (leads_to_member(s, t, edge))
+            if (leads_to_member(step, task, edge))
                 producer->before_member = true;
             if (!edge->wait)
                 continue;
@@ -55,39 +56,39 @@ static void index_list(struct simulator *sim)
     }
 }
 
-struct problem *find_task_times(struct simulation *result, const struct costs *c)
+struct problem *find_task_times(struct simulation *result, const struct costs *costs)
 {
-    const struct step *s = result->step;
-    double total = (double)s->n * s->pool->machine->issue_seconds;
-    for (size_t i = 0; i < s->n; i++) {
+    const struct step *step = result->step;
+    double total = (double)step->n * step->pool->machine->issue_seconds;
+    for (size_t i = 0; i < step->n; i++) {
         enum cost_source source;
-        result->seconds[i] = task_seconds(c, s->task[i], &source);
+        result->seconds[i] = task_seconds(costs, step->task[i], &source);
         result->by_source[source]++;
-        total += s->task[i]->lane->gap_seconds + result->seconds[i];
+        total += step->task[i]->lane->gap_seconds + result->seconds[i];
     }
     if (total >= 1e-9 && total <= 1e6) /* from a nanosecond to eleven days: times fit their clocks */
         return NULL;
     return new_problem(EXIT_USAGE,
                        "%s%s the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a number in it wrong?",
-                       c ? c->path : "in the step file", c ? ", with --what-if, makes" : "", total);
+                       costs ? costs->path : "in the step file", costs ? ", with --what-if, makes" : "", total);
 }
 
 struct simulator new_simulator(struct simulation *result)
 {
-    const struct step *s = result->step;
-    const struct machine *m = s->pool->machine;
-    size_t n_lanes = (size_t)m->n_lanes;
+    const struct step *step = result->step;
+    const struct machine *machine = step->pool->machine;
+    size_t n_lanes = (size_t)machine->n_lanes;
     struct simulator sim = {.result = result,
-                            .n = (int)s->n,
-                            .n_lanes = m->n_lanes,
-                            .issue_seconds = m->issue_seconds,
-                            .ring.n = s->pool->ring.n,
-                            .repeat = (int)repeat_of(s, 2 * MOST_STEPS)};
-    sim.tasks = allocate(s->n, sizeof *sim.tasks);
-    sim.wait = allocate(s->n_edges, sizeof *sim.wait);
+                            .n = (int)step->n,
+                            .n_lanes = machine->n_lanes,
+                            .issue_seconds = machine->issue_seconds,
+                            .ring.n = step->pool->ring.n,
+                            .repeat = (int)repeat_of(step, 2 * MOST_STEPS)};
+    sim.tasks = allocate(step->n, sizeof *sim.tasks);
+    sim.wait = allocate(step->n_edges, sizeof *sim.wait);
     sim.lanes = allocate(n_lanes, sizeof *sim.lanes);
     sim.winner = allocate(2 * n_lanes, sizeof *sim.winner);
-    sim.on_link = allocate(m->n_links, sizeof *sim.on_link);
+    sim.on_link = allocate(machine->n_links, sizeof *sim.on_link);
     index_list(&sim);
     sim.limit = MIN(MAX(LEAST_STEPS, 4 * sim.repeat), MOST_STEPS);
     sim.limit = MIN(sim.limit, MAX(8, MOST_NODES / sim.n));

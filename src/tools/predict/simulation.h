@@ -26,22 +26,22 @@ struct simulation {
     double *busy;                   /* by lane: seconds per step, over the time of the pattern */
 };
 /* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  The list has
- * been placed and has its edges.  c NULL: a step file, which has its times.  Returns NULL, and *sim for
+ * been placed and has its edges.  costs NULL: a step file, which has its times.  Returns NULL, and *sim for
  * free_simulation(); or a problem, where the times make no sense together. */
-struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **sim);
-struct simulation *must_simulate(const struct step *s, const struct costs *c); /* a problem ends the program */
+struct problem *simulate(const struct step *step, const struct costs *costs, struct simulation **sim);
+struct simulation *must_simulate(const struct step *step, const struct costs *costs); /* a problem ends the program */
 void free_simulation(struct simulation *sim);
 
 /* ---- report.c ---------------------------------------------------------------------------------------------------- */
 
 /* By device, the most bytes that its tensors hold at a time, by the clock; the caller frees it. */
 size_t *simulated_peaks(const struct simulation *sim);
-void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c); /* for people */
+void print_simulation(FILE *out, const struct simulation *sim, const struct costs *costs); /* for people */
 json_t *simulation_json(const struct simulation *sim); /* "simulation" of plan --json; the caller owns it */
 /* Writes the simulated steps as a trace, like a real one.  `model` says in it what was simulated. */
 void write_simulation(const struct simulation *sim, const char *path, const char *model);
 /* Simulates the list as it is now and writes that as a trace, while it is edited too: tutorials/gdb/yard.py calls it
  * from the debugger. */
-void show_list(const struct step *s, const struct costs *c, char *path);
+void show_list(const struct step *step, const struct costs *costs, char *path);
 
 #endif

@@ -8,89 +8,90 @@
 struct predict_options predict_options;
 static struct costs *trial; /* what was measured where no file says; NULL: nothing was */
 
-struct costs *costs_of(const struct trainer *t) { return *own_of(t, &module_predict); }
+struct costs *costs_of(const struct trainer *trainer) { return *own_of(trainer, &module_predict); }
 
 static const char *costs_file(void)
 {
-    const struct predict_options *o = &predict_options;
-    if (o->pace)
-        return o->pace;
-    return o->profile ? o->profile : o->hardware;
+    const struct predict_options *options = &predict_options;
+    if (options->pace)
+        return options->pace;
+    return options->profile ? options->profile : options->hardware;
 }
 
-int counted_devices(const struct settings *s)
+int counted_devices(const struct settings *settings)
 {
     int64_t n;
-    if (!predict_options.hardware || !s->devices || !parse_int(s->devices, &n))
+    if (!predict_options.hardware || !settings->devices || !parse_int(settings->devices, &n))
         return 0;
     if (n < 1 || n > MOST_RANKS)
-        fail(EXIT_USAGE, "-d %s: a plan can use 1 to %d devices of %s", s->devices, MOST_RANKS,
+        fail(EXIT_USAGE, "-d %s: a plan can use 1 to %d devices of %s", settings->devices, MOST_RANKS,
              predict_options.hardware);
     return (int)n;
 }
 
 /* A machine on paper, where hardware is described and devices of this host are not asked for; else NULL. */
-static struct machine *paper_machine(struct trainer *t, bool plan_only)
+static struct machine *paper_machine(struct trainer *trainer, bool plan_only)
 {
-    const struct settings *s = t->settings;
-    const struct predict_options *o = &predict_options;
-    const char *file = s->trial ? NULL : costs_file();
-    struct costs *c = file ? read_costs(file) : trial;
-    *own_of(t, &module_predict) = c;
-    if (file && file == o->profile && !c->measured)
-        fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", o->profile);
-    t->separate = c && !c->measured;
-    if (!file || !o->hardware || !plan_only)
+    const struct settings *settings = trainer->settings;
+    const struct predict_options *options = &predict_options;
+    const char *file = settings->trial ? NULL : costs_file();
+    struct costs *costs = file ? read_costs(file) : trial;
+    *own_of(trainer, &module_predict) = costs;
+    if (file && file == options->profile && !costs->measured)
+        fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", options->profile);
+    trainer->separate = costs && !costs->measured;
+    if (!file || !options->hardware || !plan_only)
         return NULL;
-    const int counted = counted_devices(s);
-    if (s->devices && !counted)
+    const int counted = counted_devices(settings);
+    if (settings->devices && !counted)
         return NULL;
-    struct mesh mesh = wanted_mesh(s, MAX(counted, 1));
-    struct machine *m = virtual_machine(c, counted ? counted : n_ranks(&mesh));
-    set_budgets(m, s->device_memory, s->host_memory);
-    return m;
+    struct mesh mesh = wanted_mesh(settings, MAX(counted, 1));
+    struct machine *machine = virtual_machine(costs, counted ? counted : n_ranks(&mesh));
+    set_budgets(machine, settings->device_memory, settings->host_memory);
+    return machine;
 }
 
-static void adapt_costs(struct trainer *t)
+static void adapt_costs(struct trainer *trainer)
 {
-    struct costs *c = costs_of(t);
-    if (predict_options.what_if && c)
-        apply_what_if(c, t->machine, predict_options.what_if);
-    if (c && t->machine->device[0].cl)
-        check_fingerprint(c, &t->machine->device[0], engine_name(t));
+    struct costs *costs = costs_of(trainer);
+    if (predict_options.what_if && costs)
+        apply_what_if(costs, trainer->machine, predict_options.what_if);
+    if (costs && trainer->machine->device[0].cl)
+        check_fingerprint(costs, &trainer->machine->device[0], engine_name(trainer));
 }
 
-static bool start_trial(struct settings *s, int argc, char **argv, int *code)
+static bool start_trial(struct settings *settings, int argc, char **argv, int *code)
 {
     (void)argc;
     (void)argv;
     (void)code;
-    run_trial_for(s);
+    run_trial_for(settings);
     return true;
 }
 
-void keep_trial(struct costs *c) { trial = c; }
+void keep_trial(struct costs *costs) { trial = costs; }
 
-static void free_own_costs(struct trainer *t)
+static void free_own_costs(struct trainer *trainer)
 {
-    struct costs *c = costs_of(t);
-    if (c && c != trial)
-        free_costs(c);
+    struct costs *costs = costs_of(trainer);
+    if (costs && costs != trial)
+        free_costs(costs);
 }
 
-static double predict_task(const struct trainer *t, const struct task *task)
+static double predict_task(const struct trainer *trainer, const struct task *task)
 {
     enum cost_source source;
-    const struct costs *c = costs_of(t);
-    return c ? task_seconds(c, task, &source) : NAN;
+    const struct costs *costs = costs_of(trainer);
+    return costs ? task_seconds(costs, task, &source) : NAN;
 }
 
-static void check_predict_options(struct settings *s)
+static void check_predict_options(struct settings *settings)
 {
-    const struct predict_options *o = &predict_options;
-    (void)s;
-    if (o->what_if && strstr(o->what_if, "mem=") && was_given("device-mem"))
-        fail(EXIT_USAGE, "--what-if %s and --device-mem: both say what a device may hold; leave one out", o->what_if);
+    const struct predict_options *options = &predict_options;
+    (void)settings;
+    if (options->what_if && strstr(options->what_if, "mem=") && was_given("device-mem"))
+        fail(EXIT_USAGE, "--what-if %s and --device-mem: both say what a device may hold; leave one out",
+             options->what_if);
 }
 
 static const struct option options[] = {

@@ -34,79 +34,79 @@ static bool is_alike(const struct task_cost *a, const struct task_cost *b)
     return a->flops == b->flops && a->bytes == b->bytes;
 }
 
-static struct task_kind *kind_of_task(struct collected *c, const struct task *t)
+static struct task_kind *kind_of_task(struct collected *collected, const struct task *task)
 {
-    struct task_cost cost = {.lane = t->lane->kind, .layer = -1, .flops = t->flops, .bytes = (double)t->bytes};
-    snprintf(cost.name, sizeof cost.name, "%s", t->name);
-    for (size_t i = 0; i < c->n; i++)
-        if (is_alike(&c->kinds[i].cost, &cost))
-            return &c->kinds[i];
-    struct task_kind *kind = APPEND(c->kinds, c->n, c->cap);
+    struct task_cost cost = {.lane = task->lane->kind, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
+    snprintf(cost.name, sizeof cost.name, "%s", task->name);
+    for (size_t i = 0; i < collected->n; i++)
+        if (is_alike(&collected->kinds[i].cost, &cost))
+            return &collected->kinds[i];
+    struct task_kind *kind = APPEND(collected->kinds, collected->n, collected->cap);
     kind->cost = cost;
     return kind;
 }
 
-static bool waits_for_others(const struct task *t)
+static bool waits_for_others(const struct task *task)
 {
-    for (size_t i = 0; i < t->n_edges; i++)
-        if (t->edges[i].wait)
+    for (size_t i = 0; i < task->n_edges; i++)
+        if (task->edges[i].wait)
             return true;
     return false;
 }
 
 /* How long the task took, and if it waited for nothing else how long its lane stood still before it.  The steps of the
  * warm-up, in which kernels are compiled and caches filled, do not count. */
-static void collect(void *context, const struct step *s, const struct task *t, const struct task_flight *flight)
+static void collect(void *context, const struct step *step, const struct task *task, const struct task_flight *flight)
 {
-    struct collected *c = context;
-    (void)s;
+    struct collected *collected = context;
+    (void)step;
     if (flight->iteration <= WARM_UP)
         return;
-    struct samples *took = &kind_of_task(c, t)->took;
+    struct samples *took = &kind_of_task(collected, task)->took;
     *APPEND(took->ns, took->n, took->cap) = (double)(flight->end - flight->start);
-    struct samples *gaps = &c->gaps[t->lane->kind];
-    uint64_t before = c->lane_end[t->lane->index];
-    if (before && !waits_for_others(t) && flight->start >= before)
+    struct samples *gaps = &collected->gaps[task->lane->kind];
+    uint64_t before = collected->lane_end[task->lane->index];
+    if (before && !waits_for_others(task) && flight->start >= before)
         *APPEND(gaps->ns, gaps->n, gaps->cap) = (double)(flight->start - before);
-    c->lane_end[t->lane->index] = flight->end;
+    collected->lane_end[task->lane->index] = flight->end;
 }
 
 /* Runs the step alone, and returns the host's seconds per task: to issue it and, when all have ended, to retire it. */
-static double time_issue(struct trainer *t, uint32_t number)
+static double time_issue(struct trainer *trainer, uint32_t number)
 {
     uint64_t start = now_ns();
-    run_step(t, number);
+    run_step(trainer, number);
     uint64_t issuing = now_ns() - start;
-    wait_lanes(t->train);
+    wait_lanes(trainer->train);
     uint64_t ended = now_ns();
-    drain(t->train);
+    drain(trainer->train);
     uint64_t retiring = now_ns() - ended;
-    return 1e-9 * (double)(issuing + retiring) / (double)t->train->n;
+    return 1e-9 * (double)(issuing + retiring) / (double)trainer->train->n;
 }
 
-static void add_task_times(const struct collected *c, struct costs *costs)
+static void add_task_times(const struct collected *collected, struct costs *costs)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        struct task_kind *kind = &c->kinds[i];
+    for (size_t i = 0; i < collected->n; i++) {
+        struct task_kind *kind = &collected->kinds[i];
         kind->cost.ns = MAX(median(kind->took.ns, kind->took.n), 1);
         *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = kind->cost;
     }
 }
 
-static void set_gaps(const struct collected *c, struct costs *costs)
+static void set_gaps(const struct collected *collected, struct costs *costs)
 {
     for (int k = LANE_COMPUTE; k < LANE_KINDS; k++)
-        costs->gap_seconds[k] = 1e-9 * median(c->gaps[k].ns, c->gaps[k].n);
+        costs->gap_seconds[k] = 1e-9 * median(collected->gaps[k].ns, collected->gaps[k].n);
 }
 
-static void free_collected(struct collected *c)
+static void free_collected(struct collected *collected)
 {
-    for (size_t i = 0; i < c->n; i++)
-        free(c->kinds[i].took.ns);
+    for (size_t i = 0; i < collected->n; i++)
+        free(collected->kinds[i].took.ns);
     for (int k = LANE_COMPUTE; k < LANE_KINDS; k++)
-        free(c->gaps[k].ns);
-    free(c->kinds);
-    free(c->lane_end);
+        free(collected->gaps[k].ns);
+    free(collected->kinds);
+    free(collected->lane_end);
 }
 
 static void show_progress(uint64_t begun, uint32_t number)
@@ -115,58 +115,58 @@ static void show_progress(uint64_t begun, uint32_t number)
 }
 
 /* What tasks take in the first steps on random weights; for free_collected().  begun: when all that is timed began. */
-static struct collected run_collected_steps(struct trainer *t, uint64_t begun)
+static struct collected run_collected_steps(struct trainer *trainer, uint64_t begun)
 {
-    struct collected c = {.lane_end = allocate((size_t)t->machine->n_lanes, sizeof *c.lane_end)};
-    struct observer collector = {.ended = collect, .context = &c};
-    init_random(t->model, 1);
+    struct collected collected = {.lane_end = allocate((size_t)trainer->machine->n_lanes, sizeof *collected.lane_end)};
+    struct observer collector = {.ended = collect, .context = &collected};
+    init_random(trainer->model, 1);
     add_observer(&collector);
     for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++) {
         show_progress(begun, i);
-        run_step(t, i);
+        run_step(trainer, i);
     }
-    drain(t->train);
+    drain(trainer->train);
     remove_observer(&collector);
     erase_line();
-    return c;
+    return collected;
 }
 
 /* The host's seconds per task, the median over the steps that come next. */
-static double measure_issue(struct trainer *t, uint64_t begun)
+static double measure_issue(struct trainer *trainer, uint64_t begun)
 {
     double seconds[ISSUED];
     for (uint32_t i = 0; i < ISSUED; i++) {
         uint32_t number = WARM_UP + MEASURED + 1 + i;
         show_progress(begun, number);
-        seconds[i] = time_issue(t, number);
+        seconds[i] = time_issue(trainer, number);
     }
     erase_line();
     return median(seconds, ISSUED);
 }
 
 /* Seconds of a copy to the device (LANE_UPLOAD) or from it (LANE_DOWNLOAD). */
-static double time_copy(struct device *d, cl_mem buffer, void *host, size_t bytes, enum lane_kind direction)
+static double time_copy(struct device *device, cl_mem buffer, void *host, size_t bytes, enum lane_kind direction)
 {
     uint64_t start = now_ns();
     if (direction == LANE_UPLOAD)
-        write_buffer(d, buffer, 0, host, bytes);
+        write_buffer(device, buffer, 0, host, bytes);
     else
-        CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
+        CL(clEnqueueReadBuffer(device->lane[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
     return 1e-9 * (double)(now_ns() - start);
 }
 
 /* A small and a large copy give latency and bandwidth.  Of several tries the fastest counts. */
-static struct lane_speed measure_link(struct device *d, enum lane_kind direction)
+static struct lane_speed measure_link(struct device *device, enum lane_kind direction)
 {
     enum { SMALL = 4096, LARGE = 32 << 20, TRIES = 7 };
     double small = 1e9, large = 1e9;
     cl_mem buffer;
     void *host = allocate(LARGE, 1);
-    CL_MAKE(buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
-    write_buffer(d, buffer, 0, host, LARGE); /* the pages are touched */
+    CL_MAKE(buffer = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
+    write_buffer(device, buffer, 0, host, LARGE); /* the pages are touched */
     for (int i = 0; i < TRIES; i++) {
-        small = fmin(small, time_copy(d, buffer, host, SMALL, direction));
-        large = fmin(large, time_copy(d, buffer, host, LARGE, direction));
+        small = fmin(small, time_copy(device, buffer, host, SMALL, direction));
+        large = fmin(large, time_copy(device, buffer, host, LARGE, direction));
     }
     CL(clReleaseMemObject(buffer));
     free(host);
@@ -174,10 +174,10 @@ static struct lane_speed measure_link(struct device *d, enum lane_kind direction
 }
 
 /* Is an update of that size among the tasks from `first` on? */
-static bool has_update(const struct costs *c, size_t first, double bytes)
+static bool has_update(const struct costs *costs, size_t first, double bytes)
 {
-    for (size_t i = first; i < c->n_tasks; i++)
-        if (c->tasks[i].bytes == bytes)
+    for (size_t i = first; i < costs->n_tasks; i++)
+        if (costs->tasks[i].bytes == bytes)
             return true;
     return false;
 }
@@ -189,20 +189,20 @@ static double measure_adamw(size_t elements)
     size_t n = elements < LARGEST ? elements : LARGEST;
     float *all = allocate(4 * n, sizeof *all);
     double best = INFINITY;
-    struct adamw a = {.scale = 1,
-                      .beta1 = 0.9f,
-                      .one_minus_beta1 = 0.1f,
-                      .beta2 = 0.99f,
-                      .one_minus_beta2 = 0.01f,
-                      .decay = 1,
-                      .eps = 1e-8f,
-                      .step_size = 1e-3f,
-                      .inv_sqrt_correction2 = 1};
+    struct adamw adamw = {.scale = 1,
+                          .beta1 = 0.9f,
+                          .one_minus_beta1 = 0.1f,
+                          .beta2 = 0.99f,
+                          .one_minus_beta2 = 0.01f,
+                          .decay = 1,
+                          .eps = 1e-8f,
+                          .step_size = 1e-3f,
+                          .inv_sqrt_correction2 = 1};
     for (size_t i = 0; i < n; i++)
         all[i] = all[3 * n + i] = 1; /* numbers that are 0 or not normal may take another time */
     for (int k = 0; k < TIMES; k++) {
         uint64_t start = now_ns();
-        update_elements(all, all + n, all + 2 * n, all + 3 * n, n, &a);
+        update_elements(all, all + n, all + 2 * n, all + 3 * n, n, &adamw);
         best = fmin(best, 1e-9 * (double)(now_ns() - start));
     }
     free(all);
@@ -210,54 +210,54 @@ static double measure_adamw(size_t elements)
 }
 
 /* Updates that can also run on the host are timed there too, one thread alone. */
-static void time_host_updates(const struct step *s, struct costs *c)
+static void time_host_updates(const struct step *step, struct costs *costs)
 {
-    size_t first = c->n_tasks;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        struct task_cost cost = {.lane = LANE_CPU, .layer = -1, .flops = t->flops, .bytes = (double)t->bytes};
-        if (t->on_host.run != adamw_on_host || has_update(c, first, cost.bytes))
+    size_t first = costs->n_tasks;
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *task = step->task[i];
+        struct task_cost cost = {.lane = LANE_CPU, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
+        if (task->on_host.run != adamw_on_host || has_update(costs, first, cost.bytes))
             continue;
-        snprintf(cost.name, sizeof cost.name, "%s", t->name);
-        cost.ns = 1e9 * measure_adamw(count_elements(t->access[0].tensor));
-        *APPEND(c->tasks, c->n_tasks, c->cap_tasks) = cost;
+        snprintf(cost.name, sizeof cost.name, "%s", task->name);
+        cost.ns = 1e9 * measure_adamw(count_elements(task->access[0].tensor));
+        *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = cost;
     }
 }
 
-const char *engine_name(const struct trainer *t)
+const char *engine_name(const struct trainer *trainer)
 {
-    return word_of("gemm", (int)choose_engine(&t->machine->device[0], t->settings->kernels.gemm));
+    return word_of("gemm", (int)choose_engine(&trainer->machine->device[0], trainer->settings->kernels.gemm));
 }
 
-struct costs *measure_costs(struct trainer *t)
+struct costs *measure_costs(struct trainer *trainer)
 {
-    struct device *d = &t->machine->device[0];
-    struct costs *c = allocate(1, sizeof *c);
+    struct device *device = &trainer->machine->device[0];
+    struct costs *costs = allocate(1, sizeof *costs);
     const uint64_t begun = now_ns();
     char driver[128];
-    device_text(d->cl, CL_DRIVER_VERSION, driver, sizeof driver);
-    *c = (struct costs){.path = copy_string("a trial"),
-                        .measured = true,
-                        .device = copy_string(d->name),
-                        .driver = copy_string(driver),
-                        .engine = copy_string(engine_name(t)),
-                        .units = d->units,
-                        .vector = d->shape.vector,
-                        .link_share = 1,
-                        .scale_link = 1,
-                        .scale_device = 1,
-                        .scale_cpu = 1};
-    struct collected samples = run_collected_steps(t, begun);
-    add_task_times(&samples, c);
-    set_gaps(&samples, c);
+    device_text(device->cl, CL_DRIVER_VERSION, driver, sizeof driver);
+    *costs = (struct costs){.path = copy_string("a trial"),
+                            .measured = true,
+                            .device = copy_string(device->name),
+                            .driver = copy_string(driver),
+                            .engine = copy_string(engine_name(trainer)),
+                            .units = device->units,
+                            .vector = device->shape.vector,
+                            .link_share = 1,
+                            .scale_link = 1,
+                            .scale_device = 1,
+                            .scale_cpu = 1};
+    struct collected samples = run_collected_steps(trainer, begun);
+    add_task_times(&samples, costs);
+    set_gaps(&samples, costs);
     free_collected(&samples);
-    c->issue_seconds = measure_issue(t, begun);
-    time_host_updates(t->train, c);
-    c->speed[LANE_UPLOAD] = measure_link(d, LANE_UPLOAD);
-    c->speed[LANE_DOWNLOAD] = measure_link(d, LANE_DOWNLOAD);
+    costs->issue_seconds = measure_issue(trainer, begun);
+    time_host_updates(trainer->train, costs);
+    costs->speed[LANE_UPLOAD] = measure_link(device, LANE_UPLOAD);
+    costs->speed[LANE_DOWNLOAD] = measure_link(device, LANE_DOWNLOAD);
     for (int i = 0; i < MEM_CLASSES; i++)
-        c->peak_memory[i] = (double)t->train->peak[0][i];
-    return c;
+        costs->peak_memory[i] = (double)trainer->train->peak[0][i];
+    return costs;
 }
 
 /* A small training on n devices like those of devices_of, with room for all updates on them.
@@ -300,14 +300,14 @@ static struct settings small_settings(const struct settings *devices_of, int n)
 static void time_device_updates(const struct settings *trial, int n_devices, struct costs *costs)
 {
     struct settings small = small_settings(trial, n_devices);
-    struct trainer *t = new_trainer(&small, LIST_TRAIN);
-    struct collected samples = run_collected_steps(t, now_ns());
+    struct trainer *trainer = new_trainer(&small, LIST_TRAIN);
+    struct collected samples = run_collected_steps(trainer, now_ns());
     add_task_times(&samples, costs);
     free_collected(&samples);
-    free_trainer(t);
+    free_trainer(trainer);
 }
 
-static bool asks_times(const struct pass_traits *p) { return p->wants_times && p->wants_times(); }
+static bool asks_times(const struct pass_traits *traits) { return traits->wants_times && traits->wants_times(); }
 
 /* Does a pass need times, after what it has done to the list without any?  One that only makes room needs none where
  * it had nothing to do. */
@@ -321,22 +321,22 @@ static bool needs_times(const struct pass_report *done)
 
 /* Where a plan is to be made of times that no file gives, they are measured, by a trainer without a plan: all updates
  * are on the device where that has the room, else on the CPU, and swaps only fit. */
-void run_trial_for(struct settings *s)
+void run_trial_for(struct settings *settings)
 {
-    struct run_facts facts = facts_of(s);
-    const struct predict_options *o = &predict_options;
+    struct run_facts facts = facts_of(settings);
+    const struct predict_options *options = &predict_options;
     bool measures = false; /* some pass needs times */
     bool moved = false;    /* updates have been moved to the CPU */
-    if (o->profile || o->hardware || o->pace || !find_wanted(asks_times, &facts))
+    if (options->profile || options->hardware || options->pace || !find_wanted(asks_times, &facts))
         return;
-    struct settings plain = *s;
+    struct settings plain = *settings;
     plain.trial = true;
     plain.log = NULL;
     plain.save = NULL;
     plain.time_tasks = true;
-    struct trainer *t = new_trainer(&plain, LIST_TRAIN | OPEN_DATA);
-    int n_devices = t->machine->n_devices;
-    struct pass_reports done = reports_of(t);
+    struct trainer *trainer = new_trainer(&plain, LIST_TRAIN | OPEN_DATA);
+    int n_devices = trainer->machine->n_devices;
+    struct pass_reports done = reports_of(trainer);
     for (size_t i = 0; i < done.n; i++) {
         const struct pass_report *report = &done.report[i];
         if (needs_times(report))
@@ -344,9 +344,9 @@ void run_trial_for(struct settings *s)
         if (traits_of(report->pass)->moves_updates && !report->declined)
             moved = true;
     }
-    struct costs *c = measures ? measure_costs(t) : NULL;
-    free_trainer(t);
+    struct costs *costs = measures ? measure_costs(trainer) : NULL;
+    free_trainer(trainer);
     if (measures && moved)
-        time_device_updates(&plain, n_devices, c);
-    keep_trial(c);
+        time_device_updates(&plain, n_devices, costs);
+    keep_trial(costs);
 }

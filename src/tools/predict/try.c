@@ -11,10 +11,10 @@
 
 /* The list in that order, with tasks of its own on the same tensors: to be placed, ordered and simulated, not run.
  * *original: the list's own tasks by position, which the caller frees. */
-static struct step *draft_of(const struct step *s, struct task ***original)
+static struct step *draft_of(const struct step *step, struct task ***original)
 {
-    struct step *draft = new_step(s->pool, s->name);
-    struct task **tasks = tasks_in_order(s, &draft->n);
+    struct step *draft = new_step(step->pool, step->name);
+    struct task **tasks = tasks_in_order(step, &draft->n);
     struct task *block = allocate(draft->n, sizeof *block);
     draft->task = allocate(draft->n, sizeof *draft->task);
     for (size_t i = 0; i < draft->n; i++) {
@@ -24,9 +24,9 @@ static struct step *draft_of(const struct step *s, struct task ***original)
         block[i].n_edges = 0;
         draft->task[i] = &block[i];
     }
-    draft->last_origin = s->last_origin;
-    draft->after = copy_bytes(s->after, s->n_after * sizeof *s->after);
-    draft->n_after = s->n_after;
+    draft->last_origin = step->last_origin;
+    draft->after = copy_bytes(step->after, step->n_after * sizeof *step->after);
+    draft->n_after = step->n_after;
     *original = tasks;
     return draft;
 }
@@ -40,59 +40,59 @@ static void free_draft(struct step *draft)
 }
 
 /* Notes what the placed draft needs on each device, and where in the list that is most. */
-static void note_memory(struct forecast *f, struct step *draft)
+static void note_memory(struct forecast *forecast, struct step *draft)
 {
-    const struct machine *m = draft->pool->machine;
-    size_t n_devices = (size_t)m->n_devices + 1;
-    f->peak_total = copy_bytes(draft->peak_total, n_devices * sizeof *f->peak_total);
-    f->peak_position = allocate(n_devices, sizeof *f->peak_position);
-    f->needed_bytes = allocate(n_devices, sizeof *f->needed_bytes);
-    for (size_t d = 0; d < n_devices; d++) {
-        f->needed_bytes[d] = m->device[d].placed_bytes;
-        if (f->needed_bytes[d] > m->device[d].budget)
-            f->excess_bytes += (double)(f->needed_bytes[d] - m->device[d].budget);
+    const struct machine *machine = draft->pool->machine;
+    size_t n_devices = (size_t)machine->n_devices + 1;
+    forecast->peak_total = copy_bytes(draft->peak_total, n_devices * sizeof *forecast->peak_total);
+    forecast->peak_position = allocate(n_devices, sizeof *forecast->peak_position);
+    forecast->needed_bytes = allocate(n_devices, sizeof *forecast->needed_bytes);
+    for (size_t i = 0; i < n_devices; i++) {
+        forecast->needed_bytes[i] = machine->device[i].placed_bytes;
+        if (forecast->needed_bytes[i] > machine->device[i].budget)
+            forecast->excess_bytes += (double)(forecast->needed_bytes[i] - machine->device[i].budget);
     }
     for (size_t i = draft->n_levels; i-- > 0;) {
         const struct level *level = &draft->level[i];
-        if (level->bytes == f->peak_total[level->device])
-            f->peak_position[level->device] = (size_t)level->position;
+        if (level->bytes == forecast->peak_total[level->device])
+            forecast->peak_position[level->device] = (size_t)level->position;
     }
 }
 
 /* The end of the last of these n tasks. */
-static double last_end(const struct moment *m, size_t n)
+static double last_end(const struct moment *moment, size_t n)
 {
     double end = 0;
     for (size_t i = 0; i < n; i++)
-        if (!m[i].skipped)
-            end = fmax(end, m[i].end);
+        if (!moment[i].skipped)
+            end = fmax(end, moment[i].end);
     return end;
 }
 
 /* Notes the period, and when each task runs in the steady step. */
-static void note_times(struct forecast *f, const struct simulation *sim)
+static void note_times(struct forecast *forecast, const struct simulation *sim)
 {
-    const struct moment *steady = &sim->moments[(size_t)sim->first * f->n];
-    double begin = last_end(steady - f->n, f->n); /* the end of the step before */
-    f->period = sim->period;
-    f->alone = last_end(sim->moments, f->n);
-    f->span = allocate(f->n, sizeof *f->span);
-    for (size_t i = 0; i < f->n; i++)
-        f->span[i] = (struct span){steady[i].start - begin, steady[i].end - begin};
+    const struct moment *steady = &sim->moments[(size_t)sim->first * forecast->n];
+    double begin = last_end(steady - forecast->n, forecast->n); /* the end of the step before */
+    forecast->period = sim->period;
+    forecast->alone = last_end(sim->moments, forecast->n);
+    forecast->span = allocate(forecast->n, sizeof *forecast->span);
+    for (size_t i = 0; i < forecast->n; i++)
+        forecast->span[i] = (struct span){steady[i].start - begin, steady[i].end - begin};
 }
 
-static struct tensor *copy_tensors(const struct pool *p)
+static struct tensor *copy_tensors(const struct pool *pool)
 {
-    struct tensor *tensors = allocate(p->n, sizeof *tensors);
-    for (size_t i = 0; i < p->n; i++)
-        tensors[i] = *p->tensors[i];
+    struct tensor *tensors = allocate(pool->n, sizeof *tensors);
+    for (size_t i = 0; i < pool->n; i++)
+        tensors[i] = *pool->tensors[i];
     return tensors;
 }
 
-static void restore_tensors(const struct pool *p, const struct tensor *tensors)
+static void restore_tensors(const struct pool *pool, const struct tensor *tensors)
 {
-    for (size_t i = 0; i < p->n; i++)
-        *p->tensors[i] = tensors[i];
+    for (size_t i = 0; i < pool->n; i++)
+        *pool->tensors[i] = tensors[i];
 }
 
 struct asked {             /* what a draft is asked for */
@@ -103,56 +103,59 @@ struct asked {             /* what a draft is asked for */
 };
 
 /* Places, orders and simulates a draft of the list, with budgets that nothing exceeds, and puts the tensors back. */
-static struct forecast forecast_of(const struct step *s, const struct costs *c, const struct asked *asked)
+static struct forecast forecast_of(const struct step *step, const struct costs *costs, const struct asked *asked)
 {
-    struct forecast f = {.period = NAN, .alone = NAN};
+    struct forecast forecast = {.period = NAN, .alone = NAN};
     struct simulation *sim = NULL;
-    struct step *draft = draft_of(s, &f.task);
-    struct machine *m = s->pool->machine;
-    struct device *limits = lift_limits(m, m->n_devices + 1);
-    struct tensor *tensors = copy_tensors(s->pool);
-    f.n = draft->n;
-    f.why_not = place(s->pool, &draft, 1, PLACE_TO_CHECK);
-    restore_limits(m, limits, m->n_devices + 1);
-    note_memory(&f, draft);
-    if (!f.why_not && f.excess_bytes <= asked->most_excess && has_times(draft, c)) {
+    struct step *draft = draft_of(step, &forecast.task);
+    struct machine *machine = step->pool->machine;
+    struct device *limits = lift_limits(machine, machine->n_devices + 1);
+    struct tensor *tensors = copy_tensors(step->pool);
+    forecast.n = draft->n;
+    forecast.why_not = place(step->pool, &draft, 1, PLACE_TO_CHECK);
+    restore_limits(machine, limits, machine->n_devices + 1);
+    note_memory(&forecast, draft);
+    if (!forecast.why_not && forecast.excess_bytes <= asked->most_excess && has_times(draft, costs)) {
         depend(draft, asked->without_bytes ? DATA_EDGES : ALL_EDGES);
-        f.why_not = simulate(draft, c, &sim);
+        forecast.why_not = simulate(draft, costs, &sim);
     }
     if (sim) {
-        note_times(&f, sim);
+        note_times(&forecast, sim);
         if (asked->look)
             asked->look(asked->context, sim);
         free_simulation(sim);
     }
-    restore_tensors(s->pool, tensors);
+    restore_tensors(step->pool, tensors);
     free(tensors);
     free(limits);
     free_draft(draft);
-    return f;
+    return forecast;
 }
 
-struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
+struct forecast try_list(const struct step *step, const struct costs *costs, double most_excess, simulation_look *look,
                          void *context)
 {
-    return forecast_of(s, c, &(struct asked){.most_excess = most_excess, .look = look, .context = context});
+    return forecast_of(step, costs, &(struct asked){.most_excess = most_excess, .look = look, .context = context});
 }
 
-struct forecast try_step(const struct step *s, const struct costs *c) { return try_list(s, c, INFINITY, NULL, NULL); }
-
-struct forecast try_data(const struct step *s, const struct costs *c)
+struct forecast try_step(const struct step *step, const struct costs *costs)
 {
-    return forecast_of(s, c, &(struct asked){.without_bytes = true, .most_excess = INFINITY});
+    return try_list(step, costs, INFINITY, NULL, NULL);
 }
 
-void free_forecast(struct forecast *f)
+struct forecast try_data(const struct step *step, const struct costs *costs)
 {
-    free(f->why_not);
-    free(f->peak_total);
-    free(f->peak_position);
-    free(f->task);
-    free(f->span);
-    free(f->needed_bytes);
+    return forecast_of(step, costs, &(struct asked){.without_bytes = true, .most_excess = INFINITY});
 }
 
-struct forecast *keep_forecast(struct forecast f) { return copy_bytes(&f, sizeof f); }
+void free_forecast(struct forecast *forecast)
+{
+    free(forecast->why_not);
+    free(forecast->peak_total);
+    free(forecast->peak_position);
+    free(forecast->task);
+    free(forecast->span);
+    free(forecast->needed_bytes);
+}
+
+struct forecast *keep_forecast(struct forecast forecast) { return copy_bytes(&forecast, sizeof forecast); }

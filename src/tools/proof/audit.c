@@ -42,53 +42,53 @@ static uint32_t filling(int run, enum element element, size_t word)
 }
 
 /* The slab gets the words; read_slab() is the way back.  Both block. */
-static void write_slab(const struct image *m, const uint32_t *words)
+static void write_slab(const struct image *image, const uint32_t *words)
 {
-    const struct slab *slab = &m->device->slabs[m->slab];
+    const struct slab *slab = &image->device->slabs[image->slab];
     if (slab->buffer)
-        write_buffer(m->device, slab->buffer, 0, words, slab->bytes);
+        write_buffer(image->device, slab->buffer, 0, words, slab->bytes);
     else
         memcpy(slab->host, words, slab->bytes);
 }
 
-static void read_slab(const struct image *m, uint32_t *words)
+static void read_slab(const struct image *image, uint32_t *words)
 {
-    const struct slab *slab = &m->device->slabs[m->slab];
+    const struct slab *slab = &image->device->slabs[image->slab];
     if (slab->buffer)
-        CL(clEnqueueReadBuffer(m->device->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, words, 0,
-                               NULL, NULL));
+        CL(clEnqueueReadBuffer(image->device->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, words,
+                               0, NULL, NULL));
     else
         memcpy(words, slab->host, slab->bytes);
 }
 
-struct audit *open_audit(struct step *s)
+struct audit *open_audit(struct step *step)
 {
-    struct audit *a = allocate(1, sizeof *a);
-    struct machine *machine = s->pool->machine;
-    a->step = s;
-    a->begun = now_ns();
-    for (struct device *d = machine->device; d <= machine->host; d++)
-        for (size_t k = 0; k < d->n_slabs; k++) {
-            struct image *m = APPEND(a->image, a->n, a->cap);
-            size_t n = d->slabs[k].bytes / ELEMENT_BYTES;
-            m->device = d;
-            m->slab = (int)k;
-            m->words = n;
-            m->kept = allocate(4 * n, sizeof *m->kept);
-            m->given = m->kept + n;
-            m->first_run = m->kept + 2 * n;
-            m->this_run = m->kept + 3 * n;
-            read_slab(m, m->kept);
+    struct audit *audit = allocate(1, sizeof *audit);
+    struct machine *machine = step->pool->machine;
+    audit->step = step;
+    audit->begun = now_ns();
+    for (struct device *device = machine->device; device <= machine->host; device++)
+        for (size_t k = 0; k < device->n_slabs; k++) {
+            struct image *image = APPEND(audit->image, audit->n, audit->cap);
+            size_t n = device->slabs[k].bytes / ELEMENT_BYTES;
+            image->device = device;
+            image->slab = (int)k;
+            image->words = n;
+            image->kept = allocate(4 * n, sizeof *image->kept);
+            image->given = image->kept + n;
+            image->first_run = image->kept + 2 * n;
+            image->this_run = image->kept + 3 * n;
+            read_slab(image, image->kept);
         }
-    return a;
+    return audit;
 }
 
-void close_audit(struct audit *a)
+void close_audit(struct audit *audit)
 {
-    for (size_t i = 0; i < a->n; i++)
-        free(a->image[i].kept);
-    free(a->image);
-    free(a);
+    for (size_t i = 0; i < audit->n; i++)
+        free(audit->image[i].kept);
+    free(audit->image);
+    free(audit);
     erase_line();
 }
 
@@ -98,23 +98,23 @@ struct word_range { /* words of an image */
     size_t begin, end;
 };
 
-/* The words of m that access k of t covers in that iteration; none where the tensor lies elsewhere. */
-static struct word_range covered_words(const struct image *m, const struct task *t, uint32_t number, int k)
+/* The words of the image that access k of the task covers in that iteration; none where the tensor lies elsewhere. */
+static struct word_range covered_words(const struct image *image, const struct task *task, uint32_t number, int k)
 {
-    const struct tensor *x = tensor_at(t->access[k].tensor, number);
-    size_t begin = (x->storage->address + x->offset) / ELEMENT_BYTES;
-    if (x->device != m->device || x->storage->slab != m->slab)
+    const struct tensor *tensor = tensor_at(task->access[k].tensor, number);
+    size_t begin = (tensor->storage->address + tensor->offset) / ELEMENT_BYTES;
+    if (tensor->device != image->device || tensor->storage->slab != image->slab)
         return (struct word_range){0, 0};
-    return (struct word_range){begin, begin + count_elements(x)};
+    return (struct word_range){begin, begin + count_elements(tensor)};
 }
 
 /* Does the task run on the device, or touch a tensor there? */
-static bool uses_device(const struct task *t, const struct device *d)
+static bool uses_device(const struct task *task, const struct device *device)
 {
-    if (t->lane->device == d)
+    if (task->lane->device == device)
         return true;
-    for (int k = 0; k < t->n_access; k++)
-        if (t->access[k].tensor->device == d)
+    for (int k = 0; k < task->n_access; k++)
+        if (task->access[k].tensor->device == device)
             return true;
     return false;
 }
@@ -122,133 +122,139 @@ static bool uses_device(const struct task *t, const struct device *d)
 /* What the bytes of an access hold when the task begins: this run's filling everywhere, or, where the list has computed
  * something, that. */
 enum contents { ONLY_FILLING, WHAT_WAS_COMPUTED };
-static void fill_access(const struct image *m, const struct task *t, uint32_t number, int k, int run,
+static void fill_access(const struct image *image, const struct task *task, uint32_t number, int k, int run,
                         enum contents contents)
 {
-    struct word_range r = covered_words(m, t, number, k);
-    enum element element = t->access[k].tensor->element;
-    for (size_t w = r.begin; w < r.end; w++)
-        if (contents == WHAT_WAS_COMPUTED && m->kept[w] != float_filling[0])
-            m->given[w] = m->kept[w];
+    struct word_range range = covered_words(image, task, number, k);
+    enum element element = task->access[k].tensor->element;
+    for (size_t word = range.begin; word < range.end; word++)
+        if (contents == WHAT_WAS_COMPUTED && image->kept[word] != float_filling[0])
+            image->given[word] = image->kept[word];
         else
-            m->given[w] = filling(run, element, w);
+            image->given[word] = filling(run, element, word);
 }
 
-/* Fills m->given.  What the task declares to read is filled in last, since accesses may overlap. */
-static void fill_image(const struct image *m, const struct task *t, uint32_t number, int run)
+/* Fills image->given.  What the task declares to read is filled in last, since accesses may overlap. */
+static void fill_image(const struct image *image, const struct task *task, uint32_t number, int run)
 {
-    for (size_t w = 0; w < m->words; w++)
-        m->given[w] = float_filling[run];
-    for (int k = 0; k < t->n_access; k++)
-        if (!(t->access[k].mode & ACCESS_READ))
-            fill_access(m, t, number, k, run, ONLY_FILLING);
-    for (int k = 0; k < t->n_access; k++)
-        if (t->access[k].mode & ACCESS_READ)
-            fill_access(m, t, number, k, run, WHAT_WAS_COMPUTED);
+    for (size_t word = 0; word < image->words; word++)
+        image->given[word] = float_filling[run];
+    for (int k = 0; k < task->n_access; k++)
+        if (!(task->access[k].mode & ACCESS_READ))
+            fill_access(image, task, number, k, run, ONLY_FILLING);
+    for (int k = 0; k < task->n_access; k++)
+        if (task->access[k].mode & ACCESS_READ)
+            fill_access(image, task, number, k, run, WHAT_WAS_COMPUTED);
 }
 
 /* Copies what the task declares to write, of this slab, from `source` to `target`. */
-static void copy_written(const struct image *m, const struct task *t, uint32_t number, uint32_t *target,
+static void copy_written(const struct image *image, const struct task *task, uint32_t number, uint32_t *target,
                          const uint32_t *source)
 {
-    for (int k = 0; k < t->n_access; k++) {
-        struct word_range r = covered_words(m, t, number, k);
-        if (t->access[k].mode & ACCESS_WRITE)
-            memcpy(target + r.begin, source + r.begin, (r.end - r.begin) * sizeof *target);
+    for (int k = 0; k < task->n_access; k++) {
+        struct word_range range = covered_words(image, task, number, k);
+        if (task->access[k].mode & ACCESS_WRITE)
+            memcpy(target + range.begin, source + range.begin, (range.end - range.begin) * sizeof *target);
     }
 }
 
 /* ---- what a run has left ----------------------------------------------------------------------------------------- */
 
 /* The name of the tensor that has this byte of the slab. */
-static const char *name_at(const struct step *s, const struct image *m, size_t at)
+static const char *name_at(const struct step *step, const struct image *image, size_t at)
 {
     const char *name = "no tensor";
-    for (size_t i = 0; i < s->pool->n; i++) {
-        const struct tensor *x = s->pool->tensors[i];
-        if (x->storage != x || x->device != m->device || x->slab != m->slab)
+    for (size_t i = 0; i < step->pool->n; i++) {
+        const struct tensor *tensor = step->pool->tensors[i];
+        if (tensor->storage != tensor || tensor->device != image->device || tensor->slab != image->slab)
             continue;
-        if (at >= x->address && at < x->address + x->bytes && (x->persistent || x->step == s))
-            name = x->name;
+        if (at >= tensor->address && at < tensor->address + tensor->bytes &&
+            (tensor->persistent || tensor->step == step))
+            name = tensor->name;
     }
     return name;
 }
 
 /* Has the task changed only what it declares to write?  Returns what is wrong, or NULL. */
-static char *check_others(const struct step *s, const struct task *t, const struct image *m, uint32_t number,
+static char *check_others(const struct step *step, const struct task *task, const struct image *image, uint32_t number,
                           const uint32_t *found)
 {
-    const unsigned char *before = (const void *)m->given, *after = (const void *)found;
+    const unsigned char *before = (const void *)image->given, *after = (const void *)found;
     char position[64];
     size_t at = 0;
-    copy_written(m, t, number, m->given, found);
-    if (memcmp(before, after, m->words * sizeof *found) == 0)
+    copy_written(image, task, number, image->given, found);
+    if (memcmp(before, after, image->words * sizeof *found) == 0)
         return NULL;
     while (before[at] == after[at])
         at++;
-    return format_string("task %s%s wrote byte %zu of slab %d on %s (%s), which it does not declare to write", t->name,
-                         layer_and_micro(position, t), at, m->slab, m->device->id, name_at(s, m, at));
+    return format_string("task %s%s wrote byte %zu of slab %d on %s (%s), which it does not declare to write",
+                         task->name, layer_and_micro(position, task), at, image->slab, image->device->id,
+                         name_at(step, image, at));
 }
 
 /* Has access k, a write, left the same as in the first run?  Returns what is wrong, or NULL. */
-static char *check_written(const struct task *t, const struct image *m, uint32_t number, int k, int run)
+static char *check_written(const struct task *task, const struct image *image, uint32_t number, int k, int run)
 {
-    const struct tensor *x = t->access[k].tensor;
-    struct word_range r = covered_words(m, t, number, k);
+    const struct tensor *tensor = task->access[k].tensor;
+    struct word_range range = covered_words(image, task, number, k);
     char position[64];
-    for (size_t w = r.begin; w < r.end; w++) {
-        bool unwritten = m->first_run[w] == filling(0, x->element, w) && m->this_run[w] == filling(run, x->element, w);
-        if (m->this_run[w] != m->first_run[w] && !(t->partial && unwritten))
+    for (size_t word = range.begin; word < range.end; word++) {
+        bool unwritten = image->first_run[word] == filling(0, tensor->element, word) &&
+                         image->this_run[word] == filling(run, tensor->element, word);
+        if (image->this_run[word] != image->first_run[word] && !(task->partial && unwritten))
             return format_string("task %s%s leaves another element %zu of tensor %s where it finds %s in place of NaN: "
                                  "it reads something that it does not declare, or does not write all of the tensor",
-                                 t->name, layer_and_micro(position, t), w - r.begin, x->name, filling_name[run]);
+                                 task->name, layer_and_micro(position, task), word - range.begin, tensor->name,
+                                 filling_name[run]);
     }
     return NULL;
 }
 
 /* Fetches what the run has left of the slab, and checks it. */
-static char *check_left(const struct step *s, const struct task *t, const struct image *m, uint32_t number, int run)
+static char *check_left(const struct step *step, const struct task *task, const struct image *image, uint32_t number,
+                        int run)
 {
-    uint32_t *found = run == 0 ? m->first_run : m->this_run;
-    read_slab(m, found);
-    char *wrong = check_others(s, t, m, number, found);
-    for (int k = 0; k < t->n_access && run > 0 && !wrong; k++)
-        if (t->access[k].mode & ACCESS_WRITE)
-            wrong = check_written(t, m, number, k, run);
+    uint32_t *found = run == 0 ? image->first_run : image->this_run;
+    read_slab(image, found);
+    char *wrong = check_others(step, task, image, number, found);
+    for (int k = 0; k < task->n_access && run > 0 && !wrong; k++)
+        if (task->access[k].mode & ACCESS_WRITE)
+            wrong = check_written(task, image, number, k, run);
     return wrong;
 }
 
 /* ---- a task ----------------------------------------------------------------------------------------------------- */
 
-char *audit_task(struct audit *a, uint32_t number, size_t i, struct task_flight *flight)
+char *audit_task(struct audit *audit, uint32_t number, size_t i, struct task_flight *flight)
 {
-    const struct task *t = a->step->task[i];
-    const struct image *end = a->image + a->n;
+    const struct task *task = audit->step->task[i];
+    const struct image *end = audit->image + audit->n;
     char *wrong = NULL;
-    show_busy("auditing this step", a->begun, (double)i / (double)a->step->n);
+    show_busy("auditing this step", audit->begun, (double)i / (double)audit->step->n);
     for (int run = 0; run < RUNS && !wrong; run++) {
-        for (const struct image *m = a->image; m < end; m++)
-            if (uses_device(t, m->device)) {
-                fill_image(m, t, number, run);
-                write_slab(m, m->given);
+        for (const struct image *image = audit->image; image < end; image++)
+            if (uses_device(task, image->device)) {
+                fill_image(image, task, number, run);
+                write_slab(image, image->given);
             }
-        run_alone(a->step, number, i, flight);
-        for (const struct image *m = a->image; m < end && !wrong; m++)
-            if (uses_device(t, m->device))
-                wrong = check_left(a->step, t, m, number, run);
+        run_alone(audit->step, number, i, flight);
+        for (const struct image *image = audit->image; image < end && !wrong; image++)
+            if (uses_device(task, image->device))
+                wrong = check_left(audit->step, task, image, number, run);
     }
-    for (const struct image *m = a->image; m < end; m++) {
+    for (const struct image *image = audit->image; image < end; image++) {
         if (!wrong)
-            copy_written(m, t, number, m->kept, m->first_run);
-        if (uses_device(t, m->device))
-            write_slab(m, m->kept); /* conditions of later tasks read memory: they must find what was computed */
+            copy_written(image, task, number, image->kept, image->first_run);
+        if (uses_device(task, image->device))
+            write_slab(image,
+                       image->kept); /* conditions of later tasks read memory: they must find what was computed */
     }
     return wrong;
 }
 
 /* ---- a serial run ----------------------------------------------------------------------------------------------- */
 
-static void *begin_iteration(struct step *s) { return open_audit(s); }
+static void *begin_iteration(struct step *step) { return open_audit(step); }
 
 static void run_audited(void *audit, uint32_t number, size_t i, struct task_flight *flight)
 {

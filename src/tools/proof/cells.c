@@ -2,28 +2,28 @@
 #include "cells.h"
 
 /* The cell that begins at byte `at`; a cell that lies across this border becomes two. */
-static size_t cut_cell(struct strip *s, size_t at)
+static size_t cut_cell(struct strip *strip, size_t at)
 {
     size_t i;
-    if (s->n == 0) {
+    if (strip->n == 0) {
         struct byte_cell whole = {.end = SIZE_MAX, .writer = NONE, .reader = NONE, .iteration = NONE};
-        *APPEND(s->cell, s->n, s->cap) = whole;
+        *APPEND(strip->cell, strip->n, strip->cap) = whole;
     }
-    FIND_FIRST(i, s->n, s->cell[i].end <= at);
-    if (s->cell[i].begin == at)
+    FIND_FIRST(i, strip->n, strip->cell[i].end <= at);
+    if (strip->cell[i].begin == at)
         return i;
-    (void)APPEND(s->cell, s->n, s->cap);
-    memmove(&s->cell[i + 1], &s->cell[i], (s->n - 1 - i) * sizeof *s->cell);
-    s->cell[i].end = at;
-    s->cell[i + 1].begin = at;
+    (void)APPEND(strip->cell, strip->n, strip->cap);
+    memmove(&strip->cell[i + 1], &strip->cell[i], (strip->n - 1 - i) * sizeof *strip->cell);
+    strip->cell[i].end = at;
+    strip->cell[i + 1].begin = at;
     return i + 1;
 }
 
-struct byte_cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n)
+struct byte_cell *cells_of(struct strip *strip, size_t begin, size_t end, size_t *n)
 {
-    size_t first = cut_cell(s, begin);
-    *n = cut_cell(s, end) - first;
-    return &s->cell[first];
+    size_t first = cut_cell(strip, begin);
+    *n = cut_cell(strip, end) - first;
+    return &strip->cell[first];
 }
 
 void free_strips(struct strip *strips, size_t n)
@@ -33,8 +33,8 @@ void free_strips(struct strip *strips, size_t n)
     free(strips);
 }
 
-uint64_t hash_pair(uint64_t a, uint64_t b)
+uint64_t hash_pair(uint64_t first, uint64_t second)
 {
-    const uint64_t pair[2] = {a, b};
+    const uint64_t pair[2] = {first, second};
     return hash_bytes(pair, sizeof pair, 0);
 }

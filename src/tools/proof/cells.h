@@ -33,9 +33,9 @@ struct strip {
     uint64_t initial; /* number_values(): the value of a persistent tensor before the first iteration */
 };
 /* The cells of bytes [begin, end), *n of them: valid until the strip is cut again. */
-struct byte_cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n);
+struct byte_cell *cells_of(struct strip *strip, size_t begin, size_t end, size_t *n);
 void free_strips(struct strip *strips, size_t n);
 
-uint64_t hash_pair(uint64_t a, uint64_t b); /* a hash of both, in this order */
+uint64_t hash_pair(uint64_t first, uint64_t second); /* a hash of both, in this order */
 
 #endif

@@ -12,35 +12,35 @@ struct list_values { /* one of the trainer's lists, and its values */
     struct list_values *next;
 };
 
-struct values *values_of(const struct trainer *t, const struct step *list)
+struct values *values_of(const struct trainer *trainer, const struct step *list)
 {
-    const struct list_values *known = *own_of(t, &module_proof);
+    const struct list_values *known = *own_of(trainer, &module_proof);
     while (known && known->list != list)
         known = known->next;
     return known ? known->values : NULL;
 }
 
-static void keep_values(struct trainer *t, struct step *list)
+static void keep_values(struct trainer *trainer, struct step *list)
 {
-    if (!proof_options.verify || t->settings->trial)
+    if (!proof_options.verify || trainer->settings->trial)
         return;
     struct list_values *added = allocate(1, sizeof *added);
     added->list = list;
     added->values = number_values(list);
-    added->next = *own_of(t, &module_proof);
-    *own_of(t, &module_proof) = added;
+    added->next = *own_of(trainer, &module_proof);
+    *own_of(trainer, &module_proof) = added;
 }
 
-static void choose_runner(struct trainer *t)
+static void choose_runner(struct trainer *trainer)
 {
     execution.serial_runner = NULL;
-    if (proof_options.audit && !t->settings->trial)
+    if (proof_options.audit && !trainer->settings->trial)
         execution.serial_runner = &audit_runner;
 }
 
-static void free_all_values(struct trainer *t)
+static void free_all_values(struct trainer *trainer)
 {
-    struct list_values *first = *own_of(t, &module_proof);
+    struct list_values *first = *own_of(trainer, &module_proof);
     while (first) {
         struct list_values *next = first->next;
         free_values(first->values);
@@ -49,9 +49,9 @@ static void free_all_values(struct trainer *t)
     }
 }
 
-static void check_proof_options(struct settings *s)
+static void check_proof_options(struct settings *settings)
 {
-    if (proof_options.audit && !s->serial)
+    if (proof_options.audit && !settings->serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
 }
 

@@ -42,39 +42,40 @@ static uint64_t initial_value(const struct tensor *storage, enum known_by known_
 }
 
 /* The cells of bytes [begin, end) of the tensor.  Each storage has a strip of its own. */
-static struct byte_cell *cells_between(struct strip *strips, const struct tensor *x, size_t begin, size_t end,
+static struct byte_cell *cells_between(struct strip *strips, const struct tensor *tensor, size_t begin, size_t end,
                                        size_t *n)
 {
-    return cells_of(&strips[x->storage->id], x->offset + begin, x->offset + end, n);
+    return cells_of(&strips[tensor->storage->id], tensor->offset + begin, tensor->offset + end, n);
 }
 
 /* The cells of cells_between(), for a read: those that have never been written get their initial value. */
-static struct byte_cell *read_cells(struct strip *strips, const struct tensor *x, size_t begin, size_t end, size_t *n)
+static struct byte_cell *read_cells(struct strip *strips, const struct tensor *tensor, size_t begin, size_t end,
+                                    size_t *n)
 {
-    struct byte_cell *c = cells_between(strips, x, begin, end, n);
+    struct byte_cell *cell = cells_between(strips, tensor, begin, end, n);
     for (size_t i = 0; i < *n; i++)
-        if (c[i].iteration == NONE && !c[i].value) {
-            c[i].value = strips[x->storage->id].initial;
-            c[i].origin = -(int64_t)x->storage->replica.begin;
+        if (cell[i].iteration == NONE && !cell[i].value) {
+            cell[i].value = strips[tensor->storage->id].initial;
+            cell[i].origin = -(int64_t)tensor->storage->replica.begin;
         }
-    return c;
+    return cell;
 }
 
 /* A number for the bytes that an access reads: a hash of runs (value, begin, length), where begin counts from the first
  * byte of the value.  Cells that follow one another in one value are one run, so the number does not depend on where
  * cells are cut. */
-static uint64_t hash_read_bytes(struct strip *strips, const struct tensor *x)
+static uint64_t hash_read_bytes(struct strip *strips, const struct tensor *tensor)
 {
     size_t n;
-    struct byte_cell *c = read_cells(strips, x, 0, x->bytes, &n);
+    struct byte_cell *cell = read_cells(strips, tensor, 0, tensor->bytes, &n);
     uint64_t value = 0;
     for (size_t i = 0; i < n;) {
         size_t k = i + 1;
-        while (k < n && c[k].value == c[i].value && c[k].origin == c[i].origin)
+        while (k < n && cell[k].value == cell[i].value && cell[k].origin == cell[i].origin)
             k++;
-        uint64_t begin = (uint64_t)((int64_t)c[i].begin - c[i].origin), length = c[k - 1].end - c[i].begin;
+        uint64_t begin = (uint64_t)((int64_t)cell[i].begin - cell[i].origin), length = cell[k - 1].end - cell[i].begin;
         uint64_t part = hash_pair(begin, length);
-        value = hash_pair(value, hash_pair(c[i].value, part));
+        value = hash_pair(value, hash_pair(cell[i].value, part));
         i = k;
     }
     return value;
@@ -87,15 +88,15 @@ struct written_value { /* what a write leaves in each cell: see struct byte_cell
 };
 
 /* Bytes [begin, end) of the tensor become that value. */
-static void write_value(struct strip *strips, const struct tensor *x, size_t begin, size_t end,
+static void write_value(struct strip *strips, const struct tensor *tensor, size_t begin, size_t end,
                         struct written_value written)
 {
     size_t n;
-    struct byte_cell *c = cells_between(strips, x, begin, end, &n);
+    struct byte_cell *cell = cells_between(strips, tensor, begin, end, &n);
     for (size_t i = 0; i < n; i++) {
-        c[i].value = written.value;
-        c[i].origin = written.origin;
-        c[i].iteration = written.iteration;
+        cell[i].value = written.value;
+        cell[i].origin = written.origin;
+        cell[i].iteration = written.iteration;
     }
 }
 
@@ -104,99 +105,101 @@ static void copy_value(struct strip *strips, const struct tensor *target, const 
 {
     size_t n;
     int64_t shift = (int64_t)target->offset - (int64_t)source->offset;
-    struct byte_cell *c = read_cells(strips, source, 0, source->bytes, &n);
+    struct byte_cell *cell = read_cells(strips, source, 0, source->bytes, &n);
     for (size_t i = 0; i < n; i++) {
-        struct written_value copied = {.value = c[i].value, .origin = c[i].origin + shift, .iteration = iteration};
-        write_value(strips, target, c[i].begin - source->offset, c[i].end - source->offset, copied);
-        c = cells_between(strips, source, 0, source->bytes, &n); /* anew: target and source may be one strip */
+        struct written_value copied = {
+            .value = cell[i].value, .origin = cell[i].origin + shift, .iteration = iteration};
+        write_value(strips, target, cell[i].begin - source->offset, cell[i].end - source->offset, copied);
+        cell = cells_between(strips, source, 0, source->bytes, &n); /* anew: target and source may be one strip */
     }
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
 /* Does element i of the task touch only element i of this access? */
-static bool by_element(const struct task *t, const struct access *a)
+static bool by_element(const struct task *task, const struct access *access)
 {
-    return t->elementwise && a->tensor->bytes == t->access[0].tensor->bytes;
+    return task->elementwise && access->tensor->bytes == task->access[0].tensor->bytes;
 }
 
 /* A number for the elements from byte `at` on, up to the first byte at which a value of some operand ends: *end. */
-static uint64_t hash_elements(struct strip *strips, const struct task *t, size_t at, size_t *end, uint64_t value)
+static uint64_t hash_elements(struct strip *strips, const struct task *task, size_t at, size_t *end, uint64_t value)
 {
-    for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor;
+    for (int i = 0; i < task->n_access; i++) {
+        const struct tensor *tensor = task->access[i].tensor;
         size_t n;
-        if (!(t->access[i].mode & ACCESS_READ) || !by_element(t, &t->access[i]))
+        if (!(task->access[i].mode & ACCESS_READ) || !by_element(task, &task->access[i]))
             continue;
-        struct byte_cell *c = read_cells(strips, x, at, *end, &n);
-        int64_t part = (int64_t)x->offset - c->origin - (int64_t)t->piece_begin;
-        value = hash_pair(value, hash_pair(c->value, (uint64_t)part));
-        *end = c->end - x->offset;
+        struct byte_cell *cell = read_cells(strips, tensor, at, *end, &n);
+        int64_t part = (int64_t)tensor->offset - cell->origin - (int64_t)task->piece_begin;
+        value = hash_pair(value, hash_pair(cell->value, (uint64_t)part));
+        *end = cell->end - tensor->offset;
     }
     return value;
 }
 
 /* A number for all that the task reads whole. */
-static uint64_t hash_whole_reads(struct strip *strips, const struct task *t, uint64_t identity)
+static uint64_t hash_whole_reads(struct strip *strips, const struct task *task, uint64_t identity)
 {
     uint64_t value = identity;
-    for (int i = 0; i < t->n_access; i++) {
-        const struct access *a = &t->access[i];
-        if ((a->mode & ACCESS_READ) && !a->tensor->choice && !by_element(t, a))
-            value = hash_pair(value, hash_read_bytes(strips, a->tensor));
+    for (int i = 0; i < task->n_access; i++) {
+        const struct access *access = &task->access[i];
+        if ((access->mode & ACCESS_READ) && !access->tensor->choice && !by_element(task, access))
+            value = hash_pair(value, hash_read_bytes(strips, access->tensor));
     }
     return value;
 }
 
 /* What a task is in all lists that are compared: its origin, or, in two files, its name with its tags. */
-static uint64_t identify(const struct values *v, const struct task *t)
+static uint64_t identify(const struct values *values, const struct task *task)
 {
-    const int tags[] = {t->layer, t->micro, (int)t->role};
-    if (v->known_by == BY_ORIGIN)
-        return t->origin;
-    return hash_bytes(tags, sizeof tags, hash_bytes(t->name, strlen(t->name), 0));
+    const int tags[] = {task->layer, task->micro, (int)task->role};
+    if (values->known_by == BY_ORIGIN)
+        return task->origin;
+    return hash_bytes(tags, sizeof tags, hash_bytes(task->name, strlen(task->name), 0));
 }
 
 /* Does the task write no value?  (A choice word is none.) */
-static bool writes_nothing(const struct task *t)
+static bool writes_nothing(const struct task *task)
 {
-    for (int i = 0; i < t->n_access; i++)
-        if ((t->access[i].mode & ACCESS_WRITE) && !t->access[i].tensor->choice)
+    for (int i = 0; i < task->n_access; i++)
+        if ((task->access[i].mode & ACCESS_WRITE) && !task->access[i].tensor->choice)
             return false;
     return true;
 }
 
 /* The task writes bytes [at, end) of its tensors, or, where it is not elementwise, its tensors whole. */
-static void write_run(struct strip *strips, const struct task *t, size_t at, size_t end, uint64_t value, int iteration)
+static void write_run(struct strip *strips, const struct task *task, size_t at, size_t end, uint64_t value,
+                      int iteration)
 {
-    for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor;
+    for (int i = 0; i < task->n_access; i++) {
+        const struct tensor *tensor = task->access[i].tensor;
         struct written_value written = {.value = hash_pair(value, (uint64_t)i), .iteration = iteration};
-        written.origin = (int64_t)x->offset - (int64_t)t->piece_begin;
-        if (!(t->access[i].mode & ACCESS_WRITE))
+        written.origin = (int64_t)tensor->offset - (int64_t)task->piece_begin;
+        if (!(task->access[i].mode & ACCESS_WRITE))
             continue;
-        if (t->elementwise)
-            write_value(strips, x, at, end, written);
+        if (task->elementwise)
+            write_value(strips, tensor, at, end, written);
         else
-            write_value(strips, x, 0, x->bytes, written);
+            write_value(strips, tensor, 0, tensor->bytes, written);
     }
 }
 
 /* Numbers what the task computes, and writes these values.  An elementwise task is cut into runs, wherever a value that
  * it reads begins or ends.  Any other task is one run, of one byte. */
-static void interpret_task(struct values *v, struct strip *strips, const struct task *t, struct numbered run,
+static void interpret_task(struct values *values, struct strip *strips, const struct task *task, struct numbered run,
                            int iteration)
 {
-    uint64_t common = hash_whole_reads(strips, t, run.identity);
-    size_t bytes = t->elementwise ? t->access[0].tensor->bytes : 1;
-    run.is_silent = writes_nothing(t);
+    uint64_t common = hash_whole_reads(strips, task, run.identity);
+    size_t bytes = task->elementwise ? task->access[0].tensor->bytes : 1;
+    run.is_silent = writes_nothing(task);
     for (size_t at = 0, end; at < bytes; at = end) {
         end = bytes;
-        run.value = hash_elements(strips, t, at, &end, common);
-        run.begin = t->piece_begin + at;
-        run.end = t->piece_begin + end;
-        write_run(strips, t, at, end, run.value, iteration);
-        *APPEND(v->list, v->n, v->cap) = run;
+        run.value = hash_elements(strips, task, at, &end, common);
+        run.begin = task->piece_begin + at;
+        run.end = task->piece_begin + end;
+        write_run(strips, task, at, end, run.value, iteration);
+        *APPEND(values->list, values->n, values->cap) = run;
     }
 }
 
@@ -205,26 +208,26 @@ static void interpret_task(struct values *v, struct strip *strips, const struct 
 /* Numbers what is left in the tensors that persist, so that a list that has lost a copy out of the step has lost a
  * result.  A result's bytes are counted in the tensor that `replica_of` names, so that shards have together the result
  * of a whole tensor. */
-static void number_results(struct values *v, const struct step *s, struct strip *strips)
+static void number_results(struct values *values, const struct step *step, struct strip *strips)
 {
-    for (size_t i = 0; i < s->pool->n; i++) {
-        const struct tensor *x = s->pool->tensors[i];
-        size_t n, first = x->replica.begin;
-        if (x->storage != x || !x->persistent)
+    for (size_t i = 0; i < step->pool->n; i++) {
+        const struct tensor *tensor = step->pool->tensors[i];
+        size_t n, first = tensor->replica.begin;
+        if (tensor->storage != tensor || !tensor->persistent)
             continue;
-        if (v->known_by == BY_NAME && x->class != MEM_PARAMETERS &&
-            x->class != MEM_OPTIMIZER) /* `keep` may stand for a place */
+        if (values->known_by == BY_NAME && tensor->class != MEM_PARAMETERS &&
+            tensor->class != MEM_OPTIMIZER) /* `keep` may stand for a place */
             continue;
-        struct byte_cell *c = read_cells(strips, x, 0, x->bytes, &n);
-        if (x->replica.is_shard && c->iteration == NONE) /* this list uses replicas instead of the shard */
+        struct byte_cell *cell = read_cells(strips, tensor, 0, tensor->bytes, &n);
+        if (tensor->replica.is_shard && cell->iteration == NONE) /* this list uses replicas instead of the shard */
             continue;
-        struct numbered result = {.identity = hash_pair(strips[x->id].initial, 1), .is_result = true};
-        result.node = ITERATIONS * (int)s->n + x->id;
+        struct numbered result = {.identity = hash_pair(strips[tensor->id].initial, 1), .is_result = true};
+        result.node = ITERATIONS * (int)step->n + tensor->id;
         for (size_t k = 0; k < n; k++) {
-            result.value = hash_pair(c[k].value, (uint64_t)(c[k].origin + (int64_t)first));
-            result.begin = first + c[k].begin;
-            result.end = first + c[k].end;
-            *APPEND(v->list, v->n, v->cap) = result;
+            result.value = hash_pair(cell[k].value, (uint64_t)(cell[k].origin + (int64_t)first));
+            result.begin = first + cell[k].begin;
+            result.end = first + cell[k].end;
+            *APPEND(values->list, values->n, values->cap) = result;
         }
     }
 }
@@ -234,56 +237,56 @@ COMPARISON(by_identity, struct numbered,
 
 /* Runs that touch or overlap and have the same number become one: how a task was cut, or how often it was repeated,
  * does not matter. */
-static void join_runs(struct values *v)
+static void join_runs(struct values *values)
 {
     size_t n = 0;
-    for (size_t i = 0; i < v->n; i++) {
-        struct numbered *last = n ? &v->list[n - 1] : NULL, *next = &v->list[i];
+    for (size_t i = 0; i < values->n; i++) {
+        struct numbered *last = n ? &values->list[n - 1] : NULL, *next = &values->list[i];
         if (last && last->identity == next->identity && last->value == next->value && next->begin <= last->end) {
             last->end = MAX(last->end, next->end);
             last->node = MIN(last->node, next->node);
         } else {
-            v->list[n++] = *next;
+            values->list[n++] = *next;
         }
     }
-    v->n = n;
+    values->n = n;
 }
 
 /* Interprets the list, and numbers all that it computes. */
-static struct values *number_list(const struct step *s, enum known_by known_by)
+static struct values *number_list(const struct step *step, enum known_by known_by)
 {
-    struct values *v = allocate(1, sizeof *v);
-    struct strip *strips = allocate(s->pool->n, sizeof *strips);
-    v->known_by = known_by;
-    for (size_t i = 0; i < s->pool->n; i++)
-        strips[i].initial = initial_value(s->pool->tensors[i]->storage, known_by);
+    struct values *values = allocate(1, sizeof *values);
+    struct strip *strips = allocate(step->pool->n, sizeof *strips);
+    values->known_by = known_by;
+    for (size_t i = 0; i < step->pool->n; i++)
+        strips[i].initial = initial_value(step->pool->tensors[i]->storage, known_by);
     for (int iteration = 0; iteration < ITERATIONS; iteration++)
-        for (int i = 0; i < (int)s->n; i++) {
-            const struct task *t = s->task[i];
-            struct numbered run = {.identity = hash_pair(identify(v, t), (uint64_t)iteration)};
-            run.node = iteration * (int)s->n + i;
-            if (!runs(t, (uint32_t)iteration))
+        for (int i = 0; i < (int)step->n; i++) {
+            const struct task *task = step->task[i];
+            struct numbered run = {.identity = hash_pair(identify(values, task), (uint64_t)iteration)};
+            run.node = iteration * (int)step->n + i;
+            if (!runs(task, (uint32_t)iteration))
                 continue;
-            if (is_copy(t))
-                copy_value(strips, copy_target(t), copy_source(t), iteration);
+            if (is_copy(task))
+                copy_value(strips, copy_target(task), copy_source(task), iteration);
             else
-                interpret_task(v, strips, t, run, iteration);
+                interpret_task(values, strips, task, run, iteration);
         }
-    number_results(v, s, strips);
-    SORT(v->list, v->n, by_identity);
-    join_runs(v);
-    free_strips(strips, s->pool->n);
-    return v;
+    number_results(values, step, strips);
+    SORT(values->list, values->n, by_identity);
+    join_runs(values);
+    free_strips(strips, step->pool->n);
+    return values;
 }
 
-struct values *number_values(const struct step *s) { return number_list(s, BY_ORIGIN); }
-struct values *number_named_values(const struct step *s) { return number_list(s, BY_NAME); }
+struct values *number_values(const struct step *step) { return number_list(step, BY_ORIGIN); }
+struct values *number_named_values(const struct step *step) { return number_list(step, BY_NAME); }
 
-void free_values(struct values *v)
+void free_values(struct values *values)
 {
-    if (v)
-        free(v->list);
-    free(v);
+    if (values)
+        free(values->list);
+    free(values);
 }
 
 /* ---- two lists ------------------------------------------------------------------------------------------------- */
@@ -295,10 +298,10 @@ struct list_difference {
 };
 
 /* The end of the entries that have the identity of entry i. */
-static size_t group_end(const struct values *v, size_t i)
+static size_t group_end(const struct values *values, size_t i)
 {
     size_t end = i;
-    while (end < v->n && v->list[end].identity == v->list[i].identity)
+    while (end < values->n && values->list[end].identity == values->list[i].identity)
         end++;
     return end;
 }
@@ -309,78 +312,79 @@ static void note_first(int *first, int node)
         *first = node;
 }
 
-/* Compares the runs of one task: x is as they should be, y as they are in the other list.  Each y must lie within an x
+/* Compares the runs of one task with those expected.  Each run must lie within an expected one
  * of the same value; and together they must have as many bytes.  join_runs() has joined runs of one value, so no byte
  * of these counts twice. */
-static void compare_runs(const struct numbered *x, size_t n_x, const struct numbered *y, size_t n_y,
-                         struct list_difference *d)
+static void compare_runs(const struct numbered *expected_runs, size_t n_expected, const struct numbered *runs, size_t n,
+                         struct list_difference *difference)
 {
     size_t work = 0;
-    for (size_t i = 0; i < n_x; i++)
-        work += x[i].end - x[i].begin;
-    for (size_t i = 0; i < n_y; i++) {
+    for (size_t i = 0; i < n_expected; i++)
+        work += expected_runs[i].end - expected_runs[i].begin;
+    for (size_t i = 0; i < n; i++) {
         bool expected = false;
-        for (size_t k = 0; k < n_x && !expected; k++)
-            expected = x[k].value == y[i].value && x[k].begin <= y[i].begin && y[i].end <= x[k].end;
+        for (size_t k = 0; k < n_expected && !expected; k++)
+            expected = expected_runs[k].value == runs[i].value && expected_runs[k].begin <= runs[i].begin &&
+                       runs[i].end <= expected_runs[k].end;
         if (!expected)
-            note_first(&d->node, y[i].node);
-        work -= y[i].end - y[i].begin;
+            note_first(&difference->node, runs[i].node);
+        work -= runs[i].end - runs[i].begin;
     }
     if (work)
-        note_first(y->is_result ? &d->node : &d->part, y->node);
+        note_first(runs->is_result ? &difference->node : &difference->part, runs->node);
 }
 
-/* a: what is expected, b: what is found.  Both are sorted by identity, so this is a merge.  A tensor that persists in
- * one list only (a pass may add its own) is no difference. */
-static struct list_difference compare_lists(const struct values *a, const struct values *b)
+/* expected: what is expected, values: what is found.  Both are sorted by identity, so this is a merge.  A tensor that
+ * persists in one list only (a pass may add its own) is no difference. */
+static struct list_difference compare_lists(const struct values *expected, const struct values *values)
 {
-    struct list_difference d = {.node = NONE, .part = NONE};
-    size_t i = 0, k = 0; /* the first entries of a and b that have not been compared */
-    while (i < a->n || k < b->n) {
-        const struct numbered *x = i < a->n ? &a->list[i] : NULL;
-        const struct numbered *y = k < b->n ? &b->list[k] : NULL;
-        if (x && y && x->identity == y->identity) {
-            size_t x_end = group_end(a, i), y_end = group_end(b, k);
-            compare_runs(x, x_end - i, y, y_end - k, &d);
+    struct list_difference difference = {.node = NONE, .part = NONE};
+    size_t i = 0, k = 0; /* the first entries of both that have not been compared */
+    while (i < expected->n || k < values->n) {
+        const struct numbered *wanted = i < expected->n ? &expected->list[i] : NULL;
+        const struct numbered *found = k < values->n ? &values->list[k] : NULL;
+        if (wanted && found && wanted->identity == found->identity) {
+            size_t x_end = group_end(expected, i), y_end = group_end(values, k);
+            compare_runs(wanted, x_end - i, found, y_end - k, &difference);
             i = x_end;
             k = y_end;
-        } else if (x && (!y || x->identity < y->identity)) {
-            d.missing |= !x->is_result;
+        } else if (wanted && (!found || wanted->identity < found->identity)) {
+            difference.missing |= !wanted->is_result;
             i++;
         } else {
-            d.missing |= !y->is_result && !y->is_silent;
+            difference.missing |= !found->is_result && !found->is_silent;
             k++;
         }
     }
-    return d;
+    return difference;
 }
 
 /* "task 3 mlp.fc (layer 0) ", and the fault. */
-static char *describe_task(const struct step *s, int node, const char *fault)
+static char *describe_task(const struct step *step, int node, const char *fault)
 {
-    int i = node % (int)s->n;
-    const struct task *t = s->task[i];
+    int i = node % (int)step->n;
+    const struct task *task = step->task[i];
     char position[64];
-    return format_string("task %d %s%s %s", i, t->name, layer_and_micro(position, t), fault);
+    return format_string("task %d %s%s %s", i, task->name, layer_and_micro(position, task), fault);
 }
 
-char *compare_values(const struct values *expected, const struct step *s)
+char *compare_values(const struct values *expected, const struct step *step)
 {
-    struct values *v = number_list(s, expected->known_by);
-    struct list_difference d = compare_lists(expected, v);
+    struct values *values = number_list(step, expected->known_by);
+    struct list_difference difference = compare_lists(expected, values);
     const char *other = expected->known_by == BY_NAME ? "in the list of --like" : "without passes";
     char *wrong = NULL, *fault = NULL;
-    if (d.missing)
+    if (difference.missing)
         wrong = format_string("the list has other tasks (copies left out) than %s", other);
-    else if (d.node != NONE && d.node < ITERATIONS * (int)s->n)
+    else if (difference.node != NONE && difference.node < ITERATIONS * (int)step->n)
         fault = format_string("reads other values than %s", other);
-    else if (d.part != NONE)
+    else if (difference.part != NONE)
         fault = format_string("and its other pieces do not cover what it did %s", other);
-    else if (d.node != NONE)
+    else if (difference.node != NONE)
         wrong = format_string("a tensor that persists ends with another value than %s", other);
     if (fault)
-        wrong = describe_task(s, d.node != NONE ? d.node : d.part, fault);
+        wrong = describe_task(step, difference.node != NONE ? difference.node : difference.part, fault);
     free(fault);
-    free_values(v);
+    free_values(values);
     return wrong;
 }

@@ -38,118 +38,120 @@ struct proof {
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
 /* The node reads a cell whose last write was `writer`; NULL: there was none.  Returns what is wrong with that. */
-static char *check_cell(const struct step *s, int node, const struct access *a, const struct cell_touch *writer)
+static char *check_cell(const struct step *step, int node, const struct access *access, const struct cell_touch *writer)
 {
-    int n = (int)s->n;
-    const struct tensor *storage = a->tensor->storage;
-    const char *reader = s->task[node % n]->name;
+    int n = (int)step->n;
+    const struct tensor *storage = access->tensor->storage;
+    const char *reader = step->task[node % n]->name;
     /* A choice holds for its own iteration.  Only the task that makes the next choice may read it afterwards. */
-    bool kept = storage->persistent && (!a->tensor->choice || chooses(s->task[node % n]));
+    bool kept = storage->persistent && (!access->tensor->choice || chooses(step->task[node % n]));
     if (storage->ring && writer) /* another iteration wrote another member of the ring, not this one */
         kept = false;
     if (writer && writer->storage != storage)
         return format_string("task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
-                             node % n, reader, a->tensor->name, writer->storage->name, writer->node % n,
-                             s->task[writer->node % n]->name);
+                             node % n, reader, access->tensor->name, writer->storage->name, writer->node % n,
+                             step->task[writer->node % n]->name);
     if (!kept && (!writer || writer->node / n != node / n))
         return format_string("task %d %s reads tensor %s before anything is written to it", node % n, reader,
-                             a->tensor->name);
+                             access->tensor->name);
     return NULL;
 }
 
 /* A sentence: nothing orders these two nodes.  It names the rule by which they had to be ordered. */
-static char *describe_conflict(const struct step *s, int first, int second)
+static char *describe_conflict(const struct step *step, int first, int second)
 {
-    int i = first % (int)s->n, k = second % (int)s->n;
-    const struct task *a = s->task[i], *b = s->task[k];
+    int i = first % (int)step->n, k = second % (int)step->n;
+    const struct task *earlier = step->task[i], *later = step->task[k];
     bool together = first - i == second - k; /* in one iteration */
     if (first == second)
-        return format_string("task %d %s has two tensors on the same bytes", i, a->name);
-    if (b->gate == GATE_HELD && a->gate == GATE_HOLDS && together)
-        return format_string("task %d %s, an update, may start before task %d %s has ended", k, b->name, i, a->name);
-    if (is_after(s, b, a, together ? SAME_STEP : STEP_BEFORE))
+        return format_string("task %d %s has two tensors on the same bytes", i, earlier->name);
+    if (later->gate == GATE_HELD && earlier->gate == GATE_HOLDS && together)
+        return format_string("task %d %s, an update, may start before task %d %s has ended", k, later->name, i,
+                             earlier->name);
+    if (is_after(step, later, earlier, together ? SAME_STEP : STEP_BEFORE))
         return format_string("task %d %s may start before task %d %s%s has ended, which after= tells it to wait for", k,
-                             b->name, i, a->name, together ? "" : " of the step before");
-    return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", i, a->name, k,
-                         b->name, together ? "" : " of the next iteration");
+                             later->name, i, earlier->name, together ? "" : " of the step before");
+    return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", i, earlier->name,
+                         k, later->name, together ? "" : " of the next iteration");
 }
 
 /* The node must come after this touch and after those before it.  A task may read and write the same tensor, but no two
  * tensors on the same bytes. */
-static void need_order(struct proof *p, int touch, int node, const struct tensor *storage)
+static void need_order(struct proof *proof, int touch, int node, const struct tensor *storage)
 {
-    int n = (int)p->step->n;
-    for (; touch != NONE; touch = p->touches[touch].before) {
-        const struct cell_touch *earlier = &p->touches[touch];
+    int n = (int)proof->step->n;
+    for (; touch != NONE; touch = proof->touches[touch].before) {
+        const struct cell_touch *earlier = &proof->touches[touch];
         if (storage->ring && earlier->node / n != node / n)
             continue; /* another iteration uses another member: see verify_rings() */
-        if (earlier->node == node && earlier->storage != storage && !p->wrong)
-            p->wrong = describe_conflict(p->step, node, node);
+        if (earlier->node == node && earlier->storage != storage && !proof->wrong)
+            proof->wrong = describe_conflict(proof->step, node, node);
         if (earlier->node != node)
-            *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){earlier->node, node};
+            *APPEND(proof->pairs, proof->n_pairs, proof->cap_pairs) = (struct pair){earlier->node, node};
     }
 }
 
 /* Adds the touch that has the index `before` as the one before it; returns the index of the new touch. */
-static int add_touch(struct proof *p, int node, int before, const struct tensor *storage)
+static int add_touch(struct proof *proof, int node, int before, const struct tensor *storage)
 {
-    struct cell_touch *added = APPEND(p->touches, p->n_touches, p->cap_touches);
+    struct cell_touch *added = APPEND(proof->touches, proof->n_touches, proof->cap_touches);
     added->node = node;
     added->before = before;
     added->storage = storage;
-    return (int)p->n_touches - 1;
+    return (int)proof->n_touches - 1;
 }
 
 /* The node reads a cell: it must come after the cell's last write, but not after other reads. */
-static void note_read(struct proof *p, int node, const struct access *a, struct byte_cell *c)
+static void note_read(struct proof *proof, int node, const struct access *access, struct byte_cell *cell)
 {
-    const struct tensor *storage = a->tensor->storage;
-    const struct cell_touch *writer = c->writer == NONE ? NULL : &p->touches[c->writer];
-    if (p->number && !p->wrong)
-        p->wrong = check_cell(p->step, node, a, writer);
-    need_order(p, c->writer, node, storage);
-    c->reader = add_touch(p, node, c->reader, storage);
+    const struct tensor *storage = access->tensor->storage;
+    const struct cell_touch *writer = cell->writer == NONE ? NULL : &proof->touches[cell->writer];
+    if (proof->number && !proof->wrong)
+        proof->wrong = check_cell(proof->step, node, access, writer);
+    need_order(proof, cell->writer, node, storage);
+    cell->reader = add_touch(proof, node, cell->reader, storage);
 }
 
 /* A write hides the touches before it: later nodes need to come after the write alone.  But a write that may be skipped
  * hides nothing. */
-static void note_write(struct proof *p, int node, const struct access *a, struct byte_cell *c)
+static void note_write(struct proof *proof, int node, const struct access *access, struct byte_cell *cell)
 {
-    const struct tensor *storage = a->tensor->storage;
-    bool hides = p->number || !is_conditional(p->step->task[node % (int)p->step->n]);
-    need_order(p, c->writer, node, storage);
-    need_order(p, c->reader, node, storage);
-    c->writer = add_touch(p, node, hides ? NONE : c->writer, storage);
+    const struct tensor *storage = access->tensor->storage;
+    bool hides = proof->number || !is_conditional(proof->step->task[node % (int)proof->step->n]);
+    need_order(proof, cell->writer, node, storage);
+    need_order(proof, cell->reader, node, storage);
+    cell->writer = add_touch(proof, node, hides ? NONE : cell->writer, storage);
     if (hides)
-        c->reader = NONE;
+        cell->reader = NONE;
 }
 
 /* The node reads or writes (mode) all cells of the access. */
-static void touch_cells(struct proof *p, int node, const struct access *a, enum access_mode mode)
+static void touch_cells(struct proof *proof, int node, const struct access *access, enum access_mode mode)
 {
-    size_t n, first = strip_begin(a->tensor);
-    struct byte_cell *c = cells_of(&p->strips[a->tensor->device->index], first, first + a->tensor->bytes, &n);
+    size_t n, first = strip_begin(access->tensor);
+    struct byte_cell *cell =
+        cells_of(&proof->strips[access->tensor->device->index], first, first + access->tensor->bytes, &n);
     for (size_t k = 0; k < n; k++)
         if (mode == ACCESS_WRITE)
-            note_write(p, node, a, &c[k]);
+            note_write(proof, node, access, &cell[k]);
         else
-            note_read(p, node, a, &c[k]);
+            note_read(proof, node, access, &cell[k]);
 }
 
 /* Goes through two iterations, one after the other.  A task reads before it writes. */
-static void walk_bytes(struct proof *p)
+static void walk_bytes(struct proof *proof)
 {
-    int n = (int)p->step->n;
-    for (int node = 0; node < 2 * n && !p->wrong; node++) {
-        const struct task *t = p->step->task[node % n];
-        if (p->number && !runs(t, p->number))
+    int n = (int)proof->step->n;
+    for (int node = 0; node < 2 * n && !proof->wrong; node++) {
+        const struct task *task = proof->step->task[node % n];
+        if (proof->number && !runs(task, proof->number))
             continue;
-        for (int i = 0; i < t->n_access; i++)
-            if (t->access[i].mode & ACCESS_READ)
-                touch_cells(p, node, &t->access[i], ACCESS_READ);
-        for (int i = 0; i < t->n_access; i++)
-            if (t->access[i].mode & ACCESS_WRITE)
-                touch_cells(p, node, &t->access[i], ACCESS_WRITE);
+        for (int i = 0; i < task->n_access; i++)
+            if (task->access[i].mode & ACCESS_READ)
+                touch_cells(proof, node, &task->access[i], ACCESS_READ);
+        for (int i = 0; i < task->n_access; i++)
+            if (task->access[i].mode & ACCESS_WRITE)
+                touch_cells(proof, node, &task->access[i], ACCESS_WRITE);
     }
 }
 
@@ -170,50 +172,50 @@ static void join_ends(struct ends *mine, const struct ends *other)
 }
 
 /* Adds the other node's own end. */
-static void note_end(const struct step *s, struct ends *mine, int node, int first_lane)
+static void note_end(const struct step *step, struct ends *mine, int node, int first_lane)
 {
-    int lane = s->task[node % (int)s->n]->lane->index - first_lane;
+    int lane = step->task[node % (int)step->n]->lane->index - first_lane;
     if (lane >= 0 && lane < LANES_AT_A_TIME)
         mine->latest[lane] = MAX(mine->latest[lane], node);
 }
 
 /* The node that an edge of this node comes from; negative: it is in an iteration before both. */
-static int source_of(const struct step *s, int node, const struct edge *e)
+static int source_of(const struct step *step, int node, const struct edge *edge)
 {
-    int n = (int)s->n, iteration = node / n;
-    if (e->previous)
+    int n = (int)step->n, iteration = node / n;
+    if (edge->previous)
         iteration--;
-    return iteration * n + (int)e->producer;
+    return iteration * n + (int)edge->producer;
 }
 
 /* Finds for each node what has ended when it starts: the nodes that it waits for, and all that had ended when these
  * started.  A wait for a node that may be skipped proves nothing, except that nodes of one lane end in order. */
-static void find_ended_nodes(const struct step *s, int first_lane, struct ends *ends)
+static void find_ended_nodes(const struct step *step, int first_lane, struct ends *ends)
 {
-    int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
+    int n = (int)step->n, n_lanes = step->pool->machine->n_lanes;
     int *last = allocate((size_t)n_lanes, sizeof *last);       /* by lane: its latest node so far */
     int *certain = allocate((size_t)n_lanes, sizeof *certain); /* by lane: its latest one that cannot be skipped */
     fill_none(last, (size_t)n_lanes);
     fill_none(certain, (size_t)n_lanes);
-    for (size_t i = 0; i < 2 * s->n; i++)
+    for (size_t i = 0; i < 2 * step->n; i++)
         fill_none(ends[i].latest, LANES_AT_A_TIME);
     for (int node = 0; node < 2 * n; node++) {
-        const struct task *t = s->task[node % n];
-        int lane = t->lane->index;
+        const struct task *task = step->task[node % n];
+        int lane = task->lane->index;
         if (certain[lane] != NONE)
             join_ends(&ends[node], &ends[certain[lane]]);
         if (last[lane] != NONE)
-            note_end(s, &ends[node], last[lane], first_lane);
-        for (size_t k = 0; k < t->n_edges; k++) {
-            const struct edge *e = &t->edges[k];
-            int producer = source_of(s, node, e);
-            if (!e->wait || producer < 0 || is_conditional(s->task[e->producer]))
+            note_end(step, &ends[node], last[lane], first_lane);
+        for (size_t k = 0; k < task->n_edges; k++) {
+            const struct edge *edge = &task->edges[k];
+            int producer = source_of(step, node, edge);
+            if (!edge->wait || producer < 0 || is_conditional(step->task[edge->producer]))
                 continue;
             join_ends(&ends[node], &ends[producer]);
-            note_end(s, &ends[node], producer, first_lane);
+            note_end(step, &ends[node], producer, first_lane);
         }
         last[lane] = node;
-        if (!is_conditional(t))
+        if (!is_conditional(task))
             certain[lane] = node;
     }
     free(last);
@@ -221,30 +223,31 @@ static void find_ended_nodes(const struct step *s, int first_lane, struct ends *
 }
 
 /* Does the second node itself wait for the first one, which may be skipped? */
-static bool waits_for(const struct step *s, struct pair pair)
+static bool waits_for(const struct step *step, struct pair pair)
 {
-    const struct task *t = s->task[pair.second % (int)s->n];
-    for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++)
-        if (e->wait && source_of(s, pair.second, e) == pair.first)
+    const struct task *task = step->task[pair.second % (int)step->n];
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
+        if (edge->wait && source_of(step, pair.second, edge) == pair.first)
             return true;
     return false;
 }
 
 /* Proves of each pair that the first node has ended when the second one starts.  Nodes of a lane end in order, so this
  * is so if the latest node that has ended on the first one's lane is that node or a later one. */
-static void verify_order(struct proof *p)
+static void verify_order(struct proof *proof)
 {
-    const struct step *s = p->step;
-    struct ends *ends = allocate(2 * s->n, sizeof *ends);
-    for (int first_lane = 0; first_lane < s->pool->machine->n_lanes && !p->wrong; first_lane += LANES_AT_A_TIME) {
-        find_ended_nodes(s, first_lane, ends);
-        for (size_t i = 0; i < p->n_pairs && !p->wrong; i++) {
-            struct pair pair = p->pairs[i];
-            int lane = s->task[pair.first % (int)s->n]->lane->index - first_lane;
+    const struct step *step = proof->step;
+    struct ends *ends = allocate(2 * step->n, sizeof *ends);
+    for (int first_lane = 0; first_lane < step->pool->machine->n_lanes && !proof->wrong;
+         first_lane += LANES_AT_A_TIME) {
+        find_ended_nodes(step, first_lane, ends);
+        for (size_t i = 0; i < proof->n_pairs && !proof->wrong; i++) {
+            struct pair pair = proof->pairs[i];
+            int lane = step->task[pair.first % (int)step->n]->lane->index - first_lane;
             if (lane < 0 || lane >= LANES_AT_A_TIME)
                 continue;
-            if (ends[pair.second].latest[lane] < pair.first && !waits_for(s, pair))
-                p->wrong = describe_conflict(s, pair.first, pair.second);
+            if (ends[pair.second].latest[lane] < pair.first && !waits_for(step, pair))
+                proof->wrong = describe_conflict(step, pair.first, pair.second);
         }
     }
     free(ends);
@@ -252,65 +255,65 @@ static void verify_order(struct proof *p)
 
 /* Held tasks come after all tasks of their iteration that hold, whatever bytes they touch.  This is so in each
  * iteration or in none, so only the second one is looked at. */
-static void need_gates(struct proof *p)
+static void need_gates(struct proof *proof)
 {
-    const struct step *s = p->step;
-    int n = (int)s->n;
+    const struct step *step = proof->step;
+    int n = (int)step->n;
     for (int i = 0; i < n; i++) {
-        if (s->task[i]->gate != GATE_HOLDS)
+        if (step->task[i]->gate != GATE_HOLDS)
             continue;
         for (int k = 0; k < n; k++)
-            if (s->task[k]->gate == GATE_HELD)
-                *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){n + i, n + k};
+            if (step->task[k]->gate == GATE_HELD)
+                *APPEND(proof->pairs, proof->n_pairs, proof->cap_pairs) = (struct pair){n + i, n + k};
     }
 }
 
 /* Tasks of which the list says that they wait (after.c) come after those that they wait for. */
-static void need_after(struct proof *p)
+static void need_after(struct proof *proof)
 {
     size_t n_orders;
-    int n = (int)p->step->n;
-    struct after_pair *orders = find_after_pairs(p->step, &n_orders);
-    for (const struct after_pair *o = orders; o < orders + n_orders; o++) {
-        int first = o->previous ? o->first : n + o->first;
-        *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){first, n + o->second};
+    int n = (int)proof->step->n;
+    struct after_pair *orders = find_after_pairs(proof->step, &n_orders);
+    for (const struct after_pair *pair = orders; pair < orders + n_orders; pair++) {
+        int first = pair->previous ? pair->first : n + pair->first;
+        *APPEND(proof->pairs, proof->n_pairs, proof->cap_pairs) = (struct pair){first, n + pair->second};
     }
     free(orders);
 }
 
 /* Proves values and order for the tasks that run in that iteration; 0: the order alone, for all tasks. */
-static char *prove(const struct step *s, uint32_t number)
+static char *prove(const struct step *step, uint32_t number)
 {
-    size_t n = (size_t)s->pool->machine->n_devices + 1;
-    struct proof p = {.step = s, .number = number, .strips = allocate(n, sizeof *p.strips)};
-    need_gates(&p);
-    need_after(&p);
-    walk_bytes(&p);
-    if (!p.wrong)
-        verify_order(&p);
-    free_strips(p.strips, n);
-    free(p.touches);
-    free(p.pairs);
-    return p.wrong;
+    size_t n = (size_t)step->pool->machine->n_devices + 1;
+    struct proof proof = {.step = step, .number = number, .strips = allocate(n, sizeof *proof.strips)};
+    need_gates(&proof);
+    need_after(&proof);
+    walk_bytes(&proof);
+    if (!proof.wrong)
+        verify_order(&proof);
+    free_strips(proof.strips, n);
+    free(proof.touches);
+    free(proof.pairs);
+    return proof.wrong;
 }
 
 enum { MOST_ITERATIONS = 10000 };
 
-static bool has_conditional(const struct step *s)
+static bool has_conditional(const struct step *step)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (is_conditional(s->task[i]))
+    for (size_t i = 0; i < step->n; i++)
+        if (is_conditional(step->task[i]))
             return true;
     return false;
 }
 
 /* A number for the set of tasks that run in this iteration. */
-static uint64_t hash_running(const struct step *s, uint32_t number)
+static uint64_t hash_running(const struct step *step, uint32_t number)
 {
     uint64_t hash = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        if (t->when.every > 1 && number % t->when.every == t->when.remainder)
+    for (size_t i = 0; i < step->n; i++) {
+        const struct task *task = step->task[i];
+        if (task->when.every > 1 && number % task->when.every == task->when.remainder)
             hash = hash_pair(hash, i);
     }
     return hash;
@@ -326,20 +329,20 @@ static bool has_item(const uint64_t *items, size_t n, uint64_t item)
 
 /* Proves the order among all tasks, whichever of them are skipped.  Then it proves one iteration for each set of tasks
  * that run together, since a task may read only what tasks of the same iteration wrote. */
-static char *verify_accesses(const struct step *s)
+static char *verify_accesses(const struct step *step)
 {
-    uint32_t last = repeat_of(s, MOST_ITERATIONS);
+    uint32_t last = repeat_of(step, MOST_ITERATIONS);
     uint64_t *seen = allocate(last, sizeof *seen); /* the sets that were proved */
     size_t n = 0;
     char *wrong = NULL;
-    if (has_conditional(s))
-        wrong = prove(s, 0);
+    if (has_conditional(step))
+        wrong = prove(step, 0);
     for (uint32_t number = 1; number <= last && !wrong; number++) {
-        uint64_t set = hash_running(s, number);
+        uint64_t set = hash_running(step, number);
         if (has_item(seen, n, set))
             continue;
         seen[n++] = set;
-        wrong = prove(s, number);
+        wrong = prove(step, number);
     }
     free(seen);
     return wrong;
@@ -347,33 +350,33 @@ static char *verify_accesses(const struct step *s)
 
 /* What `after=` says binds a task to those of the named tasks that stand before it in the list.  A task that a pass has
  * moved to before all of them waits for none, and no pair of nodes says so: that is looked for here. */
-static char *verify_after(const struct step *s)
+static char *verify_after(const struct step *step)
 {
     char *wrong = NULL;
-    int *earliest = allocate(s->last_origin + 1, sizeof *earliest); /* by origin: the position of its first task */
-    fill_none(earliest, s->last_origin + 1);
-    for (size_t i = s->n; i-- > 0;)
-        earliest[s->task[i]->origin] = (int)i;
-    for (size_t i = 0; i < s->n_after && !wrong; i++) {
-        int waits = earliest[s->after[i].origin], first = earliest[s->after[i].waits_for];
-        if (waits != NONE && !s->after[i].previous && (first == NONE || first > waits))
+    int *earliest = allocate(step->last_origin + 1, sizeof *earliest); /* by origin: the position of its first task */
+    fill_none(earliest, step->last_origin + 1);
+    for (size_t i = step->n; i-- > 0;)
+        earliest[step->task[i]->origin] = (int)i;
+    for (size_t i = 0; i < step->n_after && !wrong; i++) {
+        int waits = earliest[step->after[i].origin], first = earliest[step->after[i].waits_for];
+        if (waits != NONE && !step->after[i].previous && (first == NONE || first > waits))
             wrong = format_string("task %d %s comes before all that after= tells it to wait for", waits,
-                                  s->task[waits]->name);
+                                  step->task[waits]->name);
     }
     free(earliest);
     return wrong;
 }
 
-char *verify(const struct step *s, const struct values *expected)
+char *verify(const struct step *step, const struct values *expected)
 {
-    char *wrong = verify_accesses(s); /* it comes first, since its message names the tensor that is read */
+    char *wrong = verify_accesses(step); /* it comes first, since its message names the tensor that is read */
     if (!wrong)
-        wrong = verify_after(s);
+        wrong = verify_after(step);
     if (!wrong)
-        wrong = verify_rings(s);
+        wrong = verify_rings(step);
     if (!wrong && expected)
-        wrong = compare_values(expected, s);
+        wrong = compare_values(expected, step);
     if (!wrong)
-        wrong = verify_memory(s);
+        wrong = verify_memory(step);
     return wrong;
 }

@@ -7,14 +7,14 @@
 #include "trainer/step/step.h"
 
 /* The tensor's first byte in its device's strip, in which slabs begin at multiples of NO_LIMIT: none is larger. */
-static inline size_t strip_begin(const struct tensor *t)
+static inline size_t strip_begin(const struct tensor *tensor)
 {
-    return (size_t)t->storage->slab * NO_LIMIT + t->storage->address + t->offset;
+    return (size_t)tensor->storage->slab * NO_LIMIT + tensor->storage->address + tensor->offset;
 }
 
 /* Tasks touch members of rings only while their iteration has a member. */
-char *verify_rings(const struct step *s);
+char *verify_rings(const struct step *step);
 /* Tensors lie within slabs and budgets, and nothing else has the bytes of one that is kept from step to step. */
-char *verify_memory(const struct step *s);
+char *verify_memory(const struct step *step);
 
 #endif

@@ -26,114 +26,114 @@ const char *const cause_name[CAUSES] = {"pipeline", "link",  "compute", "cpu",  
                                         "bytes",    "batch", "host",    "launch", "nothing to do"};
 
 /* Why a task waits for the producer of this edge, which is one of its own. */
-static enum cause cause_of(const struct trace *t, const struct trace_task *task, const struct trace_edge *edge)
+static enum cause cause_of(const struct trace *trace, const struct trace_task *task, const struct trace_edge *edge)
 {
     static const enum cause by_lane[LANE_KINDS] = {CAUSE_COMPUTE, CAUSE_LINK, CAUSE_LINK, CAUSE_CPU,
                                                    CAUSE_DISK,    CAUSE_CPU,  CAUSE_BATCH};
-    const struct trace_task *producer = &t->tasks[edge->producer];
-    const struct trace_lane *producer_lane = &t->lanes[producer->lane], *task_lane = &t->lanes[task->lane];
+    const struct trace_task *producer = &trace->tasks[edge->producer];
+    const struct trace_lane *producer_lane = &trace->lanes[producer->lane], *task_lane = &trace->lanes[task->lane];
     if (edge->reuse)
         return CAUSE_BYTES;
-    if (has_role(t, producer, "norm"))
+    if (has_role(trace, producer, "norm"))
         return CAUSE_NORM;
-    if (has_role(t, producer, "feed"))
+    if (has_role(trace, producer, "feed"))
         return CAUSE_BATCH;
     const bool both_compute = producer_lane->kind == LANE_COMPUTE && task_lane->kind == LANE_COMPUTE;
     const bool on_two_devices = producer_lane->device_index != task_lane->device_index;
-    if (has_role(t, producer, "send") || (both_compute && on_two_devices))
+    if (has_role(trace, producer, "send") || (both_compute && on_two_devices))
         return CAUSE_PIPELINE;
     return by_lane[producer_lane->kind];
 }
 
-/* The gap before a record on a lane that is free from `from` on. */
-static struct trace_gap gap_before(const struct trace *t, size_t record, uint64_t from)
+/* The gap before the nth record on a lane that is free from `from` on. */
+static struct trace_gap gap_before(const struct trace *trace, size_t nth, uint64_t from)
 {
-    const struct trace_record *r = &t->records[record];
-    const struct trace_task *task = &t->tasks[r->task];
-    const struct trace_step_list *steps = &t->steps[task->list];
+    const struct trace_record *record = &trace->records[nth];
+    const struct trace_task *task = &trace->tasks[record->task];
+    const struct trace_step_list *steps = &trace->steps[task->list];
     const struct trace_edge *edge;
-    struct trace_gap gap = {.blocker = trace_last_producer(t, r->task, r->step, record, &edge)};
+    struct trace_gap gap = {.blocker = trace_last_producer(trace, record->task, record->step, nth, &edge)};
     size_t n_before; /* steps of the list up to the step two before this one, after which the host opens this one */
-    FIND_FIRST(n_before, steps->n, steps->step[n_before].step + (uint64_t)2 <= r->step);
+    FIND_FIRST(n_before, steps->n, steps->step[n_before].step + (uint64_t)2 <= record->step);
     gap.cause[0] = CAUSE_NOTHING;
     gap.cause[1] = CAUSE_NOTHING;
     gap.cause[2] = CAUSE_HOST;
     gap.cause[3] = CAUSE_LAUNCH;
-    gap.at[0] = MIN(from, r->start);
+    gap.at[0] = MIN(from, record->start);
     if (n_before > 0)
         gap.at[1] = steps->step[n_before - 1].computed;
     if (gap.blocker != NONE) {
-        gap.cause[1] = cause_of(t, task, edge);
-        gap.at[2] = t->records[gap.blocker].end;
+        gap.cause[1] = cause_of(trace, task, edge);
+        gap.at[2] = trace->records[gap.blocker].end;
     }
-    gap.at[3] = r->queued;
-    gap.at[4] = r->start;
+    gap.at[3] = record->queued;
+    gap.at[4] = record->start;
     for (int i = 1; i < GAP_PARTS; i++)
-        gap.at[i] = MIN(MAX(gap.at[i], gap.at[i - 1]), r->start);
+        gap.at[i] = MIN(MAX(gap.at[i], gap.at[i - 1]), record->start);
     return gap;
 }
 
-struct trace_gap trace_gap_of_bar(const struct trace *t, const struct bars *b, size_t i)
+struct trace_gap trace_gap_of_bar(const struct trace *trace, const struct bars *bars, size_t i)
 {
-    uint64_t from = i > 0 ? b->bar[i - 1].end : t->records[0].start;
-    return gap_before(t, b->bar[i].record, from);
+    uint64_t from = i > 0 ? bars->bar[i - 1].end : trace->records[0].start;
+    return gap_before(trace, bars->bar[i].record, from);
 }
 
-/* Adds the parts of a gap, as far as they lie in the window of s, to the causes of a lane. */
-static void count_gap(const struct trace_gap *gap, const struct trace_steps *s, uint64_t causes[CAUSES])
+/* Adds the parts of a gap, as far as they lie in the window of the steps, to the causes of a lane. */
+static void count_gap(const struct trace_gap *gap, const struct trace_steps *steps, uint64_t causes[CAUSES])
 {
     for (int k = 0; k < GAP_PARTS; k++) {
-        uint64_t from = MAX(gap->at[k], s->start);
-        uint64_t to = MIN(gap->at[k + 1], s->end);
+        uint64_t from = MAX(gap->at[k], steps->start);
+        uint64_t to = MIN(gap->at[k + 1], steps->end);
         if (to > from)
             causes[gap->cause[k]] += to - from;
     }
 }
 
 /* Records are in the order of their starts: a lane is free when all those before have ended. */
-static void find_lane_causes(const struct trace *t, const struct trace_steps *s, const struct bars *b,
+static void find_lane_causes(const struct trace *trace, const struct trace_steps *steps, const struct bars *bars,
                              uint64_t causes[CAUSES])
 {
     uint64_t free_from = 0;
-    for (size_t i = 0; i < b->n; i++) {
-        const struct bar *bar = &b->bar[i];
-        if (t->tasks[bar->task].list != s->list)
+    for (size_t i = 0; i < bars->n; i++) {
+        const struct bar *bar = &bars->bar[i];
+        if (trace->tasks[bar->task].list != steps->list)
             continue;
-        if (bar->start > MAX(free_from, s->start) && free_from < s->end) {
-            struct trace_gap gap = gap_before(t, bar->record, free_from);
-            count_gap(&gap, s, causes);
+        if (bar->start > MAX(free_from, steps->start) && free_from < steps->end) {
+            struct trace_gap gap = gap_before(trace, bar->record, free_from);
+            count_gap(&gap, steps, causes);
         }
         free_from = MAX(free_from, bar->end);
     }
-    if (free_from < s->end)
-        causes[CAUSE_NOTHING] += s->end - MAX(free_from, s->start);
+    if (free_from < steps->end)
+        causes[CAUSE_NOTHING] += steps->end - MAX(free_from, steps->start);
 }
 
-void trace_causes(const struct trace *t, const struct trace_steps *s, uint64_t (*causes)[CAUSES])
+void trace_causes(const struct trace *trace, const struct trace_steps *steps, uint64_t (*causes)[CAUSES])
 {
-    memset(causes, 0, t->header.n_lanes * sizeof *causes);
-    for (size_t lane = 0; lane < t->header.n_lanes; lane++)
-        find_lane_causes(t, s, &t->bars[lane], causes[lane]);
+    memset(causes, 0, trace->header.n_lanes * sizeof *causes);
+    for (size_t lane = 0; lane < trace->header.n_lanes; lane++)
+        find_lane_causes(trace, steps, &trace->bars[lane], causes[lane]);
 }
 
 /* ---- shown ------------------------------------------------------------------------------------------------------- */
 
 /* One lane of trace_lanes_json(), with its causes. */
-static json_t *lane_json(const struct trace *t, const struct trace_steps *s, const struct trace_lane *lane,
+static json_t *lane_json(const struct trace *trace, const struct trace_steps *steps, const struct trace_lane *lane,
                          const uint64_t causes[CAUSES])
 {
-    const double ms = 1e-6 / (double)s->counted;
-    const double window = (double)(s->end - s->start);
+    const double ms = 1e-6 / (double)steps->counted;
+    const double window = (double)(steps->end - steps->start);
     json_t *by_cause = json_object();
     uint64_t idle = 0;
-    for (int c = 0; c < CAUSES; c++) {
-        idle += causes[c];
-        json_object_set_new(by_cause, cause_name[c], json_real((double)causes[c] * ms));
+    for (int cause = 0; cause < CAUSES; cause++) {
+        idle += causes[cause];
+        json_object_set_new(by_cause, cause_name[cause], json_real((double)causes[cause] * ms));
     }
-    double busy = (double)(s->end - s->start - idle);
+    double busy = (double)(steps->end - steps->start - idle);
     json_t *json = json_object();
     json_object_set_new(json, "name", json_string(lane->name));
-    json_object_set_new(json, "device", json_string(t->devices[lane->device_index].name));
+    json_object_set_new(json, "device", json_string(trace->devices[lane->device_index].name));
     json_object_set_new(json, "busy_ms", json_real(busy * ms));
     json_object_set_new(json, "idle_ms", json_real((double)idle * ms));
     json_object_set_new(json, "busy", json_real(window > 0 ? busy / window : 0));
@@ -141,13 +141,13 @@ static json_t *lane_json(const struct trace *t, const struct trace_steps *s, con
     return json;
 }
 
-json_t *trace_lanes_json(const struct trace *t, const struct trace_steps *s)
+json_t *trace_lanes_json(const struct trace *trace, const struct trace_steps *steps)
 {
     json_t *lanes = json_array();
-    uint64_t(*causes)[CAUSES] = allocate(t->header.n_lanes, sizeof *causes);
-    trace_causes(t, s, causes);
-    for (size_t i = 0; i < t->header.n_lanes; i++)
-        json_array_append_new(lanes, lane_json(t, s, &t->lanes[i], causes[i]));
+    uint64_t(*causes)[CAUSES] = allocate(trace->header.n_lanes, sizeof *causes);
+    trace_causes(trace, steps, causes);
+    for (size_t i = 0; i < trace->header.n_lanes; i++)
+        json_array_append_new(lanes, lane_json(trace, steps, &trace->lanes[i], causes[i]));
     free(causes);
     return lanes;
 }

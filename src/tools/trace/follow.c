@@ -71,182 +71,183 @@ void trace_sort(struct trace_record *records, size_t n) { SORT(records, n, by_st
 
 /* Stores a record among the ended or the unfinished ones.  `again` is a second reading of the same slot, which differs
  * from `r` if the writer changed the slot in between (see the layout in trace_file.h). */
-static void take_record(struct trace_follow *f, uint64_t number, const struct trace_record *r,
+static void take_record(struct trace_follow *follow, uint64_t number, const struct trace_record *record,
                         const struct trace_record *again)
 {
-    struct trace *t = f->trace;
-    bool ended = r->end != 0 && memcmp(r, again, sizeof *r) == 0;
-    if (again->task >= t->header.n_tasks || again->step == 0 || (ended && r->start > r->end))
-        fail(EXIT_FAILED, DAMAGED "its record %" PRIu64 " is impossible; record it again", f->file->path, number);
+    struct trace *trace = follow->trace;
+    bool ended = record->end != 0 && memcmp(record, again, sizeof *record) == 0;
+    if (again->task >= trace->header.n_tasks || again->step == 0 || (ended && record->start > record->end))
+        fail(EXIT_FAILED, DAMAGED "its record %" PRIu64 " is impossible; record it again", follow->file->path, number);
     if (ended) {
-        *APPEND(t->records, t->n_records, f->cap_records) = *r;
+        *APPEND(trace->records, trace->n_records, follow->cap_records) = *record;
         return;
     }
-    size_t n = t->n_unfinished;
-    *APPEND(f->number, n, f->cap_number) = number;
-    struct trace_record *u = APPEND(t->unfinished, t->n_unfinished, f->cap_unfinished);
-    *u = *again;
-    u->start = 0;
-    u->end = 0;
+    size_t n = trace->n_unfinished;
+    *APPEND(follow->number, n, follow->cap_number) = number;
+    struct trace_record *unfinished = APPEND(trace->unfinished, trace->n_unfinished, follow->cap_unfinished);
+    *unfinished = *again;
+    unfinished->start = 0;
+    unfinished->end = 0;
 }
 
-static bool is_lapped(const struct trace_follow *f, uint64_t number, uint64_t head)
+static bool is_lapped(const struct trace_follow *follow, uint64_t number, uint64_t head)
 {
-    return head - number > f->trace->header.capacity;
+    return head - number > follow->trace->header.capacity;
 }
 
 /* Reads, at once, those of the records number[i .. n) that are near the first of them in the ring, and takes them.
  * Returns the index of the first that is left.  Those that have not ended move up in the same array. */
-static size_t take_some(struct trace_follow *f, size_t i, size_t n)
+static size_t take_some(struct trace_follow *follow, size_t i, size_t n)
 {
-    const struct trace_header *h = &f->trace->header;
-    const uint64_t first = f->number[i];
-    const uint64_t slot = first % h->capacity;
-    const uint64_t at = h->records_at + slot * sizeof *f->run;
-    const uint64_t limit = first + MIN(RUN, h->capacity - slot); /* the ring ends there, or `run` does */
+    const struct trace_header *header = &follow->trace->header;
+    const uint64_t first = follow->number[i];
+    const uint64_t slot = first % header->capacity;
+    const uint64_t at = header->records_at + slot * sizeof *follow->run;
+    const uint64_t limit = first + MIN(RUN, header->capacity - slot); /* the ring ends there, or `run` does */
     uint64_t head;
     size_t next = i + 1;
-    while (next < n && f->number[next] < limit)
+    while (next < n && follow->number[next] < limit)
         next++;
-    size_t slots = (size_t)(f->number[next - 1] - first + 1);
-    read_at(f->file, f->run, slots * sizeof *f->run, at);
-    read_at(f->file, f->again, slots * sizeof *f->run, at);
-    read_at(f->file, &head, sizeof head, TRACE_LIVE);
+    size_t slots = (size_t)(follow->number[next - 1] - first + 1);
+    read_at(follow->file, follow->run, slots * sizeof *follow->run, at);
+    read_at(follow->file, follow->again, slots * sizeof *follow->run, at);
+    read_at(follow->file, &head, sizeof head, TRACE_LIVE);
     for (; i < next; i++) {
-        uint64_t number = f->number[i];
-        if (is_lapped(f, number, head))
-            f->trace->n_lost++;
+        uint64_t number = follow->number[i];
+        if (is_lapped(follow, number, head))
+            follow->trace->n_lost++;
         else
-            take_record(f, number, &f->run[number - first], &f->again[number - first]);
+            take_record(follow, number, &follow->run[number - first], &follow->again[number - first]);
     }
     return next;
 }
 
 /* Takes the records that had not ended, and those from `next` on.  It does so in pieces: a made-up count in a file with
  * holes must not ask for more memory than the records that there are. */
-static void take_records(struct trace_follow *f, uint64_t next)
+static void take_records(struct trace_follow *follow, uint64_t next)
 {
-    struct trace *t = f->trace;
+    struct trace *trace = follow->trace;
     do {
-        size_t n = t->n_unfinished;
-        for (int room = RUN; next < t->header.head && room > 0; room--) {
-            *APPEND(f->number, n, f->cap_number) = next;
+        size_t n = trace->n_unfinished;
+        for (int room = RUN; next < trace->header.head && room > 0; room--) {
+            *APPEND(follow->number, n, follow->cap_number) = next;
             next++;
         }
-        t->n_unfinished = 0;
+        trace->n_unfinished = 0;
         for (size_t i = 0; i < n;)
-            i = take_some(f, i, n);
-    } while (next < t->header.head);
+            i = take_some(follow, i, n);
+    } while (next < trace->header.head);
 }
 
 /* Sorts the new records [old, n_records) into the old ones, and returns the first index that changed. */
-static size_t merge_new(struct trace *t, size_t old)
+static size_t merge_new(struct trace *trace, size_t old)
 {
-    size_t n = t->n_records, at;
+    size_t n = trace->n_records, at;
     if (old == n)
         return n;
-    const struct trace_record *earliest = &t->records[old];
+    const struct trace_record *earliest = &trace->records[old];
     for (size_t i = old + 1; i < n; i++)
-        if (by_start(&t->records[i], earliest) < 0)
-            earliest = &t->records[i];
-    FIND_FIRST(at, old, by_start(&t->records[at], earliest) <= 0);
-    SORT(t->records + at, n - at, by_start);
+        if (by_start(&trace->records[i], earliest) < 0)
+            earliest = &trace->records[i];
+    FIND_FIRST(at, old, by_start(&trace->records[at], earliest) <= 0);
+    SORT(trace->records + at, n - at, by_start);
     return at;
 }
 
 /* A step is whole when none of its records is unfinished, and a later step has begun or the trace is closed. */
-static void find_whole_step(struct trace *t)
+static void find_whole_step(struct trace *trace)
 {
     uint32_t whole = UINT32_MAX, last = 0;
     for (size_t i = 0; i < TRACE_LISTS; i++) {
-        const struct trace_step_list *steps = &t->steps[i];
+        const struct trace_step_list *steps = &trace->steps[i];
         if (steps->n > 0)
             last = MAX(last, steps->step[steps->n - 1].step);
     }
     uint32_t begun = last;
-    for (size_t i = 0; i < t->n_unfinished; i++) {
-        begun = MAX(begun, t->unfinished[i].step);
-        whole = MIN(whole, t->unfinished[i].step - 1);
+    for (size_t i = 0; i < trace->n_unfinished; i++) {
+        begun = MAX(begun, trace->unfinished[i].step);
+        whole = MIN(whole, trace->unfinished[i].step - 1);
     }
-    if (!t->header.closed_ns && begun > 0)
+    if (!trace->header.closed_ns && begun > 0)
         whole = MIN(whole, begun - 1);
-    else if (!t->header.closed_ns)
+    else if (!trace->header.closed_ns)
         whole = 0;
-    t->whole_step = MIN(whole, last);
+    trace->whole_step = MIN(whole, last);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
-bool trace_can_ask(const struct trace_follow *f)
+bool trace_can_ask(const struct trace_follow *follow)
 {
-    return f->fd >= 0 && f->life != LIFE_CLOSED && f->life != LIFE_GONE;
+    return follow->fd >= 0 && follow->life != LIFE_CLOSED && follow->life != LIFE_GONE;
 }
 
-const struct trace_control *trace_asks(const struct trace_follow *f) { return &f->ask; }
+const struct trace_control *trace_asks(const struct trace_follow *follow) { return &follow->ask; }
 
 /* If the request cannot be written, nothing is asked: the trainer then goes on, and its state shows that. */
-void trace_ask(struct trace_follow *f, struct trace_control wanted)
+void trace_ask(struct trace_follow *follow, struct trace_control wanted)
 {
     wanted.until = 0;
     if (wanted.pause)
         wanted.until = now_ns() + TRACE_LEASE_MS * UINT64_C(1000000);
-    bool written = trace_can_ask(f) && pwrite(f->fd, &wanted, sizeof wanted, TRACE_CONTROL) == sizeof wanted;
+    bool written = trace_can_ask(follow) && pwrite(follow->fd, &wanted, sizeof wanted, TRACE_CONTROL) == sizeof wanted;
     if (!written)
         wanted = (struct trace_control){.tasks = wanted.tasks, .steps = wanted.steps};
-    f->ask = wanted;
+    follow->ask = wanted;
 }
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
 
-static enum trace_life find_life(const struct trace *t)
+static enum trace_life find_life(const struct trace *trace)
 {
-    const struct trace_header *h = &t->header;
-    uint64_t born = h->born;
+    const struct trace_header *header = &trace->header;
+    uint64_t born = header->born;
     char state;
-    if (h->closed_ns)
+    if (header->closed_ns)
         return LIFE_CLOSED;
-    if (!process_state(h->pid, &born, &state) || born != h->born || state == 'Z' || state == 'X')
+    if (!process_state(header->pid, &born, &state) || born != header->born || state == 'Z' || state == 'X')
         return LIFE_GONE;
     if (state == 'T' || state == 't')
         return LIFE_STOPPED;
-    return h->paused_task ? LIFE_PAUSED : LIFE_RUNS;
+    return header->paused_task ? LIFE_PAUSED : LIFE_RUNS;
 }
 
-enum trace_life trace_follow_life(const struct trace_follow *f) { return f->life; }
+enum trace_life trace_follow_life(const struct trace_follow *follow) { return follow->life; }
 
-/* Has a task that record `u` waits for begun and not ended? */
-static bool waits_for_unfinished(const struct trace *t, const struct trace_record *u)
+/* Has a task that the record waits for begun and not ended? */
+static bool waits_for_unfinished(const struct trace *trace, const struct trace_record *record)
 {
-    const struct trace_task *task = &t->tasks[u->task];
-    for (uint32_t e = task->first_edge; e < task->first_edge + task->n_edges; e++) {
-        const struct trace_edge *edge = &t->edges[e];
-        for (size_t i = 0; i < t->n_unfinished; i++) {
-            const struct trace_record *other = &t->unfinished[i];
-            if (other->task == edge->producer && other->step == u->step - edge->previous_step)
+    const struct trace_task *task = &trace->tasks[record->task];
+    for (uint32_t i = task->first_edge; i < task->first_edge + task->n_edges; i++) {
+        const struct trace_edge *edge = &trace->edges[i];
+        for (size_t k = 0; k < trace->n_unfinished; k++) {
+            const struct trace_record *other = &trace->unfinished[k];
+            if (other->task == edge->producer && other->step == record->step - edge->previous_step)
                 return true;
         }
     }
     return false;
 }
 
-bool trace_running(const struct trace *t, uint32_t lane, struct trace_running *r)
+bool trace_running(const struct trace *trace, uint32_t lane, struct trace_running *running)
 {
     size_t i = 0;
-    while (i < t->n_unfinished && t->tasks[t->unfinished[i].task].lane != lane)
+    while (i < trace->n_unfinished && trace->tasks[trace->unfinished[i].task].lane != lane)
         i++;
-    if (i == t->n_unfinished)
+    if (i == trace->n_unfinished)
         return false;
-    const struct trace_record *u = &t->unfinished[i];
-    *r = (struct trace_running){.record = u, .waits = waits_for_unfinished(t, u), .since = u->queued};
-    if (r->waits)
+    const struct trace_record *record = &trace->unfinished[i];
+    *running =
+        (struct trace_running){.record = record, .waits = waits_for_unfinished(trace, record), .since = record->queued};
+    if (running->waits)
         return true;
-    const struct bars *b = &t->bars[lane];
+    const struct bars *bars = &trace->bars[lane];
     const struct trace_edge *edge;
-    int64_t last = trace_last_producer(t, u->task, u->step, SIZE_MAX, &edge);
-    if (b->n > 0)
-        r->since = MAX(r->since, b->bar[b->n - 1].end);
+    int64_t last = trace_last_producer(trace, record->task, record->step, SIZE_MAX, &edge);
+    if (bars->n > 0)
+        running->since = MAX(running->since, bars->bar[bars->n - 1].end);
     if (last != NONE)
-        r->since = MAX(r->since, t->records[last].end);
+        running->since = MAX(running->since, trace->records[last].end);
     return true;
 }
 
@@ -254,14 +255,14 @@ bool trace_running(const struct trace *t, uint32_t lane, struct trace_running *r
 
 /* A viewer's memory must not fill up in a run of days: drops the older half of very many records.  Returns the first
  * index that changed, with `first` as the answer before. */
-static size_t forget_oldest(struct trace *t, size_t first)
+static size_t forget_oldest(struct trace *trace, size_t first)
 {
-    size_t half = t->n_records / 2;
-    if (t->n_records <= MAX(t->header.capacity, KEEP))
+    size_t half = trace->n_records / 2;
+    if (trace->n_records <= MAX(trace->header.capacity, KEEP))
         return first;
-    memmove(t->records, t->records + half, (t->n_records - half) * sizeof *t->records);
-    t->n_records -= half;
-    t->n_lost += half;
+    memmove(trace->records, trace->records + half, (trace->n_records - half) * sizeof *trace->records);
+    trace->n_records -= half;
+    trace->n_lost += half;
     return 0;
 }
 
@@ -269,99 +270,100 @@ static size_t forget_oldest(struct trace *t, size_t first)
  * when the file was opened, or it is another file by now. */
 static void take_all(void *follower)
 {
-    struct trace_follow *f = follower;
-    struct trace *t = f->trace;
-    struct trace_header now, *h = &t->header;
-    uint64_t taken = h->head;
+    struct trace_follow *follow = follower;
+    struct trace *trace = follow->trace;
+    struct trace_header now, *header = &trace->header;
+    uint64_t taken = header->head;
     uint64_t next = taken;
-    size_t before = t->n_records, unfinished = t->n_unfinished;
-    read_at(f->file, &now, sizeof now, 0);
-    if (memcmp(&now, h, offsetof(struct trace_header, list)) != 0 || now.head < taken)
-        fail(EXIT_FAILED, "the trace %s was overwritten while it was read; open it again", f->file->path);
-    f->changed = now.head != taken || now.closed_ns != h->closed_ns || now.paused_task != h->paused_task;
-    memcpy(&h->head, &now.head, sizeof now - TRACE_LIVE);
-    if (is_lapped(f, taken, h->head))
-        next = h->head - h->capacity;
-    t->n_lost += next - taken;
-    take_records(f, next);
-    f->changed |= t->n_records > before || t->n_unfinished != unfinished;
-    size_t first = forget_oldest(t, merge_new(t, before));
-    trace_index(t, first);
-    find_whole_step(t);
-    trace_update_memory(t, first);
+    size_t before = trace->n_records, unfinished = trace->n_unfinished;
+    read_at(follow->file, &now, sizeof now, 0);
+    if (memcmp(&now, header, offsetof(struct trace_header, list)) != 0 || now.head < taken)
+        fail(EXIT_FAILED, "the trace %s was overwritten while it was read; open it again", follow->file->path);
+    follow->changed = now.head != taken || now.closed_ns != header->closed_ns || now.paused_task != header->paused_task;
+    memcpy(&header->head, &now.head, sizeof now - TRACE_LIVE);
+    if (is_lapped(follow, taken, header->head))
+        next = header->head - header->capacity;
+    trace->n_lost += next - taken;
+    take_records(follow, next);
+    follow->changed |= trace->n_records > before || trace->n_unfinished != unfinished;
+    size_t first = forget_oldest(trace, merge_new(trace, before));
+    trace_index(trace, first);
+    find_whole_step(trace);
+    trace_update_memory(trace, first);
 }
 
-struct problem *trace_follow_poll(struct trace_follow *f, bool *changed)
+struct problem *trace_follow_poll(struct trace_follow *follow, bool *changed)
 {
-    enum trace_life before = f->life;
-    f->changed = false;
-    struct problem *wrong = attempt(take_all, f);
-    f->life = find_life(f->trace);
-    *changed = f->changed || f->life != before;
-    if (f->ask.until) /* the lease is renewed */
-        trace_ask(f, f->ask);
+    enum trace_life before = follow->life;
+    follow->changed = false;
+    struct problem *wrong = attempt(take_all, follow);
+    follow->life = find_life(follow->trace);
+    *changed = follow->changed || follow->life != before;
+    if (follow->ask.until) /* the lease is renewed */
+        trace_ask(follow, follow->ask);
     return wrong;
 }
 
 static void open_now(void *follower)
 {
-    struct trace_follow *f = follower;
-    f->file = open_reader(f->path);
-    trace_read_tables(f->file, f->trace);
-    f->trace->header.head = 0; /* nothing has been taken */
-    take_all(f);
-    f->life = find_life(f->trace);
-    f->ask = (struct trace_control){.tasks = f->trace->header.control.tasks, .steps = f->trace->header.control.steps};
-    if (f->life == LIFE_CLOSED)
+    struct trace_follow *follow = follower;
+    follow->file = open_reader(follow->path);
+    trace_read_tables(follow->file, follow->trace);
+    follow->trace->header.head = 0; /* nothing has been taken */
+    take_all(follow);
+    follow->life = find_life(follow->trace);
+    follow->ask = (struct trace_control){.tasks = follow->trace->header.control.tasks,
+                                         .steps = follow->trace->header.control.steps};
+    if (follow->life == LIFE_CLOSED)
         return;
-    f->fd = open(f->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    bool same = f->fd >= 0 && leads_to(f->path, f->fd) && leads_to(f->path, f->file->fd);
-    if (f->fd >= 0 && !same) { /* the file was replaced in between */
-        close(f->fd);
-        f->fd = -1;
+    follow->fd = open(follow->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    bool same = follow->fd >= 0 && leads_to(follow->path, follow->fd) && leads_to(follow->path, follow->file->fd);
+    if (follow->fd >= 0 && !same) { /* the file was replaced in between */
+        close(follow->fd);
+        follow->fd = -1;
     }
 }
 
 struct problem *trace_follow_open(const char *path, struct trace_follow **follow)
 {
-    struct trace_follow *f = allocate(1, sizeof *f);
-    *f = (struct trace_follow){.path = path, .fd = -1, .trace = allocate(1, sizeof *f->trace)};
-    struct problem *wrong = attempt(open_now, f);
-    *follow = f;
+    struct trace_follow *opened = allocate(1, sizeof *opened);
+    *opened = (struct trace_follow){.path = path, .fd = -1, .trace = allocate(1, sizeof *opened->trace)};
+    struct problem *wrong = attempt(open_now, opened);
+    *follow = opened;
     if (wrong) {
-        trace_follow_close(f);
+        trace_follow_close(opened);
         *follow = NULL;
     }
     return wrong;
 }
 
 /* Returns the trace, which the caller owns from now on. */
-static struct trace *end_following(struct trace_follow *f)
+static struct trace *end_following(struct trace_follow *follow)
 {
-    struct trace *t = f->trace;
-    if (f->ask.until)
-        trace_ask(f, (struct trace_control){.tasks = f->ask.tasks, .steps = f->ask.steps});
-    if (f->fd >= 0)
-        close(f->fd);
-    if (f->file)
-        close_reader(f->file);
-    free(f->number);
-    free(f);
-    return t;
+    struct trace *trace = follow->trace;
+    if (follow->ask.until)
+        trace_ask(follow, (struct trace_control){.tasks = follow->ask.tasks, .steps = follow->ask.steps});
+    if (follow->fd >= 0)
+        close(follow->fd);
+    if (follow->file)
+        close_reader(follow->file);
+    free(follow->number);
+    free(follow);
+    return trace;
 }
 
-void trace_follow_close(struct trace_follow *f) { trace_free(end_following(f)); }
+void trace_follow_close(struct trace_follow *follow) { trace_free(end_following(follow)); }
 
 struct trace *trace_open(const char *path)
 {
-    struct trace_follow *f;
-    must(trace_follow_open(path, &f));
-    return end_following(f);
+    struct trace_follow *follow;
+    must(trace_follow_open(path, &follow));
+    return end_following(follow);
 }
 
-bool trace_follow_replaced(const struct trace_follow *f)
+bool trace_follow_replaced(const struct trace_follow *follow)
 {
-    return access(f->path, R_OK) == 0 && !leads_to(f->path, f->file->fd);
+    return access(follow->path, R_OK) == 0 && !leads_to(follow->path, follow->file->fd);
 }
 
-const struct trace *trace_follow_trace(const struct trace_follow *f) { return f->trace; }
+const struct trace *trace_follow_trace(const struct trace_follow *follow) { return follow->trace; }

@@ -12,18 +12,18 @@ struct trace_follow;
 
 /* Returns NULL, and the follower, which has taken all records so far; or the problem: EXIT_IO: the file cannot be read;
  * EXIT_FAILED: it is not a trace, or damaged. */
-struct problem *trace_follow_open(const char *path, struct trace_follow **f);
-void trace_follow_close(struct trace_follow *f); /* withdraws a pause that it asked for */
+struct problem *trace_follow_open(const char *path, struct trace_follow **follow);
+void trace_follow_close(struct trace_follow *follow); /* withdraws a pause that it asked for */
 
 /* Does another trace have its path by now? */
-bool trace_follow_replaced(const struct trace_follow *f);
+bool trace_follow_replaced(const struct trace_follow *follow);
 /* The trace as far as it has been read.  The struct stays where it is; its arrays may move at a poll. */
-const struct trace *trace_follow_trace(const struct trace_follow *f);
+const struct trace *trace_follow_trace(const struct trace_follow *follow);
 
 /* Takes the new records, and renews a pause; changed: records, unfinished ones or the trainer's state have changed.
  * Returns NULL, or a problem with the file (it was cut, or overwritten by another program): then what was read before
  * stays, and nothing more will come from the file. */
-struct problem *trace_follow_poll(struct trace_follow *f, bool *changed);
+struct problem *trace_follow_poll(struct trace_follow *follow, bool *changed);
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
 
@@ -34,7 +34,7 @@ enum trace_life {
     LIFE_STOPPED, /* its process is stopped: at a breakpoint, or by SIGSTOP */
     LIFE_GONE     /* its process has ended without closing the trace */
 };
-enum trace_life trace_follow_life(const struct trace_follow *f); /* as of the last poll */
+enum trace_life trace_follow_life(const struct trace_follow *follow); /* as of the last poll */
 
 /* The task that a lane works on: its oldest that has not ended.  Returns false where there is none. */
 struct trace_running {
@@ -42,18 +42,18 @@ struct trace_running {
     bool waits;                        /* true: a task that it needs has not ended */
     uint64_t since;                    /* the earliest time at which it can have started; when it waits: queued */
 };
-bool trace_running(const struct trace *t, uint32_t lane, struct trace_running *r);
+bool trace_running(const struct trace *trace, uint32_t lane, struct trace_running *running);
 
 /* ---- what it is asked ------------------------------------------------------------------------------------------ */
 
 /* Can the trainer be asked anything: does it run, and may we write to the file? */
-bool trace_can_ask(const struct trace_follow *f);
+bool trace_can_ask(const struct trace_follow *follow);
 /* trace_asks(): what is asked.  trace_ask(): asks for something else, all but `until`, which is set here.  A request
  * holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS.  After that the trainer goes on at
  * full speed: a viewer that is killed or hangs does not pause it. */
 enum { TRACE_LEASE_MS = 2000, TRACE_LONGEST_LEASE_MS = 10000 };
-const struct trace_control *trace_asks(const struct trace_follow *f);
-void trace_ask(struct trace_follow *f, struct trace_control wanted);
+const struct trace_control *trace_asks(const struct trace_follow *follow);
+void trace_ask(struct trace_follow *follow, struct trace_control wanted);
 
 /* ---- between the files of this folder -------------------------------------------------------------------------- */
 
@@ -73,6 +73,6 @@ extern const struct trace_part trace_parts[TRACE_PARTS]; /* read.c */
 
 struct reader;
 /* Reads header and tables, and checks them, into a zeroed trace; fails where something is wrong. */
-void trace_read_tables(struct reader *file, struct trace *t);
+void trace_read_tables(struct reader *file, struct trace *trace);
 
 #endif

@@ -27,119 +27,121 @@ struct memory_changes {
 COMPARISON(by_clock, struct memory_change, COMPARE(a->clock, b->clock))
 
 /* Fills lives[0 .. n), those of a tensor in these steps of its list. */
-static void find_lives(const struct trace *t, const struct trace_tensor *x, const struct trace_step *steps, size_t n,
-                       struct tensor_life *lives)
+static void find_lives(const struct trace *trace, const struct trace_tensor *tensor, const struct trace_step *steps,
+                       size_t n, struct tensor_life *lives)
 {
     memset(lives, 0, n * sizeof *lives);
-    for (size_t u = x->first_use; u < (size_t)x->first_use + x->n_uses; u++) {
-        const struct runs *runs = &t->runs[t->uses[u]];
+    for (size_t use = tensor->first_use; use < (size_t)tensor->first_use + tensor->n_uses; use++) {
+        const struct runs *runs = &trace->runs[trace->uses[use]];
         size_t i, k = 0, before = n;
-        FIND_FIRST(i, runs->n, t->records[runs->record[i]].step < steps->step);
+        FIND_FIRST(i, runs->n, trace->records[runs->record[i]].step < steps->step);
         for (; i < runs->n; i++) { /* the steps of runs ascend, as `steps` do */
-            const struct trace_record *r = &t->records[runs->record[i]];
-            while (k < n && steps[k].step < r->step)
+            const struct trace_record *record = &trace->records[runs->record[i]];
+            while (k < n && steps[k].step < record->step)
                 k++;
-            if (k == n || steps[k].step != r->step)
+            if (k == n || steps[k].step != record->step)
                 continue;
-            struct tensor_life *l = &lives[k];
-            l->start = l->ended ? MIN(l->start, r->start) : r->start;
-            l->end = MAX(l->end, r->end);
+            struct tensor_life *life = &lives[k];
+            life->start = life->ended ? MIN(life->start, record->start) : record->start;
+            life->end = MAX(life->end, record->end);
             if (k != before)
-                l->ended++;
+                life->ended++;
             before = k;
         }
     }
-    for (size_t k = n; k > 0 && steps[k - 1].step > t->whole_step; k--)
-        if (lives[k - 1].ended < x->n_uses)
+    for (size_t k = n; k > 0 && steps[k - 1].step > trace->whole_step; k--)
+        if (lives[k - 1].ended < tensor->n_uses)
             lives[k - 1].end = OPEN;
 }
 
 /* The first clock at which something happens in a step that goes on at `from`, or that was not whole before. */
-static uint64_t first_change(const struct trace *t, uint64_t from)
+static uint64_t first_change(const struct trace *trace, uint64_t from)
 {
     uint64_t clock = from;
     for (size_t list = 0; list < TRACE_LISTS; list++)
-        for (size_t k = 0; k < t->steps[list].n; k++) {
-            const struct trace_step *s = &t->steps[list].step[k];
-            if (s->end >= from || s->step > t->memory_use_step)
-                clock = MIN(clock, s->start);
+        for (size_t k = 0; k < trace->steps[list].n; k++) {
+            const struct trace_step *step = &trace->steps[list].step[k];
+            if (step->end >= from || step->step > trace->memory_use_step)
+                clock = MIN(clock, step->start);
         }
     return clock;
 }
 
 /* The clock from which amounts are made again, when records from `first` on are new. */
-static uint64_t find_start(const struct trace *t, size_t first)
+static uint64_t find_start(const struct trace *trace, size_t first)
 {
     if (first == 0)
         return 0;
-    return first_change(t, first < t->n_records ? t->records[first].start : UINT64_MAX);
+    return first_change(trace, first < trace->n_records ? trace->records[first].start : UINT64_MAX);
 }
 
 /* Removes the amounts from `from` on.  At 0 each device gets a first one: what is kept across all steps. */
-static void forget_amounts(struct trace *t, uint64_t from)
+static void forget_amounts(struct trace *trace, uint64_t from)
 {
-    const struct trace_header *h = &t->header;
-    for (struct memory_use *d = t->memory_use; d < t->memory_use + h->n_devices; d++) {
-        while (d->n && d->amount[d->n - 1].clock >= from)
-            d->n--;
+    const struct trace_header *header = &trace->header;
+    for (struct memory_use *use = trace->memory_use; use < trace->memory_use + header->n_devices; use++) {
+        while (use->n && use->amount[use->n - 1].clock >= from)
+            use->n--;
         if (from == 0)
-            (void)APPEND(d->amount, d->n, d->cap);
+            (void)APPEND(use->amount, use->n, use->cap);
     }
     if (from > 0)
         return;
-    for (const struct trace_tensor *x = t->tensors; x < t->tensors + h->n_tensors; x++)
-        if (x->n_uses == 0)
-            t->memory_use[x->device].amount->bytes[x->class] += x->bytes;
+    for (const struct trace_tensor *tensor = trace->tensors; tensor < trace->tensors + header->n_tensors; tensor++)
+        if (tensor->n_uses == 0)
+            trace->memory_use[tensor->device].amount->bytes[tensor->class] += tensor->bytes;
 }
 
 /* Adds the changes from `from` on that come from n lives of a tensor.  All its lives have the same bytes: one ends when
  * the next begins, so they are walked from the last. */
-static void add_changes(struct memory_changes *all, const struct trace_tensor *x, const struct tensor_life *lives,
+static void add_changes(struct memory_changes *all, const struct trace_tensor *tensor, const struct tensor_life *lives,
                         size_t n, uint64_t from)
 {
     uint64_t next = OPEN;
     for (size_t i = n; i-- > 0;) {
-        const struct tensor_life *l = &lives[i];
-        uint64_t end = MAX(l->start, MIN(l->end, next));
-        struct memory_change change = {.clock = l->start, .bytes = x->bytes, .device = x->device, .class = x->class};
-        if (l->ended == 0)
+        const struct tensor_life *life = &lives[i];
+        uint64_t end = MAX(life->start, MIN(life->end, next));
+        struct memory_change change = {
+            .clock = life->start, .bytes = tensor->bytes, .device = tensor->device, .class = tensor->class};
+        if (life->ended == 0)
             continue;
-        if (l->start >= from)
+        if (life->start >= from)
             *APPEND(all->change, all->n, all->cap) = change;
         if (end != OPEN && end >= from) {
             change.clock = end;
-            change.bytes = -x->bytes;
+            change.bytes = -tensor->bytes;
             *APPEND(all->change, all->n, all->cap) = change;
         }
-        next = l->start;
+        next = life->start;
     }
 }
 
 /* The first step of a list that goes on at `from`, or was not whole before. */
-static size_t first_open_step(const struct trace *t, const struct trace_step_list *steps, uint64_t from)
+static size_t first_open_step(const struct trace *trace, const struct trace_step_list *steps, uint64_t from)
 {
     size_t k = 0;
-    while (k < steps->n && steps->step[k].end < from && steps->step[k].step <= t->memory_use_step)
+    while (k < steps->n && steps->step[k].end < from && steps->step[k].step <= trace->memory_use_step)
         k++;
     return k;
 }
 
 /* By how much the bytes of tensors change from that clock on, sorted by clock; the caller frees `change`. */
-static struct memory_changes find_changes(const struct trace *t, uint64_t from)
+static struct memory_changes find_changes(const struct trace *trace, uint64_t from)
 {
     struct memory_changes all = {NULL, 0, 0};
     struct tensor_life *lives = NULL;
     size_t cap = 0, first[TRACE_LISTS];
     for (size_t list = 0; list < TRACE_LISTS; list++)
-        first[list] = first_open_step(t, &t->steps[list], from);
-    for (const struct trace_tensor *x = t->tensors; x < t->tensors + t->header.n_tensors; x++) {
-        const struct trace_step_list *steps = &t->steps[x->list];
-        const size_t k = first[x->list], n = steps->n - k;
-        if (x->n_uses == 0 || n == 0)
+        first[list] = first_open_step(trace, &trace->steps[list], from);
+    for (const struct trace_tensor *tensor = trace->tensors; tensor < trace->tensors + trace->header.n_tensors;
+         tensor++) {
+        const struct trace_step_list *steps = &trace->steps[tensor->list];
+        const size_t k = first[tensor->list], n = steps->n - k;
+        if (tensor->n_uses == 0 || n == 0)
             continue;
         lives = grow(lives, &cap, n, sizeof *lives);
-        find_lives(t, x, &steps->step[k], n, lives);
-        add_changes(&all, x, lives, n, from);
+        find_lives(trace, tensor, &steps->step[k], n, lives);
+        add_changes(&all, tensor, lives, n, from);
     }
     free(lives);
     SORT(all.change, all.n, by_clock);
@@ -147,35 +149,35 @@ static struct memory_changes find_changes(const struct trace *t, uint64_t from)
 }
 
 /* Updates the peaks of the amounts from index i on. */
-static void update_peaks(struct memory_use *d, size_t i)
+static void update_peaks(struct memory_use *use, size_t i)
 {
-    for (; i < d->n; i++) {
-        const uint64_t before = i > 0 ? d->amount[i - 1].peak : 0;
-        d->amount[i].peak = MAX(before, sum_amount(&d->amount[i]));
+    for (; i < use->n; i++) {
+        const uint64_t before = i > 0 ? use->amount[i - 1].peak : 0;
+        use->amount[i].peak = MAX(before, sum_amount(&use->amount[i]));
     }
 }
 
-void trace_update_memory(struct trace *t, size_t first)
+void trace_update_memory(struct trace *trace, size_t first)
 {
-    const uint32_t n_devices = t->header.n_devices;
-    uint64_t from = find_start(t, first);
-    forget_amounts(t, from);
+    const uint32_t n_devices = trace->header.n_devices;
+    uint64_t from = find_start(trace, first);
+    forget_amounts(trace, from);
     size_t *kept = allocate(n_devices, sizeof *kept); /* the amounts that stay; the last of them may be changed */
     for (uint32_t i = 0; i < n_devices; i++)
-        kept[i] = t->memory_use[i].n - 1;
-    struct memory_changes all = find_changes(t, from);
+        kept[i] = trace->memory_use[i].n - 1;
+    struct memory_changes all = find_changes(trace, from);
     for (size_t i = 0; i < all.n; i++) {
         const struct memory_change *change = &all.change[i];
-        struct memory_use *d = &t->memory_use[change->device];
-        struct amount last = d->amount[d->n - 1];
+        struct memory_use *use = &trace->memory_use[change->device];
+        struct amount last = use->amount[use->n - 1];
         if (last.clock < change->clock)
-            *APPEND(d->amount, d->n, d->cap) = last;
-        d->amount[d->n - 1].clock = change->clock;
-        d->amount[d->n - 1].bytes[change->class] += change->bytes;
+            *APPEND(use->amount, use->n, use->cap) = last;
+        use->amount[use->n - 1].clock = change->clock;
+        use->amount[use->n - 1].bytes[change->class] += change->bytes;
     }
     for (uint32_t i = 0; i < n_devices; i++)
-        update_peaks(&t->memory_use[i], kept[i]);
-    t->memory_use_step = t->whole_step;
+        update_peaks(&trace->memory_use[i], kept[i]);
+    trace->memory_use_step = trace->whole_step;
     free(kept);
     free(all.change);
 }
@@ -189,11 +191,11 @@ const struct amount *amount_at(const struct memory_use *use, uint64_t clock)
     return &use->amount[i - 1];
 }
 
-uint64_t sum_amount(const struct amount *a)
+uint64_t sum_amount(const struct amount *amount)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < TRACE_CLASSES; i++)
-        sum += a->bytes[i];
+        sum += amount->bytes[i];
     return sum;
 }
 
@@ -201,28 +203,29 @@ uint64_t trace_peak(const struct memory_use *use) { return use->amount[use->n - 
 
 COMPARISON_POINTERS(largest_first, struct trace_tensor, BY(b->bytes, a->bytes, COMPARE(a, b)))
 
-static bool is_alive(const struct trace *t, const struct trace_tensor *x, uint64_t clock)
+static bool is_alive(const struct trace *trace, const struct trace_tensor *tensor, uint64_t clock)
 {
-    const struct trace_step_list *steps = &t->steps[x->list];
-    bool alive = !x->n_uses;
+    const struct trace_step_list *steps = &trace->steps[tensor->list];
+    bool alive = !tensor->n_uses;
     for (size_t k = 0; k < steps->n && !alive; k++) {
-        const struct trace_step *s = &steps->step[k];
-        struct tensor_life l;
-        if (s->start > clock || (s->end <= clock && s->step <= t->whole_step))
+        const struct trace_step *step = &steps->step[k];
+        struct tensor_life life;
+        if (step->start > clock || (step->end <= clock && step->step <= trace->whole_step))
             continue;
-        find_lives(t, x, s, 1, &l);
-        alive = l.ended && l.start <= clock && l.end > clock;
+        find_lives(trace, tensor, step, 1, &life);
+        alive = life.ended && life.start <= clock && life.end > clock;
     }
     return alive;
 }
 
-size_t trace_alive_at(const struct trace *t, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors)
+size_t trace_alive_at(const struct trace *trace, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors)
 {
     size_t n = 0, cap = 0;
     *tensors = NULL;
-    for (const struct trace_tensor *x = t->tensors; x < t->tensors + t->header.n_tensors; x++)
-        if (x->device == device && is_alive(t, x, clock))
-            *APPEND(*tensors, n, cap) = x;
+    for (const struct trace_tensor *tensor = trace->tensors; tensor < trace->tensors + trace->header.n_tensors;
+         tensor++)
+        if (tensor->device == device && is_alive(trace, tensor, clock))
+            *APPEND(*tensors, n, cap) = tensor;
     SORT(*tensors, n, largest_first);
     return n;
 }

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <time.h>
 
-static double run_kernel(struct device *d, cl_kernel k, size_t items, size_t group)
+static double run_kernel(struct device *device, cl_kernel k, size_t items, size_t group)
 {
-    cl_command_queue queue = d->lane[LANE_COMPUTE]->queue;
+    cl_command_queue queue = device->lane[LANE_COMPUTE]->queue;
     uint64_t start = now_ns();
     CL(clEnqueueNDRangeKernel(queue, k, 1, NULL, &items, &group, 0, NULL, NULL));
     CL(clFinish(queue));
@@ -23,70 +23,71 @@ struct probe {
     double work; /* FLOPs of one run */
 };
 
-struct probe *open_probe(struct device *d)
+struct probe *open_probe(struct device *device)
 {
-    const bool one_item = d->shape.work_group == 1;
-    const size_t group = d->shape.work_group;
-    const size_t items = one_item ? d->units * 8 : d->units * 16 * group;
-    cl_int rounds = one_item ? 400000 / (cl_int)MAX(d->shape.vector / 4, 1u) : 4000;
-    cl_float x = 0.999f, y = 0.001f;
-    struct probe *p = allocate(1, sizeof *p);
-    *p = (struct probe){.device = d,
-                        .kernel = make_kernel(d, "bench.cl", "fma_peak"),
-                        .group = group,
-                        .items = items,
-                        .work = 2.0 * FMA_CHAINS * d->shape.vector * rounds * (double)items};
-    CL_MAKE(p->out = clCreateBuffer(d->context->cl, CL_MEM_WRITE_ONLY, items * sizeof(float), NULL, &err));
-    CL(clSetKernelArg(p->kernel, 0, sizeof p->out, &p->out));
-    CL(clSetKernelArg(p->kernel, 1, sizeof rounds, &rounds));
-    CL(clSetKernelArg(p->kernel, 2, sizeof x, &x));
-    CL(clSetKernelArg(p->kernel, 3, sizeof y, &y));
-    run_probe(p, 0); /* compiles */
-    return p;
+    const bool one_item = device->shape.work_group == 1;
+    const size_t group = device->shape.work_group;
+    const size_t items = one_item ? device->units * 8 : device->units * 16 * group;
+    cl_int rounds = one_item ? 400000 / (cl_int)MAX(device->shape.vector / 4, 1u) : 4000;
+    cl_float factor = 0.999f, summand = 0.001f;
+    struct probe *probe = allocate(1, sizeof *probe);
+    *probe = (struct probe){.device = device,
+                            .kernel = make_kernel(device, "bench.cl", "fma_peak"),
+                            .group = group,
+                            .items = items,
+                            .work = 2.0 * FMA_CHAINS * device->shape.vector * rounds * (double)items};
+    CL_MAKE(probe->out = clCreateBuffer(device->context->cl, CL_MEM_WRITE_ONLY, items * sizeof(float), NULL, &err));
+    CL(clSetKernelArg(probe->kernel, 0, sizeof probe->out, &probe->out));
+    CL(clSetKernelArg(probe->kernel, 1, sizeof rounds, &rounds));
+    CL(clSetKernelArg(probe->kernel, 2, sizeof factor, &factor));
+    CL(clSetKernelArg(probe->kernel, 3, sizeof summand, &summand));
+    run_probe(probe, 0); /* compiles */
+    return probe;
 }
 
-double work_seconds(const struct device *d)
+double work_seconds(const struct device *device)
 {
-    struct timespec t;
-    clock_gettime(d->is_cpu ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC_RAW, &t);
-    double seconds = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-    return d->is_cpu ? seconds / d->units : seconds;
+    struct timespec time;
+    clock_gettime(device->is_cpu ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC_RAW, &time);
+    double seconds = (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+    return device->is_cpu ? seconds / device->units : seconds;
 }
 
-double run_probe(struct probe *p, double seconds)
+double run_probe(struct probe *probe, double seconds)
 {
-    double begin = work_seconds(p->device), spent, work = 0;
+    double begin = work_seconds(probe->device), spent, work = 0;
     do {
-        run_kernel(p->device, p->kernel, p->items, p->group);
-        work += p->work;
-        spent = work_seconds(p->device) - begin;
+        run_kernel(probe->device, probe->kernel, probe->items, probe->group);
+        work += probe->work;
+        spent = work_seconds(probe->device) - begin;
     } while (spent < seconds);
     return work / spent;
 }
 
-void close_probe(struct probe *p)
+void close_probe(struct probe *probe)
 {
-    CL(clReleaseMemObject(p->out));
-    CL(clReleaseKernel(p->kernel));
-    free(p);
+    CL(clReleaseMemObject(probe->out));
+    CL(clReleaseKernel(probe->kernel));
+    free(probe);
 }
 
 /* Of several runs the fastest counts, since other programs can only slow a run down. */
-double measure_copy(struct device *d, double seconds)
+double measure_copy(struct device *device, double seconds)
 {
     cl_int n = 16 << 20; /* 64 MiB each way: more than the caches hold */
-    cl_kernel k = make_kernel(d, "bench.cl", "copy");
+    cl_kernel k = make_kernel(device, "bench.cl", "copy");
     cl_mem buffer[2];
     for (cl_uint i = 0; i < 2; i++) {
-        CL_MAKE(buffer[i] = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, (size_t)n * sizeof(float), NULL, &err));
+        CL_MAKE(buffer[i] =
+                    clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, (size_t)n * sizeof(float), NULL, &err));
         CL(clSetKernelArg(k, i, sizeof buffer[i], &buffer[i]));
     }
     CL(clSetKernelArg(k, 2, sizeof n, &n));
-    size_t group = d->shape.work_group, items = ceil_div((size_t)n, BLOCK) * group;
+    size_t group = device->shape.work_group, items = ceil_div((size_t)n, BLOCK) * group;
     double least = INFINITY, spent = 0;
-    run_kernel(d, k, items, group); /* compiles */
+    run_kernel(device, k, items, group); /* compiles */
     while (spent < seconds) {
-        double took = run_kernel(d, k, items, group);
+        double took = run_kernel(device, k, items, group);
         least = fmin(least, took);
         spent += took;
     }

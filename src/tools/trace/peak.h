@@ -7,13 +7,13 @@
 /* How long the device has worked, in seconds from any start.  A CPU: the time that this process has used its cores,
  * divided by their number, so that neither what other programs take counts nor the time in which cores wait.  Any other
  * device: the clock. */
-double work_seconds(const struct device *d);
+double work_seconds(const struct device *device);
 /* run_probe(): the mean FLOP/s of independent fused multiply-adds over so many seconds (at least one run, which takes
  * some milliseconds).  Run it right beside the work that it is compared with. */
-struct probe *open_probe(struct device *d); /* for close_probe() */
-double run_probe(struct probe *p, double seconds);
-void close_probe(struct probe *p);
+struct probe *open_probe(struct device *device); /* for close_probe() */
+double run_probe(struct probe *probe, double seconds);
+void close_probe(struct probe *probe);
 /* Bytes per second, read and written, of the fastest of the copies made in so many seconds. */
-double measure_copy(struct device *d, double seconds);
+double measure_copy(struct device *device, double seconds);
 
 #endif

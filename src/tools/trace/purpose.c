@@ -22,13 +22,13 @@ static const char *purpose_of(enum lane_kind kind, const char *role)
 }
 
 /* An array by lane with the one purpose of all its tasks: NULL without tasks, "" where they have several or none. */
-static const char **find_purposes(const struct trace *t)
+static const char **find_purposes(const struct trace *trace)
 {
-    const char **purpose = allocate(t->header.n_lanes, sizeof *purpose);
-    for (size_t i = 0; i < t->header.n_tasks; i++) {
-        const struct trace_task *task = &t->tasks[i];
+    const char **purpose = allocate(trace->header.n_lanes, sizeof *purpose);
+    for (size_t i = 0; i < trace->header.n_tasks; i++) {
+        const struct trace_task *task = &trace->tasks[i];
         const char **lanes = &purpose[task->lane];
-        const char *own = purpose_of(t->lanes[task->lane].kind, t->header.role[task->role]);
+        const char *own = purpose_of(trace->lanes[task->lane].kind, trace->header.role[task->role]);
         if (!*lanes)
             *lanes = own;
         else if (strcmp(*lanes, own) != 0)
@@ -38,30 +38,30 @@ static const char **find_purposes(const struct trace *t)
 }
 
 /* When several lanes of a device have one purpose, they are numbered, and the number is shown from 2 on. */
-static int number_of_lane(const struct trace *t, const char **purpose, uint32_t lane)
+static int number_of_lane(const struct trace *trace, const char **purpose, uint32_t lane)
 {
     int number = 1;
     for (uint32_t i = 0; i < lane; i++) {
-        bool same_device = t->lanes[i].device_index == t->lanes[lane].device_index;
+        bool same_device = trace->lanes[i].device_index == trace->lanes[lane].device_index;
         if (same_device && purpose[i] && strcmp(purpose[i], purpose[lane]) == 0)
             number++;
     }
     return number;
 }
 
-lane_purpose *trace_purposes(const struct trace *t)
+lane_purpose *trace_purposes(const struct trace *trace)
 {
-    const uint32_t n_lanes = t->header.n_lanes;
+    const uint32_t n_lanes = trace->header.n_lanes;
     lane_purpose *out = allocate(n_lanes, sizeof *out);
-    const char **purpose = find_purposes(t);
+    const char **purpose = find_purposes(trace);
     for (uint32_t i = 0; i < n_lanes; i++) {
-        const struct trace_lane *l = &t->lanes[i];
-        const char *device = t->devices[l->device_index].id;
+        const struct trace_lane *lane = &trace->lanes[i];
+        const char *device = trace->devices[lane->device_index].id;
         if (!purpose[i] || !purpose[i][0]) {
-            snprintf(out[i], sizeof out[i], "%s", l->name);
+            snprintf(out[i], sizeof out[i], "%s", lane->name);
             continue;
         }
-        int number = number_of_lane(t, purpose, i);
+        int number = number_of_lane(trace, purpose, i);
         if (number > 1)
             snprintf(out[i], sizeof out[i], "%s %s %d", device, purpose[i], number);
         else

@@ -34,28 +34,28 @@ static void clean_text(const char *path, const char *what, size_t i, char *text,
 {
     expect(memchr(text, '\0', size), path, what, i);
     make_printable(text, ONE_LINE);
-    for (char *c = text; *c; c++)
-        if (*c == '\t')
-            *c = '?';
+    for (char *character = text; *character; character++)
+        if (*character == '\t')
+            *character = '?';
 }
 
-static bool is_amount(double x) { return isfinite(x) && x >= 0; }
+static bool is_amount(double number) { return isfinite(number) && number >= 0; }
 
 /* Is it a trace, and of this version? */
-static void expect_trace_header(const struct reader *file, const struct trace_header *h)
+static void expect_trace_header(const struct reader *file, const struct trace_header *header)
 {
     const char *path = file->path;
-    if (memcmp(h->magic, TRACE_MAGIC, sizeof h->magic) != 0)
+    if (memcmp(header->magic, TRACE_MAGIC, sizeof header->magic) != 0)
         fail(EXIT_FAILED,
              "%s is not a trace: it does not start with \"%s\"; yard train --trace FILE writes one, and lists "
              "that yard view shows end in .txt or .csv",
              path, TRACE_MAGIC);
-    if (file->size >= offsetof(struct trace_header, kind) && h->version != TRACE_VERSION)
+    if (file->size >= offsetof(struct trace_header, kind) && header->version != TRACE_VERSION)
         fail(EXIT_FAILED, "the trace %s has version %" PRIu32 ", this yard reads version %d; record it again", path,
-             h->version, TRACE_VERSION);
-    if (file->size < sizeof *h)
+             header->version, TRACE_VERSION);
+    if (file->size < sizeof *header)
         fail(EXIT_FAILED, DAMAGED "it has %" PRIu64 " bytes, its header alone takes %zu; record it again", path,
-             file->size, sizeof *h);
+             file->size, sizeof *header);
 }
 
 /* Do n entries of `size` bytes lie within the file?  No sum or product here can wrap. */
@@ -66,118 +66,120 @@ static void check_part(const struct reader *file, size_t part, uint64_t at, uint
 }
 
 /* Is the header one of this version?  Then: do its numbers make sense, and do its parts lie in the file? */
-static void check_header(struct reader *file, struct trace_header *h)
+static void check_header(struct reader *file, struct trace_header *header)
 {
     const char *path = file->path;
-    expect_trace_header(file, h);
-    expect(h->kind <= TRACE_SIMULATED, path, "kind", h->kind);
-    expect(h->n_lists <= TRACE_LISTS, path, "number of task lists", h->n_lists);
-    expect(h->n_roles <= TRACE_ROLES, path, "number of roles", h->n_roles);
-    expect(h->n_classes <= TRACE_CLASSES, path, "number of classes of memory", h->n_classes);
-    expect(h->n_lanes <= TRACE_MAX_LANES, path, "number of lanes", h->n_lanes);
-    expect(h->n_devices <= TRACE_MAX_LANES, path, "number of devices", h->n_devices);
-    expect(h->capacity > 0 && h->capacity <= UINT32_MAX, path, "number of records", h->capacity);
-    expect(h->pace_scale >= 1e-9 && h->pace_scale <= 1e9, path, "pace", 0);
+    expect_trace_header(file, header);
+    expect(header->kind <= TRACE_SIMULATED, path, "kind", header->kind);
+    expect(header->n_lists <= TRACE_LISTS, path, "number of task lists", header->n_lists);
+    expect(header->n_roles <= TRACE_ROLES, path, "number of roles", header->n_roles);
+    expect(header->n_classes <= TRACE_CLASSES, path, "number of classes of memory", header->n_classes);
+    expect(header->n_lanes <= TRACE_MAX_LANES, path, "number of lanes", header->n_lanes);
+    expect(header->n_devices <= TRACE_MAX_LANES, path, "number of devices", header->n_devices);
+    expect(header->capacity > 0 && header->capacity <= UINT32_MAX, path, "number of records", header->capacity);
+    expect(header->pace_scale >= 1e-9 && header->pace_scale <= 1e9, path, "pace", 0);
     for (size_t i = 0; i < TRACE_PARTS; i++) {
-        const struct trace_part *p = &trace_parts[i];
-        check_part(file, i, *PART_OF(uint64_t, h, p->at), *PART_OF(uint32_t, h, p->n), p->size);
+        const struct trace_part *part = &trace_parts[i];
+        check_part(file, i, *PART_OF(uint64_t, header, part->at), *PART_OF(uint32_t, header, part->n), part->size);
     }
-    check_part(file, TRACE_PARTS, h->records_at, MIN(h->head, h->capacity), sizeof(struct trace_record));
-    clean_text(path, "model", 0, h->model, sizeof h->model);
-    for (size_t i = 0; i < h->n_lists; i++)
-        clean_text(path, "task list", i, h->list[i], sizeof h->list[i]);
-    for (size_t i = 0; i < h->n_roles; i++)
-        clean_text(path, "role", i, h->role[i], sizeof h->role[i]);
-    for (size_t i = 0; i < h->n_classes; i++)
-        clean_text(path, "class of memory", i, h->memory[i], sizeof h->memory[i]);
+    check_part(file, TRACE_PARTS, header->records_at, MIN(header->head, header->capacity), sizeof(struct trace_record));
+    clean_text(path, "model", 0, header->model, sizeof header->model);
+    for (size_t i = 0; i < header->n_lists; i++)
+        clean_text(path, "task list", i, header->list[i], sizeof header->list[i]);
+    for (size_t i = 0; i < header->n_roles; i++)
+        clean_text(path, "role", i, header->role[i], sizeof header->role[i]);
+    for (size_t i = 0; i < header->n_classes; i++)
+        clean_text(path, "class of memory", i, header->memory[i], sizeof header->memory[i]);
 }
 
-static void check_lanes(const char *path, const struct trace *t)
+static void check_lanes(const char *path, const struct trace *trace)
 {
-    const struct trace_header *h = &t->header;
-    for (size_t i = 0; i < h->n_devices; i++) {
-        clean_text(path, "device", i, t->devices[i].id, sizeof t->devices[i].id);
-        clean_text(path, "device", i, t->devices[i].name, sizeof t->devices[i].name);
+    const struct trace_header *header = &trace->header;
+    for (size_t i = 0; i < header->n_devices; i++) {
+        clean_text(path, "device", i, trace->devices[i].id, sizeof trace->devices[i].id);
+        clean_text(path, "device", i, trace->devices[i].name, sizeof trace->devices[i].name);
     }
-    for (size_t i = 0; i < h->n_lanes; i++) {
-        struct trace_lane *l = &t->lanes[i];
-        clean_text(path, "lane", i, l->name, sizeof l->name);
-        expect(l->device_index < h->n_devices && l->kind < LANE_KINDS, path, "lane", i);
-        expect(is_amount(l->flops_per_s) && is_amount(l->bytes_per_s), path, "lane", i);
+    for (size_t i = 0; i < header->n_lanes; i++) {
+        struct trace_lane *lane = &trace->lanes[i];
+        clean_text(path, "lane", i, lane->name, sizeof lane->name);
+        expect(lane->device_index < header->n_devices && lane->kind < LANE_KINDS, path, "lane", i);
+        expect(is_amount(lane->flops_per_s) && is_amount(lane->bytes_per_s), path, "lane", i);
     }
 }
 
-static void check_tasks(const char *path, const struct trace *t)
+static void check_tasks(const char *path, const struct trace *trace)
 {
-    const struct trace_header *h = &t->header;
-    for (size_t i = 0; i < h->n_tasks; i++) {
-        struct trace_task *k = &t->tasks[i];
+    const struct trace_header *header = &trace->header;
+    for (size_t i = 0; i < header->n_tasks; i++) {
+        struct trace_task *k = &trace->tasks[i];
         clean_text(path, "task", i, k->name, sizeof k->name);
         clean_text(path, "task", i, k->shape, sizeof k->shape);
-        expect(k->lane < h->n_lanes && k->list < h->n_lists, path, "task", i);
-        expect(k->role < MAX(h->n_roles, 1), path, "task", i); /* a file may be without roles */
-        expect((uint64_t)k->first_edge + k->n_edges <= h->n_edges, path, "task", i);
+        expect(k->lane < header->n_lanes && k->list < header->n_lists, path, "task", i);
+        expect(k->role < MAX(header->n_roles, 1), path, "task", i); /* a file may be without roles */
+        expect((uint64_t)k->first_edge + k->n_edges <= header->n_edges, path, "task", i);
         expect(is_amount(k->flops) && is_amount(k->predicted_ns), path, "task", i);
     }
-    for (size_t i = 0; i < h->n_edges; i++)
-        expect(t->edges[i].producer < h->n_tasks, path, "edge", i);
+    for (size_t i = 0; i < header->n_edges; i++)
+        expect(trace->edges[i].producer < header->n_tasks, path, "edge", i);
 }
 
-static void check_tensors(const char *path, const struct trace *t)
+static void check_tensors(const char *path, const struct trace *trace)
 {
-    const struct trace_header *h = &t->header;
+    const struct trace_header *header = &trace->header;
     uint32_t uses = 0; /* the uses of the tensors before: each use belongs to one tensor */
-    for (size_t i = 0; i < h->n_tensors; i++) {
-        struct trace_tensor *x = &t->tensors[i];
-        clean_text(path, "tensor", i, x->name, sizeof x->name);
-        expect(x->device < h->n_devices && x->class < h->n_classes && x->list < h->n_lists, path, "tensor", i);
-        expect(x->first_use == uses && x->n_uses <= h->n_uses - uses, path, "tensor", i);
-        expect(x->bytes <= UINT64_C(1) << 56, path, "tensor", i);
-        uses += x->n_uses;
+    for (size_t i = 0; i < header->n_tensors; i++) {
+        struct trace_tensor *tensor = &trace->tensors[i];
+        clean_text(path, "tensor", i, tensor->name, sizeof tensor->name);
+        expect(tensor->device < header->n_devices && tensor->class < header->n_classes &&
+                   tensor->list < header->n_lists,
+               path, "tensor", i);
+        expect(tensor->first_use == uses && tensor->n_uses <= header->n_uses - uses, path, "tensor", i);
+        expect(tensor->bytes <= UINT64_C(1) << 56, path, "tensor", i);
+        uses += tensor->n_uses;
     }
-    expect(uses == h->n_uses, path, "number of uses", h->n_uses);
-    for (size_t i = 0; i < h->n_uses; i++)
-        expect(t->uses[i] < h->n_tasks, path, "use", i);
+    expect(uses == header->n_uses, path, "number of uses", header->n_uses);
+    for (size_t i = 0; i < header->n_uses; i++)
+        expect(trace->uses[i] < header->n_tasks, path, "use", i);
 }
 
-void trace_read_tables(struct reader *file, struct trace *t)
+void trace_read_tables(struct reader *file, struct trace *trace)
 {
-    struct trace_header *h = &t->header;
-    read_at(file, h, MIN(file->size, sizeof *h), 0);
-    check_header(file, h);
-    for (const struct trace_part *p = trace_parts; p < trace_parts + TRACE_PARTS; p++) {
-        size_t n = *PART_OF(uint32_t, h, p->n);
-        void *table = allocate(n, p->size);
-        *PART_OF(void *, t, p->table) = table;
-        read_at(file, table, n * p->size, *PART_OF(uint64_t, h, p->at));
+    struct trace_header *header = &trace->header;
+    read_at(file, header, MIN(file->size, sizeof *header), 0);
+    check_header(file, header);
+    for (const struct trace_part *part = trace_parts; part < trace_parts + TRACE_PARTS; part++) {
+        size_t n = *PART_OF(uint32_t, header, part->n);
+        void *table = allocate(n, part->size);
+        *PART_OF(void *, trace, part->table) = table;
+        read_at(file, table, n * part->size, *PART_OF(uint64_t, header, part->at));
     }
-    t->bars = allocate(h->n_lanes, sizeof *t->bars);
-    t->runs = allocate(h->n_tasks, sizeof *t->runs);
-    t->memory_use = allocate(h->n_devices, sizeof *t->memory_use);
-    check_lanes(file->path, t); /* every index in the tables, and their texts */
-    check_tasks(file->path, t);
-    check_tensors(file->path, t);
+    trace->bars = allocate(header->n_lanes, sizeof *trace->bars);
+    trace->runs = allocate(header->n_tasks, sizeof *trace->runs);
+    trace->memory_use = allocate(header->n_devices, sizeof *trace->memory_use);
+    check_lanes(file->path, trace); /* every index in the tables, and their texts */
+    check_tasks(file->path, trace);
+    check_tensors(file->path, trace);
 }
 
 /* ---- the trace -------------------------------------------------------------------------------------------------- */
 
-void trace_free(struct trace *t)
+void trace_free(struct trace *trace)
 {
-    for (size_t i = 0; t->bars && i < t->header.n_lanes; i++)
-        free(t->bars[i].bar);
-    for (size_t i = 0; t->runs && i < t->header.n_tasks; i++)
-        free(t->runs[i].record);
-    for (size_t i = 0; t->memory_use && i < t->header.n_devices; i++)
-        free(t->memory_use[i].amount);
+    for (size_t i = 0; trace->bars && i < trace->header.n_lanes; i++)
+        free(trace->bars[i].bar);
+    for (size_t i = 0; trace->runs && i < trace->header.n_tasks; i++)
+        free(trace->runs[i].record);
+    for (size_t i = 0; trace->memory_use && i < trace->header.n_devices; i++)
+        free(trace->memory_use[i].amount);
     for (size_t i = 0; i < TRACE_LISTS; i++)
-        free(t->steps[i].step);
+        free(trace->steps[i].step);
     for (size_t i = 0; i < TRACE_PARTS; i++)
-        free(*PART_OF(void *, t, trace_parts[i].table));
-    free(t->bars);
-    free(t->runs);
-    free(t->memory_use);
-    free(t->records);
-    free(t->unfinished);
-    free(t->pauses);
-    free(t);
+        free(*PART_OF(void *, trace, trace_parts[i].table));
+    free(trace->bars);
+    free(trace->runs);
+    free(trace->memory_use);
+    free(trace->records);
+    free(trace->unfinished);
+    free(trace->pauses);
+    free(trace);
 }

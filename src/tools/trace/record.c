@@ -23,105 +23,113 @@ static struct recording {
     uint64_t tasks, steps;   /* the viewer's counts, as far as they have been granted */
     const struct step *step; /* the list of an iteration that may run to its end in a pause; NULL: none may */
     uint32_t number;         /* that iteration */
-} recording;
+} current_recording;
 
-static uint32_t index_in_trace(const struct recording *r, const struct step *s, size_t i)
+static uint32_t index_in_trace(const struct recording *recording, const struct step *step, size_t i)
 {
-    size_t before = 0; /* the tasks of the lists before s */
+    size_t before = 0; /* the tasks of the lists before this one */
     size_t k = 0;
-    while (k < r->n && r->list[k] != s) {
-        before += r->list[k]->n;
+    while (k < recording->n && recording->list[k] != step) {
+        before += recording->list[k]->n;
         k++;
     }
-    CHECK(k < r->n, "list %s runs, and is not in the trace", s->name);
+    CHECK(k < recording->n, "list %s runs, and is not in the trace", step->name);
     return (uint32_t)(before + i);
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-static void begin_record(void *context, const struct step *s, const struct task *t, struct task_flight *flight)
+static void begin_record(void *context, const struct step *step, const struct task *task, struct task_flight *flight)
 {
-    struct recording *r = context;
-    flight->mark = trace_begin(r->writer, flight->iteration, index_in_trace(r, s, t->index), flight->queued);
+    struct recording *recording = context;
+    flight->mark =
+        trace_begin(recording->writer, flight->iteration, index_in_trace(recording, step, task->index), flight->queued);
 }
 
-static void end_record(void *context, const struct step *s, const struct task *t, const struct task_flight *flight)
+static void end_record(void *context, const struct step *step, const struct task *task,
+                       const struct task_flight *flight)
 {
     static const uint32_t flags[] = {
         [TIMES_TRUE] = 0,
         [TIMES_MISSING] = TRACE_APPROXIMATE,
         [TIMES_STEPPED_BACK] = TRACE_APPROXIMATE | TRACE_STEPPED_BACK,
     };
-    struct recording *r = context;
-    (void)s;
-    if (t == r->trainer->report)
-        trace_tell_loss(r->writer, flight->mark, r->trainer->result[flight->iteration % RESULTS].loss);
-    trace_end(r->writer, flight->mark, flight->start, flight->end, flags[flight->told]);
+    struct recording *recording = context;
+    (void)step;
+    if (task == recording->trainer->report)
+        trace_tell_loss(recording->writer, flight->mark, recording->trainer->result[flight->iteration % RESULTS].loss);
+    trace_end(recording->writer, flight->mark, flight->start, flight->end, flags[flight->told]);
 }
 
 /* ---- a viewer's pause -------------------------------------------------------------------------------------------- */
 
 /* A request holds until its lease ends, which the viewer renews as long as it lives: a viewer that was killed cannot
  * keep the trainer. */
-static bool is_pause_asked(const struct trace_control *c)
+static bool is_pause_asked(const struct trace_control *control)
 {
-    uint64_t until = __atomic_load_n(&c->until, __ATOMIC_RELAXED);
+    uint64_t until = __atomic_load_n(&control->until, __ATOMIC_RELAXED);
     if (until == 0)
         return false;
     uint64_t now = now_ns();
     if (until <= now || until - now > TRACE_LONGEST_LEASE_MS * UINT64_C(1000000))
         return false;
-    return __atomic_load_n(&c->pause, __ATOMIC_RELAXED) != 0;
+    return __atomic_load_n(&control->pause, __ATOMIC_RELAXED) != 0;
 }
 
-static uint64_t tasks_asked(const struct trace_control *c) { return __atomic_load_n(&c->tasks, __ATOMIC_RELAXED); }
-static uint64_t steps_asked(const struct trace_control *c) { return __atomic_load_n(&c->steps, __ATOMIC_RELAXED); }
+static uint64_t tasks_asked(const struct trace_control *control)
+{
+    return __atomic_load_n(&control->tasks, __ATOMIC_RELAXED);
+}
+static uint64_t steps_asked(const struct trace_control *control)
+{
+    return __atomic_load_n(&control->steps, __ATOMIC_RELAXED);
+}
 
 /* Waits until the viewer grants the rest of the step, or one task, or asks for no pause any more. */
-static void wait_for_grant(struct recording *r, const struct trace_control *c, const struct step *s, uint32_t number,
-                           size_t i)
+static void wait_for_grant(struct recording *recording, const struct trace_control *control, const struct step *step,
+                           uint32_t number, size_t i)
 {
     const struct timespec moment = {.tv_nsec = 2000000};
-    while (is_pause_asked(c) && !interrupted()) {
-        const uint64_t tasks = tasks_asked(c);
-        if (steps_asked(c) > r->steps) {
-            r->steps++;
-            r->step = s;
-            r->number = number;
+    while (is_pause_asked(control) && !interrupted()) {
+        const uint64_t tasks = tasks_asked(control);
+        if (steps_asked(control) > recording->steps) {
+            recording->steps++;
+            recording->step = step;
+            recording->number = number;
             return;
         }
-        if (tasks > r->tasks) {
-            r->tasks++;
+        if (tasks > recording->tasks) {
+            recording->tasks++;
             return;
         }
-        trace_alive(r->writer, 1 + (uint64_t)index_in_trace(r, s, i));
+        trace_alive(recording->writer, 1 + (uint64_t)index_in_trace(recording, step, i));
         nanosleep(&moment, NULL);
     }
 }
 
 /* Waits while a viewer asks for it, until the viewer lets task i of iteration `number` be issued or is gone.  All tasks
  * that were issued have ended by then. */
-static void obey_viewer(void *context, struct step *s, uint32_t number, size_t i)
+static void obey_viewer(void *context, struct step *step, uint32_t number, size_t i)
 {
-    struct recording *r = context;
-    const struct trace_control *c = trace_asked(r->writer);
-    if (!is_pause_asked(c)) {
-        r->paused = false;
+    struct recording *recording = context;
+    const struct trace_control *control = trace_asked(recording->writer);
+    if (!is_pause_asked(control)) {
+        recording->paused = false;
         return;
     }
-    if (!r->paused) { /* what was asked before the pause does not count */
-        r->paused = true;
-        r->tasks = tasks_asked(c);
-        r->steps = steps_asked(c);
-        r->step = NULL;
+    if (!recording->paused) { /* what was asked before the pause does not count */
+        recording->paused = true;
+        recording->tasks = tasks_asked(control);
+        recording->steps = steps_asked(control);
+        recording->step = NULL;
     }
-    if (r->step == s && r->number == number)
+    if (recording->step == step && recording->number == number)
         return;
-    wait_all(s);
+    wait_all(step);
     uint64_t from = now_ns();
-    wait_for_grant(r, c, s, number, i);
+    wait_for_grant(recording, control, step, number, i);
     execution.held_ns += now_ns() - from;
-    trace_alive(r->writer, 0);
+    trace_alive(recording->writer, 0);
 }
 
 /* ---- the trace of a training ------------------------------------------------------------------------------------- */
@@ -130,94 +138,99 @@ struct record_options record_options;
 
 char *trace_path(void)
 {
-    const struct record_options *o = &record_options;
-    if (o->file && this_life->restarts) /* the traces before the restart stay */
-        return format_string("%s.%d", o->file, this_life->restarts);
-    if (o->file)
-        return copy_string(o->file);
-    return o->shown ? private_trace() : NULL;
+    const struct record_options *options = &record_options;
+    if (options->file && this_life->restarts) /* the traces before the restart stay */
+        return format_string("%s.%d", options->file, this_life->restarts);
+    if (options->file)
+        return copy_string(options->file);
+    return options->shown ? private_trace() : NULL;
 }
 
-static bool is_recorded(const struct settings *s) { return !s->trial && (record_options.file || record_options.shown); }
+static bool is_recorded(const struct settings *settings)
+{
+    return !settings->trial && (record_options.file || record_options.shown);
+}
 
 /* This comes before the log is opened, so that a run which is refused leaves no log. */
-static void expect_trace(struct trainer *t)
+static void expect_trace(struct trainer *trainer)
 {
-    if (is_recorded(t->settings) && record_options.file && t->settings->log)
+    if (is_recorded(trainer->settings) && record_options.file && trainer->settings->log)
         expect_replaceable("--trace", record_options.file, KIND_TRACE, "trace of yard's");
 }
 
-static double predicted_ns(void *trainer, const struct task *t)
+static double predicted_ns(void *trainer, const struct task *task)
 {
-    const double seconds = ask_predicted_seconds(trainer, t);
+    const double seconds = ask_predicted_seconds(trainer, task);
     return isnan(seconds) ? 0 : 1e9 * seconds;
 }
 
 /* Measures what each device reaches at most, for a viewer. */
-static void measure_peaks(const struct machine *m)
+static void measure_peaks(const struct machine *machine)
 {
-    for (struct device *d = m->device; d < m->host; d++) {
-        struct probe *p = open_probe(d);
-        d->flops_per_s = run_probe(p, 0.05);
-        close_probe(p);
+    for (struct device *device = machine->device; device < machine->host; device++) {
+        struct probe *probe = open_probe(device);
+        device->flops_per_s = run_probe(probe, 0.05);
+        close_probe(probe);
     }
 }
 
-char *describe_shape(const struct trainer *t)
+char *describe_shape(const struct trainer *trainer)
 {
-    struct config c = t->config;
-    c.seq_len = t->seq;
-    const int n = t->machine->n_devices;
+    struct config config = trainer->config;
+    config.seq_len = trainer->seq;
+    const int n = trainer->machine->n_devices;
     char sizes[160];
-    return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes(sizes, &c), t->batch, t->micros,
-                         t->micro_batch, n, n == 1 ? "" : "s");
+    return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes(sizes, &config), trainer->batch,
+                         trainer->micros, trainer->micro_batch, n, n == 1 ? "" : "s");
 }
 
-static void begin_recording(struct trainer *t, const char *path)
+static void begin_recording(struct trainer *trainer, const char *path)
 {
-    struct step *all[] = {t->train, t->eval, t->sample}, *lists[COUNT(all)];
+    struct step *all[] = {trainer->train, trainer->eval, trainer->sample}, *lists[COUNT(all)];
     size_t n = 0;
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
             lists[n++] = all[i];
-    const struct wrapper *w = lists[0]->running->wrapper;
-    const bool paced = w && w->scale > 0;
-    char *title = describe_shape(t);
+    const struct wrapper *wrapper = lists[0]->running->wrapper;
+    const bool paced = wrapper && wrapper->scale > 0;
+    char *title = describe_shape(trainer);
     struct trace_about about = {.model = title,
                                 .kind = paced ? TRACE_PACED : TRACE_REAL,
-                                .pace_scale = paced ? 1 / w->scale : 1,
+                                .pace_scale = paced ? 1 / wrapper->scale : 1,
                                 .predicted = predicted_ns,
-                                .context = t};
-    struct trace *tables = trace_tables(t->machine, lists, n, &about);
-    recording = (struct recording){.writer = trace_create(path, tables, TRACE_RING),
-                                   .observer = {obey_viewer, begin_record, end_record, &recording, NULL}};
+                                .context = trainer};
+    struct trace *tables = trace_tables(trainer->machine, lists, n, &about);
+    current_recording =
+        (struct recording){.writer = trace_create(path, tables, TRACE_RING),
+                           .observer = {obey_viewer, begin_record, end_record, &current_recording, NULL}};
     for (size_t k = 0; k < n; k++)
-        recording.list[k] = lists[k];
-    recording.n = n;
-    recording.trainer = t;
-    add_observer(&recording.observer);
+        current_recording.list[k] = lists[k];
+    current_recording.n = n;
+    current_recording.trainer = trainer;
+    add_observer(&current_recording.observer);
     trace_free(tables);
     free(title);
 }
 
-static void start_trace(struct trainer *t)
+static void start_trace(struct trainer *trainer)
 {
-    if (!is_recorded(t->settings))
+    if (!is_recorded(trainer->settings))
         return;
     char *path = trace_path();
     if (record_options.shown)
-        measure_peaks(t->machine);
-    begin_recording(t, path);
-    must(trace_follow_open(path, &recording.follow)); /* before show_trace(), which may remove the file's name */
+        measure_peaks(trainer->machine);
+    begin_recording(trainer, path);
+    must(
+        trace_follow_open(path, &current_recording.follow)); /* before show_trace(), which may remove the file's name */
     if (record_options.shown)
         show_trace(path, record_options.file ? KEEP_NAME : REMOVE_NAME);
     free(path);
 }
 
-static void begin_training(struct trainer *t)
+static void begin_training(struct trainer *trainer)
 {
-    (void)t;
-    recording.trains = true;
+    (void)trainer;
+    current_recording.trains = true;
 }
 
 /* A file that has lost its name is gone when it is closed. */
@@ -244,23 +257,26 @@ static void print_overlap(struct trace_follow *follow)
     print_beside(trace_beside(trace, &steps));
 }
 
-static void end_trace(struct trainer *t)
+static void end_trace(struct trainer *trainer)
 {
-    (void)t;
-    if (!recording.writer)
+    (void)trainer;
+    if (!current_recording.writer)
         return;
-    remove_observer(&recording.observer);
-    trace_close(recording.writer);
-    recording.writer = NULL;
-    if (recording.trains) {
+    remove_observer(&current_recording.observer);
+    trace_close(current_recording.writer);
+    current_recording.writer = NULL;
+    if (current_recording.trains) {
         tell_when_removed();
-        print_overlap(recording.follow);
+        print_overlap(current_recording.follow);
     }
-    trace_follow_close(recording.follow);
-    recording.follow = NULL;
+    trace_follow_close(current_recording.follow);
+    current_recording.follow = NULL;
 }
 
-static void check_record_options(struct settings *s) { s->time_tasks |= record_options.file || record_options.shown; }
+static void check_record_options(struct settings *settings)
+{
+    settings->time_tasks |= record_options.file || record_options.shown;
+}
 
 static const struct option options[] = {
     {.name = "trace",

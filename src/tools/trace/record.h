@@ -14,6 +14,6 @@ extern struct record_options record_options;
 char *trace_path(void);
 
 /* One line on sizes: "6 layers, 6 heads, ..."; the caller frees it. */
-char *describe_shape(const struct trainer *t);
+char *describe_shape(const struct trainer *trainer);
 
 #endif

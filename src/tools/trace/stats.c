@@ -7,58 +7,58 @@
 
 /* ---- modelled time --------------------------------------------------------------------------------------------- */
 
-static uint64_t modelled(const struct trace *t, uint64_t clock)
+static uint64_t modelled(const struct trace *trace, uint64_t clock)
 {
-    uint64_t start = t->header.start_ns;
-    uint64_t run = clock - trace_paused_before(t, clock);
+    uint64_t start = trace->header.start_ns;
+    uint64_t run = clock - trace_paused_before(trace, clock);
     double since = run > start ? (double)(run - start) : 0;
-    return start + (uint64_t)fmin(since * t->header.pace_scale, 0x1p62);
+    return start + (uint64_t)fmin(since * trace->header.pace_scale, 0x1p62);
 }
 
-static void model_record(const struct trace *t, struct trace_record *r)
+static void model_record(const struct trace *trace, struct trace_record *record)
 {
-    r->queued = modelled(t, r->queued);
-    r->start = r->end ? modelled(t, r->start) : 0;
-    r->end = r->end ? modelled(t, r->end) : 0;
+    record->queued = modelled(trace, record->queued);
+    record->start = record->end ? modelled(trace, record->start) : 0;
+    record->end = record->end ? modelled(trace, record->end) : 0;
 }
 
 struct trace *trace_open_modelled(const char *path)
 {
-    struct trace *t = trace_open(path);
-    if (t->header.pace_scale == 1 && !t->n_pauses)
-        return t;
-    for (size_t i = 0; i < t->n_records; i++)
-        model_record(t, &t->records[i]);
-    for (size_t i = 0; i < t->n_unfinished; i++)
-        model_record(t, &t->unfinished[i]);
-    t->header.pace_scale = 1;
-    trace_index(t, 0);
-    trace_update_memory(t, 0);
-    return t;
+    struct trace *trace = trace_open(path);
+    if (trace->header.pace_scale == 1 && !trace->n_pauses)
+        return trace;
+    for (size_t i = 0; i < trace->n_records; i++)
+        model_record(trace, &trace->records[i]);
+    for (size_t i = 0; i < trace->n_unfinished; i++)
+        model_record(trace, &trace->unfinished[i]);
+    trace->header.pace_scale = 1;
+    trace_index(trace, 0);
+    trace_update_memory(trace, 0);
+    return trace;
 }
 
-const char *trace_kind_name(const struct trace *t)
+const char *trace_kind_name(const struct trace *trace)
 {
     static const char *const names[] = {
         [TRACE_REAL] = "real", [TRACE_PACED] = "paced", [TRACE_SIMULATED] = "simulated"};
-    return names[t->header.kind];
+    return names[trace->header.kind];
 }
 
 /* Is it the list that trace_list() looks for? */
-static bool is_list(const struct trace *t, uint32_t list, const char *name)
+static bool is_list(const struct trace *trace, uint32_t list, const char *name)
 {
     if (name)
-        return strcmp(t->header.list[list], name) == 0;
-    return t->steps[list].n > 0;
+        return strcmp(trace->header.list[list], name) == 0;
+    return trace->steps[list].n > 0;
 }
 
-uint32_t trace_list(const struct trace *t, const char *path, const char *name)
+uint32_t trace_list(const struct trace *trace, const char *path, const char *name)
 {
-    const uint32_t n = t->header.n_lists;
+    const uint32_t n = trace->header.n_lists;
     char *known = NULL;
     uint32_t list = 0;
-    while (list < n && !is_list(t, list, name)) {
-        append_text(&known, "%s%s", known ? ", " : "", t->header.list[list]);
+    while (list < n && !is_list(trace, list, name)) {
+        append_text(&known, "%s%s", known ? ", " : "", trace->header.list[list]);
         list++;
     }
     if (list == n && name)
@@ -70,79 +70,79 @@ uint32_t trace_list(const struct trace *t, const char *path, const char *name)
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t done_of(const struct trace_step *s) { return s->done ? s->done : s->end; }
+static uint64_t done_of(const struct trace_step *step) { return step->done ? step->done : step->end; }
 
 /* Does step i of the table come directly after step i - 1, with no number between them? */
-static bool follows_directly(const struct trace_steps *s, size_t i)
+static bool follows_directly(const struct trace_steps *steps, size_t i)
 {
-    return i > 0 && s->steps[i].step == s->steps[i - 1].step + 1;
+    return i > 0 && steps->steps[i].step == steps->steps[i - 1].step + 1;
 }
 
-struct trace_steps trace_steps_of(const struct trace *t, uint32_t list)
+struct trace_steps trace_steps_of(const struct trace *trace, uint32_t list)
 {
-    struct trace_steps s = {.list = list, .steps = t->steps[list].step, .n = t->steps[list].n};
-    size_t whole = s.n;
-    while (whole > 1 && s.steps[whole - 1].step > t->whole_step)
+    struct trace_steps steps = {.list = list, .steps = trace->steps[list].step, .n = trace->steps[list].n};
+    size_t whole = steps.n;
+    while (whole > 1 && steps.steps[whole - 1].step > trace->whole_step)
         whole--;
-    s.first = whole > 1;
-    s.counted = whole - s.first;
-    if (s.counted == 0)
-        return s;
-    for (size_t i = s.first; i < whole; i++)
-        s.end = MAX(s.end, done_of(&s.steps[i]));
-    s.start = follows_directly(&s, s.first) ? done_of(&s.steps[0]) : s.steps[s.first].start;
-    s.start = MIN(s.start, s.end);
-    return s;
+    steps.first = whole > 1;
+    steps.counted = whole - steps.first;
+    if (steps.counted == 0)
+        return steps;
+    for (size_t i = steps.first; i < whole; i++)
+        steps.end = MAX(steps.end, done_of(&steps.steps[i]));
+    steps.start = follows_directly(&steps, steps.first) ? done_of(&steps.steps[0]) : steps.steps[steps.first].start;
+    steps.start = MIN(steps.start, steps.end);
+    return steps;
 }
 
-bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t record)
+bool trace_counts(const struct trace *trace, const struct trace_steps *steps, size_t nth)
 {
-    const struct trace_record *r = &t->records[record];
-    if (s->counted == 0 || t->tasks[r->task].list != s->list)
+    const struct trace_record *record = &trace->records[nth];
+    if (steps->counted == 0 || trace->tasks[record->task].list != steps->list)
         return false;
-    const struct trace_step *first = &s->steps[s->first];
-    const struct trace_step *last = first + s->counted - 1;
-    return r->step >= first->step && r->step <= last->step;
+    const struct trace_step *first = &steps->steps[steps->first];
+    const struct trace_step *last = first + steps->counted - 1;
+    return record->step >= first->step && record->step <= last->step;
 }
 
-static double length_of_step(const struct trace_steps *s, size_t i)
+static double length_of_step(const struct trace_steps *steps, size_t i)
 {
-    const struct trace_step *step = &s->steps[i];
+    const struct trace_step *step = &steps->steps[i];
     return (double)(step->end - step->start);
 }
 
 /* A period lasts from where one step is done to where the next one is.  It does not count what is written to the disk
  * in the background, which may end long after the next step.  Clocks of devices may disagree, so the distance can be
  * negative. */
-static double period_of_step(const struct trace_steps *s, size_t i)
+static double period_of_step(const struct trace_steps *steps, size_t i)
 {
-    if (!follows_directly(s, i))
-        return length_of_step(s, i);
-    uint64_t from = done_of(&s->steps[i - 1]);
-    uint64_t end = done_of(&s->steps[i]);
+    if (!follows_directly(steps, i))
+        return length_of_step(steps, i);
+    uint64_t from = done_of(&steps->steps[i - 1]);
+    uint64_t end = done_of(&steps->steps[i]);
     return end >= from ? (double)(end - from) : -(double)(from - end);
 }
 
-static double median_of_steps(const struct trace_steps *s, double (*of)(const struct trace_steps *, size_t))
+static double median_of_steps(const struct trace_steps *steps, double (*of)(const struct trace_steps *, size_t))
 {
-    double *values = allocate(s->counted, sizeof *values);
-    for (size_t i = 0; i < s->counted; i++)
-        values[i] = of(s, s->first + i);
-    double middle = median(values, s->counted);
+    double *values = allocate(steps->counted, sizeof *values);
+    for (size_t i = 0; i < steps->counted; i++)
+        values[i] = of(steps, steps->first + i);
+    double middle = median(values, steps->counted);
     free(values);
     return middle;
 }
 
-double trace_period_ns(const struct trace_steps *s) { return median_of_steps(s, period_of_step); }
-double trace_length_ns(const struct trace_steps *s) { return median_of_steps(s, length_of_step); }
+double trace_period_ns(const struct trace_steps *steps) { return median_of_steps(steps, period_of_step); }
+double trace_length_ns(const struct trace_steps *steps) { return median_of_steps(steps, length_of_step); }
 
-size_t trace_median_step(const struct trace_steps *s)
+size_t trace_median_step(const struct trace_steps *steps)
 {
-    double middle = trace_period_ns(s);
-    size_t nearest = s->first;
+    double middle = trace_period_ns(steps);
+    size_t nearest = steps->first;
     double distance = INFINITY;
-    for (size_t i = s->first; i < s->first + s->counted; i++) {
-        double off = fabs(period_of_step(s, i) - middle);
+    for (size_t i = steps->first; i < steps->first + steps->counted; i++) {
+        double off = fabs(period_of_step(steps, i) - middle);
         if (off < distance) {
             distance = off;
             nearest = i;
@@ -155,35 +155,36 @@ size_t trace_median_step(const struct trace_steps *s)
 
 enum { LAYER, TASKS, BESIDE, NONE_LEFT, NEXT_STEP, MS, HIDDEN, COLUMNS };
 
-/* Looks at the work of a compute lane while record r, an update on the CPU, runs and after it, and fills the columns of
- * r's row: BESIDE, NEXT_STEP, NONE_LEFT, HIDDEN.  The columns MS and HIDDEN are in nanoseconds here. */
-static void look_beside(const struct trace *t, const struct trace_record *r, const struct bars *b, double row[COLUMNS])
+/* Looks at the work of a compute lane while the record, an update on the CPU, runs and after it, and fills the columns
+ * of the record's row: BESIDE, NEXT_STEP, NONE_LEFT, HIDDEN.  The columns MS and HIDDEN are in nanoseconds here. */
+static void look_beside(const struct trace *trace, const struct trace_record *record, const struct bars *bars,
+                        double row[COLUMNS])
 {
-    const struct trace_task *update = &t->tasks[r->task];
+    const struct trace_task *update = &trace->tasks[record->task];
     double ns = 0;
-    for (size_t i = first_bar_in(b, r->start); i < b->n; i++) {
-        const struct trace_record *other = &t->records[b->bar[i].record];
-        const struct trace_task *task = &t->tasks[other->task];
-        bool backward = has_role(t, task, "backward") || has_role(t, task, "update");
-        bool later = backward && other->step == r->step && task->layer != update->layer;
-        bool next = (backward || has_role(t, task, "forward")) && other->step > r->step;
+    for (size_t i = first_bar_in(bars, record->start); i < bars->n; i++) {
+        const struct trace_record *other = &trace->records[bars->bar[i].record];
+        const struct trace_task *task = &trace->tasks[other->task];
+        bool backward = has_role(trace, task, "backward") || has_role(trace, task, "update");
+        bool later = backward && other->step == record->step && task->layer != update->layer;
+        bool next = (backward || has_role(trace, task, "forward")) && other->step > record->step;
         if (task->list != update->list || other->end == other->start || !(later || next))
             continue;
         if (later)
             row[NONE_LEFT] = 0;
-        if (other->start >= r->end)
+        if (other->start >= record->end)
             break;
         row[later ? BESIDE : NEXT_STEP] = 1;
-        ns += (double)(MIN(other->end, r->end) - MAX(other->start, r->start));
+        ns += (double)(MIN(other->end, record->end) - MAX(other->start, record->start));
     }
     ns = fmin(ns, row[MS]); /* a trace that contradicts itself may have two tasks at once on the lane */
     row[HIDDEN] = fmax(row[HIDDEN], ns);
 }
 
-static bool is_cpu_update(const struct trace *t, const struct trace_record *r)
+static bool is_cpu_update(const struct trace *trace, const struct trace_record *record)
 {
-    const struct trace_task *task = &t->tasks[r->task];
-    return t->lanes[task->lane].kind == LANE_CPU && has_role(t, task, "update") && r->end > r->start;
+    const struct trace_task *task = &trace->tasks[record->task];
+    return trace->lanes[task->lane].kind == LANE_CPU && has_role(trace, task, "update") && record->end > record->start;
 }
 
 /* The cells of the layer's row, which is added where it is missing. */
@@ -197,7 +198,7 @@ static struct cell *row_of_layer(struct table *table, int32_t layer)
     return &table->cells[row * COLUMNS];
 }
 
-struct table *trace_beside(const struct trace *t, const struct trace_steps *s)
+struct table *trace_beside(const struct trace *trace, const struct trace_steps *steps)
 {
     static const struct column columns[COLUMNS] = {{"layer", "layer", CELL_COUNT, 8, 0},
                                                    {"tasks", "tasks", CELL_COUNT, 7, 0},
@@ -207,21 +208,21 @@ struct table *trace_beside(const struct trace *t, const struct trace_steps *s)
                                                    {"ms/step", "ms_per_step", CELL_FIXED, 9, 3},
                                                    {"hidden", "hidden_ms_per_step", CELL_FIXED, 9, 3}};
     struct table *table = new_table(columns, COLUMNS);
-    const double ms = 1e-6 * t->header.pace_scale / (double)s->counted;
-    for (size_t i = 0; i < t->n_records; i++) {
-        const struct trace_record *r = &t->records[i];
-        const int32_t layer = t->tasks[r->task].layer;
-        if (!is_cpu_update(t, r) || !trace_counts(t, s, i))
+    const double ms = 1e-6 * trace->header.pace_scale / (double)steps->counted;
+    for (size_t i = 0; i < trace->n_records; i++) {
+        const struct trace_record *record = &trace->records[i];
+        const int32_t layer = trace->tasks[record->task].layer;
+        if (!is_cpu_update(trace, record) || !trace_counts(trace, steps, i))
             continue;
-        double added[COLUMNS] = {layer, [TASKS] = 1, [NONE_LEFT] = 1, [MS] = (double)(r->end - r->start)};
-        for (uint32_t lane = 0; lane < t->header.n_lanes; lane++)
-            if (t->lanes[lane].kind == LANE_COMPUTE)
-                look_beside(t, r, &t->bars[lane], added);
+        double added[COLUMNS] = {layer, [TASKS] = 1, [NONE_LEFT] = 1, [MS] = (double)(record->end - record->start)};
+        for (uint32_t lane = 0; lane < trace->header.n_lanes; lane++)
+            if (trace->lanes[lane].kind == LANE_COMPUTE)
+                look_beside(trace, record, &trace->bars[lane], added);
         added[MS] *= ms;
         added[HIDDEN] *= ms;
         struct cell *sum = row_of_layer(table, layer);
-        for (size_t c = TASKS; c < COLUMNS; c++)
-            sum[c].number += added[c];
+        for (size_t column = TASKS; column < COLUMNS; column++)
+            sum[column].number += added[column];
     }
     return table;
 }
@@ -239,57 +240,57 @@ void print_beside(struct table *beside)
 /* ---- critical path --------------------------------------------------------------------------------------------- */
 
 /* Of two records the one that ended later.  Either may be NONE. */
-static int64_t later_end(const struct trace *t, int64_t a, int64_t b)
+static int64_t later_end(const struct trace *trace, int64_t first, int64_t second)
 {
-    if (a == NONE)
-        return b;
-    if (b == NONE)
-        return a;
-    return t->records[b].end > t->records[a].end ? b : a;
+    if (first == NONE)
+        return second;
+    if (second == NONE)
+        return first;
+    return trace->records[second].end > trace->records[first].end ? second : first;
 }
 
 /* The record with which a step is done: of the step's records that end at `end` or before, the one that ends last. */
-static int64_t find_last_record(const struct trace *t, uint32_t list, const struct trace_step *step, uint64_t end)
+static int64_t find_last_record(const struct trace *trace, uint32_t list, const struct trace_step *step, uint64_t end)
 {
     int64_t last = NONE;
     size_t i;
-    FIND_FIRST(i, t->n_records, t->records[i].start < step->start);
-    for (; i < t->n_records && t->records[i].start <= step->end; i++) {
-        const struct trace_record *r = &t->records[i];
-        if (r->step == step->step && r->end <= end && t->tasks[r->task].list == list)
-            last = later_end(t, last, (int64_t)i);
+    FIND_FIRST(i, trace->n_records, trace->records[i].start < step->start);
+    for (; i < trace->n_records && trace->records[i].start <= step->end; i++) {
+        const struct trace_record *record = &trace->records[i];
+        if (record->step == step->step && record->end <= end && trace->tasks[record->task].list == list)
+            last = later_end(trace, last, (int64_t)i);
     }
     return last;
 }
 
 /* The predecessor of a record, by lane or by edge, that ended last.  It comes before `i` in the order of starts, so
  * that walking back comes to an end whatever the file says. */
-static int64_t find_predecessor(const struct trace *t, int64_t i)
+static int64_t find_predecessor(const struct trace *trace, int64_t i)
 {
-    const struct trace_record *r = &t->records[i];
-    const struct bars *lane = &t->bars[t->tasks[r->task].lane];
+    const struct trace_record *record = &trace->records[i];
+    const struct bars *lane = &trace->bars[trace->tasks[record->task].lane];
     const struct trace_edge *edge;
-    size_t bar = bar_of(t, (size_t)i);
+    size_t bar = bar_of(trace, (size_t)i);
     int64_t by_lane = bar > 0 ? (int64_t)lane->bar[bar - 1].record : NONE;
-    int64_t by_edge = trace_last_producer(t, r->task, r->step, (size_t)i, &edge);
-    return later_end(t, by_lane, by_edge);
+    int64_t by_edge = trace_last_producer(trace, record->task, record->step, (size_t)i, &edge);
+    return later_end(trace, by_lane, by_edge);
 }
 
-struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step)
+struct trace_path trace_critical_path(const struct trace *trace, const struct trace_steps *steps, size_t step)
 {
-    const struct trace_step *here = &s->steps[step];
+    const struct trace_step *here = &steps->steps[step];
     struct trace_path path = {.step = here->step, .start = here->start, .end = done_of(here)};
-    if (follows_directly(s, step) && done_of(here - 1) < path.end)
+    if (follows_directly(steps, step) && done_of(here - 1) < path.end)
         path.start = done_of(here - 1);
-    int64_t i = find_last_record(t, s->list, here, path.end);
+    int64_t i = find_last_record(trace, steps->list, here, path.end);
     uint64_t to = path.end;
     while (i != NONE && to > path.start) {
-        int64_t before = find_predecessor(t, i);
+        int64_t before = find_predecessor(trace, i);
         uint64_t ready = path.start;
         if (before != NONE)
-            ready = MAX(t->records[before].end, path.start);
+            ready = MAX(trace->records[before].end, path.start);
         ready = MIN(ready, to); /* clocks of two devices may disagree a little: no time counts twice */
-        uint64_t from = MIN(MAX(t->records[i].start, ready), to);
+        uint64_t from = MIN(MAX(trace->records[i].start, ready), to);
         *APPEND(path.hops, path.n, path.cap) = (struct trace_hop){(size_t)i, ready, from, to};
         to = ready;
         i = before;
@@ -301,9 +302,9 @@ struct trace_path trace_critical_path(const struct trace *t, const struct trace_
 static struct cell *row_of_part(struct table *table, const char *name, const char *lane)
 {
     for (size_t row = 0; row < table->n; row++) {
-        struct cell *c = &table->cells[row * PATH_COLUMNS];
-        if (strcmp(c[PATH_NAME].text, name) == 0 && strcmp(c[PATH_LANE].text, lane) == 0)
-            return c;
+        struct cell *cell = &table->cells[row * PATH_COLUMNS];
+        if (strcmp(cell[PATH_NAME].text, name) == 0 && strcmp(cell[PATH_LANE].text, lane) == 0)
+            return cell;
     }
     add_row(table, (struct cell[PATH_COLUMNS]){text_cell(name), text_cell(lane)});
     return &table->cells[(table->n - 1) * PATH_COLUMNS];
@@ -313,13 +314,13 @@ static void add_part(struct table *table, const char *name, const char *lane, ui
 {
     if (to <= from)
         return;
-    struct cell *c = row_of_part(table, name, lane);
-    c[PATH_HOPS].number++;
-    c[PATH_MS].number += (double)(to - from) / 1e6;
+    struct cell *cell = row_of_part(table, name, lane);
+    cell[PATH_HOPS].number++;
+    cell[PATH_MS].number += (double)(to - from) / 1e6;
 }
 
 /* A hop waits for the host until the host has queued its task, and then for the device. */
-struct table *trace_path_table(const struct trace *t, const struct trace_path *path, const char *heading)
+struct table *trace_path_table(const struct trace *trace, const struct trace_path *path, const char *heading)
 {
     const struct column columns[PATH_COLUMNS] = {{heading, "task", CELL_TEXT, 24, 0},
                                                  {"lane", "lane", CELL_TEXT, 24, 0},
@@ -329,16 +330,16 @@ struct table *trace_path_table(const struct trace *t, const struct trace_path *p
     struct table *table = new_table(columns, PATH_COLUMNS);
     for (size_t i = 0; i < path->n; i++) {
         const struct trace_hop *hop = &path->hops[i];
-        const struct trace_record *r = &t->records[hop->record];
-        const struct trace_task *task = &t->tasks[r->task];
-        uint64_t queued = MIN(MAX(r->queued, hop->wait), hop->start);
-        add_part(table, task->name, t->lanes[task->lane].name, hop->start, hop->end);
+        const struct trace_record *record = &trace->records[hop->record];
+        const struct trace_task *task = &trace->tasks[record->task];
+        uint64_t queued = MIN(MAX(record->queued, hop->wait), hop->start);
+        add_part(table, task->name, trace->lanes[task->lane].name, hop->start, hop->end);
         add_part(table, "(not yet queued)", "", hop->wait, queued);
         add_part(table, "(queued, not started)", "", queued, hop->start);
     }
     for (size_t row = 0; row < table->n; row++) {
-        struct cell *c = &table->cells[row * PATH_COLUMNS];
-        c[PATH_SHARE].number = c[PATH_MS].number * 1e6 / (double)(path->end - path->start);
+        struct cell *cell = &table->cells[row * PATH_COLUMNS];
+        cell[PATH_SHARE].number = cell[PATH_MS].number * 1e6 / (double)(path->end - path->start);
     }
     sort_table(table, PATH_MS);
     return table;

@@ -16,9 +16,9 @@ struct bars;
 /* Opens a trace for comparisons: times of a paced trace become modelled ones (x pace_scale, from start_ns), and the
  * time in which a viewer paused the trainer is cut out. */
 struct trace *trace_open_modelled(const char *path);
-const char *trace_kind_name(const struct trace *t); /* "real", "paced", "simulated" */
+const char *trace_kind_name(const struct trace *trace); /* "real", "paced", "simulated" */
 /* The index of the task list with that name; without a name, of the first that has records. */
-uint32_t trace_list(const struct trace *t, const char *path, const char *name);
+uint32_t trace_list(const struct trace *trace, const char *path, const char *name);
 
 /* The steps of one task list.  The first one warms up (compilation, caches), so it does not count when there are more;
  * nor do steps at the end that are not whole. */
@@ -29,17 +29,18 @@ struct trace_steps {
     size_t first, counted; /* the steps that count are steps[first .. first + counted) */
     uint64_t start, end;   /* the window they fill, which begins when the step before is done, or at the first start */
 };
-struct trace_steps trace_steps_of(const struct trace *t, uint32_t list);
-bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t record); /* is its step a counted one? */
+struct trace_steps trace_steps_of(const struct trace *trace, uint32_t list);
+/* Is the nth record's step a counted one? */
+bool trace_counts(const struct trace *trace, const struct trace_steps *steps, size_t nth);
 /* Medians; 0 without steps.  The period of step n goes from where step n - 1 is done to where step n is done; without
  * step n - 1 it is the length of step n. */
-double trace_period_ns(const struct trace_steps *s);
-double trace_length_ns(const struct trace_steps *s);
+double trace_period_ns(const struct trace_steps *steps);
+double trace_length_ns(const struct trace_steps *steps);
 
 /* A row for each layer, over the counted steps, on the layer's updates on the CPU: how many ran beside (at the same
  * time as) a backward or update of another layer in the same step, on a device; for how many no such work was left;
  * how many ran beside work of the next step; and for how much of their time they ran beside either. */
-struct table *trace_beside(const struct trace *t, const struct trace_steps *s);
+struct table *trace_beside(const struct trace *trace, const struct trace_steps *steps);
 void print_beside(struct table *beside); /* prints nothing for a table without rows */
 
 /* The chain of tasks that the step waited for, found from its last end back to the end of the step before, always by
@@ -55,11 +56,12 @@ struct trace_path {
     struct trace_hop *hops;
     size_t n, cap;
 };
-struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step /* an index */);
+struct trace_path trace_critical_path(const struct trace *trace, const struct trace_steps *steps,
+                                      size_t step /* an index */);
 /* The path's hops and waits by task and lane, the longest first. */
 enum { PATH_NAME, PATH_LANE, PATH_HOPS, PATH_MS, PATH_SHARE, PATH_COLUMNS }; /* the table's columns */
-struct table *trace_path_table(const struct trace *t, const struct trace_path *path, const char *heading);
-size_t trace_median_step(const struct trace_steps *s); /* index of the counted step with the median period */
+struct table *trace_path_table(const struct trace *trace, const struct trace_path *path, const char *heading);
+size_t trace_median_step(const struct trace_steps *steps); /* index of the counted step with the median period */
 
 /* ---- causes.c: why lanes were idle ------------------------------------------------------------------------------- */
 
@@ -86,12 +88,12 @@ struct trace_gap {               /* idle time on a lane, before a record */
     uint64_t at[GAP_PARTS + 1];  /* the clocks between the parts; the last is the start of the record */
 };
 /* The gap before bar i of a lane.  It begins where bar i - 1, of whatever list, ends, or at the trace's first start. */
-struct trace_gap trace_gap_of_bar(const struct trace *t, const struct bars *b, size_t i);
+struct trace_gap trace_gap_of_bar(const struct trace *trace, const struct bars *bars, size_t i);
 /* causes: [n_lanes] nanoseconds of the window in which a lane had no record of the list.  In the rest it was busy. */
-void trace_causes(const struct trace *t, const struct trace_steps *s, uint64_t (*causes)[CAUSES]);
+void trace_causes(const struct trace *trace, const struct trace_steps *steps, uint64_t (*causes)[CAUSES]);
 /* An array with each lane's name, device, ms per step busy and idle, and ms by cause.  print_lane_use() prints those
  * that were busy, with the causes' shares of the window. */
-json_t *trace_lanes_json(const struct trace *t, const struct trace_steps *s);
+json_t *trace_lanes_json(const struct trace *trace, const struct trace_steps *steps);
 void print_lane_use(FILE *out, const char *heading, const json_t *lanes);
 
 #endif

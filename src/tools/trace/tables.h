@@ -13,6 +13,7 @@ struct trace_about {
     void *context;                                            /* the argument of `predicted` */
 };
 /* A trace of finished lists: it has their tables and no records. */
-struct trace *trace_tables(const struct machine *m, struct step **steps, size_t n, const struct trace_about *about);
+struct trace *trace_tables(const struct machine *machine, struct step **steps, size_t n,
+                           const struct trace_about *about);
 
 #endif

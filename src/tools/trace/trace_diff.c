@@ -31,34 +31,34 @@ struct compared_trace {
 /* Returns 0 for the same task in two traces. */
 static int compare_tasks(const struct timed *a, const struct timed *b)
 {
-    const struct trace_task *x = a->task, *y = b->task;
-    int by_name = strcmp(x->name, y->name);
+    const struct trace_task *task_a = a->task, *task_b = b->task;
+    int by_name = strcmp(task_a->name, task_b->name);
     if (by_name != 0)
         return by_name;
-    if (x->layer != y->layer)
-        return COMPARE(x->layer, y->layer);
-    if (x->micro != y->micro)
-        return COMPARE(x->micro, y->micro);
-    int by_lane = strcmp(a->trace->lanes[x->lane].name, b->trace->lanes[y->lane].name);
+    if (task_a->layer != task_b->layer)
+        return COMPARE(task_a->layer, task_b->layer);
+    if (task_a->micro != task_b->micro)
+        return COMPARE(task_a->micro, task_b->micro);
+    int by_lane = strcmp(a->trace->lanes[task_a->lane].name, b->trace->lanes[task_b->lane].name);
     if (by_lane != 0)
         return by_lane;
-    return strcmp(a->trace->header.list[x->list], b->trace->header.list[y->list]);
+    return strcmp(a->trace->header.list[task_a->list], b->trace->header.list[task_b->list]);
 }
 
 /* When nothing else tells tasks of a trace apart, their order does: the first matches the first. */
 COMPARISON(by_identity, struct timed, BY(compare_tasks(a, b), 0, COMPARE(a->task, b->task)))
 
 /* The median time of a task's runs after the first step, or in its only step. */
-static double median_after_first(const struct trace *t, const struct runs *runs)
+static double median_after_first(const struct trace *trace, const struct runs *runs)
 {
-    const uint32_t first = t->records[runs->record[0]].step;
-    const uint32_t last = t->records[runs->record[runs->n - 1]].step;
+    const uint32_t first = trace->records[runs->record[0]].step;
+    const uint32_t last = trace->records[runs->record[runs->n - 1]].step;
     double *ns = allocate(runs->n, sizeof *ns);
     size_t n = 0;
     for (size_t i = 0; i < runs->n; i++) {
-        const struct trace_record *r = &t->records[runs->record[i]];
-        if (r->step != first || first == last)
-            ns[n++] = (double)(r->end - r->start);
+        const struct trace_record *record = &trace->records[runs->record[i]];
+        if (record->step != first || first == last)
+            ns[n++] = (double)(record->end - record->start);
     }
     double middle = median(ns, n);
     free(ns);
@@ -69,35 +69,35 @@ static struct compared_trace read_compared(const char *path)
 {
     const char *list = trace_options.list;
     struct compared_trace compared = {.trace = trace_open_modelled(path), .alone = json_array()};
-    const struct trace *t = compared.trace;
-    uint32_t chosen = trace_list(t, path, list);
-    struct trace_steps steps = trace_steps_of(t, chosen);
-    compared.timed = allocate(t->header.n_tasks, sizeof *compared.timed);
+    const struct trace *trace = compared.trace;
+    uint32_t chosen = trace_list(trace, path, list);
+    struct trace_steps steps = trace_steps_of(trace, chosen);
+    compared.timed = allocate(trace->header.n_tasks, sizeof *compared.timed);
     compared.makespan_ns = trace_period_ns(&steps);
-    for (size_t i = 0; i < t->header.n_tasks; i++) {
-        const struct trace_task *task = &t->tasks[i];
-        if (t->runs[i].n == 0 || (list && task->list != chosen))
+    for (size_t i = 0; i < trace->header.n_tasks; i++) {
+        const struct trace_task *task = &trace->tasks[i];
+        if (trace->runs[i].n == 0 || (list && task->list != chosen))
             continue;
-        double ns = median_after_first(t, &t->runs[i]);
-        compared.timed[compared.n++] = (struct timed){.trace = t, .task = task, .ns = ns};
+        double ns = median_after_first(trace, &trace->runs[i]);
+        compared.timed[compared.n++] = (struct timed){.trace = trace, .task = task, .ns = ns};
     }
     SORT(compared.timed, compared.n, by_identity);
     return compared;
 }
 
 /* "mlp.fc, layer 3, micro-batch 0 on 0:0 compute (train)" */
-static json_t *task_text(const struct timed *x)
+static json_t *task_text(const struct timed *timed)
 {
     char layer[32] = "", micro[32] = "";
-    if (x->task->layer >= 0)
-        snprintf(layer, sizeof layer, ", layer %" PRId32, x->task->layer);
-    if (x->task->micro >= 0)
-        snprintf(micro, sizeof micro, ", micro-batch %" PRId32, x->task->micro);
-    return json_sprintf("%s%s%s on %s (%s)", x->task->name, layer, micro, x->trace->lanes[x->task->lane].name,
-                        x->trace->header.list[x->task->list]);
+    if (timed->task->layer >= 0)
+        snprintf(layer, sizeof layer, ", layer %" PRId32, timed->task->layer);
+    if (timed->task->micro >= 0)
+        snprintf(micro, sizeof micro, ", micro-batch %" PRId32, timed->task->micro);
+    return json_sprintf("%s%s%s on %s (%s)", timed->task->name, layer, micro,
+                        timed->trace->lanes[timed->task->lane].name, timed->trace->header.list[timed->task->list]);
 }
 
-static double off_by(const struct timed *x) { return fabs(x->other - x->ns); }
+static double off_by(const struct timed *timed) { return fabs(timed->other - timed->ns); }
 
 COMPARISON(largest_difference, struct timed, BY(off_by(b), off_by(a), COMPARE(a->task, b->task)))
 
@@ -131,12 +131,12 @@ static size_t match(struct compared_trace *a, struct compared_trace *b)
     return n;
 }
 
-static double relative(double b, double a) { return a > 0 ? b / a - 1 : NAN; }
+static double relative(double after, double before) { return before > 0 ? after / before - 1 : NAN; }
 
 /* "+3.4 %", or "-" where there is nothing to compare with. */
-static const char *percent(char out[32], double x)
+static const char *percent(char out[32], double share)
 {
-    snprintf(out, 32, isfinite(x) ? "%+.2f %%" : "-", 100 * x);
+    snprintf(out, 32, isfinite(share) ? "%+.2f %%" : "-", 100 * share);
     return out;
 }
 
@@ -151,9 +151,10 @@ static struct table *worst_table(const struct timed *matched, size_t n)
                                             {"B/A - 1", "error", CELL_CHANGE, 8, 0}};
     struct table *table = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < MIN(n, MOST_SHOWN); i++) {
-        const struct timed *x = &matched[i];
-        ROW(table, text_cell(json_string_value(task_text(x))), number_cell(x->ns / 1e3), number_cell(x->other / 1e3),
-            number_cell(x->ns), number_cell(x->other), number_cell(relative(x->other, x->ns)));
+        const struct timed *timed = &matched[i];
+        ROW(table, text_cell(json_string_value(task_text(timed))), number_cell(timed->ns / 1e3),
+            number_cell(timed->other / 1e3), number_cell(timed->ns), number_cell(timed->other),
+            number_cell(relative(timed->other, timed->ns)));
     }
     return table;
 }

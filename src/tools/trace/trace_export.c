@@ -28,85 +28,87 @@ struct chrome {
     size_t *drawn_for; /* for each record the last consumer for which an arrow from it was considered */
 };
 
-static bool is_shown(const struct chrome *c, const struct trace_record *r)
+static bool is_shown(const struct chrome *chrome, const struct trace_record *record)
 {
-    return c->trace->tasks[r->task].list == c->list && r->step >= c->first && r->step <= c->last;
+    return chrome->trace->tasks[record->task].list == chrome->list && record->step >= chrome->first &&
+           record->step <= chrome->last;
 }
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 
-static void put(struct chrome *c, const char *text)
+static void put(struct chrome *chrome, const char *text)
 {
     int error = Z_OK;
     size_t n = strlen(text);
-    if (n && gzwrite(c->out, text, (unsigned)n) != (int)n)
-        fail(EXIT_IO, "cannot write %s: %s", c->path, gzerror(c->out, &error));
+    if (n && gzwrite(chrome->out, text, (unsigned)n) != (int)n)
+        fail(EXIT_IO, "cannot write %s: %s", chrome->path, gzerror(chrome->out, &error));
 }
 
 /* 15 digits hold eleven days in nanoseconds, and show no noise of the conversion to binary. */
-static void put_json(struct chrome *c, json_t *value)
+static void put_json(struct chrome *chrome, json_t *value)
 {
     char *text = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(15) | JSON_ENCODE_ANY);
-    CHECK(text, "JSON of %s", c->path);
-    put(c, text);
+    CHECK(text, "JSON of %s", chrome->path);
+    put(chrome, text);
     free(text);
     json_decref(value);
 }
 
 /* Writes an event with the fields that all have (phase, name, process and thread), and `more`. */
-static void put_event(struct chrome *c, const char *phase, const char *name, uint32_t lane, json_t *more)
+static void put_event(struct chrome *chrome, const char *phase, const char *name, uint32_t lane, json_t *more)
 {
     json_t *event = json_pack("{s:s, s:s, s:i, s:i}", "ph", phase, "name", name, "pid",
-                              (int)c->trace->lanes[lane].device_index + 1, "tid", (int)lane + 1);
+                              (int)chrome->trace->lanes[lane].device_index + 1, "tid", (int)lane + 1);
     json_object_update_new(event, more);
-    put(c, c->n_events > 0 ? ",\n" : "\n");
-    put_json(c, event);
-    c->n_events++;
+    put(chrome, chrome->n_events > 0 ? ",\n" : "\n");
+    put_json(chrome, event);
+    chrome->n_events++;
 }
 
-static double microseconds(const struct chrome *c, uint64_t ns) { return (double)(ns - c->zero) / 1e3; }
+static double microseconds(const struct chrome *chrome, uint64_t ns) { return (double)(ns - chrome->zero) / 1e3; }
 
 /* ---- slices ---------------------------------------------------------------------------------------------------- */
 
 /* On a lane each slice must start where the one before ended, or later.  Measured times of an in-order queue can miss
  * that by a few nanoseconds, so they are mended. */
-static void mend_records(struct chrome *c)
+static void mend_records(struct chrome *chrome)
 {
-    const struct trace *t = c->trace;
-    uint64_t *lane_end = allocate(t->header.n_lanes, sizeof *lane_end);
-    c->zero = UINT64_MAX;
-    for (size_t i = 0; i < t->n_records; i++) {
-        struct trace_record *r = &t->records[i];
-        uint64_t *end = &lane_end[t->tasks[r->task].lane];
-        if (!is_shown(c, r))
+    const struct trace *trace = chrome->trace;
+    uint64_t *lane_end = allocate(trace->header.n_lanes, sizeof *lane_end);
+    chrome->zero = UINT64_MAX;
+    for (size_t i = 0; i < trace->n_records; i++) {
+        struct trace_record *record = &trace->records[i];
+        uint64_t *end = &lane_end[trace->tasks[record->task].lane];
+        if (!is_shown(chrome, record))
             continue;
-        r->start = MAX(r->start, *end);
-        r->end = MAX(r->end, r->start);
-        *end = r->end;
-        c->zero = MIN(c->zero, r->start);
-        c->end = MAX(c->end, r->end);
+        record->start = MAX(record->start, *end);
+        record->end = MAX(record->end, record->start);
+        *end = record->end;
+        chrome->zero = MIN(chrome->zero, record->start);
+        chrome->end = MAX(chrome->end, record->end);
     }
     free(lane_end);
 }
 
-static void put_lanes(struct chrome *c)
+static void put_lanes(struct chrome *chrome)
 {
-    lane_purpose *purpose = trace_purposes(c->trace);
-    for (uint32_t i = 0; i < c->trace->header.n_lanes; i++) {
-        const struct trace_lane *l = &c->trace->lanes[i];
-        const struct trace_device *d = &c->trace->devices[l->device_index];
-        json_t *device = json_sprintf("%s %s", d->id, d->name);
-        put_event(c, "M", "process_name", i, json_pack("{s:{s:o}}", "args", "name", device));
-        put_event(c, "M", "process_sort_index", i, json_pack("{s:{s:i}}", "args", "sort_index", (int)l->device_index));
-        put_event(c, "M", "thread_name", i, json_pack("{s:{s:s}}", "args", "name", purpose[i]));
-        put_event(c, "M", "thread_sort_index", i, json_pack("{s:{s:i}}", "args", "sort_index", (int)i));
+    lane_purpose *purpose = trace_purposes(chrome->trace);
+    for (uint32_t i = 0; i < chrome->trace->header.n_lanes; i++) {
+        const struct trace_lane *lane = &chrome->trace->lanes[i];
+        const struct trace_device *device = &chrome->trace->devices[lane->device_index];
+        json_t *title = json_sprintf("%s %s", device->id, device->name);
+        put_event(chrome, "M", "process_name", i, json_pack("{s:{s:o}}", "args", "name", title));
+        put_event(chrome, "M", "process_sort_index", i,
+                  json_pack("{s:{s:i}}", "args", "sort_index", (int)lane->device_index));
+        put_event(chrome, "M", "thread_name", i, json_pack("{s:{s:s}}", "args", "name", purpose[i]));
+        put_event(chrome, "M", "thread_sort_index", i, json_pack("{s:{s:i}}", "args", "sort_index", (int)i));
     }
     free(purpose);
 }
 
 /* NULL for nothing: json_pack() leaves it out. */
-static json_t *above_0(double x) { return x > 0 ? json_real(x) : NULL; }
-static json_t *from_0(int32_t x) { return x >= 0 ? json_integer(x) : NULL; }
+static json_t *above_0(double number) { return number > 0 ? json_real(number) : NULL; }
+static json_t *from_0(int32_t number) { return number >= 0 ? json_integer(number) : NULL; }
 
 /* {"link": 12.5, "host": 2}: the parts of a gap, in microseconds. */
 static json_t *gap_json(const struct trace_gap *gap)
@@ -120,101 +122,103 @@ static json_t *gap_json(const struct trace_gap *gap)
     return idle;
 }
 
-static void put_slice(struct chrome *c, size_t i)
+static void put_slice(struct chrome *chrome, size_t i)
 {
-    const struct trace *t = c->trace;
-    const struct trace_record *r = &t->records[i];
-    const struct trace_task *task = &t->tasks[r->task];
-    const struct trace_gap gap = trace_gap_of_bar(t, &t->bars[task->lane], bar_of(t, i));
-    const double ns = (double)(r->end - r->start);
+    const struct trace *trace = chrome->trace;
+    const struct trace_record *record = &trace->records[i];
+    const struct trace_task *task = &trace->tasks[record->task];
+    const struct trace_gap gap = trace_gap_of_bar(trace, &trace->bars[task->lane], bar_of(trace, i));
+    const double ns = (double)(record->end - record->start);
     const double flop_rate = ns > 0 ? task->flops / ns : 0;
     const double byte_rate = ns > 0 ? (double)task->bytes / ns : 0;
     double waited = 0;
     const char *blocker = NULL;
-    if (r->queued)
-        waited = (double)r->start - (double)r->queued;
+    if (record->queued)
+        waited = (double)record->start - (double)record->queued;
     if (gap.blocker != NONE)
-        blocker = t->tasks[t->records[gap.blocker].task].name;
-    json_t *arguments =
-        json_pack("{s:I, s:o, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "step", (json_int_t)r->step,
-                  "idle_us", gap_json(&gap), "last_producer", blocker, "layer", from_0(task->layer), "micro",
-                  from_0(task->micro), "flops", above_0(task->flops), "bytes", above_0((double)task->bytes), "GFLOP/s",
-                  above_0(flop_rate), "GB/s", above_0(byte_rate), "queued_us", above_0(waited / 1e3), "predicted_us",
-                  above_0(task->predicted_ns / 1e3), "approximate", r->flags & TRACE_APPROXIMATE ? json_true() : NULL);
-    put_event(c, "X", task->name, task->lane,
-              json_pack("{s:s, s:f, s:f, s:o}", "cat", "task", "ts", microseconds(c, r->start), "dur", ns / 1e3, "args",
-                        arguments));
+        blocker = trace->tasks[trace->records[gap.blocker].task].name;
+    json_t *arguments = json_pack(
+        "{s:I, s:o, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "step", (json_int_t)record->step,
+        "idle_us", gap_json(&gap), "last_producer", blocker, "layer", from_0(task->layer), "micro", from_0(task->micro),
+        "flops", above_0(task->flops), "bytes", above_0((double)task->bytes), "GFLOP/s", above_0(flop_rate), "GB/s",
+        above_0(byte_rate), "queued_us", above_0(waited / 1e3), "predicted_us", above_0(task->predicted_ns / 1e3),
+        "approximate", record->flags & TRACE_APPROXIMATE ? json_true() : NULL);
+    put_event(chrome, "X", task->name, task->lane,
+              json_pack("{s:s, s:f, s:f, s:o}", "cat", "task", "ts", microseconds(chrome, record->start), "dur",
+                        ns / 1e3, "args", arguments));
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
 /* A counter belongs to a process; any lane of the device names the process. */
-static void put_memory(struct chrome *c, uint32_t device)
+static void put_memory(struct chrome *chrome, uint32_t device)
 {
-    const struct trace *t = c->trace;
-    const struct memory_use *use = &t->memory_use[device];
+    const struct trace *trace = chrome->trace;
+    const struct memory_use *use = &trace->memory_use[device];
     uint32_t lane = 0;
-    while (lane < t->header.n_lanes && t->lanes[lane].device_index != device)
+    while (lane < trace->header.n_lanes && trace->lanes[lane].device_index != device)
         lane++;
-    if (lane == t->header.n_lanes)
+    if (lane == trace->header.n_lanes)
         return;
-    for (const struct amount *a = amount_at(use, c->zero); a <= amount_at(use, c->end); a++) {
+    for (const struct amount *amount = amount_at(use, chrome->zero); amount <= amount_at(use, chrome->end); amount++) {
         json_t *classes = json_object();
-        for (size_t i = 0; i < t->header.n_classes; i++)
-            json_object_set_new(classes, t->header.memory[i], json_integer((json_int_t)a->bytes[i]));
-        put_event(c, "C", "memory", lane,
-                  json_pack("{s:f, s:o}", "ts", microseconds(c, MAX(a->clock, c->zero)), "args", classes));
+        for (size_t i = 0; i < trace->header.n_classes; i++)
+            json_object_set_new(classes, trace->header.memory[i], json_integer((json_int_t)amount->bytes[i]));
+        put_event(
+            chrome, "C", "memory", lane,
+            json_pack("{s:f, s:o}", "ts", microseconds(chrome, MAX(amount->clock, chrome->zero)), "args", classes));
     }
 }
 
 /* ---- arrows ---------------------------------------------------------------------------------------------------- */
 
-static bool has_length(const struct trace_record *r) { return r->end > r->start; }
+static bool has_length(const struct trace_record *record) { return record->end > record->start; }
 
 /* Writes one end of an arrow: phase "s" or "f".  The event of the second end needs "bp": "e". */
-static void put_arrow_end(struct chrome *c, const char *phase, bool reuse, uint32_t lane, uint64_t at, const char *bp)
+static void put_arrow_end(struct chrome *chrome, const char *phase, bool reuse, uint32_t lane, uint64_t at,
+                          const char *bp)
 {
-    put_event(c, phase, reuse ? "reuse" : "data", lane,
-              json_pack("{s:s, s:I, s:f, s:s*}", "cat", "edge", "id", (json_int_t)c->n_flows, "ts", microseconds(c, at),
-                        "bp", bp));
+    put_event(chrome, phase, reuse ? "reuse" : "data", lane,
+              json_pack("{s:s, s:I, s:f, s:s*}", "cat", "edge", "id", (json_int_t)chrome->n_flows, "ts",
+                        microseconds(chrome, at), "bp", bp));
 }
 
 /* Writes an arrow from the producer's last nanosecond to the consumer's first, both within their slices.  It cannot go
  * back in time (clocks of two devices may disagree a little). */
-static void put_arrow(struct chrome *c, size_t producer, size_t consumer, bool reuse)
+static void put_arrow(struct chrome *chrome, size_t producer, size_t consumer, bool reuse)
 {
-    const struct trace *t = c->trace;
-    const struct trace_record *from = &t->records[producer], *to = &t->records[consumer];
-    const uint32_t from_lane = t->tasks[from->task].lane;
-    const uint32_t to_lane = t->tasks[to->task].lane;
+    const struct trace *trace = chrome->trace;
+    const struct trace_record *from = &trace->records[producer], *to = &trace->records[consumer];
+    const uint32_t from_lane = trace->tasks[from->task].lane;
+    const uint32_t to_lane = trace->tasks[to->task].lane;
     if (from_lane == to_lane || from->start > to->start)
         return;
-    c->n_flows++;
-    put_arrow_end(c, "s", reuse, from_lane, MIN(from->end - 1, to->start), NULL);
-    put_arrow_end(c, "f", reuse, to_lane, to->start, "e");
+    chrome->n_flows++;
+    put_arrow_end(chrome, "s", reuse, from_lane, MIN(from->end - 1, to->start), NULL);
+    put_arrow_end(chrome, "f", reuse, to_lane, to->start, "e");
 }
 
 /* Writes arrows to the consumer from all that record `at` waited for.  A slice without length can hold no end of an
  * arrow, so a copy that takes no time is replaced by the producers of its data.  Producers that have been looked at for
  * this consumer are marked in drawn_for. */
-static void put_arrows(struct chrome *c, size_t at, size_t consumer)
+static void put_arrows(struct chrome *chrome, size_t at, size_t consumer)
 {
-    const struct trace *t = c->trace;
-    const struct trace_record *r = &t->records[at];
-    const struct trace_task *task = &t->tasks[r->task];
-    for (uint32_t e = task->first_edge; e < task->first_edge + task->n_edges; e++) {
-        const struct trace_edge *edge = &t->edges[e];
-        int64_t producer = trace_find_before(t, edge->producer, r->step - (edge->previous_step != 0), at);
-        if (producer == NONE || !is_shown(c, &t->records[producer]) || c->drawn_for[producer] == consumer)
+    const struct trace *trace = chrome->trace;
+    const struct trace_record *record = &trace->records[at];
+    const struct trace_task *task = &trace->tasks[record->task];
+    for (uint32_t i = task->first_edge; i < task->first_edge + task->n_edges; i++) {
+        const struct trace_edge *edge = &trace->edges[i];
+        int64_t producer = trace_find_before(trace, edge->producer, record->step - (edge->previous_step != 0), at);
+        if (producer == NONE || !is_shown(chrome, &trace->records[producer]) || chrome->drawn_for[producer] == consumer)
             continue;
-        bool through = at != consumer, whole = has_length(&t->records[producer]);
+        bool through = at != consumer, whole = has_length(&trace->records[producer]);
         if (edge->reuse && (through || !whole))
             continue;
-        c->drawn_for[producer] = consumer;
+        chrome->drawn_for[producer] = consumer;
         if (whole)
-            put_arrow(c, (size_t)producer, consumer, edge->reuse);
+            put_arrow(chrome, (size_t)producer, consumer, edge->reuse);
         else
-            put_arrows(c, (size_t)producer, consumer);
+            put_arrows(chrome, (size_t)producer, consumer);
     }
 }
 
@@ -234,76 +238,76 @@ static void parse_steps(const char *text, int64_t *first, int64_t *last)
     free(begin);
 }
 
-static void put_slices(struct chrome *c)
+static void put_slices(struct chrome *chrome)
 {
-    const struct trace *t = c->trace;
-    for (size_t i = 0; i < t->n_records; i++)
-        if (is_shown(c, &t->records[i]))
-            put_slice(c, i);
-    for (uint32_t device = 0; device < t->header.n_devices && c->end > 0; device++)
-        put_memory(c, device);
+    const struct trace *trace = chrome->trace;
+    for (size_t i = 0; i < trace->n_records; i++)
+        if (is_shown(chrome, &trace->records[i]))
+            put_slice(chrome, i);
+    for (uint32_t device = 0; device < trace->header.n_devices && chrome->end > 0; device++)
+        put_memory(chrome, device);
 }
 
 /* Perfetto asks that arrows come after all slices. */
-static void put_all_arrows(struct chrome *c)
+static void put_all_arrows(struct chrome *chrome)
 {
-    const struct trace *t = c->trace;
-    c->drawn_for = allocate(t->n_records + 1, sizeof *c->drawn_for);
-    for (size_t i = 0; i < t->n_records; i++)
-        c->drawn_for[i] = SIZE_MAX;
-    for (size_t i = 0; i < t->n_records; i++)
-        if (is_shown(c, &t->records[i]) && has_length(&t->records[i]))
-            put_arrows(c, i, i);
-    free(c->drawn_for);
+    const struct trace *trace = chrome->trace;
+    chrome->drawn_for = allocate(trace->n_records + 1, sizeof *chrome->drawn_for);
+    for (size_t i = 0; i < trace->n_records; i++)
+        chrome->drawn_for[i] = SIZE_MAX;
+    for (size_t i = 0; i < trace->n_records; i++)
+        if (is_shown(chrome, &trace->records[i]) && has_length(&trace->records[i]))
+            put_arrows(chrome, i, i);
+    free(chrome->drawn_for);
 }
 
-static void write_chrome(struct chrome *c)
+static void write_chrome(struct chrome *chrome)
 {
-    const struct trace *t = c->trace;
-    struct writer *file = open_writer(c->path);
+    const struct trace *trace = chrome->trace;
+    struct writer *file = open_writer(chrome->path);
     int fd = dup(file->fd); /* gzclose() closes this copy; publish() still needs file->fd */
     if (fd >= 0)
-        c->out = gzdopen(fd, ends_with(c->path, ".gz") ? "wb6" : "wbT");
-    if (!c->out)
-        fail(EXIT_IO, "cannot write %s: %s", c->path, strerror(errno));
-    put(c, "{\"displayTimeUnit\":\"ns\",\"otherData\":");
-    put_json(c, json_pack("{s:s, s:s, s:I}", "model", t->header.model, "kind", trace_kind_name(t), "lost_records",
-                          (json_int_t)MIN(t->n_lost, INT64_MAX)));
-    put(c, ",\"traceEvents\":[");
-    put_lanes(c);
-    put_slices(c);
-    put_all_arrows(c);
-    put(c, "\n]}\n");
-    if (gzclose(c->out) != Z_OK)
-        fail(EXIT_IO, "cannot write %s: %s", c->path, strerror(errno));
+        chrome->out = gzdopen(fd, ends_with(chrome->path, ".gz") ? "wb6" : "wbT");
+    if (!chrome->out)
+        fail(EXIT_IO, "cannot write %s: %s", chrome->path, strerror(errno));
+    put(chrome, "{\"displayTimeUnit\":\"ns\",\"otherData\":");
+    put_json(chrome, json_pack("{s:s, s:s, s:I}", "model", trace->header.model, "kind", trace_kind_name(trace),
+                               "lost_records", (json_int_t)MIN(trace->n_lost, INT64_MAX)));
+    put(chrome, ",\"traceEvents\":[");
+    put_lanes(chrome);
+    put_slices(chrome);
+    put_all_arrows(chrome);
+    put(chrome, "\n]}\n");
+    if (gzclose(chrome->out) != Z_OK)
+        fail(EXIT_IO, "cannot write %s: %s", chrome->path, strerror(errno));
     publish(file);
 }
 
 int trace_export(char **files)
 {
-    const char *path = files[0], *chrome = trace_options.chrome;
+    const char *path = files[0], *chrome_path = trace_options.chrome;
     int64_t first = 1, last = UINT32_MAX;
     int64_t has_first = 0, has_last = 0;
-    if (!chrome)
+    if (!chrome_path)
         fail(EXIT_USAGE, "yard trace export needs --chrome OUT.json.gz, the file to write");
     parse_steps(trace_options.steps, &first, &last);
-    struct trace *t = trace_open_modelled(path);
-    uint32_t chosen = trace_list(t, path, trace_options.list);
-    const struct trace_step_list *steps = &t->steps[chosen];
+    struct trace *trace = trace_open_modelled(path);
+    uint32_t chosen = trace_list(trace, path, trace_options.list);
+    const struct trace_step_list *steps = &trace->steps[chosen];
     if (steps->n > 0) {
         has_first = steps->step[0].step;
         has_last = steps->step[steps->n - 1].step;
     }
-    if (t->n_records && (first > has_last || last < has_first))
+    if (trace->n_records && (first > has_last || last < has_first))
         fail(EXIT_USAGE,
              "the trace %s holds the steps %" PRId64 " to %" PRId64 " of list %s, none that --steps asks for: give "
              "--steps numbers among these",
-             path, has_first, has_last, t->header.list[chosen]);
-    struct chrome c = {.trace = t, .path = chrome, .list = chosen, .first = first, .last = last};
-    mend_records(&c);
-    expect_replaceable("--chrome", chrome, KIND_CHROME, "trace for browsers");
-    write_chrome(&c);
-    print_line(stdout, "wrote %s, steps %" PRId64 " to %" PRId64 " of list %s: open it at ui.perfetto.dev", chrome,
-               MAX(first, has_first), MIN(last, has_last), t->header.list[chosen]);
+             path, has_first, has_last, trace->header.list[chosen]);
+    struct chrome chrome = {.trace = trace, .path = chrome_path, .list = chosen, .first = first, .last = last};
+    mend_records(&chrome);
+    expect_replaceable("--chrome", chrome_path, KIND_CHROME, "trace for browsers");
+    write_chrome(&chrome);
+    print_line(stdout, "wrote %s, steps %" PRId64 " to %" PRId64 " of list %s: open it at ui.perfetto.dev", chrome_path,
+               MAX(first, has_first), MIN(last, has_last), trace->header.list[chosen]);
     return EXIT_OK;
 }

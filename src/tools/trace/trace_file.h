@@ -128,16 +128,16 @@ struct trace_writer *trace_create(const char *path, const struct trace *given, u
  * may be called by any thread, in any order, once per record.  It does nothing when the ring has come round to the
  * record before it ended.  end < start is stored as start = end and TRACE_APPROXIMATE; end = 0, which only a virtual
  * clock shows, is stored as 1. */
-uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint64_t queued);
-void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t end, uint32_t flags);
+uint64_t trace_begin(struct trace_writer *writer, uint32_t step, uint32_t task, uint64_t queued);
+void trace_end(struct trace_writer *writer, uint64_t number, uint64_t start, uint64_t end, uint32_t flags);
 /* Tells the loss of the record's step, before trace_end(). */
-void trace_tell_loss(struct trace_writer *w, uint64_t number, double loss);
+void trace_tell_loss(struct trace_writer *writer, uint64_t number, double loss);
 /* Shows that the trainer is alive while nothing is issued; `paused_task` as in the header.  If it is not 0, the next
  * record gets TRACE_AFTER_PAUSE. */
-void trace_alive(struct trace_writer *w, uint64_t paused_task);
+void trace_alive(struct trace_writer *writer, uint64_t paused_task);
 /* The viewers' request, in the file: it may change at any moment. */
-const struct trace_control *trace_asked(const struct trace_writer *w);
+const struct trace_control *trace_asked(const struct trace_writer *writer);
 /* Cuts the file to the part that was used and closes it. */
-void trace_close(struct trace_writer *w);
+void trace_close(struct trace_writer *writer);
 
 #endif

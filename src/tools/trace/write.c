@@ -56,11 +56,11 @@ static void replace_lost_pages(int number, siginfo_t *info, void *unused)
         signal(number, SIG_DFL);
 }
 
-static void tell_when_cut(struct trace_writer *w)
+static void tell_when_cut(struct trace_writer *writer)
 {
-    if (cut && !w->lost)
+    if (cut && !writer->lost)
         warn("the trace was cut by another program while it was written: it is lost, and training goes on");
-    w->lost = cut;
+    writer->lost = cut;
 }
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
@@ -68,21 +68,21 @@ static void tell_when_cut(struct trace_writer *w)
 static struct trace_header make_header(const struct trace_header *given, uint64_t capacity)
 {
     char state;
-    struct trace_header h = *given;
-    uint64_t end = sizeof h;
-    memcpy(h.magic, TRACE_MAGIC, sizeof h.magic);
-    h.version = TRACE_VERSION;
+    struct trace_header header = *given;
+    uint64_t end = sizeof header;
+    memcpy(header.magic, TRACE_MAGIC, sizeof header.magic);
+    header.version = TRACE_VERSION;
     for (size_t i = 0; i < TRACE_PARTS; i++) {
-        const struct trace_part *p = &trace_parts[i];
-        *PART_OF(uint64_t, &h, p->at) = end;
-        end = round_up(end + *PART_OF(uint32_t, &h, p->n) * p->size, 64);
+        const struct trace_part *part = &trace_parts[i];
+        *PART_OF(uint64_t, &header, part->at) = end;
+        end = round_up(end + *PART_OF(uint32_t, &header, part->n) * part->size, 64);
     }
-    h.records_at = end;
-    h.capacity = capacity;
-    h.start_ns = h.kind == TRACE_SIMULATED ? 0 : now_ns();
-    h.pid = getpid();
-    process_state(h.pid, &h.born, &state);
-    return h;
+    header.records_at = end;
+    header.capacity = capacity;
+    header.start_ns = header.kind == TRACE_SIMULATED ? 0 : now_ns();
+    header.pid = getpid();
+    process_state(header.pid, &header.born, &state);
+    return header;
 }
 
 /* Gives the file its name.  It replaces `old`, which had the name and is locked.  Where there was none, a link shows
@@ -102,33 +102,33 @@ static void take_trace_name(struct writer *file, const char *name, int old)
 }
 
 /* Reserves the file's bytes and maps them.  A disk that fills up later would end the run with SIGBUS at a store. */
-static void map_file(struct trace_writer *w, const char *name)
+static void map_file(struct trace_writer *writer, const char *name)
 {
     char text[32];
-    int error = reserve_bytes(w->fd, w->size);
+    int error = reserve_bytes(writer->fd, writer->size);
     if (error == 0) {
-        w->header = mmap(NULL, w->size, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
-        if (w->header == MAP_FAILED)
+        writer->header = mmap(NULL, writer->size, PROT_READ | PROT_WRITE, MAP_SHARED, writer->fd, 0);
+        if (writer->header == MAP_FAILED)
             error = errno;
     }
     if (error)
         fail(EXIT_IO, "cannot make the trace %s with %s for its records: %s; take another place or fewer records", name,
-             format_bytes(text, (double)w->size), strerror(error));
-    mapped = (char *)w->header;
-    mapped_size = w->size;
+             format_bytes(text, (double)writer->size), strerror(error));
+    mapped = (char *)writer->header;
+    mapped_size = writer->size;
     cut = false;
     const struct sigaction action = {.sa_sigaction = replace_lost_pages, .sa_flags = SA_SIGINFO};
     sigaction(SIGBUS, &action, NULL);
 }
 
-static void copy_tables(struct trace_writer *w, const struct trace_header *h, const struct trace *given)
+static void copy_tables(struct trace_writer *writer, const struct trace_header *header, const struct trace *given)
 {
     for (size_t i = 0; i < TRACE_PARTS; i++) {
-        const struct trace_part *p = &trace_parts[i];
-        const uint32_t n = *PART_OF(uint32_t, h, p->n);
-        const uint64_t at = *PART_OF(uint64_t, h, p->at);
+        const struct trace_part *part = &trace_parts[i];
+        const uint32_t n = *PART_OF(uint32_t, header, part->n);
+        const uint64_t at = *PART_OF(uint64_t, header, part->at);
         if (n > 0)
-            memcpy((char *)w->header + at, *PART_OF(void *, given, p->table), n * p->size);
+            memcpy((char *)writer->header + at, *PART_OF(void *, given, part->table), n * part->size);
     }
 }
 
@@ -140,86 +140,86 @@ struct trace_writer *trace_create(const char *name, const struct trace *given, u
     int old = open_locked("--trace", name, O_RDONLY);
     expect_own_kind("--trace", name, KIND_TRACE, "trace of yard's");
     struct writer *file = open_writer(name);
-    struct trace_header h = make_header(&given->header, MAX(capacity, 1));
-    struct trace_writer *w = allocate(1, sizeof *w);
-    w->size = h.records_at + h.capacity * sizeof *w->ring;
-    w->capacity = h.capacity;
-    w->n_tasks = h.n_tasks;
-    w->fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
-    if (w->fd < 0 || fchmod(w->fd, 0600) != 0)
+    struct trace_header header = make_header(&given->header, MAX(capacity, 1));
+    struct trace_writer *writer = allocate(1, sizeof *writer);
+    writer->size = header.records_at + header.capacity * sizeof *writer->ring;
+    writer->capacity = header.capacity;
+    writer->n_tasks = header.n_tasks;
+    writer->fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+    if (writer->fd < 0 || fchmod(writer->fd, 0600) != 0)
         fail(EXIT_IO, "cannot write the trace %s: %s", name, strerror(errno));
-    lock_file("--trace", name, w->fd);
-    map_file(w, name);
-    w->ring = PART_OF(struct trace_record, w->header, h.records_at);
-    copy_tables(w, &h, given);
-    *w->header = h;
+    lock_file("--trace", name, writer->fd);
+    map_file(writer, name);
+    writer->ring = PART_OF(struct trace_record, writer->header, header.records_at);
+    copy_tables(writer, &header, given);
+    *writer->header = header;
     take_trace_name(file, name, old);
-    return w;
+    return writer;
 }
 
-uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint64_t queued)
+uint64_t trace_begin(struct trace_writer *writer, uint32_t step, uint32_t task, uint64_t queued)
 {
-    CHECK(task < w->n_tasks && step > 0, "task %u of %u, step %u", task, (unsigned)w->n_tasks, step);
-    struct trace_record *r = &w->ring[w->head % w->capacity];
-    __atomic_store_n(&r->end, 0, __ATOMIC_RELAXED);
+    CHECK(task < writer->n_tasks && step > 0, "task %u of %u, step %u", task, (unsigned)writer->n_tasks, step);
+    struct trace_record *record = &writer->ring[writer->head % writer->capacity];
+    __atomic_store_n(&record->end, 0, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE); /* end = 0 is seen before any other change of the slot */
-    r->start = 0;
-    r->step = step;
-    r->task = task;
-    r->flags = w->paused ? TRACE_AFTER_PAUSE : 0;
-    r->loss = 0;
-    w->paused = false;
-    r->queued = queued;
-    __atomic_store_n(&w->header->alive_ns, queued, __ATOMIC_RELAXED);
-    __atomic_store_n(&w->header->head, w->head + 1, __ATOMIC_RELEASE);
-    tell_when_cut(w);
-    return w->head++;
+    record->start = 0;
+    record->step = step;
+    record->task = task;
+    record->flags = writer->paused ? TRACE_AFTER_PAUSE : 0;
+    record->loss = 0;
+    writer->paused = false;
+    record->queued = queued;
+    __atomic_store_n(&writer->header->alive_ns, queued, __ATOMIC_RELAXED);
+    __atomic_store_n(&writer->header->head, writer->head + 1, __ATOMIC_RELEASE);
+    tell_when_cut(writer);
+    return writer->head++;
 }
 
 /* Has the ring come round to the record? */
-static bool is_overtaken(const struct trace_writer *w, uint64_t number)
+static bool is_overtaken(const struct trace_writer *writer, uint64_t number)
 {
-    return __atomic_load_n(&w->header->head, __ATOMIC_RELAXED) - number > w->capacity;
+    return __atomic_load_n(&writer->header->head, __ATOMIC_RELAXED) - number > writer->capacity;
 }
 
-void trace_tell_loss(struct trace_writer *w, uint64_t number, double loss)
+void trace_tell_loss(struct trace_writer *writer, uint64_t number, double loss)
 {
-    if (!is_overtaken(w, number))
-        w->ring[number % w->capacity].loss = (float)loss;
+    if (!is_overtaken(writer, number))
+        writer->ring[number % writer->capacity].loss = (float)loss;
 }
 
-void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t end, uint32_t flags)
+void trace_end(struct trace_writer *writer, uint64_t number, uint64_t start, uint64_t end, uint32_t flags)
 {
-    if (is_overtaken(w, number))
+    if (is_overtaken(writer, number))
         return;
-    struct trace_record *r = &w->ring[number % w->capacity];
+    struct trace_record *record = &writer->ring[number % writer->capacity];
     end = MAX(end, 1);
-    r->start = MIN(start, end);
-    r->flags = flags | (r->flags & TRACE_AFTER_PAUSE);
+    record->start = MIN(start, end);
+    record->flags = flags | (record->flags & TRACE_AFTER_PAUSE);
     if (start > end)
-        r->flags |= TRACE_APPROXIMATE;
-    __atomic_store_n(&r->end, end, __ATOMIC_RELEASE);
-    __atomic_store_n(&w->header->alive_ns, end, __ATOMIC_RELAXED);
+        record->flags |= TRACE_APPROXIMATE;
+    __atomic_store_n(&record->end, end, __ATOMIC_RELEASE);
+    __atomic_store_n(&writer->header->alive_ns, end, __ATOMIC_RELAXED);
 }
 
-void trace_alive(struct trace_writer *w, uint64_t paused_task)
+void trace_alive(struct trace_writer *writer, uint64_t paused_task)
 {
-    __atomic_store_n(&w->header->alive_ns, now_ns(), __ATOMIC_RELAXED);
-    __atomic_store_n(&w->header->paused_task, paused_task, __ATOMIC_RELAXED);
-    w->paused |= paused_task != 0;
+    __atomic_store_n(&writer->header->alive_ns, now_ns(), __ATOMIC_RELAXED);
+    __atomic_store_n(&writer->header->paused_task, paused_task, __ATOMIC_RELAXED);
+    writer->paused |= paused_task != 0;
 }
 
-const struct trace_control *trace_asked(const struct trace_writer *w) { return &w->header->control; }
+const struct trace_control *trace_asked(const struct trace_writer *writer) { return &writer->header->control; }
 
-void trace_close(struct trace_writer *w)
+void trace_close(struct trace_writer *writer)
 {
-    w->header->closed_ns = now_ns();
-    size_t used = w->header->records_at + MIN(w->head, w->capacity) * sizeof *w->ring;
+    writer->header->closed_ns = now_ns();
+    size_t used = writer->header->records_at + MIN(writer->head, writer->capacity) * sizeof *writer->ring;
     mapped = NULL;
-    munmap(w->header, w->size);
-    tell_when_cut(w);
-    if (!cut && ftruncate(w->fd, (off_t)used) != 0)
+    munmap(writer->header, writer->size);
+    tell_when_cut(writer);
+    if (!cut && ftruncate(writer->fd, (off_t)used) != 0)
         warn("the trace keeps its unused room: %s", strerror(errno));
-    close(w->fd);
-    free(w);
+    close(writer->fd);
+    free(writer);
 }

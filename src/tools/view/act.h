@@ -16,26 +16,27 @@ struct action {
 extern const struct action actions[];
 extern const size_t n_actions;
 /* Presses a key by its name: a character, or "left", "enter", ...; while a search is typed, characters go there. */
-void press_key(struct view *v, const char *key);
-void move_mouse(struct view *v, int x, int y);
-void press_button(struct view *v, bool measure); /* at the mouse's place; `measure`: with the shift key */
-void release_button(struct view *v);
-void turn_wheel(struct view *v, double notches, bool scroll); /* zooms at the mouse, or moves the rows */
+void press_key(struct view *view, const char *key);
+void move_mouse(struct view *view, int x, int y);
+void press_button(struct view *view, bool measure); /* at the mouse's place; `measure`: with the shift key */
+void release_button(struct view *view);
+void turn_wheel(struct view *view, double notches, bool scroll); /* zooms at the mouse, or moves the rows */
 /* Presses keys and moves the mouse as a text says: "f k /mlp enter click:600,300". */
-void run_script(struct view *v, const char *script);
+void run_script(struct view *view, const char *script);
 
 /* ---- move.c: on a track with a board ---------------------------------------------------------------------------- */
 
-void take_up(struct view *v, const struct pick *p);
-void carry_task(struct view *v); /* moves the task to the mouse; the list is simulated again if the place has changed */
-void put_down(struct view *v);
-void call_off(struct view *v); /* puts the task back where it was */
-void undo_last_move(struct view *v);
-void save_list(struct view *v);
+void take_up(struct view *view, const struct pick *pick);
+void carry_task(
+    struct view *view); /* moves the task to the mouse; the list is simulated again if the place has changed */
+void put_down(struct view *view);
+void call_off(struct view *view); /* puts the task back where it was */
+void undo_last_move(struct view *view);
+void save_list(struct view *view);
 
 /* ---- window.c -------------------------------------------------------------------------------------------------- */
 
 /* Shows the view until it is quit, with letters of a size that suits the screen. */
-void show_window(struct view *v);
+void show_window(struct view *view);
 
 #endif

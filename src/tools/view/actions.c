@@ -6,160 +6,160 @@
 
 /* ---- moving ---------------------------------------------------------------------------------------------------- */
 
-static void pan(struct view *v, double share)
+static void pan(struct view *view, double share)
 {
-    double by = share * (v->sight.to - v->sight.from);
-    v->sight.follow = false;
-    look_at(v, v->sight.from + by, v->sight.to + by);
+    double by = share * (view->sight.to - view->sight.from);
+    view->sight.follow = false;
+    look_at(view, view->sight.from + by, view->sight.to + by);
 }
 
 /* The time at the mouse stays where it is; when the mouse is not there, that in the middle. */
-static void zoom(struct view *v, double factor)
+static void zoom(struct view *view, double factor)
 {
-    struct box rows = places_of(v).rows;
-    bool inside = v->mouse.x >= rows.x && v->mouse.x < rows.x + rows.w;
-    double at = inside ? axis_at(v, v->mouse.x) : (v->sight.from + v->sight.to) / 2;
-    v->sight.zoomed = true;
-    if ((v->sight.to - v->sight.from) * factor >= 100)
-        look_at(v, at + (v->sight.from - at) * factor, at + (v->sight.to - at) * factor);
-    if (v->sight.follow)
-        look_at_end(v);
+    struct box rows = places_of(view).rows;
+    bool inside = view->mouse.x >= rows.x && view->mouse.x < rows.x + rows.w;
+    double at = inside ? axis_at(view, view->mouse.x) : (view->sight.from + view->sight.to) / 2;
+    view->sight.zoomed = true;
+    if ((view->sight.to - view->sight.from) * factor >= 100)
+        look_at(view, at + (view->sight.from - at) * factor, at + (view->sight.to - at) * factor);
+    if (view->sight.follow)
+        look_at_end(view);
 }
 
-static void scroll_rows(struct view *v, double dots) { v->sight.scroll += (int)(dots * v->scale); }
+static void scroll_rows(struct view *view, double dots) { view->sight.scroll += (int)(dots * view->scale); }
 
-static void go_to_step(struct view *v, uint32_t step)
+static void go_to_step(struct view *view, uint32_t step)
 {
-    v->sight.follow = false;
-    look_at_step(v, step);
+    view->sight.follow = false;
+    look_at_step(view, step);
 }
 
 /* by: -1, 0 or 1 steps. */
-static void go_by(struct view *v, double by)
+static void go_by(struct view *view, double by)
 {
-    const struct trace_step_list *steps = v->track[0]->steps;
-    const struct trace_step *s = find_step(v->track[0], v->sight.anchor);
-    if (!s) {
-        go_to_step(v, v->sight.anchor);
+    const struct trace_step_list *steps = view->track[0]->steps;
+    const struct trace_step *step = find_step(view->track[0], view->sight.anchor);
+    if (!step) {
+        go_to_step(view, view->sight.anchor);
         return;
     }
-    if (by < 0 && s > steps->step)
-        s--;
-    if (by > 0 && s + 1 < steps->step + steps->n)
-        s++;
-    go_to_step(v, s->step);
+    if (by < 0 && step > steps->step)
+        step--;
+    if (by > 0 && step + 1 < steps->step + steps->n)
+        step++;
+    go_to_step(view, step->step);
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
 /* Shows the selected task with `times` its own length in sight.  0: the length in sight stays, and the picture too if
  * the task is in it. */
-static void show_selected(struct view *v, double times)
+static void show_selected(struct view *view, double times)
 {
-    if (!is_picked(&v->selection.task))
+    if (!is_picked(&view->selection.task))
         return;
-    const struct track *track = v->track[v->selection.task.track];
-    double from = axis_of(track, v->selection.task.copy.start);
-    double to = axis_of(track, v->selection.task.copy.end);
-    double length = times > 0 ? times * (to - from) : v->sight.to - v->sight.from;
-    if (times > 0 || from < v->sight.from || to > v->sight.to)
-        look_at(v, (from + to - length) / 2, (from + to + length) / 2);
-    v->sight.follow = false;
+    const struct track *track = view->track[view->selection.task.track];
+    double from = axis_of(track, view->selection.task.copy.start);
+    double to = axis_of(track, view->selection.task.copy.end);
+    double length = times > 0 ? times * (to - from) : view->sight.to - view->sight.from;
+    if (times > 0 || from < view->sight.from || to > view->sight.to)
+        look_at(view, (from + to - length) / 2, (from + to + length) / 2);
+    view->sight.follow = false;
 }
 
 /* The first task of the anchor step, or if that is out of sight the first in sight, on the topmost lane with one. */
-static struct pick first_in_sight(const struct view *v)
+static struct pick first_in_sight(const struct view *view)
 {
-    double from = v->sight.from < 0 && v->sight.to > 0 ? 0 : v->sight.from;
-    for (size_t i = 0; i < v->layout.n_rows; i++) {
-        const struct view_row *row = &v->layout.row[i];
-        const struct track *track = v->track[row->track];
+    double from = view->sight.from < 0 && view->sight.to > 0 ? 0 : view->sight.from;
+    for (size_t i = 0; i < view->layout.n_rows; i++) {
+        const struct view_row *row = &view->layout.row[i];
+        const struct track *track = view->track[row->track];
         if (row->kind != ROW_LANE)
             continue;
-        const struct bars *b = &track->trace->bars[row->index];
-        size_t bar = first_bar_from(b, clock_of(track, from));
-        if (bar < b->n)
-            return pick_of(v, row->track, (int64_t)b->bar[bar].record);
+        const struct bars *bars = &track->trace->bars[row->index];
+        size_t bar = first_bar_from(bars, clock_of(track, from));
+        if (bar < bars->n)
+            return pick_of(view, row->track, (int64_t)bars->bar[bar].record);
     }
-    return pick_of(v, 0, NONE);
+    return pick_of(view, 0, NONE);
 }
 
 /* Goes along the lane of the selected task; by: -1 or 1. */
-static void select_neighbour(struct view *v, double by)
+static void select_neighbour(struct view *view, double by)
 {
-    if (is_picked(&v->selection.task))
-        pick_neighbour(v, &v->selection.task, (int)by);
+    if (is_picked(&view->selection.task))
+        pick_neighbour(view, &view->selection.task, (int)by);
     else
-        v->selection.task = first_in_sight(v);
-    show_selected(v, 0);
+        view->selection.task = first_in_sight(view);
+    show_selected(view, 0);
 }
 
 /* ---- looks ----------------------------------------------------------------------------------------------------- */
 
-static void fit_all(struct view *v)
+static void fit_all(struct view *view)
 {
-    v->sight.follow = false;
-    look_at_all(v);
+    view->sight.follow = false;
+    look_at_all(view);
 }
 
-static void use_next_colour(struct view *v) { v->colour = (v->colour + 1) % COLOUR_WAYS; }
-static void toggle_critical(struct view *v) { v->selection.critical = !v->selection.critical; }
-static void toggle_causes(struct view *v) { v->show_causes = !v->show_causes; }
-static void toggle_memory(struct view *v) { v->hide_memory = !v->hide_memory; }
-static void toggle_help(struct view *v) { v->help = !v->help; }
-static void toggle_quit(struct view *v) { v->quit = !v->quit; }
+static void use_next_colour(struct view *view) { view->colour = (view->colour + 1) % COLOUR_WAYS; }
+static void toggle_critical(struct view *view) { view->selection.critical = !view->selection.critical; }
+static void toggle_causes(struct view *view) { view->show_causes = !view->show_causes; }
+static void toggle_memory(struct view *view) { view->hide_memory = !view->hide_memory; }
+static void toggle_help(struct view *view) { view->help = !view->help; }
+static void toggle_quit(struct view *view) { view->quit = !view->quit; }
 
 /* Folds all devices, or if all are folded unfolds them. */
-static void fold_all(struct view *v)
+static void fold_all(struct view *view)
 {
     bool all = true;
-    for (size_t i = 0; i < v->layout.n_rows; i++) {
-        const struct view_row *row = &v->layout.row[i];
-        if (row->kind == ROW_DEVICE && !v->track[row->track]->folded[row->index])
+    for (size_t i = 0; i < view->layout.n_rows; i++) {
+        const struct view_row *row = &view->layout.row[i];
+        if (row->kind == ROW_DEVICE && !view->track[row->track]->folded[row->index])
             all = false;
     }
-    for (int i = 0; i < v->n_tracks; i++)
-        memset(v->track[i]->folded, !all, v->track[i]->trace->header.n_devices);
+    for (int i = 0; i < view->n_tracks; i++)
+        memset(view->track[i]->folded, !all, view->track[i]->trace->header.n_devices);
 }
 
-static void toggle_follow(struct view *v)
+static void toggle_follow(struct view *view)
 {
-    v->sight.follow = !v->sight.follow;
-    if (v->sight.follow)
-        look_at_end(v);
+    view->sight.follow = !view->sight.follow;
+    if (view->sight.follow)
+        look_at_end(view);
 }
 
-static void begin_search(struct view *v)
+static void begin_search(struct view *view)
 {
-    v->selection.search[0] = '\0';
-    v->selection.typing = true;
-    SAY(v, "search: _");
+    view->selection.search[0] = '\0';
+    view->selection.typing = true;
+    SAY(view, "search: _");
 }
 
 /* Marks the time at the mouse.  There are two marks at most: a third one replaces the oldest. */
-static void mark_time(struct view *v)
+static void mark_time(struct view *view)
 {
-    const struct box rows = places_of(v).rows;
-    struct view_selection *s = &v->selection;
-    if (v->mouse.x < rows.x || v->mouse.x >= rows.x + rows.w) {
-        SAY(v, "Put the mouse at the time that t is to mark.");
+    const struct box rows = places_of(view).rows;
+    struct view_selection *selection = &view->selection;
+    if (view->mouse.x < rows.x || view->mouse.x >= rows.x + rows.w) {
+        SAY(view, "Put the mouse at the time that t is to mark.");
         return;
     }
-    if (s->n_marks == MOST_MARKS) {
-        s->mark[0] = s->mark[1];
-        s->n_marks--;
+    if (selection->n_marks == MOST_MARKS) {
+        selection->mark[0] = selection->mark[1];
+        selection->n_marks--;
     }
-    s->mark[s->n_marks++] = axis_at(v, v->mouse.x);
+    selection->mark[selection->n_marks++] = axis_at(view, view->mouse.x);
 }
 
-static void forget_selection(struct view *v)
+static void forget_selection(struct view *view)
 {
-    v->selection.search[0] = '\0';
-    v->selection.n_marks = 0;
-    v->selection.task.record = NONE;
-    v->selection.region.kind = NO_REGION;
-    v->selection.critical = false;
-    v->help = false;
+    view->selection.search[0] = '\0';
+    view->selection.n_marks = 0;
+    view->selection.task.record = NONE;
+    view->selection.region.kind = NO_REGION;
+    view->selection.critical = false;
+    view->help = false;
 }
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
@@ -167,31 +167,31 @@ static void forget_selection(struct view *v)
 enum asked { PAUSE, ONE_TASK, ONE_STEP };
 
 /* ONE_TASK and ONE_STEP pause a trainer that runs. */
-static void ask_trainer(struct view *v, enum asked what)
+static void ask_trainer(struct view *view, enum asked what)
 {
-    struct trace_follow *f = v->track[0]->follow;
-    struct trace_control wanted = *trace_asks(f);
-    if (!trace_can_ask(f)) {
-        SAY(v, "There is no trainer to ask: this trace has ended.");
+    struct trace_follow *follow = view->track[0]->follow;
+    struct trace_control wanted = *trace_asks(follow);
+    if (!trace_can_ask(follow)) {
+        SAY(view, "There is no trainer to ask: this trace has ended.");
         return;
     }
-    v->sight.steps = what != PAUSE;
+    view->sight.steps = what != PAUSE;
     if (what == PAUSE) {
         wanted.pause = !wanted.pause;
     } else {
-        v->sight.follow = true;
+        view->sight.follow = true;
         if (wanted.pause && what == ONE_TASK)
             wanted.tasks++;
         if (wanted.pause && what == ONE_STEP)
             wanted.steps++;
         wanted.pause = true;
     }
-    trace_ask(f, wanted);
+    trace_ask(follow, wanted);
 }
 
-static void ask_pause(struct view *v) { ask_trainer(v, PAUSE); }
-static void ask_task(struct view *v) { ask_trainer(v, ONE_TASK); }
-static void ask_step(struct view *v) { ask_trainer(v, ONE_STEP); }
+static void ask_pause(struct view *view) { ask_trainer(view, PAUSE); }
+static void ask_task(struct view *view) { ask_trainer(view, ONE_TASK); }
+static void ask_step(struct view *view) { ask_trainer(view, ONE_STEP); }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
@@ -245,144 +245,145 @@ static const struct action *find_action(const char *key)
     return NULL;
 }
 
-static bool search_finds(const struct view *v)
+static bool search_finds(const struct view *view)
 {
-    for (int i = 0; i < v->n_tracks; i++) {
-        const struct trace *t = v->track[i]->trace;
-        for (uint32_t k = 0; k < t->header.n_tasks; k++)
-            if (strcasestr(t->tasks[k].name, v->selection.search))
+    for (int i = 0; i < view->n_tracks; i++) {
+        const struct trace *trace = view->track[i]->trace;
+        for (uint32_t k = 0; k < trace->header.n_tasks; k++)
+            if (strcasestr(trace->tasks[k].name, view->selection.search))
                 return true;
     }
     return false;
 }
 
-static void type_key(struct view *v, const char *key)
+static void type_key(struct view *view, const char *key)
 {
-    size_t n = strlen(v->selection.search);
+    size_t n = strlen(view->selection.search);
     if (strcmp(key, "enter") == 0 || strcmp(key, "escape") == 0)
-        v->selection.typing = false;
+        view->selection.typing = false;
     if (strcmp(key, "escape") == 0)
-        v->selection.search[0] = '\0';
+        view->selection.search[0] = '\0';
     if (strcmp(key, "backspace") == 0 && n)
-        v->selection.search[n - 1] = '\0';
+        view->selection.search[n - 1] = '\0';
     if (strcmp(key, "space") == 0)
         key = " ";
-    if (strlen(key) == 1 && n + 1 < sizeof v->selection.search)
-        snprintf(v->selection.search + n, sizeof v->selection.search - n, "%s", key);
-    const char *end = v->selection.typing ? "_" : "   (Escape ends it)";
-    const char *missing = search_finds(v) ? "" : "   no task has that in its name";
-    SAY(v, "search: %s%s%s", v->selection.search, end, missing);
+    if (strlen(key) == 1 && n + 1 < sizeof view->selection.search)
+        snprintf(view->selection.search + n, sizeof view->selection.search - n, "%s", key);
+    const char *end = view->selection.typing ? "_" : "   (Escape ends it)";
+    const char *missing = search_finds(view) ? "" : "   no task has that in its name";
+    SAY(view, "search: %s%s%s", view->selection.search, end, missing);
 }
 
-void press_key(struct view *v, const char *key)
+void press_key(struct view *view, const char *key)
 {
-    const struct action *a = find_action(key);
-    if (!a && !v->selection.typing)
+    const struct action *action = find_action(key);
+    if (!action && !view->selection.typing)
         return;
-    v->message[0] = '\0';
-    if (v->mouse.drag == DRAG_TASK)
-        call_off(v);
-    if (v->selection.typing)
-        type_key(v, key);
-    else if (v->help && strcmp(key, "q") != 0)
-        v->help = false;
-    else if (a->run)
-        a->run(v, a->by);
+    view->message[0] = '\0';
+    if (view->mouse.drag == DRAG_TASK)
+        call_off(view);
+    if (view->selection.typing)
+        type_key(view, key);
+    else if (view->help && strcmp(key, "q") != 0)
+        view->help = false;
+    else if (action->run)
+        action->run(view, action->by);
     else
-        a->act(v);
-    refresh(v);
+        action->act(view);
+    refresh(view);
 }
 
 /* ---- the mouse ------------------------------------------------------------------------------------------------- */
 
-static void drag(struct view *v, int x, int y)
+static void drag(struct view *view, int x, int y)
 {
-    bool moves = x != v->mouse.x || y != v->mouse.y;
-    v->mouse.moved |= moves;
-    if (v->mouse.drag == DRAG_RULER)
-        v->selection.region.at[1] = axis_at(v, x);
-    if (v->mouse.drag == DRAG_OVERVIEW)
-        go_to_step(v, step_at_overview(v, x));
-    if (v->mouse.drag == DRAG_ROWS && moves) {
-        pan(v, -(double)(x - v->mouse.x) / places_of(v).rows.w);
-        v->sight.scroll -= y - v->mouse.y;
+    bool moves = x != view->mouse.x || y != view->mouse.y;
+    view->mouse.moved |= moves;
+    if (view->mouse.drag == DRAG_RULER)
+        view->selection.region.at[1] = axis_at(view, x);
+    if (view->mouse.drag == DRAG_OVERVIEW)
+        go_to_step(view, step_at_overview(view, x));
+    if (view->mouse.drag == DRAG_ROWS && moves) {
+        pan(view, -(double)(x - view->mouse.x) / places_of(view).rows.w);
+        view->sight.scroll -= y - view->mouse.y;
     }
 }
 
-void move_mouse(struct view *v, int x, int y)
+void move_mouse(struct view *view, int x, int y)
 {
-    drag(v, x, y);
-    v->mouse.x = x;
-    v->mouse.y = y;
-    if (v->mouse.drag != DRAG_NOTHING)
-        refresh(v);
-    v->mouse.hover = pick_at(v, x, y);
+    drag(view, x, y);
+    view->mouse.x = x;
+    view->mouse.y = y;
+    if (view->mouse.drag != DRAG_NOTHING)
+        refresh(view);
+    view->mouse.hover = pick_at(view, x, y);
 }
 
 /* What the button does at this place, unless it moves a task. */
-static enum drag drag_at(const struct places *p, int x, int y, bool measure)
+static enum drag drag_at(const struct places *places, int x, int y, bool measure)
 {
-    if (is_inside(&p->overview, x, y))
+    if (is_inside(&places->overview, x, y))
         return DRAG_OVERVIEW;
-    if (measure || is_inside(&p->ruler, x, y))
+    if (measure || is_inside(&places->ruler, x, y))
         return DRAG_RULER;
     return DRAG_ROWS;
 }
 
-void press_button(struct view *v, bool measure)
+void press_button(struct view *view, bool measure)
 {
-    struct places places = places_of(v);
-    v->message[0] = '\0';
-    v->mouse.moved = false;
-    v->mouse.gesture.blocker.record = NONE;
-    v->mouse.drag = drag_at(&places, v->mouse.x, v->mouse.y, measure);
-    if (v->mouse.drag == DRAG_RULER)
-        v->selection.region = (struct region){.kind = STRETCH, .at = {axis_at(v, v->mouse.x)}};
-    struct pick p = pick_at(v, v->mouse.x, v->mouse.y);
-    if (v->mouse.drag == DRAG_ROWS && is_picked(&p) && v->track[p.track]->board) {
-        v->mouse.drag = DRAG_TASK;
-        take_up(v, &p);
+    struct places places = places_of(view);
+    view->message[0] = '\0';
+    view->mouse.moved = false;
+    view->mouse.gesture.blocker.record = NONE;
+    view->mouse.drag = drag_at(&places, view->mouse.x, view->mouse.y, measure);
+    if (view->mouse.drag == DRAG_RULER)
+        view->selection.region = (struct region){.kind = STRETCH, .at = {axis_at(view, view->mouse.x)}};
+    struct pick pick = pick_at(view, view->mouse.x, view->mouse.y);
+    if (view->mouse.drag == DRAG_ROWS && is_picked(&pick) && view->track[pick.track]->board) {
+        view->mouse.drag = DRAG_TASK;
+        take_up(view, &pick);
     }
-    drag(v, v->mouse.x, v->mouse.y);
+    drag(view, view->mouse.x, view->mouse.y);
 }
 
-static void click(struct view *v, int x, int y)
+static void click(struct view *view, int x, int y)
 {
-    const struct view_row *row = row_at(v, x, y);
+    const struct view_row *row = row_at(view, x, y);
     if (row && row->kind == ROW_DEVICE) {
-        v->track[row->track]->folded[row->index] ^= true;
+        view->track[row->track]->folded[row->index] ^= true;
         return;
     }
     if (row && row->kind == ROW_MEMORY) {
-        const double at = axis_at(v, x);
-        v->selection.region = (struct region){.kind = PLACE, .at = {at, at}, .track = row->track, .device = row->index};
-    } else if (v->selection.region.kind == PLACE) {
-        v->selection.region.kind = NO_REGION;
+        const double at = axis_at(view, x);
+        view->selection.region =
+            (struct region){.kind = PLACE, .at = {at, at}, .track = row->track, .device = row->index};
+    } else if (view->selection.region.kind == PLACE) {
+        view->selection.region.kind = NO_REGION;
     }
-    v->selection.task = pick_at(v, x, y);
+    view->selection.task = pick_at(view, x, y);
 }
 
 /* If the mouse has not moved since the button went down, it was a click. */
-void release_button(struct view *v)
+void release_button(struct view *view)
 {
-    enum drag drag = v->mouse.drag;
-    if (drag == DRAG_TASK && v->mouse.moved)
-        put_down(v);
-    v->mouse.drag = DRAG_NOTHING;
-    if ((drag == DRAG_ROWS || drag == DRAG_TASK) && !v->mouse.moved)
-        click(v, v->mouse.x, v->mouse.y);
-    if (drag == DRAG_RULER && v->selection.region.at[0] == v->selection.region.at[1])
-        v->selection.region.kind = NO_REGION;
-    refresh(v);
+    enum drag drag = view->mouse.drag;
+    if (drag == DRAG_TASK && view->mouse.moved)
+        put_down(view);
+    view->mouse.drag = DRAG_NOTHING;
+    if ((drag == DRAG_ROWS || drag == DRAG_TASK) && !view->mouse.moved)
+        click(view, view->mouse.x, view->mouse.y);
+    if (drag == DRAG_RULER && view->selection.region.at[0] == view->selection.region.at[1])
+        view->selection.region.kind = NO_REGION;
+    refresh(view);
 }
 
-void turn_wheel(struct view *v, double notches, bool scroll)
+void turn_wheel(struct view *view, double notches, bool scroll)
 {
     if (scroll)
-        v->sight.scroll -= (int)(notches * 40 * v->scale);
+        view->sight.scroll -= (int)(notches * 40 * view->scale);
     else
-        zoom(v, pow(1.2, -notches));
-    lay_out(v);
+        zoom(view, pow(1.2, -notches));
+    lay_out(view);
 }
 
 /* ---- scripts --------------------------------------------------------------------------------------------------- */
@@ -414,43 +415,43 @@ static enum mouse_word parse_mouse(const char *word, double at[4])
 }
 
 /* Does what "click:600,300" and the like say; false: the word is none of them, or its numbers are wrong. */
-static bool run_mouse(struct view *v, const char *word)
+static bool run_mouse(struct view *view, const char *word)
 {
     double at[4] = {0};
     enum mouse_word which = parse_mouse(word, at);
     if (which == MOUSE_WORDS)
         return false;
     if (which == MOUSE_WHEEL) {
-        turn_wheel(v, at[0], false);
+        turn_wheel(view, at[0], false);
         return true;
     }
-    move_mouse(v, (int)at[0], (int)at[1]);
+    move_mouse(view, (int)at[0], (int)at[1]);
     if (which == MOUSE_MOVE)
         return true;
-    press_button(v, which == MOUSE_MEASURE);
+    press_button(view, which == MOUSE_MEASURE);
     if (which != MOUSE_CLICK)
-        move_mouse(v, (int)at[2], (int)at[3]);
+        move_mouse(view, (int)at[2], (int)at[3]);
     if (which != MOUSE_HOLD) /* it leaves the button down */
-        release_button(v);
+        release_button(view);
     return true;
 }
 
-void run_script(struct view *v, const char *script)
+void run_script(struct view *view, const char *script)
 {
     char *words = copy_string(script);
     char *rest = words, *word;
-    lay_out(v);
+    lay_out(view);
     while ((word = strtok_r(rest, " \t\r\n", &rest))) {
         if (word[0] == '/' && word[1]) {
-            press_key(v, "/");
+            press_key(view, "/");
             for (const char *letter = word + 1; *letter; letter++) {
                 const char key[] = {*letter, '\0'};
-                press_key(v, key);
+                press_key(view, key);
             }
-            press_key(v, "enter");
+            press_key(view, "enter");
         } else if (find_action(word))
-            press_key(v, word);
-        else if (!run_mouse(v, word))
+            press_key(view, word);
+        else if (!run_mouse(view, word))
             fail(EXIT_USAGE,
                  "--script has \"%s\", which is no key, /word, click:X,Y, move:X,Y, wheel:N, drag:X,Y,X,Y, "
                  "hold:X,Y,X,Y or measure:X,Y,X,Y; 'yard view --help' lists them",

@@ -47,63 +47,64 @@ static uint32_t along_viridis(double share)
     return blend(stops[i], stops[i + 1], at - (double)i);
 }
 
-void count_colours(struct view *v)
+void count_colours(struct view *view)
 {
     enum { MOST = 1000000 }; /* layers that are told apart */
-    v->n_layers = 0;
-    v->n_micros = 0;
-    memset(v->has_role, 0, sizeof v->has_role);
-    memset(v->has_class, 0, sizeof v->has_class);
-    for (int k = 0; k < v->n_tracks; k++) {
-        const struct trace *t = v->track[k]->trace, *first = v->track[0]->trace;
-        for (size_t i = 0; i < t->header.n_tasks; i++) {
-            const struct trace_task *task = &t->tasks[i];
-            v->n_layers = MAX(v->n_layers, MIN(task->layer, MOST) + 1); /* they count from 0 */
-            v->n_micros = MAX(v->n_micros, MIN(task->micro, MOST) + 1);
-            if (strcmp(t->header.role[task->role], first->header.role[task->role]) == 0) /* the names are the first's */
-                v->has_role[task->role] = true;
+    view->n_layers = 0;
+    view->n_micros = 0;
+    memset(view->has_role, 0, sizeof view->has_role);
+    memset(view->has_class, 0, sizeof view->has_class);
+    for (int k = 0; k < view->n_tracks; k++) {
+        const struct trace *trace = view->track[k]->trace, *first = view->track[0]->trace;
+        for (size_t i = 0; i < trace->header.n_tasks; i++) {
+            const struct trace_task *task = &trace->tasks[i];
+            view->n_layers = MAX(view->n_layers, MIN(task->layer, MOST) + 1); /* they count from 0 */
+            view->n_micros = MAX(view->n_micros, MIN(task->micro, MOST) + 1);
+            if (strcmp(trace->header.role[task->role], first->header.role[task->role]) ==
+                0) /* the names are the first's */
+                view->has_role[task->role] = true;
         }
-        for (size_t i = 0; i < t->header.n_tensors; i++)
-            v->has_class[t->tensors[i].class] |= t->tensors[i].bytes > 0;
+        for (size_t i = 0; i < trace->header.n_tensors; i++)
+            view->has_class[trace->tensors[i].class] |= trace->tensors[i].bytes > 0;
     }
 }
 
 const char *const colour_way_name[COLOUR_WAYS] = {"kind", "layer", "micro-batch"};
 
-uint32_t colour_number(const struct view *v, int64_t i)
+uint32_t colour_number(const struct view *view, int64_t i)
 {
-    if (v->colour == BY_KIND)
-        return v->track[0]->kind_colour[i];
+    if (view->colour == BY_KIND)
+        return view->track[0]->kind_colour[i];
     if (i < 0)
         return no_colour;
-    if (v->colour == BY_LAYER)
-        return along_viridis((double)i / MAX(v->n_layers - 1, 1));
+    if (view->colour == BY_LAYER)
+        return along_viridis((double)i / MAX(view->n_layers - 1, 1));
     const size_t n = COUNT(micro_batches); /* from the seventeenth on they come again, lighter, then darker */
     static const uint32_t towards[] = {PAPER, PAPER, 0xff000000};
     size_t round = (size_t)i / n % COUNT(towards);
     return blend(micro_batches[(size_t)i % n], towards[round], round ? 0.45 : 0);
 }
 
-uint32_t task_colour(const struct view *v, const struct track *track, uint32_t task)
+uint32_t task_colour(const struct view *view, const struct track *track, uint32_t number)
 {
-    if (v->colour == BY_KIND)
-        return track->kind_colour[track->role[task]];
-    const struct trace_task *t = &track->trace->tasks[task];
-    return colour_number(v, v->colour == BY_LAYER ? t->layer : t->micro);
+    if (view->colour == BY_KIND)
+        return track->kind_colour[track->role[number]];
+    const struct trace_task *task = &track->trace->tasks[number];
+    return colour_number(view, view->colour == BY_LAYER ? task->layer : task->micro);
 }
 
 /* The colours in use are numbered: roles of the first trace, layers, micro-batches. */
-bool colour_name(const struct view *v, size_t i, char out[64])
+bool colour_name(const struct view *view, size_t i, char out[64])
 {
-    const struct trace_header *h = &v->track[0]->trace->header;
-    if (v->colour == BY_KIND) {
-        if (i >= h->n_roles)
+    const struct trace_header *header = &view->track[0]->trace->header;
+    if (view->colour == BY_KIND) {
+        if (i >= header->n_roles)
             return false;
-        snprintf(out, 64, "%s", v->has_role[i] ? h->role[i] : "");
+        snprintf(out, 64, "%s", view->has_role[i] ? header->role[i] : "");
         return true;
     }
     snprintf(out, 64, "%zu", i);
-    return i < (size_t)(v->colour == BY_LAYER ? v->n_layers : v->n_micros);
+    return i < (size_t)(view->colour == BY_LAYER ? view->n_layers : view->n_micros);
 }
 
 uint32_t cause_colour(enum cause cause)

@@ -80,93 +80,94 @@ static struct option_table table = {.options = options, .n = COUNT(options)};
 
 /* ---- what is seen, as JSON ------------------------------------------------------------------------------------- */
 
-static json_t *selected_json(const struct view *v)
+static json_t *selected_json(const struct view *view)
 {
-    if (!is_picked(&v->selection.task))
+    if (!is_picked(&view->selection.task))
         return json_null();
-    const struct track *track = v->track[v->selection.task.track];
-    const struct trace *t = track->trace;
-    const struct trace_record *r = &v->selection.task.copy;
-    const struct trace_task *task = &t->tasks[r->task];
-    struct links links = links_of_pick(v, &v->selection.task);
+    const struct track *track = view->track[view->selection.task.track];
+    const struct trace *trace = track->trace;
+    const struct trace_record *record = &view->selection.task.copy;
+    const struct trace_task *task = &trace->tasks[record->task];
+    struct links links = links_of_pick(view, &view->selection.task);
     json_t *needs = json_array(), *needed_by = json_array();
     for (size_t i = 0; i < links.n; i++) {
-        const struct link_drawn *l = &links.link[i];
-        const bool before = l->consumer == (size_t)v->selection.task.record;
-        const struct trace_record *other = &t->records[before ? l->producer : l->consumer];
-        json_array_append_new(before ? needs : needed_by, json_string(t->tasks[other->task].name));
+        const struct link_drawn *link = &links.link[i];
+        const bool before = link->consumer == (size_t)view->selection.task.record;
+        const struct trace_record *other = &trace->records[before ? link->producer : link->consumer];
+        json_array_append_new(before ? needs : needed_by, json_string(trace->tasks[other->task].name));
     }
     return json_pack("{s:s, s:i, s:i, s:s, s:I, s:f, s:f, s:o, s:o}", "task", task->name, "layer", task->layer, "micro",
-                     task->micro, "lane", t->lanes[task->lane].name, "step", (json_int_t)r->step, "start_ms",
-                     axis_of(track, r->start) / 1e6, "ms", (double)(r->end - r->start) * t->header.pace_scale / 1e6,
-                     "needs", needs, "needed_by", needed_by);
+                     task->micro, "lane", trace->lanes[task->lane].name, "step", (json_int_t)record->step, "start_ms",
+                     axis_of(track, record->start) / 1e6, "ms",
+                     (double)(record->end - record->start) * trace->header.pace_scale / 1e6, "needs", needs,
+                     "needed_by", needed_by);
 }
 
 static json_t *track_json(const struct track *track)
 {
-    const struct trace *t = track->trace;
+    const struct trace *trace = track->trace;
     json_t *lanes = json_array(); /* the tasks that run, or have been queued and wait */
     struct trace_running now;
-    for (uint32_t i = 0; i < t->header.n_lanes; i++)
-        if (trace_running(t, i, &now))
-            json_array_append_new(lanes, json_pack("{s:s, s:s, s:I, s:b}", "lane", t->lanes[i].name, "task",
-                                                   t->tasks[now.record->task].name, "step",
+    for (uint32_t i = 0; i < trace->header.n_lanes; i++)
+        if (trace_running(trace, i, &now))
+            json_array_append_new(lanes, json_pack("{s:s, s:s, s:I, s:b}", "lane", trace->lanes[i].name, "task",
+                                                   trace->tasks[now.record->task].name, "step",
                                                    (json_int_t)now.record->step, "waits", now.waits));
     const double loss = last_loss(track);
-    return json_pack("{s:s, s:s, s:I, s:I, s:o*, s:o, s:o*}", "kind", trace_kind_name(t), "state",
-                     life_name[trace_follow_life(track->follow)], "records", (json_int_t)t->n_records, "steps",
+    return json_pack("{s:s, s:s, s:I, s:I, s:o*, s:o, s:o*}", "kind", trace_kind_name(trace), "state",
+                     life_name[trace_follow_life(track->follow)], "records", (json_int_t)trace->n_records, "steps",
                      (json_int_t)track->steps->n, "loss", isnan(loss) ? NULL : json_real(loss), "running", lanes,
                      "list", track->board ? board_json(track->board) : NULL);
 }
 
 /* The stretch that is measured, or the place on a memory row; the other of the two is null. */
-static json_t *panel_json(const struct view *v)
+static json_t *panel_json(const struct view *view)
 {
-    const struct panel *p = &v->selection.panel;
-    const struct region *r = &v->selection.region;
-    if (r->kind == NO_REGION)
+    const struct panel *panel = &view->selection.panel;
+    const struct region *region = &view->selection.region;
+    if (region->kind == NO_REGION)
         return json_pack("{s:n, s:n}", "range", "memory");
-    if (r->kind == PLACE)
+    if (region->kind == PLACE)
         return json_pack("{s:n, s:{s:s, s:f, s:I, s:o}}", "range", "memory", "device",
-                         v->track[r->track]->trace->devices[r->device].id, "at_ms", r->at[0] / 1e6, "bytes",
-                         (json_int_t)p->bytes, "tensors", table_json(p->table));
-    double from = fmin(r->at[0], r->at[1]);
-    double to = fmax(r->at[0], r->at[1]);
+                         view->track[region->track]->trace->devices[region->device].id, "at_ms", region->at[0] / 1e6,
+                         "bytes", (json_int_t)panel->bytes, "tensors", table_json(panel->table));
+    double from = fmin(region->at[0], region->at[1]);
+    double to = fmax(region->at[0], region->at[1]);
     return json_pack("{s:{s:f, s:f, s:I, s:o}, s:n}", "range", "from_ms", from / 1e6, "to_ms", to / 1e6, "moved_bytes",
-                     (json_int_t)p->bytes, "work", table_json(p->table), "memory");
+                     (json_int_t)panel->bytes, "work", table_json(panel->table), "memory");
 }
 
-static json_t *seen_json(const struct view *v)
+static json_t *seen_json(const struct view *view)
 {
     json_t *traces = json_array();
-    for (int i = 0; i < v->n_tracks; i++)
-        json_array_append_new(traces, track_json(v->track[i]));
+    for (int i = 0; i < view->n_tracks; i++)
+        json_array_append_new(traces, track_json(view->track[i]));
     json_t *marks = json_array();
-    for (int i = 0; i < v->selection.n_marks; i++)
-        json_array_append_new(marks, json_real(v->selection.mark[i] / 1e6));
-    json_t *seen = json_pack("{s:o, s:I, s:o, s:o, s:s}", "traces", traces, "step", (json_int_t)v->sight.anchor,
-                             "selected", selected_json(v), "marks_ms", marks, "message", v->message);
-    json_object_update_new(seen, panel_json(v));
+    for (int i = 0; i < view->selection.n_marks; i++)
+        json_array_append_new(marks, json_real(view->selection.mark[i] / 1e6));
+    json_t *seen = json_pack("{s:o, s:I, s:o, s:o, s:s}", "traces", traces, "step", (json_int_t)view->sight.anchor,
+                             "selected", selected_json(view), "marks_ms", marks, "message", view->message);
+    json_object_update_new(seen, panel_json(view));
     return seen;
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
-static void expect_step(const struct view *v, uint32_t step)
+static void expect_step(const struct view *view, uint32_t number)
 {
-    const struct trace_step_list *l = v->track[0]->steps;
+    const struct trace_step_list *list = view->track[0]->steps;
     uint32_t first = 0, last = 0;
-    for (int i = 0; i < v->n_tracks; i++) {
-        const struct trace_step *s = find_step(v->track[i], step);
-        if (s && s->step == step)
+    for (int i = 0; i < view->n_tracks; i++) {
+        const struct trace_step *step = find_step(view->track[i], number);
+        if (step && step->step == number)
             return;
     }
-    if (l->n > 0) {
-        first = l->step[0].step;
-        last = l->step[l->n - 1].step;
+    if (list->n > 0) {
+        first = list->step[0].step;
+        last = list->step[list->n - 1].step;
     }
     fail(EXIT_USAGE, "the trace %s holds the steps %" PRIu32 " to %" PRIu32 ", but --step asks for %" PRIu32,
-         v->track[0]->path, first, last, step);
+         view->track[0]->path, first, last, number);
 }
 
 /* What --help says after the options. */
@@ -202,35 +203,35 @@ static void parse_size(int *width, int *height)
 
 /* The view goes to the step that was asked for.  Without one, the trace of a run that goes on is followed, and
  * another one is shown whole. */
-static void show_first(struct view *v)
+static void show_first(struct view *view)
 {
-    const bool free_height = v->still && (!given.size || !strchr(given.size, 'x'));
+    const bool free_height = view->still && (!given.size || !strchr(given.size, 'x'));
     if (free_height)
-        choose_height(v); /* the script's places are those of the picture */
+        choose_height(view); /* the script's places are those of the picture */
     if (given.step) {
-        expect_step(v, (uint32_t)given.step);
-        look_at_step(v, (uint32_t)given.step);
-    } else if (is_followed(v) && !given.script) {
-        press_key(v, "l");
+        expect_step(view, (uint32_t)given.step);
+        look_at_step(view, (uint32_t)given.step);
+    } else if (is_followed(view) && !given.script) {
+        press_key(view, "l");
     }
     if (given.script)
-        run_script(v, given.script);
-    if (v->still && given.script && !strstr(given.script, "move:") && !strstr(given.script, "hold:"))
-        move_mouse(v, OFF_WINDOW, OFF_WINDOW); /* a click selects, and leaves no mouse in the picture */
+        run_script(view, given.script);
+    if (view->still && given.script && !strstr(given.script, "move:") && !strstr(given.script, "hold:"))
+        move_mouse(view, OFF_WINDOW, OFF_WINDOW); /* a click selects, and leaves no mouse in the picture */
     if (free_height)
-        choose_height(v);
+        choose_height(view);
 }
 
-static void write_or_show(struct view *v)
+static void write_or_show(struct view *view)
 {
     if (given.png)
-        write_view(v, given.png);
+        write_view(view, given.png);
     if (given.png && !given.json)
         print_line(stdout, "wrote %s: without --png a window shows it", given.png);
     if (given.json)
-        print_json(seen_json(v));
-    if (!given.png && !given.json && !v->quit)
-        show_window(v);
+        print_json(seen_json(view));
+    if (!given.png && !given.json && !view->quit)
+        show_window(view);
 }
 
 static const struct path_command arguments = {
@@ -264,16 +265,16 @@ static int run_view(int argc, char **argv)
             board = open_board(files[i], given.clip);
         tracks[i] = open_track(files[i], board);
     }
-    struct view *v = open_view(tracks, n, width, height, 1);
-    v->save_as = given.output;
-    v->still = given.png || given.json;
-    show_first(v);
-    write_or_show(v);
+    struct view *view = open_view(tracks, n, width, height, 1);
+    view->save_as = given.output;
+    view->still = given.png || given.json;
+    show_first(view);
+    write_or_show(view);
     for (int i = 0; i < n; i++)
         close_track(tracks[i]); /* a pause that it asked for ends */
-    if (v->exit_code)
-        fail(v->exit_code, "%s", v->message);
-    close_view(v);
+    if (view->exit_code)
+        fail(view->exit_code, "%s", view->message);
+    close_view(view);
     return EXIT_OK;
 }
 

@@ -25,9 +25,9 @@ char *format_ns(char out[32], double ns)
     return out;
 }
 
-void format_axis(const struct view *v, char out[48], double at, double apart)
+void format_axis(const struct view *view, char out[48], double at, double apart)
 {
-    const bool seconds = v->sight.to - v->sight.from >= 1e10;
+    const bool seconds = view->sight.to - view->sight.from >= 1e10;
     const int digits = seconds ? 9 : 6;
     const int decimals = (int)fmin(fmax(ceil(digits - log10(apart) - 0.01), 0), digits);
     const double shown = at == 0 ? 0 : at / pow(10, digits); /* no -0 */
@@ -35,13 +35,13 @@ void format_axis(const struct view *v, char out[48], double at, double apart)
 }
 
 /* "2.42 GFLOP", "85.5 GB/s" */
-static char *format_amount(char out[32], double x, const char *unit)
+static char *format_amount(char out[32], double amount, const char *unit)
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
     size_t i = 0;
-    for (; i + 1 < COUNT(prefixes) && x >= 999.5; i++)
-        x /= 1000;
-    snprintf(out, 32, "%.*f %s%s", decimals_of(x, 2), x, prefixes[i], unit);
+    for (; i + 1 < COUNT(prefixes) && amount >= 999.5; i++)
+        amount /= 1000;
+    snprintf(out, 32, "%.*f %s%s", decimals_of(amount, 2), amount, prefixes[i], unit);
     return out;
 }
 
@@ -60,7 +60,7 @@ static void put_work(char **text, const char *amount, double rate, const char *u
 /* ---- a task ---------------------------------------------------------------------------------------------------- */
 
 /* Appends "waited 1.20 ms for dw L3 on 0:0 compute (link); launch took 3.00 us". */
-static void put_gap(char **text, const struct trace *t, const struct trace_gap *gap)
+static void put_gap(char **text, const struct trace *trace, const struct trace_gap *gap)
 {
     for (int i = 0; i < GAP_PARTS; i++) {
         const enum cause cause = gap->cause[i];
@@ -68,7 +68,7 @@ static void put_gap(char **text, const struct trace *t, const struct trace_gap *
         char time[32];
         if (from == to)
             continue;
-        format_ns(time, (double)(to - from) * t->header.pace_scale);
+        format_ns(time, (double)(to - from) * trace->header.pace_scale);
         append_text(text, from > gap->at[0] ? "; " : "   ");
         if (cause == CAUSE_NOTHING) {
             append_text(text, "nothing to do for %s", time);
@@ -77,60 +77,60 @@ static void put_gap(char **text, const struct trace *t, const struct trace_gap *
         } else if (cause == CAUSE_LAUNCH) {
             append_text(text, "launch took %s", time);
         } else {
-            const struct trace_task *blocker = &t->tasks[t->records[gap->blocker].task];
+            const struct trace_task *blocker = &trace->tasks[trace->records[gap->blocker].task];
             append_text(text, "waited %s for %s", time, blocker->name);
             if (blocker->layer >= 0)
                 append_text(text, " L%d", blocker->layer);
-            append_text(text, " on %s (%s)", t->lanes[blocker->lane].name, cause_name[cause]);
+            append_text(text, " on %s (%s)", trace->lanes[blocker->lane].name, cause_name[cause]);
         }
     }
 }
 
 /* The first line: "mlp.fc   layer 3   forward   on 0:0 compute   step 2" */
-static void put_identity(char **text, const struct trace *t, const struct trace_record *r)
+static void put_identity(char **text, const struct trace *trace, const struct trace_record *record)
 {
-    const struct trace_task *task = &t->tasks[r->task];
+    const struct trace_task *task = &trace->tasks[record->task];
     append_text(text, "%s", task->name);
     if (task->layer >= 0)
         append_text(text, "   layer %d", task->layer);
     if (task->micro >= 0)
         append_text(text, "   micro-batch %d", task->micro);
-    if (strcmp(task->name, t->header.role[task->role]) != 0)
-        append_text(text, "   %s", t->header.role[task->role]);
-    append_text(text, "   on %s   step %" PRIu32, t->lanes[task->lane].name, r->step);
+    if (strcmp(task->name, trace->header.role[task->role]) != 0)
+        append_text(text, "   %s", trace->header.role[task->role]);
+    append_text(text, "   on %s   step %" PRIu32, trace->lanes[task->lane].name, record->step);
 }
 
 /* Appends a time on the axis.  It has as many decimals as the length of its task. */
-static void put_time(const struct view *v, char **text, const char *what, double at, double length)
+static void put_time(const struct view *view, char **text, const char *what, double at, double length)
 {
     char time[48];
-    format_axis(v, time, at, fmax(length / 1000, 1));
+    format_axis(view, time, at, fmax(length / 1000, 1));
     append_text(text, "\n\t%s\t%s", what, time);
 }
 
-char *describe_briefly(const struct view *v, const struct pick *p)
+char *describe_briefly(const struct view *view, const struct pick *pick)
 {
-    const struct track *track = v->track[p->track];
-    const struct trace *t = track->trace;
-    const struct trace_record *r = &p->copy;
-    const struct trace_task *task = &t->tasks[r->task];
-    const int64_t device = track->receiver[r->task];
-    const double from = axis_of(track, r->start), to = axis_of(track, r->end);
+    const struct track *track = view->track[pick->track];
+    const struct trace *trace = track->trace;
+    const struct trace_record *record = &pick->copy;
+    const struct trace_task *task = &trace->tasks[record->task];
+    const int64_t device = track->receiver[record->task];
+    const double from = axis_of(track, record->start), to = axis_of(track, record->end);
     char part[32], *gap_text = NULL, *text = copy_string(task->name);
     if (task->layer >= 0)
         append_text(&text, " · layer %d", task->layer);
     if (task->micro >= 0)
         append_text(&text, " · micro-batch %d", task->micro);
-    append_text(&text, "\n\tlane\t%s", t->lanes[task->lane].name);
+    append_text(&text, "\n\tlane\t%s", trace->lanes[task->lane].name);
     if (device != NONE)
-        append_text(&text, " → %s", t->devices[device].id);
-    put_time(v, &text, "from", from, to - from);
-    put_time(v, &text, "to", to, to - from);
+        append_text(&text, " → %s", trace->devices[device].id);
+    put_time(view, &text, "from", from, to - from);
+    put_time(view, &text, "to", to, to - from);
     append_text(&text, "\n\tlasts\t%s", format_ns(part, to - from));
     if (task->bytes > 0)
         append_text(&text, "\n\tbytes\t%s", format_bytes(part, (double)task->bytes));
-    struct trace_gap gap = trace_gap_of_bar(t, &t->bars[task->lane], bar_of(t, (size_t)p->record));
-    put_gap(&gap_text, t, &gap);
+    struct trace_gap gap = trace_gap_of_bar(trace, &trace->bars[task->lane], bar_of(trace, (size_t)pick->record));
+    put_gap(&gap_text, trace, &gap);
     if (gap_text)
         append_text(&text, "\n\tbefore\t%s", gap_text + strspn(gap_text, " "));
     free(gap_text);
@@ -152,27 +152,27 @@ static void put_shapes(char **text, const struct trace_task *task)
     append_text(text, "%s   ", cut ? "…" : "");
 }
 
-char *describe_record(const struct trace *t, size_t record)
+char *describe_record(const struct trace *trace, size_t nth)
 {
-    const struct trace_record *r = &t->records[record];
-    const struct trace_task *task = &t->tasks[r->task];
-    const struct trace_lane *lane = &t->lanes[task->lane];
-    const double scale = t->header.pace_scale;
-    const double ns = (double)(r->end - r->start) * scale;
+    const struct trace_record *record = &trace->records[nth];
+    const struct trace_task *task = &trace->tasks[record->task];
+    const struct trace_lane *lane = &trace->lanes[task->lane];
+    const double scale = trace->header.pace_scale;
+    const double ns = (double)(record->end - record->start) * scale;
     const double per_s = ns > 0 ? 1e9 / ns : 0;
-    const double predicted = t->header.kind == TRACE_SIMULATED ? 0 : task->predicted_ns;
+    const double predicted = trace->header.kind == TRACE_SIMULATED ? 0 : task->predicted_ns;
     char part[32], *text = NULL;
-    put_identity(&text, t, r);
+    put_identity(&text, trace, record);
 
     append_text(&text, "\n%s", format_ns(part, ns));
     if (predicted > 0)
         append_text(&text, "   predicted %s (measured %+.1f %%)", format_ns(part, predicted),
                     100 * (ns / predicted - 1));
-    if (r->start > r->queued)
-        append_text(&text, "   queued %s before", format_ns(part, (double)(r->start - r->queued) * scale));
-    struct trace_gap gap = trace_gap_of_bar(t, &t->bars[task->lane], bar_of(t, record));
-    put_gap(&text, t, &gap);
-    if (r->flags & TRACE_APPROXIMATE)
+    if (record->start > record->queued)
+        append_text(&text, "   queued %s before", format_ns(part, (double)(record->start - record->queued) * scale));
+    struct trace_gap gap = trace_gap_of_bar(trace, &trace->bars[task->lane], bar_of(trace, nth));
+    put_gap(&text, trace, &gap);
+    if (record->flags & TRACE_APPROXIMATE)
         append_text(&text, "   times approximate");
 
     append_text(&text, "\n");
@@ -188,52 +188,52 @@ char *describe_record(const struct trace *t, size_t record)
 /* ---- the step -------------------------------------------------------------------------------------------------- */
 
 /* Nothing is under the mouse and nothing selected: describes the anchor step, and what the user can do next. */
-char *describe_step(const struct view *v)
+char *describe_step(const struct view *view)
 {
     char text[32], *all = NULL;
-    for (int i = 0; i < v->n_tracks; i++) {
-        const struct trace_step *s = find_step(v->track[i], v->sight.anchor);
-        append_text(&all, all && s ? "   " : "");
-        if (s && is_unfinished(v->track[i], s))
-            append_text(&all, "%sstep %" PRIu32 " has not ended", name_of_track(v, i), s->step);
-        else if (s)
-            append_text(&all, "%sstep %" PRIu32 ": %s", name_of_track(v, i), s->step,
-                        format_ns(text, step_ns(v->track[i], s)));
+    for (int i = 0; i < view->n_tracks; i++) {
+        const struct trace_step *step = find_step(view->track[i], view->sight.anchor);
+        append_text(&all, all && step ? "   " : "");
+        if (step && is_unfinished(view->track[i], step))
+            append_text(&all, "%sstep %" PRIu32 " has not ended", name_of_track(view, i), step->step);
+        else if (step)
+            append_text(&all, "%sstep %" PRIu32 ": %s", name_of_track(view, i), step->step,
+                        format_ns(text, step_ns(view->track[i], step)));
     }
     append_text(&all, "\n");
-    if (v->still)
+    if (view->still)
         return all;
     append_text(&all, "click a task for its edges, c: critical path, k: other colours, h: all keys");
-    if (v->layout.rows_height > places_of(v).rows.h) /* one trace, or two of very many lanes */
+    if (view->layout.rows_height > places_of(view).rows.h) /* one trace, or two of very many lanes */
         append_text(&all, "\nup, down: more rows");
     return all;
 }
 
 /* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step.
  * The caller frees it. */
-char *find_details(const struct view *v)
+char *find_details(const struct view *view)
 {
-    const struct pick after_gap = pick_after_gap(v);
-    const struct pick *p = is_picked(&v->mouse.hover) ? &v->mouse.hover : &v->selection.task;
-    if (!is_picked(&v->mouse.hover) && is_picked(&after_gap) && v->mouse.drag != DRAG_TASK) {
-        char *task = describe_record(v->track[after_gap.track]->trace, (size_t)after_gap.record);
+    const struct pick after_gap = pick_after_gap(view);
+    const struct pick *pick = is_picked(&view->mouse.hover) ? &view->mouse.hover : &view->selection.task;
+    if (!is_picked(&view->mouse.hover) && is_picked(&after_gap) && view->mouse.drag != DRAG_TASK) {
+        char *task = describe_record(view->track[after_gap.track]->trace, (size_t)after_gap.record);
         char *text = format_string("idle, then   %s", task);
         free(task);
         return text;
     }
-    if (is_picked(p))
-        return describe_record(v->track[p->track]->trace, (size_t)p->record);
-    return describe_step(v);
+    if (is_picked(pick))
+        return describe_record(view->track[pick->track]->trace, (size_t)pick->record);
+    return describe_step(view);
 }
 
-int count_details_lines(const struct view *v)
+int count_details_lines(const struct view *view)
 {
     int n = 0;
-    if (!v->still || v->mouse.x != OFF_WINDOW)
+    if (!view->still || view->mouse.x != OFF_WINDOW)
         return 3;
-    char *text = find_details(v);
+    char *text = find_details(view);
     for (const char *line = text; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
         n++;
     free(text);
-    return MIN(n + (v->message[0] != '\0'), 3);
+    return MIN(n + (view->message[0] != '\0'), 3);
 }

@@ -18,86 +18,88 @@ enum {
 };
 uint32_t readable_on(uint32_t colour); /* black or white */
 uint32_t kind_colour(const char *role);
-uint32_t task_colour(const struct view *v, const struct track *track, uint32_t task);
+uint32_t task_colour(const struct view *view, const struct track *track, uint32_t number);
 uint32_t class_colour(size_t class); /* a class of memory's */
 uint32_t cause_colour(enum cause cause);
-void count_colours(struct view *v); /* counts layers, micro-batches, roles and classes, when a trace is new */
+void count_colours(struct view *view); /* counts layers, micro-batches, roles and classes, when a trace is new */
 /* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour.  colour_name()
  * returns false when there is no number i. */
 extern const char *const colour_way_name[COLOUR_WAYS];
-bool colour_name(const struct view *v, size_t i, char out[64]);
-uint32_t colour_number(const struct view *v, int64_t i);
+bool colour_name(const struct view *view, size_t i, char out[64]);
+uint32_t colour_number(const struct view *view, int64_t i);
 
 /* ---- bars.c, view_memory.c ---------------------------------------------------------------------------------------*/
 
 /* The width in pixels of a column, when the one before it held `n` bars or amounts per pixel.  Where these are many,
  * what a single pixel shows is chance, and half as many columns cost half the time. */
-static inline int column_width(const struct view *v, size_t n)
+static inline int column_width(const struct view *view, size_t n)
 {
     if (n < 16)
         return 1;
-    return (n < 48 ? 2 : 4) * v->scale;
+    return (n < 48 ? 2 : 4) * view->scale;
 }
-void draw_lane(const struct view *v, const struct view_row *row, struct seen *seen); /* adds what it draws to `seen` */
-void draw_lane_names(const struct view *v, const struct view_row *row); /* once more, over what lies over the bars */
-void draw_memory(const struct view *v, const struct view_row *row, struct seen *seen);
+void draw_lane(const struct view *view, const struct view_row *row,
+               struct seen *seen);                                         /* adds what it draws to `seen` */
+void draw_lane_names(const struct view *view, const struct view_row *row); /* once more, over what lies over the bars */
+void draw_memory(const struct view *view, const struct view_row *row, struct seen *seen);
 /* The budget of the row's device; 0: it is not on the axis. */
-double budget_in_sight(const struct view *v, const struct view_row *row);
-void draw_axis_labels(const struct view *v, const struct view_row *row); /* beside its memory */
+double budget_in_sight(const struct view *view, const struct view_row *row);
+void draw_axis_labels(const struct view *view, const struct view_row *row); /* beside its memory */
 
 /* ---- pen.c ------------------------------------------------------------------------------------------------------ */
 
-static inline void fill(const struct view *v, int x, int y, int width, int height, uint32_t colour)
+static inline void fill(const struct view *view, int x, int y, int width, int height, uint32_t colour)
 {
-    fill_rect(v->canvas, x, y, width, height, colour);
+    fill_rect(view->canvas, x, y, width, height, colour);
 }
 /* Covers a box with a veil: `share` says how much of its colour is the veil's. */
-void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share);
+void shade(const struct view *view, int x, int y, int width, int height, uint32_t colour, double share);
 /* Names are normal, what stands beside them is small. */
-static inline enum font small_font(const struct view *v) { return v->scale > 1 ? SMALL_2X : SMALL_1X; }
-static inline enum font normal_font(const struct view *v) { return v->scale > 1 ? NORMAL_2X : NORMAL_1X; }
-static inline int width_of(const struct view *v, const char *text) { return text_width(normal_font(v), text); }
-static inline int small_width(const struct view *v, const char *text) { return text_width(small_font(v), text); }
+static inline enum font small_font(const struct view *view) { return view->scale > 1 ? SMALL_2X : SMALL_1X; }
+static inline enum font normal_font(const struct view *view) { return view->scale > 1 ? NORMAL_2X : NORMAL_1X; }
+static inline int width_of(const struct view *view, const char *text) { return text_width(normal_font(view), text); }
+static inline int small_width(const struct view *view, const char *text) { return text_width(small_font(view), text); }
 /* printf at (x, y), or with x AT_RIGHT (or any below 0) up to `right`.  What would go beyond `right` ends in an
  * ellipsis.  put_small() has smaller letters on the same baseline. */
 enum { AT_RIGHT = -1 };
-void put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
+void put_text(const struct view *view, int x, int y, int right, uint32_t colour, const char *format, ...)
     PRINTF_LIKE(6, 7);
-void put_small(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
+void put_small(const struct view *view, int x, int y, int right, uint32_t colour, const char *format, ...)
     PRINTF_LIKE(6, 7);
 /* Draws a text's lines, `high` pixels each, with a colour for the first one and one for the rest. */
-void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t first, uint32_t rest,
+void put_lines(const struct view *view, int x, int y, int right, int high, uint32_t first, uint32_t rest,
                const char *text);
 
 /* ---- popup.c ---------------------------------------------------------------------------------------------------- */
 
 /* Draws whole lines in a box at (x, y), moved so far that it is inside of the window.  In a line of cells a tab is in
  * front of each that stands left in its column, and a vertical tab in front of one that stands right. */
-void draw_popup(const struct view *v, int x, int y, const char *text);
+void draw_popup(const struct view *view, int x, int y, const char *text);
 /* Where a box of that size hides the least of what is selected, a stretch or a place. */
-struct box place_panel(const struct view *v, struct box size);
-void draw_panel(const struct view *v);   /* the text about the selected stretch or place */
-void draw_tooltip(const struct view *v); /* what is under the mouse, unless that moves something or a table is shown */
+struct box place_panel(const struct view *view, struct box size);
+void draw_panel(const struct view *view); /* the text about the selected stretch or place */
+void draw_tooltip(
+    const struct view *view); /* what is under the mouse, unless that moves something or a table is shown */
 
 /* ---- strip.c ---------------------------------------------------------------------------------------------------- */
 
-void draw_strip(const struct view *v); /* overview and ruler */
+void draw_strip(const struct view *view); /* overview and ruler */
 /* Draws a line where each step begins, through the rows [y, y + height). */
-void draw_borders(const struct view *v, const struct track *track, int y, int height);
-bool shows_borders(const struct view *v); /* are any in sight? */
-bool shows_loss(const struct view *v);
-uint32_t step_at_overview(const struct view *v, int x);
+void draw_borders(const struct view *view, const struct track *track, int y, int height);
+bool shows_borders(const struct view *view); /* are any in sight? */
+bool shows_loss(const struct view *view);
+uint32_t step_at_overview(const struct view *view, int x);
 
 /* ---- marks.c ---------------------------------------------------------------------------------------------------- */
 
-void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
-void draw_links(const struct view *v);   /* edges from the selected task to those that it needed and that needed it */
-void draw_region(const struct view *v);  /* the lines of the stretch or place */
-void shade_region(const struct view *v); /* what is between them */
-bool shows_mark(const struct view *v);   /* is a marked time in sight? */
-bool is_between_marks(const struct view *v, int x, int wide); /* their line has the place of text from x on */
-void draw_marks(const struct view *v);                        /* their lines */
-void draw_cursor(const struct view *v);                       /* the mouse's line, over all lanes */
+void draw_outline(const struct view *view, const struct pick *pick, uint32_t colour);
+void draw_links(const struct view *view);  /* edges from the selected task to those that it needed and that needed it */
+void draw_region(const struct view *view); /* the lines of the stretch or place */
+void shade_region(const struct view *view);                      /* what is between them */
+bool shows_mark(const struct view *view);                        /* is a marked time in sight? */
+bool is_between_marks(const struct view *view, int x, int wide); /* their line has the place of text from x on */
+void draw_marks(const struct view *view);                        /* their lines */
+void draw_cursor(const struct view *view);                       /* the mouse's line, over all lanes */
 /* The times of the stretch, the marks and the mouse, in sight: each on a ground of its own on the ruler. */
 struct shown_time {
     char text[48];
@@ -109,13 +111,13 @@ struct times {
     size_t n;
 };
 bool is_covered(const struct times *times, int x, int wide); /* would one of them cover text from x on? */
-struct times find_times(const struct view *v);
-void draw_times(const struct view *v);
-void draw_blocker(const struct view *v); /* the task that is in the way of one that is moved, and why */
+struct times find_times(const struct view *view);
+void draw_times(const struct view *view);
+void draw_blocker(const struct view *view); /* the task that is in the way of one that is moved, and why */
 
 /* ---- legend.c, frame.c ------------------------------------------------------------------------------------------ */
 
-int count_legend_lines(const struct view *v);
+int count_legend_lines(const struct view *view);
 /* The legend's signs: what lines, pale bars and frames are, as far as the picture has any. */
 enum sign_shape { BOX, PALE_BOX, FRAME, FLAT_LINE, DASHES, UPRIGHT_LINE, UPRIGHT_DASHES, HOLES };
 struct sign {
@@ -124,10 +126,10 @@ struct sign {
     uint32_t colour;
 };
 enum { MOST_SIGNS = 17 };
-size_t find_signs(const struct view *v, struct sign sign[MOST_SIGNS]); /* returns how many there are */
-void draw_legend(const struct view *v, struct box b);
-extern const char *const life_name[];              /* by enum trace_life: "live", "paused", "stopped", ... */
-void draw_view(struct view *v, struct canvas *c);  /* lays out, and draws the whole picture */
-void write_view(struct view *v, const char *path); /* writes a PNG */
+size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS]); /* returns how many there are */
+void draw_legend(const struct view *view, struct box box);
+extern const char *const life_name[];                     /* by enum trace_life: "live", "paused", "stopped", ... */
+void draw_view(struct view *view, struct canvas *canvas); /* lays out, and draws the whole picture */
+void write_view(struct view *view, const char *path);     /* writes a PNG */
 
 #endif

@@ -7,11 +7,11 @@
 /* ---- the state line -------------------------------------------------------------------------------------------- */
 
 /* A chip is a word on a ground of its own colour; `right`: where it ends.  Returns where the chip before it may end. */
-static int draw_chip(const struct view *v, int right, int y, const char *text, uint32_t colour)
+static int draw_chip(const struct view *view, int right, int y, const char *text, uint32_t colour)
 {
-    int dot = v->scale, left = right - width_of(v, text) - 16 * dot;
-    fill(v, left, y, right - left, 20 * dot, colour);
-    put_text(v, left + 8 * dot, y + 2 * dot, right, readable_on(colour), "%s", text);
+    int dot = view->scale, left = right - width_of(view, text) - 16 * dot;
+    fill(view, left, y, right - left, 20 * dot, colour);
+    put_text(view, left + 8 * dot, y + 2 * dot, right, readable_on(colour), "%s", text);
     return left - 6 * dot;
 }
 
@@ -20,177 +20,177 @@ const char *const life_name[] = {"ended", "live", "paused", "stopped", "trainer 
 static const uint32_t life_colour[] = {CALM, GOOD, SLOW, BAD, BAD};
 
 /* Draws chips from the right: what the trainer does, the kind of trace.  Returns the right end of what is left free. */
-static int draw_state(const struct view *v, int track_index, int right, int y)
+static int draw_state(const struct view *view, int track_index, int right, int y)
 {
-    const struct track *track = v->track[track_index];
-    const struct trace_header *h = &track->trace->header;
+    const struct track *track = view->track[track_index];
+    const struct trace_header *header = &track->trace->header;
     const enum trace_life life = trace_follow_life(track->follow);
-    const double pace = h->pace_scale;
-    const char *name = name_of_track(v, track_index), *kind = trace_kind_name(track->trace);
+    const double pace = header->pace_scale;
+    const char *name = name_of_track(view, track_index), *kind = trace_kind_name(track->trace);
     char text[48];
     if (track->broken)
-        right = draw_chip(v, right, y, "file damaged", BAD);
-    else if (h->kind != TRACE_SIMULATED)
-        right = draw_chip(v, right, y, life_name[life], life_colour[life]);
-    if (h->kind == TRACE_PACED && pace != 1)
+        right = draw_chip(view, right, y, "file damaged", BAD);
+    else if (header->kind != TRACE_SIMULATED)
+        right = draw_chip(view, right, y, life_name[life], life_colour[life]);
+    if (header->kind == TRACE_PACED && pace != 1)
         snprintf(text, sizeof text, "%s%s, %.4gx %s", name, kind, fmax(pace, 1 / pace), pace < 1 ? "slower" : "faster");
     else
         snprintf(text, sizeof text, "%s%s", name, kind);
-    return draw_chip(v, right, y, text, PLAIN);
+    return draw_chip(view, right, y, text, PLAIN);
 }
 
 /* ---- labels of rows -------------------------------------------------------------------------------------------- */
 
-static uint32_t paper_of(const struct view_row *r)
+static uint32_t paper_of(const struct view_row *row)
 {
-    if (has_content(r))
+    if (has_content(row))
         return PAPER;
-    return r->track == 0 ? PANEL : RULE;
+    return row->track == 0 ? PANEL : RULE;
 }
 
-static void draw_device_label(const struct view *v, const struct view_row *row)
+static void draw_device_label(const struct view *view, const struct view_row *row)
 {
-    const struct track *track = v->track[row->track];
-    const struct trace_device *d = &track->trace->devices[row->index];
-    const int dot = v->scale, right = v->width - 10 * dot;
+    const struct track *track = view->track[row->track];
+    const struct trace_device *device = &track->trace->devices[row->index];
+    const int dot = view->scale, right = view->width - 10 * dot;
     const int y = row->y + row->height / 2 - 8 * dot;
     const char *sign = track->folded[row->index] ? "▸" : "▾";
-    const char *name = name_of_track(v, row->track);
-    const char *driver = strcmp(d->id, d->name) == 0 ? "" : d->name;
+    const char *name = name_of_track(view, row->track);
+    const char *driver = strcmp(device->id, device->name) == 0 ? "" : device->name;
     char text[160];
-    snprintf(text, sizeof text, "%s %s%s   %s", sign, name, d->id, driver);
-    fill(v, 0, row->y, 6 * dot + width_of(v, text), row->height, paper_of(row)); /* no edge runs through it */
-    put_text(v, 6 * dot, y, right, INK, "%s", text);
+    snprintf(text, sizeof text, "%s %s%s   %s", sign, name, device->id, driver);
+    fill(view, 0, row->y, 6 * dot + width_of(view, text), row->height, paper_of(row)); /* no edge runs through it */
+    put_text(view, 6 * dot, y, right, INK, "%s", text);
 }
 
-static void draw_memory_label(const struct view *v, const struct view_row *row)
+static void draw_memory_label(const struct view *view, const struct view_row *row)
 {
-    const struct track *track = v->track[row->track];
-    const int dot = v->scale, middle = row->y + row->height / 2;
+    const struct track *track = view->track[row->track];
+    const int dot = view->scale, middle = row->y + row->height / 2;
     const bool two_lines = row->height >= 2 * GLYPH_HEIGHT * dot;
     char bytes[32];
     format_bytes(bytes, track->peak[row->index]);
     if (two_lines)
-        put_text(v, 22 * dot, middle - 16 * dot, v->width, INK, "memory");
-    put_small(v, 22 * dot, middle + (two_lines ? 0 : -8 * dot), v->width, SOFT, "peak %s", bytes);
-    draw_axis_labels(v, row);
+        put_text(view, 22 * dot, middle - 16 * dot, view->width, INK, "memory");
+    put_small(view, 22 * dot, middle + (two_lines ? 0 : -8 * dot), view->width, SOFT, "peak %s", bytes);
+    draw_axis_labels(view, row);
 }
 
 /* The lane's name, and how much of the time in sight it is busy. */
-static void draw_lane_label(const struct view *v, const struct view_row *row)
+static void draw_lane_label(const struct view *view, const struct view_row *row)
 {
-    const struct track *track = v->track[row->track];
-    const struct trace *t = track->trace;
-    const int dot = v->scale, right = places_of(v).rows.x - 8 * dot;
+    const struct track *track = view->track[row->track];
+    const struct trace *trace = track->trace;
+    const int dot = view->scale, right = places_of(view).rows.x - 8 * dot;
     const int top = row->y + (row->height - GLYPH_HEIGHT * dot) / 2;
-    const uint64_t from = clock_of(track, v->sight.from), to = MIN(clock_of(track, v->sight.to), track->now);
-    const double ns = (axis_of(track, to) - axis_of(track, from)) / t->header.pace_scale;
+    const uint64_t from = clock_of(track, view->sight.from), to = MIN(clock_of(track, view->sight.to), track->now);
+    const double ns = (axis_of(track, to) - axis_of(track, from)) / trace->header.pace_scale;
     const char *name = track->purpose[row->index];
-    const char *group = t->devices[t->lanes[row->index].device_index].id;
+    const char *group = trace->devices[trace->lanes[row->index].device_index].id;
     const size_t n = strlen(group);
     if (ns > 0) {
-        const double busy = (double)busy_between(&t->bars[row->index], from, to);
+        const double busy = (double)busy_between(&trace->bars[row->index], from, to);
         const bool little = busy > 0 && busy < 0.005 * ns;
-        put_small(v, AT_RIGHT, top, right, SOFT, little ? "<1%%" : "%.0f%%", 100 * busy / ns);
+        put_small(view, AT_RIGHT, top, right, SOFT, little ? "<1%%" : "%.0f%%", 100 * busy / ns);
     }
     if (strncmp(name, group, n) == 0 && name[n] == ' ') /* "0:0 swap out" in the group of "0:0" is "swap out" */
         name += n + 1;
-    const int end = right - width_of(v, "100%") - 6 * dot;
+    const int end = right - width_of(view, "100%") - 6 * dot;
     if (row->height < GLYPH_HEIGHT * dot)
-        put_small(v, 22 * dot, top, end, INK, "%s", name);
+        put_small(view, 22 * dot, top, end, INK, "%s", name);
     else
-        put_text(v, 22 * dot, top, end, INK, "%s", name);
+        put_text(view, 22 * dot, top, end, INK, "%s", name);
 }
 
-static void draw_row_label(const struct view *v, const struct view_row *row)
+static void draw_row_label(const struct view *view, const struct view_row *row)
 {
-    if (row->height < 9 * v->scale) /* two traces: keys x and m make room */
+    if (row->height < 9 * view->scale) /* two traces: keys x and m make room */
         return;
     if (row->kind == ROW_DEVICE)
-        draw_device_label(v, row);
+        draw_device_label(view, row);
     else if (row->kind == ROW_MEMORY)
-        draw_memory_label(v, row);
+        draw_memory_label(view, row);
     else
-        draw_lane_label(v, row);
+        draw_lane_label(view, row);
 }
 
 /* What the rows hold; it may reach too far to the left or right. */
-static void draw_contents(struct view *v)
+static void draw_contents(struct view *view)
 {
-    v->layout.seen = (struct seen){.role = {false}};
-    for (size_t i = 0; i < v->layout.n_rows; i++) {
-        const struct view_row *r = &v->layout.row[i];
-        if (!is_in_sight(v, r))
+    view->layout.seen = (struct seen){.role = {false}};
+    for (size_t i = 0; i < view->layout.n_rows; i++) {
+        const struct view_row *row = &view->layout.row[i];
+        if (!is_in_sight(view, row))
             continue;
-        if (has_content(r))
-            draw_borders(v, v->track[r->track], r->y, r->height);
-        if (r->kind == ROW_LANE)
-            draw_lane(v, r, &v->layout.seen);
-        else if (r->kind == ROW_MEMORY)
-            draw_memory(v, r, &v->layout.seen);
+        if (has_content(row))
+            draw_borders(view, view->track[row->track], row->y, row->height);
+        if (row->kind == ROW_LANE)
+            draw_lane(view, row, &view->layout.seen);
+        else if (row->kind == ROW_MEMORY)
+            draw_memory(view, row, &view->layout.seen);
         else
-            fill(v, 0, r->y, v->width, r->height, paper_of(r));
+            fill(view, 0, row->y, view->width, row->height, paper_of(row));
     }
 }
 
-static void draw_names(const struct view *v)
+static void draw_names(const struct view *view)
 {
-    for (size_t i = 0; i < v->layout.n_rows; i++)
-        if (v->layout.row[i].kind == ROW_LANE && is_in_sight(v, &v->layout.row[i]))
-            draw_lane_names(v, &v->layout.row[i]);
+    for (size_t i = 0; i < view->layout.n_rows; i++)
+        if (view->layout.row[i].kind == ROW_LANE && is_in_sight(view, &view->layout.row[i]))
+            draw_lane_names(view, &view->layout.row[i]);
 }
 
 /* Where not all rows are in sight, a bar at the right edge shows which of them are. */
-static void draw_scroll_bar(const struct view *v)
+static void draw_scroll_bar(const struct view *view)
 {
-    const struct box b = places_of(v).rows;
-    const int dot = v->scale, left = b.x + b.w + 3 * dot;
-    const double all = v->layout.rows_height;
+    const struct box box = places_of(view).rows;
+    const int dot = view->scale, left = box.x + box.w + 3 * dot;
+    const double all = view->layout.rows_height;
     int above = 0, seen = 0;
-    if (v->layout.rows_height <= b.h)
+    if (view->layout.rows_height <= box.h)
         return;
-    for (size_t i = 0; i < v->layout.n_rows; i++) {
-        const struct view_row *r = &v->layout.row[i];
-        above += r->y < b.y ? r->height : 0;
-        seen += is_in_sight(v, r) ? r->height : 0;
+    for (size_t i = 0; i < view->layout.n_rows; i++) {
+        const struct view_row *row = &view->layout.row[i];
+        above += row->y < box.y ? row->height : 0;
+        seen += is_in_sight(view, row) ? row->height : 0;
     }
-    fill(v, left, b.y, 6 * dot, b.h, RULE);
-    fill(v, left, b.y + (int)(above / all * b.h), 6 * dot, (int)(seen / all * b.h), SOFT);
+    fill(view, left, box.y, 6 * dot, box.h, RULE);
+    fill(view, left, box.y + (int)(above / all * box.h), 6 * dot, (int)(seen / all * box.h), SOFT);
 }
 
 /* What is beside the rows, over what reaches too far. */
-static void draw_margins(const struct view *v)
+static void draw_margins(const struct view *view)
 {
-    const struct box b = places_of(v).rows;
-    for (size_t i = 0; i < v->layout.n_rows; i++) {
-        const struct view_row *r = &v->layout.row[i];
-        if (!is_in_sight(v, r))
+    const struct box box = places_of(view).rows;
+    for (size_t i = 0; i < view->layout.n_rows; i++) {
+        const struct view_row *row = &view->layout.row[i];
+        if (!is_in_sight(view, row))
             continue;
-        fill(v, 0, r->y, b.x, r->height, paper_of(r));
-        fill(v, b.x + b.w, r->y, v->width, r->height, paper_of(r));
-        draw_row_label(v, r);
+        fill(view, 0, row->y, box.x, row->height, paper_of(row));
+        fill(view, box.x + box.w, row->y, view->width, row->height, paper_of(row));
+        draw_row_label(view, row);
     }
 }
 
 /* ---- details, help --------------------------------------------------------------------------------------------- */
 
-static void draw_details(const struct view *v)
+static void draw_details(const struct view *view)
 {
-    struct box b = places_of(v).details;
-    const int dot = v->scale, high = 18 * dot;
-    const int x = 10 * dot, y = b.y + 4 * dot;
-    char *text = find_details(v);
-    fill(v, b.x, b.y, b.w, b.h, PANEL);
-    put_lines(v, x, y, v->width - x, high, INK, SOFT, text);
-    if (v->message[0]) { /* it takes the place of the last line */
-        const int last = y + (v->layout.details_lines - 1) * high;
-        fill(v, b.x, last, b.w, high, PANEL);
-        put_text(v, x, last, v->width - x, SOFT, "%s", v->message);
+    struct box box = places_of(view).details;
+    const int dot = view->scale, high = 18 * dot;
+    const int x = 10 * dot, y = box.y + 4 * dot;
+    char *text = find_details(view);
+    fill(view, box.x, box.y, box.w, box.h, PANEL);
+    put_lines(view, x, y, view->width - x, high, INK, SOFT, text);
+    if (view->message[0]) { /* it takes the place of the last line */
+        const int last = y + (view->layout.details_lines - 1) * high;
+        fill(view, box.x, last, box.w, high, PANEL);
+        put_text(view, x, last, view->width - x, SOFT, "%s", view->message);
     }
     free(text);
 }
 
-static void draw_help(const struct view *v)
+static void draw_help(const struct view *view)
 {
     char *text = copy_string("Keys");
     size_t rows = (n_actions + 1) / 2;
@@ -199,78 +199,78 @@ static void draw_help(const struct view *v)
         if (i + rows < n_actions)
             append_text(&text, "\t%s\t%s", actions[i + rows].keys, actions[i + rows].help);
     }
-    draw_popup(v, places_of(v).rows.x + 6 * v->scale, places_of(v).rows.y + 6 * v->scale, text);
+    draw_popup(view, places_of(view).rows.x + 6 * view->scale, places_of(view).rows.y + 6 * view->scale, text);
     free(text);
 }
 
 /* The line at the top: what is shown, and its state. */
-static void draw_header(const struct view *v)
+static void draw_header(const struct view *view)
 {
-    struct box b = places_of(v).header;
-    const int dot = v->scale;
-    int right = b.w - 8 * dot;
-    fill(v, b.x, b.y, b.w, b.h, PANEL);
-    for (int i = v->n_tracks - 1; i >= 0; i--)
-        right = draw_state(v, i, right, 4 * dot);
-    if (v->sight.follow && is_frozen(v))
-        right = draw_chip(v, right, 4 * dot, "still under the mouse", CALM);
-    else if (v->sight.follow)
-        right = draw_chip(v, right, 4 * dot, "following", GOOD);
+    struct box box = places_of(view).header;
+    const int dot = view->scale;
+    int right = box.w - 8 * dot;
+    fill(view, box.x, box.y, box.w, box.h, PANEL);
+    for (int i = view->n_tracks - 1; i >= 0; i--)
+        right = draw_state(view, i, right, 4 * dot);
+    if (view->sight.follow && is_frozen(view))
+        right = draw_chip(view, right, 4 * dot, "still under the mouse", CALM);
+    else if (view->sight.follow)
+        right = draw_chip(view, right, 4 * dot, "following", GOOD);
     right -= 10 * dot;
-    if (v->n_tracks > 1)
-        put_text(v, 10 * dot, 6 * dot, right, INK, "A %s   B %s", v->track[0]->path, v->track[1]->path);
+    if (view->n_tracks > 1)
+        put_text(view, 10 * dot, 6 * dot, right, INK, "A %s   B %s", view->track[0]->path, view->track[1]->path);
     else
-        put_text(v, 10 * dot, 6 * dot, right, INK, "%s", v->track[0]->trace->header.model);
+        put_text(view, 10 * dot, 6 * dot, right, INK, "%s", view->track[0]->trace->header.model);
 }
 
 /* Draws lines and veils over the bars, then once more the bars' names, through which none of them runs. */
-static void draw_over_bars(const struct view *v)
+static void draw_over_bars(const struct view *view)
 {
-    const struct box rows = places_of(v).rows;
-    const bool picked = is_picked(&v->selection.task), marked = v->selection.region.kind != NO_REGION;
+    const struct box rows = places_of(view).rows;
+    const bool picked = is_picked(&view->selection.task), marked = view->selection.region.kind != NO_REGION;
     if (marked)
-        draw_region(v);
+        draw_region(view);
     if (picked)
-        draw_links(v);
-    draw_marks(v);
-    draw_cursor(v);
-    if (picked || marked || v->selection.n_marks > 0 || is_inside(&rows, v->mouse.x, v->mouse.y))
-        draw_names(v);
+        draw_links(view);
+    draw_marks(view);
+    draw_cursor(view);
+    if (picked || marked || view->selection.n_marks > 0 || is_inside(&rows, view->mouse.x, view->mouse.y))
+        draw_names(view);
     if (marked)
-        shade_region(v);
+        shade_region(view);
     if (picked)
-        draw_outline(v, &v->selection.task, INK);
-    if (is_picked(&v->mouse.hover))
-        draw_outline(v, &v->mouse.hover, ACCENT);
-    draw_blocker(v);
+        draw_outline(view, &view->selection.task, INK);
+    if (is_picked(&view->mouse.hover))
+        draw_outline(view, &view->mouse.hover, ACCENT);
+    draw_blocker(view);
 }
 
-void draw_view(struct view *v, struct canvas *c)
+void draw_view(struct view *view, struct canvas *canvas)
 {
-    carry_task(v);
-    lay_out(v);
-    v->canvas = c;
-    fill_rect(c, 0, 0, v->width, v->height, PAPER);
-    draw_contents(v);
-    draw_over_bars(v);
-    draw_margins(v);
-    draw_scroll_bar(v);
-    draw_strip(v);
-    draw_header(v);
-    draw_legend(v, places_of(v).legend);
-    draw_details(v);
-    draw_times(v);
-    draw_panel(v);
-    draw_tooltip(v);
-    if (v->help)
-        draw_help(v);
-    v->canvas = NULL;
+    carry_task(view);
+    lay_out(view);
+    view->canvas = canvas;
+    fill_rect(canvas, 0, 0, view->width, view->height, PAPER);
+    draw_contents(view);
+    draw_over_bars(view);
+    draw_margins(view);
+    draw_scroll_bar(view);
+    draw_strip(view);
+    draw_header(view);
+    draw_legend(view, places_of(view).legend);
+    draw_details(view);
+    draw_times(view);
+    draw_panel(view);
+    draw_tooltip(view);
+    if (view->help)
+        draw_help(view);
+    view->canvas = NULL;
 }
 
-void write_view(struct view *v, const char *path)
+void write_view(struct view *view, const char *path)
 {
-    struct canvas *c = new_canvas(v->width, v->height);
-    draw_view(v, c);
-    write_png(path, c->pixels, c->width, c->height);
-    free_canvas(c);
+    struct canvas *canvas = new_canvas(view->width, view->height);
+    draw_view(view, canvas);
+    write_png(path, canvas->pixels, canvas->width, canvas->height);
+    free_canvas(canvas);
 }

@@ -7,57 +7,57 @@
 #define NARROWEST_NS 100.0
 #define FARTHEST_NS 1e16 /* four months: whole nanoseconds can still be told apart */
 
-void look_at(struct view *v, double from, double to)
+void look_at(struct view *view, double from, double to)
 {
     double length = fmin(fmax(to - from, NARROWEST_NS), FARTHEST_NS);
     double middle = fmin(fmax((from + to) / 2, -FARTHEST_NS), FARTHEST_NS);
-    v->sight.from = middle - length / 2;
-    v->sight.to = middle + length / 2;
+    view->sight.from = middle - length / 2;
+    view->sight.to = middle + length / 2;
 }
 
 /* Puts 0 of the axis where the step starts in each trace; if a trace lacks it, the last step before it.  What is marked
  * and selected stays at its time in the first trace. */
-static void set_anchor(struct view *v, uint32_t step)
+static void set_anchor(struct view *view, uint32_t number)
 {
-    const uint64_t zero = v->track[0]->zero;
-    v->sight.anchor = step;
-    for (int i = 0; i < v->n_tracks; i++) {
-        const struct trace_step *s = find_step(v->track[i], step);
-        if (s)
-            v->track[i]->zero = s->work;
+    const uint64_t zero = view->track[0]->zero;
+    view->sight.anchor = number;
+    for (int i = 0; i < view->n_tracks; i++) {
+        const struct trace_step *step = find_step(view->track[i], number);
+        if (step)
+            view->track[i]->zero = step->work;
     }
-    const double moved = axis_of(v->track[0], zero);
+    const double moved = axis_of(view->track[0], zero);
     for (int i = 0; i < 2; i++)
-        v->selection.region.at[i] += moved;
-    for (int i = 0; i < v->selection.n_marks; i++)
-        v->selection.mark[i] += moved;
+        view->selection.region.at[i] += moved;
+    for (int i = 0; i < view->selection.n_marks; i++)
+        view->selection.mark[i] += moved;
 }
 
 /* Shows the longest of the traces' steps, with a little air around it. */
-void look_at_step(struct view *v, uint32_t step)
+void look_at_step(struct view *view, uint32_t number)
 {
     double length = 0;
-    set_anchor(v, step);
-    for (int i = 0; i < v->n_tracks; i++) {
-        const struct trace_step *s = find_step(v->track[i], step);
-        if (s)
-            length = fmax(length, step_ns(v->track[i], s));
+    set_anchor(view, number);
+    for (int i = 0; i < view->n_tracks; i++) {
+        const struct trace_step *step = find_step(view->track[i], number);
+        if (step)
+            length = fmax(length, step_ns(view->track[i], step));
     }
-    look_at(v, -0.015 * length, 1.015 * length);
+    look_at(view, -0.015 * length, 1.015 * length);
 }
 
-void look_at_all(struct view *v)
+void look_at_all(struct view *view)
 {
     double from = 0, to = 0;
-    set_anchor(v, v->track[0]->steps->n ? v->track[0]->steps->step[0].step : 0);
-    for (int i = 0; i < v->n_tracks; i++) {
-        const struct track *track = v->track[i];
+    set_anchor(view, view->track[0]->steps->n ? view->track[0]->steps->step[0].step : 0);
+    for (int i = 0; i < view->n_tracks; i++) {
+        const struct track *track = view->track[i];
         if (track->trace->n_records) {
             from = fmin(from, axis_of(track, track->trace->records[0].start));
             to = fmax(to, axis_of(track, track->last));
         }
     }
-    look_at(v, from - 0.015 * (to - from), to + 0.015 * (to - from));
+    look_at(view, from - 0.015 * (to - from), to + 0.015 * (to - from));
 }
 
 /* How long a time is to be in sight when the run is followed: three of the latest steps. */
@@ -69,23 +69,23 @@ static double wanted_length(const struct track *track, const struct trace_step *
     size_t n = 0;
     if (!newest)
         return second;
-    for (const struct trace_step *s = newest; s > track->steps->step && n < LATEST; s--)
-        ns[n++] = step_ns(track, s - 1);
+    for (const struct trace_step *step = newest; step > track->steps->step && n < LATEST; step--)
+        ns[n++] = step_ns(track, step - 1);
     return n > 0 ? 3 * median(ns, n) : 3 * step_ns(track, newest);
 }
 
 /* Shows what happens now at the right, with the newest step as the anchor, and about three steps, until the user zooms.
  * While one to nine steps are in sight, nothing but time moves. */
-void look_at_end(struct view *v)
+void look_at_end(struct view *view)
 {
     enum { SLACK = 3 };
-    const struct track *track = v->track[0];
+    const struct track *track = view->track[0];
     const struct trace_step *newest = newest_step(track);
     const double wanted = wanted_length(track, newest);
-    double length = v->sight.to - v->sight.from;
-    set_anchor(v, newest ? newest->step : 0);
-    if (!v->sight.zoomed && (length > SLACK * wanted || length < wanted / SLACK))
+    double length = view->sight.to - view->sight.from;
+    set_anchor(view, newest ? newest->step : 0);
+    if (!view->sight.zoomed && (length > SLACK * wanted || length < wanted / SLACK))
         length = wanted;
     double end = axis_of(track, track->now);
-    look_at(v, end - 0.87 * length, end + 0.13 * length);
+    look_at(view, end - 0.87 * length, end + 0.13 * length);
 }

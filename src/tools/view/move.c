@@ -11,170 +11,172 @@
 #include <unistd.h>
 
 /* The record of a task in a step. */
-static struct pick pick_task(const struct view *v, int track, uint32_t task, uint32_t step)
+static struct pick pick_task(const struct view *view, int track, uint32_t task, uint32_t step)
 {
-    return pick_of(v, track, trace_find_from(v->track[track]->trace, task, step, 0));
+    return pick_of(view, track, trace_find_from(view->track[track]->trace, task, step, 0));
 }
 
 static struct bar_spot spot_of(const struct track *track, uint32_t task, uint32_t step)
 {
-    const struct trace *t = track->trace;
-    struct bar_spot spot = {t->tasks[task].lane, NAN};
-    int64_t at = trace_find_from(t, task, step, 0);
+    const struct trace *trace = track->trace;
+    struct bar_spot spot = {trace->tasks[task].lane, NAN};
+    int64_t at = trace_find_from(trace, task, step, 0);
     if (at != NONE)
-        spot.middle = (axis_of(track, t->records[at].start) + axis_of(track, t->records[at].end)) / 2;
+        spot.middle = (axis_of(track, trace->records[at].start) + axis_of(track, trace->records[at].end)) / 2;
     return spot;
 }
 
-void take_up(struct view *v, const struct pick *p)
+void take_up(struct view *view, const struct pick *pick)
 {
-    const struct track *track = v->track[p->track];
+    const struct track *track = view->track[pick->track];
     const uint32_t n_tasks = track->trace->header.n_tasks;
-    struct gesture *g = &v->mouse.gesture;
-    free(g->spot);
-    *g = (struct gesture){.track = p->track, .step = p->copy.step, .task = p->copy.task, .blocker = {.record = NONE}};
-    g->spot = allocate(n_tasks, sizeof *g->spot);
+    struct gesture *gesture = &view->mouse.gesture;
+    free(gesture->spot);
+    *gesture = (struct gesture){
+        .track = pick->track, .step = pick->copy.step, .task = pick->copy.task, .blocker = {.record = NONE}};
+    gesture->spot = allocate(n_tasks, sizeof *gesture->spot);
     for (uint32_t i = 0; i < n_tasks; i++)
-        g->spot[i] = spot_of(track, i, g->step);
-    g->grip = axis_at(v, v->mouse.x) - g->spot[g->task].middle;
-    v->selection.task = *p;
+        gesture->spot[i] = spot_of(track, i, gesture->step);
+    gesture->grip = axis_at(view, view->mouse.x) - gesture->spot[gesture->task].middle;
+    view->selection.task = *pick;
 }
 
 /* Above or below the rows of lanes the task stays on its own lane. */
-static struct move place_under_mouse(const struct view *v)
+static struct move place_under_mouse(const struct view *view)
 {
-    const struct gesture *g = &v->mouse.gesture;
-    const struct box rows = places_of(v).rows;
-    const int x = MAX(MIN(v->mouse.x, rows.x + rows.w - 1), rows.x);
-    const struct view_row *row = row_at(v, x, v->mouse.y);
-    bool lane = row && row->kind == ROW_LANE && row->track == g->track;
-    struct move m = {.task = g->task, .lane = lane ? row->index : g->spot[g->task].lane, .behind = NONE};
-    double middle = axis_at(v, v->mouse.x) - g->grip;
-    for (uint32_t i = 0; i < v->track[g->track]->trace->header.n_tasks; i++)
-        if (i != g->task && g->spot[i].lane == m.lane && g->spot[i].middle < middle)
-            m.behind = i;
-    return m;
+    const struct gesture *gesture = &view->mouse.gesture;
+    const struct box rows = places_of(view).rows;
+    const int x = MAX(MIN(view->mouse.x, rows.x + rows.w - 1), rows.x);
+    const struct view_row *row = row_at(view, x, view->mouse.y);
+    bool lane = row && row->kind == ROW_LANE && row->track == gesture->track;
+    struct move move = {
+        .task = gesture->task, .lane = lane ? row->index : gesture->spot[gesture->task].lane, .behind = NONE};
+    double middle = axis_at(view, view->mouse.x) - gesture->grip;
+    for (uint32_t i = 0; i < view->track[gesture->track]->trace->header.n_tasks; i++)
+        if (i != gesture->task && gesture->spot[i].lane == move.lane && gesture->spot[i].middle < middle)
+            move.behind = i;
+    return move;
 }
 
 /* Shows what the board has now, and selects a task. */
-static void show_board(struct view *v, int track_index, uint32_t task, uint32_t step)
+static void show_board(struct view *view, int track_index, uint32_t task, uint32_t number)
 {
-    struct track *track = v->track[track_index];
+    struct track *track = view->track[track_index];
     renew_track(track);
-    const struct trace_step *s = find_step(track, v->sight.anchor);
-    if (s)
-        track->zero = s->work;
-    v->selection.task = pick_task(v, track_index, task, step);
-    refresh(v);
+    const struct trace_step *step = find_step(track, view->sight.anchor);
+    if (step)
+        track->zero = step->work;
+    view->selection.task = pick_task(view, track_index, task, number);
+    refresh(view);
 }
 
-void carry_task(struct view *v)
+void carry_task(struct view *view)
 {
-    struct gesture *g = &v->mouse.gesture;
+    struct gesture *gesture = &view->mouse.gesture;
     size_t at;
-    if (v->mouse.drag != DRAG_TASK || !v->mouse.moved)
+    if (view->mouse.drag != DRAG_TASK || !view->mouse.moved)
         return;
-    struct move m = place_under_mouse(v);
-    if (g->tries && m.lane == g->tried.lane && m.behind == g->tried.behind)
+    struct move move = place_under_mouse(view);
+    if (gesture->tries && move.lane == gesture->tried.lane && move.behind == gesture->tried.behind)
         return;
-    char *wrong = try_move(v->track[g->track]->board, &m, &at);
-    g->tried = m;
-    g->tries = true;
-    g->refused = wrong;
-    show_board(v, g->track, wrong ? g->task : (uint32_t)at, g->step);
+    char *wrong = try_move(view->track[gesture->track]->board, &move, &at);
+    gesture->tried = move;
+    gesture->tries = true;
+    gesture->refused = wrong;
+    show_board(view, gesture->track, wrong ? gesture->task : (uint32_t)at, gesture->step);
     if (wrong)
-        g->blocker = pick_task(v, g->track, (uint32_t)at, g->step);
+        gesture->blocker = pick_task(view, gesture->track, (uint32_t)at, gesture->step);
     else
-        g->blocker.record = NONE;
-    SAY(v, "%s", wrong ? wrong : "");
+        gesture->blocker.record = NONE;
+    SAY(view, "%s", wrong ? wrong : "");
     free(wrong);
 }
 
-void put_down(struct view *v)
+void put_down(struct view *view)
 {
-    struct gesture *g = &v->mouse.gesture;
-    carry_task(v);
-    uint32_t at = v->selection.task.copy.task; /* the index that it has now */
-    if (g->refused || (at == g->task && g->tried.lane == g->spot[g->task].lane)) {
-        call_off(v);
+    struct gesture *gesture = &view->mouse.gesture;
+    carry_task(view);
+    uint32_t at = view->selection.task.copy.task; /* the index that it has now */
+    if (gesture->refused || (at == gesture->task && gesture->tried.lane == gesture->spot[gesture->task].lane)) {
+        call_off(view);
         return;
     }
-    v->mouse.drag = DRAG_NOTHING;
-    keep_move(v->track[g->track]->board);
-    SAY(v, "every task reads the values that it read before: u undoes, s saves");
+    view->mouse.drag = DRAG_NOTHING;
+    keep_move(view->track[gesture->track]->board);
+    SAY(view, "every task reads the values that it read before: u undoes, s saves");
 }
 
-void call_off(struct view *v)
+void call_off(struct view *view)
 {
-    v->mouse.drag = DRAG_NOTHING;
-    if (!v->mouse.gesture.tries || v->mouse.gesture.refused)
+    view->mouse.drag = DRAG_NOTHING;
+    if (!view->mouse.gesture.tries || view->mouse.gesture.refused)
         return;
-    undo_move(v->track[v->mouse.gesture.track]->board);
-    show_board(v, v->mouse.gesture.track, v->mouse.gesture.task, v->mouse.gesture.step);
+    undo_move(view->track[view->mouse.gesture.track]->board);
+    show_board(view, view->mouse.gesture.track, view->mouse.gesture.task, view->mouse.gesture.step);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
 /* Is the file at `path` one of those that are shown, whatever its name there is? */
-static bool is_shown_file(const struct view *v, const char *path)
+static bool is_shown_file(const struct view *view, const char *path)
 {
     bool shown = false;
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    for (int i = 0; i < v->n_tracks; i++)
-        shown |= leads_to(v->track[i]->path, file);
+    for (int i = 0; i < view->n_tracks; i++)
+        shown |= leads_to(view->track[i]->path, file);
     close(file);
     return shown;
 }
 
 /* It never writes over a file that was read: --output is claimed. */
-static void save_track(struct view *v, const struct track *track)
+static void save_track(struct view *view, const struct track *track)
 {
     const int length = (int)strlen(track->path) - (int)strlen(".txt");
-    char *path = v->save_as ? copy_string(v->save_as) : format_string("%.*s.moved.txt", length, track->path);
+    char *path = view->save_as ? copy_string(view->save_as) : format_string("%.*s.moved.txt", length, track->path);
     struct problem *wrong;
-    if (is_shown_file(v, path))
+    if (is_shown_file(view, path))
         wrong = new_problem(EXIT_USAGE, "%s is shown here: -o FILE takes another name", path);
     else
         wrong = save_board(track->board, path);
     if (wrong) {
-        v->exit_code = wrong->code;
-        SAY(v, "%s", wrong->sentence);
+        view->exit_code = wrong->code;
+        SAY(view, "%s", wrong->sentence);
     } else {
-        v->exit_code = EXIT_OK;
-        SAY(v, "wrote %s: yard plan --list takes it", path);
+        view->exit_code = EXIT_OK;
+        SAY(view, "wrote %s: yard plan --list takes it", path);
     }
     free(wrong);
     free(path);
 }
 
 /* The index of the track with a board; NONE, and a message: there is none. */
-static int find_board(struct view *v)
+static int find_board(struct view *view)
 {
-    for (int i = 0; i < v->n_tracks; i++)
-        if (v->track[i]->board)
+    for (int i = 0; i < view->n_tracks; i++)
+        if (view->track[i]->board)
             return i;
-    SAY(v, "This is a trace.  The tasks of a step file can be moved, and saved: yard view FILE.txt");
+    SAY(view, "This is a trace.  The tasks of a step file can be moved, and saved: yard view FILE.txt");
     return NONE;
 }
 
-void save_list(struct view *v)
+void save_list(struct view *view)
 {
-    int track = find_board(v);
+    int track = find_board(view);
     if (track >= 0)
-        save_track(v, v->track[track]);
+        save_track(view, view->track[track]);
 }
 
-void undo_last_move(struct view *v)
+void undo_last_move(struct view *view)
 {
-    int track = find_board(v);
+    int track = find_board(view);
     if (track < 0)
         return;
-    struct board *b = v->track[track]->board;
-    if (!undo_move(b)) {
-        SAY(v, "nothing has been moved");
+    struct board *board = view->track[track]->board;
+    if (!undo_move(board)) {
+        SAY(view, "nothing has been moved");
         return;
     }
-    show_board(v, track, 0, v->sight.anchor);
-    v->selection.task.record = NONE;
-    SAY(v, "undone: %zu moved", count_moves(b));
+    show_board(view, track, 0, view->sight.anchor);
+    view->selection.task.record = NONE;
+    SAY(view, "undone: %zu moved", count_moves(board));
 }

@@ -3,48 +3,49 @@
 
 #include <stdarg.h>
 
-static void put_arguments(const struct view *v, enum font font, int x, int y, int right, uint32_t colour,
+static void put_arguments(const struct view *view, enum font font, int x, int y, int right, uint32_t colour,
                           const char *format, va_list arguments)
 {
     char text[512];
     vsnprintf(text, sizeof text, format, arguments);
     if (x < 0)
         x = right - text_width(font, text);
-    draw_text_within(v->canvas, x, y, font, text, colour, right);
+    draw_text_within(view->canvas, x, y, font, text, colour, right);
 }
 
-void put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
+void put_text(const struct view *view, int x, int y, int right, uint32_t colour, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    put_arguments(v, normal_font(v), x, y, right, colour, format, arguments);
+    put_arguments(view, normal_font(view), x, y, right, colour, format, arguments);
     va_end(arguments);
 }
 
-void put_small(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
+void put_small(const struct view *view, int x, int y, int right, uint32_t colour, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    put_arguments(v, small_font(v), x, y, right, colour, format, arguments);
+    put_arguments(view, small_font(view), x, y, right, colour, format, arguments);
     va_end(arguments);
 }
 
-void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share)
+void shade(const struct view *view, int x, int y, int width, int height, uint32_t colour, double share)
 {
-    struct canvas *c = v->canvas;
+    struct canvas *canvas = view->canvas;
     uint32_t part = (uint32_t)(256 * share);
-    for (int row = MAX(y, 0); row < MIN(y + height, c->height); row++)
-        for (int i = MAX(x, 0); i < MIN(x + width, c->width); i++) {
-            uint32_t *pixel = &c->pixels[row * c->width + i];
+    for (int row = MAX(y, 0); row < MIN(y + height, canvas->height); row++)
+        for (int i = MAX(x, 0); i < MIN(x + width, canvas->width); i++) {
+            uint32_t *pixel = &canvas->pixels[row * canvas->width + i];
             *pixel = mix_colours(*pixel, colour, part);
         }
 }
 
-void put_lines(const struct view *v, int x, int y, int right, int high, uint32_t first, uint32_t rest, const char *text)
+void put_lines(const struct view *view, int x, int y, int right, int high, uint32_t first, uint32_t rest,
+               const char *text)
 {
     for (const char *line = text; *line; y += high) {
         int n = (int)strcspn(line, "\n");
-        put_text(v, x, y, right, line == text ? first : rest, "%.*s", n, line);
+        put_text(view, x, y, right, line == text ? first : rest, "%.*s", n, line);
         line += n;
         if (*line)
             line++;

@@ -13,32 +13,32 @@ struct links {
     struct link_drawn *link;
     size_t n, cap;
 };
-struct pick pick_of(const struct view *v, int track, int64_t record);
-bool is_picked(const struct pick *p);
-struct pick pick_at(const struct view *v, int x, int y);
-struct pick pick_after_gap(const struct view *v);                       /* the bar after the gap under the mouse */
-void pick_neighbour(const struct view *v, struct pick *p, int by);      /* +1 or -1 along its lane */
-struct links links_of_pick(const struct view *v, const struct pick *p); /* the caller frees .link */
-void find_critical_path(struct view *v);
-bool is_lit(const struct view *v, int track, size_t record);
+struct pick pick_of(const struct view *view, int track, int64_t record);
+bool is_picked(const struct pick *pick);
+struct pick pick_at(const struct view *view, int x, int y);
+struct pick pick_after_gap(const struct view *view);                     /* the bar after the gap under the mouse */
+void pick_neighbour(const struct view *view, struct pick *pick, int by); /* +1 or -1 along its lane */
+struct links links_of_pick(const struct view *view, const struct pick *pick); /* the caller frees .link */
+void find_critical_path(struct view *view);
+bool is_lit(const struct view *view, int track, size_t record);
 
 /* ---- details.c ------------------------------------------------------------------------------------------------- */
 
 /* A time of the axis with as many decimals as tell it from one so many nanoseconds apart: "16.2 ms", or where many
  * seconds are in sight "40 s". */
-void format_axis(const struct view *v, char out[48], double at, double apart);
+void format_axis(const struct view *view, char out[48], double at, double apart);
 char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4.52 s" */
 /* At most three lines; the caller frees them. */
-char *describe_record(const struct trace *t, size_t record);
-char *describe_step(const struct view *v);
+char *describe_record(const struct trace *trace, size_t nth);
+char *describe_step(const struct view *view);
 /* What is known of a task as lines of cells, as a panel takes them: also from where to where, and for whom. */
-char *describe_briefly(const struct view *v, const struct pick *p);
+char *describe_briefly(const struct view *view, const struct pick *pick);
 /* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step. */
-char *find_details(const struct view *v);
-int count_details_lines(const struct view *v); /* a picture has as many as it needs, a window always three */
+char *find_details(const struct view *view);
+int count_details_lines(const struct view *view); /* a picture has as many as it needs, a window always three */
 
 /* ---- select.c --------------------------------------------------------------------------------------------------- */
 
-void select_again(struct view *v); /* updates v->selection.panel after the selection or the trace has changed */
+void select_again(struct view *view); /* updates v->selection.panel after the selection or the trace has changed */
 
 #endif

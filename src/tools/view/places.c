@@ -8,62 +8,63 @@
 enum { GUTTER = 168, HEADER = 28, OVERVIEW = 56, QUIET = 24, RULER = 36, LINE = 18 };
 
 /* All steps of a simulation are alike: their strip is low. */
-static int overview_height(const struct view *v)
+static int overview_height(const struct view *view)
 {
-    return v->track[0]->trace->header.kind == TRACE_SIMULATED ? QUIET : OVERVIEW;
+    return view->track[0]->trace->header.kind == TRACE_SIMULATED ? QUIET : OVERVIEW;
 }
 
-struct places places_of(const struct view *v)
+struct places places_of(const struct view *view)
 {
-    const int dot = v->scale, overview = overview_height(v);
+    const int dot = view->scale, overview = overview_height(view);
     const int top = (HEADER + overview + RULER) * dot, left = GUTTER * dot;
-    const int wide = v->width - left - 12 * dot;
-    const int legend = (v->layout.legend_lines * LINE + 8) * dot;
-    const int details = (v->layout.details_lines * LINE + 12) * dot, bottom = v->height - legend - details;
-    return (struct places){.header = {0, 0, v->width, HEADER * dot},
+    const int wide = view->width - left - 12 * dot;
+    const int legend = (view->layout.legend_lines * LINE + 8) * dot;
+    const int details = (view->layout.details_lines * LINE + 12) * dot, bottom = view->height - legend - details;
+    return (struct places){.header = {0, 0, view->width, HEADER * dot},
                            .overview = {left, (HEADER + 6) * dot, wide, (overview - 10) * dot},
                            .ruler = {left, (HEADER + overview) * dot, wide, RULER * dot},
                            .rows = {left, top, wide, MAX(bottom - top, dot)},
-                           .legend = {0, bottom, v->width, legend},
-                           .details = {0, bottom + legend, v->width, details}};
+                           .legend = {0, bottom, view->width, legend},
+                           .details = {0, bottom + legend, view->width, details}};
 }
 
-double x_of(const struct view *v, double axis)
+double x_of(const struct view *view, double axis)
 {
-    struct box rows = places_of(v).rows;
-    return rows.x + (axis - v->sight.from) / (v->sight.to - v->sight.from) * rows.w;
+    struct box rows = places_of(view).rows;
+    return rows.x + (axis - view->sight.from) / (view->sight.to - view->sight.from) * rows.w;
 }
 
-double axis_at(const struct view *v, double x)
+double axis_at(const struct view *view, double x)
 {
-    struct box rows = places_of(v).rows;
-    return v->sight.from + (x - rows.x) / rows.w * (v->sight.to - v->sight.from);
+    struct box rows = places_of(view).rows;
+    return view->sight.from + (x - rows.x) / rows.w * (view->sight.to - view->sight.from);
 }
 
-bool is_in_sight(const struct view *v, const struct view_row *r)
+bool is_in_sight(const struct view *view, const struct view_row *row)
 {
-    const struct box rows = places_of(v).rows;
-    return r->y >= rows.y && r->y + r->height <= rows.y + rows.h;
+    const struct box rows = places_of(view).rows;
+    return row->y >= rows.y && row->y + row->height <= rows.y + rows.h;
 }
 
 /* Beside the rows there are only names; those of devices count as their rows. */
-const struct view_row *row_at(const struct view *v, int x, int y)
+const struct view_row *row_at(const struct view *view, int x, int y)
 {
-    struct box rows = places_of(v).rows;
+    struct box rows = places_of(view).rows;
     if (y < rows.y || y >= rows.y + rows.h || x >= rows.x + rows.w)
         return NULL;
-    for (size_t i = 0; i < v->layout.n_rows; i++) {
-        const struct view_row *r = &v->layout.row[i];
-        if (y >= r->y && y < r->y + r->height && (x >= rows.x || !has_content(r)))
-            return is_in_sight(v, r) ? r : NULL;
+    for (size_t i = 0; i < view->layout.n_rows; i++) {
+        const struct view_row *row = &view->layout.row[i];
+        if (y >= row->y && y < row->y + row->height && (x >= rows.x || !has_content(row)))
+            return is_in_sight(view, row) ? row : NULL;
     }
     return NULL;
 }
 
-const struct view_row *row_of_lane(const struct view *v, int track, uint32_t lane)
+const struct view_row *row_of_lane(const struct view *view, int track, uint32_t lane)
 {
-    for (size_t i = 0; i < v->layout.n_rows; i++)
-        if (v->layout.row[i].kind == ROW_LANE && v->layout.row[i].track == track && v->layout.row[i].index == lane)
-            return &v->layout.row[i];
+    for (size_t i = 0; i < view->layout.n_rows; i++)
+        if (view->layout.row[i].kind == ROW_LANE && view->layout.row[i].track == track &&
+            view->layout.row[i].index == lane)
+            return &view->layout.row[i];
     return NULL;
 }

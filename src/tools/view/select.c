@@ -15,20 +15,20 @@ struct stretch_work { /* the tasks of one role on a lane, as far as they lie in 
 };
 
 /* Adds up the work of a lane between two clocks, by role. */
-static void find_work(const struct trace *t, uint32_t lane, uint64_t from, uint64_t to,
+static void find_work(const struct trace *trace, uint32_t lane, uint64_t from, uint64_t to,
                       struct stretch_work by_role[TRACE_ROLES])
 {
-    const struct bars *b = &t->bars[lane];
-    for (size_t i = first_bar_in(b, from); i < b->n && b->bar[i].start < to; i++) {
-        const struct bar *bar = &b->bar[i];
-        const struct trace_task *task = &t->tasks[bar->task];
+    const struct bars *bars = &trace->bars[lane];
+    for (size_t i = first_bar_in(bars, from); i < bars->n && bars->bar[i].start < to; i++) {
+        const struct bar *bar = &bars->bar[i];
+        const struct trace_task *task = &trace->tasks[bar->task];
         struct stretch_work *work = &by_role[task->role];
         double ns = (double)(MIN(bar->end, to) - MAX(bar->start, from));
         double part = 1;
         if (bar->end > bar->start)
             part = ns / (double)(bar->end - bar->start);
         work->tasks += 1;
-        work->ns += ns * t->header.pace_scale;
+        work->ns += ns * trace->header.pace_scale;
         work->flops += part * task->flops;
         work->bytes += part * (double)task->bytes;
     }
@@ -46,30 +46,30 @@ static double share_of_peak(const struct stretch_work *work, const struct trace_
 }
 
 /* Adds a lane's rows for the stretch of the axis from `left` to `right`. */
-static void add_lane_rows(struct view *v, int track_index, uint32_t lane, double left, double right)
+static void add_lane_rows(struct view *view, int track_index, uint32_t number, double left, double right)
 {
-    const struct track *track = v->track[track_index];
-    const struct trace *t = track->trace;
-    const struct trace_lane *l = &t->lanes[lane];
-    const bool is_link = l->kind == LANE_UPLOAD || l->kind == LANE_DOWNLOAD;
+    const struct track *track = view->track[track_index];
+    const struct trace *trace = track->trace;
+    const struct trace_lane *lane = &trace->lanes[number];
+    const bool is_link = lane->kind == LANE_UPLOAD || lane->kind == LANE_DOWNLOAD;
     struct stretch_work by_role[TRACE_ROLES] = {{0}};
     char name[64];
-    snprintf(name, sizeof name, "%s%s", name_of_track(v, track_index), track->purpose[lane]);
-    find_work(t, lane, clock_of(track, left), clock_of(track, right), by_role);
+    snprintf(name, sizeof name, "%s%s", name_of_track(view, track_index), track->purpose[number]);
+    find_work(trace, number, clock_of(track, left), clock_of(track, right), by_role);
     for (size_t i = 0; i < TRACE_ROLES; i++) {
         const struct stretch_work *work = &by_role[i];
         if (work->tasks == 0)
             continue;
         if (is_link)
-            v->selection.panel.bytes += work->bytes;
-        ROW(v->selection.panel.table, text_cell(track_index ? "B" : "A"), text_cell(name), text_cell(l->name),
-            text_cell(t->header.role[i]), number_cell(work->tasks), number_cell(work->ns / 1e6),
+            view->selection.panel.bytes += work->bytes;
+        ROW(view->selection.panel.table, text_cell(track_index ? "B" : "A"), text_cell(name), text_cell(lane->name),
+            text_cell(trace->header.role[i]), number_cell(work->tasks), number_cell(work->ns / 1e6),
             number_cell(work->ns / (right - left)), number_cell(work->bytes / (1 << 20)), number_cell(work->bytes),
-            number_cell(share_of_peak(work, l)));
+            number_cell(share_of_peak(work, lane)));
     }
 }
 
-static void describe_stretch(struct view *v)
+static void describe_stretch(struct view *view)
 {
     static const struct column columns[] = {
         {NULL, "trace", CELL_TEXT, 0, 0},       {"lane", "purpose", CELL_TEXT, 24, 0},
@@ -77,27 +77,27 @@ static void describe_stretch(struct view *v)
         {"tasks", "tasks", CELL_COUNT, 7, 0},   {"ms", "ms", CELL_FIXED, 10, 3},
         {"of time", "share", CELL_SHARE, 7, 0}, {"MiB", NULL, CELL_RATE, 9, 1},
         {NULL, "bytes", CELL_COUNT, 0, 0},      {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};
-    const double from = fmin(v->selection.region.at[0], v->selection.region.at[1]);
-    const double to = fmax(v->selection.region.at[0], v->selection.region.at[1]);
+    const double from = fmin(view->selection.region.at[0], view->selection.region.at[1]);
+    const double to = fmax(view->selection.region.at[0], view->selection.region.at[1]);
     char text[32], bytes[32];
-    v->selection.panel.table = new_table(columns, COUNT(columns));
-    for (int i = 0; i < v->n_tracks; i++)
-        for (uint32_t lane = 0; lane < v->track[i]->trace->header.n_lanes; lane++)
-            add_lane_rows(v, i, lane, from, to);
-    append_text(&v->selection.panel.title, "%s from %.3f ms on: links move %s", format_ns(text, to - from), from / 1e6,
-                format_bytes(bytes, v->selection.panel.bytes));
+    view->selection.panel.table = new_table(columns, COUNT(columns));
+    for (int i = 0; i < view->n_tracks; i++)
+        for (uint32_t lane = 0; lane < view->track[i]->trace->header.n_lanes; lane++)
+            add_lane_rows(view, i, lane, from, to);
+    append_text(&view->selection.panel.title, "%s from %.3f ms on: links move %s", format_ns(text, to - from),
+                from / 1e6, format_bytes(bytes, view->selection.panel.bytes));
 }
 
 /* ---- a place on a memory row ----------------------------------------------------------------------------------- */
 
 /* "forward L2": the task of one of the tensor's uses; or "kept" */
-static char *name_use(char out[56], const struct trace *t, const struct trace_tensor *x, uint32_t use)
+static char *name_use(char out[56], const struct trace *trace, const struct trace_tensor *tensor, uint32_t use)
 {
-    if (x->n_uses == 0) {
+    if (tensor->n_uses == 0) {
         snprintf(out, 56, "kept");
         return out;
     }
-    const struct trace_task *task = &t->tasks[t->uses[x->first_use + use]];
+    const struct trace_task *task = &trace->tasks[trace->uses[tensor->first_use + use]];
     if (task->layer >= 0)
         snprintf(out, 56, "%s L%d", task->name, task->layer);
     else
@@ -105,41 +105,41 @@ static char *name_use(char out[56], const struct trace *t, const struct trace_te
     return out;
 }
 
-static void describe_memory(struct view *v)
+static void describe_memory(struct view *view)
 {
     static const struct column columns[] = {
         {"tensor", "tensor", CELL_TEXT, 28, 0},   {"MiB", NULL, CELL_FIXED, 9, 3},
         {NULL, "bytes", CELL_COUNT, 0, 0},        {"class", "class", CELL_TEXT, 11, 0},
         {"made by", "made_by", CELL_TEXT, 18, 0}, {"last used by", "last_used_by", CELL_TEXT, 18, 0}};
-    const struct region *place = &v->selection.region;
-    const struct track *track = v->track[place->track];
-    const struct trace *t = track->trace;
+    const struct region *place = &view->selection.region;
+    const struct track *track = view->track[place->track];
+    const struct trace *trace = track->trace;
     const struct trace_tensor **alive;
-    size_t n = trace_alive_at(t, place->device, clock_of(track, place->at[0]), &alive);
+    size_t n = trace_alive_at(trace, place->device, clock_of(track, place->at[0]), &alive);
     char text[32], first[56], last[56];
-    v->selection.panel.table = new_table(columns, COUNT(columns));
+    view->selection.panel.table = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < n; i++) {
-        const struct trace_tensor *x = alive[i];
-        v->selection.panel.bytes += (double)x->bytes;
-        ROW(v->selection.panel.table, text_cell(x->name), number_cell((double)x->bytes / (1 << 20)),
-            number_cell((double)x->bytes), text_cell(t->header.memory[x->class]), text_cell(name_use(first, t, x, 0)),
-            text_cell(name_use(last, t, x, x->n_uses - 1)));
+        const struct trace_tensor *tensor = alive[i];
+        view->selection.panel.bytes += (double)tensor->bytes;
+        ROW(view->selection.panel.table, text_cell(tensor->name), number_cell((double)tensor->bytes / (1 << 20)),
+            number_cell((double)tensor->bytes), text_cell(trace->header.memory[tensor->class]),
+            text_cell(name_use(first, trace, tensor, 0)), text_cell(name_use(last, trace, tensor, tensor->n_uses - 1)));
     }
-    append_text(&v->selection.panel.title, "%s at %.3f ms holds %s in %zu tensors", t->devices[place->device].id,
-                place->at[0] / 1e6, format_bytes(text, v->selection.panel.bytes), n);
+    append_text(&view->selection.panel.title, "%s at %.3f ms holds %s in %zu tensors", trace->devices[place->device].id,
+                place->at[0] / 1e6, format_bytes(text, view->selection.panel.bytes), n);
     free(alive);
 }
 
 /* ---- the panel ------------------------------------------------------------------------------------------------- */
 
-void select_again(struct view *v)
+void select_again(struct view *view)
 {
-    if (v->selection.panel.table)
-        free_table(v->selection.panel.table);
-    free(v->selection.panel.title);
-    v->selection.panel = (struct panel){0};
-    if (v->selection.region.kind == PLACE)
-        describe_memory(v);
-    if (v->selection.region.kind == STRETCH)
-        describe_stretch(v);
+    if (view->selection.panel.table)
+        free_table(view->selection.panel.table);
+    free(view->selection.panel.title);
+    view->selection.panel = (struct panel){0};
+    if (view->selection.region.kind == PLACE)
+        describe_memory(view);
+    if (view->selection.region.kind == STRETCH)
+        describe_stretch(view);
 }

@@ -7,13 +7,13 @@
 
 /* ---- overview: a bar per step ---------------------------------------------------------------------------------- */
 
-uint32_t step_at_overview(const struct view *v, int x)
+uint32_t step_at_overview(const struct view *view, int x)
 {
-    const struct trace_step_list *steps = v->track[0]->steps;
-    const struct box b = places_of(v).overview;
+    const struct trace_step_list *steps = view->track[0]->steps;
+    const struct box box = places_of(view).overview;
     if (steps->n == 0)
         return 0;
-    double index = fmin(fmax((double)(x - b.x) / b.w, 0), 1) * (double)steps->n;
+    double index = fmin(fmax((double)(x - box.x) / box.w, 0), 1) * (double)steps->n;
     return steps->step[MIN((size_t)index, steps->n - 1)].step;
 }
 
@@ -32,20 +32,20 @@ static double median_step_ns(const struct track *track)
 
 /* Draws the bar of step i; `top`: the length of a step at the upper edge, in nanoseconds.  A step that has not ended
  * has no length: its bar is as flat as can be. */
-static void draw_step(const struct view *v, size_t i, double top)
+static void draw_step(const struct view *view, size_t i, double top)
 {
-    const struct track *track = v->track[0];
-    const struct trace_step *s = &track->steps->step[i];
-    const struct box b = places_of(v).overview;
-    const size_t n = track->steps->n, pixels = (size_t)b.w;
-    int left = b.x + (int)(i * pixels / n);
-    int width = b.x + (int)((i + 1) * pixels / n) - left;
-    int high = is_unfinished(track, s) ? 2 * v->scale : (int)(fmin(step_ns(track, s) / top, 1) * b.h);
+    const struct track *track = view->track[0];
+    const struct trace_step *step = &track->steps->step[i];
+    const struct box box = places_of(view).overview;
+    const size_t n = track->steps->n, pixels = (size_t)box.w;
+    int left = box.x + (int)(i * pixels / n);
+    int width = box.x + (int)((i + 1) * pixels / n) - left;
+    int high = is_unfinished(track, step) ? 2 * view->scale : (int)(fmin(step_ns(track, step) / top, 1) * box.h);
     if (width > 3) /* a gap before the next one */
         width--;
     width = MAX(width, 1);
-    high = MAX(high, v->scale);
-    fill(v, left, b.y + b.h - high, width, high, s->step == v->sight.anchor ? SOFT : RULE);
+    high = MAX(high, view->scale);
+    fill(view, left, box.y + box.h - high, width, high, step->step == view->sight.anchor ? SOFT : RULE);
 }
 
 /* Where there are many steps some stand for all: every one, every second, every fourth ..., so that those that are
@@ -60,20 +60,20 @@ static size_t stride_of_steps(size_t n, size_t most)
 
 /* ---- the loss ---------------------------------------------------------------------------------------------------- */
 
-bool shows_loss(const struct view *v) { return !isnan(last_loss(v->track[0])); }
+bool shows_loss(const struct view *view) { return !isnan(last_loss(view->track[0])); }
 
 /* Draws a curve through the steps' losses, as high as the strip, and writes the last one beside it. */
-static void draw_loss(const struct view *v)
+static void draw_loss(const struct view *view)
 {
     enum { MOST_POINTS = 512 };
-    const struct trace_step_list *steps = v->track[0]->steps;
-    const struct box b = places_of(v).overview;
-    const int dot = v->scale;
+    const struct trace_step_list *steps = view->track[0]->steps;
+    const struct box box = places_of(view).overview;
+    const int dot = view->scale;
     const size_t stride = stride_of_steps(steps->n, MOST_POINTS);
     double loss[MOST_POINTS + 1], least = INFINITY, most = -INFINITY;
     size_t n = 0;
     for (size_t i = 0; i < steps->n; i += stride) {
-        loss[n] = step_loss(v->track[0], &steps->step[i]);
+        loss[n] = step_loss(view->track[0], &steps->step[i]);
         least = fmin(least, loss[n]);
         most = fmax(most, loss[n]);
         n++;
@@ -83,110 +83,111 @@ static void draw_loss(const struct view *v)
     for (size_t i = 0; i < n; i++) {
         if (isnan(loss[i]))
             continue;
-        const int to_x = b.x + (int)(((double)(i * stride) + 0.5) / (double)steps->n * b.w);
-        const int to_y = b.y + (int)((most - loss[i]) / fmax(most - least, 1e-9) * (b.h - 3 * dot));
+        const int to_x = box.x + (int)(((double)(i * stride) + 0.5) / (double)steps->n * box.w);
+        const int to_y = box.y + (int)((most - loss[i]) / fmax(most - least, 1e-9) * (box.h - 3 * dot));
         for (int k = 0; k < 2 * dot && !first; k++)
-            draw_line(v->canvas, x, y + k, to_x, to_y + k, LOSS);
+            draw_line(view->canvas, x, y + k, to_x, to_y + k, LOSS);
         x = to_x;
         y = to_y;
         first = false;
     }
-    put_small(v, 10 * dot, b.y + b.h - 14 * dot, b.x, LOSS, "loss %.3f", last_loss(v->track[0]));
+    put_small(view, 10 * dot, box.y + box.h - 14 * dot, box.x, LOSS, "loss %.3f", last_loss(view->track[0]));
 }
 
 /* ---- the strip --------------------------------------------------------------------------------------------------- */
 
 /* The steps of a simulation are alike: then the strip only says how many there are. */
-static void draw_quiet_overview(const struct view *v)
+static void draw_quiet_overview(const struct view *view)
 {
-    const struct box b = places_of(v).overview;
-    const size_t n = v->track[0]->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * b.w, 1));
-    const int dot = v->scale, high = 3 * dot;
+    const struct box box = places_of(view).overview;
+    const size_t n = view->track[0]->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * box.w, 1));
+    const int dot = view->scale, high = 3 * dot;
     char text[32];
     for (size_t i = 0; i < n; i += stride)
-        draw_step(v, i, 1);
-    fill(v, b.x, b.y, b.w, b.h - high, PAPER);
-    put_text(v, 10 * dot, b.y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
-    put_small(v, AT_RIGHT, b.y, b.x - 8 * dot, SOFT, "median %s", format_ns(text, median_step_ns(v->track[0])));
+        draw_step(view, i, 1);
+    fill(view, box.x, box.y, box.w, box.h - high, PAPER);
+    put_text(view, 10 * dot, box.y, box.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
+    put_small(view, AT_RIGHT, box.y, box.x - 8 * dot, SOFT, "median %s",
+              format_ns(text, median_step_ns(view->track[0])));
 }
 
-static void draw_overview(const struct view *v)
+static void draw_overview(const struct view *view)
 {
-    const struct track *track = v->track[0];
-    const struct box b = places_of(v).overview;
-    const size_t n = track->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * b.w, 1));
+    const struct track *track = view->track[0];
+    const struct box box = places_of(view).overview;
+    const size_t n = track->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * box.w, 1));
     const double middle = median_step_ns(track); /* a first step that compiles kernels would flatten all others */
-    const bool loss = shows_loss(v);
-    const int dot = v->scale, y = loss ? b.y - 2 * dot : b.y + b.h / 2 - 17 * dot;
+    const bool loss = shows_loss(view);
+    const int dot = view->scale, y = loss ? box.y - 2 * dot : box.y + box.h / 2 - 17 * dot;
     char text[32];
     for (size_t i = 0; i < n; i += stride)
-        draw_step(v, i, fmax(2 * middle, 1));
-    fill(v, b.x, b.y + b.h, b.w, dot, BORDER);
-    put_text(v, 10 * dot, y, b.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
+        draw_step(view, i, fmax(2 * middle, 1));
+    fill(view, box.x, box.y + box.h, box.w, dot, BORDER);
+    put_text(view, 10 * dot, y, box.x, INK, "%zu step%s", n, n == 1 ? "" : "s");
     if (middle > 0)
-        put_small(v, 10 * dot, y + 17 * dot, b.x - 8 * dot, SOFT, "median %s", format_ns(text, middle));
+        put_small(view, 10 * dot, y + 17 * dot, box.x - 8 * dot, SOFT, "median %s", format_ns(text, middle));
     if (loss)
-        draw_loss(v);
+        draw_loss(view);
 }
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */
 
-static void draw_ticks(const struct view *v)
+static void draw_ticks(const struct view *view)
 {
-    const struct times times = find_times(v);
-    const struct box ruler = places_of(v).ruler;
-    const int dot = v->scale, bottom = ruler.y + ruler.h;
-    const double tick = tick_length((v->sight.to - v->sight.from) * 110 * dot / ruler.w);
-    const double first = ceil(v->sight.from / tick);
-    const double n = floor(v->sight.to / tick) - first;
+    const struct times times = find_times(view);
+    const struct box ruler = places_of(view).ruler;
+    const int dot = view->scale, bottom = ruler.y + ruler.h;
+    const double tick = tick_length((view->sight.to - view->sight.from) * 110 * dot / ruler.w);
+    const double first = ceil(view->sight.from / tick);
+    const double n = floor(view->sight.to / tick) - first;
     for (double i = 0; i <= n; i++) {
         const double at = (first + i) * tick;
-        const int x = (int)x_of(v, at);
+        const int x = (int)x_of(view, at);
         char text[48];
-        format_axis(v, text, at, tick);
-        fill(v, x, bottom - 6 * dot, dot, 6 * dot, BORDER);
-        const int wide = small_width(v, text) + 5 * dot;
+        format_axis(view, text, at, tick);
+        fill(view, x, bottom - 6 * dot, dot, 6 * dot, BORDER);
+        const int wide = small_width(view, text) + 5 * dot;
         if (x + wide < ruler.x + ruler.w && !is_covered(&times, x, wide))
-            put_small(v, x + 5 * dot, bottom - 17 * dot, v->width, SOFT, "%s", text);
+            put_small(view, x + 5 * dot, bottom - 17 * dot, view->width, SOFT, "%s", text);
     }
-    fill(v, ruler.x, bottom - dot, ruler.w, dot, BORDER);
+    fill(view, ruler.x, bottom - dot, ruler.w, dot, BORDER);
 }
 
 /* Steps [*from, *to) begin in sight.  Later ones than the newest that computes have not begun: only their batches have
  * been fetched. */
-static void find_steps_in_sight(const struct view *v, const struct track *track, size_t *from, size_t *to)
+static void find_steps_in_sight(const struct view *view, const struct track *track, size_t *from, size_t *to)
 {
     const struct trace_step *step = track->steps->step, *newest = newest_step(track);
     const size_t n = newest ? (size_t)(newest - step) + 1 : 0;
-    const uint64_t clock = clock_of(track, v->sight.from);
+    const uint64_t clock = clock_of(track, view->sight.from);
     size_t i;
     FIND_FIRST(i, n, step[i].work < clock);
     *from = i;
-    FIND_NEXT(i, n, axis_of(track, step[i].work) < v->sight.to);
+    FIND_NEXT(i, n, axis_of(track, step[i].work) < view->sight.to);
     *to = i;
 }
 
 /* The same, but none where their lines would be too close to each other. */
-static void find_borders(const struct view *v, const struct track *track, size_t *from, size_t *to)
+static void find_borders(const struct view *view, const struct track *track, size_t *from, size_t *to)
 {
-    find_steps_in_sight(v, track, from, to);
-    if ((double)(*to - *from) > places_of(v).rows.w / (12.0 * v->scale))
+    find_steps_in_sight(view, track, from, to);
+    if ((double)(*to - *from) > places_of(view).rows.w / (12.0 * view->scale))
         *to = *from;
 }
 
-bool shows_borders(const struct view *v)
+bool shows_borders(const struct view *view)
 {
     size_t from, to;
-    find_borders(v, v->track[0], &from, &to);
+    find_borders(view, view->track[0], &from, &to);
     return from < to;
 }
 
-void draw_borders(const struct view *v, const struct track *track, int y, int height)
+void draw_borders(const struct view *view, const struct track *track, int y, int height)
 {
     size_t from, to;
-    find_borders(v, track, &from, &to);
+    find_borders(view, track, &from, &to);
     for (; from < to; from++)
-        fill(v, (int)x_of(v, axis_of(track, track->steps->step[from].work)), y, v->scale, height, BORDER);
+        fill(view, (int)x_of(view, axis_of(track, track->steps->step[from].work)), y, view->scale, height, BORDER);
 }
 
 /* The name of another list that runs after a step, such as eval, and where it begins. */
@@ -213,22 +214,22 @@ static struct other_list find_other_list(const struct track *track, uint64_t fro
 
 /* Writes the name of a list that runs after step i, from `least` on, if that is in sight and ends up to `free_to`.
  * Returns where it begins, or `free_to`. */
-static int draw_other_list(const struct view *v, size_t i, int least, int free_to)
+static int draw_other_list(const struct view *view, size_t i, int least, int free_to)
 {
-    const struct track *track = v->track[0];
-    const struct trace_step *s = &track->steps->step[i];
-    const uint64_t next = i + 1 < track->steps->n ? s[1].work : UINT64_MAX;
-    const struct other_list other = find_other_list(track, s->computed, next);
+    const struct track *track = view->track[0];
+    const struct trace_step *step = &track->steps->step[i];
+    const uint64_t next = i + 1 < track->steps->n ? step[1].work : UINT64_MAX;
+    const struct other_list other = find_other_list(track, step->computed, next);
     if (!other.name)
         return free_to;
-    const double at = x_of(v, axis_of(track, other.start));
-    if (at < places_of(v).ruler.x || at > free_to)
+    const double at = x_of(view, axis_of(track, other.start));
+    if (at < places_of(view).ruler.x || at > free_to)
         return free_to;
     const int x = MAX((int)at, least);
-    const int wide = width_of(v, other.name);
-    if (x + wide > free_to || is_between_marks(v, x, wide))
+    const int wide = width_of(view, other.name);
+    if (x + wide > free_to || is_between_marks(view, x, wide))
         return free_to;
-    put_text(v, x, places_of(v).ruler.y + 2 * v->scale, v->width, SOFT, "%s", other.name);
+    put_text(view, x, places_of(view).ruler.y + 2 * view->scale, view->width, SOFT, "%s", other.name);
     return x;
 }
 
@@ -241,58 +242,58 @@ struct step_number {
 
 /* Places the number of step i, which is to end up to `free_to`.  It is shown if it is a multiple of `stride` and there
  * is room.  The number of the newest step is shown wherever the step begins. */
-static struct step_number place_number(const struct view *v, size_t i, bool is_newest, uint32_t stride, int free_to)
+static struct step_number place_number(const struct view *view, size_t i, bool is_newest, uint32_t stride, int free_to)
 {
-    const struct trace_step *s = &v->track[0]->steps->step[i];
-    const struct box b = places_of(v).ruler;
+    const struct trace_step *step = &view->track[0]->steps->step[i];
+    const struct box box = places_of(view).ruler;
     struct step_number number = {.shown = false};
-    if (s->step % stride != 0 && !is_newest) /* most steps of a long run: no text is made for them */
+    if (step->step % stride != 0 && !is_newest) /* most steps of a long run: no text is made for them */
         return number;
-    snprintf(number.text, sizeof number.text, "step %" PRIu32, s->step);
-    number.wide = width_of(v, number.text);
-    number.x = (int)fmax(x_of(v, axis_of(v->track[0], s->work)), b.x);
+    snprintf(number.text, sizeof number.text, "step %" PRIu32, step->step);
+    number.wide = width_of(view, number.text);
+    number.x = (int)fmax(x_of(view, axis_of(view->track[0], step->work)), box.x);
     if (is_newest)
-        number.x = MIN(number.x, b.x + b.w - number.wide);
-    number.shown = number.x + number.wide <= free_to && !is_between_marks(v, number.x, number.wide);
+        number.x = MIN(number.x, box.x + box.w - number.wide);
+    number.shown = number.x + number.wide <= free_to && !is_between_marks(view, number.x, number.wide);
     return number;
 }
 
 /* Writes the numbers of the first trace's steps, from the right: those of all steps, or of every second, fifth, tenth
  * ... as there is room, and that of the newest.  At the left edge is that of the step that goes on.  Other lists that
  * run between steps have their names there. */
-static void draw_step_numbers(const struct view *v)
+static void draw_step_numbers(const struct view *view)
 {
-    const struct track *track = v->track[0];
-    const struct box b = places_of(v).ruler;
-    int free_to = b.x + b.w;
+    const struct track *track = view->track[0];
+    const struct box box = places_of(view).ruler;
+    int free_to = box.x + box.w;
     size_t first, end;
-    find_steps_in_sight(v, track, &first, &end);
+    find_steps_in_sight(view, track, &first, &end);
     if (first > 0)
         first--;
-    const double room = (double)b.w / (90 * v->scale); /* numbers that have room */
+    const double room = (double)box.w / (90 * view->scale); /* numbers that have room */
     const uint32_t stride = (uint32_t)fmax(tick_length((double)(end - first) / room), 1);
     for (size_t i = end; i-- > first;) {
-        const struct step_number number = place_number(v, i, i + 1 == end, stride, free_to);
-        const int least = number.shown ? number.x + number.wide + 12 * v->scale : b.x;
-        int begins = draw_other_list(v, i, least, free_to);
+        const struct step_number number = place_number(view, i, i + 1 == end, stride, free_to);
+        const int least = number.shown ? number.x + number.wide + 12 * view->scale : box.x;
+        int begins = draw_other_list(view, i, least, free_to);
         if (number.shown) {
-            const bool is_anchor = track->steps->step[i].step == v->sight.anchor;
-            put_text(v, number.x, b.y + 2 * v->scale, v->width, is_anchor ? ACCENT : INK, "%s", number.text);
+            const bool is_anchor = track->steps->step[i].step == view->sight.anchor;
+            put_text(view, number.x, box.y + 2 * view->scale, view->width, is_anchor ? ACCENT : INK, "%s", number.text);
             begins = number.x;
         }
         if (begins < free_to)
-            free_to = begins - 16 * v->scale;
+            free_to = begins - 16 * view->scale;
     }
 }
 
-void draw_strip(const struct view *v)
+void draw_strip(const struct view *view)
 {
-    struct places p = places_of(v);
-    fill(v, 0, p.header.h, v->width, p.rows.y - p.header.h, PAPER);
-    if (v->track[0]->trace->header.kind == TRACE_SIMULATED)
-        draw_quiet_overview(v);
+    struct places places = places_of(view);
+    fill(view, 0, places.header.h, view->width, places.rows.y - places.header.h, PAPER);
+    if (view->track[0]->trace->header.kind == TRACE_SIMULATED)
+        draw_quiet_overview(view);
     else
-        draw_overview(v);
-    draw_ticks(v);
-    draw_step_numbers(v);
+        draw_overview(view);
+    draw_ticks(view);
+    draw_step_numbers(view);
 }

@@ -15,26 +15,26 @@ const struct trace_step *find_step(const struct track *track, uint32_t step)
     return n > 0 ? &steps->step[n - 1] : &steps->step[0];
 }
 
-/* Where step s ends if no later step ends it: its last end, or now while tasks of it are unfinished. */
-static uint64_t end_of_last(const struct track *track, const struct trace_step *s)
+/* Where the step ends if no later step ends it: its last end, or now while tasks of it are unfinished. */
+static uint64_t end_of_last(const struct track *track, const struct trace_step *step)
 {
-    const struct trace *t = track->trace;
-    uint64_t end = MAX(s->end, s->work);
-    for (size_t i = 0; i < t->n_unfinished; i++) {
-        const struct trace_record *r = &t->unfinished[i];
-        if (r->step == s->step && t->tasks[r->task].list == track->list)
+    const struct trace *trace = track->trace;
+    uint64_t end = MAX(step->end, step->work);
+    for (size_t i = 0; i < trace->n_unfinished; i++) {
+        const struct trace_record *record = &trace->unfinished[i];
+        if (record->step == step->step && trace->tasks[record->task].list == track->list)
             end = MAX(end, track->now);
     }
     return end;
 }
 
-double step_ns(const struct track *track, const struct trace_step *s)
+double step_ns(const struct track *track, const struct trace_step *step)
 {
-    const struct trace_step *next = s + 1;
-    bool last = next == track->steps->step + track->steps->n || next->step != s->step + 1 || next->work < s->work ||
-                next->computes < s->computes; /* then it only fetches ahead */
-    uint64_t end = last ? end_of_last(track, s) : next->work;
-    return axis_of(track, end) - axis_of(track, s->work);
+    const struct trace_step *next = step + 1;
+    bool last = next == track->steps->step + track->steps->n || next->step != step->step + 1 ||
+                next->work < step->work || next->computes < step->computes; /* then it only fetches ahead */
+    uint64_t end = last ? end_of_last(track, step) : next->work;
+    return axis_of(track, end) - axis_of(track, step->work);
 }
 
 const struct trace_step *newest_step(const struct track *track)
@@ -47,19 +47,19 @@ const struct trace_step *newest_step(const struct track *track)
 
 /* A killed trainer's last step stays unfinished.  The lists run one after another: what comes after the step's last
  * record, an evaluation say, shows that the step has ended. */
-bool is_unfinished(const struct track *track, const struct trace_step *s)
+bool is_unfinished(const struct track *track, const struct trace_step *step)
 {
-    const struct trace *t = track->trace;
-    if (s < newest_step(track) || t->header.closed_ns > 0)
+    const struct trace *trace = track->trace;
+    if (step < newest_step(track) || trace->header.closed_ns > 0)
         return false;
-    return t->n_records == 0 || t->tasks[t->records[t->n_records - 1].task].list == track->list;
+    return trace->n_records == 0 || trace->tasks[trace->records[trace->n_records - 1].task].list == track->list;
 }
 
-double step_loss(const struct track *track, const struct trace_step *s)
+double step_loss(const struct track *track, const struct trace_step *step)
 {
     int64_t record = NONE;
     if (track->report != NONE)
-        record = trace_find_from(track->trace, (uint32_t)track->report, s->step, 0);
+        record = trace_find_from(track->trace, (uint32_t)track->report, step->step, 0);
     if (record == NONE)
         return NAN;
     const double loss = track->trace->records[record].loss;
@@ -94,17 +94,17 @@ double axis_of(const struct track *track, uint64_t clock)
 
 uint64_t clock_of(const struct track *track, double axis)
 {
-    const struct trace *t = track->trace;
-    const double ns = axis / t->header.pace_scale;
+    const struct trace *trace = track->trace;
+    const double ns = axis / trace->header.pace_scale;
     const uint64_t zero = run_until(track, track->zero);
     const uint64_t before = (uint64_t)fmin(fmax(-ns, 0), (double)zero);
     const uint64_t after = (uint64_t)fmin(fmax(ns, 0), 0x1p62);
     const uint64_t at = zero - before + after;
     size_t n; /* the pauses before it */
-    FIND_FIRST(n, t->n_pauses, t->pauses[n].start - t->pauses[n].before < at);
+    FIND_FIRST(n, trace->n_pauses, trace->pauses[n].start - trace->pauses[n].before < at);
     if (n == 0)
         return at;
-    const struct pause *last = &t->pauses[n - 1];
+    const struct pause *last = &trace->pauses[n - 1];
     return at + last->before + (last->end - last->start);
 }
 
@@ -123,9 +123,9 @@ static uint64_t present(const struct track *track)
 
 static int64_t find_report(const struct track *track)
 {
-    const struct trace *t = track->trace;
-    for (uint32_t i = 0; i < t->header.n_tasks; i++)
-        if (t->tasks[i].list == track->list && t->lanes[t->tasks[i].lane].kind == LANE_REPORT)
+    const struct trace *trace = track->trace;
+    for (uint32_t i = 0; i < trace->header.n_tasks; i++)
+        if (trace->tasks[i].list == track->list && trace->lanes[trace->tasks[i].lane].kind == LANE_REPORT)
             return i;
     return NONE;
 }
@@ -134,37 +134,37 @@ static int64_t find_report(const struct track *track)
 static void update_track(struct track *track)
 {
     const enum trace_life life = trace_follow_life(track->follow);
-    const struct trace_header *h = &track->trace->header;
+    const struct trace_header *header = &track->trace->header;
     track->list = trace_list(track->trace, track->path, NULL);
     track->steps = &track->trace->steps[track->list];
     track->report = find_report(track);
-    for (uint32_t i = 0; i < h->n_devices; i++) {
+    for (uint32_t i = 0; i < header->n_devices; i++) {
         track->peak[i] = (double)trace_peak(&track->trace->memory_use[i]);
         track->highest_peak = fmax(track->highest_peak, track->peak[i]);
     }
     track->last = 0;
-    for (size_t i = 0; i < h->n_lanes; i++) {
-        const struct bars *b = &track->trace->bars[i];
-        if (b->n > 0)
-            track->last = MAX(track->last, b->bar[b->n - 1].end);
+    for (size_t i = 0; i < header->n_lanes; i++) {
+        const struct bars *bars = &track->trace->bars[i];
+        if (bars->n > 0)
+            track->last = MAX(track->last, bars->bar[bars->n - 1].end);
     }
     track->stands = life == LIFE_PAUSED || life == LIFE_STOPPED || life == LIFE_GONE;
     track->now = MAX(track->last, present(track));
 }
 
 /* Whoever reads on another device what a copy wrote is the one that it is for.  An upload is for its own device. */
-static int64_t *find_receivers(const struct trace *t)
+static int64_t *find_receivers(const struct trace *trace)
 {
-    int64_t *receiver = allocate(t->header.n_tasks, sizeof *receiver);
-    for (uint32_t i = 0; i < t->header.n_tasks; i++)
+    int64_t *receiver = allocate(trace->header.n_tasks, sizeof *receiver);
+    for (uint32_t i = 0; i < trace->header.n_tasks; i++)
         receiver[i] = NONE;
-    for (uint32_t i = 0; i < t->header.n_tasks; i++) {
-        const struct trace_task *reader = &t->tasks[i];
-        const uint32_t device = t->lanes[reader->lane].device_index;
-        for (uint32_t e = reader->first_edge; e < reader->first_edge + reader->n_edges; e++) {
-            const uint32_t from = t->edges[e].producer;
-            const struct trace_lane *lane = &t->lanes[t->tasks[from].lane];
-            if (lane->kind == LANE_DOWNLOAD && device != lane->device_index && !t->edges[e].reuse &&
+    for (uint32_t i = 0; i < trace->header.n_tasks; i++) {
+        const struct trace_task *reader = &trace->tasks[i];
+        const uint32_t device = trace->lanes[reader->lane].device_index;
+        for (uint32_t k = reader->first_edge; k < reader->first_edge + reader->n_edges; k++) {
+            const uint32_t from = trace->edges[k].producer;
+            const struct trace_lane *lane = &trace->lanes[trace->tasks[from].lane];
+            if (lane->kind == LANE_DOWNLOAD && device != lane->device_index && !trace->edges[k].reuse &&
                 receiver[from] == NONE)
                 receiver[from] = device;
         }
@@ -181,27 +181,27 @@ void renew_track(struct track *track)
     must(trace_follow_open(path, &track->follow));
     if (track->board)
         remove(path);
-    const struct trace *t = trace_follow_trace(track->follow);
-    track->trace = t;
+    const struct trace *trace = trace_follow_trace(track->follow);
+    track->trace = trace;
     free(track->peak);
     free(track->purpose);
     free(track->receiver);
     free(track->role);
     track->highest_peak = 0;
-    track->peak = allocate(t->header.n_devices, sizeof *track->peak);
-    track->purpose = trace_purposes(t);
-    track->receiver = find_receivers(t);
-    track->role = allocate(t->header.n_tasks, sizeof *track->role);
-    for (uint32_t i = 0; i < t->header.n_tasks; i++)
-        track->role[i] = (uint8_t)t->tasks[i].role;
-    for (size_t i = 0; i < t->header.n_roles; i++)
-        track->kind_colour[i] = kind_colour(t->header.role[i]);
-    if (t->header.n_devices != had) { /* another machine */
+    track->peak = allocate(trace->header.n_devices, sizeof *track->peak);
+    track->purpose = trace_purposes(trace);
+    track->receiver = find_receivers(trace);
+    track->role = allocate(trace->header.n_tasks, sizeof *track->role);
+    for (uint32_t i = 0; i < trace->header.n_tasks; i++)
+        track->role[i] = (uint8_t)trace->tasks[i].role;
+    for (size_t i = 0; i < trace->header.n_roles; i++)
+        track->kind_colour[i] = kind_colour(trace->header.role[i]);
+    if (trace->header.n_devices != had) { /* another machine */
         free(track->folded);
-        track->folded = allocate(t->header.n_devices, sizeof *track->folded);
+        track->folded = allocate(trace->header.n_devices, sizeof *track->folded);
     }
     update_track(track);
-    track->zero = track->steps->n > 0 ? track->steps->step[0].work : t->header.start_ns;
+    track->zero = track->steps->n > 0 ? track->steps->step[0].work : trace->header.start_ns;
 }
 
 struct track *open_track(const char *path, struct board *board)

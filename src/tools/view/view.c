@@ -3,98 +3,98 @@
 
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale)
 {
-    struct view *v = allocate(1, sizeof *v);
-    *v = (struct view){.n_tracks = n, .width = width, .height = height, .scale = scale};
-    v->mouse.hover.record = NONE;
-    v->selection.task.record = NONE;
-    v->mouse.gesture.blocker.record = NONE;
-    v->mouse.x = OFF_WINDOW;
-    v->mouse.y = OFF_WINDOW;
+    struct view *view = allocate(1, sizeof *view);
+    *view = (struct view){.n_tracks = n, .width = width, .height = height, .scale = scale};
+    view->mouse.hover.record = NONE;
+    view->selection.task.record = NONE;
+    view->mouse.gesture.blocker.record = NONE;
+    view->mouse.x = OFF_WINDOW;
+    view->mouse.y = OFF_WINDOW;
     for (int i = 0; i < n; i++)
-        v->track[i] = tracks[i];
-    count_colours(v);
-    lay_out(v);
-    look_at_all(v);
-    return v;
+        view->track[i] = tracks[i];
+    count_colours(view);
+    lay_out(view);
+    look_at_all(view);
+    return view;
 }
 
-void close_view(struct view *v)
+void close_view(struct view *view)
 {
-    v->selection.region.kind = NO_REGION;
-    select_again(v); /* frees the panel */
-    free(v->selection.path);
-    free(v->layout.row);
-    free(v->mouse.gesture.spot);
-    free(v);
+    view->selection.region.kind = NO_REGION;
+    select_again(view); /* frees the panel */
+    free(view->selection.path);
+    free(view->layout.row);
+    free(view->mouse.gesture.spot);
+    free(view);
 }
 
-bool is_followed(const struct view *v)
+bool is_followed(const struct view *view)
 {
     bool any = false;
-    for (int i = 0; i < v->n_tracks; i++)
-        any |= is_living(v->track[i]);
+    for (int i = 0; i < view->n_tracks; i++)
+        any |= is_living(view->track[i]);
     return any;
 }
 
-bool is_frozen(const struct view *v)
+bool is_frozen(const struct view *view)
 {
-    struct box rows = places_of(v).rows;
-    return v->sight.follow && !v->sight.steps && is_inside(&rows, v->mouse.x, v->mouse.y);
+    struct box rows = places_of(view).rows;
+    return view->sight.follow && !view->sight.steps && is_inside(&rows, view->mouse.x, view->mouse.y);
 }
 
 /* Selects the task that was asked for, or the last run of the one that is selected, and shows what happens now. */
-static void follow_run(struct view *v)
+static void follow_run(struct view *view)
 {
-    const struct pick *p = &v->selection.task;
-    if (v->sight.steps) {
-        v->selection.task = pick_of(v, 0, (int64_t)v->track[0]->trace->n_records - 1);
-    } else if (is_picked(p)) {
-        const struct runs *runs = &v->track[p->track]->trace->runs[p->copy.task];
+    const struct pick *pick = &view->selection.task;
+    if (view->sight.steps) {
+        view->selection.task = pick_of(view, 0, (int64_t)view->track[0]->trace->n_records - 1);
+    } else if (is_picked(pick)) {
+        const struct runs *runs = &view->track[pick->track]->trace->runs[pick->copy.task];
         if (runs->n > 0)
-            v->selection.task = pick_of(v, p->track, (int64_t)runs->record[runs->n - 1]);
+            view->selection.task = pick_of(view, pick->track, (int64_t)runs->record[runs->n - 1]);
     }
-    look_at_end(v);
+    look_at_end(view);
 }
 
-void refresh(struct view *v)
+void refresh(struct view *view)
 {
-    if (v->selection.critical)
-        find_critical_path(v);
-    select_again(v);
-    lay_out(v);
-    v->mouse.hover = pick_at(v, v->mouse.x, v->mouse.y);
+    if (view->selection.critical)
+        find_critical_path(view);
+    select_again(view);
+    lay_out(view);
+    view->mouse.hover = pick_at(view, view->mouse.x, view->mouse.y);
 }
 
 /* Has another trace taken the path of this one?  Then that is shown. */
-static bool replace_track(struct view *v, struct track *track)
+static bool replace_track(struct view *view, struct track *track)
 {
     if (track->board || !trace_follow_replaced(track->follow))
         return false;
     renew_track(track); /* another run, or the list that gdb's `yard step-list` goes through */
-    v->selection.task.record = NONE;
-    v->selection.region.kind = NO_REGION;
-    v->selection.n_marks = 0;
-    count_colours(v);
+    view->selection.task.record = NONE;
+    view->selection.region.kind = NO_REGION;
+    view->selection.n_marks = 0;
+    count_colours(view);
     return true;
 }
 
-bool poll_view(struct view *v)
+bool poll_view(struct view *view)
 {
     bool changed = false;
-    for (int i = 0; i < v->n_tracks; i++) {
-        changed |= poll_track(v->track[i]);
-        changed |= replace_track(v, v->track[i]);
+    for (int i = 0; i < view->n_tracks; i++) {
+        changed |= poll_track(view->track[i]);
+        changed |= replace_track(view, view->track[i]);
     }
     if (!changed)
         return false;
-    struct pick *p = &v->selection.task;
-    if (is_picked(p)) { /* the record may have another index now */
-        const struct trace *t = v->track[p->track]->trace;
-        *p = pick_of(v, p->track, trace_find_before(t, p->copy.task, p->copy.step, SIZE_MAX));
+    struct pick *pick = &view->selection.task;
+    if (is_picked(pick)) { /* the record may have another index now */
+        const struct trace *trace = view->track[pick->track]->trace;
+        *pick = pick_of(view, pick->track, trace_find_before(trace, pick->copy.task, pick->copy.step, SIZE_MAX));
     }
-    if (v->sight.follow && !is_frozen(v))
-        follow_run(v);
-    refresh(v);
+    if (view->sight.follow && !is_frozen(view))
+        follow_run(view);
+    refresh(view);
     return true;
 }
 

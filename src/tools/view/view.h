@@ -69,12 +69,12 @@ const struct trace_step *find_step(const struct track *track, uint32_t step);
 /* The last step that computes (batches are fetched ahead, for steps that have not begun); NULL: there is none. */
 const struct trace_step *newest_step(const struct track *track);
 /* Has the step not ended yet?  Then it has no length to be shown: step_ns() is what has gone by. */
-bool is_unfinished(const struct track *track, const struct trace_step *s);
-double step_ns(const struct track *track, const struct trace_step *s);   /* from where its work begins to the next's */
-double step_loss(const struct track *track, const struct trace_step *s); /* in nats; NAN: not told */
-double last_loss(const struct track *track);                             /* of the newest step that tells it; NAN */
-double axis_of(const struct track *track, uint64_t clock);               /* nanoseconds on the axis */
-uint64_t clock_of(const struct track *track, double axis);               /* the inverse, clamped */
+bool is_unfinished(const struct track *track, const struct trace_step *step);
+double step_ns(const struct track *track, const struct trace_step *step); /* from where its work begins to the next's */
+double step_loss(const struct track *track, const struct trace_step *step); /* in nats; NAN: not told */
+double last_loss(const struct track *track);                                /* of the newest step that tells it; NAN */
+double axis_of(const struct track *track, uint64_t clock);                  /* nanoseconds on the axis */
+uint64_t clock_of(const struct track *track, double axis);                  /* the inverse, clamped */
 
 /* ---- what is in sight ------------------------------------------------------------------------------------------ */
 
@@ -98,7 +98,7 @@ struct view_row {
     uint32_t index; /* the lane, or the device */
     int y, height;
 };
-static inline bool has_content(const struct view_row *r) { return r->kind == ROW_LANE || r->kind == ROW_MEMORY; }
+static inline bool has_content(const struct view_row *row) { return row->kind == ROW_LANE || row->kind == ROW_MEMORY; }
 struct seen { /* what the picture has, as far as it is drawn: roles of the first trace's bars, causes of gaps */
     bool role[TRACE_ROLES], cause[CAUSES];
     bool class[TRACE_CLASSES]; /* classes of memory */
@@ -200,20 +200,20 @@ struct view {
     bool quit;
 };
 /* "A " or "B ", to stand before other words; "" with one trace. */
-static inline const char *name_of_track(const struct view *v, int track)
+static inline const char *name_of_track(const struct view *view, int track)
 {
-    if (v->n_tracks == 1)
+    if (view->n_tracks == 1)
         return "";
     return track == 0 ? "A " : "B ";
 }
 #define SAY(v, ...) (void)snprintf((v)->message, sizeof(v)->message, __VA_ARGS__)
 /* The caller keeps the tracks, and closes them. */
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
-void close_view(struct view *v);
-bool is_followed(const struct view *v); /* may there be something new? */
-bool poll_view(struct view *v);         /* takes what is new in its traces; returns whether to draw it again */
-void refresh(struct view *v);           /* updates what follows from the selection, the traces and the mouse */
+void close_view(struct view *view);
+bool is_followed(const struct view *view); /* may there be something new? */
+bool poll_view(struct view *view);         /* takes what is new in its traces; returns whether to draw it again */
+void refresh(struct view *view);           /* updates what follows from the selection, the traces and the mouse */
 /* Does the picture stand still, although it follows the run, because the mouse is on the rows? */
-bool is_frozen(const struct view *v);
+bool is_frozen(const struct view *view);
 
 #endif

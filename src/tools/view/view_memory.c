@@ -3,16 +3,16 @@
 
 #include <math.h>
 
-/* The bytes of each class, one above the other; `top`: the bytes at the upper edge of b. */
-static void draw_amount(const struct view *v, const struct trace *t, const struct amount *held, const struct box *b,
-                        int x, int width, double top, struct seen *seen)
+/* The bytes of each class, one above the other; `top`: the bytes at the upper edge of the box. */
+static void draw_amount(const struct view *view, const struct trace *trace, const struct amount *held,
+                        const struct box *box, int x, int width, double top, struct seen *seen)
 {
     double sum = 0;
-    int y = b->y + b->h;
-    for (size_t i = 0; i < t->header.n_classes; i++) {
+    int y = box->y + box->h;
+    for (size_t i = 0; i < trace->header.n_classes; i++) {
         sum += (double)held->bytes[i];
-        int to = b->y + b->h - (int)fmin(sum / top * b->h + 0.5, b->h);
-        fill(v, x, to, width, y - to, class_colour(i));
+        int to = box->y + box->h - (int)fmin(sum / top * box->h + 0.5, box->h);
+        fill(view, x, to, width, y - to, class_colour(i));
         seen->class[i] |= to < y;
         y = to;
     }
@@ -22,48 +22,51 @@ static void draw_amount(const struct view *v, const struct trace *t, const struc
  * they would make the areas flat. */
 static double upper_edge(const struct track *track)
 {
-    const struct trace *t = track->trace;
+    const struct trace *trace = track->trace;
     double top = track->highest_peak;
-    for (size_t i = 0; i < t->header.n_devices; i++) {
-        const double budget = (double)t->devices[i].budget;
+    for (size_t i = 0; i < trace->header.n_devices; i++) {
+        const double budget = (double)trace->devices[i].budget;
         if (budget < 2 * track->highest_peak)
             top = fmax(top, budget);
     }
     return 1.1 * top;
 }
 
-static void draw_areas(const struct view *v, const struct track *track, const struct memory_use *use,
-                       const struct box *b, double top, struct seen *seen)
+static void draw_areas(const struct view *view, const struct track *track, const struct memory_use *use,
+                       const struct box *box, double top, struct seen *seen)
 {
     size_t next =
-        (size_t)(amount_at(use, clock_of(track, v->sight.from)) - use->amount); /* the first after the column */
-    int x = b->x, width = 1;
-    while (x < b->x + b->w) {
+        (size_t)(amount_at(use, clock_of(track, view->sight.from)) - use->amount); /* the first after the column */
+    int x = box->x, width = 1;
+    while (x < box->x + box->w) {
         const size_t before = next;
-        const uint64_t clock = clock_of(track, axis_at(v, x + width));
+        const uint64_t clock = clock_of(track, axis_at(view, x + width));
         if (clock > track->now)
             break;
         FIND_NEXT(next, use->n, use->amount[next].clock <= clock);
-        draw_amount(v, track->trace, &use->amount[next - 1], b, x, width, top, seen);
+        draw_amount(view, track->trace, &use->amount[next - 1], box, x, width, top, seen);
         x += width;
-        width = column_width(v, (next - before) / (size_t)width);
+        width = column_width(view, (next - before) / (size_t)width);
     }
 }
 
 /* ---- the axis -------------------------------------------------------------------------------------------------- */
 
-static struct box box_of(const struct view *v, const struct view_row *row)
+static struct box box_of(const struct view *view, const struct view_row *row)
 {
-    const struct box rows = places_of(v).rows;
-    return (struct box){rows.x, row->y + 4 * v->scale, rows.w, row->height - 8 * v->scale};
+    const struct box rows = places_of(view).rows;
+    return (struct box){rows.x, row->y + 4 * view->scale, rows.w, row->height - 8 * view->scale};
 }
 
-static int y_of(const struct box *b, double bytes, double top) { return b->y + b->h - (int)(bytes / top * b->h); }
+static int y_of(const struct box *box, double bytes, double top)
+{
+    return box->y + box->h - (int)(bytes / top * box->h);
+}
 
 /* From line to line: a power of two, so that each has room for its number, and there are four or fewer. */
-static double tick_of(const struct view *v, const struct box *b, double top)
+static double tick_of(const struct view *view, const struct box *box, double top)
 {
-    return exp2(ceil(log2(top * fmax(24.0 * v->scale / MAX(b->h, 1), 0.2))));
+    return exp2(ceil(log2(top * fmax(24.0 * view->scale / MAX(box->h, 1), 0.2))));
 }
 
 /* The budget, where it is on the axis; else 0. */
@@ -73,39 +76,39 @@ static double shown_budget(const struct track *track, uint32_t device, double to
     return budget <= top ? budget : 0;
 }
 
-double budget_in_sight(const struct view *v, const struct view_row *row)
+double budget_in_sight(const struct view *view, const struct view_row *row)
 {
-    const struct track *track = v->track[row->track];
+    const struct track *track = view->track[row->track];
     return shown_budget(track, row->index, upper_edge(track));
 }
 
 /* Numbers stand beside the areas, not on them; a line too close to the budget's has none. */
-void draw_axis_labels(const struct view *v, const struct view_row *row)
+void draw_axis_labels(const struct view *view, const struct view_row *row)
 {
-    const struct track *track = v->track[row->track];
-    const struct box b = box_of(v, row);
-    const int dot = v->scale, right = b.x - 6 * dot;
+    const struct track *track = view->track[row->track];
+    const struct box box = box_of(view, row);
+    const int dot = view->scale, right = box.x - 6 * dot;
     const double top = upper_edge(track);
-    const double tick = tick_of(v, &b, top), budget = shown_budget(track, row->index, top);
+    const double tick = tick_of(view, &box, top), budget = shown_budget(track, row->index, top);
     char text[32];
     for (double at = tick; at < top; at += tick)
-        if (budget == 0 || abs(y_of(&b, at, top) - y_of(&b, budget, top)) >= 12 * dot)
-            put_small(v, AT_RIGHT, y_of(&b, at, top) - 8 * dot, right, SOFT, "%s", format_bytes(text, at));
+        if (budget == 0 || abs(y_of(&box, at, top) - y_of(&box, budget, top)) >= 12 * dot)
+            put_small(view, AT_RIGHT, y_of(&box, at, top) - 8 * dot, right, SOFT, "%s", format_bytes(text, at));
     if (budget > 0)
-        put_small(v, AT_RIGHT, y_of(&b, budget, top) - 8 * dot, right, ACCENT, "%s", format_bytes(text, budget));
+        put_small(view, AT_RIGHT, y_of(&box, budget, top) - 8 * dot, right, ACCENT, "%s", format_bytes(text, budget));
 }
 
-void draw_memory(const struct view *v, const struct view_row *row, struct seen *seen)
+void draw_memory(const struct view *view, const struct view_row *row, struct seen *seen)
 {
-    const struct track *track = v->track[row->track];
-    const struct box b = box_of(v, row);
-    const int dot = v->scale;
+    const struct track *track = view->track[row->track];
+    const struct box box = box_of(view, row);
+    const int dot = view->scale;
     const double top = upper_edge(track);
-    const double tick = tick_of(v, &b, top), budget = shown_budget(track, row->index, top);
-    draw_areas(v, track, &track->trace->memory_use[row->index], &b, top, seen);
+    const double tick = tick_of(view, &box, top), budget = shown_budget(track, row->index, top);
+    draw_areas(view, track, &track->trace->memory_use[row->index], &box, top, seen);
     for (double at = tick; at < top; at += tick)
-        shade(v, b.x, y_of(&b, at, top), b.w, dot, INK, 0.25);
-    fill(v, b.x, b.y + b.h, b.w, dot, RULE);
-    for (int x = b.x; x < b.x + b.w && budget > 0; x += 8 * dot)
-        fill(v, x, y_of(&b, budget, top), 5 * dot, dot, ACCENT);
+        shade(view, box.x, y_of(&box, at, top), box.w, dot, INK, 0.25);
+    fill(view, box.x, box.y + box.h, box.w, dot, RULE);
+    for (int x = box.x; x < box.x + box.w && budget > 0; x += 8 * dot)
+        fill(view, x, y_of(&box, budget, top), 5 * dot, dot, ACCENT);
 }

@@ -27,28 +27,28 @@ struct view_window {
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
 /* Finds the window's surface again when the window's size has changed.  Returns false where there is none. */
-static bool find_surface(struct view_window *w)
+static bool find_surface(struct view_window *window)
 {
     int units;
-    SDL_GetWindowSize(w->window, &units, NULL);
-    if (w->drawn != w->surface)
-        SDL_FreeSurface(w->drawn);
-    w->surface = SDL_GetWindowSurface(w->window);
-    w->drawn = w->surface;
-    if (!w->surface)
+    SDL_GetWindowSize(window->window, &units, NULL);
+    if (window->drawn != window->surface)
+        SDL_FreeSurface(window->drawn);
+    window->surface = SDL_GetWindowSurface(window->window);
+    window->drawn = window->surface;
+    if (!window->surface)
         return false;
-    int width = w->surface->w, height = w->surface->h;
-    if (w->surface->format->format != SDL_PIXELFORMAT_RGB888 || w->surface->pitch != 4 * width)
-        w->drawn = SDL_CreateRGBSurfaceWithFormat(0, width, height, 32, SDL_PIXELFORMAT_RGB888);
-    w->ratio = units > 0 ? (double)width / units : 1;
-    w->view->width = width;
-    w->view->height = height;
-    return w->drawn;
+    int width = window->surface->w, height = window->surface->h;
+    if (window->surface->format->format != SDL_PIXELFORMAT_RGB888 || window->surface->pitch != 4 * width)
+        window->drawn = SDL_CreateRGBSurfaceWithFormat(0, width, height, 32, SDL_PIXELFORMAT_RGB888);
+    window->ratio = units > 0 ? (double)width / units : 1;
+    window->view->width = width;
+    window->view->height = height;
+    return window->drawn;
 }
 
-static bool open_window(struct view_window *w)
+static bool open_window(struct view_window *window)
 {
-    struct view *v = w->view;
+    struct view *view = window->view;
     SDL_SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1");
     SDL_SetHint(SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1");
     SDL_SetHint(SDL_HINT_FRAMEBUFFER_ACCELERATION, "0"); /* plain pixels: OpenGL without a GPU costs far more */
@@ -62,14 +62,14 @@ static bool open_window(struct view_window *w)
     int times = 1;
     if (SDL_GetDisplayDPI(0, NULL, &dpi, NULL) == 0 && dpi >= FINE_DPI)
         times = 2;
-    char *title = format_string("yard view: %s", v->track[0]->trace->header.model);
-    w->window = SDL_CreateWindow(title, SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, v->width * times,
-                                 v->height * times, SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI);
+    char *title = format_string("yard view: %s", view->track[0]->trace->header.model);
+    window->window = SDL_CreateWindow(title, SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, view->width * times,
+                                      view->height * times, SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI);
     free(title);
-    if (!w->window || !find_surface(w))
+    if (!window->window || !find_surface(window))
         return false;
-    SDL_SetWindowMinimumSize(w->window, LEAST_WIDTH, LEAST_HEIGHT);
-    v->scale = times == 2 || w->ratio >= 1.5 ? 2 : 1;
+    SDL_SetWindowMinimumSize(window->window, LEAST_WIDTH, LEAST_HEIGHT);
+    view->scale = times == 2 || window->ratio >= 1.5 ? 2 : 1;
     SDL_StartTextInput();
     return true;
 }
@@ -80,8 +80,8 @@ static bool open_window(struct view_window *w)
 static const char *name_of_key(SDL_Keycode key, char name[32])
 {
     size_t n = 0;
-    for (const char *c = SDL_GetKeyName(key); *c && n < 31; c++)
-        name[n++] = (char)tolower((unsigned char)*c);
+    for (const char *character = SDL_GetKeyName(key); *character && n < 31; character++)
+        name[n++] = (char)tolower((unsigned char)*character);
     name[n] = '\0';
     if (key == SDLK_RETURN || key == SDLK_KP_ENTER)
         return "enter";
@@ -89,77 +89,78 @@ static const char *name_of_key(SDL_Keycode key, char name[32])
     return types ? NULL : name;
 }
 
-static void take_window_event(struct view_window *w, const SDL_WindowEvent *e)
+static void take_window_event(struct view_window *window, const SDL_WindowEvent *event)
 {
-    if (e->event == SDL_WINDOWEVENT_SIZE_CHANGED)
-        find_surface(w);
-    else if (e->event == SDL_WINDOWEVENT_LEAVE && w->view->mouse.drag == DRAG_NOTHING)
-        move_mouse(w->view, OFF_WINDOW, OFF_WINDOW);
+    if (event->event == SDL_WINDOWEVENT_SIZE_CHANGED)
+        find_surface(window);
+    else if (event->event == SDL_WINDOWEVENT_LEAVE && window->view->mouse.drag == DRAG_NOTHING)
+        move_mouse(window->view, OFF_WINDOW, OFF_WINDOW);
 }
 
-static void take_event(struct view_window *w, const SDL_Event *e)
+static void take_event(struct view_window *window, const SDL_Event *event)
 {
     char text[32];
-    const char *name = e->type == SDL_KEYDOWN ? name_of_key(e->key.keysym.sym, text) : NULL;
+    const char *name = event->type == SDL_KEYDOWN ? name_of_key(event->key.keysym.sym, text) : NULL;
     const bool shift = SDL_GetModState() & KMOD_SHIFT;
-    if (e->type == SDL_QUIT)
-        w->view->quit = true;
+    if (event->type == SDL_QUIT)
+        window->view->quit = true;
     else if (name)
-        press_key(w->view, name);
-    else if (e->type == SDL_TEXTINPUT)
-        press_key(w->view, strcmp(e->text.text, " ") == 0 ? "space" : e->text.text);
-    else if (e->type == SDL_WINDOWEVENT)
-        take_window_event(w, &e->window);
-    else if (e->type == SDL_MOUSEMOTION && (e->motion.xrel || e->motion.yrel)) /* not when the window opens there */
-        move_mouse(w->view, (int)(e->motion.x * w->ratio), (int)(e->motion.y * w->ratio));
-    else if (e->type == SDL_MOUSEBUTTONDOWN && e->button.button == SDL_BUTTON_LEFT)
-        press_button(w->view, shift);
-    else if (e->type == SDL_MOUSEBUTTONUP && e->button.button == SDL_BUTTON_LEFT)
-        release_button(w->view);
-    else if (e->type == SDL_MOUSEWHEEL)
-        turn_wheel(w->view, e->wheel.y, shift);
+        press_key(window->view, name);
+    else if (event->type == SDL_TEXTINPUT)
+        press_key(window->view, strcmp(event->text.text, " ") == 0 ? "space" : event->text.text);
+    else if (event->type == SDL_WINDOWEVENT)
+        take_window_event(window, &event->window);
+    else if (event->type == SDL_MOUSEMOTION &&
+             (event->motion.xrel || event->motion.yrel)) /* not when the window opens there */
+        move_mouse(window->view, (int)(event->motion.x * window->ratio), (int)(event->motion.y * window->ratio));
+    else if (event->type == SDL_MOUSEBUTTONDOWN && event->button.button == SDL_BUTTON_LEFT)
+        press_button(window->view, shift);
+    else if (event->type == SDL_MOUSEBUTTONUP && event->button.button == SDL_BUTTON_LEFT)
+        release_button(window->view);
+    else if (event->type == SDL_MOUSEWHEEL)
+        turn_wheel(window->view, event->wheel.y, shift);
 }
 
 /* ---- drawing --------------------------------------------------------------------------------------------------- */
 
-static void draw_window(struct view_window *w)
+static void draw_window(struct view_window *window)
 {
-    struct canvas c = {w->drawn->w, w->drawn->h, w->drawn->pixels};
-    draw_view(w->view, &c);
-    if (w->drawn != w->surface)
-        SDL_BlitSurface(w->drawn, NULL, w->surface, NULL);
-    SDL_UpdateWindowSurface(w->window);
+    struct canvas canvas = {window->drawn->w, window->drawn->h, window->drawn->pixels};
+    draw_view(window->view, &canvas);
+    if (window->drawn != window->surface)
+        SDL_BlitSurface(window->drawn, NULL, window->surface, NULL);
+    SDL_UpdateWindowSurface(window->window);
 }
 
-static void run_window(struct view_window *w)
+static void run_window(struct view_window *window)
 {
     uint64_t polled = 0;
     bool changed = true;
-    while (!w->view->quit) {
+    while (!window->view->quit) {
         if (changed)
-            draw_window(w);
-        SDL_Event e;
-        changed = SDL_WaitEventTimeout(&e, POLL_MS);
-        for (bool more = changed; more; more = SDL_PollEvent(&e)) /* all that have come */
-            take_event(w, &e);
+            draw_window(window);
+        SDL_Event event;
+        changed = SDL_WaitEventTimeout(&event, POLL_MS);
+        for (bool more = changed; more; more = SDL_PollEvent(&event)) /* all that have come */
+            take_event(window, &event);
         if (now_ns() - polled >= POLL_MS * UINT64_C(1000000)) {
-            changed |= poll_view(w->view);
+            changed |= poll_view(window->view);
             polled = now_ns();
         }
     }
 }
 
-void show_window(struct view *v)
+void show_window(struct view *view)
 {
-    struct view_window w = {.view = v};
-    if (!open_window(&w))
+    struct view_window window = {.view = view};
+    if (!open_window(&window))
         fail(EXIT_IO, "cannot open a window: %s; yard view FILE --png OUT.png writes a picture instead",
              SDL_GetError());
     setpriority(PRIO_PROCESS, 0, NICE);
-    run_window(&w);
-    if (w.drawn != w.surface)
-        SDL_FreeSurface(w.drawn);
-    SDL_DestroyWindow(w.window);
+    run_window(&window);
+    if (window.drawn != window.surface)
+        SDL_FreeSurface(window.drawn);
+    SDL_DestroyWindow(window.window);
     SDL_Quit();
 }
 #endif

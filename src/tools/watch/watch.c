@@ -20,58 +20,58 @@ static struct step *watched; /* changed only by a thread that also holds flights
 static double patience;
 static const struct timespec nap = {.tv_nsec = 200000000};
 
-static uint64_t first_open(const struct queue *q)
+static uint64_t first_open(const struct queue *queue)
 {
-    uint64_t retired = q->retired;
-    return MAX(retired, q->ended);
+    uint64_t retired = queue->retired;
+    return MAX(retired, queue->ended);
 }
 
 /* The latest run of a task, in iteration `number` or before, that was not seen to end; NULL: there is none. */
-static const struct issued *find_open(const struct step *s, uint32_t task, uint32_t number)
+static const struct issued *find_open(const struct step *step, uint32_t task, uint32_t number)
 {
-    const struct queue *q = &s->running->queue[s->task[task]->lane->index];
-    for (uint64_t nth = q->given, first = first_open(q); nth > first; nth--) {
-        const struct issued *r = queued_run(q, nth - 1);
-        if (r->task == task && r->iteration <= number)
-            return r;
+    const struct queue *queue = &step->running->queue[step->task[task]->lane->index];
+    for (uint64_t nth = queue->given, first = first_open(queue); nth > first; nth--) {
+        const struct issued *run = queued_run(queue, nth - 1);
+        if (run->task == task && run->iteration <= number)
+            return run;
     }
     return NULL;
 }
 
 /* The producers that this run of a task still waits for. */
-static void print_waits(FILE *out, const struct step *s, const struct issued *r)
+static void print_waits(FILE *out, const struct step *step, const struct issued *run)
 {
-    const struct task *t = s->task[r->task];
-    for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-        const struct task *producer = s->task[e->producer];
-        const struct issued *open = find_open(s, e->producer, r->iteration - e->previous);
-        if (e->wait && open)
-            fprintf(out, "      waits for task %u %s of step %u on lane %s\n", e->producer, producer->name,
+    const struct task *task = step->task[run->task];
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
+        const struct task *producer = step->task[edge->producer];
+        const struct issued *open = find_open(step, edge->producer, run->iteration - edge->previous);
+        if (edge->wait && open)
+            fprintf(out, "      waits for task %u %s of step %u on lane %s\n", edge->producer, producer->name,
                     open->iteration, producer->lane->name);
     }
 }
 
-void print_frontier(FILE *out, const struct step *s)
+void print_frontier(FILE *out, const struct step *step)
 {
-    const struct running *running = s->running;
-    fprintf(out, "yard: no task of list %s has ended for a while; the frontier is\n", s->name);
-    for (const struct queue *q = running->queue; q < running->queue + running->n_queues; q++) {
-        if (first_open(q) >= q->given)
+    const struct running *running = step->running;
+    fprintf(out, "yard: no task of list %s has ended for a while; the frontier is\n", step->name);
+    for (const struct queue *queue = running->queue; queue < running->queue + running->n_queues; queue++) {
+        if (first_open(queue) >= queue->given)
             continue;
-        const struct issued *r = queued_run(q, first_open(q));
-        const struct task *t = s->task[r->task];
+        const struct issued *run = queued_run(queue, first_open(queue));
+        const struct task *task = step->task[run->task];
         char position[64];
-        fprintf(out, "  lane %s: task %u %s%s of step %u has not ended\n", t->lane->name, r->task, t->name,
-                layer_and_micro(position, t), r->iteration);
-        print_waits(out, s, r);
+        fprintf(out, "  lane %s: task %u %s%s of step %u has not ended\n", task->lane->name, run->task, task->name,
+                layer_and_micro(position, task), run->iteration);
+        print_waits(out, step, run);
     }
 }
 
-static void find_ended(struct queue *q)
+static void find_ended(struct queue *queue)
 {
-    q->ended = first_open(q);
-    while (q->ended < q->given && has_ended(queued_flight(watched, q, q->ended)))
-        q->ended++;
+    queue->ended = first_open(queue);
+    while (queue->ended < queue->given && has_ended(queued_flight(watched, queue, queue->ended)))
+        queue->ended++;
 }
 
 static void *asker_main(void *unused)
@@ -93,51 +93,51 @@ struct watchdog {
 };
 
 /* Counts the seconds without progress while runs are open. */
-static void look_for_stall(struct watchdog *w)
+static void look_for_stall(struct watchdog *watchdog)
 {
     uint64_t progress = 0, open = 0;
     for (int i = 0; watched && i < watched->running->n_queues; i++) {
-        const struct queue *q = &watched->running->queue[i];
-        progress += q->given + first_open(q);
-        open += q->given - first_open(q);
+        const struct queue *queue = &watched->running->queue[i];
+        progress += queue->given + first_open(queue);
+        open += queue->given - first_open(queue);
     }
-    if (open && progress == w->progress) {
-        w->quiet += 1e-9 * (double)nap.tv_nsec;
+    if (open && progress == watchdog->progress) {
+        watchdog->quiet += 1e-9 * (double)nap.tv_nsec;
     } else {
-        w->quiet = 0;
-        w->spoke = 0;
+        watchdog->quiet = 0;
+        watchdog->spoke = 0;
     }
-    w->progress = progress;
+    watchdog->progress = progress;
 }
 
-static void speak(struct watchdog *w)
+static void speak(struct watchdog *watchdog)
 {
     if (pthread_mutex_trylock(&flights_lock) == 0) /* held by a thread that calls the driver */
         pthread_mutex_unlock(&flights_lock);
     else
-        note("the driver has not come back from a call for %.0f s", w->quiet);
+        note("the driver has not come back from a call for %.0f s", watchdog->quiet);
     print_frontier(stderr, watched);
-    w->spoke = w->quiet;
+    watchdog->spoke = watchdog->quiet;
 }
 
 static void *watchdog_main(void *unused)
 {
     enum { GIVE_UP = 5 /* times the patience */, GIVE_UP_STEP = 5 /* seconds after a signal */ };
-    struct watchdog w = {0};
+    struct watchdog watchdog = {0};
     while (true) {
         pthread_mutex_lock(&watching);
-        look_for_stall(&w);
-        bool given_up = w.quiet >= GIVE_UP * patience;
-        bool stopped = w.quiet >= GIVE_UP_STEP && interrupted();
-        if (w.quiet >= w.spoke + patience || stopped)
-            speak(&w);
+        look_for_stall(&watchdog);
+        bool given_up = watchdog.quiet >= GIVE_UP * patience;
+        bool stopped = watchdog.quiet >= GIVE_UP_STEP && interrupted();
+        if (watchdog.quiet >= watchdog.spoke + patience || stopped)
+            speak(&watchdog);
         if (stopped)
             fail(EXIT_INTERRUPTED,
                  "interrupted, and no task has ended for %.0f s: the run is given up; what was saved before is whole",
-                 w.quiet);
+                 watchdog.quiet);
         if (given_up)
             fail(EXIT_FAILED, "no task has ended for %.0f s: the run is given up; what was saved before is whole",
-                 w.quiet);
+                 watchdog.quiet);
         pthread_mutex_unlock(&watching);
         nanosleep(&nap, NULL);
     }
@@ -150,12 +150,12 @@ static bool start_thread(void *(*run)(void *unused))
     return pthread_create(&thread, NULL, run, NULL) == 0 && pthread_detach(thread) == 0;
 }
 
-void watch(struct step *s)
+void watch(struct step *step)
 {
     static bool started;
     pthread_mutex_lock(&flights_lock);
     pthread_mutex_lock(&watching);
-    watched = watchdog_seconds > 0 ? s : NULL;
+    watched = watchdog_seconds > 0 ? step : NULL;
     patience = watchdog_seconds;
     pthread_mutex_unlock(&watching);
     pthread_mutex_unlock(&flights_lock);
@@ -166,12 +166,12 @@ void watch(struct step *s)
 /* ---- a training -------------------------------------------------------------------------------------------------- */
 
 /* A serial run needs no watchdog: it waits for the end of each task itself. */
-static bool start_watch(struct settings *s, int argc, char **argv, int *code)
+static bool start_watch(struct settings *settings, int argc, char **argv, int *code)
 {
     (void)argc;
     (void)argv;
     (void)code;
-    watchdog_seconds = s->serial ? 0 : 60;
+    watchdog_seconds = settings->serial ? 0 : 60;
     execution.watch = watch;
     return true;
 }
