@@ -22,7 +22,8 @@
 #     15,050    nothing was added: structs have words for names, so longer statements take a second line
 #     15,100    the same in the files that labs patch, where functions with two ideas became two
 #     15,160    an option has another value for a trial, and gets its own back (try_value())
-trainer=15160
+#     15,180    nothing was added: names in place of letters wrap statements
+trainer=15180
 
 if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
     python3 tests/style/plain.py src tests >"$TMP/err"

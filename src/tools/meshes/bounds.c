@@ -218,9 +218,9 @@ static double seconds_a_byte(const struct mesh *m, const struct sketch *k, int s
     return others * ranks_on_a_link(m, stage, k->link_share) * k->link_byte_seconds;
 }
 
-/* The seconds from the first forward of a stage to the next step's.  Of its last backward, the last unit's gradients are
- * the first that can travel.  They go in this order.  New values follow in the same order, or, with clipping, after the
- * norm of all, where they are left out here. */
+/* The seconds from the first forward of a stage to the next step's.  In its last backward the gradients of the last
+ * unit are the first that can travel.  They go in this order.  New values follow in the same order, or, with clipping,
+ * after the norm of all, where they are left out here. */
 static double bound_cycle(const struct stage *s, const struct sketch *k, double byte_seconds, bool clips, bool splits)
 {
     double seconds = s->stops - s->starts, bytes = 0, most = 0;
