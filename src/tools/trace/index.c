@@ -9,31 +9,31 @@
 
 /* ---- lanes ----------------------------------------------------------------------------------------------------- */
 
-size_t first_bar_from(const struct bars *b, uint64_t clock)
+size_t first_bar_from(const struct bars *bars, uint64_t clock)
 {
     size_t i;
-    FIND_FIRST(i, b->n, b->bar[i].start < clock);
+    FIND_FIRST(i, bars->n, bars->bar[i].start < clock);
     return i;
 }
 
-size_t first_bar_in(const struct bars *b, uint64_t clock)
+size_t first_bar_in(const struct bars *bars, uint64_t clock)
 {
-    size_t i = first_bar_from(b, clock);
-    return i > 0 && b->bar[i - 1].end > clock ? i - 1 : i;
+    size_t i = first_bar_from(bars, clock);
+    return i > 0 && bars->bar[i - 1].end > clock ? i - 1 : i;
 }
 
-size_t bar_of(const struct trace *t, size_t record)
+size_t bar_of(const struct trace *trace, size_t record)
 {
-    const struct bars *b = &t->bars[t->tasks[t->records[record].task].lane];
+    const struct bars *bars = &trace->bars[trace->tasks[trace->records[record].task].lane];
     size_t i;
-    FIND_FIRST(i, b->n, b->bar[i].record < record);
+    FIND_FIRST(i, bars->n, bars->bar[i].record < record);
     return i;
 }
 
-uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to)
+uint64_t busy_between(const struct bars *bars, uint64_t from, uint64_t to)
 {
-    size_t i = first_bar_in(b, from), end = first_bar_from(b, to);
-    return i < end ? busy_from_to(&b->bar[i], &b->bar[end - 1], from, to) : 0;
+    size_t i = first_bar_in(bars, from), end = first_bar_from(bars, to);
+    return i < end ? busy_from_to(&bars->bar[i], &bars->bar[end - 1], from, to) : 0;
 }
 
 uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t from, uint64_t to)
@@ -53,51 +53,52 @@ uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t 
 
 /* How many of the task's runs come before record `at` of the step.  A task's steps ascend, as they do in any trace that
  * yard writes; in another one, records may not be found. */
-static size_t count_runs(const struct trace *t, uint32_t task, uint32_t step, size_t at)
+static size_t count_runs(const struct trace *trace, uint32_t task, uint32_t step, size_t at)
 {
-    const struct runs *x = &t->runs[task];
+    const struct runs *runs = &trace->runs[task];
     size_t i;
-    FIND_FIRST(i, x->n,
-               t->records[x->record[i]].step < step || (t->records[x->record[i]].step == step && x->record[i] < at));
+    FIND_FIRST(i, runs->n,
+               trace->records[runs->record[i]].step < step ||
+                   (trace->records[runs->record[i]].step == step && runs->record[i] < at));
     return i;
 }
 
 /* The task's last record before `at` in that step or, if the task skipped it, in an earlier one. */
-static int64_t find_latest(const struct trace *t, uint32_t task, uint32_t step, size_t at)
+static int64_t find_latest(const struct trace *trace, uint32_t task, uint32_t step, size_t at)
 {
-    const struct runs *x = &t->runs[task];
-    size_t n = count_runs(t, task, step, at);
-    if (n == 0 || x->record[n - 1] >= at)
+    const struct runs *runs = &trace->runs[task];
+    size_t n = count_runs(trace, task, step, at);
+    if (n == 0 || runs->record[n - 1] >= at)
         return NONE;
-    return (int64_t)x->record[n - 1];
+    return (int64_t)runs->record[n - 1];
 }
 
-int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at)
+int64_t trace_find_before(const struct trace *trace, uint32_t task, uint32_t step, size_t at)
 {
-    int64_t i = find_latest(t, task, step, at);
-    return i != NONE && t->records[i].step == step ? i : NONE;
+    int64_t i = find_latest(trace, task, step, at);
+    return i != NONE && trace->records[i].step == step ? i : NONE;
 }
 
-int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, size_t at)
+int64_t trace_find_from(const struct trace *trace, uint32_t task, uint32_t step, size_t at)
 {
-    const struct runs *x = &t->runs[task];
-    size_t i = count_runs(t, task, step, at);
-    if (i == x->n || t->records[x->record[i]].step != step || x->record[i] < at)
+    const struct runs *runs = &trace->runs[task];
+    size_t i = count_runs(trace, task, step, at);
+    if (i == runs->n || trace->records[runs->record[i]].step != step || runs->record[i] < at)
         return NONE;
-    return (int64_t)x->record[i];
+    return (int64_t)runs->record[i];
 }
 
-int64_t trace_last_producer(const struct trace *t, uint32_t task, uint32_t step, size_t at,
+int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t step, size_t at,
                             const struct trace_edge **edge)
 {
-    const uint32_t first = t->tasks[task].first_edge;
+    const uint32_t first = trace->tasks[task].first_edge;
     int64_t last = NONE;
-    for (uint32_t i = first; i < first + t->tasks[task].n_edges; i++) {
-        const struct trace_edge *e = &t->edges[i];
-        int64_t producer = find_latest(t, e->producer, step - (e->previous_step != 0), at);
+    for (uint32_t i = first; i < first + trace->tasks[task].n_edges; i++) {
+        const struct trace_edge *e = &trace->edges[i];
+        int64_t producer = find_latest(trace, e->producer, step - (e->previous_step != 0), at);
         if (producer == NONE)
             continue;
-        if (last == NONE || t->records[producer].end > t->records[last].end) {
+        if (last == NONE || trace->records[producer].end > trace->records[last].end) {
             last = producer;
             *edge = e;
         }
@@ -108,113 +109,113 @@ int64_t trace_last_producer(const struct trace *t, uint32_t task, uint32_t step,
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
 /* Adds a record to its step, which is mostly the last one of its list, or one after that. */
-static void take_step(struct trace *t, const struct trace_record *r)
+static void take_step(struct trace *trace, const struct trace_record *record)
 {
-    const struct trace_task *task = &t->tasks[r->task];
-    struct trace_step_list *l = &t->steps[task->list];
-    enum lane_kind kind = t->lanes[task->lane].kind;
+    const struct trace_task *task = &trace->tasks[record->task];
+    struct trace_step_list *list = &trace->steps[task->list];
+    enum lane_kind kind = trace->lanes[task->lane].kind;
     bool computes = kind == LANE_COMPUTE;
     size_t i;
-    FIND_FIRST(i, l->n, l->step[i].step < r->step);
-    if (i == l->n || l->step[i].step != r->step) {
-        (void)APPEND(l->step, l->n, l->cap);
-        memmove(&l->step[i + 1], &l->step[i], (l->n - 1 - i) * sizeof *l->step);
-        l->step[i] = (struct trace_step){.step = r->step, .start = UINT64_MAX, .work = UINT64_MAX};
+    FIND_FIRST(i, list->n, list->step[i].step < record->step);
+    if (i == list->n || list->step[i].step != record->step) {
+        (void)APPEND(list->step, list->n, list->cap);
+        memmove(&list->step[i + 1], &list->step[i], (list->n - 1 - i) * sizeof *list->step);
+        list->step[i] = (struct trace_step){.step = record->step, .start = UINT64_MAX, .work = UINT64_MAX};
     }
-    struct trace_step *s = &l->step[i];
-    s->start = MIN(s->start, r->start);
-    s->end = MAX(s->end, r->end);
-    if (computes && !s->computes)
-        s->work = r->start;
-    else if (computes == s->computes)
-        s->work = MIN(s->work, r->start);
-    s->computes |= computes;
+    struct trace_step *step = &list->step[i];
+    step->start = MIN(step->start, record->start);
+    step->end = MAX(step->end, record->end);
+    if (computes && !step->computes)
+        step->work = record->start;
+    else if (computes == step->computes)
+        step->work = MIN(step->work, record->start);
+    step->computes |= computes;
     if (computes)
-        s->computed = MAX(s->computed, r->end);
-    if (kind != LANE_DISK && !has_role(t, task, "snapshot"))
-        s->done = MAX(s->done, r->end);
+        step->computed = MAX(step->computed, record->end);
+    if (kind != LANE_DISK && !has_role(trace, task, "snapshot"))
+        step->done = MAX(step->done, record->end);
 }
 
 /* ---- pauses ---------------------------------------------------------------------------------------------------- */
 
-uint64_t trace_paused_before(const struct trace *t, uint64_t clock)
+uint64_t trace_paused_before(const struct trace *trace, uint64_t clock)
 {
     size_t i;
-    FIND_FIRST(i, t->n_pauses, t->pauses[i].start < clock);
+    FIND_FIRST(i, trace->n_pauses, trace->pauses[i].start < clock);
     if (i == 0)
         return 0;
-    const struct pause *last = &t->pauses[i - 1];
+    const struct pause *last = &trace->pauses[i - 1];
     return last->before + MIN(clock, last->end) - last->start;
 }
 
 /* Adds the pause after which a record was queued.  It lasts from the last end before that moment to that moment. */
-static void take_pause(struct trace *t, const struct trace_record *r, size_t record)
+static void take_pause(struct trace *trace, const struct trace_record *r, size_t record)
 {
     struct pause pause = {.start = 0, .end = r->queued, .before = 0, .record = record};
-    for (size_t i = 0; i < t->header.n_lanes; i++) {
-        const struct bars *b = &t->bars[i];
-        size_t n = first_bar_from(b, r->queued);
+    for (size_t i = 0; i < trace->header.n_lanes; i++) {
+        const struct bars *bars = &trace->bars[i];
+        size_t n = first_bar_from(bars, r->queued);
         if (n > 0)
-            pause.start = MAX(pause.start, b->bar[n - 1].end);
+            pause.start = MAX(pause.start, bars->bar[n - 1].end);
     }
     if (pause.start == 0 || pause.start >= r->queued)
         return;
-    if (t->n_pauses > 0) {
-        const struct pause *last = &t->pauses[t->n_pauses - 1];
+    if (trace->n_pauses > 0) {
+        const struct pause *last = &trace->pauses[trace->n_pauses - 1];
         if (pause.start < last->end)
             return;
         pause.before = last->before + (last->end - last->start);
     }
-    *APPEND(t->pauses, t->n_pauses, t->cap_pauses) = pause;
+    *APPEND(trace->pauses, trace->n_pauses, trace->cap_pauses) = pause;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------------- */
 
 /* Removes what came from records from `first` on.  Steps stay, unless all records are new: they only ever grow. */
-static void forget_records(struct trace *t, size_t first)
+static void forget_records(struct trace *trace, size_t first)
 {
-    while (t->n_pauses && t->pauses[t->n_pauses - 1].record >= first)
-        t->n_pauses--;
+    while (trace->n_pauses && trace->pauses[trace->n_pauses - 1].record >= first)
+        trace->n_pauses--;
     if (first == 0)
         for (size_t i = 0; i < TRACE_LISTS; i++)
-            t->steps[i].n = 0;
-    if (first >= t->n_records)
+            trace->steps[i].n = 0;
+    if (first >= trace->n_records)
         return;
-    for (size_t i = 0; i < t->header.n_lanes; i++) {
-        struct bars *b = &t->bars[i];
-        while (b->n && b->bar[b->n - 1].record >= first)
-            b->n--;
+    for (size_t i = 0; i < trace->header.n_lanes; i++) {
+        struct bars *bars = &trace->bars[i];
+        while (bars->n && bars->bar[bars->n - 1].record >= first)
+            bars->n--;
     }
-    for (size_t i = 0; i < t->header.n_tasks; i++) {
-        struct runs *x = &t->runs[i];
-        while (x->n && x->record[x->n - 1] >= first)
-            x->n--;
+    for (size_t i = 0; i < trace->header.n_tasks; i++) {
+        struct runs *runs = &trace->runs[i];
+        while (runs->n && runs->record[runs->n - 1] >= first)
+            runs->n--;
     }
 }
 
-static void take_bar(struct bars *b, const struct trace_record *r, size_t record)
+static void take_bar(struct bars *bars, const struct trace_record *r, size_t record)
 {
-    struct bar *bar = APPEND(b->bar, b->n, b->cap);
+    struct bar *bar = APPEND(bars->bar, bars->n, bars->cap);
     *bar = (struct bar){.start = r->start, .end = r->end, .record = (uint32_t)record, .task = r->task};
-    if (b->n > 1) {
+    if (bars->n > 1) {
         const struct bar *before = bar - 1;
         bar->busy = before->busy + (before->end - before->start);
     }
 }
 
-void trace_index(struct trace *t, size_t first)
+void trace_index(struct trace *trace, size_t first)
 {
-    forget_records(t, first);
-    for (size_t i = first; i < t->n_records; i++) {
-        const struct trace_record *r = &t->records[i];
-        struct runs *x = &t->runs[r->task];
-        take_bar(&t->bars[t->tasks[r->task].lane], r, i);
-        *APPEND(x->record, x->n, x->cap) = i;
-        take_step(t, r);
+    forget_records(trace, first);
+    for (size_t i = first; i < trace->n_records; i++) {
+        const struct trace_record *r = &trace->records[i];
+        struct runs *runs = &trace->runs[r->task];
+        take_bar(&trace->bars[trace->tasks[r->task].lane], r, i);
+        *APPEND(runs->record, runs->n, runs->cap) = i;
+        take_step(trace, r);
         if (r->flags & TRACE_AFTER_PAUSE)
-            take_pause(t, r, i);
+            take_pause(trace, r, i);
     }
-    for (size_t i = 0; i < t->n_unfinished; i++)
-        if (t->unfinished[i].flags & TRACE_AFTER_PAUSE)
-            take_pause(t, &t->unfinished[i], SIZE_MAX);
+    for (size_t i = 0; i < trace->n_unfinished; i++)
+        if (trace->unfinished[i].flags & TRACE_AFTER_PAUSE)
+            take_pause(trace, &trace->unfinished[i], SIZE_MAX);
 }

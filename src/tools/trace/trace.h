@@ -89,34 +89,34 @@ struct trace {
     struct memory_use *memory_use; /* [devices] */
     uint32_t memory_use_step;      /* the whole_step for which memory_use was made */
 };
-static inline bool has_role(const struct trace *t, const struct trace_task *k, const char *role)
+static inline bool has_role(const struct trace *trace, const struct trace_task *task, const char *role)
 {
-    return strcmp(t->header.role[k->role], role) == 0;
+    return strcmp(trace->header.role[task->role], role) == 0;
 }
 struct trace *trace_open(const char *path); /* ends the program where trace_follow_open() would find a problem */
-void trace_free(struct trace *t);
+void trace_free(struct trace *trace);
 
 void trace_sort(struct trace_record *records, size_t n); /* into the order that struct trace has */
-void trace_index(struct trace *t, size_t first);         /* records from `first` on are new: updates bars ... pauses */
-uint64_t trace_paused_before(const struct trace *t, uint64_t clock);     /* nanoseconds */
-size_t first_bar_from(const struct bars *b, uint64_t clock);             /* the first that starts at `clock` or later */
-size_t first_bar_in(const struct bars *b, uint64_t clock);               /* the first that ends after `clock` */
-size_t bar_of(const struct trace *t, size_t record);                     /* the index of its bar on its lane */
-uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to); /* ns of [from, to) that have a bar */
+void trace_index(struct trace *trace, size_t first);     /* records from `first` on are new: updates bars ... pauses */
+uint64_t trace_paused_before(const struct trace *trace, uint64_t clock); /* nanoseconds */
+size_t first_bar_from(const struct bars *bars, uint64_t clock);          /* the first that starts at `clock` or later */
+size_t first_bar_in(const struct bars *bars, uint64_t clock);            /* the first that ends after `clock` */
+size_t bar_of(const struct trace *trace, size_t record);                 /* the index of its bar on its lane */
+uint64_t busy_between(const struct bars *bars, uint64_t from, uint64_t to); /* ns of [from, to) that have a bar */
 /* busy_between() for a caller that knows the first and the last bar there. */
 uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t from, uint64_t to);
 /* The index of the record of (task, step) next to the index `at`: the last one below, or the first from there on. */
-int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at);
-int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, size_t at);
+int64_t trace_find_before(const struct trace *trace, uint32_t task, uint32_t step, size_t at);
+int64_t trace_find_from(const struct trace *trace, uint32_t task, uint32_t step, size_t at);
 /* The producer of that task in that step whose record ended last, and the edge from it.  Only records before `at`
  * count.  A producer that skipped the step is represented by its last record before it.  NONE: there is none. */
-int64_t trace_last_producer(const struct trace *t, uint32_t task, uint32_t step, size_t at,
+int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t step, size_t at,
                             const struct trace_edge **edge);
 
 /* ---- memory_use.c, purpose.c ----------------------------------------------------------------------------------- */
 
-/* Updates t->memory_use.  Records from `first` on are new; they are indexed, and whole_step is found. */
-void trace_update_memory(struct trace *t, size_t first);
+/* Updates trace->memory_use.  Records from `first` on are new; they are indexed, and whole_step is found. */
+void trace_update_memory(struct trace *trace, size_t first);
 /* amount_at(): the amount that is valid at that clock.  sum_amount(): the bytes of all classes together.  trace_peak():
  * the largest such sum. */
 const struct amount *amount_at(const struct memory_use *use, uint64_t clock);
@@ -124,10 +124,10 @@ uint64_t sum_amount(const struct amount *a);
 uint64_t trace_peak(const struct memory_use *use);
 /* The tensors that are alive on the device at that clock, largest first: returns their number, and an array that the
  * caller frees. */
-size_t trace_alive_at(const struct trace *t, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors);
+size_t trace_alive_at(const struct trace *trace, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors);
 /* "0:0 swap out": the purpose of each lane's copies if they have only one, else the lane's name.  The caller frees. */
 typedef char lane_purpose[56];
-lane_purpose *trace_purposes(const struct trace *t);
+lane_purpose *trace_purposes(const struct trace *trace);
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 enum { SEEN_WIDTH = 3, NAMED_WIDTH = 14, SAMPLES = 4, AIR = 2 };
 
 struct brush { /* the lane whose bars are drawn, and where they go */
-    const struct view *v;
+    const struct view *view;
     const struct track *track;
     const struct bars *bars;
     int index; /* the track's index */
@@ -23,35 +23,38 @@ struct brush { /* the lane whose bars are drawn, and where they go */
     struct seen *drawn; /* what has been drawn is added to it; NULL: nothing new is drawn */
 };
 
-static double bar_x(const struct brush *b, uint64_t clock) { return x_of(b->v, axis_of(b->track, clock)); }
-
-/* The pixel of a clock, or the edge of the rows. */
-static int edge_x(const struct brush *b, uint64_t clock)
+static double bar_x(const struct brush *brush, uint64_t clock)
 {
-    return (int)floor(fmin(fmax(bar_x(b, clock) + 0.5, b->left), b->right));
+    return x_of(brush->view, axis_of(brush->track, clock));
 }
 
-static uint32_t colour_of_bar(const struct brush *b, const struct bar *bar)
+/* The pixel of a clock, or the edge of the rows. */
+static int edge_x(const struct brush *brush, uint64_t clock)
 {
-    uint32_t colour = task_colour(b->v, b->track, bar->task);
-    if (b->drawn)
-        b->drawn->role[b->track->role[bar->task]] = true;
-    return is_lit(b->v, b->index, bar->record) ? colour : blend(colour, PAPER, 0.85);
+    return (int)floor(fmin(fmax(bar_x(brush, clock) + 0.5, brush->left), brush->right));
+}
+
+static uint32_t colour_of_bar(const struct brush *brush, const struct bar *bar)
+{
+    uint32_t colour = task_colour(brush->view, brush->track, bar->task);
+    if (brush->drawn)
+        brush->drawn->role[brush->track->role[bar->task]] = true;
+    return is_lit(brush->view, brush->index, bar->record) ? colour : blend(colour, PAPER, 0.85);
 }
 
 /* ---- merged columns -------------------------------------------------------------------------------------------- */
 
 /* The longest of bars [i, end), or when there are many the longest of some of them.  Any lit bar comes before one that
  * is not lit. */
-static const struct bar *longest_bar(const struct brush *b, size_t i, size_t end)
+static const struct bar *longest_bar(const struct brush *brush, size_t i, size_t end)
 {
-    const struct bar *longest = &b->bars->bar[i];
+    const struct bar *longest = &brush->bars->bar[i];
     uint64_t most = 0;
     size_t stride = (end - i + SAMPLES - 1) / SAMPLES;
     for (; i < end; i += stride) {
-        const struct bar *bar = &b->bars->bar[i];
+        const struct bar *bar = &brush->bars->bar[i];
         uint64_t weight = (bar->end - bar->start) / 2;
-        if (is_lit(b->v, b->index, bar->record))
+        if (is_lit(brush->view, brush->index, bar->record))
             weight += UINT64_MAX / 2;
         if (weight > most) {
             longest = bar;
@@ -63,47 +66,47 @@ static const struct bar *longest_bar(const struct brush *b, size_t i, size_t end
 
 /* Draws bar i and those after it that start in [from, to) of the clock, one pixel high.  Returns the first bar that
  * reaches beyond it. */
-static size_t draw_column(const struct brush *b, int x, int width, size_t i, uint64_t from, uint64_t to)
+static size_t draw_column(const struct brush *brush, int x, int width, size_t i, uint64_t from, uint64_t to)
 {
-    const struct bar *bar = b->bars->bar;
+    const struct bar *bar = brush->bars->bar;
     size_t first = i, end = i;
     double busy = 1;
     if (i > 0 && bar[i - 1].end > from) /* the one before reaches into the column */
         first = i - 1;
-    FIND_NEXT(end, b->bars->n, bar[end].start < to);
+    FIND_NEXT(end, brush->bars->n, bar[end].start < to);
     end = MAX(end, i + 1);
     if (to > from)
         busy = (double)busy_from_to(&bar[first], &bar[end - 1], from, to) / (double)(to - from);
-    uint32_t colour = colour_of_bar(b, longest_bar(b, i, end));
-    fill(b->v, x, b->y, width, 1, blend(PAPER, colour, 0.4 + 0.6 * busy));
-    b->drawn->pale |= busy < 0.5;
+    uint32_t colour = colour_of_bar(brush, longest_bar(brush, i, end));
+    fill(brush->view, x, brush->y, width, 1, blend(PAPER, colour, 0.4 + 0.6 * busy));
+    brush->drawn->pale |= busy < 0.5;
     return bar[end - 1].end > to ? end - 1 : end;
 }
 
 /* Is bar i merged into a column that ends at clock `to`? */
-static bool is_merged(const struct brush *b, size_t i, uint64_t to)
+static bool is_merged(const struct brush *brush, size_t i, uint64_t to)
 {
-    const struct bar *bar = &b->bars->bar[i];
-    return i < b->bars->n && bar->start < to && bar->end - bar->start < b->seen;
+    const struct bar *bar = &brush->bars->bar[i];
+    return i < brush->bars->n && bar->start < to && bar->end - bar->start < brush->seen;
 }
 
 /* Draws columns from x on, up to a bar that is wide enough to be seen or to a column without a bar, and returns where
  * that is.  They are drawn one pixel high, then copied downwards line by line: memory is written in its order. */
-static int draw_columns(const struct brush *b, int x, size_t *i)
+static int draw_columns(const struct brush *brush, int x, size_t *i)
 {
     const int first = x;
     int width = 1;
-    uint64_t from = clock_of(b->track, axis_at(b->v, x));
-    uint64_t to = clock_of(b->track, axis_at(b->v, x + 1));
+    uint64_t from = clock_of(brush->track, axis_at(brush->view, x));
+    uint64_t to = clock_of(brush->track, axis_at(brush->view, x + 1));
     do {
         size_t before = *i;
-        *i = draw_column(b, x, width, *i, from, to);
+        *i = draw_column(brush, x, width, *i, from, to);
         x += width;
-        width = MIN(column_width(b->v, (*i - before) / (size_t)width), b->right - x);
+        width = MIN(column_width(brush->view, (*i - before) / (size_t)width), brush->right - x);
         from = to;
-        to = clock_of(b->track, axis_at(b->v, x + width));
-    } while (x < b->right && is_merged(b, *i, to));
-    copy_down(b->v->canvas, first, b->y, x - first, b->height);
+        to = clock_of(brush->track, axis_at(brush->view, x + width));
+    } while (x < brush->right && is_merged(brush, *i, to));
+    copy_down(brush->view->canvas, first, brush->y, x - first, brush->height);
     return x;
 }
 
@@ -112,41 +115,41 @@ static int draw_columns(const struct brush *b, int x, size_t *i)
 /* The forms of a task's name, the first that fits being the best: "send L3 → stage1", "mlp.fc L3", "M3", and "mlp.fc"
  * where the task has no number or the name is a letter.  Where bars are coloured by micro-batch, the number is that of
  * the micro-batch, without L, else that of the layer.  Returns whether there is such a form. */
-static bool name_bar(const struct brush *b, uint32_t task, int form, char out[128])
+static bool name_bar(const struct brush *brush, uint32_t task, int form, char out[128])
 {
-    const struct trace_task *t = &b->track->trace->tasks[task];
-    const int64_t device = b->track->receiver[task];
-    const bool by_micro = b->v->colour == BY_MICRO && t->micro >= 0;
-    const int number = by_micro ? t->micro : t->layer;
+    const struct trace_task *named = &brush->track->trace->tasks[task];
+    const int64_t device = brush->track->receiver[task];
+    const bool by_micro = brush->view->colour == BY_MICRO && named->micro >= 0;
+    const int number = by_micro ? named->micro : named->layer;
     const char *letter = by_micro ? "" : "L";
     if (form == 0 && device != NONE)
-        snprintf(out, 128, "%s %s%d → %s", t->name, letter, number, b->track->trace->devices[device].id);
+        snprintf(out, 128, "%s %s%d → %s", named->name, letter, number, brush->track->trace->devices[device].id);
     else if (form <= 1)
-        snprintf(out, 128, "%s %s%d", t->name, letter, number);
+        snprintf(out, 128, "%s %s%d", named->name, letter, number);
     else if (form == 2)
-        snprintf(out, 128, "%c%d", toupper((unsigned char)t->name[0]), number);
+        snprintf(out, 128, "%c%d", toupper((unsigned char)named->name[0]), number);
     else
-        snprintf(out, 128, "%s", t->name);
+        snprintf(out, 128, "%s", named->name);
     if (form < 3)
         return number >= 0;
-    return number < 0 || !t->name[1];
+    return number < 0 || !named->name[1];
 }
 
 /* Writes the first form of a task's name for which there is room.  The last form may be cut where much of it fits.  A
  * single letter needs less room beside it: so all bars of one width have it, or none. */
-static void draw_bar_label(const struct brush *b, uint32_t task, int x, int width, uint32_t colour)
+static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int width, uint32_t colour)
 {
     enum { FORMS = 4, CUT_WIDTH = 48 };
     char text[128];
-    const int dot = b->v->scale;
-    const bool small = b->height < 26 * dot;
-    const enum font font = small ? small_font(b->v) : normal_font(b->v);
+    const int dot = brush->view->scale;
+    const bool small = brush->height < 26 * dot;
+    const enum font font = small ? small_font(brush->view) : normal_font(brush->view);
     int room = width - 6 * dot, wide = 0;
     bool fits = false;
-    if (width < NAMED_WIDTH * dot || (small ? 12 : GLYPH_HEIGHT) * dot > b->height)
+    if (width < NAMED_WIDTH * dot || (small ? 12 : GLYPH_HEIGHT) * dot > brush->height)
         return;
     for (int form = 0; form < FORMS && !fits; form++)
-        if (name_bar(b, task, form, text)) {
+        if (name_bar(brush, task, form, text)) {
             wide = text_width(font, text);
             fits = wide <= (text[1] ? room : width - 2 * dot);
         }
@@ -154,129 +157,131 @@ static void draw_bar_label(const struct brush *b, uint32_t task, int x, int widt
         return;
     if (!fits)
         wide = room;
-    int left = x + (width - wide) / 2, top = b->y + (b->height - GLYPH_HEIGHT * dot) / 2;
-    if (b->names_only)
-        fill(b->v, left - dot, MAX(top, b->y), wide + 2 * dot, MIN(GLYPH_HEIGHT * dot, b->height), colour);
-    draw_text_within(b->v->canvas, left, top, font, text, readable_on(colour), left + wide);
+    int left = x + (width - wide) / 2, top = brush->y + (brush->height - GLYPH_HEIGHT * dot) / 2;
+    if (brush->names_only)
+        fill(brush->view, left - dot, MAX(top, brush->y), wide + 2 * dot, MIN(GLYPH_HEIGHT * dot, brush->height),
+             colour);
+    draw_text_within(brush->view->canvas, left, top, font, text, readable_on(colour), left + wide);
 }
 
 /* Draws a bar from column x on, with a pixel of paper between it and the next one.  Returns the first free column. */
-static int draw_bar(const struct brush *b, const struct bar *bar, int x)
+static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
 {
-    int from = MAX(edge_x(b, bar->start), x);
-    int to = edge_x(b, bar->end);
+    int from = MAX(edge_x(brush, bar->start), x);
+    int to = edge_x(brush, bar->end);
     int width = to - from;
-    uint32_t colour = colour_of_bar(b, bar);
+    uint32_t colour = colour_of_bar(brush, bar);
     if (width > 4)
         width--;
     width = MAX(width, 1);
-    if (!b->names_only)
-        fill(b->v, from, b->y, width, b->height, colour);
-    draw_bar_label(b, bar->task, from, width, colour);
+    if (!brush->names_only)
+        fill(brush->view, from, brush->y, width, brush->height, colour);
+    draw_bar_label(brush, bar->task, from, width, colour);
     return MAX(to, x + 1);
 }
 
 /* Draws the gap before bar i, half as high as a bar, in the colours of what it waited for. */
-static void draw_gap(const struct brush *b, size_t i)
+static void draw_gap(const struct brush *brush, size_t i)
 {
-    struct trace_gap gap = trace_gap_of_bar(b->track->trace, b->bars, i);
+    struct trace_gap gap = trace_gap_of_bar(brush->track->trace, brush->bars, i);
     for (int k = 0; k < GAP_PARTS; k++) {
-        int left = edge_x(b, gap.at[k]), right = edge_x(b, gap.at[k + 1]);
-        fill(b->v, left, b->y + b->height / 4, right - left, b->height / 2, cause_colour(gap.cause[k]));
-        b->drawn->cause[gap.cause[k]] |= right > left;
+        int left = edge_x(brush, gap.at[k]), right = edge_x(brush, gap.at[k + 1]);
+        fill(brush->view, left, brush->y + brush->height / 4, right - left, brush->height / 2,
+             cause_colour(gap.cause[k]));
+        brush->drawn->cause[gap.cause[k]] |= right > left;
     }
 }
 
 /* Draws a thin bar before bar i, from when it was queued and the bar before it had ended up to its start. */
-static void draw_queued(const struct brush *b, size_t i)
+static void draw_queued(const struct brush *brush, size_t i)
 {
-    const struct bar *bar = &b->bars->bar[i];
-    const int thick = 2 * b->v->scale;
-    uint64_t since = b->track->trace->records[bar->record].queued;
+    const struct bar *bar = &brush->bars->bar[i];
+    const int thick = 2 * brush->view->scale;
+    uint64_t since = brush->track->trace->records[bar->record].queued;
     if (i > 0)
         since = MAX(since, bar[-1].end);
-    int left = edge_x(b, MIN(since, bar->start)), right = edge_x(b, bar->start);
+    int left = edge_x(brush, MIN(since, bar->start)), right = edge_x(brush, bar->start);
     if (right - left > 1)
-        fill(b->v, left, b->y + (b->height - thick) / 2, right - left, thick,
-             blend(colour_of_bar(b, bar), PAPER, 0.55));
+        fill(brush->view, left, brush->y + (brush->height - thick) / 2, right - left, thick,
+             blend(colour_of_bar(brush, bar), PAPER, 0.55));
 }
 
 /* The task that runs on the lane now, or ran when the trainer stopped, is perforated like a film.  A task that waits
  * for another lane is pale.  Where time does not go on, it has the width of its name, not of its time. */
-static void draw_running(const struct brush *b, uint32_t lane)
+static void draw_running(const struct brush *brush, uint32_t lane)
 {
     struct trace_running now;
-    if (!trace_running(b->track->trace, lane, &now))
+    if (!trace_running(brush->track->trace, lane, &now))
         return;
-    const int dot = b->v->scale;
-    const int hole = b->height < 24 * dot ? 2 * dot : 3 * dot; /* a name is between them */
-    const int least = b->track->stands ? 120 * dot : 0;
+    const int dot = brush->view->scale;
+    const int hole = brush->height < 24 * dot ? 2 * dot : 3 * dot; /* a name is between them */
+    const int least = brush->track->stands ? 120 * dot : 0;
     uint64_t since = now.since;
-    if (b->bars->n > 0)
-        since = MAX(since, b->bars->bar[b->bars->n - 1].end);
-    int from = edge_x(b, since);
-    int to = MIN(MAX(edge_x(b, b->track->now), from + least), b->right);
-    uint32_t colour = task_colour(b->v, b->track, now.record->task);
-    if (b->drawn)
-        b->drawn->role[b->track->trace->tasks[now.record->task].role] = true;
+    if (brush->bars->n > 0)
+        since = MAX(since, brush->bars->bar[brush->bars->n - 1].end);
+    int from = edge_x(brush, since);
+    int to = MIN(MAX(edge_x(brush, brush->track->now), from + least), brush->right);
+    uint32_t colour = task_colour(brush->view, brush->track, now.record->task);
+    if (brush->drawn)
+        brush->drawn->role[brush->track->trace->tasks[now.record->task].role] = true;
     if (now.waits)
         colour = blend(colour, PAPER, 0.8);
-    if (!b->names_only) {
-        fill(b->v, from, b->y, to - from, b->height, colour);
+    if (!brush->names_only) {
+        fill(brush->view, from, brush->y, to - from, brush->height, colour);
         for (int x = from + 2 * dot; x + 4 * dot <= to && !now.waits; x += 8 * dot) {
-            fill(b->v, x, b->y + dot, 4 * dot, hole, PAPER);
-            fill(b->v, x, b->y + b->height - dot - hole, 4 * dot, hole, PAPER);
+            fill(brush->view, x, brush->y + dot, 4 * dot, hole, PAPER);
+            fill(brush->view, x, brush->y + brush->height - dot - hole, 4 * dot, hole, PAPER);
         }
     }
-    draw_bar_label(b, now.record->task, from, to - from, colour);
+    draw_bar_label(brush, now.record->task, from, to - from, colour);
 }
 
 /* Passes bars over that are too narrow for a name: up to the first that reaches so far that it may have room. */
-static int skip_nameless(const struct brush *b, int x, size_t *i)
+static int skip_nameless(const struct brush *brush, int x, size_t *i)
 {
-    const struct bar *bar = b->bars->bar;
-    const uint64_t clock = clock_of(b->track, axis_at(b->v, x + NAMED_WIDTH * b->v->scale));
+    const struct bar *bar = brush->bars->bar;
+    const uint64_t clock = clock_of(brush->track, axis_at(brush->view, x + NAMED_WIDTH * brush->view->scale));
     size_t next = *i + 1;
-    FIND_NEXT(next, b->bars->n, bar[next].end <= clock);
+    FIND_NEXT(next, brush->bars->n, bar[next].end <= clock);
     *i = next;
     return x + 1;
 }
 
-static void draw_bars(const struct brush *b)
+static void draw_bars(const struct brush *brush)
 {
-    size_t i = first_bar_in(b->bars, clock_of(b->track, b->v->sight.from));
-    int x = b->left;
-    while (i < b->bars->n && x < b->right) {
-        const struct bar *bar = &b->bars->bar[i];
-        double from = bar_x(b, bar->start);
-        if (from >= x + 1 && !b->names_only) {
-            if (b->v->show_causes)
-                draw_gap(b, i);
+    size_t i = first_bar_in(brush->bars, clock_of(brush->track, brush->view->sight.from));
+    int x = brush->left;
+    while (i < brush->bars->n && x < brush->right) {
+        const struct bar *bar = &brush->bars->bar[i];
+        double from = bar_x(brush, bar->start);
+        if (from >= x + 1 && !brush->names_only) {
+            if (brush->view->show_causes)
+                draw_gap(brush, i);
             else
-                draw_queued(b, i);
+                draw_queued(brush, i);
         }
-        if (from >= b->right)
+        if (from >= brush->right)
             break;
         x = (int)fmax(from, x);
-        if (bar->end - bar->start >= b->seen) {
-            x = draw_bar(b, bar, x);
+        if (bar->end - bar->start >= brush->seen) {
+            x = draw_bar(brush, bar, x);
             i++;
-        } else if (b->names_only) {
-            x = skip_nameless(b, x, &i);
+        } else if (brush->names_only) {
+            x = skip_nameless(brush, x, &i);
         } else {
-            x = draw_columns(b, x, &i);
+            x = draw_columns(brush, x, &i);
         }
     }
 }
 
-static struct brush make_brush(const struct view *v, const struct view_row *row)
+static struct brush make_brush(const struct view *view, const struct view_row *row)
 {
-    const struct box rows = places_of(v).rows;
-    const struct track *track = v->track[row->track];
-    const int air = row->height > 4 * AIR * v->scale ? AIR * v->scale : 0;
+    const struct box rows = places_of(view).rows;
+    const struct track *track = view->track[row->track];
+    const int air = row->height > 4 * AIR * view->scale ? AIR * view->scale : 0;
     const double seen =
-        SEEN_WIDTH * v->scale * (v->sight.to - v->sight.from) / rows.w / track->trace->header.pace_scale;
-    return (struct brush){.v = v,
+        SEEN_WIDTH * view->scale * (view->sight.to - view->sight.from) / rows.w / track->trace->header.pace_scale;
+    return (struct brush){.view = view,
                           .track = track,
                           .bars = &track->trace->bars[row->index],
                           .index = row->track,
@@ -287,18 +292,18 @@ static struct brush make_brush(const struct view *v, const struct view_row *row)
                           .seen = (uint64_t)fmin(ceil(seen), 0x1p62)}; /* at least 1: no length is never seen */
 }
 
-void draw_lane(const struct view *v, const struct view_row *row, struct seen *seen)
+void draw_lane(const struct view *view, const struct view_row *row, struct seen *seen)
 {
-    struct brush b = make_brush(v, row);
-    b.drawn = seen;
-    draw_bars(&b);
-    draw_running(&b, row->index);
+    struct brush brush = make_brush(view, row);
+    brush.drawn = seen;
+    draw_bars(&brush);
+    draw_running(&brush, row->index);
 }
 
-void draw_lane_names(const struct view *v, const struct view_row *row)
+void draw_lane_names(const struct view *view, const struct view_row *row)
 {
-    struct brush b = make_brush(v, row);
-    b.names_only = true;
-    draw_bars(&b);
-    draw_running(&b, row->index);
+    struct brush brush = make_brush(view, row);
+    brush.names_only = true;
+    draw_bars(&brush);
+    draw_running(&brush, row->index);
 }
