@@ -19,6 +19,8 @@ verdict_of '2 0 0 exit code 0' 0 'ok 1 - a' 'ok 2 - b' 1..2
 verdict_of '1 0 1 exit code 0' 0 1..2 'ok 1 - a' 'ok 2 - b # SKIP why'
 verdict_of '0 0 1 exit code 0' 0 1..1 'not ok 1 - a # SKIP why'
 verdict_of '1 0 0 exit code 0' 0 'a script may be a check itself'
+verdict_of '1 0 0 exit code 0' 0 1..1 'a line without an end. ok 1 - a'
+verdict_of '1 1 0 ended after 1 of 2 checks' 0 1..2 'ok 1 - a' 'the run took 5 s'
 verdict_of '0 0 0 exit code 0' 0 1..0
 no_complaints "$TMP/wrong" 'what is well'
 

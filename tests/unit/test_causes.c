@@ -5,7 +5,7 @@
  * before, are found.
  *
  * To see it fail: in causes.c, count a lane as idle from before the step: `free_from` in place of MAX(free_from,
- * s->start).
+ * steps->start).
  *
  * One trace was worked out by hand.  For random lists and a real run a second reckoning is here, which looks at all
  * records for each gap.

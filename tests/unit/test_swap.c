@@ -4,7 +4,7 @@
  * slower; what is planned fits its budget to the byte and changes no bit of the training.  A tensor that is back too
  * late, one that leaves while it is read, and a budget that is named but not enough are found.
  *
- * To see it fail: in swap.c, call only what is six tasks away far: b - a > 5.
+ * To see it fail: in swap.c, find no gap that is shorter than six tasks: end - begin > 5 in lies_idle().
  *
  * All plans of small lists are tried one by one.  The two fixed orders were worked out by hand.
  *

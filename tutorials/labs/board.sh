@@ -164,16 +164,19 @@ judge_options() { # ENTRY
 
 # ---- lists ----------------------------------------------------------------------------------------------------------
 
+own_list() { # OPTIONS NTH [OPTION...]: prints the model's own list
+    options=$1 hardware=$own/hardware.$2
+    shift 2
+    judge plan --config "$options" $BOARD --device-mem 1024G --hardware "$hardware" --print-list "$@"
+}
+
 # The model's own list, and the same with all updates on the host, which gives their times there: for the open hardware
 # and for each draw.  Where no update can be on the host, the two are one.
 make_models() { # OPTIONS: what the entry says of the model's list
     for nth in open $draws; do
-        set -- "$1" --config "$1" $BOARD --device-mem 1024G --hardware "$own/hardware.$nth" --print-list
-        options=$1
-        shift
-        judge plan "$@" >"$own/model.$nth" 2>"$own/said" || refuse "$(said "$own/said")" || return 1
-        judge plan "$@" --overlap all-cpu >"$own/host.$nth" 2>"$own/said" || cp "$own/model.$nth" "$own/host.$nth"
-        set -- "$options"
+        own_list "$1" "$nth" >"$own/model.$nth" 2>"$own/said" || refuse "$(said "$own/said")" || return 1
+        own_list "$1" "$nth" --overlap all-cpu >"$own/host.$nth" 2>"$own/said" ||
+            cp "$own/model.$nth" "$own/host.$nth"
     done
 }
 

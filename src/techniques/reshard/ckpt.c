@@ -158,6 +158,7 @@ static int run_ls(char **words)
         print_ls_json(checkpoint);
     else
         print_ls(checkpoint);
+    free_checkpoint(checkpoint);
     return EXIT_OK;
 }
 
@@ -216,7 +217,7 @@ static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t
         add_damage(damaged, problem->sentence, NULL, NULL);
         return 0;
     }
-    const struct checkpoint *checkpoint = opened.checkpoint;
+    struct checkpoint *checkpoint = opened.checkpoint;
     for (size_t i = 0; checkpoint->stored && i < checkpoint->stored->n_damage; i++)
         add_damage(damaged, checkpoint->stored->damage[i], NULL, NULL);
     uint64_t bytes = verify_tensors(checkpoint, damaged);
@@ -224,6 +225,7 @@ static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t
         print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path,
                    checkpoint->pieces->n, format_bytes(text, (double)bytes));
     *step = MAX(*step, checkpoint->step);
+    free_checkpoint(checkpoint);
     return bytes;
 }
 
@@ -313,6 +315,9 @@ static int run_diff(char **words)
         print_diff(a, b, out);
     if (out->n)
         fail(EXIT_FAILED, "%s and %s differ in %zu tensors", a->path, b->path, out->n);
+    free_table(out);
+    free_checkpoint(a);
+    free_checkpoint(b);
     return EXIT_OK;
 }
 
@@ -433,13 +438,15 @@ static int run_reshard(char **words)
     struct checkpoint *from = open_checkpoint(words[0]), *to = recut(from, words[1]);
     if (given.plan) {
         show_plan(from, to);
-        return EXIT_OK;
+    } else {
+        claim_output("yard ckpt reshard", words[1], NULL);
+        expect_free("yard ckpt reshard", words[1]);
+        uint64_t begin = now_ns();
+        uint64_t moved = reshard(from, to);
+        report_reshard(to, moved, (double)(now_ns() - begin) * 1e-9);
     }
-    claim_output("yard ckpt reshard", words[1], NULL);
-    expect_free("yard ckpt reshard", words[1]);
-    uint64_t begin = now_ns();
-    uint64_t moved = reshard(from, to);
-    report_reshard(to, moved, (double)(now_ns() - begin) * 1e-9);
+    free_checkpoint(to);
+    free_checkpoint(from);
     return EXIT_OK;
 }
 
@@ -492,6 +499,7 @@ static int run_export(char **words)
                              (int)checkpoint->step));
     else
         print_line(stdout, "%s: step %u in %s form", words[1], checkpoint->step, llmc ? "llm.c's" : "Hugging Face's");
+    free_checkpoint(checkpoint);
     return EXIT_OK;
 }
 

@@ -14,10 +14,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#ifndef O_DIRECT
-#define O_DIRECT O_DIRECTORY /* then measure_disk() opens no file, and measures nothing */
-#endif
-
 struct run_record { /* what checkpoints say of a training */
     json_t *options;
     uint64_t run;
@@ -233,11 +229,22 @@ static void save_training(struct trainer *trainer, uint32_t step, bool first)
 
 /* ---- what the user sees ------------------------------------------------------------------------------------------ */
 
+/* -1: the file system, or this system, cannot read past the page cache. */
+static int open_past_cache(const char *path)
+{
+#ifdef O_DIRECT
+    return open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+#else
+    (void)path;
+    return -1;
+#endif
+}
+
 /* Bytes per second of reading the beginning of a file past the page cache; 0 where the file system cannot do that. */
 static double measure_disk(const char *path)
 {
     enum { MOST = 32 << 20, ALIGNED = 4096 };
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    int fd = open_past_cache(path);
     char *memory = allocate(MOST + ALIGNED, 1), *into = memory + ALIGNED - (uintptr_t)memory % ALIGNED;
     memset(into, 1, MOST); /* then the pages of `into` exist, and their first use is not timed */
     uint64_t begun = now_ns();

@@ -66,8 +66,9 @@ size_t uses_to_part(const struct uses *uses, const struct tensor *tensor)
     return readers ? readers : n;
 }
 
-/* May the task that ends a gap of x, the tensor, come right after the task that begins it?  Of what swap moves it may
- * touch x alone, else gaps of others would change; and there it may wait only for what its own lane made. */
+/* May the task that ends a gap of the tensor come right after the task that begins the gap, such as the norm of a
+ * gradient right after the gradient's last writer?  It may if it touches no other tensor that swap moves, since gaps of
+ * others would change.  The last writer also has to be on the task's own lane, so that the lane waits for no other. */
 static bool may_close(const struct gaps *all, const struct tensor *tensor, int end)
 {
     const struct uses *uses = all->uses;
