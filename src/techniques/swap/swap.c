@@ -166,7 +166,7 @@ struct phases { /* a device's phases, in list order; the caller frees `phase` */
     int n;
 };
 
-/* Does task t, which comes after `last` on a device, begin another phase? */
+/* Does the task, which comes after `last` on a device, begin another phase? */
 enum phase_of { PHASE_OF_LAYER, PHASE_OF_MICROBATCH };
 static bool begins_phase(const struct task *last, const struct task *task, enum phase_of of)
 {
@@ -268,9 +268,9 @@ static bool place_by_phases(const struct gaps *all, struct absence *absences, co
 /* Where both ends are the same, gaps have the order that find_gaps() has given to their array: addresses compare so. */
 COMPARISON_POINTERS(by_end, struct absence, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a->gap, b->gap))))
 
-/* Must a copy take x to the host?  The host has x already in two cases.  Before the first use of x, x is state, whose
- * home is the host.  Or x was swapped before, and no task has written x since it came back, from the use at
- * earlier->end to the use at `begin`, both included.  (A guest is written only by copies up, and these come after its
+/* Must a copy take the gap's tensor to the host?  The host has the tensor already in two cases.  Before its first use,
+ * the tensor is state, whose home is the host.  Or it was swapped before, and no task has written it since it came
+ * back, from the use at earlier->end to the use at `begin`, both included.  (A guest is written only by copies up, and these come after its
  * last gap has begun.) */
 static bool is_new_for_host(const struct absence *absence, const struct uses *uses)
 {
@@ -312,7 +312,8 @@ static struct tensor *held_before(const struct absence *absence)
     return absence->earlier && absence->earlier->back ? absence->earlier->back : absence->gap->tensor;
 }
 
-/* Makes the tensors that hold x while it is away and after it has come back.  Later users of x use the second one. */
+/* Makes the tensors that hold the gap's tensor while it is away and after it has come back.  Its later users use the
+ * second one. */
 static void make_tensors(struct edit *edit, struct step *step, const struct uses *uses, struct absence *absence)
 {
     struct tensor *tensor = absence->gap->tensor;

@@ -49,7 +49,7 @@ struct topic { /* a gap, as the search sees it */
     const struct gap *gap;
     double seconds; /* time of a copy of x, one way */
     bool may_remake;
-    size_t decision; /* the number of the decision that is about this gap; 0: none, x is kept */
+    size_t decision; /* the number of the decision that is about this gap; 0: none, its tensor is kept */
 };
 struct sinking { /* of a task to where it begins by the clock */
     struct task *task, *behind;
@@ -281,7 +281,8 @@ static void close_gaps(struct swapper *swapper, struct edit *edit)
     }
 }
 
-/* Where the gap begins and ends in the list with the repeated tasks: one of these may use x, and so end the gap. */
+/* Where the gap begins and ends in the list with the repeated tasks: one of these may use the
+ * tensor, and so end the gap. */
 static void find_gap_ends(struct absence *absence, const struct uses *uses, const int *new_position)
 {
     const size_t n = uses_to_part(uses, absence->gap->tensor);

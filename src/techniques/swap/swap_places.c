@@ -31,7 +31,7 @@ static bool computes(const struct room *room, int i)
     return room->uses->task[i]->lane == room->device->lane[LANE_COMPUTE];
 }
 
-/* How many seconds x is held for one of its copies. */
+/* How many seconds the tensor is held for one of its copies. */
 static double time_for_copy(const struct room *room, const struct absence *absence)
 {
     return room->placement->copy_times * absence->copy_seconds;
@@ -61,13 +61,13 @@ static int last_before(const struct room *room, const struct absence *absence, d
     return last;
 }
 
-/* Does a copy take x from the device? */
+/* Does a copy take the tensor from the device? */
 static bool leaves(const struct room *room, const struct absence *absence)
 {
     return absence->gap->device == room->device && absence->sent;
 }
 
-/* Does a copy bring x back to the device? */
+/* Does a copy bring the tensor back to the device? */
 static bool comes_back(const struct room *room, const struct absence *absence)
 {
     return absence->gap->device == room->device && absence->end < (int)room->uses->n && !absence->gap->renewed;
@@ -77,9 +77,10 @@ static bool comes_back(const struct room *room, const struct absence *absence)
  * the lane.  The tensor that is needed first finds room first, and none comes back before those needed sooner. */
 static void place_ins(const struct room *room, const struct swaps *all)
 {
-    int *soonest = allocate(all->n + 1, sizeof *soonest); /* by absence: the first task that time needs x for */
-    int earliest = 0;                                     /* where the copy before this one stands */
-    double must_begin = INFINITY;                         /* seconds: when the copy after this one must begin */
+    int *soonest =
+        allocate(all->n + 1, sizeof *soonest); /* by absence: the first task that time needs the tensor for */
+    int earliest = 0;                          /* where the copy before this one stands */
+    double must_begin = INFINITY;              /* seconds: when the copy after this one must begin */
     for (size_t k = all->n; k-- > 0;) {
         const struct absence *absence = all->returning[k];
         if (!comes_back(room, absence))
@@ -105,7 +106,7 @@ static void place_ins(const struct room *room, const struct swaps *all)
  * tensor that was made last finds room first: those that have waited longest leave earlier. */
 static void place_outs(const struct room *room, const struct swaps *all)
 {
-    int *latest = allocate(all->n + 1, sizeof *latest); /* by absence: the last task that time needs x for */
+    int *latest = allocate(all->n + 1, sizeof *latest); /* by absence: the last task that time needs the tensor for */
     double copied = -INFINITY;                          /* seconds: when the copy before this one has ended */
     for (size_t k = 0; k < all->n; k++) {
         const struct absence *absence = all->leaving[k];

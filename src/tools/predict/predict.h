@@ -50,7 +50,7 @@ engine_name(const struct trainer *trainer); /* what computes matrix products on 
 /* Where a plan needs times that no file gives, this measures them, with a trainer of its own that has no plan, and
  * whose swaps are only those that the budget needs.  Later trainers of this process have these times. */
 void run_trial_for(struct settings *settings);
-void keep_trial(struct costs *costs);      /* takes c over: later trainers have it as the costs of a trial */
+void keep_trial(struct costs *costs);      /* takes them over: later trainers have it as the costs of a trial */
 extern const struct forecaster forecaster; /* techniques/pass/pass.h */
 extern const struct module module_predict;
 int run_profile(int argc, char **argv); /* yard profile */

@@ -70,7 +70,7 @@ COMPARISON(by_start, struct trace_record,
 void trace_sort(struct trace_record *records, size_t n) { SORT(records, n, by_start); }
 
 /* Stores a record among the ended or the unfinished ones.  `again` is a second reading of the same slot, which differs
- * from `r` if the writer changed the slot in between (see the layout in trace_file.h). */
+ * from `record` if the writer changed the slot in between (see the layout in trace_file.h). */
 static void take_record(struct trace_follow *follow, uint64_t number, const struct trace_record *record,
                         const struct trace_record *again)
 {
