@@ -13,9 +13,9 @@ bool may_leave(const struct uses *uses, const struct tensor *tensor, unsigned cl
 bool may_remake(const struct uses *uses, const struct tensor *tensor, int reader);
 enum remake_at { REMAKE_AT_READER, REMAKE_AT_BACKWARD };
 /* first_reader: by the id of a tensor, the task from which on tasks that touch the tensor use a new one in its place;
- * NONE: there is no such task.  The tasks that made the tensor are repeated to make the new one, right before that task,
- * or before all of its layer's backward.  Returns the new tensors, by the id of the old ones, NULL where there is none;
- * the caller frees the array. */
+ * NONE: there is no such task.  The tasks that made the tensor are repeated to make the new one, right before that
+ * task, or before all of its layer's backward.  Returns the new tensors, by the id of the old ones, NULL where there is
+ * none; the caller frees the array. */
 struct tensor **remake(struct edit *edit, struct pool *pool, const struct uses *uses, const int *first_reader,
                        enum remake_at at);
 

@@ -268,10 +268,10 @@ static bool place_by_phases(const struct gaps *all, struct absence *absences, co
 /* Where both ends are the same, gaps have the order that find_gaps() has given to their array: addresses compare so. */
 COMPARISON_POINTERS(by_end, struct absence, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a->gap, b->gap))))
 
-/* Must a copy take the gap's tensor to the host?  The host has the tensor already in two cases.  Before its first use,
- * the tensor is state, whose home is the host.  Or it was swapped before, and no task has written it since it came
- * back, from the use at earlier->end to the use at `begin`, both included.  (A guest is written only by copies up, and these come after its
- * last gap has begun.) */
+/* Must a copy take the gap's tensor to the host?  The host has the tensor already in two cases.  Before its first
+ * use, the tensor is state, whose home is the host.  Or it was swapped before, and no task has written it since it
+ * came back, from the use at earlier->end to the use at `begin`, both included.  (A guest is written only by copies up,
+ * and these come after its last gap has begun.) */
 static bool is_new_for_host(const struct absence *absence, const struct uses *uses)
 {
     if (absence->begin == NONE || absence->gap->renewed)
