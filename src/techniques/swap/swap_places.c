@@ -77,10 +77,9 @@ static bool comes_back(const struct room *room, const struct absence *absence)
  * the lane.  The tensor that is needed first finds room first, and none comes back before those needed sooner. */
 static void place_ins(const struct room *room, const struct swaps *all)
 {
-    int *soonest =
-        allocate(all->n + 1, sizeof *soonest); /* by absence: the first task that time needs the tensor for */
-    int earliest = 0;                          /* where the copy before this one stands */
-    double must_begin = INFINITY;              /* seconds: when the copy after this one must begin */
+    int *soonest = allocate(all->n + 1, sizeof *soonest); /* by absence: the first task that time needs it for */
+    int earliest = 0;                                     /* where the copy before this one stands */
+    double must_begin = INFINITY;                         /* seconds: when the copy after this one must begin */
     for (size_t k = all->n; k-- > 0;) {
         const struct absence *absence = all->returning[k];
         if (!comes_back(room, absence))
@@ -106,7 +105,7 @@ static void place_ins(const struct room *room, const struct swaps *all)
  * tensor that was made last finds room first: those that have waited longest leave earlier. */
 static void place_outs(const struct room *room, const struct swaps *all)
 {
-    int *latest = allocate(all->n + 1, sizeof *latest); /* by absence: the last task that time needs the tensor for */
+    int *latest = allocate(all->n + 1, sizeof *latest); /* by absence: the last task that time needs it for */
     double copied = -INFINITY;                          /* seconds: when the copy before this one has ended */
     for (size_t k = 0; k < all->n; k++) {
         const struct absence *absence = all->leaving[k];
