@@ -25,7 +25,7 @@
 
 #define LAYERNORM_EPS 1e-5f
 
-/* One work-group per row. */
+/* One work-group per row, so there are N of them. */
 KERNEL void layernorm_forward(global float *out,     /* (N,C) */
                               global float *mean,    /* (N) */
                               global float *rstd,    /* (N) */
@@ -61,7 +61,7 @@ KERNEL void layernorm_forward(global float *out,     /* (N,C) */
     }
 }
 
-/* One work-group per row.  carry is the gradient that flows past the layernorm along the residual path; it is read
+/* One work-group per row, N of them.  carry is the gradient that flows past the layernorm along the residual path; it is read
  * only when has_carry is set, and dx may be the same buffer as carry or dout. */
 KERNEL void layernorm_backward(global float *dx,          /* (N,C) */
                                const global float *carry, /* (N,C) */

@@ -13,7 +13,7 @@
 # Each module has a name.  sorted[1] to sorted[n] are the names of all modules.  By name:
 #
 #     folder[name]       the module's folder
-#     place[name]        its place among the passes' modules
+#     place[name]        its place in the table of all modules
 #     needs[name]        the names of the modules that it needs, with a space on both sides of each
 #     out[name]          there only if the module is left out: the name of the module that it lacks, or "" if
 #                        the user asked to leave it out

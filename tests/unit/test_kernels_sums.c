@@ -22,7 +22,7 @@ static void check_norm(int n, float clip, float *first_shape)
 {
     int n_blocks = (int)blocks_of(n);
     struct twins partial = twins(n_blocks, 1), result = twins(4, 2);
-    float *grad = random_floats((size_t)n, 3), control[16] = {[7] = clip}, loss = 0;
+    float *grad = random_floats((size_t)n, 3), control[16] = {[CONTROL_CLIP] = clip}, loss = 0;
     RUN("norm.cl", "norm_blocks", n_blocks, A(partial.ours, n_blocks), A(grad, n), I(n));
     ref_norm_blocks(partial.expected, grad, n);
     expect_close("norm_blocks", partial.ours, partial.expected, partial.n, 2e-6);
@@ -56,7 +56,7 @@ TEST(norm)
 /* A bad block sum, or a bad loss, which leaves the norm at 2. */
 static void check_halting(float bad, int at, bool by_loss)
 {
-    float result[4] = {0}, partial[3] = {1, 1, 2}, control[16] = {[7] = 1}, loss[2] = {3, 4};
+    float result[4] = {0}, partial[3] = {1, 1, 2}, control[16] = {[CONTROL_CLIP] = 1}, loss[2] = {3, 4};
     float *word = by_loss ? &loss[at % 2] : &partial[at], good = *word;
     *word = bad;
     RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16), A(loss, 2), I(2));
@@ -93,7 +93,8 @@ static void check_sums(int N, int C, bool accumulate)
     float *d = random_floats((size_t)n, 6);
     float *x = random_floats((size_t)n, 7);
     float *mean = random_floats((size_t)N, 8);
-    float *rstd = random_floats((size_t)N, 9), *squares = random_floats((size_t)n, 10), control[16] = {[7] = 0.5f};
+    float *rstd = random_floats((size_t)N, 9), *squares = random_floats((size_t)n, 10),
+          control[16] = {[CONTROL_CLIP] = 0.5f};
     for (int i = 0; i < n; i++)
         squares[i] *= squares[i];
     RUN("elementwise.cl", "column_sum", columns_of_groups(C), A(sum.ours, C), A(d, n), I(N), I(C), I(accumulate));

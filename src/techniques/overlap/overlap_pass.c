@@ -69,7 +69,10 @@ static bool makes_room(const struct pass_traits *traits) { return traits->makes_
 static bool foretells_remade(const struct pass_traits *traits) { return traits->foretell_remade != NULL; }
 
 /* A pass whose way to make room is not known before it has run. */
-static bool surprises(const struct pass_traits *traits) { return traits->makes_room && !traits->foretell_remade; }
+static bool makes_unknown_room(const struct pass_traits *traits)
+{
+    return traits->makes_room && !traits->foretell_remade;
+}
 
 static bool foretells_fit(const struct pass_traits *traits) { return traits->foretells_fit != NULL; }
 
@@ -197,7 +200,7 @@ static struct findings try_all_with_room(struct overlapper *overlapper)
 {
     const struct planner *planner = &overlapper->planner;
     const struct pass *remaking = find_wanted(foretells_remade, overlapper->facts);
-    const struct pass *maker = find_wanted(surprises, overlapper->facts);
+    const struct pass *maker = find_wanted(makes_unknown_room, overlapper->facts);
     struct findings found = {.plans = try_all_without_limits(overlapper, OVERLAP_WORK)};
     if (!remaking) {
         found.maker = maker;
@@ -348,7 +351,13 @@ static void report_plans(const struct planner *planner, const struct plans *plan
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* Finds what each --overlap comes to, and what later passes have to do for that. */
+/* Finds what each --overlap comes to, and what later passes have to do for that.  Which plans these are:
+ *
+ *     no later pass makes room           those within the budgets: try_all()
+ *     one does, and none of those fits   those that would fit after it: try_all_with_room()
+ *     one does, and one of those fits    those within the budgets, unless others are shorter and the later pass can
+ *                                        make room for them: weigh_room()
+ */
 static struct findings try_each(struct overlapper *overlapper)
 {
     struct planner *planner = &overlapper->planner;

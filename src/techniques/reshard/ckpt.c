@@ -113,13 +113,18 @@ static void print_ls_json(const struct checkpoint *checkpoint)
     const struct store *store = checkpoint->stored ? checkpoint->stored->store : NULL;
     const struct mesh strategy = strategy_of(checkpoint);
     char run[20];
-    const char *form = store ? store->name : "";
-    json_t *stored = store ? store->to_json(checkpoint) : NULL; /* NULL: its field is left out */
-    print_json(json_pack(
-        "{s:o, s:i, s:s?, s:I, s:o, s:o*, s:o, s:o, s:o}", "checkpoint", text_json(checkpoint->path), "step",
-        (int)checkpoint->step, "run", run_of(run, checkpoint), "session", (json_int_t)checkpoint->session, "program",
-        *checkpoint->program ? text_json(checkpoint->program) : json_null(), form, stored, "mesh",
-        mesh_json(&checkpoint->pieces->mesh), "strategy", mesh_json(&strategy), "tensors", tensors_json(checkpoint)));
+    json_t *all = json_object();
+    json_object_set_new(all, "checkpoint", text_json(checkpoint->path));
+    json_object_set_new(all, "step", json_integer(checkpoint->step));
+    json_object_set_new(all, "run", run_of(run, checkpoint) ? json_string(run) : json_null());
+    json_object_set_new(all, "session", json_integer(checkpoint->session));
+    json_object_set_new(all, "program", *checkpoint->program ? text_json(checkpoint->program) : json_null());
+    if (store)
+        json_object_set_new(all, store->name, store->to_json(checkpoint));
+    json_object_set_new(all, "mesh", mesh_json(&checkpoint->pieces->mesh));
+    json_object_set_new(all, "strategy", mesh_json(&strategy));
+    json_object_set_new(all, "tensors", tensors_json(checkpoint));
+    print_json(all);
 }
 
 static void print_ls(const struct checkpoint *checkpoint)

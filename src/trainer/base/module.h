@@ -6,6 +6,12 @@
  * folder of techniques or tools can be left out, together with those that need it: make WITHOUT="plot view".  Nothing
  * outside a folder names it, but for those that say that they need it.
  *
+ * A folder fills in the fields for what it has.  One folder to read for each kind:
+ *
+ *     a command                           .commands          src/tools/plot
+ *     what is called in a training        .hooks             src/tools/finite: the shortest
+ *     a pass, which rewrites lists        .options, .pass    src/techniques/recompute; tutorial 15 writes another
+ *
  * The table says in which sequence the help lists the folders' options and the trainer calls their hooks.  A module
  * that has a part in this gives its table_place; `make places` prints the table with these numbers.
  *

@@ -150,7 +150,7 @@ struct device {
     size_t max_allocation; /* the most bytes of one buffer, and so of a slab */
     size_t alignment;      /* tensors begin at multiples of this */
     size_t budget;         /* what place() may use */
-    size_t placed_bytes;   /* what place() has used last */
+    size_t placed_bytes;   /* what place() has found last that tensors need where they share bytes */
     bool uses_ram;         /* its memory is a part of the host's, which is counted once */
     bool limited;          /* a limit of this process leaves it less memory than there is */
     struct slab *slabs;

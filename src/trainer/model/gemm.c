@@ -157,7 +157,7 @@ static struct task *own_gemm(struct build *b, const char *name, const struct gem
         [P_C_INNER] = INT(g->c.head_stride),
         [P_C_ROW] = INT(g->c.ld),
         [P_BIAS] = g->start == START_BIAS ? IN(g->bias) : no_bias,
-        [P_PACKED] = LOCAL(4 * (sizes.span + sizes.block) * sizes.depth),
+        [P_PACKED] = LOCAL(ELEMENT_BYTES * (sizes.span + sizes.block) * sizes.depth),
     };
     const struct kernel_call call = {
         .file = "gemm.cl",

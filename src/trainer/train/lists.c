@@ -23,18 +23,18 @@
 struct train_list { /* the train list while it is built */
     struct trainer *trainer;
     struct build *build;
-    /* What each forward keeps for its backward, by micro-batch, stage, data-parallel rank k and tensor-parallel rank:
-     * [((micro * stages + stage) * dp + k) * tp + tp_rank]. */
+    /* What each forward keeps for its backward, by micro-batch, stage, data-parallel rank and tensor-parallel rank:
+     * [((micro * stages + stage) * dp + dp_rank) * tp + tp_rank]. */
     struct tape *tapes;
 };
 
 /* The tape of this stage, micro-batch and rank; NULL for stage -1, since no stage comes before the first one. */
-static struct tape *tape_at(const struct train_list *list, int stage, int micro, int k, int tp_rank)
+static struct tape *tape_at(const struct train_list *list, int stage, int micro, int dp_rank, int tp_rank)
 {
     const struct mesh *mesh = &list->trainer->mesh;
     if (stage < 0)
         return NULL;
-    int i = (micro * n_stages(mesh) + stage) * mesh->dp + k;
+    int i = (micro * n_stages(mesh) + stage) * mesh->dp + dp_rank;
     return &list->tapes[i * mesh->tp + tp_rank];
 }
 
@@ -74,15 +74,15 @@ static void put_abreast(struct step *step, const size_t *begin, int ranks)
     free(next);
 }
 
-/* Logits and losses of data-parallel rank k.  All tensor-parallel ranks have the losses; the first sums them up. */
-static void add_head(struct train_list *list, struct tensor *out, int micro, int k, int tp_rank)
+/* Logits and losses of a data-parallel rank.  All tensor-parallel ranks have the losses; the first sums them up. */
+static void add_head(struct train_list *list, struct tensor *out, int micro, int dp_rank, int tp_rank)
 {
     struct trainer *trainer = list->trainer;
-    const struct feed *feed = train_feed(trainer, micro, k);
+    const struct feed *feed = train_feed(trainer, micro, dp_rank);
     struct tensor *logits = gpt_head(list->build, out);
-    if (k == 0 && micro == 0 && tp_rank == 0)
+    if (dp_rank == 0 && micro == 0 && tp_rank == 0)
         trainer->keep_logits = logits;
-    struct tensor *total = tp_rank == 0 ? trainer->rank_total[k] : NULL;
+    struct tensor *total = tp_rank == 0 ? trainer->rank_total[dp_rank] : NULL;
     cross_entropy(list->build, logits, &feed->last[tp_rank], total, tokens_per_step(trainer));
 }
 
@@ -92,18 +92,18 @@ static void add_forwards(struct train_list *list, int stage, int micro)
     struct trainer *trainer = list->trainer;
     const int dp = trainer->mesh.dp;
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
-    for (int k = 0; k < dp; k++) {
-        struct feed *feed = train_feed(trainer, micro, k);
-        begin[k] = trainer->train->n;
+    for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
+        struct feed *feed = train_feed(trainer, micro, dp_rank);
+        begin[dp_rank] = trainer->train->n;
         if (stage == 0)
             add_batch(trainer->train, feed, prepare_batch);
-        for (int j = first_tp_rank(list->build); j >= 0; j = next_tp_rank(list->build)) {
-            struct tape *tape = tape_at(list, stage, micro, k, j);
-            const struct tape *before = tape_at(list, stage - 1, micro, k, j);
-            *tape = new_tape(list->build, k, stage, micro, group_of(trainer, micro));
-            forward_stage(list->build, tape, stage, before, &feed->first[j]);
+        for (int tp_rank = first_tp_rank(list->build); tp_rank >= 0; tp_rank = next_tp_rank(list->build)) {
+            struct tape *tape = tape_at(list, stage, micro, dp_rank, tp_rank);
+            const struct tape *before = tape_at(list, stage - 1, micro, dp_rank, tp_rank);
+            *tape = new_tape(list->build, dp_rank, stage, micro, group_of(trainer, micro));
+            forward_stage(list->build, tape, stage, before, &feed->first[tp_rank]);
             if (stage == n_stages(&trainer->mesh) - 1)
-                add_head(list, tape->out, micro, k, j);
+                add_head(list, tape->out, micro, dp_rank, tp_rank);
         }
     }
     begin[dp] = trainer->train->n;
@@ -114,9 +114,9 @@ static void add_forwards(struct train_list *list, int stage, int micro)
 /* Adds the backward of a unit on all ranks. */
 static void add_unit_backward(struct train_list *list, const struct turn *turn, int unit)
 {
-    for (int k = 0; k < list->trainer->mesh.dp; k++)
-        for (int j = first_tp_rank(list->build); j >= 0; j = next_tp_rank(list->build)) {
-            on_tape(list->build, tape_at(list, turn->stage, turn->micro, k, j), ROLE_BACKWARD);
+    for (int dp_rank = 0; dp_rank < list->trainer->mesh.dp; dp_rank++)
+        for (int tp_rank = first_tp_rank(list->build); tp_rank >= 0; tp_rank = next_tp_rank(list->build)) {
+            on_tape(list->build, tape_at(list, turn->stage, turn->micro, dp_rank, tp_rank), ROLE_BACKWARD);
             backward(list->build, unit, turn->computation);
         }
 }
@@ -125,17 +125,18 @@ static void add_unit_backward(struct train_list *list, const struct turn *turn, 
 static void send_gradients(struct train_list *list, int stage, int micro)
 {
     const struct mesh *mesh = &list->trainer->mesh;
-    for (int k = 0; k < mesh->dp; k++)
-        for (int j = 0; j < mesh->tp; j++)
-            send_gradient(list->build, tape_at(list, stage, micro, k, j), tape_at(list, stage - 1, micro, k, j));
+    for (int dp_rank = 0; dp_rank < mesh->dp; dp_rank++)
+        for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++)
+            send_gradient(list->build, tape_at(list, stage, micro, dp_rank, tp_rank),
+                          tape_at(list, stage - 1, micro, dp_rank, tp_rank));
 }
 
 static void free_tapes(struct train_list *list, int stage, int micro)
 {
     const struct mesh *mesh = &list->trainer->mesh;
-    for (int k = 0; k < mesh->dp; k++)
-        for (int j = 0; j < mesh->tp; j++)
-            free(tape_at(list, stage, micro, k, j)->ops);
+    for (int dp_rank = 0; dp_rank < mesh->dp; dp_rank++)
+        for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++)
+            free(tape_at(list, stage, micro, dp_rank, tp_rank)->ops);
 }
 
 /* The backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
@@ -184,12 +185,12 @@ void build_train(struct trainer *trainer)
     size_t n;
     struct turn *order = merge_orders(trainer->order, &trainer->mesh, trainer->micros, &n);
     trainer->train = new_step(trainer->pool, "train");
-    struct build b =
+    struct build build =
         new_build(trainer->train, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq);
-    b.backward_wanted = true;
+    build.backward_wanted = true;
     size_t n_tapes =
         (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
-    struct train_list list = {.trainer = trainer, .build = &b, .tapes = allocate(n_tapes, sizeof *list.tapes)};
+    struct train_list list = {.trainer = trainer, .build = &build, .tapes = allocate(n_tapes, sizeof *list.tapes)};
     trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
     struct tensor *losses = add_losses(trainer);
     for (size_t i = 0; i < n; i++) {
@@ -199,42 +200,42 @@ void build_train(struct trainer *trainer)
             add_backwards(&list, &order[i]);
         if (is_last_forward(trainer, &order[i]) && !clips) {
             add_control(trainer);
-            release_updates(&b, losses, trainer->rank_total);
+            release_updates(&build, losses, trainer->rank_total);
         }
     }
-    if (!b.released)
+    if (!build.released)
         add_control(trainer);
-    add_update(&b, losses, trainer->rank_total);
+    add_update(&build, losses, trainer->rank_total);
     add_report(trainer);
-    end_build(&b);
+    end_build(&build);
     free(list.tapes);
     free(order);
 }
 
-/* All stages' forward on data-parallel rank k, without a backward; up to the last LayerNorm.  tape[j] gets what comes
- * out on tensor-parallel rank j. */
-static void add_stages(struct build *b, const struct feed *feed, int k, struct tape *tape)
+/* All stages' forward on a data-parallel rank, without a backward; up to the last LayerNorm.  tape[tp_rank] gets what
+ * comes out on that tensor-parallel rank. */
+static void add_stages(struct build *build, const struct feed *feed, int dp_rank, struct tape *tape)
 {
     for (int stage = 0; stage < n_stages(&feed->trainer->mesh); stage++)
-        for (int j = first_tp_rank(b); j >= 0; j = next_tp_rank(b)) {
-            struct tape before = tape[j];
-            tape[j] = new_tape(b, k, stage, 0, 0);
-            forward_stage(b, &tape[j], stage, stage ? &before : NULL, &feed->first[j]);
+        for (int tp_rank = first_tp_rank(build); tp_rank >= 0; tp_rank = next_tp_rank(build)) {
+            struct tape before = tape[tp_rank];
+            tape[tp_rank] = new_tape(build, dp_rank, stage, 0, 0);
+            forward_stage(build, &tape[tp_rank], stage, stage ? &before : NULL, &feed->first[tp_rank]);
         }
 }
 
-/* Adds the evaluation of a micro-batch on data-parallel rank k.  Returns its losses, on the host.  tape: see
+/* Adds the evaluation of a micro-batch on a data-parallel rank.  Returns its losses, on the host.  tape: see
  * add_stages(). */
-static struct tensor *add_evaluation(struct build *b, struct trainer *trainer, int k, struct tape *tape)
+static struct tensor *add_evaluation(struct build *build, struct trainer *trainer, int dp_rank, struct tape *tape)
 {
-    struct feed *feed = &trainer->eval_feeds[k];
+    struct feed *feed = &trainer->eval_feeds[dp_rank];
     struct tensor *losses = NULL;
     const int n = trainer->micro_batch * trainer->seq;
     add_batch(trainer->eval, feed, prepare_evaluation);
-    add_stages(b, feed, k, tape);
-    for (int j = first_tp_rank(b); j >= 0; j = next_tp_rank(b)) {
-        on_tape(b, &tape[j], ROLE_FORWARD);
-        losses = cross_entropy(b, gpt_head(b, tape[j].out), &feed->last[j], NULL, 1);
+    add_stages(build, feed, dp_rank, tape);
+    for (int tp_rank = first_tp_rank(build); tp_rank >= 0; tp_rank = next_tp_rank(build)) {
+        on_tape(build, &tape[tp_rank], ROLE_FORWARD);
+        losses = cross_entropy(build, gpt_head(build, tape[tp_rank].out), &feed->last[tp_rank], NULL, 1);
     }
     trainer->eval->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
     struct tensor *on_host = new_work_tensor(trainer->pool, trainer->machine->host, "eval.losses", SHAPE(n));
@@ -246,23 +247,23 @@ static struct tensor *add_evaluation(struct build *b, struct trainer *trainer, i
 void build_eval(struct trainer *trainer)
 {
     trainer->eval = new_step(trainer->pool, "eval");
-    struct build b =
+    struct build build =
         new_build(trainer->eval, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq);
     const int dp = trainer->mesh.dp;
     struct tensor **host = allocate((size_t)dp, sizeof *host);
     struct tape *tape = allocate((size_t)(dp * trainer->mesh.tp), sizeof *tape);
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
-    for (int k = 0; k < dp; k++) {
-        begin[k] = trainer->eval->n;
-        host[k] = add_evaluation(&b, trainer, k, &tape[k * trainer->mesh.tp]);
+    for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
+        begin[dp_rank] = trainer->eval->n;
+        host[dp_rank] = add_evaluation(&build, trainer, dp_rank, &tape[dp_rank * trainer->mesh.tp]);
     }
     begin[dp] = trainer->eval->n;
     put_abreast(trainer->eval, begin, dp);
     struct task *task =
         add_host(trainer->eval, trainer->machine->host->lane[LANE_REPORT], "eval.report", report_evaluation, trainer);
-    for (int k = 0; k < dp; k++)
-        add_access(task, host[k], ACCESS_READ);
-    end_build(&b);
+    for (int dp_rank = 0; dp_rank < dp; dp_rank++)
+        add_access(task, host[dp_rank], ACCESS_READ);
+    end_build(&build);
     free(host);
     free(tape);
     free(begin);
@@ -273,7 +274,7 @@ void build_eval(struct trainer *trainer)
 void build_sample(struct trainer *trainer)
 {
     trainer->sample = new_step(trainer->pool, "sample");
-    struct build b = new_build(trainer->sample, trainer->model, trainer->settings->kernels, 1, trainer->seq);
+    struct build build = new_build(trainer->sample, trainer->model, trainer->settings->kernels, 1, trainer->seq);
     struct tape *tape = allocate((size_t)trainer->mesh.tp, sizeof *tape);
     struct feed *feed = &trainer->sample_feed;
     const int channels = trainer->config.channels;
@@ -282,22 +283,22 @@ void build_sample(struct trainer *trainer)
         new_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
     trainer->sample_logits->persistent = true;
     add_batch(trainer->sample, feed, prepare_sample);
-    add_stages(&b, feed, 0, tape);
-    for (int j = first_tp_rank(&b); j >= 0; j = next_tp_rank(&b)) {
-        on_tape(&b, &tape[j], ROLE_FORWARD);
-        struct tensor *row = activation(&b, "last", SHAPE(1, channels));
-        struct task *pick = LAUNCH(&b, "last", "elementwise.cl", "pick_row", groups(&b, 1), OUT(row), IN(tape[j].out),
-                                   IN(feed->last[j].targets), INT(channels));
+    add_stages(&build, feed, 0, tape);
+    for (int tp_rank = first_tp_rank(&build); tp_rank >= 0; tp_rank = next_tp_rank(&build)) {
+        on_tape(&build, &tape[tp_rank], ROLE_FORWARD);
+        struct tensor *row = activation(&build, "last", SHAPE(1, channels));
+        struct task *pick = LAUNCH(&build, "last", "elementwise.cl", "pick_row", groups(&build, 1), OUT(row),
+                                   IN(tape[tp_rank].out), IN(feed->last[tp_rank].targets), INT(channels));
         set_traffic(pick, 2.0 * channels);
-        struct tensor *logits = gpt_head(&b, row);
-        size_t first = (size_t)b.replica->other[HEAD].first;
-        size_t words = (size_t)rank_vocab(&b);
+        struct tensor *logits = gpt_head(&build, row);
+        size_t first = (size_t)build.replica->other[HEAD].first;
+        size_t words = (size_t)rank_vocab(&build);
         struct tensor *host =
-            view_of_shard(trainer->pool, trainer->sample_logits, b.tp_rank, (struct shard){first, first + words});
+            view_of_shard(trainer->pool, trainer->sample_logits, build.tp_rank, (struct shard){first, first + words});
         struct tensor *view = new_view(trainer->pool, logits, "logits", 0, SHAPE((int64_t)words));
         trainer->sample->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
-        add_copy(trainer->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", host, view);
+        add_copy(trainer->sample, build.device->lane[LANE_DOWNLOAD], "logits.download", host, view);
     }
-    end_build(&b);
+    end_build(&build);
     free(tape);
 }

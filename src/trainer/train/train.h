@@ -12,7 +12,7 @@
  *     data       files to windows of tokens                                   data.h: data.c, windows.c; open_data.h is
  *                                                                             for data.c alone
  *     rate       the learning rate of a step                                  rate.h: rate.c
- *     tokens     text to tokens and back                                      tokens.h: tokens.c
+ *     tokens     text to tokens and back; which tokenizer a run has           tokens.h: tokens.c; vocabulary.c
  *     trainer    machine + model + the lists of tasks (train, eval, sample)   trainer.c, sizes.c, lists.c, feed.c,
  *                                                                             control.c
  *     loop       steps, evaluation, progress, log, saving                     loop.c, progress.c
@@ -101,8 +101,6 @@ struct trainer {
     int log;  /* the file of --log, open and locked; -1: none, or a device or pipe, which is not open yet */
     struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */
 };
-/* The tokenizer of the source, a saved model, as a data set without tokens (yard sample). */
-struct dataset *open_vocabulary(const struct settings *settings, int vocab);
 /* Bits: what a trainer is made with. */
 enum wanted {
     LIST_TRAIN = 1,
@@ -185,6 +183,14 @@ host_function report_evaluation;
 void build_train(struct trainer *trainer);
 void build_eval(struct trainer *trainer);
 void build_sample(struct trainer *trainer);
+
+/* ---- vocabulary.c ---------------------------------------------------------------------------------------------- */
+
+/* The tokenizer of the source, a saved model, as a data set without tokens (yard sample). */
+struct dataset *open_vocabulary(const struct settings *settings, int vocab);
+/* The data of --data and --val-data, as tokens of the source's tokenizer, or, without a source, of their own.  vocab:
+ * the source's; 0: there is none. */
+struct dataset *open_training_data(const struct settings *settings, int vocab);
 
 /* ---- sampler.c ------------------------------------------------------------------------------------------------- */
 

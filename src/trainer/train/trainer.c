@@ -3,114 +3,12 @@
  */
 #include "hooks.h"
 
-#include <glob.h>
 #include <math.h>
 #include <unistd.h>
 
 double tokens_per_step(const struct trainer *trainer) { return (double)trainer->batch * trainer->seq; }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
-
-/* The tokenizer of the model with which a run begins; without tokens: the model does not say it.  Programs that write a
- * model anew leave our metadata out, but a tokenizer may lie beside the model. */
-static struct tokenizer source_tokenizer(const struct source *source)
-{
-    struct tokenizer tokenizer = {0};
-    char *text = NULL;
-    if (!source->path)
-        return tokenizer;
-    if (source->checkpoint)
-        text = copy_string(source->tokenizer);
-    else if (!has_magic(source->path, LLMC_MODEL_MAGIC))
-        text = read_weights_metadata(source->path, "yard.tokenizer");
-    if (text)
-        tokenizer = tokenizer_from_text(text, source->path);
-    else
-        tokenizer = tokenizer_beside(source->path);
-    free(text);
-    return tokenizer;
-}
-
-/* Does --tokens repeat the word with which the resumed run was begun?  A FILE does not count, since it may have
- * changed. */
-static bool is_recorded_tokens(const struct settings *settings)
-{
-    const json_t *word = settings->resumed ? json_object_get(settings->resumed->options, "tokens") : NULL;
-    return word && !file_of_tokens(settings->data.tokens) &&
-           strcmp(json_string_value(word), settings->data.tokens) == 0;
-}
-
-/* The model's tokenizer, or the one that --tokens says where the model knows none.  vocab: the model's. */
-static struct tokenizer model_tokenizer(const struct settings *settings, const struct source *model, int vocab)
-{
-    struct tokenizer tokenizer = source_tokenizer(model);
-    const char *word = settings->data.tokens;
-    const bool is_known = tokenizer.n && !tokenizer.takes_numbers;
-    if (!is_known && model->path && was_given("tokens") && file_of_tokens(word)) {
-        free_tokenizer(&tokenizer);
-        tokenizer = make_tokenizer(word, NULL, NULL);
-    } else if (is_known && was_given("tokens") && !is_recorded_tokens(settings) && !is_tokenizer(&tokenizer, word)) {
-        fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others than its own: leave --tokens out",
-             word, model->path, tokenizer.kind->noun);
-    }
-    if (vocab)
-        fit_tokenizer(&tokenizer, vocab, model->path);
-    return tokenizer;
-}
-
-static void warn_of_bytes(const char *model)
-{
-    warn("%s does not say what its 256 tokens are: they are taken for bytes", model);
-}
-
-struct dataset *open_vocabulary(const struct settings *settings, int vocab)
-{
-    const struct source *model = &settings->source;
-    struct dataset *dataset = allocate(1, sizeof *dataset);
-    dataset->vocab = vocab;
-    dataset->tokenizer = model_tokenizer(settings, model, vocab);
-    if (!dataset->tokenizer.n && vocab == 256)
-        warn_of_bytes(model->path);
-    if (!dataset->tokenizer.n)
-        dataset->tokenizer = vocab == 256 ? byte_tokenizer() : id_tokenizer(vocab);
-    return dataset;
-}
-
-/* A run that goes on reads the data that it was begun with.  Their paths hold in the folder where it was begun. */
-static void expect_recorded_data(const struct settings *settings, const char *option, const char *path)
-{
-    const char *file = path ? file_of_data(path) : NULL;
-    if (!settings->resumed || !file || was_given(option))
-        return;
-    glob_t found = {0};
-    if (access(file, F_OK) != 0 && glob(file, 0, NULL, &found) != 0)
-        fail(EXIT_IO,
-             "%s was trained with --%s %s, and no such file is here: give --%s PATH, or run it in the folder "
-             "where it was begun",
-             settings->resumed->path, option, path, option);
-    globfree(&found);
-}
-
-static struct dataset *open_data(const struct settings *settings, int vocab)
-{
-    struct data_options options = settings->data;
-    options.batch = settings->batch;
-    options.seq_len = settings->seq_len;
-    options.tokenizer = model_tokenizer(settings, &settings->source, vocab);
-    options.vocab = vocab;
-    expect_recorded_data(settings, "data", options.path);
-    expect_recorded_data(settings, "val-data", options.val_data);
-    struct dataset *data = open_dataset(&options);
-    bool unsaid = settings->source.path && !options.tokenizer.n && data->tokenizer.kind == &token_bytes;
-    if (unsaid && vocab == data->tokenizer.n)
-        warn_of_bytes(settings->source.path);
-    else if (unsaid)
-        warn("%s does not say what its %d tokens stand for, so the text is taken byte by byte, as numbers below 256: "
-             "not what the model has learnt; to train on its own tokens, give --tokens the FILE of its tokenizer, or "
-             "--data token files (.bin)",
-             settings->source.path, vocab);
-    return data;
-}
 
 struct machine *machine_of(const struct settings *settings, enum contexts contexts)
 {
@@ -187,7 +85,7 @@ struct trainer *new_trainer(const struct settings *settings, unsigned wanted)
     struct config config = config_of(settings);
     struct dataset *data = NULL;
     if (wanted & OPEN_DATA || (wanted & OPEN_GIVEN_DATA && settings->data.path))
-        data = open_data(settings, has_model ? config.vocab : 0);
+        data = open_training_data(settings, has_model ? config.vocab : 0);
     if (data && !has_model)
         config.vocab = data->vocab;
     check_config(&config);
