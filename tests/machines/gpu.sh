@@ -81,18 +81,18 @@ prepare_programs() { # ./yard and the tests of kernels, with the kit where packa
     if [ -n "$missing" ] && [ -d "$kit" ]; then
         use_kit
         missing=$(list_missing)
+        case $missing in
+        *driver*) no_gpu "no OpenCL driver is installed" ;; # which the kit has none of
+        *compiler*)
+            take_programs_of_kit
+            return ;;
+        esac
     fi
-    case $missing in
-    *compiler*) [ ! -d "$kit" ] || { take_programs_of_kit; return; } ;;
-    esac
     build
 }
 
 use_kit() { # its libraries are seen by the compiler, and then by the loader
     export CPATH="$kit/include" LIBRARY_PATH="$kit/lib" LD_LIBRARY_PATH="$kit/lib:${LD_LIBRARY_PATH:-}"
-    case $(list_missing) in
-    *driver*) no_gpu "no OpenCL driver is installed" ;; # which the kit has none of
-    esac
 }
 
 take_programs_of_kit() { # where nothing can be compiled

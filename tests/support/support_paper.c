@@ -105,6 +105,17 @@ struct trainer *plan_tiny(const char *path, int ranks)
     return new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
 }
 
+void expect_order(const struct step *step, const char *names)
+{
+    char *found = copy_string("");
+    for (size_t i = 0; i < step->n; i++) {
+        assert_int_equal(step->task[i]->index, i);
+        append_text(&found, "%s%s", i ? " " : "", step->task[i]->name);
+    }
+    assert_string_equal(found, names);
+    free(found);
+}
+
 void expect_number(const char *what, double found, double expected)
 {
     if (!(fabs(found - expected) <= 1e-9 * fabs(expected)))

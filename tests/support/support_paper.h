@@ -42,6 +42,9 @@ struct trainer *plan_tiny(const char *path, int ranks);
 /* A simulation with these durations (seconds, per task), no links and no time to issue. */
 struct simulation *simulate_durations(const struct step *s, const double *seconds);
 
+/* Fails unless the list has tasks of these names, with a space between two, each at the position that it says. */
+void expect_order(const struct step *step, const char *names);
+
 /* Fails unless |found - expected| is at most 1e-9 of expected. */
 void expect_number(const char *what, double found, double expected);
 

@@ -46,20 +46,6 @@ static struct task *add_named(struct diamond *diamond, const char *name)
     return add_paper(&diamond->paper, diamond->paper.device->lane[LANE_COMPUTE], name, NULL, NULL, NULL);
 }
 
-/* The names of the tasks in list order, and their positions. */
-static void expect_order(const struct step *step, const char *expected)
-{
-    char *names = copy_string("");
-    for (size_t i = 0; i < step->n; i++) {
-        char *more = format_string("%s%s%s", names, i ? " " : "", step->task[i]->name);
-        free(names);
-        names = more;
-        assert_int_equal(step->task[i]->index, i);
-    }
-    assert_string_equal(names, expected);
-    free(names);
-}
-
 TEST(tasks_come_where_they_are_inserted)
 {
     struct diamond diamond = new_diamond();

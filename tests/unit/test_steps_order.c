@@ -35,18 +35,6 @@ static struct step *gated_list(const char *text)
     return step;
 }
 
-static void expect_order(const struct step *step, const char *names)
-{
-    char *found = copy_string("");
-    for (size_t i = 0; i < step->n; i++) {
-        char *longer = format_string("%s%s%s", found, i ? " " : "", step->task[i]->name);
-        free(found);
-        found = longer;
-    }
-    assert_string_equal(found, names);
-    free(found);
-}
-
 /* By hand: backwards 0-5, then both updates; the second runs beside the next step's first backward. */
 TEST(updates_wait_for_the_last_backward)
 {

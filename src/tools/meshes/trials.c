@@ -73,8 +73,8 @@ static void plan_candidate(const struct mesh_search *x, const struct mesh_candid
     s.micro_batch = c->micro_batch;
     if (c->swap != SWAP_OFF)
         s.device_memory = x->asked->device_memory;
-    recompute_options.mode = (enum recompute)c->recompute;
-    swap_options.mode = (enum swap)c->swap;
+    (void)try_option("recompute", word_of("recompute", c->recompute));
+    (void)try_option("swap", word_of("swap", c->swap));
     struct trainer *t = try_new_trainer(&s, LIST_TRAIN | PLAN_ONLY, &impossible);
     if (!t) {
         result->code = impossible->code;
