@@ -292,8 +292,8 @@ TEST(another_list_is_named_where_it_begins)
 
 /* ---- numbers of steps ------------------------------------------------------------------------------------------- */
 
-/* Is the number of this step on the ruler?  Then it changes its colour when the step becomes the anchor.  Smooth letters
- * may have no pixel of just that colour. */
+/* Is the number of this step on the ruler?  Then it changes its colour when the step becomes the anchor.  Smooth
+ * letters may have no pixel of just that colour. */
 static bool has_number(struct view *view, uint32_t step)
 {
     const struct box ruler = places_of(view).ruler;
