@@ -304,7 +304,7 @@ TEST(the_mebibytes_that_a_row_shows_are_enough)
         int at = 0;
         sscanf(line, " %*f %31s ./yard %n", mib, &at);
         if (at > 0) {
-            expect_yard(0, "simulated step", "%s --device-mem %sM", line + at, mib);
+            expect_yard(0, "simulated step", "%s --device-mem %s%c", line + at, mib, 'M');
             rows++;
         }
     }
