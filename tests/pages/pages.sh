@@ -110,6 +110,11 @@ finds_nothing 'functions, structs and fields that the pages on the source code n
     awk -f tests/style/comments.awk -f tests/pages/names.awk src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/*/*.[ch] \
     tutorials/reference-code.md tutorials/reference-design.md
 
+files_of_folders() {
+    ls src/*/*/*.[ch] | awk -f tests/pages/folders.awk - tutorials/reference-code.md
+}
+finds_nothing 'the tables of folders name the files of src, and only those' files_of_folders
+
 # ---- options and targets --------------------------------------------------------------------------------------------
 
 commands_of_yard() {
