@@ -113,6 +113,13 @@ static void issue_task(struct step *step, uint32_t iteration, struct task *task)
 
 /* ---- an iteration ------------------------------------------------------------------------------------------------ */
 
+static void set_position(const struct step *step, uint32_t iteration, size_t i)
+{
+    execution.now.step = step;
+    execution.now.iteration = iteration;
+    execution.now.task = i;
+}
+
 static void execute_serial(struct step *step, uint32_t iteration)
 {
     const struct serial_runner *runner = execution.serial_runner;
@@ -121,6 +128,7 @@ static void execute_serial(struct step *step, uint32_t iteration)
         struct task_flight flight = {.iteration = iteration};
         if (!runs(step->task[i], iteration) || !decide_late(step, step->task[i], iteration))
             continue;
+        set_position(step, iteration, i);
         tell_issuing(step, iteration, i);
         flight.queued = now_ns();
         tell_issued(step, step->task[i], &flight);
@@ -130,6 +138,7 @@ static void execute_serial(struct step *step, uint32_t iteration)
             run_alone(step, iteration, i, &flight);
         report_run(step, step->task[i], &flight);
     }
+    execution.now.step = NULL;
     if (runner)
         runner->end(begun);
 }
@@ -161,6 +170,7 @@ void execute(struct step *step, uint32_t iteration)
         struct task *task = step->task[i];
         if (!runs(task, iteration) || (task->member.needed && !step->running->late))
             continue;
+        set_position(step, iteration, i);
         tell_issuing(step, iteration, i);
         bool alone = must_be_alone(step, task);
         if (alone)
@@ -171,6 +181,7 @@ void execute(struct step *step, uint32_t iteration)
         if (alone)
             wait_all(step);
     }
+    execution.now.step = NULL;
     flush_lanes(step->pool->machine);
     retire_ended(step);
 }

@@ -148,6 +148,13 @@ struct execution {
     void (*watch)(struct step *step);
     struct observer *observers; /* a chain: see add_observer() */
     uint64_t held_ns;           /* how long observers have held the run */
+    /* Where execute() is, for a debugger: the list, the iteration, and the task that it issues, or runs where the run
+     * is serial.  NULL: it is not in a list. */
+    struct {
+        const struct step *step;
+        uint32_t iteration;
+        size_t task;
+    } now;
 };
 extern struct execution execution;
 
