@@ -521,7 +521,9 @@ for NumPy, and FILE.pgm gets them as a picture, from the least in black to the l
         step = find_step()
         path = words.pop() if words and words[-1].endswith((".npy", ".pgm")) else None
         task = task_at(step, words[1]) if len(words) == 2 else None
-        name = self.one(words[:1] if task is not None else words, "a tensor's name, as `yard task` shows it, and a task")
+        if task is not None:
+            words = words[:1]
+        name = self.one(words, "a tensor's name, as `yard task` shows it, and a task")
         name, bracket, indices = name.partition("[")
         pool = step["pool"]
         found = [x.dereference() for x in items(pool["tensors"], pool["n"]) if text(x["name"]) == name]
