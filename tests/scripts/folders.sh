@@ -183,7 +183,9 @@ is_refused() { # 'WORDS' 'PATTERN of the sentence'
 
 command_is_refused() { # COMMAND FOLDER: it has gone with the folder; the sentence names that if it has the same name
     because=
-    [ "$1" != "$2" ] || because=": this yard was built without .*$2"
+    if [ "$1" = "$2" ]; then
+        because=": this yard was built without .*$2"
+    fi
     is_refused "$1" "there is no command '$1'$because"
 }
 
