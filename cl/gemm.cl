@@ -125,7 +125,7 @@ static INLINE void pack(local float *panels, int depth, struct view x, int steps
 }
 
 /* The block of A in form TN that will be packed next: `rows` floats lie in one piece, `steps` times.  With each tile
- * that is computed one of its parts is asked for, and `part` is the next of them. */
+ * that is computed one of its parts is asked for; `part` is the first of those for this strip. */
 struct next_block {
     struct view a;
     int rows, steps, part, parts; /* rows: 0 or less where there is no such block */

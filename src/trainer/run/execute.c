@@ -115,9 +115,7 @@ static void issue_task(struct step *step, uint32_t iteration, struct task *task)
 
 static void set_position(const struct step *step, uint32_t iteration, size_t i)
 {
-    execution.now.step = step;
-    execution.now.iteration = iteration;
-    execution.now.task = i;
+    execution.now = (struct position){.step = step, .iteration = iteration, .task = i};
 }
 
 static void execute_serial(struct step *step, uint32_t iteration)

@@ -148,12 +148,11 @@ struct execution {
     void (*watch)(struct step *step);
     struct observer *observers; /* a chain: see add_observer() */
     uint64_t held_ns;           /* how long observers have held the run */
-    /* Where execute() is, for a debugger: the list, the iteration, and the task that it issues, or runs where the run
-     * is serial.  NULL: it is not in a list. */
-    struct {
+    /* Where execute() is, for a debugger, which may find it at any moment; step: NULL between two iterations. */
+    struct position {
         const struct step *step;
         uint32_t iteration;
-        size_t task;
+        size_t task; /* issued, or run where the run is serial */
     } now;
 };
 extern struct execution execution;
