@@ -26,16 +26,16 @@
 
 /* The unit of each task, by position: tasks of no layer are the embedding's before and after all layers, else the
  * head's. */
-static int *units_of(const struct step *s, int layers)
+static int *units_of(const struct list *list, int layers)
 {
-    int *unit = allocate(s->n, sizeof *unit), now = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        if (t->layer != NONE)
-            now = t->layer + 1;
-        else if (t->role == ROLE_FORWARD && now > 0)
+    int *unit = allocate(list->n, sizeof *unit), now = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
+        if (task->layer != NONE)
+            now = task->layer + 1;
+        else if (task->role == ROLE_FORWARD && now > 0)
             now = layers + 1;
-        else if (t->role == ROLE_BACKWARD && now <= 1)
+        else if (task->role == ROLE_BACKWARD && now <= 1)
             now = 0;
         unit[i] = now;
     }
@@ -44,108 +44,110 @@ static int *units_of(const struct step *s, int layers)
 
 /* When the task ends at the earliest, if all before it end then: after its lane's last task, and after those whose
  * results it needs.  (Waits for bytes are left out: they depend on where tensors lie.) */
-static double earliest_end(const struct trainer *t, const struct task *task, const double *end, const double *lane_end)
+static double earliest_end(const struct trainer *trainer, const struct task *task, const double *end,
+                           const double *lane_end)
 {
     enum cost_source source;
     double begin = lane_end[task->lane->index];
     for (const struct edge *e = task->edges; e < task->edges + task->n_edges; e++)
         if (!e->previous && e->kind == EDGE_DATA)
             begin = fmax(begin, end[e->producer]);
-    return begin + task_seconds(costs_of(t), task, &source);
+    return begin + task_seconds(costs_of(trainer), task, &source);
 }
 
 /* A turn also keeps its lane while it waits for what other ranks send. */
-static void note_times(struct sketch *k, const struct trainer *t, const int *unit)
+static void note_times(struct sketch *sketch, const struct trainer *trainer, const int *unit)
 {
-    const struct step *s = t->train;
-    double *end = allocate(s->n, sizeof *end);
-    double *lane_end = allocate((size_t)t->machine->n_lanes, sizeof *lane_end);
+    const struct list *list = trainer->train;
+    double *end = allocate(list->n, sizeof *end);
+    double *lane_end = allocate((size_t)trainer->machine->n_lanes, sizeof *lane_end);
     bool is_forward = true;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *task = s->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         if (task->micro != 0 || task->role > ROLE_SEND || task->lane->device->is_host)
             continue;
         double *lane = &lane_end[task->lane->index], before = *lane;
-        end[i] = earliest_end(t, task, end, lane_end);
+        end[i] = earliest_end(trainer, task, end, lane_end);
         *lane = end[i];
         is_forward &= task->role != ROLE_BACKWARD;
-        if (task->lane != t->machine->device[0].lane[LANE_COMPUTE])
+        if (task->lane != trainer->machine->device[0].lane[LANE_COMPUTE])
             continue;
         if (is_forward)
-            k->unit[unit[i]].forward += end[i] - before;
+            sketch->unit[unit[i]].forward += end[i] - before;
         else
-            k->unit[unit[i]].backward += end[i] - before;
+            sketch->unit[unit[i]].backward += end[i] - before;
     }
     free(end);
     free(lane_end);
 }
 
-static void note_link(struct sketch *k, const struct trainer *t)
+static void note_link(struct sketch *sketch, const struct trainer *trainer)
 {
-    const struct costs *c = costs_of(t);
-    k->link_share = c->link_share;
-    if (c->speed[LANE_UPLOAD].bytes_per_s > 0)
-        k->link_byte_seconds = 1 / (c->speed[LANE_UPLOAD].bytes_per_s * c->scale_link);
+    const struct costs *costs = costs_of(trainer);
+    sketch->link_share = costs->link_share;
+    if (costs->speed[LANE_UPLOAD].bytes_per_s > 0)
+        sketch->link_byte_seconds = 1 / (costs->speed[LANE_UPLOAD].bytes_per_s * costs->scale_link);
 }
 
 /* Notes what the list's tensors take: parameters and tape by unit, and what is held beyond the tapes in the
  * backward. */
-static void note_bytes(struct sketch *k, const struct trainer *t, const int *unit)
+static void note_bytes(struct sketch *sketch, const struct trainer *trainer, const int *unit)
 {
-    const struct params *p = params_of(t->model, 0);
+    const struct params *p = params_of(trainer->model, 0);
     int backward = 0; /* where it begins */
     for (int i = 0; i < p->n; i++)
-        k->unit[p->param[i].unit].parameters += (double)(param_elements(&p->param[i]) * ELEMENT_BYTES);
-    while (t->train->task[backward]->role != ROLE_BACKWARD)
+        sketch->unit[p->param[i].unit].parameters += (double)(param_elements(&p->param[i]) * ELEMENT_BYTES);
+    while (trainer->train->task[backward]->role != ROLE_BACKWARD)
         backward++;
     double tapes = 0;
-    for (size_t i = 0; i < t->pool->n; i++) {
-        const struct tensor *x = t->pool->tensors[i];
-        bool is_activation = x->class == MEM_ACTIVATIONS && x->step == t->train && x->device == t->machine->device;
-        if (!is_activation || x->held_from >= backward || x->held_until < backward)
+    for (size_t i = 0; i < trainer->pool->n; i++) {
+        const struct tensor *tensor = trainer->pool->tensors[i];
+        bool is_activation = tensor->class == MEM_ACTIVATIONS && tensor->list == trainer->train &&
+                             tensor->device == trainer->machine->device;
+        if (!is_activation || tensor->held_from >= backward || tensor->held_until < backward)
             continue;
-        k->unit[unit[x->held_from]].tape += (double)x->bytes;
-        tapes += (double)x->bytes;
+        sketch->unit[unit[tensor->held_from]].tape += (double)tensor->bytes;
+        tapes += (double)tensor->bytes;
     }
-    for (const struct level *l = t->train->level; l < t->train->level + t->train->n_levels; l++) {
+    for (const struct level *l = trainer->train->level; l < trainer->train->level + trainer->train->n_levels; l++) {
         size_t state = l->of_class[MEM_PARAMETERS] + l->of_class[MEM_GRADIENTS] + l->of_class[MEM_OPTIMIZER];
-        if (l->device == 0 && l->position >= backward && unit[l->position] >= t->config.layers)
-            k->extra = fmax(k->extra, (double)(l->bytes - state) - tapes);
+        if (l->device == 0 && l->position >= backward && unit[l->position] >= trainer->config.layers)
+            sketch->extra = fmax(sketch->extra, (double)(l->bytes - state) - tapes);
     }
 }
 
 struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
 {
     char mesh[64];
-    struct settings s = *like;
+    struct settings settings = *like;
     struct problem *impossible;
-    s.mesh = format_mesh(mesh, &(struct mesh){.dp = 1, .pp = 1, .tp = tp});
-    s.batch = 2 * micro_batch; /* the first one's times are free of what ends a step */
-    s.micro_batch = micro_batch;
-    s.host_memory = NO_LIMIT;
-    s.clip = 1; /* so that no update comes between the tasks of a backward */
-    struct trainer *t = try_new_trainer(&s, LIST_TRAIN | PLAN_ONLY, &impossible);
+    settings.mesh = format_mesh(mesh, &(struct mesh){.dp = 1, .pp = 1, .tp = tp});
+    settings.batch = 2 * micro_batch; /* the first one's times are free of what ends a step */
+    settings.micro_batch = micro_batch;
+    settings.host_memory = NO_LIMIT;
+    settings.clip = 1; /* so that no update comes between the tasks of a backward */
+    struct trainer *trainer = try_new_trainer(&settings, LIST_TRAIN | PLAN_ONLY, &impossible);
     free(impossible);
-    if (!t)
+    if (!trainer)
         return NULL;
-    const struct config *c = &t->config;
-    struct sketch *k = allocate(1, sizeof *k);
-    *k = (struct sketch){.tp = tp, .micro_batch = micro_batch, .tasks = (double)t->train->n / 2};
-    k->passed = (double)micro_batch * s.seq_len * c->channels * ELEMENT_BYTES;
-    k->unit = allocate((size_t)c->layers + 2, sizeof *k->unit);
-    int *unit = units_of(t->train, c->layers);
-    note_times(k, t, unit);
-    note_link(k, t);
-    note_bytes(k, t, unit);
+    const struct config *config = &trainer->config;
+    struct sketch *sketch = allocate(1, sizeof *sketch);
+    *sketch = (struct sketch){.tp = tp, .micro_batch = micro_batch, .tasks = (double)trainer->train->n / 2};
+    sketch->passed = (double)micro_batch * settings.seq_len * config->channels * ELEMENT_BYTES;
+    sketch->unit = allocate((size_t)config->layers + 2, sizeof *sketch->unit);
+    int *unit = units_of(trainer->train, config->layers);
+    note_times(sketch, trainer, unit);
+    note_link(sketch, trainer);
+    note_bytes(sketch, trainer, unit);
     free(unit);
-    free_trainer(t);
-    return k;
+    free_trainer(trainer);
+    return sketch;
 }
 
-void free_sketch(struct sketch *k)
+void free_sketch(struct sketch *sketch)
 {
-    free(k->unit);
-    free(k);
+    free(sketch->unit);
+    free(sketch);
 }
 
 /* ---- a candidate: its stages ------------------------------------------------------------------------------------- */
@@ -164,151 +166,169 @@ struct stage {
 };
 
 /* The output of a stage is kept by the one that gets it, not by the one that made it. */
-static struct stage sum_stage(const struct mesh *m, const struct sketch *k, int stage)
+static struct stage sum_stage(const struct mesh *mesh, const struct sketch *sketch, int number)
 {
-    const bool is_last = stage == n_stages(m) - 1;
-    struct stage s = {.begin = stage == 0 ? 0 : m->first_layer[stage] + 1,
-                      .end = m->first_layer[stage + 1] + (is_last ? 2 : 1),
-                      .sum.tape = is_last ? 0 : -k->passed};
-    for (int u = s.begin; u < s.end; u++) {
-        s.sum.forward += k->unit[u].forward;
-        s.sum.backward += k->unit[u].backward;
-        s.sum.parameters += k->unit[u].parameters;
-        s.sum.tape += k->unit[u].tape;
+    const bool is_last = number == n_stages(mesh) - 1;
+    struct stage stage = {.begin = number == 0 ? 0 : mesh->first_layer[number] + 1,
+                          .end = mesh->first_layer[number + 1] + (is_last ? 2 : 1),
+                          .sum.tape = is_last ? 0 : -sketch->passed};
+    for (int u = stage.begin; u < stage.end; u++) {
+        const struct unit_work *unit = &sketch->unit[u];
+        stage.sum.forward += unit->forward;
+        stage.sum.backward += unit->backward;
+        stage.sum.parameters += unit->parameters;
+        stage.sum.tape += unit->tape;
     }
-    return s;
+    return stage;
 }
 
 /* ---- a candidate: time ------------------------------------------------------------------------------------------- */
 
 /* Of a backward in halves only the whole is known.  It counts with the second half. */
-static void count_turn(struct load *d, struct stage *s, enum computation computation)
+static void count_turn(struct load *load, struct stage *stage, enum computation computation)
 {
-    if (!s->has_started)
-        s->starts = d->work;
-    s->has_started = true;
+    if (!stage->has_started)
+        stage->starts = load->work;
+    stage->has_started = true;
     if (computation == FORWARD)
-        d->work += s->sum.forward;
+        load->work += stage->sum.forward;
     else if (computation != INPUT_GRADIENT)
-        d->work += s->sum.backward;
-    s->stops = d->work;
+        load->work += stage->sum.backward;
+    stage->stops = load->work;
 }
 
 /* The most ranks of a stage that share a link. */
-static int ranks_on_a_link(const struct mesh *m, int stage, int64_t link_share)
+static int ranks_on_a_link(const struct mesh *mesh, int stage, int64_t link_share)
 {
     int64_t link = NONE;
     int ranks = 0, most = 0;
-    for (int dp = 0; dp < m->dp; dp++)
-        for (int rank = rank_at(m, dp, stage); rank < rank_at(m, dp, stage) + m->tp; rank++) {
+    for (int dp = 0; dp < mesh->dp; dp++) {
+        const int first = rank_at(mesh, dp, stage);
+        for (int rank = first; rank < first + mesh->tp; rank++) {
             if (rank / link_share != link)
                 ranks = 0;
             link = rank / link_share;
             ranks++;
             most = MAX(most, ranks);
         }
+    }
     return most;
 }
 
 /* The seconds of a link in which ranks of the stage get a byte of each parameter's gradient, or of its new value, from
  * the others: each has a share of the bytes, and gets the others' gradients for it, and the others' shares. */
-static double seconds_a_byte(const struct mesh *m, const struct sketch *k, int stage)
+static double seconds_a_byte(const struct mesh *mesh, const struct sketch *sketch, int stage)
 {
-    const double others = (double)(m->dp - 1) / m->dp;
-    return others * ranks_on_a_link(m, stage, k->link_share) * k->link_byte_seconds;
+    const double others = (double)(mesh->dp - 1) / mesh->dp;
+    return others * ranks_on_a_link(mesh, stage, sketch->link_share) * sketch->link_byte_seconds;
 }
 
 /* The seconds from the first forward of a stage to the next step's.  In its last backward the gradients of the last
  * unit are the first that can travel.  They go in this order.  New values follow in the same order, or, with clipping,
  * after the norm of all, where they are left out here. */
-static double bound_cycle(const struct stage *s, const struct sketch *k, double byte_seconds, bool clips, bool splits)
+static double bound_cycle(const struct stage *stage, const struct sketch *sketch, double byte_seconds, bool clips,
+                          bool splits)
 {
-    double seconds = s->stops - s->starts, bytes = 0, most = 0;
-    for (int u = s->begin; u < s->end; u++) {
-        bytes += k->unit[u].parameters;
-        most = fmax(most, seconds + (clips ? 1 : 2) * bytes * byte_seconds);
+    const int trips = clips ? 1 : 2; /* of a byte: as a gradient, and as a new value */
+    double seconds = stage->stops - stage->starts, bytes = 0, most = 0;
+    for (int u = stage->begin; u < stage->end; u++) {
+        bytes += sketch->unit[u].parameters;
+        most = fmax(most, seconds + trips * bytes * byte_seconds);
         if (splits)
             break; /* which units' gradients come last is not known */
-        seconds -= k->unit[u].backward;
+        seconds -= sketch->unit[u].backward;
     }
     return most;
 }
 
-static double bound_time(const struct mesh *m, const struct sketch *k, const struct stage *stage,
-                         const struct load *load, bool clips, bool splits)
+static double bound_time(const struct mesh *mesh, const struct sketch *sketch, const struct stage *stages,
+                         const struct load *loads, bool clips, bool splits)
 {
     double most = 0;
-    for (int s = 0; s < n_stages(m); s++) {
-        const struct load *d = &load[pp_of(m, s)];
-        const double cycle = bound_cycle(&stage[s], k, seconds_a_byte(m, k, s), clips, splits);
-        most = fmax(most, fmax(cycle, d->work));
-        if (clips && s < m->pp)
-            most = fmax(most, d->before + fmax(cycle, d->work + d->after));
+    for (int number = 0; number < n_stages(mesh); number++) {
+        const struct load *load = &loads[pp_of(mesh, number)];
+        const double cycle = bound_cycle(&stages[number], sketch, seconds_a_byte(mesh, sketch, number), clips, splits);
+        most = fmax(most, fmax(cycle, load->work));
+        if (clips && number < mesh->pp)
+            most = fmax(most, load->before + fmax(cycle, load->work + load->after));
     }
     if (clips) /* the first unit's values come after the norm, and all forwards after them */
-        most += k->unit[0].parameters * seconds_a_byte(m, k, 0);
+        most += sketch->unit[0].parameters * seconds_a_byte(mesh, sketch, 0);
     return most;
 }
 
 /* ---- a candidate: memory ----------------------------------------------------------------------------------------- */
 
-/* extra: bytes beside the tapes during this backward. */
-static void take_turn(struct load *d, const struct turn *t, const struct unit_work *stage, double extra, bool adds)
+/* extra: bytes beside the tapes during this backward.  adds: later micro-batches add to the gradients. */
+static void take_turn(struct load *load, const struct turn *turn, const struct stage *stage, double extra, bool adds)
 {
-    const bool is_forward = t->computation == FORWARD;
+    const bool is_forward = turn->computation == FORWARD;
     if (is_forward)
-        d->held += stage->tape;
-    d->most = fmax(d->most, d->held + (is_forward ? 0 : extra));
-    if (!is_forward && t->computation != WEIGHT_GRADIENT)
-        d->held -= stage->tape;
-    if (!is_forward && t->computation != INPUT_GRADIENT && t->micro == 0 && adds)
-        d->held += stage->parameters;
+        load->held += stage->sum.tape;
+    load->most = fmax(load->most, load->held + (is_forward ? 0 : extra));
+    if (!is_forward && turn->computation != WEIGHT_GRADIENT)
+        load->held -= stage->sum.tape;
+    if (!is_forward && turn->computation != INPUT_GRADIENT && turn->micro == 0 && adds)
+        load->held += stage->sum.parameters;
 }
 
-static void bound_memory(struct mesh_candidate *c, const struct load *d, bool clips)
+static void bound_memory(struct mesh_candidate *candidate, const struct load *load, bool clips)
 {
-    const double share = 1.0 / c->mesh.dp, parameters = d->parameters * (c->mesh.zero >= 3 ? share : 1);
-    const double optimizer = 2 * d->parameters * (c->mesh.zero >= 1 ? share : 1);
-    double gradients = d->parameters;
-    if (c->micros == 1 && c->mesh.zero >= 2)
+    const int zero = candidate->mesh.zero;
+    const double share = 1.0 / candidate->mesh.dp;
+    const double parameters = load->parameters * (zero >= 3 ? share : 1);
+    const double optimizer = 2 * load->parameters * (zero >= 1 ? share : 1);
+    double gradients = load->parameters;
+    if (candidate->micros == 1 && zero >= 2)
         gradients *= share;
-    if (c->micros == 1 && !clips) /* each is gone when its unit is updated */
+    if (candidate->micros == 1 && !clips) /* each is gone when its unit is updated */
         gradients = 0;
-    c->state = fmax(c->state, parameters + optimizer + gradients);
-    c->bytes = fmax(c->bytes, parameters + optimizer + fmax(gradients, d->most));
+    candidate->state = fmax(candidate->state, parameters + optimizer + gradients);
+    candidate->bytes = fmax(candidate->bytes, parameters + optimizer + fmax(gradients, load->most));
 }
 
-void set_bounds(struct mesh_candidate *c, const struct sketch *k, bool clips)
+/* ---- a candidate: both ------------------------------------------------------------------------------------------- */
+
+/* The stages of the mesh, and what each device has of them before its first turn.  The caller frees the stages. */
+static struct stage *sum_stages(const struct mesh *mesh, const struct sketch *sketch, struct load *loads, bool splits)
 {
-    const struct mesh *m = &c->mesh;
-    const int stages = n_stages(m);
+    const int n = n_stages(mesh);
+    struct stage *stages = allocate((size_t)n, sizeof *stages);
+    for (int number = 0; number < n; number++) {
+        struct load *load = &loads[pp_of(mesh, number)];
+        stages[number] = sum_stage(mesh, sketch, number);
+        load->parameters += stages[number].sum.parameters;
+        if (number == 0 || number >= mesh->pp)
+            continue;
+        const struct stage *earlier = &stages[number - 1];
+        load->before = load[-1].before + earlier->sum.forward;
+        load->after = load[-1].after + (splits ? 0 : earlier->sum.backward);
+    }
+    return stages;
+}
+
+void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, bool clips)
+{
+    const struct mesh *mesh = &candidate->mesh;
     size_t n;
-    c->tasks = k->tasks * c->micros * m->dp;
-    struct turn *turn = merge_orders(c->order, m, c->micros, &n);
-    struct stage *stage = allocate((size_t)stages, sizeof *stage);
-    struct load *load = allocate((size_t)m->pp, sizeof *load);
+    struct turn *turn = merge_orders(candidate->order, mesh, candidate->micros, &n);
     bool splits = false; /* backwards in halves, whose times are not known */
     for (size_t i = 0; i < n; i++)
         splits |= turn[i].computation == INPUT_GRADIENT;
-    for (int s = 0; s < stages; s++) {
-        struct load *d = &load[pp_of(m, s)];
-        stage[s] = sum_stage(m, k, s);
-        d->parameters += stage[s].sum.parameters;
-        if (s > 0 && s < m->pp) {
-            d->before = load[s - 1].before + stage[s - 1].sum.forward;
-            d->after = load[s - 1].after + (splits ? 0 : stage[s - 1].sum.backward);
-        }
-    }
+    struct load *loads = allocate((size_t)mesh->pp, sizeof *loads);
+    struct stage *stages = sum_stages(mesh, sketch, loads, splits);
     for (size_t i = 0; i < n; i++) {
-        const int s = turn[i].stage;
-        struct load *d = &load[pp_of(m, s)];
-        count_turn(d, &stage[s], turn[i].computation);
-        take_turn(d, &turn[i], &stage[s].sum, s == stages - 1 ? k->extra : 0, c->micros > 1);
+        const int number = turn[i].stage;
+        struct load *load = &loads[pp_of(mesh, number)];
+        count_turn(load, &stages[number], turn[i].computation);
+        const bool has_head = number == n_stages(mesh) - 1;
+        take_turn(load, &turn[i], &stages[number], has_head ? sketch->extra : 0, candidate->micros > 1);
     }
-    c->seconds = bound_time(m, k, stage, load, clips, splits);
-    for (const struct load *d = load; d < load + m->pp; d++)
-        bound_memory(c, d, clips);
-    free(stage);
-    free(load);
+    candidate->tasks = sketch->tasks * candidate->micros * mesh->dp;
+    candidate->seconds = bound_time(mesh, sketch, stages, loads, clips, splits);
+    for (int pp = 0; pp < mesh->pp; pp++)
+        bound_memory(candidate, &loads[pp], clips);
+    free(stages);
+    free(loads);
     free(turn);
 }
