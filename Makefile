@@ -57,12 +57,12 @@ OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o $(PICTURES:%=$(BUILD)
 PICTURES = $(wildcard $(addsuffix *.png,$(sort $(dir $(SOURCES)))))
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
-C_FILES  = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/*/*.[ch])
+C_FILES  = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c)
 
 # Tests that are programs; and what each of them is linked with besides the trainer.
-TESTS    = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
+TESTS    = $(patsubst %.c,$(BUILD)/tests/%,$(sort $(notdir $(wildcard tests/unit/*/test_*.c))))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tests/support/*.c)))
-TEST_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*.c tests/support/main.c))
+TEST_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*/*.c tests/support/main.c))
 # Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
 SCRIPTS  = $(patsubst %,tests/scripts/%.sh,errors errors_files installs labs) \
            tests/pages/pages.sh tests/pages/walk.sh tests/style/programs.sh
@@ -218,9 +218,11 @@ ASAN = $(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= PAR
 asan: ## Builds ./yard-asan with AddressSanitizer and UBSan, and runs the test programs with them.
 	+@$(ASAN) test
 
-# A test is a program of its own: its file, what tests/support has, and all of the trainer but main.
+# A test is a program of its own: its file, what tests/support has, and all of the trainer but main.  Its file lies in
+# one of the folders of tests/unit, so the second expansion, which knows the program's name, looks for the object.
 $(TESTS): $(BUILD)/tests/support/main.o
-$(TESTS) $(BUILD)/tests/fuzz: $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
+.SECONDEXPANSION:
+$(TESTS) $(BUILD)/tests/fuzz: $$(filter %/$$(@F).o,$(TEST_OBJECTS)) $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(TEST_OBJECTS) $(SUPPORT): | $(SHARED)/packages-tests
 .SECONDARY: $(TEST_OBJECTS)

@@ -97,7 +97,7 @@ while read -r way; do
     rm -rf "$TMP/with" "$TMP/alone"
 done <"$TMP/ways"
 
-# llm.c's own numbers: tests/unit/test_model.c has them.
+# llm.c's own numbers: tests/unit/trainer/test_model.c has them.
 tokens=tests/data/llmc-tokens.bin
 evaluate="train --init tests/data/llmc-tiny.bin --data $tokens --val-data $tokens --lr 0 --steps 1 --batch 1"
 "$TMP/yard" $evaluate --sample-tokens 0 >"$TMP/core-loss" 2>"$TMP/err"
