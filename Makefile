@@ -1,29 +1,49 @@
 # Trainyard's Makefile.  `make` builds ./yard, `make demo` shows it, `make test` tests it, `make help` lists the rest.
 #
-# It has these parts, from top to bottom:
+# From top to bottom:
 #
-#     flags, folders, files           what is compiled, and how
-#     building                        how ./yard comes of that; all else that is made lies in build/
-#     to see it run ... in order      the targets that you type, in the groups of `make help`
-#     tests/maintain.mk               targets for those who change Trainyard itself
+#     what is built               the files of the program
+#     with which flags            the compiler's words, and SDL2
+#     how                         the rules; all but ./yard itself is made in build/
+#     to see it run ... in order  the targets that you type, in the groups of `make help`; tests are built in theirs
+#     tests/maintain.mk           targets for those who change Trainyard itself
 #
 #     make V=1        shows the commands
 #     make WERROR=1   takes every warning for an error, as .ci/run does; a newer compiler warns of what ours does not
 
-# ---- flags ----------------------------------------------------------------------------------------------------------
+# ---- what is built --------------------------------------------------------------------------------------------------
+
+#     src/**/*.c           compiled to build/src/**/*.o  |
+#     cl/, README, pages   embedded.c, compiled          |  linked to ./yard, or without main.o and with a test's
+#     pictures in src      PICTURE.png.c, compiled       |  own object to build/tests/test_NAME
+#     the folders of src   modules.c, compiled           |
+
+BUILD = build
+YARD  = yard
+.DEFAULT_GOAL = $(YARD)
+
+# Files that all builds in this tree share are in build/.  A build elsewhere has its own: this tree may be read-only.
+SHARED = $(if $(filter /% ../%,$(BUILD)),$(BUILD),build)
+
+# Every .c file below src/ belongs to the program, but those of folders that WITHOUT="view plot" leaves out.
+# modules.mk takes these out, and makes the table of the folders, which is TABLE.
+SOURCES := $(sort $(wildcard src/*.c src/*/*/*.c))
+include src/make/modules.mk
+
+PICTURES = $(wildcard $(addsuffix *.png,$(sort $(dir $(SOURCES)))))
+OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o $(PICTURES:%=$(BUILD)/%.o) $(BUILD)/$(TABLE).o
+
+# ---- with which flags -----------------------------------------------------------------------------------------------
 
 # The default flags are for reading along in a debugger and for results that do not depend on the compiler's mood:
 # symbols and frame pointers, no fast-math, no contraction of a*b+c (the code says fma where it wants one operation).
-
-BUILD    = build
-YARD     = yard
 OPTIMISE = -O2 -g
 CPPFLAGS = -I. -Isrc -D_GNU_SOURCE= -DCL_TARGET_OPENCL_VERSION=120
 CFLAGS   = -std=c11 $(OPTIMISE) -fno-omit-frame-pointer -ffp-contract=off -pthread
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion $(if $(filter 1,$(WERROR)),-Werror)
-COMPILE  = $(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)
-LDLIBS   = $(OPENCL) -lclblast -lz -ljansson -lm -ldl
+COMPILE  = $(CC) $(CPPFLAGS) $(WINDOW) $(CFLAGS) $(WARNINGS)
 OPENCL   = -lOpenCL
+LDLIBS   = $(OPENCL) -lclblast -lz -ljansson -lm -ldl $(SDL2)
 
 ifeq ($(shell uname),Darwin)
 PREFIX   := $(or $(CONDA_PREFIX),$(shell brew --prefix 2>/dev/null))
@@ -32,56 +52,14 @@ LDFLAGS  += -L$(PREFIX)/lib -Wl,-rpath,$(PREFIX)/lib
 OPENCL    = $(if $(CONDA_PREFIX),-lOpenCL,-framework OpenCL)
 endif
 
-# Only the viewer's window needs SDL2: without it, pictures remain.  It is looked for whenever something is compiled,
-# since the packages may have been installed a moment ago.
-SDL2     = $(shell sdl2-config --libs 2>/dev/null)
-CPPFLAGS += $(if $(SDL2),-DHAVE_SDL2 $(shell sdl2-config --cflags 2>/dev/null))
-LDLIBS   += $(SDL2)
+# Only the viewer's window needs SDL2: without it, pictures remain.  sdl2-config is asked when the first file is to be
+# compiled, as this make may have installed it a moment ago; the answer then takes the place of the question.
+SDL2   = $(eval SDL2 := $(shell sdl2-config --libs 2>/dev/null))$(SDL2)
+WINDOW = $(eval WINDOW := $(if $(SDL2),-DHAVE_SDL2 $(shell sdl2-config --cflags 2>/dev/null)))$(WINDOW)
 
-# Files shared by all builds in this tree are in build/.  A build elsewhere has its own: this tree may be read-only.
-SHARED = build
-ifneq ($(filter /% ../%,$(BUILD)),)
-SHARED = $(BUILD)
-endif
+# ---- how ------------------------------------------------------------------------------------------------------------
 
-# ---- the folders of the program ------------------------------------------------------------------------------------
-
-# Every .c file below src/ belongs to the program, but those of folders that WITHOUT="view plot" leaves out.  The table
-# of the folders is TABLE, written anew whenever the program is built.
-SOURCES := $(sort $(wildcard src/*.c src/*/*/*.c))
-include src/make/modules.mk
-
-# ---- files ---------------------------------------------------------------------------------------------------------
-
-OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o $(PICTURES:%=$(BUILD)/%.o) $(TABLE).o
-PICTURES = $(wildcard $(addsuffix *.png,$(sort $(dir $(SOURCES)))))
-KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
-TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
-C_FILES  = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c)
-
-# Tests that are programs; and what each of them is linked with besides the trainer.
-TESTS    = $(patsubst %.c,$(BUILD)/tests/%,$(sort $(notdir $(wildcard tests/unit/*/test_*.c))))
-SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tests/support/*.c)))
-TEST_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*/*.c tests/support/main.c))
-# Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
-SCRIPTS  = $(patsubst %,tests/scripts/%.sh,errors errors_files installs labs) \
-           tests/pages/pages.sh tests/pages/walk.sh tests/style/programs.sh
-LONGER   = $(filter-out $(SCRIPTS),$(sort $(wildcard tests/scripts/*.sh tests/style/*.sh tests/pages/*.sh)))
-ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
-
-# `make test` runs all tests that one needs to trust a build, or with T=swap those that have "swap" in their names.
-# CHOSEN is these tests, and PART which of their checks (see tests/run/run.sh).
-T     ?=
-CHOSEN = $(TESTS) $(SCRIPTS)
-PART   = test
-ifneq ($(T),)
-CHOSEN = $(strip $(foreach test,$(ALL_TESTS),$(if $(findstring $(T),$(notdir $(test))),$(test))))
-PART   = all
-endif
-
-# ---- how commands are run ------------------------------------------------------------------------------------------
-
-# They begin with $(Q) or @, and are not shown; with V=1 those with $(Q) are.
+# Commands begin with $(Q) or @, and are not shown; with V=1 those with $(Q) are.
 Q = $(if $(V),,@)
 
 # As many jobs as there are cores; a make in a make shares those of the outer one.
@@ -92,13 +70,6 @@ endif
 # The target becomes what a command prints, and keeps its time where that is as before.
 IF_CHANGED = src/make/if_changed.sh $@
 
-# ---- building ------------------------------------------------------------------------------------------------------
-
-#     src/**/*.c           compiled to build/src/**/*.o  |
-#     cl/, README, pages   embedded.c, compiled          |  linked to ./yard, or without main.o and with a test's
-#     pictures in src      PICTURE.png.c, compiled       |  own object to build/tests/test_NAME
-#     the folders of src   modules.c, compiled           |
-#
 # LINKED holds the value of WITHOUT that the program was linked with: another value links anew.
 LINKED = $(BUILD)/linked$(subst /,-,$(YARD))
 $(YARD): $(OBJECTS) $(LINKED) | $(SHARED)/yard-gdb.py
@@ -106,56 +77,48 @@ $(YARD): $(OBJECTS) $(LINKED) | $(SHARED)/yard-gdb.py
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LDLIBS)
 
 $(LINKED): FORCE
-	@mkdir -p $(@D)
 	@$(IF_CHANGED) echo '$(WITHOUT)'
 
-# gdb loads it by its name, which src/main.c writes into the program.
-$(SHARED)/yard-gdb.py: tutorials/gdb/yard.py
-	@mkdir -p $(@D)
-	@cp $< $@
-
+# Sources, and below it what was made from other files.
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(SHARED)/packages
 	@echo "compile  $<"
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
+
+$(BUILD)/%.o: $(SHARED)/%.c $(BUILD)/flags | $(SHARED)/packages
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
 
 # The optimizer's loop on the host is worth vectors; no math-errno: sqrtf sets none.
 $(BUILD)/src/trainer/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
 
+# This file changes when the flags do, and then everything is compiled again.
+$(BUILD)/flags: FORCE | $(SHARED)/packages
+	@$(IF_CHANGED) echo '$(COMPILE)'
+
 # The kernels and the texts of --data stories and self travel inside the program.  Folders among the prerequisites:
 # their time changes when a file comes or goes.  The shell has its own number for $$$$: several makes may run at a time.
-EMBED   = src/make/embed.awk
-FOLDERS = $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
-$(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) $(EMBED) $(FOLDERS)
+KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
+TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
+EMBED    = src/make/embed.awk
+$(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) $(EMBED) $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
 	@echo "embed    $(words $(KERNELS)) kernels, $(words $(TEXT)) texts"
 	@mkdir -p $(@D)
 	$(Q)LC_ALL=C awk -f $(EMBED) $(KERNELS) -- data/stories.txt $(TEXT) >$@.new$$$$ && mv $@.new$$$$ $@
 
-$(BUILD)/embedded.o: $(SHARED)/embedded.c $(BUILD)/flags | $(SHARED)/packages
-	$(Q)$(COMPILE) -c -o $@ $<
-
-# A picture among the sources travels inside the program too: letters.png is embedded_letters.
+# So does a picture among the sources: letters.png is embedded_letters.
 EMBED_BYTES = src/make/embed_bytes.awk
-$(SHARED)/%.png.c: %.png $(EMBED_BYTES)
+$(PICTURES:%=$(SHARED)/%.c): $(SHARED)/%.c: % $(EMBED_BYTES)
 	@mkdir -p $(@D)
 	$(Q)od -An -v -to1 $< | awk -v name=embedded_$(basename $(notdir $<)) -f $(EMBED_BYTES) >$@
 
-.SECONDARY: $(PICTURES:%=$(SHARED)/%.c)
-$(BUILD)/%.png.o: $(SHARED)/%.png.c $(BUILD)/flags
-	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -c -o $@ $<
-
-# The table of the folders that are built.
-$(TABLE).c: FORCE | $(SHARED)/packages
-	@mkdir -p $(@D)
+$(SHARED)/$(TABLE).c: FORCE
 	@$(IF_CHANGED) $(MODULES) -v as=table $(REGISTERED)
-$(TABLE).o: $(TABLE).c src/trainer/base/module.h $(BUILD)/flags
-	$(Q)$(COMPILE) -c -o $@ $<
 
-# This file changes when the flags do, and then everything is compiled again.
-$(BUILD)/flags: FORCE | $(SHARED)/packages
+# gdb loads it by its name, which src/main.c writes into the program.
+$(SHARED)/yard-gdb.py: tutorials/gdb/yard.py
 	@mkdir -p $(@D)
-	@$(IF_CHANGED) echo '$(COMPILE)'
+	@cp $< $@
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  The other stamps wait for the first.
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' src/make/packages.sh
@@ -169,8 +132,6 @@ $(SHARED)/packages:
 $(SHARED)/packages-tests: | $(SHARED)/packages
 	@$(PACKAGES) $(TEST_NEEDS)
 	@touch $@
-
--include $(OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(SUPPORT:.o=.d)
 
 # A target below is for you to type.  What stands after its ## is its sentence in `make help`, under the title of its
 # group.
@@ -199,6 +160,31 @@ debug: ## Builds ./yard-debug with -O0 -g3, for gdb.
 
 # ---- to test it -----------------------------------------------------------------------------------------------------
 
+# Tests that are programs; and what each of them is linked with besides the trainer.
+TESTS    = $(patsubst %.c,$(BUILD)/tests/%,$(sort $(notdir $(wildcard tests/unit/*/test_*.c))))
+SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tests/support/*.c)))
+TEST_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*/*.c tests/support/main.c))
+# Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
+SCRIPTS  = $(patsubst %,tests/scripts/%.sh,errors errors_files installs labs) \
+           tests/pages/pages.sh tests/pages/walk.sh tests/style/programs.sh
+LONGER   = $(filter-out $(SCRIPTS),$(sort $(wildcard tests/scripts/*.sh tests/style/*.sh tests/pages/*.sh)))
+ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
+
+# `make test` runs all tests that one needs to trust a build, or with T=swap those that have "swap" in their names.
+# CHOSEN is these tests, and PART which of their checks (see tests/run/run.sh).
+T     ?=
+CHOSEN = $(if $T,$(strip $(foreach t,$(ALL_TESTS),$(if $(findstring $T,$(notdir $t)),$t))),$(TESTS) $(SCRIPTS))
+PART   = $(if $T,all,test)
+
+# A test is a program of its own: its file, what tests/support has, and all of the trainer but main.  Its file lies in
+# one of the folders of tests/unit, so the second expansion, which knows the program's name, looks for the object.
+$(TESTS): $(BUILD)/tests/support/main.o
+.SECONDEXPANSION:
+$(TESTS) $(BUILD)/tests/fuzz: $$(filter %/$$(@F).o,$(TEST_OBJECTS)) $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+$(TEST_OBJECTS) $(SUPPORT): | $(SHARED)/packages-tests
+.SECONDARY: $(TEST_OBJECTS)
+
 test: $(YARD) $(TESTS) ## Runs what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name.
 	@[ -n "$(CHOSEN)" ] || { echo "no test has $(T) in its name; there are: $(notdir $(ALL_TESTS))"; exit 2; }
 	@YARD=./$(YARD) YARD_TESTS=$(PART) tests/run/run.sh $(BUILD)/tests $(CHOSEN)
@@ -218,15 +204,6 @@ ASAN = $(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= PAR
 asan: ## Builds ./yard-asan with AddressSanitizer and UBSan, and runs the test programs with them.
 	+@$(ASAN) test
 
-# A test is a program of its own: its file, what tests/support has, and all of the trainer but main.  Its file lies in
-# one of the folders of tests/unit, so the second expansion, which knows the program's name, looks for the object.
-$(TESTS): $(BUILD)/tests/support/main.o
-.SECONDEXPANSION:
-$(TESTS) $(BUILD)/tests/fuzz: $$(filter %/$$(@F).o,$(TEST_OBJECTS)) $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
-$(TEST_OBJECTS) $(SUPPORT): | $(SHARED)/packages-tests
-.SECONDARY: $(TEST_OBJECTS)
-
 # ---- to work on labs ------------------------------------------------------------------------------------------------
 
 lab: $(YARD) ## Makes a working copy for lab N= in build/labs/N, with a task in it: see tutorials/labs.
@@ -244,6 +221,7 @@ deps: ## Looks for the packages again, and installs what is missing.
 	@rm -f build/packages* $(SHARED)/packages*
 	@$(PACKAGES) build $(TEST_NEEDS) window
 
+C_FILES = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c)
 format: ## Puts the sources into the project's layout, with clang-format 14.
 	clang-format -i $(C_FILES)
 
@@ -260,6 +238,8 @@ help: ## Prints this list.
 	    /^# ---- / { title = $$0; gsub(/^# -+ | -+$$/, "", title) } \
 	    /^[a-z-]+:.*## / && title != "" { print ""; print title; print ""; title = "" } \
 	    /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile tests/maintain.mk
+
+-include $(OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(SUPPORT:.o=.d)
 
 .PHONY: core demo bench debug test tests check asan lab grade report deps format clean help FORCE
 .DELETE_ON_ERROR:

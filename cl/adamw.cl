@@ -27,7 +27,6 @@
  * The optimizer may also run on the host (an offloaded optimizer), and must give the same bits there: only + - * / and
  * sqrt, each correctly rounded, in the order written here, and no fma.
  */
-#pragma OPENCL FP_CONTRACT OFF
 
 KERNEL void adamw(global float *p,             /* (n) parameters */
                   global float *m,             /* (n) */

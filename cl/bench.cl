@@ -4,7 +4,6 @@
  *     fma_peak    multiply-adds per second, with every operand in a register
  *     copy        bytes per second from memory to memory
  */
-#pragma OPENCL FP_CONTRACT OFF
 
 /* rounds * FMA_CHAINS * VEC fma()s per work-item.  An fma() takes about 4 cycles and a core starts up to 2 per cycle, so
  * 8 chains keep it busy; 12 leave some slack and, with the two factors, still fit 16 registers.  With |x| < 1 the numbers

@@ -17,13 +17,15 @@
  *
  * Why explicit vectors?  A compiler may not reorder float additions, so a plain `sum += x[i]` runs one float at a time
  * unless we allow -cl-fast-math, which gives up reproducible bits.  A vector accumulator is VEC sums side by side that
- * *we* chose to reorder: fast, and the same on every run.  For the same reason a*b+c is never fused behind our back
- * (FP_CONTRACT OFF): where one rounding is wanted, the kernels say fma().
+ * *we* chose to reorder: fast, and the same on every run.
  *
  * Launch rule, the same for every kernel: local size WG, global size (number of work-groups) * WG.
  * Sizes are int: a tensor holds fewer than 2^31 elements; an offset row * C is computed in size_t.
  * Only 4-byte alignment is assumed anywhere.  Result bits depend on VEC and WG, never on the number of cores.
  */
+
+/* Nor may a compiler fuse a*b+c behind our back, in any kernel file: where one rounding is wanted, the kernels say
+ * fma().  This holds to the end of the text that is compiled, and so for the file behind this one too. */
 #pragma OPENCL FP_CONTRACT OFF
 
 #ifndef VEC

@@ -14,7 +14,6 @@
  * Each column is one chain of additions from the old value on, so micro-batches one after another give the bits of one
  * large batch; the parallel way, partial sums over pieces of the rows, would not.
  */
-#pragma OPENCL FP_CONTRACT OFF
 
 KERNEL void add(global float *out, const global float *a, const global float *b, int n) /* all (n) */
 {

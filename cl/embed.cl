@@ -23,7 +23,6 @@
  * Where the vocabulary is cut, a device has the rows of words `first` .. first+V-1, and other words give zeros: summed
  * over the devices, one of which adds the positions, that is x to the bit.
  */
-#pragma OPENCL FP_CONTRACT OFF
 
 /* One work-group per token. */
 KERNEL void embed_forward(global float *x,          /* (N,C) */

@@ -45,7 +45,6 @@
  *
  * Source: T. Dao, "FlashAttention-2", 2023, algorithms 1 and 2.
  */
-#pragma OPENCL FP_CONTRACT OFF
 
 #define WIDTH (VEC * COLS)
 

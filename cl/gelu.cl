@@ -15,7 +15,6 @@
  * Flat arrays of n elements, one work-group per BLOCK of them.  NaN stays NaN, +infinity stays infinite, and -infinity
  * gives NaN (-infinity * 0): nothing is hidden.
  */
-#pragma OPENCL FP_CONTRACT OFF
 
 #define GELU_SLOPE 1.5957691216f /* 2 sqrt(2/pi) */
 #define GELU_CUBIC 0.0713548163f /* 2 sqrt(2/pi) * 0.044715 */

@@ -47,7 +47,6 @@
  * WIDTH, band and block are multiples of ROWS.  src/trainer/model/gemm.c chooses them.  None of this changes a bit of the
  * result.
  */
-#pragma OPENCL FP_CONTRACT OFF
 
 #define WIDTH (VEC * COLS)
 #define LINE 16 /* floats in a cache line, on most processors */

@@ -21,7 +21,6 @@
  * order, so each column is one chain of additions from the old gradient on: micro-batches one after another give the
  * bits of one large batch, and the number of cores plays no part.
  */
-#pragma OPENCL FP_CONTRACT OFF
 
 #define LAYERNORM_EPS 1e-5f
 

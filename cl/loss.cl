@@ -21,7 +21,6 @@
  * probability and whose gradient is 0.  The total is one chain over the tokens in order (old total
  * first), so it does not depend on how the batch was cut into micro-batches.
  */
-#pragma OPENCL FP_CONTRACT OFF
 
 /* The three numbers of a row where the vocabulary is cut: m, s and the target's logit.  Each has an array of P. */
 enum { PART_MAXIMUM, PART_SUM, PART_TARGET, PART_NUMBERS };

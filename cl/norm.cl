@@ -17,7 +17,6 @@
  * clears it.  Without clipping, no update waits for the norm: they wait for norm_finish of no blocks, which looks at the
  * losses alone, and a norm that is not finite halts the next step.
  */
-#pragma OPENCL FP_CONTRACT OFF
 
 #define NORM_LANES MOST_STRIDE
 

@@ -17,7 +17,6 @@
  * One work-group per row.  A work-item reads and writes the same elements in each pass, so both kernels may work in
  * place (att == scores; dscores == datt), and nothing is declared restrict.
  */
-#pragma OPENCL FP_CONTRACT OFF
 
 /* Zeros from the first whole vector above the diagonal to the end of the row; `live` = t + 1 elements are below it. */
 static void zero_rest(global float *row, int live, int T)

@@ -67,7 +67,7 @@ papers: $(YARD) ## Draws six papers on offload and checkpoints, on the links of 
 # ---- the sources ---------------------------------------------------------------------------------------------------
 
 tidy: $(SHARED)/embedded.c ## Lets clang-tidy read the sources.
-	clang-tidy --quiet $(SOURCES) -- $(CPPFLAGS) -std=c11
+	clang-tidy --quiet $(SOURCES) -- $(CPPFLAGS) $(WINDOW) -std=c11
 
 format-check: ## Fails when `make format` would change something.
 	@clang-format --dry-run -Werror $(C_FILES)

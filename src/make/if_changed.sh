@@ -7,6 +7,7 @@ set -u
 file=$1
 shift
 new=$file.new$$ # several makes may run here at a time
+mkdir -p "$(dirname "$file")"
 
 if ! "$@" >"$new"; then
     rm -f "$new"

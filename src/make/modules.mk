@@ -4,7 +4,7 @@
 # modules.awk writes the table of these structs.
 #
 #     SOURCES     all .c files of the program; here those are taken out that WITHOUT names
-#     TABLE       the table is $(TABLE).c
+#     TABLE       the name of the table's file, without .c
 
 REGISTERED := $(shell grep -l '^const struct module module_' $(SOURCES))
 MODULES     = awk -v without='$(WITHOUT)' -f src/make/modules.awk
@@ -14,7 +14,7 @@ MODULES     = awk -v without='$(WITHOUT)' -f src/make/modules.awk
 WITHOUT =
 NOTHING =
 SPACE   = $(NOTHING) $(NOTHING)
-TABLE   = $(BUILD)/modules$(subst $(SPACE),,$(WITHOUT:%=-%))
+TABLE   = modules$(subst $(SPACE),,$(WITHOUT:%=-%))
 
 ifneq ($(strip $(WITHOUT)),)
 

@@ -47,6 +47,7 @@
 # Two things depend on the machine.  Outputs are compared where they come from, on a CPU with PoCL; elsewhere the
 # commands are only run.  And long runs are cut short, except traced ones, whose records are counted.
 . tests/run/helpers.sh
+. tests/run/copy.sh
 
 TOP=$(pwd)
 PROGRAMS=$TOP/tests/pages
@@ -55,22 +56,12 @@ PROGRAMS=$TOP/tests/pages
 
 prepare_copy() { # and go there.  It is built already, so that make compiles only what is edited
     walk=$TMP/walk
-    mkdir -p "$walk/build" "$walk/tests"
-    cp -Rp Makefile README.md LICENSE cl data src tutorials "$walk"
-    cp -Rp tests/data tests/maintain.mk "$walk/tests"
-    cp -Rp build/src build/embedded.* build/packages "$walk/build"
+    copy_files "$walk" Makefile README.md LICENSE cl data src tutorials tests/data tests/maintain.mk
+    copy_build "$walk"
     cd "$walk" || exit 1
-    use_own_jobs
-    make -s build/flags
-    find build -type f -exec touch {} +
     cp "$YARD" yard
     cp LICENSE my.txt # texts that pages name, and that a student brings along
     cp LICENSE tinyshakespeare.txt
-}
-
-use_own_jobs() { # of make: not those of the make that runs this test, but the same compiler
-    MAKEFLAGS=$(echo "${MAKEFLAGS-}" | sed 's/--jobserver[^ ]*//g')
-    export MAKEFLAGS
 }
 
 # Sets $same: is the first platform PoCL, whose output the pages show?  And $half: pages cut the first device in two and

@@ -172,6 +172,68 @@ refuse 2 'would overwrite what --overlap-plan writes' plan --list "$TMP/idle" --
 yard plan --list "$TMP/seldom.txt" --snapshot x --simulate --verify
 result $? 'iterations without an update are stored too'
 
+# ---- meshes ---------------------------------------------------------------------------------------------------------
+
+plan='plan --model tiny'
+refuse 2 'expected dp=A,pp=B,tp=C' $plan --mesh dp=x
+refuse 2 'each once' $plan -d 0:0x2 --mesh dp=2,dp=2
+refuse 2 'there is one stage; --mesh pp=N makes N of them' $plan --pipeline interleaved
+refuse 2 'expected dp=A,pp=B,tp=C' $plan --mesh dp=4294967297
+refuse 2 '--mesh dp=2 needs 2 devices, -d gives 1: name 2 there, or use one as 2, such as -d 0:0x2' $plan --mesh dp=2
+refuse 2 'asks for 8192 devices, the product of its numbers; the most are 4096' $plan --mesh dp=4096,pp=2
+refuse 2 'asks for 4294967296 devices' $plan $server --mesh dp=4096,pp=4096,tp=256
+refuse 2 'wants at least 3 layers, the model has 2: use pp=2, or --layers 3' $plan -d 0:0x3 --mesh pp=3 --batch 6
+refuse 2 'with 2 stages per device wants at least 4 layers, the model has 2: use pp=1, or --layers 4' \
+    $plan -d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2
+refuse 2 'wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2' \
+    $plan -d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved
+refuse 2 'use a smaller --micro-batch, such as 1' $plan -d 0:0x8 --micro-batch 1000000
+refuse 2 'tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2' $plan -d 0:0x3 --mesh tp=3
+refuse 2 'yard plan --hardware FILE takes more' $plan -d 0:0x17
+refuse 2 'with n and N from 1 up' $plan -d 0:0x0
+refuse 2 'expected 2 numbers of layers' $plan -d 0:0x2 --mesh pp=2 --stages 1
+refuse 2 '2,1 has 3 layers in all, the model 2' $plan -d 0:0x2 --mesh pp=2 --stages 2,1
+refuse 2 'wants a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3' $plan --batch 8 --grad-groups 3
+refuse 2 'with dp=2 add --grad-groups 1' $plan -d 0:0x2 --grad-groups 2
+refuse 2 'from three groups on a tied head wants pp=1' \
+    $plan -d 0:0x2 --mesh pp=2 --batch 6 --micro-batch 1 --grad-groups 3
+refuse 2 '--pipeline dualpipev with pp=2 wants at least 4 micro-batches, not 3: try --batch 4 --micro-batch 1' \
+    $plan --layers 4 -d 0:0x2 --mesh pp=2 --batch 3 --micro-batch 1 --pipeline dualpipev
+refuse 2 'at least 924 KiB are needed, 1 B more than the budget of 924 KiB' \
+    $plan $server --mesh dp=2 --device-mem 946175
+refuse 2 'not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3' $plan -d 0:0x3 --batch 4
+
+# ---- how long tasks take --------------------------------------------------------------------------------------------
+
+laptop=data/hardware/laptop.txt
+refuse 2 '--simulate needs times' plan --simulate
+refuse 2 'add --simulate' plan --what-if link=2x
+refuse 2 'add --simulate' plan --trace x
+refuse 2 'leave one out' plan --simulate --hardware $laptop --profile x
+refuse 4 'no/such/file' plan --simulate --hardware no/such/file
+refuse 4 'no/such/file' plan --simulate -d 0:0 --profile no/such/file
+refuse 2 "'link=fast'" plan --simulate --hardware $laptop --what-if link=fast
+refuse 2 'laptop.txt' plan --simulate --hardware $laptop --mesh dp=2
+refuse 2 'does not fit' plan --simulate --hardware $laptop --what-if mem=1M --model char
+refuse 2 'README.md, line ' plan --simulate --hardware README.md
+refuse 4 'no/such/file' train --pace no/such/file
+refuse 2 '--serial' train --serial --pace $laptop
+refuse 2 '--serial' train --serial --delay-seed 1
+refuse 2 'leave one out' train --delay-seed 1 --pace $laptop
+refuse 2 '-o FILE' profile
+refuse 4 'no/such/folder/file' profile --model tiny --layers 1 --seq-len 8 --batch 2 --micro-batch 1 -d 0:0 \
+    -o no/such/folder/file
+
+# ---- snapshots ------------------------------------------------------------------------------------------------------
+
+refuse 2 '--snapshot takes a path' train --snapshot ''
+refuse 2 '--save x would overwrite what --snapshot writes' train --snapshot x --save x
+refuse 2 'a step file has no words for slots' plan --list data/steps/snapshot.txt --snapshot x --print-list
+refuse 2 '--snapshot-slots takes a whole number from 1 to 16' plan --list data/steps/chain.txt --snapshot x \
+    --snapshot-slots 0
+refuse 2 'device host: the state that is kept from step to step does not fit' $plan $server --snapshot x --simulate \
+    --host-mem 512K
+
 # ---- going on -------------------------------------------------------------------------------------------------------
 
 refuse 2 '--stop-after saves and stops: add --save DIR' train --stop-after 5

@@ -3,8 +3,8 @@
 #
 # tests/unit/techniques/test_crash.c lets calls fail inside of src/trainer/file/publish.c; here the kernel's answers are
 # forged by strace, so that no call can be forgotten.  Each call that touches the target fails once, with two errors.
-# Then yard ends with 4, says one sentence, and leaves nothing behind, or all of it where only its folder was not synced; the
-# source is sound.
+# Then yard ends with 4, says one sentence, and leaves nothing behind, or all of it where only its folder was not
+# synced; the source is sound.
 . tests/run/helpers.sh
 
 strace -o "$TMP/log" true 2>/dev/null ||

@@ -37,7 +37,7 @@ CC=false packages 1 build optional window && [ ! -s "$TMP/asked" ] && grep -q 'g
 result $? 'a user who is not root and has no terminal does not go on without a compiler'
 
 demo() { # LIBRARIES OF SDL2: what `make demo` would say in the end, to $TMP/said
-    MAKEFLAGS='' make -n demo SDL2="$1" 2>"$TMP/err" | grep '^echo' >"$TMP/said"
+    make -n demo SDL2="$1" 2>"$TMP/err" | grep '^echo' >"$TMP/said"
     cat "$TMP/said" >>"$TMP/err"
 }
 demo '' && ! grep -q 'opens it in a window' "$TMP/said" && grep -q 'make deps installs it' "$TMP/said"

@@ -10,6 +10,7 @@
 # line for each mistake.  Then lab 4, whose copy has nothing to compile, goes through all that a student does.  A new
 # lab needs nothing here: it is found by its folder's number.
 . tests/run/helpers.sh
+. tests/run/copy.sh
 
 # ---- patches and graders --------------------------------------------------------------------------------------------
 
@@ -17,8 +18,7 @@ tree=$TMP/tree # to which patches are applied, one after another
 flags=$(cat "${BUILD:-build}/flags")
 
 command -v patch >/dev/null || skip_all "the labs' patches apply" 'patch is not installed; make deps does it'
-mkdir -p "$tree"
-cp -Rp Makefile README.md cl data src tutorials tests "$tree"
+copy_files "$tree" Makefile README.md cl data src tutorials tests
 
 change() { # PATCH [OPTION]: the tree, by a patch whose first line may be "loses: PARTS"
     sed '1{/^loses:/d;}' "$1" | (cd "$tree" && patch -s -p1 --no-backup-if-mismatch ${2-}) >"$TMP/out" 2>&1 && return

@@ -30,6 +30,7 @@ here=$PWD
 cd "$(dirname "$0")/../.." || exit 2
 labs=tutorials/labs
 . tests/run/json.sh
+. tests/run/copy.sh
 SEED=${SEED:-1}
 DRAWS=${DRAWS:-3}
 BOARD=${BOARD:---model gpt2 --vocab 256 --batch 32}
@@ -209,14 +210,8 @@ judge_list() { # ENTRY LIST NAME: the entry may begin with lines `#= NAME = VALU
 # A copy of the tree, built: without the labs' graders, and without what no build needs.
 make_stage() {
     [ ! -d "$TMP/stage" ] || return 0
-    mkdir -p "$TMP/stage/build" "$TMP/stage/tutorials"
-    cp -Rp Makefile README.md cl data src tests "$TMP/stage"
-    cp -Rp tutorials/*.md tutorials/gdb "$TMP/stage/tutorials"
-    for item in src embedded.c embedded.o packages flags; do
-        [ ! -e build/$item ] || cp -Rp build/$item "$TMP/stage/build"
-    done
-    (cd "$TMP/stage" && make -s build/flags build/packages >/dev/null 2>&1)
-    find "$TMP/stage/build" -type f -exec touch {} +
+    copy_files "$TMP/stage" Makefile README.md cl data src tests tutorials/*.md tutorials/gdb
+    copy_build "$TMP/stage"
     chmod -R a+rX "$TMP/stage"
 }
 

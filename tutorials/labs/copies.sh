@@ -7,25 +7,13 @@
 #     forget TREE PATCH         removes from it what was built of the sources that the patch changes
 #     build TREE                fails with the compiler's words in $TMP/make
 
-# The objects in it are newer than its sources, so that only changes are compiled.
 copy_tree() { # TO
     rm -rf "$1"
-    mkdir -p "$1/build"
-    for item in "$TOP"/* "$TOP"/.clang-format "$TOP"/.gitignore; do
-        case ${item##*/} in
-        build | yard | yard-*) ;;
-        *) cp -Rp "$item" "$1" ;;
-        esac
-    done
+    (cd "$TOP" && copy_files "$1" $(ls -d ./* .clang-format .gitignore | grep -v '^\./build$\|^\./yard'))
     find "$1"/tutorials/labs/[0-9]* -type f ! -name README.md -exec rm {} +
     find "$1"/tutorials/labs/[0-9]* -type d -empty -delete
     rm -f "$1/tests/scripts/labs.sh"
-    for item in src embedded.c embedded.o packages flags; do
-        [ ! -e "$TOP/build/$item" ] || cp -Rp "$TOP/build/$item" "$1/build"
-    done
-    (cd "$1" && make -s build/flags build/packages >/dev/null 2>&1)
-    touch "$TMP/now" # one time for all: an object that is older than build/flags would be compiled again
-    find "$1/build" -type f -exec touch -r "$TMP/now" {} +
+    (cd "$TOP" && copy_build "$1")
 }
 
 without_marks() { # PATCH: without its first line, if that is "loses: PARTS"

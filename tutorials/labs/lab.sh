@@ -49,6 +49,7 @@ TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
 
 . "$TOP/tests/run/json.sh"
+. "$TOP/tests/run/copy.sh"
 . "$LABS/copies.sh"
 . "$LABS/grading.sh"
 . "$LABS/predict.sh"

@@ -164,151 +164,169 @@ struct stage {
 };
 
 /* The output of a stage is kept by the one that gets it, not by the one that made it. */
-static struct stage sum_stage(const struct mesh *m, const struct sketch *k, int stage)
+static struct stage sum_stage(const struct mesh *mesh, const struct sketch *sketch, int number)
 {
-    const bool is_last = stage == n_stages(m) - 1;
-    struct stage s = {.begin = stage == 0 ? 0 : m->first_layer[stage] + 1,
-                      .end = m->first_layer[stage + 1] + (is_last ? 2 : 1),
-                      .sum.tape = is_last ? 0 : -k->passed};
-    for (int u = s.begin; u < s.end; u++) {
-        s.sum.forward += k->unit[u].forward;
-        s.sum.backward += k->unit[u].backward;
-        s.sum.parameters += k->unit[u].parameters;
-        s.sum.tape += k->unit[u].tape;
+    const bool is_last = number == n_stages(mesh) - 1;
+    struct stage stage = {.begin = number == 0 ? 0 : mesh->first_layer[number] + 1,
+                          .end = mesh->first_layer[number + 1] + (is_last ? 2 : 1),
+                          .sum.tape = is_last ? 0 : -sketch->passed};
+    for (int u = stage.begin; u < stage.end; u++) {
+        const struct unit_work *unit = &sketch->unit[u];
+        stage.sum.forward += unit->forward;
+        stage.sum.backward += unit->backward;
+        stage.sum.parameters += unit->parameters;
+        stage.sum.tape += unit->tape;
     }
-    return s;
+    return stage;
 }
 
 /* ---- a candidate: time ------------------------------------------------------------------------------------------- */
 
 /* Of a backward in halves only the whole is known.  It counts with the second half. */
-static void count_turn(struct load *d, struct stage *s, enum computation computation)
+static void count_turn(struct load *load, struct stage *stage, enum computation computation)
 {
-    if (!s->has_started)
-        s->starts = d->work;
-    s->has_started = true;
+    if (!stage->has_started)
+        stage->starts = load->work;
+    stage->has_started = true;
     if (computation == FORWARD)
-        d->work += s->sum.forward;
+        load->work += stage->sum.forward;
     else if (computation != INPUT_GRADIENT)
-        d->work += s->sum.backward;
-    s->stops = d->work;
+        load->work += stage->sum.backward;
+    stage->stops = load->work;
 }
 
 /* The most ranks of a stage that share a link. */
-static int ranks_on_a_link(const struct mesh *m, int stage, int64_t link_share)
+static int ranks_on_a_link(const struct mesh *mesh, int stage, int64_t link_share)
 {
     int64_t link = NONE;
     int ranks = 0, most = 0;
-    for (int dp = 0; dp < m->dp; dp++)
-        for (int rank = rank_at(m, dp, stage); rank < rank_at(m, dp, stage) + m->tp; rank++) {
+    for (int dp = 0; dp < mesh->dp; dp++) {
+        const int first = rank_at(mesh, dp, stage);
+        for (int rank = first; rank < first + mesh->tp; rank++) {
             if (rank / link_share != link)
                 ranks = 0;
             link = rank / link_share;
             ranks++;
             most = MAX(most, ranks);
         }
+    }
     return most;
 }
 
 /* The seconds of a link in which ranks of the stage get a byte of each parameter's gradient, or of its new value, from
  * the others: each has a share of the bytes, and gets the others' gradients for it, and the others' shares. */
-static double seconds_a_byte(const struct mesh *m, const struct sketch *k, int stage)
+static double seconds_a_byte(const struct mesh *mesh, const struct sketch *sketch, int stage)
 {
-    const double others = (double)(m->dp - 1) / m->dp;
-    return others * ranks_on_a_link(m, stage, k->link_share) * k->link_byte_seconds;
+    const double others = (double)(mesh->dp - 1) / mesh->dp;
+    return others * ranks_on_a_link(mesh, stage, sketch->link_share) * sketch->link_byte_seconds;
 }
 
 /* The seconds from the first forward of a stage to the next step's.  In its last backward the gradients of the last
  * unit are the first that can travel.  They go in this order.  New values follow in the same order, or, with clipping,
  * after the norm of all, where they are left out here. */
-static double bound_cycle(const struct stage *s, const struct sketch *k, double byte_seconds, bool clips, bool splits)
+static double bound_cycle(const struct stage *stage, const struct sketch *sketch, double byte_seconds, bool clips,
+                          bool splits)
 {
-    double seconds = s->stops - s->starts, bytes = 0, most = 0;
-    for (int u = s->begin; u < s->end; u++) {
-        bytes += k->unit[u].parameters;
-        most = fmax(most, seconds + (clips ? 1 : 2) * bytes * byte_seconds);
+    const int trips = clips ? 1 : 2; /* of a byte: as a gradient, and as a new value */
+    double seconds = stage->stops - stage->starts, bytes = 0, most = 0;
+    for (int u = stage->begin; u < stage->end; u++) {
+        bytes += sketch->unit[u].parameters;
+        most = fmax(most, seconds + trips * bytes * byte_seconds);
         if (splits)
             break; /* which units' gradients come last is not known */
-        seconds -= k->unit[u].backward;
+        seconds -= sketch->unit[u].backward;
     }
     return most;
 }
 
-static double bound_time(const struct mesh *m, const struct sketch *k, const struct stage *stage,
-                         const struct load *load, bool clips, bool splits)
+static double bound_time(const struct mesh *mesh, const struct sketch *sketch, const struct stage *stages,
+                         const struct load *loads, bool clips, bool splits)
 {
     double most = 0;
-    for (int s = 0; s < n_stages(m); s++) {
-        const struct load *d = &load[pp_of(m, s)];
-        const double cycle = bound_cycle(&stage[s], k, seconds_a_byte(m, k, s), clips, splits);
-        most = fmax(most, fmax(cycle, d->work));
-        if (clips && s < m->pp)
-            most = fmax(most, d->before + fmax(cycle, d->work + d->after));
+    for (int number = 0; number < n_stages(mesh); number++) {
+        const struct load *load = &loads[pp_of(mesh, number)];
+        const double cycle = bound_cycle(&stages[number], sketch, seconds_a_byte(mesh, sketch, number), clips, splits);
+        most = fmax(most, fmax(cycle, load->work));
+        if (clips && number < mesh->pp)
+            most = fmax(most, load->before + fmax(cycle, load->work + load->after));
     }
     if (clips) /* the first unit's values come after the norm, and all forwards after them */
-        most += k->unit[0].parameters * seconds_a_byte(m, k, 0);
+        most += sketch->unit[0].parameters * seconds_a_byte(mesh, sketch, 0);
     return most;
 }
 
 /* ---- a candidate: memory ----------------------------------------------------------------------------------------- */
 
-/* extra: bytes beside the tapes during this backward. */
-static void take_turn(struct load *d, const struct turn *t, const struct unit_work *stage, double extra, bool adds)
+/* extra: bytes beside the tapes during this backward.  adds: later micro-batches add to the gradients. */
+static void take_turn(struct load *load, const struct turn *turn, const struct stage *stage, double extra, bool adds)
 {
-    const bool is_forward = t->computation == FORWARD;
+    const bool is_forward = turn->computation == FORWARD;
     if (is_forward)
-        d->held += stage->tape;
-    d->most = fmax(d->most, d->held + (is_forward ? 0 : extra));
-    if (!is_forward && t->computation != WEIGHT_GRADIENT)
-        d->held -= stage->tape;
-    if (!is_forward && t->computation != INPUT_GRADIENT && t->micro == 0 && adds)
-        d->held += stage->parameters;
+        load->held += stage->sum.tape;
+    load->most = fmax(load->most, load->held + (is_forward ? 0 : extra));
+    if (!is_forward && turn->computation != WEIGHT_GRADIENT)
+        load->held -= stage->sum.tape;
+    if (!is_forward && turn->computation != INPUT_GRADIENT && turn->micro == 0 && adds)
+        load->held += stage->sum.parameters;
 }
 
-static void bound_memory(struct mesh_candidate *c, const struct load *d, bool clips)
+static void bound_memory(struct mesh_candidate *candidate, const struct load *load, bool clips)
 {
-    const double share = 1.0 / c->mesh.dp, parameters = d->parameters * (c->mesh.zero >= 3 ? share : 1);
-    const double optimizer = 2 * d->parameters * (c->mesh.zero >= 1 ? share : 1);
-    double gradients = d->parameters;
-    if (c->micros == 1 && c->mesh.zero >= 2)
+    const int zero = candidate->mesh.zero;
+    const double share = 1.0 / candidate->mesh.dp;
+    const double parameters = load->parameters * (zero >= 3 ? share : 1);
+    const double optimizer = 2 * load->parameters * (zero >= 1 ? share : 1);
+    double gradients = load->parameters;
+    if (candidate->micros == 1 && zero >= 2)
         gradients *= share;
-    if (c->micros == 1 && !clips) /* each is gone when its unit is updated */
+    if (candidate->micros == 1 && !clips) /* each is gone when its unit is updated */
         gradients = 0;
-    c->state = fmax(c->state, parameters + optimizer + gradients);
-    c->bytes = fmax(c->bytes, parameters + optimizer + fmax(gradients, d->most));
+    candidate->state = fmax(candidate->state, parameters + optimizer + gradients);
+    candidate->bytes = fmax(candidate->bytes, parameters + optimizer + fmax(gradients, load->most));
 }
 
-void set_bounds(struct mesh_candidate *c, const struct sketch *k, bool clips)
+/* ---- a candidate: both ------------------------------------------------------------------------------------------- */
+
+/* The stages of the mesh, and what each device has of them before its first turn.  The caller frees the stages. */
+static struct stage *sum_stages(const struct mesh *mesh, const struct sketch *sketch, struct load *loads, bool splits)
 {
-    const struct mesh *m = &c->mesh;
-    const int stages = n_stages(m);
+    const int n = n_stages(mesh);
+    struct stage *stages = allocate((size_t)n, sizeof *stages);
+    for (int number = 0; number < n; number++) {
+        struct load *load = &loads[pp_of(mesh, number)];
+        stages[number] = sum_stage(mesh, sketch, number);
+        load->parameters += stages[number].sum.parameters;
+        if (number == 0 || number >= mesh->pp)
+            continue;
+        const struct stage *earlier = &stages[number - 1];
+        load->before = load[-1].before + earlier->sum.forward;
+        load->after = load[-1].after + (splits ? 0 : earlier->sum.backward);
+    }
+    return stages;
+}
+
+void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, bool clips)
+{
+    const struct mesh *mesh = &candidate->mesh;
     size_t n;
-    c->tasks = k->tasks * c->micros * m->dp;
-    struct turn *turn = merge_orders(c->order, m, c->micros, &n);
-    struct stage *stage = allocate((size_t)stages, sizeof *stage);
-    struct load *load = allocate((size_t)m->pp, sizeof *load);
+    struct turn *turn = merge_orders(candidate->order, mesh, candidate->micros, &n);
     bool splits = false; /* backwards in halves, whose times are not known */
     for (size_t i = 0; i < n; i++)
         splits |= turn[i].computation == INPUT_GRADIENT;
-    for (int s = 0; s < stages; s++) {
-        struct load *d = &load[pp_of(m, s)];
-        stage[s] = sum_stage(m, k, s);
-        d->parameters += stage[s].sum.parameters;
-        if (s > 0 && s < m->pp) {
-            d->before = load[s - 1].before + stage[s - 1].sum.forward;
-            d->after = load[s - 1].after + (splits ? 0 : stage[s - 1].sum.backward);
-        }
-    }
+    struct load *loads = allocate((size_t)mesh->pp, sizeof *loads);
+    struct stage *stages = sum_stages(mesh, sketch, loads, splits);
     for (size_t i = 0; i < n; i++) {
-        const int s = turn[i].stage;
-        struct load *d = &load[pp_of(m, s)];
-        count_turn(d, &stage[s], turn[i].computation);
-        take_turn(d, &turn[i], &stage[s].sum, s == stages - 1 ? k->extra : 0, c->micros > 1);
+        const int number = turn[i].stage;
+        struct load *load = &loads[pp_of(mesh, number)];
+        count_turn(load, &stages[number], turn[i].computation);
+        const bool has_head = number == n_stages(mesh) - 1;
+        take_turn(load, &turn[i], &stages[number], has_head ? sketch->extra : 0, candidate->micros > 1);
     }
-    c->seconds = bound_time(m, k, stage, load, clips, splits);
-    for (const struct load *d = load; d < load + m->pp; d++)
-        bound_memory(c, d, clips);
-    free(stage);
-    free(load);
+    candidate->tasks = sketch->tasks * candidate->micros * mesh->dp;
+    candidate->seconds = bound_time(mesh, sketch, stages, loads, clips, splits);
+    for (int pp = 0; pp < mesh->pp; pp++)
+        bound_memory(candidate, &loads[pp], clips);
+    free(stages);
+    free(loads);
     free(turn);
 }

@@ -184,7 +184,7 @@ static bool repeat_option(const struct option *o)
 static char *command_of(const struct mesh_candidate *c)
 {
     char mesh[64];
-    command = copy_string("yard plan");
+    command = copy_string("./yard plan");
     first_given(repeat_option);
     append_text(&command, " --mesh %s --micro-batch %d", format_mesh(mesh, &c->mesh), c->micro_batch);
     if (c->mesh.dp > 1 || was_given("zero"))
@@ -210,8 +210,8 @@ static void print_search(const struct mesh_search *x, size_t n)
     struct table *t = new_table(columns, COUNT(columns));
     for (const struct planned *o = x->planned; o < x->planned + n; o++) {
         char *words = command_of(&o->candidate);
-        ROW(t, number_cell(1e3 * o->seconds), number_cell(o->bytes / (1 << 20)), number_cell(o->bytes),
-            text_cell(words));
+        const double tenths = ceil(10 * o->bytes / (1 << 20)); /* rounded up, so that the row fits in what is printed */
+        ROW(t, number_cell(1e3 * o->seconds), number_cell(tenths / 10), number_cell(o->bytes), text_cell(words));
         free(words);
     }
     if (x->asked->json) {
@@ -282,7 +282,7 @@ static void check_search_options(struct settings *s)
         fail(EXIT_USAGE, "--search plans for a machine that is described: add --hardware FILE, such as "
                          "data/hardware/server.txt");
     if (!counted_devices(s))
-        fail(EXIT_USAGE, "--search needs -d N, the number of devices of %s that it may use", o->hardware);
+        fail(EXIT_USAGE, "--search needs -d N, the number of devices of %s that it uses", o->hardware);
     if (o->what_if && strstr(o->what_if, "mem="))
         fail(EXIT_USAGE, "--search and --what-if %s: give the memory of a device as --device-mem", o->what_if);
     s->sweeps = true;

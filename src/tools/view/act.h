@@ -18,9 +18,11 @@ extern const size_t n_actions;
 /* Presses a key by its name: a character, or "left", "enter", ...; while a search is typed, characters go there. */
 void press_key(struct view *view, const char *key);
 void move_mouse(struct view *view, int x, int y);
-void press_button(struct view *view, bool measure); /* at the mouse's place; `measure`: with the shift key */
+enum shift_key { SHIFT_UP, SHIFT_DOWN };
+void press_button(struct view *view, enum shift_key shift); /* at the mouse's place; SHIFT_DOWN: measures */
 void release_button(struct view *view);
-void turn_wheel(struct view *view, double notches, bool scroll); /* zooms at the mouse, or moves the rows */
+void turn_wheel(struct view *view, double notches,
+                enum shift_key shift); /* zooms at the mouse; SHIFT_DOWN: moves the rows */
 /* Presses keys and moves the mouse as a text says: "f k /mlp enter click:600,300". */
 void run_script(struct view *view, const char *script);
 

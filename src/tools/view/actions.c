@@ -320,22 +320,22 @@ void move_mouse(struct view *view, int x, int y)
 }
 
 /* What the button does at this place, unless it moves a task. */
-static enum drag drag_at(const struct places *places, int x, int y, bool measure)
+static enum drag drag_at(const struct places *places, int x, int y, enum shift_key shift)
 {
     if (is_inside(&places->overview, x, y))
         return DRAG_OVERVIEW;
-    if (measure || is_inside(&places->ruler, x, y))
+    if (shift == SHIFT_DOWN || is_inside(&places->ruler, x, y))
         return DRAG_RULER;
     return DRAG_ROWS;
 }
 
-void press_button(struct view *view, bool measure)
+void press_button(struct view *view, enum shift_key shift)
 {
     struct places places = places_of(view);
     view->message[0] = '\0';
     view->mouse.moved = false;
     view->mouse.gesture.blocker.record = NONE;
-    view->mouse.drag = drag_at(&places, view->mouse.x, view->mouse.y, measure);
+    view->mouse.drag = drag_at(&places, view->mouse.x, view->mouse.y, shift);
     if (view->mouse.drag == DRAG_RULER)
         view->selection.region = (struct region){.kind = STRETCH, .at = {axis_at(view, view->mouse.x)}};
     struct pick pick = pick_at(view, view->mouse.x, view->mouse.y);
@@ -377,9 +377,9 @@ void release_button(struct view *view)
     refresh(view);
 }
 
-void turn_wheel(struct view *view, double notches, bool scroll)
+void turn_wheel(struct view *view, double notches, enum shift_key shift)
 {
-    if (scroll)
+    if (shift == SHIFT_DOWN)
         view->sight.scroll -= (int)(notches * 40 * view->scale);
     else
         zoom(view, pow(1.2, -notches));
@@ -422,13 +422,13 @@ static bool run_mouse(struct view *view, const char *word)
     if (which == MOUSE_WORDS)
         return false;
     if (which == MOUSE_WHEEL) {
-        turn_wheel(view, at[0], false);
+        turn_wheel(view, at[0], SHIFT_UP);
         return true;
     }
     move_mouse(view, (int)at[0], (int)at[1]);
     if (which == MOUSE_MOVE)
         return true;
-    press_button(view, which == MOUSE_MEASURE);
+    press_button(view, which == MOUSE_MEASURE ? SHIFT_DOWN : SHIFT_UP);
     if (which != MOUSE_CLICK)
         move_mouse(view, (int)at[2], (int)at[3]);
     if (which != MOUSE_HOLD) /* it leaves the button down */

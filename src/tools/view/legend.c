@@ -102,14 +102,16 @@ static void draw_classes(const struct view *view, struct legend_place *at)
             draw_item(view, at, trace->header.memory[i], BOX, class_colour(i));
 }
 
-/* Is there a bar of a task that runs, or a pale one of a task that has been queued and waits for another? */
-static bool shows_running(const struct view *view, bool waits)
+/* A task that has not ended: its bar is pale while it has been queued and waits for another. */
+enum unfinished { RUNS, WAITS };
+
+static bool shows_unfinished(const struct view *view, enum unfinished wanted)
 {
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         const struct view_row *row = &view->layout.row[i];
         struct trace_running now;
         if (row->kind == ROW_LANE && trace_running(view->track[row->track]->trace, row->index, &now) &&
-            now.waits == waits)
+            now.waits == (wanted == WAITS))
             return true;
     }
     return false;
@@ -150,8 +152,8 @@ size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
         {shows_budget(view), {"budget", DASHES, ACCENT}},
         {view->layout.seen.pale || !view->canvas, {"short tasks, mostly idle", PALE_BOX, blend(PAPER, bar, 0.4)}},
         {shows_queued(view), {"queued", FLAT_LINE, blend(bar, PAPER, 0.55)}},
-        {shows_running(view, false), {"runs now", HOLES, bar}},
-        {shows_running(view, true), {"waits for another task", PALE_BOX, blend(bar, PAPER, 0.8)}},
+        {shows_unfinished(view, RUNS), {"runs now", HOLES, bar}},
+        {shows_unfinished(view, WAITS), {"waits for another task", PALE_BOX, blend(bar, PAPER, 0.8)}},
         {selection->critical, {"not on the critical path", PALE_BOX, dimmed}},
         {selection->search[0], {"not found", PALE_BOX, dimmed}},
         {picked, {"selected", FRAME, INK}},

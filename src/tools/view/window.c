@@ -101,7 +101,7 @@ static void take_event(struct view_window *window, const SDL_Event *event)
 {
     char text[32];
     const char *name = event->type == SDL_KEYDOWN ? name_of_key(event->key.keysym.sym, text) : NULL;
-    const bool shift = SDL_GetModState() & KMOD_SHIFT;
+    const enum shift_key shift = SDL_GetModState() & KMOD_SHIFT ? SHIFT_DOWN : SHIFT_UP;
     if (event->type == SDL_QUIT)
         window->view->quit = true;
     else if (name)

@@ -199,6 +199,9 @@ bool parse_bytes(const char *text, size_t *bytes)
     unsigned long long n = strtoull(text, &end, 10);
     if (errno)
         return false;
+    double fraction = 0;
+    if (*end == '.')
+        fraction = strtod(end, &end);
     int shift = 0;
     if (*end) {
         const char *suffix = strchr(suffixes, toupper((unsigned char)*end));
@@ -206,9 +209,10 @@ bool parse_bytes(const char *text, size_t *bytes)
             return false;
         shift = 10 * (int)(suffix - suffixes + 1);
     }
-    if (n > (SIZE_MAX >> shift))
+    const double rest = ldexp(fraction, shift); /* bytes; only a number with a suffix may have a fraction */
+    if (n > (SIZE_MAX >> shift) || fraction >= 1 || (shift == 0 && fraction > 0))
         return false;
-    *bytes = (size_t)n << shift;
+    *bytes = ((size_t)n << shift) + (size_t)rest;
     return true;
 }
 

@@ -38,7 +38,7 @@ char *format_number(char out[32], double x, int places);
 char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */
 char *format_bytes(char out[32], double bytes);     /* "1.50 GiB", "12.3 KiB", "17 B" */
 char *format_seconds(char out[32], double seconds); /* "1 h 02 min", "3 min 10 s", "12 s" */
-/* Bytes with an optional K, M, G suffix (1024-based), "512M". */
+/* Bytes with an optional K, M, G suffix (1024-based): "512M", "1.5G", which is rounded down to whole bytes. */
 bool parse_bytes(const char *text, size_t *bytes);
 bool parse_int(const char *text, int64_t *value);
 bool parse_double(const char *text, double *value);

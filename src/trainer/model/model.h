@@ -118,8 +118,8 @@ struct adamw {
 void update_elements(float *restrict p, float *restrict m, float *restrict v, const float *restrict g, size_t n,
                      const struct adamw *with);
 /* Call it after a group's last backward of a unit on all ranks.  With a tied head it adds up the embedding's two
- * gradients.  grouped: then it adds the gradient of the second group to that of the first. */
-void end_group(struct build *b, int unit, bool grouped);
+ * gradients.  group: 0 for the first; the gradient of a further one is then added to that of the first. */
+void end_group(struct build *b, int unit, int group);
 /* After the last group: send_unit() sends the shards of a unit's gradient to the data-parallel ranks that sum them, and
  * reduce_unit() sums them. */
 void send_unit(struct build *b, int unit);

@@ -65,13 +65,13 @@ static struct reduction *reduction_of(const struct build *b, int unit, int tp_ra
 /* ---- reduce ---------------------------------------------------------------------------------------------------- */
 
 /* With a tied head the embedding has two gradients, from the head and from the look-up, summed only here. */
-static void sum_tied(struct build *b, int tp_rank, bool grouped)
+static void sum_tied(struct build *b, int tp_rank, int group)
 {
     for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
         struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, dp_rank);
         struct replica *first = replica_of(b, 0, tp_rank, dp_rank);
         on_unit(b, 0, tp_rank, dp_rank, ROLE_REDUCE);
-        if (grouped) {
+        if (group > 0) {
             first = first->second_set;
             last = last->second_set;
         }
@@ -85,14 +85,14 @@ static void sum_tied(struct build *b, int tp_rank, bool grouped)
     }
 }
 
-void end_group(struct build *b, int unit, bool grouped)
+void end_group(struct build *b, int unit, int group)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         if (unit == 0)
-            sum_tied(b, tp_rank, grouped);
+            sum_tied(b, tp_rank, group);
         struct replica *replica = replica_of(b, unit, tp_rank, 0);
         on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
-        if (grouped)
+        if (group > 0)
             add_into(b->step, "group.add", replica->grad[unit], replica->second_set->grad[unit]);
     }
 }

@@ -224,12 +224,10 @@ static struct problem *add_slabs(struct machine *m, const struct arena *arena)
     return wrong;
 }
 
-struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum place_purpose purpose)
+/* Adds to its arena each tensor that a list or all lists hold.  Returns the number of positions of all lists. */
+static size_t gather_lives(struct pool *p, struct step *const *steps, size_t n, struct arena *arenas)
 {
-    struct machine *machine = p->machine;
-    size_t n_arenas = (size_t)machine->n_devices + (size_t)MAX(machine->n_contexts, 1);
-    struct arena *arenas = allocate(n_arenas, sizeof *arenas);
-    size_t n_positions = 0, ram = 0;
+    size_t n_positions = 0;
     reset_tensors(p);
     for (size_t i = 0; i < n; i++) {
         find_lifetimes(steps[i]);
@@ -240,13 +238,28 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum 
         if (x->storage == x && (x->persistent || x->step))
             add_life(arenas, x, steps);
     }
-    for (size_t i = 0; i < n; i++) {
-        find_levels(steps[i]);
-        for (size_t k = 0; k < n_arenas; k++) {
-            const size_t device = MIN(k, (size_t)machine->n_devices); /* all arenas from this index on are the host's */
-            arenas[k].least_bytes = MAX(arenas[k].least_bytes, steps[i]->peak_total[device]);
-        }
+    return n_positions;
+}
+
+/* No placement of an arena takes less than the most that a list holds there. */
+static void set_least_bytes(const struct machine *machine, struct step *step, struct arena *arenas, size_t n_arenas)
+{
+    find_levels(step);
+    for (size_t k = 0; k < n_arenas; k++) {
+        const size_t device = MIN(k, (size_t)machine->n_devices); /* all arenas from this index on are the host's */
+        arenas[k].least_bytes = MAX(arenas[k].least_bytes, step->peak_total[device]);
     }
+}
+
+struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum place_purpose purpose)
+{
+    struct machine *machine = p->machine;
+    size_t n_arenas = (size_t)machine->n_devices + (size_t)MAX(machine->n_contexts, 1);
+    struct arena *arenas = allocate(n_arenas, sizeof *arenas);
+    const size_t n_positions = gather_lives(p, steps, n, arenas);
+    for (size_t i = 0; i < n; i++)
+        set_least_bytes(machine, steps[i], arenas, n_arenas);
+    size_t ram = 0;
     struct problem *wrong = place_arenas(p, arenas, n_arenas, n_positions, &ram);
     if (!wrong && ram > machine->host->memory)
         wrong = refuse_ram(machine, ram);

@@ -1,4 +1,8 @@
-/* hooks.c - calls the folders at each moment of a training, and keeps a pointer of each folder for each trainer. */
+/* hooks.c - calls the folders at each moment of a training, and keeps a pointer of each folder for each trainer.
+ *
+ * Each moment has the same loop in a function of its own: so the compiler checks what a hook is given, a backtrace
+ * names the moment, and a debugger stops at one moment alone.
+ */
 #include "hooks.h"
 
 #include <math.h>

@@ -155,7 +155,7 @@ static void add_backwards(struct train_list *list, const struct turn *turn)
     for (int unit = end - 1; unit >= first; unit--) {
         add_unit_backward(list, turn, unit);
         if (ends_group)
-            end_group(list->build, unit, group > 0);
+            end_group(list->build, unit, group);
         if (!ends_step)
             continue;
         send_unit(list->build, unit);

@@ -177,9 +177,10 @@ static void check_size(const struct trainer *trainer)
              trainer->micro_batch > 1 ? "smaller --micro-batch" : "shorter --seq-len");
 }
 
-void set_batch(struct trainer *trainer, bool samples_only)
+void set_batch(struct trainer *trainer, unsigned wanted)
 {
     const struct settings *settings = trainer->settings;
+    const bool samples_only = (wanted & ALL_LISTS) == LIST_SAMPLE;
     trainer->batch = samples_only ? trainer->mesh.dp : settings->batch;
     trainer->seq = settings->seq_len;
     trainer->micro_batch = settings->micro_batch ? settings->micro_batch : MAX(trainer->batch / trainer->mesh.dp, 1);

@@ -148,8 +148,9 @@ _Noreturn void explain_bad_model(uint32_t step, const char *parameter);
 struct mesh wanted_mesh(const struct settings *settings, int devices);
 /* Sets the mesh of all devices of the machine and its order, and cuts the layers. */
 void set_mesh(struct trainer *trainer);
-/* Sets the sizes of a step.  samples_only: a list that only samples has one sequence, whatever the devices are. */
-void set_batch(struct trainer *trainer, bool samples_only);
+/* Sets the sizes of a step.  wanted: as for new_trainer(); where LIST_SAMPLE is the only list, it has one sequence,
+ * whatever the devices are. */
+void set_batch(struct trainer *trainer, unsigned wanted);
 
 /* ---- feed.c: host tasks that fill batches ------------------------------------------------------------------------ */
 

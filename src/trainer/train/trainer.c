@@ -155,7 +155,7 @@ struct trainer *new_trainer_for(const struct settings *settings, const struct co
     if (!trainer->machine) /* devices as -d says */
         trainer->machine = machine_of(settings, trainer->separate ? A_CONTEXT_FOR_EACH : SHARED_CONTEXTS);
     set_mesh(trainer);
-    set_batch(trainer, (wanted & ALL_LISTS) == LIST_SAMPLE);
+    set_batch(trainer, wanted);
     new_feeds(trainer);
     if (trains)
         set_rate(trainer);

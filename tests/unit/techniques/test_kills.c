@@ -1,6 +1,8 @@
 /* test_kills.c - training that is killed at any moment goes on from the newest snapshot, to the bits of a run that was
  * never interrupted.
  *
+ * A life is a process of ./yard: a signal ends a whole program, with what only its memory and its threads had.
+ *
  * A chain is one training in many lives.  Each life but the last is ended by SIGKILL, some by SIGINT: most of them some
  * time after their first step, others while they start or take the file over.  The next one resumes, often with other
  * passes or another ZeRO, so that the file is laid out anew.  After each end the file's newest iteration is at least

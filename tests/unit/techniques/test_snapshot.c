@@ -572,16 +572,6 @@ TEST(many_micro_batches_whose_gradients_are_swapped)
     assert_true(swapped == plain);
 }
 
-TEST(refused)
-{
-    expect_yard(EXIT_USAGE, "--snapshot takes a path", "train --snapshot ''");
-    expect_yard(EXIT_USAGE, "", "train --snapshot x --save x");
-    expect_yard(EXIT_USAGE, "", "plan --list data/steps/snapshot.txt --snapshot x --print-list");
-    expect_yard(EXIT_USAGE, "", "plan --list data/steps/chain.txt --snapshot x --snapshot-slots 0");
-    expect_yard(EXIT_USAGE, "host",
-                "plan --model tiny --hardware data/hardware/server.txt --snapshot x --host-mem 512K --simulate");
-}
-
 TEST(what_stores_nothing_more_is_said)
 {
     const char *one = "--snapshot-slots 1: the first snapshot keeps the only slot";

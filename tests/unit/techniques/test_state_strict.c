@@ -1,8 +1,8 @@
 /* test_state_strict.c - what is no sound checkpoint is refused with a sentence, and which of several is the newest.
  *
- * It tests read_manifest.c, rank_files.c and folder.c of src/techniques/reshard.  A rule of the manifest that nobody
- * checks, a bit that no hash covers, a length that is not looked at, and a checkpoint of an older session that is taken
- * for the newest are found.
+ * It tests read_manifest.c, find_checkpoint.c, rank_files.c and folder.c of src/techniques/reshard.  A rule of the
+ * manifest that nobody checks, a bit that no hash covers, a length that is not looked at, and a checkpoint of an older
+ * session that is taken for the newest are found.
  *
  * To see it fail: in read_manifest.c, let a piece end behind the end of its tensor.
  *
@@ -37,6 +37,7 @@ TEST(the_manifest_is_read_strictly)
         {"\"tied\":true", "\"tied\":1", "config: Expected true or false, got integer"},
         {"\"options\":{", "\"options\":{\"x\":1,", "options: \"x\" must be a text"},
         {"\"rank\":1,\"bytes\"", "\"rank\":0,\"bytes\"", "files: rank 0 is there twice"},
+        {"\"rank\":1,\"bytes\":", "\"rank\":1,\"bytes\":9", "bytes, the manifest says 9"},
         {"\"name\":\"wpe.weight\"", "\"name\":\"wqe.weight\"", "expected {\"name\":\"wpe.weight\",\"role\":\"value\""},
         {"\"shape\":[9,8]", "\"shape\":[8,9]", "tensor 0 (wte.weight, value): expected {"},
         {"\"rank\":0,\"box\":", "\"rank\":1,\"box\":", "\"file\" must be \"rank-1.safetensors\""},

@@ -7,7 +7,8 @@
  *
  * To see it fail: in follow.c, let is_lapped() be false.
  *
- * The writer is this program or a real run; what is expected is the whole trace, read afterwards.
+ * The writer is this program or a real run; what is expected is the whole trace, read afterwards.  The real run is a
+ * process of ./yard, as a trainer is that a viewer holds, and that must outlive it.
  */
 #include "tests/support/child.h"
 #include "tools/trace/follow.h"

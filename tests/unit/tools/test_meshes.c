@@ -287,10 +287,28 @@ TEST(rows_are_commands_that_run_in_their_bytes)
     assert_true(json_array_size(front) > 2);
     for (size_t i = 0; i < json_array_size(front); i++) {
         const json_t *row = json_array_get(front, i);
-        const char *words = text_at(row, "command") + strlen("yard ");
+        const char *words = text_at(row, "command") + strlen("./yard ");
         const json_t *plan = yard_json("%s --device-mem %.0f --json", words, number_at(row, "device_bytes"));
         expect_number("the command's step", number_at(plan, "simulation.step_ms"), number_at(row, "step_ms"));
     }
+}
+
+TEST(the_mebibytes_that_a_row_shows_are_enough)
+{
+    struct ran ran = expect_yard(0, "MiB", "plan --model tiny --batch 8 --hardware %s -d 4 --search",
+                                 write_hardware("paper.txt", &machines[0]));
+    int rows = 0;
+    char *rest = NULL;
+    for (char *line = strtok_r(ran.out, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char mib[32];
+        int at = 0;
+        sscanf(line, " %*f %31s ./yard %n", mib, &at);
+        if (at > 0) {
+            expect_yard(0, "simulated step", "%s --device-mem %s%c", line + at, mib, 'M');
+            rows++;
+        }
+    }
+    assert_true(rows > 2);
 }
 
 /* Tutorials 6, 9 and 18: meshes that are tried one by one. */

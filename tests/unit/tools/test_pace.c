@@ -543,34 +543,3 @@ TEST(a_profile_is_measured_and_read_back)
     expect_yard(EXIT_USAGE, "was made with device \"another device\"", "plan " TINY " --simulate --profile %s", again);
     free_costs(costs);
 }
-
-/* ---- what users can get wrong ------------------------------------------------------------------------------------ */
-
-TEST(mistakes_get_a_sentence)
-{
-    static const struct {
-        int code;
-        const char *words, *part;
-    } cases[] = {
-        {2, "plan --simulate", "--simulate needs times"},
-        {2, "plan --what-if link=2x", "add --simulate"},
-        {2, "plan --trace x", "add --simulate"},
-        {2, "plan --simulate --hardware data/hardware/laptop.txt --profile x", "leave one out"},
-        {4, "plan --simulate --hardware no/such/file", "no/such/file"},
-        {4, "plan --simulate -d 0:0 --profile no/such/file", "no/such/file"},
-        {2, "plan --simulate --hardware data/hardware/laptop.txt --what-if link=fast", "'link=fast'"},
-        {2, "plan --simulate --hardware data/hardware/laptop.txt --mesh dp=2", "laptop.txt"},
-        {2, "plan --simulate --hardware data/hardware/laptop.txt --what-if mem=1M --model char", "does not fit"},
-        {2, "plan --simulate --hardware README.md", "README.md, line "},
-        {4, "train --pace no/such/file", "no/such/file"},
-        {2, "train --serial --pace data/hardware/laptop.txt", "--serial"},
-        {2, "train --serial --delay-seed 1", "--serial"},
-        {2, "train --delay-seed 1 --pace data/hardware/laptop.txt", "leave one out"},
-        {2, "profile", "-o FILE"},
-        {4, "profile " TINY " -o no/such/folder/file", "no/such/folder/file"},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct ran ran = expect_yard(cases[i].code, cases[i].part, "%s", cases[i].words);
-        assert_int_equal(strncmp(ran.err, "yard: ", 6), 0);
-    }
-}

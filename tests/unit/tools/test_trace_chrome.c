@@ -10,6 +10,7 @@
  */
 #include "tests/support/child.h"
 #include "tests/support/support_trace.h"
+#include "tests/support/support_view.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/file/file.h"
 
@@ -167,11 +168,7 @@ TEST(chrome_arrows_join_their_slices)
  * up, from the task that made what is sent to the one that reads it. */
 TEST(chrome_arrows_pass_through_what_takes_no_time)
 {
-    const char *trace = temp_path("1f1b.trace");
-    const char *yard = getenv("YARD");
-    assert_int_equal(system(lasting("%s plan --list data/steps/1f1b.txt --simulate --trace '%s' >'%s'",
-                                    yard ? yard : "./yard", trace, temp_path("plan.out"))),
-                     0);
+    char *trace = trace_of_list("data/steps/1f1b.txt");
     json_t *root = exported(trace, temp_path("1f1b.json.gz"), "2");
     struct events events = collect(root);
     size_t down = 0, up = 0;
@@ -189,6 +186,7 @@ TEST(chrome_arrows_pass_through_what_takes_no_time)
     assert_int_equal(up, 18);
     assert_int_equal(events.n_flow, 2 * (down + up));
     json_decref(root);
+    free(trace);
 }
 
 /* The second forward of step 4 was queued at 832, when its batch was there for 2 us, on a lane that was free at 770. */

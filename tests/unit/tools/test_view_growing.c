@@ -185,6 +185,19 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
     end_view(view);
 }
 
+/* How many pixels of the ruler's upper part, where the numbers of steps are, have this colour. */
+static int count_inked(struct view *view, uint32_t colour)
+{
+    struct canvas *canvas = picture_of(view);
+    const struct box box = places_of(view).ruler;
+    int inked = 0;
+    for (int y = box.y; y < box.y + 18; y++)
+        for (int x = box.x; x < box.x + box.w; x++)
+            inked += canvas->pixels[y * canvas->width + x] == colour;
+    free_canvas(canvas);
+    return inked;
+}
+
 /* The next step's batch is fetched while this one computes: that does not end it. */
 TEST(a_step_goes_on_while_the_next_one_is_fetched)
 {
@@ -211,14 +224,7 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
     view->sight.from =
         view->sight.to - 1.02 * (view->sight.to - axis_of(track, find_step(track, 2)->work)); /* its number stays at */
     for (int zoom = 0; zoom < 40; zoom++) { /* the left edge, in the middle and at the right edge */
-        struct canvas *canvas = picture_of(view);
-        const struct box ruler = places_of(view).ruler;
-        int inked = 0;
-        for (int y = ruler.y; y < ruler.y + 18; y++)
-            for (int x = ruler.x; x < ruler.x + ruler.w; x++)
-                inked += canvas->pixels[y * canvas->width + x] == ACCENT;
-        assert_true(inked > 0);
-        free_canvas(canvas);
+        assert_true(count_inked(view, ACCENT) > 0);
         view->sight.from -= 0.3 * (view->sight.to - view->sight.from);
     }
     trace_close(writer);
@@ -229,7 +235,26 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
 
 /* ---- other lists ------------------------------------------------------------------------------------------------ */
 
-/* Where another list begins to run, its name is on the ruler, right of that time: nothing else changes. */
+/* A run of another list that is put into a trace by hand. */
+static void put_list(const struct view *view, uint32_t list, const char *name, uint64_t begin)
+{
+    struct trace *trace = (struct trace *)view->track[0]->trace;
+    snprintf(trace->header.list[list], sizeof trace->header.list[list], "%s", name);
+    trace->steps[list].n = 0;
+    *APPEND(trace->steps[list].step, trace->steps[list].n, trace->steps[list].cap) =
+        (struct trace_step){.step = 1, .start = begin, .end = begin + 8000, .work = begin};
+}
+
+static void expect_same_picture(const struct canvas *expected, struct view *view)
+{
+    struct canvas *canvas = picture_of(view);
+    assert_memory_equal(canvas->pixels, expected->pixels,
+                        (size_t)canvas->width * (size_t)canvas->height * sizeof *canvas->pixels);
+    free_canvas(canvas);
+}
+
+/* Where another list begins to run, its name is on the ruler, right of that time: nothing else changes.  Of two lists
+ * after one step the first is named. */
 TEST(another_list_is_named_where_it_begins)
 {
     const char *path = temp_path("two-lists.trace");
@@ -239,13 +264,10 @@ TEST(another_list_is_named_where_it_begins)
         clock = write_step(writer, step, clock, 1000);
     trace_close(writer);
     struct view *view = view_of(path, NULL, 1280, 720, 1);
-    struct trace *trace = (struct trace *)view->track[0]->trace; /* a list that is put in by hand */
     const double length = view->sight.to - view->sight.from;
     look_at(view, view->sight.from, view->sight.to + length);
     struct canvas *without = picture_of(view);
-    snprintf(trace->header.list[1], sizeof trace->header.list[1], "eval");
-    *APPEND(trace->steps[1].step, trace->steps[1].n, trace->steps[1].cap) =
-        (struct trace_step){.step = 1, .start = clock + 1000, .end = clock + 9000, .work = clock + 1000};
+    put_list(view, 1, "eval", clock + 1000);
     struct canvas *with = picture_of(view);
     const struct box ruler = places_of(view).ruler;
     const int begins = (int)x_of(view, axis_of(view->track[0], clock + 1000));
@@ -258,9 +280,56 @@ TEST(another_list_is_named_where_it_begins)
             assert_true(y >= ruler.y && y < ruler.y + 18 && x >= begins);
         }
     assert_true(changed > 0);
+    put_list(view, 2, "sample", clock + 12000);
+    expect_same_picture(with, view);
+    put_list(view, 2, "eval", clock + 1000);
+    put_list(view, 1, "sample", clock + 12000);
+    expect_same_picture(with, view);
     free_canvas(without);
     free_canvas(with);
     end_view(view);
+}
+
+/* ---- numbers of steps ------------------------------------------------------------------------------------------- */
+
+/* Is the number of this step on the ruler?  Then it changes its colour when the step becomes the anchor.  Smooth
+ * letters may have no pixel of just that colour. */
+static bool has_number(struct view *view, uint32_t step)
+{
+    const struct box ruler = places_of(view).ruler;
+    view->sight.anchor = 0; /* no step */
+    struct canvas *before = picture_of(view);
+    view->sight.anchor = step;
+    struct canvas *after = picture_of(view);
+    bool changes = false;
+    for (int y = ruler.y; y < ruler.y + 18; y++) {
+        const size_t row = (size_t)(y * after->width + ruler.x);
+        changes |= memcmp(after->pixels + row, before->pixels + row, (size_t)ruler.w * sizeof *after->pixels) != 0;
+    }
+    free_canvas(before);
+    free_canvas(after);
+    return changes;
+}
+
+/* However many steps share the ruler, the number of the newest one is on it. */
+TEST(the_newest_step_has_its_number)
+{
+    for (uint32_t steps = 1; steps <= 16; steps++) {
+        const char *path = temp_path("numbers.trace");
+        struct trace_writer *writer = begin_trace(path);
+        uint64_t clock = 1000000;
+        for (uint32_t step = 1; step <= steps; step++)
+            clock = write_step(writer, step, clock, 1000);
+        trace_close(writer);
+        for (int width = 640; width <= 1280; width += 320) {
+            struct view *view = view_of(path, NULL, width, 720, 1);
+            const struct track *track = view->track[0];
+            look_at(view, axis_of(track, 1000000), axis_of(track, clock));
+            if (!has_number(view, steps))
+                test_failed("the number of step %u is not on a ruler of %d pixels\n", steps, width);
+            end_view(view);
+        }
+    }
 }
 
 /* ---- losses ----------------------------------------------------------------------------------------------------- */

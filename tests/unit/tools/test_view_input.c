@@ -80,7 +80,7 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     int x = (int)x_of(view, 5e6), y = compute->y + compute->height / 2;
     move_mouse(view, x, y);
     assert_true(is_picked(&view->mouse.hover));
-    press_button(view, false);
+    press_button(view, SHIFT_UP);
     release_button(view);
     assert_string_equal(selected_name(view), "backward");
     struct links links = links_of_pick(view, &view->selection.task);
@@ -88,22 +88,22 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     free(links.link);
 
     double at = axis_at(view, x);
-    turn_wheel(view, 3, false); /* what is under the mouse stays there */
+    turn_wheel(view, 3, SHIFT_UP); /* what is under the mouse stays there */
     assert_true(fabs(axis_at(view, x) - at) < 1);
-    press_button(view, false);
+    press_button(view, SHIFT_UP);
     move_mouse(view, x + 100, y);
     release_button(view);
     assert_true(fabs(axis_at(view, x + 100) - at) < 1);
     assert_string_equal(selected_name(view), "backward"); /* a drag is no click */
 
-    press_button(view, true);
+    press_button(view, SHIFT_DOWN);
     move_mouse(view, x + 50, y);
     release_button(view);
     assert_int_equal(view->selection.region.kind, STRETCH);
     assert_true(view->selection.region.at[0] != view->selection.region.at[1]);
     struct box box = places_of(view).overview;
     move_mouse(view, box.x + box.w - 5, box.y + 5);
-    press_button(view, false);
+    press_button(view, SHIFT_UP);
     release_button(view);
     assert_int_equal(view->sight.anchor, 5);
     end_view(view);
@@ -270,7 +270,7 @@ static void drag_bar(struct view *view, const char *lane, size_t nth, const char
 {
     int y, to_y, x = bar_at(view, lane, nth, &y) + 12, to_x = bar_at(view, to_lane, to, &to_y) + by + 12;
     move_mouse(view, x, y);
-    press_button(view, false);
+    press_button(view, SHIFT_UP);
     move_mouse(view, (x + to_x) / 2, y); /* the way there changes nothing */
     carry_task(view);
     move_mouse(view, to_x, to_y);
@@ -319,7 +319,7 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     int y;
     int x = bar_at(view, "b download", 2, &y);
     move_mouse(view, x, y);
-    press_button(view, false);
+    press_button(view, SHIFT_UP);
     move_mouse(view, x + 2, row_of_lane(view, 0, lane - 1)->y + 5);
     release_button(view);
     assert_int_equal(view->selection.task.copy.task, send);
@@ -342,10 +342,10 @@ static void do_anything(struct view *view, struct random4 random4)
     if (random4.word[0] % 3 == 0)
         move_mouse(view, (int)(random4.word[1] % 2200) - 100, (int)(random4.word[2] % 800) - 20);
     else if (random4.word[0] % 3 == 1 && random4.word[1] % 2)
-        press_button(view, random4.word[2] % 2);
+        press_button(view, random4.word[2] % 2 ? SHIFT_DOWN : SHIFT_UP);
     else if (random4.word[0] % 3 == 1) {
         release_button(view);
-        turn_wheel(view, (double)(random4.word[2] % 41) - 20, random4.word[2] % 2);
+        turn_wheel(view, (double)(random4.word[2] % 41) - 20, random4.word[2] % 2 ? SHIFT_DOWN : SHIFT_UP);
     } else if (strcmp(key, "q") != 0)
         press_key(view, key);
 }

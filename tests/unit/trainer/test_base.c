@@ -239,8 +239,13 @@ TEST(parse_bytes)
     assert_int_equal(n, 3072);
     assert_true(parse_bytes("16G", &n));
     assert_int_equal(n, (size_t)16 << 30);
-    const char *const wrong[] = {"",     "M",   "-1",   " 1",           "1 ",
-                                 "1.5G", "1MB", "0x10", "17179869184G", "99999999999999999999"};
+    assert_true(parse_bytes("1.5G", &n));
+    assert_int_equal(n, (size_t)3 << 29);
+    assert_true(parse_bytes("2.4k", &n));
+    assert_int_equal(n, 2457); /* 2457.6 */
+    const char *const wrong[] = {"",       "M",   "-1",   " 1",           "1 ",
+                                 "1.5",    "1.M", ".5M",  "1..5",         "1.5.",
+                                 "1.5e3M", "1MB", "0x10", "17179869184G", "99999999999999999999"};
     for (size_t i = 0; i < COUNT(wrong); i++)
         if (parse_bytes(wrong[i], &n))
             test_failed("\"%s\" was taken as %zu bytes\n", wrong[i], n);

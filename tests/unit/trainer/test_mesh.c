@@ -81,41 +81,6 @@ TEST(parts_cover_a_parameter_once)
     assert_int_equal(v_of_the_second.end, 30);
 }
 
-TEST(impossible_meshes_are_refused)
-{
-    static const char *const refused[][2] = {
-        {"--mesh dp=x", "expected dp=A,pp=B,tp=C"},
-        {"-d 0:0x2 --mesh dp=2,dp=2", "each once"},
-        {"--pipeline interleaved", "there is one stage; --mesh pp=N makes N of them"},
-        {"--mesh dp=4294967297", "expected dp=A,pp=B,tp=C"},
-        {"--mesh dp=2", "--mesh dp=2 needs 2 devices, -d gives 1: name 2 there, or use one as 2, such as -d 0:0x2"},
-        {"--mesh dp=4096,pp=2", "asks for 8192 devices, the product of its numbers; the most are 4096"},
-        {"--hardware data/hardware/server.txt --mesh dp=4096,pp=4096,tp=256", "asks for 4294967296 devices"},
-        {"-d 0:0x3 --mesh pp=3 --batch 6", "wants at least 3 layers, the model has 2: use pp=2, or --layers 3"},
-        {"-d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2",
-         "with 2 stages per device wants at least 4 layers, the model has 2: use pp=1, or --layers 4"},
-        {"-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved",
-         "wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2"},
-        {"-d 0:0x8 --micro-batch 1000000", "use a smaller --micro-batch, such as 1"},
-        {"-d 0:0x3 --mesh tp=3", "tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2"},
-        {"-d 0:0x17", "yard plan --hardware FILE takes more"},
-        {"-d 0:0x0", "with n and N from 1 up"},
-        {"-d 0:0x2 --mesh pp=2 --stages 1", "expected 2 numbers of layers"},
-        {"-d 0:0x2 --mesh pp=2 --stages 2,1", "2,1 has 3 layers in all, the model 2"},
-        {"--batch 8 --grad-groups 3", "wants a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3"},
-        {"-d 0:0x2 --grad-groups 2", "with dp=2 add --grad-groups 1"},
-        {"-d 0:0x2 --mesh pp=2 --batch 6 --micro-batch 1 --grad-groups 3",
-         "from three groups on a tied head wants pp=1"},
-        {"--layers 4 -d 0:0x2 --mesh pp=2 --batch 3 --micro-batch 1 --pipeline dualpipev",
-         "--pipeline dualpipev with pp=2 wants at least 4 micro-batches, not 3: try --batch 4 --micro-batch 1"},
-        {"--hardware data/hardware/server.txt --mesh dp=2 --device-mem 946175",
-         "at least 924 KiB are needed, 1 B more than the budget of 924 KiB"},
-        {"-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3"},
-    };
-    for (size_t i = 0; i < COUNT(refused); i++)
-        expect_yard(EXIT_USAGE, refused[i][1], "plan --model tiny %s", refused[i][0]);
-}
-
 /* ---- orders ----------------------------------------------------------------------------------------------------- */
 
 /* Forwards whose last gradients are still to come: so many tapes are kept. */

@@ -6,7 +6,8 @@
  *
  * To see it fail: in loop.c, evaluate and save a step late: let due() ask for a rest of 1.
  *
- * What is expected is another run: without the option, or by another way to the same.
+ * What is expected is another run: without the option, or by another way to the same.  Runs are processes of ./yard
+ * where they are to fail, to be interrupted, or to be as a user starts them.
  */
 #include "techniques/reshard/export.h"
 #include "techniques/reshard/find_checkpoint.h"
