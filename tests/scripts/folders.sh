@@ -43,7 +43,7 @@ circles_of_folders() {
             split($2, to, "/")
         }
         from[1] "/" from[2] != to[1] "/" to[2] { print from[1] "/" from[2], to[1] "/" to[2] }' "$TMP/includes" |
-        sort -u | tsort 2>&1 >/dev/null
+        sort -u | { tsort >/dev/null; } 2>&1
 }
 finds_nothing 'no folders include each other in a circle' circles_of_folders
 
