@@ -251,9 +251,9 @@ struct state read_whole_state(struct trainer *trainer)
     return state;
 }
 
-void expect_sound(const char *what, const struct step *s, const struct values *plain)
+void expect_sound(const char *what, const struct list *list, const struct values *plain)
 {
-    char *wrong = verify(s, plain);
+    char *wrong = verify(list, plain);
     if (wrong)
         test_failed("%s: %s\n", what, wrong);
 }
@@ -265,31 +265,31 @@ void expect_wrong(const char *what, char *wrong, const char *part)
     free(wrong);
 }
 
-size_t expect_waits_needed(struct step *step, size_t nth)
+size_t expect_waits_needed(struct list *list, size_t nth)
 {
     size_t waits = 0;
-    for (size_t i = 0; i < step->n; i++)
-        for (size_t k = 0; k < step->task[i]->n_edges; k++) {
-            struct edge *edge = &step->task[i]->edges[k];
+    for (size_t i = 0; i < list->n; i++)
+        for (size_t k = 0; k < list->task[i]->n_edges; k++) {
+            struct edge *edge = &list->task[i]->edges[k];
             if (!edge->wait)
                 continue;
             waits++;
             if ((waits - 1) % nth != 0)
                 continue;
             edge->wait = false;
-            expect_wrong(step->task[i]->name, verify(step, NULL), "nothing orders them");
+            expect_wrong(list->task[i]->name, verify(list, NULL), "nothing orders them");
             edge->wait = true;
         }
     return waits;
 }
 
-void finish_list(struct step *step)
+void finish_list(struct list *list)
 {
-    must(place(step->pool, &step, 1, PLACE_TO_CHECK));
-    depend(step, ALL_EDGES);
+    must(place(list->pool, &list, 1, PLACE_TO_CHECK));
+    depend(list, ALL_EDGES);
 }
 
-struct step *list_of(const char *format, ...)
+struct list *list_of(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);

@@ -36,13 +36,13 @@ struct paper new_paper(int n_devices, const struct speeds *s)
     paper.device = &paper.machine->device[0];
     paper.host = paper.machine->host;
     paper.pool = new_pool(paper.machine);
-    paper.step = new_step(paper.pool, "paper");
+    paper.list = new_list(paper.pool, "paper");
     return paper;
 }
 
 void end_paper(struct paper *paper)
 {
-    free_list(paper->step);
+    free_list_and_machine(paper->list);
     free_costs(paper->costs);
 }
 
@@ -69,7 +69,7 @@ static void no_work(void *context, const struct task *task, uint32_t number)
 struct task *add_paper(struct paper *paper, struct lane *lane, const char *name, struct tensor *writes,
                        struct tensor *reads, struct tensor *reads_too)
 {
-    struct task *task = add_host(paper->step, lane, name, no_work, NULL);
+    struct task *task = add_host(paper->list, lane, name, no_work, NULL);
     if (writes)
         add_access(task, writes, ACCESS_WRITE);
     if (reads)
@@ -81,9 +81,9 @@ struct task *add_paper(struct paper *paper, struct lane *lane, const char *name,
 
 void finish_paper(struct paper *paper)
 {
-    must(place(paper->pool, &paper->step, 1, PLACE_TO_CHECK));
-    depend(paper->step, ALL_EDGES);
-    char *wrong = verify(paper->step, NULL);
+    must(place(paper->pool, &paper->list, 1, PLACE_TO_CHECK));
+    depend(paper->list, ALL_EDGES);
+    char *wrong = verify(paper->list, NULL);
     if (wrong)
         test_failed("the list on paper is wrong: %s\n", wrong);
 }
@@ -105,12 +105,12 @@ struct trainer *plan_tiny(const char *path, int ranks)
     return new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
 }
 
-void expect_order(const struct step *step, const char *names)
+void expect_order(const struct list *list, const char *names)
 {
     char *found = copy_string("");
-    for (size_t i = 0; i < step->n; i++) {
-        assert_int_equal(step->task[i]->index, i);
-        append_text(&found, "%s%s", i ? " " : "", step->task[i]->name);
+    for (size_t i = 0; i < list->n; i++) {
+        assert_int_equal(list->task[i]->index, i);
+        append_text(&found, "%s%s", i ? " " : "", list->task[i]->name);
     }
     assert_string_equal(found, names);
     free(found);
@@ -122,44 +122,44 @@ void expect_number(const char *what, double found, double expected)
         test_failed("%s: %.15g, expected %.15g\n", what, found, expected);
 }
 
-struct simulation *simulate_durations(const struct step *step, const double *seconds)
+struct simulation *simulate_durations(const struct list *list, const double *seconds)
 {
-    struct machine *machine = step->pool->machine;
-    double *had = allocate(step->n, sizeof *had);
+    struct machine *machine = list->pool->machine;
+    double *had = allocate(list->n, sizeof *had);
     drop_links(machine);
     machine->issue_seconds = 0;
     for (int i = 0; i < machine->n_lanes; i++)
         machine->lane[i]->gap_seconds = 0;
-    for (size_t i = 0; i < step->n; i++) {
-        had[i] = step->task[i]->seconds;
-        step->task[i]->seconds = seconds[i];
+    for (size_t i = 0; i < list->n; i++) {
+        had[i] = list->task[i]->seconds;
+        list->task[i]->seconds = seconds[i];
     }
-    struct simulation *sim = must_simulate(step, NULL);
-    for (size_t i = 0; i < step->n; i++)
-        step->task[i]->seconds = had[i];
+    struct simulation *sim = must_simulate(list, NULL);
+    for (size_t i = 0; i < list->n; i++)
+        list->task[i]->seconds = had[i];
     free(had);
     return sim;
 }
 
 /* ---- lists that are written as texts ----------------------------------------------------------------------------- */
 
-struct step *read_text_list(const char *text)
+struct list *read_text_list(const char *text)
 {
-    struct step *step = list_of("%s", text);
-    finish_list(step);
-    char *wrong = verify(step, NULL);
+    struct list *list = list_of("%s", text);
+    finish_list(list);
+    char *wrong = verify(list, NULL);
     if (wrong)
         test_failed("the list is wrong: %s\n", wrong);
-    return step;
+    return list;
 }
 
 struct simulation *simulate_text(const char *text) { return must_simulate(read_text_list(text), NULL); }
 
 void end_simulation(struct simulation *sim)
 {
-    struct step *step = (struct step *)sim->step;
+    struct list *list = (struct list *)sim->list;
     free_simulation(sim);
-    free_list(step);
+    free_list_and_machine(list);
 }
 
 void expect_period(const char *text, double period, int pattern)
@@ -171,38 +171,38 @@ void expect_period(const char *text, double period, int pattern)
     end_simulation(sim);
 }
 
-char *list_as_text(const struct step *step, const double *seconds)
+char *list_as_text(const struct list *list, const double *seconds)
 {
     char *text = NULL;
     size_t n;
     FILE *file = open_memstream(&text, &n);
     assert_non_null(file);
-    write_list(file, step, seconds);
+    write_list(file, list, seconds);
     fclose(file);
     return text;
 }
 
-void expect_round_trip(const struct step *step, const struct simulation *sim)
+void expect_round_trip(const struct list *list, const struct simulation *sim)
 {
-    char *text = list_as_text(step, sim->seconds);
-    struct step *again = read_text_list(text);
+    char *text = list_as_text(list, sim->seconds);
+    struct list *again = read_text_list(text);
     struct simulation *second = must_simulate(again, NULL);
     char *twice = list_as_text(again, second->seconds);
     assert_string_equal(text, twice);
     gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
     for (size_t i = 0; i < again->n; i++) {
         assert_true(again->task[i]->gate != GATE_HELD);
-        assert_string_equal(again->task[i]->name, step->task[i]->name);
+        assert_string_equal(again->task[i]->name, list->task[i]->name);
     }
     for (size_t i = 0; i < again->n; i++)
-        assert_int_equal(again->task[i]->message, step->task[i]->role == ROLE_BROADCAST ? step->task[i]->message : 0);
+        assert_int_equal(again->task[i]->message, list->task[i]->role == ROLE_BROADCAST ? list->task[i]->message : 0);
     depend(again, ALL_EDGES);
-    assert_int_equal(again->n, step->n);
+    assert_int_equal(again->n, list->n);
     assert_int_equal(second->steps, sim->steps);
-    for (size_t i = 0; i < (size_t)sim->steps * step->n; i++)
+    for (size_t i = 0; i < (size_t)sim->steps * list->n; i++)
         if (second->moments[i].start != sim->moments[i].start || second->moments[i].end != sim->moments[i].end)
-            test_failed("task %zu %s: [%.17g, %.17g] from the file, [%.17g, %.17g] from the list\n", i % step->n,
-                        step->task[i % step->n]->name, second->moments[i].start, second->moments[i].end,
+            test_failed("task %zu %s: [%.17g, %.17g] from the file, [%.17g, %.17g] from the list\n", i % list->n,
+                        list->task[i % list->n]->name, second->moments[i].start, second->moments[i].end,
                         sim->moments[i].start, sim->moments[i].end);
     assert_true(second->period == sim->period);
     end_simulation(second);

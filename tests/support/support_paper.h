@@ -24,12 +24,12 @@ struct paper {
     struct costs *costs;
     struct machine *machine;
     struct pool *pool;
-    struct step *step;
+    struct list *list;
     struct device *device, *host; /* the machine's first device, and its host */
 };
 struct paper new_paper(int n_devices, const struct speeds *s);
 void end_paper(struct paper *p);
-struct tensor *new_bytes(struct paper *p, struct device *d, const char *name, int64_t words, bool persistent);
+struct tensor *new_bytes(struct paper *p, struct device *device, const char *name, int64_t words, bool persistent);
 /* Nothing on paper is run, so any lane will do.  The task writes one tensor and reads up to two; NULL: none. */
 struct task *add_paper(struct paper *p, struct lane *lane, const char *name, struct tensor *writes,
                        struct tensor *reads, struct tensor *reads_too);
@@ -40,10 +40,10 @@ void finish_paper(struct paper *p);
 struct trainer *plan_tiny(const char *path, int ranks);
 
 /* A simulation with these durations (seconds, per task), no links and no time to issue. */
-struct simulation *simulate_durations(const struct step *s, const double *seconds);
+struct simulation *simulate_durations(const struct list *list, const double *seconds);
 
 /* Fails unless the list has tasks of these names, with a space between two, each at the position that it says. */
-void expect_order(const struct step *step, const char *names);
+void expect_order(const struct list *list, const char *names);
 
 /* Fails unless |found - expected| is at most 1e-9 of expected. */
 void expect_number(const char *what, double found, double expected);
@@ -54,14 +54,14 @@ void expect_number(const char *what, double found, double expected);
 #define A_AND_B "device a memory=1000\ndevice b memory=1000\n"
 
 /* The list of this step file, with addresses and edges; verify() must find nothing wrong. */
-struct step *read_text_list(const char *text);
+struct list *read_text_list(const char *text);
 struct simulation *simulate_text(const char *text); /* of that list; end_simulation() frees both */
 void end_simulation(struct simulation *sim);
 /* Fails unless the simulation settles in this pattern of steps, with this mean time of a step in seconds. */
 void expect_period(const char *text, double period, int pattern);
 /* The step file that is written of a list with these durations (seconds, per task); the caller frees it. */
-char *list_as_text(const struct step *s, const double *seconds);
+char *list_as_text(const struct list *list, const double *seconds);
 /* The file that is written of a list is simulated to the same times, and written again to the same bytes. */
-void expect_round_trip(const struct step *s, const struct simulation *sim);
+void expect_round_trip(const struct list *list, const struct simulation *sim);
 
 #endif

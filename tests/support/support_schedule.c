@@ -45,38 +45,38 @@ static struct grid cover(const struct device *device, size_t n)
     return (struct grid){1, {ceil_div(n, 4096) * wg, 1, 1}, {wg, 1, 1}};
 }
 
-static struct task *kernel_task(struct step *step, const char *name, const char *function, struct tensor *of,
+static struct task *kernel_task(struct list *list, const char *name, const char *function, struct tensor *of,
                                 const struct arg *args, int n)
 {
     struct kernel_call call = {.file = "elementwise.cl", .function = function, .args = args, .n_args = n};
     call.grid = cover(of->device, count_elements(of));
-    return add_kernel(step, of->device->lane[LANE_COMPUTE], name, &call);
+    return add_kernel(list, of->device->lane[LANE_COMPUTE], name, &call);
 }
 #define KERNEL(s, name, function, of, ...)                                                                             \
     kernel_task(s, name, function, of, (struct arg[]){__VA_ARGS__}, (int)COUNT(((struct arg[]){__VA_ARGS__})))
 
-struct task *add_two(struct step *step, const char *name, struct tensor *out, struct tensor *a, struct tensor *b)
+struct task *add_two(struct list *list, const char *name, struct tensor *out, struct tensor *a, struct tensor *b)
 {
-    return KERNEL(step, name, "add", out, OUT(out), IN(a), IN(b), INT(count_elements(out)));
+    return KERNEL(list, name, "add", out, OUT(out), IN(a), IN(b), INT(count_elements(out)));
 }
 
-struct task *add_fill(struct step *step, const char *name, struct tensor *out, float value)
+struct task *add_fill(struct list *list, const char *name, struct tensor *out, float value)
 {
-    return KERNEL(step, name, "fill", out, OUT(out), FLOAT(value), INT(count_elements(out)));
+    return KERNEL(list, name, "fill", out, OUT(out), FLOAT(value), INT(count_elements(out)));
 }
 
-struct task *add_accumulate(struct step *step, const char *name, struct tensor *sum, struct tensor *x)
+struct task *add_accumulate(struct list *list, const char *name, struct tensor *sum, struct tensor *tensor)
 {
-    return KERNEL(step, name, "accumulate", sum, INOUT(sum), IN(x), INT(count_elements(sum)));
+    return KERNEL(list, name, "accumulate", sum, INOUT(sum), IN(tensor), INT(count_elements(sum)));
 }
 
-struct step *new_list(struct machine *machine) { return new_step(new_pool(machine), "list"); }
+struct list *new_list_on(struct machine *machine) { return new_list(new_pool(machine), "list"); }
 
-void end_list(struct step *step)
+void end_list(struct list *list)
 {
-    struct pool *pool = step->pool;
+    struct pool *pool = list->pool;
     struct machine *machine = pool->machine;
-    free_step(step);
+    free_list(list);
     free_pool(pool);
     close_used(machine);
 }
@@ -95,25 +95,25 @@ struct journey new_journey(host_function *make, void *context)
     struct journey journey = {.machine = open_one()};
     struct device *dev = &journey.machine->device[0], *host = journey.machine->host;
     journey.pool = new_pool(journey.machine);
-    struct step *step = journey.step = new_step(journey.pool, "journey");
+    struct list *list = journey.list = new_list(journey.pool, "journey");
     journey.h = new_array(journey.pool, host, "h", 64, false);
     journey.r = new_array(journey.pool, host, "r", 64, false);
     journey.d = new_array(journey.pool, dev, "d", 64, false);
     journey.o = new_array(journey.pool, dev, "o", 64, false);
     journey.p = new_array(journey.pool, dev, "p", 64, true);
-    add_access(add_host(step, host->lane[LANE_CPU], "make", make, context), journey.h, ACCESS_WRITE);
-    add_copy(step, dev->lane[LANE_UPLOAD], "carry", journey.d, journey.h);
-    add_two(step, "twice", journey.o, journey.d, journey.d);
-    add_accumulate(step, "sum", journey.p, journey.o);
-    add_copy(step, dev->lane[LANE_DOWNLOAD], "fetch", journey.r, journey.p);
-    add_access(add_host(step, host->lane[LANE_REPORT], "show", no_work, NULL), journey.r, ACCESS_READ);
+    add_access(add_host(list, host->lane[LANE_CPU], "make", make, context), journey.h, ACCESS_WRITE);
+    add_copy(list, dev->lane[LANE_UPLOAD], "carry", journey.d, journey.h);
+    add_two(list, "twice", journey.o, journey.d, journey.d);
+    add_accumulate(list, "sum", journey.p, journey.o);
+    add_copy(list, dev->lane[LANE_DOWNLOAD], "fetch", journey.r, journey.p);
+    add_access(add_host(list, host->lane[LANE_REPORT], "show", no_work, NULL), journey.r, ACCESS_READ);
     return journey;
 }
 
 void end_journey(struct journey *journey)
 {
-    drain(journey->step);
-    free_step(journey->step);
+    drain(journey->list);
+    free_list(journey->list);
     free_pool(journey->pool);
     close_used(journey->machine);
 }

@@ -11,19 +11,19 @@
 struct machine *open_one(void);
 /* Two devices; `apart` gives each a context of its own, as two GPUs have. */
 struct machine *open_two(bool apart);
-void close_used(struct machine *m); /* stops the threads of its lanes first */
+void close_used(struct machine *machine); /* stops the threads of its lanes first */
 
 /* ---- making lists ------------------------------------------------------------------------------------------------ */
 
 /* A list in a pool of its own on this machine; end_list() frees all three. */
-struct step *new_list(struct machine *m);
-void end_list(struct step *s);
-struct tensor *new_array(struct pool *p, struct device *d, const char *name, int64_t n, bool persistent);
+struct list *new_list_on(struct machine *machine);
+void end_list(struct list *list);
+struct tensor *new_array(struct pool *pool, struct device *device, const char *name, int64_t n, bool persistent);
 /* Kernels of elementwise.cl: out = a + b, out = value, sum += x. */
-struct task *add_two(struct step *s, const char *name, struct tensor *out, struct tensor *a, struct tensor *b);
-struct task *add_fill(struct step *s, const char *name, struct tensor *out, float value);
-struct task *add_accumulate(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
-void no_work(void *context, const struct task *t, uint32_t number); /* a host_function */
+struct task *add_two(struct list *list, const char *name, struct tensor *out, struct tensor *a, struct tensor *b);
+struct task *add_fill(struct list *list, const char *name, struct tensor *out, float value);
+struct task *add_accumulate(struct list *list, const char *name, struct tensor *sum, struct tensor *tensor);
+void no_work(void *context, const struct task *task, uint32_t number); /* a host_function */
 
 /* ---- the journey ------------------------------------------------------------------------------------------------- */
 
@@ -39,7 +39,7 @@ void no_work(void *context, const struct task *t, uint32_t number); /* a host_fu
 struct journey {
     struct machine *machine;
     struct pool *pool;
-    struct step *step;
+    struct list *list;
     struct tensor *h, *d, *o, *p, *r;
 };
 /* `make` is what task 0 does. */

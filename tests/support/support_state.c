@@ -68,8 +68,8 @@ static void fill_piece(struct kept_tensor *t, size_t tensor, struct piece *p, ui
     free(values);
 }
 
-void write_random_state(const char *path, const struct config *c, const struct mesh *m, uint32_t step, int64_t session,
-                        uint64_t seed)
+void write_random_state(const char *path, const struct config *config, const struct mesh *m, uint32_t step,
+                        int64_t session, uint64_t seed)
 {
     char mesh[64];
     snprintf(mesh, sizeof mesh, "dp=%d,pp=%d,tp=%d", m->dp, m->pp, m->tp);
@@ -79,7 +79,7 @@ void write_random_state(const char *path, const struct config *c, const struct m
                                       .session = session,
                                       .tokenizer = copy_string("bytes"),
                                       .options = json_pack("{s:s}", "mesh", mesh),
-                                      .pieces = cut_state(c, m)};
+                                      .pieces = cut_state(config, m)};
     struct ranks_written written = open_ranks(checkpoint);
     for (size_t i = 0; i < checkpoint->pieces->n; i++)
         for (size_t p = 0; p < checkpoint->pieces->tensor[i].n; p++) {
@@ -214,10 +214,10 @@ void store_iteration(struct snap *snap, const struct stored *stored, uint32_t st
     assert_true(t.recoverable <= t.durable);
 }
 
-void write_snapshot(const char *path, const struct config *c, const struct mesh *m, bool halves, uint32_t n)
+void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, bool halves, uint32_t n)
 {
     struct snap *snap;
-    struct stored stored = store_of(c, m, 2, halves);
+    struct stored stored = store_of(config, mesh, 2, halves);
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
     must(open_snap(path, &checkpoint, &stored.plan, &snap));
     for (uint32_t i = 1; i <= n; i++)

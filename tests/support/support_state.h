@@ -12,12 +12,12 @@ struct random_case {
     struct mesh from, to; /* layers are cut; the caller frees them */
 };
 struct random_case random_case(uint32_t number);
-struct mesh mesh_of(const struct config *c, int dp, int pp, int tp, int zero);
+struct mesh mesh_of(const struct config *config, int dp, int pp, int tp, int zero);
 /* The value that element i of a tensor has in the state of that seed. */
 float state_value(uint64_t seed, size_t tensor, size_t i);
 /* Writes a checkpoint of such values at `path`, whose parent folder exists. */
-void write_random_state(const char *path, const struct config *c, const struct mesh *m, uint32_t step, int64_t session,
-                        uint64_t seed);
+void write_random_state(const char *path, const struct config *config, const struct mesh *mesh, uint32_t step,
+                        int64_t session, uint64_t seed);
 /* Reads all values of a safetensors file, whatever their dtype. */
 void read_all_tensors(const char *path);
 /* Fails the test unless all tensors of the checkpoint have the values of that seed. */
@@ -33,7 +33,7 @@ struct stored { /* what a run would store */
     struct snap_plan plan;
 };
 /* Each shard of a unit has a payload, on the rank that updates it; with `halves` it has two. */
-struct stored store_of(const struct config *c, const struct mesh *mesh, int slots, bool halves);
+struct stored store_of(const struct config *config, const struct mesh *mesh, int slots, bool halves);
 void free_stored(struct stored *x);
 /* The bytes of a payload when tensors have the values of that seed; where nothing is, NaN. */
 float *fill_payload(const struct stored *x, size_t payload, uint64_t seed);
@@ -43,7 +43,7 @@ struct checkpoint description(json_t *options, uint32_t step, int64_t session);
 uint64_t seed_of(uint32_t step, int64_t session);
 void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int64_t session);
 /* Writes a file with iterations 1 to n of session 1, in two slots. */
-void write_snapshot(const char *path, const struct config *c, const struct mesh *m, bool halves, uint32_t n);
+void write_snapshot(const char *path, const struct config *config, const struct mesh *mesh, bool halves, uint32_t n);
 
 /* ---- small checkpoints ------------------------------------------------------------------------------------------- */
 

@@ -10,13 +10,13 @@
 /* The simulation of a step file as a trace; the path is the caller's. */
 char *trace_of_list(const char *list)
 {
-    struct step *step = read_list(list);
+    struct list *step = read_list(list);
     finish_list(step);
     struct simulation *sim = must_simulate(step, NULL);
     char *path = copy_string(temp_path("list.trace"));
     write_simulation(sim, path, list);
     free_simulation(sim);
-    free_list(step);
+    free_list_and_machine(step);
     return path;
 }
 

@@ -13,16 +13,16 @@ char *trace_of_list(const char *list); /* its path, which the caller frees */
 /* A view of one trace or two; other: NULL or the second. */
 struct view *view_of(const char *trace, const char *other, int width, int height, int scale);
 struct view *view_of_list(const char *list, int width, int height, int scale); /* of a step file: tasks can be moved */
-void end_view(struct view *v);
+void end_view(struct view *view);
 
 /* ---- what is seen in a view ------------------------------------------------------------------------------------- */
 
-const char *selected_name(const struct view *v); /* of the selected task; "": none is */
-double period_of(const struct view *v);          /* in ms, of the list that is edited */
+const char *selected_name(const struct view *view); /* of the selected task; "": none is */
+double period_of(const struct view *view);          /* in ms, of the list that is edited */
 /* The middle of the nth bar of the anchor step on a lane: returns x, and sets y. */
-int bar_at(const struct view *v, const char *lane, size_t nth, int *y);
-struct canvas *picture_of(struct view *v);             /* the caller frees it */
-bool has_sign(const struct view *v, const char *name); /* is it in the legend? */
+int bar_at(const struct view *view, const char *lane, size_t nth, int *y);
+struct canvas *picture_of(struct view *view);             /* the caller frees it */
+bool has_sign(const struct view *view, const char *name); /* is it in the legend? */
 
 /* ---- traces that are written ------------------------------------------------------------------------------------ */
 
@@ -38,6 +38,6 @@ uint64_t write_step(struct trace_writer *w, uint32_t step, uint64_t clock, uint6
 
 /* Fails unless the amounts that a trace keeps up to date are those that are counted at that clock, and the tensors that
  * are alive then have as many bytes. */
-void expect_held(const struct trace *t, uint64_t clock);
+void expect_held(const struct trace *trace, uint64_t clock);
 
 #endif

@@ -221,7 +221,7 @@ def task_at(step, number):
 # ---- the list as it is now ------------------------------------------------------------------------------------------
 
 def order(step):
-    """Its tasks: while it is edited by their chain, which begins at step->head."""
+    """Its tasks: while it is edited by their chain, which begins at list->head."""
     if int(step["head"]) == 0:
         return [t.dereference() for t in items(step["task"], step["n"])]
     tasks, t = [], step["head"]["next"]
@@ -807,7 +807,7 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
         costs = next((v for f in self.mine() if f.name() == "run_passes" for n, v in variables(f) if n == "c"), 0)
         before = os.path.exists(self.trace) and os.stat(self.trace)
         path = self.trace.replace("\\", "\\\\").replace('"', '\\"')
-        gdb.parse_and_eval('show_list((struct step *)%d, (struct costs *)%d, "%s")'
+        gdb.parse_and_eval('show_list((struct list *)%d, (struct costs *)%d, "%s")'
                            % (int(step.address), int(costs), path))
         if not os.path.exists(self.trace) or (before and os.path.samestat(before, os.stat(self.trace))):
             print("  no trace is written: the list has no times, or cannot run as it is now")

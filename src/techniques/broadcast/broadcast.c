@@ -79,10 +79,10 @@ static int find_parent(const struct message *message, const struct task *copy)
 }
 
 /* Must the copy wait for a whole copy of the message, as after= may say?  Slices would only wait for slices. */
-static bool waits_for_whole(const struct step *step, const struct message *message, const struct task *copy)
+static bool waits_for_whole(const struct list *list, const struct message *message, const struct task *copy)
 {
     for (size_t h = 0; h < message->n; h++)
-        if (is_after(step, copy, message->hops[h].copy, SAME_STEP))
+        if (is_after(list, copy, message->hops[h].copy, SAME_STEP))
             return true;
     return false;
 }
@@ -108,7 +108,7 @@ static void add_hop(struct broadcast *broadcast, struct edit *edit, struct task 
     if (message)
         parent = find_parent(message, copy);
     bool joins = parent != NO_HOP && run_together(copy, message->hops[0].copy) &&
-                 !waits_for_whole(broadcast->step, message, copy) && bring_beside(edit, message, copy);
+                 !waits_for_whole(broadcast->list, message, copy) && bring_beside(edit, message, copy);
     if (!joins) {
         message = APPEND(broadcast->messages, broadcast->n_messages, broadcast->cap_messages);
         message->number = copy->message;
@@ -169,11 +169,11 @@ static void add_to_shard(struct broadcast *broadcast, struct message *message)
 
 void find_messages(struct broadcast *broadcast, struct edit *edit)
 {
-    const struct step *step = broadcast->step;
-    for (size_t i = 0; i < step->n; i++)
-        if (is_broadcast(step->task[i]))
-            add_hop(broadcast, edit, step->task[i]);
-    struct uses *uses = find_uses(step->task, step->n, step->pool);
+    const struct list *list = broadcast->list;
+    for (size_t i = 0; i < list->n; i++)
+        if (is_broadcast(list->task[i]))
+            add_hop(broadcast, edit, list->task[i]);
+    struct uses *uses = find_uses(list->task, list->n, list->pool);
     for (struct message *message = broadcast->messages; message < broadcast->messages + broadcast->n_messages;
          message++) {
         add_to_shard(broadcast, message);
@@ -265,7 +265,7 @@ static struct tensor *part_of_slice(const struct broadcast *broadcast, struct te
 {
     char name[sizeof whole->name];
     snprintf(name, sizeof name, "%.36s.%d", whole->name, slice->nth);
-    return new_range(broadcast->step->pool, whole, name, slice->begin - slice->message->begin,
+    return new_range(broadcast->list->pool, whole, name, slice->begin - slice->message->begin,
                      slice->end - slice->message->begin);
 }
 
@@ -289,7 +289,7 @@ static struct lane *queue_lane(const struct broadcast *broadcast, const struct t
         return copy->lane;
     if (j == 1)
         return device->lane[kind];
-    struct lane *lane = lane_for(broadcast->step->pool->machine, device, kind, for_queue(purpose, j));
+    struct lane *lane = lane_for(broadcast->list->pool->machine, device, kind, for_queue(purpose, j));
     if (!is_for(lane, purpose))
         fail(EXIT_USAGE, "--broadcast-queues %d: the link of device %s takes no more %s lanes: use %d",
              broadcast->options.queues, device->id, lane_kind_name[kind], j);
@@ -302,7 +302,7 @@ static struct lane *receiving_lane(const struct broadcast *broadcast, struct dev
     char purpose[16];
     if (j == 0)
         return device->lane[LANE_COMPUTE];
-    return lane_for(broadcast->step->pool->machine, device, LANE_UPLOAD, j == 1 ? FOR_MOVES : for_queue(purpose, j));
+    return lane_for(broadcast->list->pool->machine, device, LANE_UPLOAD, j == 1 ? FOR_MOVES : for_queue(purpose, j));
 }
 
 /* Puts a marker right before the first reader of what the hop brings, so that later tasks of the lane wait no longer
@@ -311,13 +311,13 @@ static struct lane *receiving_lane(const struct broadcast *broadcast, struct dev
 static void add_receive(const struct broadcast *broadcast, struct edit *edit, struct task *reader, int queue,
                         struct tensor *brought)
 {
-    struct step *step = broadcast->step;
-    struct tags tags = step->tags;
-    struct task *cursor = step->cursor;
+    struct list *list = broadcast->list;
+    struct tags tags = list->tags;
+    struct task *cursor = list->cursor;
     insert_before(edit, reader);
-    step->tags = tags; /* those of the broadcast; insert_before() has set the reader's */
-    add_copy(step, receiving_lane(broadcast, brought->device, queue), "receive", brought, brought);
-    step->cursor = cursor;
+    list->tags = tags; /* those of the broadcast; insert_before() has set the reader's */
+    add_copy(list, receiving_lane(broadcast, brought->device, queue), "receive", brought, brought);
+    list->cursor = cursor;
 }
 
 static void send_on(const struct broadcast *broadcast, struct edit *edit, const struct slice *slice, int parent,
@@ -330,7 +330,7 @@ static void send_hop(const struct broadcast *broadcast, struct edit *edit, const
     const struct hop *hop = &slice->message->hops[nth];
     struct tensor *whole = copy_target(hop->copy), *to = part_of_slice(broadcast, whole, slice);
     struct task *task =
-        add_copy(broadcast->step, queue_lane(broadcast, hop->copy, slice->queue), hop->copy->name, to, from);
+        add_copy(broadcast->list, queue_lane(broadcast, hop->copy, slice->queue), hop->copy->name, to, from);
     task->origin = hop->copy->origin;
     task->message = slice->number;
     task->when = hop->copy->when;
@@ -357,7 +357,7 @@ static void send_on(const struct broadcast *broadcast, struct edit *edit, const 
                     struct tensor *from)
 {
     const struct message *message = slice->message;
-    int n = broadcast->step->pool->machine->n_devices;
+    int n = broadcast->list->pool->machine->n_devices;
     int owner = message->source->device->index % n; /* the first device, if the host sends */
     for (int turn = 0; turn < n; turn++) {
         int place = 0;
@@ -376,8 +376,8 @@ static void send_message(const struct broadcast *broadcast, struct edit *edit, c
         struct slice slice = slice_of(broadcast, message, nth);
         if (slice.begin >= slice.end)
             continue;
-        broadcast->step->last_message++;
-        slice.number = broadcast->step->last_message;
+        broadcast->list->last_message++;
+        slice.number = broadcast->list->last_message;
         send_on(broadcast, edit, &slice, SOURCE, part_of_slice(broadcast, message->source, &slice));
     }
     for (size_t h = 0; h < message->n; h++)

@@ -59,7 +59,7 @@ struct slice {
 };
 
 struct broadcast {
-    struct step *step;
+    struct list *list;
     uint64_t seed;                    /* slices are dealt by it */
     struct broadcast_options options; /* a copy; its queues count the main one of a device too */
     bool by_use;                      /* shards go in the order of their first use, not as they stand in the list */

@@ -12,13 +12,13 @@
 /* ---- what it comes to -------------------------------------------------------------------------------------------- */
 
 /* Seconds that the fullest link needs for the broadcasts of a step; NAN: no link is described. */
-static double find_bound(const struct step *step)
+static double find_bound(const struct list *list)
 {
-    const struct machine *machine = step->pool->machine;
+    const struct machine *machine = list->pool->machine;
     double *seconds = allocate(machine->n_links + 1, sizeof *seconds), most = 0;
-    for (size_t i = 0; i < step->n; i++) {
+    for (size_t i = 0; i < list->n; i++) {
         const struct link *link[2];
-        const struct task *task = step->task[i];
+        const struct task *task = list->task[i];
         if (!is_broadcast(task))
             continue;
         links_of(task, link);
@@ -34,11 +34,11 @@ static double find_bound(const struct step *step)
 
 /* Do all broadcasts of the list go directly from device to device, or some through the host? */
 enum route { DIRECT, STAGED };
-static enum route find_route(const struct step *step)
+static enum route find_route(const struct list *list)
 {
-    for (size_t i = 0; i < step->n; i++) {
-        const struct access *access = step->task[i]->access;
-        if (is_broadcast(step->task[i]) && (access[0].tensor->device->is_host || access[1].tensor->device->is_host))
+    for (size_t i = 0; i < list->n; i++) {
+        const struct access *access = list->task[i]->access;
+        if (is_broadcast(list->task[i]) && (access[0].tensor->device->is_host || access[1].tensor->device->is_host))
             return STAGED;
     }
     return DIRECT;
@@ -139,18 +139,18 @@ static size_t largest_alignment(const struct machine *machine)
     return largest;
 }
 
-static bool run_broadcast(struct step *step, const struct costs *costs, const struct run_facts *facts,
+static bool run_broadcast(struct list *list, const struct costs *costs, const struct run_facts *facts,
                           struct pass_report *report)
 {
-    struct broadcast broadcast = {.step = step,
+    struct broadcast broadcast = {.list = list,
                                   .seed = facts->seed,
                                   .options = broadcast_options,
-                                  .align = largest_alignment(step->pool->machine)};
+                                  .align = largest_alignment(list->pool->machine)};
     struct periods periods = choose_order(&broadcast, costs);
     struct edit *edit = slice_list(&broadcast);
     commit(edit);
     const bool sent = broadcast.n_shards > 0;
-    const enum route route = find_route(step);
+    const enum route route = find_route(list);
     if (sent && broadcast.options.slices < count_sending_queues(&broadcast))
         warn("--broadcast-slices %d for %d queues that send: in each layer some have nothing to do",
              broadcast.options.slices, count_sending_queues(&broadcast));
@@ -159,7 +159,7 @@ static bool run_broadcast(struct step *step, const struct costs *costs, const st
         json_pack("{s:o, s:s}", "queues", queues_json(&broadcast), "bound", route == STAGED ? "staged" : "direct");
     report_ms(report, "period_ms", NULL, periods.period);
     report_ms(report, "one_queue_ms", sent ? "one queue: a step of" : NULL, periods.one_queue);
-    report_ms(report, "bound_ms", sent ? "the fullest link" : NULL, find_bound(step));
+    report_ms(report, "bound_ms", sent ? "the fullest link" : NULL, find_bound(list));
     free_messages(&broadcast);
     return sent;
 }

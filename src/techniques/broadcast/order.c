@@ -34,7 +34,7 @@ static void sort_messages(struct broadcast *broadcast, struct edit *edit)
 
 struct edit *slice_list(struct broadcast *broadcast)
 {
-    struct edit *edit = open_edit(broadcast->step);
+    struct edit *edit = open_edit(broadcast->list);
     find_messages(broadcast, edit);
     if (broadcast->by_use)
         sort_messages(broadcast, edit);
@@ -49,7 +49,7 @@ static double try_slices(const struct broadcast *plan, const struct costs *costs
 {
     struct broadcast broadcast = *plan;
     struct edit *edit = slice_list(&broadcast);
-    struct forecast forecast = try_step(broadcast.step, costs);
+    struct forecast forecast = try_step(broadcast.list, costs);
     double period = forecast.period;
     free_forecast(&forecast);
     undo(edit);

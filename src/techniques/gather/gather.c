@@ -47,7 +47,7 @@ struct copy_list {
     size_t n, cap;
 };
 struct survey { /* what the pass finds in the list */
-    struct step *step;
+    struct list *list;
     size_t n_tensors; /* as many as the pool has before the pass adds its own: the length of arrays "by tensor" */
     struct tensor_list *shards; /* by first replica: the shards that keep parts of it */
     /* By first replica: the tensors with the same values, or a part of them, to be gathered. */
@@ -129,7 +129,7 @@ static void list_tensor(struct tensor_list *list, struct tensor *tensor)
 /* Lists the shards, and then the replicas whose values they keep: is_replica() asks for the shards. */
 static void note_tensors(struct survey *survey)
 {
-    const struct pool *pool = survey->step->pool;
+    const struct pool *pool = survey->list->pool;
     for (size_t i = 0; i < pool->n; i++)
         if (pool->tensors[i]->replica.is_shard)
             list_tensor(shards_of(survey, pool->tensors[i]), pool->tensors[i]);
@@ -154,17 +154,17 @@ static void note_task(struct survey *survey, struct task *task)
     }
 }
 
-static struct survey survey_list(struct step *step)
+static struct survey survey_list(struct list *list)
 {
-    const struct pool *pool = step->pool;
-    struct survey survey = {.step = step, .n_tensors = pool->n};
+    const struct pool *pool = list->pool;
+    struct survey survey = {.list = list, .n_tensors = pool->n};
     survey.shards = allocate(pool->n, sizeof *survey.shards);
     survey.replicas = allocate(pool->n, sizeof *survey.replicas);
     survey.windows = allocate(pool->n, sizeof *survey.windows);
     survey.device = allocate((size_t)pool->machine->n_devices + 1, sizeof *survey.device);
     note_tensors(&survey);
-    for (size_t i = 0; i < step->n; i++)
-        note_task(&survey, step->task[i]);
+    for (size_t i = 0; i < list->n; i++)
+        note_task(&survey, list->task[i]);
     return survey;
 }
 
@@ -231,7 +231,7 @@ static struct task *first_reader(const struct survey *survey, struct read_window
  * follows the shard's owner. */
 static void share_shard(struct survey *survey, struct read_window *const *peer, size_t n, size_t k)
 {
-    struct pool *pool = survey->step->pool;
+    struct pool *pool = survey->list->pool;
     const struct tensor *replica = peer[0]->replica;
     struct tensor *shard = shards_of(survey, replica)->item[k];
     size_t begin = MAX(shard->replica.begin, replica->replica.begin);
@@ -248,7 +248,7 @@ static void share_shard(struct survey *survey, struct read_window *const *peer, 
             new_range(pool, gathered, "gathered.part", begin - replica->replica.begin, end - replica->replica.begin);
     }
     struct tensor *from = new_range(pool, shard, shard->name, begin - shard->replica.begin, end - shard->replica.begin);
-    add_broadcast(survey->step, "gather", to, (int)n, from, FOR_GATHER);
+    add_broadcast(survey->list, "gather", to, (int)n, from, FOR_GATHER);
     free(to);
 }
 
@@ -275,9 +275,9 @@ static void gather_peers(struct survey *survey, struct edit *edit, struct read_w
     size_t n = find_peers(survey, window, peer);
     const struct task *user = window->reader[0];
     insert_before(edit, first_reader(survey, peer, n));
-    survey->step->tags = (struct tags){user->layer, user->micro, survey->sliced ? ROLE_BROADCAST : ROLE_SEND};
+    survey->list->tags = (struct tags){user->layer, user->micro, survey->sliced ? ROLE_BROADCAST : ROLE_SEND};
     for (size_t i = 0; i < n; i++)
-        make_gathered(survey->step->pool, peer[i]);
+        make_gathered(survey->list->pool, peer[i]);
     for (size_t k = 0; k < shards_of(survey, window->replica)->n; k++)
         share_shard(survey, peer, n, k);
     for (size_t i = 0; i < n; i++)
@@ -299,7 +299,7 @@ static struct tensor *part_of_shard(const struct survey *survey, const struct te
         bool has_it = shard->replica.begin <= begin && begin + tensor->bytes <= shard->replica.begin + shard->bytes;
         size_t at = begin - shard->replica.begin;
         if (shard->device == tensor->device && has_it)
-            return new_range(survey->step->pool, shard, tensor->name, at, at + tensor->bytes);
+            return new_range(survey->list->pool, shard, tensor->name, at, at + tensor->bytes);
     }
     CHECK(false, "no shard on %s keeps %s", tensor->device->id, tensor->name);
     return NULL;
@@ -308,10 +308,10 @@ static struct tensor *part_of_shard(const struct survey *survey, const struct te
 /* Updates read and write the shards where they read and wrote replicas. */
 static void update_shards(struct survey *survey, struct edit *edit)
 {
-    const struct step *step = survey->step;
-    size_t n = step->n;
+    const struct list *list = survey->list;
+    size_t n = list->n;
     for (size_t i = 0; i < n; i++) {
-        struct task *task = step->task[i];
+        struct task *task = list->task[i];
         if (!updates(task))
             continue;
         for (int k = 0; k < task->n_access; k++) {
@@ -326,7 +326,7 @@ static void update_shards(struct survey *survey, struct edit *edit)
 static void count_readers(const struct survey *survey, size_t n, int *readers)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct task *task = survey->step->task[i];
+        const struct task *task = survey->list->task[i];
         for (int k = 0; k < task->n_access; k++) {
             size_t id = (size_t)task->access[k].tensor->storage->id;
             if (id < survey->n_tensors && (task->access[k].mode & ACCESS_READ))
@@ -346,7 +346,7 @@ static void drop_copies(struct survey *survey, struct edit *edit, size_t n)
         lost[task->access[1].tensor->storage->id]++;
     }
     for (size_t i = 0; i < n; i++) {
-        struct task *task = survey->step->task[i];
+        struct task *task = survey->list->task[i];
         if (!is_copy(task))
             continue;
         size_t id = (size_t)task->access[0].tensor->storage->id;
@@ -363,7 +363,7 @@ static void drop_copies(struct survey *survey, struct edit *edit, size_t n)
 
 static char *describe_gather(const struct survey *survey)
 {
-    const struct pool *pool = survey->step->pool;
+    const struct pool *pool = survey->list->pool;
     const int n_devices = pool->machine->n_devices;
     size_t *kept = allocate((size_t)n_devices + 1, sizeof *kept); /* bytes of shards, by device */
     for (size_t i = 0; i < pool->n; i++)
@@ -398,14 +398,14 @@ static void drop_replicas(struct survey *survey, struct edit *edit)
             make_transient(edit, survey->replicas[id].item[i]);
 }
 
-static bool run_gather(struct step *step, const struct costs *costs, const struct run_facts *facts,
+static bool run_gather(struct list *list, const struct costs *costs, const struct run_facts *facts,
                        struct pass_report *report)
 {
     (void)costs;
-    struct survey survey = survey_list(step);
+    struct survey survey = survey_list(list);
     survey.sliced = find_wanted(sends_copies, facts) != NULL;
-    struct edit *edit = open_edit(step);
-    size_t n = step->n;
+    struct edit *edit = open_edit(list);
+    size_t n = list->n;
     update_shards(&survey, edit);
     drop_copies(&survey, edit, n);
     for (size_t i = 0; i < survey.all.n; i++) {
@@ -422,7 +422,7 @@ static bool run_gather(struct step *step, const struct costs *costs, const struc
         undo(edit);
         report->reason = copy_string("no parameters lie in shards");
     }
-    free_survey(&survey, step->pool->machine->n_devices);
+    free_survey(&survey, list->pool->machine->n_devices);
     return survey.gathered > 0;
 }
 

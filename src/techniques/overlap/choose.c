@@ -57,16 +57,16 @@ static double seconds_of(const struct planner *planner, const struct task *task)
 /* What each bucket takes on its device; and the floor, which is what all other work takes the busiest lane. */
 static void measure_device(struct planner *planner)
 {
-    struct step *step = planner->step;
-    double *busy = allocate((size_t)step->pool->machine->n_lanes, sizeof *busy);
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    struct list *list = planner->list;
+    double *busy = allocate((size_t)list->pool->machine->n_lanes, sizeof *busy);
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         int b = planner->buckets.bucket_of[i];
         double seconds = seconds_of(planner, task);
         if (b == NONE) {
             busy[task->lane->index] += seconds;
             planner->least_period = fmax(planner->least_period, busy[task->lane->index]);
-        } else if (task->lane == step->task[planner->buckets.bucket[b].update]->lane)
+        } else if (task->lane == list->task[planner->buckets.bucket[b].update]->lane)
             planner->seconds[b].on_device += seconds;
     }
     free(busy);
@@ -76,8 +76,8 @@ static void measure_device(struct planner *planner)
 static struct edit *move_some(const struct planner *planner, size_t k, int one)
 {
     unsigned char side[MOST_BUCKETS];
-    struct edit *edit = open_edit(planner->step);
-    struct mover mover = begin_moves(edit, planner->step, planner->uses, planner->cores, GRADIENTS_SHARED);
+    struct edit *edit = open_edit(planner->list);
+    struct mover mover = begin_moves(edit, planner->list, planner->uses, planner->cores, GRADIENTS_SHARED);
     choose_earliest(planner, side, k, ON_CPU);
     if (one != NONE)
         side[one] = ON_CPU;
@@ -89,10 +89,10 @@ static struct edit *move_some(const struct planner *planner, size_t k, int one)
 /* Measures how long a bucket takes that is the only one on the CPU. */
 static void measure_on_cpu(struct planner *planner, size_t b)
 {
-    struct step *step = planner->step;
+    struct list *list = planner->list;
     struct edit *edit = move_some(planner, 0, (int)b);
-    for (size_t i = planner->uses->n; i < step->n; i++) { /* tasks that are new */
-        const struct task *task = step->task[i];
+    for (size_t i = planner->uses->n; i < list->n; i++) { /* tasks that are new */
+        const struct task *task = list->task[i];
         if (is_copy(task) && copy_target(task)->device->is_host)
             planner->seconds[b].down += seconds_of(planner, task);
         else if (task->role == ROLE_UPDATE && task->lane->device->is_host)
@@ -103,9 +103,9 @@ static void measure_on_cpu(struct planner *planner, size_t b)
 
 static void measure_serial(struct planner *planner)
 {
-    struct step *step = planner->step;
+    struct list *list = planner->list;
     struct edit *edit = move_some(planner, planner->buckets.n, NONE);
-    for (const struct task *task = step->head->next; task != step->head; task = task->next)
+    for (const struct task *task = list->head->next; task != list->head; task = task->next)
         planner->serial += seconds_of(planner, task);
     undo(edit);
 }
@@ -125,7 +125,7 @@ void measure_buckets(struct planner *planner)
 static void search_plan(const struct planner *planner, const struct question *question, struct plans *plans)
 {
     const size_t n = planner->buckets.n, most_starts = MIN(n, MOST_STARTS);
-    const size_t affordable = OVERLAP_WORK / 4 / planner->step->n; /* so many starts in each of the four rows */
+    const size_t affordable = OVERLAP_WORK / 4 / planner->list->n; /* so many starts in each of the four rows */
     const size_t steps = MAX(MIN(most_starts, affordable), 1);
     struct candidate *best = &plans->by_mode[OVERLAP_PLAN];
     const enum sharing last = plans->by_mode[OVERLAP_ALL_CPU].sharing;

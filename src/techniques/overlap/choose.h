@@ -30,7 +30,7 @@ struct bucket_seconds {  /* what the updates of a bucket take */
     double down, on_cpu; /* their gradients' copies to the host; the updates there */
 };
 struct planner {
-    struct step *step;
+    struct list *list;
     const struct costs *costs;
     struct uses *uses;
     struct update_buckets buckets;

@@ -133,14 +133,14 @@ static void update_timed(void *context, const struct task *task, uint32_t number
     pthread_mutex_unlock(&lock);
 }
 
-char *describe_choices(const struct step *step)
+char *describe_choices(const struct list *list)
 {
     unsigned cpu = 0, all = 0;
     unsigned moved = 0;
-    for (size_t i = 0; i < step->n; i++) {
-        if (step->task[i]->run != make_choice)
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->task[i]->run != make_choice)
             continue;
-        const struct chooser *chooser = step->task[i]->context;
+        const struct chooser *chooser = list->task[i]->context;
         cpu += chooser->on_side[true];
         all += chooser->on_side[true] + chooser->on_side[false];
         moved += chooser->side_changes;
@@ -166,7 +166,7 @@ struct offer { /* one update that both sides are offered */
 /* The task that makes the last of the update's gradients: the choice can be made after it. */
 static struct task *last_maker_of(const struct mover *mover, const struct task *update)
 {
-    return mover->step->task[last_maker(mover->uses, update)];
+    return mover->list->task[last_maker(mover->uses, update)];
 }
 
 /* Does what host_side() does, except that the device keeps its state, and gradients wait until the choice can be
@@ -195,7 +195,7 @@ static struct task *add_host_updates(struct mover *mover, struct task *update)
     return first;
 }
 
-static struct tensor *new_word(struct step *step, struct device *device)
+static struct tensor *new_word(struct list *list, struct device *device)
 {
     const struct tensor_form form = {
         .device = device,
@@ -204,7 +204,7 @@ static struct tensor *new_word(struct step *step, struct device *device)
         .element = INT32,
         .shape = SHAPE(1),
     };
-    struct tensor *word = new_tensor(step->pool, &form);
+    struct tensor *word = new_tensor(list->pool, &form);
     word->persistent = true;
     word->choice = true;
     return word;
@@ -225,9 +225,9 @@ static void time_piece(struct offer *offer, struct task *piece)
  * many updates share. */
 static void make_host_conditional(struct offer *offer, size_t from)
 {
-    const struct step *step = offer->mover->step;
-    for (size_t i = from; i < step->n; i++) {
-        struct task *task = step->task[i];
+    const struct list *list = offer->mover->list;
+    for (size_t i = from; i < list->n; i++) {
+        struct task *task = list->task[i];
         enum memory_class class = task->access[0].tensor->class;
         bool is_piece = task->role == ROLE_UPDATE && task->lane->device->is_host;
         bool is_its_copy = is_copy(task) && (class == MEM_GRADIENTS || class == MEM_PARAMETERS);
@@ -241,19 +241,19 @@ static void make_host_conditional(struct offer *offer, size_t from)
 /* The choice task, right after the maker of the gradients, and the word's way to the device. */
 static void add_choice(const struct offer *offer, struct task *maker)
 {
-    struct step *step = offer->mover->step;
-    struct machine *machine = step->pool->machine;
+    struct list *list = offer->mover->list;
+    struct machine *machine = list->pool->machine;
     insert_behind(offer->mover->edit, maker);
-    step->tags = (struct tags){offer->update->layer, NONE, ROLE_OFFLOAD};
+    list->tags = (struct tags){offer->update->layer, NONE, ROLE_OFFLOAD};
     struct task *task =
-        add_host(step, lane_for(machine, machine->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, offer->chooser);
+        add_host(list, lane_for(machine, machine->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, offer->chooser);
     task->context_bytes = sizeof *offer->chooser; /* it is the task's own */
     add_access(task, offer->word, ACCESS_BOTH);
     for (int i = 0; i < offer->update->n_access; i++) /* the choice comes after these, and does not look at them */
         if (offer->update->access[i].tensor->class == MEM_GRADIENTS)
             add_access(task, offer->update->access[i].tensor, ACCESS_READ);
     task->bytes = 0;
-    add_copy_for(step, "choice", offer->device_word, offer->word, FOR_CONTROL);
+    add_copy_for(list, "choice", offer->device_word, offer->word, FOR_CONTROL);
 }
 
 /* The device's update once more, before the host's.  Its kernel looks at the word itself, which is its last argument:
@@ -273,34 +273,34 @@ static struct task *keep_on_device(const struct offer *offer)
  * to the device. */
 static void move_state(const struct offer *offer, struct task *device_update)
 {
-    struct step *step = offer->mover->step;
+    struct list *list = offer->mover->list;
     insert_before(offer->mover->edit, device_update);
-    step->tags.role = ROLE_OFFLOAD;
+    list->tags.role = ROLE_OFFLOAD;
     for (int i = 0; i < offer->host_update->n_access; i++) {
         struct tensor *part = device_update->access[i].tensor;
         struct tensor *mirror = offer->host_update->access[i].tensor->storage;
         if (!mirror->mirror.of)
             continue;
         size_t begin = part->offset - mirror->mirror.of->offset;
-        struct tensor *host = new_range(step->pool, mirror, part->name, begin, begin + part->bytes);
-        struct task *fetch = add_copy_for(step, "overlap.fetch", host, part, FOR_STATE);
+        struct tensor *host = new_range(list->pool, mirror, part->name, begin, begin + part->bytes);
+        struct task *fetch = add_copy_for(list, "overlap.fetch", host, part, FOR_STATE);
         need_choice(fetch, offer->word, CHOICE_CPU | CHOICE_MOVED, ASSUME_SKIPPED);
         if (part->class != MEM_OPTIMIZER)
             continue;
-        struct task *back = add_copy_for(step, "overlap.return", part, host, FOR_STATE);
+        struct task *back = add_copy_for(list, "overlap.return", part, host, FOR_STATE);
         need_choice(back, offer->word, CHOICE_DEVICE | CHOICE_MOVED, ASSUME_SKIPPED);
     }
 }
 
 /* Copies the state that the last choices have left on the host back to the device, by the copies of the list that would
  * return it.  The state is then valid on both sides, so the choices stay as they are. */
-static void return_state(struct step *step)
+static void return_state(struct list *list)
 {
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         bool returns = (task->condition.needs & CHOICE_MOVED) && (task->condition.needs & CHOICE_DEVICE);
         if (returns && (choice_bits(task) & CHOICE_CPU))
-            run_alone(step, 0, i, &(struct task_flight){.iteration = 0});
+            run_alone(list, 0, i, &(struct task_flight){.iteration = 0});
     }
 }
 
@@ -319,16 +319,16 @@ static void add_to_ring(struct rule *rule, struct chooser *chooser)
 /* Lists the update on both sides.  Each step chooses one, and is expected to choose `expected`. */
 static void offer_update(struct mover *mover, struct rule *rule, size_t position, enum side expected)
 {
-    struct step *step = mover->step;
-    struct task *update = step->task[position];
+    struct list *list = mover->list;
+    struct task *update = list->task[position];
     struct task *maker = last_maker_of(mover, update);
     struct chooser *chooser = allocate(1, sizeof *chooser);
     struct offer offer = {
         .mover = mover, .chooser = chooser, .costs = rule->planner->costs, .update = update, .expected = expected};
-    size_t n_tasks = step->n;
+    size_t n_tasks = list->n;
     offer.host_update = add_host_updates(mover, update);
-    offer.word = new_word(step, step->pool->machine->host);
-    offer.device_word = new_word(step, update->lane->device);
+    offer.word = new_word(list, list->pool->machine->host);
+    offer.device_word = new_word(list, update->lane->device);
     make_host_conditional(&offer, n_tasks);
     add_choice(&offer, maker);
     struct task *device_update = keep_on_device(&offer);
@@ -338,7 +338,7 @@ static void offer_update(struct mover *mover, struct rule *rule, size_t position
     chooser->random = rule->random;
     chooser->seed = rule->seed;
     add_to_ring(rule, chooser);
-    step->restore_state = return_state;
+    list->restore_state = return_state;
 }
 
 void offer_updates(struct mover *mover, struct rule *rule, const unsigned char *side)
@@ -421,7 +421,7 @@ static void apply_rule(const struct planner *planner, const struct forecast *for
 
 void expect_rule(const struct rule *rule, const struct question *question, struct candidate *expected)
 {
-    struct forecast forecast = try_step(rule->planner->step, rule->planner->costs);
+    struct forecast forecast = try_step(rule->planner->list, rule->planner->costs);
     apply_rule(rule->planner, &forecast, 0, expected->side);
     free_forecast(&forecast);
     try_candidate(question, expected);
@@ -458,7 +458,7 @@ static size_t fix_few(struct rule *rule, const struct question *question, struct
 {
     const struct planner *planner = rule->planner;
     const size_t n = planner->buckets.n;
-    struct forecast forecast = try_step(planner->step, planner->costs);
+    struct forecast forecast = try_step(planner->list, planner->costs);
     struct candidate both = {.score.excess_bytes = 1};
     for (rule->n_fixed = 0; rule->n_fixed < n; rule->n_fixed += ceil_div(n, MOST_STARTS)) {
         apply_rule(planner, &forecast, rule->n_fixed, both.side);
@@ -477,7 +477,7 @@ void decide_in_step(struct rule *rule, const struct question *question, const st
                     const struct pass *room, struct candidate *expected, struct pass_report *report)
 {
     const struct update_buckets *buckets = &rule->planner->buckets;
-    char *reason = reason_to_decide_now(rule->planner->step->task[buckets->bucket[0].update], facts, room);
+    char *reason = reason_to_decide_now(rule->planner->list->task[buckets->bucket[0].update], facts, room);
     rule->n_fixed = reason ? buckets->n : fix_few(rule, question, expected);
     if (rule->n_fixed < buckets->n) {
         append_text(&report->reason, "%s in every step", rule->random ? "drawn at random" : "chosen");

@@ -28,6 +28,6 @@ void decide_in_step(struct rule *rule, const struct question *question, const st
  * list. */
 void offer_updates(struct mover *mover, struct rule *rule, const unsigned char *side);
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
-char *describe_choices(const struct step *step);
+char *describe_choices(const struct list *list);
 
 #endif

@@ -219,13 +219,13 @@ void find_buckets(struct update_buckets *buckets, const struct uses *uses)
 
 /* ---- what the host's update works on ----------------------------------------------------------------------------- */
 
-static struct device *host_of(const struct mover *mover) { return mover->step->pool->machine->host; }
+static struct device *host_of(const struct mover *mover) { return mover->list->pool->machine->host; }
 
 /* The task that makes the tensor for the update; what the step before has made is there at the head of the list. */
 static struct task *maker_of(const struct mover *mover, const struct tensor *tensor, const struct task *update)
 {
     int at = last_write_before(mover->uses, tensor, (int)update->index);
-    return at == NONE ? mover->step->head : mover->step->task[at];
+    return at == NONE ? mover->list->head : mover->list->task[at];
 }
 
 /* The copy shares bytes with nothing, so that no task waits for the update; and with GRADIENTS_ALONE the tensor does
@@ -233,9 +233,9 @@ static struct task *maker_of(const struct mover *mover, const struct tensor *ten
 struct tensor *bring_down(struct mover *mover, struct tensor *tensor, struct task *maker, int layer,
                           const char *purpose)
 {
-    struct step *step = mover->step;
+    struct list *list = mover->list;
     const char *name = JOINED("host.", tensor->name);
-    struct tensor *copy = new_bytes_tensor(step->pool, host_of(mover), tensor->class, name, tensor->bytes);
+    struct tensor *copy = new_bytes_tensor(list->pool, host_of(mover), tensor->class, name, tensor->bytes);
     struct task *last = maker;
     set_exclusive(mover->edit, copy);
     if (mover->sharing == GRADIENTS_ALONE && !tensor->storage->persistent)
@@ -243,8 +243,8 @@ struct tensor *bring_down(struct mover *mover, struct tensor *tensor, struct tas
     while (last->next->role == ROLE_OFFLOAD)
         last = last->next;
     insert_behind(mover->edit, last);
-    step->tags = (struct tags){layer, NONE, ROLE_OFFLOAD};
-    add_copy_for(step, "overlap.down", copy, tensor, purpose);
+    list->tags = (struct tags){layer, NONE, ROLE_OFFLOAD};
+    add_copy_for(list, "overlap.down", copy, tensor, purpose);
     return copy;
 }
 
@@ -265,7 +265,7 @@ struct tensor *part_of_mirror(struct mover *mover, struct tensor *whole, const s
     if (!mover->counterpart[first->id])
         mover->counterpart[first->id] = mirror(mover->edit, first, host_of(mover));
     struct tensor *mine = mover->counterpart[first->id];
-    return new_range(mover->step->pool, mine, part->name, begin, begin + part->bytes);
+    return new_range(mover->list->pool, mine, part->name, begin, begin + part->bytes);
 }
 
 /* Is the task a copy up, of what the host has? */
@@ -332,7 +332,7 @@ struct update_pieces cut_update(struct mover *mover, struct task *update)
 /* The host's task in place of `piece`.  Pieces take the CPU's lanes in turn. */
 static struct task *run_on_host(struct mover *mover, struct task *piece, struct tensor *const *on_host)
 {
-    struct lane *lane = open_lane(mover->step->pool->machine, host_of(mover), LANE_CPU, mover->n_pieces % mover->cores);
+    struct lane *lane = open_lane(mover->list->pool->machine, host_of(mover), LANE_CPU, mover->n_pieces % mover->cores);
     mover->n_pieces++;
     return replace_on_host(mover->edit, piece, lane, on_host);
 }
@@ -340,11 +340,11 @@ static struct task *run_on_host(struct mover *mover, struct task *piece, struct 
 struct task *bring_up(struct mover *mover, const struct task *piece, struct tensor *const *on_host, const char *purpose)
 {
     struct task *last = NULL;
-    mover->step->tags.role = ROLE_OFFLOAD;
+    mover->list->tags.role = ROLE_OFFLOAD;
     for (int i = 0; i < piece->n_access; i++) {
         const struct access *access = &piece->access[i];
         if (renews_parameters(access))
-            last = add_copy_for(mover->step, "overlap.up", access->tensor, on_host[i], purpose);
+            last = add_copy_for(mover->list, "overlap.up", access->tensor, on_host[i], purpose);
     }
     return last;
 }
@@ -387,7 +387,7 @@ struct moved move_piece(struct mover *mover, const struct task *update, struct t
 void move_update(struct mover *mover, size_t position)
 {
     static const struct transport transport = {.host_side = host_side, .purpose = FOR_OFFLOAD};
-    struct task *update = mover->step->task[position];
+    struct task *update = mover->list->task[position];
     struct update_pieces pieces = cut_update(mover, update);
     for (size_t k = 0; k < pieces.n; k++) {
         struct moved moved = move_piece(mover, update, pieces.piece[k], &transport);
@@ -398,10 +398,10 @@ void move_update(struct mover *mover, size_t position)
 
 /* ---- carrying a plan out ----------------------------------------------------------------------------------------- */
 
-struct mover begin_moves(struct edit *edit, struct step *step, const struct uses *uses, int cores, enum sharing sharing)
+struct mover begin_moves(struct edit *edit, struct list *list, const struct uses *uses, int cores, enum sharing sharing)
 {
-    struct mover mover = {.edit = edit, .step = step, .uses = uses, .cores = cores, .sharing = sharing};
-    mover.counterpart = allocate(step->pool->n, sizeof *mover.counterpart);
+    struct mover mover = {.edit = edit, .list = list, .uses = uses, .cores = cores, .sharing = sharing};
+    mover.counterpart = allocate(list->pool->n, sizeof *mover.counterpart);
     return mover;
 }
 

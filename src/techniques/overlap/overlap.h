@@ -48,7 +48,7 @@ enum sharing { GRADIENTS_ALONE, GRADIENTS_SHARED };
 
 struct mover { /* moves updates, in one edit */
     struct edit *edit;
-    struct step *step;
+    struct list *list;
     const struct uses *uses; /* of the list as it was when the edit was opened */
     int cores;               /* the number of CPU cores that do updates */
     enum sharing sharing;
@@ -59,7 +59,7 @@ struct mover { /* moves updates, in one edit */
     size_t last_position; /* the position, in the list before the edit, beside which `last` stands */
 };
 /* Ends with end_moves(), before the edit is committed or undone.  cores: at least 1. */
-struct mover begin_moves(struct edit *edit, struct step *step, const struct uses *uses, int cores,
+struct mover begin_moves(struct edit *edit, struct list *list, const struct uses *uses, int cores,
                          enum sharing sharing);
 void end_moves(struct mover *mover);
 /* Carries a plan out: side[k], an enum side, is where bucket k goes. */

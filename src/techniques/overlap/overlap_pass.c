@@ -81,7 +81,7 @@ static bool foretells_fit(const struct pass_traits *traits) { return traits->for
 static void carry_out(struct overlapper *overlapper, struct edit *edit, const unsigned char *side, enum sharing sharing)
 {
     const struct planner *planner = &overlapper->planner;
-    struct mover mover = begin_moves(edit, planner->step, planner->uses, planner->cores, sharing);
+    struct mover mover = begin_moves(edit, planner->list, planner->uses, planner->cores, sharing);
     if (overlapper->rule.n_fixed < planner->buckets.n)
         offer_updates(&mover, &overlapper->rule, side);
     else
@@ -95,18 +95,18 @@ static void carry_out_to_try(void *pass, struct edit *edit, const unsigned char 
 {
     const struct trying *trying = pass;
     struct overlapper *overlapper = trying->overlapper;
-    struct step *step = overlapper->planner.step;
+    struct list *list = overlapper->planner.list;
     carry_out(overlapper, edit, choice, choice[overlapper->planner.buckets.n]); /* the last decision is the sharing */
     if (trying->remade)
-        free(remake(edit, step->pool, overlapper->planner.uses, trying->remade, REMAKE_AT_BACKWARD));
-    reserve_room(step, overlapper->facts);
+        free(remake(edit, list->pool, overlapper->planner.uses, trying->remade, REMAKE_AT_BACKWARD));
+    reserve_room(list, overlapper->facts);
 }
 
 /* What a choice comes to, for as long as `trying` lives.  work: what a search may spend after its starts. */
 static struct question question_of(struct trying *trying, double work)
 {
     const struct planner *planner = &trying->overlapper->planner;
-    return (struct question){.step = planner->step,
+    return (struct question){.list = planner->list,
                              .costs = planner->costs,
                              .activity = "looking for the updates to give to the CPU",
                              .decision = planner->decision,
@@ -136,7 +136,7 @@ static struct plans try_all(struct overlapper *overlapper, const int *remade, do
  * before when this returns. */
 static struct plans try_all_without_limits(struct overlapper *overlapper, double work)
 {
-    struct machine *machine = overlapper->planner.step->pool->machine;
+    struct machine *machine = overlapper->planner.list->pool->machine;
     struct device *limits = lift_limits(machine, machine->n_devices);
     struct plans plans = try_all(overlapper, NULL, work);
     restore_limits(machine, limits, machine->n_devices);
@@ -174,11 +174,11 @@ static bool can_be_made_to_fit(struct overlapper *overlapper, const struct candi
     score_candidate(&question, &within);
     if (!isfinite(within.score.excess_bytes)) /* no address can be found for a tensor, which no pass mends */
         return false;
-    struct edit *edit = open_edit(planner->step);
+    struct edit *edit = open_edit(planner->list);
     carry_out(overlapper, edit, candidate->side, candidate->sharing);
-    reserve_room(planner->step, overlapper->facts);
+    reserve_room(planner->list, overlapper->facts);
     preview(edit);
-    bool fits = traits_of(maker)->foretells_fit(planner->step, planner->costs, seconds);
+    bool fits = traits_of(maker)->foretells_fit(planner->list, planner->costs, seconds);
     undo(edit);
     return fits;
 }
@@ -206,7 +206,7 @@ static struct findings try_all_with_room(struct overlapper *overlapper)
         found.maker = maker;
         return found;
     }
-    found.remade = traits_of(remaking)->foretell_remade(planner->uses, planner->step->pool);
+    found.remade = traits_of(remaking)->foretell_remade(planner->uses, planner->list->pool);
     if (!candidate_fits(overlapper, found.plans.by_mode[mode_of(overlapper->facts)], found.remade) && !maker)
         found.plans = try_all(overlapper, found.remade, OVERLAP_WORK);
     return found;
@@ -232,18 +232,18 @@ static struct findings weigh_room(struct overlapper *overlapper, const struct pl
     return can_be_made_to_fit(overlapper, &beyond.plans.by_mode[mode], maker, shorter) ? beyond : within;
 }
 
-static struct overlapper *new_overlapper(struct step *step, const struct costs *costs, const struct run_facts *facts)
+static struct overlapper *new_overlapper(struct list *list, const struct costs *costs, const struct run_facts *facts)
 {
     struct overlapper *overlapper = allocate(1, sizeof *overlapper);
     struct planner *planner = &overlapper->planner;
     overlapper->facts = facts;
-    planner->step = step;
+    planner->list = list;
     planner->costs = costs;
-    planner->uses = find_uses(step->task, step->n, step->pool);
+    planner->uses = find_uses(list->task, list->n, list->pool);
     find_buckets(&planner->buckets, planner->uses);
     const size_t n = planner->buckets.n;
-    planner->cores = MAX((int)spare_cores(step->pool->machine), 1);
-    planner->timed = n > 0 && has_times(step, costs);
+    planner->cores = MAX((int)spare_cores(list->pool->machine), 1);
+    planner->timed = n > 0 && has_times(list, costs);
     for (size_t b = 0; b < n; b++)
         planner->decision[b] = (struct decision){SIDES, NONE};
     planner->decision[n] = (struct decision){2, NONE}; /* enum sharing */
@@ -298,8 +298,8 @@ static double period_of(const struct planner *planner, const struct candidate *c
 static char *letters_of(const struct planner *planner, const unsigned char *side)
 {
     size_t layers = 0;
-    for (size_t i = 0; i < planner->step->n; i++)
-        layers = MAX(layers, (size_t)(planner->step->task[i]->layer + 1));
+    for (size_t i = 0; i < planner->list->n; i++)
+        layers = MAX(layers, (size_t)(planner->list->task[i]->layer + 1));
     char *letters = allocate(layers + 1, 1);
     memset(letters, 'D', layers);
     for (size_t b = 0; b < planner->buckets.n; b++) {
@@ -338,7 +338,7 @@ static void report_plans(const struct planner *planner, const struct plans *plan
 {
     const struct candidate *chosen = &plans->by_mode[mode];
     char *letters = letters_of(planner, chosen->side);
-    report->after = keep_forecast(try_step(planner->step, planner->costs));
+    report->after = keep_forecast(try_step(planner->list, planner->costs));
     report->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
     report_each(planner, plans, report);
@@ -413,7 +413,7 @@ static bool rewrite_list(struct overlapper *overlapper, const struct candidate *
         append_nothing_moved(planner, untimed, &report->reason);
         return false;
     }
-    struct edit *edit = open_edit(planner->step);
+    struct edit *edit = open_edit(planner->list);
     carry_out(overlapper, edit, chosen->side, chosen->sharing);
     commit(edit);
     append_text(&report->reason, "%s%zu of %zu updates on the CPU, on %d of its cores",
@@ -421,20 +421,20 @@ static bool rewrite_list(struct overlapper *overlapper, const struct candidate *
     return true;
 }
 
-static bool run_overlap(struct step *step, const struct costs *costs, const struct run_facts *facts,
+static bool run_overlap(struct list *list, const struct costs *costs, const struct run_facts *facts,
                         struct pass_report *report)
 {
     const enum overlap mode = mode_of(facts);
-    struct overlapper *overlapper = new_overlapper(step, costs, facts);
+    struct overlapper *overlapper = new_overlapper(list, costs, facts);
     struct findings found = try_each(overlapper);
     struct candidate *chosen = &found.plans.by_mode[mode];
     bool read = settle_plan(overlapper, &found, chosen, report);
     bool changed = rewrite_list(overlapper, chosen, read, report);
-    size_t first = reserve_room(step, facts), n = step->pool->n;
+    size_t first = reserve_room(list, facts), n = list->pool->n;
     report_plans(&overlapper->planner, &found.plans, mode, report);
-    end_room(step, first, n);
+    end_room(list, first, n);
     if (chosen->score.excess_bytes > 0 && !find_wanted(makes_room, facts) && !facts->gather)
-        refuse_budget(step->pool->machine, report->after, "--overlap", SAME_LIST);
+        refuse_budget(list->pool->machine, report->after, "--overlap", SAME_LIST);
     free(found.remade);
     free_overlapper(overlapper);
     return changed;

@@ -14,7 +14,7 @@ struct change {                                    /* an entry of the journal */
     size_t n;
 };
 struct edit {
-    struct step *step;
+    struct list *list;
     struct task head; /* its `next` is the first task, its `prev` the last one */
     /* as they were when it was opened: */
     size_t n_tasks, n_tensors;
@@ -34,29 +34,29 @@ struct edit {
 
 /* ---- opening and closing --------------------------------------------------------------------------------------- */
 
-struct edit *open_edit(struct step *step)
+struct edit *open_edit(struct list *list)
 {
-    CHECK(!step->cursor && !step->running, "list %s is being edited already, or ready to run", step->name);
+    CHECK(!list->cursor && !list->running, "list %s is being edited already, or ready to run", list->name);
     struct edit *edit = allocate(1, sizeof *edit);
-    edit->step = step;
-    edit->n_tasks = step->n;
-    edit->n_tensors = step->pool->n;
-    edit->last_origin = step->last_origin;
-    edit->last_message = step->last_message;
-    edit->tags = step->tags;
+    edit->list = list;
+    edit->n_tasks = list->n;
+    edit->n_tensors = list->pool->n;
+    edit->last_origin = list->last_origin;
+    edit->last_message = list->last_message;
+    edit->tags = list->tags;
     edit->head.prev = edit->head.next = &edit->head;
-    for (size_t i = 0; i < step->n; i++)
-        link_behind(step->task[i], edit->head.prev);
-    step->head = &edit->head;
-    step->cursor = edit->head.prev;
+    for (size_t i = 0; i < list->n; i++)
+        link_behind(list->task[i], edit->head.prev);
+    list->head = &edit->head;
+    list->cursor = edit->head.prev;
     return edit;
 }
 
 /* What commit() and undo() have in common. */
 static void close_edit(struct edit *edit)
 {
-    edit->step->head = edit->step->cursor = NULL;
-    edit->step->tags = edit->tags;
+    edit->list->head = edit->list->cursor = NULL;
+    edit->list->tags = edit->tags;
     free(edit->journal);
     free(edit->dropped);
     free(edit->before);
@@ -66,33 +66,33 @@ static void close_edit(struct edit *edit)
 /* The array gets the tasks in the order of the ring. */
 static void list_in_order(struct edit *edit)
 {
-    struct step *step = edit->step;
-    step->n = 0;
+    struct list *list = edit->list;
+    list->n = 0;
     for (struct task *task = edit->head.next; task != &edit->head; task = task->next) {
-        task->index = step->n;
-        step->task[step->n++] = task;
+        task->index = list->n;
+        list->task[list->n++] = task;
     }
 }
 
 void preview(struct edit *edit)
 {
-    struct step *step = edit->step;
-    edit->n_before = step->n;
-    edit->before = copy_bytes(step->task, step->n * sizeof *step->task);
+    struct list *list = edit->list;
+    edit->n_before = list->n;
+    edit->before = copy_bytes(list->task, list->n * sizeof *list->task);
     list_in_order(edit);
-    step->head = step->cursor = NULL;
-    step->tags = edit->tags;
+    list->head = list->cursor = NULL;
+    list->tags = edit->tags;
 }
 
 /* The array is as it was before preview(), so that undo() finds the new tasks at its end. */
 static void end_preview(struct edit *edit)
 {
-    struct step *step = edit->step;
-    CHECK(!step->cursor, "list %s is undone below an edit that is open", step->name);
-    step->n = edit->n_before;
-    memcpy(step->task, edit->before, step->n * sizeof *step->task);
-    for (size_t i = 0; i < step->n; i++)
-        step->task[i]->index = i;
+    struct list *list = edit->list;
+    CHECK(!list->cursor, "list %s is undone below an edit that is open", list->name);
+    list->n = edit->n_before;
+    memcpy(list->task, edit->before, list->n * sizeof *list->task);
+    for (size_t i = 0; i < list->n; i++)
+        list->task[i]->index = i;
 }
 
 void commit(struct edit *edit)
@@ -105,18 +105,18 @@ void commit(struct edit *edit)
 
 void undo(struct edit *edit)
 {
-    struct step *step = edit->step;
+    struct list *list = edit->list;
     if (edit->before)
         end_preview(edit);
     while (edit->n_changes) {
         struct change *change = &edit->journal[--edit->n_changes];
         memcpy(change->where, change->old, change->n);
     }
-    while (step->n > edit->n_tasks)
-        free_task(step->task[--step->n]);
-    drop_tensors(step->pool, edit->n_tensors);
-    step->last_origin = edit->last_origin;
-    step->last_message = edit->last_message;
+    while (list->n > edit->n_tasks)
+        free_task(list->task[--list->n]);
+    drop_tensors(list->pool, edit->n_tensors);
+    list->last_origin = edit->last_origin;
+    list->last_message = edit->last_message;
     close_edit(edit);
 }
 
@@ -140,21 +140,21 @@ static void remember(struct edit *edit, void *where, size_t n)
 
 void insert_behind(struct edit *edit, struct task *task)
 {
-    edit->step->cursor = task;
-    edit->step->tags = (struct tags){.layer = task->layer, .micro = task->micro, .role = task->role};
+    edit->list->cursor = task;
+    edit->list->tags = (struct tags){.layer = task->layer, .micro = task->micro, .role = task->role};
 }
 
 void insert_before(struct edit *edit, struct task *task)
 {
     insert_behind(edit, task);
-    edit->step->cursor = task->prev;
+    edit->list->cursor = task->prev;
 }
 
 /* Takes the task out of the ring; the place where new tasks come stays the same. */
 static void take_out(struct edit *edit, struct task *task)
 {
-    if (edit->step->cursor == task)
-        edit->step->cursor = task->prev;
+    if (edit->list->cursor == task)
+        edit->list->cursor = task->prev;
     task->prev->next = task->next;
     task->next->prev = task->prev;
 }
@@ -182,7 +182,7 @@ static bool may_pass(struct edit *edit, const struct task *task, const struct ta
     const struct task *second = way == LATER ? neighbour : task;
     edit->obstacle = (struct obstacle){.first = first, .second = second, .on_way = ends ? NULL : neighbour};
     if (ends || (first->gate == GATE_HOLDS && second->gate == GATE_HELD) ||
-        is_after(edit->step, second, first, SAME_STEP))
+        is_after(edit->list, second, first, SAME_STEP))
         return false;
     edit->obstacle.over = find_shared(task, neighbour);
     return !edit->obstacle.over;
@@ -237,13 +237,13 @@ void set_exclusive(struct edit *edit, struct tensor *tensor)
 
 struct tensor *mirror(struct edit *edit, struct tensor *tensor, struct device *device)
 {
-    struct tensor *m = new_bytes_tensor(edit->step->pool, device, tensor->class, tensor->name, tensor->bytes);
+    struct tensor *m = new_bytes_tensor(edit->list->pool, device, tensor->class, tensor->name, tensor->bytes);
     CHECK(tensor->storage->persistent, "tensor %s does not persist", tensor->name);
     m->persistent = true;
     m->replica.of = tensor->storage->replica.of;
     m->replica.begin = tensor->storage->replica.begin + tensor->offset;
     m->mirror.of = tensor;
-    struct tensor *first = edit->step->pool->tensors[tensor->storage->replica.of->id];
+    struct tensor *first = edit->list->pool->tensors[tensor->storage->replica.of->id];
     m->mirror.next = first->mirror.first;
     CHANGE(edit, first->mirror.first, m);
     return m;
@@ -260,7 +260,7 @@ void repoint(struct edit *edit, struct task *task, const struct tensor *old, str
         if (tensor == old)
             CHANGE(edit, task->access[i].tensor, new);
         else if (tensor->storage == old)
-            CHANGE(edit, task->access[i].tensor, same_part(edit->step->pool, new, tensor));
+            CHANGE(edit, task->access[i].tensor, same_part(edit->list->pool, new, tensor));
     }
 }
 
@@ -276,7 +276,7 @@ void switch_readers(struct edit *edit, const struct uses *uses, const struct ten
 
 /* ---- what is computed, and how often ---------------------------------------------------------------------------- */
 
-struct task *repeat(struct edit *edit, const struct task *task) { return add_again(edit->step, task); }
+struct task *repeat(struct edit *edit, const struct task *task) { return add_again(edit->list, task); }
 
 void drop(struct edit *edit, struct task *task)
 {
@@ -301,7 +301,7 @@ struct task *replace_on_host(struct edit *edit, struct task *task, struct lane *
                              struct tensor *const *host_tensors)
 {
     insert_before(edit, task);
-    struct task *mine = add_host(edit->step, lane, task->name, task->on_host.run, NULL);
+    struct task *mine = add_host(edit->list, lane, task->name, task->on_host.run, NULL);
     for (int i = 0; i < task->n_access; i++)
         add_access(mine, host_tensors[i], task->access[i].mode);
     mine->args = copy_bytes(task->args, (size_t)task->n_args * sizeof *task->args);
@@ -352,20 +352,20 @@ size_t cut(struct edit *edit, struct task *task, size_t n, struct task **piece)
 {
     CHECK(task->elementwise && n > 0, "task %s is cut into %zu pieces, but is %selementwise", task->name, n,
           task->elementwise ? "" : "not ");
-    struct step *step = edit->step;
-    struct task *cursor = step->cursor;
+    struct list *list = edit->list;
+    struct task *cursor = list->cursor;
     size_t bytes = task->access[0].tensor->bytes;
     size_t align = MAX(task->lane->device->alignment, (size_t)ELEMENT_BYTES);
     size_t units = ceil_div(bytes, align); /* pieces begin at multiples of `align` bytes */
     n = MIN(n, units);
-    step->cursor = task;
+    list->cursor = task;
     for (size_t i = 0; i < n; i++) {
         size_t begin = i * units / n * align;
         size_t end = (i + 1) * units / n * align;
-        piece[i] = add_again(step, task);
-        narrow(piece[i], step->pool, begin, MIN(end, bytes));
+        piece[i] = add_again(list, task);
+        narrow(piece[i], list->pool, begin, MIN(end, bytes));
     }
-    step->cursor = cursor == task ? piece[n - 1] : cursor;
+    list->cursor = cursor == task ? piece[n - 1] : cursor;
     drop(edit, task);
     return n;
 }

@@ -8,17 +8,17 @@
  *
  * The list must not have been placed.  A task's pointer is its identity throughout.  In an open edit
  *
- *     s->task[0 .. n)   n being s->n of before: the tasks as they were listed, dropped ones too, each at its old index;
- *                       new tasks stand after them, and the array may move when one is added
- *     tasks_in_order()  the order as it is now, which `prev` and `next` of the tasks say
- *     all else          lanes, tensors and accesses of tasks, devices of tensors: as the verbs so far have made it
+ *     list->task[0 .. n)    n being list->n of before: the tasks as they were listed, dropped ones too, each at its
+ *                           old index; new tasks stand after them, and the array may move when one is added
+ *     tasks_in_order()      the order as it is now, which `prev` and `next` of the tasks say
+ *     all else              lanes, tensors and accesses of tasks, devices of tensors: as the verbs so far have made it
  *
  * No verb makes one task wait for another: edges follow from accesses.  So a task that is to wait for another one of
  * its device gets an access: it reads what the other one writes.  Only a copy may touch tensors of another device.  So
  * where a task is to wait for what was made elsewhere, a marker comes before it in its lane, and has the access in its
  * place.  The marker is a copy of a word to itself, which takes no time (copies_nothing()):
  *
- *     struct tensor *word = new_work_tensor(s->pool, lane->device, "word", SHAPE(1));
+ *     struct tensor *word = new_work_tensor(list->pool, lane->device, "word", SHAPE(1));
  *     word->persistent = true;
  *     add_access(add_copy(s, lane, "wait", word, word), made_elsewhere, ACCESS_READ);
  *
@@ -36,7 +36,7 @@
 
 #include "uses.h"
 
-struct edit *open_edit(struct step *step); /* ends with commit() or undo(), exactly once */
+struct edit *open_edit(struct list *list); /* ends with commit() or undo(), exactly once */
 void commit(struct edit *edit);
 void undo(struct edit *edit); /* frees the tasks and tensors that are new */
 /* The list is as after commit(), and no edit is open in it; but the edit is still to be undone, after all edits that
@@ -103,9 +103,9 @@ void need_choice(struct task *task, struct tensor *word, int bits, enum assumpti
 /* ---- parts.c: what passes and step files need of lists and tensors ----------------------------------------------- */
 
 /* The tasks in their present order, also while the list is edited.  The caller frees the array. */
-struct task **tasks_in_order(const struct step *step, size_t *n);
+struct task **tasks_in_order(const struct list *list, size_t *n);
 /* Adds the task once more, of the same origin. */
-struct task *add_again(struct step *step, const struct task *task);
+struct task *add_again(struct list *list, const struct task *task);
 /* Does the task access bytes of the tensor in this mode (read, write, or one of them)? */
 bool touches_bytes(const struct task *task, const struct tensor *tensor, enum access_mode mode);
 /* Tensors of bytes have no shape, and their parts are ranges [begin, end). */

@@ -21,33 +21,33 @@ static bool still_there(const struct fetched *fetched, const struct task *task)
     return same_block(fetched->last_reader, task) || task->index - fetched->last_reader->index == 1;
 }
 
-static void fetch(struct edit *edit, struct step *step, struct task *task, struct tensor *tensor,
+static void fetch(struct edit *edit, struct list *list, struct task *task, struct tensor *tensor,
                   struct fetched *fetched)
 {
     if (!still_there(fetched, task)) {
-        fetched->on_device = tensor_like(step->pool, task->lane->device, tensor);
+        fetched->on_device = tensor_like(list->pool, task->lane->device, tensor);
         insert_before(edit, task);
-        step->tags.role = ROLE_SWAP;
-        add_copy_for(step, "swap.in", fetched->on_device, tensor, FOR_SWAP);
+        list->tags.role = ROLE_SWAP;
+        add_copy_for(list, "swap.in", fetched->on_device, tensor, FOR_SWAP);
     }
     fetched->last_reader = task;
     repoint(edit, task, tensor, fetched->on_device);
 }
 
-void fetch_state(struct step *step)
+void fetch_state(struct list *list)
 {
-    size_t n = step->n;
-    size_t n_tensors = step->pool->n;
+    size_t n = list->n;
+    size_t n_tensors = list->pool->n;
     struct fetched *fetched = allocate(n_tensors, sizeof *fetched); /* by tensor */
-    struct edit *edit = open_edit(step);
+    struct edit *edit = open_edit(list);
     for (size_t i = 0; i < n; i++) {
-        struct task *task = step->task[i];
+        struct task *task = list->task[i];
         if (is_copy(task) || task->lane->device->is_host)
             continue;
         for (int k = 0; k < task->n_access; k++) {
             struct tensor *tensor = task->access[k].tensor->storage;
             if ((size_t)tensor->id < n_tensors && tensor->device->is_host)
-                fetch(edit, step, task, tensor, &fetched[tensor->id]);
+                fetch(edit, list, task, tensor, &fetched[tensor->id]);
         }
     }
     commit(edit);

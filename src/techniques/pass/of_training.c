@@ -8,65 +8,65 @@
 static const char *after; /* --after */
 extern const struct module module_pass;
 
-struct run_facts facts_of(const struct settings *s)
+struct run_facts facts_of(const struct settings *settings)
 {
     return (struct run_facts){
-        .seed = (uint64_t)s->seed,
-        .clipped = s->clip > 0,
-        .paced = s->paced,
-        .draw = s->draw_seed >= 0 && !s->trial,
-        .draw_seed = (uint64_t)s->draw_seed,
-        .gather = s->zero == 3,
-        .trial = s->trial,
-        .unread = s->sweeps,
+        .seed = (uint64_t)settings->seed,
+        .clipped = settings->clip > 0,
+        .paced = settings->paced,
+        .draw = settings->draw_seed >= 0 && !settings->trial,
+        .draw_seed = (uint64_t)settings->draw_seed,
+        .gather = settings->zero == 3,
+        .trial = settings->trial,
+        .unread = settings->sweeps,
     };
 }
 
-struct pass_reports reports_of(const struct trainer *t)
+struct pass_reports reports_of(const struct trainer *trainer)
 {
-    const struct pass_reports *r = *own_of(t, &module_pass);
+    const struct pass_reports *r = *own_of(trainer, &module_pass);
     return r ? *r : (struct pass_reports){NULL, 0};
 }
 
-static const struct costs *costs_for(const struct trainer *t)
+static const struct costs *costs_for(const struct trainer *trainer)
 {
     const struct forecaster *f = find_forecaster();
-    return f ? f->costs(t) : NULL;
+    return f ? f->costs(trainer) : NULL;
 }
 
-static void rewrite(struct trainer *t, struct step *list)
+static void rewrite(struct trainer *trainer, struct list *list)
 {
-    if (t->settings->no_passes)
+    if (trainer->settings->no_passes)
         return;
-    struct run_facts facts = facts_of(t->settings);
-    facts.gather &= t->mesh.dp > 1;
-    if (list == t->train) {
+    struct run_facts facts = facts_of(trainer->settings);
+    facts.gather &= trainer->mesh.dp > 1;
+    if (list == trainer->train) {
         struct pass_reports *r = allocate(1, sizeof *r);
-        r->report = run_passes(list, costs_for(t), &facts, after, &r->n);
-        *own_of(t, &module_pass) = r;
+        r->report = run_passes(list, costs_for(trainer), &facts, after, &r->n);
+        *own_of(trainer, &module_pass) = r;
     } else {
-        run_on_other_list(list, costs_for(t), &facts);
+        run_on_other_list(list, costs_for(trainer), &facts);
         fetch_state(list);
     }
 }
 
-static void print_all_reports(struct trainer *t)
+static void print_all_reports(struct trainer *trainer)
 {
-    struct pass_reports r = reports_of(t);
+    struct pass_reports r = reports_of(trainer);
     print_reports(stdout, r.report, r.n);
 }
 
-static void free_all_reports(struct trainer *t)
+static void free_all_reports(struct trainer *trainer)
 {
-    struct pass_reports *r = *own_of(t, &module_pass);
+    struct pass_reports *r = *own_of(trainer, &module_pass);
     if (r)
         free_reports(r->report, r->n);
     free(r);
 }
 
-static void check_pass_options(struct settings *s)
+static void check_pass_options(struct settings *settings)
 {
-    (void)s;
+    (void)settings;
     if (after && !find_pass(after))
         fail(EXIT_USAGE, "--after %s: there is no such pass; there are: %s", after, pass_names());
 }

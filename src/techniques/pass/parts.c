@@ -1,23 +1,23 @@
 /* parts.c - what passes and step files need of lists and tensors beside what builds a list. */
 #include "edit.h"
 
-struct task **tasks_in_order(const struct step *step, size_t *n)
+struct task **tasks_in_order(const struct list *list, size_t *n)
 {
-    *n = step->n;
-    if (!step->head)
-        return copy_bytes(step->task, step->n * sizeof(struct task *));
-    struct task **task = allocate(step->n, sizeof *task);
+    *n = list->n;
+    if (!list->head)
+        return copy_bytes(list->task, list->n * sizeof(struct task *));
+    struct task **task = allocate(list->n, sizeof *task);
     *n = 0; /* dropped tasks are in step->task still, but not in the ring */
-    for (struct task *t = step->head->next; t != step->head; t = t->next) {
+    for (struct task *t = list->head->next; t != list->head; t = t->next) {
         task[*n] = t;
         (*n)++;
     }
     return task;
 }
 
-struct task *add_again(struct step *step, const struct task *task)
+struct task *add_again(struct list *list, const struct task *task)
 {
-    struct task *again = append_task(step);
+    struct task *again = append_task(list);
     struct task links = *again;
     *again = *task;
     again->index = links.index;

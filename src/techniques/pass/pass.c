@@ -2,7 +2,7 @@
 #include "traits.h"
 
 struct pass_runner { /* runs the passes over one list */
-    struct step *step;
+    struct list *list;
     const struct costs *costs;
     const struct run_facts *facts;
     const struct forecaster *forecaster; /* NULL: no folder predicts */
@@ -24,8 +24,8 @@ static void keep_room(struct pass_runner *runner)
 {
     if (runner->kept)
         return;
-    runner->first = reserve_room(runner->step, runner->facts);
-    runner->end = runner->step->pool->n;
+    runner->first = reserve_room(runner->list, runner->facts);
+    runner->end = runner->list->pool->n;
     runner->kept = true;
     forget_before(runner); /* it did not have these bytes */
 }
@@ -35,7 +35,7 @@ static void give_room_back(struct pass_runner *runner)
 {
     if (!runner->kept)
         return;
-    end_room(runner->step, runner->first, runner->end);
+    end_room(runner->list, runner->first, runner->end);
     runner->end = runner->first;
     runner->kept = false;
     forget_before(runner);
@@ -60,12 +60,12 @@ static void look_before(struct pass_runner *runner, const struct pass *pass)
 {
     if (!runner->forecaster || runner->before)
         return;
-    size_t first = runner->step->pool->n;
+    size_t first = runner->list->pool->n;
     if (traits_of(pass)->moves_updates)
-        reserve_room(runner->step, runner->facts);
-    size_t end = runner->step->pool->n;
-    runner->before = runner->forecaster->new_outlook(runner->step, runner->costs);
-    end_room(runner->step, first, end);
+        reserve_room(runner->list, runner->facts);
+    size_t end = runner->list->pool->n;
+    runner->before = runner->forecaster->new_outlook(runner->list, runner->costs);
+    end_room(runner->list, first, end);
 }
 
 /* Runs one pass, and fills in its report. */
@@ -73,26 +73,26 @@ static void run_pass(struct pass_runner *runner, const struct pass *pass, struct
 {
     look_before(runner, pass);
     report->pass = pass;
-    report->declined = !pass->run(runner->step, runner->costs, runner->facts, report);
-    CHECK(!runner->step->cursor, "pass %s has left its edit open: commit() or undo() it", pass->name);
+    report->declined = !pass->run(runner->list, runner->costs, runner->facts, report);
+    CHECK(!runner->list->cursor, "pass %s has left its edit open: commit() or undo() it", pass->name);
     CHECK(report->reason, "pass %s gives no reason", pass->name);
     if (report->declined || !runner->forecaster)
         return;
-    struct outlook *after = runner->forecaster->new_outlook(runner->step, runner->costs);
-    report->gain = runner->forecaster->describe_gain(runner->step->pool->machine, runner->before, after);
+    struct outlook *after = runner->forecaster->new_outlook(runner->list, runner->costs);
+    report->gain = runner->forecaster->describe_gain(runner->list->pool->machine, runner->before, after);
     forget_before(runner);
     runner->before = after;
 }
 
 static bool reserves(const struct pass_traits *traits) { return traits->reserve != NULL; }
 
-struct pass_report *run_passes(struct step *step, const struct costs *costs, const struct run_facts *facts,
+struct pass_report *run_passes(struct list *list, const struct costs *costs, const struct run_facts *facts,
                                const char *after, size_t *n)
 {
     size_t n_passes;
     const struct pass *const *all = all_passes(&n_passes);
     struct pass_report *reports = allocate(n_passes + 1, sizeof *reports);
-    struct pass_runner runner = {.step = step, .costs = costs, .facts = facts};
+    struct pass_runner runner = {.list = list, .costs = costs, .facts = facts};
     if (!facts->unread)
         runner.forecaster = find_forecaster();
     const bool grows = find_wanted(reserves, facts) != NULL;
@@ -111,21 +111,21 @@ struct pass_report *run_passes(struct step *step, const struct costs *costs, con
             break;
         }
     }
-    end_room(step, runner.first, runner.end);
+    end_room(list, runner.first, runner.end);
     if (facts->gather && !after && runner.before) /* with gather, overlap leaves this question to the passes after it */
-        runner.forecaster->refuse_outlook(step->pool->machine, runner.before, "--zero 3", replanning_of(facts));
+        runner.forecaster->refuse_outlook(list->pool->machine, runner.before, "--zero 3", replanning_of(facts));
     forget_before(&runner);
     return reports;
 }
 
-void run_on_other_list(struct step *step, const struct costs *costs, const struct run_facts *facts)
+void run_on_other_list(struct list *list, const struct costs *costs, const struct run_facts *facts)
 {
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++) {
         struct pass_report report = {0};
         if (traits_of(all[i])->every_list && all[i]->wanted(facts))
-            all[i]->run(step, costs, facts, &report);
+            all[i]->run(list, costs, facts, &report);
         free(report.reason);
     }
 }

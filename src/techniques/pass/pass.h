@@ -46,7 +46,7 @@
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *
  * What a pass may rely on, and must leave so:
- *     - s->task holds the list's order.  While an edit is open, the tasks that were there keep their places in the
+ *     - list->task holds the list's order.  While an edit is open, the tasks that were there keep their places in the
  *       array (edit.h says more).
  *     - The origin of a task says what it computes.
  *     - A storage that persists has one home.
@@ -83,9 +83,10 @@ struct run_facts {      /* what passes know of the training whose list they rewr
 struct run_facts facts_of(const struct settings *settings);
 
 typedef bool pass_wanted(const struct run_facts *facts);
-/* true: the list is changed; false: declined, and the list is as it was.  Sets r's reason and fields.  c is NULL where
- * no hardware is described or measured; the tasks of a step file have their own times. */
-typedef bool pass_run(struct step *s, const struct costs *c, const struct run_facts *facts, struct pass_report *r);
+/* true: the list is changed; false: declined, and the list is as it was.  Sets the report's reason and fields.
+ * costs is NULL where no hardware is described or measured; the tasks of a step file have their own times. */
+typedef bool pass_run(struct list *list, const struct costs *costs, const struct run_facts *facts,
+                      struct pass_report *report);
 struct pass_traits;
 struct pass {
     int runs_at;      /* passes run by ascending numbers; `make places` prints them */
@@ -108,7 +109,7 @@ enum replanning { SAME_LIST, LIST_MAY_CHANGE };
 struct forecaster {
     const struct costs *(*costs)(const struct trainer *trainer); /* NULL: none are known */
     /* Bytes and time of the list as it is. */
-    struct outlook *(*new_outlook)(struct step *step, const struct costs *costs);
+    struct outlook *(*new_outlook)(struct list *list, const struct costs *costs);
     void (*free_outlook)(struct outlook *o);
     char *(*describe_gain)(const struct machine *machine, const struct outlook *had,
                            const struct outlook *has); /* a sentence */
@@ -119,10 +120,10 @@ struct forecaster {
 };
 
 /* Runs all passes that are wanted, up to the one named `after` (NULL: all).  Returns *n reports, for free_reports(). */
-struct pass_report *run_passes(struct step *step, const struct costs *costs, const struct run_facts *facts,
+struct pass_report *run_passes(struct list *list, const struct costs *costs, const struct run_facts *facts,
                                const char *after, size_t *n);
 /* Runs the passes that have every_list on a list that is not the training's. */
-void run_on_other_list(struct step *step, const struct costs *costs, const struct run_facts *facts);
+void run_on_other_list(struct list *list, const struct costs *costs, const struct run_facts *facts);
 struct pass_reports {
     struct pass_report *report;
     size_t n;

@@ -126,10 +126,10 @@ static void repeat_task(struct remaking *remaking, const struct task *task, int 
 
 /* Repeats before `reader` the tasks that wrote x.  Before such a task, those are repeated that wrote what it reads,
  * where that is gone by then. */
-static void repeat_makers(struct remaking *remaking, const struct tensor *x, int reader)
+static void repeat_makers(struct remaking *remaking, const struct tensor *tensor, int reader)
 {
     size_t n;
-    const struct use *use = uses_of(remaking->uses, x, &n);
+    const struct use *use = uses_of(remaking->uses, tensor, &n);
     for (size_t i = 0; i < n && use[i].position < reader; i++) {
         const struct task *task = remaking->uses->task[use[i].position];
         if (!(use[i].mode & ACCESS_WRITE))
@@ -137,7 +137,7 @@ static void repeat_makers(struct remaking *remaking, const struct tensor *x, int
         for (int k = 0; k < task->n_access; k++) {
             const struct tensor *y = task->access[k].tensor->storage;
             bool reads = task->access[k].mode & ACCESS_READ;
-            if (!reads || y == x || y->persistent || twin_of(remaking, y))
+            if (!reads || y == tensor || y->persistent || twin_of(remaking, y))
                 continue;
             if (is_gone(remaking, y, reader) && may_remake(remaking->uses, y, reader))
                 repeat_makers(remaking, y, reader);

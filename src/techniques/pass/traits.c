@@ -32,19 +32,19 @@ enum replanning replanning_of(const struct run_facts *facts)
 
 /* ---- room for what is to come ------------------------------------------------------------------------------------ */
 
-size_t reserve_room(struct step *step, const struct run_facts *facts)
+size_t reserve_room(struct list *list, const struct run_facts *facts)
 {
-    size_t first = step->pool->n;
+    size_t first = list->pool->n;
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
         if (all[i]->wanted(facts) && traits_of(all[i])->reserve)
-            traits_of(all[i])->reserve(step, facts);
+            traits_of(all[i])->reserve(list, facts);
     return first;
 }
 
-void end_room(struct step *step, size_t first, size_t end)
+void end_room(struct list *list, size_t first, size_t end)
 {
     for (size_t i = first; i < end; i++)
-        step->pool->tensors[i]->persistent = false; /* no task touches it, and so it has no bytes any more */
+        list->pool->tensors[i]->persistent = false; /* no task touches it, and so it has no bytes any more */
 }

@@ -53,10 +53,10 @@ struct pass_traits {
     int *(*foretell_remade)(const struct uses *uses, const struct pool *pool);
     /* Can the pass make the list fit, with a step of at most so many seconds?  The list stays as it is.  false: no, or
      * that is not known. */
-    bool (*foretells_fit)(struct step *step, const struct costs *costs, double seconds);
+    bool (*foretells_fit)(struct list *list, const struct costs *costs, double seconds);
     /* Adds tensors that persist and that no task touches, as large as what the pass will add to the list as it is now.
      * NULL: the pass adds nothing that persists. */
-    void (*reserve)(struct step *step, const struct run_facts *facts);
+    void (*reserve)(struct list *list, const struct run_facts *facts);
 
     /* ---- where data lie ---- */
 
@@ -86,7 +86,7 @@ enum replanning replanning_of(const struct run_facts *facts);
 /* Adds tensors as large as what the wanted passes will add, so that a pass that looks for what fits sees their bytes.
  * Returns the pool's size before.  When the open edit is undone, the tensors are gone.  Else end_room() takes the bytes
  * of tensors `first` to `end` - 1 of the pool away. */
-size_t reserve_room(struct step *step, const struct run_facts *facts);
-void end_room(struct step *step, size_t first, size_t end);
+size_t reserve_room(struct list *list, const struct run_facts *facts);
+void end_room(struct list *list, size_t first, size_t end);
 
 #endif

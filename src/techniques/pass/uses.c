@@ -82,14 +82,14 @@ int last_write_before(const struct uses *uses, const struct tensor *tensor, int 
     return NONE;
 }
 
-/* Bytes of x's storage that the task at that position writes, and that no task before it has written. */
-static size_t first_written(const struct uses *uses, const struct tensor *x, int position)
+/* Bytes of the tensor's storage that the task at that position writes, and that no task before it has written. */
+static size_t first_written(const struct uses *uses, const struct tensor *tensor, int position)
 {
     const struct task *task = uses->task[position];
     size_t bytes = 0;
     for (int k = 0; k < task->n_access; k++) {
         const struct tensor *y = task->access[k].tensor;
-        if (y->storage != x->storage || !(task->access[k].mode & ACCESS_WRITE))
+        if (y->storage != tensor->storage || !(task->access[k].mode & ACCESS_WRITE))
             continue;
         if (last_write_before(uses, y, position) == NONE)
             bytes += y->bytes;

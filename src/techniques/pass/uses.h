@@ -12,7 +12,7 @@
 #ifndef USES_H
 #define USES_H
 
-#include "trainer/step/step.h"
+#include "trainer/step/list.h"
 
 struct use {
     int position;          /* position of the task; each task once, in list order */

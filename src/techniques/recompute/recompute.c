@@ -85,23 +85,23 @@ static char *describe_remade(size_t repeated, double bytes)
 }
 
 /* `full` and `selective`.  false: nothing can be made again, and the list is as it was. */
-static bool recompute_by_rule(struct step *step, struct pass_report *report)
+static bool recompute_by_rule(struct list *list, struct pass_report *report)
 {
-    struct pool *pool = step->pool;
-    struct uses *uses = find_uses(step->task, step->n, pool);
-    size_t n = step->n;
+    struct pool *pool = list->pool;
+    struct uses *uses = find_uses(list->task, list->n, pool);
+    size_t n = list->n;
     int *first_reader = remade_by_rule(uses, pool);
     double bytes = 0;
     for (size_t i = 0; i < uses->n_tensors; i++)
         if (first_reader[i] != NONE)
             bytes += (double)pool->tensors[i]->bytes;
-    struct edit *edit = open_edit(step);
+    struct edit *edit = open_edit(list);
     free(remake(edit, pool, uses, first_reader, REMAKE_AT_BACKWARD));
     commit(edit);
-    report->reason = describe_remade(step->n - n, bytes);
+    report->reason = describe_remade(list->n - n, bytes);
     free_uses(uses);
     free(first_reader);
-    return step->n > n;
+    return list->n > n;
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
@@ -125,13 +125,13 @@ static bool wants_recompute(const struct run_facts *facts)
 
 static bool wants_times(void) { return recompute_options.mode == RECOMPUTE_AUTO; }
 
-static bool run_recompute(struct step *step, const struct costs *costs, const struct run_facts *facts,
+static bool run_recompute(struct list *list, const struct costs *costs, const struct run_facts *facts,
                           struct pass_report *report)
 {
     pass_run *search = chooser();
     if (recompute_options.mode == RECOMPUTE_AUTO)
-        return search(step, costs, facts, report);
-    return recompute_by_rule(step, report);
+        return search(list, costs, facts, report);
+    return recompute_by_rule(list, report);
 }
 
 static void check_recompute_options(struct settings *settings)

@@ -109,7 +109,7 @@ static struct mesh resumed_mesh(const struct settings *settings, int devices)
 const json_t *recorded_options(const struct trainer *trainer) { return record_of(trainer)->options; }
 
 /* This is called before defaults are filled in, so that only options that the user gave are recorded. */
-static void record_training(struct trainer *trainer, struct step *list)
+static void record_training(struct trainer *trainer, struct list *list)
 {
     const struct settings *settings = trainer->settings;
     if (list != trainer->train || settings->trial)

@@ -42,9 +42,9 @@ static double sum_copies(const struct forecast *forecast)
  * is only placed counts a fifth. */
 static struct score try_choice(const struct question *question, const unsigned char *choice, double most, double *work)
 {
-    struct edit *edit = open_edit(question->step);
+    struct edit *edit = open_edit(question->list);
     question->apply(question->pass, edit, choice);
-    struct forecast forecast = try_list(question->step, question->costs, most, NULL, NULL);
+    struct forecast forecast = try_list(question->list, question->costs, most, NULL, NULL);
     bool simulated = forecast.excess_bytes <= most;
     struct score score = {
         .excess_bytes = forecast.excess_bytes, .period = forecast.period, .copied_bytes = sum_copies(&forecast)};

@@ -36,7 +36,7 @@ struct score {
 /* Rewrites the list as the choice says, the same way each time. */
 typedef void apply_function(void *pass, struct edit *e, const unsigned char *choice);
 struct question {
-    struct step *step;
+    struct list *list;
     const struct costs *costs;
     const char *activity; /* what the terminal shows during a long search: "looking for what to swap" */
     const struct decision *decision;

@@ -80,7 +80,7 @@ void note_reported(struct trainer *trainer, uint32_t number, bool sound)
 /* ---- opening and closing ---------------------------------------------------------------------------------------- */
 
 /* Gives the tasks their work, and says in `plan` what they store. */
-static void bind_tasks(struct snapshots *snapshots, struct step *list, struct snap_plan *plan)
+static void bind_tasks(struct snapshots *snapshots, struct list *list, struct snap_plan *plan)
 {
     size_t cap = 0;
     for (size_t i = 0; i < list->n; i++) {

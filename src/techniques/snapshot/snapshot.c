@@ -93,20 +93,20 @@ struct task *in_slot(struct task *task)
 
 /* Copies go on a download lane that nothing else uses: lane order does not hold between tasks that are decided late and
  * others.  (In a step file the link may have no lane more.) */
-static struct task *add_snapshot(struct step *step, struct tensor *to, struct tensor *from)
+static struct task *add_snapshot(struct list *list, struct tensor *to, struct tensor *from)
 {
     if (from->device->is_host)
-        return in_slot(add_copy(step, from->device->lane[LANE_CPU], "snapshot", to, from));
-    return in_slot(add_copy_for(step, "snapshot", to, from, FOR_SNAPSHOT));
+        return in_slot(add_copy(list, from->device->lane[LANE_CPU], "snapshot", to, from));
+    return in_slot(add_copy_for(list, "snapshot", to, from, FOR_SNAPSHOT));
 }
 
 /* Stores the tensor by way of a buffer on its device. */
-static void add_snapshot_by_device(struct step *step, struct tensor *to, struct tensor *tensor)
+static void add_snapshot_by_device(struct list *list, struct tensor *to, struct tensor *tensor)
 {
-    struct tensor *buffers = new_buffers(step->pool, tensor->device, tensor->bytes);
-    struct lane *lane = lane_for(step->pool->machine, tensor->device, LANE_COMPUTE, FOR_SNAPSHOT);
-    in_slot(add_copy(step, lane, "snapshot.device", buffers, tensor));
-    add_snapshot(step, to, buffers)->member.aside = true;
+    struct tensor *buffers = new_buffers(list->pool, tensor->device, tensor->bytes);
+    struct lane *lane = lane_for(list->pool->machine, tensor->device, LANE_COMPUTE, FOR_SNAPSHOT);
+    in_slot(add_copy(list, lane, "snapshot.device", buffers, tensor));
+    add_snapshot(list, to, buffers)->member.aside = true;
 }
 
 bool is_state(const struct access *access)
@@ -121,7 +121,7 @@ bool is_state(const struct access *access)
 void copy_written(const struct storing *storing, struct tensor *buffers, const struct task *whole,
                   const struct task *update, enum snapshot_in in)
 {
-    struct pool *pool = storing->step->pool;
+    struct pool *pool = storing->list->pool;
     size_t begin = update->piece_begin - whole->piece_begin; /* in the buffer */
     for (int i = 0; i < whole->n_access; i++) {
         struct tensor *tensor = update->access[i].tensor;
@@ -129,17 +129,17 @@ void copy_written(const struct storing *storing, struct tensor *buffers, const s
             continue;
         struct tensor *to = part_of_buffers(pool, buffers, tensor->name, begin, begin + tensor->bytes);
         if (in == IN_DEVICE && !tensor->device->is_host)
-            add_snapshot_by_device(storing->step, to, tensor);
+            add_snapshot_by_device(storing->list, to, tensor);
         else
-            add_snapshot(storing->step, to, tensor);
+            add_snapshot(storing->list, to, tensor);
         begin += round_up(whole->access[i].tensor->bytes, pool->machine->host->alignment);
     }
 }
 
 void add_persist(const struct storing *storing, struct tensor *buffers, const struct task *update)
 {
-    struct step *step = storing->step;
-    struct task *persist = in_slot(add_host(step, step->pool->machine->host->lane[LANE_DISK], "persist", NULL, NULL));
+    struct list *list = storing->list;
+    struct task *persist = in_slot(add_host(list, list->pool->machine->host->lane[LANE_DISK], "persist", NULL, NULL));
     add_access(persist, buffers, ACCESS_READ);
     persist->member.aside = true;
     persist->state = update->state;
@@ -149,10 +149,10 @@ void add_persist(const struct storing *storing, struct tensor *buffers, const st
 
 void store_update(struct storing *storing, struct task *update, size_t bytes)
 {
-    struct step *step = storing->step;
-    struct tensor *buffers = new_buffers(step->pool, step->pool->machine->host, bytes);
+    struct list *list = storing->list;
+    struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes);
     insert_behind(storing->edit, update);
-    step->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
+    list->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
     copy_written(storing, buffers, update, update, storing->place);
     add_persist(storing, buffers, update);
 }

@@ -44,7 +44,7 @@ extern const struct module module_snapshot;
 /* ---- snapshot.c, stored.c: the list ------------------------------------------------------------------------------ */
 
 struct storing { /* what the functions below need to know of a list whose updates are stored */
-    struct step *step;
+    struct list *list;
     struct edit *edit;
     enum snapshot_in place;
     bool by_hand; /* the tasks of a step file say themselves how long they take */
@@ -67,7 +67,7 @@ bool is_state(const struct access *access);
 size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *pool);
 /* --overlap local lists an update twice.  The last task of the host, of the first n tasks, that does the same as this
  * update of the device; NULL: there is none. */
-struct task *last_on_host(const struct step *step, size_t n, const struct task *update);
+struct task *last_on_host(const struct list *list, size_t n, const struct task *update);
 /* Adds the tasks that store such an update, whichever side does it in a step.  last: what last_on_host() has found. */
 void store_either(struct storing *storing, struct task *update, struct task *last, size_t n, size_t bytes);
 

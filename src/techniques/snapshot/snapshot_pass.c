@@ -22,10 +22,10 @@ static struct outcome outcome_at(const struct simulation *sim, int iteration)
     struct outcome outcome = {.begin = INFINITY};
     int beyond = MAX(iteration - sim->steps, 0);
     int rounds = (beyond + sim->pattern - 1) / sim->pattern;
-    const struct moment *moments = &sim->moments[(size_t)(iteration - rounds * sim->pattern - 1) * sim->step->n];
+    const struct moment *moments = &sim->moments[(size_t)(iteration - rounds * sim->pattern - 1) * sim->list->n];
     double shift = rounds * sim->pattern * sim->period;
-    for (size_t i = 0; i < sim->step->n; i++) {
-        const struct task *task = sim->step->task[i];
+    for (size_t i = 0; i < sim->list->n; i++) {
+        const struct task *task = sim->list->task[i];
         const struct moment *moment = &moments[i];
         if (!task->member.needed || moment->skipped)
             continue;
@@ -43,11 +43,11 @@ static struct outcome outcome_at(const struct simulation *sim, int iteration)
  * iteration, the time begins with the copies. */
 static double longest_hold(const struct simulation *sim)
 {
-    const struct moment *moments = &sim->moments[(size_t)sim->first * sim->step->n];
+    const struct moment *moments = &sim->moments[(size_t)sim->first * sim->list->n];
     const struct moment *update = moments;
     double hold = 0;
-    for (size_t i = 0; i < (size_t)sim->pattern * sim->step->n; i++) {
-        const struct task *task = sim->step->task[i % sim->step->n];
+    for (size_t i = 0; i < (size_t)sim->pattern * sim->list->n; i++) {
+        const struct task *task = sim->list->task[i % sim->list->n];
         if (!task->member.needed) {
             update = &moments[i];
         } else if (is_copy(task) && !task->member.aside && !moments[i].skipped) {
@@ -104,8 +104,8 @@ static void sum_seconds(const struct simulation *sim, double *disk, double *link
 {
     *disk = 0;
     *links = 0;
-    for (size_t i = 0; i < sim->step->n; i++) {
-        const struct task *task = sim->step->task[i];
+    for (size_t i = 0; i < sim->list->n; i++) {
+        const struct task *task = sim->list->task[i];
         if (task->member.needed && task->lane->kind == LANE_DISK)
             *disk += sim->seconds[i];
         else if (task->member.needed && task->lane->kind != LANE_COMPUTE)
@@ -124,7 +124,7 @@ static void tell_times(void *argument, const struct simulation *sim)
     struct outcome first = outcome_at(sim, every);
     sum_seconds(sim, &disk, &links);
     list_commits(sim, json_object_get(telling->report->fields, "commits"), dropped);
-    if (disk > 0 && (!telling->costs || sim->step->pool->machine->host->described.disk))
+    if (disk > 0 && (!telling->costs || sim->list->pool->machine->host->described.disk))
         append_text(text, "; the disk needs %.3f ms for them", 1e3 * disk);
     else
         append_text(text, "; no link disk says how fast the disk is, so it counts as if it took no time");
@@ -146,11 +146,11 @@ struct ways {
 };
 
 /* Adds up the bytes of all tasks that store something. */
-static struct ways measure_ways(const struct step *step)
+static struct ways measure_ways(const struct list *list)
 {
     struct ways ways = {.updates = 0};
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         if (!task->member.needed || task->member.returned)
             continue;
         /* A persist task, which is no copy, has its buffer as its first access. */
@@ -159,7 +159,7 @@ static struct ways measure_ways(const struct step *step)
             ways.updates++;
             ways.bytes += (double)tensor->bytes;
         } else if (task->lane->kind == LANE_COMPUTE) {
-            ways.on_device += step->pool->ring.n * (double)round_up(tensor->bytes, tensor->device->alignment);
+            ways.on_device += list->pool->ring.n * (double)round_up(tensor->bytes, tensor->device->alignment);
         } else if (tensor->device->is_host && !task->condition.needs) {
             ways.on_host += (double)tensor->bytes;
         } else if (!tensor->device->is_host && task->condition.needs) {
@@ -186,11 +186,11 @@ static void describe_place(const struct ways *ways, char **text)
 
 /* Writes the report's fields, and its sentence on the list as the pass has left it.  other: the period, in seconds,
  * with copies in the other place of enum snapshot_in; NAN where it is not known. */
-static void report_snapshot(struct step *step, const struct costs *costs, const struct run_facts *facts, double other,
+static void report_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts, double other,
                             struct pass_report *report)
 {
     const bool in_device = snapshot_options.place == IN_DEVICE;
-    const struct ways ways = measure_ways(step);
+    const struct ways ways = measure_ways(list);
     struct telling telling = {.report = report, .costs = costs, .other_period = other};
     char bytes[32];
     report->fields =
@@ -206,13 +206,13 @@ static void report_snapshot(struct step *step, const struct costs *costs, const 
                                    ways.updates, snapshot_options.slots, snapshot_options.file);
     if (in_device)
         describe_place(&ways, &report->reason);
-    report->after = keep_forecast(try_list(step, costs, INFINITY, tell_times, &telling));
+    report->after = keep_forecast(try_list(list, costs, INFINITY, tell_times, &telling));
     if (facts->clipped)
         append_text(&report->reason,
                     "; --clip holds all updates until the last backward has ended, so nothing is stored "
                     "before; --clip 0 stores each layer right after its backward");
     if (in_device && report->after->excess_bytes > 0)
-        refuse_budget(step->pool->machine, report->after, "--snapshot-in device", SAME_LIST);
+        refuse_budget(list->pool->machine, report->after, "--snapshot-in device", SAME_LIST);
     report_ms(report, "host_ms", "with copies in the host a step takes", in_device ? other : report->after->period);
     report_ms(report, "device_ms", "on the device", in_device ? report->after->period : other);
 }
@@ -223,10 +223,10 @@ static void report_snapshot(struct step *step, const struct costs *costs, const 
  * the report, for which the commit waits, comes before it. */
 static void add_commit(const struct storing *storing)
 {
-    struct step *step = storing->step;
-    struct device *host = step->pool->machine->host;
-    step->tags.role = ROLE_SNAPSHOT;
-    struct task *task = in_slot(add_host(step, host->lane[LANE_DISK], "commit", NULL, NULL));
+    struct list *list = storing->list;
+    struct device *host = list->pool->machine->host;
+    list->tags.role = ROLE_SNAPSHOT;
+    struct task *task = in_slot(add_host(list, host->lane[LANE_DISK], "commit", NULL, NULL));
     task->member.aside = true;
     task->member.returned = true;
     if (storing->by_hand)
@@ -236,16 +236,16 @@ static void add_commit(const struct storing *storing)
 /* Adds all tasks.  Returns how many updates are stored. */
 static size_t store_all(struct storing *storing)
 {
-    struct step *step = storing->step;
-    size_t n = step->n, updates = 0;
-    size_t *bytes = bytes_to_store(step->task, n, step->pool);
-    step->pool->ring.n = snapshot_options.slots;
+    struct list *list = storing->list;
+    size_t n = list->n, updates = 0;
+    size_t *bytes = bytes_to_store(list->task, n, list->pool);
+    list->pool->ring.n = snapshot_options.slots;
     add_commit(storing);
     for (size_t i = 0; i < n; i++) {
-        struct task *update = step->task[i];
+        struct task *update = list->task[i];
         if (!bytes[i])
             continue;
-        struct task *last = last_on_host(step, n, update);
+        struct task *last = last_on_host(list, n, update);
         if (last)
             store_either(storing, update, last, n, bytes[i]);
         else
@@ -261,49 +261,49 @@ static size_t store_all(struct storing *storing)
 static bool wants_snapshot(const struct run_facts *facts) { return snapshot_options.file && !facts->trial; }
 
 /* The period with copies in this place; INFINITY: the list does not fit then. */
-static double try_place(struct step *step, const struct costs *costs, enum snapshot_in in)
+static double try_place(struct list *list, const struct costs *costs, enum snapshot_in in)
 {
-    struct storing storing = {.step = step, .edit = open_edit(step), .place = in, .by_hand = !costs};
+    struct storing storing = {.list = list, .edit = open_edit(list), .place = in, .by_hand = !costs};
     store_all(&storing);
-    struct forecast forecast = try_list(step, costs, 0, NULL, NULL);
+    struct forecast forecast = try_list(list, costs, 0, NULL, NULL);
     double period = forecast.excess_bytes > 0 ? INFINITY : forecast.period;
     free_forecast(&forecast);
     undo(storing.edit);
     return period;
 }
 
-static bool run_snapshot(struct step *step, const struct costs *costs, const struct run_facts *facts,
+static bool run_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts,
                          struct pass_report *report)
 {
     enum snapshot_in in = snapshot_options.place;
     enum snapshot_in other = in == IN_DEVICE ? IN_HOST : IN_DEVICE;
-    double other_period = has_times(step, costs) ? try_place(step, costs, other) : NAN;
-    struct storing storing = {.step = step, .edit = open_edit(step), .place = in, .by_hand = !costs};
+    double other_period = has_times(list, costs) ? try_place(list, costs, other) : NAN;
+    struct storing storing = {.list = list, .edit = open_edit(list), .place = in, .by_hand = !costs};
     bool stored = store_all(&storing) > 0;
     if (stored)
         commit(storing.edit); /* the edit's: from here on the list has the tasks */
     else
         undo(storing.edit);
-    report_snapshot(step, costs, facts, other_period, report);
+    report_snapshot(list, costs, facts, other_period, report);
     return stored;
 }
 
 /* Tells passes that run earlier, and look for what fits, how many bytes all buffers will take. */
-static void reserve_buffers(struct step *step, const struct run_facts *facts)
+static void reserve_buffers(struct list *list, const struct run_facts *facts)
 {
     (void)facts;
     size_t n;
-    struct task **task = tasks_in_order(step, &n);
-    size_t *bytes = bytes_to_store(task, n, step->pool);
+    struct task **task = tasks_in_order(list, &n);
+    size_t *bytes = bytes_to_store(task, n, list->pool);
     for (size_t i = 0; i < n; i++) {
         bool either = choice_word(task[i]) != NULL;
         if (!bytes[i])
             continue;
-        new_buffers(step->pool, step->pool->machine->host, bytes[i]);
+        new_buffers(list->pool, list->pool->machine->host, bytes[i]);
         for (int k = 0; k < task[i]->n_access; k++) {
             const struct access *access = &task[i]->access[k];
             if (snapshot_options.place == IN_DEVICE && is_state(access) && !either && !access->tensor->device->is_host)
-                new_buffers(step->pool, access->tensor->device, access->tensor->bytes);
+                new_buffers(list->pool, access->tensor->device, access->tensor->bytes);
         }
     }
     free(task);

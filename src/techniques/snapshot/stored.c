@@ -103,24 +103,24 @@ size_t *bytes_to_store(struct task *const *task, size_t n, const struct pool *po
 
 /* ---- an update that is in the list on both sides ---------------------------------------------------------------- */
 
-struct task *last_on_host(const struct step *step, size_t n, const struct task *update)
+struct task *last_on_host(const struct list *list, size_t n, const struct task *update)
 {
     struct task *last = NULL;
     if (!choice_word(update))
         return NULL;
     for (size_t i = update->index + 1; i < n; i++)
-        if (step->task[i]->origin == update->origin)
-            last = step->task[i];
+        if (list->task[i]->origin == update->origin)
+            last = list->task[i];
     return last;
 }
 
 /* The copies that were added to the list from position `from` on are those of this update.  They run if the choice has
  * these bits, and the forecast assumes of them what it assumes of the update. */
-static void need_side(const struct step *step, size_t from, struct tensor *word, int bits, const struct task *update)
+static void need_side(const struct list *list, size_t from, struct tensor *word, int bits, const struct task *update)
 {
     const enum assumption assumed = update->condition.unexpected ? ASSUME_SKIPPED : ASSUME_RUNS;
-    for (size_t i = from; i < step->n; i++)
-        need_choice(step->task[i], word, bits, assumed);
+    for (size_t i = from; i < list->n; i++)
+        need_choice(list->task[i], word, bits, assumed);
 }
 
 /* The update is in the list twice, on the host perhaps in pieces.  Both sides fill the same buffers, after the last
@@ -131,23 +131,23 @@ static void need_side(const struct step *step, size_t from, struct tensor *word,
  * All copies go straight to the host: what stands aside would look at the word of the choice too late. */
 void store_either(struct storing *storing, struct task *update, struct task *last, size_t n, size_t bytes)
 {
-    struct step *step = storing->step;
-    struct tensor *buffers = new_buffers(step->pool, step->pool->machine->host, bytes);
+    struct list *list = storing->list;
+    struct tensor *buffers = new_buffers(list->pool, list->pool->machine->host, bytes);
     struct tensor *word = choice_word(last);
     while (last->next->role == ROLE_OFFLOAD && last->next->condition.needs)
         last = last->next; /* its copies back */
     insert_behind(storing->edit, last);
-    step->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
+    list->tags = (struct tags){.layer = update->layer, .micro = update->micro, .role = ROLE_SNAPSHOT};
     for (size_t i = update->index + 1; i < n; i++) {
-        const struct task *piece = step->task[i];
-        size_t from = step->n;
+        const struct task *piece = list->task[i];
+        size_t from = list->n;
         if (piece->origin != update->origin)
             continue;
         copy_written(storing, buffers, update, piece, IN_HOST);
-        need_side(step, from, word, CHOICE_CPU, piece);
+        need_side(list, from, word, CHOICE_CPU, piece);
     }
-    size_t from = step->n;
+    size_t from = list->n;
     copy_written(storing, buffers, update, update, IN_HOST);
-    need_side(step, from, word, CHOICE_DEVICE, update);
+    need_side(list, from, word, CHOICE_DEVICE, update);
     add_persist(storing, buffers, update);
 }

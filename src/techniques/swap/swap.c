@@ -95,7 +95,7 @@ static struct gap *add_gap(struct gaps *all, struct tensor *tensor, size_t nth, 
         .nth = (int)nth,
     };
     /* The lane for its copy up is opened here: so lanes have the same order, whatever is chosen. */
-    lane_for(all->step->pool->machine, tensor->device, LANE_UPLOAD, FOR_SWAP);
+    lane_for(all->list->pool->machine, tensor->device, LANE_UPLOAD, FOR_SWAP);
     return gap;
 }
 
@@ -124,13 +124,13 @@ static void find_gaps_of(struct gaps *all, struct tensor *tensor)
 
 COMPARISON(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->tensor->id, b->tensor->id))))
 
-struct gaps find_gaps(struct step *step, const struct costs *costs, unsigned classes)
+struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes)
 {
-    struct gaps all = {.step = step, .bare = try_step(step, costs), .classes = classes};
+    struct gaps all = {.list = list, .bare = try_step(list, costs), .classes = classes};
     must(all.bare.why_not);
-    all.uses = find_uses(step->task, step->n, step->pool);
+    all.uses = find_uses(list->task, list->n, list->pool);
     for (size_t i = 0; i < all.uses->n_tensors; i++) {
-        struct tensor *tensor = step->pool->tensors[i];
+        struct tensor *tensor = list->pool->tensors[i];
         if (may_leave(all.uses, tensor, classes))
             find_gaps_of(&all, tensor);
     }
@@ -314,10 +314,10 @@ static struct tensor *held_before(const struct absence *absence)
 
 /* Makes the tensors that hold the gap's tensor while it is away and after it has come back.  Its later users use the
  * second one. */
-static void make_tensors(struct edit *edit, struct step *step, const struct uses *uses, struct absence *absence)
+static void make_tensors(struct edit *edit, struct list *list, const struct uses *uses, struct absence *absence)
 {
     struct tensor *tensor = absence->gap->tensor;
-    struct device *host = step->pool->machine->host;
+    struct device *host = list->pool->machine->host;
     if (absence->gap->renewed) {
         make_transient(edit, tensor);
         return;
@@ -325,11 +325,11 @@ static void make_tensors(struct edit *edit, struct step *step, const struct uses
     if (tensor->persistent)
         absence->on_host = tensor;
     else if (absence->sent)
-        absence->on_host = tensor_like(step->pool, host, tensor);
+        absence->on_host = tensor_like(list->pool, host, tensor);
     else
         absence->on_host = absence->earlier->on_host;
     if (absence->end < (int)uses->n) {
-        absence->back = tensor_like(step->pool, absence->gap->device, tensor);
+        absence->back = tensor_like(list->pool, absence->gap->device, tensor);
         switch_readers(edit, uses, tensor, absence->end, held_before(absence), absence->back);
     }
     if (tensor->persistent && !absence->earlier)
@@ -338,57 +338,57 @@ static void make_tensors(struct edit *edit, struct step *step, const struct uses
 
 /* New tasks come right after the task at `position` (NONE: they begin the list), with the layer and micro-batch of
  * the task that made x. */
-static void insert_for(struct edit *edit, struct step *step, const struct uses *uses, int position,
+static void insert_for(struct edit *edit, struct list *list, const struct uses *uses, int position,
                        const struct gap *gap)
 {
-    insert_behind(edit, position == NONE ? step->head : uses->task[position]);
-    step->tags = (struct tags){gap->maker->layer, gap->maker->micro, ROLE_SWAP};
+    insert_behind(edit, position == NONE ? list->head : uses->task[position]);
+    list->tags = (struct tags){gap->maker->layer, gap->maker->micro, ROLE_SWAP};
 }
 
 /* Copies are inserted from the last to the first: each comes right after its task, before the copies that have been
  * inserted there.  Where one tensor leaves and another comes back, swap.out stands first, so it is inserted last. */
-void swap_gaps(struct edit *edit, struct step *step, const struct uses *uses, const struct swaps *all)
+void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, const struct swaps *all)
 {
     for (size_t k = 0; k < all->n; k++)
-        make_tensors(edit, step, uses, all->leaving[k]);
+        make_tensors(edit, list, uses, all->leaving[k]);
     for (size_t k = all->n; k-- > 0;) {
         const struct absence *absence = all->returning[k];
         if (!absence->back)
             continue;
         CHECK(absence->out < absence->in, "tensor %s leaves after task %d, and comes back before task %d",
               absence->back->name, absence->out, absence->in);
-        insert_for(edit, step, uses, absence->in - 1, absence->gap);
-        add_copy_for(step, "swap.in", absence->back, absence->on_host, FOR_SWAP);
+        insert_for(edit, list, uses, absence->in - 1, absence->gap);
+        add_copy_for(list, "swap.in", absence->back, absence->on_host, FOR_SWAP);
     }
     for (size_t k = all->n; k-- > 0;) {
         struct absence *absence = all->leaving[k];
         if (!absence->sent)
             continue;
-        insert_for(edit, step, uses, absence->out, absence->gap);
-        absence->leaves = add_copy_for(step, "swap.out", absence->on_host, held_before(absence), FOR_SWAP);
+        insert_for(edit, list, uses, absence->out, absence->gap);
+        absence->leaves = add_copy_for(list, "swap.out", absence->on_host, held_before(absence), FOR_SWAP);
     }
     for (size_t k = 0; k < all->n; k++)
         if (all->leaving[k]->gap->guest)
-            give_way(edit, step->pool, uses, all->leaving[k]->gap->tensor);
+            give_way(edit, list->pool, uses, all->leaving[k]->gap->tensor);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-bool swap_by_phases(struct step *step, const struct costs *costs, const struct run_facts *facts,
+bool swap_by_phases(struct list *list, const struct costs *costs, const struct run_facts *facts,
                     struct pass_report *report)
 {
     static const char why_not[] =
         "nothing can leave, since fewer than two other phases run between each forward and its backward";
-    struct machine *machine = step->pool->machine;
+    struct machine *machine = list->pool->machine;
     const enum phase_of of = swap_options.mode == SWAP_LAYER ? PHASE_OF_LAYER : PHASE_OF_MICROBATCH;
-    struct gaps all = find_gaps(step, costs, swap_options.classes);
+    struct gaps all = find_gaps(list, costs, swap_options.classes);
     struct absence *absences = keep_all(&all);
     bool changed = false;
     for (const struct device *device = machine->device; !device->is_host; device++)
         changed |= place_by_phases(&all, absences, device, of);
     struct swaps line = line_up(absences, all.n, all.uses);
-    struct edit *edit = open_edit(step);
-    swap_gaps(edit, step, all.uses, &line);
+    struct edit *edit = open_edit(list);
+    swap_gaps(edit, list, all.uses, &line);
     commit(edit);
     report_gaps(&all, absences, costs, changed ? NULL : why_not, report);
     free_swaps(&line);

@@ -25,7 +25,7 @@ extern struct swap_options swap_options;
  * Gaps are facts about the list that the pass finds: nothing changes them. */
 struct gap {
     struct tensor *tensor;
-    struct device *device;    /* the one whose tasks use x; x's home may become the host */
+    struct device *device;    /* the one whose tasks use the tensor; its home may become the host */
     const struct task *maker; /* the first task that uses x */
     int begin, end;
     int nth;      /* how many tasks use x before the gap */
@@ -34,7 +34,7 @@ struct gap {
     bool guest; /* x is state that the host updates: when its home is the host, the only copies up are those of swap */
 };
 struct gaps { /* all gaps of a list */
-    struct step *step;
+    struct list *list;
     struct forecast bare; /* the forecast for the list as the pass finds it */
     struct uses *uses;    /* the uses in that list */
     unsigned classes;     /* the classes of tensors that may leave */
@@ -75,10 +75,10 @@ struct swaps {
 /* ---- swap.c ------------------------------------------------------------------------------------------------------ */
 
 /* --swap layer and --swap microbatch.  false: nothing can leave, and the list is as it was. */
-bool swap_by_phases(struct step *step, const struct costs *costs, const struct run_facts *facts,
+bool swap_by_phases(struct list *list, const struct costs *costs, const struct run_facts *facts,
                     struct pass_report *report);
 /* The gaps of tensors of these classes, a bit per enum memory_class; for free_gaps(). */
-struct gaps find_gaps(struct step *step, const struct costs *costs, unsigned classes);
+struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned classes);
 void free_gaps(struct gaps *all);
 /* How many uses of the tensor, from the first, have gaps between them.  The other uses are the copies up of a guest,
  * for which swap's own copies stand in. */
@@ -90,19 +90,19 @@ struct absence *keep_all(const struct gaps *all);
 struct swaps line_up(struct absence *absences, size_t n, const struct uses *uses);
 void free_swaps(struct swaps *all);
 /* Rewrites the list, after `out` and `in` of the absences have been chosen.  uses: as for line_up(). */
-void swap_gaps(struct edit *edit, struct step *step, const struct uses *uses, const struct swaps *all);
+void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, const struct swaps *all);
 
 /* ---- swap_auto.c ------------------------------------------------------------------------------------------------- */
 
 /* --swap auto and --recompute auto.  false: all fits, or the other of the two passes chooses; the list is as it was.
  * Ends the program (EXIT_USAGE) where nothing fits. */
-bool swap_by_search(struct step *step, const struct costs *costs, const struct run_facts *facts,
+bool swap_by_search(struct list *list, const struct costs *costs, const struct run_facts *facts,
                     struct pass_report *report);
-bool remake_by_search(struct step *step, const struct costs *costs, const struct run_facts *facts,
+bool remake_by_search(struct list *list, const struct costs *costs, const struct run_facts *facts,
                       struct pass_report *report);
 /* Does --swap auto make the list fit, with a step of at most so many seconds?  The search for the answer is shorter
  * than that of a run, and ends as soon as one plan shows it.  The list stays as it is. */
-bool can_fit_within(struct step *step, const struct costs *costs, double seconds);
+bool can_fit_within(struct list *list, const struct costs *costs, double seconds);
 
 /* ---- swap_places.c ----------------------------------------------------------------------------------------------- */
 

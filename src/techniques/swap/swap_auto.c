@@ -177,7 +177,7 @@ static void find_sinkings(struct swapper *swapper)
 {
     if (!has_sends(swapper->gaps.uses))
         return;
-    struct forecast forecast = try_data(swapper->gaps.step, swapper->costs);
+    struct forecast forecast = try_data(swapper->gaps.list, swapper->costs);
     if (forecast.span)
         sort_by_clock(swapper, forecast.span);
     free_forecast(&forecast);
@@ -193,7 +193,7 @@ static void move_tasks(const struct swapper *swapper, struct edit *edit)
 /* What the search must know of a gap: what a copy costs, and whether the tensor can be made again. */
 static struct topic ask_about(const struct swapper *swapper, const struct gap *gap)
 {
-    struct machine *machine = swapper->gaps.step->pool->machine;
+    struct machine *machine = swapper->gaps.list->pool->machine;
     struct lane *up = lane_for(machine, gap->device, LANE_UPLOAD, FOR_SWAP);
     return (struct topic){
         .gap = gap,
@@ -204,11 +204,11 @@ static struct topic ask_about(const struct swapper *swapper, const struct gap *g
 
 /* classes: of the tensors that may leave, a bit per enum memory_class.  Call close_swapper() in the end. */
 enum remedies { SWAP_AND_REMAKE, REMAKE_ALONE };
-static struct swapper open_swapper(struct step *step, const struct costs *costs, unsigned classes,
+static struct swapper open_swapper(struct list *list, const struct costs *costs, unsigned classes,
                                    enum remedies remedies)
 {
     struct swapper swapper = {
-        .gaps = find_gaps(step, costs, classes),
+        .gaps = find_gaps(list, costs, classes),
         .costs = costs,
         .may_swap = remedies == SWAP_AND_REMAKE,
     };
@@ -327,7 +327,7 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *use
 static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, const int *first_reader)
 {
     const struct gaps *all = &swapper->gaps;
-    struct pool *pool = all->step->pool;
+    struct pool *pool = all->list->pool;
     struct tensor **twin = remake(edit, pool, all->uses, first_reader, REMAKE_AT_READER);
     for (size_t i = 0; i < all->n; i++) {
         struct absence *absence = &swapper->absence[i];
@@ -335,7 +335,7 @@ static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, co
             absence->back = twin[absence->gap->tensor->id];
     }
     size_t n;
-    struct task **task = tasks_in_order(all->step, &n);
+    struct task **task = tasks_in_order(all->list, &n);
     struct uses *uses = find_uses(task, n, pool);
     free(twin);
     free(task);
@@ -346,8 +346,8 @@ static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, co
 static void apply(void *pass, struct edit *edit, const unsigned char *choice)
 {
     struct swapper *swapper = pass;
-    struct step *step = swapper->gaps.step;
-    const struct machine *machine = step->pool->machine;
+    struct list *list = swapper->gaps.list;
+    const struct machine *machine = list->pool->machine;
     const struct placement *placement = placement_of(choice);
     if (order_of_tasks(choice) == BY_CLOCK)
         move_tasks(swapper, edit);
@@ -358,8 +358,8 @@ static void apply(void *pass, struct edit *edit, const unsigned char *choice)
     struct swaps line = line_up(swapper->absence, swapper->gaps.n, uses);
     if (placement->copy_times > 0 && swapper->gaps.bare.span)
         for (int i = 0; i < machine->n_devices; i++)
-            place_copies(&machine->device[i], placement, step->pool, uses, span, &line);
-    swap_gaps(edit, step, uses, &line);
+            place_copies(&machine->device[i], placement, list->pool, uses, span, &line);
+    swap_gaps(edit, list, uses, &line);
     free(first_reader);
     free(span);
     free_swaps(&line);
@@ -420,7 +420,7 @@ static double work_after(const struct swapper *swapper, const struct score *best
 static struct score search(struct swapper *swapper, unsigned char *best, double least_period)
 {
     struct score score = {INFINITY, INFINITY, INFINITY};
-    struct question question = {.step = swapper->gaps.step,
+    struct question question = {.list = swapper->gaps.list,
                                 .costs = swapper->costs,
                                 .activity = "looking for what to swap",
                                 .decision = swapper->decision,
@@ -453,11 +453,11 @@ static struct score search(struct swapper *swapper, unsigned char *best, double 
 static char *raise_for(struct swapper *swapper, const unsigned char *choice, const struct device *before,
                        const char *option)
 {
-    struct step *step = swapper->gaps.step;
-    struct edit *edit = open_edit(step);
+    struct list *list = swapper->gaps.list;
+    struct edit *edit = open_edit(list);
     apply(swapper, edit, choice);
-    struct forecast forecast = try_step(step, swapper->costs);
-    char *shortage = raise_budgets(step->pool->machine, before, &forecast, option);
+    struct forecast forecast = try_step(list, swapper->costs);
+    char *shortage = raise_budgets(list->pool->machine, before, &forecast, option);
     undo(edit);
     free_forecast(&forecast);
     return shortage;
@@ -469,7 +469,7 @@ static char *raise_for(struct swapper *swapper, const unsigned char *choice, con
 static _Noreturn void name_budgets(struct swapper *swapper, unsigned char *best, const char *option,
                                    enum replanning replans)
 {
-    struct machine *machine = swapper->gaps.step->pool->machine;
+    struct machine *machine = swapper->gaps.list->pool->machine;
     struct device *before = copy_bytes(machine->device, ((size_t)machine->n_devices + 1) * sizeof *before);
     bool fits = false;
     char *shortage = NULL;
@@ -504,7 +504,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
     struct score score = search(swapper, best, least_period);
     if (score.excess_bytes > 0 && option)
         name_budgets(swapper, best, option, replans);
-    struct edit *edit = open_edit(all->step);
+    struct edit *edit = open_edit(all->list);
     apply(swapper, edit, best);
     commit(edit);
     free(best);
@@ -512,18 +512,18 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
     return true;
 }
 
-bool swap_by_search(struct step *step, const struct costs *costs, const struct run_facts *facts,
+bool swap_by_search(struct list *list, const struct costs *costs, const struct run_facts *facts,
                     struct pass_report *report)
 {
-    struct swapper swapper = open_swapper(step, costs, swap_options.classes, SWAP_AND_REMAKE);
+    struct swapper swapper = open_swapper(list, costs, swap_options.classes, SWAP_AND_REMAKE);
     bool changed = swap_to_fit(&swapper, "--swap auto", replanning_of(facts), report);
     close_swapper(&swapper);
     return changed;
 }
 
-bool can_fit_within(struct step *step, const struct costs *costs, double seconds)
+bool can_fit_within(struct list *list, const struct costs *costs, double seconds)
 {
-    struct swapper swapper = open_swapper(step, costs, swap_options.classes, SWAP_AND_REMAKE);
+    struct swapper swapper = open_swapper(list, costs, swap_options.classes, SWAP_AND_REMAKE);
     swapper.looks_ahead = true;
     unsigned char *best = allocate(swapper.n, 1);
     const struct score score = search(&swapper, best, seconds);
@@ -533,10 +533,10 @@ bool can_fit_within(struct step *step, const struct costs *costs, double seconds
 }
 
 /* --recompute auto, whose pass comes before that of swap. */
-bool remake_by_search(struct step *step, const struct costs *costs, const struct run_facts *facts,
+bool remake_by_search(struct list *list, const struct costs *costs, const struct run_facts *facts,
                       struct pass_report *report)
 {
-    struct swapper swapper = open_swapper(step, costs, 1u << MEM_ACTIVATIONS, REMAKE_ALONE);
+    struct swapper swapper = open_swapper(list, costs, 1u << MEM_ACTIVATIONS, REMAKE_ALONE);
     bool changed = false;
     if (swap_options.mode == SWAP_AUTO)
         report_gaps(&swapper.gaps, swapper.absence, costs, "--swap auto chooses what is made again", report);

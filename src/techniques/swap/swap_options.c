@@ -6,12 +6,12 @@ struct swap_options swap_options;
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static bool run_swap(struct step *step, const struct costs *costs, const struct run_facts *facts,
+static bool run_swap(struct list *list, const struct costs *costs, const struct run_facts *facts,
                      struct pass_report *report)
 {
     if (swap_options.mode == SWAP_AUTO)
-        return swap_by_search(step, costs, facts, report);
-    return swap_by_phases(step, costs, facts, report);
+        return swap_by_search(list, costs, facts, report);
+    return swap_by_phases(list, costs, facts, report);
 }
 
 static bool wants_swap(const struct run_facts *facts)
@@ -30,9 +30,9 @@ static bool fills_host(void) { return swap_options.mode == SWAP_LAYER || swap_op
 
 static bool wants_times(void) { return swap_options.mode == SWAP_AUTO; }
 
-static bool foretells_fit(struct step *step, const struct costs *costs, double seconds)
+static bool foretells_fit(struct list *list, const struct costs *costs, double seconds)
 {
-    return swap_options.mode == SWAP_AUTO && can_fit_within(step, costs, seconds);
+    return swap_options.mode == SWAP_AUTO && can_fit_within(list, costs, seconds);
 }
 
 static const struct pass_traits traits = {

@@ -66,7 +66,7 @@ static json_t *move_json(const struct absence *absence, const struct gap_times *
 
 static json_t *moves_json(const struct gaps *all, const struct absence *absences, const struct forecast *forecast)
 {
-    struct uses *uses = find_uses(forecast->task, forecast->n, all->step->pool);
+    struct uses *uses = find_uses(forecast->task, forecast->n, all->list->pool);
     const double zero = first_start(forecast);
     json_t *moves = json_array();
     for (const struct absence *absence = absences; absence < absences + all->n; absence++) {
@@ -81,7 +81,7 @@ static json_t *moves_json(const struct gaps *all, const struct absence *absences
 
 static json_t *peaks_json(const struct gaps *all, const struct forecast *forecast)
 {
-    const struct machine *machine = all->step->pool->machine;
+    const struct machine *machine = all->list->pool->machine;
     json_t *peaks = json_object();
     for (int i = 0; i <= machine->n_devices; i++) {
         json_int_t before = (json_int_t)all->bare.needed_bytes[i], after = (json_int_t)forecast->needed_bytes[i];
@@ -110,7 +110,7 @@ static char *sum_up(const struct absence *absences, size_t n)
 void report_gaps(const struct gaps *all, const struct absence *absences, const struct costs *costs,
                  const char *declines, struct pass_report *report)
 {
-    report->after = keep_forecast(try_step(all->step, costs));
+    report->after = keep_forecast(try_step(all->list, costs));
     const struct forecast *forecast = report->after;
     double bare = all->bare.period, stall = forecast->period - fmin(forecast->period, bare);
     report->reason = declines ? copy_string(declines) : sum_up(absences, all->n);

@@ -217,7 +217,7 @@ static struct timing time_gemm(struct bench *bench, const struct product *produc
     struct pool *pool = new_pool(bench->machine);
     struct config tiny = {1, 1, 1, 1, 1, true};
     struct model *model = new_model(pool, &tiny, &one_rank, TO_COMPUTE, (struct gradients){0});
-    struct step *list = new_step(pool, "gemm");
+    struct list *list = new_list(pool, "gemm");
     struct build build = new_build(list, model, (struct kernels){.gemm = engine}, 1, 1);
     struct tensor *operand[3];
     for (int i = 0; i < 3; i++) {
@@ -230,7 +230,7 @@ static struct timing time_gemm(struct bench *bench, const struct product *produc
     struct timing timing = time_runs(bench, run_list, list, REPEATS, AS_LONG_AS_PROBE, flops_of(product));
     end_build(&build);
     drain(list);
-    free_step(list);
+    free_list(list);
     free_model(model);
     free_pool(pool);
     return timing;

@@ -42,10 +42,10 @@ struct run {                      /* one configuration */
     double period;
 };
 
-static void note_run(void *context, const struct step *step, const struct task *task, const struct task_flight *flight)
+static void note_run(void *context, const struct list *list, const struct task *task, const struct task_flight *flight)
 {
     struct run *run = context;
-    (void)step;
+    (void)list;
     if (flight->iteration <= STEPS)
         see(&run->seen[flight->iteration], task, 1e-9 * (double)flight->start, 1e-9 * (double)flight->end);
 }
@@ -99,12 +99,12 @@ static const struct pass_report *broadcast_report(const struct trainer *trainer)
     return report;
 }
 
-static double largest_copy(const struct step *step)
+static double largest_copy(const struct list *list)
 {
     double bytes = 0;
-    for (size_t i = 0; i < step->n; i++)
-        if (is_copy(step->task[i]) && step->task[i]->role == ROLE_BROADCAST)
-            bytes = fmax(bytes, (double)copy_target(step->task[i])->bytes);
+    for (size_t i = 0; i < list->n; i++)
+        if (is_copy(list->task[i]) && list->task[i]->role == ROLE_BROADCAST)
+            bytes = fmax(bytes, (double)copy_target(list->task[i])->bytes);
     return bytes;
 }
 

@@ -27,7 +27,7 @@ struct figures {
 struct board {
     const char *path;
     char *trace;
-    struct step *step;
+    struct list *list;
     struct values *values;       /* what reads find in the list as written; the proofs compare with them */
     struct figures written, now; /* the list as written, and as it is now */
     struct stand **before;       /* by move: [tasks] the tasks in list order, and their lanes, before the move */
@@ -43,14 +43,14 @@ size_t count_moves(const struct board *b) { return b->n_moves - b->tries; }
 static void look_at_board(void *board, const struct simulation *sim)
 {
     struct board *b = board;
-    const struct step *s = sim->step;
+    const struct list *list = sim->list;
     char before[32], now[32];
     b->now = (struct figures){.period = sim->period};
-    for (int d = 0; d <= s->pool->machine->n_devices; d++)
-        b->now.peak = MAX(b->now.peak, s->peak_total[d]);
+    for (int d = 0; d <= list->pool->machine->n_devices; d++)
+        b->now.peak = MAX(b->now.peak, list->peak_total[d]);
     if (!b->values) { /* for the first time */
         b->written = b->now;
-        b->values = number_values(b->step);
+        b->values = number_values(b->list);
     }
     format_bytes(before, (double)b->written.peak);
     format_bytes(now, (double)b->now.peak);
@@ -58,16 +58,16 @@ static void look_at_board(void *board, const struct simulation *sim)
                                 1e3 * b->written.period, 1e3 * b->now.period, before, now, b->n_moves);
     write_simulation(sim, b->trace, title);
     free(title);
-    b->wrong = verify_devices(s);
+    b->wrong = verify_devices(list);
     if (!b->wrong)
-        b->wrong = verify(s, b->values);
+        b->wrong = verify(list, b->values);
 }
 
 /* NULL, or why the list as it is now cannot be; the caller frees it. */
 static char *simulate_board(struct board *b)
 {
     b->wrong = NULL;
-    struct forecast f = try_list(b->step, NULL, INFINITY, look_at_board, b);
+    struct forecast f = try_list(b->list, NULL, INFINITY, look_at_board, b);
     char *wrong = f.why_not ? copy_string(f.why_not->sentence) : b->wrong;
     free_forecast(&f);
     return wrong;
@@ -78,9 +78,9 @@ static char *simulate_board(struct board *b)
 struct board *open_board(const char *path, double clip)
 {
     struct board *b = allocate(1, sizeof *b);
-    *b = (struct board){.path = path, .trace = private_trace(), .step = read_list(path)};
+    *b = (struct board){.path = path, .trace = private_trace(), .list = read_list(path)};
     if (clip > 0)
-        gate_updates(b->step);
+        gate_updates(b->list);
     char *wrong = simulate_board(b);
     if (wrong) {
         remove(b->trace);
@@ -96,22 +96,22 @@ const char *board_trace(const struct board *b) { return b->trace; }
 /* Restores places and lanes as they were before the last move. */
 static void bring_back(struct board *b)
 {
-    const struct step *s = b->step;
+    const struct list *list = b->list;
     b->n_moves--;
     struct stand *stands = b->before[b->n_moves];
-    size_t *order = allocate(s->n, sizeof *order);
-    for (size_t i = 0; i < s->n; i++)
+    size_t *order = allocate(list->n, sizeof *order);
+    for (size_t i = 0; i < list->n; i++)
         order[i] = stands[i].task->index;
-    permute_tasks(b->step, 0, order, s->n);
-    for (size_t i = 0; i < s->n; i++)
-        s->task[i]->lane = stands[i].lane;
+    permute_tasks(b->list, 0, order, list->n);
+    for (size_t i = 0; i < list->n; i++)
+        list->task[i]->lane = stands[i].lane;
     b->tries = false;
     free(order);
     free(stands);
 }
 
 /* "h.1.attn needs grad.3, which loss writes": why the order of two tasks of the list must stay. */
-static char *say_obstacle(const struct step *s, const struct obstacle *o)
+static char *say_obstacle(const struct list *list, const struct obstacle *o)
 {
     char first[64], second[64];
     const char *verb = "needs", *why = "is part of";
@@ -122,7 +122,7 @@ static char *say_obstacle(const struct step *s, const struct obstacle *o)
         verb = writes && reads ? "needs" : "overwrites";
         thing = o->over->name;
         why = writes ? "writes" : "reads before";
-    } else if (is_after(s, o->second, o->first, SAME_STEP)) {
+    } else if (is_after(list, o->second, o->first, SAME_STEP)) {
         return format_string("%s%s waits for %s%s, as after= says", o->second->name, layer_and_micro(second, o->second),
                              o->first->name, layer_and_micro(first, o->first));
     }
@@ -132,13 +132,13 @@ static char *say_obstacle(const struct step *s, const struct obstacle *o)
 
 /* Moves t to right after `over`, later in the list.  Tasks that follow from t go along, except those on `lane`, to
  * which t goes. */
-static bool sink_along(struct edit *e, struct step *s, struct task *t, struct task *over, const struct lane *lane)
+static bool sink_along(struct edit *e, struct list *list, struct task *task, struct task *over, const struct lane *lane)
 {
-    while (!sink(e, t, over)) {
+    while (!sink(e, task, over)) {
         const struct task *on_way = last_obstacle(e)->on_way;
         if (on_way == over || on_way->lane == lane)
             return false;
-        if (!sink_along(e, s, s->task[on_way->index], over, lane))
+        if (!sink_along(e, list, list->task[on_way->index], over, lane))
             return false;
     }
     return true;
@@ -146,42 +146,42 @@ static bool sink_along(struct edit *e, struct step *s, struct task *t, struct ta
 
 /* Moves the task to later, right after task m->behind; or to sooner, right before the next task of the lane.  A task
  * that stands between these two already stays.  Returns NULL, or what is in the way, with its position in *in_way. */
-static char *move_task(struct step *s, const struct move *m, struct lane *lane, size_t *in_way)
+static char *move_task(struct list *list, const struct move *m, struct lane *lane, size_t *in_way)
 {
-    struct task *t = s->task[m->task];
+    struct task *task = list->task[m->task];
     size_t next = (size_t)(m->behind + 1);
-    while (next < s->n && (s->task[next]->lane != lane || next == m->task))
+    while (next < list->n && (list->task[next]->lane != lane || next == m->task))
         next++;
-    struct edit *e = open_edit(s);
+    struct edit *e = open_edit(list);
     bool done = true;
     if (m->behind > (int64_t)m->task)
-        done = sink_along(e, s, t, s->task[m->behind], lane);
+        done = sink_along(e, list, task, list->task[m->behind], lane);
     else if (next < m->task)
-        done = hoist(e, t, s->task[next]);
+        done = hoist(e, task, list->task[next]);
     if (done) {
         commit(e);
         return NULL;
     }
-    char *wrong = say_obstacle(s, last_obstacle(e));
+    char *wrong = say_obstacle(list, last_obstacle(e));
     *in_way = last_obstacle(e)->on_way->index;
     undo(e);
     return wrong;
 }
 
 /* Work stays on lanes of its kind; a copy of a device may take any of the device's lanes. */
-static bool fits(const struct task *t, const struct lane *lane)
+static bool fits(const struct task *task, const struct lane *lane)
 {
-    if (lane->device != t->lane->device)
+    if (lane->device != task->lane->device)
         return false;
-    return lane->kind == t->lane->kind || (is_copy(t) && !lane->device->is_host);
+    return lane->kind == task->lane->kind || (is_copy(task) && !lane->device->is_host);
 }
 
 static void note_stands(struct board *b)
 {
-    const struct step *s = b->step;
-    struct stand *stands = allocate(s->n, sizeof *stands);
-    for (size_t i = 0; i < s->n; i++)
-        stands[i] = (struct stand){s->task[i], s->task[i]->lane};
+    const struct list *list = b->list;
+    struct stand *stands = allocate(list->n, sizeof *stands);
+    for (size_t i = 0; i < list->n; i++)
+        stands[i] = (struct stand){list->task[i], list->task[i]->lane};
     *APPEND(b->before, b->n_moves, b->cap_moves) = stands;
 }
 
@@ -189,20 +189,20 @@ char *try_move(struct board *b, const struct move *m, size_t *place)
 {
     if (b->tries)
         bring_back(b);
-    struct task *t = b->step->task[m->task];
-    struct lane *lane = b->step->pool->machine->lane[m->lane];
+    struct task *task = b->list->task[m->task];
+    struct lane *lane = b->list->pool->machine->lane[m->lane];
     *place = m->task;
     note_stands(b);
     char *wrong = NULL;
-    if (fits(t, lane))
-        wrong = move_task(b->step, m, lane, place);
+    if (fits(task, lane))
+        wrong = move_task(b->list, m, lane, place);
     else
-        wrong = format_string("%s runs on the lane %s, and not on %s: it takes lanes of its device%s", t->name,
-                              t->lane->name, lane->name, is_copy(t) ? "" : " and of its kind");
+        wrong = format_string("%s runs on the lane %s, and not on %s: it takes lanes of its device%s", task->name,
+                              task->lane->name, lane->name, is_copy(task) ? "" : " and of its kind");
     b->tries = true;
     if (!wrong) {
-        t->lane = lane;
-        *place = t->index;
+        task->lane = lane;
+        *place = task->index;
         wrong = simulate_board(b);
     }
     if (wrong)
@@ -235,14 +235,14 @@ static void save(void *saving)
 
 struct problem *save_board(const struct board *b, const char *path)
 {
-    const struct step *s = b->step;
-    double *seconds = allocate(s->n, sizeof *seconds);
+    const struct list *list = b->list;
+    double *seconds = allocate(list->n, sizeof *seconds);
     char *text;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
-    for (size_t i = 0; i < s->n; i++)
-        seconds[i] = given_seconds(s->task[i]);
-    write_list(out, s, seconds);
+    for (size_t i = 0; i < list->n; i++)
+        seconds[i] = given_seconds(list->task[i]);
+    write_list(out, list, seconds);
     fclose(out);
     struct saving saving = {path, text};
     struct problem *wrong = attempt(save, &saving);

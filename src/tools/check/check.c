@@ -50,25 +50,25 @@ static void compare(struct checker *c, const char *name, const float *ours, size
 /* Compares all parameters, or all gradients, under the file's prefix. */
 static void compare_params(struct checker *c, const char *prefix, enum kept role)
 {
-    struct model *m = c->trainer->model;
-    for (int i = 0; i < m->params->n; i++) {
-        const struct param *p = &m->params->param[i];
-        float *values = allocate(param_elements(p), sizeof *values);
-        read_param(m, i, role, values);
-        values = transpose_conv1d(p, values, OURS_TO_FILE);
-        compare(c, JOINED(prefix, p->name), values, param_elements(p));
+    struct model *model = c->trainer->model;
+    for (int i = 0; i < model->params->n; i++) {
+        const struct param *param = &model->params->param[i];
+        float *values = allocate(param_elements(param), sizeof *values);
+        read_param(model, i, role, values);
+        values = transpose_conv1d(param, values, OURS_TO_FILE);
+        compare(c, JOINED(prefix, param->name), values, param_elements(param));
         free(values);
     }
 }
 
 static void compare_logits(struct checker *c)
 {
-    const struct trainer *t = c->trainer;
-    const size_t rows = (size_t)rows_of(t->keep_logits);
-    const size_t width = (size_t)columns_of(t->keep_logits);
-    const size_t words = (size_t)t->config.vocab;
+    const struct trainer *trainer = c->trainer;
+    const size_t rows = (size_t)rows_of(trainer->keep_logits);
+    const size_t width = (size_t)columns_of(trainer->keep_logits);
+    const size_t words = (size_t)trainer->config.vocab;
     float *logits = allocate(rows * width, sizeof *logits);
-    read_tensor(t->keep_logits, logits);
+    read_tensor(trainer->keep_logits, logits);
     for (size_t row = 1; row < rows; row++) /* leaves the padding out */
         memmove(logits + row * words, logits + row * width, words * sizeof *logits);
     compare(c, "logits", logits, rows * words);
@@ -79,18 +79,18 @@ static void compare_logits(struct checker *c)
  * and the parameters. */
 static void run_steps(struct checker *c, size_t n)
 {
-    struct trainer *t = c->trainer;
+    struct trainer *trainer = c->trainer;
     float *losses = allocate(n, sizeof *losses);
     for (size_t i = 0; i < n; i++) {
-        run_step(t, (uint32_t)i + 1);
-        losses[i] = (float)step_result(t, (uint32_t)i + 1)->loss;
+        run_step(trainer, (uint32_t)i + 1);
+        losses[i] = (float)step_result(trainer, (uint32_t)i + 1)->loss;
         if (i > 0)
             continue;
         compare_logits(c);
         compare(c, "loss", losses, 1);
         compare_params(c, "grad.", KEPT_GRADIENT);
     }
-    drain(t->train);
+    drain(trainer->train);
     compare(c, "trajectory", losses, n);
     if (find_tensor(c->file, "trajectory"))
         compare_params(c, "after.", KEPT_VALUE);
@@ -116,7 +116,7 @@ static int32_t *read_ids(const struct safetensors *file, const char *name, int v
 }
 
 /* Sets the training's sizes to those of the file's tokens. */
-static void take_shape(struct settings *s, const struct safetensors *file, const char *path, int positions)
+static void take_shape(struct settings *settings, const struct safetensors *file, const char *path, int positions)
 {
     const struct st_tensor *tokens = find_tensor(file, "tokens");
     const struct st_tensor *targets = find_tensor(file, "targets");
@@ -127,8 +127,8 @@ static void take_shape(struct settings *s, const struct safetensors *file, const
     if (rows < 1 || rows > 1000000 || length < 1 || length > positions)
         fail(EXIT_FAILED, "%s: tokens have shape %s, expected 1 to 1000000 rows of 1 to %d, the model's positions",
              path, format_shape(text, 2, tokens->shape), positions);
-    s->batch = (int)rows;
-    s->seq_len = (int)length;
+    settings->batch = (int)rows;
+    settings->seq_len = (int)length;
 }
 
 static size_t count_steps(const struct safetensors *file, const char *path)
@@ -145,10 +145,10 @@ static size_t count_steps(const struct safetensors *file, const char *path)
 struct check_options check_options;
 
 /* The reference's optimizer. */
-static void take_defaults(struct settings *s)
+static void take_defaults(struct settings *settings)
 {
-    s->beta2 = 0.95;
-    s->eps = 1e-5;
+    settings->beta2 = 0.95;
+    settings->eps = 1e-5;
 }
 
 static const struct page page = {
@@ -164,20 +164,20 @@ static const struct page page = {
     .takes_word = true};
 
 /* Trains on the file's batch, and compares. */
-static void compare_file(struct checker *c, struct settings *s, const char *path)
+static void compare_file(struct checker *c, struct settings *settings, const char *path)
 {
     struct config config = read_config(path, given_heads());
     expect_heads(&config, path);
     c->file = open_safetensors(path);
     int32_t *tokens = read_ids(c->file, "tokens", config.vocab);
     int32_t *targets = read_ids(c->file, "targets", config.vocab);
-    take_shape(s, c->file, path, config.seq_len);
+    take_shape(settings, c->file, path, config.seq_len);
     size_t steps = count_steps(c->file, path);
-    s->schedule = RATE_CONSTANT; /* plain AdamW steps: the reference has no schedule and no clipping */
-    s->steps = (int)steps;
-    s->warmup = 0;
-    s->clip = 0;
-    c->trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS);
+    settings->schedule = RATE_CONSTANT; /* plain AdamW steps: the reference has no schedule and no clipping */
+    settings->steps = (int)steps;
+    settings->warmup = 0;
+    settings->clip = 0;
+    c->trainer = new_trainer_for(settings, &config, NULL, LIST_TRAIN | KEEP_LOGITS);
     c->trainer->fixed_tokens = tokens;
     c->trainer->fixed_targets = targets;
     init_from_file(c->trainer->model, path);
@@ -188,25 +188,25 @@ static void compare_file(struct checker *c, struct settings *s, const char *path
 
 static int run_check(int argc, char **argv)
 {
-    struct settings *s = parse_settings(&page, argc, argv);
-    const char *path = s->word;
+    struct settings *settings = parse_settings(&page, argc, argv);
+    const char *path = settings->word;
     int n_files = check_options.gradients ? 0 : 1;
-    if (s->n_words != n_files)
+    if (settings->n_words != n_files)
         fail(EXIT_USAGE, "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors; or "
                          "--gradients and no file");
-    s->one_device = "yard check";
+    settings->one_device = "yard check";
     if (check_options.gradients)
-        return check_gradients(s);
+        return check_gradients(settings);
     claim_input("yard check", path);
     struct checker c = {.errors = json_object()};
-    compare_file(&c, s, path);
+    compare_file(&c, settings, path);
 
     size_t n = json_object_size(c.errors);
     bool passed = c.worst <= check_options.tolerance;
     if (n == 0)
         fail(EXIT_FAILED,
              "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory, after.NAME", path);
-    if (s->json)
+    if (settings->json)
         print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:o}", "file", make_printable(copy_string(path), ONE_LINE),
                              "tolerance", check_options.tolerance, "worst", number_json(c.worst), "worst_tensor",
                              c.worst_name, "passed", passed, "errors", c.errors));
@@ -224,15 +224,15 @@ static const struct subcommand command = {
     .foreign = " verify ",
 };
 /* Does the option make sense beside --gradients? */
-static bool fits_gradients(const struct option *o)
+static bool fits_gradients(const struct option *option)
 {
     static const char *const unfit[] = {"serial", "view", "heads", NULL};
-    return choice_number(unfit, o->name) < 0 && strcmp(o->group, GROUP_TRAINING) != 0;
+    return choice_number(unfit, option->name) < 0 && strcmp(option->group, GROUP_TRAINING) != 0;
 }
 
-static void check_gradients_options(struct settings *s)
+static void check_gradients_options(struct settings *settings)
 {
-    (void)s;
+    (void)settings;
     if (!check_options.gradients)
         return;
     const char *unfit = first_given(fits_gradients);

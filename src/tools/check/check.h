@@ -9,6 +9,6 @@ struct check_options {
     bool gradients;
 };
 extern struct check_options check_options;
-int check_gradients(const struct settings *s); /* runs yard check --gradients; returns the exit code */
+int check_gradients(const struct settings *settings); /* runs yard check --gradients; returns the exit code */
 
 #endif

@@ -28,7 +28,7 @@ static const struct column columns[] = {
     {"backward", "backward", CELL_FIXED, 11, 6},  {"differences", "differences", CELL_FIXED, 11, 6}};
 
 struct checked { /* an operation of the list, as it is checked */
-    struct step *list;
+    struct list *list;
     const struct op *op;
     size_t begin;            /* position of its first forward task */
     const struct tensor *dy; /* the gradient of its output; NULL: its backward reads none, it is the loss */
@@ -41,19 +41,19 @@ static float value_of(const struct tensor *t, size_t i)
     return (float)(floor(4 * random_normal(1, STREAM_TEST, (uint32_t)t->id, i)) + 0.5) / 4;
 }
 
-static void run_tasks(struct step *s, size_t begin, size_t end)
+static void run_tasks(struct list *list, size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i++)
-        run_alone(s, 1, i, &(struct task_flight){0});
+        run_alone(list, 1, i, &(struct task_flight){0});
 }
 
 /* Computes L, with that value for element i of x.  A loss has op->scale for each element, in place of dy. */
-static double loss_with(const struct checked *p, struct tensor *x, size_t i, float value)
+static double loss_with(const struct checked *p, struct tensor *tensor, size_t i, float value)
 {
     size_t n = count_elements(p->op->out);
     float *y = allocate(n, sizeof *y);
     double sum = 0;
-    write_bytes_of(x, i * ELEMENT_BYTES, ELEMENT_BYTES, &value);
+    write_bytes_of(tensor, i * ELEMENT_BYTES, ELEMENT_BYTES, &value);
     run_tasks(p->list, p->begin, p->op->end);
     read_tensor(p->op->out, y);
     for (size_t k = 0; k < n; k++)
@@ -63,21 +63,21 @@ static double loss_with(const struct checked *p, struct tensor *x, size_t i, flo
 }
 
 /* The derivative of L by element i of x, from four values of L; x gets its value back. */
-static double difference_at(const struct checked *p, struct tensor *x, size_t i)
+static double difference_at(const struct checked *p, struct tensor *tensor, size_t i)
 {
     const float h = 1 / 16.0f;
-    float value = value_of(x, i);
-    double far = loss_with(p, x, i, value + 2 * h) - loss_with(p, x, i, value - 2 * h);
-    double near = loss_with(p, x, i, value + h) - loss_with(p, x, i, value - h);
-    write_bytes_of(x, i * ELEMENT_BYTES, ELEMENT_BYTES, &value);
+    float value = value_of(tensor, i);
+    double far = loss_with(p, tensor, i, value + 2 * h) - loss_with(p, tensor, i, value - 2 * h);
+    double near = loss_with(p, tensor, i, value + h) - loss_with(p, tensor, i, value - h);
+    write_bytes_of(tensor, i * ELEMENT_BYTES, ELEMENT_BYTES, &value);
     return (8 * near - far) / (12 * h);
 }
 
 /* Adds a row to the table: the element of x where backward's gradient g (NULL: none) is farthest from the differences.
  * The error is relative to the largest element.  About ELEMENTS of x are tried, drawn at random. */
-static void compare(const struct checked *p, struct tensor *x, struct tensor *g, struct table *table)
+static void compare(const struct checked *p, struct tensor *tensor, struct tensor *g, struct table *table)
 {
-    const size_t n = count_elements(x);
+    const size_t n = count_elements(tensor);
     float *made = allocate(n, sizeof *made);
     double largest = 0; /* the largest of all differences */
     double apart = -1;  /* how far the worst element is apart; a NaN stays */
@@ -88,10 +88,10 @@ static void compare(const struct checked *p, struct tensor *x, struct tensor *g,
     if (g)
         read_tensor(g, made);
     for (size_t i = 0; i < n; i++) {
-        if (random_words(2, STREAM_TEST, (uint32_t)x->id, i).word[0] % n >= ELEMENTS)
+        if (random_words(2, STREAM_TEST, (uint32_t)tensor->id, i).word[0] % n >= ELEMENTS)
             continue;
         double ours = made[i] / 2;
-        double expected = difference_at(p, x, i);
+        double expected = difference_at(p, tensor, i);
         largest = fmax(largest, fabs(expected));
         if (isnan(apart) || fabs(ours - expected) <= apart)
             continue;
@@ -102,17 +102,17 @@ static void compare(const struct checked *p, struct tensor *x, struct tensor *g,
     }
     if (largest > 0)
         apart /= largest;
-    ROW(table, text_cell(p->op->name), text_cell(x->name), number_cell(apart), number_cell((double)worst.element),
+    ROW(table, text_cell(p->op->name), text_cell(tensor->name), number_cell(apart), number_cell((double)worst.element),
         number_cell(worst.ours), number_cell(worst.expected));
     free(made);
 }
 
 /* How tasks [begin, end) touch t. */
-static int modes(const struct step *s, size_t begin, size_t end, const struct tensor *t)
+static int modes(const struct list *list, size_t begin, size_t end, const struct tensor *t)
 {
     int mode = ACCESS_NONE;
     for (size_t i = begin; i < end; i++) {
-        const struct task *task = s->task[i];
+        const struct task *task = list->task[i];
         for (const struct access *a = task->access; a < task->access + task->n_access; a++)
             if (a->tensor == t)
                 mode |= (int)a->mode;
@@ -135,14 +135,14 @@ static void add_backward(struct build *b, const struct op *op, struct tensor *dy
 static void write_values(const struct pool *pool)
 {
     for (size_t i = 0; i < pool->n; i++) {
-        struct tensor *x = pool->tensors[i];
-        if (x->element != FLOAT32)
+        struct tensor *tensor = pool->tensors[i];
+        if (tensor->element != FLOAT32)
             continue;
-        size_t n = count_elements(x);
+        size_t n = count_elements(tensor);
         float *values = allocate(n, sizeof *values);
         for (size_t k = 0; k < n; k++)
-            values[k] = value_of(x, k);
-        write_tensor(x, values);
+            values[k] = value_of(tensor, k);
+        write_tensor(tensor, values);
         free(values);
     }
 }
@@ -162,21 +162,21 @@ static void compare_inputs(const struct checked *p, struct build *b, struct tabl
 {
     const struct pool *pool = p->list->pool;
     for (size_t i = 0; i < pool->n; i++) {
-        struct tensor *x = pool->tensors[i];
-        if (x->element == FLOAT32 && modes(p->list, p->begin, p->op->end, x) == ACCESS_READ)
-            compare(p, x, gradient(b, x), table);
+        struct tensor *tensor = pool->tensors[i];
+        if (tensor->element == FLOAT32 && modes(p->list, p->begin, p->op->end, tensor) == ACCESS_READ)
+            compare(p, tensor, gradient(b, tensor), table);
     }
 }
 
 /* Checks the tape's nth operation, in a list and a pool of its own, where no tensors share bytes.  Returns how many
  * operations there are. */
-static size_t check_operation(struct trainer *t, size_t nth, struct table *table)
+static size_t check_operation(struct trainer *trainer, size_t nth, struct table *table)
 {
-    struct pool *pool = t->pool = new_pool(t->machine);
-    struct model *m = t->model = new_model(pool, &small, &one_rank, TO_TRAIN, (struct gradients){0});
-    struct step *list = new_step(pool, "gradients");
-    struct build b = new_build(list, m, t->settings->kernels, SEQUENCES, TOKENS);
-    struct feed feed = {.trainer = t, .n = SEQUENCES * TOKENS};
+    struct pool *pool = trainer->pool = new_pool(trainer->machine);
+    struct model *model = trainer->model = new_model(pool, &small, &one_rank, TO_TRAIN, (struct gradients){0});
+    struct list *list = new_list(pool, "gradients");
+    struct build b = new_build(list, model, trainer->settings->kernels, SEQUENCES, TOKENS);
+    struct feed feed = {.trainer = trainer, .n = SEQUENCES * TOKENS};
     struct tape tape = new_tape(&b, 0, 0, 0, 0);
     b.backward_wanted = true;
     add_batch(list, &feed, prepare_batch);
@@ -189,7 +189,7 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     size_t forward_end = list->n;
     add_backward(&b, op, dy);
     p.dy = modes(list, forward_end, list->n, dy) ? dy : NULL;
-    for (const struct weight *w = m->replica->by_param; w < m->replica->by_param + m->params->n; w++)
+    for (const struct weight *w = model->replica->by_param; w < model->replica->by_param + model->params->n; w++)
         set_gradient(&b, w->value, w->grad);
     for (size_t i = 0; i < pool->n; i++)
         pool->tensors[i]->persistent = true;
@@ -200,8 +200,8 @@ static size_t check_operation(struct trainer *t, size_t nth, struct table *table
     end_build(&b);
     free(tape.ops);
     free(feed.first);
-    free_step(list);
-    free_model(m);
+    free_list(list);
+    free_model(model);
     free_pool(pool);
     return n;
 }
@@ -218,18 +218,19 @@ static const struct cell *find_wrong(const struct table *table, double tolerance
     return NULL;
 }
 
-int check_gradients(const struct settings *s)
+int check_gradients(const struct settings *settings)
 {
     const double tolerance = was_given("tolerance") ? check_options.tolerance : 1e-4;
-    struct trainer t = {.settings = s, .machine = machine_of(s, SHARED_CONTEXTS), .config = small, .mesh = one_rank};
+    struct trainer trainer = {
+        .settings = settings, .machine = machine_of(settings, SHARED_CONTEXTS), .config = small, .mesh = one_rank};
     struct table *table = new_table(columns, COUNT(columns));
-    FILE *text = s->json ? stderr : stdout;
-    t.micro_batch = SEQUENCES;
-    t.micros = 1;
-    t.seq = TOKENS;
-    size_t n = check_operation(&t, 0, table);
+    FILE *text = settings->json ? stderr : stdout;
+    trainer.micro_batch = SEQUENCES;
+    trainer.micros = 1;
+    trainer.seq = TOKENS;
+    size_t n = check_operation(&trainer, 0, table);
     for (size_t i = 1; i < n; i++)
-        check_operation(&t, i, table);
+        check_operation(&trainer, i, table);
     const struct cell *wrong = find_wrong(table, tolerance);
     print_table(text, table);
     if (wrong)
@@ -237,11 +238,11 @@ int check_gradients(const struct settings *s)
                    wrong[0].text, tolerance, wrong[1].text);
     else
         fprintf(text, "passed: %zu gradients, each with an error of at most %.1e\n", table->n, tolerance);
-    if (s->json)
+    if (settings->json)
         print_json(json_pack("{s:f, s:b, s:s?, s:o}", "tolerance", tolerance, "passed", !wrong, "wrong",
                              wrong ? wrong->text : NULL, "gradients", table_json(table)));
     const int code = wrong ? EXIT_FAILED : EXIT_OK;
     free_table(table);
-    close_machine(t.machine);
+    close_machine(trainer.machine);
     return code;
 }

@@ -15,9 +15,9 @@ char **take_arguments(struct option_table *table, const struct path_command *com
     begin_claims();
     for (int i = 0; i < MIN(*n, command->inputs); i++)
         claim_input(JOINED("yard ", command->name), paths[i]);
-    for (const struct option *o = table->options; o < table->options + table->n; o++)
-        if (is_output(o) && *(const char **)o->value)
-            claim_output(JOINED("--", o->name), *(const char **)o->value, NULL);
+    for (const struct option *option = table->options; option < table->options + table->n; option++)
+        if (is_output(option) && *(const char **)option->value)
+            claim_output(JOINED("--", option->name), *(const char **)option->value, NULL);
     return paths;
 }
 

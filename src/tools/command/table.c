@@ -6,48 +6,48 @@
 
 struct table *new_table(const struct column *columns, size_t n_columns)
 {
-    struct table *t = allocate(1, sizeof *t);
-    t->columns = allocate(n_columns, sizeof *columns);
-    memcpy(t->columns, columns, n_columns * sizeof *columns);
-    t->n_columns = n_columns;
-    t->blanks = 2;
-    return t;
+    struct table *table = allocate(1, sizeof *table);
+    table->columns = allocate(n_columns, sizeof *columns);
+    memcpy(table->columns, columns, n_columns * sizeof *columns);
+    table->n_columns = n_columns;
+    table->blanks = 2;
+    return table;
 }
 
-void free_table(struct table *t)
+void free_table(struct table *table)
 {
-    for (size_t i = 0; i < t->n * t->n_columns; i++)
-        free((char *)t->cells[i].text);
-    free(t->cells);
-    free(t->columns);
-    free(t);
+    for (size_t i = 0; i < table->n * table->n_columns; i++)
+        free((char *)table->cells[i].text);
+    free(table->cells);
+    free(table->columns);
+    free(table);
 }
 
-void add_row(struct table *t, const struct cell *cells)
+void add_row(struct table *table, const struct cell *cells)
 {
-    t->cells = grow(t->cells, &t->cap, (t->n + 1) * t->n_columns, sizeof *t->cells);
-    struct cell *row = &t->cells[t->n * t->n_columns];
-    for (size_t i = 0; i < t->n_columns; i++) {
+    table->cells = grow(table->cells, &table->cap, (table->n + 1) * table->n_columns, sizeof *table->cells);
+    struct cell *row = &table->cells[table->n * table->n_columns];
+    for (size_t i = 0; i < table->n_columns; i++) {
         row[i] = cells[i];
         if (cells[i].text)
             row[i].text = copy_string(cells[i].text);
     }
-    t->n++;
+    table->n++;
 }
 
-void sort_table(struct table *t, size_t column)
+void sort_table(struct table *table, size_t column)
 {
-    const size_t n = t->n_columns;
-    const size_t size = n * sizeof *t->cells;
+    const size_t n = table->n_columns;
+    const size_t size = n * sizeof *table->cells;
     struct cell *row = allocate(n, sizeof *row);
-    for (size_t i = 1; i < t->n; i++) { /* insertion sort, the largest first: rows before i are sorted already */
+    for (size_t i = 1; i < table->n; i++) { /* insertion sort, the largest first: rows before i are sorted already */
         size_t at = i;
-        memcpy(row, &t->cells[i * n], size);
-        while (at > 0 && t->cells[(at - 1) * n + column].number < row[column].number) {
-            memcpy(&t->cells[at * n], &t->cells[(at - 1) * n], size);
+        memcpy(row, &table->cells[i * n], size);
+        while (at > 0 && table->cells[(at - 1) * n + column].number < row[column].number) {
+            memcpy(&table->cells[at * n], &table->cells[(at - 1) * n], size);
             at--;
         }
-        memcpy(&t->cells[at * n], row, size);
+        memcpy(&table->cells[at * n], row, size);
     }
     free(row);
 }
@@ -86,19 +86,19 @@ static const char *format_cell(char out[64], const struct column *c, const struc
 enum { LAST_WIDTH = 20 }; /* a text in the last column is folded to no less */
 
 /* The columns of the terminal left of column i. */
-static int columns_before(const struct table *t, size_t i)
+static int columns_before(const struct table *table, size_t i)
 {
     int total = 0;
     for (size_t k = 0; k < i; k++)
-        if (t->columns[k].heading)
-            total += t->columns[k].width + t->blanks;
+        if (table->columns[k].heading)
+            total += table->columns[k].width + table->blanks;
     return total;
 }
 
 /* A text in the last column goes on below itself where the terminal ends. */
-static void print_last_text(FILE *out, const struct table *t, const char *text)
+static void print_last_text(FILE *out, const struct table *table, const char *text)
 {
-    const int before = columns_before(t, t->n_columns - 1), width = t->columns[t->n_columns - 1].width;
+    const int before = columns_before(table, table->n_columns - 1), width = table->columns[table->n_columns - 1].width;
     if (!is_screen(fileno(out))) {
         fprintf(out, "%.*s", width, text);
         return;
@@ -111,100 +111,100 @@ static void print_last_text(FILE *out, const struct table *t, const char *text)
 }
 
 /* No blanks follow the last. */
-static void print_cell(FILE *out, const struct table *t, size_t i, const char *text)
+static void print_cell(FILE *out, const struct table *table, size_t i, const char *text)
 {
-    const struct column *c = &t->columns[i];
-    bool last = i + 1 == t->n_columns;
+    const struct column *c = &table->columns[i];
+    bool last = i + 1 == table->n_columns;
     if (c->kind == CELL_TEXT && last)
-        print_last_text(out, t, text);
+        print_last_text(out, table, text);
     else if (c->kind == CELL_TEXT)
         fprintf(out, "%-*.*s", c->width, c->width, text);
     else
         fprintf(out, "%*s", c->width, text);
     if (!last)
-        fprintf(out, "%*s", t->blanks, "");
+        fprintf(out, "%*s", table->blanks, "");
 }
 
 /* On a terminal that is too narrow for the table, columns become no wider than what they hold, and if need be stand
  * closer together. */
-static void fit_columns(FILE *out, struct table *t)
+static void fit_columns(FILE *out, struct table *table)
 {
     const int room = screen_width(fileno(out));
-    if (!is_screen(fileno(out)) || columns_before(t, t->n_columns) - t->blanks <= room)
+    if (!is_screen(fileno(out)) || columns_before(table, table->n_columns) - table->blanks <= room)
         return;
-    for (size_t i = 0; i < t->n_columns; i++) {
-        struct column *c = &t->columns[i];
+    for (size_t i = 0; i < table->n_columns; i++) {
+        struct column *c = &table->columns[i];
         int widest = c->heading ? (int)strlen(c->heading) : 0;
-        for (size_t row = 0; c->heading && row < t->n; row++) {
+        for (size_t row = 0; c->heading && row < table->n; row++) {
             char text[64];
-            widest = MAX(widest, (int)strlen(format_cell(text, c, &t->cells[row * t->n_columns + i])));
+            widest = MAX(widest, (int)strlen(format_cell(text, c, &table->cells[row * table->n_columns + i])));
         }
         c->width = MIN(c->width, widest);
     }
-    const struct column *last = &t->columns[t->n_columns - 1];
+    const struct column *last = &table->columns[table->n_columns - 1];
     const int least = last->kind == CELL_TEXT ? MIN(last->width, LAST_WIDTH) : last->width; /* a text can be folded */
-    if (columns_before(t, t->n_columns - 1) + least > room)
-        t->blanks = 1;
+    if (columns_before(table, table->n_columns - 1) + least > room)
+        table->blanks = 1;
 }
 
 bool shows_colour(void) { return is_screen(STDOUT_FILENO) && !getenv("NO_COLOR"); }
 
-void print_heading(FILE *out, const struct table *t)
+void print_heading(FILE *out, const struct table *table)
 {
     bool bold = out == stdout && shows_colour();
     fprintf(out, bold ? "\n\033[1m" : "\n");
-    for (size_t i = 0; i < t->n_columns; i++)
-        if (t->columns[i].heading)
-            print_cell(out, t, i, t->columns[i].heading);
+    for (size_t i = 0; i < table->n_columns; i++)
+        if (table->columns[i].heading)
+            print_cell(out, table, i, table->columns[i].heading);
     fprintf(out, bold ? "\033[0m\n" : "\n");
 }
 
-void print_rows(FILE *out, const struct table *t, size_t first, size_t end)
+void print_rows(FILE *out, const struct table *table, size_t first, size_t end)
 {
-    for (size_t row = first; row < MIN(end, t->n); row++) {
-        const struct cell *cells = &t->cells[row * t->n_columns];
-        for (size_t i = 0; i < t->n_columns; i++) {
+    for (size_t row = first; row < MIN(end, table->n); row++) {
+        const struct cell *cells = &table->cells[row * table->n_columns];
+        for (size_t i = 0; i < table->n_columns; i++) {
             char text[64];
-            if (t->columns[i].heading)
-                print_cell(out, t, i, format_cell(text, &t->columns[i], &cells[i]));
+            if (table->columns[i].heading)
+                print_cell(out, table, i, format_cell(text, &table->columns[i], &cells[i]));
         }
         fputc('\n', out);
     }
 }
 
-void print_cells(FILE *out, const struct table *t, size_t end)
+void print_cells(FILE *out, const struct table *table, size_t end)
 {
-    for (size_t line = 0; line <= MIN(end, t->n); line++) { /* the heading, then rows */
+    for (size_t line = 0; line <= MIN(end, table->n); line++) { /* the heading, then rows */
         fputc('\n', out);
-        for (size_t i = 0; i < t->n_columns; i++) {
-            const struct column *c = &t->columns[i];
+        for (size_t i = 0; i < table->n_columns; i++) {
+            const struct column *c = &table->columns[i];
             char text[64];
             if (!c->heading)
                 continue;
             fputc(c->kind == CELL_TEXT ? '\t' : '\v', out);
-            fputs(line == 0 ? c->heading : format_cell(text, c, &t->cells[(line - 1) * t->n_columns + i]), out);
+            fputs(line == 0 ? c->heading : format_cell(text, c, &table->cells[(line - 1) * table->n_columns + i]), out);
         }
     }
 }
 
-void print_table(FILE *out, struct table *t)
+void print_table(FILE *out, struct table *table)
 {
-    fit_columns(out, t);
-    print_heading(out, t);
-    print_rows(out, t, 0, t->n);
+    fit_columns(out, table);
+    print_heading(out, table);
+    print_rows(out, table, 0, table->n);
 }
 
-void print_top(FILE *out, struct table *t, size_t ms)
+void print_top(FILE *out, struct table *table, size_t ms)
 {
     enum { TOP = 12 };
     double rest = 0;
-    fit_columns(out, t);
-    print_heading(out, t);
-    print_rows(out, t, 0, TOP);
-    for (size_t i = TOP; i < t->n; i++)
-        rest += t->cells[i * t->n_columns + ms].number;
-    if (t->n > TOP)
-        fprintf(out, "%zu more, %.3f ms in all: --json shows them\n", t->n - TOP, rest);
+    fit_columns(out, table);
+    print_heading(out, table);
+    print_rows(out, table, 0, TOP);
+    for (size_t i = TOP; i < table->n; i++)
+        rest += table->cells[i * table->n_columns + ms].number;
+    if (table->n > TOP)
+        fprintf(out, "%zu more, %.3f ms in all: --json shows them\n", table->n - TOP, rest);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
@@ -218,15 +218,15 @@ static json_t *cell_json(const struct column *c, const struct cell *cell)
     return number_json(cell->number);
 }
 
-json_t *table_json(const struct table *t)
+json_t *table_json(const struct table *table)
 {
     json_t *rows = json_array();
-    for (size_t i = 0; i < t->n; i++) {
+    for (size_t i = 0; i < table->n; i++) {
         json_t *row = json_object();
-        for (size_t k = 0; k < t->n_columns; k++) {
-            const struct column *c = &t->columns[k];
+        for (size_t k = 0; k < table->n_columns; k++) {
+            const struct column *c = &table->columns[k];
             if (c->key)
-                json_object_set_new(row, c->key, cell_json(c, &t->cells[i * t->n_columns + k]));
+                json_object_set_new(row, c->key, cell_json(c, &table->cells[i * table->n_columns + k]));
         }
         json_array_append_new(rows, row);
     }

@@ -44,11 +44,11 @@ static char *split_layer(const char *name, int *layer)
 
 /* Does a task of the list write bytes of x?  Parameters are views, and AdamW writes all of a layer's as one tensor.
  * *writer is the last such task. */
-static bool find_writer(const struct step *s, const struct tensor *x, size_t *writer)
+static bool find_writer(const struct list *list, const struct tensor *tensor, size_t *writer)
 {
-    for (size_t i = s->n; i-- > 0;)
-        for (const struct access *a = s->task[i]->access; a < s->task[i]->access + s->task[i]->n_access; a++)
-            if ((a->mode & ACCESS_WRITE) && share_bytes(a->tensor, x)) {
+    for (size_t i = list->n; i-- > 0;)
+        for (const struct access *a = list->task[i]->access; a < list->task[i]->access + list->task[i]->n_access; a++)
+            if ((a->mode & ACCESS_WRITE) && share_bytes(a->tensor, tensor)) {
                 *writer = i;
                 return true;
             }
@@ -56,17 +56,17 @@ static bool find_writer(const struct step *s, const struct tensor *x, size_t *wr
 }
 
 /* Finds, of the tensors of that name that tasks of that layer use (-1: of all layers), the one that is written last. */
-static bool find_dumped(const struct step *s, const char *name, int layer)
+static bool find_dumped(const struct list *list, const char *name, int layer)
 {
     dump.tensor = NULL;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        if (layer >= 0 && t->layer != layer)
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
+        if (layer >= 0 && task->layer != layer)
             continue;
-        for (const struct access *a = t->access; a < t->access + t->n_access; a++) {
+        for (const struct access *a = task->access; a < task->access + task->n_access; a++) {
             size_t writer = 0;
             const bool same = strcmp(a->tensor->name, name) == 0;
-            if (!same || !find_writer(s, a->tensor, &writer) || (dump.tensor && writer <= dump.writer))
+            if (!same || !find_writer(list, a->tensor, &writer) || (dump.tensor && writer <= dump.writer))
                 continue;
             dump.tensor = a->tensor;
             dump.writer = writer;
@@ -83,18 +83,18 @@ static int unlikeness(const char *typed, const char *name)
 
 /* Half a sentence with the written tensor's name that is nearest to what was typed; "" where none is near.  The caller
  * frees it. */
-static char *suggest_name(const struct step *s, const char *typed)
+static char *suggest_name(const struct list *list, const char *typed)
 {
     const char *nearest = NULL;
     char *word = copy_string(typed);
     int least = 2 + (int)strlen(typed) / 3; /* a guess that needs as many typing errors would only confuse */
     for (char *c = word; *c; c++)
         *c = (char)tolower((unsigned char)*c);
-    for (size_t i = 0; i < s->n; i++)
-        for (const struct access *a = s->task[i]->access; a < s->task[i]->access + s->task[i]->n_access; a++) {
+    for (size_t i = 0; i < list->n; i++)
+        for (const struct access *a = list->task[i]->access; a < list->task[i]->access + list->task[i]->n_access; a++) {
             const int unlike = unlikeness(word, a->tensor->name);
             size_t writer;
-            if (unlike >= least || !find_writer(s, a->tensor, &writer))
+            if (unlike >= least || !find_writer(list, a->tensor, &writer))
                 continue;
             least = unlike;
             nearest = a->tensor->name;
@@ -127,13 +127,13 @@ static void write_npy(const struct tensor *t, const void *elements)
     free(header);
 }
 
-static void write_dump(struct step *s)
+static void write_dump(struct list *list)
 {
     struct tensor *t = tensor_at(dump.tensor, dump.last);
     void *elements = allocate(t->bytes, 1);
     dump.done = true;
     if (!execution.serial)
-        wait_all(s);
+        wait_all(list);
     read_tensor(t, elements);
     write_npy(t, elements);
     free(elements);
@@ -142,18 +142,18 @@ static void write_dump(struct step *s)
 /* ---- the moment -------------------------------------------------------------------------------------------------- */
 
 /* This is called before each task is issued.  Before the first task after the writer, in the last step, it dumps. */
-static void look(void *context, struct step *s, uint32_t iteration, size_t i)
+static void look(void *context, struct list *list, uint32_t iteration, size_t i)
 {
     (void)context;
-    if (s == dump.trainer->train && iteration == dump.last && i > dump.writer && !dump.done)
-        write_dump(s);
+    if (list == dump.trainer->train && iteration == dump.last && i > dump.writer && !dump.done)
+        write_dump(list);
 }
 
 static struct observer observer = {.issuing = look};
 
-static void prepare_dump(struct trainer *t)
+static void prepare_dump(struct trainer *trainer)
 {
-    const struct settings *s = t->settings;
+    const struct settings *settings = trainer->settings;
     if (!asked_dump)
         return;
     const char *equals = strchr(asked_dump, '=');
@@ -162,32 +162,32 @@ static void prepare_dump(struct trainer *t)
     char *typed = format_string("%.*s", (int)(equals - asked_dump), asked_dump);
     int layer;
     char *name = split_layer(typed, &layer);
-    dump = (struct dump){.trainer = t, .path = equals + 1};
-    dump.last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
+    dump = (struct dump){.trainer = trainer, .path = equals + 1};
+    dump.last = (uint32_t)(settings->stop_after ? settings->stop_after : settings->steps);
     claim_output("--dump", dump.path, NULL);
-    const bool found = find_dumped(t->train, typed, -1) || find_dumped(t->train, name, layer);
-    if (!found && layer >= 0 && find_dumped(t->train, name, -1))
+    const bool found = find_dumped(trainer->train, typed, -1) || find_dumped(trainer->train, name, layer);
+    if (!found && layer >= 0 && find_dumped(trainer->train, name, -1))
         fail(EXIT_USAGE, "--dump: no task of layer %d uses %s; `yard plan --print` shows which tasks do", layer, name);
     if (!found)
         fail(EXIT_USAGE, "--dump: no task writes a tensor %s;%s `yard plan --print` shows all", typed,
-             suggest_name(t->train, name));
+             suggest_name(trainer->train, name));
     free(name);
     free(typed);
     add_observer(&observer);
 }
 
 /* The tensor's last writer may be the last task that runs: then it is dumped now. */
-static void end_dump(struct trainer *t)
+static void end_dump(struct trainer *trainer)
 {
     if (!dump.trainer)
         return;
     if (!dump.done && !interrupted())
-        write_dump(t->train);
+        write_dump(trainer->train);
     remove_observer(&observer);
     dump.trainer = NULL;
     if (dump.done)
         print_line(stdout, "dumped      %s, after task %zu %s of step %u, to %s", dump.tensor->name, dump.writer,
-                   t->train->task[dump.writer]->name, dump.last, dump.path);
+                   trainer->train->task[dump.writer]->name, dump.last, dump.path);
 }
 
 static const struct option options[] = {

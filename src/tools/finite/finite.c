@@ -44,15 +44,15 @@ static size_t first_not_finite(struct tensor *t, const uint32_t *stale)
 /* Looks for a value that is not finite: before task t runs, in the parameters and optimizer state that t reads; after
  * it has run, in what t has written.  Elements of `out` that are the same as in `stale` do not count. */
 enum moment { BEFORE_TASK, AFTER_TASK };
-static bool find_bad(const struct task *t, enum moment moment, const struct tensor *out, const uint32_t *stale,
+static bool find_bad(const struct task *task, enum moment moment, const struct tensor *out, const uint32_t *stale,
                      struct first_bad *b)
 {
-    for (const struct access *a = t->access; a < t->access + t->n_access; a++) {
+    for (const struct access *a = task->access; a < task->access + task->n_access; a++) {
         bool counts = moment == AFTER_TASK ? is_written(a) : reads_state(a);
         if (!counts)
             continue;
         size_t i = first_not_finite(a->tensor, a->tensor == out ? stale : NULL);
-        *b = (struct first_bad){.task = t, .tensor = a->tensor, .element = i, .before = moment == BEFORE_TASK};
+        *b = (struct first_bad){.task = task, .tensor = a->tensor, .element = i, .before = moment == BEFORE_TASK};
         if (i < count_elements(a->tensor))
             return true;
     }
@@ -60,13 +60,13 @@ static bool find_bad(const struct task *t, enum moment moment, const struct tens
 }
 
 /* The tensor that a task writes only a part of; NULL: it writes all of its tensors. */
-static struct tensor *partly_written(const struct task *t)
+static struct tensor *partly_written(const struct task *task)
 {
-    if (!t->partial)
+    if (!task->partial)
         return NULL;
-    for (int k = 0; k < t->n_access; k++)
-        if (is_written(&t->access[k]))
-            return t->access[k].tensor;
+    for (int k = 0; k < task->n_access; k++)
+        if (is_written(&task->access[k]))
+            return task->access[k].tensor;
     return NULL;
 }
 
@@ -76,22 +76,22 @@ static struct tensor *partly_written(const struct task *t)
  * AdamW changes nothing in a step whose gradient is not finite (see cl/norm.cl), and everything else in a step follows
  * from its number.  So the step computes the same values again.  A task that writes only a part of a tensor leaves
  * stale bytes in the rest of it, so of this tensor only what has changed counts. */
-static bool find_not_finite(struct step *s, uint32_t number, struct first_bad *b)
+static bool find_not_finite(struct list *list, uint32_t number, struct first_bad *b)
 {
     bool found = false;
-    for (size_t i = 0; i < s->n && !found; i++) {
-        const struct task *t = s->task[i];
-        if (!runs(t, number) || t->member.needed || !has_needed(t))
+    for (size_t i = 0; i < list->n && !found; i++) {
+        const struct task *task = list->task[i];
+        if (!runs(task, number) || task->member.needed || !has_needed(task))
             continue;
-        struct tensor *out = partly_written(t);
+        struct tensor *out = partly_written(task);
         uint32_t *stale = NULL;
         if (out)
             stale = bits_of(out);
-        found = find_bad(t, BEFORE_TASK, out, stale, b);
+        found = find_bad(task, BEFORE_TASK, out, stale, b);
         if (!found) {
             struct task_flight flight = {.iteration = number};
-            run_alone(s, number, i, &flight);
-            found = find_bad(t, AFTER_TASK, out, stale, b);
+            run_alone(list, number, i, &flight);
+            found = find_bad(task, AFTER_TASK, out, stale, b);
         }
         free(stale);
     }
@@ -101,13 +101,13 @@ static bool find_not_finite(struct step *s, uint32_t number, struct first_bad *b
 /* AdamW changes nothing where the norm or a loss is not finite.  So the parameters are those from before the bad step,
  * which can be run again.  Without clipping AdamW waits for the losses alone.  If these are finite and the norm is not,
  * AdamW has changed the parameters. */
-static void name_first(struct trainer *t, uint32_t number, const struct result *r)
+static void name_first(struct trainer *trainer, uint32_t number, const struct result *r)
 {
     struct first_bad b;
     const float zeros[STATE_SIZE] = {0};
-    bool changed = !r->halted || (t->settings->clip == 0 && isfinite(r->loss));
-    write_tensor(t->model->replica[t->model->norm_rank].state, zeros);
-    if (!find_not_finite(t->train, number, &b))
+    bool changed = !r->halted || (trainer->settings->clip == 0 && isfinite(r->loss));
+    write_tensor(trainer->model->replica[trainer->model->norm_rank].state, zeros);
+    if (!find_not_finite(trainer->train, number, &b))
         fail(EXIT_FAILED,
              "step %u: the loss or the gradient's norm is not finite, but both are finite when the step is run again; "
              "%s",

@@ -38,11 +38,12 @@ static char *plain_word(const char *typed)
 static const struct option *find_plain(const struct option_table *table, unsigned command, const char *typed,
                                        const char *word)
 {
-    const struct option *o = find_option(table, word);
+    const struct option *option = find_option(table, word);
     typed += strspn(typed, "-");
-    if (!o || strncmp(typed, word, strlen(word)) == 0) /* it is written as ours: only the dashes before it are wrong */
+    if (!option ||
+        strncmp(typed, word, strlen(word)) == 0) /* it is written as ours: only the dashes before it are wrong */
         return NULL;
-    return o->commands & command ? o : NULL;
+    return option->commands & command ? option : NULL;
 }
 
 /* Our option that those words stand for; NULL: there is none. */
@@ -50,19 +51,19 @@ static const struct option *option_for(const struct option_table *table, const s
 {
     if (!f->option)
         return NULL;
-    const struct option *o = find_option(table, f->option);
-    CHECK(o, "--%s is to stand for %s, and is no option", f->option, f->words);
-    return o;
+    const struct option *option = find_option(table, f->option);
+    CHECK(option, "--%s is to stand for %s, and is no option", f->option, f->words);
+    return option;
 }
 
 /* The answer: what our option `o` is called, and why; or, with o NULL, why there is none. */
-static char *answer_with(const struct option *o, const struct foreign_words *f, const char *dashes)
+static char *answer_with(const struct option *option, const struct foreign_words *f, const char *dashes)
 {
-    if (!o)
+    if (!option)
         return copy_string(f->why);
     if (!f->why)
-        return format_string("here it is called %s%s", dashes, o->name);
-    return format_string("here it is called %s%s: %s", dashes, o->name, f->why);
+        return format_string("here it is called %s%s", dashes, option->name);
+    return format_string("here it is called %s%s: %s", dashes, option->name, f->why);
 }
 
 static char *find_among(const struct all_words *all, const struct option_table *table, unsigned command,
@@ -70,12 +71,12 @@ static char *find_among(const struct all_words *all, const struct option_table *
 {
     const struct option *untaken = NULL; /* an option of another command */
     for (const struct foreign_words *f = all->row; f < all->row + all->n; f++) {
-        const struct option *o = option_for(table, f);
+        const struct option *option = option_for(table, f);
         if (!has_word(f->words, word))
             continue;
-        if (!o || (o->commands & command))
-            return answer_with(o, f, dashes);
-        untaken = o;
+        if (!option || (option->commands & command))
+            return answer_with(option, f, dashes);
+        untaken = option;
     }
     if (!untaken)
         return NULL;
@@ -117,13 +118,13 @@ static void print_foreign(FILE *out, const struct option_table *table, unsigned 
     const struct all_words all = gather_words();
     fprintf(out, "\nWords of other programs:\n");
     for (const struct foreign_words *f = all.row; f < all.row + all.n; f++) {
-        const struct option *o = option_for(table, f);
-        if (o && !(o->commands & command))
+        const struct option *option = option_for(table, f);
+        if (option && !(option->commands & command))
             continue;
         char *text = first_words(f->words);
         if (f->why)
             append_text(&text, ": %s", f->why);
-        char *label = o ? format_string("  --%s for", o->name) : copy_string("  none for");
+        char *label = option ? format_string("  --%s for", option->name) : copy_string("  none for");
         print_labelled(out, label, text);
         free(label);
         free(text);

@@ -20,32 +20,32 @@ static bool follows(const struct task *task, const bool *marked)
     return false;
 }
 
-static enum role holding_role(const struct step *step)
+static enum role holding_role(const struct list *list)
 {
-    for (size_t i = 0; i < step->n; i++)
-        if (step->task[i]->role == ROLE_NORM)
+    for (size_t i = 0; i < list->n; i++)
+        if (list->task[i]->role == ROLE_NORM)
             return ROLE_NORM;
     return ROLE_BACKWARD;
 }
 
 /* Marks the tasks that hold.  Returns the number of tasks up to the last of them, this one included; 0: none holds. */
-static size_t mark_holding(struct step *step, enum role role)
+static size_t mark_holding(struct list *list, enum role role)
 {
     size_t end = 0;
-    for (size_t i = 0; i < step->n; i++)
-        if (step->task[i]->role == role) {
+    for (size_t i = 0; i < list->n; i++)
+        if (list->task[i]->role == role) {
             end = i + 1;
-            step->task[i]->gate = GATE_HOLDS;
+            list->task[i]->gate = GATE_HOLDS;
         }
     return end;
 }
 
 /* Marks the updates that are held: those that do not follow from a norm. */
-static void mark_held(struct step *step)
+static void mark_held(struct list *list)
 {
-    bool *knows_norm = allocate(step->n, sizeof *knows_norm);
-    for (size_t i = 0; i < step->n; i++) {
-        struct task *task = step->task[i];
+    bool *knows_norm = allocate(list->n, sizeof *knows_norm);
+    for (size_t i = 0; i < list->n; i++) {
+        struct task *task = list->task[i];
         knows_norm[i] = task->role == ROLE_NORM || follows(task, knows_norm);
         if (task->role == ROLE_UPDATE && !knows_norm[i])
             task->gate = GATE_HELD;
@@ -54,13 +54,13 @@ static void mark_held(struct step *step)
 }
 
 /* Among the first `end` tasks, those that are held and those that follow from them move to the end, in their order. */
-static void move_held(struct step *step, size_t end, enum role role)
+static void move_held(struct list *list, size_t end, enum role role)
 {
     size_t n = 0, n_moved = 0;
-    bool *moves = allocate(step->n, sizeof *moves);
-    size_t *order = allocate(step->n, sizeof *order), *moved = allocate(step->n, sizeof *moved);
+    bool *moves = allocate(list->n, sizeof *moves);
+    size_t *order = allocate(list->n, sizeof *order), *moved = allocate(list->n, sizeof *moved);
     for (size_t i = 0; i < end; i++) {
-        const struct task *task = step->task[i];
+        const struct task *task = list->task[i];
         moves[i] = task->gate == GATE_HELD || follows(task, moves);
         if (moves[i] && task->role == role)
             fail(EXIT_USAGE,
@@ -73,19 +73,19 @@ static void move_held(struct step *step, size_t end, enum role role)
             order[n++] = i;
     }
     memcpy(order + n, moved, n_moved * sizeof *moved);
-    permute_tasks(step, 0, order, end);
+    permute_tasks(list, 0, order, end);
     free(moves);
     free(order);
     free(moved);
 }
 
-void gate_updates(struct step *step)
+void gate_updates(struct list *list)
 {
-    enum role role = holding_role(step);
-    depend(step, DATA_EDGES);
-    size_t end = mark_holding(step, role);
+    enum role role = holding_role(list);
+    depend(list, DATA_EDGES);
+    size_t end = mark_holding(list, role);
     if (end == 0)
         return;
-    mark_held(step);
-    move_held(step, end, role);
+    mark_held(list);
+    move_held(list, end, role);
 }

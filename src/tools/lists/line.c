@@ -1,7 +1,7 @@
 /* line.c - what the lines of a step file are made of (see line.h). */
 #include "line.h"
 
-#include "trainer/step/step.h"
+#include "trainer/step/list.h"
 
 #define OFFSET(type, member) offsetof(struct type, member)
 enum { MOST = 1000000, MOST_EVERY = 1000 };

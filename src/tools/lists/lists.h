@@ -6,7 +6,7 @@
 #ifndef LISTS_H
 #define LISTS_H
 
-#include "trainer/step/step.h"
+#include "trainer/step/list.h"
 
 #include <jansson.h>
 
@@ -14,31 +14,31 @@
 
 /* The list that a step file, or a file of a folder's form, describes, on a machine and in a pool of its own, not yet
  * placed.  Ends the program (EXIT_USAGE) with the line and the word that are wrong. */
-struct step *read_list(const char *path);
-void free_list(struct step *step); /* frees its pool and its machine too */
-bool names_list(const char *path); /* is it, by its name, such a file? */
+struct list *read_list(const char *path);
+void free_list_and_machine(struct list *list); /* frees its pool and its machine too */
+bool names_list(const char *path);             /* is it, by its name, such a file? */
 /* Another form of such files, which a folder registers (struct module). */
 struct list_form {
     const char *ending;              /* of their names: ".csv" */
     char *(*read)(const char *path); /* the same list as the text of a step file */
 };
 /* The list as such a file; seconds: how long each task takes alone.  Read back, it is simulated to the same times. */
-void write_list(FILE *out, const struct step *step, const double *seconds);
+void write_list(FILE *out, const struct list *list, const double *seconds);
 
 /* ---- print.c ---------------------------------------------------------------------------------------------------- */
 
 const char *budget_rule(const struct machine *machine); /* how its budgets are chosen, for people */
 /* yard plan shows a placed list in three ways: its tasks, with edges and accesses; where its tensors lie, and when; and
  * what lists that share a pool take on each device, in bytes.  plan_json() has all three, and the caller owns it. */
-void print_step(FILE *out, const struct step *step);
-void print_map(FILE *out, const struct pool *pool, const struct step *step);
-void print_memory(FILE *out, const struct pool *pool, struct step *const *steps, size_t n);
-json_t *plan_json(const struct pool *pool, struct step *const *steps, size_t n);
+void print_step(FILE *out, const struct list *list);
+void print_map(FILE *out, const struct pool *pool, const struct list *list);
+void print_memory(FILE *out, const struct pool *pool, struct list *const *steps, size_t n);
+json_t *plan_json(const struct pool *pool, struct list *const *steps, size_t n);
 
 /* ---- gate.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
 
 /* Updates that do not follow from a norm are held, and move to after the tasks that hold them.  Call depend() then: the
  * edges are no longer those of the list.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */
-void gate_updates(struct step *step);
+void gate_updates(struct list *list);
 
 #endif

@@ -11,20 +11,20 @@
 struct plan_options plan_options;
 
 /* The values that the list must have: those of the file of --like, or those of the list as it was built. */
-static char *prove_list(const struct trainer *trainer, const struct step *list)
+static char *prove_list(const struct trainer *trainer, const struct list *list)
 {
     if (!plan_options.like)
         return verify(list, values_of(trainer, list));
-    struct step *like = read_list(plan_options.like);
+    struct list *like = read_list(plan_options.like);
     struct values *expected = number_named_values(like);
     char *wrong = verify(list, expected);
     free_values(expected);
-    free_list(like);
+    free_list_and_machine(like);
     return wrong;
 }
 
 /* Proves the trainer's n lists, that for training first, and says the first fault.  Returns the exit code. */
-static int prove_lists(const struct trainer *trainer, struct step *const *all, size_t n)
+static int prove_lists(const struct trainer *trainer, struct list *const *all, size_t n)
 {
     char *wrong = NULL;
     for (size_t i = 0; i < n && !wrong; i++) {
@@ -54,7 +54,7 @@ static int prove_lists(const struct trainer *trainer, struct step *const *all, s
 }
 
 /* The number of tasks of each lane; lanes without a task are left out. */
-static void print_task_counts(const struct step *list)
+static void print_task_counts(const struct list *list)
 {
     const struct machine *machine = list->pool->machine;
     printf("list %s: %zu tasks, by lane (--print shows each, --simulate the period)\n", list->name, list->n);
@@ -67,7 +67,7 @@ static void print_task_counts(const struct step *list)
     }
 }
 
-static void print_plan_json(const struct trainer *trainer, struct step *const *all, size_t n,
+static void print_plan_json(const struct trainer *trainer, struct list *const *all, size_t n,
                             const struct simulation *sim)
 {
     const struct pass_reports passes = reports_of(trainer);
@@ -79,7 +79,7 @@ static void print_plan_json(const struct trainer *trainer, struct step *const *a
     putchar('\n');
 }
 
-static void print_plan(const struct trainer *trainer, struct step *const *all, size_t n, const struct simulation *sim)
+static void print_plan(const struct trainer *trainer, struct list *const *all, size_t n, const struct simulation *sim)
 {
     const struct pass_reports passes = reports_of(trainer);
     print_reports(stdout, passes.report, passes.n);
@@ -107,7 +107,7 @@ static void trace_plan(const struct simulation *sim, const char *title)
 
 static int show_plan(const struct trainer *trainer, const char *title)
 {
-    struct step *all[3]; /* they share one arena: one list runs at a time */
+    struct list *all[3]; /* they share one arena: one list runs at a time */
     size_t n = 0;
     all[n++] = trainer->train;
     if (trainer->sample)
@@ -146,26 +146,26 @@ static int plan_model(const struct settings *settings)
 static void free_planned(struct trainer *trainer)
 {
     tell_trainer_closing(trainer);
-    free_list(trainer->train);
+    free_list_and_machine(trainer->train);
     free(trainer->folder_data);
 }
 
 static int plan_list(const struct settings *settings)
 {
-    struct step *step = read_list(plan_options.list);
-    set_budgets(step->pool->machine, settings->device_memory, settings->host_memory);
+    struct list *list = read_list(plan_options.list);
+    set_budgets(list->pool->machine, settings->device_memory, settings->host_memory);
     if (predict_options.what_if)
-        apply_what_if_to_list(step, predict_options.what_if);
+        apply_what_if_to_list(list, predict_options.what_if);
     if (settings->clip > 0)
-        gate_updates(step);
+        gate_updates(list);
     struct trainer trainer = {
-        .settings = settings, .pool = step->pool, .machine = step->pool->machine, .train = step, .mesh = one_rank};
+        .settings = settings, .pool = list->pool, .machine = list->pool->machine, .train = list, .mesh = one_rank};
     trainer.folder_data = allocate(n_modules, sizeof *trainer.folder_data);
-    tell_list_built(&trainer, step);
-    struct problem *problem = place(step->pool, &step, 1, PLACE_TO_CHECK);
+    tell_list_built(&trainer, list);
+    struct problem *problem = place(list->pool, &list, 1, PLACE_TO_CHECK);
     if (problem)
         fail(problem->code, "%s: %s", plan_options.list, problem->sentence);
-    depend(step, ALL_EDGES);
+    depend(list, ALL_EDGES);
     int code = show_plan(&trainer, plan_options.list);
     free_planned(&trainer);
     return code;
@@ -238,7 +238,7 @@ static void check_plan_options(struct settings *settings)
 static void print_summary(struct trainer *trainer)
 {
     if (trainer->machine->n_devices > 1)
-        print_memory(stdout, trainer->pool, (struct step *[]){trainer->train}, 1);
+        print_memory(stdout, trainer->pool, (struct list *[]){trainer->train}, 1);
 }
 
 static const struct option options[] = {

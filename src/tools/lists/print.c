@@ -61,14 +61,14 @@ struct widths {
     int name, lane, mflop, mib;
 };
 
-static struct widths widths_of(FILE *out, const struct step *step)
+static struct widths widths_of(FILE *out, const struct list *list)
 {
     if (!is_screen(fileno(out)))
         return (struct widths){.name = 22, .lane = 16, .mflop = 10, .mib = 9};
     struct widths widths = {.name = 4, .lane = 4, .mflop = 7, .mib = 7};
-    for (size_t i = 0; i < step->n; i++) {
-        widths.name = MAX(widths.name, (int)strlen(step->task[i]->name));
-        widths.lane = MAX(widths.lane, (int)strlen(step->task[i]->lane->name));
+    for (size_t i = 0; i < list->n; i++) {
+        widths.name = MAX(widths.name, (int)strlen(list->task[i]->name));
+        widths.lane = MAX(widths.lane, (int)strlen(list->task[i]->lane->name));
     }
     return widths;
 }
@@ -103,17 +103,17 @@ static void print_task(FILE *screen, const struct widths *widths, size_t number,
     free(text);
 }
 
-void print_step(FILE *out, const struct step *step)
+void print_step(FILE *out, const struct list *list)
 {
-    const struct widths widths = widths_of(out, step);
+    const struct widths widths = widths_of(out, list);
     fprintf(out,
             "list %s: %zu tasks, each with what it reads -> writes\n"
             "waits: task numbers; ' of the step before; ~ only because bytes are reused\n"
             "%5s  %-*s %5s %5s  %-*s %*s %*s  waits for\n",
-            step->name, step->n, "#", widths.name, "task", "layer", "micro", widths.lane, "lane", widths.mflop, "MFLOP",
+            list->name, list->n, "#", widths.name, "task", "layer", "micro", widths.lane, "lane", widths.mflop, "MFLOP",
             widths.mib, "MiB");
-    for (size_t i = 0; i < step->n; i++)
-        print_task(out, &widths, i, step->task[i]);
+    for (size_t i = 0; i < list->n; i++)
+        print_task(out, &widths, i, list->task[i]);
 }
 
 /* By device, there first what is kept, then by address, then by time. */
@@ -139,13 +139,13 @@ static int longest_device(const struct machine *machine)
     return longest;
 }
 
-void print_map(FILE *out, const struct pool *pool, const struct step *step)
+void print_map(FILE *out, const struct pool *pool, const struct list *list)
 {
     struct tensor **order = allocate(pool->n, sizeof *order);
     size_t n = 0;
     for (size_t i = 0; i < pool->n; i++) {
         struct tensor *tensor = pool->tensors[i];
-        if (tensor->storage == tensor && tensor->slab >= 0 && (tensor->persistent || tensor->step == step))
+        if (tensor->storage == tensor && tensor->slab >= 0 && (tensor->persistent || tensor->list == list))
             order[n++] = tensor;
     }
     SORT(order, n, map_order);
@@ -153,7 +153,7 @@ void print_map(FILE *out, const struct pool *pool, const struct step *step)
     const int id = screen ? longest_device(pool->machine) : 18, bytes = screen ? 11 : 12;
     print_line(out,
                "\nmemory map of list %s: where a tensor lies, and its first and last task; kept: from step to step",
-               step->name);
+               list->name);
     fprintf(out, "%-*s %4s %*s %*s  %-11s  %5s %5s  tensor\n", id, "device", "slab", bytes, "address", bytes, "bytes",
             "class", "first", "last");
     for (size_t i = 0; i < n; i++) {
@@ -181,7 +181,7 @@ static void print_mib(FILE *out, size_t bytes, int width)
     fprintf(out, " %*s", width, text);
 }
 
-void print_memory(FILE *out, const struct pool *pool, struct step *const *steps, size_t n)
+void print_memory(FILE *out, const struct pool *pool, struct list *const *steps, size_t n)
 {
     const int id_width = longest_device(pool->machine);
     fprintf(out, "\nmemory, MiB at the peak of each class; together: most bytes live at once\n");
@@ -235,25 +235,25 @@ static json_t *task_json(const struct task *task, size_t number)
                      (json_int_t)task->bytes, "edges", edges, "accesses", accesses);
 }
 
-static json_t *list_json(const struct step *step)
+static json_t *list_json(const struct list *list)
 {
     json_t *tasks = json_array();
-    for (size_t i = 0; i < step->n; i++)
-        json_array_append_new(tasks, task_json(step->task[i], i));
-    return json_pack("{s:s, s:o}", "list", step->name, "tasks", tasks);
+    for (size_t i = 0; i < list->n; i++)
+        json_array_append_new(tasks, task_json(list->task[i], i));
+    return json_pack("{s:s, s:o}", "list", list->name, "tasks", tasks);
 }
 
 /* The bytes that a list holds on the nth device at the peak, by class and together. */
-static json_t *peak_json(const struct step *step, int nth)
+static json_t *peak_json(const struct list *list, int nth)
 {
     json_t *classes = json_object();
     for (int class = 0; class < MEM_CLASSES; class ++)
-        json_object_set_new(classes, memory_class_name[class], json_integer((json_int_t)step->peak[nth][class]));
-    json_object_set_new(classes, "together", json_integer((json_int_t)step->peak_total[nth]));
+        json_object_set_new(classes, memory_class_name[class], json_integer((json_int_t)list->peak[nth][class]));
+    json_object_set_new(classes, "together", json_integer((json_int_t)list->peak_total[nth]));
     return classes;
 }
 
-json_t *plan_json(const struct pool *pool, struct step *const *steps, size_t n)
+json_t *plan_json(const struct pool *pool, struct list *const *steps, size_t n)
 {
     json_t *lists = json_array(), *memory = json_array();
     for (size_t i = 0; i < n; i++)

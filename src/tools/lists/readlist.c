@@ -18,7 +18,7 @@ struct reading {
     struct line line;
     struct machine *machine;
     struct pool *pool;
-    struct step *step;
+    struct list *list;
     int n_devices, n_lanes;            /* the number named so far */
     json_t *devices, *lanes, *tensors; /* from name to index */
     json_t *tasks;                     /* from name to the index of the last task of that name */
@@ -228,7 +228,7 @@ static void read_after(struct reading *reading, struct task *task)
     while ((word = next_name(&reading->line, &list))) {
         const json_t *above = json_object_get(reading->tasks, word);
         if (above)
-            add_after(reading->step, task, reading->step->task[json_integer_value(above)], SAME_STEP);
+            add_after(reading->list, task, reading->list->task[json_integer_value(above)], SAME_STEP);
         else
             *APPEND(reading->awaited, reading->n_awaited, reading->cap_awaited) =
                 (struct awaited){.task = task, .word = copy_string(word), .line = reading->line.number};
@@ -248,7 +248,7 @@ static void find_awaited(struct reading *reading)
         bool previous = strcmp(awaited->word + length, "'") == 0;
         size_t first = find_index(reading, reading->tasks, awaited->word, previous ? length : strlen(awaited->word),
                                   "NAME of a task, or NAME' for its run in the step before");
-        add_after(reading->step, awaited->task, reading->step->task[first], STEP_BEFORE);
+        add_after(reading->list, awaited->task, reading->list->task[first], STEP_BEFORE);
         free(awaited->word);
     }
     free(reading->awaited);
@@ -268,7 +268,7 @@ static void read_task(struct reading *reading, struct task *task)
 static void task_line(struct reading *reading)
 {
     const char *name = read_task_name(reading);
-    struct task *task = add_host(reading->step, read_lane(reading, word_at(&reading->line, 2)), name, NULL, NULL);
+    struct task *task = add_host(reading->list, read_lane(reading, word_at(&reading->line, 2)), name, NULL, NULL);
     task->seconds = read_as(&reading->line, VALUE_TIME, word_at(&reading->line, 3));
     read_task(reading, task);
     read_operands(reading, task, "writes", ACCESS_WRITE);
@@ -298,11 +298,11 @@ static void copy_line(struct reading *reading)
         fail_word(&reading->line, target, "other bytes than those it copies, or all of them (it takes no time then)");
     if (!given && from->device->is_host && to->device->is_host)
         fail_word(&reading->line, name, "lane= where both tensors are on the host");
-    struct task *task = add_copy(reading->step, lane_of_copy(reading, given, to, from), name, to, from);
+    struct task *task = add_copy(reading->list, lane_of_copy(reading, given, to, from), name, to, from);
     read_task(reading, task);
     if (task->message && task->role != ROLE_BROADCAST)
         fail_word(&reading->line, name, "role=broadcast beside msg=");
-    reading->step->last_message = MAX(reading->step->last_message, task->message);
+    reading->list->last_message = MAX(reading->list->last_message, task->message);
 }
 
 /* ---- the file -------------------------------------------------------------------------------------------------- */
@@ -349,7 +349,7 @@ static void begin_reading(struct reading *reading, int n)
     reading->tasks = json_object();
     name_lanes(reading);
     reading->pool = new_pool(reading->machine);
-    reading->step = new_step(reading->pool, "train");
+    reading->list = new_list(reading->pool, "train");
 }
 
 /* Reads a line by the kind that its first word names. */
@@ -382,7 +382,7 @@ static const struct list_form *form_of(const char *path)
 
 bool names_list(const char *path) { return ends_with(path, ".txt") || form_of(path); }
 
-struct step *read_list(const char *path)
+struct list *read_list(const char *path)
 {
     const struct list_form *form = form_of(path);
     char *text = form ? form->read(path) : read_text(path);
@@ -396,25 +396,25 @@ struct step *read_list(const char *path)
             read_line(&reading);
     }
     find_awaited(&reading);
-    if (reading.step->n == 0)
+    if (reading.list->n == 0)
         fail(EXIT_USAGE, "%s: there is no task in it; add lines such as 'task NAME LANE TIME'", path);
     for (int i = 0; i < reading.machine->n_lanes; i++)
         set_purpose(reading.machine->lane[i], FOR_NOTHING);
-    for (size_t i = 0; i < reading.step->n; i++)
-        set_purpose(reading.step->task[i]->lane, FOR_ALL);
+    for (size_t i = 0; i < reading.list->n; i++)
+        set_purpose(reading.list->task[i]->lane, FOR_ALL);
     json_decref(reading.devices);
     json_decref(reading.lanes);
     json_decref(reading.tensors);
     json_decref(reading.tasks);
     free(text);
-    return reading.step;
+    return reading.list;
 }
 
-void free_list(struct step *step)
+void free_list_and_machine(struct list *list)
 {
-    struct pool *pool = step->pool;
+    struct pool *pool = list->pool;
     struct machine *machine = pool->machine;
-    free_step(step);
+    free_list(list);
     free_pool(pool);
     close_machine(machine);
 }

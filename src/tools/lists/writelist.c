@@ -129,13 +129,13 @@ static void write_tensor_line(FILE *out, const struct tensor *tensor, const char
 
 /* Writes the tensors that the list uses, and those that are kept from step to step without being touched, in the pool's
  * order, in which place() gives addresses.  Returns their names, by id. */
-static char **write_tensors(FILE *out, const struct step *step)
+static char **write_tensors(FILE *out, const struct list *list)
 {
     json_t *taken = json_object();
-    char **names = allocate(step->pool->n, sizeof *names);
-    struct uses *uses = find_uses(step->task, step->n, step->pool);
-    for (size_t i = 0; i < step->pool->n; i++) {
-        const struct tensor *tensor = step->pool->tensors[i];
+    char **names = allocate(list->pool->n, sizeof *names);
+    struct uses *uses = find_uses(list->task, list->n, list->pool);
+    for (size_t i = 0; i < list->pool->n; i++) {
+        const struct tensor *tensor = list->pool->tensors[i];
         if (tensor->storage != tensor || !(tensor->persistent || uses->count[i]))
             continue;
         names[i] = own_name(taken, tensor->name, sizeof tensor->name - 1);
@@ -163,20 +163,20 @@ static void note_name(json_t *means, const char *name, size_t position)
 }
 
 /* By task: would its name in an after= of the list mean another task? */
-static bool *find_mistaken(const struct step *step, const struct afters *afters)
+static bool *find_mistaken(const struct list *list, const struct afters *afters)
 {
-    bool *mistaken = allocate(step->n, sizeof *mistaken);
+    bool *mistaken = allocate(list->n, sizeof *mistaken);
     json_t *means = json_object();
     const struct after_pair *pair = afters->pairs, *end = afters->pairs + afters->n;
-    for (size_t i = 0; i < step->n; i++) {
+    for (size_t i = 0; i < list->n; i++) {
         for (; pair < end && pair->second == (int)i; pair++) {
-            const json_t *found = json_object_get(means, NAME(step->task[pair->first]->name));
+            const json_t *found = json_object_get(means, NAME(list->task[pair->first]->name));
             mistaken[pair->first] |= !pair->previous && json_integer_value(found) != pair->first;
         }
-        note_name(means, step->task[i]->name, i);
+        note_name(means, list->task[i]->name, i);
     }
     for (pair = afters->pairs; pair < end; pair++) {
-        const json_t *found = json_object_get(means, NAME(step->task[pair->first]->name));
+        const json_t *found = json_object_get(means, NAME(list->task[pair->first]->name));
         mistaken[pair->first] |= pair->previous && json_integer_value(found) != pair->first;
     }
     json_decref(means);
@@ -184,16 +184,16 @@ static bool *find_mistaken(const struct step *step, const struct afters *afters)
 }
 
 /* The tasks' names as the file is to have them: where `after=` would find too many of a name, the task gets its own. */
-static struct afters find_afters(const struct step *step)
+static struct afters find_afters(const struct list *list)
 {
-    struct afters afters = {.name = allocate(step->n, sizeof *afters.name)};
+    struct afters afters = {.name = allocate(list->n, sizeof *afters.name)};
     json_t *taken = json_object();
-    afters.pairs = find_after_pairs(step, &afters.n);
-    bool *mistaken = find_mistaken(step, &afters);
-    for (size_t i = 0; i < step->n; i++)
-        json_object_set_new_nocheck(taken, NAME(step->task[i]->name), json_integer(1));
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    afters.pairs = find_after_pairs(list, &afters.n);
+    bool *mistaken = find_mistaken(list, &afters);
+    for (size_t i = 0; i < list->n; i++)
+        json_object_set_new_nocheck(taken, NAME(list->task[i]->name), json_integer(1));
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         afters.name[i] =
             mistaken[i] ? own_name(taken, task->name, sizeof task->name - 1) : copy_string(NAME(task->name));
     }
@@ -271,20 +271,20 @@ static void write_accesses(FILE *out, char **names, const struct task *task)
     fputc('\n', out);
 }
 
-void write_list(FILE *out, const struct step *step, const double *seconds)
+void write_list(FILE *out, const struct list *list, const double *seconds)
 {
     fprintf(out, "# A step file: `yard plan --list FILE` reads it.  Times are seconds.\n");
-    write_machine(out, step->pool->machine);
-    char **names = write_tensors(out, step);
-    struct afters afters = find_afters(step);
+    write_machine(out, list->pool->machine);
+    char **names = write_tensors(out, list);
+    struct afters afters = find_afters(list);
     size_t next = 0;
-    for (size_t i = 0; i < step->n; i++) {
-        write_work(out, names, step->task[i], afters.name[i], seconds[i]);
+    for (size_t i = 0; i < list->n; i++) {
+        write_work(out, names, list->task[i], afters.name[i], seconds[i]);
         write_after(out, &afters, i, &next);
-        write_accesses(out, names, step->task[i]);
+        write_accesses(out, names, list->task[i]);
     }
-    free_afters(&afters, step->n);
-    for (size_t i = 0; i < step->pool->n; i++)
+    free_afters(&afters, list->n);
+    for (size_t i = 0; i < list->pool->n; i++)
         free(names[i]);
     free(names);
 }

@@ -58,7 +58,7 @@ static double bytes_of(const struct strategy *strategy, int class, size_t planne
 }
 
 /* Do two devices hold the same of each class, to a MiB? */
-static bool hold_the_same(const struct step *list, int first, int second)
+static bool hold_the_same(const struct list *list, int first, int second)
 {
     for (int class = 0; class < MEM_CLASSES; class ++)
         if (list->peak[first][class] >> 20 != list->peak[second][class] >> 20)
@@ -67,7 +67,7 @@ static bool hold_the_same(const struct step *list, int first, int second)
 }
 
 /* Does a device before this one hold the same? */
-static bool was_listed(const struct step *list, int device)
+static bool was_listed(const struct list *list, int device)
 {
     for (int i = 0; i < device; i++)
         if (hold_the_same(list, i, device))
@@ -78,7 +78,7 @@ static bool was_listed(const struct step *list, int device)
 /* The most bytes that the device holds at a time. */
 static double most_together(const struct strategy *strategy, int device)
 {
-    const struct step *list = strategy->trainer->train;
+    const struct list *list = strategy->trainer->train;
     double most = 0;
     for (const struct level *level = list->level; level < list->level + list->n_levels; level++) {
         double bytes = 0;
@@ -99,7 +99,7 @@ static size_t budget_of(const struct strategy *strategy, const struct device *de
 
 static void add_device(struct table *table, const struct strategy *strategy, int nth)
 {
-    const struct step *list = strategy->trainer->train;
+    const struct list *list = strategy->trainer->train;
     const struct device *device = &list->pool->machine->device[nth];
     const double mib = 1 << 20;
     const double together = most_together(strategy, nth), budget = (double)budget_of(strategy, device);
@@ -124,7 +124,7 @@ static void add_device(struct table *table, const struct strategy *strategy, int
 /* Where several devices hold the same, the table for people has only the first; JSON has all. */
 static void add_rows(struct table *table, const struct strategy *strategy)
 {
-    const struct step *list = strategy->trainer->train;
+    const struct list *list = strategy->trainer->train;
     const struct machine *machine = list->pool->machine;
     for (int i = 0; i <= machine->n_devices; i++)
         if (strategy->settings.json || machine->device[i].is_host || !was_listed(list, i))

@@ -26,16 +26,16 @@
 
 /* The unit of each task, by position: tasks of no layer are the embedding's before and after all layers, else the
  * head's. */
-static int *units_of(const struct step *s, int layers)
+static int *units_of(const struct list *list, int layers)
 {
-    int *unit = allocate(s->n, sizeof *unit), now = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        if (t->layer != NONE)
-            now = t->layer + 1;
-        else if (t->role == ROLE_FORWARD && now > 0)
+    int *unit = allocate(list->n, sizeof *unit), now = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
+        if (task->layer != NONE)
+            now = task->layer + 1;
+        else if (task->role == ROLE_FORWARD && now > 0)
             now = layers + 1;
-        else if (t->role == ROLE_BACKWARD && now <= 1)
+        else if (task->role == ROLE_BACKWARD && now <= 1)
             now = 0;
         unit[i] = now;
     }
@@ -44,108 +44,110 @@ static int *units_of(const struct step *s, int layers)
 
 /* When the task ends at the earliest, if all before it end then: after its lane's last task, and after those whose
  * results it needs.  (Waits for bytes are left out: they depend on where tensors lie.) */
-static double earliest_end(const struct trainer *t, const struct task *task, const double *end, const double *lane_end)
+static double earliest_end(const struct trainer *trainer, const struct task *task, const double *end,
+                           const double *lane_end)
 {
     enum cost_source source;
     double begin = lane_end[task->lane->index];
     for (const struct edge *e = task->edges; e < task->edges + task->n_edges; e++)
         if (!e->previous && e->kind == EDGE_DATA)
             begin = fmax(begin, end[e->producer]);
-    return begin + task_seconds(costs_of(t), task, &source);
+    return begin + task_seconds(costs_of(trainer), task, &source);
 }
 
 /* A turn also keeps its lane while it waits for what other ranks send. */
-static void note_times(struct sketch *k, const struct trainer *t, const int *unit)
+static void note_times(struct sketch *sketch, const struct trainer *trainer, const int *unit)
 {
-    const struct step *s = t->train;
-    double *end = allocate(s->n, sizeof *end);
-    double *lane_end = allocate((size_t)t->machine->n_lanes, sizeof *lane_end);
+    const struct list *list = trainer->train;
+    double *end = allocate(list->n, sizeof *end);
+    double *lane_end = allocate((size_t)trainer->machine->n_lanes, sizeof *lane_end);
     bool is_forward = true;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *task = s->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         if (task->micro != 0 || task->role > ROLE_SEND || task->lane->device->is_host)
             continue;
         double *lane = &lane_end[task->lane->index], before = *lane;
-        end[i] = earliest_end(t, task, end, lane_end);
+        end[i] = earliest_end(trainer, task, end, lane_end);
         *lane = end[i];
         is_forward &= task->role != ROLE_BACKWARD;
-        if (task->lane != t->machine->device[0].lane[LANE_COMPUTE])
+        if (task->lane != trainer->machine->device[0].lane[LANE_COMPUTE])
             continue;
         if (is_forward)
-            k->unit[unit[i]].forward += end[i] - before;
+            sketch->unit[unit[i]].forward += end[i] - before;
         else
-            k->unit[unit[i]].backward += end[i] - before;
+            sketch->unit[unit[i]].backward += end[i] - before;
     }
     free(end);
     free(lane_end);
 }
 
-static void note_link(struct sketch *k, const struct trainer *t)
+static void note_link(struct sketch *sketch, const struct trainer *trainer)
 {
-    const struct costs *c = costs_of(t);
-    k->link_share = c->link_share;
-    if (c->speed[LANE_UPLOAD].bytes_per_s > 0)
-        k->link_byte_seconds = 1 / (c->speed[LANE_UPLOAD].bytes_per_s * c->scale_link);
+    const struct costs *costs = costs_of(trainer);
+    sketch->link_share = costs->link_share;
+    if (costs->speed[LANE_UPLOAD].bytes_per_s > 0)
+        sketch->link_byte_seconds = 1 / (costs->speed[LANE_UPLOAD].bytes_per_s * costs->scale_link);
 }
 
 /* Notes what the list's tensors take: parameters and tape by unit, and what is held beyond the tapes in the
  * backward. */
-static void note_bytes(struct sketch *k, const struct trainer *t, const int *unit)
+static void note_bytes(struct sketch *sketch, const struct trainer *trainer, const int *unit)
 {
-    const struct params *p = params_of(t->model, 0);
+    const struct params *p = params_of(trainer->model, 0);
     int backward = 0; /* where it begins */
     for (int i = 0; i < p->n; i++)
-        k->unit[p->param[i].unit].parameters += (double)(param_elements(&p->param[i]) * ELEMENT_BYTES);
-    while (t->train->task[backward]->role != ROLE_BACKWARD)
+        sketch->unit[p->param[i].unit].parameters += (double)(param_elements(&p->param[i]) * ELEMENT_BYTES);
+    while (trainer->train->task[backward]->role != ROLE_BACKWARD)
         backward++;
     double tapes = 0;
-    for (size_t i = 0; i < t->pool->n; i++) {
-        const struct tensor *x = t->pool->tensors[i];
-        bool is_activation = x->class == MEM_ACTIVATIONS && x->step == t->train && x->device == t->machine->device;
-        if (!is_activation || x->held_from >= backward || x->held_until < backward)
+    for (size_t i = 0; i < trainer->pool->n; i++) {
+        const struct tensor *tensor = trainer->pool->tensors[i];
+        bool is_activation = tensor->class == MEM_ACTIVATIONS && tensor->list == trainer->train &&
+                             tensor->device == trainer->machine->device;
+        if (!is_activation || tensor->held_from >= backward || tensor->held_until < backward)
             continue;
-        k->unit[unit[x->held_from]].tape += (double)x->bytes;
-        tapes += (double)x->bytes;
+        sketch->unit[unit[tensor->held_from]].tape += (double)tensor->bytes;
+        tapes += (double)tensor->bytes;
     }
-    for (const struct level *l = t->train->level; l < t->train->level + t->train->n_levels; l++) {
+    for (const struct level *l = trainer->train->level; l < trainer->train->level + trainer->train->n_levels; l++) {
         size_t state = l->of_class[MEM_PARAMETERS] + l->of_class[MEM_GRADIENTS] + l->of_class[MEM_OPTIMIZER];
-        if (l->device == 0 && l->position >= backward && unit[l->position] >= t->config.layers)
-            k->extra = fmax(k->extra, (double)(l->bytes - state) - tapes);
+        if (l->device == 0 && l->position >= backward && unit[l->position] >= trainer->config.layers)
+            sketch->extra = fmax(sketch->extra, (double)(l->bytes - state) - tapes);
     }
 }
 
 struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
 {
     char mesh[64];
-    struct settings s = *like;
+    struct settings settings = *like;
     struct problem *impossible;
-    s.mesh = format_mesh(mesh, &(struct mesh){.dp = 1, .pp = 1, .tp = tp});
-    s.batch = 2 * micro_batch; /* the first one's times are free of what ends a step */
-    s.micro_batch = micro_batch;
-    s.host_memory = NO_LIMIT;
-    s.clip = 1; /* so that no update comes between the tasks of a backward */
-    struct trainer *t = try_new_trainer(&s, LIST_TRAIN | PLAN_ONLY, &impossible);
+    settings.mesh = format_mesh(mesh, &(struct mesh){.dp = 1, .pp = 1, .tp = tp});
+    settings.batch = 2 * micro_batch; /* the first one's times are free of what ends a step */
+    settings.micro_batch = micro_batch;
+    settings.host_memory = NO_LIMIT;
+    settings.clip = 1; /* so that no update comes between the tasks of a backward */
+    struct trainer *trainer = try_new_trainer(&settings, LIST_TRAIN | PLAN_ONLY, &impossible);
     free(impossible);
-    if (!t)
+    if (!trainer)
         return NULL;
-    const struct config *c = &t->config;
-    struct sketch *k = allocate(1, sizeof *k);
-    *k = (struct sketch){.tp = tp, .micro_batch = micro_batch, .tasks = (double)t->train->n / 2};
-    k->passed = (double)micro_batch * s.seq_len * c->channels * ELEMENT_BYTES;
-    k->unit = allocate((size_t)c->layers + 2, sizeof *k->unit);
-    int *unit = units_of(t->train, c->layers);
-    note_times(k, t, unit);
-    note_link(k, t);
-    note_bytes(k, t, unit);
+    const struct config *config = &trainer->config;
+    struct sketch *sketch = allocate(1, sizeof *sketch);
+    *sketch = (struct sketch){.tp = tp, .micro_batch = micro_batch, .tasks = (double)trainer->train->n / 2};
+    sketch->passed = (double)micro_batch * settings.seq_len * config->channels * ELEMENT_BYTES;
+    sketch->unit = allocate((size_t)config->layers + 2, sizeof *sketch->unit);
+    int *unit = units_of(trainer->train, config->layers);
+    note_times(sketch, trainer, unit);
+    note_link(sketch, trainer);
+    note_bytes(sketch, trainer, unit);
     free(unit);
-    free_trainer(t);
-    return k;
+    free_trainer(trainer);
+    return sketch;
 }
 
-void free_sketch(struct sketch *k)
+void free_sketch(struct sketch *sketch)
 {
-    free(k->unit);
-    free(k);
+    free(sketch->unit);
+    free(sketch);
 }
 
 /* ---- a candidate: its stages ------------------------------------------------------------------------------------- */

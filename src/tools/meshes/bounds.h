@@ -35,8 +35,8 @@ struct sketch {
 /* like: settings of such a list, whose mesh and batch are set here.  NULL: it cannot be built.
  * For free_sketch(). */
 struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch);
-void free_sketch(struct sketch *k);
+void free_sketch(struct sketch *sketch);
 /* Sets the candidate's bounds: seconds, state and bytes.  clips: updates wait for the norm of all gradients. */
-void set_bounds(struct mesh_candidate *c, const struct sketch *k, bool clips);
+void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, bool clips);
 
 #endif

@@ -11,9 +11,9 @@
 
 #include <math.h>
 
-bool is_beaten(const struct mesh_search *x, double bytes, double seconds)
+bool is_beaten(const struct mesh_search *search, double bytes, double seconds)
 {
-    for (const struct planned *o = x->planned; o < x->planned + x->n; o++)
+    for (const struct planned *o = search->planned; o < search->planned + search->n; o++)
         if (o->seconds <= seconds && o->bytes <= bytes && (o->seconds < seconds || o->bytes < bytes))
             return true;
     return false;
@@ -22,17 +22,17 @@ bool is_beaten(const struct mesh_search *x, double bytes, double seconds)
 COMPARISON(by_time, struct planned,
            BY(a->seconds, b->seconds, BY(a->bytes, b->bytes, COMPARE(a->candidate.number, b->candidate.number))))
 
-size_t find_front(struct mesh_search *x, double budget)
+size_t find_front(struct mesh_search *search, double budget)
 {
     size_t n = 0;
     double least = nextafter(budget, INFINITY);
-    SORT(x->planned, x->n, by_time);
-    for (size_t i = 0; i < x->n; i++)
-        if (x->planned[i].bytes < least) {
-            struct planned row = x->planned[i];
+    SORT(search->planned, search->n, by_time);
+    for (size_t i = 0; i < search->n; i++)
+        if (search->planned[i].bytes < least) {
+            struct planned row = search->planned[i];
             least = row.bytes;
-            x->planned[i] = x->planned[n];
-            x->planned[n++] = row;
+            search->planned[i] = search->planned[n];
+            search->planned[n++] = row;
         }
     return n;
 }

@@ -53,49 +53,50 @@ struct trials { /* of an array of candidates */
 /* ---- in the child ------------------------------------------------------------------------------------------------ */
 
 /* The bytes of the fullest device. */
-static double placed_bytes(const struct machine *m)
+static double placed_bytes(const struct machine *machine)
 {
     size_t most = 0;
-    for (const struct device *d = m->device; !d->is_host; d++)
-        most = MAX(most, d->placed_bytes);
+    for (const struct device *device = machine->device; !device->is_host; device++)
+        most = MAX(most, device->placed_bytes);
     return (double)most;
 }
 
-static void plan_candidate(const struct mesh_search *x, const struct mesh_candidate *c, struct trial_result *result)
+static void plan_candidate(const struct mesh_search *search, const struct mesh_candidate *candidate,
+                           struct trial_result *result)
 {
     char mesh[64];
-    struct settings s = x->settings;
+    struct settings settings = search->settings;
     struct problem *impossible;
-    s.mesh = format_mesh(mesh, &c->mesh);
-    s.zero = c->mesh.zero;
-    s.order = c->order;
-    s.pipeline = c->pipeline;
-    s.micro_batch = c->micro_batch;
-    if (c->swap != SWAP_OFF)
-        s.device_memory = x->asked->device_memory;
-    (void)try_option("recompute", word_of("recompute", c->recompute));
-    (void)try_option("swap", word_of("swap", c->swap));
-    struct trainer *t = try_new_trainer(&s, LIST_TRAIN | PLAN_ONLY, &impossible);
-    if (!t) {
+    settings.mesh = format_mesh(mesh, &candidate->mesh);
+    settings.zero = candidate->mesh.zero;
+    settings.order = candidate->order;
+    settings.pipeline = candidate->pipeline;
+    settings.micro_batch = candidate->micro_batch;
+    if (candidate->swap != SWAP_OFF)
+        settings.device_memory = search->asked->device_memory;
+    (void)try_option("recompute", word_of("recompute", candidate->recompute));
+    (void)try_option("swap", word_of("swap", candidate->swap));
+    struct trainer *trainer = try_new_trainer(&settings, LIST_TRAIN | PLAN_ONLY, &impossible);
+    if (!trainer) {
         result->code = impossible->code;
         snprintf(result->why_not, sizeof result->why_not, "%s", impossible->sentence);
         return;
     }
-    result->bytes = placed_bytes(t->machine);
-    result->seconds = must_simulate(t->train, costs_of(t))->period;
+    result->bytes = placed_bytes(trainer->machine);
+    result->seconds = must_simulate(trainer->train, costs_of(trainer))->period;
     result->is_planned = true;
 }
 
 /* ---- in the parent ----------------------------------------------------------------------------------------------- */
 
-static bool is_too_large(const struct mesh_search *x, const struct mesh_candidate *c)
+static bool is_too_large(const struct mesh_search *search, const struct mesh_candidate *candidate)
 {
-    return x->prunes && c->state > x->budget;
+    return search->prunes && candidate->state > search->budget;
 }
 
-static bool is_too_slow(const struct mesh_search *x, const struct mesh_candidate *c)
+static bool is_too_slow(const struct mesh_search *search, const struct mesh_candidate *candidate)
 {
-    return x->prunes && is_beaten(x, c->bytes, c->seconds);
+    return search->prunes && is_beaten(search, candidate->bytes, candidate->seconds);
 }
 
 /* Half of the memory that this process may take. */
@@ -106,13 +107,13 @@ static double memory_for_trials(void)
 }
 
 /* The bytes of the host that a trial takes, about. */
-static double expected_bytes(const struct mesh_candidate *c) { return BYTES_A_TASK * c->tasks; }
+static double expected_bytes(const struct mesh_candidate *candidate) { return BYTES_A_TASK * candidate->tasks; }
 
-static bool has_room(const struct trials *a, const struct mesh_candidate *c)
+static bool has_room(const struct trials *a, const struct mesh_candidate *candidate)
 {
     if (a->running == 0)
         return true;
-    return a->running < a->search->processes && a->taken + expected_bytes(c) <= a->memory;
+    return a->running < a->search->processes && a->taken + expected_bytes(candidate) <= a->memory;
 }
 
 static void begin_trial(struct trials *a, size_t i)
@@ -130,8 +131,8 @@ static void begin_trial(struct trials *a, size_t i)
 static void begin_trials(struct trials *a)
 {
     while (a->next < a->n && has_room(a, &a->candidate[a->next]) && !interrupted()) {
-        const struct mesh_candidate *c = &a->candidate[a->next];
-        if (!is_too_large(a->search, c) && !is_too_slow(a->search, c))
+        const struct mesh_candidate *candidate = &a->candidate[a->next];
+        if (!is_too_large(a->search, candidate) && !is_too_slow(a->search, candidate))
             begin_trial(a, a->next);
         a->next++;
     }
@@ -158,8 +159,8 @@ static void drop_trial(struct trials *a, size_t i)
 /* Waits for what the candidate comes to, and notes it. */
 static void finish_trial(struct trials *a, size_t i)
 {
-    struct mesh_search *x = a->search;
-    const struct mesh_candidate *c = &a->candidate[i];
+    struct mesh_search *search = a->search;
+    const struct mesh_candidate *candidate = &a->candidate[i];
     const struct trial_result *result = &a->result[i];
     char mesh[64];
     const int status = end_trial(a, i);
@@ -167,23 +168,23 @@ static void finish_trial(struct trials *a, size_t i)
         fail(EXIT_FAILED,
              "--search: the simulation of %s with %d micro-batches was ended by signal %d (%s), as where memory is "
              "short: use fewer devices or a larger --micro-batch",
-             format_mesh(mesh, &c->mesh), c->micros, WTERMSIG(status), strsignal(WTERMSIG(status)));
+             format_mesh(mesh, &candidate->mesh), candidate->micros, WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != EXIT_OK)
         exit(WEXITSTATUS(status)); /* the child has said why */
     if (result->is_planned)
-        *APPEND(x->planned, x->n, x->cap) =
-            (struct planned){.candidate = *c, .seconds = result->seconds, .bytes = result->bytes};
-    else if (!x->why_not)
-        x->why_not = new_problem(result->code, "%s", result->why_not);
+        *APPEND(search->planned, search->n, search->cap) =
+            (struct planned){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};
+    else if (!search->why_not)
+        search->why_not = new_problem(result->code, "%s", result->why_not);
 }
 
 static enum verdict judge(struct trials *a, size_t i)
 {
-    const struct mesh_candidate *c = &a->candidate[i];
+    const struct mesh_candidate *candidate = &a->candidate[i];
     enum verdict verdict = SIMULATED;
-    if (is_too_large(a->search, c))
+    if (is_too_large(a->search, candidate))
         verdict = TOO_LARGE;
-    else if (is_too_slow(a->search, c))
+    else if (is_too_slow(a->search, candidate))
         verdict = TOO_SLOW;
     else if (a->count[SIMULATED] == a->limit || a->process[i] == 0 || interrupted())
         verdict = NOT_SIMULATED;
@@ -197,11 +198,11 @@ static enum verdict judge(struct trials *a, size_t i)
 /* The progress line: what is done, and the shortest step so far that fits. */
 static void show_trials(const struct trials *a, uint64_t begun, size_t i)
 {
-    const struct mesh_search *x = a->search;
+    const struct mesh_search *search = a->search;
     char text[128];
     double least = INFINITY;
-    for (const struct planned *o = x->planned; o < x->planned + x->n; o++)
-        if (o->bytes <= x->budget)
+    for (const struct planned *o = search->planned; o < search->planned + search->n; o++)
+        if (o->bytes <= search->budget)
             least = fmin(least, o->seconds);
     if (isfinite(least))
         snprintf(text, sizeof text, "%s, best %.3f ms", a->activity, 1e3 * least);
@@ -235,53 +236,56 @@ static void run_trials(struct trials *a)
 
 COMPARISON(by_bound, struct mesh_candidate, BY(a->seconds, b->seconds, COMPARE(a->number, b->number)))
 
-void simulate_candidates(struct mesh_search *x)
+void simulate_candidates(struct mesh_search *search)
 {
-    char *activity = format_string("searching %zu candidates", x->n_candidates);
-    SORT(x->candidate, x->n_candidates, by_bound);
-    struct trials all = {
-        .search = x, .candidate = x->candidate, .n = x->n_candidates, .limit = x->limit, .activity = activity};
+    char *activity = format_string("searching %zu candidates", search->n_candidates);
+    SORT(search->candidate, search->n_candidates, by_bound);
+    struct trials all = {.search = search,
+                         .candidate = search->candidate,
+                         .n = search->n_candidates,
+                         .limit = search->limit,
+                         .activity = activity};
     run_trials(&all);
-    x->too_large = all.count[TOO_LARGE];
-    x->too_slow = all.count[TOO_SLOW];
-    x->left = all.count[NOT_SIMULATED];
-    x->left_seconds = all.left_seconds;
+    search->too_large = all.count[TOO_LARGE];
+    search->too_slow = all.count[TOO_SLOW];
+    search->left = all.count[NOT_SIMULATED];
+    search->left_seconds = all.left_seconds;
     free(activity);
 }
 
 /* Writes the ways to save memory on a row of the front to `ways`, and returns how many.  Both save activations; swap
  * may move everything.  So their bounds of memory are lower. */
-static size_t save_memory(const struct mesh_search *x, const struct planned *row, struct mesh_candidate *ways)
+static size_t save_memory(const struct mesh_search *search, const struct planned *row, struct mesh_candidate *ways)
 {
     size_t n = 0;
-    struct mesh_candidate c = row->candidate;
-    if (row->bytes > x->budget) {
-        ways[n] = c;
+    struct mesh_candidate candidate = row->candidate;
+    if (row->bytes > search->budget) {
+        ways[n] = candidate;
         ways[n].swap = SWAP_AUTO;
         ways[n].bytes = 0;
         n++;
     }
-    for (c.recompute = RECOMPUTE_FULL; c.recompute <= RECOMPUTE_SELECTIVE; c.recompute++) {
-        ways[n] = c;
-        ways[n].bytes = c.state;
+    for (candidate.recompute = RECOMPUTE_FULL; candidate.recompute <= RECOMPUTE_SELECTIVE; candidate.recompute++) {
+        ways[n] = candidate;
+        ways[n].bytes = candidate.state;
         n++;
     }
     return n;
 }
 
-void simulate_with_techniques(struct mesh_search *x)
+void simulate_with_techniques(struct mesh_search *search)
 {
     struct mesh_candidate ways[3 * BEST];
     size_t tried = 0, n = 0;
-    const size_t rows = find_front(x, INFINITY);
+    const size_t rows = find_front(search, INFINITY);
     for (size_t i = 0; i < rows && tried < BEST; i++) {
-        const struct planned *row = &x->planned[i];
-        if (row->candidate.state > x->budget)
+        const struct planned *row = &search->planned[i];
+        if (row->candidate.state > search->budget)
             continue;
-        n += save_memory(x, row, &ways[n]);
+        n += save_memory(search, row, &ways[n]);
         tried++;
     }
-    struct trials all = {.search = x,
+    struct trials all = {.search = search,
                          .candidate = ways,
                          .n = n,
                          .limit = SIZE_MAX,

@@ -14,7 +14,7 @@
 #include <time.h>
 
 /* The wrapper of a list that is paced or delayed is the first member of a struct pace. */
-static struct pace *pace_of(const struct step *s) { return (struct pace *)s->running->wrapper; }
+static struct pace *pace_of(const struct list *list) { return (struct pace *)list->running->wrapper; }
 
 static void sleep_until(uint64_t when)
 {
@@ -28,27 +28,27 @@ static void sleep_until(uint64_t when)
 /* Where the latest padded end of task i is kept; member > 0: its end in the iteration that has this member of the
  * rings.  This end is kept apart: a task that stands aside, and waits for task i, may come when task i has run once
  * more. */
-static uint64_t *end_of(const struct pace *p, const struct step *s, size_t i, int member)
+static uint64_t *end_of(const struct pace *p, const struct list *list, size_t i, int member)
 {
-    return &p->ended[(size_t)member * s->n + i];
+    return &p->ended[(size_t)member * list->n + i];
 }
 
 /* The lane's thread calls finish_padded() or finish_delayed() when the task's work has ended, before other tasks are
  * told.  The padded start comes after the end of the task before it on the lane, after the ends of its producers, and
  * not before it was issued.  When this runs, the producers have ended.  A producer does not run again before the
  * tasks that waited for it have ended, since they touch the same bytes; end_of() has the exception. */
-static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
+static void finish_padded(struct list *list, size_t i, struct task_flight *flight)
 {
-    struct pace *p = pace_of(s);
-    const struct task *t = s->task[i];
-    uint64_t start = MAX(flight->queued, p->lane_end[t->lane->index]);
-    int member = t->member.needed ? member_of(&s->pool->ring, flight->iteration) : 0;
-    for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
-        bool in_member = s->task[e->producer]->member.needed && !e->previous;
+    struct pace *p = pace_of(list);
+    const struct task *task = list->task[i];
+    uint64_t start = MAX(flight->queued, p->lane_end[task->lane->index]);
+    int member = task->member.needed ? member_of(&list->pool->ring, flight->iteration) : 0;
+    for (const struct edge *e = task->edges; e < task->edges + task->n_edges; e++) {
+        bool in_member = list->task[e->producer]->member.needed && !e->previous;
         if (e->wait)
-            start = MAX(start, *end_of(p, s, e->producer, in_member ? member : 0));
+            start = MAX(start, *end_of(p, list, e->producer, in_member ? member : 0));
     }
-    flight->start = start + (uint64_t)(1e9 * t->lane->gap_seconds * p->wrapper.scale);
+    flight->start = start + (uint64_t)(1e9 * task->lane->gap_seconds * p->wrapper.scale);
     flight->end = flight->start + (uint64_t)(1e9 * p->seconds[i] * p->wrapper.scale);
     p->tasks++;
     uint64_t now = now_ns();
@@ -57,39 +57,39 @@ static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
         p->overrun_ns += now - flight->end;
         flight->end = now;
     }
-    p->lane_end[t->lane->index] = flight->end;
-    *end_of(p, s, i, 0) = flight->end;
-    *end_of(p, s, i, member) = flight->end;
+    p->lane_end[task->lane->index] = flight->end;
+    *end_of(p, list, i, 0) = flight->end;
+    *end_of(p, list, i, member) = flight->end;
     sleep_until(flight->end);
 }
 
-static void finish_delayed(struct step *s, size_t i, struct task_flight *flight)
+static void finish_delayed(struct list *list, size_t i, struct task_flight *flight)
 {
     enum { LONGEST_DELAY_US = 300 };
-    double delay = random_uniform(pace_of(s)->seed, STREAM_DELAY, flight->iteration, i);
+    double delay = random_uniform(pace_of(list)->seed, STREAM_DELAY, flight->iteration, i);
     if (delay >= 0.5) /* half of the tasks are not delayed at all */
         sleep_until(now_ns() + (uint64_t)(1e3 * LONGEST_DELAY_US * (delay - 0.5) * 2));
 }
 
 /* ---- starting and stopping ------------------------------------------------------------------------------------- */
 
-static struct pace *wrap(struct step *s, struct pace pace)
+static struct pace *wrap(struct list *list, struct pace pace)
 {
     struct pace *p = copy_bytes(&pace, sizeof pace);
-    p->ended = allocate(((size_t)s->pool->ring.n + 1) * s->n, sizeof *p->ended);
-    p->lane_end = allocate((size_t)s->pool->machine->n_lanes, sizeof *p->lane_end);
-    s->running->wrapper = &p->wrapper;
+    p->ended = allocate(((size_t)list->pool->ring.n + 1) * list->n, sizeof *p->ended);
+    p->lane_end = allocate((size_t)list->pool->machine->n_lanes, sizeof *p->lane_end);
+    list->running->wrapper = &p->wrapper;
     return p;
 }
 
 /* Seconds that a real step takes, as fast as it goes: the second of two, since the first one is slow. */
-static double time_real_step(struct step *s)
+static double time_real_step(struct list *list)
 {
-    execute(s, 1);
-    drain(s);
+    execute(list, 1);
+    drain(list);
     uint64_t begun = now_ns();
-    execute(s, 2);
-    drain(s);
+    execute(list, 2);
+    drain(list);
     return 1e-9 * (double)(now_ns() - begun);
 }
 
@@ -101,34 +101,34 @@ static double median_of(const double *seconds, size_t n)
     return middle;
 }
 
-struct pace *start_pacing(struct step *s, const double *seconds, double period, double scale)
+struct pace *start_pacing(struct list *list, const double *seconds, double period, double scale)
 {
     if (scale <= 0) {
-        double half_busy = 2 * time_real_step(s) / period;
-        scale = fmax(half_busy, 5e-3 / median_of(seconds, s->n));
+        double half_busy = 2 * time_real_step(list) / period;
+        scale = fmax(half_busy, 5e-3 / median_of(seconds, list->n));
     }
     if (!(scale <= 1e9 && scale * period <= 1e6))
         fail(EXIT_USAGE, "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s",
              period, scale);
-    return wrap(s, (struct pace){.wrapper = {finish_padded, scale, "paced"},
-                                 .seconds = copy_bytes(seconds, s->n * sizeof *seconds)});
+    return wrap(list, (struct pace){.wrapper = {finish_padded, scale, "paced"},
+                                    .seconds = copy_bytes(seconds, list->n * sizeof *seconds)});
 }
 
-void start_delays(struct step *s, uint64_t seed)
+void start_delays(struct list *list, uint64_t seed)
 {
-    wrap(s, (struct pace){.wrapper = {.finish = finish_delayed}, .seed = seed});
+    wrap(list, (struct pace){.wrapper = {.finish = finish_delayed}, .seed = seed});
 }
 
-void stop_pacing(struct step *s)
+void stop_pacing(struct list *list)
 {
-    struct pace *p = s->running ? pace_of(s) : NULL;
+    struct pace *p = list->running ? pace_of(list) : NULL;
     if (!p)
         return;
-    drain(s);
+    drain(list);
     if (p->seconds)
         note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all", p->overruns, p->tasks,
              1e-6 * (double)p->overrun_ns / p->wrapper.scale);
-    s->running->wrapper = NULL;
+    list->running->wrapper = NULL;
     free(p->seconds);
     free(p->ended);
     free(p->lane_end);
@@ -139,40 +139,40 @@ void stop_pacing(struct step *s)
 
 struct pace_options pace_options;
 
-static void check_pace_options(struct settings *s)
+static void check_pace_options(struct settings *settings)
 {
-    s->paced = pace_options.file != NULL;
-    s->time_tasks |= s->paced;
-    s->draw_seed = pace_options.delay_seed;
+    settings->paced = pace_options.file != NULL;
+    settings->time_tasks |= settings->paced;
+    settings->draw_seed = pace_options.delay_seed;
     predict_options.pace = pace_options.file;
 }
 
 /* Tasks are padded to the times that the list was simulated with. */
-static void pace_training(struct trainer *t)
+static void pace_training(struct trainer *trainer)
 {
     char text[32];
-    struct simulation *sim = must_simulate(t->train, costs_of(t));
+    struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
     /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
-    struct pace *p = start_pacing(t->train, sim->steady, sim->period, pace_options.scale);
+    struct pace *p = start_pacing(trainer->train, sim->steady, sim->period, pace_options.scale);
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
          p->wrapper.scale, format_seconds(text, sim->period * p->wrapper.scale));
     free_simulation(sim);
 }
 
-static void start_pace(struct trainer *t)
+static void start_pace(struct trainer *trainer)
 {
-    if (!t->train || t->settings->trial)
+    if (!trainer->train || trainer->settings->trial)
         return;
     if (pace_options.file)
-        pace_training(t);
+        pace_training(trainer);
     if (pace_options.delay_seed >= 0)
-        start_delays(t->train, (uint64_t)pace_options.delay_seed);
+        start_delays(trainer->train, (uint64_t)pace_options.delay_seed);
 }
 
-static void stop(struct trainer *t)
+static void stop(struct trainer *trainer)
 {
-    if (t->train)
-        stop_pacing(t->train);
+    if (trainer->train)
+        stop_pacing(trainer->train);
 }
 
 static const struct option options[] = {

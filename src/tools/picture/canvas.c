@@ -6,17 +6,17 @@
 
 struct canvas *new_canvas(int width, int height)
 {
-    struct canvas *c = allocate(1, sizeof *c);
-    c->width = width;
-    c->height = height;
-    c->pixels = allocate((size_t)width * (size_t)height, sizeof *c->pixels);
-    return c;
+    struct canvas *canvas = allocate(1, sizeof *canvas);
+    canvas->width = width;
+    canvas->height = height;
+    canvas->pixels = allocate((size_t)width * (size_t)height, sizeof *canvas->pixels);
+    return canvas;
 }
 
-void free_canvas(struct canvas *c)
+void free_canvas(struct canvas *canvas)
 {
-    free(c->pixels);
-    free(c);
+    free(canvas->pixels);
+    free(canvas);
 }
 
 uint32_t blend(uint32_t a, uint32_t b, double share)
@@ -24,28 +24,28 @@ uint32_t blend(uint32_t a, uint32_t b, double share)
     return mix_colours(a, b, (uint32_t)(256 * fmin(fmax(share, 0), 1)));
 }
 
-void copy_down(struct canvas *c, int x, int y, int width, int height)
+void copy_down(struct canvas *canvas, int x, int y, int width, int height)
 {
-    const uint32_t *first = c->pixels + (int64_t)y * c->width + x;
-    for (int row = y + 1; row < MIN(y + height, c->height); row++)
-        memcpy(c->pixels + (int64_t)row * c->width + x, first, (size_t)width * sizeof *first);
+    const uint32_t *first = canvas->pixels + (int64_t)y * canvas->width + x;
+    for (int row = y + 1; row < MIN(y + height, canvas->height); row++)
+        memcpy(canvas->pixels + (int64_t)row * canvas->width + x, first, (size_t)width * sizeof *first);
 }
 
-void fill_rect(struct canvas *c, int x, int y, int width, int height, uint32_t colour)
+void fill_rect(struct canvas *canvas, int x, int y, int width, int height, uint32_t colour)
 {
-    int64_t right = MIN((int64_t)x + width, c->width);
-    int64_t bottom = MIN((int64_t)y + height, c->height);
+    int64_t right = MIN((int64_t)x + width, canvas->width);
+    int64_t bottom = MIN((int64_t)y + height, canvas->height);
     x = MAX(x, 0);
     y = MAX(y, 0);
     if (x >= right || y >= bottom)
         return;
     for (int64_t i = x; i < right; i++)
-        c->pixels[(int64_t)y * c->width + i] = colour;
-    copy_down(c, x, y, (int)right - x, (int)bottom - y); /* far faster than pixel by pixel */
+        canvas->pixels[(int64_t)y * canvas->width + i] = colour;
+    copy_down(canvas, x, y, (int)right - x, (int)bottom - y); /* far faster than pixel by pixel */
 }
 
 /* A pixel per column, or per row where it is steep. */
-void draw_line(struct canvas *c, int x0, int y0, int x1, int y1, uint32_t colour)
+void draw_line(struct canvas *canvas, int x0, int y0, int x1, int y1, uint32_t colour)
 {
     int dx = x1 - x0, dy = y1 - y0;
     int n = MAX(abs(dx), abs(dy));
@@ -53,8 +53,8 @@ void draw_line(struct canvas *c, int x0, int y0, int x1, int y1, uint32_t colour
     for (int i = 0; i <= n; i++) {
         long x = lround(x0 + (double)dx * i / n);
         long y = lround(y0 + (double)dy * i / n);
-        if (x >= 0 && x < c->width && y >= 0 && y < c->height)
-            c->pixels[y * c->width + x] = colour;
+        if (x >= 0 && x < canvas->width && y >= 0 && y < canvas->height)
+            canvas->pixels[y * canvas->width + x] = colour;
     }
 }
 

@@ -119,12 +119,12 @@ static const struct letter *next_letter(enum font font, const char *text, size_t
 }
 
 /* Its origin is at (x, y). */
-static void draw_letter(struct canvas *c, int x, int y, const struct letter *l, uint32_t colour)
+static void draw_letter(struct canvas *canvas, int x, int y, const struct letter *l, uint32_t colour)
 {
     const int left = x + l->left, top = y + l->top;
-    const int first = MAX(0, -left), end = MIN(l->width, c->width - left);
-    for (int row = MAX(0, -top); row < MIN(l->height, c->height - top); row++) {
-        uint32_t *pixel = c->pixels + (int64_t)(top + row) * c->width + left;
+    const int first = MAX(0, -left), end = MIN(l->width, canvas->width - left);
+    for (int row = MAX(0, -top); row < MIN(l->height, canvas->height - top); row++) {
+        uint32_t *pixel = canvas->pixels + (int64_t)(top + row) * canvas->width + left;
         const unsigned char *cover = l->cover + (size_t)row * stride;
         for (int i = first; i < end; i++)
             if (cover[i])
@@ -143,11 +143,11 @@ int text_width(enum font font, const char *text)
     return width;
 }
 
-void draw_text(struct canvas *c, int x, int y, enum font font, const char *text, uint32_t colour)
+void draw_text(struct canvas *canvas, int x, int y, enum font font, const char *text, uint32_t colour)
 {
     for (size_t at = 0; text[at];) {
         const struct letter *l = next_letter(font, text, &at);
-        draw_letter(c, x, y + baseline[font], l, colour);
+        draw_letter(canvas, x, y + baseline[font], l, colour);
         x += l->advance;
     }
 }
@@ -166,7 +166,7 @@ static int count_letters(enum font font, const char *text, int room)
     return n;
 }
 
-void draw_text_within(struct canvas *c, int x, int y, enum font font, const char *text, uint32_t colour, int right)
+void draw_text_within(struct canvas *canvas, int x, int y, enum font font, const char *text, uint32_t colour, int right)
 {
     static const char dots[] = "\u2026";
     const bool whole = x + text_width(font, text) <= right;
@@ -177,9 +177,9 @@ void draw_text_within(struct canvas *c, int x, int y, enum font font, const char
         const struct letter *l = next_letter(font, text, &at);
         if (x + l->advance > end)
             break;
-        draw_letter(c, x, y + baseline[font], l, colour);
+        draw_letter(canvas, x, y + baseline[font], l, colour);
         x += l->advance;
     }
     if (!whole && x <= end)
-        draw_text(c, x, y, font, dots, colour);
+        draw_text(canvas, x, y, font, dots, colour);
 }

@@ -37,7 +37,7 @@ static void cover_piece(unsigned char *cover, const struct clip *clip, const str
         }
 }
 
-void draw_stroke(struct canvas *c, const struct clip *clip, const struct spot *spot, size_t n, int thick,
+void draw_stroke(struct canvas *canvas, const struct clip *clip, const struct spot *spot, size_t n, int thick,
                  uint32_t colour)
 {
     unsigned char *cover = allocate((size_t)clip->width * (size_t)clip->height, 1);
@@ -45,7 +45,7 @@ void draw_stroke(struct canvas *c, const struct clip *clip, const struct spot *s
         cover_piece(cover, clip, &spot[i > 0 ? i - 1 : 0], &spot[i], thick);
     for (int y = 0; y < clip->height; y++)
         for (int x = 0; x < clip->width; x++) {
-            uint32_t *pixel = &c->pixels[(clip->y + y) * c->width + clip->x + x];
+            uint32_t *pixel = &canvas->pixels[(clip->y + y) * canvas->width + clip->x + x];
             const unsigned char covered = cover[y * clip->width + x];
             if (covered)
                 *pixel = mix_colours(*pixel, colour, covered + 1u);

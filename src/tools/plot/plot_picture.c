@@ -50,62 +50,63 @@ static int line_thickness(const struct plot *p, const struct series *s)
 
 /* ---- the frame --------------------------------------------------------------------------------------------------- */
 
-static void draw_axes(struct canvas *c, const struct frame *f, const char *unit)
+static void draw_axes(struct canvas *canvas, const struct frame *f, const char *unit)
 {
     char text[32];
     for (int i = 0; i < f->loss.n; i++) {
         const int y = y_of_loss(f, f->loss.tick[i], 1);
-        fill_rect(c, f->x, y, f->width, 1, RULE);
+        fill_rect(canvas, f->x, y, f->width, 1, RULE);
         tick_text(text, &f->loss, i);
-        draw_text(c, f->x - text_width(NORMAL_1X, text) - 8, y - 8, NORMAL_1X, text, INK);
+        draw_text(canvas, f->x - text_width(NORMAL_1X, text) - 8, y - 8, NORMAL_1X, text, INK);
     }
     for (int i = 0; i < f->step.n; i++) {
         const int x = x_of_step(f, f->step.tick[i], 1);
-        fill_rect(c, x, f->y, 1, f->height, RULE);
+        fill_rect(canvas, x, f->y, 1, f->height, RULE);
         tick_text(text, &f->step, i);
-        draw_text(c, x - text_width(NORMAL_1X, text) / 2, f->y + f->height + 6, NORMAL_1X, text, INK);
+        draw_text(canvas, x - text_width(NORMAL_1X, text) / 2, f->y + f->height + 6, NORMAL_1X, text, INK);
     }
-    fill_rect(c, f->x, f->y, 1, f->height, INK);
-    fill_rect(c, f->x, f->y + f->height, f->width, 1, INK);
-    draw_text(c, f->x - 48, f->y - 26, NORMAL_1X, unit, INK);
-    draw_text(c, f->x + (f->width - text_width(NORMAL_1X, "step")) / 2, f->y + f->height + 26, NORMAL_1X, "step", INK);
+    fill_rect(canvas, f->x, f->y, 1, f->height, INK);
+    fill_rect(canvas, f->x, f->y + f->height, f->width, 1, INK);
+    draw_text(canvas, f->x - 48, f->y - 26, NORMAL_1X, unit, INK);
+    draw_text(canvas, f->x + (f->width - text_width(NORMAL_1X, "step")) / 2, f->y + f->height + 26, NORMAL_1X, "step",
+              INK);
 }
 
 /* ---- curves ------------------------------------------------------------------------------------------------------ */
 
-static void draw_curve(struct canvas *c, const struct plot *p, const struct frame *f, const struct series *s)
+static void draw_curve(struct canvas *canvas, const struct plot *p, const struct frame *f, const struct series *s)
 {
     enum { FEW = 40, DISC = 8 * SPOT };
     const struct clip clip = {.x = f->x + 1, .y = f->y, .width = f->width - 1, .height = f->height};
-    const struct clip whole = {.width = c->width, .height = c->height};
+    const struct clip whole = {.width = canvas->width, .height = canvas->height};
     const bool shows_points = s->n == 1 || (s->kind == VAL && s->n <= FEW); /* one may stand alone */
     struct spot *spot = allocate(s->n, sizeof *spot);
     for (size_t i = 0; i < s->n; i++)
         spot[i] = (struct spot){x_of_step(f, s->point[i].step, SPOT), y_of_loss(f, s->point[i].loss, SPOT)};
-    draw_stroke(c, &clip, spot, s->n, line_thickness(p, s), line_colour(p, s));
+    draw_stroke(canvas, &clip, spot, s->n, line_thickness(p, s), line_colour(p, s));
     for (size_t i = 0; i < s->n && shows_points; i++)
         if (spot[i].y <= (f->y + f->height) * SPOT)
-            draw_stroke(c, &whole, spot + i, 1, DISC, line_colour(p, s));
+            draw_stroke(canvas, &whole, spot + i, 1, DISC, line_colour(p, s));
     free(spot);
 }
 
 /* Dashes from x on. */
-static void draw_dashes(struct canvas *c, int x, int y, int width, uint32_t colour)
+static void draw_dashes(struct canvas *canvas, int x, int y, int width, uint32_t colour)
 {
     enum { DASH = 10, GAP = 6 };
     for (int at = 0; at < width; at += DASH + GAP)
-        fill_rect(c, x + at, y - 1, MIN(DASH, width - at), 2, colour);
+        fill_rect(canvas, x + at, y - 1, MIN(DASH, width - at), 2, colour);
 }
 
 /* In the order of their kinds: validation is in front of all. */
-static void draw_curves(struct canvas *c, const struct plot *p, const struct frame *f)
+static void draw_curves(struct canvas *canvas, const struct plot *p, const struct frame *f)
 {
     for (int kind = 0; kind < SERIES_KINDS; kind++)
         for (const struct series *s = p->series; s < p->series + p->n; s++) {
             if ((int)s->kind == kind && is_bound(s))
-                draw_dashes(c, f->x + 1, y_of_loss(f, s->point->loss, 1), f->width - 1, line_colour(p, s));
+                draw_dashes(canvas, f->x + 1, y_of_loss(f, s->point->loss, 1), f->width - 1, line_colour(p, s));
             else if ((int)s->kind == kind)
-                draw_curve(c, p, f, s);
+                draw_curve(canvas, p, f, s);
         }
 }
 
@@ -236,13 +237,14 @@ struct canvas *draw_picture(const struct plot *p, int width, int height)
 {
     enum { LEFT = 72, TOP = 48, GAP = 28, BELOW = 56, LEGEND = 268 };
     const int legend = MIN(LEGEND, width / 4);
-    struct canvas *c = new_canvas(width, height);
+    struct canvas *canvas = new_canvas(width, height);
     struct frame f = {.x = LEFT, .y = TOP, .width = width - LEFT - GAP - legend, .height = height - TOP - BELOW};
-    struct legend l = {.c = c, .p = p, .x = f.x + f.width + GAP, .y = TOP - 8, .end = width - 8, .bottom = height - 8};
+    struct legend l = {
+        .c = canvas, .p = p, .x = f.x + f.width + GAP, .y = TOP - 8, .end = width - 8, .bottom = height - 8};
     fit_axes(&f, p, f.width / 100, f.height / 48);
-    fill_rect(c, 0, 0, width, height, PAPER);
-    draw_axes(c, &f, p->unit);
-    draw_curves(c, p, &f);
+    fill_rect(canvas, 0, 0, width, height, PAPER);
+    draw_axes(canvas, &f, p->unit);
+    draw_curves(canvas, p, &f);
     write_legend(&l);
-    return c;
+    return canvas;
 }

@@ -163,10 +163,10 @@ static bool has_time(const struct task *task, const struct costs *costs)
     return costs || task->seconds >= 0 || is_copy(task);
 }
 
-bool has_times(const struct step *step, const struct costs *costs)
+bool has_times(const struct list *list, const struct costs *costs)
 {
-    for (size_t i = 0; i < step->n; i++)
-        if (!has_time(step->task[i], costs))
+    for (size_t i = 0; i < list->n; i++)
+        if (!has_time(list->task[i], costs))
             return false;
     return true;
 }
@@ -238,13 +238,13 @@ void apply_what_if(struct costs *costs, struct machine *machine, const char *tex
     free(words);
 }
 
-void apply_what_if_to_list(struct step *step, const char *text)
+void apply_what_if_to_list(struct list *list, const char *text)
 {
     struct costs costs = {.scale_link = 1, .scale_device = 1, .scale_cpu = 1};
-    struct machine *machine = step->pool->machine;
+    struct machine *machine = list->pool->machine;
     apply_what_if(&costs, machine, text);
-    for (size_t i = 0; i < step->n; i++) {
-        struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        struct task *task = list->task[i];
         if (task->seconds > 0)
             task->seconds /= scale_of(&costs, task);
         if (task->on_host.seconds > 0)

@@ -23,7 +23,7 @@
 #ifndef COSTS_H
 #define COSTS_H
 
-#include "trainer/step/step.h"
+#include "trainer/step/list.h"
 
 /* Where a task's time comes from. */
 enum cost_source {
@@ -82,7 +82,7 @@ void free_costs(struct costs *costs);
  * word ends the program (EXIT_USAGE). */
 void apply_what_if(struct costs *costs, struct machine *machine, const char *text);
 /* The same for a step file's own times, links (not its disk) and memory.  Call it before passes look at them. */
-void apply_what_if_to_list(struct step *step, const char *text);
+void apply_what_if_to_list(struct list *list, const char *text);
 /* Ends the program (EXIT_USAGE) if the profile is of another device, driver, engine, number of units or vector width:
  * the message has the field and both values.  Another shape is allowed: its tasks are scaled. */
 void check_fingerprint(const struct costs *costs, const struct device *device, const char *engine);
@@ -101,7 +101,7 @@ double seconds_alone(const struct costs *costs, const struct task *task);
 /* The seconds of a copy that is in no list: that many bytes on that lane, by a task of that name. */
 double seconds_of_copy(const struct costs *costs, const char *name, struct lane *lane, struct device *to,
                        struct device *from, size_t bytes);
-bool has_times(const struct step *step, const struct costs *costs); /* are the times of all tasks known? */
+bool has_times(const struct list *list, const struct costs *costs); /* are the times of all tasks known? */
 /* Writes a profile of what costs has, in place of any file of that path.  `shape` describes the configuration. */
 void write_profile(const char *path, const struct costs *costs, const char *shape);
 

@@ -25,14 +25,14 @@ struct forecast {
 };
 /* Tries the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves everything as it
  * was: addresses, lifetimes, edges, peaks.  Costs as for simulate(). */
-struct forecast try_step(const struct step *step, const struct costs *costs);
+struct forecast try_step(const struct list *list, const struct costs *costs);
 /* try_step(), but a list whose excess_bytes are more than most_excess is not simulated, which saves four fifths of the
  * work; and what was simulated is shown to look(context, ...), unless look is NULL. */
 typedef void simulation_look(void *context, const struct simulation *sim);
-struct forecast try_list(const struct step *step, const struct costs *costs, double most_excess, simulation_look *look,
+struct forecast try_list(const struct list *list, const struct costs *costs, double most_excess, simulation_look *look,
                          void *context);
 /* try_step(), but tasks wait for data alone, and none for bytes that another tensor has had. */
-struct forecast try_data(const struct step *step, const struct costs *costs);
+struct forecast try_data(const struct list *list, const struct costs *costs);
 void free_forecast(struct forecast *forecast);
 struct forecast *
 keep_forecast(struct forecast forecast); /* moves it to the heap, for a pass's report, which frees it */

@@ -23,12 +23,12 @@ static void take_peaks(void *held, const struct simulation *sim) { *(size_t **)h
 
 /* A run may hold more than the list does in its order, since lanes run ahead of it: copies that come back early, say.
  * It never needs less, since addresses are given in that order. */
-static struct outlook *new_outlook(struct step *step, const struct costs *costs)
+static struct outlook *new_outlook(struct list *list, const struct costs *costs)
 {
     size_t *peaks = NULL;
     struct outlook *outlook = allocate(1, sizeof *outlook);
-    outlook->f = try_list(step, costs, INFINITY, take_peaks, &peaks);
-    size_t n = (size_t)step->pool->machine->n_devices + 1;
+    outlook->f = try_list(list, costs, INFINITY, take_peaks, &peaks);
+    size_t n = (size_t)list->pool->machine->n_devices + 1;
     outlook->held = copy_bytes(outlook->f.peak_total, n * sizeof *outlook->held);
     for (size_t i = 0; peaks && i < n; i++)
         outlook->held[i] = MAX(outlook->held[i], peaks[i]);

@@ -27,20 +27,20 @@ static bool has_started(const struct simulation *sim, uint32_t iteration, const 
  * its start is its lane's gap. */
 static struct trace *simulated_trace(const struct simulation *sim, int steps, const char *model)
 {
-    struct step *step = (struct step *)sim->step; /* only its place in the trace's table is set */
+    struct list *list = (struct list *)sim->list; /* only its place in the trace's table is set */
     struct trace_about about = {
         .model = model, .kind = TRACE_SIMULATED, .pace_scale = 1, .predicted = simulated_ns, .context = (void *)sim};
-    struct trace *trace = trace_tables(step->pool->machine, &step, 1, &about);
-    trace->records = allocate((size_t)steps * step->n, sizeof *trace->records);
+    struct trace *trace = trace_tables(list->pool->machine, &list, 1, &about);
+    trace->records = allocate((size_t)steps * list->n, sizeof *trace->records);
     for (uint32_t iteration = 0; iteration < (uint32_t)steps; iteration++)
-        for (uint32_t i = 0; i < step->n; i++) {
-            const struct moment *moment = &sim->moments[iteration * step->n + i];
+        for (uint32_t i = 0; i < list->n; i++) {
+            const struct moment *moment = &sim->moments[iteration * list->n + i];
             if (!has_started(sim, iteration, moment))
                 continue;
             trace->records[trace->n_records++] =
                 (struct trace_record){.step = iteration + 1,
                                       .task = i,
-                                      .queued = trace_clock(moment->start - step->task[i]->lane->gap_seconds),
+                                      .queued = trace_clock(moment->start - list->task[i]->lane->gap_seconds),
                                       .start = trace_clock(moment->start),
                                       .end = trace_clock(fmax(moment->start, moment->end))};
         }
@@ -60,9 +60,9 @@ void write_simulation(const struct simulation *sim, const char *path, const char
 
 static void write_tried(void *path, const struct simulation *sim) { write_simulation(sim, path, "a list in an edit"); }
 
-void show_list(const struct step *step, const struct costs *costs, char *path)
+void show_list(const struct list *list, const struct costs *costs, char *path)
 {
-    struct forecast forecast = try_list(step, costs, INFINITY, write_tried, path);
+    struct forecast forecast = try_list(list, costs, INFINITY, write_tried, path);
     free_forecast(&forecast);
 }
 
@@ -152,7 +152,7 @@ static void print_peak(FILE *out, const struct device *device, size_t high_in_li
 
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *costs)
 {
-    const struct machine *machine = sim->step->pool->machine;
+    const struct machine *machine = sim->list->pool->machine;
     struct trace *trace = indexed_trace(sim);
     json_t *lanes = lanes_json(sim, trace);
     struct table *path = path_table(sim, trace);
@@ -160,7 +160,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
     print_lane_use(out, "lane, simulated", lanes);
     fputc('\n', out);
     for (int i = 0; i <= machine->n_devices; i++)
-        print_peak(out, &machine->device[i], sim->step->peak_total[i], trace_peak(&trace->memory_use[i]));
+        print_peak(out, &machine->device[i], sim->list->peak_total[i], trace_peak(&trace->memory_use[i]));
     print_top(out, path, PATH_MS);
     free_table(path);
     json_decref(lanes);
@@ -172,7 +172,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
 json_t *simulation_json(const struct simulation *sim)
 {
     static const char *const source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
-    const struct machine *machine = sim->step->pool->machine;
+    const struct machine *machine = sim->list->pool->machine;
     json_t *busy = json_object();
     struct trace *trace = indexed_trace(sim);
     struct table *path = path_table(sim, trace);

@@ -329,7 +329,7 @@ static void open_iteration(struct simulator *sim)
     if (number > 0)
         iteration->issue_begin = fmax(sim->now, sim->iteration[number - 1].issue_begin + sim->n * sim->issue_seconds);
     for (int i = 0; i < sim->n; i++) {
-        const struct task *task = result->step->task[i];
+        const struct task *task = result->list->task[i];
         int node = number * sim->n + i;
         result->moments[node] = (struct moment){.skipped = !runs(task, (uint32_t)number + 1)};
         sim->unmet[node] = 0;
@@ -399,7 +399,7 @@ static void finish(struct simulator *sim, struct lane_state *lane)
  * member. */
 static struct lane_state *earliest(const struct simulator *sim)
 {
-    const struct device *host = sim->result->step->pool->machine->host;
+    const struct device *host = sim->result->list->pool->machine->host;
     struct lane_state *best = &sim->lanes[sim->winner[1]];
     struct lane_state *disk = &sim->lanes[host->lane[LANE_DISK]->index];
     if (sim->returning_task && disk->next_event <= best->next_event * (1 + 1e-12))
@@ -425,13 +425,13 @@ static void run_clock(struct simulator *sim)
     CHECK(sim->stop, "%d iterations ended: the list deadlocks", sim->result->steps);
 }
 
-struct problem *simulate(const struct step *step, const struct costs *costs, struct simulation **out)
+struct problem *simulate(const struct list *list, const struct costs *costs, struct simulation **out)
 {
     struct simulation *result = allocate(1, sizeof *result);
-    struct machine *machine = step->pool->machine;
-    result->step = step;
-    result->seconds = allocate(step->n, sizeof *result->seconds);
-    result->steady = allocate(step->n, sizeof *result->steady);
+    struct machine *machine = list->pool->machine;
+    result->list = list;
+    result->seconds = allocate(list->n, sizeof *result->seconds);
+    result->steady = allocate(list->n, sizeof *result->steady);
     result->busy = allocate((size_t)machine->n_lanes, sizeof *result->busy);
     if (costs)
         describe_speeds(machine, costs);
@@ -448,10 +448,10 @@ struct problem *simulate(const struct step *step, const struct costs *costs, str
     return NULL;
 }
 
-struct simulation *must_simulate(const struct step *step, const struct costs *costs)
+struct simulation *must_simulate(const struct list *list, const struct costs *costs)
 {
     struct simulation *sim;
-    must(simulate(step, costs, &sim));
+    must(simulate(list, costs, &sim));
     return sim;
 }
 

@@ -19,16 +19,16 @@ static void clear_lanes(struct simulator *sim)
 }
 
 /* Must the task that the edge comes from have run before this task, in the same iteration, asks for a member? */
-static bool leads_to_member(const struct step *step, const struct task *task, const struct edge *edge)
+static bool leads_to_member(const struct list *list, const struct task *task, const struct edge *edge)
 {
     return task->member.needed && !task->condition.unexpected && !edge->previous &&
-           !chooses(step->task[edge->producer]);
+           !chooses(list->task[edge->producer]);
 }
 
 /* Makes lists of the tasks of each lane and of the waits for each task, both in list order. */
 static void index_list(struct simulator *sim)
 {
-    const struct step *step = sim->result->step;
+    const struct list *list = sim->result->list;
     int n_waits = 0;
     clear_lanes(sim);
     for (int i = 0; i < sim->n; i++) {
@@ -36,7 +36,7 @@ static void index_list(struct simulator *sim)
         sim->tasks[i].last_ended = NONE;
     }
     for (int i = sim->n - 1; i >= 0; i--) {
-        const struct task *task = step->task[i];
+        const struct task *task = list->task[i];
         struct lane_state *lane = lane_of_node(sim, i);
         sim->tasks[i].next_on_lane = lane->first_task;
         lane->first_task = lane->next_task = i;
@@ -45,7 +45,7 @@ static void index_list(struct simulator *sim)
         for (size_t k = task->n_edges; k-- > 0;) {
             const struct edge *edge = &task->edges[k];
             struct task_state *producer = &sim->tasks[edge->producer];
-            if (leads_to_member(step, task, edge))
+            if (leads_to_member(list, task, edge))
                 producer->before_member = true;
             if (!edge->wait)
                 continue;
@@ -58,13 +58,13 @@ static void index_list(struct simulator *sim)
 
 struct problem *find_task_times(struct simulation *result, const struct costs *costs)
 {
-    const struct step *step = result->step;
-    double total = (double)step->n * step->pool->machine->issue_seconds;
-    for (size_t i = 0; i < step->n; i++) {
+    const struct list *list = result->list;
+    double total = (double)list->n * list->pool->machine->issue_seconds;
+    for (size_t i = 0; i < list->n; i++) {
         enum cost_source source;
-        result->seconds[i] = task_seconds(costs, step->task[i], &source);
+        result->seconds[i] = task_seconds(costs, list->task[i], &source);
         result->by_source[source]++;
-        total += step->task[i]->lane->gap_seconds + result->seconds[i];
+        total += list->task[i]->lane->gap_seconds + result->seconds[i];
     }
     if (total >= 1e-9 && total <= 1e6) /* from a nanosecond to eleven days: times fit their clocks */
         return NULL;
@@ -75,17 +75,17 @@ struct problem *find_task_times(struct simulation *result, const struct costs *c
 
 struct simulator new_simulator(struct simulation *result)
 {
-    const struct step *step = result->step;
-    const struct machine *machine = step->pool->machine;
+    const struct list *list = result->list;
+    const struct machine *machine = list->pool->machine;
     size_t n_lanes = (size_t)machine->n_lanes;
     struct simulator sim = {.result = result,
-                            .n = (int)step->n,
+                            .n = (int)list->n,
                             .n_lanes = machine->n_lanes,
                             .issue_seconds = machine->issue_seconds,
-                            .ring.n = step->pool->ring.n,
-                            .repeat = (int)repeat_of(step, 2 * MOST_STEPS)};
-    sim.tasks = allocate(step->n, sizeof *sim.tasks);
-    sim.wait = allocate(step->n_edges, sizeof *sim.wait);
+                            .ring.n = list->pool->ring.n,
+                            .repeat = (int)repeat_of(list, 2 * MOST_STEPS)};
+    sim.tasks = allocate(list->n, sizeof *sim.tasks);
+    sim.wait = allocate(list->n_edges, sizeof *sim.wait);
     sim.lanes = allocate(n_lanes, sizeof *sim.lanes);
     sim.winner = allocate(2 * n_lanes, sizeof *sim.winner);
     sim.on_link = allocate(machine->n_links, sizeof *sim.on_link);
@@ -105,7 +105,7 @@ void free_simulator(struct simulator *sim)
     free(sim->unmet);
     free(sim->lanes);
     free(sim->winner);
-    for (size_t i = 0; i < sim->result->step->pool->machine->n_links; i++)
+    for (size_t i = 0; i < sim->result->list->pool->machine->n_links; i++)
         free(sim->on_link[i].lane);
     free(sim->on_link);
     free(sim->iteration);

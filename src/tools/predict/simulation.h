@@ -12,7 +12,7 @@ struct moment {        /* one task in one simulated step */
     bool skipped;      /* the task does not run in this step */
 };
 struct simulation {
-    const struct step *step;
+    const struct list *list;
     int steps;              /* steps that were run to their end: until their times repeat, see pattern.c */
     int first, pattern;     /* the steady pattern: steps first .. first + pattern - 1, numbered from 0, the last ones */
     bool settled;           /* false: the times never repeated, and the pattern is the later half of the steps */
@@ -28,8 +28,8 @@ struct simulation {
 /* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  The list has
  * been placed and has its edges.  costs NULL: a step file, which has its times.  Returns NULL, and *sim for
  * free_simulation(); or a problem, where the times make no sense together. */
-struct problem *simulate(const struct step *step, const struct costs *costs, struct simulation **sim);
-struct simulation *must_simulate(const struct step *step, const struct costs *costs); /* a problem ends the program */
+struct problem *simulate(const struct list *list, const struct costs *costs, struct simulation **sim);
+struct simulation *must_simulate(const struct list *list, const struct costs *costs); /* a problem ends the program */
 void free_simulation(struct simulation *sim);
 
 /* ---- report.c ---------------------------------------------------------------------------------------------------- */
@@ -42,6 +42,6 @@ json_t *simulation_json(const struct simulation *sim); /* "simulation" of plan -
 void write_simulation(const struct simulation *sim, const char *path, const char *model);
 /* Simulates the list as it is now and writes that as a trace, while it is edited too: tutorials/gdb/yard.py calls it
  * from the debugger. */
-void show_list(const struct step *step, const struct costs *costs, char *path);
+void show_list(const struct list *list, const struct costs *costs, char *path);
 
 #endif

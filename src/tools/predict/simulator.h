@@ -74,7 +74,7 @@ struct simulator {
 
 static inline const struct task *task_of(const struct simulator *sim, int node)
 {
-    return sim->result->step->task[node % sim->n];
+    return sim->result->list->task[node % sim->n];
 }
 
 static inline struct lane_state *lane_of_node(const struct simulator *sim, int node)

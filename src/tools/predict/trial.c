@@ -56,10 +56,10 @@ static bool waits_for_others(const struct task *task)
 
 /* How long the task took, and if it waited for nothing else how long its lane stood still before it.  The steps of the
  * warm-up, in which kernels are compiled and caches filled, do not count. */
-static void collect(void *context, const struct step *step, const struct task *task, const struct task_flight *flight)
+static void collect(void *context, const struct list *list, const struct task *task, const struct task_flight *flight)
 {
     struct collected *collected = context;
-    (void)step;
+    (void)list;
     if (flight->iteration <= WARM_UP)
         return;
     struct samples *took = &kind_of_task(collected, task)->took;
@@ -210,11 +210,11 @@ static double measure_adamw(size_t elements)
 }
 
 /* Updates that can also run on the host are timed there too, one thread alone. */
-static void time_host_updates(const struct step *step, struct costs *costs)
+static void time_host_updates(const struct list *list, struct costs *costs)
 {
     size_t first = costs->n_tasks;
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         struct task_cost cost = {.lane = LANE_CPU, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
         if (task->on_host.run != adamw_on_host || has_update(costs, first, cost.bytes))
             continue;

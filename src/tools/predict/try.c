@@ -11,10 +11,10 @@
 
 /* The list in that order, with tasks of its own on the same tensors: to be placed, ordered and simulated, not run.
  * *original: the list's own tasks by position, which the caller frees. */
-static struct step *draft_of(const struct step *step, struct task ***original)
+static struct list *draft_of(const struct list *list, struct task ***original)
 {
-    struct step *draft = new_step(step->pool, step->name);
-    struct task **tasks = tasks_in_order(step, &draft->n);
+    struct list *draft = new_list(list->pool, list->name);
+    struct task **tasks = tasks_in_order(list, &draft->n);
     struct task *block = allocate(draft->n, sizeof *block);
     draft->task = allocate(draft->n, sizeof *draft->task);
     for (size_t i = 0; i < draft->n; i++) {
@@ -24,23 +24,23 @@ static struct step *draft_of(const struct step *step, struct task ***original)
         block[i].n_edges = 0;
         draft->task[i] = &block[i];
     }
-    draft->last_origin = step->last_origin;
-    draft->after = copy_bytes(step->after, step->n_after * sizeof *step->after);
-    draft->n_after = step->n_after;
+    draft->last_origin = list->last_origin;
+    draft->after = copy_bytes(list->after, list->n_after * sizeof *list->after);
+    draft->n_after = list->n_after;
     *original = tasks;
     return draft;
 }
 
-static void free_draft(struct step *draft)
+static void free_draft(struct list *draft)
 {
     if (draft->n > 0)
         free(draft->task[0]); /* the block of all */
     draft->n = 0;
-    free_step(draft);
+    free_list(draft);
 }
 
 /* Notes what the placed draft needs on each device, and where in the list that is most. */
-static void note_memory(struct forecast *forecast, struct step *draft)
+static void note_memory(struct forecast *forecast, struct list *draft)
 {
     const struct machine *machine = draft->pool->machine;
     size_t n_devices = (size_t)machine->n_devices + 1;
@@ -103,16 +103,16 @@ struct asked {             /* what a draft is asked for */
 };
 
 /* Places, orders and simulates a draft of the list, with budgets that nothing exceeds, and puts the tensors back. */
-static struct forecast forecast_of(const struct step *step, const struct costs *costs, const struct asked *asked)
+static struct forecast forecast_of(const struct list *list, const struct costs *costs, const struct asked *asked)
 {
     struct forecast forecast = {.period = NAN, .alone = NAN};
     struct simulation *sim = NULL;
-    struct step *draft = draft_of(step, &forecast.task);
-    struct machine *machine = step->pool->machine;
+    struct list *draft = draft_of(list, &forecast.task);
+    struct machine *machine = list->pool->machine;
     struct device *limits = lift_limits(machine, machine->n_devices + 1);
-    struct tensor *tensors = copy_tensors(step->pool);
+    struct tensor *tensors = copy_tensors(list->pool);
     forecast.n = draft->n;
-    forecast.why_not = place(step->pool, &draft, 1, PLACE_TO_CHECK);
+    forecast.why_not = place(list->pool, &draft, 1, PLACE_TO_CHECK);
     restore_limits(machine, limits, machine->n_devices + 1);
     note_memory(&forecast, draft);
     if (!forecast.why_not && forecast.excess_bytes <= asked->most_excess && has_times(draft, costs)) {
@@ -125,27 +125,27 @@ static struct forecast forecast_of(const struct step *step, const struct costs *
             asked->look(asked->context, sim);
         free_simulation(sim);
     }
-    restore_tensors(step->pool, tensors);
+    restore_tensors(list->pool, tensors);
     free(tensors);
     free(limits);
     free_draft(draft);
     return forecast;
 }
 
-struct forecast try_list(const struct step *step, const struct costs *costs, double most_excess, simulation_look *look,
+struct forecast try_list(const struct list *list, const struct costs *costs, double most_excess, simulation_look *look,
                          void *context)
 {
-    return forecast_of(step, costs, &(struct asked){.most_excess = most_excess, .look = look, .context = context});
+    return forecast_of(list, costs, &(struct asked){.most_excess = most_excess, .look = look, .context = context});
 }
 
-struct forecast try_step(const struct step *step, const struct costs *costs)
+struct forecast try_step(const struct list *list, const struct costs *costs)
 {
-    return try_list(step, costs, INFINITY, NULL, NULL);
+    return try_list(list, costs, INFINITY, NULL, NULL);
 }
 
-struct forecast try_data(const struct step *step, const struct costs *costs)
+struct forecast try_data(const struct list *list, const struct costs *costs)
 {
-    return forecast_of(step, costs, &(struct asked){.without_bytes = true, .most_excess = INFINITY});
+    return forecast_of(list, costs, &(struct asked){.without_bytes = true, .most_excess = INFINITY});
 }
 
 void free_forecast(struct forecast *forecast)

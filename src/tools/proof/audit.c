@@ -29,7 +29,7 @@ struct image {
     uint32_t *first_run, *this_run; /* what the first run and this one leave */
 };
 struct audit {
-    struct step *step;
+    struct list *list;
     struct image *image;
     size_t n, cap;
     uint64_t begun; /* now_ns() then */
@@ -61,11 +61,11 @@ static void read_slab(const struct image *image, uint32_t *words)
         memcpy(words, slab->host, slab->bytes);
 }
 
-struct audit *open_audit(struct step *step)
+struct audit *open_audit(struct list *list)
 {
     struct audit *audit = allocate(1, sizeof *audit);
-    struct machine *machine = step->pool->machine;
-    audit->step = step;
+    struct machine *machine = list->pool->machine;
+    audit->list = list;
     audit->begun = now_ns();
     for (struct device *device = machine->device; device <= machine->host; device++)
         for (size_t k = 0; k < device->n_slabs; k++) {
@@ -161,22 +161,22 @@ static void copy_written(const struct image *image, const struct task *task, uin
 /* ---- what a run has left ----------------------------------------------------------------------------------------- */
 
 /* The name of the tensor that has this byte of the slab. */
-static const char *name_at(const struct step *step, const struct image *image, size_t at)
+static const char *name_at(const struct list *list, const struct image *image, size_t at)
 {
     const char *name = "no tensor";
-    for (size_t i = 0; i < step->pool->n; i++) {
-        const struct tensor *tensor = step->pool->tensors[i];
+    for (size_t i = 0; i < list->pool->n; i++) {
+        const struct tensor *tensor = list->pool->tensors[i];
         if (tensor->storage != tensor || tensor->device != image->device || tensor->slab != image->slab)
             continue;
         if (at >= tensor->address && at < tensor->address + tensor->bytes &&
-            (tensor->persistent || tensor->step == step))
+            (tensor->persistent || tensor->list == list))
             name = tensor->name;
     }
     return name;
 }
 
 /* Has the task changed only what it declares to write?  Returns what is wrong, or NULL. */
-static char *check_others(const struct step *step, const struct task *task, const struct image *image, uint32_t number,
+static char *check_others(const struct list *list, const struct task *task, const struct image *image, uint32_t number,
                           const uint32_t *found)
 {
     const unsigned char *before = (const void *)image->given, *after = (const void *)found;
@@ -189,7 +189,7 @@ static char *check_others(const struct step *step, const struct task *task, cons
         at++;
     return format_string("task %s%s wrote byte %zu of slab %d on %s (%s), which it does not declare to write",
                          task->name, layer_and_micro(position, task), at, image->slab, image->device->id,
-                         name_at(step, image, at));
+                         name_at(list, image, at));
 }
 
 /* Has access k, a write, left the same as in the first run?  Returns what is wrong, or NULL. */
@@ -211,12 +211,12 @@ static char *check_written(const struct task *task, const struct image *image, u
 }
 
 /* Fetches what the run has left of the slab, and checks it. */
-static char *check_left(const struct step *step, const struct task *task, const struct image *image, uint32_t number,
+static char *check_left(const struct list *list, const struct task *task, const struct image *image, uint32_t number,
                         int run)
 {
     uint32_t *found = run == 0 ? image->first_run : image->this_run;
     read_slab(image, found);
-    char *wrong = check_others(step, task, image, number, found);
+    char *wrong = check_others(list, task, image, number, found);
     for (int k = 0; k < task->n_access && run > 0 && !wrong; k++)
         if (task->access[k].mode & ACCESS_WRITE)
             wrong = check_written(task, image, number, k, run);
@@ -227,20 +227,20 @@ static char *check_left(const struct step *step, const struct task *task, const 
 
 char *audit_task(struct audit *audit, uint32_t number, size_t i, struct task_flight *flight)
 {
-    const struct task *task = audit->step->task[i];
+    const struct task *task = audit->list->task[i];
     const struct image *end = audit->image + audit->n;
     char *wrong = NULL;
-    show_busy("auditing this step", audit->begun, (double)i / (double)audit->step->n);
+    show_busy("auditing this step", audit->begun, (double)i / (double)audit->list->n);
     for (int run = 0; run < RUNS && !wrong; run++) {
         for (const struct image *image = audit->image; image < end; image++)
             if (uses_device(task, image->device)) {
                 fill_image(image, task, number, run);
                 write_slab(image, image->given);
             }
-        run_alone(audit->step, number, i, flight);
+        run_alone(audit->list, number, i, flight);
         for (const struct image *image = audit->image; image < end && !wrong; image++)
             if (uses_device(task, image->device))
-                wrong = check_left(audit->step, task, image, number, run);
+                wrong = check_left(audit->list, task, image, number, run);
     }
     for (const struct image *image = audit->image; image < end; image++) {
         if (!wrong)
@@ -254,7 +254,7 @@ char *audit_task(struct audit *audit, uint32_t number, size_t i, struct task_fli
 
 /* ---- a serial run ----------------------------------------------------------------------------------------------- */
 
-static void *begin_iteration(struct step *step) { return open_audit(step); }
+static void *begin_iteration(struct list *list) { return open_audit(list); }
 
 static void run_audited(void *audit, uint32_t number, size_t i, struct task_flight *flight)
 {

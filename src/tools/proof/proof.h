@@ -12,28 +12,28 @@
 /* The values that flow through a list, numbered (values.c).  They are taken before passes rewrite the list; verify()
  * compares the rewritten list with them. */
 struct values;
-struct values *number_values(const struct step *step);
+struct values *number_values(const struct list *list);
 /* The same for lists of two step files: a task is known by name, layer, micro-batch and role, and a tensor that
  * persists by its name up to "~". */
-struct values *number_named_values(const struct step *step);
+struct values *number_named_values(const struct list *list);
 void free_values(struct values *values);
 /* NULL when every task of the list reads the same values as in the list that `expected` was taken from, else a
  * sentence. */
-char *compare_values(const struct values *expected, const struct step *step);
+char *compare_values(const struct values *expected, const struct list *list);
 
 /* Checks the finished list on its own, taking what tasks declare for true: every read sees bytes last written through
  * its own tensor, and every two accesses to the same bytes of which one writes are ordered by waits and lanes, within
  * an iteration and into the next (further apart follows, since lanes are in order); every tensor lies within its
  * device's budget; and, unless `expected` is NULL, every task reads the same values as in that list.  Returns NULL when
  * all is well, else the first violation as a sentence (the caller frees it). */
-char *verify(const struct step *step, const struct values *expected);
+char *verify(const struct list *list, const struct values *expected);
 /* Checks where tasks run: each touches only memory of its lane's device.  Copies are an exception, and so are tasks
  * that choose: these declare what they must come after, and do not look at it.  NULL, or the first violation. */
-char *verify_devices(const struct step *step);
+char *verify_devices(const struct list *list);
 
 /* ---- audit.c: checks what tasks declare, while nothing else runs ------------------------------------------------ */
 
-struct audit *open_audit(struct step *step); /* then audit tasks in list order, and close */
+struct audit *open_audit(struct list *list); /* then audit tasks in list order, and close */
 /* Runs task i of iteration `number` several times, with other fillings of all that it does not declare to read.  NULL:
  * it left the same in its declared writes each time, and did not change anything else.  Otherwise a sentence (the
  * caller frees it), and memory stays as before the task. */
@@ -50,6 +50,6 @@ struct proof_options {
 };
 extern struct proof_options proof_options;
 /* The values of one of the trainer's lists as it was built; NULL: there is no --verify. */
-struct values *values_of(const struct trainer *trainer, const struct step *list);
+struct values *values_of(const struct trainer *trainer, const struct list *list);
 
 #endif

@@ -7,12 +7,12 @@ struct proof_options proof_options;
 extern const struct module module_proof;
 
 struct list_values { /* one of the trainer's lists, and its values */
-    const struct step *list;
+    const struct list *list;
     struct values *values;
     struct list_values *next;
 };
 
-struct values *values_of(const struct trainer *trainer, const struct step *list)
+struct values *values_of(const struct trainer *trainer, const struct list *list)
 {
     const struct list_values *known = *own_of(trainer, &module_proof);
     while (known && known->list != list)
@@ -20,7 +20,7 @@ struct values *values_of(const struct trainer *trainer, const struct step *list)
     return known ? known->values : NULL;
 }
 
-static void keep_values(struct trainer *trainer, struct step *list)
+static void keep_values(struct trainer *trainer, struct list *list)
 {
     if (!proof_options.verify || trainer->settings->trial)
         return;

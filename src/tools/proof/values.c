@@ -208,10 +208,10 @@ static void interpret_task(struct values *values, struct strip *strips, const st
 /* Numbers what is left in the tensors that persist, so that a list that has lost a copy out of the step has lost a
  * result.  A result's bytes are counted in the tensor that `replica_of` names, so that shards have together the result
  * of a whole tensor. */
-static void number_results(struct values *values, const struct step *step, struct strip *strips)
+static void number_results(struct values *values, const struct list *list, struct strip *strips)
 {
-    for (size_t i = 0; i < step->pool->n; i++) {
-        const struct tensor *tensor = step->pool->tensors[i];
+    for (size_t i = 0; i < list->pool->n; i++) {
+        const struct tensor *tensor = list->pool->tensors[i];
         size_t n, first = tensor->replica.begin;
         if (tensor->storage != tensor || !tensor->persistent)
             continue;
@@ -222,7 +222,7 @@ static void number_results(struct values *values, const struct step *step, struc
         if (tensor->replica.is_shard && cell->iteration == NONE) /* this list uses replicas instead of the shard */
             continue;
         struct numbered result = {.identity = hash_pair(strips[tensor->id].initial, 1), .is_result = true};
-        result.node = ITERATIONS * (int)step->n + tensor->id;
+        result.node = ITERATIONS * (int)list->n + tensor->id;
         for (size_t k = 0; k < n; k++) {
             result.value = hash_pair(cell[k].value, (uint64_t)(cell[k].origin + (int64_t)first));
             result.begin = first + cell[k].begin;
@@ -253,18 +253,18 @@ static void join_runs(struct values *values)
 }
 
 /* Interprets the list, and numbers all that it computes. */
-static struct values *number_list(const struct step *step, enum known_by known_by)
+static struct values *number_list(const struct list *list, enum known_by known_by)
 {
     struct values *values = allocate(1, sizeof *values);
-    struct strip *strips = allocate(step->pool->n, sizeof *strips);
+    struct strip *strips = allocate(list->pool->n, sizeof *strips);
     values->known_by = known_by;
-    for (size_t i = 0; i < step->pool->n; i++)
-        strips[i].initial = initial_value(step->pool->tensors[i]->storage, known_by);
+    for (size_t i = 0; i < list->pool->n; i++)
+        strips[i].initial = initial_value(list->pool->tensors[i]->storage, known_by);
     for (int iteration = 0; iteration < ITERATIONS; iteration++)
-        for (int i = 0; i < (int)step->n; i++) {
-            const struct task *task = step->task[i];
+        for (int i = 0; i < (int)list->n; i++) {
+            const struct task *task = list->task[i];
             struct numbered run = {.identity = hash_pair(identify(values, task), (uint64_t)iteration)};
-            run.node = iteration * (int)step->n + i;
+            run.node = iteration * (int)list->n + i;
             if (!runs(task, (uint32_t)iteration))
                 continue;
             if (is_copy(task))
@@ -272,15 +272,15 @@ static struct values *number_list(const struct step *step, enum known_by known_b
             else
                 interpret_task(values, strips, task, run, iteration);
         }
-    number_results(values, step, strips);
+    number_results(values, list, strips);
     SORT(values->list, values->n, by_identity);
     join_runs(values);
-    free_strips(strips, step->pool->n);
+    free_strips(strips, list->pool->n);
     return values;
 }
 
-struct values *number_values(const struct step *step) { return number_list(step, BY_ORIGIN); }
-struct values *number_named_values(const struct step *step) { return number_list(step, BY_NAME); }
+struct values *number_values(const struct list *list) { return number_list(list, BY_ORIGIN); }
+struct values *number_named_values(const struct list *list) { return number_list(list, BY_NAME); }
 
 void free_values(struct values *values)
 {
@@ -360,30 +360,30 @@ static struct list_difference compare_lists(const struct values *expected, const
 }
 
 /* "task 3 mlp.fc (layer 0) ", and the fault. */
-static char *describe_task(const struct step *step, int node, const char *fault)
+static char *describe_task(const struct list *list, int node, const char *fault)
 {
-    int i = node % (int)step->n;
-    const struct task *task = step->task[i];
+    int i = node % (int)list->n;
+    const struct task *task = list->task[i];
     char position[64];
     return format_string("task %d %s%s %s", i, task->name, layer_and_micro(position, task), fault);
 }
 
-char *compare_values(const struct values *expected, const struct step *step)
+char *compare_values(const struct values *expected, const struct list *list)
 {
-    struct values *values = number_list(step, expected->known_by);
+    struct values *values = number_list(list, expected->known_by);
     struct list_difference difference = compare_lists(expected, values);
     const char *other = expected->known_by == BY_NAME ? "in the list of --like" : "without passes";
     char *wrong = NULL, *fault = NULL;
     if (difference.missing)
         wrong = format_string("the list has other tasks (copies left out) than %s", other);
-    else if (difference.node != NONE && difference.node < ITERATIONS * (int)step->n)
+    else if (difference.node != NONE && difference.node < ITERATIONS * (int)list->n)
         fault = format_string("reads other values than %s", other);
     else if (difference.part != NONE)
         fault = format_string("and its other pieces do not cover what it did %s", other);
     else if (difference.node != NONE)
         wrong = format_string("a tensor that persists ends with another value than %s", other);
     if (fault)
-        wrong = describe_task(step, difference.node != NONE ? difference.node : difference.part, fault);
+        wrong = describe_task(list, difference.node != NONE ? difference.node : difference.part, fault);
     free(fault);
     free_values(values);
     return wrong;

@@ -25,7 +25,7 @@ struct cell_touch { /* a node reads or writes the bytes of a cell */
     const struct tensor *storage; /* the tensor through which it touches them */
 };
 struct proof {
-    const struct step *step;
+    const struct list *list;
     uint32_t number;      /* the proof is of the tasks that run in that iteration; 0: of all tasks */
     struct strip *strips; /* by device; a strip has the device's slabs one after another */
     struct cell_touch *touches;
@@ -38,19 +38,19 @@ struct proof {
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
 /* The node reads a cell whose last write was `writer`; NULL: there was none.  Returns what is wrong with that. */
-static char *check_cell(const struct step *step, int node, const struct access *access, const struct cell_touch *writer)
+static char *check_cell(const struct list *list, int node, const struct access *access, const struct cell_touch *writer)
 {
-    int n = (int)step->n;
+    int n = (int)list->n;
     const struct tensor *storage = access->tensor->storage;
-    const char *reader = step->task[node % n]->name;
+    const char *reader = list->task[node % n]->name;
     /* A choice holds for its own iteration.  Only the task that makes the next choice may read it afterwards. */
-    bool kept = storage->persistent && (!access->tensor->choice || chooses(step->task[node % n]));
+    bool kept = storage->persistent && (!access->tensor->choice || chooses(list->task[node % n]));
     if (storage->ring && writer) /* another iteration wrote another member of the ring, not this one */
         kept = false;
     if (writer && writer->storage != storage)
         return format_string("task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
                              node % n, reader, access->tensor->name, writer->storage->name, writer->node % n,
-                             step->task[writer->node % n]->name);
+                             list->task[writer->node % n]->name);
     if (!kept && (!writer || writer->node / n != node / n))
         return format_string("task %d %s reads tensor %s before anything is written to it", node % n, reader,
                              access->tensor->name);
@@ -58,17 +58,17 @@ static char *check_cell(const struct step *step, int node, const struct access *
 }
 
 /* A sentence: nothing orders these two nodes.  It names the rule by which they had to be ordered. */
-static char *describe_conflict(const struct step *step, int first, int second)
+static char *describe_conflict(const struct list *list, int first, int second)
 {
-    int i = first % (int)step->n, k = second % (int)step->n;
-    const struct task *earlier = step->task[i], *later = step->task[k];
+    int i = first % (int)list->n, k = second % (int)list->n;
+    const struct task *earlier = list->task[i], *later = list->task[k];
     bool together = first - i == second - k; /* in one iteration */
     if (first == second)
         return format_string("task %d %s has two tensors on the same bytes", i, earlier->name);
     if (later->gate == GATE_HELD && earlier->gate == GATE_HOLDS && together)
         return format_string("task %d %s, an update, may start before task %d %s has ended", k, later->name, i,
                              earlier->name);
-    if (is_after(step, later, earlier, together ? SAME_STEP : STEP_BEFORE))
+    if (is_after(list, later, earlier, together ? SAME_STEP : STEP_BEFORE))
         return format_string("task %d %s may start before task %d %s%s has ended, which after= tells it to wait for", k,
                              later->name, i, earlier->name, together ? "" : " of the step before");
     return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", i, earlier->name,
@@ -79,13 +79,13 @@ static char *describe_conflict(const struct step *step, int first, int second)
  * tensors on the same bytes. */
 static void need_order(struct proof *proof, int touch, int node, const struct tensor *storage)
 {
-    int n = (int)proof->step->n;
+    int n = (int)proof->list->n;
     for (; touch != NONE; touch = proof->touches[touch].before) {
         const struct cell_touch *earlier = &proof->touches[touch];
         if (storage->ring && earlier->node / n != node / n)
             continue; /* another iteration uses another member: see verify_rings() */
         if (earlier->node == node && earlier->storage != storage && !proof->wrong)
-            proof->wrong = describe_conflict(proof->step, node, node);
+            proof->wrong = describe_conflict(proof->list, node, node);
         if (earlier->node != node)
             *APPEND(proof->pairs, proof->n_pairs, proof->cap_pairs) = (struct pair){earlier->node, node};
     }
@@ -107,7 +107,7 @@ static void note_read(struct proof *proof, int node, const struct access *access
     const struct tensor *storage = access->tensor->storage;
     const struct cell_touch *writer = cell->writer == NONE ? NULL : &proof->touches[cell->writer];
     if (proof->number && !proof->wrong)
-        proof->wrong = check_cell(proof->step, node, access, writer);
+        proof->wrong = check_cell(proof->list, node, access, writer);
     need_order(proof, cell->writer, node, storage);
     cell->reader = add_touch(proof, node, cell->reader, storage);
 }
@@ -117,7 +117,7 @@ static void note_read(struct proof *proof, int node, const struct access *access
 static void note_write(struct proof *proof, int node, const struct access *access, struct byte_cell *cell)
 {
     const struct tensor *storage = access->tensor->storage;
-    bool hides = proof->number || !is_conditional(proof->step->task[node % (int)proof->step->n]);
+    bool hides = proof->number || !is_conditional(proof->list->task[node % (int)proof->list->n]);
     need_order(proof, cell->writer, node, storage);
     need_order(proof, cell->reader, node, storage);
     cell->writer = add_touch(proof, node, hides ? NONE : cell->writer, storage);
@@ -141,9 +141,9 @@ static void touch_cells(struct proof *proof, int node, const struct access *acce
 /* Goes through two iterations, one after the other.  A task reads before it writes. */
 static void walk_bytes(struct proof *proof)
 {
-    int n = (int)proof->step->n;
+    int n = (int)proof->list->n;
     for (int node = 0; node < 2 * n && !proof->wrong; node++) {
-        const struct task *task = proof->step->task[node % n];
+        const struct task *task = proof->list->task[node % n];
         if (proof->number && !runs(task, proof->number))
             continue;
         for (int i = 0; i < task->n_access; i++)
@@ -172,17 +172,17 @@ static void join_ends(struct ends *mine, const struct ends *other)
 }
 
 /* Adds the other node's own end. */
-static void note_end(const struct step *step, struct ends *mine, int node, int first_lane)
+static void note_end(const struct list *list, struct ends *mine, int node, int first_lane)
 {
-    int lane = step->task[node % (int)step->n]->lane->index - first_lane;
+    int lane = list->task[node % (int)list->n]->lane->index - first_lane;
     if (lane >= 0 && lane < LANES_AT_A_TIME)
         mine->latest[lane] = MAX(mine->latest[lane], node);
 }
 
 /* The node that an edge of this node comes from; negative: it is in an iteration before both. */
-static int source_of(const struct step *step, int node, const struct edge *edge)
+static int source_of(const struct list *list, int node, const struct edge *edge)
 {
-    int n = (int)step->n, iteration = node / n;
+    int n = (int)list->n, iteration = node / n;
     if (edge->previous)
         iteration--;
     return iteration * n + (int)edge->producer;
@@ -190,29 +190,29 @@ static int source_of(const struct step *step, int node, const struct edge *edge)
 
 /* Finds for each node what has ended when it starts: the nodes that it waits for, and all that had ended when these
  * started.  A wait for a node that may be skipped proves nothing, except that nodes of one lane end in order. */
-static void find_ended_nodes(const struct step *step, int first_lane, struct ends *ends)
+static void find_ended_nodes(const struct list *list, int first_lane, struct ends *ends)
 {
-    int n = (int)step->n, n_lanes = step->pool->machine->n_lanes;
+    int n = (int)list->n, n_lanes = list->pool->machine->n_lanes;
     int *last = allocate((size_t)n_lanes, sizeof *last);       /* by lane: its latest node so far */
     int *certain = allocate((size_t)n_lanes, sizeof *certain); /* by lane: its latest one that cannot be skipped */
     fill_none(last, (size_t)n_lanes);
     fill_none(certain, (size_t)n_lanes);
-    for (size_t i = 0; i < 2 * step->n; i++)
+    for (size_t i = 0; i < 2 * list->n; i++)
         fill_none(ends[i].latest, LANES_AT_A_TIME);
     for (int node = 0; node < 2 * n; node++) {
-        const struct task *task = step->task[node % n];
+        const struct task *task = list->task[node % n];
         int lane = task->lane->index;
         if (certain[lane] != NONE)
             join_ends(&ends[node], &ends[certain[lane]]);
         if (last[lane] != NONE)
-            note_end(step, &ends[node], last[lane], first_lane);
+            note_end(list, &ends[node], last[lane], first_lane);
         for (size_t k = 0; k < task->n_edges; k++) {
             const struct edge *edge = &task->edges[k];
-            int producer = source_of(step, node, edge);
-            if (!edge->wait || producer < 0 || is_conditional(step->task[edge->producer]))
+            int producer = source_of(list, node, edge);
+            if (!edge->wait || producer < 0 || is_conditional(list->task[edge->producer]))
                 continue;
             join_ends(&ends[node], &ends[producer]);
-            note_end(step, &ends[node], producer, first_lane);
+            note_end(list, &ends[node], producer, first_lane);
         }
         last[lane] = node;
         if (!is_conditional(task))
@@ -223,11 +223,11 @@ static void find_ended_nodes(const struct step *step, int first_lane, struct end
 }
 
 /* Does the second node itself wait for the first one, which may be skipped? */
-static bool waits_for(const struct step *step, struct pair pair)
+static bool waits_for(const struct list *list, struct pair pair)
 {
-    const struct task *task = step->task[pair.second % (int)step->n];
+    const struct task *task = list->task[pair.second % (int)list->n];
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
-        if (edge->wait && source_of(step, pair.second, edge) == pair.first)
+        if (edge->wait && source_of(list, pair.second, edge) == pair.first)
             return true;
     return false;
 }
@@ -236,18 +236,18 @@ static bool waits_for(const struct step *step, struct pair pair)
  * is so if the latest node that has ended on the first one's lane is that node or a later one. */
 static void verify_order(struct proof *proof)
 {
-    const struct step *step = proof->step;
-    struct ends *ends = allocate(2 * step->n, sizeof *ends);
-    for (int first_lane = 0; first_lane < step->pool->machine->n_lanes && !proof->wrong;
+    const struct list *list = proof->list;
+    struct ends *ends = allocate(2 * list->n, sizeof *ends);
+    for (int first_lane = 0; first_lane < list->pool->machine->n_lanes && !proof->wrong;
          first_lane += LANES_AT_A_TIME) {
-        find_ended_nodes(step, first_lane, ends);
+        find_ended_nodes(list, first_lane, ends);
         for (size_t i = 0; i < proof->n_pairs && !proof->wrong; i++) {
             struct pair pair = proof->pairs[i];
-            int lane = step->task[pair.first % (int)step->n]->lane->index - first_lane;
+            int lane = list->task[pair.first % (int)list->n]->lane->index - first_lane;
             if (lane < 0 || lane >= LANES_AT_A_TIME)
                 continue;
-            if (ends[pair.second].latest[lane] < pair.first && !waits_for(step, pair))
-                proof->wrong = describe_conflict(step, pair.first, pair.second);
+            if (ends[pair.second].latest[lane] < pair.first && !waits_for(list, pair))
+                proof->wrong = describe_conflict(list, pair.first, pair.second);
         }
     }
     free(ends);
@@ -257,13 +257,13 @@ static void verify_order(struct proof *proof)
  * iteration or in none, so only the second one is looked at. */
 static void need_gates(struct proof *proof)
 {
-    const struct step *step = proof->step;
-    int n = (int)step->n;
+    const struct list *list = proof->list;
+    int n = (int)list->n;
     for (int i = 0; i < n; i++) {
-        if (step->task[i]->gate != GATE_HOLDS)
+        if (list->task[i]->gate != GATE_HOLDS)
             continue;
         for (int k = 0; k < n; k++)
-            if (step->task[k]->gate == GATE_HELD)
+            if (list->task[k]->gate == GATE_HELD)
                 *APPEND(proof->pairs, proof->n_pairs, proof->cap_pairs) = (struct pair){n + i, n + k};
     }
 }
@@ -272,8 +272,8 @@ static void need_gates(struct proof *proof)
 static void need_after(struct proof *proof)
 {
     size_t n_orders;
-    int n = (int)proof->step->n;
-    struct after_pair *orders = find_after_pairs(proof->step, &n_orders);
+    int n = (int)proof->list->n;
+    struct after_pair *orders = find_after_pairs(proof->list, &n_orders);
     for (const struct after_pair *pair = orders; pair < orders + n_orders; pair++) {
         int first = pair->previous ? pair->first : n + pair->first;
         *APPEND(proof->pairs, proof->n_pairs, proof->cap_pairs) = (struct pair){first, n + pair->second};
@@ -282,10 +282,10 @@ static void need_after(struct proof *proof)
 }
 
 /* Proves values and order for the tasks that run in that iteration; 0: the order alone, for all tasks. */
-static char *prove(const struct step *step, uint32_t number)
+static char *prove(const struct list *list, uint32_t number)
 {
-    size_t n = (size_t)step->pool->machine->n_devices + 1;
-    struct proof proof = {.step = step, .number = number, .strips = allocate(n, sizeof *proof.strips)};
+    size_t n = (size_t)list->pool->machine->n_devices + 1;
+    struct proof proof = {.list = list, .number = number, .strips = allocate(n, sizeof *proof.strips)};
     need_gates(&proof);
     need_after(&proof);
     walk_bytes(&proof);
@@ -299,20 +299,20 @@ static char *prove(const struct step *step, uint32_t number)
 
 enum { MOST_ITERATIONS = 10000 };
 
-static bool has_conditional(const struct step *step)
+static bool has_conditional(const struct list *list)
 {
-    for (size_t i = 0; i < step->n; i++)
-        if (is_conditional(step->task[i]))
+    for (size_t i = 0; i < list->n; i++)
+        if (is_conditional(list->task[i]))
             return true;
     return false;
 }
 
 /* A number for the set of tasks that run in this iteration. */
-static uint64_t hash_running(const struct step *step, uint32_t number)
+static uint64_t hash_running(const struct list *list, uint32_t number)
 {
     uint64_t hash = 0;
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         if (task->when.every > 1 && number % task->when.every == task->when.remainder)
             hash = hash_pair(hash, i);
     }
@@ -329,20 +329,20 @@ static bool has_item(const uint64_t *items, size_t n, uint64_t item)
 
 /* Proves the order among all tasks, whichever of them are skipped.  Then it proves one iteration for each set of tasks
  * that run together, since a task may read only what tasks of the same iteration wrote. */
-static char *verify_accesses(const struct step *step)
+static char *verify_accesses(const struct list *list)
 {
-    uint32_t last = repeat_of(step, MOST_ITERATIONS);
+    uint32_t last = repeat_of(list, MOST_ITERATIONS);
     uint64_t *seen = allocate(last, sizeof *seen); /* the sets that were proved */
     size_t n = 0;
     char *wrong = NULL;
-    if (has_conditional(step))
-        wrong = prove(step, 0);
+    if (has_conditional(list))
+        wrong = prove(list, 0);
     for (uint32_t number = 1; number <= last && !wrong; number++) {
-        uint64_t set = hash_running(step, number);
+        uint64_t set = hash_running(list, number);
         if (has_item(seen, n, set))
             continue;
         seen[n++] = set;
-        wrong = prove(step, number);
+        wrong = prove(list, number);
     }
     free(seen);
     return wrong;
@@ -350,33 +350,33 @@ static char *verify_accesses(const struct step *step)
 
 /* What `after=` says binds a task to those of the named tasks that stand before it in the list.  A task that a pass has
  * moved to before all of them waits for none, and no pair of nodes says so: that is looked for here. */
-static char *verify_after(const struct step *step)
+static char *verify_after(const struct list *list)
 {
     char *wrong = NULL;
-    int *earliest = allocate(step->last_origin + 1, sizeof *earliest); /* by origin: the position of its first task */
-    fill_none(earliest, step->last_origin + 1);
-    for (size_t i = step->n; i-- > 0;)
-        earliest[step->task[i]->origin] = (int)i;
-    for (size_t i = 0; i < step->n_after && !wrong; i++) {
-        int waits = earliest[step->after[i].origin], first = earliest[step->after[i].waits_for];
-        if (waits != NONE && !step->after[i].previous && (first == NONE || first > waits))
+    int *earliest = allocate(list->last_origin + 1, sizeof *earliest); /* by origin: the position of its first task */
+    fill_none(earliest, list->last_origin + 1);
+    for (size_t i = list->n; i-- > 0;)
+        earliest[list->task[i]->origin] = (int)i;
+    for (size_t i = 0; i < list->n_after && !wrong; i++) {
+        int waits = earliest[list->after[i].origin], first = earliest[list->after[i].waits_for];
+        if (waits != NONE && !list->after[i].previous && (first == NONE || first > waits))
             wrong = format_string("task %d %s comes before all that after= tells it to wait for", waits,
-                                  step->task[waits]->name);
+                                  list->task[waits]->name);
     }
     free(earliest);
     return wrong;
 }
 
-char *verify(const struct step *step, const struct values *expected)
+char *verify(const struct list *list, const struct values *expected)
 {
-    char *wrong = verify_accesses(step); /* it comes first, since its message names the tensor that is read */
+    char *wrong = verify_accesses(list); /* it comes first, since its message names the tensor that is read */
     if (!wrong)
-        wrong = verify_after(step);
+        wrong = verify_after(list);
     if (!wrong)
-        wrong = verify_rings(step);
+        wrong = verify_rings(list);
     if (!wrong && expected)
-        wrong = compare_values(expected, step);
+        wrong = compare_values(expected, list);
     if (!wrong)
-        wrong = verify_memory(step);
+        wrong = verify_memory(list);
     return wrong;
 }

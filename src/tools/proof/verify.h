@@ -4,7 +4,7 @@
 #ifndef VERIFY_H
 #define VERIFY_H
 
-#include "trainer/step/step.h"
+#include "trainer/step/list.h"
 
 /* The tensor's first byte in its device's strip, in which slabs begin at multiples of NO_LIMIT: none is larger. */
 static inline size_t strip_begin(const struct tensor *tensor)
@@ -13,8 +13,8 @@ static inline size_t strip_begin(const struct tensor *tensor)
 }
 
 /* Tasks touch members of rings only while their iteration has a member. */
-char *verify_rings(const struct step *step);
+char *verify_rings(const struct list *list);
 /* Tensors lie within slabs and budgets, and nothing else has the bytes of one that is kept from step to step. */
-char *verify_memory(const struct step *step);
+char *verify_memory(const struct list *list);
 
 #endif

@@ -23,13 +23,13 @@ static const struct tensor *ring_of(const struct task *task)
  * ended by then: those that the returning task waits for within the iteration, those before it on its lane, and those
  * that these wait for in turn.  A chain of waits counts only through tasks that run whenever the iteration has a
  * member.  Tasks are looked at from the last to the first, so a task is known before those that it waits for. */
-static bool *find_returned(const struct step *step)
+static bool *find_returned(const struct list *list)
 {
-    const size_t n_lanes = (size_t)step->pool->machine->n_lanes;
-    bool *ended = allocate(step->n, sizeof *ended);
+    const size_t n_lanes = (size_t)list->pool->machine->n_lanes;
+    bool *ended = allocate(list->n, sizeof *ended);
     bool *on_lane = allocate(n_lanes, sizeof *on_lane); /* by lane: all tasks of it before task i have ended */
-    for (size_t i = step->n; i-- > 0;) {
-        const struct task *task = step->task[i];
+    for (size_t i = list->n; i-- > 0;) {
+        const struct task *task = list->task[i];
         if (!task->member.needed)
             continue;
         ended[i] |= task->member.returned || on_lane[task->lane->index];
@@ -46,12 +46,12 @@ static bool *find_returned(const struct step *step)
 /* Iterations that run at the same time use different members of a ring, since the rule of ring.c gives no member to
  * two.  So it is enough that an iteration touches a member only while it has it: from its first task that needs a
  * member until the task that returns the member has ended. */
-char *verify_rings(const struct step *step)
+char *verify_rings(const struct list *list)
 {
-    bool *returned = find_returned(step);
+    bool *returned = find_returned(list);
     char *wrong = NULL;
-    for (size_t i = 0; i < step->n && !wrong; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n && !wrong; i++) {
+        const struct task *task = list->task[i];
         const struct tensor *tensor = ring_of(task);
         if (tensor && !task->member.needed)
             wrong = format_string("task %zu %s touches ring %s, and may run when its iteration has no member of it", i,
@@ -67,10 +67,10 @@ char *verify_rings(const struct step *step)
 
 /* ---- devices --------------------------------------------------------------------------------------------------- */
 
-char *verify_devices(const struct step *step)
+char *verify_devices(const struct list *list)
 {
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         const struct device *device = task->lane->device;
         /* Has a pass moved it?  Not all its tensors have moved then. */
         bool moved = device->is_host && device->described.by_hand && task->role == ROLE_UPDATE;
@@ -90,11 +90,11 @@ char *verify_devices(const struct step *step)
 
 /* A tensor that is kept from step to step shares bytes with no other, even where the list does not touch it.  And every
  * tensor lies within its slab, once slabs have been made. */
-static char *verify_storage(const struct step *step, struct strip *strip, const struct tensor *tensor)
+static char *verify_storage(const struct list *list, struct strip *strip, const struct tensor *tensor)
 {
     size_t n;
     struct byte_cell *cell = cells_of(strip, strip_begin(tensor), strip_begin(tensor) + tensor->bytes, &n);
-    if (step->running && (tensor->slab >= (int)tensor->device->n_slabs ||
+    if (list->running && (tensor->slab >= (int)tensor->device->n_slabs ||
                           tensor->address + tensor->bytes > tensor->device->slabs[tensor->slab].bytes))
         return format_string("tensor %s ends behind its slab on device %s", tensor->name, tensor->device->id);
     for (size_t i = 0; i < n; i++) {
@@ -110,13 +110,13 @@ static char *verify_storage(const struct step *step, struct strip *strip, const 
 
 /* Persistent tensors must come first: no other tensor may have their bytes at any time. */
 enum lifetime { TRANSIENT, PERSISTENT };
-static char *verify_tensors(const struct step *step, struct strip *strips, enum lifetime lifetime)
+static char *verify_tensors(const struct list *list, struct strip *strips, enum lifetime lifetime)
 {
     char *wrong = NULL;
-    for (size_t i = 0; i < step->pool->n && !wrong; i++) {
-        const struct tensor *tensor = step->pool->tensors[i];
+    for (size_t i = 0; i < list->pool->n && !wrong; i++) {
+        const struct tensor *tensor = list->pool->tensors[i];
         if (tensor->storage == tensor && tensor->slab >= 0 && tensor->persistent == (lifetime == PERSISTENT))
-            wrong = verify_storage(step, &strips[tensor->device->index], tensor);
+            wrong = verify_storage(list, &strips[tensor->device->index], tensor);
     }
     return wrong;
 }
@@ -139,14 +139,14 @@ static size_t sum_slabs(const struct strip *strip)
     return sum;
 }
 
-char *verify_memory(const struct step *step)
+char *verify_memory(const struct list *list)
 {
-    const struct machine *machine = step->pool->machine;
+    const struct machine *machine = list->pool->machine;
     size_t n = (size_t)machine->n_devices + 1;
     struct strip *strips = allocate(n, sizeof *strips);
-    char *wrong = verify_tensors(step, strips, PERSISTENT);
+    char *wrong = verify_tensors(list, strips, PERSISTENT);
     if (!wrong)
-        wrong = verify_tensors(step, strips, TRANSIENT);
+        wrong = verify_tensors(list, strips, TRANSIENT);
     for (size_t nth = 0; nth < n && !wrong; nth++) {
         const struct device *device = &machine->device[nth];
         size_t sum = sum_slabs(&strips[nth]);

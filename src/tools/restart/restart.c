@@ -92,14 +92,14 @@ static void prepare_restart(struct lives *l, int nth, int status)
 }
 
 /* Returns true in each child, and false in the parent, when no child comes any more. */
-static bool train_in_children(struct settings *s, int argc, char **argv, int *code)
+static bool train_in_children(struct settings *settings, int argc, char **argv, int *code)
 {
     struct lives l = {.file = snapshot_options.file};
     int status;
     if (!restarts)
         return true;
     l.newest = look_for_commit(l.file);
-    if (s->resumed)
+    if (settings->resumed)
         l.known = l.newest.seq;
     this_life = allocate_shared(sizeof *this_life);
     for (int nth = 0;; nth++) {
@@ -120,16 +120,16 @@ static bool train_in_children(struct settings *s, int argc, char **argv, int *co
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static void check_restart_options(struct settings *s)
+static void check_restart_options(struct settings *settings)
 {
-    (void)s;
+    (void)settings;
     if (restarts && !snapshot_options.file)
         fail(EXIT_USAGE, "--restart goes on from a snapshot: add --snapshot FILE");
 }
 
-static void tell_kept(struct trainer *t, struct kept_run *k)
+static void tell_kept(struct trainer *trainer, struct kept_run *k)
 {
-    (void)t;
+    (void)trainer;
     if (restarts)
         append_text(&k->more_words, " --restart");
 }

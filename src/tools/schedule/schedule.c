@@ -13,26 +13,26 @@ static struct {
 static struct schedule *schedule_of_file(const char *path)
 {
     char *text = read_text(path);
-    struct schedule *s = read_schedule(path, text);
+    struct schedule *schedule = read_schedule(path, text);
     free(text);
-    return s;
+    return schedule;
 }
 
 /* The text of a checkpoint has lines, a path has none. */
 static const struct turn_order *read_order(const char *from)
 {
     const bool is_text = strchr(from, '\n');
-    struct schedule *s = is_text ? read_schedule("the schedule of the run", from) : schedule_of_file(from);
-    const struct turn_order *order = order_of(s);
-    free_schedule(s);
+    struct schedule *schedule = is_text ? read_schedule("the schedule of the run", from) : schedule_of_file(from);
+    const struct turn_order *order = order_of(schedule);
+    free_schedule(schedule);
     return order;
 }
 
 static char *read_as_list(const char *path)
 {
-    struct schedule *s = schedule_of_file(path);
-    char *list = step_file_of(s, given.times);
-    free_schedule(s);
+    struct schedule *schedule = schedule_of_file(path);
+    char *list = step_file_of(schedule, given.times);
+    free_schedule(schedule);
     return list;
 }
 
@@ -43,53 +43,53 @@ static const struct list_form form = {.ending = ".csv", .read = read_as_list};
 
 static bool is_wanted(void) { return given.print; }
 
-static struct schedule *schedule_of_order(const struct turn_order *order, const struct mesh *m, int micros)
+static struct schedule *schedule_of_order(const struct turn_order *order, const struct mesh *mesh, int micros)
 {
-    struct schedule *s = allocate(1, sizeof *s);
-    s->path = "--pipeline";
-    for (int p = 0; p < m->pp; p++) {
+    struct schedule *schedule = allocate(1, sizeof *schedule);
+    schedule->path = "--pipeline";
+    for (int p = 0; p < mesh->pp; p++) {
         int n;
-        struct turn *turn = pipeline_order(order, m, p, micros, &n);
-        struct row *row = APPEND(s->row, s->n, s->cap);
+        struct turn *turn = pipeline_order(order, mesh, p, micros, &n);
+        struct row *row = APPEND(schedule->row, schedule->n, schedule->cap);
         for (int i = 0; i < n; i++)
             *APPEND(row->cell, row->n, row->cap) = (struct turn_cell){.turn = {turn[i]}, .n = 1, .row = p, .column = i};
         free(turn);
     }
-    index_cells(s);
-    return s;
+    index_cells(schedule);
+    return schedule;
 }
 
 /* A schedule from a file is printed as it was there: with the turns that overlap. */
 static struct schedule *schedule_of_model(const struct settings *o)
 {
-    struct schedule *s;
-    struct trainer *t = new_trainer(o, PLAN_ONLY);
-    if (t->order->written)
-        s = read_schedule("--pipeline", t->order->written->text);
+    struct schedule *schedule;
+    struct trainer *trainer = new_trainer(o, PLAN_ONLY);
+    if (trainer->order->written)
+        schedule = read_schedule("--pipeline", trainer->order->written->text);
     else
-        s = schedule_of_order(t->order, &t->mesh, t->micros);
-    free_trainer(t);
-    return s;
+        schedule = schedule_of_order(trainer->order, &trainer->mesh, trainer->micros);
+    free_trainer(trainer);
+    return schedule;
 }
 
-static void print_and_free(struct schedule *s)
+static void print_and_free(struct schedule *schedule)
 {
     size_t n;
-    free(order_cells(s, UNTIED, &n));
-    refuse_wrong_in_pytorch(s);
-    char *text = format_schedule(s);
+    free(order_cells(schedule, UNTIED, &n));
+    refuse_wrong_in_pytorch(schedule);
+    char *text = format_schedule(schedule);
     fputs(text, stdout);
     free(text);
-    free_schedule(s);
+    free_schedule(schedule);
 }
 
 static void print_schedule_of_list(const char *path)
 {
-    struct step *list = read_list(path);
+    struct list *list = read_list(path);
     struct pool *pool = list->pool;
     struct machine *machine = pool->machine;
     print_and_free(schedule_of(path, list));
-    free_step(list);
+    free_list(list);
     free_pool(pool);
     close_machine(machine);
 }
@@ -110,9 +110,9 @@ static int print_schedule(const struct settings *o)
 
 static const struct other_plan plan = {.is_wanted = is_wanted, .run = print_schedule};
 
-static void check_schedule_options(struct settings *s)
+static void check_schedule_options(struct settings *settings)
 {
-    (void)s;
+    (void)settings;
     if (given.times && plan_options.list && !ends_with(plan_options.list, form.ending))
         fail(EXIT_USAGE, "--times is for a schedule, --list FILE.csv: %s has times of its own", plan_options.list);
 }

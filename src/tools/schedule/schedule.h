@@ -55,7 +55,7 @@ enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doi
 /* The caller frees what these three return. */
 char *cell_place(const struct turn_cell *c); /* "row 2, cell 5", or, of a list, "task 12 backward" */
 char *cell_text(const struct turn_cell *c);  /* "1B3" */
-char *turn_text(const struct turn *t);       /* the same of one turn */
+char *turn_text(const struct turn *turn);    /* the same of one turn */
 
 /* ---- schedule_cells.c -------------------------------------------------------------------------------------------- */
 
@@ -63,14 +63,14 @@ extern const char turn_letters[COMPUTATIONS]; /* 'F', 'B', 'I', 'W' */
 /* The schedule of a file with that text, for free_schedule().  What is wrong ends the program (EXIT_USAGE) with its row
  * and cell.  Messages call it `path`, which must live as long as the schedule. */
 struct schedule *read_schedule(const char *path, const char *text);
-void free_schedule(struct schedule *s);
-char *format_schedule(const struct schedule *s); /* as such a file; the caller frees it */
+void free_schedule(struct schedule *schedule);
+char *format_schedule(const struct schedule *schedule); /* as such a file; the caller frees it */
 /* Fills in what follows from the cells.  Ends the program unless each stage is in one row, and has each micro-batch
  * once. */
-void index_cells(struct schedule *s);
+void index_cells(struct schedule *schedule);
 /* The place in `doing` of the cell that does this computation (not BACKWARD: a whole backward does both its halves).
  * After index_cells() the cell is never NULL. */
-const struct turn_cell **cell_of(const struct schedule *s, enum computation computation, int stage, int micro);
+const struct turn_cell **cell_of(const struct schedule *schedule, enum computation computation, int stage, int micro);
 
 /* ---- schedule_follow.c ------------------------------------------------------------------------------------------- */
 
@@ -78,20 +78,20 @@ const struct turn_cell **cell_of(const struct schedule *s, enum computation comp
  * for one another.  TIED: the weight gradients of the first stage wait for those of the last one, as those of a tied
  * head do.  The caller frees the array. */
 enum head_weights { UNTIED, TIED };
-const struct turn_cell **order_cells(const struct schedule *s, enum head_weights head, size_t *n);
+const struct turn_cell **order_cells(const struct schedule *schedule, enum head_weights head, size_t *n);
 /* Ends the program where PyTorch would run the schedule, and train something else, without a word. */
-void refuse_wrong_in_pytorch(const struct schedule *s);
+void refuse_wrong_in_pytorch(const struct schedule *schedule);
 
 /* ---- schedule_order.c, schedule_write.c, schedule_read.c --------------------------------------------------------- */
 
 /* The schedule as an order for training, which lives as long as the program.  Ends the program (EXIT_USAGE) if training
  * with it would not give one device's bits. */
-struct turn_order *order_of(const struct schedule *s);
+struct turn_order *order_of(const struct schedule *schedule);
 /* A list that follows the schedule, as the text of a step file, which the caller frees.  times: the words of --times,
  * or NULL. */
-char *step_file_of(const struct schedule *s, const char *times);
+char *step_file_of(const struct schedule *schedule, const char *times);
 /* The schedule that the list of a step file follows, for free_schedule().  Ends the program (EXIT_USAGE) with the task
  * that fits into none. */
-struct schedule *schedule_of(const char *path, const struct step *list);
+struct schedule *schedule_of(const char *path, const struct list *list);
 
 #endif

@@ -9,9 +9,9 @@ static const char overlap[] = "OVERLAP_F_B";
 
 /* ---- to text ----------------------------------------------------------------------------------------------------- */
 
-char *turn_text(const struct turn *t)
+char *turn_text(const struct turn *turn)
 {
-    return format_string("%d%c%d", t->stage, turn_letters[t->computation], t->micro);
+    return format_string("%d%c%d", turn->stage, turn_letters[turn->computation], turn->micro);
 }
 
 char *cell_text(const struct turn_cell *c)
@@ -30,13 +30,13 @@ char *cell_place(const struct turn_cell *c)
     return format_string("row %d, cell %d", c->row + 1, c->column + 1);
 }
 
-char *format_schedule(const struct schedule *s)
+char *format_schedule(const struct schedule *schedule)
 {
     char *text;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
-    for (size_t r = 0; r < s->n; r++) {
-        const struct row *row = &s->row[r];
+    for (size_t r = 0; r < schedule->n; r++) {
+        const struct row *row = &schedule->row[r];
         for (size_t i = 0; i < row->n; i++) {
             char *cell = cell_text(&row->cell[i]);
             fprintf(out, "%s%s", i > 0 ? "," : "", cell);
@@ -62,16 +62,16 @@ static int parse_number(const char **at, int end)
 }
 
 /* Reads "1B3", and moves *at to what follows. */
-static bool parse_turn(const char **at, struct turn *t)
+static bool parse_turn(const char **at, struct turn *turn)
 {
-    t->stage = parse_number(at, MOST_STAGES);
+    turn->stage = parse_number(at, MOST_STAGES);
     const char *letter = **at ? memchr(turn_letters, **at, COMPUTATIONS) : NULL;
-    if (t->stage == NONE || !letter)
+    if (turn->stage == NONE || !letter)
         return false;
-    t->computation = (enum computation)(letter - turn_letters);
+    turn->computation = (enum computation)(letter - turn_letters);
     (*at)++;
-    t->micro = parse_number(at, MOST_MICROS);
-    return t->micro != NONE;
+    turn->micro = parse_number(at, MOST_MICROS);
+    return turn->micro != NONE;
 }
 
 /* Reads a cell, "1B3" or "(0F7;7B3)OVERLAP_F_B"; false: it is none. */
@@ -107,11 +107,11 @@ static bool is_left_to_pytorch(const char *text)
 }
 
 /* Reads a line, which becomes a row. */
-static void read_row(struct schedule *s, char *line)
+static void read_row(struct schedule *schedule, char *line)
 {
     char *word;
-    const int number = (int)s->n;
-    struct row *row = APPEND(s->row, s->n, s->cap);
+    const int number = (int)schedule->n;
+    struct row *row = APPEND(schedule->row, schedule->n, schedule->cap);
     for (int column = 0; (word = strsep(&line, ",")); column++) {
         struct turn_cell c = {.row = number, .column = column};
         word = trim(word);
@@ -121,108 +121,113 @@ static void read_row(struct schedule *s, char *line)
             fail(EXIT_USAGE,
                  "%s, row %d, cell %d: '%.40s': expected STAGE, then F, B, I or W, then MICRO-BATCH, such as 0F3, with "
                  "a stage below %d and a micro-batch below %d, or two that overlap, (0F7;7B3)%s",
-                 s->path, number + 1, column + 1, word, MOST_STAGES, MOST_MICROS, overlap);
+                 schedule->path, number + 1, column + 1, word, MOST_STAGES, MOST_MICROS, overlap);
         *APPEND(row->cell, row->n, row->cap) = c;
     }
     if (row->n == 0)
-        fail(EXIT_USAGE, "%s, row %d, cell 1: no turn is in this row: each device has a row with its turns", s->path,
-             number + 1);
+        fail(EXIT_USAGE, "%s, row %d, cell 1: no turn is in this row: each device has a row with its turns",
+             schedule->path, number + 1);
 }
 
 struct schedule *read_schedule(const char *path, const char *text)
 {
-    struct schedule *s = allocate(1, sizeof *s);
+    struct schedule *schedule = allocate(1, sizeof *schedule);
     char *copy = copy_string(text);
     char *line, *rest = trim(copy);
-    s->path = path;
+    schedule->path = path;
     while ((line = strsep(&rest, "\n")))
-        read_row(s, line);
+        read_row(schedule, line);
     free(copy);
-    index_cells(s);
-    return s;
+    index_cells(schedule);
+    return schedule;
 }
 
-void free_schedule(struct schedule *s)
+void free_schedule(struct schedule *schedule)
 {
-    for (size_t r = 0; r < s->n; r++)
-        free(s->row[r].cell);
-    free(s->row);
-    free(s->turn);
-    free(s->row_of);
-    free(s->doing);
-    free(s);
+    for (size_t r = 0; r < schedule->n; r++)
+        free(schedule->row[r].cell);
+    free(schedule->row);
+    free(schedule->turn);
+    free(schedule->row_of);
+    free(schedule->doing);
+    free(schedule);
 }
 
 /* ---- are they all there? ----------------------------------------------------------------------------------------- */
 
-const struct turn_cell **cell_of(const struct schedule *s, enum computation computation, int stage, int micro)
+const struct turn_cell **cell_of(const struct schedule *schedule, enum computation computation, int stage, int micro)
 {
-    return &s->doing[((size_t)computation * (size_t)s->stages + (size_t)stage) * (size_t)s->micros + (size_t)micro];
+    return &schedule
+                ->doing[((size_t)computation * (size_t)schedule->stages + (size_t)stage) * (size_t)schedule->micros +
+                        (size_t)micro];
 }
 
 /* Notes that the cell does this computation of t.  No other cell may. */
-static void enter(struct schedule *s, const struct turn_cell *c, enum computation computation, const struct turn *t)
+static void enter(struct schedule *schedule, const struct turn_cell *c, enum computation computation,
+                  const struct turn *turn)
 {
-    const struct turn_cell **doing = cell_of(s, computation, t->stage, t->micro);
+    const struct turn_cell **doing = cell_of(schedule, computation, turn->stage, turn->micro);
     if (*doing)
-        fail_cell(s, c, "%s is in %s already", turn_text(t), cell_place(*doing));
+        fail_cell(schedule, c, "%s is in %s already", turn_text(turn), cell_place(*doing));
     *doing = c;
 }
 
 /* Notes the cell of a turn, and the row of its stage.  A whole backward does both halves. */
-static void enter_turn(struct schedule *s, const struct turn_cell *c, const struct turn *t)
+static void enter_turn(struct schedule *schedule, const struct turn_cell *c, const struct turn *turn)
 {
-    int *row = &s->row_of[t->stage];
+    int *row = &schedule->row_of[turn->stage];
     if (*row == NONE)
         *row = c->row;
     if (*row != c->row)
-        fail_cell(s, c, "stage %d is in row %d already, and a stage is on one device", t->stage, *row + 1);
-    enter(s, c, t->computation == BACKWARD ? INPUT_GRADIENT : t->computation, t);
-    if (t->computation == BACKWARD)
-        enter(s, c, WEIGHT_GRADIENT, t);
+        fail_cell(schedule, c, "stage %d is in row %d already, and a stage is on one device", turn->stage, *row + 1);
+    enter(schedule, c, turn->computation == BACKWARD ? INPUT_GRADIENT : turn->computation, turn);
+    if (turn->computation == BACKWARD)
+        enter(schedule, c, WEIGHT_GRADIENT, turn);
 }
 
 /* Refuses a schedule in which the stage lacks a turn of some micro-batch. */
-static void expect_all_turns(const struct schedule *s, int stage)
+static void expect_all_turns(const struct schedule *schedule, int stage)
 {
     static const enum computation all[] = {FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT};
-    const struct row *row = &s->row[s->row_of[stage]];
-    for (int micro = 0; micro < s->micros; micro++)
+    const struct row *row = &schedule->row[schedule->row_of[stage]];
+    for (int micro = 0; micro < schedule->micros; micro++)
         for (size_t k = 0; k < COUNT(all); k++) {
-            const struct turn t = {all[k], stage, micro};
-            if (!*cell_of(s, all[k], stage, micro))
-                fail_cell(s, &row->cell[row->n - 1], "after it the row ends, and %s%s is missing", turn_text(&t),
-                          all[k] == FORWARD ? "" : " or the whole backward");
+            const struct turn turn = {all[k], stage, micro};
+            if (!*cell_of(schedule, all[k], stage, micro))
+                fail_cell(schedule, &row->cell[row->n - 1], "after it the row ends, and %s%s is missing",
+                          turn_text(&turn), all[k] == FORWARD ? "" : " or the whole backward");
         }
 }
 
 /* Lists the turns of all cells, and counts stages and micro-batches. */
-static void list_turns(struct schedule *s)
+static void list_turns(struct schedule *schedule)
 {
     size_t cap = 0;
-    for (const struct row *row = s->row; row < s->row + s->n; row++)
+    for (const struct row *row = schedule->row; row < schedule->row + schedule->n; row++)
         for (const struct turn_cell *c = row->cell; c < row->cell + row->n; c++)
-            for (const struct turn *t = c->turn; t < c->turn + c->n; t++) {
-                *APPEND(s->turn, s->n_turns, cap) = (struct listed_turn){.cell = c, .turn = t};
-                s->stages = MAX(s->stages, t->stage + 1);
-                s->micros = MAX(s->micros, t->micro + 1);
+            for (const struct turn *turn = c->turn; turn < c->turn + c->n; turn++) {
+                *APPEND(schedule->turn, schedule->n_turns, cap) = (struct listed_turn){.cell = c, .turn = turn};
+                schedule->stages = MAX(schedule->stages, turn->stage + 1);
+                schedule->micros = MAX(schedule->micros, turn->micro + 1);
             }
 }
 
-void index_cells(struct schedule *s)
+void index_cells(struct schedule *schedule)
 {
-    list_turns(s);
-    s->doing = allocate((size_t)COMPUTATIONS * (size_t)s->stages * (size_t)s->micros, sizeof(struct turn_cell *));
-    s->row_of = allocate((size_t)s->stages, sizeof *s->row_of);
-    for (int stage = 0; stage < s->stages; stage++)
-        s->row_of[stage] = NONE;
-    for (size_t i = 0; i < s->n_turns; i++)
-        enter_turn(s, s->turn[i].cell, s->turn[i].turn);
-    for (size_t i = 0; i < s->n_turns; i++) {
-        const int stage = s->turn[i].turn->stage;
-        if (stage > 0 && s->row_of[stage - 1] == NONE)
-            fail_cell(s, s->turn[i].cell, "it is on stage %d, and stage %d is in no row", stage, stage - 1);
+    list_turns(schedule);
+    schedule->doing = allocate((size_t)COMPUTATIONS * (size_t)schedule->stages * (size_t)schedule->micros,
+                               sizeof(struct turn_cell *));
+    schedule->row_of = allocate((size_t)schedule->stages, sizeof *schedule->row_of);
+    for (int stage = 0; stage < schedule->stages; stage++)
+        schedule->row_of[stage] = NONE;
+    for (size_t i = 0; i < schedule->n_turns; i++)
+        enter_turn(schedule, schedule->turn[i].cell, schedule->turn[i].turn);
+    for (size_t i = 0; i < schedule->n_turns; i++) {
+        const int stage = schedule->turn[i].turn->stage;
+        if (stage > 0 && schedule->row_of[stage - 1] == NONE)
+            fail_cell(schedule, schedule->turn[i].cell, "it is on stage %d, and stage %d is in no row", stage,
+                      stage - 1);
     }
-    for (int stage = 0; stage < s->stages; stage++)
-        expect_all_turns(s, stage);
+    for (int stage = 0; stage < schedule->stages; stage++)
+        expect_all_turns(schedule, stage);
 }

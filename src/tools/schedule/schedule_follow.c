@@ -14,22 +14,22 @@ struct following {
 };
 
 /* Has the cell that does the turn been done? */
-static bool is_done(const struct following *p, const struct turn *t)
+static bool is_done(const struct following *p, const struct turn *turn)
 {
-    const struct turn_cell *c = *cell_of(p->s, t->computation, t->stage, t->micro);
+    const struct turn_cell *c = *cell_of(p->s, turn->computation, turn->stage, turn->micro);
     return c < p->s->row[c->row].cell + p->next[c->row];
 }
 
 /* *need becomes the turn that a turn waits for.  Returns false if it waits for none. */
-static bool find_need(const struct schedule *s, const struct turn *t, struct turn *need)
+static bool find_need(const struct schedule *schedule, const struct turn *turn, struct turn *need)
 {
-    const int last = s->stages - 1;
-    *need = *t;
-    if (t->computation == WEIGHT_GRADIENT) {
+    const int last = schedule->stages - 1;
+    *need = *turn;
+    if (turn->computation == WEIGHT_GRADIENT) {
         need->computation = INPUT_GRADIENT;
-    } else if (t->computation == FORWARD) {
+    } else if (turn->computation == FORWARD) {
         need->stage--;
-    } else if (t->stage == last) {
+    } else if (turn->stage == last) {
         need->computation = FORWARD;
     } else {
         need->computation = INPUT_GRADIENT;
@@ -42,12 +42,12 @@ static bool find_need(const struct schedule *s, const struct turn *t, struct tur
 static bool find_unmet(const struct following *p, const struct turn_cell *c, struct turn *need)
 {
     const int last = p->s->stages - 1;
-    for (const struct turn *t = c->turn; t < c->turn + c->n; t++) {
-        if (find_need(p->s, t, need) && !is_done(p, need))
+    for (const struct turn *turn = c->turn; turn < c->turn + c->n; turn++) {
+        if (find_need(p->s, turn, need) && !is_done(p, need))
             return true;
-        bool weights = t->computation == BACKWARD || t->computation == WEIGHT_GRADIENT;
-        *need = (struct turn){WEIGHT_GRADIENT, last, t->micro};
-        if (p->head == TIED && weights && t->stage == 0 && last > 0 && !is_done(p, need))
+        bool weights = turn->computation == BACKWARD || turn->computation == WEIGHT_GRADIENT;
+        *need = (struct turn){WEIGHT_GRADIENT, last, turn->micro};
+        if (p->head == TIED && weights && turn->stage == 0 && last > 0 && !is_done(p, need))
             return true;
     }
     return false;
@@ -86,20 +86,20 @@ static _Noreturn void refuse_ring(const struct following *p)
 }
 
 /* Goes in rounds: in each of them a row does its next cell if what this cell needs was done in an earlier round. */
-const struct turn_cell **order_cells(const struct schedule *s, enum head_weights head, size_t *n)
+const struct turn_cell **order_cells(const struct schedule *schedule, enum head_weights head, size_t *n)
 {
-    struct following p = {.s = s, .head = head};
+    struct following p = {.s = schedule, .head = head};
     struct turn need;
     size_t total = 0;
-    p.next = allocate(s->n, sizeof *p.next);
-    p.done = allocate(s->n, sizeof *p.done);
-    for (size_t row = 0; row < s->n; row++)
-        total += s->row[row].n;
+    p.next = allocate(schedule->n, sizeof *p.next);
+    p.done = allocate(schedule->n, sizeof *p.done);
+    for (size_t row = 0; row < schedule->n; row++)
+        total += schedule->row[row].n;
     const struct turn_cell **all = allocate(total, sizeof(struct turn_cell *));
     *n = 0;
     while (*n < total) {
         const size_t before = *n;
-        for (size_t row = 0; row < s->n; row++) {
+        for (size_t row = 0; row < schedule->n; row++) {
             const struct turn_cell *c = next_cell(&p, row);
             p.done[row] = c && !find_unmet(&p, c, &need);
             if (p.done[row]) {
@@ -107,7 +107,7 @@ const struct turn_cell **order_cells(const struct schedule *s, enum head_weights
                 (*n)++;
             }
         }
-        for (size_t row = 0; row < s->n; row++)
+        for (size_t row = 0; row < schedule->n; row++)
             p.next[row] += p.done[row];
         if (*n == before)
             refuse_ring(&p);
@@ -119,15 +119,15 @@ const struct turn_cell **order_cells(const struct schedule *s, enum head_weights
 
 /* PyTorch keeps the losses of the last stage in the order in which its forwards come, and backwards take a loss by the
  * number of their micro-batch. */
-void refuse_wrong_in_pytorch(const struct schedule *s)
+void refuse_wrong_in_pytorch(const struct schedule *schedule)
 {
     int due = 0;
-    for (size_t i = 0; i < s->n_turns; i++) {
-        const struct turn *t = s->turn[i].turn;
-        if (t->computation != FORWARD || t->stage != s->stages - 1)
+    for (size_t i = 0; i < schedule->n_turns; i++) {
+        const struct turn *turn = schedule->turn[i].turn;
+        if (turn->computation != FORWARD || turn->stage != schedule->stages - 1)
             continue;
-        if (t->micro != due)
-            fail_cell(s, s->turn[i].cell,
+        if (turn->micro != due)
+            fail_cell(schedule, schedule->turn[i].cell,
                       "on the last stage PyTorch takes this forward for that of micro-batch %d, and trains something "
                       "else without a word: there forwards come in ascending order",
                       due);

@@ -9,37 +9,37 @@
 #include "schedule.h"
 
 /* The first stage that is not on the device of the mesh; the number of stages: all are. */
-static int first_elsewhere(const struct schedule *s, const struct mesh *m)
+static int first_elsewhere(const struct schedule *schedule, const struct mesh *mesh)
 {
     int stage = 0;
-    while (stage < s->stages && s->row_of[stage] == pp_of(m, stage))
+    while (stage < schedule->stages && schedule->row_of[stage] == pp_of(mesh, stage))
         stage++;
     return stage;
 }
 
 /* Finds out how stages lie on devices, in a loop or folded; refuses a schedule that has them in other rows. */
-static void set_places(const struct schedule *s, struct turn_order *o)
+static void set_places(const struct schedule *schedule, struct turn_order *o)
 {
-    const int rows = (int)s->n;
-    o->chunks = MAX(s->stages / rows, 1);
+    const int rows = (int)schedule->n;
+    o->chunks = MAX(schedule->stages / rows, 1);
     struct mesh loop = {.dp = 1, .pp = rows, .tp = 1, .chunks = o->chunks};
     struct mesh v = loop;
     v.folded = true;
-    int in_loop = first_elsewhere(s, &loop), in_v = first_elsewhere(s, &v);
+    int in_loop = first_elsewhere(schedule, &loop), in_v = first_elsewhere(schedule, &v);
     int wrong = MAX(in_loop, in_v);
-    if (wrong < s->stages && in_loop != in_v)
-        fail_cell(s, *cell_of(s, FORWARD, wrong, 0), "training has stage %d in row %d, since those before it are %s",
-                  wrong, pp_of(in_v < in_loop ? &loop : &v, wrong) + 1,
-                  in_v < in_loop ? "dealt round" : "folded as a V");
-    if (wrong < s->stages)
-        fail_cell(s, *cell_of(s, FORWARD, wrong, 0),
+    if (wrong < schedule->stages && in_loop != in_v)
+        fail_cell(schedule, *cell_of(schedule, FORWARD, wrong, 0),
+                  "training has stage %d in row %d, since those before it are %s", wrong,
+                  pp_of(in_v < in_loop ? &loop : &v, wrong) + 1, in_v < in_loop ? "dealt round" : "folded as a V");
+    if (wrong < schedule->stages)
+        fail_cell(schedule, *cell_of(schedule, FORWARD, wrong, 0),
                   "training has stage %d in row %d, or, folded as a V, in row %d, and not in this one", wrong,
                   pp_of(&loop, wrong) + 1, pp_of(&v, wrong) + 1);
-    if (s->stages % rows != 0)
-        fail_cell(s, *cell_of(s, FORWARD, s->stages - 1, 0),
-                  "it is on the last of %d stages, and training wants as many stages on each of %d devices", s->stages,
-                  rows);
-    o->folded = in_loop < s->stages;
+    if (schedule->stages % rows != 0)
+        fail_cell(schedule, *cell_of(schedule, FORWARD, schedule->stages - 1, 0),
+                  "it is on the last of %d stages, and training wants as many stages on each of %d devices",
+                  schedule->stages, rows);
+    o->folded = in_loop < schedule->stages;
 }
 
 /* The micro-batch that is due, which then counts as done.  done: how many the stage has had, by computation. */
@@ -54,14 +54,14 @@ static int due_micro(int done[COMPUTATIONS], enum computation computation)
 }
 
 /* Refuses a schedule in which a stage takes its micro-batches in another order. */
-static void expect_ascending(const struct schedule *s)
+static void expect_ascending(const struct schedule *schedule)
 {
-    int(*done)[COMPUTATIONS] = allocate((size_t)s->stages, sizeof *done);
-    for (size_t i = 0; i < s->n_turns; i++) {
-        const struct turn *t = s->turn[i].turn;
-        const int due = due_micro(done[t->stage], t->computation);
-        if (t->micro != due)
-            fail_cell(s, s->turn[i].cell,
+    int(*done)[COMPUTATIONS] = allocate((size_t)schedule->stages, sizeof *done);
+    for (size_t i = 0; i < schedule->n_turns; i++) {
+        const struct turn *turn = schedule->turn[i].turn;
+        const int due = due_micro(done[turn->stage], turn->computation);
+        if (turn->micro != due)
+            fail_cell(schedule, schedule->turn[i].cell,
                       "micro-batch %d is due: training takes those of a stage in ascending order, and adds up their "
                       "gradients as one device does",
                       due);
@@ -70,31 +70,31 @@ static void expect_ascending(const struct schedule *s)
 }
 
 /* The turns of each row, as training takes them, and the text that a checkpoint keeps. */
-static struct written_turns *write_turns(const struct schedule *s)
+static struct written_turns *write_turns(const struct schedule *schedule)
 {
     struct written_turns *w = allocate(1, sizeof *w);
-    w->devices = (int)s->n;
-    w->micros = s->micros;
-    w->text = format_schedule(s);
-    w->turn = allocate(s->n, sizeof *w->turn);
-    w->n = allocate(s->n, sizeof *w->n);
-    for (size_t row = 0; row < s->n; row++)
-        w->turn[row] = allocate(2 * s->row[row].n, sizeof *w->turn[row]);
-    for (size_t i = 0; i < s->n_turns; i++) {
-        const int row = s->turn[i].cell->row;
-        w->turn[row][w->n[row]] = *s->turn[i].turn;
+    w->devices = (int)schedule->n;
+    w->micros = schedule->micros;
+    w->text = format_schedule(schedule);
+    w->turn = allocate(schedule->n, sizeof *w->turn);
+    w->n = allocate(schedule->n, sizeof *w->n);
+    for (size_t row = 0; row < schedule->n; row++)
+        w->turn[row] = allocate(2 * schedule->row[row].n, sizeof *w->turn[row]);
+    for (size_t i = 0; i < schedule->n_turns; i++) {
+        const int row = schedule->turn[i].cell->row;
+        w->turn[row][w->n[row]] = *schedule->turn[i].turn;
         w->n[row]++;
     }
     return w;
 }
 
-struct turn_order *order_of(const struct schedule *s)
+struct turn_order *order_of(const struct schedule *schedule)
 {
     size_t n;
     struct turn_order *o = allocate(1, sizeof *o);
-    set_places(s, o);
-    expect_ascending(s);
-    free(order_cells(s, TIED, &n));
-    o->written = write_turns(s);
+    set_places(schedule, o);
+    expect_ascending(schedule);
+    free(order_cells(schedule, TIED, &n));
+    o->written = write_turns(schedule);
     return o;
 }

@@ -20,7 +20,7 @@ struct maker { /* what made the bytes of a tensor */
 };
 struct list_reading {
     struct schedule *s;
-    const struct step *list;
+    const struct list *list;
     struct maker *maker; /* by tensor: of its last writer */
     struct row *device;  /* by device: its cells */
     int *stage;          /* by micro-batch: the stage of its last forward; NONE: none has come */
@@ -32,54 +32,55 @@ struct list_reading {
     fail(EXIT_USAGE, "%s, task %zu %s: %s", (reading)->s->path, (t)->index, (t)->name, format_string(__VA_ARGS__))
 
 /* The task's micro-batch; 0 where the list has none. */
-static int micro_of(const struct list_reading *reading, const struct task *t)
+static int micro_of(const struct list_reading *reading, const struct task *task)
 {
-    if (t->micro >= MOST_MICROS)
-        fail_task(reading, t, "a schedule has micro-batches below %d", MOST_MICROS);
-    return MAX(t->micro, 0);
+    if (task->micro >= MOST_MICROS)
+        fail_task(reading, task, "a schedule has micro-batches below %d", MOST_MICROS);
+    return MAX(task->micro, 0);
 }
 
 /* The cell of the device to which a task may belong: its last one, if that does this turn. */
-static struct turn_cell *open_cell(const struct row *row, const struct turn *t)
+static struct turn_cell *open_cell(const struct row *row, const struct turn *turn)
 {
     struct turn_cell *last = row->n > 0 ? &row->cell[row->n - 1] : NULL;
-    if (!last || last->n != 1 || last->turn[0].stage != t->stage || last->turn[0].micro != t->micro)
+    if (!last || last->n != 1 || last->turn[0].stage != turn->stage || last->turn[0].micro != turn->micro)
         return NULL;
-    bool both_ways = (last->turn[0].computation == FORWARD) != (t->computation == FORWARD);
+    bool both_ways = (last->turn[0].computation == FORWARD) != (turn->computation == FORWARD);
     return both_ways ? NULL : last;
 }
 
 /* The stage to which the task's micro-batch has come: the next one, if what its last forward made has been sent. */
-static int forward_stage_of(struct list_reading *reading, const struct task *t)
+static int forward_stage_of(struct list_reading *reading, const struct task *task)
 {
-    const int micro = micro_of(reading, t), device = t->lane->device->index;
+    const int micro = micro_of(reading, task), device = task->lane->device->index;
     int *stage = &reading->stage[micro];
     if (*stage == NONE || reading->sent[micro])
         *stage += 1; /* NONE is -1: the first stage is 0 */
     reading->sent[micro] = false;
     if (*stage >= MOST_STAGES)
-        fail_task(reading, t, "a schedule has fewer than %d stages", MOST_STAGES);
+        fail_task(reading, task, "a schedule has fewer than %d stages", MOST_STAGES);
     if (reading->stage_device[*stage] == NONE)
         reading->stage_device[*stage] = device;
     if (reading->stage_device[*stage] != device)
         fail_task(
-            reading, t,
+            reading, task,
             "it is on %s, and micro-batch %d is on stage %d, which is on %s: the form has one device for a stage, "
             "and a send between two",
-            t->lane->device->id, micro, *stage, reading->list->pool->machine->device[reading->stage_device[*stage]].id);
+            task->lane->device->id, micro, *stage,
+            reading->list->pool->machine->device[reading->stage_device[*stage]].id);
     return *stage;
 }
 
 /* What made a tensor that the task reads: a forward of its own micro-batch, or, if there is none, a backward of it;
  * with OTHER_MICRO a forward of another micro-batch.  NULL: the task reads no such tensor. */
 enum which_micro { OWN_MICRO, OTHER_MICRO };
-static const struct maker *maker_of(const struct list_reading *reading, const struct task *t, enum which_micro which)
+static const struct maker *maker_of(const struct list_reading *reading, const struct task *task, enum which_micro which)
 {
     const struct maker *found = NULL;
-    for (int i = 0; i < t->n_access; i++) {
-        const struct maker *m = &reading->maker[t->access[i].tensor->storage->id];
-        const enum which_micro its = m->micro == micro_of(reading, t) ? OWN_MICRO : OTHER_MICRO;
-        if (!(t->access[i].mode & ACCESS_READ) || !m->is_known || its != which)
+    for (int i = 0; i < task->n_access; i++) {
+        const struct maker *m = &reading->maker[task->access[i].tensor->storage->id];
+        const enum which_micro its = m->micro == micro_of(reading, task) ? OWN_MICRO : OTHER_MICRO;
+        if (!(task->access[i].mode & ACCESS_READ) || !m->is_known || its != which)
             continue;
         if (m->is_forward)
             return m;
@@ -90,12 +91,12 @@ static const struct maker *maker_of(const struct list_reading *reading, const st
 }
 
 /* What a backward task computes, as the tensors say that it writes. */
-static enum computation computation_of(const struct task *t)
+static enum computation computation_of(const struct task *task)
 {
     bool weights = false, input = false; /* does the task write gradients of weights, of an input? */
-    for (int i = 0; i < t->n_access; i++) {
-        bool writes = t->access[i].mode & ACCESS_WRITE;
-        bool of_weight = t->access[i].tensor->storage->class == MEM_GRADIENTS;
+    for (int i = 0; i < task->n_access; i++) {
+        bool writes = task->access[i].mode & ACCESS_WRITE;
+        bool of_weight = task->access[i].tensor->storage->class == MEM_GRADIENTS;
         weights |= writes && of_weight;
         input |= writes && !of_weight;
     }
@@ -105,14 +106,14 @@ static enum computation computation_of(const struct task *t)
 }
 
 /* The cell makes what the task writes; of two turns that overlap, the forward makes the activations. */
-static void note_makes(struct list_reading *reading, const struct task *t, const struct turn_cell *c)
+static void note_makes(struct list_reading *reading, const struct task *task, const struct turn_cell *c)
 {
-    for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor->storage;
-        if (!(t->access[i].mode & ACCESS_WRITE))
+    for (int i = 0; i < task->n_access; i++) {
+        const struct tensor *tensor = task->access[i].tensor->storage;
+        if (!(task->access[i].mode & ACCESS_WRITE))
             continue;
-        const struct turn *turn = &c->turn[c->n == 2 && x->class != MEM_ACTIVATIONS];
-        reading->maker[x->id] = (struct maker){
+        const struct turn *turn = &c->turn[c->n == 2 && tensor->class != MEM_ACTIVATIONS];
+        reading->maker[tensor->id] = (struct maker){
             .is_known = true,
             .is_forward = turn->computation == FORWARD,
             .stage = turn->stage,
@@ -122,17 +123,18 @@ static void note_makes(struct list_reading *reading, const struct task *t, const
 }
 
 /* backward: what the task's other half follows, where it is two turns that overlap; else NULL. */
-static void add_forward(struct list_reading *reading, const struct task *t, const struct maker *backward)
+static void add_forward(struct list_reading *reading, const struct task *task, const struct maker *backward)
 {
-    struct turn_cell c = {.turn = {{FORWARD, forward_stage_of(reading, t), micro_of(reading, t)}}, .n = 1, .task = t};
-    struct row *row = &reading->device[t->lane->device->index];
+    struct turn_cell c = {
+        .turn = {{FORWARD, forward_stage_of(reading, task), micro_of(reading, task)}}, .n = 1, .task = task};
+    struct row *row = &reading->device[task->lane->device->index];
     if (backward) {
         c.turn[1] = (struct turn){BACKWARD, backward->stage, backward->micro};
         c.n = 2;
     }
     if (backward || !open_cell(row, &c.turn[0]))
         *APPEND(row->cell, row->n, row->cap) = c;
-    note_makes(reading, t, &c);
+    note_makes(reading, task, &c);
 }
 
 /* The device's last cell is a whole backward, and an I just before it is a part of that. */
@@ -152,8 +154,8 @@ static void make_whole(struct row *row)
 static bool has_input_gradient(const struct row *row, const struct maker *m)
 {
     for (const struct turn_cell *c = row->cell; c < row->cell + row->n; c++) {
-        const struct turn *t = &c->turn[0];
-        if (t->computation == INPUT_GRADIENT && t->stage == m->stage && t->micro == m->micro)
+        const struct turn *turn = &c->turn[0];
+        if (turn->computation == INPUT_GRADIENT && turn->stage == m->stage && turn->micro == m->micro)
             return true;
     }
     return false;
@@ -161,32 +163,32 @@ static bool has_input_gradient(const struct row *row, const struct maker *m)
 
 /* Adds the task to the device's last cell, if it belongs there, or gives it a cell.  A first stage may have no gradient
  * of an input.  Then a task that computes the gradients of its weights is a whole backward. */
-static void add_backward(struct list_reading *reading, const struct task *t)
+static void add_backward(struct list_reading *reading, const struct task *task)
 {
-    const struct maker *m = maker_of(reading, t, OWN_MICRO);
-    struct row *row = &reading->device[t->lane->device->index];
-    enum computation now = computation_of(t);
+    const struct maker *m = maker_of(reading, task, OWN_MICRO);
+    struct row *row = &reading->device[task->lane->device->index];
+    enum computation now = computation_of(task);
     if (!m)
-        fail_task(reading, t,
+        fail_task(reading, task,
                   "of which stage this backward is cannot be seen: it reads nothing that a forward has made");
     if (now == WEIGHT_GRADIENT && !has_input_gradient(row, m))
         now = BACKWARD;
-    const struct turn_cell c = {.turn = {{now, m->stage, m->micro}}, .n = 1, .task = t};
+    const struct turn_cell c = {.turn = {{now, m->stage, m->micro}}, .n = 1, .task = task};
     const struct turn_cell *open = open_cell(row, &c.turn[0]);
     if (!open || (now == WEIGHT_GRADIENT && open->turn[0].computation == INPUT_GRADIENT))
         *APPEND(row->cell, row->n, row->cap) = c;
     else if (now != open->turn[0].computation)
         make_whole(row);
-    note_makes(reading, t, &c);
+    note_makes(reading, task, &c);
 }
 
 /* What is copied has the same maker.  But a gradient that is sent belongs to the stage before; and of what a forward
  * sends, the reader's stage is known without its maker. */
-static void follow_copy(struct list_reading *reading, const struct task *t)
+static void follow_copy(struct list_reading *reading, const struct task *task)
 {
-    struct maker *to = &reading->maker[copy_target(t)->storage->id];
-    *to = reading->maker[copy_source(t)->storage->id];
-    if (t->role != ROLE_SEND || !to->is_known || to->is_sent)
+    struct maker *to = &reading->maker[copy_target(task)->storage->id];
+    *to = reading->maker[copy_source(task)->storage->id];
+    if (task->role != ROLE_SEND || !to->is_known || to->is_sent)
         return;
     if (to->is_forward)
         reading->sent[to->micro] = true;
@@ -196,17 +198,17 @@ static void follow_copy(struct list_reading *reading, const struct task *t)
     to->is_sent = true;
 }
 
-static void add_task(struct list_reading *reading, const struct task *t)
+static void add_task(struct list_reading *reading, const struct task *task)
 {
     const struct maker *overlapped = NULL;
-    if (t->role == ROLE_BACKWARD)
-        overlapped = maker_of(reading, t, OTHER_MICRO);
-    if (is_copy(t))
-        follow_copy(reading, t);
-    else if (t->role == ROLE_FORWARD || overlapped)
-        add_forward(reading, t, overlapped);
-    else if (t->role == ROLE_BACKWARD)
-        add_backward(reading, t);
+    if (task->role == ROLE_BACKWARD)
+        overlapped = maker_of(reading, task, OTHER_MICRO);
+    if (is_copy(task))
+        follow_copy(reading, task);
+    else if (task->role == ROLE_FORWARD || overlapped)
+        add_forward(reading, task, overlapped);
+    else if (task->role == ROLE_BACKWARD)
+        add_backward(reading, task);
 }
 
 /* Devices without a stage have no row. */
@@ -222,7 +224,7 @@ static void gather_rows(struct list_reading *reading)
     }
 }
 
-struct schedule *schedule_of(const char *path, const struct step *list)
+struct schedule *schedule_of(const char *path, const struct list *list)
 {
     struct list_reading reading = {.list = list, .s = allocate(1, sizeof *reading.s)};
     reading.s->path = path;

@@ -64,14 +64,14 @@ static struct turn_times read_times(const char *words, int stages)
     return t;
 }
 
-static double time_of_turn(const struct turn_times *times, const struct turn *t)
+static double time_of_turn(const struct turn_times *times, const struct turn *turn)
 {
     static const enum key key[COMPUTATIONS] = {
         [FORWARD] = KEY_F, [BACKWARD] = KEY_B, [INPUT_GRADIENT] = KEY_I, [WEIGHT_GRADIENT] = KEY_W};
-    const double *of_stage = times->seconds[t->stage];
-    if (t->computation == BACKWARD && of_stage[KEY_B] < 0)
+    const double *of_stage = times->seconds[turn->stage];
+    if (turn->computation == BACKWARD && of_stage[KEY_B] < 0)
         return of_stage[KEY_I] + of_stage[KEY_W];
-    return of_stage[key[t->computation]];
+    return of_stage[key[turn->computation]];
 }
 
 static double time_of_cell(const struct turn_times *times, const struct turn_cell *c)
@@ -92,13 +92,13 @@ static bool is_given(const struct turn_times *t, enum key key)
     return false;
 }
 
-static void warn_of_unused(const struct schedule *s, const struct turn_times *times)
+static void warn_of_unused(const struct schedule *schedule, const struct turn_times *times)
 {
     bool overlaps = false;
-    for (size_t i = 0; i < s->n_turns; i++)
-        overlaps |= s->turn[i].cell->n == 2;
+    for (size_t i = 0; i < schedule->n_turns; i++)
+        overlaps |= schedule->turn[i].cell->n == 2;
     if (!overlaps && is_given(times, KEY_FB))
-        warn("--times FB has no effect: in %s no two turns overlap", s->path);
+        warn("--times FB has no effect: in %s no two turns overlap", schedule->path);
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
@@ -126,24 +126,24 @@ static void write_tensors(const struct writing *w, int stage)
 }
 
 /* Appends the names of what the turn reads, and of what it writes: ",w0,a0.1". */
-static void add_operands(struct writing *w, const struct turn *t, char **reads, char **writes)
+static void add_operands(struct writing *w, const struct turn *turn, char **reads, char **writes)
 {
-    const int k = t->stage, u = t->micro;
-    const bool input = t->computation == BACKWARD || t->computation == INPUT_GRADIENT;
-    const bool weights = t->computation == BACKWARD || t->computation == WEIGHT_GRADIENT;
-    if (t->computation != WEIGHT_GRADIENT)
+    const int k = turn->stage, u = turn->micro;
+    const bool input = turn->computation == BACKWARD || turn->computation == INPUT_GRADIENT;
+    const bool weights = turn->computation == BACKWARD || turn->computation == WEIGHT_GRADIENT;
+    if (turn->computation != WEIGHT_GRADIENT)
         append_text(reads, ",w%d", k);
-    if (t->computation == FORWARD)
+    if (turn->computation == FORWARD)
         append_text(writes, ",a%d.%d", k, u);
     else
         append_text(reads, ",a%d.%d", k, u);
-    if (t->computation == FORWARD && k > 0)
+    if (turn->computation == FORWARD && k > 0)
         append_text(reads, ",x%d.%d", k, u);
     if (input && k < w->s->stages - 1)
         append_text(reads, ",y%d.%d", k, u);
     if (input)
         append_text(writes, ",d%d.%d", k, u);
-    if (t->computation == WEIGHT_GRADIENT)
+    if (turn->computation == WEIGHT_GRADIENT)
         append_text(reads, ",d%d.%d", k, u);
     if (weights && w->began[k])
         append_text(reads, ",g%d", k);
@@ -153,19 +153,19 @@ static void add_operands(struct writing *w, const struct turn *t, char **reads, 
 }
 
 /* What the turn has made goes to the neighbour that waits for it.  Each way has a lane of its own. */
-static void write_send(const struct writing *w, const struct turn *t)
+static void write_send(const struct writing *w, const struct turn *turn)
 {
-    const bool forward = t->computation == FORWARD;
-    const int to = t->stage + (forward ? 1 : -1);
-    if (t->computation == WEIGHT_GRADIENT || to < 0 || to == w->s->stages)
+    const bool forward = turn->computation == FORWARD;
+    const int to = turn->stage + (forward ? 1 : -1);
+    if (turn->computation == WEIGHT_GRADIENT || to < 0 || to == w->s->stages)
         return;
-    const int from_row = w->s->row_of[t->stage];
+    const int from_row = w->s->row_of[turn->stage];
     const int to_row = w->s->row_of[to];
-    const double seconds = from_row == to_row ? 0 : w->times.seconds[t->stage][KEY_SEND];
+    const double seconds = from_row == to_row ? 0 : w->times.seconds[turn->stage][KEY_SEND];
     char number[32];
     fprintf(w->out, "copy send %c%d.%d %c%d.%d lane=d%d.download%s time=%s layer=%d micro=%d role=send\n",
-            forward ? 'x' : 'y', to, t->micro, forward ? 'a' : 'd', t->stage, t->micro, from_row, forward ? "" : "1",
-            format_exactly(number, seconds), t->stage, t->micro);
+            forward ? 'x' : 'y', to, turn->micro, forward ? 'a' : 'd', turn->stage, turn->micro, from_row,
+            forward ? "" : "1", format_exactly(number, seconds), turn->stage, turn->micro);
 }
 
 /* Writes the task that a cell is, and then what it sends. */
@@ -186,22 +186,23 @@ static void write_cell(struct writing *w, const struct turn_cell *c)
     free(writes);
 }
 
-char *step_file_of(const struct schedule *s, const char *times)
+char *step_file_of(const struct schedule *schedule, const char *times)
 {
     char *text;
     size_t bytes, n;
-    struct writing w = {.s = s, .times = read_times(times, s->stages), .out = open_memstream(&text, &bytes)};
-    const struct turn_cell **order = order_cells(s, UNTIED, &n);
-    warn_of_unused(s, &w.times);
-    w.began = allocate((size_t)s->stages, sizeof *w.began);
-    for (size_t row = 0; row < s->n; row++)
+    struct writing w = {
+        .s = schedule, .times = read_times(times, schedule->stages), .out = open_memstream(&text, &bytes)};
+    const struct turn_cell **order = order_cells(schedule, UNTIED, &n);
+    warn_of_unused(schedule, &w.times);
+    w.began = allocate((size_t)schedule->stages, sizeof *w.began);
+    for (size_t row = 0; row < schedule->n; row++)
         fprintf(w.out, "device d%zu memory=1024G\nlane d%zu.download1\n", row, row);
-    for (int stage = 0; stage < s->stages; stage++)
+    for (int stage = 0; stage < schedule->stages; stage++)
         write_tensors(&w, stage);
     for (size_t i = 0; i < n; i++)
         write_cell(&w, order[i]);
-    for (int stage = 0; stage < s->stages; stage++) {
-        const int row = s->row_of[stage];
+    for (int stage = 0; stage < schedule->stages; stage++) {
+        const int row = schedule->row_of[stage];
         fprintf(w.out, "task update d%d.compute 0 layer=%d role=update reads=g%d,w%d writes=w%d\n", row, stage, stage,
                 stage, stage);
     }

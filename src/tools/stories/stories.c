@@ -24,11 +24,11 @@ enum { STORY_SEED = 1948, BYTE_VALUES = 256 };
 
 /* ---- telling --------------------------------------------------------------------------------------------------- */
 
-double stories_rate(const struct stories *s)
+double stories_rate(const struct stories *stories)
 {
     double nats = 0, bytes = 0;
-    for (const struct state *from = s->states; from < s->states + s->n_states; from++)
-        for (const struct phrase *p = s->phrases + from->first; p < s->phrases + from->end; p++) {
+    for (const struct state *from = stories->states; from < stories->states + stories->n_states; from++)
+        for (const struct phrase *p = stories->phrases + from->first; p < stories->phrases + from->end; p++) {
             nats -= from->visits * p->share * log(p->share);
             bytes += from->visits * p->share * (double)p->n;
         }
@@ -36,24 +36,24 @@ double stories_rate(const struct stories *s)
 }
 
 /* The phrase that a state says, drawn by a number of [0, 1). */
-static const struct phrase *draw_phrase(const struct stories *s, const struct state *state, double drawn)
+static const struct phrase *draw_phrase(const struct stories *stories, const struct state *state, double drawn)
 {
     size_t p = state->first;
-    double left = drawn - s->phrases[p].share;
+    double left = drawn - stories->phrases[p].share;
     while (left >= 0 && p + 1 < state->end) {
         p++;
-        left -= s->phrases[p].share;
+        left -= stories->phrases[p].share;
     }
-    return &s->phrases[p];
+    return &stories->phrases[p];
 }
 
-char *tell_stories(const struct stories *s, size_t n)
+char *tell_stories(const struct stories *stories, size_t n)
 {
     char *text = allocate(n, 1);
     size_t state = 0, told = 0;
     for (uint64_t i = 0; told < n; i++) {
         double drawn = random_uniform(STORY_SEED, STREAM_STORY, 0, i);
-        const struct phrase *phrase = draw_phrase(s, &s->states[state], drawn);
+        const struct phrase *phrase = draw_phrase(stories, &stories->states[state], drawn);
         memcpy(text + told, phrase->bytes, MIN(phrase->n, n - told));
         told += phrase->n;
         state = phrase->next;
@@ -81,22 +81,22 @@ static void add_place(struct belief *b, size_t phrase, size_t at, double weight)
 }
 
 /* A story is at the beginning of a state, that likely. */
-static void add_state(const struct stories *s, struct belief *b, const struct state *state, double likely)
+static void add_state(const struct stories *stories, struct belief *b, const struct state *state, double likely)
 {
     for (size_t p = state->first; p < state->end; p++)
-        add_place(b, p, 0, likely * s->phrases[p].share);
+        add_place(b, p, 0, likely * stories->phrases[p].share);
 }
 
 /* `to` becomes what is believed when `byte` has been read: only places where this byte came next remain.  Returns how
  * likely the byte was before.  sum: (states), zeros before and after.  In it the probabilities of all ways into a state
  * are summed, so that each phrase of the state gets one place. */
-static double read_byte(const struct stories *s, const struct belief *from, unsigned char byte, struct belief *to,
+static double read_byte(const struct stories *stories, const struct belief *from, unsigned char byte, struct belief *to,
                         double *sum)
 {
     to->n = 0;
     to->total = 0;
     for (const struct reader_place *p = from->places; p < from->places + from->n; p++) {
-        const struct phrase *phrase = &s->phrases[p->phrase];
+        const struct phrase *phrase = &stories->phrases[p->phrase];
         if ((unsigned char)phrase->bytes[p->at] != byte)
             continue;
         if (p->at + 1 < phrase->n)
@@ -104,22 +104,22 @@ static double read_byte(const struct stories *s, const struct belief *from, unsi
         else
             sum[phrase->next] += p->weight / from->total;
     }
-    for (size_t i = 0; i < s->n_states; i++)
+    for (size_t i = 0; i < stories->n_states; i++)
         if (sum[i] > 0) {
-            add_state(s, to, &s->states[i], sum[i]);
+            add_state(stories, to, &stories->states[i], sum[i]);
             sum[i] = 0;
         }
     return to->total;
 }
 
 /* A reader's belief before the first byte: any place is possible, and as likely as stories come there. */
-static struct belief believe_any(const struct stories *s)
+static struct belief believe_any(const struct stories *stories)
 {
     struct belief any = {.n = 0};
-    for (const struct state *state = s->states; state < s->states + s->n_states; state++)
+    for (const struct state *state = stories->states; state < stories->states + stories->n_states; state++)
         for (size_t p = state->first; p < state->end; p++)
-            for (size_t at = 0; at < s->phrases[p].n; at++)
-                add_place(&any, p, at, state->visits * s->phrases[p].share);
+            for (size_t at = 0; at < stories->phrases[p].n; at++)
+                add_place(&any, p, at, state->visits * stories->phrases[p].share);
     return any;
 }
 
@@ -131,29 +131,29 @@ struct window_reader {    /* what is used again for every window */
 
 /* Adds the losses of a window's bytes from its second one on.  After the first one the reader believes `first`.
  * window: (seq_len + 1) bytes. */
-static void read_window(const struct stories *s, struct window_reader *reader, const struct belief *first,
+static void read_window(const struct stories *stories, struct window_reader *reader, const struct belief *first,
                         const uint16_t *window, int seq_len)
 {
     const struct belief *now = first;
     for (int t = 1; t <= seq_len; t++) {
         struct belief *next = &reader->two[t % 2];
-        reader->loss -= log(read_byte(s, now, (unsigned char)window[t], next, reader->sum));
+        reader->loss -= log(read_byte(stories, now, (unsigned char)window[t], next, reader->sum));
         now = next;
     }
 }
 
-double stories_floor(const struct stories *s, const uint16_t *bytes, size_t n, int seq_len)
+double stories_floor(const struct stories *stories, const uint16_t *bytes, size_t n, int seq_len)
 {
-    struct belief any = believe_any(s);
+    struct belief any = believe_any(stories);
     struct belief *first = allocate(BYTE_VALUES, sizeof *first); /* by the first byte: what is believed after it */
-    struct window_reader reader = {.sum = allocate(s->n_states, sizeof *reader.sum)};
+    struct window_reader reader = {.sum = allocate(stories->n_states, sizeof *reader.sum)};
     const size_t windows = n ? (n - 1) / (size_t)seq_len : 0;
     for (size_t w = 0; w < windows; w++) {
         const uint16_t *window = bytes + w * (size_t)seq_len;
         const unsigned char byte = (unsigned char)window[0];
         if (first[byte].n == 0)
-            read_byte(s, &any, byte, &first[byte], reader.sum);
-        read_window(s, &reader, &first[byte], window, seq_len);
+            read_byte(stories, &any, byte, &first[byte], reader.sum);
+        read_window(stories, &reader, &first[byte], window, seq_len);
     }
     for (int byte = 0; byte < BYTE_VALUES; byte++)
         free(first[byte].places);

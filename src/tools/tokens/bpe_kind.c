@@ -8,7 +8,7 @@
 enum { LEAST_N = 257 };
 static const char end_of_texts[] = "<|endoftext|>";
 
-static const struct bpe *bpe_of(const struct tokenizer *t) { return t->own; }
+static const struct bpe *bpe_of(const struct tokenizer *tokenizer) { return tokenizer->own; }
 
 static struct tokenizer tokenizer_of(struct bpe *b);
 
@@ -39,25 +39,25 @@ static struct tokenizer learn(const char *word, const struct texts *train, const
     for (size_t i = 0; i < train->n && !found; i++)
         found = memmem(train->text[i].bytes, train->text[i].n, end_of_texts, strlen(end_of_texts));
     const int wanted = number_in(word);
-    struct tokenizer t = tokenizer_of(learn_bpe(train->text, train->n, wanted, found ? end_alone : NULL));
-    if (t.n < wanted)
+    struct tokenizer tokenizer = tokenizer_of(learn_bpe(train->text, train->n, wanted, found ? end_alone : NULL));
+    if (tokenizer.n < wanted)
         warn("--tokens %s: the training text gives only %d tokens, since then no two tokens stand side by side twice; "
              "give "
              "more text for more tokens",
-             word, t.n);
-    return t;
+             word, tokenizer.n);
+    return tokenizer;
 }
 
 static struct tokenizer read_tokenizer_file(const char *path)
 {
     json_t *json = json_load_file(path, 0, NULL); /* NULL: the file is no JSON */
-    struct tokenizer t = single_from_json(json);
+    struct tokenizer tokenizer = single_from_json(json);
     json_decref(json);
-    if (t.n == 0)
-        t = tokenizer_of(read_bpe(path));
-    if (t.takes_numbers)
+    if (tokenizer.n == 0)
+        tokenizer = tokenizer_of(read_bpe(path));
+    if (tokenizer.takes_numbers)
         note("%s has no merges, so it only decodes: give prompts as token numbers, and train on files of tokens", path);
-    return t;
+    return tokenizer;
 }
 
 struct neighbour { /* a file beside a model; the argument of read_neighbour(), for attempt() */
@@ -91,22 +91,22 @@ static struct tokenizer read_beside(const char *model)
     return r.t;
 }
 
-static uint16_t *encode_bpe(const struct tokenizer *t, const struct text *text, size_t *n)
+static uint16_t *encode_bpe(const struct tokenizer *tokenizer, const struct text *text, size_t *n)
 {
-    return t->takes_numbers ? encode_numbers(t, text, n) : bpe_encode(bpe_of(t), text, n);
+    return tokenizer->takes_numbers ? encode_numbers(tokenizer, text, n) : bpe_encode(bpe_of(tokenizer), text, n);
 }
 
-static const char *decode_bpe(const struct tokenizer *t, int32_t token, char own[DECODED_BYTES], size_t *n)
+static const char *decode_bpe(const struct tokenizer *tokenizer, int32_t token, char own[DECODED_BYTES], size_t *n)
 {
     (void)own;
-    return bpe_decode(bpe_of(t), token, n);
+    return bpe_decode(bpe_of(tokenizer), token, n);
 }
 
-static int find_end(const struct tokenizer *t) { return find_added(bpe_of(t), end_of_texts); }
+static int find_end(const struct tokenizer *tokenizer) { return find_added(bpe_of(tokenizer), end_of_texts); }
 
-static char *bpe_to_text(const struct tokenizer *t)
+static char *bpe_to_text(const struct tokenizer *tokenizer)
 {
-    json_t *json = bpe_to_json(bpe_of(t));
+    json_t *json = bpe_to_json(bpe_of(tokenizer));
     char *compact = json_dumps(json, JSON_COMPACT), *text = format_string(" %s", compact);
     json_decref(json);
     free(compact);
@@ -116,30 +116,30 @@ static char *bpe_to_text(const struct tokenizer *t)
 static struct tokenizer bpe_from_text(const char *text)
 {
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    struct tokenizer t = {0};
+    struct tokenizer tokenizer = {0};
     if (json_is_object(json))
-        t = tokenizer_of(bpe_from_json(json, "the tokenizer of the model"));
+        tokenizer = tokenizer_of(bpe_from_json(json, "the tokenizer of the model"));
     json_decref(json);
-    return t;
+    return tokenizer;
 }
 
 static const struct token_kind token_bpe;
-static json_t *bpe_or_single_to_json(const struct tokenizer *t)
+static json_t *bpe_or_single_to_json(const struct tokenizer *tokenizer)
 {
-    if (t->kind != &token_bpe)
-        return single_to_json(t);
-    return t->takes_numbers ? NULL : bpe_to_json(bpe_of(t));
+    if (tokenizer->kind != &token_bpe)
+        return single_to_json(tokenizer);
+    return tokenizer->takes_numbers ? NULL : bpe_to_json(bpe_of(tokenizer));
 }
 
-static bool drop_bpe_tokens(struct tokenizer *t, int n)
+static bool drop_bpe_tokens(struct tokenizer *tokenizer, int n)
 {
-    if (!drop_tokens(t->own, n))
+    if (!drop_tokens(tokenizer->own, n))
         return false;
-    t->n = n;
+    tokenizer->n = n;
     return true;
 }
 
-static void free_bpe_tokenizer(struct tokenizer *t) { free_bpe(t->own); }
+static void free_bpe_tokenizer(struct tokenizer *tokenizer) { free_bpe(tokenizer->own); }
 
 static const struct token_kind token_bpe = {
     .name = "bpe",

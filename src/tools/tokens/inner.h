@@ -75,7 +75,7 @@ bool asks_for_more(const json_t *top);
 /* ---- single_characters.c: tokenizer.json of bytes and of characters --------------------------------------------- */
 
 /* These know the kinds bytes and chars, also as other programs write the same file in another way. */
-json_t *single_to_json(const struct tokenizer *t);     /* NULL: t is of another kind */
-struct tokenizer single_from_json(const json_t *json); /* a tokenizer without tokens: the file has another kind */
+json_t *single_to_json(const struct tokenizer *tokenizer); /* NULL: it is of another kind */
+struct tokenizer single_from_json(const json_t *json);     /* a tokenizer without tokens: the file has another kind */
 
 #endif

@@ -21,17 +21,18 @@ static json_t *single_json(json_t *vocab, json_t *before, json_t *decoder)
     return tokenizer_json(json_array(), before, decoder, model);
 }
 
-static json_t *bytes_to_json(const struct tokenizer *t)
+static json_t *bytes_to_json(const struct tokenizer *tokenizer)
 {
     uint32_t character[256];
     byte_characters(character);
     json_t *level = byte_level_json(CUTS_NOTHING);
-    return single_json(single_vocabulary(character, t->n), level, json_incref(level));
+    return single_json(single_vocabulary(character, tokenizer->n), level, json_incref(level));
 }
 
-static json_t *characters_to_json(const struct tokenizer *t)
+static json_t *characters_to_json(const struct tokenizer *tokenizer)
 {
-    return single_json(single_vocabulary(t->own, t->n), json_null(), json_pack("{s:s}", "type", "Fuse"));
+    return single_json(single_vocabulary(tokenizer->own, tokenizer->n), json_null(),
+                       json_pack("{s:s}", "type", "Fuse"));
 }
 
 /* The tokenizer of this vocabulary, if its tokens are single characters, numbered from 0 in the order of their code
@@ -84,9 +85,9 @@ struct tokenizer single_from_json(const json_t *json)
     return same ? bytes : none;
 }
 
-json_t *single_to_json(const struct tokenizer *t)
+json_t *single_to_json(const struct tokenizer *tokenizer)
 {
-    if (t->kind == &token_bytes)
-        return bytes_to_json(t);
-    return t->kind == &token_chars ? characters_to_json(t) : NULL;
+    if (tokenizer->kind == &token_bytes)
+        return bytes_to_json(tokenizer);
+    return tokenizer->kind == &token_chars ? characters_to_json(tokenizer) : NULL;
 }

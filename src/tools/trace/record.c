@@ -17,36 +17,36 @@ static struct recording {
     const struct trainer *trainer;        /* the one that is recorded */
     struct trace_follow *follow;          /* a reader of the same trace */
     bool trains;                          /* true: yard train records it */
-    const struct step *list[TRACE_LISTS]; /* the lists in the trace, in the order of its table of tasks */
+    const struct list *list[TRACE_LISTS]; /* the lists in the trace, in the order of its table of tasks */
     size_t n;
-    bool paused;             /* true: a viewer has asked for a pause */
-    uint64_t tasks, steps;   /* the viewer's counts, as far as they have been granted */
-    const struct step *step; /* the list of an iteration that may run to its end in a pause; NULL: none may */
-    uint32_t number;         /* that iteration */
+    bool paused;                /* true: a viewer has asked for a pause */
+    uint64_t tasks, steps;      /* the viewer's counts, as far as they have been granted */
+    const struct list *granted; /* the list of an iteration that may run to its end in a pause; NULL: none may */
+    uint32_t number;            /* that iteration */
 } current_recording;
 
-static uint32_t index_in_trace(const struct recording *recording, const struct step *step, size_t i)
+static uint32_t index_in_trace(const struct recording *recording, const struct list *list, size_t i)
 {
     size_t before = 0; /* the tasks of the lists before this one */
     size_t k = 0;
-    while (k < recording->n && recording->list[k] != step) {
+    while (k < recording->n && recording->list[k] != list) {
         before += recording->list[k]->n;
         k++;
     }
-    CHECK(k < recording->n, "list %s runs, and is not in the trace", step->name);
+    CHECK(k < recording->n, "list %s runs, and is not in the trace", list->name);
     return (uint32_t)(before + i);
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-static void begin_record(void *context, const struct step *step, const struct task *task, struct task_flight *flight)
+static void begin_record(void *context, const struct list *list, const struct task *task, struct task_flight *flight)
 {
     struct recording *recording = context;
     flight->mark =
-        trace_begin(recording->writer, flight->iteration, index_in_trace(recording, step, task->index), flight->queued);
+        trace_begin(recording->writer, flight->iteration, index_in_trace(recording, list, task->index), flight->queued);
 }
 
-static void end_record(void *context, const struct step *step, const struct task *task,
+static void end_record(void *context, const struct list *list, const struct task *task,
                        const struct task_flight *flight)
 {
     static const uint32_t flags[] = {
@@ -55,7 +55,7 @@ static void end_record(void *context, const struct step *step, const struct task
         [TIMES_STEPPED_BACK] = TRACE_APPROXIMATE | TRACE_STEPPED_BACK,
     };
     struct recording *recording = context;
-    (void)step;
+    (void)list;
     if (task == recording->trainer->report)
         trace_tell_loss(recording->writer, flight->mark, recording->trainer->result[flight->iteration % RESULTS].loss);
     trace_end(recording->writer, flight->mark, flight->start, flight->end, flags[flight->told]);
@@ -86,7 +86,7 @@ static uint64_t steps_asked(const struct trace_control *control)
 }
 
 /* Waits until the viewer grants the rest of the step, or one task, or asks for no pause any more. */
-static void wait_for_grant(struct recording *recording, const struct trace_control *control, const struct step *step,
+static void wait_for_grant(struct recording *recording, const struct trace_control *control, const struct list *list,
                            uint32_t number, size_t i)
 {
     const struct timespec moment = {.tv_nsec = 2000000};
@@ -94,7 +94,7 @@ static void wait_for_grant(struct recording *recording, const struct trace_contr
         const uint64_t tasks = tasks_asked(control);
         if (steps_asked(control) > recording->steps) {
             recording->steps++;
-            recording->step = step;
+            recording->granted = list;
             recording->number = number;
             return;
         }
@@ -102,14 +102,14 @@ static void wait_for_grant(struct recording *recording, const struct trace_contr
             recording->tasks++;
             return;
         }
-        trace_alive(recording->writer, 1 + (uint64_t)index_in_trace(recording, step, i));
+        trace_alive(recording->writer, 1 + (uint64_t)index_in_trace(recording, list, i));
         nanosleep(&moment, NULL);
     }
 }
 
 /* Waits while a viewer asks for it, until the viewer lets task i of iteration `number` be issued or is gone.  All tasks
  * that were issued have ended by then. */
-static void obey_viewer(void *context, struct step *step, uint32_t number, size_t i)
+static void obey_viewer(void *context, struct list *list, uint32_t number, size_t i)
 {
     struct recording *recording = context;
     const struct trace_control *control = trace_asked(recording->writer);
@@ -121,13 +121,13 @@ static void obey_viewer(void *context, struct step *step, uint32_t number, size_
         recording->paused = true;
         recording->tasks = tasks_asked(control);
         recording->steps = steps_asked(control);
-        recording->step = NULL;
+        recording->granted = NULL;
     }
-    if (recording->step == step && recording->number == number)
+    if (recording->granted == list && recording->number == number)
         return;
-    wait_all(step);
+    wait_all(list);
     uint64_t from = now_ns();
-    wait_for_grant(recording, control, step, number, i);
+    wait_for_grant(recording, control, list, number, i);
     execution.held_ns += now_ns() - from;
     trace_alive(recording->writer, 0);
 }
@@ -186,7 +186,7 @@ char *describe_shape(const struct trainer *trainer)
 
 static void begin_recording(struct trainer *trainer, const char *path)
 {
-    struct step *all[] = {trainer->train, trainer->eval, trainer->sample}, *lists[COUNT(all)];
+    struct list *all[] = {trainer->train, trainer->eval, trainer->sample}, *lists[COUNT(all)];
     size_t n = 0;
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])

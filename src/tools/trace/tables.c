@@ -59,12 +59,12 @@ static void fill_lane(struct trace_lane *to, const struct lane *lane)
 }
 
 /* Adds the tasks and edges of list k to those of the lists before. */
-static void fill_list(struct trace *tables, const struct step *step, uint32_t k, const struct trace_about *about)
+static void fill_list(struct trace *tables, const struct list *list, uint32_t k, const struct trace_about *about)
 {
     struct trace_header *header = &tables->header;
     const uint32_t first = header->n_tasks;
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         struct trace_task *to = &tables->tasks[header->n_tasks++];
         *to = (struct trace_task){.layer = task->layer,
                                   .micro = task->micro,
@@ -108,7 +108,7 @@ static void fill_tensor(struct trace *tables, const struct tensor *tensor, uint3
 
 /* Adds the tensors of the pool.  Views are parts of others, so they are left out, and so are tensors that belong to
  * none of these lists.  first: by list, the index of its task 0. */
-static void fill_tensors(struct trace *tables, struct step *const *steps, size_t n, const uint32_t *first)
+static void fill_tensors(struct trace *tables, struct list *const *steps, size_t n, const uint32_t *first)
 {
     const struct pool *pool = steps[0]->pool;
     struct uses **uses = allocate(n, sizeof *uses); /* by list */
@@ -124,7 +124,7 @@ static void fill_tensors(struct trace *tables, struct step *const *steps, size_t
         if (tensor->storage != tensor)
             continue;
         uint32_t list = 0;
-        while (list < n && steps[list] != tensor->step)
+        while (list < n && steps[list] != tensor->list)
             list++;
         if (list < n)
             fill_tensor(tables, tensor, list, uses[list], first[list]);
@@ -171,7 +171,7 @@ static void fill_names(struct trace_header *header, const struct trace_about *ab
         snprintf(header->memory[i], sizeof header->memory[i], "%s", memory_class_name[i]);
 }
 
-struct trace *trace_tables(const struct machine *machine, struct step **steps, size_t n,
+struct trace *trace_tables(const struct machine *machine, struct list **steps, size_t n,
                            const struct trace_about *about)
 {
     size_t n_tasks = 0, n_edges = 0;

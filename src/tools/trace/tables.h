@@ -3,7 +3,7 @@
 #define TABLES_H
 
 #include "trace.h"
-#include "trainer/step/step.h"
+#include "trainer/step/list.h"
 
 struct trace_about {
     const char *model; /* a line to be read by people */
@@ -13,7 +13,7 @@ struct trace_about {
     void *context;                                            /* the argument of `predicted` */
 };
 /* A trace of finished lists: it has their tables and no records. */
-struct trace *trace_tables(const struct machine *machine, struct step **steps, size_t n,
+struct trace *trace_tables(const struct machine *machine, struct list **steps, size_t n,
                            const struct trace_about *about);
 
 #endif

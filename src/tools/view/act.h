@@ -9,7 +9,7 @@
 struct action {
     const char *keys; /* names, with a space between: "f", "left a" */
     const char *help;
-    void (*run)(struct view *v, double by); /* moves something by that amount; NULL: it does `act` */
+    void (*run)(struct view *view, double by); /* moves something by that amount; NULL: it does `act` */
     double by;
     void (*act)(struct view *v);
 };

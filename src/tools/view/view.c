@@ -99,9 +99,9 @@ bool poll_view(struct view *view)
 }
 
 #ifndef HAVE_SDL2 /* window.c is empty */
-void show_window(struct view *v)
+void show_window(struct view *view)
 {
-    (void)v;
+    (void)view;
     fail(EXIT_USAGE, "this yard was built without SDL2, so it opens no window: install SDL2 (Debian: libsdl2-dev) and "
                      "build again, or write a picture with yard view FILE --png OUT.png");
 }

@@ -16,7 +16,7 @@
 double watchdog_seconds;
 /* Guards `watched` and `patience`.  No thread holds this lock while it calls the driver. */
 static pthread_mutex_t watching = PTHREAD_MUTEX_INITIALIZER;
-static struct step *watched; /* changed only by a thread that also holds flights_lock */
+static struct list *watched; /* changed only by a thread that also holds flights_lock */
 static double patience;
 static const struct timespec nap = {.tv_nsec = 200000000};
 
@@ -27,9 +27,9 @@ static uint64_t first_open(const struct queue *queue)
 }
 
 /* The latest run of a task, in iteration `number` or before, that was not seen to end; NULL: there is none. */
-static const struct issued *find_open(const struct step *step, uint32_t task, uint32_t number)
+static const struct issued *find_open(const struct list *list, uint32_t task, uint32_t number)
 {
-    const struct queue *queue = &step->running->queue[step->task[task]->lane->index];
+    const struct queue *queue = &list->running->queue[list->task[task]->lane->index];
     for (uint64_t nth = queue->given, first = first_open(queue); nth > first; nth--) {
         const struct issued *run = queued_run(queue, nth - 1);
         if (run->task == task && run->iteration <= number)
@@ -39,31 +39,31 @@ static const struct issued *find_open(const struct step *step, uint32_t task, ui
 }
 
 /* The producers that this run of a task still waits for. */
-static void print_waits(FILE *out, const struct step *step, const struct issued *run)
+static void print_waits(FILE *out, const struct list *list, const struct issued *run)
 {
-    const struct task *task = step->task[run->task];
+    const struct task *task = list->task[run->task];
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-        const struct task *producer = step->task[edge->producer];
-        const struct issued *open = find_open(step, edge->producer, run->iteration - edge->previous);
+        const struct task *producer = list->task[edge->producer];
+        const struct issued *open = find_open(list, edge->producer, run->iteration - edge->previous);
         if (edge->wait && open)
             fprintf(out, "      waits for task %u %s of step %u on lane %s\n", edge->producer, producer->name,
                     open->iteration, producer->lane->name);
     }
 }
 
-void print_frontier(FILE *out, const struct step *step)
+void print_frontier(FILE *out, const struct list *list)
 {
-    const struct running *running = step->running;
-    fprintf(out, "yard: no task of list %s has ended for a while; the frontier is\n", step->name);
+    const struct running *running = list->running;
+    fprintf(out, "yard: no task of list %s has ended for a while; the frontier is\n", list->name);
     for (const struct queue *queue = running->queue; queue < running->queue + running->n_queues; queue++) {
         if (first_open(queue) >= queue->given)
             continue;
         const struct issued *run = queued_run(queue, first_open(queue));
-        const struct task *task = step->task[run->task];
+        const struct task *task = list->task[run->task];
         char position[64];
         fprintf(out, "  lane %s: task %u %s%s of step %u has not ended\n", task->lane->name, run->task, task->name,
                 layer_and_micro(position, task), run->iteration);
-        print_waits(out, step, run);
+        print_waits(out, list, run);
     }
 }
 
@@ -150,12 +150,12 @@ static bool start_thread(void *(*run)(void *unused))
     return pthread_create(&thread, NULL, run, NULL) == 0 && pthread_detach(thread) == 0;
 }
 
-void watch(struct step *step)
+void watch(struct list *list)
 {
     static bool started;
     pthread_mutex_lock(&flights_lock);
     pthread_mutex_lock(&watching);
-    watched = watchdog_seconds > 0 ? step : NULL;
+    watched = watchdog_seconds > 0 ? list : NULL;
     patience = watchdog_seconds;
     pthread_mutex_unlock(&watching);
     pthread_mutex_unlock(&flights_lock);

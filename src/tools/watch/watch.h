@@ -7,8 +7,8 @@
 extern double watchdog_seconds; /* 0: off */
 /* For execution.watch: when no task of the list ends for watchdog_seconds, print the frontier; after five times as
  * long, end the program with EXIT_FAILED.  NULL: nothing runs. */
-void watch(struct step *step);
+void watch(struct list *list);
 /* What is stuck: per lane the first task that has not ended and the edges it waits for. */
-void print_frontier(FILE *out, const struct step *step);
+void print_frontier(FILE *out, const struct list *list);
 
 #endif

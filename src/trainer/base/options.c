@@ -35,13 +35,13 @@ static const struct option *nearest_option(const struct option_table *table, uns
 {
     const struct option *nearest = NULL;
     int least = 1 + (int)strlen(typed) / 3; /* a guess that needs more typing errors than this would only confuse */
-    for (const struct option *o = table->options; o < table->options + table->n; o++) {
-        if (!(o->commands & command))
+    for (const struct option *option = table->options; option < table->options + table->n; option++) {
+        if (!(option->commands & command))
             continue;
-        int distance = edit_distance(typed, o->name);
+        int distance = edit_distance(typed, option->name);
         if (distance < least || (distance == least && !nearest)) {
             least = distance;
-            nearest = o;
+            nearest = option;
         }
     }
     return nearest;
@@ -73,126 +73,132 @@ int choice_number(const char *const *words, const char *word)
     return -1;
 }
 
-const char *const *choice_words(const struct option *o) { return o->argument; }
+const char *const *choice_words(const struct option *option) { return option->argument; }
 
-bool is_output(const struct option *o) { return o->type == OPT_OUTPUT || o->type == OPT_KEPT; }
+bool is_output(const struct option *option) { return option->type == OPT_OUTPUT || option->type == OPT_KEPT; }
 
 /* "a|b|c" for an OPT_CHOICE, else the value's name.  The caller frees it. */
-static char *argument_name(const struct option *o)
+static char *argument_name(const struct option *option)
 {
-    if (o->type != OPT_CHOICE)
-        return copy_string(o->argument ? o->argument : "VALUE");
+    if (option->type != OPT_CHOICE)
+        return copy_string(option->argument ? option->argument : "VALUE");
     char *text = copy_string("");
-    for (const char *const *word = choice_words(o); *word; word++)
-        append_text(&text, word == choice_words(o) ? "%s" : "|%s", *word);
+    for (const char *const *word = choice_words(option); *word; word++)
+        append_text(&text, word == choice_words(option) ? "%s" : "|%s", *word);
     return text;
 }
 
 /* May the option have this value?  A float must not be tiny: below FLT_MIN some devices compute with 0 instead, below
  * 1e-45 all do, and then --eps would divide by 0 and --clip would do nothing. */
-static bool takes(const struct option *o, double value)
+static bool takes(const struct option *option, double value)
 {
     bool tiny = value != 0 && fabs(value) < (double)FLT_MIN;
-    if (o->type == OPT_FLOAT && tiny)
+    if (option->type == OPT_FLOAT && tiny)
         return false;
-    bool any = o->low == 0 && o->high == 0;
-    return any || (value >= o->low && value <= o->high);
+    bool any = option->low == 0 && option->high == 0;
+    return any || (value >= option->low && value <= option->high);
 }
 
 /* ---- types: how the text of a value becomes the option's variable, and back -------------------------------------- */
 
 /* Functions store_*(): parse the text into the option's variable; false: it is no such value, or out of range. */
 
-static bool store_flag(const struct option *o, const char *text)
+static bool store_flag(const struct option *option, const char *text)
 {
     bool is_true = strcmp(text, "true") == 0;
-    *(bool *)o->value = is_true;
+    *(bool *)option->value = is_true;
     return is_true || strcmp(text, "false") == 0;
 }
 
-static bool store_int(const struct option *o, const char *text)
+static bool store_int(const struct option *option, const char *text)
 {
     int64_t number = 0;
-    if (!parse_int(text, &number) || !takes(o, (double)number))
+    if (!parse_int(text, &number) || !takes(option, (double)number))
         return false;
-    *(int *)o->value = (int)number;
+    *(int *)option->value = (int)number;
     return true;
 }
 
-static bool store_long(const struct option *o, const char *text)
+static bool store_long(const struct option *option, const char *text)
 {
     int64_t number = 0;
-    if (!parse_int(text, &number) || !takes(o, (double)number))
+    if (!parse_int(text, &number) || !takes(option, (double)number))
         return false;
-    *(int64_t *)o->value = number;
+    *(int64_t *)option->value = number;
     return true;
 }
 
-static bool store_double(const struct option *o, const char *text)
+static bool store_double(const struct option *option, const char *text)
 {
     double number = 0;
-    if (!parse_double(text, &number) || !takes(o, number))
+    if (!parse_double(text, &number) || !takes(option, number))
         return false;
-    *(double *)o->value = number;
+    *(double *)option->value = number;
     return true;
 }
 
-static bool store_bytes(const struct option *o, const char *text)
+static bool store_bytes(const struct option *option, const char *text)
 {
-    return parse_bytes(text, o->value) && takes(o, (double)*(size_t *)o->value);
+    return parse_bytes(text, option->value) && takes(option, (double)*(size_t *)option->value);
 }
 
-static bool store_choice(const struct option *o, const char *text)
+static bool store_choice(const struct option *option, const char *text)
 {
-    *(int *)o->value = choice_number(choice_words(o), text);
-    return *(int *)o->value >= 0;
+    *(int *)option->value = choice_number(choice_words(option), text);
+    return *(int *)option->value >= 0;
 }
 
 /* The variable points to the text, which must therefore outlive the table. */
-static bool store_text(const struct option *o, const char *text)
+static bool store_text(const struct option *option, const char *text)
 {
-    *(const char **)o->value = text;
+    *(const char **)option->value = text;
     return true;
 }
 
-static bool store_path(const struct option *o, const char *text)
+static bool store_path(const struct option *option, const char *text)
 {
-    *(const char **)o->value = text;
+    *(const char **)option->value = text;
     return *text != '\0';
 }
 
 /* Functions *_text(): the variable as text; the caller frees it. */
 
-static char *flag_text(const struct option *o) { return copy_string(*(const bool *)o->value ? "true" : "false"); }
+static char *flag_text(const struct option *option)
+{
+    return copy_string(*(const bool *)option->value ? "true" : "false");
+}
 
-static char *int_text(const struct option *o) { return format_string("%d", *(const int *)o->value); }
+static char *int_text(const struct option *option) { return format_string("%d", *(const int *)option->value); }
 
-static char *long_text(const struct option *o) { return format_string("%lld", (long long)*(const int64_t *)o->value); }
+static char *long_text(const struct option *option)
+{
+    return format_string("%lld", (long long)*(const int64_t *)option->value);
+}
 
-static char *double_text(const struct option *o)
+static char *double_text(const struct option *option)
 {
     char number[32];
-    return copy_string(format_exactly(number, *(const double *)o->value));
+    return copy_string(format_exactly(number, *(const double *)option->value));
 }
 
-static char *bytes_text(const struct option *o) { return format_string("%zu", *(const size_t *)o->value); }
+static char *bytes_text(const struct option *option) { return format_string("%zu", *(const size_t *)option->value); }
 
-static char *choice_text(const struct option *o)
+static char *choice_text(const struct option *option)
 {
-    int choice = *(const int *)o->value;
-    return copy_string(choice < 0 ? "" : choice_words(o)[choice]);
+    int choice = *(const int *)option->value;
+    return copy_string(choice < 0 ? "" : choice_words(option)[choice]);
 }
 
-static char *text_text(const struct option *o)
+static char *text_text(const struct option *option)
 {
-    const char *text = *(char *const *)o->value;
+    const char *text = *(char *const *)option->value;
     return copy_string(text ? text : "");
 }
 
 struct type {
     size_t bytes;         /* the size of the option's variable */
     const char *expected; /* what its values are, in a sentence; NULL: the option's `argument` says it */
-    bool (*store)(const struct option *o, const char *text);
+    bool (*store)(const struct option *option, const char *text);
     char *(*text)(const struct option *o);
 };
 static const struct type types[] = {
@@ -214,48 +220,49 @@ static const struct type types[] = {
 };
 
 /* The middle of a sentence that says which values the option takes.  The caller frees it. */
-static char *expectation(const struct option *o)
+static char *expectation(const struct option *option)
 {
-    const char *expected = types[o->type].expected;
-    if (o->type == OPT_TEXT)
-        return argument_name(o);
-    if (o->type == OPT_CHOICE)
-        return format_string("one of %s", argument_name(o));
-    if (o->low == 0 && o->high == 0)
+    const char *expected = types[option->type].expected;
+    if (option->type == OPT_TEXT)
+        return argument_name(option);
+    if (option->type == OPT_CHOICE)
+        return format_string("one of %s", argument_name(option));
+    if (option->low == 0 && option->high == 0)
         return copy_string(expected);
-    const char *not_tiny = o->type == OPT_FLOAT && o->low <= 0 ? " (as a 32-bit float: 0, or at least 1.2e-38)" : "";
-    return format_string("%s from %.10g to %.10g%s", expected, o->low, o->high, not_tiny);
+    const char *not_tiny =
+        option->type == OPT_FLOAT && option->low <= 0 ? " (as a 32-bit float: 0, or at least 1.2e-38)" : "";
+    return format_string("%s from %.10g to %.10g%s", expected, option->low, option->high, not_tiny);
 }
 
 /* ---- setting options -------------------------------------------------------------------------------------------- */
 
-void set_option(struct option_table *table, const struct option *o, const char *where, const char *text)
+void set_option(struct option_table *table, const struct option *option, const char *where, const char *text)
 {
-    if (!types[o->type].store(o, text))
-        fail(EXIT_USAGE, "%s takes %s, not \"%s\"", where, expectation(o), text);
-    table->given[o - table->options] = true;
+    if (!types[option->type].store(option, text))
+        fail(EXIT_USAGE, "%s takes %s, not \"%s\"", where, expectation(option), text);
+    table->given[option - table->options] = true;
 }
 
 /* Gives the option a value that is ours, not the user's; NULL: 0, false or NULL. */
-static void store_own(const struct option *o, const char *text)
+static void store_own(const struct option *option, const char *text)
 {
-    memset(o->value, 0, types[o->type].bytes);
-    CHECK(!text || types[o->type].store(o, text), "--%s does not take \"%s\"", o->name, text);
+    memset(option->value, 0, types[option->type].bytes);
+    CHECK(!text || types[option->type].store(option, text), "--%s does not take \"%s\"", option->name, text);
 }
 
 void reset_options(struct option_table *table)
 {
     CHECK(table->n <= MOST_OPTIONS, "%zu options, room for %d", table->n, MOST_OPTIONS);
     memset(table->given, 0, sizeof table->given);
-    for (const struct option *o = table->options; o < table->options + table->n; o++)
-        store_own(o, o->initial);
+    for (const struct option *option = table->options; option < table->options + table->n; option++)
+        store_own(option, option->initial);
 }
 
-struct value_before try_value(const struct option *o, const char *text)
+struct value_before try_value(const struct option *option, const char *text)
 {
-    struct value_before before = {.option = o};
-    memcpy(before.bytes, o->value, types[o->type].bytes);
-    store_own(o, text ? text : o->initial);
+    struct value_before before = {.option = option};
+    memcpy(before.bytes, option->value, types[option->type].bytes);
+    store_own(option, text ? text : option->initial);
     return before;
 }
 
@@ -264,7 +271,7 @@ void restore_value(const struct value_before *before)
     memcpy(before->option->value, before->bytes, types[before->option->type].bytes);
 }
 
-char *option_text(const struct option *o) { return types[o->type].text(o); }
+char *option_text(const struct option *option) { return types[option->type].text(option); }
 
 /* ---- command line ---------------------------------------------------------------------------------------------- */
 
@@ -293,27 +300,27 @@ static const struct option *find_typed(const struct option_table *table, const c
 /* End the program unless there is such an option, o, and the command takes it.  word: as typed, "--batch=8"; where: the
  * same without the value. */
 static void expect_taken(const struct option_table *table, unsigned command, const char *command_name,
-                         const struct option *o, const char *word, const char *where)
+                         const struct option *option, const char *word, const char *where)
 {
     const char *name = where + (where[1] == '-' ? 2 : 1);
-    if (!o) {
+    if (!option) {
         char *otherwise = format_string("'yard %s --help' lists all options", command_name);
         fail(EXIT_USAGE, "unknown option %s; %s", word, suggestion(table, command, name, "--", otherwise));
     }
-    if (o->commands & command)
+    if (option->commands & command)
         return;
     char *known = find_foreign(table, command, name, "--");
     if (known)
         fail(EXIT_USAGE, "unknown option %s; %s", word, known);
     fail(EXIT_USAGE, "--%s is an option of another command, not of 'yard %s'; 'yard %s --help' lists its options",
-         o->name, command_name, command_name);
+         option->name, command_name, command_name);
 }
 
 /* The value of the option o that argv[*i] names: after its '=', or in the next word, to which *i then moves. */
-static const char *typed_value(const struct option *o, const char *where, int argc, char **argv, int *i)
+static const char *typed_value(const struct option *option, const char *where, int argc, char **argv, int *i)
 {
     const char *equals = strchr(argv[*i], '=');
-    if (o->type == OPT_FLAG) {
+    if (option->type == OPT_FLAG) {
         if (equals)
             fail(EXIT_USAGE, "%s is a switch and takes no value, but \"%s\" was given", where, equals + 1);
         return "true";
@@ -324,8 +331,8 @@ static const char *typed_value(const struct option *o, const char *where, int ar
         (*i)++;
         return argv[*i];
     }
-    fail(EXIT_USAGE, "%s needs a value: %s (a value that starts with -- is written --%s=VALUE)", where, expectation(o),
-         o->name);
+    fail(EXIT_USAGE, "%s needs a value: %s (a value that starts with -- is written --%s=VALUE)", where,
+         expectation(option), option->name);
 }
 
 char **parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
@@ -414,14 +421,14 @@ void parse_config(struct option_table *table, unsigned command, const char *path
     struct settings_text lines = {.path = path, .unread = text};
     while (next_setting(&lines)) {
         const char *name = lines.name;
-        const struct option *o = find_option(table, name);
-        if (!o)
+        const struct option *option = find_option(table, name);
+        if (!option)
             fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; %s", path, lines.number, name,
                  suggestion(table, command, name, "", "the names are those of the command line, without dashes"));
-        if (!(o->commands & command)) /* an option of another command: one file may serve train, plan and sample */
+        if (!(option->commands & command)) /* an option of another command: one file may serve train, plan and sample */
             continue;
         char *where = format_string("%s, line %d: %s", path, lines.number, name);
-        set_option(table, o, where, lines.value);
+        set_option(table, option, where, lines.value);
         free(where);
     }
 }
@@ -442,26 +449,27 @@ void print_labelled(FILE *out, const char *label, const char *text)
 }
 
 /* The option's default, as the help shows it; "": the help shows none.  The caller frees it. */
-static char *default_text(const struct option *o)
+static char *default_text(const struct option *option)
 {
-    bool stands_for_none = o->type == OPT_INT && *(const int *)o->value < o->low;
-    bool told = strstr(o->help, "(default"); /* the help text itself says it */
-    if (o->type == OPT_FLAG || stands_for_none || told)
+    bool stands_for_none = option->type == OPT_INT && *(const int *)option->value < option->low;
+    bool told = strstr(option->help, "(default"); /* the help text itself says it */
+    if (option->type == OPT_FLAG || stands_for_none || told)
         return copy_string("");
-    return option_text(o);
+    return option_text(option);
 }
 
-static void print_option(FILE *out, const struct option *o)
+static void print_option(FILE *out, const struct option *option)
 {
-    char *label = o->letter ? format_string("  -%c, --%s", o->letter, o->name) : format_string("  --%s", o->name);
-    if (o->type != OPT_FLAG) {
-        char *argument = argument_name(o);
+    char *label = option->letter ? format_string("  -%c, --%s", option->letter, option->name)
+                                 : format_string("  --%s", option->name);
+    if (option->type != OPT_FLAG) {
+        char *argument = argument_name(option);
         append_text(&label, " %s", argument);
         free(argument);
     }
-    char *value = default_text(o);
+    char *value = default_text(option);
     bool shown = *value && *value != '\n';
-    char *help = shown ? format_string("%s [%s]", o->help, value) : copy_string(o->help);
+    char *help = shown ? format_string("%s [%s]", option->help, value) : copy_string(option->help);
     print_labelled(out, label, help);
     free(label);
     free(help);
@@ -484,13 +492,13 @@ void print_usage(FILE *out, const char *command, const char *takes, const char *
 void print_options(FILE *out, const struct option_table *table, unsigned command)
 {
     const char *group = "";
-    for (const struct option *o = table->options; o < table->options + table->n; o++) {
-        if (!(o->commands & command))
+    for (const struct option *option = table->options; option < table->options + table->n; option++) {
+        if (!(option->commands & command))
             continue;
-        if (strcmp(o->group, group) != 0)
-            fprintf(out, "\n%s:\n", o->group);
-        group = o->group;
-        print_option(out, o);
+        if (strcmp(option->group, group) != 0)
+            fprintf(out, "\n%s:\n", option->group);
+        group = option->group;
+        print_option(out, option);
     }
     fprintf(out, "\n%-*sprint this\n", HELP_COLUMN, "  -h, --help");
     if (table->foreign)

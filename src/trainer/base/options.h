@@ -74,7 +74,7 @@ char **parse_options(struct option_table *table, unsigned command, const char *c
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
 /* Set one option from a text, which must outlive the table.  The option counts as given.  `where` is how errors name
  * it, as the user wrote it: "--batch", or "run.conf, line 3: batch". */
-void set_option(struct option_table *table, const struct option *o, const char *where, const char *text);
+void set_option(struct option_table *table, const struct option *option, const char *where, const char *text);
 
 /* For a trial an option has another value for a while:
  *
@@ -89,7 +89,7 @@ struct value_before {
     unsigned char bytes[sizeof(int64_t)]; /* those of the option's variable; no type of variable has more */
 };
 /* text: a value that the option takes; NULL: its initial one.  The option counts as given no more and no less. */
-struct value_before try_value(const struct option *o, const char *text);
+struct value_before try_value(const struct option *option, const char *text);
 void restore_value(const struct value_before *before);
 
 /* Reads the lines `name = value` of a text that a person writes.  '#' at a line's start or after white space begins a
@@ -109,9 +109,9 @@ const struct option *find_option(const struct option_table *table, const char *n
 bool option_given(const struct option_table *table, const char *name);                /* there must be such an option */
 /* The option's present value as text, "" when unset; the caller frees it. */
 char *option_text(const struct option *option);
-bool is_output(const struct option *o); /* is its value a path that is written? */
+bool is_output(const struct option *option); /* is its value a path that is written? */
 /* The words of an OPT_CHOICE, indexed by enumerator; NULL ends them. */
-const char *const *choice_words(const struct option *o);
+const char *const *choice_words(const struct option *option);
 int choice_number(const char *const *words, const char *word); /* the word's index in `words`; -1: it is not there */
 /* Half a sentence about a foreign word (module.h): what yard calls it, or why yard has nothing like it.  `dashes` is
  * written before names of options.  NULL: no folder knows the word.  The caller frees the text. */

@@ -13,19 +13,19 @@ static const struct page page = {
 
 int run_sample(int argc, char **argv)
 {
-    struct settings *s = parse_settings(&page, argc, argv);
-    if (!s->from)
+    struct settings *settings = parse_settings(&page, argc, argv);
+    if (!settings->from)
         fail(EXIT_USAGE, "yard sample needs --from DIR or FILE: what `yard train --save DIR` wrote");
-    s->source = open_source(s->from, given_heads());
-    struct config c = s->source.config;
-    expect_heads(&c, s->source.path);
-    s->seq_len = c.seq_len;
-    s->batch = 1;
-    struct trainer *t = new_trainer_for(s, &c, open_vocabulary(s, c.vocab), LIST_SAMPLE);
-    init_from_source(t->model, &s->source);
-    refuse_bad_parameters(t->model, s->source.path);
-    sample_text(t, s->prompt, s->count);
-    free_trainer(t);
-    close_source(&s->source);
+    settings->source = open_source(settings->from, given_heads());
+    struct config config = settings->source.config;
+    expect_heads(&config, settings->source.path);
+    settings->seq_len = config.seq_len;
+    settings->batch = 1;
+    struct trainer *trainer = new_trainer_for(settings, &config, open_vocabulary(settings, config.vocab), LIST_SAMPLE);
+    init_from_source(trainer->model, &settings->source);
+    refuse_bad_parameters(trainer->model, settings->source.path);
+    sample_text(trainer, settings->prompt, settings->count);
+    free_trainer(trainer);
+    close_source(&settings->source);
     return EXIT_OK;
 }

@@ -5,45 +5,45 @@
 #include "trainer/train/hooks.h"
 
 /* Settings that the user left open get the values that the trainer has chosen, so that the log records these. */
-static void settle_settings(struct settings *s, const struct trainer *t)
+static void settle_settings(struct settings *settings, const struct trainer *trainer)
 {
     char mesh[64];
-    s->micro_batch = t->micro_batch;
-    s->vector = (int)vector_width(t->machine);
-    if (!s->devices)
-        s->devices = t->machine->device[0].id;
-    if (!s->mesh && s->resumed)
-        s->mesh = copy_string(format_mesh(mesh, &t->mesh));
-    else if (!s->mesh)
-        s->mesh = format_string("dp=%d", t->mesh.dp);
+    settings->micro_batch = trainer->micro_batch;
+    settings->vector = (int)vector_width(trainer->machine);
+    if (!settings->devices)
+        settings->devices = trainer->machine->device[0].id;
+    if (!settings->mesh && settings->resumed)
+        settings->mesh = copy_string(format_mesh(mesh, &trainer->mesh));
+    else if (!settings->mesh)
+        settings->mesh = format_string("dp=%d", trainer->mesh.dp);
 }
 
-static void fill_model(const struct settings *s, struct model *m)
+static void fill_model(const struct settings *settings, struct model *model)
 {
-    if (s->resumed)
-        the_archive()->load(m, &s->source, LOAD_ALL_STATE);
-    else if (s->init)
-        init_from_source(m, &s->source);
+    if (settings->resumed)
+        the_archive()->load(model, &settings->source, LOAD_ALL_STATE);
+    else if (settings->init)
+        init_from_source(model, &settings->source);
     else
-        init_random(m, (uint64_t)s->seed);
+        init_random(model, (uint64_t)settings->seed);
 }
 
 int run_train(int argc, char **argv)
 {
     int code = EXIT_OK;
     this_life->begun = now_ns();
-    struct settings *s = parse_settings(&train_page, argc, argv);
-    if (!ask_options_read(s, argc, argv, &code))
+    struct settings *settings = parse_settings(&train_page, argc, argv);
+    if (!ask_options_read(settings, argc, argv, &code))
         return code;
-    s->time_tasks = true; /* a step's time is known from the end of its last task */
+    settings->time_tasks = true; /* a step's time is known from the end of its last task */
     unsigned wanted = LIST_TRAIN | LIST_EVAL | OPEN_DATA;
-    if (s->sample_tokens)
+    if (settings->sample_tokens)
         wanted |= LIST_SAMPLE;
-    struct trainer *t = new_trainer(s, wanted);
-    settle_settings(s, t);
-    fill_model(s, t->model);
-    code = train_loop(t);
-    free_trainer(t);
-    close_source(&s->source);
+    struct trainer *trainer = new_trainer(settings, wanted);
+    settle_settings(settings, trainer);
+    fill_model(settings, trainer->model);
+    code = train_loop(trainer);
+    free_trainer(trainer);
+    close_source(&settings->source);
     return code;
 }

@@ -25,7 +25,7 @@ static uint64_t hash_settings(void)
     return sum;
 }
 
-char *cache_entry(const struct device *d, const char *options, const char *source)
+char *cache_entry(const struct device *device, const char *options, const char *source)
 {
     static const cl_device_info of_device[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
     const char *folder = getenv("YARD_CACHE");
@@ -34,7 +34,7 @@ char *cache_entry(const struct device *d, const char *options, const char *sourc
     char *all = format_string("%s\n%s", options, source);
     for (size_t i = 0; i < COUNT(of_device); i++) {
         char text[256];
-        device_text(d->cl, of_device[i], text, sizeof text);
+        device_text(device->cl, of_device[i], text, sizeof text);
         append_text(&all, "\n%s", text);
     }
     unsigned long long key = hash_bytes(all, strlen(all), hash_settings());
@@ -45,31 +45,31 @@ char *cache_entry(const struct device *d, const char *options, const char *sourc
 /* The key in an entry's name. */
 static uint64_t key_of(const char *entry) { return strtoull(strrchr(entry, '/') + 1, NULL, 16); }
 
-/* How many devices d's context has; `ids` becomes a list of them. */
-static cl_uint context_devices(const struct device *d, cl_device_id ids[MOST_DEVICES])
+/* How many devices the device's context has; `ids` becomes a list of them. */
+static cl_uint context_devices(const struct device *device, cl_device_id ids[MOST_DEVICES])
 {
     size_t bytes;
-    CL(clGetContextInfo(d->context->cl, CL_CONTEXT_DEVICES, MOST_DEVICES * sizeof *ids, ids, &bytes));
+    CL(clGetContextInfo(device->context->cl, CL_CONTEXT_DEVICES, MOST_DEVICES * sizeof *ids, ids, &bytes));
     return (cl_uint)(bytes / sizeof *ids);
 }
 
-/* A program of this binary for all devices of d's context; NULL: the driver refuses it. */
-static cl_program program_of_binary(const struct device *d, const char *binary, size_t size)
+/* A program of this binary for all devices of the device's context; NULL: the driver refuses it. */
+static cl_program program_of_binary(const struct device *device, const char *binary, size_t size)
 {
     cl_device_id ids[MOST_DEVICES];
     size_t sizes[MOST_DEVICES];
     const unsigned char *binaries[MOST_DEVICES];
     cl_int code;
-    cl_uint n = context_devices(d, ids);
+    cl_uint n = context_devices(device, ids);
     for (cl_uint i = 0; i < n; i++) {
         sizes[i] = size;
         binaries[i] = (const unsigned char *)binary;
     }
-    cl_program program = clCreateProgramWithBinary(d->context->cl, n, ids, sizes, binaries, NULL, &code);
+    cl_program program = clCreateProgramWithBinary(device->context->cl, n, ids, sizes, binaries, NULL, &code);
     return code == CL_SUCCESS ? program : NULL;
 }
 
-cl_program load_program(const struct device *d, const char *entry, const char *options)
+cl_program load_program(const struct device *device, const char *entry, const char *options)
 {
     size_t bytes;
     uint64_t checksum = 0;
@@ -82,7 +82,7 @@ cl_program load_program(const struct device *d, const char *entry, const char *o
         size_t size = bytes - sizeof checksum;
         memcpy(&checksum, file, sizeof checksum);
         if (hash_bytes(binary, size, key_of(entry)) == checksum)
-            program = program_of_binary(d, binary, size);
+            program = program_of_binary(device, binary, size);
     }
     free(file);
     if (!program)
@@ -94,13 +94,13 @@ cl_program load_program(const struct device *d, const char *entry, const char *o
 }
 
 /* Keeps the binary for the context's first device, since all of its devices are of one kind. */
-void keep_program(const struct device *d, const char *entry, cl_program program)
+void keep_program(const struct device *device, const char *entry, cl_program program)
 {
     cl_device_id ids[MOST_DEVICES];
     size_t sizes[MOST_DEVICES] = {0};
     if (!entry)
         return;
-    cl_uint n = context_devices(d, ids);
+    cl_uint n = context_devices(device, ids);
     CL(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL));
     const size_t size = sizes[0];
     unsigned char *binary = allocate(size + 1, 1);

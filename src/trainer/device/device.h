@@ -189,62 +189,62 @@ struct machine {
 
 /* Opens devices, contexts and queues.  Fails with EXIT_NO_DEVICE or EXIT_USAGE and a sentence. */
 struct machine *open_machine(const struct machine_options *options);
-void close_machine(struct machine *m);
+void close_machine(struct machine *machine);
 /* lane_of(), but the lane is made if it is missing.  Call it before lists that use the lane are finished. */
-struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth);
+struct lane *open_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth);
 /* The link that copies on lanes of this kind use; NULL: none, or it takes no time. */
-const struct link *link_of_lanes(const struct device *d, enum lane_kind kind);
+const struct link *link_of_lanes(const struct device *device, enum lane_kind kind);
 /* The device's lane of that kind for that purpose alone, which is made if it is missing.  If the link takes no more
  * lanes (queues= in a step file), it is the last lane of the kind, whatever that lane is for. */
-struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, const char *purpose);
+struct lane *lane_for(struct machine *machine, struct device *device, enum lane_kind kind, const char *purpose);
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits, if the drivers'
  * exp and log do. */
-unsigned vector_width(const struct machine *m);
+unsigned vector_width(const struct machine *machine);
 /* Cores of the host on which no device computes. */
-unsigned spare_cores(const struct machine *m);
+unsigned spare_cores(const struct machine *machine);
 /* One line for people, "pthread-... (0:0, 2 units; vectors of 8 floats)".  The caller frees it. */
-char *describe_machine(const struct machine *m);
+char *describe_machine(const struct machine *machine);
 /* Floats per vector of the kernels on this device, unless fewer are asked for: 16, 8, 4 or 1. */
 unsigned own_vector_width(cl_device_id id);
 
 /* ---- lanes.c: lanes, and machines that are only described -------------------------------------------------------- */
 
 /* The nth lane of a kind on a device, from 0; NULL: it has none. */
-struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth);
-int count_lanes(const struct device *d, enum lane_kind kind);
+struct lane *lane_of(const struct device *device, enum lane_kind kind, int nth);
+int count_lanes(const struct device *device, enum lane_kind kind);
 bool is_for(const struct lane *lane, const char *purpose);
 void set_purpose(struct lane *lane, const char *purpose);
 /* A machine of n devices and the host. */
 struct machine *new_machine(int n_devices);
 /* Set up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */
-struct device *name_device(struct machine *m, int i, const char *id, size_t memory);
-void choose_tile(struct device *d); /* sets the rows and vectors of a register tile, by shape.vector */
-struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth);
-struct link *add_link(struct machine *m, double rate, double latency);
-void drop_links(struct machine *m);
+struct device *name_device(struct machine *machine, int i, const char *id, size_t memory);
+void choose_tile(struct device *device); /* sets the rows and vectors of a register tile, by shape.vector */
+struct lane *add_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth);
+struct link *add_link(struct machine *machine, double rate, double latency);
+void drop_links(struct machine *machine);
 
 /* ---- slabs.c: memory --------------------------------------------------------------------------------------------- */
 
-/* The bytes of d's memory that tensors may take if no option says otherwise.  A GPU's driver needs some of the GPU's
+/* The bytes of its memory that tensors may take if no option says otherwise.  A GPU's driver needs some of the GPU's
  * own memory, for contexts, code and the display, and OpenCL does not say how much is free.  So a sixteenth is left to
- * the driver, and as much again, but at most 256 MiB.  A device that uses the host's memory may take all of d->memory:
- * describe_memory() has left some of the host's memory to other programs. */
-size_t default_budget(const struct device *d);
+ * the driver, and as much again, but at most 256 MiB.  A device that uses the host's memory may take all of its
+ * `memory`: describe_memory() has left some of the host's memory to other programs. */
+size_t default_budget(const struct device *device);
 /* Writes "10.9 GiB (of 12.0 GiB; the rest is left to the driver)" into out; returns out. */
-const char *format_budget(char out[128], const struct device *d);
-size_t guard_bytes(const struct device *d); /* the size of the guard behind each of d's slabs */
+const char *format_budget(char out[128], const struct device *device);
+size_t guard_bytes(const struct device *device); /* the size of the guard behind each of its slabs */
 /* The usable bytes of the biggest slab that the device allows. */
-size_t slab_limit(const struct device *d);
+size_t slab_limit(const struct device *device);
 /* Add a slab of `bytes` to the device's arena: zeros, with its guard after them.  A slab of the host is pinned for
  * copies to the devices of copier's context (NULL: of the first device's).  Returns NULL, or the problem when there is
  * no room. */
-struct problem *add_slab(struct machine *m, struct device *d, const struct device *copier, size_t bytes);
+struct problem *add_slab(struct machine *machine, struct device *device, const struct device *copier, size_t bytes);
 /* Write `bytes` to a buffer of d, from byte `begin` on, and wait until they are there. */
-void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *from, size_t bytes);
+void write_buffer(struct device *device, cl_mem buffer, size_t begin, const void *from, size_t bytes);
 /* A sub-buffer of a device's slab: `bytes` of it from byte `begin` on.  The slab owns it. */
 cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes);
 /* How many guards of the device's slabs have been overwritten: 0 when all is well. */
-int damaged_guards(struct device *d);
-void free_slabs(struct machine *m, struct device *d);
+int damaged_guards(struct device *device);
+void free_slabs(struct machine *machine, struct device *device);
 
 #endif

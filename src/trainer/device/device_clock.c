@@ -20,17 +20,17 @@ static bool read_event_time(cl_event event, cl_profiling_info property, cl_ulong
 }
 
 /* The least difference host - END of some tiny writes. */
-static void calibrate_clock(struct device *d)
+static void calibrate_clock(struct device *device)
 {
     int64_t best = INT64_MAX;
     cl_mem byte;
-    d->clock.step = device_number(d->cl, CL_DEVICE_PROFILING_TIMER_RESOLUTION);
-    CL_MAKE(byte = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, 1, NULL, &err));
+    device->clock.step = device_number(device->cl, CL_DEVICE_PROFILING_TIMER_RESOLUTION);
+    CL_MAKE(byte = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, 1, NULL, &err));
     bool valid = true;
     for (int try = 0; try < TRIES && valid; try++) {
         cl_event event;
         cl_ulong end = 0;
-        CL(clEnqueueWriteBuffer(d->lane[LANE_UPLOAD]->queue, byte, CL_FALSE, 0, 1, "", 0, NULL, &event));
+        CL(clEnqueueWriteBuffer(device->lane[LANE_UPLOAD]->queue, byte, CL_FALSE, 0, 1, "", 0, NULL, &event));
         CL(clWaitForEvents(1, &event));
         uint64_t host = now_ns();
         valid = read_event_time(event, CL_PROFILING_COMMAND_END, &end);
@@ -39,31 +39,32 @@ static void calibrate_clock(struct device *d)
     }
     if (best >= 0 && best < SLACK_NS) /* it is the same clock: the difference is only the wake-up time */
         best = 0;
-    d->clock.offset = best;
-    d->clock.valid = valid;
+    device->clock.offset = best;
+    device->clock.valid = valid;
     CL(clReleaseMemObject(byte));
 }
 
-void calibrate_clocks(struct machine *m)
+void calibrate_clocks(struct machine *machine)
 {
-    if (!m->options.profiling)
+    if (!machine->options.profiling)
         return;
-    for (int i = 0; i < m->n_devices; i++)
-        calibrate_clock(&m->device[i]);
+    for (int i = 0; i < machine->n_devices; i++)
+        calibrate_clock(&machine->device[i]);
 }
 
-enum told_times event_times(const struct device *d, cl_event event, uint64_t *last_end, struct command_times *times)
+enum told_times event_times(const struct device *device, cl_event event, uint64_t *last_end,
+                            struct command_times *times)
 {
     cl_ulong began = 0, ended = 0; /* on the device's clock */
-    const uint64_t offset = (uint64_t)d->clock.offset;
+    const uint64_t offset = (uint64_t)device->clock.offset;
     times->start = times->queued;
     times->end = times->seen;
-    if (!d->clock.valid || !read_event_time(event, CL_PROFILING_COMMAND_START, &began) ||
+    if (!device->clock.valid || !read_event_time(event, CL_PROFILING_COMMAND_START, &began) ||
         !read_event_time(event, CL_PROFILING_COMMAND_END, &ended))
         return TIMES_MISSING;
     if (began > ended || began + offset + SLACK_NS < times->queued || ended + offset > times->seen + SLACK_NS)
         return TIMES_MISSING;
-    const bool stepped_back = began + d->clock.step < *last_end;
+    const bool stepped_back = began + device->clock.step < *last_end;
     if (stepped_back)
         began = *last_end;
     *last_end = MAX(*last_end, ended);

@@ -35,7 +35,7 @@ cl_uint get_platforms(cl_platform_id out[MOST_PLATFORMS]);
 cl_uint get_devices(cl_platform_id platform, cl_device_id out[MOST_PER_PLATFORM]);
 uint64_t device_number(cl_device_id id, cl_device_info property); /* a property of any of OpenCL's integer types */
 void device_text(cl_device_id id, cl_device_info property, char *out, size_t bytes); /* a property, made printable */
-cl_platform_id platform_of(const struct device *d);
+cl_platform_id platform_of(const struct device *device);
 bool is_pocl(cl_platform_id platform);
 extern bool main_has_returned; /* false at exit: a driver has called exit() */
 /* Call it when a driver offers no device or does not compile.  Ends the program with `code` if the driver is PoCL and
@@ -50,16 +50,17 @@ _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, e
 /* A kernel object of its own (arguments are set once per object) from cl/<file>.  The .cl file is searched in
  * $YARD_KERNELS, ./cl and beside the binary; the copy embedded in the binary is the fallback.  A build error ends the
  * program with the compiler's log, which names the .cl file and line.  The caller releases the kernel. */
-cl_kernel make_kernel(struct device *d, const char *file, const char *kernel);
+cl_kernel make_kernel(struct device *device, const char *file, const char *kernel);
 
 /* ---- cache.c: compiled programs, kept between runs ------------------------------------------------------------- */
 
 /* The path of the file that keeps the program built from that source with these options; the caller frees it.  NULL:
  * no programs are kept. */
-char *cache_entry(const struct device *d, const char *options, const char *source);
-/* The program in that file, built for all devices of d's context; NULL: there is no such file, or it is damaged. */
-cl_program load_program(const struct device *d, const char *entry, const char *options);
-void keep_program(const struct device *d, const char *entry, cl_program program);
+char *cache_entry(const struct device *device, const char *options, const char *source);
+/* The program in that file, built for all devices of the device's context; NULL: there is no such file, or it is
+ * damaged. */
+cl_program load_program(const struct device *device, const char *entry, const char *options);
+void keep_program(const struct device *device, const char *entry, cl_program program);
 
 /* ---- limits.c -------------------------------------------------------------------------------------------------- */
 
@@ -76,7 +77,7 @@ size_t left_by_groups(const char *groups, const char *root);
 
 /* Measures clock.offset of all devices whose queues carry times, by timing tiny writes, and sets clock.valid.
  * Nothing may be in flight.  Called again now and then, since clocks drift apart by some 20 us a second. */
-void calibrate_clocks(struct machine *m);
+void calibrate_clocks(struct machine *machine);
 /* A command's times, in ns of the host's clock. */
 struct command_times {
     uint64_t queued, seen; /* when the host queued it, and when the host saw it complete; the caller sets them */
@@ -87,9 +88,10 @@ enum told_times {
     TIMES_MISSING,      /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
     TIMES_STEPPED_BACK, /* the command seems to begin before *last_end: its start is that time */
 };
-/* Finds when the command of that event ran, and writes t->start and t->end.  *last_end is on the device's clock.  At
+/* Finds when the command of that event ran: timing->start and timing->end.  *last_end is on the device's clock.  At
  * first it is the latest end of the commands before this one on its queue (0: there are none); afterwards it counts
  * this command too. */
-enum told_times event_times(const struct device *d, cl_event event, uint64_t *last_end, struct command_times *times);
+enum told_times event_times(const struct device *device, cl_event event, uint64_t *last_end,
+                            struct command_times *times);
 
 #endif

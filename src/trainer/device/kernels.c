@@ -60,28 +60,28 @@ static char *kernel_source(const char *file, char **path)
 /* ---- building -------------------------------------------------------------------------------------------------- */
 
 /* End the program with the compiler's log. */
-static _Noreturn void fail_to_compile(const struct device *d, cl_program program, const char *path, cl_int code)
+static _Noreturn void fail_to_compile(const struct device *device, cl_program program, const char *path, cl_int code)
 {
     size_t bytes = 0;
-    check_kernel_cache(platform_of(d), EXIT_IO);
-    clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
+    check_kernel_cache(platform_of(device), EXIT_IO);
+    clGetProgramBuildInfo(program, device->cl, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
     char *log = allocate(bytes + 1, 1);
-    clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
-    fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, d->id, cl_error_name(code), log);
+    clGetProgramBuildInfo(program, device->cl, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
+    fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, device->id, cl_error_name(code), log);
 }
 
 /* path: the .cl file, for errors. */
-static cl_program compile(const struct device *d, const char *text, const char *options, const char *path)
+static cl_program compile(const struct device *device, const char *text, const char *options, const char *path)
 {
     cl_program program;
-    CL_MAKE(program = clCreateProgramWithSource(d->context->cl, 1, &text, NULL, &err));
+    CL_MAKE(program = clCreateProgramWithSource(device->context->cl, 1, &text, NULL, &err));
     cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
     if (code != CL_SUCCESS)
-        fail_to_compile(d, program, path, code);
+        fail_to_compile(device, program, path, code);
     return program;
 }
 
-static cl_program build_program(struct device *d, const char *file)
+static cl_program build_program(struct device *device, const char *file)
 {
     const char *const parts[] = {"shared.h", "common.cl", file};
     char options[512], *path = NULL, *text = NULL;
@@ -95,13 +95,14 @@ static cl_program build_program(struct device *d, const char *file)
     /* -w: no warnings.  PoCL prints only how many there are, and newer compilers warn of each loop that they unroll
      * later than asked. */
     snprintf(options, sizeof options, "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u -D ON_CPU=%d%s %s",
-             d->shape.vector, d->shape.work_group, d->shape.tile_rows, d->shape.tile_vectors, d->is_cpu,
-             d->quirks.correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? extra : "");
-    char *entry = cache_entry(d, options, text);
-    cl_program program = load_program(d, entry, options);
+             device->shape.vector, device->shape.work_group, device->shape.tile_rows, device->shape.tile_vectors,
+             device->is_cpu, device->quirks.correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
+             extra ? extra : "");
+    char *entry = cache_entry(device, options, text);
+    cl_program program = load_program(device, entry, options);
     if (!program) {
-        program = compile(d, text, options, path);
-        keep_program(d, entry, program);
+        program = compile(device, text, options, path);
+        keep_program(device, entry, program);
     }
     free(path);
     free(text);
@@ -109,14 +110,14 @@ static cl_program build_program(struct device *d, const char *file)
     return program;
 }
 
-cl_kernel make_kernel(struct device *d, const char *file, const char *kernel)
+cl_kernel make_kernel(struct device *device, const char *file, const char *kernel)
 {
-    struct context *context = d->context; /* devices of a context are of one kind: a program serves all of them */
+    struct context *context = device->context; /* devices of a context are of one kind: a program serves all of them */
     size_t i = 0;
     while (i < context->n_programs && strcmp(context->programs[i].file, file) != 0)
         i++;
     if (i == context->n_programs) {
-        struct program p = {copy_string(file), build_program(d, file)};
+        struct program p = {copy_string(file), build_program(device, file)};
         *APPEND(context->programs, context->n_programs, context->cap_programs) = p;
     }
     cl_int code;

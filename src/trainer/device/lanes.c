@@ -5,17 +5,17 @@
 
 struct machine *new_machine(int n_devices)
 {
-    struct machine *m = allocate(1, sizeof *m);
-    m->device = allocate((size_t)n_devices + 1, sizeof *m->device);
-    m->context = allocate((size_t)n_devices + 1, sizeof *m->context);
-    m->n_devices = n_devices;
-    m->host = &m->device[n_devices];
-    return m;
+    struct machine *machine = allocate(1, sizeof *machine);
+    machine->device = allocate((size_t)n_devices + 1, sizeof *machine->device);
+    machine->context = allocate((size_t)n_devices + 1, sizeof *machine->context);
+    machine->n_devices = n_devices;
+    machine->host = &machine->device[n_devices];
+    return machine;
 }
 
-struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth)
+struct lane *lane_of(const struct device *device, enum lane_kind kind, int nth)
 {
-    struct lane *lane = d->lane[kind];
+    struct lane *lane = device->lane[kind];
     while (lane && lane->nth != nth)
         lane = lane->next_of_kind;
     return lane;
@@ -29,48 +29,48 @@ void set_purpose(struct lane *lane, const char *purpose)
     snprintf(lane->purpose, sizeof lane->purpose, "%s", purpose);
 }
 
-int count_lanes(const struct device *d, enum lane_kind kind)
+int count_lanes(const struct device *device, enum lane_kind kind)
 {
     int n = 0;
-    for (const struct lane *l = d->lane[kind]; l; l = l->next_of_kind)
+    for (const struct lane *l = device->lane[kind]; l; l = l->next_of_kind)
         n++;
     return n;
 }
 
-struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth)
+struct lane *add_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth)
 {
-    size_t n = (size_t)m->n_lanes;
+    size_t n = (size_t)machine->n_lanes;
     struct lane *lane = allocate(1, sizeof *lane);
-    *lane = (struct lane){.index = m->n_lanes, .kind = kind, .nth = nth, .device = d};
+    *lane = (struct lane){.index = machine->n_lanes, .kind = kind, .nth = nth, .device = device};
     if (nth == 0)
-        snprintf(lane->name, sizeof lane->name, "%s %s", d->id, lane_kind_name[kind]);
+        snprintf(lane->name, sizeof lane->name, "%s %s", device->id, lane_kind_name[kind]);
     else
-        snprintf(lane->name, sizeof lane->name, "%s %s%d", d->id, lane_kind_name[kind], nth);
-    *APPEND(m->lane, n, m->cap_lanes) = lane;
-    m->n_lanes = (int)n;
-    struct lane **end = &d->lane[kind];
+        snprintf(lane->name, sizeof lane->name, "%s %s%d", device->id, lane_kind_name[kind], nth);
+    *APPEND(machine->lane, n, machine->cap_lanes) = lane;
+    machine->n_lanes = (int)n;
+    struct lane **end = &device->lane[kind];
     while (*end)
         end = &(*end)->next_of_kind;
     *end = lane;
     return lane;
 }
 
-void choose_tile(struct device *d)
+void choose_tile(struct device *device)
 {
-    d->shape.tile_rows = 6; /* gemm.cl says why */
-    d->shape.tile_vectors = 2;
-    if (d->shape.vector == 16)
-        d->shape.tile_vectors = 4;
-    if (d->shape.vector == 1) {
-        d->shape.tile_rows = 4;
-        d->shape.tile_vectors = 4;
+    device->shape.tile_rows = 6; /* gemm.cl says why */
+    device->shape.tile_vectors = 2;
+    if (device->shape.vector == 16)
+        device->shape.tile_vectors = 4;
+    if (device->shape.vector == 1) {
+        device->shape.tile_rows = 4;
+        device->shape.tile_vectors = 4;
     }
 }
 
-struct device *name_device(struct machine *m, int i, const char *id, size_t memory)
+struct device *name_device(struct machine *machine, int i, const char *id, size_t memory)
 {
-    struct device *device = &m->device[i];
-    bool host = i == m->n_devices;
+    struct device *device = &machine->device[i];
+    bool host = i == machine->n_devices;
     *device = (struct device){
         .index = i,
         .is_host = host,
@@ -87,33 +87,33 @@ struct device *name_device(struct machine *m, int i, const char *id, size_t memo
     snprintf(device->name, sizeof device->name, "%s", id);
     enum lane_kind first = LANE_CPU, last = LANE_FEED;
     if (!host) {
-        device->context = &m->context[0];
+        device->context = &machine->context[0];
         first = LANE_COMPUTE;
         last = LANE_DOWNLOAD;
     }
     for (enum lane_kind kind = first; kind <= last; kind++)
-        add_lane(m, device, kind, 0);
+        add_lane(machine, device, kind, 0);
     return device;
 }
 
 /* ---- links ----------------------------------------------------------------------------------------------------- */
 
-struct link *add_link(struct machine *m, double rate, double latency)
+struct link *add_link(struct machine *machine, double rate, double latency)
 {
     struct link *link = allocate(1, sizeof *link);
-    *link = (struct link){.index = (int)m->n_links, .rate = rate, .latency = latency};
-    *APPEND(m->link, m->n_links, m->cap_links) = link;
+    *link = (struct link){.index = (int)machine->n_links, .rate = rate, .latency = latency};
+    *APPEND(machine->link, machine->n_links, machine->cap_links) = link;
     return link;
 }
 
-void drop_links(struct machine *m)
+void drop_links(struct machine *machine)
 {
-    for (size_t i = 0; i < m->n_links; i++)
-        free(m->link[i]);
-    for (int i = 0; i <= m->n_devices; i++) {
-        m->device[i].described.link[LINK_UP] = NULL;
-        m->device[i].described.link[LINK_DOWN] = NULL;
+    for (size_t i = 0; i < machine->n_links; i++)
+        free(machine->link[i]);
+    for (int i = 0; i <= machine->n_devices; i++) {
+        machine->device[i].described.link[LINK_UP] = NULL;
+        machine->device[i].described.link[LINK_DOWN] = NULL;
     }
-    m->host->described.disk = NULL;
-    m->n_links = 0;
+    machine->host->described.disk = NULL;
+    machine->n_links = 0;
 }

@@ -105,15 +105,15 @@ unsigned own_vector_width(cl_device_id id)
 }
 
 /* The largest power of two that is wanted, fits into local memory and is allowed by the device. */
-static unsigned kernel_work_group(const struct device *d)
+static unsigned kernel_work_group(const struct device *device)
 {
     const char *forced = getenv("YARD_WG");
-    const unsigned fits = 256 / d->shape.vector; /* common.cl: what a work-group keeps in local memory */
-    int64_t wanted = d->shape.one_item ? 1 : GPU_WORK_GROUP;
+    const unsigned fits = 256 / device->shape.vector; /* common.cl: what a work-group keeps in local memory */
+    int64_t wanted = device->shape.one_item ? 1 : GPU_WORK_GROUP;
     if (forced && (!parse_int(forced, &wanted) || wanted < 1 || wanted > fits))
         fail(EXIT_USAGE, "YARD_WG=%s: with vectors of %u the kernels know work-groups of 1 to %u work-items", forced,
-             d->shape.vector, fits);
-    const size_t allowed = MIN(fits, d->shape.most_items);
+             device->shape.vector, fits);
+    const size_t allowed = MIN(fits, device->shape.most_items);
     const size_t most = MIN((size_t)wanted, allowed);
     unsigned power = 1;
     while (power * 2 <= most)
@@ -134,71 +134,72 @@ static size_t host_memory(bool *limited)
     return MIN(all, left);
 }
 
-static void describe_memory(struct device *d)
+static void describe_memory(struct device *device)
 {
-    size_t align = device_number(d->cl, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8; /* OpenCL gives it in bits */
-    d->alignment = DEVICE_ALIGNMENT;
+    size_t align = device_number(device->cl, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8; /* OpenCL gives it in bits */
+    device->alignment = DEVICE_ALIGNMENT;
     if (align > DEVICE_ALIGNMENT)
         fail(EXIT_NO_DEVICE,
              "device %s wants parts of buffers aligned to %zu bytes, and ours are to %d: choose another with -d",
-             d->name, align, DEVICE_ALIGNMENT);
-    d->uses_ram = d->is_cpu || device_number(d->cl, CL_DEVICE_HOST_UNIFIED_MEMORY);
+             device->name, align, DEVICE_ALIGNMENT);
+    device->uses_ram = device->is_cpu || device_number(device->cl, CL_DEVICE_HOST_UNIFIED_MEMORY);
     size_t most = SIZE_MAX;
-    if (d->uses_ram) /* a driver may say that an integrated GPU has all of the host's memory */
-        most = host_memory(&d->limited) / 4 * 3;
-    if (d->is_cpu) /* what drivers say of a CPU's memory changes from run to run */
-        d->memory = most;
+    if (device->uses_ram) /* a driver may say that an integrated GPU has all of the host's memory */
+        most = host_memory(&device->limited) / 4 * 3;
+    if (device->is_cpu) /* what drivers say of a CPU's memory changes from run to run */
+        device->memory = most;
     else
-        d->memory = MIN(most, device_number(d->cl, CL_DEVICE_GLOBAL_MEM_SIZE));
-    d->max_allocation = device_number(d->cl, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    d->shape.local_memory = device_number(d->cl, CL_DEVICE_LOCAL_MEM_SIZE);
+        device->memory = MIN(most, device_number(device->cl, CL_DEVICE_GLOBAL_MEM_SIZE));
+    device->max_allocation = device_number(device->cl, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    device->shape.local_memory = device_number(device->cl, CL_DEVICE_LOCAL_MEM_SIZE);
 }
 
 /* The shapes of vectors, work-groups and tiles with which kernels are compiled.  vector: the width that --vector asks
  * for; 0: the device's own. */
-static void choose_shapes(struct device *d, unsigned vector)
+static void choose_shapes(struct device *device, unsigned vector)
 {
-    unsigned own = own_vector_width(d->cl);
+    unsigned own = own_vector_width(device->cl);
     bool power_of_two = (vector & (vector - 1)) == 0;
     if (vector > own || !power_of_two || vector == 2)
         fail(EXIT_USAGE,
              "--vector %u: the kernels know vectors of 1, 4, 8 and 16 floats, and %s computes with vectors of %u "
              "floats; take that or fewer",
-             vector, d->name, own);
-    d->shape.vector = vector ? vector : own;
-    d->shape.one_item = d->is_cpu && own > 1;
-    d->shape.forced = getenv("YARD_VEC") || getenv("YARD_WG");
-    d->shape.most_items = device_number(d->cl, CL_DEVICE_MAX_WORK_GROUP_SIZE);
-    d->shape.work_group = kernel_work_group(d);
-    choose_tile(d);
+             vector, device->name, own);
+    device->shape.vector = vector ? vector : own;
+    device->shape.one_item = device->is_cpu && own > 1;
+    device->shape.forced = getenv("YARD_VEC") || getenv("YARD_WG");
+    device->shape.most_items = device_number(device->cl, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    device->shape.work_group = kernel_work_group(device);
+    choose_tile(device);
 }
 
-static void describe_device(struct device *d, unsigned vector)
+static void describe_device(struct device *device, unsigned vector)
 {
-    device_text(d->cl, CL_DEVICE_NAME, d->name, sizeof d->name);
-    d->is_cpu = device_number(d->cl, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
-    d->units = (unsigned)device_number(d->cl, CL_DEVICE_MAX_COMPUTE_UNITS);
-    d->quirks.correct_divide = device_number(d->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
-    d->quirks.runs_late = is_pocl(platform_of(d)) && strncmp(d->name, "basic-", 6) == 0;
-    d->quirks.short_loops = strncmp(d->name, "llvmpipe", 8) == 0;
-    describe_memory(d);
-    choose_shapes(d, vector);
+    device_text(device->cl, CL_DEVICE_NAME, device->name, sizeof device->name);
+    device->is_cpu = device_number(device->cl, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
+    device->units = (unsigned)device_number(device->cl, CL_DEVICE_MAX_COMPUTE_UNITS);
+    device->quirks.correct_divide =
+        device_number(device->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
+    device->quirks.runs_late = is_pocl(platform_of(device)) && strncmp(device->name, "basic-", 6) == 0;
+    device->quirks.short_loops = strncmp(device->name, "llvmpipe", 8) == 0;
+    describe_memory(device);
+    choose_shapes(device, vector);
 }
 
-static struct device *new_device(struct machine *m, cl_device_id id, cl_device_id root)
+static struct device *new_device(struct machine *machine, cl_device_id id, cl_device_id root)
 {
-    if (m->n_devices == MOST_DEVICES)
+    if (machine->n_devices == MOST_DEVICES)
         fail(EXIT_USAGE, "-d names more than %d devices; yard plan --hardware FILE takes more", MOST_DEVICES);
-    struct device *d = &m->device[m->n_devices];
-    d->index = m->n_devices;
-    m->n_devices++;
-    d->cl = id;
-    d->root = root;
-    describe_device(d, m->options.vector);
-    return d;
+    struct device *device = &machine->device[machine->n_devices];
+    device->index = machine->n_devices;
+    machine->n_devices++;
+    device->cl = id;
+    device->root = root;
+    describe_device(device, machine->options.vector);
+    return device;
 }
 
-static void add_sub_devices(struct machine *m, const struct selection *s, cl_device_id root)
+static void add_sub_devices(struct machine *machine, const struct selection *s, cl_device_id root)
 {
     cl_uint most = (cl_uint)device_number(root, CL_DEVICE_PARTITION_MAX_SUB_DEVICES);
     cl_uint units = (cl_uint)device_number(root, CL_DEVICE_MAX_COMPUTE_UNITS);
@@ -217,37 +218,38 @@ static void add_sub_devices(struct machine *m, const struct selection *s, cl_dev
             CL(clReleaseDevice(pieces[i]));
             continue;
         }
-        struct device *d = new_device(m, pieces[i], root);
-        snprintf(d->id, sizeof d->id, "%u:%u/%u.%u", s->platform, s->device, s->pieces, i);
-        d->memory /= s->pieces; /* the pieces share one memory */
+        struct device *device = new_device(machine, pieces[i], root);
+        snprintf(device->id, sizeof device->id, "%u:%u/%u.%u", s->platform, s->device, s->pieces, i);
+        device->memory /= s->pieces; /* the pieces share one memory */
     }
 }
 
 /* Adds the shares of a device, or, where -d asks for none, the device itself. */
-static void add_shares(struct machine *m, const struct selection *s, cl_device_id root)
+static void add_shares(struct machine *machine, const struct selection *s, cl_device_id root)
 {
     unsigned shares = MAX(s->shares, 1);
     for (unsigned i = 0; i < shares; i++) {
-        struct device *d = new_device(m, root, root);
-        d->is_logical = s->shares > 0;
-        d->memory /= shares;
-        snprintf(d->id, sizeof d->id, d->is_logical ? "%u:%ux%u.%u" : "%u:%u", s->platform, s->device, shares, i);
+        struct device *device = new_device(machine, root, root);
+        device->is_logical = s->shares > 0;
+        device->memory /= shares;
+        snprintf(device->id, sizeof device->id, device->is_logical ? "%u:%ux%u.%u" : "%u:%u", s->platform, s->device,
+                 shares, i);
     }
 }
 
 /* Add the device itself, or its shares, or the pieces into which it is cut. */
-static void add_selection(struct machine *m, const struct selection *s)
+static void add_selection(struct machine *machine, const struct selection *s)
 {
     cl_device_id root = find_device(s);
-    for (int i = 0; i < m->n_devices; i++)
-        if (m->device[i].root == root)
+    for (int i = 0; i < machine->n_devices; i++)
+        if (machine->device[i].root == root)
             fail(EXIT_USAGE,
                  "-d names device %u:%u twice, whose compute units are there once: cut it with /n or share it with xN",
                  s->platform, s->device);
     if (s->pieces)
-        add_sub_devices(m, s, root);
+        add_sub_devices(machine, s, root);
     else
-        add_shares(m, s, root);
+        add_shares(machine, s, root);
 }
 
 /* ---- contexts and lanes ---------------------------------------------------------------------------------------- */
@@ -261,43 +263,44 @@ static bool can_share(const struct device *a, const struct device *b)
 }
 
 /* Make a context for the device and for those after it that can share buffers with it. */
-static void make_context(struct machine *m, struct device *first)
+static void make_context(struct machine *machine, struct device *first)
 {
     cl_device_id ids[MOST_DEVICES];
     cl_uint n = 0;
-    bool alone = m->options.separate || getenv("YARD_SEPARATE_CONTEXTS"); /* for tests: copies go through the host */
-    struct context *context = &m->context[m->n_contexts];
-    context->index = m->n_contexts;
-    m->n_contexts++;
-    for (int i = first->index; i < m->n_devices; i++) {
-        struct device *d = &m->device[i];
-        bool joins = d == first || (!alone && can_share(d, first));
-        if (d->context || !joins)
+    bool alone =
+        machine->options.separate || getenv("YARD_SEPARATE_CONTEXTS"); /* for tests: copies go through the host */
+    struct context *context = &machine->context[machine->n_contexts];
+    context->index = machine->n_contexts;
+    machine->n_contexts++;
+    for (int i = first->index; i < machine->n_devices; i++) {
+        struct device *device = &machine->device[i];
+        bool joins = device == first || (!alone && can_share(device, first));
+        if (device->context || !joins)
             continue;
-        d->context = context;
-        if (n == 0 || ids[n - 1] != d->cl) /* the shares of one device, which are neighbours, count once */
-            ids[n++] = d->cl;
+        device->context = context;
+        if (n == 0 || ids[n - 1] != device->cl) /* the shares of one device, which are neighbours, count once */
+            ids[n++] = device->cl;
     }
     CL_MAKE(context->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
 }
 
-struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth)
+struct lane *open_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth)
 {
-    cl_command_queue_properties properties = m->options.profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
-    struct lane *lane = lane_of(d, kind, nth);
+    cl_command_queue_properties properties = machine->options.profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
+    struct lane *lane = lane_of(device, kind, nth);
     if (lane)
         return lane;
-    lane = add_lane(m, d, kind, nth);
-    if (d->cl)
-        CL_MAKE(lane->queue = clCreateCommandQueue(d->context->cl, d->cl, properties, &err));
+    lane = add_lane(machine, device, kind, nth);
+    if (device->cl)
+        CL_MAKE(lane->queue = clCreateCommandQueue(device->context->cl, device->cl, properties, &err));
     return lane;
 }
 
 /* The device's lane for this purpose, or else a lane that has no purpose yet; NULL: there is neither. */
-static struct lane *find_lane(const struct device *d, enum lane_kind kind, const char *purpose)
+static struct lane *find_lane(const struct device *device, enum lane_kind kind, const char *purpose)
 {
     struct lane *found = NULL;
-    for (struct lane *lane = d->lane[kind]; lane; lane = lane->next_of_kind) {
+    for (struct lane *lane = device->lane[kind]; lane; lane = lane->next_of_kind) {
         if (is_for(lane, purpose))
             found = lane;
         else if (!found && is_for(lane, FOR_NOTHING))
@@ -306,34 +309,34 @@ static struct lane *find_lane(const struct device *d, enum lane_kind kind, const
     return found;
 }
 
-const struct link *link_of_lanes(const struct device *d, enum lane_kind kind)
+const struct link *link_of_lanes(const struct device *device, enum lane_kind kind)
 {
     if (kind == LANE_COMPUTE)
         return NULL;
-    return kind == LANE_UPLOAD ? d->described.link[LINK_UP] : d->described.link[LINK_DOWN];
+    return kind == LANE_UPLOAD ? device->described.link[LINK_UP] : device->described.link[LINK_DOWN];
 }
 
-struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, const char *purpose)
+struct lane *lane_for(struct machine *machine, struct device *device, enum lane_kind kind, const char *purpose)
 {
-    struct lane *lane = find_lane(d, kind, purpose);
+    struct lane *lane = find_lane(device, kind, purpose);
     if (!lane) {
-        const struct link *link = link_of_lanes(d, kind);
+        const struct link *link = link_of_lanes(device, kind);
         struct lane *last = NULL;
         int next = 0; /* a number that no lane has */
-        for (struct lane *other = d->lane[kind]; other; other = other->next_of_kind) {
+        for (struct lane *other = device->lane[kind]; other; other = other->next_of_kind) {
             last = other;
             next = MAX(next, other->nth + 1);
         }
-        if (link && link->max_lanes && count_lanes(d, kind) >= link->max_lanes)
+        if (link && link->max_lanes && count_lanes(device, kind) >= link->max_lanes)
             return last;
-        lane = open_lane(m, d, kind, next);
+        lane = open_lane(machine, device, kind, next);
     }
     set_purpose(lane, purpose);
     return lane;
 }
 
 /* Add the devices that -d names; NULL: the default device. */
-static void add_devices(struct machine *m, const char *names)
+static void add_devices(struct machine *machine, const char *names)
 {
     char text[32];
     const char *at = names ? names : default_device(text);
@@ -344,7 +347,7 @@ static void add_devices(struct machine *m, const char *names)
                  "-d %s: expected P:D, P:D/n or P:DxN with n and N from 1 up, comma-separated, as in -d 0:0/2; run "
                  "`yard devices`",
                  names);
-        add_selection(m, &s);
+        add_selection(machine, &s);
         if (!*at)
             return;
         at++; /* the comma */
@@ -352,48 +355,48 @@ static void add_devices(struct machine *m, const char *names)
 }
 
 /* The host comes after the OpenCL devices. */
-static void add_host_device(struct machine *m)
+static void add_host_device(struct machine *machine)
 {
     bool limited;
     size_t memory = host_memory(&limited);
-    struct device *host = name_device(m, m->n_devices, "host", memory);
+    struct device *host = name_device(machine, machine->n_devices, "host", memory);
     host->limited = limited;
     host->uses_ram = true;
     host->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     host->alignment = HOST_ALIGNMENT;
     /* A device that is no CPU must be able to map each of the host's slabs. */
-    for (const struct device *d = m->device; d < host; d++)
-        if (!d->is_cpu)
-            host->max_allocation = MIN(host->max_allocation, d->max_allocation - HOST_ALIGNMENT);
-    host->budget = m->options.host_memory ? m->options.host_memory : host->memory;
-    m->host = host;
+    for (const struct device *device = machine->device; device < host; device++)
+        if (!device->is_cpu)
+            host->max_allocation = MIN(host->max_allocation, device->max_allocation - HOST_ALIGNMENT);
+    host->budget = machine->options.host_memory ? machine->options.host_memory : host->memory;
+    machine->host = host;
 }
 
 struct machine *open_machine(const struct machine_options *options)
 {
-    struct machine *m = new_machine(MOST_DEVICES);
-    m->n_devices = 0;
-    m->options = *options;
-    add_devices(m, options->devices);
-    for (int i = 0; i < m->n_devices; i++) {
-        struct device *d = &m->device[i];
-        if (!d->context)
-            make_context(m, d);
-        d->budget = options->device_memory ? options->device_memory : default_budget(d);
+    struct machine *machine = new_machine(MOST_DEVICES);
+    machine->n_devices = 0;
+    machine->options = *options;
+    add_devices(machine, options->devices);
+    for (int i = 0; i < machine->n_devices; i++) {
+        struct device *device = &machine->device[i];
+        if (!device->context)
+            make_context(machine, device);
+        device->budget = options->device_memory ? options->device_memory : default_budget(device);
         for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
-            open_lane(m, d, kind, 0);
+            open_lane(machine, device, kind, 0);
     }
-    add_host_device(m);
-    calibrate_clocks(m);
-    return m;
+    add_host_device(machine);
+    calibrate_clocks(machine);
+    return machine;
 }
 
-static void free_machine(struct machine *m)
+static void free_machine(struct machine *machine)
 {
-    for (int i = 0; i < m->n_lanes; i++)
-        if (m->lane[i]->queue)
-            CL(clReleaseCommandQueue(m->lane[i]->queue));
-    for (struct context *c = m->context; c < m->context + m->n_contexts; c++) {
+    for (int i = 0; i < machine->n_lanes; i++)
+        if (machine->lane[i]->queue)
+            CL(clReleaseCommandQueue(machine->lane[i]->queue));
+    for (struct context *c = machine->context; c < machine->context + machine->n_contexts; c++) {
         for (size_t i = 0; i < c->n_programs; i++) {
             CL(clReleaseProgram(c->programs[i].cl));
             free(c->programs[i].file);
@@ -402,65 +405,69 @@ static void free_machine(struct machine *m)
         if (c->cl) /* a machine that is only described has none */
             CL(clReleaseContext(c->cl));
     }
-    for (int i = 0; i < m->n_devices; i++)
-        if (m->device[i].cl && m->device[i].cl != m->device[i].root)
-            CL(clReleaseDevice(m->device[i].cl));
-    drop_links(m);
-    for (int i = 0; i < m->n_lanes; i++)
-        free(m->lane[i]);
-    free(m->link);
-    free(m->device);
-    free(m->lane);
-    free(m->context);
-    free(m);
+    for (int i = 0; i < machine->n_devices; i++)
+        if (machine->device[i].cl && machine->device[i].cl != machine->device[i].root)
+            CL(clReleaseDevice(machine->device[i].cl));
+    drop_links(machine);
+    for (int i = 0; i < machine->n_lanes; i++)
+        free(machine->lane[i]);
+    free(machine->link);
+    free(machine->device);
+    free(machine->lane);
+    free(machine->context);
+    free(machine);
 }
 
 /* PoCL's threads still read an event's queue and device for a moment after they have reported that it has ended.  So
  * only the slabs are freed now; everything else is released when the next machine is closed. */
-void close_machine(struct machine *m)
+void close_machine(struct machine *machine)
 {
     static struct machine *closed;
-    for (int i = 0; i <= m->n_devices; i++)
-        free_slabs(m, &m->device[i]);
+    for (int i = 0; i <= machine->n_devices; i++)
+        free_slabs(machine, &machine->device[i]);
     if (closed)
         free_machine(closed);
-    closed = m;
+    closed = machine;
 }
 
 /* Cores that are used by CPU devices, each counted once. */
-static unsigned count_cores(const struct machine *m)
+static unsigned count_cores(const struct machine *machine)
 {
     unsigned cores = 0;
-    for (const struct device *d = m->device; d < m->host; d++)
-        if (d->is_cpu && (d == m->device || d->cl != d[-1].cl)) /* the shares of one device are neighbours */
-            cores += d->units;
+    for (const struct device *device = machine->device; device < machine->host; device++)
+        if (device->is_cpu &&
+            (device == machine->device || device->cl != device[-1].cl)) /* the shares of one device are neighbours */
+            cores += device->units;
     return cores;
 }
 
-unsigned spare_cores(const struct machine *m) { return m->host->units - MIN(count_cores(m), m->host->units); }
-
-unsigned vector_width(const struct machine *m)
+unsigned spare_cores(const struct machine *machine)
 {
-    for (int i = 1; i < m->n_devices; i++)
-        if (m->device[i].shape.vector != m->device[0].shape.vector)
-            return 0;
-    return m->device[0].shape.vector;
+    return machine->host->units - MIN(count_cores(machine), machine->host->units);
 }
 
-char *describe_machine(const struct machine *m)
+unsigned vector_width(const struct machine *machine)
 {
-    const struct device *d = &m->device[0], *last = &m->device[m->n_devices - 1];
-    const char *plural = d->units == 1 ? "" : "s";
-    const char *shared = d->is_logical ? ", shared: they only look parallel" : "";
-    unsigned used = count_cores(m), width = vector_width(m);
+    for (int i = 1; i < machine->n_devices; i++)
+        if (machine->device[i].shape.vector != machine->device[0].shape.vector)
+            return 0;
+    return machine->device[0].shape.vector;
+}
+
+char *describe_machine(const struct machine *machine)
+{
+    const struct device *device = &machine->device[0], *last = &machine->device[machine->n_devices - 1];
+    const char *plural = device->units == 1 ? "" : "s";
+    const char *shared = device->is_logical ? ", shared: they only look parallel" : "";
+    unsigned used = count_cores(machine), width = vector_width(machine);
     char *text = NULL;
-    if (m->n_devices == 1)
-        append_text(&text, "%s (%s, %u unit%s", d->name, d->id, d->units, plural);
+    if (machine->n_devices == 1)
+        append_text(&text, "%s (%s, %u unit%s", device->name, device->id, device->units, plural);
     else
-        append_text(&text, "%d devices, %s to %s: %s (%u unit%s each%s", m->n_devices, d->id, last->id, d->name,
-                    d->units, plural, shared);
+        append_text(&text, "%d devices, %s to %s: %s (%u unit%s each%s", machine->n_devices, device->id, last->id,
+                    device->name, device->units, plural, shared);
     if (used)
-        append_text(&text, "; %u of the host's %u cores compute", used, m->host->units);
+        append_text(&text, "; %u of the host's %u cores compute", used, machine->host->units);
     if (width)
         append_text(&text, "; vectors of %u float%s)", width, width == 1 ? "" : "s");
     else /* the user is told, since the same bits need the same width */

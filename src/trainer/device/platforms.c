@@ -54,10 +54,10 @@ static void warn_of_limits(void)
     free(limit);
 }
 
-cl_platform_id platform_of(const struct device *d)
+cl_platform_id platform_of(const struct device *device)
 {
     cl_platform_id platform;
-    CL(clGetDeviceInfo(d->cl, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL));
+    CL(clGetDeviceInfo(device->cl, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL));
     return platform;
 }
 

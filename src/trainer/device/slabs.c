@@ -6,42 +6,42 @@
 
 enum { GUARD_BYTE = 0xA5 };
 
-size_t default_budget(const struct device *d)
+size_t default_budget(const struct device *device)
 {
-    bool has_own_memory = d->cl && !d->uses_ram;
+    bool has_own_memory = device->cl && !device->uses_ram;
     if (!has_own_memory)
-        return d->memory;
-    size_t part = d->memory / 16;
-    return d->memory - part - MIN(part, (size_t)256 << 20);
+        return device->memory;
+    size_t part = device->memory / 16;
+    return device->memory - part - MIN(part, (size_t)256 << 20);
 }
 
-const char *format_budget(char out[128], const struct device *d)
+const char *format_budget(char out[128], const struct device *device)
 {
     char all[32];
-    bool is_default = d->budget == default_budget(d);
-    format_bytes(out, (double)d->budget);
-    if (d->limited && is_default)
+    bool is_default = device->budget == default_budget(device);
+    format_bytes(out, (double)device->budget);
+    if (device->limited && is_default)
         strcat(out, ", all that a limit of this process leaves (a container's, a job's, ulimit)");
-    else if (is_default && d->budget < d->memory)
+    else if (is_default && device->budget < device->memory)
         snprintf(out + strlen(out), 64, " (of %s; the rest is left to the driver)",
-                 format_bytes(all, (double)d->memory));
+                 format_bytes(all, (double)device->memory));
     return out;
 }
 
-size_t guard_bytes(const struct device *d) { return d->described.by_hand ? 0 : GUARD_BYTES; }
+size_t guard_bytes(const struct device *device) { return device->described.by_hand ? 0 : GUARD_BYTES; }
 
-size_t slab_limit(const struct device *d)
+size_t slab_limit(const struct device *device)
 {
-    size_t usable = d->max_allocation - guard_bytes(d);
-    return usable / d->alignment * d->alignment;
+    size_t usable = device->max_allocation - guard_bytes(device);
+    return usable / device->alignment * device->alignment;
 }
 
 /* A blocking write is not enough: OpenCL 1.2 lets it return when the driver has copied the data to memory of
  * its own, as Intel's does.  A kernel on another lane could then start before the data arrive, and they
  * would overwrite its results. */
-void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *from, size_t bytes)
+void write_buffer(struct device *device, cl_mem buffer, size_t begin, const void *from, size_t bytes)
 {
-    cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;
+    cl_command_queue queue = device->lane[LANE_UPLOAD]->queue;
     CL(clEnqueueWriteBuffer(queue, buffer, CL_FALSE, begin, bytes, from, 0, NULL, NULL));
     CL(clFinish(queue));
 }
@@ -49,14 +49,14 @@ void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *fro
 /* Make the slab's buffer, and fill it with zeros and the guard.  NVIDIA's driver (580) counts the patterns of a fill in
  * 32 bits: a fill of single bytes hangs above 2 GiB, and beyond 4 GiB it fills another place.  So the pattern is the
  * longest that all devices know, 16 bytes, and the guard is written, not filled. */
-static cl_int make_slab_buffer(struct device *d, struct slab *slab)
+static cl_int make_slab_buffer(struct device *device, struct slab *slab)
 {
     static const cl_uchar zeros[16];
     unsigned char guard[GUARD_BYTES];
-    cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;
+    cl_command_queue queue = device->lane[LANE_UPLOAD]->queue;
     cl_int code;
     memset(guard, GUARD_BYTE, sizeof guard);
-    slab->buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, slab->bytes + GUARD_BYTES, NULL, &code);
+    slab->buffer = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, slab->bytes + GUARD_BYTES, NULL, &code);
     if (code != CL_SUCCESS)
         return code;
     /* Drivers of GPUs allocate a buffer when it is first used: a lack of memory may show only here. */
@@ -69,19 +69,19 @@ static cl_int make_slab_buffer(struct device *d, struct slab *slab)
     return clFinish(queue);
 }
 
-static struct problem *allocate_device_slab(struct device *d, struct slab *slab)
+static struct problem *allocate_device_slab(struct device *device, struct slab *slab)
 {
-    cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;
-    cl_int code = make_slab_buffer(d, slab);
+    cl_command_queue queue = device->lane[LANE_UPLOAD]->queue;
+    cl_int code = make_slab_buffer(device, slab);
     if (code != CL_SUCCESS) {
         char size[32];
         if (slab->buffer)
             clReleaseMemObject(slab->buffer);
         return new_problem(EXIT_USAGE,
-                           "device %s cannot allocate %s (%s): use a smaller model, --batch or --micro-batch", d->id,
-                           format_bytes(size, (double)slab->bytes), cl_error_name(code));
+                           "device %s cannot allocate %s (%s): use a smaller model, --batch or --micro-batch",
+                           device->id, format_bytes(size, (double)slab->bytes), cl_error_name(code));
     }
-    if (d->is_cpu) /* CPUs' drivers map a buffer where it lies: there a debugger can look at tensors */
+    if (device->is_cpu) /* CPUs' drivers map a buffer where it lies: there a debugger can look at tensors */
         slab->debug_view =
             clEnqueueMapBuffer(queue, slab->buffer, CL_TRUE, CL_MAP_READ, 0, slab->bytes, 0, NULL, NULL, NULL);
     if (slab->debug_view)
@@ -105,16 +105,16 @@ static void allocate_pinned(const struct device *copier, struct slab *slab, size
     }
 }
 
-static struct problem *allocate_host_slab(const struct device *d, const struct device *copier, struct slab *slab)
+static struct problem *allocate_host_slab(const struct device *device, const struct device *copier, struct slab *slab)
 {
-    size_t bytes = slab->bytes + GUARD_BYTES + d->alignment; /* with room to align the slab's start */
+    size_t bytes = slab->bytes + GUARD_BYTES + device->alignment; /* with room to align the slab's start */
     allocate_pinned(copier, slab, bytes);
     if (!slab->block)
         slab->block = malloc(bytes);
     if (!slab->block)
         return new_problem(EXIT_USAGE, "the host cannot allocate %zu bytes: use a smaller model or --batch",
                            slab->bytes);
-    size_t skipped = (d->alignment - (uintptr_t)slab->block % d->alignment) % d->alignment;
+    size_t skipped = (device->alignment - (uintptr_t)slab->block % device->alignment) % device->alignment;
     slab->host = (char *)slab->block + skipped;
 #ifdef MADV_HUGEPAGE
     madvise(slab->host, slab->bytes, MADV_HUGEPAGE); /* then a disk can fetch large pieces at once from here */
@@ -124,19 +124,19 @@ static struct problem *allocate_host_slab(const struct device *d, const struct d
     return NULL;
 }
 
-struct problem *add_slab(struct machine *m, struct device *d, const struct device *copier, size_t bytes)
+struct problem *add_slab(struct machine *machine, struct device *device, const struct device *copier, size_t bytes)
 {
-    struct slab *slab = APPEND(d->slabs, d->n_slabs, d->cap_slabs);
+    struct slab *slab = APPEND(device->slabs, device->n_slabs, device->cap_slabs);
     slab->bytes = bytes;
     struct problem *problem = NULL;
-    if (d->is_host)
-        problem = allocate_host_slab(d, copier ? copier : m->device, slab);
+    if (device->is_host)
+        problem = allocate_host_slab(device, copier ? copier : machine->device, slab);
     else
-        problem = allocate_device_slab(d, slab);
+        problem = allocate_device_slab(device, slab);
     if (problem)
-        d->n_slabs--;
+        device->n_slabs--;
     else
-        m->allocated += bytes + GUARD_BYTES;
+        machine->allocated += bytes + GUARD_BYTES;
     return problem;
 }
 
@@ -162,14 +162,14 @@ static void release_parts(struct slab *slab)
     free(slab->parts);
 }
 
-int damaged_guards(struct device *d)
+int damaged_guards(struct device *device)
 {
     unsigned char guard[GUARD_BYTES], whole[GUARD_BYTES];
     int damaged = 0;
     memset(whole, GUARD_BYTE, sizeof whole);
-    for (const struct slab *slab = d->slabs; slab < d->slabs + d->n_slabs; slab++) {
+    for (const struct slab *slab = device->slabs; slab < device->slabs + device->n_slabs; slab++) {
         if (slab->buffer)
-            CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, slab->bytes, GUARD_BYTES,
+            CL(clEnqueueReadBuffer(device->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, slab->bytes, GUARD_BYTES,
                                    guard, 0, NULL, NULL));
         else
             memcpy(guard, (char *)slab->host + slab->bytes, GUARD_BYTES);
@@ -178,9 +178,9 @@ int damaged_guards(struct device *d)
     return damaged;
 }
 
-void free_slabs(struct machine *m, struct device *d)
+void free_slabs(struct machine *machine, struct device *device)
 {
-    for (struct slab *slab = d->slabs; slab < d->slabs + d->n_slabs; slab++) {
+    for (struct slab *slab = device->slabs; slab < device->slabs + device->n_slabs; slab++) {
         release_parts(slab);
         if (slab->pinned) {
             CL(clEnqueueUnmapMemObject(slab->queue, slab->pinned, slab->block, 0, NULL, NULL));
@@ -190,10 +190,10 @@ void free_slabs(struct machine *m, struct device *d)
             free(slab->block);
         if (slab->buffer)
             CL(clReleaseMemObject(slab->buffer));
-        m->allocated -= slab->bytes + GUARD_BYTES;
+        machine->allocated -= slab->bytes + GUARD_BYTES;
     }
-    free(d->slabs);
-    d->slabs = NULL;
-    d->n_slabs = 0;
-    d->cap_slabs = 0;
+    free(device->slabs);
+    device->slabs = NULL;
+    device->n_slabs = 0;
+    device->cap_slabs = 0;
 }

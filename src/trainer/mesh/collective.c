@@ -13,32 +13,32 @@
 
 enum { ALIGNED = DEVICE_ALIGNMENT / ELEMENT_BYTES }; /* elements: where a rank's part of a tensor may begin */
 
-void add_broadcast(struct step *step, const char *name, struct tensor *const *targets, int n, struct tensor *source,
+void add_broadcast(struct list *list, const char *name, struct tensor *const *targets, int n, struct tensor *source,
                    const char *purpose)
 {
     struct tensor *staged = NULL; /* the bytes on the host, if one of the copies goes through it */
-    step->last_message++;
-    step->message = step->last_message;
+    list->last_message++;
+    list->message = list->last_message;
     for (int i = 0; i < n; i++) {
         bool direct = targets[i]->device->context == source->device->context;
         if (!direct && !staged)
-            staged = add_download(step, name, source, purpose);
-        add_copy_for(step, name, targets[i], direct ? source : staged, purpose);
+            staged = add_download(list, name, source, purpose);
+        add_copy_for(list, name, targets[i], direct ? source : staged, purpose);
     }
-    step->message = 0;
+    list->message = 0;
 }
 
-void add_move(struct step *step, const char *name, struct tensor *to, struct tensor *from, const char *purpose)
+void add_move(struct list *list, const char *name, struct tensor *to, struct tensor *from, const char *purpose)
 {
-    add_broadcast(step, name, &to, 1, from, purpose);
+    add_broadcast(list, name, &to, 1, from, purpose);
 }
 
-void add_broadcast_from(struct step *step, const char *name, struct tensor *const *tensors, int n, int from)
+void add_broadcast_from(struct list *list, const char *name, struct tensor *const *tensors, int n, int from)
 {
     struct tensor **targets = allocate((size_t)n, sizeof *targets);
     for (int turn = 1; turn < n; turn++)
         targets[turn - 1] = tensors[(from + turn) % n];
-    add_broadcast(step, name, targets, n - 1, tensors[from], FOR_MOVES);
+    add_broadcast(list, name, targets, n - 1, tensors[from], FOR_MOVES);
     free(targets);
 }
 
@@ -52,21 +52,21 @@ struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int numbe
     return new_view(pool, tensor, name, shard.begin, shape);
 }
 
-void add_into(struct step *step, const char *name, struct tensor *sum, struct tensor *addend)
+void add_into(struct list *list, const char *name, struct tensor *sum, struct tensor *addend)
 {
     struct lane *lane = sum->device->lane[LANE_COMPUTE];
     size_t elements = count_elements(sum), wg = sum->device->shape.work_group;
     struct arg args[] = {INOUT(sum), IN(addend), ELEMENTS(elements)};
     struct kernel_call call = {.file = "elementwise.cl", .function = "accumulate", .args = args, .n_args = COUNT(args)};
     call.grid = (struct grid){.dims = 1, .global = {ceil_div(elements, BLOCK) * wg, 1, 1}, .local = {wg, 1, 1}};
-    struct task *task = add_kernel(step, lane, name, &call);
+    struct task *task = add_kernel(list, lane, name, &call);
     set_elementwise(task);
 }
 
 /* ---- sums ------------------------------------------------------------------------------------------------------ */
 
 /* Moves a slice (a rank's part of a tensor) to the device that sums it, unless it is there; returns it there. */
-static struct tensor *move_slice(struct step *step, const char *name, struct tensor *slice, struct device *device)
+static struct tensor *move_slice(struct list *list, const char *name, struct tensor *slice, struct device *device)
 {
     if (slice->device == device)
         return slice;
@@ -76,15 +76,15 @@ static struct tensor *move_slice(struct step *step, const char *name, struct ten
         .name = JOINED(name, ".received"),
         .shape = slice->shape,
     };
-    struct tensor *received = new_tensor(step->pool, &form);
+    struct tensor *received = new_tensor(list->pool, &form);
     as_buffer(received);
-    add_move(step, JOINED(name, ".move"), received, slice, FOR_MOVES);
+    add_move(list, JOINED(name, ".move"), received, slice, FOR_MOVES);
     return received;
 }
 
 /* The result has the slices that device k is to sum at [k * n] and after.  In each turn the devices receive from
  * different senders, so that none sends to all at once. */
-struct tensor **add_reduce_moves(struct step *step, const char *name, struct tensor *const *tensors, int n,
+struct tensor **add_reduce_moves(struct list *list, const char *name, struct tensor *const *tensors, int n,
                                  size_t grain)
 {
     struct tensor **part = allocate((size_t)(n * n), sizeof *part);
@@ -94,8 +94,8 @@ struct tensor **add_reduce_moves(struct step *step, const char *name, struct ten
             int sender = (k + turn) % n;
             if (mine.begin == mine.end)
                 continue;
-            struct tensor *slice = view_of_shard(step->pool, tensors[sender], k, mine);
-            part[k * n + sender] = move_slice(step, name, slice, tensors[k]->device);
+            struct tensor *slice = view_of_shard(list->pool, tensors[sender], k, mine);
+            part[k * n + sender] = move_slice(list, name, slice, tensors[k]->device);
         }
     return part;
 }
@@ -108,7 +108,7 @@ struct tensor **add_reduce_moves(struct step *step, const char *name, struct ten
  *                 devices slice 0 was received too
  *
  * a + b and b + a are the same bits. */
-struct tensor **add_reduce_sums(struct step *step, const char *name, struct tensor *const *part, int n,
+struct tensor **add_reduce_sums(struct list *list, const char *name, struct tensor *const *part, int n,
                                 enum sums_in where)
 {
     const bool in_place = where == SUMS_IN_PLACE;
@@ -119,10 +119,10 @@ struct tensor **add_reduce_sums(struct step *step, const char *name, struct tens
             struct tensor *next = part[k * n + i];
             bool is_collector = in_place ? i == k : i == 1 && k == 0;
             if (is_collector) {
-                add_into(step, JOINED(name, ".add"), next, sum);
+                add_into(list, JOINED(name, ".add"), next, sum);
                 sum = next;
             } else {
-                add_into(step, JOINED(name, ".add"), sum, next);
+                add_into(list, JOINED(name, ".add"), sum, next);
             }
         }
         if (sum && !in_place)
@@ -132,7 +132,7 @@ struct tensor **add_reduce_sums(struct step *step, const char *name, struct tens
     return sums;
 }
 
-void add_all_gather(struct step *step, const char *name, struct tensor *const *tensors, int n)
+void add_all_gather(struct list *list, const char *name, struct tensor *const *tensors, int n)
 {
     struct tensor **slice = allocate((size_t)n, sizeof *slice);
     for (int k = 0; k < n; k++) {
@@ -140,17 +140,17 @@ void add_all_gather(struct step *step, const char *name, struct tensor *const *t
         if (part.begin == part.end)
             continue;
         for (int i = 0; i < n; i++)
-            slice[i] = view_of_shard(step->pool, tensors[i], k, part);
-        add_broadcast_from(step, JOINED(name, ".send"), slice, n, k);
+            slice[i] = view_of_shard(list->pool, tensors[i], k, part);
+        add_broadcast_from(list, JOINED(name, ".send"), slice, n, k);
     }
     free(slice);
 }
 
-void add_all_reduce(struct step *step, const char *name, struct tensor *const *tensors, int n)
+void add_all_reduce(struct list *list, const char *name, struct tensor *const *tensors, int n)
 {
-    struct tensor **part = add_reduce_moves(step, name, tensors, n, ALIGNED);
-    struct tensor **sums = add_reduce_sums(step, name, part, n, SUMS_IN_PLACE); /* slices of the tensors */
-    add_all_gather(step, name, tensors, n);
+    struct tensor **part = add_reduce_moves(list, name, tensors, n, ALIGNED);
+    struct tensor **sums = add_reduce_sums(list, name, part, n, SUMS_IN_PLACE); /* slices of the tensors */
+    add_all_gather(list, name, tensors, n);
     free(part);
     free(sums);
 }

@@ -18,7 +18,7 @@
 #ifndef MESH_H
 #define MESH_H
 
-#include "trainer/step/step.h" /* defines: tensor, step, machine */
+#include "trainer/step/list.h" /* defines: tensor, step, machine */
 
 enum { MOST_RANKS = 4096 };
 struct mesh {
@@ -71,7 +71,7 @@ struct part part_of(const struct cut *cut, const int64_t shape[2], int k, int n)
  * it. */
 struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int number, struct shard shard);
 /* sum += addend, on the sum's device. */
-void add_into(struct step *step, const char *name, struct tensor *sum, struct tensor *addend);
+void add_into(struct list *list, const char *name, struct tensor *sum, struct tensor *addend);
 enum sums_in { SUMS_IN_PLACE, SUMS_APART };
 /* A reduce-scatter in two steps, moves and sums, so that work between them can hide the moves.  Part k (of whole
  * grains) of tensor k of n becomes the sum of part k of all of them, ((x0 + x1) + x2) ...  With SUMS_APART each sum
@@ -79,24 +79,24 @@ enum sums_in { SUMS_IN_PLACE, SUMS_APART };
  *
  * The moves return n * n tensors: [k * n + i] is part k of tensor i, on the device of tensor k.  The sums read these
  * and return n tensors: [k] holds sum k.  NULL stands where a part is empty.  The caller frees both arrays. */
-struct tensor **add_reduce_moves(struct step *step, const char *name, struct tensor *const *tensors, int n,
+struct tensor **add_reduce_moves(struct list *list, const char *name, struct tensor *const *tensors, int n,
                                  size_t grain);
-struct tensor **add_reduce_sums(struct step *step, const char *name, struct tensor *const *part, int n,
+struct tensor **add_reduce_sums(struct list *list, const char *name, struct tensor *const *part, int n,
                                 enum sums_in where);
 /* Each of the n tensors, one per device, gets part k of tensor k, for all k.  Parts begin on the device's alignment. */
-void add_all_gather(struct step *step, const char *name, struct tensor *const *tensors, int n);
+void add_all_gather(struct list *list, const char *name, struct tensor *const *tensors, int n);
 /* Each of the n tensors becomes the sum of all, to the same bits.  Parts are summed and the results are shared out, so
  * each device sends and receives twice the bytes of its tensor, however many devices there are. */
-void add_all_reduce(struct step *step, const char *name, struct tensor *const *tensors, int n);
+void add_all_reduce(struct list *list, const char *name, struct tensor *const *tensors, int n);
 
 /* Copies a tensor to n others, as one message, whose number all its copies get.  On the way through the host the bytes
  * come down once and go up n times. */
-void add_broadcast(struct step *step, const char *name, struct tensor *const *targets, int n, struct tensor *source,
+void add_broadcast(struct list *list, const char *name, struct tensor *const *targets, int n, struct tensor *source,
                    const char *purpose);
 /* Copies a tensor to one other: a message too. */
-void add_move(struct step *step, const char *name, struct tensor *to, struct tensor *from, const char *purpose);
+void add_move(struct list *list, const char *name, struct tensor *to, struct tensor *from, const char *purpose);
 /* Copies tensors[from] to the n - 1 others, beginning with tensors[from + 1].  So when each device shares its own
  * tensor, they do not all send to the same device at once. */
-void add_broadcast_from(struct step *step, const char *name, struct tensor *const *tensors, int n, int from);
+void add_broadcast_from(struct list *list, const char *name, struct tensor *const *tensors, int n, int from);
 
 #endif

@@ -28,8 +28,8 @@ struct heads { /* the sizes of all heads, or of those that a rank of a tensor-pa
 
 static struct heads heads_of(const struct build *b, const struct tensor *qkv)
 {
-    const struct config *c = &b->model->params->config;
-    int hs = c->channels / c->heads, channels = columns_of(qkv) / 3;
+    const struct config *config = &b->model->params->config;
+    int hs = config->channels / config->heads, channels = columns_of(qkv) / 3;
     return (struct heads){.t = b->seq,
                           .hs = hs,
                           .batch = b->batch,
@@ -165,20 +165,20 @@ struct tiles {   /* how a work-group cuts the (T, T) square */
 /* The largest tiles for which local memory has room; many columns matter more than many rows.  Local memory holds
  * `kept` blocks of (hs, columns) floats at a time, `streams` blocks of (rows, hs + 1), for each stream a square (rows,
  * columns), and up to three vectors of (columns). */
-static struct tiles choose_tiles(const struct device *d, int hs, int kept, int streams)
+static struct tiles choose_tiles(const struct device *device, int hs, int kept, int streams)
 {
     enum { MOST = 64, LEAST_ROWS = 8 };
-    int least = (int)(d->shape.vector * d->shape.tile_vectors);
+    int least = (int)(device->shape.vector * device->shape.tile_vectors);
     for (int columns = MOST; columns >= least; columns /= 2)
         for (int rows = MOST; rows >= LEAST_ROWS; rows /= 2) {
             size_t floats = (size_t)(kept * hs * columns + streams * rows * (hs + 1 + columns) + 3 * columns);
-            if (floats * ELEMENT_BYTES <= d->shape.local_memory)
+            if (floats * ELEMENT_BYTES <= device->shape.local_memory)
                 return (struct tiles){columns, rows, floats * ELEMENT_BYTES};
         }
     fail(EXIT_USAGE,
          "heads of %d channels are too wide for the local memory of device %s, %zu bytes: use more --heads, or "
          "--attention plain",
-         hs, d->id, d->shape.local_memory);
+         hs, device->id, device->shape.local_memory);
 }
 
 static struct grid flash_grid(const struct build *b, const struct heads *h, const struct tiles *tiles)
@@ -193,10 +193,10 @@ static struct grid flash_grid(const struct build *b, const struct heads *h, cons
 
 /* Says how much work the task is: it computes so many products, each of a triangle of (T, T), and reads and writes so
  * many rows of C floats for each token. */
-static void set_work(struct task *t, const struct heads *h, int products, int rows)
+static void set_work(struct task *task, const struct heads *h, int products, int rows)
 {
-    t->flops = (double)products * h->t * h->t * h->channels * h->batch;
-    set_traffic(t, (double)rows * h->batch * h->t * h->channels);
+    task->flops = (double)products * h->t * h->t * h->channels * h->batch;
+    set_traffic(task, (double)rows * h->batch * h->t * h->channels);
 }
 
 static void flash_backward(struct build *b, const struct op *op)

@@ -7,49 +7,50 @@
 
 enum { CLBLAST_ITEMS = 64 }; /* work-items of a work-group of CLBlast's */
 
-bool has_own_products(const struct device *d)
+bool has_own_products(const struct device *device)
 {
-    return !d->quirks.short_loops && (d->is_cpu || d->shape.most_items < CLBLAST_ITEMS || d->shape.forced);
+    return !device->quirks.short_loops &&
+           (device->is_cpu || device->shape.most_items < CLBLAST_ITEMS || device->shape.forced);
 }
 
 /* Our own products are for CPUs whose vectors a kernel can use. */
-enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
+enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wanted)
 {
     enum gemm_engine engine = wanted;
     if (engine == GEMM_AUTO)
-        engine = d->shape.one_item ? GEMM_OWN : GEMM_CLBLAST;
-    if (engine == GEMM_OWN && !has_own_products(d)) {
+        engine = device->shape.one_item ? GEMM_OWN : GEMM_CLBLAST;
+    if (engine == GEMM_OWN && !has_own_products(device)) {
         const char *why = "is a GPU, where --gemm own computes one work-item at a time";
-        if (d->quirks.short_loops)
+        if (device->quirks.short_loops)
             why = "ends a kernel's loops too soon for --gemm own";
-        fail(EXIT_USAGE, "device %s, %s, %s: use --gemm clblast", d->id, d->name, why);
+        fail(EXIT_USAGE, "device %s, %s, %s: use --gemm clblast", device->id, device->name, why);
     }
-    if (engine == GEMM_CLBLAST && d->shape.most_items && d->shape.most_items < CLBLAST_ITEMS)
+    if (engine == GEMM_CLBLAST && device->shape.most_items && device->shape.most_items < CLBLAST_ITEMS)
         fail(EXIT_USAGE, "device %s, %s, takes work-groups of %zu work-items, and CLBlast's have %d: use --gemm own",
-             d->id, d->name, d->shape.most_items, CLBLAST_ITEMS);
+             device->id, device->name, device->shape.most_items, CLBLAST_ITEMS);
     return engine;
 }
 
 /* Refuses micro-batches of so many tokens where the driver would end a kernel's loops too soon.  The longest loops go
  * over the tokens, in embed_backward_tokens for each part of a row too.  A round of ours may be four of the driver's,
  * which counts inner loops and their ends. */
-static void check_loops(const struct device *d, int channels, int tokens)
+static void check_loops(const struct device *device, int channels, int tokens)
 {
-    const size_t parts = ceil_div((size_t)channels, (size_t)d->shape.work_group * d->shape.vector);
+    const size_t parts = ceil_div((size_t)channels, (size_t)device->shape.work_group * device->shape.vector);
     const size_t most = SHORT_LOOPS / 4 / parts;
-    if (d->quirks.short_loops && (size_t)tokens > most)
+    if (device->quirks.short_loops && (size_t)tokens > most)
         fail(EXIT_USAGE,
              "device %s, %s, ends a kernel's loops after %d rounds: a micro-batch may have %zu tokens there, "
              "not %d; use a smaller --micro-batch or --seq-len, or another driver",
-             d->id, d->name, SHORT_LOOPS, most, tokens);
+             device->id, device->name, SHORT_LOOPS, most, tokens);
 }
 
-struct build new_build(struct step *s, struct model *m, struct kernels kernels, int batch, int seq)
+struct build new_build(struct list *list, struct model *model, struct kernels kernels, int batch, int seq)
 {
-    struct build b = {.step = s, .model = m, .kernels = kernels, .batch = batch, .seq = seq};
-    b.reduction = allocate((size_t)(m->params->n_units * m->mesh->tp), sizeof *b.reduction);
-    for (int rank = 0; rank < n_ranks(m->mesh); rank++)
-        check_loops(m->replica[rank].device, m->params->config.channels, batch * seq);
+    struct build b = {.list = list, .model = model, .kernels = kernels, .batch = batch, .seq = seq};
+    b.reduction = allocate((size_t)(model->params->n_units * model->mesh->tp), sizeof *b.reduction);
+    for (int rank = 0; rank < n_ranks(model->mesh); rank++)
+        check_loops(model->replica[rank].device, model->params->config.channels, batch * seq);
     on_rank(&b, 0, NONE, ROLE_OTHER);
     return b;
 }
@@ -59,16 +60,16 @@ void on_rank(struct build *b, int rank, int micro, enum role role)
     b->replica = &b->model->replica[rank];
     b->device = b->replica->device;
     b->tp_rank = tp_of(b->model->mesh, rank);
-    b->step->tags = (struct tags){.layer = NONE, .micro = micro, .role = role};
+    b->list->tags = (struct tags){.layer = NONE, .micro = micro, .role = role};
 }
 
 void begin_unit(struct build *b, int unit)
 {
     b->unit = unit;
-    b->step->tags.layer = layer_of_unit(b->model->params, unit);
+    b->list->tags.layer = layer_of_unit(b->model->params, unit);
 }
 
-void end_unit(struct build *b) { b->step->tags.layer = NONE; }
+void end_unit(struct build *b) { b->list->tags.layer = NONE; }
 
 void end_build(struct build *b)
 {
@@ -100,7 +101,7 @@ struct grid column_blocks(const struct build *b, size_t n)
 struct tensor *activation(struct build *b, const char *name, struct shape shape)
 {
     const struct tensor_form form = {.device = b->device, .class = MEM_ACTIVATIONS, .name = name, .shape = shape};
-    return new_tensor(b->step->pool, &form);
+    return new_tensor(b->list->pool, &form);
 }
 
 int rank_vocab(const struct build *b) { return (int)params_of(b->model, b->replica->rank)->param[WTE].shape[0]; }
@@ -116,7 +117,7 @@ struct op *record(struct build *b, const char *name, gradient_rule *weights, gra
     if (!b->backward_wanted)
         return &b->unrecorded;
     struct op *op = APPEND(tape->ops, tape->n, tape->cap);
-    *op = (struct op){.weights = weights, .inputs = inputs, .unit = b->unit, .out = out, .in = {in}, .end = b->step->n};
+    *op = (struct op){.weights = weights, .inputs = inputs, .unit = b->unit, .out = out, .in = {in}, .end = b->list->n};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
 }

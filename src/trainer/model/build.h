@@ -14,7 +14,7 @@
 #define BUILD_H
 
 #include "params.h"
-#include "trainer/step/step.h"
+#include "trainer/step/list.h"
 
 enum gemm_engine { GEMM_AUTO, GEMM_OWN, GEMM_CLBLAST };
 enum attention { ATTENTION_PLAIN, ATTENTION_FLASH };
@@ -60,7 +60,7 @@ struct reduction {        /* a unit's gradient, or a tensor-parallel rank's part
 };
 struct rendezvous; /* tp_ranks.c */
 struct build {
-    struct step *step; /* the list */
+    struct list *list; /* the list */
     struct model *model;
     struct kernels kernels;
     int batch, seq; /* B, T of a micro-batch */
@@ -91,7 +91,7 @@ struct build {
     size_t met_end;      /* length of the list at the last rendezvous, or where the group begins */
 };
 /* batch, seq: B, T of a micro-batch.  Ends the program (EXIT_USAGE) if a device cannot compute so many tokens. */
-struct build new_build(struct step *s, struct model *m, struct kernels kernels, int batch, int seq);
+struct build new_build(struct list *list, struct model *model, struct kernels kernels, int batch, int seq);
 /* The tasks that follow belong to this rank and micro-batch (NONE: to none). */
 void on_rank(struct build *b, int rank, int micro, enum role role);
 /* The operations that follow are of this unit, and their tasks are labelled with its layer. */
@@ -100,15 +100,15 @@ void end_unit(struct build *b); /* the tasks that follow are of no layer */
 void end_build(struct build *b);
 
 /* May --gemm own be used on d?  Not on a GPU, which would compute one work-item at a time. */
-bool has_own_products(const struct device *d);
-/* The engine of d's products.  Ends the program (EXIT_USAGE) if the wanted one cannot be used there. */
-enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
+bool has_own_products(const struct device *device);
+/* The engine of the device's products.  Ends the program (EXIT_USAGE) if the wanted one cannot be used there. */
+enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wanted);
 
 /* ---- build.c: adding tasks --------------------------------------------------------------------------------------- */
 
 /* Add a kernel task on the device's compute lane.  args: see task.h's IN, OUT, INT... */
 #define LAUNCH(b, name, file, function, grid, ...)                                                                     \
-    add_kernel((b)->step, (b)->device->lane[LANE_COMPUTE], name,                                                       \
+    add_kernel((b)->list, (b)->device->lane[LANE_COMPUTE], name,                                                       \
                &(struct kernel_call){file, function, grid, (struct arg[]){__VA_ARGS__},                                \
                                      (int)COUNT(((struct arg[]){__VA_ARGS__}))})
 struct grid groups(const struct build *b, size_t n);        /* n work-groups of WG work-items */

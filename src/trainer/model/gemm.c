@@ -34,21 +34,21 @@ enum {
 
 /* The estimated time of a product, in fma()s of a vector: to pack a float takes as long as four.  The part of a round
  * that is added stands for cores that are disturbed, or slower than others: the more cores there are, the likelier. */
-static double estimate_time(const struct device *d, const struct gemm *g, size_t band, size_t span)
+static double estimate_time(const struct device *device, const struct gemm *g, size_t band, size_t span)
 {
     size_t matrices = (size_t)(g->batch * g->heads);
     size_t groups = ceil_div((size_t)g->n, span) * ceil_div((size_t)g->m, band) * matrices;
-    double rounds = (double)ceil_div(groups, d->units) + MIN(0.05 * d->units, 0.25);
-    double computed = (double)(band * span) / d->shape.vector;
+    double rounds = (double)ceil_div(groups, device->units) + MIN(0.05 * device->units, 0.25);
+    double computed = (double)(band * span) / device->shape.vector;
     double packed = 4 * (double)(band + span);
     return rounds * (computed + packed);
 }
 
 /* The most elements of local memory that panels and block fill: half of it (on PoCL that is the L2 cache); where it is
  * small, all of it. */
-static size_t room_of(const struct device *d)
+static size_t room_of(const struct device *device)
 {
-    return MIN(MAX(d->shape.local_memory / 2, ROOM), d->shape.local_memory) / ELEMENT_BYTES;
+    return MIN(MAX(device->shape.local_memory / 2, ROOM), device->shape.local_memory) / ELEMENT_BYTES;
 }
 
 /* How deep panels of this span are.  All rounds over the product's k are equally deep. */
@@ -64,12 +64,12 @@ static size_t choose_depth(size_t room, size_t k, size_t span)
 /* How much of a product one work-item computes.  B is packed once for each band and A once for each span, so few and
  * large pieces are good; but all cores should have the same to do.  A is packed in form TN if four panels or more then
  * read it, and not if a triangle of it is left out. */
-static struct blocking choose_blocking(const struct device *d, const struct gemm *g)
+static struct blocking choose_blocking(const struct device *device, const struct gemm *g)
 {
     const size_t m = (size_t)g->m;
-    const size_t columns = d->shape.tile_vectors * d->shape.vector; /* of a panel */
+    const size_t columns = device->shape.tile_vectors * device->shape.vector; /* of a panel */
     const size_t all = round_up((size_t)g->n, columns);
-    const size_t room = room_of(d);
+    const size_t room = room_of(device);
     const size_t least = MIN(4 * columns, all);
     const size_t depth = choose_depth(room, (size_t)g->k, least);
     const size_t widest = MIN(MIN(room / depth - A_ROWS, MOST_SPAN), all);
@@ -78,8 +78,8 @@ static struct blocking choose_blocking(const struct device *d, const struct gemm
     double best_time = INFINITY;
     for (size_t span = least; span <= widest; span += columns)
         for (size_t bands = 1; bands == 1 || bands <= m / LEAST_BAND; bands++) {
-            size_t band = round_up(ceil_div(m, bands), d->shape.tile_rows);
-            double time = estimate_time(d, g, band, span);
+            size_t band = round_up(ceil_div(m, bands), device->shape.tile_rows);
+            double time = estimate_time(device, g, band, span);
             if (time >= best_time)
                 continue;
             bool packed = may_pack && span >= 4 * columns;
@@ -166,7 +166,7 @@ static struct task *own_gemm(struct build *b, const char *name, const struct gem
         .args = args,
         .n_args = GEMM_PARAMETERS,
     };
-    return add_kernel(b->step, b->device->lane[LANE_COMPUTE], name, &call);
+    return add_kernel(b->list, b->device->lane[LANE_COMPUTE], name, &call);
 }
 
 /* ---- CLBlast --------------------------------------------------------------------------------------------------- */
@@ -259,14 +259,14 @@ static size_t guess_work(const struct call *x)
 
 /* The bytes of work space that CLBlast needs for the last matrix.  If that is not the first matrix, 0 means that
  * CLBlast takes its kernel for small products. */
-static size_t work_space(const struct device *d, const struct call *x)
+static size_t work_space(const struct device *device, const struct call *x)
 {
     const size_t lda = (size_t)x->of[OPERAND_A].ld;
     const size_t ldb = (size_t)x->of[OPERAND_B].ld;
     const size_t ldc = (size_t)x->of[OPERAND_C].ld;
     const size_t last = x->batch * x->heads - 1;
     size_t bytes = 0;
-    cl_command_queue queue = d->lane[LANE_COMPUTE]->queue;
+    cl_command_queue queue = device->lane[LANE_COMPUTE]->queue;
     if (!queue)
         return guess_work(x);
     CLBlastStatusCode code = CLBlastSGemmTempBufferSize(x->layout, x->ta, x->tb, x->m, x->n, x->k,
@@ -274,7 +274,7 @@ static size_t work_space(const struct device *d, const struct call *x)
                                                         ldb, begin_of(x, OPERAND_C, last), ldc, &queue, &bytes);
     if (code != CLBlastSuccess)
         fail(EXIT_FAILED, "CLBlast cannot plan a product of %zu x %zu x %zu on %s (status %d); use --gemm own", x->m,
-             x->n, x->k, d->id, (int)code);
+             x->n, x->k, device->id, (int)code);
     return bytes;
 }
 
@@ -298,38 +298,39 @@ static CLBlastStatusCode call_clblast(const struct call *x, size_t z, const cl_m
 }
 
 /* CLBlast takes no wait list, so a barrier before it does.  CLBlast's event is that of the last of its kernels. */
-static void issue_clblast(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
+static void issue_clblast(const struct task *task, uint32_t number, cl_uint n_wait, const cl_event *wait,
+                          cl_event *done)
 {
     (void)number;
-    const struct call *x = t->context;
+    const struct call *x = task->context;
     cl_mem buffer[OPERANDS + 1] = {0};
-    for (int i = 0; i < t->n_access; i++)
-        buffer[i] = tensor_buffer(t->access[i].tensor);
+    for (int i = 0; i < task->n_access; i++)
+        buffer[i] = tensor_buffer(task->access[i].tensor);
     if (n_wait)
-        CL(clEnqueueBarrierWithWaitList(t->lane->queue, n_wait, wait, NULL));
+        CL(clEnqueueBarrierWithWaitList(task->lane->queue, n_wait, wait, NULL));
     for (size_t z = 0, end = x->batch * x->heads; z < end; z += x->at_once) {
         bool is_last = z + x->at_once == end;
-        CLBlastStatusCode code = call_clblast(x, z, buffer, t->lane->queue, is_last ? done : NULL);
+        CLBlastStatusCode code = call_clblast(x, z, buffer, task->lane->queue, is_last ? done : NULL);
         char where[64];
         if (code != CLBlastSuccess)
             fail(EXIT_FAILED, "CLBlast fails with status %d in task %s%s; --gemm own does without it", (int)code,
-                 t->name, layer_and_micro(where, t));
+                 task->name, layer_and_micro(where, task));
     }
 }
 
 /* CLBlast compiles a routine for a device when it is first called, and only then refuses a product without elements.
  * Later calls find what was compiled in 40 us. */
-static void compile_clblast(const struct task *t)
+static void compile_clblast(const struct task *task)
 {
-    const struct device *device = t->lane->device;
-    const struct call *call = t->context;
+    const struct device *device = task->lane->device;
+    const struct call *call = task->context;
     struct call empty = *call;
     empty.m = 0;
     const cl_mem no_buffers[OPERANDS + 1] = {0};
     if (!device->context->clblast_announced)
         note("CLBlast compiles its kernels for %s ...", device->id);
     device->context->clblast_announced = true;
-    CLBlastStatusCode code = call_clblast(&empty, 0, no_buffers, t->lane->queue, NULL);
+    CLBlastStatusCode code = call_clblast(&empty, 0, no_buffers, task->lane->queue, NULL);
     if (code != CLBlastInvalidDimension)
         fail(EXIT_FAILED, "CLBlast does not compile for %s (status %d); use --gemm own", device->id, (int)code);
 }
@@ -347,7 +348,7 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
     struct call call = flip ? by_columns : by_rows;
     size_t bytes = MIN(for_columns, for_rows);
     call.at_once = bytes ? 1 : call.heads;
-    struct task *task = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
+    struct task *task = add_issue(b->list, b->device->lane[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
     task->commands.only_last_event = true;
     task->commands.compile = compile_clblast;
     add_access(task, g->c.tensor, keeps_old(g) ? ACCESS_BOTH : ACCESS_WRITE);
@@ -355,7 +356,7 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
     add_access(task, flip ? g->a.tensor : g->b.tensor, ACCESS_READ);
     if (bytes) {
         int64_t elements = (int64_t)ceil_div(bytes, ELEMENT_BYTES);
-        struct tensor *work = new_work_tensor(b->step->pool, b->device, "clblast.work", SHAPE(elements));
+        struct tensor *work = new_work_tensor(b->list->pool, b->device, "clblast.work", SHAPE(elements));
         add_access(task, work, ACCESS_WRITE);
     }
     return task;

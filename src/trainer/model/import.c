@@ -209,29 +209,30 @@ static struct named *need_embedding(struct weights *weights)
     return x;
 }
 
-static _Noreturn void refuse_shape(const struct weights *weights, const struct param *p, const struct st_tensor *x,
+static _Noreturn void refuse_shape(const struct weights *weights, const struct param *param, const struct st_tensor *x,
                                    const int64_t expected[2])
 {
     char theirs[128], ours[128];
-    bool turned = p->conv1d && x->n_dims == 2 && x->shape[0] == expected[1] && x->shape[1] == expected[0];
+    bool turned = param->conv1d && x->n_dims == 2 && x->shape[0] == expected[1] && x->shape[1] == expected[0];
     const char *why = "";
     if (turned)
         why = ": it is stored (out, in), as nanoGPT has it; Hugging Face's GPT-2 has (in, out)";
     fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s%s", weights->path, x->name,
-         format_shape(theirs, x->n_dims, x->shape), format_shape(ours, p->n_dims, expected), why);
+         format_shape(theirs, x->n_dims, x->shape), format_shape(ours, param->n_dims, expected), why);
 }
 
 /* The tensor of a parameter, in the shape that the table of parameters gives it; Conv1D weights are transposed. */
-static struct named *expect_tensor(struct weights *weights, const struct param *p)
+static struct named *expect_tensor(struct weights *weights, const struct param *param)
 {
-    bool is_embedding = strcmp(p->name, embedding_name) == 0;
-    struct named *named = is_embedding ? need_embedding(weights) : need_named(weights, p->name);
+    bool is_embedding = strcmp(param->name, embedding_name) == 0;
+    struct named *named = is_embedding ? need_embedding(weights) : need_named(weights, param->name);
     const struct st_tensor *x = named->tensor;
     int64_t shape[2];
-    shape_in_file(p, shape);
-    bool fits = x->n_dims == p->n_dims && x->shape[0] == shape[0] && (p->n_dims == 1 || x->shape[1] == shape[1]);
+    shape_in_file(param, shape);
+    bool fits =
+        x->n_dims == param->n_dims && x->shape[0] == shape[0] && (param->n_dims == 1 || x->shape[1] == shape[1]);
     if (!fits)
-        refuse_shape(weights, p, x, shape);
+        refuse_shape(weights, param, x, shape);
     named->known = true;
     return named;
 }
@@ -358,16 +359,16 @@ struct config read_weights_config(const char *path, int heads)
     return config;
 }
 
-void init_from_weights(struct model *m, const char *path)
+void init_from_weights(struct model *model, const char *path)
 {
     struct weights *weights = open_weights(path);
-    for (int i = 0; i < m->params->n; i++) {
-        const struct param *p = &m->params->param[i];
-        const struct named *x = expect_tensor(weights, p);
-        float *values = allocate(param_elements(p), sizeof *values);
+    for (int i = 0; i < model->params->n; i++) {
+        const struct param *param = &model->params->param[i];
+        const struct named *x = expect_tensor(weights, param);
+        float *values = allocate(param_elements(param), sizeof *values);
         read_floats(x->file, x->tensor, values);
-        values = transpose_conv1d(p, values, FILE_TO_OURS);
-        write_param(m, i, KEPT_VALUE, values);
+        values = transpose_conv1d(param, values, FILE_TO_OURS);
+        write_param(model, i, KEPT_VALUE, values);
         free(values);
     }
     close_weights(weights);

@@ -80,15 +80,15 @@ void read_param(struct model *model, int param, enum kept role, float *values);
 
 /* ---- init.c: first values, random or from files ----------------------------------------------------------------- */
 
-void init_random(struct model *m, uint64_t seed);
+void init_random(struct model *model, uint64_t seed);
 /* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names.  heads: the number
  * that --heads gives, for a file that does not say it; 0: not given. */
 struct config read_config(const char *path, int heads);
-void init_from_file(struct model *m, const char *path);
+void init_from_file(struct model *model, const char *path);
 /* The name of the first parameter with an element that is not finite; NULL: there is none. */
-const char *find_bad_parameter(struct model *m);
+const char *find_bad_parameter(struct model *model);
 /* Ends the program (EXIT_FAILED) if find_bad_parameter() finds one; `path` is the file that the values came from. */
-void refuse_bad_parameters(struct model *m, const char *path);
+void refuse_bad_parameters(struct model *model, const char *path);
 
 /* ---- layers.c: the pages of the textbook ----------------------------------------------------------------------- */
 

@@ -160,7 +160,7 @@ static void add_losses_of_parts(struct build *b, struct tensor *losses, struct t
     int tokens = rows_of(logits);
     int padded = (int)round_up((size_t)tokens, UNIT_ALIGN);
     struct tensor *all = activation(b, "loss.parts", SHAPE(tp_ranks, PART_NUMBERS, padded));
-    struct tensor *mine = new_view(b->step->pool, all, "loss.part", (size_t)(b->tp_rank * PART_NUMBERS * padded),
+    struct tensor *mine = new_view(b->list->pool, all, "loss.part", (size_t)(b->tp_rank * PART_NUMBERS * padded),
                                    SHAPE(PART_NUMBERS, padded));
     LAUNCH(b, "loss.part", "loss.cl", "loss_part", groups(b, (size_t)padded), OUT(mine), IN(logits), IN(targets),
            INT(tokens), INT(padded), INT(b->replica->other[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)));

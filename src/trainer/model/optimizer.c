@@ -79,9 +79,9 @@ static void sum_tied(struct build *b, int tp_rank, int group)
         if (!first->lookup_grad)
             return;
         if (last->rank != first->rank)
-            add_move(b->step, "tied.move", sum, last->other[HEAD].grad, FOR_MOVES);
-        struct tensor *words = new_view(b->step->pool, sum, "grad.wte", 0, first->lookup_grad->shape);
-        add_into(b->step, "tied.add", words, first->lookup_grad);
+            add_move(b->list, "tied.move", sum, last->other[HEAD].grad, FOR_MOVES);
+        struct tensor *words = new_view(b->list->pool, sum, "grad.wte", 0, first->lookup_grad->shape);
+        add_into(b->list, "tied.add", words, first->lookup_grad);
     }
 }
 
@@ -93,14 +93,14 @@ void end_group(struct build *b, int unit, int group)
         struct replica *replica = replica_of(b, unit, tp_rank, 0);
         on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
         if (group > 0)
-            add_into(b->step, "group.add", replica->grad[unit], replica->second_set->grad[unit]);
+            add_into(b->list, "group.add", replica->grad[unit], replica->second_set->grad[unit]);
     }
 }
 
 /* The last n_same elements of a unit's gradient, those of the parameters that all ranks of a group have whole. */
 static struct tensor *view_same(struct build *b, struct tensor *grad, size_t n_same)
 {
-    return new_view(b->step->pool, grad, "grad.same", count_elements(grad) - n_same, SHAPE((int64_t)n_same));
+    return new_view(b->list->pool, grad, "grad.same", count_elements(grad) - n_same, SHAPE((int64_t)n_same));
 }
 
 /* Do two devices compute the same bits? */
@@ -123,7 +123,7 @@ static void agree(struct build *b, int unit, int dp_rank)
         if (n_same == 0 || are_alike(replica->device, first->device))
             continue;
         struct tensor *to = view_same(b, replica->grad[unit], n_same);
-        add_move(b->step, "reduce.agree", to, view_same(b, from, n_same), FOR_MOVES);
+        add_move(b->list, "reduce.agree", to, view_same(b, from, n_same), FOR_MOVES);
     }
 }
 
@@ -137,7 +137,7 @@ void send_unit(struct build *b, int unit)
         for (int dp_rank = 0; dp_rank < dp; dp_rank++)
             grad[dp_rank] = replica_of(b, unit, tp_rank, dp_rank)->grad[unit];
         on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
-        reduction_of(b, unit, tp_rank)->part = add_reduce_moves(b->step, "reduce", grad, dp, NORM_BLOCK);
+        reduction_of(b, unit, tp_rank)->part = add_reduce_moves(b->list, "reduce", grad, dp, NORM_BLOCK);
     }
     free(grad);
 }
@@ -178,12 +178,12 @@ static void begin_norm(struct build *b, struct tensor *losses, struct tensor *co
         for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++)
             n_blocks = place_blocks(b, unit, tp_rank, n_blocks);
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
-    b->partials = new_work_tensor(b->step->pool, b->device, "norm.partials", SHAPE((int64_t)n_blocks));
+    b->partials = new_work_tensor(b->list->pool, b->device, "norm.partials", SHAPE((int64_t)n_blocks));
     b->partials->persistent = true;
     for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
-        struct tensor *part = new_view(b->step->pool, losses, "loss.part", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
+        struct tensor *part = new_view(b->list->pool, losses, "loss.part", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
         if (rank_loss[dp_rank]->storage != losses)
-            add_move(b->step, "loss.move", part, rank_loss[dp_rank], FOR_MOVES);
+            add_move(b->list, "loss.move", part, rank_loss[dp_rank], FOR_MOVES);
     }
 }
 
@@ -191,7 +191,7 @@ static void begin_norm(struct build *b, struct tensor *losses, struct tensor *co
  * since tensors begin on 512 bytes, pieces could begin at every 128th sum only. */
 static void add_blocks(struct build *b, int unit)
 {
-    struct pool *pool = b->step->pool;
+    struct pool *pool = b->list->pool;
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         const struct reduction *reduction = reduction_of(b, unit, tp_rank);
         for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
@@ -208,7 +208,7 @@ static void add_blocks(struct build *b, int unit)
                 out = new_work_tensor(pool, b->device, "norm.local", SHAPE((int64_t)n_blocks));
             LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n_blocks), OUT(out), IN(sum), INT(counted));
             if (out != part)
-                add_move(b->step, "norm.move", part, out, FOR_MOVES);
+                add_move(b->list, "norm.move", part, out, FOR_MOVES);
         }
     }
 }
@@ -221,7 +221,7 @@ static void send_state(struct build *b)
     for (int rank = 0; rank < n_ranks(mesh_of(b)); rank++)
         if (rank != b->model->norm_rank)
             state[n_others++] = b->model->replica[rank].state;
-    add_broadcast(b->step, "norm.send", state, n_others, b->replica->state, FOR_MOVES);
+    add_broadcast(b->list, "norm.send", state, n_others, b->replica->state, FOR_MOVES);
     free(state);
 }
 
@@ -257,9 +257,9 @@ static void update_shard(struct build *b, int unit, int tp_rank, int dp_rank, in
     struct shard in_state = {shard.begin - held, shard.end - held}; /* where the shard lies in the rank's m and v */
     size_t end_decay = unit_part(b, unit, tp_rank)->n_decay;
     size_t n_decay = end_decay > shard.begin ? MIN(end_decay - shard.begin, elements) : 0;
-    struct tensor *value = view_of_shard(b->step->pool, replica->value[unit], dp_rank, shard);
-    struct tensor *m = view_of_shard(b->step->pool, replica->m[unit], dp_rank, in_state);
-    struct tensor *v = view_of_shard(b->step->pool, replica->v[unit], dp_rank, in_state);
+    struct tensor *value = view_of_shard(b->list->pool, replica->value[unit], dp_rank, shard);
+    struct tensor *m = view_of_shard(b->list->pool, replica->m[unit], dp_rank, in_state);
+    struct tensor *v = view_of_shard(b->list->pool, replica->v[unit], dp_rank, in_state);
     struct task *task =
         LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, elements), INOUT(value), INOUT(m), INOUT(v), IN(gradient),
                IN(replica->control), IN(replica->state), ELEMENTS(elements), ELEMENTS(n_decay), NO_TENSOR);
@@ -279,14 +279,14 @@ static void update_and_send(struct build *b, int unit, int tp_rank, int dp_rank)
     struct tensor **part = allocate((size_t)dp, sizeof *part); /* by rank: the shard of its parameters or gradient */
     for (int on = 0; on < dp; on++) {
         struct replica *replica = replica_of(b, unit, tp_rank, on);
-        part[on] = view_of_shard(b->step->pool, zero ? replica->value[unit] : replica->grad[unit], dp_rank, shard);
+        part[on] = view_of_shard(b->list->pool, zero ? replica->value[unit] : replica->grad[unit], dp_rank, shard);
     }
     if (zero)
         update_shard(b, unit, tp_rank, dp_rank, dp_rank, sum);
     else
         part[dp_rank] = sum;
     on_unit(b, unit, tp_rank, dp_rank, ROLE_BROADCAST);
-    add_broadcast_from(b->step, zero ? "send.param" : "send.grad", part, dp, dp_rank);
+    add_broadcast_from(b->list, zero ? "send.param" : "send.grad", part, dp, dp_rank);
     if (!zero)
         for (int on = 0; on < dp; on++)
             update_shard(b, unit, tp_rank, dp_rank, on, part[on]);
@@ -303,7 +303,7 @@ static void send_tied(struct build *b, int tp_rank)
         struct replica *first = replica_of(b, 0, tp_rank, dp_rank);
         on_unit(b, 0, tp_rank, dp_rank, ROLE_BROADCAST);
         if (last != first)
-            add_move(b->step, "send.tied", last->other[HEAD].value, first->other[WTE].value, FOR_MOVES);
+            add_move(b->list, "send.tied", last->other[HEAD].value, first->other[WTE].value, FOR_MOVES);
     }
 }
 
@@ -335,7 +335,7 @@ void reduce_unit(struct build *b, int unit)
         enum sums_in where =
             replica->grad[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART; /* apart: only shards are kept */
         struct reduction *reduction = reduction_of(b, unit, tp_rank);
-        reduction->sum = add_reduce_sums(b->step, "reduce", reduction->part, mesh_of(b)->dp, where);
+        reduction->sum = add_reduce_sums(b->list, "reduce", reduction->part, mesh_of(b)->dp, where);
         free(reduction->part);
     }
     if (b->released) {

@@ -50,26 +50,26 @@ bool same_sizes(const struct config *a, const struct config *b)
     return strcmp(describe_sizes(sizes[0], a), describe_sizes(sizes[1], b)) == 0;
 }
 
-const char *describe_sizes(char out[160], const struct config *c)
+const char *describe_sizes(char out[160], const struct config *config)
 {
-    snprintf(out, 160, "%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head", c->layers, c->heads,
-             c->channels, c->seq_len, c->vocab, c->tied ? "tied" : "untied");
+    snprintf(out, 160, "%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head", config->layers,
+             config->heads, config->channels, config->seq_len, config->vocab, config->tied ? "tied" : "untied");
     return out;
 }
 
-void check_config(const struct config *c)
+void check_config(const struct config *config)
 {
     char sizes[160];
-    if (c->layers < 1 || c->heads < 1 || c->channels < 1 || c->seq_len < 1 || c->vocab < 1)
+    if (config->layers < 1 || config->heads < 1 || config->channels < 1 || config->seq_len < 1 || config->vocab < 1)
         fail(EXIT_USAGE, "a model needs at least 1 layer, head, channel, position and token; got %s",
-             describe_sizes(sizes, c));
-    if (c->layers > MOST_LAYERS)
-        fail(EXIT_USAGE, "%d layers are more than the %d that a model may have", c->layers, MOST_LAYERS);
-    if (c->channels % c->heads)
-        fail(EXIT_USAGE, "--channels %d is not a multiple of --heads %d: every head takes an equal part", c->channels,
-             c->heads);
-    double layer = 13.0 * c->channels * c->channels;
-    double ends = ((double)padded_vocab(c->vocab) + c->seq_len) * c->channels;
+             describe_sizes(sizes, config));
+    if (config->layers > MOST_LAYERS)
+        fail(EXIT_USAGE, "%d layers are more than the %d that a model may have", config->layers, MOST_LAYERS);
+    if (config->channels % config->heads)
+        fail(EXIT_USAGE, "--channels %d is not a multiple of --heads %d: every head takes an equal part",
+             config->channels, config->heads);
+    double layer = 13.0 * config->channels * config->channels;
+    double ends = ((double)padded_vocab(config->vocab) + config->seq_len) * config->channels;
     if (layer > INT32_MAX || ends > INT32_MAX)
         fail(EXIT_USAGE,
              "a layer of %.1f or an embedding of %.1f billion parameters is beyond this program, which counts them in "
@@ -163,32 +163,32 @@ static void lay_out_unit(struct params *p, struct unit *u, int k, int n)
     lay_out_some(p, u, VECTORS, UNCUT, k, n);
 }
 
-struct params *new_params(const struct config *c, const struct mesh *m, int k)
+struct params *new_params(const struct config *config, const struct mesh *mesh, int k)
 {
     struct params *params = allocate(1, sizeof *params);
-    params->config = *c;
-    params->n_units = c->layers + 2;
+    params->config = *config;
+    params->n_units = config->layers + 2;
     params->unit = allocate((size_t)params->n_units, sizeof *params->unit);
-    params->param = allocate((size_t)c->layers * COUNT(layer_rows) + 5, sizeof *params->param);
+    params->param = allocate((size_t)config->layers * COUNT(layer_rows) + 5, sizeof *params->param);
     for (size_t i = 0; i < COUNT(embedding_rows); i++)
-        add_param(params, &embedding_rows[i], 0, NONE, k, m->tp);
-    for (int l = 0; l < c->layers; l++)
+        add_param(params, &embedding_rows[i], 0, NONE, k, mesh->tp);
+    for (int l = 0; l < config->layers; l++)
         for (size_t i = 0; i < COUNT(layer_rows); i++)
-            add_param(params, &layer_rows[i], 1 + l, l, k, m->tp);
-    for (size_t i = c->tied ? 1 : 0; i < COUNT(final_rows); i++)
-        add_param(params, &final_rows[i], 1 + c->layers, NONE, k, m->tp);
+            add_param(params, &layer_rows[i], 1 + l, l, k, mesh->tp);
+    for (size_t i = config->tied ? 1 : 0; i < COUNT(final_rows); i++)
+        add_param(params, &final_rows[i], 1 + config->layers, NONE, k, mesh->tp);
     for (int i = 0; i < params->n_units; i++)
-        lay_out_unit(params, &params->unit[i], k, m->tp);
+        lay_out_unit(params, &params->unit[i], k, mesh->tp);
     return params;
 }
 
-struct problem *check_tp_ranks(const struct config *c, const struct mesh *m)
+struct problem *check_tp_ranks(const struct config *config, const struct mesh *mesh)
 {
-    int most = MIN(c->heads, c->vocab);
-    if (m->tp <= most)
+    int most = MIN(config->heads, config->vocab);
+    if (mesh->tp <= most)
         return NULL;
     return new_problem(EXIT_USAGE, "tp=%d cuts the model by heads and words, of which it has %d and %d: use tp=%d",
-                       m->tp, c->heads, c->vocab, most);
+                       mesh->tp, config->heads, config->vocab, most);
 }
 
 void free_params(struct params *p)
@@ -204,22 +204,22 @@ int layer_of_unit(const struct params *p, int unit)
     return is_layer ? unit - 1 : NONE;
 }
 
-size_t param_elements(const struct param *p) { return (size_t)(p->shape[0] * p->shape[1]); }
+size_t param_elements(const struct param *param) { return (size_t)(param->shape[0] * param->shape[1]); }
 
-void shape_in_file(const struct param *p, int64_t shape[2])
+void shape_in_file(const struct param *param, int64_t shape[2])
 {
-    shape[0] = p->conv1d ? p->shape[1] : p->shape[0];
-    shape[1] = p->conv1d ? p->shape[0] : p->shape[1];
+    shape[0] = param->conv1d ? param->shape[1] : param->shape[0];
+    shape[1] = param->conv1d ? param->shape[0] : param->shape[1];
 }
 
-float *transpose_conv1d(const struct param *p, float *values, enum layout_change change)
+float *transpose_conv1d(const struct param *param, float *values, enum layout_change change)
 {
     const bool for_file = change == OURS_TO_FILE;
-    if (!p->conv1d)
+    if (!param->conv1d)
         return values;
-    int64_t rows = for_file ? p->shape[0] : p->shape[1]; /* rows of `values` */
-    int64_t columns = for_file ? p->shape[1] : p->shape[0];
-    float *turned = allocate(param_elements(p), sizeof *turned);
+    int64_t rows = for_file ? param->shape[0] : param->shape[1]; /* rows of `values` */
+    int64_t columns = for_file ? param->shape[1] : param->shape[0];
+    float *turned = allocate(param_elements(param), sizeof *turned);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
             turned[c * rows + r] = values[r * columns + c];
@@ -237,10 +237,10 @@ size_t count_parameters(const struct params *p)
 
 double flops_per_token(const struct params *p, int seq_len)
 {
-    const struct config *c = &p->config;
-    double multiplied = (double)c->vocab * c->channels; /* the head, tied or not */
+    const struct config *config = &p->config;
+    double multiplied = (double)config->vocab * config->channels; /* the head, tied or not */
     for (int i = 0; i < p->n; i++)
         if (p->param[i].n_dims == 2 && p->param[i].layer >= 0)
             multiplied += (double)param_elements(&p->param[i]);
-    return 6 * multiplied + 12.0 * c->layers * c->channels * seq_len;
+    return 6 * multiplied + 12.0 * config->layers * config->channels * seq_len;
 }

@@ -17,9 +17,10 @@ struct config {
     bool tied;                                   /* the head is the token embedding */
 };
 enum { MOST_LAYERS = 1000 };
-void check_config(const struct config *c); /* ends the program (EXIT_USAGE) if sizes are impossible */
+void check_config(const struct config *config); /* ends the program (EXIT_USAGE) if sizes are impossible */
 bool same_sizes(const struct config *a, const struct config *b);
-const char *describe_sizes(char out[160], const struct config *c); /* "2 layers, 2 heads, ..." into out, returned */
+const char *describe_sizes(char out[160],
+                           const struct config *config); /* "2 layers, 2 heads, ..." into out, returned */
 
 enum init { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_RESIDUAL };
 
@@ -56,19 +57,19 @@ struct params {
 };
 /* The table of what rank k of a tensor-parallel group has: the same parameters, but only the rank's parts of them.  For
  * free_params(). */
-struct params *new_params(const struct config *c, const struct mesh *m, int k);
-/* Can the model be cut for m->tp ranks?  NULL: it can. */
-struct problem *check_tp_ranks(const struct config *c, const struct mesh *m);
+struct params *new_params(const struct config *config, const struct mesh *mesh, int k);
+/* Can the model be cut for mesh->tp ranks?  NULL: it can. */
+struct problem *check_tp_ranks(const struct config *config, const struct mesh *mesh);
 int64_t padded_vocab(int64_t words);                 /* rows that a head of so many words has */
 int layer_of_unit(const struct params *p, int unit); /* NONE: embedding or final */
 void free_params(struct params *p);
-size_t param_elements(const struct param *p);
+size_t param_elements(const struct param *param);
 /* A parameter's shape in files with Hugging Face's names: Conv1D weights are transposed there. */
-void shape_in_file(const struct param *p, int64_t shape[2]);
+void shape_in_file(const struct param *param, int64_t shape[2]);
 enum layout_change { OURS_TO_FILE, FILE_TO_OURS };
 /* The values of a parameter as files with Hugging Face's names have them, or back: Conv1D weights are transposed,
  * others stay.  Takes `values` over; the caller frees what is returned. */
-float *transpose_conv1d(const struct param *p, float *values, enum layout_change change);
+float *transpose_conv1d(const struct param *param, float *values, enum layout_change change);
 size_t count_parameters(const struct params *p);
 /* Floating point operations of training per token by the usual count: 6 per multiplied parameter (look-ups are not
  * multiplied) and 12*L*C*T for attention. */

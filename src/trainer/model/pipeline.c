@@ -336,7 +336,7 @@ static struct tensor *add_receive(struct build *b, const char *name, struct tens
     struct tensor *received = activation(b, name, from->shape);
     received->exclusive =
         EXCLUSIVE_ALWAYS; /* else the copy waits for the tasks that used these bytes, and stages wait for it */
-    add_move(b->step, name, received, from, purpose);
+    add_move(b->list, name, received, from, purpose);
     return received;
 }
 
@@ -358,7 +358,7 @@ void forward_stage(struct build *b, struct tape *tape, int stage, const struct t
     on_tape(b, tape, ROLE_SEND);
     if (before)
         tape->in = add_receive(b, "send.x", before->out, FOR_ACTIVATIONS);
-    b->step->tags.role = ROLE_FORWARD;
+    b->list->tags.role = ROLE_FORWARD;
     tape->out = gpt_stage(b, stage, batch, tape->in);
 }
 

@@ -21,11 +21,11 @@ struct st_writer *begin_model_file(const char *path, const struct params *all, c
     st_metadata(writer, "yard.step", number);
     st_metadata(writer, "yard.vector", vector); /* the bits depend on it */
     st_metadata(writer, "yard.tokenizer", facts->tokenizer);
-    for (const struct param *p = all->param; p < all->param + all->n; p++) {
+    for (const struct param *param = all->param; param < all->param + all->n; param++) {
         int64_t shape[2];
-        shape_in_file(p, shape);
-        bool bare = names == PLAIN_NAMES || strcmp(p->name, "lm_head.weight") == 0;
-        st_declare(writer, bare ? p->name : JOINED("transformer.", p->name), DTYPE_F32, p->n_dims, shape);
+        shape_in_file(param, shape);
+        bool bare = names == PLAIN_NAMES || strcmp(param->name, "lm_head.weight") == 0;
+        st_declare(writer, bare ? param->name : JOINED("transformer.", param->name), DTYPE_F32, param->n_dims, shape);
     }
     st_begin(writer);
     free(config);
@@ -34,22 +34,23 @@ struct st_writer *begin_model_file(const char *path, const struct params *all, c
     return writer;
 }
 
-void write_to_model_file(struct st_writer *writer, const struct param *p, float *values)
+void write_to_model_file(struct st_writer *writer, const struct param *param, float *values)
 {
-    values = transpose_conv1d(p, values, OURS_TO_FILE);
-    st_write(writer, values, param_elements(p) * sizeof *values);
+    values = transpose_conv1d(param, values, OURS_TO_FILE);
+    st_write(writer, values, param_elements(param) * sizeof *values);
     free(values);
 }
 
-void save_model(struct model *m, const char *path, uint32_t step, const char *tokenizer)
+void save_model(struct model *model, const char *path, uint32_t step, const char *tokenizer)
 {
-    const struct model_facts facts = {.step = step, .vector = vector_width(m->pool->machine), .tokenizer = tokenizer};
-    struct st_writer *writer = begin_model_file(path, m->params, &facts, PLAIN_NAMES);
-    for (int i = 0; i < m->params->n; i++) {
-        const struct param *p = &m->params->param[i];
-        float *values = allocate(param_elements(p), sizeof *values);
-        read_param(m, i, KEPT_VALUE, values);
-        write_to_model_file(writer, p, values);
+    const struct model_facts facts = {
+        .step = step, .vector = vector_width(model->pool->machine), .tokenizer = tokenizer};
+    struct st_writer *writer = begin_model_file(path, model->params, &facts, PLAIN_NAMES);
+    for (int i = 0; i < model->params->n; i++) {
+        const struct param *param = &model->params->param[i];
+        float *values = allocate(param_elements(param), sizeof *values);
+        read_param(model, i, KEPT_VALUE, values);
+        write_to_model_file(writer, param, values);
     }
     st_publish(writer);
 }

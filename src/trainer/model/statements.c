@@ -155,26 +155,26 @@ void refuse_other_computation(const struct statements *s)
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
-static void expect_sizes_said(const struct statement *s, const char *path, const struct config *c)
+static void expect_sizes_said(const struct statement *s, const char *path, const struct config *config)
 {
     const json_t *inner = field_of(s, "n_inner");
-    json_t *four = json_integer(4 * (json_int_t)c->channels);
+    json_t *four = json_integer(4 * (json_int_t)config->channels);
     if (inner && !same_value(inner, four))
         refuse_other_value(s, "n_inner", inner, four);
     json_decref(four);
-    expect_number(s, path, layers_names, c->layers);
-    expect_number(s, path, channels_names, c->channels);
-    expect_number(s, path, vocab_names, c->vocab);
+    expect_number(s, path, layers_names, config->layers);
+    expect_number(s, path, channels_names, config->channels);
+    expect_number(s, path, vocab_names, config->vocab);
     /* transformers once wrote n_ctx too, and did not change it when n_positions was changed */
-    bool has_positions = expect_number(s, path, positions_names, c->seq_len);
+    bool has_positions = expect_number(s, path, positions_names, config->seq_len);
     if (!has_positions)
-        expect_number(s, path, old_positions_names, c->seq_len);
+        expect_number(s, path, old_positions_names, config->seq_len);
 }
 
-void expect_sizes(const struct statements *s, const char *path, const struct config *c)
+void expect_sizes(const struct statements *s, const char *path, const struct config *config)
 {
     for (size_t i = 0; i < s->n; i++)
-        expect_sizes_said(&s->all[i], path, c);
+        expect_sizes_said(&s->all[i], path, config);
 }
 
 /* The number of heads that the statements give; 0: none does. */

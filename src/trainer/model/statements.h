@@ -24,7 +24,7 @@ struct statements read_statements(const char *path, struct safetensors *const *f
 void free_statements(struct statements *s);
 /* Fail where a statement asks for what is not computed here, or for other sizes than the shapes in `path` give. */
 void refuse_other_computation(const struct statements *s);
-void expect_sizes(const struct statements *s, const char *path, const struct config *c);
+void expect_sizes(const struct statements *s, const char *path, const struct config *config);
 /* The number of heads, which no tensor's shape says: what a statement says, else `heads`, the number that --heads gives
  * (0: it was not given), else a guess, with a warning. */
 int count_heads(const struct statements *s, const char *path, int channels, int heads);

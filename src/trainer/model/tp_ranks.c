@@ -11,7 +11,7 @@
  */
 #include "model.h"
 
-typedef void collective(struct step *s, const char *name, struct tensor *const *x, int n);
+typedef void collective(struct list *list, const char *name, struct tensor *const *x, int n);
 struct rendezvous {
     struct tensor *x; /* what the rank brings; NULL: nothing, it comes to its end */
     /* Positions in the list: those of the rank's tasks since its last rendezvous; of the last rank the collective's
@@ -22,7 +22,7 @@ struct rendezvous {
 int first_tp_rank(struct build *b)
 {
     b->n_met = b->n_rendezvous = 0;
-    b->met_end = b->step->n;
+    b->met_end = b->list->n;
     b->tp_rank = 0;
     return 0;
 }
@@ -37,7 +37,7 @@ static void end_part(struct build *b)
 {
     struct rendezvous *r = &b->met[b->n_met - 1];
     r->begin = b->met_end;
-    r->end = b->step->n;
+    r->end = b->list->n;
     b->met_end = r->end;
 }
 
@@ -55,12 +55,12 @@ static size_t append_part(const struct rendezvous *part, size_t *order, size_t n
 static void order_group(struct build *b)
 {
     const size_t first = rendezvous_of(b, 0, 0)->begin;
-    size_t *order = allocate(b->step->n - first, sizeof *order);
+    size_t *order = allocate(b->list->n - first, sizeof *order);
     size_t n = 0;
     for (size_t nth = 0; nth < b->n_rendezvous; nth++)
         for (int k = 0; k < b->model->mesh->tp; k++)
             n = append_part(rendezvous_of(b, k, nth), order, n);
-    permute_tasks(b->step, first, order, n);
+    permute_tasks(b->list, first, order, n);
     free(order);
 }
 
@@ -87,13 +87,13 @@ static void meet(struct build *b, const char *name, struct tensor *x, collective
     size_t nth = b->n_met - (size_t)b->tp_rank * b->n_rendezvous;
     *APPEND(b->met, b->n_met, b->cap_met) = (struct rendezvous){.x = x};
     if (b->tp_rank == n - 1) {
-        enum role role = b->step->tags.role;
+        enum role role = b->list->tags.role;
         struct tensor **all = allocate((size_t)n, sizeof *all);
         for (int k = 0; k < n; k++)
             all[k] = rendezvous_of(b, k, nth)->x;
-        b->step->tags.role = ROLE_SEND;
-        perform(b->step, name, all, n);
-        b->step->tags.role = role;
+        b->list->tags.role = ROLE_SEND;
+        perform(b->list, name, all, n);
+        b->list->tags.role = role;
         free(all);
     }
     end_part(b);

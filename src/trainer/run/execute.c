@@ -21,7 +21,7 @@
 /* ---- a task ------------------------------------------------------------------------------------------------------ */
 
 /* The events that the task must wait for, as they are known in its context. */
-static cl_uint gather_waits(const struct step *step, uint32_t iteration, const struct task *task, cl_event *wait)
+static cl_uint gather_waits(const struct list *list, uint32_t iteration, const struct task *task, cl_event *wait)
 {
     const bool by_host = task->lane->device->is_host; /* the host can wait for events of all contexts */
     const int context = event_context(task);
@@ -29,8 +29,8 @@ static cl_uint gather_waits(const struct step *step, uint32_t iteration, const s
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         if (!edge->wait)
             continue;
-        const struct task *producer = step->task[edge->producer];
-        const struct task_flight *flight = latest_run(step, producer, iteration - edge->previous);
+        const struct task *producer = list->task[edge->producer];
+        const struct task_flight *flight = latest_run(list, producer, iteration - edge->previous);
         if (!flight)
             continue; /* it has ended */
         bool is_known = by_host || context == event_context(producer);
@@ -42,7 +42,7 @@ static cl_uint gather_waits(const struct step *step, uint32_t iteration, const s
 /* For each other context where tasks wait for this run, the job is to complete a user event there. */
 static void add_foreign_events(const struct task *task, struct job *job)
 {
-    for (int c = 0; c < job->step->pool->machine->n_contexts; c++)
+    for (int c = 0; c < job->list->pool->machine->n_contexts; c++)
         if (task->notify >> c & 1)
             job->flight->foreign[c] = add_user_event(job, c);
 }
@@ -59,8 +59,8 @@ void give_to_lane(const struct task *task, enum job_kind kind, struct job *job)
 static void issue_to_queue(const struct task *task, struct job *job)
 {
     struct task_flight *flight = job->flight;
-    const bool is_wrapped = job->step->running->wrapper != NULL;
-    issue(job->step, task, job->iteration, job->n_wait, job->wait, &flight->work);
+    const bool is_wrapped = job->list->running->wrapper != NULL;
+    issue(job->list, task, job->iteration, job->n_wait, job->wait, &flight->work);
     if (task->flush || is_wrapped)
         CL(clFlush(task->lane->queue)); /* otherwise a waiting lane might wait for ever */
     job->kind = JOB_FORWARD;
@@ -73,38 +73,38 @@ static void issue_to_queue(const struct task *task, struct job *job)
 }
 
 /* A wrapped lane of a device runs in order of the wrapper's ends, which its queue does not know of. */
-static void wait_for_turn(const struct step *step, const struct task *task, struct job *job)
+static void wait_for_turn(const struct list *list, const struct task *task, struct job *job)
 {
-    const struct queue *queue = &step->running->queue[task->lane->index];
+    const struct queue *queue = &list->running->queue[task->lane->index];
     if (task->lane->device->is_host || task->member.needed || queue->retired == queue->given)
         return;
-    job->wait[job->n_wait] = queued_flight(step, queue, queue->given - 1)->done;
+    job->wait[job->n_wait] = queued_flight(list, queue, queue->given - 1)->done;
     job->n_wait++;
 }
 
 /* A device's task goes to its queue, and a host's to the thread of its lane.  late.c does it for the others. */
-static void issue_task(struct step *step, uint32_t iteration, struct task *task)
+static void issue_task(struct list *list, uint32_t iteration, struct task *task)
 {
     cl_event complete[MOST_DEVICES + 1];
-    struct job job = {.step = step,
+    struct job job = {.list = list,
                       .task = task->index,
                       .iteration = iteration,
-                      .n_wait = gather_waits(step, iteration, task, step->running->wait),
-                      .wait = step->running->wait,
+                      .n_wait = gather_waits(list, iteration, task, list->running->wait),
+                      .wait = list->running->wait,
                       .complete = complete};
-    if (step->running->wrapper)
-        wait_for_turn(step, task, &job);
+    if (list->running->wrapper)
+        wait_for_turn(list, task, &job);
     if (task->member.aside) {
-        park_task(step, task, &job);
+        park_task(list, task, &job);
         return;
     }
-    job.flight = open_flight(step, task, iteration);
+    job.flight = open_flight(list, task, iteration);
     job.flight->queued = now_ns();
     if (is_decided_late(task)) {
         give_late(task, &job); /* observers are told of it when it has run */
         return;
     }
-    tell_issued(step, task, job.flight);
+    tell_issued(list, task, job.flight);
     if (task->lane->device->is_host)
         give_to_lane(task, JOB_HOST_TASK, &job);
     else
@@ -113,22 +113,22 @@ static void issue_task(struct step *step, uint32_t iteration, struct task *task)
 
 /* ---- an iteration ------------------------------------------------------------------------------------------------ */
 
-static void execute_serial(struct step *step, uint32_t iteration)
+static void execute_serial(struct list *list, uint32_t iteration)
 {
     const struct serial_runner *runner = execution.serial_runner;
-    void *begun = runner ? runner->begin(step) : NULL;
-    for (size_t i = 0; i < step->n; i++) {
+    void *begun = runner ? runner->begin(list) : NULL;
+    for (size_t i = 0; i < list->n; i++) {
         struct task_flight flight = {.iteration = iteration};
-        if (!runs(step->task[i], iteration) || !decide_late(step, step->task[i], iteration))
+        if (!runs(list->task[i], iteration) || !decide_late(list, list->task[i], iteration))
             continue;
-        tell_issuing(step, iteration, i);
+        tell_issuing(list, iteration, i);
         flight.queued = now_ns();
-        tell_issued(step, step->task[i], &flight);
+        tell_issued(list, list->task[i], &flight);
         if (runner)
             runner->run(begun, iteration, i, &flight);
         else
-            run_alone(step, iteration, i, &flight);
-        report_run(step, step->task[i], &flight);
+            run_alone(list, iteration, i, &flight);
+        report_run(list, list->task[i], &flight);
     }
     if (runner)
         runner->end(begun);
@@ -138,41 +138,41 @@ static void execute_serial(struct step *step, uint32_t iteration)
  * counts the launches that use either, but takes the newer one off for both: when the two are in flight at once, the
  * count falls below 0 and the driver aborts the program ("found->ref_count > 0").  So the first launch of each kernel
  * task waits until nothing is in flight, and the others wait for it. */
-static bool must_be_alone(const struct step *step, const struct task *task)
+static bool must_be_alone(const struct list *list, const struct task *task)
 {
-    bool is_first_launch = task->action == ACT_KERNEL && !step->running->task[task->index].issued;
-    return is_first_launch && step->pool->machine->n_devices > 1 && is_pocl(platform_of(task->lane->device));
+    bool is_first_launch = task->action == ACT_KERNEL && !list->running->task[task->index].issued;
+    return is_first_launch && list->pool->machine->n_devices > 1 && is_pocl(platform_of(task->lane->device));
 }
 
-void execute(struct step *step, uint32_t iteration)
+void execute(struct list *list, uint32_t iteration)
 {
-    CHECK(step->running, "list %s has not been finished", step->name);
+    CHECK(list->running, "list %s has not been finished", list->name);
     if (execution.serial) {
-        wait_all(step);
-        step->running->iteration_end[iteration % KEPT_ENDS] = 0;
-        execute_serial(step, iteration);
+        wait_all(list);
+        list->running->iteration_end[iteration % KEPT_ENDS] = 0;
+        execute_serial(list, iteration);
         return;
     }
-    make_room(step, iteration);
+    make_room(list, iteration);
     if (execution.watch)
-        execution.watch(step);
-    step->running->iteration_end[iteration % KEPT_ENDS] = 0;
-    for (size_t i = 0; i < step->n; i++) {
-        struct task *task = step->task[i];
-        if (!runs(task, iteration) || (task->member.needed && !step->running->late))
+        execution.watch(list);
+    list->running->iteration_end[iteration % KEPT_ENDS] = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        struct task *task = list->task[i];
+        if (!runs(task, iteration) || (task->member.needed && !list->running->late))
             continue;
-        tell_issuing(step, iteration, i);
-        bool alone = must_be_alone(step, task);
+        tell_issuing(list, iteration, i);
+        bool alone = must_be_alone(list, task);
         if (alone)
-            wait_all(step);
+            wait_all(list);
         pthread_mutex_lock(&flights_lock);
-        issue_task(step, iteration, task);
+        issue_task(list, iteration, task);
         pthread_mutex_unlock(&flights_lock);
         if (alone)
-            wait_all(step);
+            wait_all(list);
     }
-    flush_lanes(step->pool->machine);
-    retire_ended(step);
+    flush_lanes(list->pool->machine);
+    retire_ended(list);
 }
 
 /* ---- until all has ended ----------------------------------------------------------------------------------------- */
@@ -193,23 +193,23 @@ static void wait_for_threads_aside(const struct machine *machine)
         wait_until_idle(machine->lane[i]->aside_thread);
 }
 
-void drain_but_disk(struct step *step)
+void drain_but_disk(struct list *list)
 {
-    if (!step->running)
+    if (!list->running)
         return;
-    wait_all(step);
-    wait_for_lane_threads(step->pool->machine);
-    if (step->restore_state)
-        step->restore_state(step);
+    wait_all(list);
+    wait_for_lane_threads(list->pool->machine);
+    if (list->restore_state)
+        list->restore_state(list);
     if (execution.watch)
         execution.watch(NULL);
 }
 
-void drain(struct step *step)
+void drain(struct list *list)
 {
-    drain_but_disk(step);
-    if (step->running && step->running->late) {
-        wait_for_threads_aside(step->pool->machine);
-        retire_ended(step);
+    drain_but_disk(list);
+    if (list->running && list->running->late) {
+        wait_for_threads_aside(list->pool->machine);
+        retire_ended(list);
     }
 }

@@ -17,16 +17,16 @@
 /* ---- retire.c -------------------------------------------------------------------------------------------------- */
 
 extern pthread_mutex_t flights_lock; /* held while flights change, and while the driver is asked about them */
-void make_room(struct step *step, uint32_t iteration); /* waits until that iteration may be issued */
+void make_room(struct list *list, uint32_t iteration); /* waits until that iteration may be issued */
 void flush_lanes(const struct machine *machine);       /* submits what was issued, on every queue */
 /* A flight for a run that is issued now. */
-struct task_flight *open_flight(struct step *step, struct task *task, uint32_t iteration);
+struct task_flight *open_flight(struct list *list, struct task *task, uint32_t iteration);
 /* The nth run that the lane was given, if it is not retired, and its flight. */
 struct issued *queued_run(const struct queue *queue, uint64_t nth);
-struct task_flight *queued_flight(const struct step *step, const struct queue *queue, uint64_t nth);
+struct task_flight *queued_flight(const struct list *list, const struct queue *queue, uint64_t nth);
 bool has_ended(const struct task_flight *flight);
 /* Call it when the task has run and its times are known: tells observers. */
-void report_run(struct step *step, const struct task *task, const struct task_flight *flight);
+void report_run(struct list *list, const struct task *task, const struct task_flight *flight);
 
 /* ---- execute.c --------------------------------------------------------------------------------------------------- */
 
@@ -35,8 +35,8 @@ void give_to_lane(const struct task *task, enum job_kind kind, struct job *job);
 
 /* ---- observe.c: these call the functions of the same name that observers have ----------------------------------- */
 
-void tell_issuing(struct step *step, uint32_t iteration, size_t i);
-void tell_issued(const struct step *step, const struct task *task, struct task_flight *flight);
-void tell_ended(const struct step *step, const struct task *task, const struct task_flight *flight);
+void tell_issuing(struct list *list, uint32_t iteration, size_t i);
+void tell_issued(const struct list *list, const struct task *task, struct task_flight *flight);
+void tell_ended(const struct list *list, const struct task *task, const struct task_flight *flight);
 
 #endif

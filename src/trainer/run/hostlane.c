@@ -35,7 +35,7 @@ static cl_event *retain_all(const cl_event *events, cl_uint n)
 cl_event add_user_event(struct job *job, int context)
 {
     cl_event event;
-    CL_MAKE(event = clCreateUserEvent(job->step->pool->machine->context[context].cl, &err));
+    CL_MAKE(event = clCreateUserEvent(job->list->pool->machine->context[context].cl, &err));
     job->complete[job->n_complete++] = event;
     return event;
 }
@@ -74,7 +74,7 @@ static cl_int wait_for_events(const struct job *job)
 
 static void run_host_task(const struct job *job)
 {
-    const struct task *task = job->step->task[job->task];
+    const struct task *task = job->list->task[job->task];
     struct task_flight *flight = job->flight;
     if (flight->skipped)
         return;
@@ -86,9 +86,9 @@ static void run_host_task(const struct job *job)
 /* Completes the user events by which tasks wait for the job, and hands the job on to whoever takes it over. */
 static void end_job(struct job *job, cl_int status)
 {
-    struct step *step = job->step;
-    if (!job->flight->skipped && step->running->wrapper)
-        step->running->wrapper->finish(step, job->task, job->flight);
+    struct list *list = job->list;
+    if (!job->flight->skipped && list->running->wrapper)
+        list->running->wrapper->finish(list, job->task, job->flight);
     for (cl_uint i = 0; i < job->n_complete; i++)
         CL(clSetUserEventStatus(job->complete[i], status));
     if (job->when_ended)
@@ -99,10 +99,10 @@ static void end_job(struct job *job, cl_int status)
 
 static void run_job(struct job *job)
 {
-    struct step *step = job->step;
+    struct list *list = job->list;
     cl_int status = wait_for_events(job);
     if (job->should_run)
-        job->flight->skipped = status < 0 || !job->should_run(step, step->task[job->task], job->iteration);
+        job->flight->skipped = status < 0 || !job->should_run(list, list->task[job->task], job->iteration);
     if (status != CL_COMPLETE) {
         end_job(job, status);
         return;
@@ -117,7 +117,7 @@ static void run_job(struct job *job)
         issue_late_copy(job);
         return; /* the forwarder has the job, and ends it */
     case JOB_COPY_ASIDE:
-        run_alone(step, job->iteration, job->task, job->flight);
+        run_alone(list, job->iteration, job->task, job->flight);
         break;
     }
     end_job(job, status);

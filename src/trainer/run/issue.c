@@ -19,7 +19,7 @@ static void issue_copy(const struct task *task, uint32_t iteration, cl_uint n_wa
         CL(clEnqueueCopyBuffer(queue, tensor_buffer(from), tensor_buffer(to), 0, 0, to->bytes, n_wait, wait, done));
 }
 
-void issue(const struct step *step, const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
+void issue(const struct list *list, const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
            cl_event *done)
 {
     const struct grid *grid = &task->grid;
@@ -32,7 +32,7 @@ void issue(const struct step *step, const struct task *task, uint32_t iteration,
         issue_copy(task, iteration, n_wait, wait, done);
         break;
     case ACT_KERNEL:
-        CL(clEnqueueNDRangeKernel(task->lane->queue, step->running->task[task->index].kernel, (cl_uint)grid->dims, NULL,
+        CL(clEnqueueNDRangeKernel(task->lane->queue, list->running->task[task->index].kernel, (cl_uint)grid->dims, NULL,
                                   grid->global, grid->local[0] ? grid->local : NULL, n_wait, wait, done));
         break;
     case ACT_ISSUE:
@@ -48,10 +48,10 @@ cl_int event_status(cl_event event)
     return status;
 }
 
-void fail_task(const struct step *step, const struct task *task, uint32_t iteration, cl_int status)
+void fail_task(const struct list *list, const struct task *task, uint32_t iteration, cl_int status)
 {
     char where[64];
-    fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", iteration, step->name, task->name,
+    fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", iteration, list->name, task->name,
          layer_and_micro(where, task), task->lane->name, cl_error_name(status), (int)status);
 }
 
@@ -63,9 +63,9 @@ void take_times(const struct task *task, struct task_flight *flight, uint64_t *t
     flight->end = times.end;
 }
 
-void run_alone(struct step *step, uint32_t iteration, size_t i, struct task_flight *flight)
+void run_alone(struct list *list, uint32_t iteration, size_t i, struct task_flight *flight)
 {
-    const struct task *task = step->task[i];
+    const struct task *task = list->task[i];
     const uint64_t start = now_ns();
     uint64_t queued = flight->queued ? flight->queued : start;
     uint64_t told_end = 0;
@@ -75,10 +75,10 @@ void run_alone(struct step *step, uint32_t iteration, size_t i, struct task_flig
         flight->end = now_ns();
         return;
     }
-    issue(step, task, iteration, 0, NULL, &flight->work);
+    issue(list, task, iteration, 0, NULL, &flight->work);
     clWaitForEvents(1, &flight->work);
     if (event_status(flight->work) < 0)
-        fail_task(step, task, iteration, event_status(flight->work));
+        fail_task(list, task, iteration, event_status(flight->work));
     take_times(task, flight, &told_end);
     if (task->commands.only_last_event)
         flight->start = start;

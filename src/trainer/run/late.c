@@ -32,33 +32,33 @@ struct late {
     struct job *ended, **end;   /* a queue of parked jobs that have ended, in the order of their ends */
 };
 
-void start_late(struct step *step, member_asker *ask, void *context)
+void start_late(struct list *list, member_asker *ask, void *context)
 {
-    struct late *late = step->running->late = allocate(1, sizeof *late);
+    struct late *late = list->running->late = allocate(1, sizeof *late);
     *late = (struct late){.ask = ask, .context = context};
     late->last = &late->parked;
     late->end = &late->ended;
     pthread_mutex_init(&late->lock, NULL);
 }
 
-void stop_late(struct step *step)
+void stop_late(struct list *list)
 {
-    pthread_mutex_destroy(&step->running->late->lock);
-    free(step->running->late);
-    step->running->late = NULL;
+    pthread_mutex_destroy(&list->running->late->lock);
+    free(list->running->late);
+    list->running->late = NULL;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
-static bool has_member(const struct step *step, uint32_t iteration)
+static bool has_member(const struct list *list, uint32_t iteration)
 {
-    return member_of(&step->pool->ring, iteration) > 0;
+    return member_of(&list->pool->ring, iteration) > 0;
 }
 
 static void settle_job(struct job *job)
 {
-    struct task *task = job->step->task[job->task];
-    if (has_member(job->step, job->iteration))
+    struct task *task = job->list->task[job->task];
+    if (has_member(job->list, job->iteration))
         give_job_aside(&task->lane->aside_thread, task->lane->name, job);
     else
         drop_job(job);
@@ -81,9 +81,9 @@ static void ask(struct late *late, uint32_t iteration)
 
 bool is_decided_late(const struct task *task) { return task->member.needed || task->condition.needs; }
 
-bool decide_late(struct step *step, const struct task *task, uint32_t iteration)
+bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
 {
-    struct late *late = step->running->late;
+    struct late *late = list->running->late;
     if (!has_needed(task))
         return false; /* such a task stores nothing, so the iteration does not ask for a member because of it */
     if (!task->member.needed)
@@ -93,7 +93,7 @@ bool decide_late(struct step *step, const struct task *task, uint32_t iteration)
     pthread_mutex_lock(&late->lock);
     if (late->asked < iteration)
         ask(late, iteration);
-    bool has_one = has_member(step, iteration);
+    bool has_one = has_member(list, iteration);
     pthread_mutex_unlock(&late->lock);
     return has_one;
 }
@@ -109,14 +109,14 @@ void give_late(const struct task *task, struct job *job)
 /* The forwarder gets the job even if the copy is skipped, since the tasks of a lane must end in order. */
 void issue_late_copy(struct job *job)
 {
-    const struct task *task = job->step->task[job->task];
+    const struct task *task = job->list->task[job->task];
     struct task_flight *flight = job->flight;
     struct job end = *job;
     end.kind = JOB_FORWARD;
     end.should_run = NULL;
     end.n_wait = 0;
     if (!flight->skipped) {
-        issue(job->step, task, job->iteration, 0, NULL, &flight->work);
+        issue(job->list, task, job->iteration, 0, NULL, &flight->work);
         CL(clFlush(task->lane->queue));
         end.n_wait = 1;
     }
@@ -129,7 +129,7 @@ void issue_late_copy(struct job *job)
 
 static void note_ended(struct job *job)
 {
-    struct late *late = job->step->running->late;
+    struct late *late = job->list->running->late;
     pthread_mutex_lock(&late->lock);
     append_job(&late->end, job);
     pthread_mutex_unlock(&late->lock);
@@ -137,20 +137,20 @@ static void note_ended(struct job *job)
 
 /* Lets the job wait for those of its iteration that are parked before it: they have no flights, whose events
  * gather_waits() would find. */
-static void wait_for_parked(const struct step *step, const struct task *task, struct job *job)
+static void wait_for_parked(const struct list *list, const struct task *task, struct job *job)
 {
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-        const struct task *producer = step->task[edge->producer];
+        const struct task *producer = list->task[edge->producer];
         if (!producer->member.aside || edge->previous)
             continue;
-        job->wait[job->n_wait] = step->running->task[producer->index].parked;
+        job->wait[job->n_wait] = list->running->task[producer->index].parked;
         job->n_wait++;
     }
 }
 
-static void park_job(struct step *step, const struct job *job)
+static void park_job(struct list *list, const struct job *job)
 {
-    struct late *late = step->running->late;
+    struct late *late = list->running->late;
     struct job *kept = keep_job(job);
     kept->when_ended = note_ended;
     kept->flight = &kept->parked_flight;
@@ -163,20 +163,20 @@ static void park_job(struct step *step, const struct job *job)
     pthread_mutex_unlock(&late->lock);
 }
 
-void park_task(struct step *step, const struct task *task, struct job *job)
+void park_task(struct list *list, const struct task *task, struct job *job)
 {
-    cl_event *parked = &step->running->task[task->index].parked;
+    cl_event *parked = &list->running->task[task->index].parked;
     job->kind = task->lane->device->is_host ? JOB_HOST_TASK : JOB_COPY_ASIDE;
-    wait_for_parked(step, task, job);
+    wait_for_parked(list, task, job);
     if (*parked)
         CL(clReleaseEvent(*parked));
     *parked = add_user_event(job, event_context(task));
-    park_job(step, job);
+    park_job(list, job);
 }
 
-struct job *take_ended(struct step *step)
+struct job *take_ended(struct list *list)
 {
-    struct late *late = step->running->late;
+    struct late *late = list->running->late;
     if (!late)
         return NULL;
     pthread_mutex_lock(&late->lock);

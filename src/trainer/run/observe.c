@@ -26,23 +26,23 @@ void remove_observer(struct observer *observer)
 
 /* ---- telling them ------------------------------------------------------------------------------------------------ */
 
-void tell_issuing(struct step *step, uint32_t iteration, size_t i)
+void tell_issuing(struct list *list, uint32_t iteration, size_t i)
 {
     for (const struct observer *observer = execution.observers; observer; observer = observer->next)
         if (observer->issuing)
-            observer->issuing(observer->context, step, iteration, i);
+            observer->issuing(observer->context, list, iteration, i);
 }
 
-void tell_issued(const struct step *step, const struct task *task, struct task_flight *flight)
+void tell_issued(const struct list *list, const struct task *task, struct task_flight *flight)
 {
     for (const struct observer *observer = execution.observers; observer; observer = observer->next)
         if (observer->issued)
-            observer->issued(observer->context, step, task, flight);
+            observer->issued(observer->context, list, task, flight);
 }
 
-void tell_ended(const struct step *step, const struct task *task, const struct task_flight *flight)
+void tell_ended(const struct list *list, const struct task *task, const struct task_flight *flight)
 {
     for (const struct observer *observer = execution.observers; observer; observer = observer->next)
         if (observer->ended)
-            observer->ended(observer->context, step, task, flight);
+            observer->ended(observer->context, list, task, flight);
 }

@@ -37,15 +37,15 @@ static cl_kernel prepare_kernel(const struct task *task)
     return kernel;
 }
 
-static void stop_running(struct step *step)
+static void stop_running(struct list *list)
 {
-    struct running *running = step->running;
+    struct running *running = list->running;
     for (int i = 0; i < running->n_queues; i++) {
         CHECK(running->queue[i].given == running->queue[i].retired, "list %s is freed while tasks of it are in flight",
-              step->name);
+              list->name);
         free(running->queue[i].run);
     }
-    for (size_t i = 0; i < step->n; i++) {
+    for (size_t i = 0; i < list->n; i++) {
         if (running->task[i].kernel)
             CL(clReleaseKernel(running->task[i].kernel));
         if (running->task[i].parked)
@@ -71,18 +71,18 @@ static void refuse_late_devices(const struct machine *machine)
                 device->id, device->name);
 }
 
-static void make_running(struct step *step)
+static void make_running(struct list *list)
 {
-    const struct machine *machine = step->pool->machine;
-    struct running *running = step->running = allocate(1, sizeof *running);
+    const struct machine *machine = list->pool->machine;
+    struct running *running = list->running = allocate(1, sizeof *running);
     size_t most = 0;
     refuse_late_devices(machine);
-    step->free_running = stop_running;
-    running->task = allocate(step->n, sizeof *running->task);
+    list->free_running = stop_running;
+    running->task = allocate(list->n, sizeof *running->task);
     running->n_queues = machine->n_lanes;
     running->queue = allocate((size_t)machine->n_lanes, sizeof *running->queue);
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         running->queue[task->lane->index].cap += MOST_RUNS;
         most = MAX(most, task->n_edges);
         running->task[i].kernel = task->action == ACT_KERNEL ? prepare_kernel(task) : NULL;
@@ -96,7 +96,7 @@ static void make_running(struct step *step)
     running->wait = allocate(most + 1, sizeof *running->wait);
 }
 
-struct problem *finish_steps(struct pool *pool, struct step *const *steps, size_t n)
+struct problem *finish_steps(struct pool *pool, struct list *const *steps, size_t n)
 {
     struct problem *wrong = place(pool, steps, n, PLACE_TO_RUN);
     for (size_t k = 0; k < n && !wrong; k++) {

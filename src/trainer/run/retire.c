@@ -12,9 +12,9 @@
 
 pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
 
-struct task_flight *latest_run(const struct step *step, const struct task *task, uint32_t iteration)
+struct task_flight *latest_run(const struct list *list, const struct task *task, uint32_t iteration)
 {
-    struct task_runs *runs = &step->running->task[task->index];
+    struct task_runs *runs = &list->running->task[task->index];
     for (uint32_t run = runs->issued; run != runs->retired; run--)
         if (runs->flight[(run - 1) % MOST_RUNS].iteration <= iteration)
             return &runs->flight[(run - 1) % MOST_RUNS];
@@ -23,20 +23,20 @@ struct task_flight *latest_run(const struct step *step, const struct task *task,
 
 struct issued *queued_run(const struct queue *queue, uint64_t nth) { return &queue->run[nth % queue->cap]; }
 
-struct task_flight *queued_flight(const struct step *step, const struct queue *queue, uint64_t nth)
+struct task_flight *queued_flight(const struct list *list, const struct queue *queue, uint64_t nth)
 {
     const struct issued *run = queued_run(queue, nth);
-    return latest_run(step, step->task[run->task], run->iteration);
+    return latest_run(list, list->task[run->task], run->iteration);
 }
 
 bool has_ended(const struct task_flight *flight) { return flight->done && event_status(flight->done) <= CL_COMPLETE; }
 
-struct task_flight *open_flight(struct step *step, struct task *task, uint32_t iteration)
+struct task_flight *open_flight(struct list *list, struct task *task, uint32_t iteration)
 {
-    struct task_runs *runs = &step->running->task[task->index];
+    struct task_runs *runs = &list->running->task[task->index];
     struct task_flight *flight = &runs->flight[runs->issued % MOST_RUNS];
     runs->issued++;
-    struct queue *queue = &step->running->queue[task->lane->index];
+    struct queue *queue = &list->running->queue[task->lane->index];
     struct issued *run = queued_run(queue, queue->given);
     *flight = (struct task_flight){.iteration = iteration, .foreign = flight->foreign};
     run->task = (uint32_t)task->index;
@@ -47,25 +47,25 @@ struct task_flight *open_flight(struct step *step, struct task *task, uint32_t i
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
-void report_run(struct step *step, const struct task *task, const struct task_flight *flight)
+void report_run(struct list *list, const struct task *task, const struct task_flight *flight)
 {
-    uint64_t *last = &step->running->iteration_end[flight->iteration % KEPT_ENDS];
-    tell_ended(step, task, flight);
+    uint64_t *last = &list->running->iteration_end[flight->iteration % KEPT_ENDS];
+    tell_ended(list, task, flight);
     if (task->lane->kind == LANE_COMPUTE)
         *last = MAX(*last, flight->end);
 }
 
-static void report_flight(struct step *step, const struct task *task, struct task_flight *flight)
+static void report_flight(struct list *list, const struct task *task, struct task_flight *flight)
 {
-    struct queue *queue = &step->running->queue[task->lane->index];
+    struct queue *queue = &list->running->queue[task->lane->index];
     if (!flight->end) /* else the thread of a host lane, or a wrapper, has written the times */
         take_times(task, flight, &queue->told_end);
     /* The event of such a task is the event of its last command.  Its first command began when the lane was free. */
-    if (task->commands.only_last_event && !step->running->wrapper)
+    if (task->commands.only_last_event && !list->running->wrapper)
         flight->start = MAX(flight->queued, MIN(queue->last_end, flight->end));
     if (is_decided_late(task))
-        tell_issued(step, task, flight);
-    report_run(step, task, flight);
+        tell_issued(list, task, flight);
+    report_run(list, task, flight);
 }
 
 /* ---- retiring ---------------------------------------------------------------------------------------------------- */
@@ -78,35 +78,35 @@ static bool is_before(const struct issued *a, const struct issued *b)
 }
 
 /* Ends the program with the failed run that is the first in list order: the runs that wait for it fail with it. */
-static _Noreturn void report_failure(struct step *step)
+static _Noreturn void report_failure(struct list *list)
 {
-    const struct running *running = step->running;
+    const struct running *running = list->running;
     const struct issued *first = NULL;
-    wait_lanes(step);
+    wait_lanes(list);
     for (const struct queue *queue = running->queue; queue < running->queue + running->n_queues; queue++)
         for (uint64_t nth = queue->retired; nth < queue->given; nth++) {
             const struct issued *run = queued_run(queue, nth);
-            bool has_failed = event_status(queued_flight(step, queue, nth)->done) < 0;
+            bool has_failed = event_status(queued_flight(list, queue, nth)->done) < 0;
             if (has_failed && (!first || is_before(run, first)))
                 first = run;
         }
-    const struct task *task = step->task[first->task];
-    fail_task(step, task, first->iteration, event_status(latest_run(step, task, first->iteration)->done));
+    const struct task *task = list->task[first->task];
+    fail_task(list, task, first->iteration, event_status(latest_run(list, task, first->iteration)->done));
 }
 
 /* The run at the queue's head has ended: reports its times, and frees its place. */
-static void retire(struct step *step, struct queue *queue)
+static void retire(struct list *list, struct queue *queue)
 {
-    struct task *task = step->task[queued_run(queue, queue->retired)->task];
-    struct task_flight *flight = queued_flight(step, queue, queue->retired);
+    struct task *task = list->task[queued_run(queue, queue->retired)->task];
+    struct task_flight *flight = queued_flight(list, queue, queue->retired);
     clWaitForEvents(1, &flight->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(flight->done) < 0)
-        report_failure(step);
+        report_failure(list);
     if (!flight->skipped)
-        report_flight(step, task, flight);
+        report_flight(list, task, flight);
     pthread_mutex_lock(&flights_lock);
     queue->last_end = MAX(queue->last_end, flight->end);
-    for (int c = 0; flight->foreign && c < step->pool->machine->n_contexts; c++)
+    for (int c = 0; flight->foreign && c < list->pool->machine->n_contexts; c++)
         if (flight->foreign[c]) {
             CL(clReleaseEvent(flight->foreign[c]));
             flight->foreign[c] = NULL;
@@ -114,21 +114,21 @@ static void retire(struct step *step, struct queue *queue)
     if (flight->work && flight->work != flight->done)
         CL(clReleaseEvent(flight->work));
     CL(clReleaseEvent(flight->done));
-    step->running->task[task->index].retired++;
+    list->running->task[task->index].retired++;
     queue->retired++;
     pthread_mutex_unlock(&flights_lock);
 }
 
-void retire_ended(struct step *step)
+void retire_ended(struct list *list)
 {
-    const struct running *running = step->running;
+    const struct running *running = list->running;
     for (struct queue *queue = running->queue; queue < running->queue + running->n_queues; queue++)
-        while (queue->retired < queue->given && has_ended(queued_flight(step, queue, queue->retired)))
-            retire(step, queue);
-    struct job *job = take_ended(step); /* parked jobs, which are in no queue */
+        while (queue->retired < queue->given && has_ended(queued_flight(list, queue, queue->retired)))
+            retire(list, queue);
+    struct job *job = take_ended(list); /* parked jobs, which are in no queue */
     while (job) {
         struct job *following = job->next;
-        report_flight(step, step->task[job->task], job->flight);
+        report_flight(list, list->task[job->task], job->flight);
         drop_job(job);
         job = following;
     }
@@ -153,69 +153,69 @@ static uint64_t given_until(const struct queue *queue, uint32_t iteration)
  * once the kernel can start, and its core is idle until then; the last kernel of a step can start only near the step's
  * end.  So the first wait is for the next run, and each further one for twice as many runs as before.  With observers a
  * wait does not grow beyond about a millisecond (see the head of this file). */
-static void wait_queue(struct step *step, struct queue *queue, uint32_t iteration)
+static void wait_queue(struct list *list, struct queue *queue, uint32_t iteration)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
     uint64_t until = given_until(queue, iteration);
     uint64_t at_once = 1; /* how many runs one wait is for */
     while (queue->retired < until) {
         uint64_t next = MIN(until, queue->retired + at_once), start = now_ns();
-        clWaitForEvents(1, &queued_flight(step, queue, next - 1)->done);
+        clWaitForEvents(1, &queued_flight(list, queue, next - 1)->done);
         uint64_t waited = now_ns() - start;
         if (!execution.observers || waited < SHORT_NS)
             at_once *= 2;
         else if (waited > LONG_NS && at_once > 1)
             at_once /= 2;
         while (queue->retired < next)
-            retire(step, queue);
-        retire_ended(step);
+            retire(list, queue);
+        retire_ended(list);
     }
 }
 
 /* Compute lanes come first: a thread that waits for them may compute meanwhile (see above), one that waits for a host
  * task does not. */
 enum lanes_waited { COMPUTE_LANES, OTHER_LANES };
-static void wait_kind(struct step *step, uint32_t iteration, enum lanes_waited lanes)
+static void wait_kind(struct list *list, uint32_t iteration, enum lanes_waited lanes)
 {
-    for (int i = 0; i < step->running->n_queues; i++) {
-        bool computes = step->pool->machine->lane[i]->kind == LANE_COMPUTE;
+    for (int i = 0; i < list->running->n_queues; i++) {
+        bool computes = list->pool->machine->lane[i]->kind == LANE_COMPUTE;
         if (computes == (lanes == COMPUTE_LANES))
-            wait_queue(step, &step->running->queue[i], iteration);
+            wait_queue(list, &list->running->queue[i], iteration);
     }
 }
 
-void wait_task(struct step *step, const struct task *task, uint32_t iteration)
+void wait_task(struct list *list, const struct task *task, uint32_t iteration)
 {
-    wait_kind(step, iteration, COMPUTE_LANES);
-    wait_queue(step, &step->running->queue[task->lane->index], iteration);
+    wait_kind(list, iteration, COMPUTE_LANES);
+    wait_queue(list, &list->running->queue[task->lane->index], iteration);
 }
 
-void wait_lanes(struct step *step)
+void wait_lanes(struct list *list)
 {
-    const struct running *running = step->running;
+    const struct running *running = list->running;
     for (const struct queue *queue = running->queue; queue < running->queue + running->n_queues; queue++)
         if (queue->retired < queue->given)
-            clWaitForEvents(1, &queued_flight(step, queue, queue->given - 1)->done);
+            clWaitForEvents(1, &queued_flight(list, queue, queue->given - 1)->done);
 }
 
-bool is_computed(const struct step *step, uint32_t iteration)
+bool is_computed(const struct list *list, uint32_t iteration)
 {
-    const struct running *running = step->running;
+    const struct running *running = list->running;
     for (int i = 0; i < running->n_queues; i++)
-        if (step->pool->machine->lane[i]->kind == LANE_COMPUTE &&
+        if (list->pool->machine->lane[i]->kind == LANE_COMPUTE &&
             given_until(&running->queue[i], iteration) > running->queue[i].retired)
             return false;
     return true;
 }
 
-void make_room(struct step *step, uint32_t iteration)
+void make_room(struct list *list, uint32_t iteration)
 {
     if (iteration > 2)
-        wait_kind(step, iteration - 2, COMPUTE_LANES);
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task_runs *runs = &step->running->task[i];
+        wait_kind(list, iteration - 2, COMPUTE_LANES);
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task_runs *runs = &list->running->task[i];
         if (runs->issued - runs->retired == MOST_RUNS)
-            wait_queue(step, &step->running->queue[step->task[i]->lane->index],
+            wait_queue(list, &list->running->queue[list->task[i]->lane->index],
                        runs->flight[runs->retired % MOST_RUNS].iteration);
     }
 }
@@ -227,9 +227,9 @@ void flush_lanes(const struct machine *machine)
             CL(clFlush(machine->lane[i]->queue));
 }
 
-void wait_all(struct step *step)
+void wait_all(struct list *list)
 {
-    flush_lanes(step->pool->machine);
-    wait_kind(step, UINT32_MAX, COMPUTE_LANES);
-    wait_kind(step, UINT32_MAX, OTHER_LANES);
+    flush_lanes(list->pool->machine);
+    wait_kind(list, UINT32_MAX, COMPUTE_LANES);
+    wait_kind(list, UINT32_MAX, OTHER_LANES);
 }

@@ -10,14 +10,14 @@
  *     flights    what these files know of each other                                 flights.h
  *
  * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
- * another list runs, before anything is read, and before free_step().  (Lists that share an arena use the same bytes,
+ * another list runs, before anything is read, and before free_list().  (Lists that share an arena use the same bytes,
  * and no edge goes from one to another: so the one must have ended before the other begins.  A drain costs the tail of
  * one iteration.)
  */
 #ifndef RUN_H
 #define RUN_H
 
-#include "trainer/step/step.h"
+#include "trainer/step/list.h"
 
 /* ---- the runs of a list ---------------------------------------------------------------------------------------- */
 
@@ -53,7 +53,7 @@ struct queue {          /* the runs that a lane has been given, which it takes i
  * ended.  The lane's thread calls finish() at that end.  finish() may wait, and may give the run another start and
  * end. */
 struct wrapper {
-    void (*finish)(struct step *step, size_t task, struct task_flight *flight);
+    void (*finish)(struct list *list, size_t task, struct task_flight *flight);
     double scale;     /* if the list keeps a schedule's time: seconds shown per second of the schedule; else 0 */
     const char *word; /* a word on that, printed after a step's results; NULL: none */
 };
@@ -72,24 +72,24 @@ struct running {
 /* ---- prepare.c ------------------------------------------------------------------------------------------------- */
 
 /* Calls place() and depend(), then prepares kernels and their arguments.  Returns NULL, or place()'s problem. */
-struct problem *finish_steps(struct pool *pool, struct step *const *steps, size_t n);
+struct problem *finish_steps(struct pool *pool, struct list *const *steps, size_t n);
 
 /* ---- issue.c --------------------------------------------------------------------------------------------------- */
 
 /* Issues the commands of a device's task; *done gets the event of the last one. */
-void issue(const struct step *step, const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
+void issue(const struct list *list, const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
            cl_event *done);
 cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0, the error that it ended with */
 /* Ends the program, since the task has failed with that status. */
-_Noreturn void fail_task(const struct step *step, const struct task *task, uint32_t iteration, cl_int status);
+_Noreturn void fail_task(const struct list *list, const struct task *task, uint32_t iteration, cl_int status);
 /* Sets the flight's times to those of its event `work`.  told_end: as `last_end` of event_times(). */
 void take_times(const struct task *task, struct task_flight *flight, uint64_t *told_end);
 /* Runs task i of that iteration on this thread and waits for it; no other thread may use the list.  Its times are
  * left in *flight. */
-void run_alone(struct step *step, uint32_t iteration, size_t i, struct task_flight *flight);
+void run_alone(struct list *list, uint32_t iteration, size_t i, struct task_flight *flight);
 /* Runs the tasks of a serial run in its own way: perhaps several times, but to the effect of once. */
 struct serial_runner {
-    void *(*begin)(struct step *step); /* begins an iteration; `run` and `end` are given what it returns */
+    void *(*begin)(struct list *step); /* begins an iteration; `run` and `end` are given what it returns */
     void (*run)(void *begun, uint32_t iteration, size_t i, struct task_flight *flight);
     void (*end)(void *begun);
 };
@@ -99,25 +99,25 @@ struct serial_runner {
 /* Issues that iteration of the list, as soon as the compute lanes have ended the iteration two before it and no
  * task has MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs
  * the iteration, one task after another, and creates no thread. */
-void execute(struct step *step, uint32_t iteration);
+void execute(struct list *list, uint32_t iteration);
 /* Waits for all that was issued, and until no thread reads the list any more. */
-void drain(struct step *step);
+void drain(struct list *list);
 /* drain(), but without waiting for tasks that stand aside, whose bytes are still on their way to the disk.  Both bring
  * back state that tasks have left elsewhere (step->restore_state). */
-void drain_but_disk(struct step *step);
+void drain_but_disk(struct list *list);
 
 /* ---- retire.c -------------------------------------------------------------------------------------------------- */
 
 /* Waits until all runs up to that iteration on the compute lanes, and those on the task's lane, have ended, and
  * retires them. */
-void wait_task(struct step *step, const struct task *task, uint32_t iteration);
+void wait_task(struct list *list, const struct task *task, uint32_t iteration);
 /* Have all runs up to that iteration on the compute lanes been retired? */
-bool is_computed(const struct step *step, uint32_t iteration);
-void wait_lanes(struct step *step);   /* waits until all that was issued has ended, without retiring it */
-void wait_all(struct step *step);     /* submits what was issued, and waits until all of it has been retired */
-void retire_ended(struct step *step); /* retires runs that have ended, without waiting */
+bool is_computed(const struct list *list, uint32_t iteration);
+void wait_lanes(struct list *list);   /* waits until all that was issued has ended, without retiring it */
+void wait_all(struct list *list);     /* submits what was issued, and waits until all of it has been retired */
+void retire_ended(struct list *list); /* retires runs that have ended, without waiting */
 /* The latest run of a task, in that iteration or before, that has not been retired, or NULL. */
-struct task_flight *latest_run(const struct step *step, const struct task *task, uint32_t iteration);
+struct task_flight *latest_run(const struct list *list, const struct task *task, uint32_t iteration);
 
 /* ---- observe.c: observers ---------------------------------------------------------------------------------------- */
 
@@ -125,12 +125,12 @@ struct task_flight *latest_run(const struct step *step, const struct task *task,
 struct observer {
     /* Called before task i of that iteration is issued.  It may hold the run, and adds to execution.held_ns for how
      * long. */
-    void (*issuing)(void *context, struct step *step, uint32_t iteration, size_t i);
+    void (*issuing)(void *context, struct list *list, uint32_t iteration, size_t i);
     /* Called when a run begins its flight, of which iteration and queued are known.  For a task that is decided late it
      * is called when the task has run, right before `ended`. */
-    void (*issued)(void *context, const struct step *step, const struct task *task, struct task_flight *flight);
+    void (*issued)(void *context, const struct list *list, const struct task *task, struct task_flight *flight);
     /* Called when the run has ended and its times are known, in the order of its lane. */
-    void (*ended)(void *context, const struct step *step, const struct task *task, const struct task_flight *flight);
+    void (*ended)(void *context, const struct list *list, const struct task *task, const struct task_flight *flight);
     void *context;
     struct observer *next; /* the next one in the chain */
 };
@@ -145,7 +145,7 @@ struct execution {
     bool serial;
     const struct serial_runner *serial_runner; /* runs the tasks of a serial run; NULL: run_alone() does */
     /* A watchdog: told of each list that is about to run, and of NULL when none runs any more.  NULL: there is none. */
-    void (*watch)(struct step *step);
+    void (*watch)(struct list *step);
     struct observer *observers; /* a chain: see add_observer() */
     uint64_t held_ns;           /* how long observers have held the run */
 };
@@ -162,12 +162,12 @@ enum job_kind {
 };
 struct job { /* what a thread is given: it waits for events, does what its kind says, and completes user events */
     enum job_kind kind;
-    struct step *step;
+    struct list *list;
     struct task_flight *flight;
     size_t task; /* position in the list */
     uint32_t iteration;
     /* Says, when the events have ended, whether the task runs.  NULL: it runs. */
-    bool (*should_run)(struct step *step, const struct task *task, uint32_t iteration);
+    bool (*should_run)(struct list *list, const struct task *task, uint32_t iteration);
     /* Takes the job over when it has ended.  NULL: the thread drops it. */
     void (*when_ended)(struct job *job);
     cl_uint n_wait, n_complete;
@@ -195,20 +195,20 @@ void stop_thread(struct host_thread **thread);
 typedef void member_asker(void *context, uint32_t iteration);
 /* Between start_late() and stop_late(), tasks that need a member of the rings run; before and after, none does.  Call
  * both after a drain. */
-void start_late(struct step *step, member_asker *ask, void *context);
-void stop_late(struct step *step);
+void start_late(struct list *list, member_asker *ask, void *context);
+void stop_late(struct list *list);
 /* Does the task need a choice or a member, so that only when it could run it is known whether it runs? */
 bool is_decided_late(const struct task *task);
 /* Does the task run?  The first task of an iteration that needs a member asks for one, for the whole iteration. */
-bool decide_late(struct step *step, const struct task *task, uint32_t iteration);
+bool decide_late(struct list *list, const struct task *task, uint32_t iteration);
 /* Hands a task that is decided late to the thread of its lane.  The job has events to wait for, and a flight. */
 void give_late(const struct task *task, struct job *job);
 /* Issues the copy of such a job, unless it is skipped, and gives the job to the forwarder, which waits for its end. */
 void issue_late_copy(struct job *job);
 /* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a member.
  * Then it is given to a thread, or dropped.  The caller need not have given it a flight. */
-void park_task(struct step *step, const struct task *task, struct job *job);
+void park_task(struct list *list, const struct task *task, struct job *job);
 /* The parked jobs that have ended since the last call, as a chain; the caller drops them. */
-struct job *take_ended(struct step *step);
+struct job *take_ended(struct list *list);
 
 #endif

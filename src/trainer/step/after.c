@@ -8,7 +8,7 @@
  * another task waits for the original, it waits for all of them.  Within the step a task waits only for those before it
  * in the list; across the step's end it waits for all.
  */
-#include "step.h"
+#include "list.h"
 
 static bool comes_before(const struct after *a, const struct after *b)
 {
@@ -19,28 +19,28 @@ static bool comes_before(const struct after *a, const struct after *b)
     return a->waits_for < b->waits_for;
 }
 
-/* The place of x in s->after, or, if it is not there, the place where it belongs. */
-static size_t find_after(const struct step *s, const struct after *x)
+/* The place of x in list->after, or, if it is not there, the place where it belongs. */
+static size_t find_after(const struct list *list, const struct after *x)
 {
     size_t i;
-    FIND_FIRST(i, s->n_after, comes_before(&s->after[i], x));
+    FIND_FIRST(i, list->n_after, comes_before(&list->after[i], x));
     return i;
 }
 
-void add_after(struct step *s, const struct task *t, const struct task *first, enum step_waited which)
+void add_after(struct list *list, const struct task *task, const struct task *first, enum step_waited which)
 {
-    struct after new = {.origin = t->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
-    size_t i = find_after(s, &new);
-    (void)APPEND(s->after, s->n_after, s->cap_after);
-    memmove(&s->after[i + 1], &s->after[i], (s->n_after - 1 - i) * sizeof *s->after);
-    s->after[i] = new;
+    struct after new = {.origin = task->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
+    size_t i = find_after(list, &new);
+    (void)APPEND(list->after, list->n_after, list->cap_after);
+    memmove(&list->after[i + 1], &list->after[i], (list->n_after - 1 - i) * sizeof *list->after);
+    list->after[i] = new;
 }
 
-bool is_after(const struct step *s, const struct task *t, const struct task *first, enum step_waited which)
+bool is_after(const struct list *list, const struct task *task, const struct task *first, enum step_waited which)
 {
-    struct after x = {.origin = t->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
-    size_t i = find_after(s, &x);
-    return i < s->n_after && !comes_before(&x, &s->after[i]);
+    struct after x = {.origin = task->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
+    size_t i = find_after(list, &x);
+    return i < list->n_after && !comes_before(&x, &list->after[i]);
 }
 
 /* The tasks of each origin, the last of the list first. */
@@ -49,13 +49,13 @@ struct origins {
     int *before; /* by position: that of the task of the same origin before it, or NONE */
 };
 
-static struct origins find_origins(const struct step *s)
+static struct origins find_origins(const struct list *list)
 {
-    struct origins o = {.last = allocate(s->last_origin + 1, sizeof *o.last),
-                        .before = allocate(s->n, sizeof *o.before)};
-    fill_none(o.last, s->last_origin + 1);
-    for (size_t i = 0; i < s->n; i++) {
-        int *last = &o.last[s->task[i]->origin];
+    struct origins o = {.last = allocate(list->last_origin + 1, sizeof *o.last),
+                        .before = allocate(list->n, sizeof *o.before)};
+    fill_none(o.last, list->last_origin + 1);
+    for (size_t i = 0; i < list->n; i++) {
+        int *last = &o.last[list->task[i]->origin];
         o.before[i] = *last;
         *last = (int)i;
     }
@@ -65,13 +65,13 @@ static struct origins find_origins(const struct step *s)
 COMPARISON(by_second, struct after_pair,
            BY(a->second, b->second, BY(a->previous, b->previous, COMPARE(a->first, b->first))))
 
-struct after_pair *find_after_pairs(const struct step *s, size_t *n)
+struct after_pair *find_after_pairs(const struct list *list, size_t *n)
 {
-    struct origins origins = find_origins(s);
+    struct origins origins = find_origins(list);
     struct after_pair *pairs = NULL;
     size_t cap = 0;
     *n = 0;
-    for (const struct after *a = s->after; a < s->after + s->n_after; a++)
+    for (const struct after *a = list->after; a < list->after + list->n_after; a++)
         for (int k = origins.last[a->origin]; k != NONE; k = origins.before[k])
             for (int i = origins.last[a->waits_for]; i != NONE; i = origins.before[i])
                 if (i < k || a->previous)

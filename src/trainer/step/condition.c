@@ -4,29 +4,29 @@
  * that another task of the same iteration has written.  And it may need that its iteration has a member of the rings,
  * which only a few iterations at a time have (ring.c).  A run asks for both (run/late.c), and so does the simulation.
  */
-#include "step.h"
+#include "list.h"
 
-bool is_conditional(const struct task *t) { return t->when.every > 1 || t->member.needed; }
+bool is_conditional(const struct task *task) { return task->when.every > 1 || task->member.needed; }
 
-bool chooses(const struct task *t)
+bool chooses(const struct task *task)
 {
-    for (int i = 0; i < t->n_access; i++)
-        if (t->access[i].tensor->choice && (t->access[i].mode & ACCESS_WRITE) && !is_copy(t))
+    for (int i = 0; i < task->n_access; i++)
+        if (task->access[i].tensor->choice && (task->access[i].mode & ACCESS_WRITE) && !is_copy(task))
             return true;
     return false;
 }
 
-struct tensor *choice_word(const struct task *t)
+struct tensor *choice_word(const struct task *task)
 {
-    for (int i = 0; i < t->n_access; i++)
-        if (t->access[i].tensor->choice)
-            return t->access[i].tensor;
+    for (int i = 0; i < task->n_access; i++)
+        if (task->access[i].tensor->choice)
+            return task->access[i].tensor;
     return NULL;
 }
 
-int choice_bits(const struct task *t) { return *(int32_t *)tensor_memory(choice_word(t)); }
+int choice_bits(const struct task *task) { return *(int32_t *)tensor_memory(choice_word(task)); }
 
-bool has_needed(const struct task *t)
+bool has_needed(const struct task *task)
 {
-    return !t->condition.needs || (choice_bits(t) & t->condition.needs) == t->condition.needs;
+    return !task->condition.needs || (choice_bits(task) & task->condition.needs) == task->condition.needs;
 }

@@ -14,7 +14,7 @@
  * A task that does not run in every iteration (struct when in task.h) cannot stand for others.  If task b waits for
  * such a task a, or comes after it on its lane, then b also has edges of its own to all that a waits for.
  */
-#include "step.h"
+#include "list.h"
 
 /* ---- which nodes touched which bytes --------------------------------------------------------------------------- */
 
@@ -52,7 +52,7 @@ static size_t cut_segment(struct space *space, size_t byte)
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
 
 struct walk {
-    struct step *step;
+    struct list *list;
     struct space *spaces[2]; /* by kind of edge: one for each tensor, one for each slab of each device */
     struct touch *touches;
     size_t n_touches, cap_touches;
@@ -66,11 +66,11 @@ struct walk {
  * list: the second copy shows every edge of the steady state. */
 static void add_edge(struct walk *walk, int producer, int consumer, enum edge_kind kind)
 {
-    struct step *step = walk->step;
+    struct list *list = walk->list;
     if (producer == consumer || consumer < walk->n || walk->consumer[producer] == consumer)
         return;
     walk->consumer[producer] = consumer;
-    *APPEND(step->edges, step->n_edges, step->cap_edges) =
+    *APPEND(list->edges, list->n_edges, list->cap_edges) =
         (struct edge){.producer = (uint32_t)(producer % walk->n), .previous = producer < walk->n, .kind = kind};
 }
 
@@ -87,7 +87,7 @@ static void note_touch(struct walk *walk, int node, const struct access *access,
 {
     const struct tensor *storage = access->tensor->storage;
     bool writes = access->mode & ACCESS_WRITE;
-    bool hides = writes && !is_conditional(walk->step->task[node % walk->n]);
+    bool hides = writes && !is_conditional(walk->list->task[node % walk->n]);
     struct space *space = &walk->spaces[EDGE_DATA][storage->id];
     size_t begin = access->tensor->offset;
     if (kind == EDGE_REUSE) {
@@ -122,7 +122,7 @@ static bool connects(const struct walk *walk, int node, const struct tensor *ten
 /* A task reads before it writes. */
 static void note_touches(struct walk *walk, int node, enum edge_kind kind)
 {
-    const struct task *task = walk->step->task[node % walk->n];
+    const struct task *task = walk->list->task[node % walk->n];
     for (const struct access *access = task->access; access < task->access + task->n_access; access++)
         if (!(access->mode & ACCESS_WRITE) && connects(walk, node, access->tensor, kind))
             note_touch(walk, node, access, kind);
@@ -135,13 +135,13 @@ COMPARISON(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->pro
 
 /* The tasks that a held task must wait for: on each lane the last of those that hold and always run, and those that
  * hold after it.  Returns how many. */
-static size_t find_holds(const struct step *step, int *holds)
+static size_t find_holds(const struct list *list, int *holds)
 {
     /* By lane: has the last task that holds and always runs been found? */
-    bool *passed = allocate((size_t)step->pool->machine->n_lanes, sizeof *passed);
+    bool *passed = allocate((size_t)list->pool->machine->n_lanes, sizeof *passed);
     size_t n_holds = 0;
-    for (size_t i = step->n; i-- > 0;) {
-        const struct task *task = step->task[i];
+    for (size_t i = list->n; i-- > 0;) {
+        const struct task *task = list->task[i];
         if (task->gate != GATE_HOLDS || passed[task->lane->index])
             continue;
         holds[n_holds++] = (int)i;
@@ -162,12 +162,12 @@ static void add_after_edges(struct walk *walk, int node)
 }
 
 /* Each task gets its edges, of which n_edges says how many there are, in the order in which waits are chosen. */
-static void deal_edges(struct step *step)
+static void deal_edges(struct list *list)
 {
     size_t first = 0;
-    for (size_t i = 0; i < step->n; i++) {
-        struct task *task = step->task[i];
-        task->edges = step->edges + first;
+    for (size_t i = 0; i < list->n; i++) {
+        struct task *task = list->task[i];
+        task->edges = list->edges + first;
         SORT(task->edges, task->n_edges, later_first);
         first += task->n_edges;
     }
@@ -187,29 +187,29 @@ static void free_walk(struct walk *walk, int kinds, const size_t *n_spaces)
 
 /* Finds the edges of all tasks.  All edges of a task are found while its second copy is walked over, so in step->edges
  * they lie side by side. */
-static void find_edges(struct step *step, int kinds)
+static void find_edges(struct list *list, int kinds)
 {
-    struct walk walk = {.step = step, .n = (int)step->n, .consumer = allocate(2 * step->n, sizeof *walk.consumer)};
-    size_t n_spaces[2] = {step->pool->n, (size_t)(step->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
-    int *holds = allocate(step->n, sizeof *holds);
-    size_t n_holds = find_holds(step, holds);
-    walk.pairs = find_after_pairs(step, &walk.n_pairs);
+    struct walk walk = {.list = list, .n = (int)list->n, .consumer = allocate(2 * list->n, sizeof *walk.consumer)};
+    size_t n_spaces[2] = {list->pool->n, (size_t)(list->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
+    int *holds = allocate(list->n, sizeof *holds);
+    size_t n_holds = find_holds(list, holds);
+    walk.pairs = find_after_pairs(list, &walk.n_pairs);
     for (int kind = 0; kind < kinds; kind++)
         walk.spaces[kind] = allocate(n_spaces[kind], sizeof *walk.spaces[kind]);
-    step->n_edges = 0;
+    list->n_edges = 0;
     for (int node = 0; node < 2 * walk.n; node++) {
-        struct task *task = step->task[node % walk.n];
+        struct task *task = list->task[node % walk.n];
         int first_of_copy = node < walk.n ? 0 : walk.n;
-        size_t before = step->n_edges;
+        size_t before = list->n_edges;
         for (int kind = 0; kind < kinds; kind++)
             note_touches(&walk, node, (enum edge_kind)kind);
         if (task->gate == GATE_HELD)
             for (size_t i = 0; i < n_holds; i++)
                 add_edge(&walk, first_of_copy + holds[i], node, EDGE_DATA);
         add_after_edges(&walk, node);
-        task->n_edges = step->n_edges - before;
+        task->n_edges = list->n_edges - before;
     }
-    deal_edges(step);
+    deal_edges(list);
     free_walk(&walk, kinds, n_spaces);
     free(holds);
 }
@@ -235,10 +235,10 @@ struct clocks {
     int *known; /* [2n, width] by node and lane: the latest node of that lane that has ended for certain; or NONE */
 };
 
-static void note_lanes(struct clocks *clocks, const struct step *step)
+static void note_lanes(struct clocks *clocks, const struct list *list)
 {
     for (int i = 0; i < clocks->n; i++) {
-        const struct task *task = step->task[i];
+        const struct task *task = list->task[i];
         clocks->lane[i] = task->lane->index;
         clocks->conditional[i] = is_conditional(task);
     }
@@ -247,11 +247,11 @@ static void note_lanes(struct clocks *clocks, const struct step *step)
 /* Lists the crossings of each task.  Of a task's edges from one lane, those after the first that stands are left out:
  * the edges stand with the latest producer first (later_first), and what ended before it follows.  found: by lane, one
  * more than the last task that has a crossing from a task there that stands; all 0 at first. */
-static void list_crossings(struct clocks *clocks, const struct step *step, int *found)
+static void list_crossings(struct clocks *clocks, const struct list *list, int *found)
 {
     size_t n = 0;
     for (int i = 0; i < clocks->n; i++) {
-        struct task *task = step->task[i];
+        struct task *task = list->task[i];
         for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
             int producer = (int)edge->producer, lane = clocks->lane[producer];
             if (lane == clocks->lane[i] || found[lane] == i + 1)
@@ -314,19 +314,19 @@ static void walk_clocks(struct clocks *clocks, int *last, int *certain)
     }
 }
 
-static void mark_waits(const struct step *step)
+static void mark_waits(const struct list *list)
 {
-    struct clocks clocks = {.n = (int)step->n, .n_lanes = step->pool->machine->n_lanes};
+    struct clocks clocks = {.n = (int)list->n, .n_lanes = list->pool->machine->n_lanes};
     int most = MIN(clocks.n_lanes, LANES_AT_A_TIME);
     int *last = allocate((size_t)clocks.n_lanes, sizeof *last);
     int *certain = allocate((size_t)clocks.n_lanes, sizeof *certain);
-    clocks.lane = allocate(step->n, sizeof *clocks.lane);
-    clocks.conditional = allocate(step->n, sizeof *clocks.conditional);
-    clocks.crossing = allocate(step->n_edges, sizeof *clocks.crossing);
-    clocks.end = allocate(step->n, sizeof *clocks.end);
-    clocks.known = allocate(2 * step->n * (size_t)most, sizeof *clocks.known);
-    note_lanes(&clocks, step);
-    list_crossings(&clocks, step, last);
+    clocks.lane = allocate(list->n, sizeof *clocks.lane);
+    clocks.conditional = allocate(list->n, sizeof *clocks.conditional);
+    clocks.crossing = allocate(list->n_edges, sizeof *clocks.crossing);
+    clocks.end = allocate(list->n, sizeof *clocks.end);
+    clocks.known = allocate(2 * list->n * (size_t)most, sizeof *clocks.known);
+    note_lanes(&clocks, list);
+    list_crossings(&clocks, list, last);
     while (clocks.first < clocks.n_lanes) {
         clocks.width = MIN(clocks.n_lanes - clocks.first, most);
         walk_clocks(&clocks, last, certain);
@@ -346,18 +346,18 @@ int event_context(const struct task *task)
     return task->lane->device->is_host ? 0 : task->lane->device->context->index;
 }
 
-void depend(struct step *step, enum edges_wanted wanted)
+void depend(struct list *list, enum edges_wanted wanted)
 {
-    find_edges(step, wanted == ALL_EDGES ? 2 : 1);
-    mark_waits(step);
-    for (size_t i = 0; i < step->n; i++) {
-        step->task[i]->notify = 0;
-        step->task[i]->flush = false;
+    find_edges(list, wanted == ALL_EDGES ? 2 : 1);
+    mark_waits(list);
+    for (size_t i = 0; i < list->n; i++) {
+        list->task[i]->notify = 0;
+        list->task[i]->flush = false;
     }
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-            struct task *producer = step->task[edge->producer];
+            struct task *producer = list->task[edge->producer];
             if (!edge->wait)
                 continue;
             producer->flush = true;

@@ -25,37 +25,37 @@ enum { APART = 512 }; /* tasks; in a long list a sixteenth of it */
 
 /* An exclusive tensor keeps others away for so many tasks before and after its life.  Tasks that touch its bytes as
  * another tensor's then need not wait, since the tasks that they would wait for have ended long ago. */
-static int distance_of(const struct tensor *x, int n)
+static int distance_of(const struct tensor *tensor, int n)
 {
-    if (x->exclusive == EXCLUSIVE_ALWAYS)
+    if (tensor->exclusive == EXCLUSIVE_ALWAYS)
         return n;
-    return x->exclusive == EXCLUSIVE_SOME ? MAX(n / 16, APART) : 0;
+    return tensor->exclusive == EXCLUSIVE_SOME ? MAX(n / 16, APART) : 0;
 }
 
 /* A task of d touches the tensor: a device that writes it is its copier, or else one that reads it. */
-static void note_copier(struct tensor *x, const struct device *d, enum access_mode mode)
+static void note_copier(struct tensor *tensor, const struct device *device, enum access_mode mode)
 {
-    bool takes_over = !x->copier || (mode & ACCESS_WRITE);
-    if (d->is_host || !takes_over)
+    bool takes_over = !tensor->copier || (mode & ACCESS_WRITE);
+    if (device->is_host || !takes_over)
         return;
-    for (struct tensor *member = x; member; member = member->next_member)
-        member->copier = d;
+    for (struct tensor *member = tensor; member; member = member->next_member)
+        member->copier = device;
 }
 
-static void find_lifetimes(struct step *s)
+static void find_lifetimes(struct list *list)
 {
-    int n = (int)s->n;
+    int n = (int)list->n;
     for (int i = 0; i < n; i++)
-        for (int k = 0; k < s->task[i]->n_access; k++) {
-            const struct access *a = &s->task[i]->access[k];
+        for (int k = 0; k < list->task[i]->n_access; k++) {
+            const struct access *a = &list->task[i]->access[k];
             struct tensor *tensor = a->tensor->storage;
-            note_copier(tensor, s->task[i]->lane->device, a->mode);
+            note_copier(tensor, list->task[i]->lane->device, a->mode);
             if (tensor->persistent)
                 continue;
-            CHECK(!tensor->step || tensor->step == s, "tensor %s lives in lists %s and %s but does not persist",
-                  tensor->name, tensor->step->name, s->name);
+            CHECK(!tensor->list || tensor->list == list, "tensor %s lives in lists %s and %s but does not persist",
+                  tensor->name, tensor->list->name, list->name);
             int distance = distance_of(tensor, n);
-            tensor->step = s;
+            tensor->list = list;
             tensor->held_from = MIN(tensor->held_from, MAX(i - distance, 0));
             tensor->held_until = MAX(tensor->held_until, MIN(i + distance, n - 1));
         }
@@ -65,20 +65,21 @@ static void find_lifetimes(struct step *s)
 
 /* Adds a tensor's life to its device's arena.  The host has an arena for each context: that of the context that copies
  * the tensor takes it. */
-static void add_life(struct arena *arenas, struct tensor *x, struct step *const *steps)
+static void add_life(struct arena *arenas, struct tensor *tensor, struct list *const *steps)
 {
-    struct arena *arena = &arenas[x->device->index];
-    if (x->device->is_host && x->copier)
-        arena += x->copier->context->index;
+    struct arena *arena = &arenas[tensor->device->index];
+    if (tensor->device->is_host && tensor->copier)
+        arena += tensor->copier->context->index;
     struct life *life = APPEND(arena->lives, arena->n, arena->cap);
-    *life = (struct life){.tensor = x, .last = SIZE_MAX, .bytes = round_up(x->bytes, x->device->alignment)};
-    if (x->persistent)
+    *life =
+        (struct life){.tensor = tensor, .last = SIZE_MAX, .bytes = round_up(tensor->bytes, tensor->device->alignment)};
+    if (tensor->persistent)
         return;
     size_t start = 0; /* positions of the lists before the tensor's */
-    for (; *steps != x->step; steps++)
+    for (; *steps != tensor->list; steps++)
         start += (*steps)->n;
-    life->first = start + (size_t)x->held_from;
-    life->last = start + (size_t)x->held_until;
+    life->first = start + (size_t)tensor->held_from;
+    life->last = start + (size_t)tensor->held_until;
 }
 
 /* Gives the arena's lives addresses, in the order of arena->lives.  Returns NULL, or a problem if one does not fit. */
@@ -134,9 +135,9 @@ static void place_apart(struct arena *arena)
 {
     size_t at = 0;
     for (size_t i = 0; i < arena->n; i++) {
-        struct tensor *x = arena->lives[i].tensor;
-        x->slab = 0;
-        x->address = at;
+        struct tensor *tensor = arena->lives[i].tensor;
+        tensor->slab = 0;
+        tensor->address = at;
         at += arena->lives[i].bytes;
     }
 }
@@ -166,36 +167,36 @@ static struct problem *place_device(struct arena *arena, size_t *looks)
 }
 
 /* Forgets addresses of an earlier call. */
-static void reset_tensors(struct pool *p)
+static void reset_tensors(struct pool *pool)
 {
-    p->looks = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        struct tensor *x = p->tensors[i];
-        x->step = NULL;
-        x->copier = NULL;
-        x->held_from = INT32_MAX;
-        x->held_until = NONE;
-        x->slab = NONE;
-        x->address = 0;
+    pool->looks = 0;
+    for (size_t i = 0; i < pool->n; i++) {
+        struct tensor *tensor = pool->tensors[i];
+        tensor->list = NULL;
+        tensor->copier = NULL;
+        tensor->held_from = INT32_MAX;
+        tensor->held_until = NONE;
+        tensor->slab = NONE;
+        tensor->address = 0;
     }
 }
 
 /* The arenas: one per device, then the host's, one per context.  `ram` becomes the bytes that all devices and the host
  * take of the host's memory. */
-static struct problem *place_arenas(struct pool *p, struct arena *arenas, size_t n, size_t n_positions, size_t *ram)
+static struct problem *place_arenas(struct pool *pool, struct arena *arenas, size_t n, size_t n_positions, size_t *ram)
 {
-    struct machine *m = p->machine;
-    size_t host = (size_t)m->n_devices;
+    struct machine *machine = pool->machine;
+    size_t host = (size_t)machine->n_devices;
     *ram = 0;
     for (size_t i = 0; i < n; i++) {
         struct arena *arena = &arenas[i];
-        arena->device = &m->device[MIN(i, host)];
+        arena->device = &machine->device[MIN(i, host)];
         if (i > host) {
             arena->bytes_before = arena_bytes(arena - 1);
             arena->first_slab = arena[-1].first_slab + arena[-1].n_slabs;
         }
         arena->n_positions = n_positions;
-        struct problem *wrong = place_device(arena, &p->looks);
+        struct problem *wrong = place_device(arena, &pool->looks);
         arena->device->placed_bytes = arena_bytes(arena);
         if (wrong)
             return wrong;
@@ -205,62 +206,62 @@ static struct problem *place_arenas(struct pool *p, struct arena *arenas, size_t
     return NULL;
 }
 
-static struct problem *refuse_ram(const struct machine *m, size_t ram)
+static struct problem *refuse_ram(const struct machine *machine, size_t ram)
 {
     char have[32], need[32];
     return new_problem(EXIT_USAGE,
                        "the devices and the host share one memory of %s, and together need %s; use a smaller model, "
                        "--micro-batch or --seq-len",
-                       format_bytes(have, (double)m->host->memory), format_bytes(need, (double)ram));
+                       format_bytes(have, (double)machine->host->memory), format_bytes(need, (double)ram));
 }
 
 /* Takes memory for what lies in the arena.  Returns NULL, or the problem when there is no room. */
-static struct problem *add_slabs(struct machine *m, const struct arena *arena)
+static struct problem *add_slabs(struct machine *machine, const struct arena *arena)
 {
     struct problem *wrong = NULL;
     for (int k = 0; k < arena->n_slabs && !wrong; k++)
-        wrong = add_slab(m, arena->device, arena->lives[0].tensor->copier,
+        wrong = add_slab(machine, arena->device, arena->lives[0].tensor->copier,
                          round_up(arena->slab_bytes[k], arena->device->alignment));
     return wrong;
 }
 
 /* Adds to its arena each tensor that a list or all lists hold.  Returns the number of positions of all lists. */
-static size_t gather_lives(struct pool *p, struct step *const *steps, size_t n, struct arena *arenas)
+static size_t gather_lives(struct pool *pool, struct list *const *steps, size_t n, struct arena *arenas)
 {
     size_t n_positions = 0;
-    reset_tensors(p);
+    reset_tensors(pool);
     for (size_t i = 0; i < n; i++) {
         find_lifetimes(steps[i]);
         n_positions += steps[i]->n;
     }
-    for (size_t i = 0; i < p->n; i++) {
-        struct tensor *x = p->tensors[i];
-        if (x->storage == x && (x->persistent || x->step))
-            add_life(arenas, x, steps);
+    for (size_t i = 0; i < pool->n; i++) {
+        struct tensor *tensor = pool->tensors[i];
+        if (tensor->storage == tensor && (tensor->persistent || tensor->list))
+            add_life(arenas, tensor, steps);
     }
     return n_positions;
 }
 
 /* No placement of an arena takes less than the most that a list holds there. */
-static void set_least_bytes(const struct machine *machine, struct step *step, struct arena *arenas, size_t n_arenas)
+static void set_least_bytes(const struct machine *machine, struct list *list, struct arena *arenas, size_t n_arenas)
 {
-    find_levels(step);
+    find_levels(list);
     for (size_t k = 0; k < n_arenas; k++) {
         const size_t device = MIN(k, (size_t)machine->n_devices); /* all arenas from this index on are the host's */
-        arenas[k].least_bytes = MAX(arenas[k].least_bytes, step->peak_total[device]);
+        arenas[k].least_bytes = MAX(arenas[k].least_bytes, list->peak_total[device]);
     }
 }
 
-struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum place_purpose purpose)
+struct problem *place(struct pool *pool, struct list *const *steps, size_t n, enum place_purpose purpose)
 {
-    struct machine *machine = p->machine;
+    struct machine *machine = pool->machine;
     size_t n_arenas = (size_t)machine->n_devices + (size_t)MAX(machine->n_contexts, 1);
     struct arena *arenas = allocate(n_arenas, sizeof *arenas);
-    const size_t n_positions = gather_lives(p, steps, n, arenas);
+    const size_t n_positions = gather_lives(pool, steps, n, arenas);
     for (size_t i = 0; i < n; i++)
         set_least_bytes(machine, steps[i], arenas, n_arenas);
     size_t ram = 0;
-    struct problem *wrong = place_arenas(p, arenas, n_arenas, n_positions, &ram);
+    struct problem *wrong = place_arenas(pool, arenas, n_arenas, n_positions, &ram);
     if (!wrong && ram > machine->host->memory)
         wrong = refuse_ram(machine, ram);
     for (size_t i = 0; i < n_arenas; i++) {

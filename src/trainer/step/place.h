@@ -8,7 +8,7 @@
 #ifndef PLACE_H
 #define PLACE_H
 
-#include "step.h"
+#include "list.h"
 
 /* Time is counted in positions, one list's after those of the list before: two lives meet when they share one. */
 struct life {
@@ -42,8 +42,8 @@ void hold_lowest(struct map *m, struct life *life, size_t limit);
 enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };
 /* fit.c: the problem that tensor x does not fit: it is larger than a slab may be, or it exceeds the budget together
  * with the tensors that were placed before it. */
-struct problem *does_not_fit(const struct arena *arena, const struct tensor *x, enum limit limit);
+struct problem *does_not_fit(const struct arena *arena, const struct tensor *tensor, enum limit limit);
 
-void find_levels(struct step *s); /* levels.c: fills in s->level, s->peak and s->peak_total; lifetimes are known */
+void find_levels(struct list *list); /* levels.c: fills in the list's level, peak and peak_total; lifetimes are known */
 
 #endif

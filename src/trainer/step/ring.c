@@ -14,7 +14,7 @@
  *
  * All rings of a pool are taken together: an iteration that has member k has member k of each ring.
  */
-#include "step.h"
+#include "list.h"
 
 int take_member(struct ring *ring, uint32_t iteration)
 {

@@ -1,108 +1,108 @@
 /* task.c - adds tasks to a list: kernels, copies, work of the host; and declares what they touch. */
-#include "step.h"
+#include "list.h"
 
 const char *const role_name[ROLES] = {"other", "forward", "backward", "reduce",  "norm", "update",  "broadcast",
                                       "send",  "feed",    "report",   "offload", "swap", "snapshot"};
 
-struct step *new_step(struct pool *p, const char *name)
+struct list *new_list(struct pool *pool, const char *name)
 {
-    struct step *s = allocate(1, sizeof *s);
-    snprintf(s->name, sizeof s->name, "%s", name);
-    s->pool = p;
-    s->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_OTHER};
-    s->peak = allocate((size_t)p->machine->n_devices + 1, sizeof *s->peak);
-    s->peak_total = allocate((size_t)p->machine->n_devices + 1, sizeof *s->peak_total);
-    return s;
+    struct list *list = allocate(1, sizeof *list);
+    snprintf(list->name, sizeof list->name, "%s", name);
+    list->pool = pool;
+    list->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_OTHER};
+    list->peak = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak);
+    list->peak_total = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak_total);
+    return list;
 }
 
-const char *layer_and_micro(char out[64], const struct task *t)
+const char *layer_and_micro(char out[64], const struct task *task)
 {
     *out = '\0';
-    if (t->layer >= 0 && t->micro >= 0)
-        snprintf(out, 64, " (layer %d, micro-batch %d)", t->layer, t->micro);
-    else if (t->layer >= 0)
-        snprintf(out, 64, " (layer %d)", t->layer);
-    else if (t->micro >= 0)
-        snprintf(out, 64, " (micro-batch %d)", t->micro);
+    if (task->layer >= 0 && task->micro >= 0)
+        snprintf(out, 64, " (layer %d, micro-batch %d)", task->layer, task->micro);
+    else if (task->layer >= 0)
+        snprintf(out, 64, " (layer %d)", task->layer);
+    else if (task->micro >= 0)
+        snprintf(out, 64, " (micro-batch %d)", task->micro);
     return out;
 }
 
-void free_task(struct task *t)
+void free_task(struct task *task)
 {
-    if (t->context_bytes)
-        free(t->context);
-    free(t->args);
-    free(t->access);
-    free(t);
+    if (task->context_bytes)
+        free(task->context);
+    free(task->args);
+    free(task->access);
+    free(task);
 }
 
-void free_step(struct step *s)
+void free_list(struct list *list)
 {
-    if (s->free_running)
-        s->free_running(s);
-    for (size_t i = 0; i < s->n; i++)
-        free_task(s->task[i]);
-    free(s->task);
-    free(s->peak);
-    free(s->peak_total);
-    free(s->level);
-    free(s->after);
-    free(s->edges);
-    free(s);
+    if (list->free_running)
+        list->free_running(list);
+    for (size_t i = 0; i < list->n; i++)
+        free_task(list->task[i]);
+    free(list->task);
+    free(list->peak);
+    free(list->peak_total);
+    free(list->level);
+    free(list->after);
+    free(list->edges);
+    free(list);
 }
 
-void link_behind(struct task *t, struct task *where)
+void link_behind(struct task *task, struct task *where)
 {
-    t->prev = where;
-    t->next = where->next;
-    t->prev->next = t->next->prev = t;
+    task->prev = where;
+    task->next = where->next;
+    task->prev->next = task->next->prev = task;
 }
 
-struct task *append_task(struct step *s)
+struct task *append_task(struct list *list)
 {
-    if (s->n == MOST_TASKS)
+    if (list->n == MOST_TASKS)
         fail(EXIT_USAGE,
              "the list %s has more than %d tasks, which is as many as can be planned: take fewer devices (each sends "
              "what it updates to all others), layers or micro-batches",
-             s->name, MOST_TASKS);
-    struct task *t = *APPEND(s->task, s->n, s->cap) = allocate(1, sizeof *t);
-    t->index = s->n - 1;
-    if (s->cursor) {
-        link_behind(t, s->cursor);
-        s->cursor = t;
+             list->name, MOST_TASKS);
+    struct task *task = *APPEND(list->task, list->n, list->cap) = allocate(1, sizeof *task);
+    task->index = list->n - 1;
+    if (list->cursor) {
+        link_behind(task, list->cursor);
+        list->cursor = task;
     }
-    return t;
+    return task;
 }
 
-void permute_tasks(struct step *s, size_t first, const size_t *order, size_t n)
+void permute_tasks(struct list *list, size_t first, const size_t *order, size_t n)
 {
-    struct task **before = copy_bytes(s->task + first, n * sizeof *before);
+    struct task **before = copy_bytes(list->task + first, n * sizeof *before);
     for (size_t i = 0; i < n; i++) {
-        struct task *t = before[order[i] - first];
-        t->index = first + i;
-        s->task[first + i] = t;
+        struct task *task = before[order[i] - first];
+        task->index = first + i;
+        list->task[first + i] = task;
     }
     free(before);
 }
 
-static struct task *add_task(struct step *s, struct lane *lane, const char *name)
+static struct task *add_task(struct list *list, struct lane *lane, const char *name)
 {
     CHECK(lane != NULL, "task %s has no lane", name);
-    struct task *task = append_task(s);
-    s->last_origin++;
-    task->origin = s->last_origin;
+    struct task *task = append_task(list);
+    list->last_origin++;
+    task->origin = list->last_origin;
     snprintf(task->name, sizeof task->name, "%s", name);
     task->lane = lane;
-    task->layer = s->tags.layer;
-    task->micro = s->tags.micro;
-    task->role = s->tags.role;
-    task->message = s->message;
+    task->layer = list->tags.layer;
+    task->micro = list->tags.micro;
+    task->role = list->tags.role;
+    task->message = list->message;
     task->seconds = task->on_host.seconds = -1;
     task->when.every = 1;
     return task;
 }
 
-bool runs(const struct task *t, uint32_t iteration) { return iteration % t->when.every == t->when.remainder; }
+bool runs(const struct task *task, uint32_t iteration) { return iteration % task->when.every == task->when.remainder; }
 
 /* Euclid's greatest common divisor. */
 static uint64_t common_divisor(uint64_t a, uint64_t b)
@@ -115,50 +115,50 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return b;
 }
 
-uint32_t repeat_of(const struct step *s, uint32_t most)
+uint32_t repeat_of(const struct list *list, uint32_t most)
 {
     uint64_t repeat = 1; /* the least common multiple of all `every` so far */
-    for (size_t i = 0; i < s->n && repeat < most; i++) {
-        uint64_t every = s->task[i]->when.every;
+    for (size_t i = 0; i < list->n && repeat < most; i++) {
+        uint64_t every = list->task[i]->when.every;
         repeat = repeat / common_divisor(every, repeat) * every;
     }
     return (uint32_t)MIN(repeat, most);
 }
 
-void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
+void add_access(struct task *task, struct tensor *tensor, enum access_mode mode)
 {
     unsigned more = mode; /* the part of mode that it has not declared so far */
-    CHECK(mode != ACCESS_NONE, "task %s does not say whether it reads or writes tensor %s", t->name, tensor->name);
-    for (int i = 0; i < t->n_access; i++)
-        if (t->access[i].tensor == tensor)
-            more &= ~(unsigned)t->access[i].mode;
+    CHECK(mode != ACCESS_NONE, "task %s does not say whether it reads or writes tensor %s", task->name, tensor->name);
+    for (int i = 0; i < task->n_access; i++)
+        if (task->access[i].tensor == tensor)
+            more &= ~(unsigned)task->access[i].mode;
     if (more & ACCESS_READ)
-        t->bytes += tensor->bytes;
+        task->bytes += tensor->bytes;
     if (more & ACCESS_WRITE)
-        t->bytes += tensor->bytes;
-    t->access = reallocate(t->access, (size_t)t->n_access + 1, sizeof *t->access);
-    t->access[t->n_access++] = (struct access){tensor, mode};
+        task->bytes += tensor->bytes;
+    task->access = reallocate(task->access, (size_t)task->n_access + 1, sizeof *task->access);
+    task->access[task->n_access++] = (struct access){tensor, mode};
 }
 
-void set_elementwise(struct task *t)
+void set_elementwise(struct task *task)
 {
-    const size_t bytes = t->access[0].tensor->bytes;
-    for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor;
-        CHECK(t->access[i].mode == ACCESS_READ || x->bytes == bytes,
-              "task %s writes tensor %s of %zu bytes, but works on elements of %zu bytes", t->name, x->name, x->bytes,
-              bytes);
+    const size_t bytes = task->access[0].tensor->bytes;
+    for (int i = 0; i < task->n_access; i++) {
+        const struct tensor *tensor = task->access[i].tensor;
+        CHECK(task->access[i].mode == ACCESS_READ || tensor->bytes == bytes,
+              "task %s writes tensor %s of %zu bytes, but works on elements of %zu bytes", task->name, tensor->name,
+              tensor->bytes, bytes);
     }
-    t->elementwise = true;
+    task->elementwise = true;
 }
 
-void set_traffic(struct task *t, double elements) { t->bytes = (size_t)(elements * ELEMENT_BYTES); }
+void set_traffic(struct task *task, double elements) { task->bytes = (size_t)(elements * ELEMENT_BYTES); }
 
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
-struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const struct kernel_call *call)
+struct task *add_kernel(struct list *list, struct lane *lane, const char *name, const struct kernel_call *call)
 {
-    struct task *task = add_task(s, lane, name);
+    struct task *task = add_task(list, lane, name);
     task->action = ACT_KERNEL;
     task->file = call->file;
     task->function = call->function;
@@ -186,27 +186,27 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
 /* ---- copies ---------------------------------------------------------------------------------------------------- */
 
 /* Copies from the host's memory to the host's memory. */
-static void run_copy(void *context, const struct task *t, uint32_t iteration)
+static void run_copy(void *context, const struct task *task, uint32_t iteration)
 {
     (void)context;
-    const struct tensor *to = tensor_at(copy_target(t), iteration);
-    const struct tensor *from = tensor_at(copy_source(t), iteration);
+    const struct tensor *to = tensor_at(copy_target(task), iteration);
+    const struct tensor *from = tensor_at(copy_source(task), iteration);
     memcpy(tensor_memory(to), tensor_memory(from), to->bytes);
 }
 
-bool copies_nothing(const struct task *t)
+bool copies_nothing(const struct task *task)
 {
-    if (!is_copy(t))
+    if (!is_copy(task))
         return false; /* such a task may have fewer than two accesses */
-    const struct tensor *to = copy_target(t), *from = copy_source(t);
+    const struct tensor *to = copy_target(task), *from = copy_source(task);
     return to->storage == from->storage && to->offset == from->offset;
 }
 
-struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from)
+struct task *add_copy(struct list *list, struct lane *lane, const char *name, struct tensor *to, struct tensor *from)
 {
     CHECK(to->bytes == from->bytes, "copy %s: %s has %zu bytes, %s has %zu", name, to->name, to->bytes, from->name,
           from->bytes);
-    struct task *task = add_task(s, lane, name);
+    struct task *task = add_task(list, lane, name);
     task->run = lane->device->is_host ? run_copy : NULL;
     task->action = ACT_COPY;
     add_access(task, to, ACCESS_WRITE);
@@ -218,43 +218,44 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
     return task;
 }
 
-struct task *add_copy_for(struct step *s, const char *name, struct tensor *to, struct tensor *from, const char *purpose)
+struct task *add_copy_for(struct list *list, const char *name, struct tensor *to, struct tensor *from,
+                          const char *purpose)
 {
     bool up = from->device->is_host;
     if (strcmp(purpose, FOR_MOVES) == 0 && !up)
         purpose = FOR_ALL;
-    struct device *d = up ? to->device : from->device;
-    struct lane *lane = lane_for(s->pool->machine, d, up ? LANE_UPLOAD : LANE_DOWNLOAD, purpose);
-    return add_copy(s, lane, name, to, from);
+    struct device *device = up ? to->device : from->device;
+    struct lane *lane = lane_for(list->pool->machine, device, up ? LANE_UPLOAD : LANE_DOWNLOAD, purpose);
+    return add_copy(list, lane, name, to, from);
 }
 
-struct tensor *add_download(struct step *s, const char *name, struct tensor *from, const char *purpose)
+struct tensor *add_download(struct list *list, const char *name, struct tensor *from, const char *purpose)
 {
-    struct tensor *staged = as_buffer(tensor_like(s->pool, s->pool->machine->host, from));
+    struct tensor *staged = as_buffer(tensor_like(list->pool, list->pool->machine->host, from));
     staged->class = MEM_WORK;
     staged->exclusive = EXCLUSIVE_SOME; /* else one move would wait for another */
-    add_copy_for(s, name, staged, from, purpose);
+    add_copy_for(list, name, staged, from, purpose);
     return staged;
 }
 
 /* ---- tasks that call functions --------------------------------------------------------------------------------- */
 
-struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context)
+struct task *add_host(struct list *list, struct lane *lane, const char *name, host_function *run, void *context)
 {
-    struct task *t = add_task(s, lane, name);
-    t->action = ACT_HOST;
-    t->run = run;
-    t->context = context;
-    return t;
+    struct task *task = add_task(list, lane, name);
+    task->action = ACT_HOST;
+    task->run = run;
+    task->context = context;
+    return task;
 }
 
-struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue,
+struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes)
 {
-    struct task *t = add_task(s, lane, name);
-    t->action = ACT_ISSUE;
-    t->commands.issue = issue;
-    t->context = copy_bytes(description, bytes);
-    t->context_bytes = bytes;
-    return t;
+    struct task *task = add_task(list, lane, name);
+    task->action = ACT_ISSUE;
+    task->commands.issue = issue;
+    task->context = copy_bytes(description, bytes);
+    task->context_bytes = bytes;
+    return task;
 }

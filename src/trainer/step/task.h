@@ -9,7 +9,7 @@
 #include "tensor.h"
 
 struct task;
-struct step;
+struct list;
 
 /* ---- what a task is for ------------------------------------------------------------------------------------------ */
 
@@ -221,19 +221,19 @@ struct task {
 
 /* ---- task.c, condition.c ----------------------------------------------------------------------------------------- */
 
-static inline bool is_copy(const struct task *t) { return t->action == ACT_COPY; }
+static inline bool is_copy(const struct task *task) { return task->action == ACT_COPY; }
 /* A copy writes the whole target, and reads the whole source. */
-static inline struct tensor *copy_target(const struct task *t) { return t->access[0].tensor; }
-static inline struct tensor *copy_source(const struct task *t) { return t->access[1].tensor; }
-bool runs(const struct task *t, uint32_t iteration); /* does it run in that iteration, as far as t->when says? */
-bool is_conditional(const struct task *t);           /* are there iterations in which it does not run? */
-bool chooses(const struct task *t);                  /* does it write a choice word? */
-struct tensor *choice_word(const struct task *t);    /* the choice word that t reads or writes; NULL: none */
+static inline struct tensor *copy_target(const struct task *task) { return task->access[0].tensor; }
+static inline struct tensor *copy_source(const struct task *task) { return task->access[1].tensor; }
+bool runs(const struct task *task, uint32_t iteration); /* does it run in that iteration, as far as task->when says? */
+bool is_conditional(const struct task *task);           /* are there iterations in which it does not run? */
+bool chooses(const struct task *task);                  /* does it write a choice word? */
+struct tensor *choice_word(const struct task *task);    /* the choice word that t reads or writes; NULL: none */
 /* Call these two only after the tasks that t waits for have ended.  Edges and proofs do not ask them: where a task does
  * nothing, either its bytes have been written already, or no task will read them. */
-int choice_bits(const struct task *t); /* the bits of the choice word that t reads */
-bool has_needed(const struct task *t); /* has this word all bits of t->condition.needs? */
+int choice_bits(const struct task *task); /* the bits of the choice word that t reads */
+bool has_needed(const struct task *task); /* has this word all bits of task->condition.needs? */
 /* " (layer 1, micro-batch 0)" for messages, into `out`, which is returned.  What the task does not have is left out. */
-const char *layer_and_micro(char out[64], const struct task *t);
+const char *layer_and_micro(char out[64], const struct task *task);
 
 #endif

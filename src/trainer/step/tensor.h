@@ -67,7 +67,7 @@ struct tensor {
     size_t offset;          /* bytes from the storage's start; 0 unless it is a view */
 
     /* Set by place(), for storages. */
-    struct step *step;           /* the list it lives in; NULL while unused or persistent */
+    struct list *list;           /* the list it lives in; NULL while unused or persistent */
     int held_from, held_until;   /* positions in that list between which its bytes are held */
     const struct device *copier; /* a device whose task writes it, or else one that reads it; NULL: only the host */
     int slab;                    /* index in the device's slabs; NONE: it has no address */
@@ -112,9 +112,10 @@ struct pool {
     size_t n, cap;
     size_t looks; /* how many ranges of addresses place() has looked at or moved: a measure of its work */
 };
-struct pool *new_pool(struct machine *m);
-void free_pool(struct pool *p);              /* frees the tensors, their sub-buffers and the slabs too */
-void drop_tensors(struct pool *p, size_t n); /* frees all tensors but the first n; no list may use a tensor that goes */
+struct pool *new_pool(struct machine *machine);
+void free_pool(struct pool *pool); /* frees the tensors, their sub-buffers and the slabs too */
+void drop_tensors(struct pool *pool,
+                  size_t n); /* frees all tensors but the first n; no list may use a tensor that goes */
 
 /* The pool owns all tensors that these functions make. */
 
@@ -126,37 +127,37 @@ struct tensor_form {
     enum element element; /* where it is left out: FLOAT32 */
     struct shape shape;
 };
-struct tensor *new_tensor(struct pool *p, const struct tensor_form *form);
+struct tensor *new_tensor(struct pool *pool, const struct tensor_form *form);
 /* One of floats, of the class MEM_WORK. */
-struct tensor *new_work_tensor(struct pool *p, struct device *d, const char *name, struct shape shape);
+struct tensor *new_work_tensor(struct pool *pool, struct device *device, const char *name, struct shape shape);
 /* A new tensor on device d: name, class, shape and bytes are those of `like`. */
-struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like);
+struct tensor *tensor_like(struct pool *pool, struct device *device, const struct tensor *like);
 /* A view of `base` that begins `offset` elements after the start of `base`.  Where an OpenCL kernel takes the view, its
  * offset in bytes must be a multiple of the device's alignment. */
-struct tensor *new_view(struct pool *p, struct tensor *base, const char *name, size_t offset, struct shape shape);
+struct tensor *new_view(struct pool *pool, struct tensor *base, const char *name, size_t offset, struct shape shape);
 
 struct byte_range {
     size_t begin, end; /* bytes [begin, end) of a tensor */
 };
 /* A view of these bytes of `base`, which need not be as many as the shape says. */
-struct tensor *new_view_of_bytes(struct pool *p, struct tensor *base, const char *name, struct byte_range bytes,
+struct tensor *new_view_of_bytes(struct pool *pool, struct tensor *base, const char *name, struct byte_range bytes,
                                  struct shape shape);
 
 /* Marks x as a buffer: it holds only for a while a copy, or a partial sum, of another tensor.  Reports then count its
  * bytes as buffers, whatever its class: counted_as().  Returns x. */
-struct tensor *as_buffer(struct tensor *x);
-enum memory_class counted_as(const struct tensor *x);
+struct tensor *as_buffer(struct tensor *tensor);
+enum memory_class counted_as(const struct tensor *tensor);
 bool same_bytes(const struct tensor *a, const struct tensor *b);  /* are they the same part of one storage? */
 bool share_bytes(const struct tensor *a, const struct tensor *b); /* are they overlapping parts of one storage? */
-size_t count_elements(const struct tensor *x);
-cl_mem tensor_buffer(struct tensor *x);      /* the sub-buffer of an OpenCL device's tensor; call it after place() */
-void *tensor_memory(const struct tensor *x); /* the bytes of a host tensor; call it after place() */
+size_t count_elements(const struct tensor *tensor);
+cl_mem tensor_buffer(struct tensor *tensor); /* the sub-buffer of an OpenCL device's tensor; call it after place() */
+void *tensor_memory(const struct tensor *tensor); /* the bytes of a host tensor; call it after place() */
 /* Blocking copies for set-up, checks and saving; nothing may be in flight. */
-void write_tensor(struct tensor *x, const void *from); /* all bytes of x; its mirrors are written too */
-void read_tensor(struct tensor *x, void *into);
+void write_tensor(struct tensor *tensor, const void *from); /* all bytes of x; its mirrors are written too */
+void read_tensor(struct tensor *tensor, void *into);
 /* The same for n bytes of x, from byte `begin` on. */
-void write_bytes_of(struct tensor *x, size_t begin, size_t n, const void *from);
-void read_bytes_of(struct tensor *x, size_t begin, size_t n, void *into);
+void write_bytes_of(struct tensor *tensor, size_t begin, size_t n, const void *from);
+void read_bytes_of(struct tensor *tensor, size_t begin, size_t n, void *into);
 
 /* ---- ring.c: a member for each of a few iterations --------------------------------------------------------------- */
 

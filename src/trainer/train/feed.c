@@ -180,32 +180,32 @@ void prepare_sample(void *context, const struct task *task, uint32_t number)
 /* ---- adding them to a list --------------------------------------------------------------------------------------- */
 
 /* Makes the rank's batch and its upload.  before: the device of the upload before it.  Returns the rank's device. */
-static const struct device *upload_batch(struct step *step, const struct feed *feed, struct task *prepare,
+static const struct device *upload_batch(struct list *list, const struct feed *feed, struct task *prepare,
                                          struct batch *batch, int rank, const struct device *before)
 {
     struct trainer *trainer = feed->trainer;
     struct device *device = trainer->model->replica[rank].device;
     *batch = new_batch(trainer, device, feed->n);
     struct tensor *from = for_upload(trainer, prepare, before, device);
-    add_copy(step, device->lane[LANE_UPLOAD], "batch.upload", batch->all, from);
+    add_copy(list, device->lane[LANE_UPLOAD], "batch.upload", batch->all, from);
     return device;
 }
 
-void add_batch(struct step *step, struct feed *feed, host_function *prepare)
+void add_batch(struct list *list, struct feed *feed, host_function *prepare)
 {
     struct trainer *trainer = feed->trainer;
     const int tp = trainer->mesh.tp;
     const int first = rank_at(&trainer->mesh, feed->rank, 0);
     const int last = rank_at(&trainer->mesh, feed->rank, n_stages(&trainer->mesh) - 1);
     feed->host = new_batch(trainer, trainer->machine->host, feed->n);
-    step->tags = (struct tags){.layer = NONE, .micro = feed->micro, .role = ROLE_FEED};
-    struct task *task = add_host(step, trainer->machine->host->lane[LANE_FEED], "batch.prepare", prepare, feed);
+    list->tags = (struct tags){.layer = NONE, .micro = feed->micro, .role = ROLE_FEED};
+    struct task *task = add_host(list, trainer->machine->host->lane[LANE_FEED], "batch.prepare", prepare, feed);
     add_access(task, feed->host.all, ACCESS_WRITE);
     feed->first = allocate((size_t)(2 * tp), sizeof *feed->first); /* the batches of the last stage come after these */
     feed->last = last == first ? feed->first : feed->first + tp;
     const struct device *before = trainer->model->replica[first].device;
     for (int k = 0; k < tp; k++)
-        before = upload_batch(step, feed, task, &feed->first[k], first + k, before);
+        before = upload_batch(list, feed, task, &feed->first[k], first + k, before);
     for (int k = 0; k < tp && last != first; k++)
-        before = upload_batch(step, feed, task, &feed->last[k], last + k, before);
+        before = upload_batch(list, feed, task, &feed->last[k], last + k, before);
 }

@@ -40,7 +40,7 @@ void tell_machine_opened(struct trainer *trainer)
             hooks_of(i)->machine_opened(trainer);
 }
 
-void tell_list_built(struct trainer *trainer, struct step *list)
+void tell_list_built(struct trainer *trainer, struct list *list)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->list_built)

@@ -44,7 +44,7 @@ struct hooks {
     void (*machine_opened)(struct trainer *trainer);
     /* The list is neither placed nor ordered yet.  The hook is called for the lists train, eval and sample in this
      * order, as far as these are wanted. */
-    void (*list_built)(struct trainer *trainer, struct step *list);
+    void (*list_built)(struct trainer *trainer, struct list *list);
     void (*lists_ready)(struct trainer *trainer); /* not called for a plan, which runs nothing */
     void (*model_filled)(struct trainer *trainer);
     void (*summary_printed)(struct trainer *trainer);
@@ -71,7 +71,7 @@ void **own_of(const struct trainer *trainer, const struct module *module);
 bool ask_options_read(struct settings *settings, int argc, char **argv, int *code); /* until one says false */
 struct machine *ask_machine(struct trainer *trainer, bool plan_only); /* until one brings a machine; NULL: none does */
 void tell_machine_opened(struct trainer *trainer);
-void tell_list_built(struct trainer *trainer, struct step *list);
+void tell_list_built(struct trainer *trainer, struct list *list);
 void tell_lists_ready(struct trainer *trainer);
 void tell_model_filled(struct trainer *trainer);
 void tell_summary_printed(struct trainer *trainer);

@@ -46,9 +46,9 @@ static int group_of(const struct trainer *trainer, int micro)
 
 /* Appends to order[0 .. n) the positions from `begin` on, before `end`, whose tasks are of the same layer as the task
  * at `begin`.  Returns the new n. */
-static size_t append_layer(const struct step *step, size_t begin, size_t end, size_t *order, size_t n)
+static size_t append_layer(const struct list *list, size_t begin, size_t end, size_t *order, size_t n)
 {
-    for (size_t i = begin; i < end && step->task[i]->layer == step->task[begin]->layer; i++) {
+    for (size_t i = begin; i < end && list->task[i]->layer == list->task[begin]->layer; i++) {
         order[n] = i;
         n++;
     }
@@ -57,7 +57,7 @@ static size_t append_layer(const struct step *step, size_t begin, size_t end, si
 
 /* Rank k's forward was built at positions begin[k] to begin[k + 1] of the list.  Now all ranks' forwards come side by
  * side, layer by layer: what all ranks need for a layer can be sent when the first of them comes to it. */
-static void put_abreast(struct step *step, const size_t *begin, int ranks)
+static void put_abreast(struct list *list, const size_t *begin, int ranks)
 {
     const size_t first = begin[0], n = begin[ranks] - first;
     size_t *order = allocate(n, sizeof *order);
@@ -66,10 +66,10 @@ static void put_abreast(struct step *step, const size_t *begin, int ranks)
     while (n_placed < n)
         for (int k = 0; k < ranks; k++) {
             size_t n_before = n_placed;
-            n_placed = append_layer(step, next[k], begin[k + 1], order, n_placed);
+            n_placed = append_layer(list, next[k], begin[k + 1], order, n_placed);
             next[k] += n_placed - n_before;
         }
-    permute_tasks(step, first, order, n);
+    permute_tasks(list, first, order, n);
     free(order);
     free(next);
 }
@@ -184,7 +184,7 @@ void build_train(struct trainer *trainer)
     const bool clips = trainer->settings->clip > 0;
     size_t n;
     struct turn *order = merge_orders(trainer->order, &trainer->mesh, trainer->micros, &n);
-    trainer->train = new_step(trainer->pool, "train");
+    trainer->train = new_list(trainer->pool, "train");
     struct build build =
         new_build(trainer->train, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq);
     build.backward_wanted = true;
@@ -246,7 +246,7 @@ static struct tensor *add_evaluation(struct build *build, struct trainer *traine
 /* One iteration takes a micro-batch on each data-parallel rank; the losses come to the host. */
 void build_eval(struct trainer *trainer)
 {
-    trainer->eval = new_step(trainer->pool, "eval");
+    trainer->eval = new_list(trainer->pool, "eval");
     struct build build =
         new_build(trainer->eval, trainer->model, trainer->settings->kernels, trainer->micro_batch, trainer->seq);
     const int dp = trainer->mesh.dp;
@@ -273,7 +273,7 @@ void build_eval(struct trainer *trainer)
  * place on the host. */
 void build_sample(struct trainer *trainer)
 {
-    trainer->sample = new_step(trainer->pool, "sample");
+    trainer->sample = new_list(trainer->pool, "sample");
     struct build build = new_build(trainer->sample, trainer->model, trainer->settings->kernels, 1, trainer->seq);
     struct tape *tape = allocate((size_t)trainer->mesh.tp, sizeof *tape);
     struct feed *feed = &trainer->sample_feed;

@@ -96,7 +96,7 @@ struct settings {
 /* Parses the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
 struct settings *parse_settings(const struct page *page, int argc, char **argv);
 /* The first option that the user has given and that does not fit; NULL: all fit. */
-typedef bool option_fits(const struct option *o);
+typedef bool option_fits(const struct option *option);
 const char *first_given(option_fits *fits);
 enum options_wanted { ALL_OPTIONS, RECORDED_OPTIONS };
 /* The options of `yard train` with their values; RECORDED_OPTIONS: only those that a resumed run takes over, all as

@@ -79,7 +79,7 @@ struct trainer {
     struct feed sample_feed;
 
     /* its lists; NULL where not wanted */
-    struct step *train, *eval, *sample;
+    struct list *train, *eval, *sample;
 
     /* of the train list */
     const struct task *report;     /* the task that makes results */
@@ -162,7 +162,7 @@ host_function prepare_batch, prepare_evaluation, prepare_sample; /* their contex
 /* The first of the micro_batch validation windows that a data-parallel rank takes in iteration `number`. */
 size_t first_window(const struct trainer *trainer, int rank, uint32_t number);
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
-void add_batch(struct step *step, struct feed *feed, host_function *prepare);
+void add_batch(struct list *list, struct feed *feed, host_function *prepare);
 /* The tensor from which a device uploads what the host task `made` writes.  Call it for one device after another;
  * before: the device of the previous call, or the same device at the first call.  A tensor is pinned for one OpenCL
  * context, so a device of another context gets a further copy.  The function of `made` ends with fill_others(), which

@@ -41,7 +41,7 @@ struct config config_of(const struct settings *settings)
 }
 
 /* Builds the lists that are wanted, writes them to all[], and returns how many there are. */
-static size_t build_lists(struct trainer *trainer, unsigned wanted, struct step *all[3])
+static size_t build_lists(struct trainer *trainer, unsigned wanted, struct list *all[3])
 {
     size_t n = 0;
     if (wanted & LIST_TRAIN) {
@@ -147,7 +147,7 @@ struct trainer *new_trainer_for(const struct settings *settings, const struct co
 {
     struct trainer *trainer = allocate(1, sizeof *trainer);
     const bool trains = wanted & LIST_TRAIN, plan_only = wanted & PLAN_ONLY;
-    struct step *all[3];
+    struct list *all[3];
     *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .log = -1};
     trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
     execution.serial = settings->serial;
@@ -180,14 +180,14 @@ struct trainer *new_trainer_for(const struct settings *settings, const struct co
 
 void free_trainer(struct trainer *trainer)
 {
-    struct step *all[] = {trainer->train, trainer->eval, trainer->sample};
+    struct list *all[] = {trainer->train, trainer->eval, trainer->sample};
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
             drain(all[i]);
     tell_trainer_closing(trainer);
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
-            free_step(all[i]);
+            free_list(all[i]);
     for (int i = 0; i < trainer->machine->n_lanes; i++) {
         stop_thread(&trainer->machine->lane[i]->thread);
         stop_thread(&trainer->machine->lane[i]->forwarder);

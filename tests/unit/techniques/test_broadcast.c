@@ -21,11 +21,11 @@ enum { STEPS = 2 };
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
 /* Counts the copies between devices that send what was updated, or gather it. */
-static size_t count_copies(const struct step *step)
+static size_t count_copies(const struct list *list)
 {
     size_t n = 0;
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         n += is_copy(task) && task->access[0].tensor->device != task->access[1].tensor->device &&
              (task->role == ROLE_BROADCAST || strcmp(task->name, "gather") == 0);
     }
@@ -35,16 +35,16 @@ static size_t count_copies(const struct step *step)
 static bool is_of_queue(const struct lane *lane) { return strncmp(lane->purpose, "queue ", 6) == 0; }
 
 /* Each slice that comes directly is received before a task reads it, on the receiver's queue of the same number. */
-static void expect_received(const struct step *step)
+static void expect_received(const struct list *list)
 {
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i], *receive = NULL;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i], *receive = NULL;
         const struct tensor *tensor = is_copy(task) ? task->access[0].tensor : NULL;
         if (!tensor || task->role != ROLE_BROADCAST || tensor->device->is_host ||
             task->access[1].tensor->device->is_host || tensor->device == task->access[1].tensor->device)
             continue;
-        for (size_t turn = 1; turn < step->n && !receive; turn++) {
-            const struct task *next = step->task[(i + turn) % step->n];
+        for (size_t turn = 1; turn < list->n && !receive; turn++) {
+            const struct task *next = list->task[(i + turn) % list->n];
             if (copies_nothing(next) && touches_bytes(next, tensor, ACCESS_WRITE))
                 receive = next;
             else if (!is_copy(next) && touches_bytes(next, tensor, ACCESS_READ))
@@ -421,20 +421,20 @@ TEST(who_waits_for_a_copy_waits_for_its_slices)
 }
 
 /* Between devices, of role broadcast: all copies of a number bring what the first sends, and no other has it. */
-static size_t expect_numbers(const struct step *step)
+static size_t expect_numbers(const struct list *list)
 {
-    const struct tensor **source = allocate((size_t)step->last_message + 1, sizeof *source);
-    const struct tensor **on_host = allocate((size_t)step->last_message + 1, sizeof *on_host);
+    const struct tensor **source = allocate((size_t)list->last_message + 1, sizeof *source);
+    const struct tensor **on_host = allocate((size_t)list->last_message + 1, sizeof *on_host);
     size_t n = 0;
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         if (!is_copy(task))
             assert_int_equal(task->message, 0);
         if (is_copy(task) && (task->role == ROLE_FEED || task->role == ROLE_REPORT || task->role == ROLE_OFFLOAD))
             assert_int_equal(task->message, 0);
         if (!is_copy(task) || task->role != ROLE_BROADCAST || copies_nothing(task))
             continue;
-        assert_true(task->message > 0 && task->message <= step->last_message);
+        assert_true(task->message > 0 && task->message <= list->last_message);
         const struct tensor *from = task->access[1].tensor, *to = task->access[0].tensor;
         if (!source[task->message]) {
             source[task->message] = from;

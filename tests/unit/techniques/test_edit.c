@@ -49,11 +49,11 @@ static struct task *add_named(struct diamond *diamond, const char *name)
 TEST(tasks_come_where_they_are_inserted)
 {
     struct diamond diamond = new_diamond();
-    struct step *step = diamond.paper.step;
+    struct list *list = diamond.paper.list;
     diamond.g->layer = 3;
     diamond.g->micro = 1;
     diamond.g->role = ROLE_BACKWARD;
-    struct edit *edit = open_edit(step);
+    struct edit *edit = open_edit(list);
     insert_behind(edit, diamond.g);
     add_named(&diamond, "g1");
     struct task *second = add_named(&diamond, "g2");
@@ -65,21 +65,21 @@ TEST(tasks_come_where_they_are_inserted)
     insert_behind(edit, diamond.i);
     add_named(&diamond, "end");
     commit(edit);
-    expect_order(step, "f-2 f-1 f g g1 g1.5 g2 h i end");
+    expect_order(list, "f-2 f-1 f g g1 g1.5 g2 h i end");
     assert_int_equal(second->layer, 3);
     assert_int_equal(second->micro, 1);
     assert_int_equal(second->role, ROLE_BACKWARD);
     add_named(&diamond, "later"); /* no edit is open: at the end, and of no layer */
-    assert_int_equal(step->task[step->n - 1]->layer, -1);
-    expect_order(step, "f-2 f-1 f g g1 g1.5 g2 h i end later");
+    assert_int_equal(list->task[list->n - 1]->layer, -1);
+    expect_order(list, "f-2 f-1 f g g1 g1.5 g2 h i end later");
     end_paper(&diamond.paper);
 }
 
 TEST(moves_stop_at_data_edges)
 {
     struct diamond diamond = new_diamond();
-    struct step *step = diamond.paper.step;
-    struct edit *edit = open_edit(step);
+    struct list *list = diamond.paper.list;
+    struct edit *edit = open_edit(list);
     assert_false(sink(edit, diamond.f, diamond.h));
     assert_false(hoist(edit, diamond.i, diamond.g));
     assert_false(sink(edit, diamond.i, diamond.f));
@@ -89,7 +89,7 @@ TEST(moves_stop_at_data_edges)
     assert_true(hoist(edit, diamond.g, diamond.h));
     assert_true(hoist(edit, diamond.h, diamond.g));
     commit(edit);
-    expect_order(step, "f h g i");
+    expect_order(list, "f h g i");
     end_paper(&diamond.paper);
 }
 
@@ -98,7 +98,7 @@ TEST(insertion_stays_when_a_task_is_cut)
 {
     struct diamond diamond = new_diamond();
     struct task *piece[2];
-    struct edit *edit = open_edit(diamond.paper.step);
+    struct edit *edit = open_edit(diamond.paper.list);
     insert_behind(edit, diamond.g);
     cut(edit, diamond.g, 2, piece);
     add_named(&diamond, "new");
@@ -109,7 +109,7 @@ TEST(insertion_stays_when_a_task_is_cut)
     drop(edit, diamond.i);
     add_named(&diamond, "end");
     commit(edit);
-    expect_order(diamond.paper.step, "f g g new more h h end");
+    expect_order(diamond.paper.list, "f g g new more h h end");
     end_paper(&diamond.paper);
 }
 
@@ -124,23 +124,23 @@ TEST(what_stands_in_the_way_of_a_move)
     struct task *update = add_paper(&paper, lane, "update", NULL, NULL, NULL);
     b->gate = GATE_HOLDS;
     update->gate = GATE_HELD;
-    struct edit *edit = open_edit(paper.step);
+    struct edit *edit = open_edit(paper.list);
     assert_true(sink(edit, a, b));
     assert_true(hoist(edit, a, b));
     assert_true(hoist(edit, b, a));
     assert_true(sink(edit, b, a));
     assert_false(hoist(edit, update, b));
     commit(edit);
-    expect_order(paper.step, "a b update");
+    expect_order(paper.list, "a b update");
     end_paper(&paper);
 }
 
 /* By position: "1 after 0, 2 after 3'". */
-static void expect_afters(const struct step *step, const char *expected)
+static void expect_afters(const struct list *list, const char *expected)
 {
     size_t n;
     char *all = copy_string("");
-    struct after_pair *pairs = find_after_pairs(step, &n);
+    struct after_pair *pairs = find_after_pairs(list, &n);
     for (size_t i = 0; i < n; i++)
         append_text(&all, "%s%d after %d%s", i ? ", " : "", pairs[i].second, pairs[i].first,
                     pairs[i].previous ? "'" : "");
@@ -153,16 +153,16 @@ static void expect_afters(const struct step *step, const char *expected)
 TEST(waits_that_no_tensor_says_are_handed_on)
 {
     struct diamond diamond = new_diamond();
-    struct step *step = diamond.paper.step;
+    struct list *list = diamond.paper.list;
     struct task *piece[2];
     struct task *mark = add_named(&diamond, "mark"), *end = add_named(&diamond, "end"),
                 *other = add_named(&diamond, "other");
-    add_after(step, end, diamond.h, SAME_STEP);
-    add_after(step, diamond.h, diamond.g, SAME_STEP);
-    add_after(step, diamond.h, end, STEP_BEFORE);
-    add_after(step, mark, mark, STEP_BEFORE);
-    expect_afters(step, "2 after 1, 2 after 5', 4 after 4', 5 after 2");
-    struct edit *edit = open_edit(step);
+    add_after(list, end, diamond.h, SAME_STEP);
+    add_after(list, diamond.h, diamond.g, SAME_STEP);
+    add_after(list, diamond.h, end, STEP_BEFORE);
+    add_after(list, mark, mark, STEP_BEFORE);
+    expect_afters(list, "2 after 1, 2 after 5', 4 after 4', 5 after 2");
+    struct edit *edit = open_edit(list);
     assert_false(hoist(edit, diamond.h, diamond.g));
     assert_false(sink(edit, diamond.g, diamond.h));
     assert_true(hoist(edit, end, mark));
@@ -175,8 +175,8 @@ TEST(waits_that_no_tensor_says_are_handed_on)
     insert_behind(edit, other);
     repeat(edit, piece[1]);
     commit(edit);
-    expect_order(step, "f h h in i end mark other h");
-    expect_afters(step, "1 after 5', 2 after 5', 5 after 1, 5 after 2, 6 after 6', 8 after 3, 8 after 5'");
+    expect_order(list, "f h h in i end mark other h");
+    expect_afters(list, "1 after 5', 2 after 5', 5 after 1, 5 after 2, 6 after 6', 8 after 3, 8 after 5'");
     end_paper(&diamond.paper);
 }
 
@@ -186,7 +186,7 @@ TEST(undo_leaves_nothing)
     struct paper *paper = &diamond.paper;
     size_t n = paper->pool->n;
     struct tensor *part = new_view(paper->pool, diamond.w, "w.part", 128, SHAPE(256));
-    struct edit *edit = open_edit(paper->step);
+    struct edit *edit = open_edit(paper->list);
     struct task *piece[3];
     assert_true(sink(edit, diamond.g, diamond.h));
     set_home(edit, diamond.w, paper->host);
@@ -198,7 +198,7 @@ TEST(undo_leaves_nothing)
     assert_ptr_equal(diamond.g->access[1].tensor, tensor);
     assert_ptr_equal(part->device, paper->host);
     undo(edit);
-    expect_order(paper->step, "f g h i");
+    expect_order(paper->list, "f g h i");
     assert_ptr_equal(diamond.g->access[1].tensor, diamond.a);
     assert_ptr_equal(diamond.w->device, paper->device);
     assert_ptr_equal(part->device, paper->device);
@@ -223,8 +223,8 @@ TEST(messages_are_handed_on)
     struct diamond diamond = new_diamond();
     struct paper *paper = &diamond.paper;
     diamond.h->message = 7;
-    paper->step->last_message = 7;
-    struct edit *edit = open_edit(paper->step);
+    paper->list->last_message = 7;
+    struct edit *edit = open_edit(paper->list);
     struct task *piece[3];
     insert_behind(edit, diamond.h);
     assert_int_equal(add_named(&diamond, "beside")->message, 0);
@@ -235,10 +235,10 @@ TEST(messages_are_handed_on)
     assert_int_equal(cut(edit, other, 3, piece), 3);
     for (int i = 0; i < 3; i++)
         assert_int_equal(piece[i]->message, 7);
-    paper->step->last_message = 9; /* a pass sends two messages more */
+    paper->list->last_message = 9; /* a pass sends two messages more */
     undo(edit);
     assert_int_equal(diamond.h->message, 7);
-    assert_int_equal(paper->step->last_message, 7);
+    assert_int_equal(paper->list->last_message, 7);
     end_paper(paper);
 }
 
@@ -250,7 +250,7 @@ TEST(ranges_are_repointed_to_the_byte)
                   *b = tensor_like(paper.pool, paper.device, a);
     struct task *task =
         add_paper(&paper, paper.device->lane[LANE_COMPUTE], "t", new_range(paper.pool, a, "a[1:3]", 1, 3), NULL, NULL);
-    struct edit *edit = open_edit(paper.step);
+    struct edit *edit = open_edit(paper.list);
     repoint(edit, task, a, b);
     commit(edit);
     const struct tensor *now = task->access[0].tensor;
@@ -268,8 +268,8 @@ TEST(pieces_cover_the_task)
         struct diamond diamond = new_diamond();
         struct task *piece[6];
         diamond.h->flops = 1000;
-        struct values *values = number_values(diamond.paper.step);
-        struct edit *edit = open_edit(diamond.paper.step);
+        struct values *values = number_values(diamond.paper.list);
+        struct edit *edit = open_edit(diamond.paper.list);
         size_t n = cut(edit, diamond.h, wanted, piece);
         size_t at = 0;
         size_t bytes = 0;
@@ -289,7 +289,7 @@ TEST(pieces_cover_the_task)
         expect_number("flops", flops, 1000);
         commit(edit);
         finish_paper(&diamond.paper);
-        expect_sound("the list", diamond.paper.step, values);
+        expect_sound("the list", diamond.paper.list, values);
         free_values(values);
         end_paper(&diamond.paper);
     }
@@ -299,14 +299,14 @@ TEST(a_piece_is_cut_again)
 {
     struct diamond diamond = new_diamond();
     struct task *half[2], *quarter[2];
-    struct values *values = number_values(diamond.paper.step);
-    struct edit *edit = open_edit(diamond.paper.step);
+    struct values *values = number_values(diamond.paper.list);
+    struct edit *edit = open_edit(diamond.paper.list);
     cut(edit, diamond.h, 2, half);
     assert_int_equal(cut(edit, half[1], 2, quarter), 2);
     assert_int_equal(quarter[1]->piece_begin, 1536); /* 3/4 of 2048 */
     commit(edit);
     finish_paper(&diamond.paper);
-    expect_sound("the list", diamond.paper.step, values);
+    expect_sound("the list", diamond.paper.list, values);
     free_values(values);
     end_paper(&diamond.paper);
 }
@@ -319,8 +319,8 @@ TEST(copies_within_a_storage_are_work)
     struct tensor *all = new_bytes(&diamond.paper, diamond.paper.host, "all", 8, true);
     struct tensor *front = new_range(diamond.paper.pool, all, "front", 0, 4);
     struct tensor *back = new_range(diamond.paper.pool, all, "back", 4, 8);
-    struct task *marker = add_copy(diamond.paper.step, lane, "marker", front, front);
-    struct task *moves = add_copy(diamond.paper.step, lane, "moves", back, front);
+    struct task *marker = add_copy(diamond.paper.list, lane, "marker", front, front);
+    struct task *moves = add_copy(diamond.paper.list, lane, "moves", back, front);
     assert_true(copies_nothing(marker));
     assert_int_equal(marker->bytes, 0);
     assert_false(copies_nothing(moves));
@@ -352,7 +352,7 @@ static size_t guest_uses(const char *words)
     struct tensor *w = new_bytes(&paper, paper.device, "w", 512, true),
                   *a = new_bytes(&paper, paper.device, "a", 512, false);
     struct task *last = add_paper(&paper, compute, "begin", a, NULL, NULL);
-    struct edit *edit = open_edit(paper.step);
+    struct edit *edit = open_edit(paper.list);
     struct tensor *tensor = mirror(edit, w, paper.host);
     struct tensor *from = new_range(paper.pool, tensor, "front", 0, tensor->bytes / 2);
     struct tensor *to = new_range(paper.pool, w, "back", tensor->bytes / 2, tensor->bytes);
@@ -366,12 +366,12 @@ static size_t guest_uses(const char *words)
         else if (strcmp(word, "upd") == 0)
             last = add_paper(&paper, cpu, "upd", tensor, NULL, NULL);
         else if (strcmp(word, "up") == 0)
-            last = add_copy(paper.step, paper.device->lane[LANE_UPLOAD], "up", w, tensor);
+            last = add_copy(paper.list, paper.device->lane[LANE_UPLOAD], "up", w, tensor);
         else
-            last = add_copy(paper.step, paper.device->lane[LANE_UPLOAD], "off", to, from);
+            last = add_copy(paper.list, paper.device->lane[LANE_UPLOAD], "off", to, from);
     }
     commit(edit);
-    struct uses *uses = find_uses(paper.step->task, paper.step->n, paper.pool);
+    struct uses *uses = find_uses(paper.list->task, paper.list->n, paper.pool);
     size_t n = uses_of_guest(uses, w);
     free_uses(uses);
     end_paper(&paper);

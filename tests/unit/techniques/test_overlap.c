@@ -120,25 +120,25 @@ static char *write_choice(const struct instance *instance, size_t on_cpu, bool f
     return text;
 }
 
-static struct step *read_choice(const struct instance *instance, size_t on_cpu, bool forward)
+static struct list *read_choice(const struct instance *instance, size_t on_cpu, bool forward)
 {
     char *text = write_choice(instance, on_cpu, forward);
-    struct step *step = list_of("%s", text);
+    struct list *list = list_of("%s", text);
     free(text);
-    depend(step, DATA_EDGES);
+    depend(list, DATA_EDGES);
     if (instance->clip > 0)
-        gate_updates(step);
-    return step;
+        gate_updates(list);
+    return list;
 }
 
 /* INFINITY: it does not fit. */
 static double simulate_choice(const struct instance *instance, size_t on_cpu, bool forward)
 {
-    struct step *step = read_choice(instance, on_cpu, forward);
-    struct forecast forecast = try_step(step, NULL);
+    struct list *list = read_choice(instance, on_cpu, forward);
+    struct forecast forecast = try_step(list, NULL);
     double period = forecast.why_not || forecast.excess_bytes > 0 ? INFINITY : forecast.period;
     free_forecast(&forecast);
-    free_list(step);
+    free_list_and_machine(list);
     return period;
 }
 
@@ -163,21 +163,21 @@ static double number_in(const struct pass_report *report, const char *key) { ret
 /* The list that the pass leaves proves right and takes as long as the pass says; returns that. */
 static double plan_instance(const struct instance *instance, struct pass_report **reports)
 {
-    struct step *step = read_choice(instance, 0, false);
-    struct values *values = number_values(step);
+    struct list *list = read_choice(instance, 0, false);
+    struct values *values = number_values(list);
     size_t n;
     overlap_options.mode = OVERLAP_PLAN;
-    *reports = run_passes(step, NULL, &(struct run_facts){0}, NULL, &n);
+    *reports = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
     overlap_options.mode = OVERLAP_OFF;
-    finish_list(step);
-    expect_sound("after the pass", step, values);
-    struct simulation *sim = must_simulate(step, NULL);
+    finish_list(list);
+    expect_sound("after the pass", list, values);
+    struct simulation *sim = must_simulate(list, NULL);
     double period = sim->period;
     expect_number("period_ms", number_in(&(*reports)[0], "period_ms"), 1e3 * period);
     assert_true(number_in(&(*reports)[0], "bound_ms") <= 1e3 * period * (1 + 1e-9));
     free_simulation(sim);
     free_values(values);
-    free_list(step);
+    free_list_and_machine(list);
     return period;
 }
 
@@ -365,22 +365,22 @@ TEST(what_has_to_stay_keeps_its_neighbours)
 }
 
 /* The layers of the host's updates, in list order, after all buckets have gone to that side. */
-static const char *order_on_host(struct step *step, enum side where)
+static const char *order_on_host(struct list *list, enum side where)
 {
     struct update_buckets buckets;
     unsigned char side[MOST_BUCKETS];
     const char *order = "";
-    struct uses *uses = find_uses(step->task, step->n, step->pool);
+    struct uses *uses = find_uses(list->task, list->n, list->pool);
     memset(side, where, sizeof side);
     find_buckets(&buckets, uses);
-    struct edit *edit = open_edit(step);
-    struct mover mover = begin_moves(edit, step, uses, 1, GRADIENTS_ALONE);
+    struct edit *edit = open_edit(list);
+    struct mover mover = begin_moves(edit, list, uses, 1, GRADIENTS_ALONE);
     move_updates(&mover, &buckets, side);
     end_moves(&mover);
     commit(edit);
-    for (size_t i = 0; i < step->n; i++)
-        if (step->task[i]->role == ROLE_UPDATE && step->task[i]->lane->device->is_host)
-            order = lasting("%s%d", order, step->task[i]->layer);
+    for (size_t i = 0; i < list->n; i++)
+        if (list->task[i]->role == ROLE_UPDATE && list->task[i]->lane->device->is_host)
+            order = lasting("%s%d", order, list->task[i]->layer);
     free_uses(uses);
     free(buckets.bucket_of);
     return order;
@@ -401,13 +401,13 @@ TEST(the_host_updates_in_the_order_of_the_plan)
             for (const char *l = updates[i]; *l; l++)
                 append_text(&text, "task u gpu.compute 1ms cpu=1ms layer=%c role=update reads=g%c,w%c writes=w%c\n", *l,
                             *l, *l, *l);
-            struct step *step = list_of("%s", text);
-            const char *order = order_on_host(step, side);
+            struct list *list = list_of("%s", text);
+            const char *order = order_on_host(list, side);
             const char *expected = side == ON_CPU ? "210" : "012";
             if (strcmp(order, expected) != 0)
                 test_failed("updates %s, %s: %s, expected %s\n", updates[i], side == ON_CPU ? "C" : "L", order,
                             expected);
-            free_list(step);
+            free_list_and_machine(list);
             free(text);
         }
 }
@@ -423,7 +423,7 @@ TEST(a_layer_is_released_by_its_last_gradient)
         "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g1,w1 writes=w1\n"
         "task u gpu.compute 1ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n"};
     for (size_t i = 0; i < COUNT(updates); i++) {
-        struct step *step = list_of("device gpu memory=1G\ntensor w0 gpu 1000 parameters\n"
+        struct list *list = list_of("device gpu memory=1G\ntensor w0 gpu 1000 parameters\n"
                                     "tensor w1 gpu 1000 parameters\ntensor g0 gpu 1000 gradients\n"
                                     "tensor g1 gpu 1000 gradients\n"
                                     "task f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
@@ -431,14 +431,14 @@ TEST(a_layer_is_released_by_its_last_gradient)
                                     "task b gpu.compute 1ms layer=0 role=backward reads=w1 writes=g1\n%s",
                                     updates[i]);
         struct update_buckets buckets;
-        struct uses *uses = find_uses(step->task, step->n, step->pool);
+        struct uses *uses = find_uses(list->task, list->n, list->pool);
         find_buckets(&buckets, uses);
         assert_int_equal(buckets.n, 1);
         if (buckets.bucket[0].released != 2)
             test_failed("%sis released by task %d, expected 2\n", updates[i], buckets.bucket[0].released);
         free_uses(uses);
         free(buckets.bucket_of);
-        free_list(step);
+        free_list_and_machine(list);
     }
 }
 
@@ -517,11 +517,11 @@ TEST(plans_as_text)
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
 /* Where the first such task stands; the list's end: nowhere. */
-static size_t find_role(const struct step *step, enum role role, int layer, int micro)
+static size_t find_role(const struct list *list, enum role role, int layer, int micro)
 {
     size_t i = 0;
-    while (i < step->n &&
-           (step->task[i]->role != role || step->task[i]->layer != layer || step->task[i]->micro != micro))
+    while (i < list->n &&
+           (list->task[i]->role != role || list->task[i]->layer != layer || list->task[i]->micro != micro))
         i++;
     return i;
 }
@@ -537,13 +537,13 @@ TEST(updates_wait_for_nothing)
         for (int clip = 0; clip < 2; clip++) {
             char *words = lasting("--model tiny --layers 4 --batch 4 --clip %d %s", clip, mesh[i]);
             struct trainer *trainer = new_trainer(settings_of(words), LIST_TRAIN | PLAN_ONLY);
-            const struct step *step = trainer->train;
+            const struct list *list = trainer->train;
             size_t norm = 0;
-            for (size_t k = 0; k < step->n; k++)
-                norm = strcmp(step->task[k]->name, "norm.finish") == 0 ? k : norm;
+            for (size_t k = 0; k < list->n; k++)
+                norm = strcmp(list->task[k]->name, "norm.finish") == 0 ? k : norm;
             for (int layer = 0; layer < 4; layer++) {
-                size_t first = find_role(step, ROLE_UPDATE, layer, -1);
-                size_t next = find_role(step, ROLE_BACKWARD, layer - 1 - (trainer->mesh.dp > 1), trainer->micros - 1);
+                size_t first = find_role(list, ROLE_UPDATE, layer, -1);
+                size_t next = find_role(list, ROLE_BACKWARD, layer - 1 - (trainer->mesh.dp > 1), trainer->micros - 1);
                 if ((first < norm) != (clip == 0) || (clip == 0 && layer > 1 && first > next))
                     test_failed("%s, layer %d: update at %zu, norm at %zu, next backward at %zu\n", words, layer, first,
                                 norm, next);
@@ -606,12 +606,12 @@ static const char *const choosing[][2] = {
     {"-d 0:0 --layers 1 --channels 640 --seq-len 8 --batch 2 --clip 0", ""} /* in pieces */};
 
 /* The gradients of the updates that a choice is about, which read the word's copy, are there when it is made. */
-static size_t expect_gradients_before(const struct step *step, const struct task *choice)
+static size_t expect_gradients_before(const struct list *list, const struct task *choice)
 {
     const struct tensor *there = NULL;
     size_t n = 0;
-    for (size_t i = choice->index; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = choice->index; i < list->n; i++) {
+        const struct task *task = list->task[i];
         if (is_copy(task) && task->access[1].tensor == choice->access[0].tensor)
             there = task->access[0].tensor;
         for (int k = 0;

@@ -106,11 +106,11 @@ static struct trainer *plan_recompute(enum recompute how)
     return new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
 }
 
-static size_t count_tasks(const struct step *step, const char *name)
+static size_t count_tasks(const struct list *list, const char *name)
 {
     size_t n = 0;
-    for (size_t i = 0; i < step->n; i++)
-        n += strcmp(step->task[i]->name, name) == 0;
+    for (size_t i = 0; i < list->n; i++)
+        n += strcmp(list->task[i]->name, name) == 0;
     return n;
 }
 
@@ -217,9 +217,9 @@ TEST(passes_on_a_step_file)
     assert_int_equal(number_at(plan, "memory.0.peak.train.together"), (16 + 16 + 1 + 64 + 1) << 20);
     struct ran ran = expect_yard(
         EXIT_OK, "", "plan --list data/steps/recompute.txt --recompute full --after recompute --print-list");
-    struct step *step = read_list(ran.stdout_path);
-    assert_int_equal(step->n, 8 + 2); /* `expand` of both layers is repeated */
-    free_list(step);
+    struct list *list = read_list(ran.stdout_path);
+    assert_int_equal(list->n, 8 + 2); /* `expand` of both layers is repeated */
+    free_list_and_machine(list);
 }
 
 /* What recompute makes of lists that no model has, of 100 bytes a tensor; repeated: how many tasks,
@@ -261,22 +261,22 @@ TEST(lists_that_no_model_has)
          0},
     };
     for (size_t i = 0; i < COUNT(lists); i++) {
-        struct step *step = list_of("device gpu memory=1000\ntensor w gpu 7 parameters\ntensor x gpu 7 work\n"
+        struct list *list = list_of("device gpu memory=1000\ntensor w gpu 7 parameters\ntensor x gpu 7 work\n"
                                     "tensor y gpu 7 work\ntensor h gpu 7 activations\ntensor i gpu 7 activations\n"
                                     "tensor g gpu 7 gradients\ntask feed gpu.compute 1 writes=x\n%s",
                                     lists[i].tasks);
-        struct values *values = number_values(step);
-        size_t n, before = step->n;
+        struct values *values = number_values(list);
+        size_t n, before = list->n;
         recompute_options.mode = RECOMPUTE_FULL;
-        struct pass_report *report = run_passes(step, NULL, &(struct run_facts){0}, NULL, &n);
+        struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
         recompute_options.mode = RECOMPUTE_OFF;
-        finish_list(step);
-        char *wrong = verify(step, values);
-        if (wrong || step->n != before + lists[i].repeated || report->declined != (lists[i].repeated == 0))
-            test_failed("list %zu has %zu tasks instead of %zu: %s\n", i, step->n, before,
+        finish_list(list);
+        char *wrong = verify(list, values);
+        if (wrong || list->n != before + lists[i].repeated || report->declined != (lists[i].repeated == 0))
+            test_failed("list %zu has %zu tasks instead of %zu: %s\n", i, list->n, before,
                         wrong ? wrong : report->reason);
         free_reports(report, n);
         free_values(values);
-        free_list(step);
+        free_list_and_machine(list);
     }
 }

@@ -473,10 +473,10 @@ static struct trainer *plan_both_sides(void)
 }
 
 /* The update that writes what the copy stores: either side has parameters and state of its own. */
-static const struct task *update_that_is_stored(const struct step *step, const struct task *copy)
+static const struct task *update_that_is_stored(const struct list *list, const struct task *copy)
 {
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         if (task->role == ROLE_UPDATE && touches_bytes(task, copy->access[1].tensor, ACCESS_WRITE))
             return task;
     }
@@ -488,13 +488,13 @@ static const struct task *update_that_is_stored(const struct step *step, const s
 TEST(a_copy_is_expected_when_its_update_is)
 {
     struct trainer *trainer = plan_both_sides();
-    const struct step *step = trainer->train;
+    const struct list *list = trainer->train;
     int found[2][2] = {{0}}; /* by side, the host's first, and by whether it is expected */
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *copy = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *copy = list->task[i];
         if (copy->role != ROLE_SNAPSHOT || !is_copy(copy))
             continue;
-        const struct task *update = update_that_is_stored(step, copy);
+        const struct task *update = update_that_is_stored(list, copy);
         assert_int_equal(copy->condition.unexpected, update->condition.unexpected);
         assert_int_equal(copy->seconds == 0, update->condition.unexpected);
         found[!update->lane->device->is_host][!update->condition.unexpected]++;
@@ -509,11 +509,11 @@ TEST(a_copy_is_expected_when_its_update_is)
 TEST(an_update_of_either_side_is_stored_after_its_copies_back)
 {
     struct trainer *trainer = plan_both_sides();
-    const struct step *step = trainer->train;
+    const struct list *list = trainer->train;
     const struct task *snapshot = NULL;
     int ups = 0;
-    for (size_t i = 0; i < step->n; i++) {
-        const struct task *task = step->task[i];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->task[i];
         if (task->role == ROLE_SNAPSHOT)
             snapshot = task;
         if (strcmp(task->name, "overlap.up") != 0)

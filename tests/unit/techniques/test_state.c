@@ -172,7 +172,7 @@ static void expect_same_folders(const char *a, const char *b)
     assert_int_equal(count_files(a), count_files(b));
 }
 
-static uint64_t reshard_to(const char *from, const char *to, const struct config *c, const struct mesh *m)
+static uint64_t reshard_to(const char *from, const char *to, const struct config *config, const struct mesh *mesh)
 {
     struct checkpoint *checkpoint = open_checkpoint(from), *n = allocate(1, sizeof *n);
     *n = (struct checkpoint){.path = copy_string(to),
@@ -180,7 +180,7 @@ static uint64_t reshard_to(const char *from, const char *to, const struct config
                              .session = checkpoint->session,
                              .tokenizer = copy_string(checkpoint->tokenizer),
                              .options = json_incref(checkpoint->options),
-                             .pieces = cut_state(c, m)};
+                             .pieces = cut_state(config, mesh)};
     uint64_t moved = reshard(checkpoint, n);
     free_checkpoint(checkpoint);
     free_checkpoint(n);

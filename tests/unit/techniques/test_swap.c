@@ -42,18 +42,18 @@ struct plan { /* what is done about one layer's data, the tensor of that number 
 
 /* The period of a chain of n layers, of which each is treated as the plan says.  The backward of layer k is task
  * 2n - 1 - k.  INFINITY: it does not fit.  between: the copies of layer i may lie between these two places. */
-static double period_of(struct step *step, const struct plan *plan, int n, int i, int between[2])
+static double period_of(struct list *list, const struct plan *plan, int n, int i, int between[2])
 {
-    struct pool *pool = step->pool;
+    struct pool *pool = list->pool;
     struct device *gpu = pool->machine->device;
-    struct uses *before = find_uses(step->task, step->n, pool);
+    struct uses *before = find_uses(list->task, list->n, pool);
     int from[16];
     size_t n_tasks, n_uses;
     for (int k = 0; k < n; k++)
         from[k] = plan[k].action == REMAKE ? 2 * n - 1 - k : NONE;
-    struct edit *edit = open_edit(step);
+    struct edit *edit = open_edit(list);
     free(remake(edit, pool, before, from, REMAKE_AT_READER));
-    struct task **line = tasks_in_order(step, &n_tasks);
+    struct task **line = tasks_in_order(list, &n_tasks);
     struct uses *uses = find_uses(line, n_tasks, pool);
     for (int k = 0; k < n; k++) {
         struct tensor *tensor = pool->tensors[k];
@@ -72,11 +72,11 @@ static double period_of(struct step *step, const struct plan *plan, int n, int i
         struct tensor *there = tensor_like(pool, pool->machine->host, tensor), *back = tensor_like(pool, gpu, tensor);
         switch_readers(edit, uses, tensor, end, tensor, back);
         insert_before(edit, line[plan[k].in]);
-        add_copy(step, gpu->lane[LANE_UPLOAD], "swap.in", back, there);
+        add_copy(list, gpu->lane[LANE_UPLOAD], "swap.in", back, there);
         insert_behind(edit, line[plan[k].out]);
-        add_copy(step, gpu->lane[LANE_DOWNLOAD], "swap.out", there, tensor);
+        add_copy(list, gpu->lane[LANE_DOWNLOAD], "swap.out", there, tensor);
     }
-    struct forecast forecast = try_step(step, NULL);
+    struct forecast forecast = try_step(list, NULL);
     double period = forecast.excess_bytes > 0 ? INFINITY : forecast.period;
     free_forecast(&forecast);
     undo(edit);
@@ -87,37 +87,37 @@ static double period_of(struct step *step, const struct plan *plan, int n, int i
 }
 
 /* The shortest period of all that may be done about layers 0 .. i - 1, with all places of all copies. */
-static double best_of_all(struct step *step, struct plan *plan, int n, int i)
+static double best_of_all(struct list *list, struct plan *plan, int n, int i)
 {
     int between[2];
     double best = INFINITY;
     if (i == 0)
-        return period_of(step, plan, n, NONE, NULL);
+        return period_of(list, plan, n, NONE, NULL);
     i--;
     plan[i].action = REMAKE;
-    best = fmin(best, best_of_all(step, plan, n, i));
+    best = fmin(best, best_of_all(list, plan, n, i));
     plan[i].action = KEEP;
-    best = fmin(best, best_of_all(step, plan, n, i));
-    period_of(step, plan, n, i, between);
+    best = fmin(best, best_of_all(list, plan, n, i));
+    period_of(list, plan, n, i, between);
     plan[i].action = SWAP;
     for (plan[i].out = between[0]; plan[i].out < between[1]; plan[i].out++)
         for (plan[i].in = plan[i].out + 1; plan[i].in <= between[1]; plan[i].in++)
-            best = fmin(best, best_of_all(step, plan, n, i));
+            best = fmin(best, best_of_all(list, plan, n, i));
     plan[i].action = KEEP;
     return best;
 }
 
 /* What --swap auto makes of a list, of these classes.  The list must fit. */
-static double planned_period(struct step *step, unsigned classes)
+static double planned_period(struct list *list, unsigned classes)
 {
-    struct values *values = number_values(step);
+    struct values *values = number_values(list);
     size_t n;
     swap_options = (struct swap_options){SWAP_AUTO, classes};
-    struct pass_report *report = run_passes(step, NULL, &(struct run_facts){0}, NULL, &n);
+    struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
     swap_options.mode = SWAP_OFF;
     double period = number_at(report[0].fields, "period_ms") / 1e3;
-    finish_list(step);
-    expect_sound("the list", step, values);
+    finish_list(list);
+    expect_sound("the list", list, values);
     free_reports(report, n);
     free_values(values);
     return period;
@@ -131,14 +131,14 @@ TEST(as_good_as_all_plans)
     int possible = 0;
     for (int i = 0; i < cases; i++) {
         char *text = random_list("chain", i + 1, N);
-        struct step *step = list_of("%s", text);
-        double best = best_of_all(step, (struct plan[N]){{KEEP, 0, 0}}, N, N);
-        double found = isfinite(best) ? planned_period(step, 1u << MEM_ACTIVATIONS) : INFINITY;
+        struct list *list = list_of("%s", text);
+        double best = best_of_all(list, (struct plan[N]){{KEEP, 0, 0}}, N, N);
+        double found = isfinite(best) ? planned_period(list, 1u << MEM_ACTIVATIONS) : INFINITY;
         if (isfinite(best) && (found > best * 1.02 || found < best * (1 - 1e-9)))
             test_failed("seed %d: %g s, the best is %g s\n%s", i + 1, found, best, text);
         possible += isfinite(best);
         equal += isfinite(best) && found < best * (1 + 1e-9);
-        free_list(step);
+        free_list_and_machine(list);
         free(text);
     }
     assert_true(possible * 2 > cases);
@@ -513,21 +513,21 @@ static void order_of_sends(int k, int *out, int *back)
 }
 
 /* Activation i leaves right after the front's task i + from, and comes back right before task i + to. */
-static void swap_in_choice(struct edit *edit, struct step *step, const struct uses *uses, struct task *const *front,
+static void swap_in_choice(struct edit *edit, struct list *list, const struct uses *uses, struct task *const *front,
                            int i, int from, int to)
 {
     struct tensor *tensor = front[i]->access[1].tensor;
-    struct tensor *there = tensor_like(step->pool, step->pool->machine->host, tensor);
-    struct tensor *back = tensor_like(step->pool, tensor->device, tensor);
+    struct tensor *there = tensor_like(list->pool, list->pool->machine->host, tensor);
+    struct tensor *back = tensor_like(list->pool, tensor->device, tensor);
     switch_readers(edit, uses, tensor, (int)front[i]->index + 1, tensor, back);
     insert_before(edit, front[i + to]);
-    add_copy_for(step, "swap.in", back, there, FOR_SWAP);
+    add_copy_for(list, "swap.in", back, there, FOR_SWAP);
     insert_behind(edit, front[i + from]);
-    add_copy_for(step, "swap.out", there, tensor, FOR_SWAP);
+    add_copy_for(list, "swap.out", there, tensor, FOR_SWAP);
 }
 
 /* Carries out one half of a choice: what is made again, or else what is swapped. */
-static void apply_choice(struct edit *edit, struct step *step, const struct uses *uses, struct task *const *front,
+static void apply_choice(struct edit *edit, struct list *list, const struct uses *uses, struct task *const *front,
                          int choice, bool again)
 {
     static const int leaves_after[] = {0, 0, 0, 1, 1, 2}, comes_before[] = {1, 2, 3, 2, 3, 3};
@@ -539,22 +539,22 @@ static void apply_choice(struct edit *edit, struct step *step, const struct uses
         if (action == 1)
             from[front[i]->access[1].tensor->id] = (int)front[MICRO + i]->index;
         else if (action > 1 && !again)
-            swap_in_choice(edit, step, uses, front, i, leaves_after[action - 2], comes_before[action - 2]);
+            swap_in_choice(edit, list, uses, front, i, leaves_after[action - 2], comes_before[action - 2]);
     }
     if (again)
-        free(remake(edit, step->pool, uses, from, REMAKE_AT_READER));
+        free(remake(edit, list->pool, uses, from, REMAKE_AT_READER));
 }
 
 /* The front's bytes, if fewer than `least` are enough for a step of that period; else `least`.  repeats_last: what is
  * made again is put in last, so it comes after what is fetched before the same task. */
-static size_t bytes_if_free(struct step *step, const struct uses *uses, struct task *const *front, int choice,
+static size_t bytes_if_free(struct list *list, const struct uses *uses, struct task *const *front, int choice,
                             bool repeats_last, double period, size_t least)
 {
-    struct edit *edit = open_edit(step);
-    apply_choice(edit, step, uses, front, choice, !repeats_last);
-    apply_choice(edit, step, uses, front, choice, repeats_last);
-    step->pool->machine->device[0].budget = least - 1;
-    struct forecast forecast = try_list(step, NULL, 0, NULL, NULL);
+    struct edit *edit = open_edit(list);
+    apply_choice(edit, list, uses, front, choice, !repeats_last);
+    apply_choice(edit, list, uses, front, choice, repeats_last);
+    list->pool->machine->device[0].budget = least - 1;
+    struct forecast forecast = try_list(list, NULL, 0, NULL, NULL);
     if (forecast.excess_bytes == 0 && forecast.period < period * (1 + 1e-9))
         least = forecast.needed_bytes[0];
     free_forecast(&forecast);
@@ -563,19 +563,19 @@ static size_t bytes_if_free(struct step *step, const struct uses *uses, struct t
 }
 
 /* The same for all choices in one order of the list. */
-static size_t least_of_choices(struct step *step, double period, size_t least)
+static size_t least_of_choices(struct list *list, double period, size_t least)
 {
-    struct uses *uses = find_uses(step->task, step->n, step->pool);
+    struct uses *uses = find_uses(list->task, list->n, list->pool);
     struct task *front[2 * MICRO + 1]; /* the last one is the update */
     size_t n = 0;
-    for (size_t i = 0; i < step->n; i++)
-        if (step->task[i]->lane == step->pool->machine->device[0].lane[LANE_COMPUTE]) {
-            front[n] = step->task[i];
+    for (size_t i = 0; i < list->n; i++)
+        if (list->task[i]->lane == list->pool->machine->device[0].lane[LANE_COMPUTE]) {
+            front[n] = list->task[i];
             n++;
         }
     for (int choice = 0; choice < CHOICES; choice++)
         for (int last = 0; last < 2; last++)
-            least = bytes_if_free(step, uses, front, choice, last, period, least);
+            least = bytes_if_free(list, uses, front, choice, last, period, least);
     free_uses(uses);
     return least;
 }
@@ -587,16 +587,16 @@ TEST(least_budget_of_a_pipeline)
 {
     static const int early[MICRO] = {0, 1, 2};
     char *text = two_stages((size_t)1 << 30, early, early);
-    struct step *step = list_of("%s", text);
-    struct forecast forecast = try_data(step, NULL);
+    struct list *list = list_of("%s", text);
+    struct forecast forecast = try_data(list, NULL);
     size_t least = LEAST_FREE + 1;
     for (int order = 0; order < ORDERS; order++) {
         int out[MICRO], back[MICRO];
         order_of_sends(order, out, back);
         char *other = two_stages((size_t)1 << 30, out, back);
-        struct step *in_order = list_of("%s", other);
+        struct list *in_order = list_of("%s", other);
         least = least_of_choices(in_order, forecast.period, least);
-        free_list(in_order);
+        free_list_and_machine(in_order);
         free(other);
     }
     if (least != LEAST_FREE)
@@ -609,37 +609,37 @@ TEST(least_budget_of_a_pipeline)
     assert_true(number_at(plan_file(text, AUTO), "period_ms") > forecast.period * 1e3 * (1 + 1e-9));
     free(text);
     free_forecast(&forecast);
-    free_list(step);
+    free_list_and_machine(list);
 }
 
 /* What comes back is needed when the first task that reads it starts, a repeat perhaps; returns how
  * many such there are. */
-static size_t expect_needed(struct step *step)
+static size_t expect_needed(struct list *list)
 {
     size_t n, i, repeats = 0;
     swap_options = (struct swap_options){SWAP_AUTO, 1u << MEM_ACTIVATIONS};
-    struct pass_report *report = run_passes(step, NULL, &(struct run_facts){0}, NULL, &n);
+    struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
     swap_options.mode = SWAP_OFF;
-    struct forecast forecast = try_step(step, NULL);
+    struct forecast forecast = try_step(list, NULL);
     json_t *move;
     json_array_foreach(json_object_get(report[0].fields, "moves"), i, move)
     {
-        for (size_t k = 0; k < step->n; k++) {
-            const struct task *task = step->task[k];
+        for (size_t k = 0; k < list->n; k++) {
+            const struct task *task = list->task[k];
             size_t reader = k + 1;
             if (strcmp(task->name, "swap.in") != 0 ||
                 strcmp(task->access[0].tensor->name, text_at(move, "tensor")) != 0)
                 continue;
-            while (!touches_bytes(step->task[reader], task->access[0].tensor, ACCESS_READ))
+            while (!touches_bytes(list->task[reader], task->access[0].tensor, ACCESS_READ))
                 reader++;
             expect_number("needed", number_at(move, "needed_ms") - number_at(move, "in_end_ms"),
                           1e3 * (forecast.span[reader].start - forecast.span[k].end));
-            repeats += step->task[reader]->role == ROLE_FORWARD;
+            repeats += list->task[reader]->role == ROLE_FORWARD;
         }
     }
     free_forecast(&forecast);
     free_reports(report, n);
-    free_list(step);
+    free_list_and_machine(list);
     return repeats;
 }
 
@@ -764,15 +764,15 @@ LAW(named_budgets_have_room_for_snapshots)
 
 /* ---- the two fixed orders ---------------------------------------------------------------------------------------- */
 
-static size_t position_of(const struct step *step, const char *name, int layer, int micro, size_t from)
+static size_t position_of(const struct list *list, const char *name, int layer, int micro, size_t from)
 {
-    while (from < step->n && (strcmp(step->task[from]->name, name) != 0 || step->task[from]->layer != layer ||
-                              (micro >= 0 && step->task[from]->micro != micro)))
+    while (from < list->n && (strcmp(list->task[from]->name, name) != 0 || list->task[from]->layer != layer ||
+                              (micro >= 0 && list->task[from]->micro != micro)))
         from++;
     return from;
 }
 
-static struct step *list_after(const char *list, const char *options)
+static struct list *list_after(const char *list, const char *options)
 {
     struct ran ran = expect_yard(EXIT_OK, "", "plan --list %s %s --after swap --print-list", list, options);
     return read_list(ran.stdout_path);
@@ -780,31 +780,31 @@ static struct step *list_after(const char *list, const char *options)
 
 TEST(by_layer)
 {
-    struct step *step = list_after("data/steps/swap.txt", "--swap layer");
+    struct list *list = list_after("data/steps/swap.txt", "--swap layer");
     for (int k = 0; k < 5; k++) { /* layer k's copies stand right after the next forward, right before its backward */
-        assert_int_equal(position_of(step, "swap.out", k, -1, 0), position_of(step, "forward", k + 1, -1, 0) + 1);
-        assert_int_equal(position_of(step, "swap.in", k, -1, 0), position_of(step, "backward", k + 1, -1, 0) - 1);
+        assert_int_equal(position_of(list, "swap.out", k, -1, 0), position_of(list, "forward", k + 1, -1, 0) + 1);
+        assert_int_equal(position_of(list, "swap.in", k, -1, 0), position_of(list, "backward", k + 1, -1, 0) - 1);
     }
-    assert_int_equal(position_of(step, "swap.out", 5, -1, 0), step->n);
-    free_list(step);
+    assert_int_equal(position_of(list, "swap.out", 5, -1, 0), list->n);
+    free_list_and_machine(list);
 }
 
 TEST(by_micro_batch)
 {
     int n_out = 0;
-    struct step *step = list_after("data/steps/1f1b.txt", "--swap microbatch");
+    struct list *list = list_after("data/steps/1f1b.txt", "--swap microbatch");
     /* Stage 0 runs F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5. */
-    assert_true(position_of(step, "swap.out", 0, 0, 0) > position_of(step, "forward", 0, 1, 0));
-    assert_true(position_of(step, "swap.out", 0, 0, 0) < position_of(step, "forward", 0, 2, 0));
-    assert_true(position_of(step, "swap.in", 0, 1, 0) < position_of(step, "backward", 0, 0, 0));
-    assert_true(position_of(step, "swap.in", 0, 1, 0) > position_of(step, "forward", 0, 3, 0));
-    assert_true(position_of(step, "swap.in", 0, 3, 0) > position_of(step, "backward", 0, 1, 0));
-    assert_true(position_of(step, "swap.in", 0, 3, 0) < position_of(step, "backward", 0, 2, 0));
-    assert_int_equal(position_of(step, "swap.out", 3, -1, 0), step->n); /* the last stage's backward follows at once */
-    for (size_t i = 0; i < step->n; i++)
-        n_out += strcmp(step->task[i]->name, "swap.out") == 0;
+    assert_true(position_of(list, "swap.out", 0, 0, 0) > position_of(list, "forward", 0, 1, 0));
+    assert_true(position_of(list, "swap.out", 0, 0, 0) < position_of(list, "forward", 0, 2, 0));
+    assert_true(position_of(list, "swap.in", 0, 1, 0) < position_of(list, "backward", 0, 0, 0));
+    assert_true(position_of(list, "swap.in", 0, 1, 0) > position_of(list, "forward", 0, 3, 0));
+    assert_true(position_of(list, "swap.in", 0, 3, 0) > position_of(list, "backward", 0, 1, 0));
+    assert_true(position_of(list, "swap.in", 0, 3, 0) < position_of(list, "backward", 0, 2, 0));
+    assert_int_equal(position_of(list, "swap.out", 3, -1, 0), list->n); /* the last stage's backward follows at once */
+    for (size_t i = 0; i < list->n; i++)
+        n_out += strcmp(list->task[i]->name, "swap.out") == 0;
     assert_int_equal(n_out, 6 + 6); /* all that stages 0 and 1 hold, however the list mixes stages */
-    free_list(step);
+    free_list_and_machine(list);
     expect_yard(EXIT_OK, "12 swapped, 0 made again, 768 MiB copied",
                 "plan --list data/steps/1f1b.txt --swap microbatch --simulate");
     expect_yard(EXIT_OK, "pass swap declines: nothing can leave, since fewer than two other phases run between",

@@ -42,12 +42,12 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
 static struct trainer *open_trainer(const char *gemm) { return open_mesh(gemm, NULL); }
 
 /* Whatever was done to the trainer before, iteration WARM_UP + 1 comes next, with the same state each time. */
-static void start_again(struct trainer *trainer, struct step *step)
+static void start_again(struct trainer *trainer, struct list *list)
 {
     begin_anew(trainer);
-    for (uint32_t number = 1; step == trainer->train && number <= WARM_UP; number++)
-        execute(step, number);
-    drain(step);
+    for (uint32_t number = 1; list == trainer->train && number <= WARM_UP; number++)
+        execute(list, number);
+    drain(list);
 }
 
 /* ---- declaring otherwise ---------------------------------------------------------------------------------------- */
@@ -91,36 +91,36 @@ static struct task_flight flight; /* gets the times, which are not used here */
 
 /* Audits the list from task i of the next iteration to the end of the one after it.  Returns what the audit says first,
  * or NULL. */
-static char *audit_from(struct audit *audit, struct step *step, size_t i, bool *at_once)
+static char *audit_from(struct audit *audit, struct list *list, size_t i, bool *at_once)
 {
     uint32_t number = WARM_UP + 1;
     char *wrong = audit_task(audit, number, i, &flight);
     *at_once = wrong != NULL;
-    for (size_t n = i + 1; n < 2 * step->n && !wrong; n++)
-        wrong = audit_task(audit, number + (n >= step->n), n % step->n, &flight);
+    for (size_t n = i + 1; n < 2 * list->n && !wrong; n++)
+        wrong = audit_task(audit, number + (n >= list->n), n % list->n, &flight);
     return wrong;
 }
 
 /* Opens an audit in front of task i. */
-static struct audit *audit_before(struct trainer *trainer, struct step *step, size_t i)
+static struct audit *audit_before(struct trainer *trainer, struct list *list, size_t i)
 {
-    start_again(trainer, step);
-    struct audit *audit = open_audit(step);
+    start_again(trainer, list);
+    struct audit *audit = open_audit(list);
     for (size_t k = 0; k < i; k++)
         assert_null(audit_task(audit, WARM_UP + 1, k, &flight));
     return audit;
 }
 
 /* Task i, which says less than is true since its access k `is` said to be something else.  true: found at once. */
-static bool expect_found(struct audit *audit, struct step *step, size_t i, int k, enum access_mode is,
+static bool expect_found(struct audit *audit, struct list *list, size_t i, int k, enum access_mode is,
                          struct tally *tally)
 {
     bool at_once;
-    char *wrong = audit_from(audit, step, i, &at_once);
-    const struct access *access = &step->task[i]->access[k];
-    if (!wrong && !is_listed(step->task[i], is, access->mode))
-        test_failed("%s list, task %zu %s, tensor %s: %s said to be %s, and nobody notices\n", step->name, i,
-                    step->task[i]->name, access->tensor->name, mode_name[is], mode_name[access->mode]);
+    char *wrong = audit_from(audit, list, i, &at_once);
+    const struct access *access = &list->task[i]->access[k];
+    if (!wrong && !is_listed(list->task[i], is, access->mode))
+        test_failed("%s list, task %zu %s, tensor %s: %s said to be %s, and nobody notices\n", list->name, i,
+                    list->task[i]->name, access->tensor->name, mode_name[is], mode_name[access->mode]);
     if (!wrong)
         tally->listed++;
     else if (at_once)
@@ -132,10 +132,10 @@ static bool expect_found(struct audit *audit, struct step *step, size_t i, int k
 }
 
 /* Access k of task i, said to be `mode`.  The audit stands before task i, also afterwards. */
-static void say(struct trainer *trainer, struct step *step, struct audit **audit, size_t i, int k,
+static void say(struct trainer *trainer, struct list *list, struct audit **audit, size_t i, int k,
                 enum access_mode mode, struct tally *tally)
 {
-    struct task *task = step->task[i];
+    struct task *task = list->task[i];
     enum access_mode is = task->access[k].mode, before = declared(task, k);
     bool audited_on = false;
     task->access[k].mode = mode;
@@ -144,11 +144,11 @@ static void say(struct trainer *trainer, struct step *step, struct audit **audit
     else if ((declared(task, k) & before) == before)
         tally->conservative++; /* more than is true: more edges, longer lives, the same values */
     else
-        audited_on = !expect_found(*audit, step, i, k, is, tally);
+        audited_on = !expect_found(*audit, list, i, k, is, tally);
     task->access[k].mode = is;
     if (audited_on) {
         close_audit(*audit);
-        *audit = audit_before(trainer, step, i);
+        *audit = audit_before(trainer, list, i);
     }
 }
 
@@ -167,15 +167,15 @@ static bool is_repeated(const struct task *task)
     return false;
 }
 
-static void say_all(struct trainer *trainer, struct step *step, struct tally *tally)
+static void say_all(struct trainer *trainer, struct list *list, struct tally *tally)
 {
-    struct audit *audit = audit_before(trainer, step, 0);
-    for (size_t i = 0; i < step->n; i++) {
-        bool skip = is_repeated(step->task[i]);
-        for (int k = 0; k < step->task[i]->n_access && !skip; k++)
+    struct audit *audit = audit_before(trainer, list, 0);
+    for (size_t i = 0; i < list->n; i++) {
+        bool skip = is_repeated(list->task[i]);
+        for (int k = 0; k < list->task[i]->n_access && !skip; k++)
             for (enum access_mode mode = ACCESS_NONE; mode <= ACCESS_BOTH; mode++)
-                if (mode != step->task[i]->access[k].mode)
-                    say(trainer, step, &audit, i, k, mode, tally);
+                if (mode != list->task[i]->access[k].mode)
+                    say(trainer, list, &audit, i, k, mode, tally);
         assert_null(audit_task(audit, WARM_UP + 1, i, &flight));
     }
     close_audit(audit);
@@ -187,7 +187,7 @@ TEST(every_declaration_matters)
     static const char *const ways[][2] = {{"own", NULL}, {"clblast", NULL}, {"own", "tp=2"}};
     for (size_t way = 0; way < COUNT(ways); way++) {
         struct trainer *trainer = open_mesh(ways[way][0], ways[way][1]);
-        struct step *lists[] = {trainer->train, trainer->eval, trainer->sample};
+        struct list *lists[] = {trainer->train, trainer->eval, trainer->sample};
         for (size_t i = 0; i < COUNT(lists); i++)
             say_all(trainer, lists[i], &tally);
         free_trainer(trainer);
@@ -204,10 +204,10 @@ TEST(every_declaration_matters)
 /* In no list here: bench.cl is timed by itself, fill serves --zero 2 and tests. */
 static const char *const in_no_list[] = {"fma_peak", "copy", "fill"};
 
-static bool runs_kernel(const struct step *step, const char *kernel)
+static bool runs_kernel(const struct list *list, const char *kernel)
 {
-    for (size_t i = 0; i < step->n; i++)
-        if (step->task[i]->action == ACT_KERNEL && strcmp(step->task[i]->function, kernel) == 0)
+    for (size_t i = 0; i < list->n; i++)
+        if (list->task[i]->action == ACT_KERNEL && strcmp(list->task[i]->function, kernel) == 0)
             return true;
     return false;
 }
@@ -225,7 +225,7 @@ TEST(every_kernel_is_in_a_list)
     struct trainer *own = open_trainer("own");
     struct trainer *clblast = open_trainer("clblast");
     struct trainer *cut = open_mesh("own", "tp=2");
-    const struct step *lists[] = {own->train, own->eval, own->sample, clblast->train, cut->train};
+    const struct list *lists[] = {own->train, own->eval, own->sample, clblast->train, cut->train};
     size_t n = 0, omitted = 0;
     for (const struct embedded_file *file = embedded_kernels; file->name; file++)
         for (const char *at = file->text; (at = strpbrk(at, "\n")); at++) {

@@ -33,11 +33,11 @@ static void expect_ms(const struct board *board, double ms)
     assert_true(fabs(now - ms) <= 1e-9);
 }
 
-static struct step *finished(const char *path)
+static struct list *finished(const char *path)
 {
-    struct step *step = read_list(path);
-    finish_list(step);
-    return step;
+    struct list *list = read_list(path);
+    finish_list(list);
+    return list;
 }
 
 static char *saved(const struct board *board, const char *name)
@@ -47,18 +47,18 @@ static char *saved(const struct board *board, const char *name)
     return read_text(path);
 }
 
-static size_t find_task(const struct step *step, const char *name, int layer)
+static size_t find_task(const struct list *list, const char *name, int layer)
 {
     size_t i = 0;
-    while (i < step->n && !(strcmp(step->task[i]->name, name) == 0 && step->task[i]->layer == layer))
+    while (i < list->n && !(strcmp(list->task[i]->name, name) == 0 && list->task[i]->layer == layer))
         i++;
-    assert_true(i < step->n);
+    assert_true(i < list->n);
     return i;
 }
 
-static char *try_behind(struct board *board, size_t task, const struct step *s, int64_t behind, size_t *place)
+static char *try_behind(struct board *board, size_t task, const struct list *list, int64_t behind, size_t *place)
 {
-    return try_move(board, &(struct move){task, (size_t)s->task[task]->lane->index, behind}, place);
+    return try_move(board, &(struct move){task, (size_t)list->task[task]->lane->index, behind}, place);
 }
 
 /* ---- lists of data/ --------------------------------------------------------------------------------------------- */
@@ -67,19 +67,19 @@ static char *try_behind(struct board *board, size_t task, const struct step *s, 
 TEST(two_moves_shorten_a_broadcast_by_a_third)
 {
     const char *path = "data/steps/broadcast.txt";
-    struct step *step = read_list(path);
+    struct list *list = read_list(path);
     struct board *board = open_board(path, 1);
     char *before = saved(board, "before.txt");
     size_t place;
     expect_ms(board, 9); /* as the list's comment says */
-    assert_null(try_behind(board, 13, step, 15, &place));
+    assert_null(try_behind(board, 13, list, 15, &place));
     assert_int_equal(place, 15);
     expect_ms(board, 8);
     undo_move(board);
     expect_ms(board, 9);
-    assert_null(try_behind(board, 13, step, 15, &place));
+    assert_null(try_behind(board, 13, list, 15, &place));
     keep_move(board);
-    assert_null(try_behind(board, 19, step, NONE, &place));
+    assert_null(try_behind(board, 19, list, NONE, &place));
     assert_int_equal(place, 17);
     keep_move(board);
     expect_ms(board, 6); /* the links are full all the time */
@@ -94,14 +94,14 @@ TEST(two_moves_shorten_a_broadcast_by_a_third)
     assert_string_equal(before, after);
     free(before);
     free(after);
-    free_list(step);
+    free_list_and_machine(list);
 }
 
-static void expect_refused(struct board *board, const struct step *step, size_t task, int64_t behind, const char *says,
+static void expect_refused(struct board *board, const struct list *list, size_t task, int64_t behind, const char *says,
                            size_t in_way)
 {
     size_t place;
-    char *wrong = try_behind(board, task, step, behind, &place);
+    char *wrong = try_behind(board, task, list, behind, &place);
     assert_non_null(wrong);
     assert_string_equal(wrong, says);
     assert_int_equal(place, in_way);
@@ -111,20 +111,20 @@ static void expect_refused(struct board *board, const struct step *step, size_t 
 TEST(who_is_in_the_way_is_named)
 {
     const char *path = "data/steps/overlap-pays.txt";
-    struct step *step = read_list(path);
+    struct list *list = read_list(path);
     struct board *board = open_board(path, 0);
-    size_t first = find_task(step, "backward", 3), last = find_task(step, "backward", 2);
-    expect_refused(board, step, last, (int64_t)first - 1,
+    size_t first = find_task(list, "backward", 3), last = find_task(list, "backward", 2);
+    expect_refused(board, list, last, (int64_t)first - 1,
                    "backward (layer 2) needs g3, which backward (layer 3) writes", first);
-    expect_refused(board, step, first, (int64_t)last, "backward (layer 2) needs g3, which backward (layer 3) writes",
+    expect_refused(board, list, first, (int64_t)last, "backward (layer 2) needs g3, which backward (layer 3) writes",
                    last);
     size_t place;
-    char *wrong = try_move(board, &(struct move){first, (size_t)step->task[first + 1]->lane->index, NONE}, &place);
+    char *wrong = try_move(board, &(struct move){first, (size_t)list->task[first + 1]->lane->index, NONE}, &place);
     assert_string_equal(wrong, "backward runs on the lane gpu compute, and not on gpu download: it takes lanes of its "
                                "device and of its kind");
     assert_int_equal(place, first);
     free(wrong);
-    free_list(step);
+    free_list_and_machine(list);
 }
 
 TEST(what_was_said_without_a_tensor_is_kept)
@@ -132,17 +132,17 @@ TEST(what_was_said_without_a_tensor_is_kept)
     const char *path = write_text("said.txt", "device gpu memory=1G\nlane gpu.compute1\n"
                                               "task c gpu.compute1 1ms\ntask a gpu.compute 2ms layer=1 after=b'\n"
                                               "task b gpu.compute1 3ms after=a\n");
-    struct step *step = read_list(path);
+    struct list *list = read_list(path);
     struct board *board = open_board(path, 0);
     size_t place;
     expect_ms(board, 5);
-    expect_refused(board, step, 2, NONE, "b waits for a (layer 1), as after= says", 1);
-    assert_null(try_behind(board, 0, step, 2, &place)); /* c to after b */
+    expect_refused(board, list, 2, NONE, "b waits for a (layer 1), as after= says", 1);
+    assert_null(try_behind(board, 0, list, 2, &place)); /* c to after b */
     keep_move(board);
     char *text = saved(board, "said-after.txt");
     assert_non_null(strstr(text, "task a gpu.compute 0.002 layer=1 after=b'\ntask b gpu.compute1 0.003 after=a\n"));
     free(text);
-    free_list(step);
+    free_list_and_machine(list);
 }
 
 /* The update waits for all that is backward, whichever of it is the last of its lane by now. */
@@ -152,14 +152,14 @@ TEST(clipping_waits_for_the_backward_that_was_moved_behind_the_last)
                                                  "task back gpu.compute 2ms layer=0 role=backward\n"
                                                  "task back gpu.compute 3ms layer=1 role=backward reads=w\n"
                                                  "task adam gpu.compute1 1ms role=update reads=w writes=w\n");
-    struct step *step = read_list(path);
+    struct list *list = read_list(path);
     struct board *board = open_board(path, 1);
     size_t place;
     expect_ms(board, 5); /* the update now runs beside the next step's first backward */
-    assert_null(try_behind(board, 0, step, 1, &place));
+    assert_null(try_behind(board, 0, list, 1, &place));
     expect_ms(board, 6);
     keep_move(board);
-    free_list(step);
+    free_list_and_machine(list);
 }
 
 /* ---- any list, any moves ---------------------------------------------------------------------------------------- */
@@ -201,9 +201,9 @@ static const char *make_list(uint32_t seed)
     return path;
 }
 
-static const struct task *task_named(const struct step *step, const char *name)
+static const struct task *task_named(const struct list *list, const char *name)
 {
-    return step->task[find_task(step, name, -1)];
+    return list->task[find_task(list, name, -1)];
 }
 
 static bool conflict(const struct task *a, const struct task *b)
@@ -217,7 +217,7 @@ static bool conflict(const struct task *a, const struct task *b)
 }
 
 /* Two tasks of which one writes what the other one touches are in one order in both lists. */
-static void expect_same_meaning(const struct step *a, const struct step *b)
+static void expect_same_meaning(const struct list *a, const struct list *b)
 {
     assert_int_equal(a->n, b->n);
     for (size_t i = 0; i < a->n; i++)
@@ -227,7 +227,7 @@ static void expect_same_meaning(const struct step *a, const struct step *b)
 }
 
 /* On its lane the task comes right after the one that the move names, and all others are in their order. */
-static void expect_place(const struct step *before, const struct step *after, const struct move *move)
+static void expect_place(const struct list *before, const struct list *after, const struct move *move)
 {
     size_t i = 0, k = 0;
     int64_t last = NONE;
@@ -250,15 +250,15 @@ static void expect_place(const struct step *before, const struct step *after, co
     assert_int_equal(k, after->n);
 }
 
-static struct move draw_move(const struct step *step, struct draws *draws)
+static struct move draw_move(const struct list *list, struct draws *draws)
 {
     struct move move = {.behind = NONE};
-    move.task = draw_below(draws, step->n);
-    move.lane = draw_below(draws, (size_t)step->pool->machine->n_lanes);
+    move.task = draw_below(draws, list->n);
+    move.lane = draw_below(draws, (size_t)list->pool->machine->n_lanes);
     if (draw_below(draws, 2) == 0)
-        move.lane = (size_t)step->task[move.task]->lane->index;
-    for (size_t k = 0; k < step->n && move.behind == NONE; k++)
-        if (k != move.task && step->task[k]->lane->index == (int)move.lane && draw_below(draws, 3) == 0)
+        move.lane = (size_t)list->task[move.task]->lane->index;
+    for (size_t k = 0; k < list->n && move.behind == NONE; k++)
+        if (k != move.task && list->task[k]->lane->index == (int)move.lane && draw_below(draws, 3) == 0)
             move.behind = (int64_t)k;
     return move;
 }
@@ -269,8 +269,8 @@ enum fate { REFUSED, UNDONE, KEPT };
 static enum fate try_any_move(struct board *board, struct draws *draws)
 {
     char *now = saved(board, "now.txt");
-    struct step *step = read_list(temp_path("now.txt"));
-    struct move move = draw_move(step, draws);
+    struct list *list = read_list(temp_path("now.txt"));
+    struct move move = draw_move(list, draws);
     enum fate fate = KEPT;
     size_t place;
     char *wrong = try_move(board, &move, &place);
@@ -278,7 +278,7 @@ static enum fate try_any_move(struct board *board, struct draws *draws)
         fate = REFUSED;
         char *same = saved(board, "same.txt");
         assert_string_equal(same, now); /* nothing has moved */
-        assert_non_null(strstr(wrong, step->task[place]->name));
+        assert_non_null(strstr(wrong, list->task[place]->name));
         free(same);
     } else if (draw_below(draws, 4) == 0) {
         fate = UNDONE;
@@ -286,13 +286,13 @@ static enum fate try_any_move(struct board *board, struct draws *draws)
     } else {
         keep_move(board);
         free(saved(board, "then.txt"));
-        struct step *then = read_list(temp_path("then.txt"));
-        expect_place(step, then, &move);
-        free_list(then);
+        struct list *then = read_list(temp_path("then.txt"));
+        expect_place(list, then, &move);
+        free_list_and_machine(then);
     }
     free(wrong);
     free(now);
-    free_list(step);
+    free_list_and_machine(list);
     return fate;
 }
 
@@ -303,7 +303,7 @@ LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
     size_t kept = 0, refused = 0;
     for (uint32_t seed = (uint32_t)some.begin; seed < (uint32_t)some.end; seed++) {
         const char *path = make_list(seed);
-        struct step *written = read_list(path);
+        struct list *written = read_list(path);
         struct board *board = open_board(path, 0);
         char *before = saved(board, "before.txt");
         struct draws draws = {.seed = seed, .row = 2};
@@ -315,10 +315,10 @@ LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
         }
         kept += moved;
         char *after = saved(board, "after.txt");
-        struct step *step = finished(temp_path("after.txt"));
-        struct simulation *sim = must_simulate(step, NULL);
-        expect_same_meaning(written, step);
-        assert_null(verify(step, NULL));
+        struct list *list = finished(temp_path("after.txt"));
+        struct simulation *sim = must_simulate(list, NULL);
+        expect_same_meaning(written, list);
+        assert_null(verify(list, NULL));
         expect_ms(board, 1e3 * sim->period);
         free_simulation(sim);
         for (; moved; moved--)
@@ -328,8 +328,8 @@ LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
         free(before);
         free(after);
         free(back);
-        free_list(step);
-        free_list(written);
+        free_list_and_machine(list);
+        free_list_and_machine(written);
     }
     assert_true(kept > 2 * n_cases);
     assert_true(refused > 2 * n_cases);

@@ -84,12 +84,12 @@ static struct trace *trace_by_hand(const struct ran_at *when, size_t n)
     return trace_open(path);
 }
 
-static void expect_causes(const char *what, const struct trace *t, size_t lane, const uint64_t *found,
+static void expect_causes(const char *what, const struct trace *trace, size_t lane, const uint64_t *found,
                           const uint64_t *expected)
 {
     for (int c = 0; c < CAUSES; c++)
         if (found[c] != expected[c])
-            test_failed("%s, %s, %s: %llu ns, expected %llu\n", what, t->lanes[lane].name, cause_name[c],
+            test_failed("%s, %s, %s: %llu ns, expected %llu\n", what, trace->lanes[lane].name, cause_name[c],
                         (unsigned long long)found[c], (unsigned long long)expected[c]);
 }
 
@@ -214,33 +214,33 @@ static enum cause cause_at(const struct trace *trace, uint32_t list, size_t lane
 static int by_time(const void *a, const void *b) { return COMPARE(*(const uint64_t *)a, *(const uint64_t *)b); }
 
 /* Both ways find the same causes in the window of the whole trace; what was found is added to `all`. */
-static void expect_same_causes(const char *what, const struct trace *t, uint64_t *all)
+static void expect_same_causes(const char *what, const struct trace *trace, uint64_t *all)
 {
-    struct trace_steps steps = trace_steps_of(t, 0);
-    uint64_t *time = allocate(3 * t->n_records + 2, sizeof *time), n = 0;
-    uint64_t(*found)[CAUSES] = allocate(t->header.n_lanes, sizeof *found);
+    struct trace_steps steps = trace_steps_of(trace, 0);
+    uint64_t *time = allocate(3 * trace->n_records + 2, sizeof *time), n = 0;
+    uint64_t(*found)[CAUSES] = allocate(trace->header.n_lanes, sizeof *found);
     time[n++] = steps.start;
     time[n++] = steps.end;
-    for (const struct trace_record *record = t->records; record < t->records + t->n_records; record++) {
+    for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++) {
         time[n++] = record->queued;
         time[n++] = record->start;
         time[n++] = record->end;
     }
     SORT(time, n, by_time);
-    trace_causes(t, &steps, found);
-    for (size_t lane = 0; lane < t->header.n_lanes; lane++) {
+    trace_causes(trace, &steps, found);
+    for (size_t lane = 0; lane < trace->header.n_lanes; lane++) {
         uint64_t expected[CAUSES] = {0}, busy = 0, idle = 0;
         for (size_t i = 0; i + 1 < n; i++) {
             bool runs_now = false;
             if (time[i] < steps.start || time[i] >= steps.end || time[i] == time[i + 1])
                 continue;
-            for (const struct trace_record *record = t->records; record < t->records + t->n_records && !runs_now;
-                 record++)
-                runs_now = t->tasks[record->task].lane == lane && t->tasks[record->task].list == steps.list &&
+            for (const struct trace_record *record = trace->records;
+                 record < trace->records + trace->n_records && !runs_now; record++)
+                runs_now = trace->tasks[record->task].lane == lane && trace->tasks[record->task].list == steps.list &&
                            record->start <= time[i] && time[i] < record->end;
-            *(runs_now ? &busy : &expected[cause_at(t, steps.list, lane, time[i])]) += time[i + 1] - time[i];
+            *(runs_now ? &busy : &expected[cause_at(trace, steps.list, lane, time[i])]) += time[i + 1] - time[i];
         }
-        expect_causes(what, t, lane, found[lane], expected);
+        expect_causes(what, trace, lane, found[lane], expected);
         for (int c = 0; c < CAUSES; c++) {
             idle += found[lane][c];
             all[c] += found[lane][c];
@@ -253,7 +253,7 @@ static void expect_same_causes(const char *what, const struct trace *t, uint64_t
 
 /* Tasks of any role on any lanes, each of which writes a tensor of its device and reads two more that have been
  * written; copies; some that skip steps.  Few bytes, so that tensors share some. */
-static struct step *random_list(uint64_t seed)
+static struct list *random_list(uint64_t seed)
 {
     enum { DEVICES = 4, TENSORS = 6, TASKS = 30 };
     static const char *const device[DEVICES] = {"a", "b", "c", "host"},
@@ -291,9 +291,9 @@ static struct step *random_list(uint64_t seed)
         append_text(&text, " writes=%s%zu%s\n", device[d], to, draw_below(&draws, 8) ? "" : " every=2");
         written[d][to] = true;
     }
-    struct step *step = list_of("%s", text);
+    struct list *list = list_of("%s", text);
     free(text);
-    return step;
+    return list;
 }
 
 static struct trace *trace_of(const struct simulation *sim)
@@ -339,16 +339,16 @@ TEST(causes_of_absurd_records)
  * in step 6, and at no time for the host. */
 TEST(a_producer_that_skips_steps)
 {
-    struct step *step = list_of("device a memory=1M\ntensor x a 8 parameters\ntask use a.compute 1ms every=2 reads=x\n"
+    struct list *list = list_of("device a memory=1M\ntensor x a 8 parameters\ntask use a.compute 1ms every=2 reads=x\n"
                                 "task work a.compute 1ms\ntask make a.upload 9ms every=3 writes=x\n");
-    finish_list(step);
-    struct simulation *sim = must_simulate(step, NULL);
+    finish_list(list);
+    struct simulation *sim = must_simulate(list, NULL);
     json_t *told = simulation_json(sim);
     assert_true(cause_ms(json_at(told, "lanes"), "a compute", "link") > 0);
     expect_number("ms that the host delays a", cause_ms(json_at(told, "lanes"), "a compute", "host"), 0);
     json_decref(told);
     free_simulation(sim);
-    free_list(step);
+    free_list_and_machine(list);
 }
 
 /* On some of the machines lanes and hosts take time too. */
@@ -356,13 +356,13 @@ TEST(causes_of_random_lists)
 {
     uint64_t all[CAUSES] = {0};
     for (uint64_t seed = 1; seed <= 30; seed++) {
-        struct step *step = random_list(seed);
-        struct machine *machine = step->pool->machine;
-        finish_list(step);
+        struct list *list = random_list(seed);
+        struct machine *machine = list->pool->machine;
+        finish_list(list);
         machine->issue_seconds = seed % 3 == 0 ? 30e-6 : 0;
         for (int i = 0; i < machine->n_lanes && seed % 2 == 0; i++)
             machine->lane[i]->gap_seconds = 20e-6;
-        struct simulation *sim = must_simulate(step, NULL);
+        struct simulation *sim = must_simulate(list, NULL);
         struct trace *trace = trace_of(sim);
         expect_same_causes(lasting("list %d", (int)seed), trace, all);
         json_t *told = simulation_json(sim), *lane;
@@ -381,7 +381,7 @@ TEST(causes_of_random_lists)
         json_decref(told);
         trace_free(trace);
         free_simulation(sim);
-        free_list(step);
+        free_list_and_machine(list);
     }
     for (int c = 0; c < CAUSES; c++)
         if (all[c] == 0)

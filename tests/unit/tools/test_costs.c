@@ -182,8 +182,8 @@ TEST(costs_of_copies)
     struct tensor *to = new_bytes(&paper, paper.device, "to", 200, true),
                   *from = new_bytes(&paper, paper.host, "from", 200, true);
     struct lane *up = paper.device->lane[LANE_UPLOAD], *down = paper.device->lane[LANE_DOWNLOAD];
-    struct task known = *add_copy(paper.step, up, "move", to, from);
-    struct task unknown = *add_copy(paper.step, down, "back", from, to);
+    struct task known = *add_copy(paper.list, up, "move", to, from);
+    struct task unknown = *add_copy(paper.list, down, "back", from, to);
     assert_true(seconds_of_copy(costs, "move", up, paper.device, paper.host, 800) == seconds_alone(costs, &known));
     assert_true(seconds_of_copy(costs, "back", down, paper.host, paper.device, 800) == seconds_alone(costs, &unknown));
     known.bytes = 800;
@@ -229,7 +229,7 @@ TEST(costs_of_host_lanes)
 {
     struct paper paper = new_paper(1, &(struct speeds){1, 1e9, 1e-6, 1e9, 5e-6});
     struct link const *link[2];
-    struct task *persist = add_host(paper.step, paper.host->lane[LANE_DISK], "persist", NULL, NULL);
+    struct task *persist = add_host(paper.list, paper.host->lane[LANE_DISK], "persist", NULL, NULL);
     struct task feed = paper_task(paper.host->lane[LANE_FEED], "feed", 0, 2000);
     struct task cpu = paper_task(paper.host->lane[LANE_CPU], "cpu", 0, 2000);
     add_access(persist, new_bytes(&paper, paper.host, "x", 500, true), ACCESS_READ);

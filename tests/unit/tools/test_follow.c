@@ -320,15 +320,15 @@ static void expect_pauses(const struct trace *trace, size_t least)
 }
 
 /* What `yard trace` reads lasts as long as what ran. */
-static void expect_cut(const char *path, const struct trace *t)
+static void expect_cut(const char *path, const struct trace *trace)
 {
     struct trace *cut = trace_open_modelled(path);
-    const struct pause *last = &t->pauses[t->n_pauses - 1];
+    const struct pause *last = &trace->pauses[trace->n_pauses - 1];
     uint64_t ended = 0, cut_ended = 0;
-    for (size_t i = 0; i < t->n_records; i++) {
-        ended = MAX(ended, t->records[i].end);
+    for (size_t i = 0; i < trace->n_records; i++) {
+        ended = MAX(ended, trace->records[i].end);
         cut_ended = MAX(cut_ended, cut->records[i].end);
-        assert_int_equal(cut->records[i].end - cut->records[i].start, t->records[i].end - t->records[i].start);
+        assert_int_equal(cut->records[i].end - cut->records[i].start, trace->records[i].end - trace->records[i].start);
     }
     assert_int_equal(cut_ended + last->before + (last->end - last->start), ended);
     assert_int_equal(cut->n_pauses, 0);

@@ -112,12 +112,12 @@ struct recording { /* [iteration * tasks + task], iterations from 1 */
     size_t n;
 };
 
-static void keep_times(void *context, const struct step *step, const struct task *task,
+static void keep_times(void *context, const struct list *list, const struct task *task,
                        const struct task_flight *flight)
 {
     struct recording *recording = context;
     assert_true(now_ns() >= flight->end); /* the padded end is when others were told, not only what is written down */
-    recording->times[flight->iteration * step->n + task->index] = (struct times){flight->start, flight->end};
+    recording->times[flight->iteration * list->n + task->index] = (struct times){flight->start, flight->end};
     recording->n++;
 }
 
@@ -134,12 +134,12 @@ struct paced {
 static struct paced run_paced(double scale)
 {
     struct paced paced = {.trainer = open_tiny(two_devices(), true), .costs = read_costs(write_hardware())};
-    struct step *step = paced.trainer->train;
+    struct list *list = paced.trainer->train;
     size_t n, same;
     float *expected = train_serial(paced.trainer, 4, &n);
-    paced.sim = must_simulate(step, paced.costs);
-    paced.recording.times = allocate(5 * step->n, sizeof *paced.recording.times);
-    struct pace *pace = start_pacing(step, paced.sim->steady, paced.sim->period, scale);
+    paced.sim = must_simulate(list, paced.costs);
+    paced.recording.times = allocate(5 * list->n, sizeof *paced.recording.times);
+    struct pace *pace = start_pacing(list, paced.sim->steady, paced.sim->period, scale);
     assert_true(pace->wrapper.scale == scale);
     struct observer keeper = {.ended = keep_times, .context = &paced.recording};
     add_observer(&keeper);
@@ -148,9 +148,9 @@ static struct paced run_paced(double scale)
     paced.overruns = pace->overruns;
     paced.tasks = pace->tasks;
     paced.seconds = 1e-9 * (double)pace->overrun_ns / pace->wrapper.scale;
-    stop_pacing(step);
+    stop_pacing(list);
     assert_int_equal(same, n);
-    assert_int_equal(paced.recording.n, 4 * step->n);
+    assert_int_equal(paced.recording.n, 4 * list->n);
     expect_same_bits("paced", values, expected, n);
     free(values);
     free(expected);
@@ -171,26 +171,26 @@ static uint64_t padded_ns(const struct paced *paced, size_t i, double scale)
     return (uint64_t)(1e9 * (moment->end - moment->start) * scale);
 }
 
-static void expect_after(const struct step *step, uint32_t number, size_t i, const struct times *mine,
+static void expect_after(const struct list *list, uint32_t number, size_t i, const struct times *mine,
                          const struct times *before, const char *what)
 {
     if (mine->start < before->end)
-        test_failed("step %u, task %zu %s starts %.3f us before the end of %s\n", number, i, step->task[i]->name,
+        test_failed("step %u, task %zu %s starts %.3f us before the end of %s\n", number, i, list->task[i]->name,
                     1e-3 * (double)(before->end - mine->start), what);
 }
 
 static void expect_order(const struct paced *paced, uint32_t number, size_t i, const struct times **lane_before)
 {
-    const struct step *step = paced->trainer->train;
-    const struct task *task = step->task[i];
-    const struct times *all = paced->recording.times, *mine = &all[number * step->n + i];
+    const struct list *list = paced->trainer->train;
+    const struct task *task = list->task[i];
+    const struct times *all = paced->recording.times, *mine = &all[number * list->n + i];
     for (size_t e = 0; e < task->n_edges; e++)
         if (task->edges[e].wait && number > task->edges[e].previous)
-            expect_after(step, number, i, mine,
-                         &all[(number - task->edges[e].previous) * step->n + task->edges[e].producer],
-                         step->task[task->edges[e].producer]->name);
+            expect_after(list, number, i, mine,
+                         &all[(number - task->edges[e].previous) * list->n + task->edges[e].producer],
+                         list->task[task->edges[e].producer]->name);
     if (lane_before[task->lane->index])
-        expect_after(step, number, i, mine, lane_before[task->lane->index], "the task before it on its lane");
+        expect_after(list, number, i, mine, lane_before[task->lane->index], "the task before it on its lane");
     lane_before[task->lane->index] = mine;
 }
 
@@ -200,20 +200,20 @@ TEST(paced_times)
 {
     double scale = 150; /* a launch of 2 us is 0.3 ms */
     struct paced paced = run_paced(scale);
-    const struct step *step = paced.trainer->train;
+    const struct list *list = paced.trainer->train;
     const struct times *lane_before[64] = {NULL};
     size_t overruns = 0;
     double late = 0;
     for (uint32_t number = 1; number <= 4; number++)
-        for (size_t i = 0; i < step->n; i++) {
-            const struct times *times = &paced.recording.times[number * step->n + i];
+        for (size_t i = 0; i < list->n; i++) {
+            const struct times *times = &paced.recording.times[number * list->n + i];
             uint64_t least = padded_ns(&paced, i, scale);
             assert_true(times->end - times->start >= least);
             overruns += times->end - times->start > least;
             late += 1e-9 * (double)(times->end - times->start - least) / scale;
             expect_order(&paced, number, i, lane_before);
         }
-    assert_int_equal(paced.tasks, 4 * step->n);
+    assert_int_equal(paced.tasks, 4 * list->n);
     assert_int_equal(paced.overruns, overruns);
     assert_true(fabs(paced.seconds - late) <= 1e-9 * (1 + late));
     print_message("# paced: %zu of %zu tasks overran\n", overruns, paced.tasks);

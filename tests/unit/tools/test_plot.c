@@ -216,8 +216,8 @@ static const unsigned char *next_chunk(const unsigned char *file, size_t size, s
 TEST(a_picture_is_read_back)
 {
     const char *path = temp_path("plot.png");
-    struct canvas *c = draw_picture(&plot, 301, 200);
-    write_png(path, c->pixels, c->width, c->height);
+    struct canvas *canvas = draw_picture(&plot, 301, 200);
+    write_png(path, canvas->pixels, canvas->width, canvas->height);
     size_t size, at = 8;
     uint32_t n;
     unsigned char *file = (unsigned char *)read_whole(path, &size), rows[200 * (3 * 301 + 1)];
@@ -235,38 +235,38 @@ TEST(a_picture_is_read_back)
     size_t coloured = 0;
     for (size_t i = 0; i < 200 * 301; i++) {
         const unsigned char *p = rows + i / 301 * (3 * 301 + 1) + 1 + i % 301 * 3;
-        assert_int_equal(c->pixels[i], 0xff000000u | (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2]);
-        coloured += c->pixels[i] == 0xff0072b2;
+        assert_int_equal(canvas->pixels[i], 0xff000000u | (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2]);
+        coloured += canvas->pixels[i] == 0xff0072b2;
     }
     assert_true(coloured > 150); /* the validation curve */
     free(file);
-    free_canvas(c);
+    free_canvas(canvas);
 }
 
 /* What lies outside of the canvas is not drawn. */
 TEST(drawing_is_cut_at_the_edges)
 {
-    struct canvas *c = new_canvas(8, 4);
-    fill_rect(c, -5, -5, 6, 6, 1);
-    fill_rect(c, 7, 3, INT32_MAX, INT32_MAX, 2);
-    fill_rect(c, 3, 3, -2, 1, 9);
-    draw_line(c, -40000, 2, 40000, 2, 3);
-    draw_line(c, 4, -9, 4, -1, 9);
-    draw_text(c, 100, -100, NORMAL_2X, "cut", 9);
+    struct canvas *canvas = new_canvas(8, 4);
+    fill_rect(canvas, -5, -5, 6, 6, 1);
+    fill_rect(canvas, 7, 3, INT32_MAX, INT32_MAX, 2);
+    fill_rect(canvas, 3, 3, -2, 1, 9);
+    draw_line(canvas, -40000, 2, 40000, 2, 3);
+    draw_line(canvas, 4, -9, 4, -1, 9);
+    draw_text(canvas, 100, -100, NORMAL_2X, "cut", 9);
     const uint32_t expected[] = {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                                  3, 3, 3, 3, 3, 3, 3, 3, 0, 0, 0, 0, 0, 0, 0, 2};
-    assert_memory_equal(c->pixels, expected, sizeof expected);
-    free_canvas(c);
+    assert_memory_equal(canvas->pixels, expected, sizeof expected);
+    free_canvas(canvas);
 }
 
 /* The columns from `from` to `to` in which anything is drawn; each of the canvas is as high as a line. */
-static int inked(const struct canvas *c, int from, int to)
+static int inked(const struct canvas *canvas, int from, int to)
 {
     int n = 0;
     for (int x = from; x < to; x++) {
         bool any = false;
-        for (int y = 0; y < c->height; y++)
-            any |= c->pixels[y * c->width + x] != 0xffffffff;
+        for (int y = 0; y < canvas->height; y++)
+            any |= canvas->pixels[y * canvas->width + x] != 0xffffffff;
         n += any;
     }
     return n;
@@ -274,10 +274,10 @@ static int inked(const struct canvas *c, int from, int to)
 
 static struct canvas *canvas_with(enum font font, const char *text, int right)
 {
-    struct canvas *c = new_canvas(300, 2 * GLYPH_HEIGHT);
-    fill_rect(c, 0, 0, c->width, c->height, 0xffffffff);
-    draw_text_within(c, 10, 0, font, text, 0xff000000, right);
-    return c;
+    struct canvas *canvas = new_canvas(300, 2 * GLYPH_HEIGHT);
+    fill_rect(canvas, 0, 0, canvas->width, canvas->height, 0xffffffff);
+    draw_text_within(canvas, 10, 0, font, text, 0xff000000, right);
+    return canvas;
 }
 
 /* Of a text that is cut at least two letters or digits are left in front of the ellipsis, or nothing. */
@@ -289,9 +289,9 @@ TEST(cut_text_says_something)
         const int wide = text_width(NORMAL_1X, texts[i]);
         const int needed = text_width(NORMAL_1X, two_of[i]) + text_width(NORMAL_1X, "…");
         for (int room = 0; room <= wide; room++) {
-            struct canvas *c = canvas_with(NORMAL_1X, texts[i], 10 + room);
-            assert_int_equal(inked(c, 0, c->width) > 0, room >= MIN(needed, wide));
-            free_canvas(c);
+            struct canvas *canvas = canvas_with(NORMAL_1X, texts[i], 10 + room);
+            assert_int_equal(inked(canvas, 0, canvas->width) > 0, room >= MIN(needed, wide));
+            free_canvas(canvas);
         }
     }
 }
@@ -306,17 +306,18 @@ TEST(text_has_letters_of_its_own_for_all_that_is_written)
         for (int digit = '1'; digit <= '9'; digit++)
             assert_int_equal(text_width(font, lasting("%c", digit)), text_width(font, "0"));
         for (size_t i = 0; i < COUNT(words); i++) {
-            struct canvas *c = canvas_with(font, words[i], 300);
+            struct canvas *canvas = canvas_with(font, words[i], 300);
             struct canvas *unknown = canvas_with(font, "\uFFFD", 300);
             const int end = 10 + text_width(font, words[i]);
             size_t between = 0;
-            for (int k = 0; k < c->width * c->height; k++)
-                between += c->pixels[k] != 0xffffffff && c->pixels[k] != 0xff000000;
-            assert_true(inked(c, 9, end + 1) > 0);
-            assert_int_equal(inked(c, 0, 9) + inked(c, end + 1, 300), 0);
+            for (int k = 0; k < canvas->width * canvas->height; k++)
+                between += canvas->pixels[k] != 0xffffffff && canvas->pixels[k] != 0xff000000;
+            assert_true(inked(canvas, 9, end + 1) > 0);
+            assert_int_equal(inked(canvas, 0, 9) + inked(canvas, end + 1, 300), 0);
             assert_true(between > 0);
-            assert_true(memcmp(c->pixels, unknown->pixels, (size_t)(c->width * c->height) * sizeof *c->pixels) != 0);
-            free_canvas(c);
+            assert_true(memcmp(canvas->pixels, unknown->pixels,
+                               (size_t)(canvas->width * canvas->height) * sizeof *canvas->pixels) != 0);
+            free_canvas(canvas);
             free_canvas(unknown);
         }
     }
@@ -330,16 +331,16 @@ TEST(text_that_does_not_fit_ends_in_an_ellipsis)
 {
     const char *text = "Übung macht den Meister";
     for (int right = 0; right < 200; right++) {
-        struct canvas *c = canvas_with(NORMAL_1X, text, right);
+        struct canvas *canvas = canvas_with(NORMAL_1X, text, right);
         const int room = right - 10;
-        assert_int_equal(inked(c, MAX(right, 10), 300), 0);
+        assert_int_equal(inked(canvas, MAX(right, 10), 300), 0);
         if (room >= text_width(NORMAL_1X, "Üb…") && room < text_width(NORMAL_1X, text)) {
             struct canvas *whole = canvas_with(NORMAL_1X, text, 300);
-            assert_true(inked(c, 10, right) > 0);
-            assert_true(inked(c, 10, right) < inked(whole, 10, 300));
+            assert_true(inked(canvas, 10, right) > 0);
+            assert_true(inked(canvas, 10, right) < inked(whole, 10, 300));
             free_canvas(whole);
         }
-        free_canvas(c);
+        free_canvas(canvas);
     }
 }
 

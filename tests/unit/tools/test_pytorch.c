@@ -28,13 +28,13 @@ static const char *path_of(size_t file) { return lasting("data/pytorch/%s.4.8.cs
 /* The CSV of the list that follows this CSV.  The list, on a file of its own, is proved too. */
 static char *there_and_back(const char *path)
 {
-    struct step *step = read_list(path);
-    finish_list(step);
-    expect_sound(path, step, NULL);
-    struct schedule *back = schedule_of(path, step);
+    struct list *list = read_list(path);
+    finish_list(list);
+    expect_sound(path, list, NULL);
+    struct schedule *back = schedule_of(path, list);
     char *text = format_schedule(back);
     free_schedule(back);
-    free_list(step);
+    free_list_and_machine(list);
     return text;
 }
 
@@ -70,19 +70,19 @@ TEST(steps_take_as_long_as_in_pytorch)
 /* A stage's gradients are added up: each task that writes them reads them too, but for the first. */
 TEST(lists_add_gradients_up)
 {
-    struct step *step = read_list(path_of(5));
+    struct list *list = read_list(path_of(5));
     int firsts = 0;
-    for (size_t i = 0; i < step->n; i++) {
+    for (size_t i = 0; i < list->n; i++) {
         int reads = 0, writes = 0;
-        for (int k = 0; k < step->task[i]->n_access; k++) {
-            bool is_sum = step->task[i]->access[k].tensor->class == MEM_GRADIENTS;
-            reads += is_sum && step->task[i]->access[k].mode & ACCESS_READ;
-            writes += is_sum && step->task[i]->access[k].mode & ACCESS_WRITE;
+        for (int k = 0; k < list->task[i]->n_access; k++) {
+            bool is_sum = list->task[i]->access[k].tensor->class == MEM_GRADIENTS;
+            reads += is_sum && list->task[i]->access[k].mode & ACCESS_READ;
+            writes += is_sum && list->task[i]->access[k].mode & ACCESS_WRITE;
         }
         firsts += writes > reads;
     }
     assert_int_equal(firsts, 2 * DEVICES);
-    free_list(step);
+    free_list_and_machine(list);
 }
 
 /* A schedule at random: any stage on any row, turns in any order in which they can come. */
@@ -352,7 +352,7 @@ TEST(times_are_of_actions_and_stages)
 static void read_wrong(void *text)
 {
     const char *path = write_file("wrong.csv", text, strlen(text));
-    free_list(read_list(path));
+    free_list_and_machine(read_list(path));
 }
 
 static void order_wrong(void *text) { find_order(write_file("wrong.csv", text, strlen(text))); }

@@ -14,13 +14,13 @@
 
 static void expect_times(const struct simulation *sim, int iteration, const struct span *expected)
 {
-    size_t n = sim->step->n;
+    size_t n = sim->list->n;
     for (size_t i = 0; i < n; i++) {
         const struct moment *moment = &sim->moments[(size_t)iteration * n + i];
         double tolerance = 1e-9 * expected[i].end + 1e-18;
         if (fabs(moment->start - expected[i].start) > tolerance || fabs(moment->end - expected[i].end) > tolerance)
             test_failed("iteration %d, task %zu %s: simulated [%g, %g], by hand [%g, %g]\n", iteration, i,
-                        sim->step->task[i]->name, moment->start, moment->end, expected[i].start, expected[i].end);
+                        sim->list->task[i]->name, moment->start, moment->end, expected[i].start, expected[i].end);
     }
 }
 
@@ -47,7 +47,7 @@ TEST(two_lanes_by_hand)
     add_paper(&paper, upload, "u1", d1, NULL, NULL);
     add_paper(&paper, compute, "c1", NULL, d1, sum);
     finish_paper(&paper);
-    struct simulation *sim = simulate_durations(paper.step, (double[]){2, 3, 2, 3});
+    struct simulation *sim = simulate_durations(paper.list, (double[]){2, 3, 2, 3});
     expect_times(sim, 0, (struct span[]){{0, 2}, {2, 5}, {2, 4}, {5, 8}});
     expect_times(sim, 1, (struct span[]){{5, 7}, {8, 11}, {8, 10}, {11, 14}});
     expect_times(sim, 2, (struct span[]){{11, 13}, {14, 17}, {14, 16}, {17, 20}});
@@ -78,7 +78,7 @@ TEST(the_critical_path_is_one_step_long)
     add_paper(&paper, compute, "b", tensor, NULL, NULL);
     add_paper(&paper, paper.host->lane[LANE_REPORT], "c", NULL, tensor, NULL);
     finish_paper(&paper);
-    struct simulation *sim = simulate_durations(paper.step, (double[]){9, 1, 5});
+    struct simulation *sim = simulate_durations(paper.list, (double[]){9, 1, 5});
     expect_times(sim, 2, (struct span[]){{20, 29}, {29, 30}, {30, 35}});
     json_t *told = simulation_json(sim), *found = json_object_get(told, "critical_path");
     expect_number("step", number_at(told, "step_ms"), 1e4);
@@ -127,16 +127,16 @@ static double *random_seconds(size_t n, uint64_t seed)
 
 /* The other way to the same times: without shared links a task starts when the last of its predecessors has ended, and
  * these all come before it in the order (iteration, position). */
-static void longest_paths(const struct step *step, const double *seconds, int steps, struct span *span)
+static void longest_paths(const struct list *list, const double *seconds, int steps, struct span *span)
 {
-    int n = (int)step->n;
-    int n_lanes = step->pool->machine->n_lanes;
+    int n = (int)list->n;
+    int n_lanes = list->pool->machine->n_lanes;
     int *last = allocate((size_t)n_lanes, sizeof *last);
     double *iteration_end = allocate((size_t)steps, sizeof *iteration_end);
     double *computed = allocate((size_t)steps, sizeof *computed);
     memset(last, -1, (size_t)n_lanes * sizeof *last);
     for (int node = 0; node < steps * n; node++) {
-        const struct task *task = step->task[node % n];
+        const struct task *task = list->task[node % n];
         double start = 0; /* not before the host opens the iteration, which it does after all earlier ones */
         for (int i = 0; i <= node / n; i++)
             start = fmax(start, fmax(i >= 2 ? computed[i - 2] : 0, i >= MOST_RUNS ? iteration_end[i - MOST_RUNS] : 0));
@@ -160,10 +160,10 @@ static void longest_paths(const struct step *step, const double *seconds, int st
 
 static void expect_longest_paths(const struct simulation *sim)
 {
-    struct span *span = allocate((size_t)sim->steps * sim->step->n, sizeof *span);
-    longest_paths(sim->step, sim->seconds, sim->steps, span);
+    struct span *span = allocate((size_t)sim->steps * sim->list->n, sizeof *span);
+    longest_paths(sim->list, sim->seconds, sim->steps, span);
     for (int i = 0; i < sim->steps; i++)
-        expect_times(sim, i, &span[(size_t)i * sim->step->n]);
+        expect_times(sim, i, &span[(size_t)i * sim->list->n]);
     free(span);
 }
 
@@ -171,8 +171,8 @@ TEST(times_are_longest_paths)
 {
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct paper paper = random_list(seed, &slow_speeds, 2);
-        double *seconds = random_seconds(paper.step->n, seed);
-        struct simulation *sim = simulate_durations(paper.step, seconds);
+        double *seconds = random_seconds(paper.list->n, seed);
+        struct simulation *sim = simulate_durations(paper.list, seconds);
         expect_longest_paths(sim);
         free_simulation(sim);
         free(seconds);
@@ -186,13 +186,13 @@ TEST(what_follows_the_pattern_repeats_it)
     size_t longer = 0;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         struct paper paper = random_list(seed, &slow_speeds, 3);
-        double *seconds = random_seconds(paper.step->n, seed);
-        struct simulation *sim = simulate_durations(paper.step, seconds);
-        size_t n = paper.step->n;
+        double *seconds = random_seconds(paper.list->n, seed);
+        struct simulation *sim = simulate_durations(paper.list, seconds);
+        size_t n = paper.list->n;
         size_t steps = (size_t)(sim->steps + 8 * sim->pattern);
         size_t pattern = (size_t)sim->pattern;
         struct span *span = allocate(steps * n, sizeof *span);
-        longest_paths(paper.step, seconds, (int)steps, span);
+        longest_paths(paper.list, seconds, (int)steps, span);
         assert_true(sim->settled);
         longer += sim->steps > 4;
         for (size_t i = (size_t)sim->first * n; i + pattern * n < steps * n; i++)
@@ -208,7 +208,7 @@ TEST(what_follows_the_pattern_repeats_it)
 /* What a copy gets of its link while it runs: 1/k of the time in which k copies of its link run. */
 static double share_of(const struct simulation *sim, size_t node, const int *link)
 {
-    size_t n = sim->step->n;
+    size_t n = sim->list->n;
     const struct moment *moment = &sim->moments[node];
     double got = 0, next;
     for (double from = moment->start; from < moment->end; from = next) {
@@ -247,16 +247,16 @@ TEST(random_copies_share_evenly)
         struct paper paper = random_list(seed, &speeds, 4);
         int link[RANDOM_TASKS];
         for (int i = 0; i < RANDOM_TASKS; i++) {
-            enum lane_kind kind = paper.step->task[i]->lane->kind;
+            enum lane_kind kind = paper.list->task[i]->lane->kind;
             link[i] = 3 + i; /* a number that no other task has: it uses no link */
             if (kind == LANE_UPLOAD)
                 link[i] = 1;
             if (kind == LANE_DOWNLOAD)
                 link[i] = 2;
             if (link[i] <= 2)
-                make_copy(&paper, paper.step->task[i]);
+                make_copy(&paper, paper.list->task[i]);
         }
-        struct simulation *sim = must_simulate(paper.step, paper.costs);
+        struct simulation *sim = must_simulate(paper.list, paper.costs);
         for (size_t node = 0; node < (size_t)(sim->steps - 1) * RANDOM_TASKS; node++) { /* (the next one shares, too) */
             expect_number("work done", share_of(sim, node, link), sim->seconds[node % RANDOM_TASKS]);
             work += sim->seconds[node % RANDOM_TASKS];

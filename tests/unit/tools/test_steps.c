@@ -34,7 +34,7 @@ static void expect_machine_as_written(const struct machine *machine)
 
 TEST(every_word_is_kept)
 {
-    struct step *step = read_text_list("# a comment\n"
+    struct list *list = read_text_list("# a comment\n"
                                        "device server.0 memory=2K align=512   # another\n"
                                        "device host memory=1G align=64\n"
                                        "lane server.0.download2\n"
@@ -48,37 +48,37 @@ TEST(every_word_is_kept)
                                        "copy c h[1:3] x[5:7] lane=server.0.download2 role=send\n"
                                        "task f host.feed 0 role=feed\n"
                                        "copy b h[1:3] x[5:7] msg=7 role=broadcast\n");
-    const struct machine *machine = step->pool->machine;
-    const struct task *t = step->task[0], *c = step->task[1];
+    const struct machine *machine = list->pool->machine;
+    const struct task *task = list->task[0], *c = list->task[1];
     expect_machine_as_written(machine);
-    expect_number("seconds", t->seconds, 1.5e-3);
-    expect_number("seconds on the host", t->on_host.seconds, 3e-3);
-    assert_int_equal(t->when.every, 4);
-    assert_int_equal(t->layer, 2);
-    assert_int_equal(t->micro, 1);
-    assert_int_equal(t->role, ROLE_BACKWARD);
-    assert_int_equal(t->n_access, 4);
-    assert_int_equal(t->access[0].tensor->bytes, 16);
-    assert_int_equal(t->access[2].tensor->offset, 32);
-    assert_true(t->access[0].tensor->storage == step->pool->tensors[0]);
+    expect_number("seconds", task->seconds, 1.5e-3);
+    expect_number("seconds on the host", task->on_host.seconds, 3e-3);
+    assert_int_equal(task->when.every, 4);
+    assert_int_equal(task->layer, 2);
+    assert_int_equal(task->micro, 1);
+    assert_int_equal(task->role, ROLE_BACKWARD);
+    assert_int_equal(task->n_access, 4);
+    assert_int_equal(task->access[0].tensor->bytes, 16);
+    assert_int_equal(task->access[2].tensor->offset, 32);
+    assert_true(task->access[0].tensor->storage == list->pool->tensors[0]);
     assert_true(is_copy(c));
     assert_true(c->lane == lane_of(&machine->device[0], LANE_DOWNLOAD, 2));
     assert_int_equal(c->role, ROLE_SEND);
     assert_int_equal(c->access[0].tensor->offset, 1);
     assert_int_equal(c->access[1].tensor->offset, 5);
-    assert_true(step->task[2]->lane == machine->host->lane[LANE_FEED]);
-    assert_int_equal(step->task[2]->role, ROLE_FEED);
-    assert_true(step->pool->tensors[1]->persistent);
-    assert_true(step->pool->tensors[2]->persistent);
+    assert_true(list->task[2]->lane == machine->host->lane[LANE_FEED]);
+    assert_int_equal(list->task[2]->role, ROLE_FEED);
+    assert_true(list->pool->tensors[1]->persistent);
+    assert_true(list->pool->tensors[2]->persistent);
     assert_int_equal(c->message, 0);
-    assert_int_equal(step->task[3]->message, 7);
-    assert_int_equal(step->last_message, 7);
-    free_list(step);
+    assert_int_equal(list->task[3]->message, 7);
+    assert_int_equal(list->last_message, 7);
+    free_list_and_machine(list);
 }
 
 /* ---- mistakes ---------------------------------------------------------------------------------------------------- */
 
-static void read_mistake(void *text) { free_list(read_list(write_file("wrong.txt", text, strlen(text)))); }
+static void read_mistake(void *text) { free_list_and_machine(read_list(write_file("wrong.txt", text, strlen(text)))); }
 
 #define START GPU "lane gpu.upload1\nlink gpu up 1e9\ntensor x gpu 64 work\ntensor h host 64 work\n" /* five lines */
 
@@ -161,9 +161,9 @@ TEST(roles_that_are_offered_are_taken)
     for (int k = ROLE_FORWARD; k < ROLES; k++) {
         char *text = lasting(START "task t gpu.compute 1 role=%s\n", role_name[k]);
         if (k < ROLES_BY_HAND) {
-            struct step *step = read_text_list(text);
-            assert_int_equal(step->task[0]->role, k);
-            free_list(step);
+            struct list *list = read_text_list(text);
+            assert_int_equal(list->task[0]->role, k);
+            free_list_and_machine(list);
             if (k > ROLE_FORWARD)
                 snprintf(offer + strlen(offer), sizeof offer - strlen(offer), "%s%s",
                          k + 1 < ROLES_BY_HAND ? ", " : " or ", role_name[k]);
@@ -176,15 +176,15 @@ TEST(roles_that_are_offered_are_taken)
 
 static void place_list(void *text)
 {
-    struct step *step = list_of("%s", (char *)text);
-    must(place(step->pool, &step, 1, PLACE_TO_CHECK));
+    struct list *list = list_of("%s", (char *)text);
+    must(place(list->pool, &list, 1, PLACE_TO_CHECK));
 }
 
 /* To the byte: a list on paper has no guards. */
 TEST(memory_is_what_is_written)
 {
-    free_list(read_text_list("device gpu memory=100\ntensor x gpu 60 work\ntensor y gpu 40 parameters\n"
-                             "task t gpu.compute 1 reads=y writes=x\n"));
+    free_list_and_machine(read_text_list("device gpu memory=100\ntensor x gpu 60 work\ntensor y gpu 40 parameters\n"
+                                         "task t gpu.compute 1 reads=y writes=x\n"));
     expect_refusal(place_list,
                    "device gpu memory=99\ntensor x gpu 60 work\ntensor y gpu 40 parameters\n"
                    "task t gpu.compute 1 reads=y writes=x\n",
@@ -223,13 +223,13 @@ TEST(a_profiles_list_and_back)
 /* Memory that is kept counts, though no task touches it. */
 TEST(what_nobody_touches_is_written)
 {
-    struct step *step =
+    struct list *list =
         read_text_list(GPU "tensor w gpu 100 parameters\ntensor x gpu 10 work\ntensor k gpu 1 work keep\n"
                            "task t gpu.compute 1\n");
-    char *text = list_as_text(step, (double[]){1});
+    char *text = list_as_text(list, (double[]){1});
     assert_non_null(strstr(text, "tensor w gpu 100 parameters\ntensor k gpu 1 work keep\ntask t"));
     free(text);
-    free_list(step);
+    free_list_and_machine(list);
 }
 
 TEST(names_are_made_their_own)
@@ -240,13 +240,13 @@ TEST(names_are_made_their_own)
                   NULL);
     add_paper(&paper, paper.host->lane[LANE_CPU], "#2", new_bytes(&paper, paper.host, "x~2", 1, false), NULL, NULL);
     finish_paper(&paper);
-    char *text = list_as_text(paper.step, (double[]){1, 2, 3, 4});
+    char *text = list_as_text(paper.list, (double[]){1, 2, 3, 4});
     assert_non_null(strstr(text, "tensor x host 4"));
     assert_non_null(strstr(text, "tensor x~2 host 4"));
     assert_non_null(strstr(text, "tensor x~3 host 4"));
     assert_non_null(strstr(text, "tensor x~2~2 host 4"));
     assert_non_null(strstr(text, "task a_task host.cpu 3 writes=x~3\ntask _2 host.cpu 4 writes=x~2~2\n"));
-    free_list(read_text_list(text));
+    free_list_and_machine(read_text_list(text));
     free(text);
     end_paper(&paper);
 }

@@ -14,11 +14,11 @@
 /* ---- budgets ----------------------------------------------------------------------------------------------------- */
 
 /* What is placed is within the budget to the byte, or refused. */
-static void expect_within(struct step *step, size_t budget, size_t enough)
+static void expect_within(struct list *list, size_t budget, size_t enough)
 {
-    struct device *device = &step->pool->machine->device[0];
+    struct device *device = &list->pool->machine->device[0];
     device->budget = budget;
-    struct problem *wrong = place(step->pool, &step, 1, PLACE_TO_CHECK);
+    struct problem *wrong = place(list->pool, &list, 1, PLACE_TO_CHECK);
     if (wrong ? budget >= enough : device->placed_bytes > budget)
         test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, device->placed_bytes,
                     wrong ? wrong->sentence : "accepted");
@@ -30,13 +30,13 @@ TEST(no_byte_above_the_budget)
     static const char *const lists[] = {"1f1b", "chain", "overlap", "pipelines", "recompute", "swap"};
     for (size_t i = 0; i < COUNT(lists); i++) {
         char *path = lasting("data/steps/%s.txt", lists[i]);
-        struct step *step = read_list(path);
-        must(place(step->pool, &step, 1, PLACE_TO_CHECK));
-        size_t enough = step->pool->machine->device[0].placed_bytes;
+        struct list *list = read_list(path);
+        must(place(list->pool, &list, 1, PLACE_TO_CHECK));
+        size_t enough = list->pool->machine->device[0].placed_bytes;
         for (size_t less = 0; less < 3; less++)
-            expect_within(step, enough - less, enough);
-        expect_within(step, enough / 2, enough);
-        free_list(step);
+            expect_within(list, enough - less, enough);
+        expect_within(list, enough / 2, enough);
+        free_list_and_machine(list);
     }
 }
 
@@ -45,29 +45,29 @@ TEST(no_byte_above_the_budget)
 TEST(what_is_needed_is_that_of_the_whole_list)
 {
     char bytes[32];
-    struct step *step = read_list("data/steps/swap.txt");
-    must(place(step->pool, &step, 1, PLACE_TO_CHECK));
-    struct device *device = &step->pool->machine->device[0];
-    const size_t held = step->peak_total[0];
+    struct list *list = read_list("data/steps/swap.txt");
+    must(place(list->pool, &list, 1, PLACE_TO_CHECK));
+    struct device *device = &list->pool->machine->device[0];
+    const size_t held = list->peak_total[0];
     const char *need = lasting("at least %s are needed", format_bytes(bytes, (double)held));
     for (size_t part = 2; part <= 16; part *= 2) {
         device->budget = held / part;
-        struct problem *wrong = place(step->pool, &step, 1, PLACE_TO_CHECK);
+        struct problem *wrong = place(list->pool, &list, 1, PLACE_TO_CHECK);
         assert_non_null(wrong);
         if (!strstr(wrong->sentence, need))
             test_failed("a budget of a part in %zu: %s; expected %s\n", part, wrong->sentence, need);
         free(wrong);
     }
-    free_list(step);
+    free_list_and_machine(list);
 }
 
 /* What is to be raised is what the budget comes from: a limit of the process only where nobody has set a smaller
  * budget. */
 TEST(the_option_that_would_make_room_is_named)
 {
-    struct step *step = read_list("data/steps/swap.txt");
-    must(place(step->pool, &step, 1, PLACE_TO_CHECK));
-    struct device *device = &step->pool->machine->device[0];
+    struct list *list = read_list("data/steps/swap.txt");
+    must(place(list->pool, &list, 1, PLACE_TO_CHECK));
+    struct device *device = &list->pool->machine->device[0];
     const size_t half = device->placed_bytes / 2;
     for (int limited = 0; limited < 2; limited++)
         for (int set = 0; set < 2; set++) {
@@ -75,12 +75,12 @@ TEST(the_option_that_would_make_room_is_named)
             device->limited = limited;
             device->budget = half;
             device->memory = set ? 4 * half : half;
-            struct problem *wrong = place(step->pool, &step, 1, PLACE_TO_CHECK);
+            struct problem *wrong = place(list->pool, &list, 1, PLACE_TO_CHECK);
             assert_non_null(wrong);
             expect_text(wrong->sentence, option);
             free(wrong);
         }
-    free_list(step);
+    free_list_and_machine(list);
 }
 
 /* n forwards that each leave a tensor, of this many sizes in turn, and n backwards that read them in reverse. */
@@ -111,14 +111,14 @@ TEST(long_lists_of_nested_lives)
         for (int round = 0; round < 2; round++) {
             int n = 4000 << 2 * round;
             char *text = nested_lives(n, sizes[k]);
-            struct step *step = list_of("%s", text);
-            must(place(step->pool, &step, 1, PLACE_TO_CHECK));
-            looks[round] = (double)step->pool->looks;
+            struct list *list = list_of("%s", text);
+            must(place(list->pool, &list, 1, PLACE_TO_CHECK));
+            looks[round] = (double)list->pool->looks;
             size_t bytes = 0;
-            for (size_t i = 0; i < step->pool->n; i++)
-                bytes += step->pool->tensors[i]->bytes;
-            assert_int_equal(step->pool->machine->device[0].placed_bytes, bytes); /* all live at once, without a hole */
-            free_list(step);
+            for (size_t i = 0; i < list->pool->n; i++)
+                bytes += list->pool->tensors[i]->bytes;
+            assert_int_equal(list->pool->machine->device[0].placed_bytes, bytes); /* all live at once, without a hole */
+            free_list_and_machine(list);
             free(text);
         }
         if (looks[1] > 6 * looks[0] || looks[1] > 4000.0 * 16000)
@@ -133,17 +133,17 @@ TEST(memory_of_all_contexts_is_counted_once)
     struct device *host = paper.host;
     for (int i = 0; i < 2; i++) {
         struct device *device = &paper.machine->device[i];
-        add_copy(paper.step, device->lane[LANE_DOWNLOAD], "down", new_bytes(&paper, host, "h", 1024, true),
+        add_copy(paper.list, device->lane[LANE_DOWNLOAD], "down", new_bytes(&paper, host, "h", 1024, true),
                  new_bytes(&paper, device, "x", 1024, true));
     }
     paper.machine->n_contexts = 2;
     host->uses_ram = true;
-    must(place(paper.pool, &paper.step, 1, PLACE_TO_CHECK));
+    must(place(paper.pool, &paper.list, 1, PLACE_TO_CHECK));
     assert_true(host->placed_bytes >= 2 * 4096);
     host->memory = host->placed_bytes;
-    must(place(paper.pool, &paper.step, 1, PLACE_TO_CHECK));
+    must(place(paper.pool, &paper.list, 1, PLACE_TO_CHECK));
     host->memory--;
-    struct problem *wrong = place(paper.pool, &paper.step, 1, PLACE_TO_CHECK);
+    struct problem *wrong = place(paper.pool, &paper.list, 1, PLACE_TO_CHECK);
     assert_non_null(wrong);
     expect_text(wrong->sentence, "share one memory");
     free(wrong);
@@ -155,18 +155,18 @@ TEST(memory_of_all_contexts_is_counted_once)
 /* Members that stand in no task lie where the first one does: pinned for the device that copies it. */
 TEST(members_of_a_ring_are_placed_alike)
 {
-    struct step *step =
+    struct list *list =
         list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\ntensor other host 4 work keep\n"
                     "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\n");
-    struct tensor *tensor = step->pool->tensors[1], *other = step->pool->tensors[2];
-    tensor->ring = &step->pool->ring;
+    struct tensor *tensor = list->pool->tensors[1], *other = list->pool->tensors[2];
+    tensor->ring = &list->pool->ring;
     tensor->next_member = other;
-    finish_list(step);
-    assert_ptr_equal(tensor->copier, &step->pool->machine->device[0]);
+    finish_list(list);
+    assert_ptr_equal(tensor->copier, &list->pool->machine->device[0]);
     assert_ptr_equal(other->copier, tensor->copier);
     assert_ptr_equal(nth_member(tensor, 1), tensor);
     assert_ptr_equal(nth_member(tensor, 2), other);
-    free_list(step);
+    free_list_and_machine(list);
 }
 
 /* Two devices with a context each, and a way from a to b in two copies, which the list has in the other order: up to b
@@ -181,9 +181,9 @@ TEST(a_move_is_pinned_for_the_device_that_copies_down)
                   *member = new_bytes(&paper, paper.host, "h2", 1024, true);
     tensor->ring = &paper.pool->ring;
     tensor->next_member = member;
-    add_copy(paper.step, to->lane[LANE_UPLOAD], "up", b, tensor);
-    add_copy(paper.step, from->lane[LANE_DOWNLOAD], "down", tensor, a);
-    must(place(paper.pool, &paper.step, 1, PLACE_TO_CHECK));
+    add_copy(paper.list, to->lane[LANE_UPLOAD], "up", b, tensor);
+    add_copy(paper.list, from->lane[LANE_DOWNLOAD], "down", tensor, a);
+    must(place(paper.pool, &paper.list, 1, PLACE_TO_CHECK));
     assert_ptr_equal(tensor->copier, from);
     assert_ptr_equal(member->copier, from);
     end_paper(&paper);
@@ -192,21 +192,21 @@ TEST(a_move_is_pinned_for_the_device_that_copies_down)
 /* p, which no task touches, and y are in two slabs of 8 bytes each, then on the same bytes, then too much. */
 TEST(verify_looks_at_memory)
 {
-    struct step *step = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
+    struct list *list = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
                                        "task f gpu.compute 1 writes=y\n");
-    struct tensor *p = step->pool->tensors[0], *y = step->pool->tensors[1];
+    struct tensor *p = list->pool->tensors[0], *y = list->pool->tensors[1];
     assert_int_equal(p->slab, 0);
     assert_int_equal(y->slab, 1);
     assert_int_equal(p->address, y->address);
-    step->pool->machine->device[0].budget = 15;
-    expect_wrong("the list", verify(step, NULL), "device gpu holds 16 bytes, its budget is 15");
+    list->pool->machine->device[0].budget = 15;
+    expect_wrong("the list", verify(list, NULL), "device gpu holds 16 bytes, its budget is 15");
     y->slab = 0;
     y->address = 7;
-    expect_wrong("the list", verify(step, NULL), "tensor y shares bytes with p, which is kept from step to step");
+    expect_wrong("the list", verify(list, NULL), "tensor y shares bytes with p, which is kept from step to step");
     y->address = 8;
-    step->pool->machine->device[0].budget = 16;
-    expect_sound("the list", step, NULL);
-    free_list(step);
+    list->pool->machine->device[0].budget = 16;
+    expect_sound("the list", list, NULL);
+    free_list_and_machine(list);
 }
 
 /* What lies on another device is copied; a word by which the host chooses is not. */
@@ -225,12 +225,12 @@ TEST(verify_sees_a_task_that_reads_another_device)
     for (size_t i = 0; i < COUNT(lists); i++) {
         char *text =
             format_string(A_AND_B "tensor x a 8 work\ntensor y b 8 work\ntensor h host 8 work\n%s", lists[i].tasks);
-        struct step *step = read_text_list(text); /* order and bytes are right */
-        char *wrong = verify_devices(step);
+        struct list *list = read_text_list(text); /* order and bytes are right */
+        char *wrong = verify_devices(list);
         if (!wrong != !lists[i].wrong || (wrong && strcmp(wrong, lists[i].wrong) != 0))
             test_failed("%s: verify says %s\n", lists[i].tasks, wrong ? wrong : "nothing");
         free(wrong);
         free(text);
-        free_list(step);
+        free_list_and_machine(list);
     }
 }

@@ -22,31 +22,31 @@
         "task back gpu.compute 3 role=backward reads=v writes=f\n"                                                     \
         "task adam host.cpu 1 role=update reads=f,v writes=v\n"
 
-static struct step *gated_list(const char *text)
+static struct list *gated_list(const char *text)
 {
-    struct step *step = list_of("%s", text);
-    gate_updates(step);
-    struct values *values = number_values(step);
-    finish_list(step);
-    char *wrong = verify(step, values);
+    struct list *list = list_of("%s", text);
+    gate_updates(list);
+    struct values *values = number_values(list);
+    finish_list(list);
+    char *wrong = verify(list, values);
     if (wrong)
         test_failed("the list is wrong: %s\n", wrong);
     free_values(values);
-    return step;
+    return list;
 }
 
 /* By hand: backwards 0-5, then both updates; the second runs beside the next step's first backward. */
 TEST(updates_wait_for_the_last_backward)
 {
-    struct step *step = gated_list(TWO_LAYERS);
-    struct simulation *sim = must_simulate(step, NULL);
-    expect_order(step, "back back adam tell adam");
+    struct list *list = gated_list(TWO_LAYERS);
+    struct simulation *sim = must_simulate(list, NULL);
+    expect_order(list, "back back adam tell adam");
     expect_number("period", sim->period, 6);
     expect_number("first update", sim->moments[2].start, 5);
     end_simulation(sim);
-    step = gated_list(TWO_LAYERS "task norm host.disk 0.5 role=norm\ntask late host.cpu 1 role=update\n");
-    sim = must_simulate(step, NULL);
-    expect_order(step, "back back norm adam tell adam late"); /* the norm takes the backwards' place */
+    list = gated_list(TWO_LAYERS "task norm host.disk 0.5 role=norm\ntask late host.cpu 1 role=update\n");
+    sim = must_simulate(list, NULL);
+    expect_order(list, "back back norm adam tell adam late"); /* the norm takes the backwards' place */
     expect_number("first update", sim->moments[3].start, 2);  /* when g is there; the norm reads nothing, starts at 0 */
     end_simulation(sim);
 }
@@ -54,9 +54,9 @@ TEST(updates_wait_for_the_last_backward)
 /* The second norm runs in every other step only; in the others the first one holds the update. */
 TEST(a_gate_that_is_skipped_hides_no_other)
 {
-    struct step *step = gated_list(GPU "task norm gpu.compute 3 role=norm\ntask norm gpu.compute 1 every=2 role=norm\n"
+    struct list *list = gated_list(GPU "task norm gpu.compute 3 role=norm\ntask norm gpu.compute 1 every=2 role=norm\n"
                                        "task adam host.cpu 1 role=update\ntask adam host.cpu 1 role=update\n");
-    struct simulation *sim = must_simulate(step, NULL);
+    struct simulation *sim = must_simulate(list, NULL);
     expect_number("update without the second norm", sim->moments[2].start, 3);
     expect_number("update after the second norm", sim->moments[4 + 2].start, 3 + 3 + 1);
     end_simulation(sim);
@@ -75,20 +75,20 @@ TEST(gradients_may_not_follow_from_updates)
 
 TEST(who_reads_the_norm_is_not_gated)
 {
-    struct step *step = gated_list(GPU "tensor w gpu 4 parameters\ntensor n gpu 4 work\ntensor m gpu 4 work\n"
+    struct list *list = gated_list(GPU "tensor w gpu 4 parameters\ntensor n gpu 4 work\ntensor m gpu 4 work\n"
                                        "task norm gpu.compute 2 role=norm writes=n\n"
                                        "task pass host.cpu 1 reads=n writes=m\n"
                                        "task adam host.cpu 1 role=update reads=m,w writes=w\n"
                                        "task norm gpu.download 9 role=norm reads=n\n");
-    expect_order(step, "norm pass adam norm");
-    assert_int_equal(step->task[2]->gate, GATE_NONE);
-    free_list(step);
+    expect_order(list, "norm pass adam norm");
+    assert_int_equal(list->task[2]->gate, GATE_NONE);
+    free_list_and_machine(list);
 }
 
 TEST(verify_sees_an_update_that_is_not_gated)
 {
-    struct step *step = gated_list(TWO_LAYERS);
-    struct task *adam = step->task[2];
+    struct list *list = gated_list(TWO_LAYERS);
+    struct task *adam = list->task[2];
     size_t dropped = 0;
     for (size_t e = 0; e < adam->n_edges; e++)
         if (adam->edges[e].producer == 1 && !adam->edges[e].previous) {
@@ -97,8 +97,8 @@ TEST(verify_sees_an_update_that_is_not_gated)
             dropped++;
         }
     assert_int_equal(dropped, 1);
-    expect_wrong("the list", verify(step, NULL), "task 2 adam, an update, may start before task 0 back has ended");
-    free_list(step);
+    expect_wrong("the list", verify(list, NULL), "task 2 adam, an update, may start before task 0 back has ended");
+    free_list_and_machine(list);
 }
 
 /* ---- tasks that may be skipped ----------------------------------------------------------------------------------- */
@@ -108,15 +108,15 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
 {
     const char *text = GPU "tensor x gpu 4 work keep\ntask a gpu.upload 1 writes=x\ntask b gpu.download 1 writes=x\n"
                            "task c gpu.compute 1 reads=x\n";
-    struct step *step = list_of("%s", text);
-    struct task *task = step->task[2];
-    step->task[1]->member.needed = true;
-    finish_list(step);
-    expect_sound("the list", step, NULL);
+    struct list *list = list_of("%s", text);
+    struct task *task = list->task[2];
+    list->task[1]->member.needed = true;
+    finish_list(list);
+    expect_sound("the list", list, NULL);
     for (size_t e = 0; e < task->n_edges; e++)
         task->edges[e].wait &= task->edges[e].producer != 0;
-    expect_wrong("the list", verify(step, NULL), "task 0 a and task 2 c touch the same bytes and nothing orders them");
-    free_list(step);
+    expect_wrong("the list", verify(list, NULL), "task 0 a and task 2 c touch the same bytes and nothing orders them");
+    free_list_and_machine(list);
 }
 
 /* In step 5 the reader runs and the writer does not, though both run in step 1. */
@@ -124,13 +124,13 @@ TEST(verify_looks_at_all_sets_that_run_together)
 {
     const char *text = GPU "tensor x gpu 4 work\ntask w gpu.compute 1 every=3 rest=1 writes=x\n"
                            "task r gpu.compute 1 every=4 rest=1 reads=x\n";
-    struct step *step = list_of("%s", text);
-    finish_list(step);
-    expect_wrong("the list", verify(step, NULL), "task 1 r reads tensor x before anything is written to it");
-    free_list(step);
+    struct list *list = list_of("%s", text);
+    finish_list(list);
+    expect_wrong("the list", verify(list, NULL), "task 1 r reads tensor x before anything is written to it");
+    free_list_and_machine(list);
     text = GPU "tensor x gpu 4 work\ntask w gpu.compute 1 every=2 writes=x\ntask w gpu.compute 1 every=2 rest=1 "
                "writes=x\ntask r gpu.compute 1 reads=x\n";
-    free_list(read_text_list(text)); /* one of the two always runs */
+    free_list_and_machine(read_text_list(text)); /* one of the two always runs */
 }
 
 /* ---- rings ------------------------------------------------------------------------------------------------------- */
@@ -150,23 +150,23 @@ TEST(verify_sees_what_touches_a_ring_too_late)
         "task 1 look touches ring b, and may run when its iteration has no member of it",
         "task 0 copy touches ring b, and may run when its iteration has returned its member of it"};
     for (int k = 0; k < 4; k++) {
-        struct step *step = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
-        for (size_t i = 0; i < step->n; i++) {
-            struct task *task = step->task[i];
+        struct list *list = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
+        for (size_t i = 0; i < list->n; i++) {
+            struct task *task = list->task[i];
             task->member.needed = strcmp(task->name, "look") != 0;
             task->member.returned = strcmp(task->name, "commit") == 0;
             for (int a = 0; a < task->n_access; a++)
                 if (task->access[a].tensor->device->is_host)
-                    task->access[a].tensor->storage->ring = &step->pool->ring;
+                    task->access[a].tensor->storage->ring = &list->pool->ring;
         }
-        finish_list(step);
-        for (size_t e = 0; e < step->n_edges; e++)
-            assert_false(step->edges[e].previous);
+        finish_list(list);
+        for (size_t e = 0; e < list->n_edges; e++)
+            assert_false(list->edges[e].previous);
         if (wrong[k])
-            expect_wrong("the list", verify(step, NULL), wrong[k]);
+            expect_wrong("the list", verify(list, NULL), wrong[k]);
         else
-            expect_sound("the list", step, NULL);
-        free_list(step);
+            expect_sound("the list", list, NULL);
+        free_list_and_machine(list);
     }
 }
 
@@ -178,38 +178,38 @@ TEST(verify_trusts_only_what_always_runs_to_end_a_ring)
                                         "task copy gpu.download 1 reads=x writes=b\n"
                                         "task persist host.cpu 1 reads=b\ntask commit host.disk 1\n";
     for (int k = 0; k < 4; k++) {
-        struct step *step = list_of("%s", text);
+        struct list *list = list_of("%s", text);
         struct edge edge = {.producer = 1, .wait = k != 1, .previous = k == 2};
-        for (size_t i = 0; i < step->n; i++)
-            step->task[i]->member.needed = true;
-        step->task[1]->condition.needs = k == 3;
-        step->task[2]->member.returned = true;
-        step->pool->tensors[1]->ring = &step->pool->ring;
-        finish_list(step);
-        step->task[2]->edges = &edge;
-        step->task[2]->n_edges = 1;
+        for (size_t i = 0; i < list->n; i++)
+            list->task[i]->member.needed = true;
+        list->task[1]->condition.needs = k == 3;
+        list->task[2]->member.returned = true;
+        list->pool->tensors[1]->ring = &list->pool->ring;
+        finish_list(list);
+        list->task[2]->edges = &edge;
+        list->task[2]->n_edges = 1;
         if (k == 0)
-            expect_sound("the list", step, NULL);
+            expect_sound("the list", list, NULL);
         else
-            expect_wrong("the list", verify(step, NULL),
+            expect_wrong("the list", verify(list, NULL),
                          "touches ring b, and may run when its iteration has returned its member of it");
-        free_list(step);
+        free_list_and_machine(list);
     }
 }
 
 /* What an iteration reads of a ring it has written itself: another iteration's value is in another member. */
 TEST(verify_sees_a_read_of_a_ring_before_its_write)
 {
-    struct step *step = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n"
+    struct list *list = list_of(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n"
                                     "task persist host.disk 1 reads=b\ntask copy gpu.download 1 reads=x writes=b\n"
                                     "task commit host.disk 1\n");
-    for (size_t i = 0; i < step->n; i++)
-        step->task[i]->member.needed = true;
-    step->task[2]->member.returned = true;
-    step->pool->tensors[1]->ring = &step->pool->ring;
-    finish_list(step);
-    expect_wrong("the list", verify(step, NULL), "task 0 persist reads tensor b before anything is written to it");
-    free_list(step);
+    for (size_t i = 0; i < list->n; i++)
+        list->task[i]->member.needed = true;
+    list->task[2]->member.returned = true;
+    list->pool->tensors[1]->ring = &list->pool->ring;
+    finish_list(list);
+    expect_wrong("the list", verify(list, NULL), "task 0 persist reads tensor b before anything is written to it");
+    free_list_and_machine(list);
 }
 
 /* ---- waits that no tensor says ----------------------------------------------------------------------------------- */
@@ -223,7 +223,7 @@ TEST(verify_sees_a_read_of_a_ring_before_its_write)
 TEST(tasks_wait_for_those_that_are_named)
 {
     struct simulation *sim = simulate_text(RELAY);
-    const struct task *again = sim->step->task[2], *end = sim->step->task[5];
+    const struct task *again = sim->list->task[2], *end = sim->list->task[5];
     assert_int_equal(again->n_edges, 1);
     assert_true(again->edges[0].producer == 3 && again->edges[0].previous && again->edges[0].wait);
     assert_int_equal(end->n_edges, 3);
@@ -231,7 +231,7 @@ TEST(tasks_wait_for_those_that_are_named)
     expect_number("sum", sim->moments[4].start, 1 + 4 + 2);
     expect_number("end", sim->moments[5].start, 1 + 4 + 2 + 3);
     expect_number("period", sim->period, 4 + 2); /* launches are hidden */
-    expect_round_trip(sim->step, sim);
+    expect_round_trip(sim->list, sim);
     end_simulation(sim);
     expect_period(GPU "task a gpu.compute 2 after=c'\ntask b gpu.upload 3 after=a\ntask c host.cpu 1 after=b\n", 6, 1);
     expect_period(GPU "task a gpu.compute 2\ntask b gpu.upload 3 after=a\ntask c host.cpu 1 after=b\n", 3, 1);
@@ -247,34 +247,34 @@ TEST(who_is_awaited_has_a_name_of_its_own)
     struct task *second = add_paper(&paper, lane, "k", NULL, NULL, NULL);
     struct task *third = add_paper(&paper, paper.host->lane[LANE_DISK], "k", NULL, NULL, NULL);
     struct task *other = add_paper(&paper, lane, "k~2", NULL, NULL, NULL);
-    add_after(paper.step, third, second, SAME_STEP);
-    add_after(paper.step, third, other, STEP_BEFORE);
-    add_after(paper.step, other, third, STEP_BEFORE);
-    add_after(paper.step, other, third, SAME_STEP);
-    add_after(paper.step, other, first, SAME_STEP);
-    add_after(paper.step, first, second, STEP_BEFORE);
+    add_after(paper.list, third, second, SAME_STEP);
+    add_after(paper.list, third, other, STEP_BEFORE);
+    add_after(paper.list, other, third, STEP_BEFORE);
+    add_after(paper.list, other, third, SAME_STEP);
+    add_after(paper.list, other, first, SAME_STEP);
+    add_after(paper.list, first, second, STEP_BEFORE);
     finish_paper(&paper);
-    char *text = list_as_text(paper.step, (double[]){1, 2, 3, 4});
+    char *text = list_as_text(paper.list, (double[]){1, 2, 3, 4});
     assert_non_null(strstr(text, "task k~3 host.cpu 1 after=k~4'\ntask k~4 "));
     assert_non_null(strstr(text, ".compute 2\ntask k host.disk 3 after=k~4,k~2'\n"));
     assert_non_null(strstr(text, "task k~2 ") && strstr(text, ".compute 4 after=k~3,k,k'\n"));
-    struct step *again = read_text_list(text);
+    struct list *again = read_text_list(text);
     char *twice = list_as_text(again, (double[]){1, 2, 3, 4});
     assert_string_equal(text, twice);
     free(text);
     free(twice);
-    free_list(again);
+    free_list_and_machine(again);
     end_paper(&paper);
 }
 
 /* What follows from a held update goes along with it. */
 TEST(what_waits_for_an_update_is_held_with_it)
 {
-    struct step *step = gated_list(GPU "tensor w gpu 4 parameters\ntask back gpu.compute 1 role=backward\n"
+    struct list *list = gated_list(GPU "tensor w gpu 4 parameters\ntask back gpu.compute 1 role=backward\n"
                                        "task adam gpu.upload 1 role=update writes=w\ntask tell host.cpu 1 after=adam\n"
                                        "task free host.cpu 1 after=back\ntask back gpu.compute 1 role=backward\n");
-    expect_order(step, "back free back adam tell");
-    free_list(step);
+    expect_order(list, "back free back adam tell");
+    free_list_and_machine(list);
 }
 
 /* Without its wait each is unordered, and one that stands before all that it waits for is seen too. */
@@ -290,17 +290,17 @@ TEST(verify_sees_a_task_that_does_not_wait)
         {4, "task 4 sum may start before task 3 work has ended, which after= tells it to wait for"},
     };
     for (size_t i = 0; i < COUNT(dropped); i++) {
-        struct step *step = read_text_list(RELAY);
-        assert_true(step->task[dropped[i].task]->edges[0].wait);
-        step->task[dropped[i].task]->edges[0].wait = false;
-        expect_wrong("the list", verify(step, NULL), dropped[i].says);
-        free_list(step);
+        struct list *list = read_text_list(RELAY);
+        assert_true(list->task[dropped[i].task]->edges[0].wait);
+        list->task[dropped[i].task]->edges[0].wait = false;
+        expect_wrong("the list", verify(list, NULL), dropped[i].says);
+        free_list_and_machine(list);
     }
-    struct step *step = list_of(GPU "task a host.cpu 1\ntask b gpu.compute 1 after=a\n");
-    struct task *a = step->task[0];
-    step->task[0] = step->task[1];
-    step->task[1] = a;
-    finish_list(step);
-    expect_wrong("the list", verify(step, NULL), "task 0 b comes before all that after= tells it to wait for");
-    free_list(step);
+    struct list *list = list_of(GPU "task a host.cpu 1\ntask b gpu.compute 1 after=a\n");
+    struct task *a = list->task[0];
+    list->task[0] = list->task[1];
+    list->task[1] = a;
+    finish_list(list);
+    expect_wrong("the list", verify(list, NULL), "task 0 b comes before all that after= tells it to wait for");
+    free_list_and_machine(list);
 }

@@ -18,13 +18,13 @@
 /* Task i in the first step of the steady pattern, its times counted from the end of the step before. */
 static void expect_span(const struct simulation *sim, size_t i, double start, double end)
 {
-    size_t n = sim->step->n;
+    size_t n = sim->list->n;
     double from = 0;
     for (size_t k = 0; k < n; k++)
         from = fmax(from, sim->moments[(size_t)(sim->first - 1) * n + k].end);
     const struct moment *moment = &sim->moments[(size_t)sim->first * n + i];
     if (fabs(moment->start - from - start) > 1e-9 || fabs(moment->end - from - end) > 1e-9)
-        test_failed("task %s: simulated [%g, %g], by hand [%g, %g]\n", sim->step->task[i]->name, moment->start - from,
+        test_failed("task %s: simulated [%g, %g], by hand [%g, %g]\n", sim->list->task[i]->name, moment->start - from,
                     moment->end - from, start, end);
 }
 
@@ -132,7 +132,7 @@ TEST(bytes_are_shared_where_memory_is_scarce)
         char *text = lasting("%s\n%s", cases[i].device, tasks);
         struct simulation *sim = simulate_text(text);
         expect_number("period", sim->period, cases[i].period);
-        assert_int_equal(sim->step->peak_total[0], 40);
+        assert_int_equal(sim->list->peak_total[0], 40);
         end_simulation(sim);
     }
 }
@@ -278,15 +278,15 @@ TEST(the_shipped_lists)
                    {"overlap", false, 0.018}};
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char *path = lasting("data/steps/%s.txt", shipped[i].name);
-        struct step *step = read_list(path);
+        struct list *list = read_list(path);
         if (shipped[i].clip)
-            gate_updates(step);
-        struct values *values = number_values(step);
-        finish_list(step);
-        char *devices = verify_devices(step), *wrong = devices ? devices : verify(step, values);
+            gate_updates(list);
+        struct values *values = number_values(list);
+        finish_list(list);
+        char *devices = verify_devices(list), *wrong = devices ? devices : verify(list, values);
         if (wrong)
             test_failed("%s: %s\n", path, wrong);
-        struct simulation *sim = must_simulate(step, NULL);
+        struct simulation *sim = must_simulate(list, NULL);
         if (fabs(sim->period - shipped[i].period) > 1e-9)
             test_failed("%s: %g s, its comment says %g\n", path, sim->period, shipped[i].period);
         free_values(values);

@@ -26,20 +26,21 @@ TEST(what_is_written_is_read)
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
-    struct trace *t = trace_open(path);
-    assert_int_equal(t->n_records, COUNT(example_runs));
-    assert_int_equal(t->n_unfinished + t->n_lost, 0);
-    assert_int_equal((uint64_t)st.st_size, t->header.records_at + COUNT(example_runs) * sizeof(struct trace_record));
-    assert_string_equal(t->header.list[1], "eval");
-    assert_memory_equal(t->tasks, example_tasks, sizeof example_tasks);
-    assert_memory_equal(t->edges, example_edges, sizeof example_edges);
-    assert_memory_equal(t->lanes, example_lanes, sizeof example_lanes);
-    for (size_t i = 1; i < t->n_records; i++)
-        assert_true(t->records[i - 1].start <= t->records[i].start);
-    assert_int_equal(t->steps[0].n, 4);
-    assert_int_equal(t->steps[0].step[0].step, 1);
-    assert_int_equal(t->whole_step, 4);
-    trace_free(t);
+    struct trace *trace = trace_open(path);
+    assert_int_equal(trace->n_records, COUNT(example_runs));
+    assert_int_equal(trace->n_unfinished + trace->n_lost, 0);
+    assert_int_equal((uint64_t)st.st_size,
+                     trace->header.records_at + COUNT(example_runs) * sizeof(struct trace_record));
+    assert_string_equal(trace->header.list[1], "eval");
+    assert_memory_equal(trace->tasks, example_tasks, sizeof example_tasks);
+    assert_memory_equal(trace->edges, example_edges, sizeof example_edges);
+    assert_memory_equal(trace->lanes, example_lanes, sizeof example_lanes);
+    for (size_t i = 1; i < trace->n_records; i++)
+        assert_true(trace->records[i - 1].start <= trace->records[i].start);
+    assert_int_equal(trace->steps[0].n, 4);
+    assert_int_equal(trace->steps[0].step[0].step, 1);
+    assert_int_equal(trace->whole_step, 4);
+    trace_free(trace);
 }
 
 TEST(impossible_ends_are_mended)
@@ -49,14 +50,14 @@ TEST(impossible_ends_are_mended)
     trace_end(w, trace_begin(w, 1, LOAD, 0), 0, 0, 0);
     trace_end(w, trace_begin(w, 1, FWD0, 0), 90, 70, 0);
     trace_close(w);
-    struct trace *t = trace_open(path);
-    assert_int_equal(t->n_records, 2);
-    assert_int_equal(t->records[0].end, 1);
-    assert_int_equal(t->records[0].flags, 0);
-    assert_int_equal(t->records[1].start, 70);
-    assert_int_equal(t->records[1].end, 70);
-    assert_int_equal(t->records[1].flags, TRACE_APPROXIMATE);
-    trace_free(t);
+    struct trace *trace = trace_open(path);
+    assert_int_equal(trace->n_records, 2);
+    assert_int_equal(trace->records[0].end, 1);
+    assert_int_equal(trace->records[0].flags, 0);
+    assert_int_equal(trace->records[1].start, 70);
+    assert_int_equal(trace->records[1].end, 70);
+    assert_int_equal(trace->records[1].flags, TRACE_APPROXIMATE);
+    trace_free(trace);
 }
 
 static void write_and_die(void *path)
@@ -72,18 +73,18 @@ TEST(file_of_a_killed_writer_opens)
 {
     const char *path = temp_path("killed.trace");
     assert_int_equal(run_child(write_and_die, (void *)path).signal, SIGKILL);
-    struct trace *t = trace_open(path);
-    assert_int_equal(t->header.closed_ns, 0);
-    assert_int_equal(t->n_records, 7);
-    assert_int_equal(t->n_unfinished, 1);
-    assert_int_equal(t->unfinished[0].task, ADAMW);
-    assert_int_equal(t->unfinished[0].queued, in_ns(555));
-    assert_int_equal(t->whole_step, 1);
-    struct trace_steps s = trace_steps_of(t, 0);
+    struct trace *trace = trace_open(path);
+    assert_int_equal(trace->header.closed_ns, 0);
+    assert_int_equal(trace->n_records, 7);
+    assert_int_equal(trace->n_unfinished, 1);
+    assert_int_equal(trace->unfinished[0].task, ADAMW);
+    assert_int_equal(trace->unfinished[0].queued, in_ns(555));
+    assert_int_equal(trace->whole_step, 1);
+    struct trace_steps s = trace_steps_of(trace, 0);
     assert_int_equal(s.n, 2);
     assert_int_equal(s.counted, 1); /* step 2 is not whole: only the warm-up is left */
     assert_int_equal(s.steps[s.first].step, 1);
-    trace_free(t);
+    trace_free(trace);
     free(output_of(COMMAND("summary", (char *)path), 0));
 }
 
@@ -97,10 +98,10 @@ TEST(unfinished_step_is_not_whole)
     trace_begin(w, 3, EVAL, in_ns(900));
     put_run(w, &example_runs[14], 0, 1);
     trace_close(w);
-    struct trace *t = trace_open(path);
-    assert_int_equal(t->steps[0].step[t->steps[0].n - 1].step, 4);
-    assert_int_equal(t->whole_step, 2);
-    trace_free(t);
+    struct trace *trace = trace_open(path);
+    assert_int_equal(trace->steps[0].step[trace->steps[0].n - 1].step, 4);
+    assert_int_equal(trace->whole_step, 2);
+    trace_free(trace);
 }
 
 /* The writer goes on, whatever is taken from the file and when, and says so once; what was taken stays away. */
@@ -255,8 +256,8 @@ static const char *patched(const char *name, uint64_t at, const void *value, siz
 
 TEST(damaged_files_are_refused)
 {
-    struct trace *t = trace_open(make_example("layout.trace"));
-    const struct trace_header *h = &t->header;
+    struct trace *trace = trace_open(make_example("layout.trace"));
+    const struct trace_header *h = &trace->header;
     const struct {
         uint64_t at;
         size_t size;
@@ -319,16 +320,16 @@ TEST(damaged_files_are_refused)
     assert_int_equal(pwrite(fd, &head, sizeof head, HEADER(head)), sizeof head);
     close(fd);
     expect_damage(path);
-    trace_free(t);
+    trace_free(trace);
 }
 
 /* Whatever a byte says, the answer is a result or a sentence; times and names may be anything. */
 TEST(random_damage_never_crashes)
 {
     size_t n, at;
-    struct trace *t = trace_open(make_example("layout.trace"));
-    n = t->header.records_at + t->n_records * sizeof *t->records;
-    trace_free(t);
+    struct trace *trace = trace_open(make_example("layout.trace"));
+    n = trace->header.records_at + trace->n_records * sizeof *trace->records;
+    trace_free(trace);
     for (uint32_t i = 0; i < 300; i++) {
         struct random4 r = random_words(1, STREAM_TEST, 0, i);
         at = r.word[0] % n;
@@ -347,9 +348,9 @@ TEST(random_damage_never_crashes)
 
 TEST(texts_cannot_reach_the_terminal)
 {
-    struct trace *t = trace_open(patched("escape.trace", HEADER(model), "\033[31m\xff", 6));
-    assert_string_equal(t->header.model, "?[31m?e");
-    trace_free(t);
+    struct trace *trace = trace_open(patched("escape.trace", HEADER(model), "\033[31m\xff", 6));
+    assert_string_equal(trace->header.model, "?[31m?e");
+    trace_free(trace);
 }
 
 /* ---- usage ----------------------------------------------------------------------------------------------------- */

@@ -16,10 +16,10 @@ enum { TENSORS = 60, TASKS = 200 };
 
 /* Tasks on lanes of a device and the host, each of which writes a tensor of the device and reads one or two that are
  * written.  Tensors are used near where they begin, so that many share bytes. */
-static struct step *random_step(struct paper *paper, uint64_t seed, const char *name)
+static struct list *random_step(struct paper *paper, uint64_t seed, const char *name)
 {
     static const enum lane_kind kinds[] = {LANE_COMPUTE, LANE_UPLOAD, LANE_DOWNLOAD};
-    struct step *step = strcmp(name, "first") == 0 ? paper->step : new_step(paper->pool, name);
+    struct list *list = strcmp(name, "first") == 0 ? paper->list : new_list(paper->pool, name);
     struct tensor *tensor[TENSORS];
     bool written[TENSORS] = {false};
     struct draws draws = {.seed = seed};
@@ -32,7 +32,7 @@ static struct step *random_step(struct paper *paper, uint64_t seed, const char *
         size_t base = (size_t)i * (TENSORS - 10) / TASKS, to = base + draw_below(&draws, 10);
         size_t lane = draw_below(&draws, 4);
         struct task *task =
-            add_host(step, lane == 3 ? paper->host->lane[LANE_CPU] : paper->device->lane[kinds[lane]], "t", NULL, NULL);
+            add_host(list, lane == 3 ? paper->host->lane[LANE_CPU] : paper->device->lane[kinds[lane]], "t", NULL, NULL);
         for (int k = 0; k < 2; k++) {
             size_t from = base + draw_below(&draws, 10);
             if (written[from] && from != to)
@@ -41,7 +41,7 @@ static struct step *random_step(struct paper *paper, uint64_t seed, const char *
         add_access(task, tensor[to], ACCESS_WRITE);
         written[to] = true;
     }
-    return step;
+    return list;
 }
 
 /* ---- place() ----------------------------------------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ static struct step *random_step(struct paper *paper, uint64_t seed, const char *
 static bool meet(const struct tensor *a, const struct tensor *b)
 {
     return a->persistent || b->persistent ||
-           (a->step == b->step && a->held_from <= b->held_until && b->held_from <= a->held_until);
+           (a->list == b->list && a->held_from <= b->held_until && b->held_from <= a->held_until);
 }
 
 /* The lowest address that is free of all placed tensors that t meets: slab * limit + address. */
@@ -110,7 +110,7 @@ static bool expect_plain_addresses(const struct pool *pool, struct device *devic
     size_t *by_size = allocate(pool->n, sizeof *by_size);
     size_t *by_life = allocate(pool->n, sizeof *by_life);
     for (size_t i = 0; i < pool->n; i++)
-        if (pool->tensors[i]->device == device && (pool->tensors[i]->persistent || pool->tensors[i]->step))
+        if (pool->tensors[i]->device == device && (pool->tensors[i]->persistent || pool->tensors[i]->list))
             list[n++] = pool->tensors[i];
     bool second = place_plainly(list, n, larger_first, by_size) > place_plainly(list, n, earlier_first, by_life);
     for (size_t i = 0; i < n; i++) {
@@ -133,13 +133,13 @@ TEST(addresses_are_those_of_the_plain_algorithm)
         struct paper paper = new_paper(1, &slow_speeds);
         paper.device->alignment = seed % 3 ? 512 : 96;
         paper.device->max_allocation = seed % 2 ? 24000 : paper.device->max_allocation; /* several slabs */
-        struct step *first = random_step(&paper, seed, "first");
-        struct step *lists[] = {first, random_step(&paper, seed + 1000, "second")};
+        struct list *first = random_step(&paper, seed, "first");
+        struct list *lists[] = {first, random_step(&paper, seed + 1000, "second")};
         for (int again = 0; again < 2; again++) { /* placed twice, and the second time nothing is left of the first */
             must(place(paper.pool, lists, 2, PLACE_TO_CHECK));
             second += expect_plain_addresses(paper.pool, paper.device);
         }
-        free_step(lists[1]);
+        free_list(lists[1]);
         end_paper(&paper);
     }
     assert_true(second > 0 && second < 80); /* each order is the better one at times */
@@ -153,11 +153,11 @@ static void expect_life(int n, int at, int first, int last)
     struct tensor *tensor = new_bytes(&paper, paper.device, "x", 512, false);
     tensor->exclusive = EXCLUSIVE_SOME;
     for (int i = 0; i < n; i++) {
-        struct task *task = add_host(paper.step, paper.device->lane[LANE_COMPUTE], "t", NULL, NULL);
+        struct task *task = add_host(paper.list, paper.device->lane[LANE_COMPUTE], "t", NULL, NULL);
         if (i == at)
             add_access(task, tensor, ACCESS_WRITE);
     }
-    must(place(paper.pool, &paper.step, 1, PLACE_TO_CHECK));
+    must(place(paper.pool, &paper.list, 1, PLACE_TO_CHECK));
     assert_int_equal(tensor->held_from, first);
     assert_int_equal(tensor->held_until, last);
     end_paper(&paper);
@@ -174,21 +174,21 @@ TEST(some_tensors_keep_others_away)
 /* ---- verify() ---------------------------------------------------------------------------------------------------- */
 
 /* Tasks that write what persists run in every other iteration. */
-static void skip_some(struct step *step)
+static void skip_some(struct list *list)
 {
-    for (size_t i = 0; i < step->n; i++)
-        step->task[i]->when.every = step->task[i]->access[step->task[i]->n_access - 1].tensor->persistent ? 2 : 1;
+    for (size_t i = 0; i < list->n; i++)
+        list->task[i]->when.every = list->task[i]->access[list->task[i]->n_access - 1].tensor->persistent ? 2 : 1;
 }
 
 /* before[b * 2n + a]: node b of two iterations starts after node a's end, and no other's where that is skipped. */
-static bool *all_paths(const struct step *step)
+static bool *all_paths(const struct list *list)
 {
-    size_t n = step->n, nodes = 2 * n;
+    size_t n = list->n, nodes = 2 * n;
     bool *before = allocate(nodes * nodes, 1);
     for (size_t b = 0; b < nodes; b++)
         for (size_t a = b; a-- > 0;) {
-            const struct task *task = step->task[b % n];
-            bool direct = step->task[a % n]->lane == task->lane, skipped = is_conditional(step->task[a % n]);
+            const struct task *task = list->task[b % n];
+            bool direct = list->task[a % n]->lane == task->lane, skipped = is_conditional(list->task[a % n]);
             if (before[b * nodes + a] && !skipped)
                 continue;
             for (size_t e = 0; e < task->n_edges; e++)
@@ -202,9 +202,9 @@ static bool *all_paths(const struct step *step)
 
 static bool collide(const struct access *a, const struct access *b)
 {
-    const struct tensor *x = a->tensor, *y = b->tensor;
-    return ((a->mode | b->mode) & ACCESS_WRITE) && x->device == y->device && x->slab == y->slab &&
-           x->address < y->address + y->bytes && y->address < x->address + x->bytes;
+    const struct tensor *tensor = a->tensor, *y = b->tensor;
+    return ((a->mode | b->mode) & ACCESS_WRITE) && tensor->device == y->device && tensor->slab == y->slab &&
+           tensor->address < y->address + y->bytes && y->address < tensor->address + tensor->bytes;
 }
 
 static bool conflict(const struct task *a, const struct task *b)
@@ -216,24 +216,24 @@ static bool conflict(const struct task *a, const struct task *b)
     return false;
 }
 
-static bool is_ordered(const struct step *step)
+static bool is_ordered(const struct list *list)
 {
-    bool *before = all_paths(step), ordered = true;
-    size_t nodes = 2 * step->n;
+    bool *before = all_paths(list), ordered = true;
+    size_t nodes = 2 * list->n;
     for (size_t b = 0; b < nodes && ordered; b++)
         for (size_t a = 0; a < b && ordered; a++)
-            ordered = before[b * nodes + a] || !conflict(step->task[a % step->n], step->task[b % step->n]);
+            ordered = before[b * nodes + a] || !conflict(list->task[a % list->n], list->task[b % list->n]);
     free(before);
     return ordered;
 }
 
 /* What follows from a wait for a task that may be skipped, verify() leaves out for others. */
-static void expect_same_verdict(const struct step *step, size_t *wrong_lists)
+static void expect_same_verdict(const struct list *list, size_t *wrong_lists)
 {
-    char *wrong = verify(step, NULL);
-    bool ordered = is_ordered(step), cautious = false;
-    for (size_t i = 0; i < step->n; i++)
-        cautious |= is_conditional(step->task[i]);
+    char *wrong = verify(list, NULL);
+    bool ordered = is_ordered(list), cautious = false;
+    for (size_t i = 0; i < list->n; i++)
+        cautious |= is_conditional(list->task[i]);
     if (wrong ? ordered && !cautious : !ordered)
         test_failed("all pairs are %sordered, and verify says: %s\n", ordered ? "" : "not ", wrong ? wrong : "nothing");
     *wrong_lists += !ordered;
@@ -249,24 +249,24 @@ TEST(verdicts_are_those_of_all_pairs)
     size_t wrong_moves = 0;
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct paper paper = new_paper(1, &slow_speeds);
-        struct step *step = random_step(&paper, seed, "first");
+        struct list *list = random_step(&paper, seed, "first");
         if (seed > 2)
-            skip_some(step);
+            skip_some(list);
         finish_paper(&paper);
-        for (size_t k = 0; k < step->n; k += 10)
-            for (size_t e = 0; e < step->task[k]->n_edges; e++) {
-                struct edge *edge = &step->task[k]->edges[e];
+        for (size_t k = 0; k < list->n; k += 10)
+            for (size_t e = 0; e < list->task[k]->n_edges; e++) {
+                struct edge *edge = &list->task[k]->edges[e];
                 bool wait = edge->wait;
                 edge->wait = false;
-                expect_same_verdict(step, &wrong);
+                expect_same_verdict(list, &wrong);
                 edge->wait = wait;
                 dropped += wait;
             }
-        for (size_t k = 1; k + 1 < step->n; k += 10, moved++) {
-            struct lane *lane = step->task[k]->lane;
-            step->task[k]->lane = step->task[k + 1]->lane;
-            expect_same_verdict(step, &wrong_moves);
-            step->task[k]->lane = lane;
+        for (size_t k = 1; k + 1 < list->n; k += 10, moved++) {
+            struct lane *lane = list->task[k]->lane;
+            list->task[k]->lane = list->task[k + 1]->lane;
+            expect_same_verdict(list, &wrong_moves);
+            list->task[k]->lane = lane;
         }
         end_paper(&paper);
     }
@@ -285,13 +285,13 @@ static size_t peak_megabytes(void)
 
 /* Micro-batches of 24 layers on four devices: forward, backward, what is sent to the host, and one tensor that all
  * forwards read; with as many tensors as tasks, of which hundreds follow each other on the same bytes. */
-static struct step *large_step(struct paper *paper, size_t n)
+static struct list *large_step(struct paper *paper, size_t n)
 {
-    struct step *step = paper->step;
+    struct list *list = paper->list;
     for (size_t d = 0; d < 4; d++) {
         struct device *device = &paper->machine->device[d];
         struct tensor *tensor = new_bytes(paper, device, "w", 1024, true), *a[24], *g[24];
-        for (size_t end = (d + 1) * n / 4; step->n < end;) {
+        for (size_t end = (d + 1) * n / 4; list->n < end;) {
             for (int k = 0; k < 24; k++) {
                 a[k] = new_bytes(paper, device, "a", 1000 + 512 * (k % 5), false);
                 g[k] = new_bytes(paper, device, "g", 300 + 100 * (k % 3), false);
@@ -300,33 +300,33 @@ static struct step *large_step(struct paper *paper, size_t n)
             for (int k = 24; k-- > 0;) {
                 struct tensor *host = new_bytes(paper, paper->host, "h", (int64_t)count_elements(g[k]), false);
                 add_paper(paper, device->lane[LANE_COMPUTE], "b", g[k], a[k], k < 23 ? g[k + 1] : NULL);
-                add_copy(step, device->lane[LANE_DOWNLOAD], "d", host, g[k]);
+                add_copy(list, device->lane[LANE_DOWNLOAD], "d", host, g[k]);
                 add_paper(paper, paper->host->lane[LANE_CPU], "h", NULL, host, NULL);
             }
         }
         add_paper(paper, device->lane[LANE_COMPUTE], "u", tensor, g[0], NULL);
     }
-    return step;
+    return list;
 }
 
 /* An algorithm that looks at all pairs of tasks, or of tensors on the same bytes, would take minutes or gigabytes. */
 TEST(a_list_of_30000_tasks)
 {
     struct paper paper = new_paper(4, &plausible_speeds);
-    struct step *step = large_step(&paper, 30000);
+    struct list *list = large_step(&paper, 30000);
     size_t before = peak_megabytes();
-    struct values *values = number_values(step);
-    must(place(paper.pool, &step, 1, PLACE_TO_CHECK));
-    depend(step, ALL_EDGES);
-    expect_sound("the list", step, values);
-    struct simulation *sim = must_simulate(step, paper.costs);
-    assert_true(step->n >= 30000);
+    struct values *values = number_values(list);
+    must(place(paper.pool, &list, 1, PLACE_TO_CHECK));
+    depend(list, ALL_EDGES);
+    expect_sound("the list", list, values);
+    struct simulation *sim = must_simulate(list, paper.costs);
+    assert_true(list->n >= 30000);
     assert_true(sim->settled);
-    struct forecast forecast = try_step(step, paper.costs);
+    struct forecast forecast = try_step(list, paper.costs);
     assert_true(forecast.period == sim->period);
     size_t most = peak_megabytes() - before;
     if (most > 300)
-        test_failed("planning %zu tasks took %zu MiB\n", step->n, most);
+        test_failed("planning %zu tasks took %zu MiB\n", list->n, most);
     free_forecast(&forecast);
     free_simulation(sim);
     free_values(values);
@@ -336,36 +336,36 @@ TEST(a_list_of_30000_tasks)
 /* ---- trying ------------------------------------------------------------------------------------------------------ */
 
 /* All that trying a list could change, as one number. */
-static uint64_t fingerprint(const struct step *step)
+static uint64_t fingerprint(const struct list *list)
 {
-    const struct pool *pool = step->pool;
-    uint64_t h = hash_bytes(step->peak, ((size_t)pool->machine->n_devices + 1) * sizeof *step->peak, step->n_levels);
-    h = hash_bytes(step->peak_total, ((size_t)pool->machine->n_devices + 1) * sizeof *step->peak_total, h);
+    const struct pool *pool = list->pool;
+    uint64_t h = hash_bytes(list->peak, ((size_t)pool->machine->n_devices + 1) * sizeof *list->peak, list->n_levels);
+    h = hash_bytes(list->peak_total, ((size_t)pool->machine->n_devices + 1) * sizeof *list->peak_total, h);
     for (size_t i = 0; i < pool->n; i++)
         h = hash_bytes(pool->tensors[i], sizeof *pool->tensors[i], h);
-    for (size_t i = 0; i < step->n; i++) {
-        h = hash_bytes(step->task[i], sizeof *step->task[i], h);
-        h = hash_bytes(step->task[i]->edges, step->task[i]->n_edges * sizeof(struct edge), h);
+    for (size_t i = 0; i < list->n; i++) {
+        h = hash_bytes(list->task[i], sizeof *list->task[i], h);
+        h = hash_bytes(list->task[i]->edges, list->task[i]->n_edges * sizeof(struct edge), h);
     }
     return h;
 }
 
 /* The forecast is what then happens. */
-static void expect_forecast(const struct forecast *forecast, const struct step *step, const struct costs *costs)
+static void expect_forecast(const struct forecast *forecast, const struct list *list, const struct costs *costs)
 {
-    struct simulation *sim = must_simulate(step, costs);
+    struct simulation *sim = must_simulate(list, costs);
     assert_null(forecast->why_not);
-    assert_int_equal(forecast->n, step->n);
+    assert_int_equal(forecast->n, list->n);
     assert_true(forecast->period == sim->period);
-    for (int d = 0; d <= step->pool->machine->n_devices; d++) {
+    for (int d = 0; d <= list->pool->machine->n_devices; d++) {
         size_t most = 0, at = 0;
-        assert_int_equal(forecast->peak_total[d], step->peak_total[d]);
-        for (size_t i = 0; i < step->n; i++) {
+        assert_int_equal(forecast->peak_total[d], list->peak_total[d]);
+        for (size_t i = 0; i < list->n; i++) {
             size_t held = 0;
-            for (size_t k = 0; k < step->pool->n; k++) {
-                const struct tensor *tensor = step->pool->tensors[k];
+            for (size_t k = 0; k < list->pool->n; k++) {
+                const struct tensor *tensor = list->pool->tensors[k];
                 bool lives = tensor->persistent ||
-                             (tensor->step == step && tensor->held_from <= (int)i && (int)i <= tensor->held_until);
+                             (tensor->list == list && tensor->held_from <= (int)i && (int)i <= tensor->held_until);
                 held += tensor->storage == tensor && tensor->device->index == d && lives ? tensor->bytes : 0;
             }
             at = held > most ? i : at;
@@ -415,11 +415,11 @@ static struct four new_four(void)
     return four;
 }
 
-static void expect_most(const struct step *step, const struct costs *costs, size_t bytes, size_t at)
+static void expect_most(const struct list *list, const struct costs *costs, size_t bytes, size_t at)
 {
-    uint64_t before = fingerprint(step);
-    struct forecast forecast = try_step(step, costs);
-    assert_int_equal(fingerprint(step), before);
+    uint64_t before = fingerprint(list);
+    struct forecast forecast = try_step(list, costs);
+    assert_int_equal(fingerprint(list), before);
     assert_null(forecast.why_not);
     assert_int_equal(forecast.peak_total[0], bytes);
     assert_int_equal(forecast.peak_position[0], at);
@@ -430,18 +430,18 @@ static void expect_most(const struct step *step, const struct costs *costs, size
 TEST(an_edit_is_tried)
 {
     struct four four = new_four();
-    struct step *step = four.paper.step;
-    expect_most(step, four.paper.costs, 8192, 2);
-    struct edit *edit = open_edit(step);
+    struct list *list = four.paper.list;
+    expect_most(list, four.paper.costs, 8192, 2);
+    struct edit *edit = open_edit(list);
     assert_true(sink(edit, four.early, four.c));
-    expect_most(step, four.paper.costs, 6144, 1);
-    struct forecast now = try_step(step, four.paper.costs);
+    expect_most(list, four.paper.costs, 6144, 1);
+    struct forecast now = try_step(list, four.paper.costs);
     struct task *order[] = {four.b, four.c, four.early, four.last};
     assert_int_equal(now.n, COUNT(order));
     assert_memory_equal(now.task, order, sizeof order);
     free_forecast(&now);
     undo(edit);
-    expect_most(step, four.paper.costs, 8192, 2);
+    expect_most(list, four.paper.costs, 8192, 2);
     end_paper(&four.paper);
 }
 
@@ -449,28 +449,28 @@ TEST(what_does_not_fit_is_told)
 {
     struct four four = new_four();
     four.paper.device->budget = 11000; /* 4096 of which guard the slab */
-    struct forecast all = try_step(four.paper.step, four.paper.costs);
+    struct forecast all = try_step(four.paper.list, four.paper.costs);
     assert_true(all.excess_bytes > 0);
     assert_true((double)all.needed_bytes[0] == 11000 + all.excess_bytes);
     assert_int_equal(all.peak_total[0], 8192);
     free_forecast(&all);
-    struct edit *edit = open_edit(four.paper.step);
+    struct edit *edit = open_edit(four.paper.list);
     assert_true(sink(edit, four.early, four.c));
     commit(edit);
-    expect_most(four.paper.step, four.paper.costs, 6144, 1);
+    expect_most(four.paper.list, four.paper.costs, 6144, 1);
     end_paper(&four.paper);
 }
 
 TEST(without_times_there_is_no_period)
 {
     struct four four = new_four();
-    struct forecast none = try_step(four.paper.step, NULL);
+    struct forecast none = try_step(four.paper.list, NULL);
     assert_null(none.why_not);
     assert_true(isnan(none.period));
     free_forecast(&none);
-    for (size_t i = 0; i < four.paper.step->n; i++)
-        four.paper.step->task[i]->seconds = 1e9;
-    none = try_step(four.paper.step, NULL);
+    for (size_t i = 0; i < four.paper.list->n; i++)
+        four.paper.list->task[i]->seconds = 1e9;
+    none = try_step(four.paper.list, NULL);
     assert_non_null(none.why_not);
     assert_non_null(strstr(none.why_not->sentence, "take 4e+09 s together, expected 1e-9 to 1e6"));
     free_forecast(&none);
@@ -490,14 +490,14 @@ static void apply_options(void *paper, struct edit *edit, const unsigned char *c
     for (size_t i = 0; i < COUNT(drawn); i++)
         assert_true(choice[i] < drawn[i].options);
     add_paper(p, p->device->lane[LANE_COMPUTE], "t", tensor, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
-    add_copy(p->step, p->device->lane[LANE_DOWNLOAD], "copy", tensor_like(p->pool, p->host, tensor), tensor)->seconds =
+    add_copy(p->list, p->device->lane[LANE_DOWNLOAD], "copy", tensor_like(p->pool, p->host, tensor), tensor)->seconds =
         1;
 }
 
 TEST(of_equal_periods_the_fewest_bytes)
 {
     struct paper paper = new_paper(1, &slow_speeds);
-    struct question question = {paper.step, NULL, "", drawn, COUNT(drawn), apply_options, &paper, 0, 5000};
+    struct question question = {paper.list, NULL, "", drawn, COUNT(drawn), apply_options, &paper, 0, 5000};
     unsigned char best[COUNT(drawn)];
     choose(&question, (unsigned char[COUNT(drawn)]){0}, 1, best);
     assert_memory_equal(best, ((unsigned char[]){1, 1, 3}), sizeof best);

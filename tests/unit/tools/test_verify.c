@@ -18,7 +18,7 @@ static void finish_again(struct trainer *trainer)
 {
     for (size_t i = 0; i < trainer->pool->n; i++) {
         struct tensor *tensor = trainer->pool->tensors[i];
-        tensor->step = NULL;
+        tensor->list = NULL;
         tensor->held_from = INT32_MAX;
         tensor->held_until = tensor->slab = -1;
     }
@@ -37,16 +37,16 @@ TEST(a_dropped_wait)
     free_trainer(trainer);
 }
 
-static void move_task(struct step *step, size_t from, size_t to)
+static void move_task(struct list *list, size_t from, size_t to)
 {
-    struct task *task = step->task[from];
+    struct task *task = list->task[from];
     if (from < to)
-        memmove(&step->task[from], &step->task[from + 1], (to - from) * sizeof task);
+        memmove(&list->task[from], &list->task[from + 1], (to - from) * sizeof task);
     else
-        memmove(&step->task[to + 1], &step->task[to], (from - to) * sizeof task);
-    step->task[to] = task;
-    for (size_t i = 0; i < step->n; i++)
-        step->task[i]->index = i;
+        memmove(&list->task[to + 1], &list->task[to], (from - to) * sizeof task);
+    list->task[to] = task;
+    for (size_t i = 0; i < list->n; i++)
+        list->task[i]->index = i;
 }
 
 static bool overlap(const struct tensor *a, const struct tensor *b)
@@ -55,11 +55,11 @@ static bool overlap(const struct tensor *a, const struct tensor *b)
 }
 
 /* The last task before i that writes what i reads, or -1. */
-static int producer_of(const struct step *step, int i, const struct tensor *x)
+static int producer_of(const struct list *list, int i, const struct tensor *tensor)
 {
     for (int k = i - 1; k >= 0; k--)
-        for (int a = 0; a < step->task[k]->n_access; a++)
-            if (overlap(step->task[k]->access[a].tensor, x) && (step->task[k]->access[a].mode & ACCESS_WRITE))
+        for (int a = 0; a < list->task[k]->n_access; a++)
+            if (overlap(list->task[k]->access[a].tensor, tensor) && (list->task[k]->access[a].mode & ACCESS_WRITE))
                 return k;
     return -1;
 }
@@ -69,28 +69,28 @@ static int producer_of(const struct step *step, int i, const struct tensor *x)
 TEST(a_task_before_its_producer)
 {
     struct trainer *trainer = plan_two();
-    struct step *step = trainer->train;
+    struct list *list = trainer->train;
     size_t moved = 0, by_verify = 0;
-    for (int i = 0; i < (int)step->n; i += 3)
-        for (int a = 0; a < step->task[i]->n_access; a++) {
-            const struct access *access = &step->task[i]->access[a];
-            int k = access->mode & ACCESS_READ ? producer_of(step, i, access->tensor) : -1;
+    for (int i = 0; i < (int)list->n; i += 3)
+        for (int a = 0; a < list->task[i]->n_access; a++) {
+            const struct access *access = &list->task[i]->access[a];
+            int k = access->mode & ACCESS_READ ? producer_of(list, i, access->tensor) : -1;
             if (k < 0)
                 continue;
-            move_task(step, (size_t)i, (size_t)k);
+            move_task(list, (size_t)i, (size_t)k);
             finish_again(trainer);
-            char *wrong = verify(step, NULL);
+            char *wrong = verify(list, NULL);
             by_verify += wrong != NULL;
             free(wrong);
-            expect_wrong(step->task[k]->name, compare_values(values_of(trainer, trainer->train), step), "reads");
-            move_task(step, (size_t)k, (size_t)i);
+            expect_wrong(list->task[k]->name, compare_values(values_of(trainer, trainer->train), list), "reads");
+            move_task(list, (size_t)k, (size_t)i);
             moved++;
             break;
         }
     assert_true(moved > 50);
     assert_true(by_verify > moved / 2);
     finish_again(trainer);
-    expect_sound("moved back", step, values_of(trainer, trainer->train));
+    expect_sound("moved back", list, values_of(trainer, trainer->train));
     free_trainer(trainer);
 }
 
@@ -103,19 +103,19 @@ static bool same_task(const struct task *a, const struct task *b)
 TEST(the_wrong_micro_batch)
 {
     struct trainer *trainer = plan_two();
-    struct step *step = trainer->train;
+    struct list *list = trainer->train;
     size_t tried = 0;
-    for (size_t i = 0; i < step->n; i++)
-        for (size_t k = 0; k < i && step->task[i]->micro == 1; k++) {
-            if (step->task[k]->micro != 0 || !same_task(step->task[i], step->task[k]))
+    for (size_t i = 0; i < list->n; i++)
+        for (size_t k = 0; k < i && list->task[i]->micro == 1; k++) {
+            if (list->task[k]->micro != 0 || !same_task(list->task[i], list->task[k]))
                 continue;
-            for (int a = 0; a < step->task[i]->n_access; a++) {
-                struct access *access = &step->task[i]->access[a];
-                struct tensor *right = access->tensor, *wrong = step->task[k]->access[a].tensor;
+            for (int a = 0; a < list->task[i]->n_access; a++) {
+                struct access *access = &list->task[i]->access[a];
+                struct tensor *right = access->tensor, *wrong = list->task[k]->access[a].tensor;
                 if (access->mode != ACCESS_READ || right == wrong)
                     continue;
                 access->tensor = wrong;
-                expect_wrong(step->task[i]->name, compare_values(values_of(trainer, trainer->train), step),
+                expect_wrong(list->task[i]->name, compare_values(values_of(trainer, trainer->train), list),
                              "reads other values");
                 access->tensor = right;
                 tried++;
@@ -126,18 +126,18 @@ TEST(the_wrong_micro_batch)
 }
 
 /* A tensor that is written once and read later, up to its end. */
-static bool is_simple(const struct step *step, const struct tensor *tensor)
+static bool is_simple(const struct list *list, const struct tensor *tensor)
 {
     size_t writes = 0;
     bool read_last = false;
-    if (tensor->storage != tensor || tensor->persistent || tensor->step != step ||
+    if (tensor->storage != tensor || tensor->persistent || tensor->list != list ||
         tensor->held_until <= tensor->held_from + 1)
         return false;
     for (int i = tensor->held_from; i <= tensor->held_until; i++)
-        for (int a = 0; a < step->task[i]->n_access; a++)
-            if (step->task[i]->access[a].tensor->storage == tensor) {
-                writes += (step->task[i]->access[a].mode & ACCESS_WRITE) != 0;
-                read_last = step->task[i]->access[a].mode == ACCESS_READ;
+        for (int a = 0; a < list->task[i]->n_access; a++)
+            if (list->task[i]->access[a].tensor->storage == tensor) {
+                writes += (list->task[i]->access[a].mode & ACCESS_WRITE) != 0;
+                read_last = list->task[i]->access[a].mode == ACCESS_READ;
             }
     return writes == 1 && read_last;
 }
@@ -151,7 +151,7 @@ static size_t free_early(struct trainer *trainer, int from, int to)
         const struct tensor *tensor = trainer->pool->tensors[i];
         for (size_t k = 0; is_simple(trainer->train, tensor) && k < trainer->pool->n; k++) {
             struct tensor *y = trainer->pool->tensors[k];
-            if (y == tensor || y->storage != y || y->step != trainer->train || y->device != tensor->device ||
+            if (y == tensor || y->storage != y || y->list != trainer->train || y->device != tensor->device ||
                 y->bytes > tensor->bytes || y->held_from <= tensor->held_from ||
                 y->held_from < tensor->held_until - from || y->held_from > tensor->held_until - to)
                 continue;
@@ -205,18 +205,18 @@ static struct exchange new_swap(bool h_persists)
     struct tensor *tensor = new_bytes(paper, paper->device, "w", 8, true);
     add_paper(paper, compute, "f", exchange.a, tensor, NULL);
     add_paper(paper, compute, "g", tensor, exchange.a, NULL);
-    exchange.plain = number_values(paper->step);
-    add_copy(paper->step, paper->device->lane[LANE_DOWNLOAD], "out", exchange.h, exchange.a);
-    add_copy(paper->step, paper->device->lane[LANE_UPLOAD], "in", exchange.b, exchange.h);
-    move_task(paper->step, 1, 3);
-    paper->step->task[3]->access[1].tensor = exchange.b;
+    exchange.plain = number_values(paper->list);
+    add_copy(paper->list, paper->device->lane[LANE_DOWNLOAD], "out", exchange.h, exchange.a);
+    add_copy(paper->list, paper->device->lane[LANE_UPLOAD], "in", exchange.b, exchange.h);
+    move_task(paper->list, 1, 3);
+    paper->list->task[3]->access[1].tensor = exchange.b;
     return exchange;
 }
 
 static void order_swap(struct exchange *exchange)
 {
-    must(place(exchange->paper.pool, &exchange->paper.step, 1, PLACE_TO_CHECK));
-    depend(exchange->paper.step, ALL_EDGES);
+    must(place(exchange->paper.pool, &exchange->paper.list, 1, PLACE_TO_CHECK));
+    depend(exchange->paper.list, ALL_EDGES);
 }
 
 static void end_swap(struct exchange *exchange)
@@ -230,13 +230,13 @@ TEST(swapped_in_before_out)
 {
     for (int persists = 0; persists < 2; persists++) {
         struct exchange exchange = new_swap(persists);
-        move_task(exchange.paper.step, 2, 1);
+        move_task(exchange.paper.list, 2, 1);
         order_swap(&exchange);
-        expect_wrong("in before out", compare_values(exchange.plain, exchange.paper.step), "other values");
+        expect_wrong("in before out", compare_values(exchange.plain, exchange.paper.list), "other values");
         if (persists)
-            expect_sound("sound in itself", exchange.paper.step, NULL);
+            expect_sound("sound in itself", exchange.paper.list, NULL);
         else
-            expect_wrong("in before out", verify(exchange.paper.step, NULL), "tensor h before anything is written");
+            expect_wrong("in before out", verify(exchange.paper.list, NULL), "tensor h before anything is written");
         end_swap(&exchange);
     }
 }
@@ -246,7 +246,7 @@ TEST(a_swap_needs_its_waits)
 {
     struct exchange exchange = new_swap(false);
     order_swap(&exchange);
-    expect_waits_needed(exchange.paper.step, 1);
+    expect_waits_needed(exchange.paper.list, 1);
     end_swap(&exchange);
 }
 
@@ -254,10 +254,10 @@ TEST(a_swap_needs_its_waits)
 TEST(a_swap_of_another_value)
 {
     struct exchange exchange = new_swap(false);
-    exchange.paper.step->task[1]->access[1].tensor = exchange.paper.step->task[0]->access[1].tensor; /* out: h <- w */
+    exchange.paper.list->task[1]->access[1].tensor = exchange.paper.list->task[0]->access[1].tensor; /* out: h <- w */
     order_swap(&exchange);
-    expect_sound("sound in itself", exchange.paper.step, NULL);
-    expect_wrong("w in place of a", compare_values(exchange.plain, exchange.paper.step), "task 3 g");
+    expect_sound("sound in itself", exchange.paper.list, NULL);
+    expect_wrong("w in place of a", compare_values(exchange.plain, exchange.paper.list), "task 3 g");
     end_swap(&exchange);
 }
 
@@ -271,14 +271,14 @@ TEST(a_copy_that_is_left_out)
         struct tensor *result = new_bytes(&paper, paper.host, "result", 8, true);
         add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make x", tensor, NULL, NULL);
         add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make y", y, tensor, NULL);
-        add_copy(paper.step, paper.device->lane[LANE_DOWNLOAD], "keep", result, y);
-        struct values *values = number_values(paper.step);
+        add_copy(paper.list, paper.device->lane[LANE_DOWNLOAD], "keep", result, y);
+        struct values *values = number_values(paper.list);
         if (wrong)
-            paper.step->task[2]->access[1].tensor = tensor;
+            paper.list->task[2]->access[1].tensor = tensor;
         else
-            paper.step->n--;
-        expect_wrong(wrong ? "another tensor is kept" : "nothing is kept", compare_values(values, paper.step), "");
-        paper.step->n = 3;
+            paper.list->n--;
+        expect_wrong(wrong ? "another tensor is kept" : "nothing is kept", compare_values(values, paper.list), "");
+        paper.list->n = 3;
         free_values(values);
         end_paper(&paper);
     }
@@ -287,7 +287,7 @@ TEST(a_copy_that_is_left_out)
 /* ---- pieces, repeats and stand-ins ------------------------------------------------------------------------------- */
 
 /* Each makes one change to a fresh list: in a good way (fault 0), or with a fault.  false: there is no such place. */
-typedef bool change(struct trainer *t, struct edit *e, size_t place, int fault);
+typedef bool change(struct trainer *trainer, struct edit *e, size_t place, int fault);
 
 static struct task *nth_task(const struct trainer *trainer, const char *name, size_t nth)
 {
@@ -543,12 +543,12 @@ TEST(a_piece_is_missing)
         add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make", tensor, NULL, NULL);
         struct task *task = add_paper(&paper, paper.device->lane[LANE_COMPUTE], "work", y, tensor, NULL);
         set_elementwise(task);
-        struct values *values = number_values(paper.step);
-        struct edit *edit = open_edit(paper.step);
+        struct values *values = number_values(paper.list);
+        struct edit *edit = open_edit(paper.list);
         assert_int_equal(cut(edit, task, 3, piece), 3);
         drop(edit, piece[missing]);
         commit(edit);
-        expect_wrong("a piece is missing", compare_values(values, paper.step), "work");
+        expect_wrong("a piece is missing", compare_values(values, paper.list), "work");
         free_values(values);
         end_paper(&paper);
     }
@@ -567,24 +567,24 @@ TEST(a_move_that_takes_another_way)
     struct tensor *kept = new_bytes(&paper, paper.host, "kept", 64, true);
     struct tensor *way = new_bytes(&paper, paper.host, "way", 64, false);
     add_paper(&paper, paper.device->lane[LANE_COMPUTE], "f", x, tensor, NULL);
-    add_move(paper.step, "move", y, x, FOR_MOVES);
-    struct task *down = paper.step->task[1], *up = paper.step->task[2];
+    add_move(paper.list, "move", y, x, FOR_MOVES);
+    struct task *down = paper.list->task[1], *up = paper.list->task[2];
     add_paper(&paper, there->lane[LANE_COMPUTE], "g", z, y, NULL);
-    struct task *result = add_copy(paper.step, there->lane[LANE_DOWNLOAD], "result", kept, z);
-    struct values *values = number_values(paper.step);
-    struct edit *edit = open_edit(paper.step);
+    struct task *result = add_copy(paper.list, there->lane[LANE_DOWNLOAD], "result", kept, z);
+    struct values *values = number_values(paper.list);
+    struct edit *edit = open_edit(paper.list);
     insert_before(edit, down);
-    add_copy(paper.step, paper.device->lane[LANE_DOWNLOAD], "out", way, x);
-    add_copy(paper.step, there->lane[LANE_UPLOAD], "in", y, way);
+    add_copy(paper.list, paper.device->lane[LANE_DOWNLOAD], "out", way, x);
+    add_copy(paper.list, there->lane[LANE_UPLOAD], "in", y, way);
     drop(edit, down);
     drop(edit, up);
     commit(edit);
-    finish_list(paper.step);
-    expect_sound("another way", paper.step, values);
-    edit = open_edit(paper.step);
+    finish_list(paper.list);
+    expect_sound("another way", paper.list, values);
+    edit = open_edit(paper.list);
     drop(edit, result);
     commit(edit);
-    expect_wrong("no result", compare_values(values, paper.step), "a tensor that persists ends with another value");
+    expect_wrong("no result", compare_values(values, paper.list), "a tensor that persists ends with another value");
     free_values(values);
     end_paper(&paper);
 }

@@ -299,13 +299,13 @@ TEST(a_task_is_dragged_refused_and_brought_back)
     drag_bar(view, "c download", 2, "c download", 0, -10, true);
     assert_true(period_of(view) == 6);
     run_script(view, "s");
-    struct step *step = read_list(moved);
-    gate_updates(step);
-    finish_list(step);
-    struct simulation *sim = must_simulate(step, NULL);
+    struct list *list = read_list(moved);
+    gate_updates(list);
+    finish_list(list);
+    struct simulation *sim = must_simulate(list, NULL);
     assert_true(fabs(1e3 * sim->period - 6) < 1e-9);
     free_simulation(sim);
-    free_list(step);
+    free_list_and_machine(list);
 
     drag_bar(view, "a compute", 1, "a compute", 0, -10, true);
     assert_string_equal(view->message, "backward (layer 0) needs g.a, which forward (layer 0) writes");

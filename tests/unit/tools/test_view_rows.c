@@ -249,13 +249,13 @@ TEST(busy_time_is_that_of_the_bars)
 
 static json_t *planned_bytes(const char *list)
 {
-    struct step *step = read_list(lasting("data/steps/%s.txt", list));
+    struct list *step = read_list(lasting("data/steps/%s.txt", list));
     finish_list(step);
     struct simulation *sim = must_simulate(step, NULL);
     json_t *all = simulation_json(sim), *held = json_incref(json_object_get(all, "held"));
     json_decref(all);
     free_simulation(sim);
-    free_list(step);
+    free_list_and_machine(step);
     return held;
 }
 

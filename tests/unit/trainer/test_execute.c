@@ -41,17 +41,17 @@ static void run_broken(bool serial)
 {
     struct journey journey = new_journey(no_work, NULL);
     struct task *task =
-        add_issue(journey.step, journey.machine->device[0].lane[LANE_COMPUTE], "broken", issue_broken, NULL, 0);
+        add_issue(journey.list, journey.machine->device[0].lane[LANE_COMPUTE], "broken", issue_broken, NULL, 0);
     task->layer = 2;
     add_access(task, journey.p, ACCESS_BOTH);
-    add_access(add_host(journey.step, journey.machine->host->lane[LANE_CPU], "never", run_never, NULL), journey.p,
+    add_access(add_host(journey.list, journey.machine->host->lane[LANE_CPU], "never", run_never, NULL), journey.p,
                ACCESS_READ);
-    add_access(add_host(journey.step, journey.machine->host->lane[LANE_DISK], "after", no_work, NULL), journey.h,
+    add_access(add_host(journey.list, journey.machine->host->lane[LANE_DISK], "after", no_work, NULL), journey.h,
                ACCESS_WRITE);
-    must(finish_steps(journey.pool, &journey.step, 1));
+    must(finish_steps(journey.pool, &journey.list, 1));
     execution.serial = serial;
-    execute(journey.step, 1);
-    drain(journey.step);
+    execute(journey.list, 1);
+    drain(journey.list);
 }
 
 CASE(failed_event) { run_broken(false); }
@@ -100,12 +100,12 @@ TEST(frontier_names_what_is_stuck)
     size_t size;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    must(finish_steps(journey.pool, &journey.step, 1));
-    execute(journey.step, 1);
-    execute(journey.step, 2);
-    print_frontier(out, journey.step);
+    must(finish_steps(journey.pool, &journey.list, 1));
+    execute(journey.list, 1);
+    execute(journey.list, 2);
+    print_frontier(out, journey.list);
     open_gate(&gate);
-    drain(journey.step);
+    drain(journey.list);
     fclose(out);
     expect_text(text, "lane host cpu: task 0 make of step 1 has not ended");
     expect_text(text, "lane 0:0 upload: task 1 carry of step 1 has not ended\n"
@@ -126,9 +126,9 @@ struct log { /* the runs that have been retired, by name and number */
     uint64_t computed; /* when the last computation ended */
 };
 
-static void log_run(void *context, const struct step *step, const struct task *task, const struct task_flight *flight)
+static void log_run(void *context, const struct list *list, const struct task *task, const struct task_flight *flight)
 {
-    (void)step;
+    (void)list;
     struct log *log = context;
     assert_true(flight->start <= flight->end);
     assert_true(log->n < COUNT(log->name));
@@ -154,26 +154,26 @@ TEST(the_background_holds_nobody_up)
     struct journey journey = new_journey(no_work, NULL);
     struct log log = {.n = 0};
     struct tensor *kept = new_array(journey.pool, journey.machine->host, "kept", 4, true);
-    add_access(add_host(journey.step, journey.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept,
+    add_access(add_host(journey.list, journey.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept,
                ACCESS_READ);
-    journey.step->task[3]->commands.only_last_event = true; /* it begins where `twice` ends */
-    must(finish_steps(journey.pool, &journey.step, 1));
+    journey.list->task[3]->commands.only_last_event = true; /* it begins where `twice` ends */
+    must(finish_steps(journey.pool, &journey.list, 1));
     struct log second = {.n = 0}; /* the log of a second observer */
     struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};
     add_observer(&logger);
     add_observer(&other);
     for (uint32_t number = 1; number <= MOST_RUNS; number++)
-        execute(journey.step, number);
-    wait_task(journey.step, journey.step->task[5], MOST_RUNS);
+        execute(journey.list, number);
+    wait_task(journey.list, journey.list->task[5], MOST_RUNS);
     assert_int_equal(count_logged(&log, "sum"), MOST_RUNS);
     assert_int_equal(count_logged(&log, "show"), MOST_RUNS);
     assert_int_equal(count_logged(&log, "persist"), 0);
     open_gate(&gate);
-    execute(journey.step, MOST_RUNS + 1);
-    drain(journey.step);
+    execute(journey.list, MOST_RUNS + 1);
+    drain(journey.list);
     remove_observer(&logger);
     remove_observer(&other);
-    assert_int_equal(log.n, journey.step->n * (MOST_RUNS + 1));
+    assert_int_equal(log.n, journey.list->n * (MOST_RUNS + 1));
     assert_int_equal(second.n, log.n);
     end_journey(&journey);
 }
@@ -197,11 +197,11 @@ TEST(only_what_stands_aside_is_idle)
     struct task_flight flight = {.iteration = 0};
     struct journey journey = new_journey(no_work, NULL);
     struct lane *disk = journey.machine->host->lane[LANE_DISK];
-    struct task *task = add_host(journey.step, disk, "note", note_policy, policy);
-    must(finish_steps(journey.pool, &journey.step, 1));
+    struct task *task = add_host(journey.list, disk, "note", note_policy, policy);
+    must(finish_steps(journey.pool, &journey.list, 1));
     for (uint32_t number = 1; number <= 3; number++) {
         struct job job = {
-            .step = journey.step, .flight = &flight, .task = task->index, .iteration = number, .kind = JOB_HOST_TASK};
+            .list = journey.list, .flight = &flight, .task = task->index, .iteration = number, .kind = JOB_HOST_TASK};
         if (number == 2)
             job.when_ended = drop_job;
         if (number == 2)
@@ -231,9 +231,9 @@ static float run_now_and_then(bool serial)
     struct journey journey = new_journey(no_work, NULL);
     const struct device *host = journey.machine->host;
     struct tensor *tensor = new_array(journey.pool, journey.machine->host, "x", 4, true);
-    struct task *even = add_host(journey.step, host->lane[LANE_CPU], "even", add_number, NULL);
-    struct task *third = add_host(journey.step, host->lane[LANE_DISK], "third", add_number, NULL);
-    struct task *whole = add_host(journey.step, host->lane[LANE_FEED], "whole", add_number, NULL);
+    struct task *even = add_host(journey.list, host->lane[LANE_CPU], "even", add_number, NULL);
+    struct task *third = add_host(journey.list, host->lane[LANE_DISK], "third", add_number, NULL);
+    struct task *whole = add_host(journey.list, host->lane[LANE_FEED], "whole", add_number, NULL);
     even->when.every = 2;
     third->when.every = 3;
     third->when.remainder = 2;
@@ -241,14 +241,14 @@ static float run_now_and_then(bool serial)
     add_access(even, tensor, ACCESS_BOTH);
     add_access(third, tensor, ACCESS_BOTH);
     add_access(whole, tensor, ACCESS_BOTH);
-    must(finish_steps(journey.pool, &journey.step, 1));
-    start_delays(journey.step, 7);
+    must(finish_steps(journey.pool, &journey.list, 1));
+    start_delays(journey.list, 7);
     execution.serial = serial;
     for (uint32_t number = 1; number <= 5; number++)
-        execute(journey.step, number);
-    drain(journey.step);
+        execute(journey.list, number);
+    drain(journey.list);
     execution.serial = false;
-    stop_pacing(journey.step);
+    stop_pacing(journey.list);
     float result = *(float *)tensor_memory(tensor);
     end_journey(&journey);
     return result;
@@ -278,9 +278,9 @@ CASE(hang)
     execution.watch = watch;
     watchdog_seconds = 0.3;
     struct journey journey = new_journey(wait_for_stderr, NULL);
-    must(finish_steps(journey.pool, &journey.step, 1));
-    execute(journey.step, 1);
-    drain(journey.step);
+    must(finish_steps(journey.pool, &journey.list, 1));
+    execute(journey.list, 1);
+    drain(journey.list);
     end_journey(&journey);
 }
 
@@ -290,9 +290,9 @@ CASE(hang_for_ever)
     execution.watch = watch;
     watchdog_seconds = 0.3;
     struct journey journey = new_journey(wait_at_gate, &gate);
-    finish_steps(journey.pool, &journey.step, 1);
-    execute(journey.step, 1);
-    drain(journey.step);
+    finish_steps(journey.pool, &journey.list, 1);
+    execute(journey.list, 1);
+    drain(journey.list);
 }
 
 /* The issuing thread does not come back from the driver. */
@@ -313,9 +313,9 @@ CASE(driver_hangs)
     execution.watch = watch;
     watchdog_seconds = 0.3;
     struct journey journey = new_journey(no_work, NULL);
-    add_issue(journey.step, journey.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
-    finish_steps(journey.pool, &journey.step, 1);
-    execute(journey.step, 1);
+    add_issue(journey.list, journey.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
+    finish_steps(journey.pool, &journey.list, 1);
+    execute(journey.list, 1);
 }
 
 TEST(watchdog_speaks)

@@ -104,9 +104,9 @@ static uint64_t loaded(const char *path)
     struct machine *machine = open_machine(&(struct machine_options){0});
     struct pool *pool = new_pool(machine);
     struct model *model = new_model(pool, &source.config, &one_rank, TO_COMPUTE, (struct gradients){0});
-    struct step *step = new_step(pool, "none");
+    struct list *list = new_list(pool, "none");
     uint64_t hash = 0;
-    must(finish_steps(pool, &step, 1));
+    must(finish_steps(pool, &list, 1));
     init_from_source(model, &source);
     for (int i = 0; i < model->params->n; i++) {
         size_t n = param_elements(&model->params->param[i]);
@@ -116,7 +116,7 @@ static uint64_t loaded(const char *path)
         free(values);
     }
     free_model(model);
-    free_list(step);
+    free_list_and_machine(list);
     close_source(&source);
     return hash;
 }

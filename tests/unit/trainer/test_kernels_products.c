@@ -151,25 +151,25 @@ static struct tensor *product_tensor(struct pool *pool, const char *name, size_t
 static void check_product(struct machine *machine, struct product *product, enum gemm_engine engine, double tolerance)
 {
     struct pool *pool = new_pool(machine);
-    struct step *step = new_step(pool, "product");
-    struct build build = {.step = step, .device = device, .kernels = {.gemm = engine}};
+    struct list *list = new_list(pool, "product");
+    struct build build = {.list = list, .device = device, .kernels = {.gemm = engine}};
     product->g.a.tensor = product_tensor(pool, "a", product->a.n);
     product->g.b.tensor = product_tensor(pool, "b", product->b.n);
     product->g.c.tensor = product_tensor(pool, "c", product->c.n);
     product->g.bias = product_tensor(pool, "bias", (size_t)product->s.n);
     gemm(&build, "product", &product->g);
-    must(finish_steps(pool, &step, 1));
+    must(finish_steps(pool, &list, 1));
     write_tensor(product->g.a.tensor, product->va);
     write_tensor(product->g.b.tensor, product->vb);
     write_tensor(product->g.c.tensor, product->vc);
     write_tensor(product->g.bias, product->bias);
-    execute(step, 1);
-    drain(step);
+    execute(list, 1);
+    drain(list);
     float *ours = allocate(product->c.n, sizeof *ours);
     read_tensor(product->g.c.tensor, ours);
     compare_product(product, ours, tolerance);
     assert_int_equal(damaged_guards(device), 0);
-    free_step(step);
+    free_list(list);
     free_pool(pool);
     free(ours);
     free(product->va);

@@ -231,22 +231,22 @@ static float *reduced(int n, size_t elements)
     snprintf(devices, sizeof devices, "0:0x%d", n);
     struct machine *machine = open_machine(&(struct machine_options){.devices = devices});
     struct pool *pool = new_pool(machine);
-    struct step *step = new_step(pool, "reduce");
+    struct list *list = new_list(pool, "reduce");
     struct tensor **tensor = allocate((size_t)n, sizeof *tensor);
     float *all = allocate((size_t)n * elements, sizeof *all);
     for (int k = 0; k < n; k++) {
         tensor[k] = new_work_tensor(pool, &machine->device[k], "x", SHAPE((int64_t)elements));
         tensor[k]->persistent = true;
     }
-    add_all_reduce(step, "sum", tensor, n);
-    must(finish_steps(pool, &step, 1));
+    add_all_reduce(list, "sum", tensor, n);
+    must(finish_steps(pool, &list, 1));
     for (int k = 0; k < n; k++) {
         float *values = random_floats(elements, (uint64_t)k + 1);
         write_tensor(tensor[k], values);
         free(values);
     }
-    execute(step, 1);
-    drain(step);
+    execute(list, 1);
+    drain(list);
     for (int k = 0; k < n; k++)
         read_tensor(tensor[k], all + (size_t)k * elements);
     for (int i = 0; i < machine->n_lanes; i++) {
@@ -254,7 +254,7 @@ static float *reduced(int n, size_t elements)
         stop_thread(&machine->lane[i]->forwarder);
     }
     free(tensor);
-    free_list(step);
+    free_list_and_machine(list);
     return all;
 }
 
@@ -285,24 +285,24 @@ TEST(sums_are_in_rank_order)
 }
 
 /* The device of the nth task on lanes of that kind. */
-static int device_of_nth(const struct step *step, enum lane_kind kind, size_t nth)
+static int device_of_nth(const struct list *list, enum lane_kind kind, size_t nth)
 {
-    for (size_t i = 0; i < step->n; i++) {
-        if (step->task[i]->lane->kind != kind)
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->task[i]->lane->kind != kind)
             continue;
         if (nth == 0)
-            return step->task[i]->lane->device->index;
+            return list->task[i]->lane->device->index;
         nth--;
     }
     return -1;
 }
 
 /* The n tasks on lanes of that kind from the first one on are of n devices. */
-static void expect_spread(const struct step *step, enum lane_kind kind, size_t first, size_t n)
+static void expect_spread(const struct list *list, enum lane_kind kind, size_t first, size_t n)
 {
     unsigned seen = 0;
     for (size_t i = 0; i < n; i++)
-        seen |= 1u << device_of_nth(step, kind, first + i);
+        seen |= 1u << device_of_nth(list, kind, first + i);
     assert_int_equal(seen, (1u << n) - 1);
 }
 
@@ -314,14 +314,14 @@ TEST(no_device_gets_everything_at_once)
     struct tensor *tensor[N];
     for (int k = 0; k < N; k++)
         tensor[k] = new_bytes(&paper, &paper.machine->device[k], "x", N * 128, true);
-    add_all_reduce(paper.step, "sum", tensor, N);
+    add_all_reduce(paper.list, "sum", tensor, N);
     for (size_t turn = 0; turn < N - 1; turn++) { /* through the host */
-        expect_spread(paper.step, LANE_DOWNLOAD, turn * N, N);
-        expect_spread(paper.step, LANE_UPLOAD, turn * N, N);
+        expect_spread(paper.list, LANE_DOWNLOAD, turn * N, N);
+        expect_spread(paper.list, LANE_UPLOAD, turn * N, N);
     }
-    expect_spread(paper.step, LANE_DOWNLOAD, (N - 1) * N, N); /* sums come down once each, and go up to all others */
+    expect_spread(paper.list, LANE_DOWNLOAD, (N - 1) * N, N); /* sums come down once each, and go up to all others */
     for (size_t k = 0, first = (N - 1) * N; k < N; k++, first += N - 1)
-        assert_int_equal(device_of_nth(paper.step, LANE_UPLOAD, first), (k + 1) % N);
+        assert_int_equal(device_of_nth(paper.list, LANE_UPLOAD, first), (k + 1) % N);
     end_paper(&paper);
 }
 
@@ -625,7 +625,7 @@ TEST(layers_are_gathered_ahead)
         size_t n = 0;
         for (size_t i = 0; i < trainer->pool->n; i++) {
             const struct tensor *tensor = trainer->pool->tensors[i];
-            n += tensor->storage == tensor && !tensor->persistent && tensor->class == MEM_PARAMETERS && tensor->step &&
+            n += tensor->storage == tensor && !tensor->persistent && tensor->class == MEM_PARAMETERS && tensor->list &&
                  tensor->device->index == 0 && tensor->held_from <= (int)at && (int)at <= tensor->held_until;
         }
         most = MAX(most, n);
@@ -668,14 +668,14 @@ TEST(a_wrong_shard_is_found)
             struct task *a = trainer->train->task[i], *b = trainer->train->task[k];
             if (strcmp(a->name, "gather") != 0 || strcmp(b->name, "gather") != 0)
                 continue;
-            struct tensor *x = a->access[1].tensor, *y = b->access[1].tensor;
-            if (x->bytes != y->bytes || x->storage == y->storage)
+            struct tensor *tensor = a->access[1].tensor, *y = b->access[1].tensor;
+            if (tensor->bytes != y->bytes || tensor->storage == y->storage)
                 continue;
             a->access[1].tensor = y;
-            b->access[1].tensor = x;
+            b->access[1].tensor = tensor;
             expect_wrong("another shard", compare_values(values_of(trainer, trainer->train), trainer->train),
                          "reads other values");
-            a->access[1].tensor = x;
+            a->access[1].tensor = tensor;
             b->access[1].tensor = y;
             found++;
         }

@@ -26,19 +26,19 @@ TEST(each_device_has_its_engine)
     struct pool *pool = new_pool(machine);
     struct model *model =
         new_model(pool, &(struct config){1, 2, 32, 16, 64, true}, &two, TO_COMPUTE, (struct gradients){0});
-    struct step *step = new_step(pool, "engines");
-    struct build build = new_build(step, model, (struct kernels){.gemm = GEMM_AUTO}, 1, 16);
+    struct list *list = new_list(pool, "engines");
+    struct build build = new_build(list, model, (struct kernels){.gemm = GEMM_AUTO}, 1, 16);
     size_t own[2] = {0};
     for (int rank = 0; rank < 2; rank++) {
         on_rank(&build, rank, 0, ROLE_FORWARD);
         linear(&build, "head", activation(&build, "x", SHAPE(16, 32)), build.replica->other[HEAD], (struct weight){0});
-        own[rank] = step->task[step->n - 1]->action == ACT_KERNEL;
+        own[rank] = list->task[list->n - 1]->action == ACT_KERNEL;
     }
     assert_int_equal(own[0], 0);
     assert_int_equal(own[1], 1);
     end_build(&build);
     free_model(model);
-    free_list(step);
+    free_list_and_machine(list);
     free_costs(costs);
 }
 
@@ -360,8 +360,8 @@ TEST(llmc_padding_rows_are_left_out)
     struct pool *pool = new_pool(machine);
     struct model *model =
         new_model(pool, &(struct config){1, 1, 1, 2, 3, true}, &one_rank, TO_COMPUTE, (struct gradients){0});
-    struct step *step = new_step(pool, "none");
-    must(finish_steps(pool, &step, 1));
+    struct list *list = new_list(pool, "none");
+    must(finish_steps(pool, &list, 1));
     init_from_file(model, temp_path("pad.bin"));
     read_param(model, WTE, KEPT_VALUE, wte);
     read_param(model, WPE, KEPT_VALUE, wpe);
@@ -371,7 +371,7 @@ TEST(llmc_padding_rows_are_left_out)
     assert_true(wpe[1] == 5);
     assert_true(ln_1 == 6); /* 4 rows in the file */
     free_model(model);
-    free_list(step);
+    free_list_and_machine(list);
 }
 
 /* ---- yard check --gradients ------------------------------------------------------------------------------------- */
@@ -471,20 +471,20 @@ TEST(unlike_ranks_agree)
     struct pool *pool = new_pool(machine);
     struct model *model =
         new_model(pool, &(struct config){1, 4, 32, 16, 64, true}, &three, TO_TRAIN, (struct gradients){0});
-    struct step *step = new_step(pool, "agree");
-    struct build b = new_build(step, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
+    struct list *list = new_list(pool, "agree");
+    struct build b = new_build(list, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
     send_unit(&b, 1);
     reduce_unit(&b, 1);
-    const struct access *a = step->task[1]->access; /* it comes after the download */
+    const struct access *a = list->task[1]->access; /* it comes after the download */
     const struct params *first = model->part[0], *last = model->part[2];
-    assert_int_equal(step->n, 2);
+    assert_int_equal(list->n, 2);
     assert_true(a[0].tensor->storage == model->replica[2].grad[1]);
     int ln_1 = last->unit[1].first_param + 4; /* the first of those that are not cut */
     assert_string_equal(last->param[ln_1].name, "h.0.ln_1.weight");
     assert_int_equal(a[0].tensor->offset, last->param[ln_1].offset * ELEMENT_BYTES);
-    assert_int_equal(step->task[0]->access[1].tensor->offset, first->param[ln_1].offset * ELEMENT_BYTES);
+    assert_int_equal(list->task[0]->access[1].tensor->offset, first->param[ln_1].offset * ELEMENT_BYTES);
     end_build(&b);
     free_model(model);
-    free_list(step);
+    free_list_and_machine(list);
     free_costs(costs);
 }

@@ -20,20 +20,20 @@ struct expected { /* `to` depends on `from`, of the step before if so said */
     bool wait;
 };
 
-static const struct edge *find_edge(const struct step *step, const struct expected *expected)
+static const struct edge *find_edge(const struct list *list, const struct expected *expected)
 {
-    const struct task *task = step->task[expected->to];
+    const struct task *task = list->task[expected->to];
     for (size_t i = 0; i < task->n_edges; i++)
         if (task->edges[i].producer == expected->from && task->edges[i].previous == expected->previous)
             return &task->edges[i];
     return NULL;
 }
 
-static void expect_edges(const struct step *step, const struct expected *expected, size_t n)
+static void expect_edges(const struct list *list, const struct expected *expected, size_t n)
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        const struct edge *edge = find_edge(step, &expected[i]);
+        const struct edge *edge = find_edge(list, &expected[i]);
         const char *wrong = NULL;
         if (!edge)
             wrong = "there is none";
@@ -45,8 +45,8 @@ static void expect_edges(const struct step *step, const struct expected *expecte
             test_failed("edge %u -> %u%s: expected kind %d, wait %d; %s\n", expected[i].from, expected[i].to,
                         expected[i].previous ? " (step before)" : "", expected[i].kind, expected[i].wait, wrong);
     }
-    for (size_t i = 0; i < step->n; i++)
-        found += step->task[i]->n_edges;
+    for (size_t i = 0; i < list->n; i++)
+        found += list->task[i]->n_edges;
     if (found != n)
         test_failed("%zu edges, expected %zu\n", found, n);
 }
@@ -56,7 +56,7 @@ static void expect_edges(const struct step *step, const struct expected *expecte
 TEST(all_edges_of_the_journey)
 {
     struct journey journey = new_journey(no_work, NULL);
-    must(finish_steps(journey.pool, &journey.step, 1));
+    must(finish_steps(journey.pool, &journey.list, 1));
     assert_int_equal(journey.h->address, journey.r->address);
     static const struct expected edges[] = {
         {0, 4, true, EDGE_REUSE, false},  {0, 5, true, EDGE_REUSE, true},   {1, 0, false, EDGE_DATA, true},
@@ -65,11 +65,11 @@ TEST(all_edges_of_the_journey)
         {3, 3, true, EDGE_DATA, false},   {3, 4, true, EDGE_DATA, false},   {4, 3, false, EDGE_DATA, true},
         {4, 0, false, EDGE_REUSE, false}, {4, 1, false, EDGE_REUSE, false}, {5, 4, false, EDGE_DATA, true},
     };
-    expect_edges(journey.step, edges, COUNT(edges));
-    assert_true(journey.step->task[0]->flush);
-    assert_true(journey.step->task[3]->flush);
-    assert_true(!journey.step->task[2]->flush);
-    expect_sound("the list", journey.step, NULL);
+    expect_edges(journey.list, edges, COUNT(edges));
+    assert_true(journey.list->task[0]->flush);
+    assert_true(journey.list->task[3]->flush);
+    assert_true(!journey.list->task[2]->flush);
+    expect_sound("the list", journey.list, NULL);
     end_journey(&journey);
 }
 
@@ -78,46 +78,46 @@ TEST(moves_between_contexts)
 {
     for (int apart = 0; apart < 2; apart++) {
         struct machine *machine = open_two(apart);
-        struct step *step = new_list(machine);
-        struct pool *pool = step->pool;
+        struct list *list = new_list_on(machine);
+        struct pool *pool = list->pool;
         struct tensor *a = new_array(pool, &machine->device[0], "a", 64, true),
                       *b = new_array(pool, &machine->device[1], "b", 64, true);
-        add_fill(step, "fill", a, 5);
-        step->tags.layer = 3;
-        add_move(step, "move", b, a, FOR_MOVES);
-        must(finish_steps(pool, &step, 1));
+        add_fill(list, "fill", a, 5);
+        list->tags.layer = 3;
+        add_move(list, "move", b, a, FOR_MOVES);
+        must(finish_steps(pool, &list, 1));
         bool staged = apart || getenv("YARD_SEPARATE_CONTEXTS");
         assert_int_equal(machine->n_contexts, staged ? 2 : 1);
-        assert_int_equal(step->n, staged ? 3 : 2);
-        assert_int_equal(step->task[1]->layer, 3);
-        assert_int_equal(step->task[1]->notify, staged ? 1u << 1 : 0);
-        assert_true(step->task[0]->flush);
-        execute(step, 1);
-        drain(step);
+        assert_int_equal(list->n, staged ? 3 : 2);
+        assert_int_equal(list->task[1]->layer, 3);
+        assert_int_equal(list->task[1]->notify, staged ? 1u << 1 : 0);
+        assert_true(list->task[0]->flush);
+        execute(list, 1);
+        drain(list);
         float value[64];
         read_tensor(b, value);
         assert_true(value[0] == 5);
         assert_true(value[63] == 5);
-        end_list(step);
+        end_list(list);
     }
 }
 
 /* ---- place ------------------------------------------------------------------------------------------------------- */
 
 /* A chain a -> b -> c ... in which tensor i lives in tasks i and i + 1: neighbours apart, all others may share. */
-static struct step *new_chain(struct pool *pool, int n, int64_t elements)
+static struct list *new_chain(struct pool *pool, int n, int64_t elements)
 {
-    struct step *step = new_step(pool, "chain");
+    struct list *list = new_list(pool, "chain");
     struct tensor *last = new_array(pool, &pool->machine->device[0], "t0", elements, false);
-    add_fill(step, "start", last, 1);
+    add_fill(list, "start", last, 1);
     for (int i = 1; i < n; i++) {
         char name[16];
         snprintf(name, sizeof name, "t%d", i);
         struct tensor *next = new_array(pool, &pool->machine->device[0], name, elements, false);
-        add_two(step, name, next, last, last);
+        add_two(list, name, next, last, last);
         last = next;
     }
-    return step;
+    return list;
 }
 
 /* Two lists on one arena: one runs at a time, so theirs may share; what persists keeps its bytes and its value. */
@@ -125,8 +125,8 @@ TEST(lists_share_an_arena)
 {
     struct machine *machine = open_one();
     struct pool *pool = new_pool(machine);
-    struct step *one = new_step(pool, "one");
-    struct step *lists[] = {one, new_step(pool, "two")};
+    struct list *one = new_list(pool, "one");
+    struct list *lists[] = {one, new_list(pool, "two")};
     struct tensor *kept = new_array(pool, &machine->device[0], "kept", 500, true), *scratch[2];
     for (int i = 0; i < 2; i++) {
         scratch[i] = new_array(pool, &machine->device[0], "scratch", 500, false);
@@ -145,8 +145,8 @@ TEST(lists_share_an_arena)
     read_tensor(kept, values);
     assert_true(values[0] == 33);
     assert_true(values[499] == 33);
-    free_step(lists[0]);
-    free_step(lists[1]);
+    free_list(lists[0]);
+    free_list(lists[1]);
     free_pool(pool);
     close_used(machine);
 }
@@ -155,23 +155,23 @@ CASE(over_budget)
 {
     struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0", .device_memory = 20000});
     struct pool *pool = new_pool(machine);
-    struct step *step = new_chain(pool, 3, 1000);
-    add_accumulate(step, "straw", step->task[2]->access[0].tensor,
+    struct list *list = new_chain(pool, 3, 1000);
+    add_accumulate(list, "straw", list->task[2]->access[0].tensor,
                    new_array(pool, &machine->device[0], "camel", 1000, false));
-    step->task[3]->layer = 4;
+    list->task[3]->layer = 4;
     for (int k = 0; k < 3; k++) /* all live to the end */
-        add_access(step->task[3], step->task[k]->access[0].tensor, ACCESS_READ);
-    must(finish_steps(pool, &step, 1));
+        add_access(list->task[3], list->task[k]->access[0].tensor, ACCESS_READ);
+    must(finish_steps(pool, &list, 1));
 }
 
 CASE(over_host_budget)
 {
     struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0", .host_memory = 9000});
-    struct step *step = new_list(machine);
-    struct pool *pool = step->pool;
-    add_access(add_host(step, machine->host->lane[LANE_CPU], "think", no_work, NULL),
+    struct list *list = new_list_on(machine);
+    struct pool *pool = list->pool;
+    add_access(add_host(list, machine->host->lane[LANE_CPU], "think", no_work, NULL),
                new_array(pool, machine->host, "thought", 2000, true), ACCESS_WRITE);
-    must(finish_steps(pool, &step, 1));
+    must(finish_steps(pool, &list, 1));
 }
 
 /* Two thirds of the memory for each of two that share it. */
@@ -179,11 +179,11 @@ CASE(shared_memory)
 {
     struct machine *machine = open_one();
     struct pool *pool = new_pool(machine);
-    struct step *step = new_chain(pool, 1, 2000);
+    struct list *list = new_chain(pool, 1, 2000);
     machine->host->memory = 24000;
-    add_access(add_host(step, machine->host->lane[LANE_CPU], "think", no_work, NULL),
+    add_access(add_host(list, machine->host->lane[LANE_CPU], "think", no_work, NULL),
                new_array(pool, machine->host, "thought", 2000, true), ACCESS_WRITE);
-    must(finish_steps(pool, &step, 1));
+    must(finish_steps(pool, &list, 1));
 }
 
 CASE(larger_than_a_slab)
@@ -191,8 +191,8 @@ CASE(larger_than_a_slab)
     struct machine *machine = open_one();
     machine->device[0].max_allocation = 20000;
     struct pool *pool = new_pool(machine);
-    struct step *step = new_chain(pool, 2, 5000);
-    must(finish_steps(pool, &step, 1));
+    struct list *list = new_chain(pool, 2, 5000);
+    must(finish_steps(pool, &list, 1));
 }
 
 TEST(place_refuses_what_does_not_fit)
@@ -207,22 +207,22 @@ TEST(canary_sees_writes_past_a_slab)
 {
     struct machine *machine = open_one();
     struct device *device = &machine->device[0];
-    struct step *step = new_list(machine);
-    struct pool *pool = step->pool;
+    struct list *list = new_list_on(machine);
+    struct pool *pool = list->pool;
     struct tensor *tensor = new_array(pool, device, "x", (int64_t)device->alignment / 4, true),
                   *h = new_array(pool, machine->host, "h", 1024, true);
-    add_fill(step, "fill", tensor, 1)->args[2].i += 1; /* one element more than there is */
-    add_access(add_host(step, machine->host->lane[LANE_CPU], "host", no_work, NULL), h, ACCESS_WRITE);
-    must(finish_steps(pool, &step, 1));
+    add_fill(list, "fill", tensor, 1)->args[2].i += 1; /* one element more than there is */
+    add_access(add_host(list, machine->host->lane[LANE_CPU], "host", no_work, NULL), h, ACCESS_WRITE);
+    must(finish_steps(pool, &list, 1));
     assert_int_equal(damaged_guards(device), 0);
     assert_non_null(machine->host->slabs[0].pinned);
-    execute(step, 1);
-    drain(step);
+    execute(list, 1);
+    drain(list);
     assert_int_equal(damaged_guards(device), 1);
     assert_int_equal(damaged_guards(machine->host), 0);
     ((char *)tensor_memory(h))[4096 + GUARD_BYTES - 1] = 0; /* also at the guard's far end */
     assert_int_equal(damaged_guards(machine->host), 1);
-    end_list(step);
+    end_list(list);
 }
 
 /* ---- verify (more: test_verify.c) and audit (more: test_audit.c) ------------------------------------------------- */
@@ -230,29 +230,29 @@ TEST(canary_sees_writes_past_a_slab)
 TEST(verify_sees_the_end_of_a_slab)
 {
     struct journey journey = new_journey(no_work, NULL);
-    must(finish_steps(journey.pool, &journey.step, 1));
-    expect_sound("the list", journey.step, NULL);
+    must(finish_steps(journey.pool, &journey.list, 1));
+    expect_sound("the list", journey.list, NULL);
     journey.p->address = journey.p->device->slabs[0].bytes - journey.p->bytes / 2;
-    expect_wrong("journey", verify(journey.step, NULL), "tensor p ends behind its slab");
+    expect_wrong("journey", verify(journey.list, NULL), "tensor p ends behind its slab");
     end_journey(&journey);
 }
 
-static void audit_list(struct step *step)
+static void audit_list(struct list *list)
 {
     execution.serial = true;
     execution.serial_runner = &audit_runner;
-    must(finish_steps(step->pool, &step, 1));
+    must(finish_steps(list->pool, &list, 1));
     for (uint32_t number = 1; number <= 2; number++)
-        execute(step, number);
-    drain(step);
+        execute(list, number);
+    drain(list);
 }
 
 CASE(half_written)
 {
-    struct step *step = new_list(open_one());
-    add_fill(step, "fill", new_array(step->pool, &step->pool->machine->device[0], "first", 100, true), 1)->args[2].i =
+    struct list *list = new_list_on(open_one());
+    add_fill(list, "fill", new_array(list->pool, &list->pool->machine->device[0], "first", 100, true), 1)->args[2].i =
         60;
-    audit_list(step);
+    audit_list(list);
 }
 
 static void scribble(void *tensor, const struct task *task, uint32_t number)
@@ -265,13 +265,13 @@ static void scribble(void *tensor, const struct task *task, uint32_t number)
 CASE(host_write)
 {
     struct machine *machine = open_one();
-    struct step *step = new_list(machine);
-    struct pool *pool = step->pool;
+    struct list *list = new_list_on(machine);
+    struct pool *pool = list->pool;
     struct tensor *secret = new_array(pool, machine->host, "secret", 10, true),
                   *open = new_array(pool, machine->host, "open", 10, true);
-    add_access(add_host(step, machine->host->lane[LANE_CPU], "scribble", scribble, secret), open, ACCESS_READ);
-    add_access(add_host(step, machine->host->lane[LANE_CPU], "owner", no_work, NULL), secret, ACCESS_READ);
-    audit_list(step);
+    add_access(add_host(list, machine->host->lane[LANE_CPU], "scribble", scribble, secret), open, ACCESS_READ);
+    add_access(add_host(list, machine->host->lane[LANE_CPU], "owner", no_work, NULL), secret, ACCESS_READ);
+    audit_list(list);
 }
 
 TEST(audit_finds_what_is_not_declared)

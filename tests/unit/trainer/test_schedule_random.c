@@ -18,24 +18,24 @@
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 /* Positions of the first and last task that touch the root tensor; lists are short. */
-static bool find_life(const struct step *step, const struct tensor *tensor, int *first, int *last)
+static bool find_life(const struct list *list, const struct tensor *tensor, int *first, int *last)
 {
     *first = -1;
-    for (size_t i = 0; i < step->n; i++)
-        for (int k = 0; k < step->task[i]->n_access; k++)
-            if (step->task[i]->access[k].tensor->storage == tensor) {
+    for (size_t i = 0; i < list->n; i++)
+        for (int k = 0; k < list->task[i]->n_access; k++)
+            if (list->task[i]->access[k].tensor->storage == tensor) {
                 *first = *first < 0 ? (int)i : *first;
                 *last = (int)i;
             }
     return *first >= 0;
 }
 
-static void expect_apart(const struct step *step, const struct tensor *a, const struct tensor *b)
+static void expect_apart(const struct list *list, const struct tensor *a, const struct tensor *b)
 {
     int first_a, last_a, first_b, last_b;
     bool overlap = a->device == b->device && a->slab == b->slab && a->address < b->address + b->bytes &&
                    b->address < a->address + a->bytes;
-    if (!overlap || !find_life(step, a, &first_a, &last_a) || !find_life(step, b, &first_b, &last_b))
+    if (!overlap || !find_life(list, a, &first_a, &last_a) || !find_life(list, b, &first_b, &last_b))
         return;
     if (a->persistent || b->persistent || (first_a <= last_b && first_b <= last_a))
         test_failed("tensors %s (tasks %d to %d) and %s (tasks %d to %d) share bytes\n", a->name, first_a, last_a,
@@ -43,7 +43,7 @@ static void expect_apart(const struct step *step, const struct tensor *a, const 
 }
 
 /* What always holds of addresses; returns the bytes that the arenas need, guards included. */
-static size_t check_addresses(const struct pool *pool, const struct step *step)
+static size_t check_addresses(const struct pool *pool, const struct list *list)
 {
     size_t need[MOST_DEVICES + 1][64] = {{0}}, sum = 0;
     for (size_t i = 0; i < pool->n; i++) {
@@ -57,7 +57,7 @@ static size_t check_addresses(const struct pool *pool, const struct step *step)
         *high = MAX(*high, round_up(tensor->address + tensor->bytes, tensor->device->alignment) + GUARD_BYTES);
         for (size_t k = 0; k < i; k++)
             if (pool->tensors[k]->storage == pool->tensors[k] && pool->tensors[k]->slab >= 0)
-                expect_apart(step, tensor, pool->tensors[k]);
+                expect_apart(list, tensor, pool->tensors[k]);
     }
     for (int d = 0; d <= pool->machine->n_devices; d++)
         for (int k = 0; k < 64; k++)
@@ -95,7 +95,7 @@ struct mix { /* what a host task mixes, and how long it waits first */
 };
 struct world {
     struct pool *pool;
-    struct step *step;
+    struct list *list;
     struct draws draws;
     struct root roots[PLACES][MOST_ROOTS];
     int n_roots[PLACES];
@@ -157,7 +157,7 @@ static void add_mix(struct world *world, struct tensor *out, struct tensor *in)
     struct mix *mix = &world->mixes[world->n_mixes++];
     *mix = (struct mix){out, in, draw(world, 4) ? 0 : draw(world, 300)};
     struct task *task =
-        add_host(world->step, world->pool->machine->host->lane[lanes[draw(world, 3)]], "mix", run_mix, mix);
+        add_host(world->list, world->pool->machine->host->lane[lanes[draw(world, 3)]], "mix", run_mix, mix);
     add_access(task, out, ACCESS_WRITE);
     add_access(task, in, ACCESS_READ);
 }
@@ -167,13 +167,13 @@ static void add_transport(struct world *world, int to, struct tensor *out, int f
 {
     int device = from < 2 ? from : to;
     if (from == to && from < 2)
-        add_two(world->step, "add", out, a, b);
+        add_two(world->list, "add", out, a, b);
     else if (from == to)
         add_mix(world, out, a);
     else if (from < 2 && to < 2)
-        add_move(world->step, "move", out, a, FOR_MOVES);
+        add_move(world->list, "move", out, a, FOR_MOVES);
     else
-        add_copy(world->step, place_of(world, device)->lane[from < 2 ? LANE_DOWNLOAD : LANE_UPLOAD], "copy", out, a);
+        add_copy(world->list, place_of(world, device)->lane[from < 2 ? LANE_DOWNLOAD : LANE_UPLOAD], "copy", out, a);
 }
 
 static void add_random_task(struct world *world)
@@ -183,7 +183,7 @@ static void add_random_task(struct world *world)
     struct tensor *a = pick_read(world, from, part), *b = pick_read(world, from, part);
     if (from == to && from < 2 && draw(world, 2)) {
         if (a->storage != b->storage)
-            add_accumulate(world->step, "accumulate", a, b);
+            add_accumulate(world->list, "accumulate", a, b);
         return;
     }
     struct root *out = pick_write(world, to);
@@ -197,7 +197,7 @@ static struct world *new_world(struct machine *machine, uint64_t seed)
 {
     struct world *world = allocate(1, sizeof *world);
     world->pool = new_pool(machine);
-    world->step = new_step(world->pool, "random");
+    world->list = new_list(world->pool, "random");
     world->draws = (struct draws){.seed = seed, .row = 2};
     for (int place = 0; place < PLACES; place++)
         for (int i = 0; i < KEPT; i++)
@@ -209,8 +209,8 @@ static struct world *new_world(struct machine *machine, uint64_t seed)
 
 static void free_world(struct world *world)
 {
-    drain(world->step);
-    free_step(world->step);
+    drain(world->list);
+    free_list(world->list);
     free_pool(world->pool);
     free(world);
 }
@@ -222,10 +222,10 @@ TEST(random_lists_are_ordered_and_placed)
     struct machine *machine = open_two(false);
     for (uint64_t seed = 0; seed < 400; seed++) {
         struct world *world = new_world(machine, seed);
-        finish_list(world->step);
-        check_addresses(world->pool, world->step);
-        expect_sound(lasting("list %d", (int)seed), world->step, NULL);
-        expect_waits_needed(world->step, 1);
+        finish_list(world->list);
+        check_addresses(world->pool, world->list);
+        expect_sound(lasting("list %d", (int)seed), world->list, NULL);
+        expect_waits_needed(world->list, 1);
         free_world(world);
     }
     close_used(machine);
@@ -239,9 +239,9 @@ TEST(uses_in_random_lists)
     contexts_apart(false);
     for (uint64_t seed = 0; seed < 30; seed++) {
         struct world *world = new_world(machine, seed);
-        struct task *const *task = world->step->task;
-        int n = (int)world->step->n;
-        struct uses *u = find_uses(task, world->step->n, world->pool);
+        struct task *const *task = world->list->task;
+        int n = (int)world->list->n;
+        struct uses *u = find_uses(task, world->list->n, world->pool);
         for (int at = 0, place = (int)(seed % PLACES); at < n; at++) {
             int64_t sum = 0;
             for (int i = 0; i < world->n_roots[place]; i++) {
@@ -288,8 +288,8 @@ static float *run_world(struct world *world, bool serial, bool audit)
     execution.serial = serial;
     execution.serial_runner = audit ? &audit_runner : NULL;
     for (uint32_t number = 1; number <= ITERATIONS; number++)
-        execute(world->step, number);
-    drain(world->step);
+        execute(world->list, number);
+    drain(world->list);
     execution = (struct execution){0};
     for (int place = 0; place < PLACES; place++)
         for (int i = 0; i < KEPT; i++, at += ROOT)
@@ -300,7 +300,7 @@ static float *run_world(struct world *world, bool serial, bool audit)
 static void check_run(struct world *world, bool audit)
 {
     size_t n = (size_t)PLACES * KEPT * ROOT;
-    must(finish_steps(world->pool, &world->step, 1));
+    must(finish_steps(world->pool, &world->list, 1));
     float *serial = run_world(world, true, false);
     for (int repeat = 0; repeat < (audit ? 1 : 3); repeat++) {
         float *other = run_world(world, audit, audit);
@@ -310,7 +310,7 @@ static void check_run(struct world *world, bool audit)
     }
     for (int i = 0; i < PLACES; i++)
         assert_int_equal(damaged_guards(place_of(world, i)), 0);
-    assert_int_equal(check_addresses(world->pool, world->step), world->pool->machine->allocated);
+    assert_int_equal(check_addresses(world->pool, world->list), world->pool->machine->allocated);
     assert_int_equal(bytes_given(world->pool->machine), world->pool->machine->allocated);
     free(serial);
 }
@@ -343,7 +343,7 @@ TEST(serial_creates_no_thread)
 {
     struct machine *machine = open_two(true);
     struct world *world = new_world(machine, 1000);
-    must(finish_steps(world->pool, &world->step, 1));
+    must(finish_steps(world->pool, &world->list, 1));
     free(run_world(world, true, false));
     for (int i = 0; i < machine->n_lanes; i++) {
         assert_true(!machine->lane[i]->thread);

@@ -793,11 +793,13 @@ TEST(predicted_memory_is_what_is_allocated)
     for (int d = 0; d <= planned->machine->n_devices; d++) {
         size_t end[64] = {0};
         for (size_t i = 0; i < n; i++) {
-            const struct tensor *x = planned->pool->tensors[i], *y = real->pool->tensors[i];
-            assert_int_equal(x->slab, y->slab);
-            assert_int_equal(x->address, y->address);
-            if (x->storage == x && x->slab >= 0 && x->device->index == d)
-                end[x->slab] = MAX(end[x->slab], round_up(x->address + x->bytes, x->device->alignment) + GUARD_BYTES);
+            const struct tensor *tensor = planned->pool->tensors[i], *y = real->pool->tensors[i];
+            assert_int_equal(tensor->slab, y->slab);
+            assert_int_equal(tensor->address, y->address);
+            if (tensor->storage == tensor && tensor->slab >= 0 && tensor->device->index == d)
+                end[tensor->slab] =
+                    MAX(end[tensor->slab],
+                        round_up(tensor->address + tensor->bytes, tensor->device->alignment) + GUARD_BYTES);
         }
         for (int k = 0; k < 64; k++)
             predicted += end[k];
@@ -812,22 +814,22 @@ TEST(predicted_memory_is_what_is_allocated)
 }
 
 /* The context that copies memory of the host has pinned it; of a move between two contexts the one that sends. */
-static void expect_pinned(const struct step *step)
+static void expect_pinned(const struct list *list)
 {
-    for (size_t i = 0; i < step->n; i++)
-        for (int k = 0; k < step->task[i]->n_access; k++) {
-            const struct device *device = step->task[i]->lane->device;
-            const struct tensor *tensor = step->task[i]->access[k].tensor;
+    for (size_t i = 0; i < list->n; i++)
+        for (int k = 0; k < list->task[i]->n_access; k++) {
+            const struct device *device = list->task[i]->lane->device;
+            const struct tensor *tensor = list->task[i]->access[k].tensor;
             cl_context context = NULL;
             bool received = false;
             if (device->is_host || !tensor->device->is_host)
                 continue;
-            for (size_t j = 0; j < step->n && k == 1; j++)
-                received |= !step->task[j]->lane->device->is_host && step->task[j]->access[0].tensor == tensor;
+            for (size_t j = 0; j < list->n && k == 1; j++)
+                received |= !list->task[j]->lane->device->is_host && list->task[j]->access[0].tensor == tensor;
             CL(clGetMemObjectInfo(tensor->device->slabs[tensor->storage->slab].pinned, CL_MEM_CONTEXT, sizeof context,
                                   &context, NULL));
             if (context != device->context->cl && !received)
-                test_failed("%s: another context than that of %s has pinned %s\n", step->task[i]->name, device->id,
+                test_failed("%s: another context than that of %s has pinned %s\n", list->task[i]->name, device->id,
                             tensor->name);
         }
 }

@@ -1,4 +1,4 @@
-/* step.h - the step as a list of tasks.
+/* list.h - the step as a list of tasks.
  *
  * One training iteration is a *step*: a list of tasks in an order that is correct when they simply run one after
  * another.  A task says which tensors it reads and writes, which lane it runs on and how much work it is:
@@ -19,16 +19,16 @@
  *
  *     tensor.h   what tasks read and write            tensor.c, ring.c
  *     task.h     a task, by itself                    task.c, condition.c
- *     step.h     a list, and adding tasks to it       task.c
+ *     list.h     a list, and adding tasks to it       task.c
  *                waits that no tensor says            after.c
  *                edges                                depend.c
  *                addresses                            place.h: place.c, addresses.c, fit.c, levels.c
  *
- * Protocol: new_pool, new_tensor / new_step, add tasks; then run/'s finish_steps() for all lists that share the arena,
+ * Protocol: new_pool, new_tensor / new_list, add tasks; then run/'s finish_steps() for all lists that share the arena,
  * or place() and depend() where nothing is to run.
  */
-#ifndef STEP_H
-#define STEP_H
+#ifndef LIST_H
+#define LIST_H
 
 #include "task.h"   /* defines: task, and what it is made of: access, arg, grid, when, condition, role, tags, edge */
 #include "tensor.h" /* defines: tensor, ring, pool, memory_class */
@@ -46,7 +46,7 @@ struct after {
     uint64_t origin, waits_for;
     bool previous; /* for those of the step before */
 };
-struct step {
+struct list {
     char name[24]; /* "train", "eval" */
     struct pool *pool;
     struct task **task; /* in list order; a pointer is the task's identity, its position may change */
@@ -71,15 +71,15 @@ struct step {
     size_t n_levels, cap_levels;
 
     struct running *running;              /* what run/ needs to run it; NULL: it was never finished for running */
-    void (*free_running)(struct step *s); /* frees `running` */
+    void (*free_running)(struct list *s); /* frees `running` */
     /* Brings state back to where it is looked for, if tasks of this list may leave it elsewhere; NULL: they do not.
      * drain() and its like call it with nothing in flight, after any number of iterations. */
-    void (*restore_state)(struct step *s);
+    void (*restore_state)(struct list *s);
 };
-struct step *new_step(struct pool *p, const char *name);
-void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
+struct list *new_list(struct pool *pool, const char *name);
+void free_list(struct list *list); /* nothing of it may be in flight: see drain() in run.h */
 /* The number of iterations after which the same tasks run again, at most `most`. */
-uint32_t repeat_of(const struct step *s, uint32_t most);
+uint32_t repeat_of(const struct list *list, uint32_t most);
 
 /* The function of cl/FILE that a kernel task launches, on how many work-items, and its arguments. */
 struct kernel_call {
@@ -89,62 +89,62 @@ struct kernel_call {
     int n_args;
 };
 /* Each adds a task to the list, which owns it: at its end, or at the cursor. */
-struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const struct kernel_call *call);
+struct task *add_kernel(struct list *list, struct lane *lane, const char *name, const struct kernel_call *call);
 /* An upload, a download, or a copy within a context: the two tensors' devices say which. */
-struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
+struct task *add_copy(struct list *list, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
 /* Does it copy bytes to themselves?  That takes no time: it makes the next task that touches them wait until its lane
  * has come to this point. */
-bool copies_nothing(const struct task *t);
-struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context);
+bool copies_nothing(const struct task *task);
+struct task *add_host(struct list *list, struct lane *lane, const char *name, host_function *run, void *context);
 /* description: these `bytes` bytes are copied, and issue() is given the copy as its context. */
-struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue,
+struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes);
-struct task *append_task(struct step *s); /* an empty task, at the end, or at the cursor */
+struct task *append_task(struct list *list); /* an empty task, at the end, or at the cursor */
 /* Puts the n tasks from position `first` on in another order.  order[i]: the position of the task that becomes the one
  * at first + i. */
-void permute_tasks(struct step *s, size_t first, const size_t *order, size_t n);
-void link_behind(struct task *t, struct task *where); /* while the list is edited: puts t right after `where` */
-void free_task(struct task *t);
-void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
+void permute_tasks(struct list *list, size_t first, const size_t *order, size_t n);
+void link_behind(struct task *task, struct task *where); /* while the list is edited: puts t right after `where` */
+void free_task(struct task *task);
+void add_access(struct task *task, struct tensor *tensor, enum access_mode mode);
 /* Declares that element i of what the task writes follows from element i of what it reads, so that a pass may cut it
  * into pieces.  This is said of operands with as many bytes as its first one; smaller ones are read as a whole.  Counts
  * of elements among a kernel's arguments must be ELEMENTS. */
-void set_elementwise(struct task *t);
+void set_elementwise(struct task *task);
 /* Says that the task reads and writes so many elements in all, where it needs only parts of its tensors. */
-void set_traffic(struct task *t, double elements);
+void set_traffic(struct task *task, double elements);
 /* A copy up from the host, down to it, or within a context, on the device's lane for that purpose; between two devices
  * it is the sender's download lane. */
-struct task *add_copy_for(struct step *s, const char *name, struct tensor *to, struct tensor *from,
+struct task *add_copy_for(struct list *list, const char *name, struct tensor *to, struct tensor *from,
                           const char *purpose);
 /* A copy down to the host.  Returns the host's tensor, which is new. */
-struct tensor *add_download(struct step *s, const char *name, struct tensor *from, const char *purpose);
+struct tensor *add_download(struct list *list, const char *name, struct tensor *from, const char *purpose);
 
 /* ---- after.c --------------------------------------------------------------------------------------------------- */
 
 enum step_waited { SAME_STEP, STEP_BEFORE };
-/* t waits for `first`, of the same step or of the step before, and so do their pieces, repeats and stand-ins. */
-void add_after(struct step *s, const struct task *t, const struct task *first, enum step_waited which);
+/* The task waits for `first`, of the same step or of the step before, and so do their pieces, repeats and stand-ins. */
+void add_after(struct list *list, const struct task *task, const struct task *first, enum step_waited which);
 /* Has add_after() said this? */
-bool is_after(const struct step *s, const struct task *t, const struct task *first, enum step_waited which);
+bool is_after(const struct list *list, const struct task *task, const struct task *first, enum step_waited which);
 /* What add_after() has said, for the tasks that the list has now: the task at position `second` waits for the task at
  * position `first`.  Sorted by `second`.  The caller frees the array of *n pairs. */
 struct after_pair {
     int first, second;
     bool previous; /* it waits for the first's run in the step before */
 };
-struct after_pair *find_after_pairs(const struct step *s, size_t *n);
+struct after_pair *find_after_pairs(const struct list *list, size_t *n);
 
 /* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
 
 enum edges_wanted { DATA_EDGES, ALL_EDGES };
 /* Fills in every task's edges, and sets `wait`, `notify` and `flush`.  ALL_EDGES: reuse edges too, which follow from
  * addresses: call place() before. */
-void depend(struct step *step, enum edges_wanted wanted);
+void depend(struct list *list, enum edges_wanted wanted);
 int event_context(const struct task *task); /* the context of its event; a host task's is a user event of context 0 */
 
 enum place_purpose { PLACE_TO_CHECK, PLACE_TO_RUN };
 /* Finds lifetimes, then addresses for all tensors that the lists use, persistent ones first.  PLACE_TO_RUN: also takes
  * memory for them.  Returns NULL, or, when a budget is too small, a problem with task, tensor and bytes. */
-struct problem *place(struct pool *p, struct step *const *steps, size_t n, enum place_purpose purpose);
+struct problem *place(struct pool *pool, struct list *const *steps, size_t n, enum place_purpose purpose);
 
 #endif
