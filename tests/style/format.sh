@@ -17,8 +17,8 @@ long_lines() { # FILE...: characters count, not bytes: the continuation bytes of
         length > 120 { print FILENAME ":" FNR ": more than 120 characters" }' "$@"
 }
 finds_nothing 'lines have at most 120 characters' \
-    long_lines src/*.c src/*/*/*.[ch] tests/*/*.[ch] cl/*.cl cl/*.h src/*/*/*.py tests/*/*.py tutorials/*/*.py \
-    data/*/*.py Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/* \
+    long_lines src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl/*.h src/*/*/*.py \
+    tests/*/*.py tutorials/*/*.py data/*/*.py Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/* \
     tutorials/labs/*.sh data/gallery/*.sh data/gallery/*.awk data/gallery/generators/*.awk
 
 # ---- letters behind %s ----------------------------------------------------------------------------------------------
@@ -62,7 +62,8 @@ letters_behind_names() { # FILE...
             }
         }' "$@"
 }
-finds_nothing 'no letter follows %s in strings' letters_behind_names src/*.c src/*/*/*.[ch] tests/*/*.[ch]
+finds_nothing 'no letter follows %s in strings' letters_behind_names src/*.c src/*/*/*.[ch] tests/support/*.[ch] \
+    tests/unit/*/*.c
 
 # ---- layout ---------------------------------------------------------------------------------------------------------
 

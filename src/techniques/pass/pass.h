@@ -65,6 +65,8 @@
 #include "trainer/base/module.h"
 #include "uses.h"
 
+/* This folder includes nothing of src/tools, whose folders include it.  Costs are only passed on here: passes and the
+ * forecaster, which registers itself (below), look into them. */
 struct costs;   /* tools/predict/costs.h */
 struct trainer; /* trainer/train/train.h */
 
