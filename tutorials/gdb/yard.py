@@ -112,11 +112,10 @@ def variables(frame):
 
 # How a list is reached from a variable of that type.
 WAYS = {
-    "step": lambda v: v,
+    "list": lambda v: v,
     "trainer": lambda v: v["train"],
-    "edit": lambda v: v["step"],
-    "job": lambda v: v["step"],
-    "task": lambda v: v["step"] if "step" in [f.name for f in v.type.target().fields()] else None,
+    "edit": lambda v: v["list"],
+    "job": lambda v: v["list"],
 }
 
 
@@ -145,7 +144,7 @@ def find_step(name=None):
             if tag in WAYS and int(value) != 0:
                 try:
                     step = WAYS[tag](value)
-                    if step is not None and is_list(step) and name in (None, text(step["name"])):
+                    if is_list(step) and name in (None, text(step["name"])):
                         return step.dereference()
                 except (gdb.error, gdb.MemoryError):
                     pass
@@ -580,7 +579,7 @@ for NumPy, and FILE.pgm gets them as a picture, from the least in black to the l
             modes = [int(a["mode"]) for a in items(t["access"], t["n_access"]) if int(a["tensor"]) == int(x.address)]
             print("  %s %s" % (touched_by(modes[0]), name_task(t)))
         now = find_running()
-        if now and not base["persistent"] and int(base["step"]):
+        if now and not base["persistent"] and int(base["list"]):
             first, last = int(base["held_from"]), int(base["held_until"])
             print("  its bytes are its own from task %d to %d: %s" % (first, last, self.whose_now(first, last, now[2])))
         if address is None:
@@ -885,7 +884,8 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
     def show(self, step):
         if not self.trace:
             return
-        costs = next((v for f in self.mine() if f.name() == "run_passes" for n, v in variables(f) if n == "c"), 0)
+        passes = next(f for f in self.mine() if f.name() == "run_passes")
+        costs = next((v for _, v in variables(passes) if pointed(v) == "costs"), 0)
         before = os.path.exists(self.trace) and os.stat(self.trace)
         path = self.trace.replace("\\", "\\\\").replace('"', '\\"')
         gdb.parse_and_eval('show_list((struct list *)%d, (struct costs *)%d, "%s")'
@@ -897,8 +897,8 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
     def edited():
         for name, value in variables(gdb.newest_frame()):
             tag = pointed(value)
-            if tag in ("edit", "step"):
-                return (value["step"] if tag == "edit" else value).dereference()
+            if tag in ("edit", "list"):
+                return WAYS[tag](value).dereference()
         return find_step()
 
     @staticmethod
@@ -932,7 +932,7 @@ PRINTED = {
     "access": lambda a: "%s %s" % (enum_word(a["mode"], "ACCESS_"), text(a["tensor"]["name"])),
     "lane": lambda l: "lane " + text(l["name"]),
     "device": lambda d: "device %s, %s" % (text(d["id"]), text(d["name"])),
-    "step": lambda s: "list %s of %d tasks" % (text(s["name"]), int(s["n"])),
+    "list": lambda s: "list %s of %d tasks" % (text(s["name"]), int(s["n"])),
 }
 
 
