@@ -12,6 +12,7 @@
 #include "tests/support/support_schedule.h"
 #include "tools/pace/pace.h"
 #include "tools/watch/watch.h"
+#include "trainer/run/flights.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
