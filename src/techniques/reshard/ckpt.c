@@ -29,7 +29,7 @@ void expect_free(const char *claimant, const char *path)
     int lock = lock_folder(claimant, path);
     if (rmdir(path) != 0 && (errno == ENOTEMPTY || errno == EEXIST))
         fail(EXIT_USAGE, "%s is a folder with files in it: choose another name", path);
-    if (lock)
+    if (lock != NONE)
         close(lock);
     expect_place(claimant, path);
 }

@@ -170,7 +170,7 @@ static void finish_trial(struct trials *a, size_t i)
              "short: use fewer devices or a larger --micro-batch",
              format_mesh(mesh, &candidate->mesh), candidate->micros, WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != EXIT_OK)
-        exit(WEXITSTATUS(status)); /* the child has said why */
+        end_silently(WEXITSTATUS(status)); /* the child has said why */
     if (result->is_planned)
         *APPEND(search->planned, search->n, search->cap) =
             (struct planned){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};

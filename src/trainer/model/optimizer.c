@@ -332,8 +332,8 @@ void reduce_unit(struct build *b, int unit)
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         const struct replica *replica = replica_of(b, unit, tp_rank, 0);
         on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
-        enum sums_in where =
-            replica->grad[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART; /* apart: only shards are kept */
+        /* Apart where only shards are kept. */
+        enum sums_in where = replica->grad[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART;
         struct reduction *reduction = reduction_of(b, unit, tp_rank);
         reduction->sum = add_reduce_sums(b->list, "reduce", reduction->part, mesh_of(b)->dp, where);
         free(reduction->part);

@@ -72,10 +72,10 @@ static bool due(int every, uint32_t step) { return every > 0 && step % (uint32_t
 static bool evaluate_model(struct training *training, uint32_t step)
 {
     struct trainer *trainer = training->trainer;
-    bool before = interrupted();
-    double loss = evaluate(trainer, trainer->settings->val_batches, evaluation_goes_on, &before);
+    bool was_interrupted = interrupted();
+    double loss = evaluate(trainer, trainer->settings->val_batches, evaluation_goes_on, &was_interrupted);
     training->evaluated = step;
-    if (!before && interrupted()) {
+    if (!was_interrupted && interrupted()) {
         note("the evaluation after step %u was interrupted, and has no loss", step);
         return true;
     }
