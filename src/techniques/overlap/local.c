@@ -44,7 +44,7 @@
 #include <math.h>
 #include <pthread.h>
 
-/* What lanes are for. */
+/* What lanes are for: these two and those of overlap.h. */
 /* As FOR_OFFLOAD, if the step chooses the side of each update: its copies are issued late. */
 #define FOR_OFFERED "offered"
 #define FOR_STATE "state" /* copies of an optimizer's state when its update moves between device and host */

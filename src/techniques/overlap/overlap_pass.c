@@ -196,6 +196,14 @@ static void report_regret(const struct planner *planner, const struct plans *pla
         append_text(&report->numbers, "; local: %s", format_ratio(ratio, by_rule / best, 1));
 }
 
+/* A model has fewer layers than MOST_BUCKETS, but a list that was written by hand may have more. */
+static void report_left_out(const struct update_buckets *buckets, struct pass_report *report)
+{
+    if (buckets->n_left_out)
+        append_text(&report->reason, "; %zu updates stay on the device, since only those of %d layers can move",
+                    buckets->n_left_out, MOST_BUCKETS);
+}
+
 /* Reports on the list as it now is, and on what it could be. */
 static void report_plans(const struct planner *planner, const struct plans *plans, enum overlap mode,
                          struct pass_report *report)
@@ -288,6 +296,7 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
     bool read = settle_plan(overlapper, chosen, report);
     bool changed = rewrite_list(overlapper, chosen, read, report);
     size_t first = reserve_room(list, facts), n = list->pool->n;
+    report_left_out(&overlapper->planner.buckets, report);
     report_plans(&overlapper->planner, &plans, mode, report);
     end_room(list, first, n);
     if (chosen->score.excess_bytes > 0 && !find_wanted(makes_room, facts) && !facts->gather)

@@ -156,7 +156,7 @@ static void drop_trial(struct trials *a, size_t i)
     end_trial(a, i);
 }
 
-/* Waits for what the candidate comes to, and notes it. */
+/* Waits for the result of the candidate, and notes it. */
 static void finish_trial(struct trials *a, size_t i)
 {
     struct mesh_search *search = a->search;

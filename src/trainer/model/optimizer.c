@@ -91,6 +91,7 @@ static void sum_tied(struct build *b, int tp_rank, int group)
     }
 }
 
+/* dp is 1 here: sizes.c refuses groups beside more data-parallel ranks (check_groups()). */
 void end_group(struct build *b, int unit, int group)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {

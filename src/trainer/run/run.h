@@ -84,8 +84,8 @@ cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0,
 _Noreturn void fail_task(const struct list *list, const struct task *task, uint32_t iteration, cl_int status);
 /* Sets the flight's times to those of its event `work`.  told_end: as `last_end` of event_times(). */
 void take_times(const struct task *task, struct task_flight *flight, uint64_t *told_end);
-/* Runs task i of that iteration on this thread and waits for it; no other thread may use the list.  Its times are
- * left in *flight. */
+/* Runs task i of that iteration on this thread and waits for it; no other thread may use the list.  Its times are left
+ * in *flight. */
 void run_alone(struct list *list, uint32_t iteration, size_t i, struct task_flight *flight);
 /* Runs the tasks of a serial run in its own way: perhaps several times, but to the effect of once. */
 struct serial_runner {
@@ -96,9 +96,9 @@ struct serial_runner {
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
-/* Issues that iteration of the list, as soon as the compute lanes have ended the iteration two before it and no
- * task has MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs
- * the iteration, one task after another, and creates no thread. */
+/* Issues that iteration of the list, as soon as the compute lanes have ended the iteration two before it and no task has
+ * MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs the iteration,
+ * one task after another, and creates no thread. */
 void execute(struct list *list, uint32_t iteration);
 /* Waits for all that was issued, and until no thread reads the list any more. */
 void drain(struct list *list);

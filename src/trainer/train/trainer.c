@@ -1,5 +1,5 @@
-/* trainer.c - opens a machine, a model and its lists as the settings say, and runs the lists.  The sizes of
- * mesh and batch are checked in sizes.c.
+/* trainer.c - opens a machine, a model and its lists as the settings say, and runs the lists.  The sizes of mesh and
+ * batch are checked in sizes.c.
  */
 #include "hooks.h"
 
