@@ -161,9 +161,9 @@ debug: ## Builds ./yard-debug with -O0 -g3, for gdb.
 # ---- to test it -----------------------------------------------------------------------------------------------------
 
 # Tests that are programs; and what each of them is linked with besides the trainer.
-TESTS    = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
+TESTS    = $(patsubst %.c,$(BUILD)/tests/%,$(sort $(notdir $(wildcard tests/unit/*/test_*.c))))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tests/support/*.c)))
-TEST_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*.c tests/support/main.c))
+TEST_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*/*.c tests/support/main.c))
 # Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
 SCRIPTS  = $(patsubst %,tests/scripts/%.sh,errors errors_files installs labs) \
            tests/pages/pages.sh tests/pages/walk.sh tests/style/programs.sh
@@ -176,9 +176,11 @@ T     ?=
 CHOSEN = $(if $T,$(strip $(foreach t,$(ALL_TESTS),$(if $(findstring $T,$(notdir $t)),$t))),$(TESTS) $(SCRIPTS))
 PART   = $(if $T,all,test)
 
-# A test is a program of its own: its file, what tests/support has, and all of the trainer but main.
+# A test is a program of its own: its file, what tests/support has, and all of the trainer but main.  Its file lies in
+# one of the folders of tests/unit, so the second expansion, which knows the program's name, looks for the object.
 $(TESTS): $(BUILD)/tests/support/main.o
-$(TESTS) $(BUILD)/tests/fuzz: $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
+.SECONDEXPANSION:
+$(TESTS) $(BUILD)/tests/fuzz: $$(filter %/$$(@F).o,$(TEST_OBJECTS)) $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(TEST_OBJECTS) $(SUPPORT): | $(SHARED)/packages-tests
 .SECONDARY: $(TEST_OBJECTS)
@@ -219,7 +221,7 @@ deps: ## Looks for the packages again, and installs what is missing.
 	@rm -f build/packages* $(SHARED)/packages*
 	@$(PACKAGES) build $(TEST_NEEDS) window
 
-C_FILES = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/*/*.[ch])
+C_FILES = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c)
 format: ## Puts the sources into the project's layout, with clang-format 14.
 	clang-format -i $(C_FILES)
 

@@ -12,15 +12,15 @@
  * Flat arrays of n elements, one work-group per BLOCK.  The first n_decay elements decay (the matrices), the others do
  * not (biases, layernorm).
  *
- * control (16 floats, names in shared.h) is written by the host for every step.  8 to 12 are derived from the others,
- * in double precision, because 1 - 0.999f in float is already wrong in the fifth digit:
+ * control (enum control_word in shared.h) is written by the host for every step.  What follows from other words is
+ * computed there, in double precision, because 1 - 0.999f in float is already wrong in the fifth digit:
  *
- *      0 lr             4 weight_decay               8 1 - beta1                 12 1 / sqrt(correction2)
- *      1 beta1          5 correction1 = 1 - beta1^t  9 1 - beta2                 13 0
- *      2 beta2          6 correction2 = 1 - beta2^t 10 1 - lr * weight_decay     14 0
- *      3 eps            7 clip (0: none)            11 lr / correction1          15 0
+ *     CONTROL_CORRECTION1         1 - beta1^t              CONTROL_DECAY                   1 - lr * weight_decay
+ *     CONTROL_CORRECTION2         1 - beta2^t              CONTROL_STEP_SIZE               lr / correction1
+ *     CONTROL_ONE_MINUS_BETA1     1 - beta1                CONTROL_INV_SQRT_CORRECTION2    1 / sqrt(correction2)
+ *     CONTROL_ONE_MINUS_BETA2     1 - beta2                CONTROL_CLIP                    0 for none
  *
- * state (4 floats) comes from norm_finish: 0 norm, 1 scale, 2 halted, 3 spare.
+ * state (enum state_word) comes from norm_finish.
  *
  * choice, unless it is NULL, says where the update runs this time (choice_bit in shared.h).
  *

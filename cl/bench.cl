@@ -5,10 +5,10 @@
  *     copy        bytes per second from memory to memory
  */
 
-/* rounds * FMA_CHAINS * VEC fma()s per work-item.  An fma() takes about 4 cycles and a core starts up to 2 per cycle, so
- * 8 chains keep it busy; 12 leave some slack and, with the two factors, still fit 16 registers.  With |x| < 1 the numbers
- * neither overflow nor become denormal (those can be slow).  out keeps the compiler from dropping the work.  Global size:
- * some multiple of the number of cores. */
+/* rounds * FMA_CHAINS * VEC fma()s per work-item.  An fma() takes about 4 cycles and a core starts up to 2 per cycle,
+ * so 8 chains keep it busy; 12 leave some slack and, with the two factors, still fit 16 registers.  With |x| < 1 the
+ * numbers neither overflow nor become denormal (those can be slow).  out keeps the compiler from dropping the work.
+ * Global size: some multiple of the number of cores. */
 kernel void fma_peak(global float *out, /* (global size) */
                      int rounds, float x, float y)
 {

@@ -41,13 +41,14 @@
 #error "WG must be a power of two, and WG * VEC at most MOST_STRIDE"
 #endif
 
-/* The register tile of matrix products, in rows and vectors: see gemm.cl. */
+/* The register tile of matrix products, in rows, in vectors, and in columns: see gemm.cl. */
 #ifndef ROWS
 #define ROWS 4
 #endif
 #ifndef COLS
 #define COLS 4
 #endif
+#define WIDTH (VEC * COLS)
 
 #define KERNEL kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 
@@ -138,6 +139,17 @@ static void store(vec v, global float *p, int left)
         p[k] = lane[k];
 }
 
+/* Transposes a square of 4 x 4 floats in registers.  Its rows begin at from0 to from3; those of the result are `to_row`
+ * floats apart.  It is a macro, since either may lie in global or in local memory. */
+#define TRANSPOSE_SQUARE(from0, from1, from2, from3, to, to_row)                                                       \
+    {                                                                                                                  \
+        const float4 r0 = vload4(0, from0), r1 = vload4(0, from1), r2 = vload4(0, from2), r3 = vload4(0, from3);       \
+        vstore4((float4)(r0.x, r1.x, r2.x, r3.x), 0, (to));                                                            \
+        vstore4((float4)(r0.y, r1.y, r2.y, r3.y), 0, (to) + (to_row));                                                 \
+        vstore4((float4)(r0.z, r1.z, r2.z, r3.z), 0, (to) + 2 * (to_row));                                             \
+        vstore4((float4)(r0.w, r1.w, r2.w, r3.w), 0, (to) + 3 * (to_row));                                             \
+    }
+
 /* Put before a loop that makes one chain of plain additions, where the order is a promise.  Intel's CPU compiler
  * vectorises such a loop and then adds in another order, unasked; chains of fma() it leaves alone. */
 #if WG > 1 /* the next rows are loaded while one is added, which a GPU does only for those of one round */
@@ -154,8 +166,18 @@ static vec larger(vec a, vec b)
     return b > a ? b : a;
 }
 
-/* The sum of the lanes: the upper half is added to the lower until one is left. */
-static float lanes_sum(vec v)
+/* What a reduction makes of two numbers: the larger one, or their sum. */
+static INLINE float reduce_two(float a, float b, const bool to_largest)
+{
+    if (to_largest)
+        return b > a ? b : a;
+    return a + b;
+}
+
+/* The lanes of a vector become one number: the upper half is reduced with the lower until one is left.
+ *
+ *     a b c d e f g h  ->  a+e b+f c+g d+h  ->  a+e+c+g b+f+d+h  ->  ... */
+static INLINE float reduce_lanes(vec v, const bool to_largest)
 {
     float lane[VEC];
     PUT(v, lane);
@@ -163,28 +185,13 @@ static float lanes_sum(vec v)
     for (int part = VEC / 2; part > 0; part /= 2)
 #pragma unroll
         for (int k = 0; k < part; k++)
-            lane[k] += lane[k + part];
+            lane[k] = reduce_two(lane[k], lane[k + part], to_largest);
     return lane[0];
 }
 
-static float lanes_max(vec v)
-{
-    float lane[VEC];
-    PUT(v, lane);
-#pragma unroll
-    for (int part = VEC / 2; part > 0; part /= 2)
-#pragma unroll
-        for (int k = 0; k < part; k++)
-            lane[k] = lane[k + part] > lane[k] ? lane[k + part] : lane[k];
-    return lane[0];
-}
-
-/* The sum over the whole work-group, handed to each of its work-items: the same tree, in local memory.
- *
- *     a b c d e f g h  ->  a+e b+f c+g d+h  ->  ...
- *
+/* The numbers of the whole work-group become one, which each of its work-items gets: the same tree, in local memory.
  * On a CPU (WG == 1) there is nobody to wait for, and no barrier. */
-static float group_sum(float mine, local float *scratch)
+static INLINE float reduce_group(float mine, local float *scratch, const bool to_largest)
 {
 #if WG > 1
     int lid = get_local_id(0);
@@ -192,7 +199,7 @@ static float group_sum(float mine, local float *scratch)
     wait_for_all();
     for (int part = WG / 2; part > 0; part /= 2) {
         if (lid < part)
-            scratch[lid] = scratch[lid] + scratch[lid + part];
+            scratch[lid] = reduce_two(scratch[lid], scratch[lid + part], to_largest);
         wait_for_all();
     }
     mine = scratch[0];
@@ -201,31 +208,24 @@ static float group_sum(float mine, local float *scratch)
     return mine;
 }
 
+static float lanes_sum(vec v)
+{
+    return reduce_lanes(v, false);
+}
+
 static float group_max(float mine, local float *scratch)
 {
-#if WG > 1
-    int lid = get_local_id(0);
-    scratch[lid] = mine;
-    wait_for_all();
-    for (int part = WG / 2; part > 0; part /= 2) {
-        if (lid < part)
-            scratch[lid] = scratch[lid + part] > scratch[lid] ? scratch[lid + part] : scratch[lid];
-        wait_for_all();
-    }
-    mine = scratch[0];
-    wait_for_all();
-#endif
-    return mine;
+    return reduce_group(mine, scratch, true);
 }
 
 static float row_sum(vec v, local float *scratch)
 {
-    return group_sum(lanes_sum(v), scratch);
+    return reduce_group(reduce_lanes(v, false), scratch, false);
 }
 
 static float row_max(vec v, local float *scratch)
 {
-    return group_max(lanes_max(v), scratch);
+    return reduce_group(reduce_lanes(v, true), scratch, true);
 }
 
 /* ---- sums in order ----------------------------------------------------------------------------------------------- */

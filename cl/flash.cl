@@ -6,16 +6,16 @@
  *     p[q][k] = e^(s[q][k] - lse[q]),     lse[q] = log sum_k e^s[q][k],     k <= q
  *     out[q]  = sum_k p[q][k] v[k]
  *
- * The plain kernels keep p, T*T floats per head, for backward.  Here a work-group has a square of it at a time, in local
- * memory, and makes it again when it is needed.  What is kept is lse, T floats per head: with it any p[q][k] follows
- * from q and k alone.
+ * The plain kernels keep p, T*T floats per head, for backward.  Here a work-group has a square of it at a time, in
+ * local memory, and makes it again when it is needed.  What is kept is lse, T floats per head: with it any p[q][k]
+ * follows from q and k alone.
  *
  *                 keys 0 .. T-1                       A work-group owns a block of COLUMNS: of queries in
  *               +-----+-----+-----+                   flash_forward and flash_dq, of keys in flash_dkv.  It reads the
  *     queries   |  \  |     |     |                   other side in parts of a few rows: a stream.  The products are
  *     0 .. T-1  +-----+-----+-----+
- *               | <-- |  \  |     |  a block of          square (rows, columns)  = stream (rows, hs) . kept^T (hs, columns)
- *               +-----+-----+-----+  queries             result^T (hs, columns) += stream^T (hs, rows) . square
+ *               | <-- |  \  |     |  a block of          square (rows,columns) = stream (rows,hs) . kept^T (hs,columns)
+ *               +-----+-----+-----+  queries             result^T (hs,columns) += stream^T (hs,rows) . square
  *               |     |     |  \  |
  *               +-----+-----+-----+                   so lanes of vectors, or work-items side by side, are columns, and
  *                                                     no sum ever runs across them: neither VEC nor WG changes a chain.
@@ -45,8 +45,6 @@
  *
  * Source: T. Dao, "FlashAttention-2", 2023, algorithms 1 and 2.
  */
-
-#define WIDTH (VEC * COLS)
 
 /* Element (m,n) of a square with `columns` columns, n in vectors: all work-items go over all of it, once where WG and
  * the number of vectors in a row are powers of two. */
@@ -100,26 +98,16 @@ static INLINE void load_stream(local float *to, const global float *x, size_t ld
             to[m * (hs + 1) + d] = x[(begin + m) * ld + d];
 }
 
-/* The transpose of a square of 4 x 4 floats, whose rows are `from_row` and `to_row` floats apart. */
-#define TRANSPOSE_SQUARE(from, from_row, to, to_row)                                                                   \
-    {                                                                                                                  \
-        const float4 r0 = vload4(0, from), r1 = vload4(0, from + from_row);                                            \
-        const float4 r2 = vload4(0, from + 2 * from_row), r3 = vload4(0, from + 3 * from_row);                         \
-        vstore4((float4)(r0.x, r1.x, r2.x, r3.x), 0, to);                                                              \
-        vstore4((float4)(r0.y, r1.y, r2.y, r3.y), 0, to + to_row);                                                     \
-        vstore4((float4)(r0.z, r1.z, r2.z, r3.z), 0, to + 2 * to_row);                                                 \
-        vstore4((float4)(r0.w, r1.w, r2.w, r3.w), 0, to + 3 * to_row);                                                 \
-    }
-
 /* to (hs,columns) = rows `begin` ... of x, transposed; zeros from row T on. */
-static INLINE void load_columns(local float *to, const global float *x, size_t ld, int begin, int columns, int T, int hs)
+static INLINE void load_columns(local float *to, const global float *x, size_t ld, int begin, int columns, int T,
+                                int hs)
 {
     for (int n = 0; n < columns; n += 4)
         for (int d = 4 * get_local_id(0); d < hs; d += 4 * WG) {
             const global float *from = x + (begin + n) * ld + d;
             local float *at = to + d * columns + n;
             if (begin + n + 4 <= T && d + 4 <= hs)
-                TRANSPOSE_SQUARE(from, ld, at, columns)
+                TRANSPOSE_SQUARE(from, from + ld, from + 2 * ld, from + 3 * ld, at, columns)
             else
                 for (int i = 0; i < min(4, hs - d); i++)
                     for (int j = 0; j < 4; j++)
@@ -136,7 +124,7 @@ static INLINE void store_columns(local const float *from, global float *x, size_
             global float *to = x + (begin + n) * ld + d;
             local const float *at = from + d * columns + n;
             if (begin + n + 4 <= T && d + 4 <= hs)
-                TRANSPOSE_SQUARE(at, columns, to, ld)
+                TRANSPOSE_SQUARE(at, at + columns, at + 2 * columns, at + 3 * columns, to, ld)
             else
                 for (int i = 0; i < min(4, hs - d); i++)
                     for (int j = 0; j < min(4, T - begin - n); j++)

@@ -23,7 +23,7 @@
  *                            span                  1. pack B[k0 .. k0+depth) x span into local memory, as panels of
  *                     +-------+-------+               WIDTH columns: they stay in the L2 cache;
  *              depth  | panel | panel |  B         2. in form TN, for each block of A: pack it too, as strips of ROWS
- *                     +-------+-------+               rows.  In the others a row lies in one piece and is read in place;
+ *                     +-------+-------+               rows.  In the others a row is in one piece, and is read in place;
  *            depth                                 3. for each strip and each panel: load a tile of C into registers,
  *          +-------+  +-------+-------+               add the `depth` products, store it.  The strip stays in the L1
  *          | strip |  | tile  | tile  |               or L2 cache while one panel after the other passes it, front to
@@ -44,11 +44,10 @@
  *     COLS    4               2           2                4
  *
  * Launch.  global size {ceil(N / span), ceil(M / band), batches * heads}, local size {1, 1, 1}; span is a multiple of
- * WIDTH, band and block are multiples of ROWS.  src/trainer/model/gemm.c chooses them.  None of this changes a bit of the
- * result.
+ * WIDTH, band and block are multiples of ROWS.  src/trainer/model/gemm.c chooses them.  None of this changes a bit of
+ * the result.
  */
 
-#define WIDTH (VEC * COLS)
 #define LINE 16 /* floats in a cache line, on most processors */
 /* Intel's compiler would compute many work-items at once, whose tiles no processor has registers for. */
 #ifndef __has_attribute
@@ -93,13 +92,8 @@ static INLINE void pack_panel(local float *panel, struct view x, int depth, int 
         global const float *x0 = x.at + min(at + 0, cols - 1) * x.col, *x1 = x.at + min(at + 1, cols - 1) * x.col;
         global const float *x2 = x.at + min(at + 2, cols - 1) * x.col, *x3 = x.at + min(at + 3, cols - 1) * x.col;
         int k = 0;
-        for (; x.row == 1 && k + 4 <= depth; k += 4) { /* a square of 4 x 4 is transposed in registers */
-            const float4 c0 = vload4(0, x0 + k), c1 = vload4(0, x1 + k), c2 = vload4(0, x2 + k), c3 = vload4(0, x3 + k);
-            vstore4((float4)(c0.x, c1.x, c2.x, c3.x), 0, to + (k + 0) * width);
-            vstore4((float4)(c0.y, c1.y, c2.y, c3.y), 0, to + (k + 1) * width);
-            vstore4((float4)(c0.z, c1.z, c2.z, c3.z), 0, to + (k + 2) * width);
-            vstore4((float4)(c0.w, c1.w, c2.w, c3.w), 0, to + (k + 3) * width);
-        }
+        for (; x.row == 1 && k + 4 <= depth; k += 4)
+            TRANSPOSE_SQUARE(x0 + k, x1 + k, x2 + k, x3 + k, to + k * width, width)
         for (; k < depth; k++)
             vstore4((float4)(x0[k * x.row], x1[k * x.row], x2[k * x.row], x3[k * x.row]), 0, to + k * width);
     }
@@ -130,21 +124,26 @@ static INLINE void pack(local float *panels, int depth, struct view x, int steps
         }
 }
 
-/* Asks for the n-th of `parts` parts of a block of A in form TN: `rows` floats lie in one piece, `steps` times.  The
- * lines arrive while tiles are computed. */
-static INLINE void fetch_part(struct view block, int rows, int steps, int n, int parts)
+/* The block of A in form TN that will be packed next: `rows` floats lie in one piece, `steps` times.  With each tile
+ * that is computed one of its parts is asked for; `part` is the first of those for this strip. */
+struct next_block {
+    struct view a;
+    int rows, steps, part, parts; /* rows: 0 or less where there is no such block */
+};
+
+static INLINE void fetch_part(struct next_block next, int part)
 {
-    for (int k = steps * n / parts; k < steps * (n + 1) / parts; k++)
-        for (int i = 0; i < rows; i += LINE)
-            FETCH(block.at + k * block.col + i);
+    for (int k = next.steps * part / next.parts; k < next.steps * (part + 1) / next.parts; k++)
+        for (int i = 0; i < next.rows; i += LINE)
+            FETCH(next.a.at + k * next.a.col + i);
 }
 
 /* acc (ROWS,columns) += a (ROWS,depth) . panel (depth,WIDTH), columns in vectors; row[i] begins row i of A, in local or
  * global memory: hence a macro.
  *
- * For each k there are ROWS*COLS vector fma()s, COLS vector loads and ROWS broadcasts.  An fma() waits about 4 cycles for
- * the one before it in its chain; a core that starts two per cycle needs 8 chains or more to hide that, and it can load
- * no more than two vectors in that cycle, so the loads must be well below the fma()s: 10 for 24 in a tile of 6 x 4
+ * For each k there are ROWS*COLS vector fma()s, COLS vector loads and ROWS broadcasts.  An fma() waits about 4 cycles
+ * for the one before it in its chain; a core that starts two per cycle needs 8 chains or more to hide that, and it can
+ * load no more than two vectors in that cycle, so the loads must be well below the fma()s: 10 for 24 in a tile of 6 x 4
  * vectors, 8 for 12 in one of 6 x 2. */
 #define ADD_PRODUCTS(acc, columns, row, step, panel, depth)                                                            \
     _Pragma("unroll 4") for (size_t k = 0, at = 0; k < depth; k++, at += step, panel += WIDTH)                         \
@@ -160,8 +159,8 @@ static INLINE void fetch_part(struct view block, int rows, int steps, int n, int
     }
 
 /* c (rows,cols) = start + a (rows,depth) . panel (depth,cols), computed as `columns` vectors.  start.at is null for
- * zeros; strip holds a packed, or is null.  At the lower edge the last row is computed several times and stored once: no
- * branch in the inner loop. */
+ * zeros; strip holds a packed, or is null.  At the lower edge the last row is computed several times and stored once:
+ * no branch in the inner loop. */
 static INLINE void tile(global float *c, size_t c_row, int rows, int cols, struct view start, struct view a,
                         local const float *strip, local const float *panel, size_t depth, const int columns)
 {
@@ -190,6 +189,38 @@ static INLINE void tile(global float *c, size_t c_row, int rows, int cols, struc
         if (i < rows)
             foreach (j, columns)
                 store(acc[i][j], c + i * c_row + j * VEC, cols - j * VEC);
+}
+
+/* A strip of A, and the rows of C beside it, from the first column of the work-item on. */
+struct strip {
+    struct view a;             /* (rows,steps) */
+    local const float *packed; /* the same, or null */
+    global float *c;
+    size_t c_row;
+    enum gemm_start start;    /* where the chains begin */
+    global const float *bias; /* (cols), for START_BIAS */
+    int rows, steps;
+    int cols, cols_left; /* to be computed; and how many C has */
+};
+
+/* Each panel passes the strip: c += a . panels (steps,cols), a tile at a time.  A panel has room for `depth` rows. */
+static INLINE void compute_strip(struct strip s, local const float *panels, int depth, struct next_block next)
+{
+    for (int n = 0; n < s.cols; n += WIDTH) {
+        if (next.rows > 0)
+            fetch_part(next, next.part + n / WIDTH);
+        struct view start = {0, 0, 1};
+        if (s.start == START_OLD)
+            start = (struct view){s.c + n, s.c_row, 1};
+        else if (s.start == START_BIAS)
+            start = (struct view){s.bias + n, 0, 1};
+        const int left = s.cols_left - n;
+        if (s.cols - n > WIDTH / 2) /* the number of vectors must be a constant */
+            tile(s.c + n, s.c_row, s.rows, min(WIDTH, left), start, s.a, s.packed, panels + n * depth, s.steps, COLS);
+        else
+            tile(s.c + n, s.c_row, s.rows, min(WIDTH / 2, left), start, s.a, s.packed, panels + n * depth, s.steps,
+                 COLS / 2);
+    }
 }
 
 /* Where matrix z begins.  With heads, z = i*heads + h and the matrix is at base + i*outer + h*inner: that is how one
@@ -223,7 +254,8 @@ gemm(int M, int N, int K, int start, int causal, /* sizes; where the chains begi
      local float *packed)                                                                /* ((span + block) * depth) */
 {
     const int m_first = get_global_id(1) * band, m_last = min(m_first + band, M);
-    const int n_first = get_global_id(0) * span, n_last = min(n_first + span, causal == CAUSAL_OUT ? min(m_last, N) : N);
+    const int n_first = get_global_id(0) * span;
+    const int n_last = min(n_first + span, causal == CAUSAL_OUT ? min(m_last, N) : N);
     const int k_first = causal == CAUSAL_A_TRANSPOSED ? m_first : 0, k_last = causal == CAUSAL_A ? m_last : K;
     local float *panels = packed, *strips = packed + span * depth;
     a += matrix_begin(heads, a_base, a_outer, a_inner);
@@ -231,41 +263,41 @@ gemm(int M, int N, int K, int start, int causal, /* sizes; where the chains begi
     c += matrix_begin(heads, c_base, c_outer, c_inner);
 
     for (int k0 = k_first; k0 < k_last; k0 += depth) {
+        /* 1. Pack B. */
         const int k1 = min(k0 + depth, k_last);
         struct view columns = {b + k0 * (size_t)b_step + n_first * (size_t)b_col, b_step, b_col};
         pack(panels, depth, columns, k1 - k0, n_last - n_first, WIDTH);
 
         for (int m = m_first; m < m_last; m += ROWS) {
+            /* 2. Pack a block of A, before its first strip; the block after it is fetched while tiles are computed. */
             const int packed_rows = block ? (m - m_first) % block : 0; /* of this block, before this strip */
             if (block && packed_rows == 0) {
                 struct view rows = {a + m * (size_t)a_row + k0 * (size_t)a_step, a_step, a_row};
                 pack(strips, depth, rows, k1 - k0, min(block, m_last - m), ROWS);
             }
-            const int ahead = min(block, m_last - (m - packed_rows) - block); /* rows of the next block */
-            struct view next = {a + (m - packed_rows + block) * (size_t)a_row + k0 * (size_t)a_step, a_row, a_step};
+            const int m_next = m - packed_rows + block;
+            struct next_block next = {.a = {a + m_next * (size_t)a_row + k0 * (size_t)a_step, a_row, a_step},
+                                      .rows = min(block, m_last - m_next),
+                                      .steps = k1 - k0,
+                                      .part = packed_rows / ROWS * (span / WIDTH),
+                                      .parts = block / ROWS * (span / WIDTH)};
+
+            /* 3. The tiles of this strip, without what the triangle leaves out. */
             const int k_low = causal == CAUSAL_A_TRANSPOSED ? max(m, k0) : k0;
             const int k_high = causal == CAUSAL_A ? min(m + ROWS, k1) : k1;
             const int n_stop = causal == CAUSAL_OUT ? min(m + ROWS, n_last) : n_last;
-            struct view rows = {a + m * (size_t)a_row + k_low * (size_t)a_step, a_row, a_step};
-            local const float *strip = block ? strips + packed_rows * depth : 0;
-
-            for (int n = n_first; n < n_stop; n += WIDTH) {
-                global float *to = c + m * (size_t)c_row + n;
-                struct view from = {0, 0, 1};
-                if (k0 > k_first || start == START_OLD)
-                    from = (struct view){to, c_row, 1};
-                else if (start == START_BIAS)
-                    from = (struct view){bias + n, 0, 1};
-                if (ahead > 0)
-                    fetch_part(next, ahead, k1 - k0, (packed_rows / ROWS * span + n - n_first) / WIDTH,
-                               block / ROWS * span / WIDTH);
-                local const float *panel = panels + (n - n_first) * depth + (k_low - k0) * WIDTH;
-                const int height = min(ROWS, M - m), steps = max(k_high - k_low, 0);
-                if (n_stop - n > WIDTH / 2) /* the number of vectors must be a constant */
-                    tile(to, c_row, height, min(WIDTH, N - n), from, rows, strip, panel, steps, COLS);
-                else
-                    tile(to, c_row, height, min(WIDTH / 2, N - n), from, rows, strip, panel, steps, COLS / 2);
-            }
+            struct strip strip = {.a = {a + m * (size_t)a_row + k_low * (size_t)a_step, a_row, a_step},
+                                  .packed = block ? strips + packed_rows * depth : 0,
+                                  .c = c + m * (size_t)c_row + n_first,
+                                  .c_row = c_row,
+                                  .start = k0 > k_first ? START_OLD : start,
+                                  .bias = bias + n_first,
+                                  .rows = min(ROWS, M - m),
+                                  .steps = max(k_high - k_low, 0),
+                                  .cols = n_stop - n_first,
+                                  .cols_left = N - n_first};
+            compute_strip(strip, panels + (k_low - k0) * WIDTH, depth, next);
         }
+        /* 4. Go on with the next k0. */
     }
 }

@@ -60,8 +60,8 @@ KERNEL void layernorm_forward(global float *out,     /* (N,C) */
     }
 }
 
-/* One work-group per row, N of them.  carry is the gradient that flows past the layernorm along the residual path; it is read
- * only when has_carry is set, and dx may be the same buffer as carry or dout. */
+/* One work-group per row, N of them.  carry is the gradient that flows past the layernorm along the residual path; it
+ * is read only when has_carry is set, and dx may be the same buffer as carry or dout. */
 KERNEL void layernorm_backward(global float *dx,          /* (N,C) */
                                const global float *carry, /* (N,C) */
                                const global float *dout,  /* (N,C) */

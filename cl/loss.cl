@@ -12,14 +12,14 @@
  * times `scale`, by which the caller averages: 1 / (number of tokens in the whole batch).
  *
  * Where the vocabulary is cut, a device has the logits of words `first` .. first+V-1.  It makes three numbers of a row:
- * its maximum m, s = sum_k e^(logits[k] - m), and the target's logit, or 0 where another device has that.  Of everybody's
- * numbers,
+ * its maximum m, s = sum_k e^(logits[k] - m), and the target's logit, or 0 where another device has that.  Of the
+ * numbers of all,
  *
  *     lse = M + log sum_d s_d e^(m_d - M),     M = max_d m_d
  *
  * Rows are tokens: logits (N,W), one work-group per row.  Behind the V words of a row lies padding, which has no
- * probability and whose gradient is 0.  The total is one chain over the tokens in order (old total
- * first), so it does not depend on how the batch was cut into micro-batches.
+ * probability and whose gradient is 0.  The total is one chain over the tokens in order (old total first), so it does
+ * not depend on how the batch was cut into micro-batches.
  */
 
 /* The three numbers of a row where the vocabulary is cut: m, s and the target's logit.  Each has an array of P. */

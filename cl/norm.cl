@@ -14,8 +14,8 @@
  *
  * A norm or a loss that is not finite (a diverged run, a broken kernel) sets `halted`, and from then on adamw changes
  * nothing: the parameters are still those from before the bad step, so it can be replayed under a debugger.  The host
- * clears it.  Without clipping, no update waits for the norm: they wait for norm_finish of no blocks, which looks at the
- * losses alone, and a norm that is not finite halts the next step.
+ * clears it.  Without clipping, no update waits for the norm: they wait for norm_finish of no blocks, which looks at
+ * the losses alone, and a norm that is not finite halts the next step.
  */
 
 #define NORM_LANES MOST_STRIDE

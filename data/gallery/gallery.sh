@@ -320,7 +320,9 @@ is_written_by_hand() { # NAME: its list is a file elsewhere
 }
 
 [ "${1-}" = write ] || command -v "$YARD" >/dev/null || refuse "there is no program $YARD: \`make\` builds it"
-[ -z "${HARDWARE-}" ] || read_hardware
+if [ -n "${HARDWARE-}" ]; then
+    read_hardware
+fi
 case ${1-} in
 write)
     for name in $names; do
@@ -335,13 +337,17 @@ page)
     make_page "$2" 'A gallery of papers' ;;
 curves)
     measure_curves >"$TMP/curves"
-    [ ! -s "$TMP/wrong" ] || exit 1
+    if [ -s "$TMP/wrong" ]; then
+        exit 1
+    fi
     show_curves "$TMP/curves" ;;
 papers)
     [ -n "${2-}" ] || usage
     names=${NAMES:-$(with_curves)}
     measure_curves >"$TMP/curves"
-    [ ! -s "$TMP/wrong" ] || exit 1
+    if [ -s "$TMP/wrong" ]; then
+        exit 1
+    fi
     show_curves "$TMP/curves"
     make_page "$2" 'Six papers' ;;
 fill)

@@ -98,7 +98,9 @@ list_needed() { # those of $missing without which nothing goes on
 }
 
 go_without() { # the end where nothing was installed: well if all that is missing is optional
-    [ -n "$(list_needed)" ] && exit 1
+    if [ -n "$(list_needed)" ]; then
+        exit 1
+    fi
     for need in $missing; do
         echo "going on without $(what_is "$need"); make deps asks again"
     done
@@ -112,83 +114,112 @@ no_package() { # WHY
 
 # ---- what is wanted, and is it there? -------------------------------------------------------------------------------
 
-only_name=no
-wanted=
-before=none # what was wanted in front of the word `optional`
-for argument in "$@"; do
-    case $argument in
-    name) only_name=yes ;;
-    optional) before=$wanted ;;
-    build) wanted="$wanted compiler opencl driver clblast zlib jansson" ;;
-    window) wanted="$wanted sdl2" ;;
-    tests) wanted="$wanted cmocka" ;;
-    patch | oclgrind) wanted="$wanted $argument" ;;
-    *)
-        echo "packages.sh: unknown need '$argument'; known are build, window, tests, patch, oclgrind" >&2
-        exit 2 ;;
-    esac
-done
-optional=
-[ "$before" = none ] || optional=${wanted#"$before"}
-missing=$(list_missing)
-[ -z "$missing" ] && exit 0
-if [ "$only_name" = yes ]; then
-    for need in $missing; do echo "missing  $(what_is "$need"); make deps installs it"; done
-    exit 0
-fi
+read_words() { # NEED...: sets only_name, wanted, and optional, which are those of $wanted that nothing fails without
+    only_name=no
+    wanted=
+    optional=
+    is_optional=no # yes behind the word `optional`
+    for argument in "$@"; do
+        case $argument in
+        name)
+            only_name=yes
+            continue ;;
+        optional)
+            is_optional=yes
+            continue ;;
+        build) needs='compiler opencl driver clblast zlib jansson' ;;
+        window) needs=sdl2 ;;
+        tests) needs=cmocka ;;
+        patch | oclgrind) needs=$argument ;;
+        *)
+            echo "packages.sh: unknown need '$argument'; known are build, window, tests, patch, oclgrind" >&2
+            exit 2 ;;
+        esac
+        wanted="$wanted $needs"
+        if [ $is_optional = yes ]; then
+            optional="$optional $needs"
+        fi
+    done
+}
 
-echo "Trainyard needs what this system lacks:"
-for need in $missing; do echo "  - $(what_is "$need")"; done
+name_missing() {
+    for need in $missing; do
+        echo "missing  $(what_is "$need"); make deps installs it"
+    done
+}
+
+describe_missing() { # SENTENCE
+    echo "$1"
+    for need in $missing; do
+        echo "  - $(what_is "$need")"
+    done
+}
 
 # ---- the package manager --------------------------------------------------------------------------------------------
 
-as_root=yes
-update= # what brings the lists of packages up to date, if a command of its own does
-if command -v apt-get >/dev/null; then
-    update='apt-get update' # a fresh system has no lists yet, an old one has stale ones
-    install='apt-get install -y --no-install-recommends'
-    names=$(names_in_column 2)
-elif command -v dnf >/dev/null; then
-    install='dnf install -y'
-    names=$(names_in_column 3)
-elif command -v pacman >/dev/null; then
-    install='pacman -S --needed --noconfirm'
-    names=$(names_in_column 4)
-elif command -v brew >/dev/null; then
-    install='brew install'
-    names=$(names_in_column 5)
-    as_root=no
-else
-    no_package "There is no package manager here that we know (apt-get, dnf, pacman, brew)."
-fi
-[ -n "$names" ] || no_package "We know no package for this system."
+# Sets `install`, its command; `names`, what it calls what is missing; `as_root`, whether only root may call it; and
+# `update`, what brings the lists of packages up to date, if a command of its own does.
+find_manager() {
+    as_root=yes
+    update=
+    if command -v apt-get >/dev/null; then
+        update='apt-get update' # a fresh system has no lists yet, an old one has stale ones
+        install='apt-get install -y --no-install-recommends'
+        names=$(names_in_column 2)
+    elif command -v dnf >/dev/null; then
+        install='dnf install -y'
+        names=$(names_in_column 3)
+    elif command -v pacman >/dev/null; then
+        install='pacman -S --needed --noconfirm'
+        names=$(names_in_column 4)
+    elif command -v brew >/dev/null; then
+        install='brew install'
+        names=$(names_in_column 5)
+        as_root=no
+    else
+        no_package "There is no package manager here that we know (apt-get, dnf, pacman, brew)."
+    fi
+    if [ -z "$names" ]; then
+        no_package "We know no package for this system."
+    fi
+}
 
 # ---- may it be called? ----------------------------------------------------------------------------------------------
 
-# As root at once; otherwise only after a yes, and only where someone can give it.
-sudo=
-ask=no
-how=
-if [ "$as_root" = no ]; then
-    ask=yes
-elif [ "$(id -u)" -ne 0 ] && command -v sudo >/dev/null; then
-    ask=yes
-    sudo='sudo '
-elif [ "$(id -u)" -ne 0 ]; then
-    ask=impossible
-    how=' as root'
-fi
-if [ "$ask" = yes ] && ! { [ -t 2 ] && (: </dev/tty) 2>/dev/null; }; then
-    ask=impossible
-fi
-command="${update:+$sudo$update && }$sudo$install $names"
+can_answer() { # is there someone to say yes?
+    [ -t 2 ] && (: </dev/tty) 2>/dev/null
+}
 
-if [ "$ask" = impossible ]; then
-    printf 'Install it%s with\n\n    %s\n\nthen type make again.\n' "$how" "$command"
-    go_without
-fi
-printf '\n    %s\n\n' "$command"
-if [ "$ask" = yes ]; then
+# As root at once; otherwise only after a yes, and only where someone can give it.  Sets `ask`: no, yes or impossible;
+# `sudo`, what stands in front of the command; and `how`, what is said of who must type it.
+choose_asking() {
+    ask=no
+    sudo=
+    how=
+    if [ "$as_root" = no ]; then
+        ask=yes
+    elif [ "$(id -u)" -ne 0 ] && command -v sudo >/dev/null; then
+        ask=yes
+        sudo='sudo '
+    elif [ "$(id -u)" -ne 0 ]; then
+        ask=impossible
+        how=' as root'
+    fi
+    if [ $ask = yes ] && ! can_answer; then
+        ask=impossible
+    fi
+}
+
+show_and_ask() { # shows the command, and goes on if it may be called
+    command="${update:+$sudo$update && }$sudo$install $names"
+    if [ $ask = impossible ]; then
+        printf 'Install it%s with\n\n    %s\n\nthen type make again.\n' "$how" "$command"
+        go_without
+    fi
+    printf '\n    %s\n\n' "$command"
+    if [ $ask = no ]; then
+        return
+    fi
     printf 'Run this command now? [y/N] '
     read -r answer </dev/tty
     case $answer in
@@ -197,16 +228,40 @@ if [ "$ask" = yes ]; then
         echo "Nothing was installed.  Type make again when it is."
         go_without ;;
     esac
-fi
+}
 
 # ---- installing -----------------------------------------------------------------------------------------------------
 
-export DEBIAN_FRONTEND=noninteractive
-${update:+$sudo$update} || echo "(going on with the package lists as they are)"
-$sudo$install $names || { echo "The installation failed: the messages above say why."; go_without; }
+install_packages() {
+    export DEBIAN_FRONTEND=noninteractive
+    if [ -n "$update" ] && ! $sudo$update; then
+        echo "(going on with the package lists as they are)"
+    fi
+    if ! $sudo$install $names; then
+        echo "The installation failed: the messages above say why."
+        go_without
+    fi
+}
+
+# ---- from beginning to end ------------------------------------------------------------------------------------------
+
+read_words "$@"
+missing=$(list_missing)
+if [ -z "$missing" ]; then
+    exit 0
+fi
+if [ $only_name = yes ]; then
+    name_missing
+    exit 0
+fi
+describe_missing "Trainyard needs what this system lacks:"
+find_manager
+choose_asking
+show_and_ask
+install_packages
 
 missing=$(list_missing)
-[ -z "$missing" ] && exit 0
-echo "Installed, and yet not found:"
-for need in $missing; do echo "  - $(what_is "$need")"; done
-go_without
+if [ -n "$missing" ]; then
+    describe_missing "Installed, and yet not found:"
+    go_without
+fi

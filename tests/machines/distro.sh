@@ -10,7 +10,9 @@
 # containers.  Mounts and processes are in namespaces of their own, and so end with this script, however it ends.
 set -u
 release=${1:?which release?}
-[ -z "${DOCKER:-}" ] || release=$(sed -n 's/^FROM debian://p' Dockerfile)
+if [ -n "${DOCKER:-}" ]; then
+    release=$(sed -n 's/^FROM debian://p' Dockerfile)
+fi
 roots=${ROOTS:-build/distro}
 root=$roots/$release    # where the release is installed
 log=$roots/$release.log # what commands print
@@ -86,9 +88,13 @@ else
 fi
 failed=0
 for command in 'make demo' 'make test'; do
-    [ -z "${QUICK:-}" ] || command='make demo STEPS=40'
+    if [ -n "${QUICK:-}" ]; then
+        command='make demo STEPS=40'
+    fi
     say "$command" "inside '$command'" || failed=1
-    [ -z "${QUICK:-}" ] || break
+    if [ -n "${QUICK:-}" ]; then
+        break
+    fi
 done
 [ $failed -eq 0 ] || grep -A 3 -e '^FAIL' -e '| not ok' -e 'rror: ' "$log"
 echo "log: $log"

@@ -107,7 +107,9 @@ build() {
     done
     $MAKE --no-print-directory TEST_NEEDS=tests "$@" >$tmp/build.log 2>&1 && return
     tail -n 20 $tmp/build.log
-    [ -z "$missing" ] || echo "Or, on a machine with a network: make gpu-pack.  Then copy its build/gpu-kit here."
+    if [ -n "$missing" ]; then
+        echo "Or, on a machine with a network: make gpu-pack.  Then copy its build/gpu-kit here."
+    fi
     exit 1
 }
 
@@ -166,7 +168,9 @@ row() { # NAME SECONDS WORDS: the function WORDS says by its exit code how it we
     took=$(($(date +%s) - start))
     say "$(printf '%-7s %-24s %3d s  %s' "$state" "$name" $took "$(cat $tmp/figure 2>/dev/null)")"
     cat $tmp/commands >>$report 2>/dev/null
-    [ "$state" != FAIL ] || say "$(grep -v '^ok [0-9]' $log | tail -n 12 | sed 's/^/      | /')"
+    if [ "$state" = FAIL ]; then
+        say "$(grep -v '^ok [0-9]' $log | tail -n 12 | sed 's/^/      | /')"
+    fi
     echo "$state" >>$tmp/results
 }
 

@@ -70,7 +70,9 @@ median() { # NAME LOG: of a value that each step has
 
 train_serial() { # OPTIONS: the serial run with these, in the folder $serial, unless it is there already
     serial=$tmp/serial$(echo "$1" | tr ' :/' '_')
-    [ ! -d "$serial" ] || return 0
+    if [ -d "$serial" ]; then
+        return 0
+    fi
     rm -rf "$serial.new"
     run "$YARD" train $nano $1 --serial --save "$serial.new" || return
     mv "$serial.new" "$serial"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # faults.sh - a checkpoint is written anew while the system, not the program, lets one call fail after another.
 #
-# tests/unit/test_crash.c lets calls fail inside of src/trainer/file/publish.c; here the kernel's answers are forged by
-# strace, so that no call can be forgotten.  Each call that touches the target fails once, with two errors.  Then yard
-# ends with 4, says one sentence, and leaves nothing behind, or all of it where only its folder was not synced; the
-# source is sound.
+# tests/unit/techniques/test_crash.c lets calls fail inside of src/trainer/file/publish.c; here the kernel's answers are
+# forged by strace, so that no call can be forgotten.  Each call that touches the target fails once, with two errors.
+# Then yard ends with 4, says one sentence, and leaves nothing behind, or all of it where only its folder was not
+# synced; the source is sound.
 . tests/run/helpers.sh
 
 strace -o "$TMP/log" true 2>/dev/null ||

@@ -136,7 +136,9 @@ void before(void)
 {
 $(cat)
 }"
-    [ -z "$3" ] || attack "$1.patch" "$2" "$3"
+    if [ -n "$3" ]; then
+        attack "$1.patch" "$2" "$3"
+    fi
 }
 sandbox=
 if sh tutorials/labs/sandbox.sh --works; then

@@ -29,7 +29,9 @@ write_list() { # NAME, NAME@BYTES or KIND#SEED: to $TMP/list.txt
 
 plan() { # ARGUMENTS of a case: what `yard plan` prints goes to $TMP/out, and to $TMP/err why it fails
     list=$(echo "$*" | sed -n 's/.*--list \([^ ]*\).*/\1/p')
-    [ -z "$list" ] || write_list "$list"
+    if [ -n "$list" ]; then
+        write_list "$list"
+    fi
     rm -rf "$TMP/files"
     mkdir "$TMP/files"
     words=$(echo "$*" | sed "s|--list [^ ]*|--list $TMP/list.txt|; s|TMP/|$TMP/files/|g")
@@ -54,14 +56,18 @@ compare_case() { # NAME MS_THEN ARGUMENTS: prints "NAME MS_THEN MS_NOW MARK", an
     fi
     new=$(period "$@")
     echo "$name $old $new $mark"
-    [ "$new" != - ] || sed 's/^/# /' "$TMP/err"
+    if [ "$new" = - ]; then
+        sed 's/^/# /' "$TMP/err"
+    fi
 }
 
 record_case() { # NAME MS_THEN ARGUMENTS: prints the line of the table
     name=$1
     shift 2
     arguments=$*
-    [ "$1" != '!' ] || shift
+    if [ "$1" = '!' ]; then
+        shift
+    fi
     printf '%-20s %9s  %s\n' "$name" "$(period "$@")" "$arguments"
 }
 

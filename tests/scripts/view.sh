@@ -17,7 +17,9 @@ end_processes() { # what runs in the background ends with the test
         kill -CONT "$process" 2>/dev/null
         kill -KILL "$process" 2>/dev/null
     done
-    [ -z "$screen" ] || kill "$screen" 2>/dev/null
+    if [ -n "$screen" ]; then
+        kill "$screen" 2>/dev/null
+    fi
 }
 trap end_processes EXIT
 

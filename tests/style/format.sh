@@ -1,8 +1,8 @@
 #!/bin/sh
 # format.sh - the layout of the sources, in three checks:
 #
-#     no line of C, shell or awk has more than 120 characters.  clang-format leaves comments as they are, since many
-#         have tables and pictures: so the width is looked at here.
+#     no line of C, OpenCL C, Python, shell or awk has more than 120 characters.  clang-format leaves comments as they
+#         are, since many have tables and pictures, and kernels altogether: so the width is looked at here.
 #     in strings no letter follows %s, since a name that is replaced in all files at once can leave "%shard".
 #     the C is as clang-format 14 would write it.  Other versions differ in details, and are not asked.
 #
@@ -17,7 +17,8 @@ long_lines() { # FILE...: characters count, not bytes: the continuation bytes of
         length > 120 { print FILENAME ":" FNR ": more than 120 characters" }' "$@"
 }
 finds_nothing 'lines have at most 120 characters' \
-    long_lines src/*.c src/*/*/*.[ch] tests/*/*.[ch] Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/* \
+    long_lines src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl/*.h src/*/*/*.py \
+    tests/*/*.py tutorials/*/*.py data/*/*.py Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/* \
     tutorials/labs/*.sh data/gallery/*.sh data/gallery/*.awk data/gallery/generators/*.awk
 
 # ---- letters behind %s ----------------------------------------------------------------------------------------------
@@ -61,7 +62,8 @@ letters_behind_names() { # FILE...
             }
         }' "$@"
 }
-finds_nothing 'no letter follows %s in strings' letters_behind_names src/*.c src/*/*/*.[ch] tests/*/*.[ch]
+finds_nothing 'no letter follows %s in strings' letters_behind_names src/*.c src/*/*/*.[ch] tests/support/*.[ch] \
+    tests/unit/*/*.c
 
 # ---- layout ---------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""plain.py - where does the C stop a reader?  It reads the C files below the folders, and prints a row for each
+"""plain.py - where does the code stop a reader?  It reads the C files below the folders, and prints a row for each
 folder, with what it counts there; then each place of a fault where a folder has too many.
 
     python3 tests/style/plain.py FOLDER...
@@ -7,12 +7,16 @@ folder, with what it counts there; then each place of a fault where a folder has
     ?:        conditional expressions per 1,000 such lines
     nested    a ?: inside an arm or the condition of another one
     comma     statements that are joined by commas; for-headers and declarations are no such
-    inside    an assignment, ++ or -- inside a condition, an argument or a larger expression.  The idioms of every C book
-              are none: for-headers, a[n++], *p++, x = y = 0, while ((c = f()))
+    inside    an assignment, ++ or -- inside a condition, an argument or a larger expression.  The idioms of every C
+              book are none: for-headers, a[n++], *p++, x = y = 0, while ((c = f()))
     three     declarations that give three or more names a value
 
-Ends with exit code 1 if a folder has more of something than LIMITS say.
+In the files of Python of the whole project it looks for conditional expressions inside others, and prints the place of
+each.
+
+Ends with exit code 1 if a folder has more of something than LIMITS say, or if a file of Python has a fault.
 """
+import ast
 import collections
 import os
 import re
@@ -24,6 +28,8 @@ LIMITS = {
     "src": {"tokens": 11.0, "nested": 0, "comma": 0, "inside": 1, "three": 1},
     "tests": {"tokens": 10.0, "nested": 0, "comma": 0, "inside": 10, "three": 10},
 }
+
+PYTHON = ("data", "src", "tests", "tutorials")  # the folders that have files of Python
 
 TYPES = re.compile(
     r"(?:const|static|struct|enum|union|unsigned|signed|int|char|s?size_t|double|float|bool|void|long|short|FILE|DIR|"
@@ -138,18 +144,28 @@ def faults(text):
     }
 
 
-def files_of(folder):
+def files_of(folder, endings):
     for path, _, names in sorted(os.walk(folder)):
         for name in sorted(names):
-            if name.endswith((".c", ".h")):
+            if name.endswith(endings):
                 yield os.path.join(path, name)
+
+
+def nested_in_python(name):
+    """The places of conditional expressions that have another one inside."""
+    with open(name, encoding="utf-8") as file:
+        tree = ast.parse(file.read(), name)
+    for node in ast.walk(tree):
+        inside = [other for other in ast.walk(node) if isinstance(other, ast.IfExp) and other is not node]
+        if isinstance(node, ast.IfExp) and inside:
+            yield "%s:%d: nested: a conditional expression inside another one" % (name, node.lineno)
 
 
 def main():
     rows = collections.defaultdict(collections.Counter)
     places = collections.defaultdict(list)
     for folder in sys.argv[1:]:
-        for name in files_of(folder):
+        for name in files_of(folder, (".c", ".h")):
             row = rows[os.path.dirname(name)]
             code = read_code(name)
             for line in code.split("\n"):
@@ -174,6 +190,9 @@ def main():
             if row[what] > most:
                 wrong.append("%s: %s: %.4g, at most %g" % (folder, what, row[what], most))
                 wrong += places[folder, what]
+    for folder in PYTHON:
+        for name in files_of(folder, (".py",)):
+            wrong += nested_in_python(name)
     print("\n".join(wrong))
     sys.exit(bool(wrong))
 

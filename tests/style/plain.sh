@@ -30,7 +30,7 @@ shared_names() {
 finds_nothing 'no two files have one name, so that a debugger knows which is meant' shared_names
 
 finds_nothing 'names that comments mention exist' awk -f tests/style/comments.awk -f tests/style/comment_names.awk \
-    src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/*/*.[ch]
+    src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/support/*.[ch] tests/unit/*/*.c
 
 lines=$(awk -f tests/style/comments.awk -f tests/pages/code_lines.awk src/trainer/*/*.[ch])
 echo "the trainer has $lines lines of code" >"$TMP/err"

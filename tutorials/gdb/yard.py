@@ -12,6 +12,16 @@
 
 Everything is read from memory: no function of the program is called, so all of it but `break`, `next-task` and
 `step-list` works in a kernel and on a core file too.  The list is found in the frames of the threads.
+
+From top to bottom:
+
+    values of C                     numbers, texts, arrays
+    where the program is            threads and frames; which list is worked on, which task is issued
+    words for tasks ... tensors     what the commands say of them
+    the list as it is now           while it is edited; what differs from before
+    runs                            what lanes have been given, and what still holds a run
+    commands                        a class for each of those above
+    pretty-printers                 how gdb's own `print` shows a task or a tensor
 """
 import difflib
 import gdb
@@ -29,6 +39,11 @@ def text(value):
 
 def items(pointer, n):
     return [pointer[i] for i in range(int(n))]
+
+
+def constant(name):
+    """The value of an enumerator of the program."""
+    return int(gdb.parse_and_eval(name))
 
 
 def bytes_of(n):
@@ -69,6 +84,14 @@ def frames():
         chosen.select()
 
 
+def arguments(frame):
+    """The values of a function's arguments, in their order."""
+    block = frame.block()
+    while block.function is None:
+        block = block.superblock
+    return [symbol.value(frame) for symbol in block if symbol.is_argument]
+
+
 def variables(frame):
     """(name, value) of the arguments and locals of a frame of ours."""
     try:
@@ -89,11 +112,10 @@ def variables(frame):
 
 # How a list is reached from a variable of that type.
 WAYS = {
-    "step": lambda v: v,
+    "list": lambda v: v,
     "trainer": lambda v: v["train"],
-    "edit": lambda v: v["step"],
-    "job": lambda v: v["step"],
-    "task": lambda v: v["step"] if "step" in [f.name for f in v.type.target().fields()] else None,
+    "edit": lambda v: v["list"],
+    "job": lambda v: v["list"],
 }
 
 
@@ -107,7 +129,9 @@ def pointed(value):
 
 def is_list(step):
     try:
-        return int(step) != 0 and 0 < int(step["n"]) <= 1000000 and int(step["pool"]) != 0 and text(step["name"]) != ""
+        if int(step) == 0 or int(step["pool"]) == 0:
+            return False
+        return 0 < int(step["n"]) <= constant("MOST_TASKS") and text(step["name"]) != ""
     except (gdb.error, gdb.MemoryError):
         return False
 
@@ -120,24 +144,38 @@ def find_step(name=None):
             if tag in WAYS and int(value) != 0:
                 try:
                     step = WAYS[tag](value)
-                    if step is not None and is_list(step) and name in (None, text(step["name"])):
+                    if is_list(step) and name in (None, text(step["name"])):
                         return step.dereference()
                 except (gdb.error, gdb.MemoryError):
                     pass
-    raise gdb.GdbError("no list%s is in sight: no frame of any thread has one" % (" '%s'" % name if name else ""))
+    wanted = " '%s'" % name if name else ""
+    raise gdb.GdbError("no list%s is in sight: no frame of any thread has one" % wanted)
+
+
+def find_alone():
+    """(list, iteration, position) of the task that the selected thread runs by run_alone(), or None."""
+    frame = gdb.newest_frame()
+    while frame is not None and frame.is_valid():
+        if frame.name() == "run_alone":
+            try:
+                step, iteration, position = arguments(frame)[:3]
+                return step.dereference(), int(iteration), int(position)
+            except (gdb.error, ValueError, RuntimeError):  # the compiler has kept no value of them
+                return None
+        frame = frame.older()
+    return None
 
 
 def find_running():
-    """(list, iteration, position) of the task that runs alone, or is issued; of a serial run and else."""
-    for frame in frames():
-        if frame.name() in ("run_alone", "execute_serial", "issue_task", "execute"):
-            found = dict(variables(frame))
-            if frame.name() == "issue_task" and {"step", "iteration", "task"} <= found.keys():
-                return found["step"].dereference(), int(found["iteration"]), int(found["task"]["index"])
-            if "step" in found and "iteration" in found:
-                at = int(found["i"]) if "i" in found else None
-                return found["step"].dereference(), int(found["iteration"]), at
-    return None
+    """(list, iteration, position) of the task that runs alone, else of the one at which execute() is, or None."""
+    process()
+    alone = find_alone()
+    if alone is not None:
+        return alone
+    now = gdb.parse_and_eval("execution.now")
+    if int(now["list"]) == 0:
+        return None
+    return now["list"].dereference(), int(now["iteration"]), int(now["task"])
 
 
 def is_serial():
@@ -172,7 +210,13 @@ def tensors_of(t, mode):
     return [a["tensor"].dereference() for a in items(t["access"], t["n_access"]) if int(a["mode"]) & mode]
 
 
-READ, WRITE = 1, 2
+READ, WRITE = 1, 2  # ACCESS_READ and ACCESS_WRITE; a tensor may have both
+
+
+def touched_by(mode):
+    if mode == READ | WRITE:
+        return "changed by"
+    return "written by" if mode & WRITE else "read by"
 
 
 def address_of(x):
@@ -246,6 +290,16 @@ def picture(step):
             for t in order(step)]
 
 
+def sign_of(task, old, moved):
+    """What has happened to a task since it was `old`: None where nothing has."""
+    address = task[0]
+    if address not in old:
+        return "+"
+    if address in moved:
+        return ">"
+    return "~" if old[address] != task else None
+
+
 def show_difference(name, before, after):
     """+ new, - gone, ~ changed, > moved: with the task that it comes behind."""
     old, new = {t[0]: t for t in before}, {t[0]: t for t in after}
@@ -253,7 +307,7 @@ def show_difference(name, before, after):
     behind, shown = "the start", 0
     for task in after:
         address, words, _ = task
-        sign = "+" if address not in old else ">" if address in moved else "~" if old[address] != task else None
+        sign = sign_of(task, old, moved)
         if sign:
             print("  %s %s   behind %s" % (sign, words, behind.split(": ")[0]))
             shown += 1
@@ -346,9 +400,9 @@ class Lanes(Command):
         step = find_step()
         machine = step["pool"]["machine"]
         now = find_running()
-        print("list %s, %d tasks%s" % (text(step["name"]), int(step["n"]),
-                                        ", iteration %d" % now[1] if now else ""))
-        at = now[2] if now and now[2] is not None else -1
+        iteration = ", iteration %d" % now[1] if now else ""
+        print("list %s, %d tasks%s" % (text(step["name"]), int(step["n"]), iteration))
+        at = now[2] if now else -1
         for lane in items(machine["lane"], machine["n_lanes"]):
             mine = [t for t in items(step["task"], step["n"]) if int(t["lane"]) == int(lane)]
             if not mine:
@@ -378,8 +432,9 @@ class Task(Command):
         for mode, word in ((READ, "reads "), (WRITE, "writes")):
             for x in tensors_of(t, mode):
                 address = address_of(x)
-                print("  %s %s, %s, %s%s" % (word, name_tensor(x), enum_word(x["class"], "MEM_"), bytes_of(int(x["bytes"])),
-                                             ", at 0x%x" % address if address else ""))
+                place = ", at 0x%x" % address if address else ""
+                print("  %s %s, %s, %s%s" % (word, name_tensor(x), enum_word(x["class"], "MEM_"),
+                                             bytes_of(int(x["bytes"])), place))
         edges = items(t["edges"], t["n_edges"])
         for e in edges:
             print("  waits for %s" % describe_edge(step, t, e))
@@ -390,7 +445,8 @@ class Task(Command):
             print("  arguments %s" % ", ".join(self.argument(t, a) for a in items(t["args"], t["n_args"])))
             g = t["grid"]
             sizes = [" x ".join(str(int(n)) for n in items(g[f], g["dims"])) for f in ("global", "local")]
-            print("  grid of %s work-items, groups of %s" % (sizes[0], sizes[1] if sizes[1][0] != "0" else "any size"))
+            group = "any size" if sizes[1].startswith("0") else sizes[1]
+            print("  grid of %s work-items, groups of %s" % (sizes[0], group))
         elif enum_word(t["action"], "ACT_") == "copy":
             print("  copies %s" % bytes_of(int(t["access"][0]["tensor"]["bytes"])))
         elif int(t["run"]):
@@ -464,7 +520,9 @@ for NumPy, and FILE.pgm gets them as a picture, from the least in black to the l
         step = find_step()
         path = words.pop() if words and words[-1].endswith((".npy", ".pgm")) else None
         task = task_at(step, words[1]) if len(words) == 2 else None
-        name = self.one(words[:1] if task is not None else words, "a tensor's name, as `yard task` shows it, and a task")
+        if task is not None:
+            words = words[:1]
+        name = self.one(words, "a tensor's name, as `yard task` shows it, and a task")
         name, bracket, indices = name.partition("[")
         pool = step["pool"]
         found = [x.dereference() for x in items(pool["tensors"], pool["n"]) if text(x["name"]) == name]
@@ -519,19 +577,28 @@ for NumPy, and FILE.pgm gets them as a picture, from the least in black to the l
                  if any(int(a["tensor"]) == int(x.address) for a in items(t["access"], t["n_access"]))]
         for t in users:
             modes = [int(a["mode"]) for a in items(t["access"], t["n_access"]) if int(a["tensor"]) == int(x.address)]
-            word = "changed by" if modes[0] == 3 else "written by" if modes[0] & WRITE else "read by"
-            print("  %s %s" % (word, name_task(t)))
+            print("  %s %s" % (touched_by(modes[0]), name_task(t)))
         now = find_running()
-        if now and now[2] is not None and not base["persistent"] and int(base["step"]):
-            alive = int(base["held_from"]) <= now[2] <= int(base["held_until"])
-            print("  its bytes are its own from task %d to %d: %s" %
-                  (int(base["held_from"]), int(base["held_until"]), "the host issues task %d" % now[2] if not is_serial() else
-                   "so they are now" if alive else "now they may be another's"))
+        if now and not base["persistent"] and int(base["list"]):
+            first, last = int(base["held_from"]), int(base["held_until"])
+            print("  its bytes are its own from task %d to %d: %s" % (first, last, self.whose_now(first, last, now[2])))
         if address is None:
-            print("  no values: %s" % ("it has no place yet" if int(base["slab"]) < 0 else
-                                       "they are in the memory of %s" % text(base["device"]["name"])))
+            print("  no values: %s" % self.why_no_values(base))
             return
         self.show_values(x, address)
+
+    @staticmethod
+    def whose_now(first, last, at):
+        """Whose bytes are they, which are a tensor's own from its first to its last task, while task `at` is issued?"""
+        if not is_serial():
+            return "the host issues task %d" % at
+        return "so they are now" if first <= at <= last else "now they may be another's"
+
+    @staticmethod
+    def why_no_values(base):
+        if int(base["slab"]) < 0:
+            return "it has no place yet"
+        return "they are in the memory of %s" % text(base["device"]["name"])
 
     @staticmethod
     def show_values(x, address):
@@ -570,18 +637,12 @@ class Waits(Command):
             print("%s: this list is not run now" % name_task(t))
             return
         if now and is_serial():
-            at = now[2] if now[2] is not None else -1
-            i = int(t["index"])
-            print("%s: %s" % (name_task(t), "it runs now" if i == at else "it has run in this step" if i < at else
-                              "this run is serial, and at task %d: %d come before" % (at, i - at)))
+            print("%s: %s" % (name_task(t), self.when_in_turn(int(t["index"]), now[2])))
             return
         runs = queue_runs(step, lane)
         mine = [(k, n) for k, (u, n) in enumerate(runs) if int(u["index"]) == int(t["index"])]
         if not mine:
-            ahead = now and now[2] is not None and now[2] <= int(t["index"])
-            print("%s: %s" % (name_task(t), "it has not been issued, the host is at task %d of step %d" %
-                              (now[2], now[1]) if ahead else "all its runs so far have ended" if int(step["running"])
-                              else "list %s is not being run" % text(step["name"])))
+            print("%s: %s" % (name_task(t), self.why_not_started(step, t, now)))
             return
         ahead, number = mine[0]
         print("%s of step %d" % (name_task(t), number))
@@ -593,6 +654,24 @@ class Waits(Command):
             print("  waits for %s of step %d, %s" % (name_task(before), run, reason(step, t, e)))
         if not held and not ahead:
             print("  waits for nothing: it runs, or has ended and has not been looked at")
+
+    @staticmethod
+    def when_in_turn(i, at):
+        """When task i of a serial run, which is at task `at`, runs."""
+        if i == at:
+            return "it runs now"
+        if i < at:
+            return "it has run in this step"
+        return "this run is serial, and at task %d: %d come before" % (at, i - at)
+
+    @staticmethod
+    def why_not_started(step, t, now):
+        """Of a task that has no run in flight."""
+        if now and now[2] <= int(t["index"]):
+            return "it has not been issued, the host is at task %d of step %d" % (now[2], now[1])
+        if int(step["running"]):
+            return "all its runs so far have ended"
+        return "list %s is not being run" % text(step["name"])
 
 
 class TaskBreakpoint(gdb.Breakpoint):
@@ -677,8 +756,9 @@ class NextTask(Command):
         points = stops()
         try:
             gdb.execute("continue", to_string=True)
-            none = "stopped in %s, before a task" % gdb.newest_frame().name() if gdb.selected_thread() else \
-                "no task comes any more"
+            none = "no task comes any more"
+            if gdb.selected_thread():
+                none = "stopped in %s, before a task" % gdb.newest_frame().name()
             print(next((p.where for p in points if p.is_valid() and p.where), none))
         finally:
             for p in points:
@@ -804,7 +884,8 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
     def show(self, step):
         if not self.trace:
             return
-        costs = next((v for f in self.mine() if f.name() == "run_passes" for n, v in variables(f) if n == "c"), 0)
+        passes = next(f for f in self.mine() if f.name() == "run_passes")
+        costs = next((v for _, v in variables(passes) if pointed(v) == "costs"), 0)
         before = os.path.exists(self.trace) and os.stat(self.trace)
         path = self.trace.replace("\\", "\\\\").replace('"', '\\"')
         gdb.parse_and_eval('show_list((struct list *)%d, (struct costs *)%d, "%s")'
@@ -816,8 +897,8 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
     def edited():
         for name, value in variables(gdb.newest_frame()):
             tag = pointed(value)
-            if tag in ("edit", "step"):
-                return (value["step"] if tag == "edit" else value).dereference()
+            if tag in ("edit", "list"):
+                return WAYS[tag](value).dereference()
         return find_step()
 
     @staticmethod
@@ -851,7 +932,7 @@ PRINTED = {
     "access": lambda a: "%s %s" % (enum_word(a["mode"], "ACCESS_"), text(a["tensor"]["name"])),
     "lane": lambda l: "lane " + text(l["name"]),
     "device": lambda d: "device %s, %s" % (text(d["id"]), text(d["name"])),
-    "step": lambda s: "list %s of %d tasks" % (text(s["name"]), int(s["n"])),
+    "list": lambda s: "list %s of %d tasks" % (text(s["name"]), int(s["n"])),
 }
 
 

@@ -26,8 +26,12 @@ tree=${tree%/Makefile}
 rm -rf "${tree:-$work}/build" "${tree:-$work}/yard" # only sources count
 ulimit -t 900 # seconds of a process
 : >"$work/report"
-[ -z "$tree" ] || JSON=$FORM timeout -k 5 1200 "$labs/lab.sh" grade "$1" "$tree" >"$work/report"
-[ $? -ne 2 ] || exit 2
+if [ -n "$tree" ]; then
+    JSON=$FORM timeout -k 5 1200 "$labs/lab.sh" grade "$1" "$tree" >"$work/report"
+fi
+if [ $? -eq 2 ]; then
+    exit 2
+fi
 
 # The report's last line is the JSON, if the grader came so far; all else is for the student.
 json=$(tail -n 1 "$work/report")

@@ -184,7 +184,9 @@ make_models() { # OPTIONS: what the entry says of the model's list
 simulate_list() { # LIST NTH
     awk -f $labs/league.awk "$own/model.open" "$own/host.open" "$own/model.$2" "$own/host.$2" "$1" \
         >"$own/judged.txt" 2>"$own/fault" || refuse "$(head -n 1 "$own/fault")" || return 1
-    [ "$2" != 1 ] || cp "$own/judged.txt" "$own/first"
+    if [ "$2" = 1 ]; then
+        cp "$own/judged.txt" "$own/first"
+    fi
     judge plan --list "$own/judged.txt" --like "$own/model.$2" --clip 0 $BUDGET --simulate --verify --json \
         >"$own/answer" 2>"$own/said" || refuse "$(said "$own/said")"
 }
@@ -209,7 +211,9 @@ judge_list() { # ENTRY LIST NAME: the entry may begin with lines `#= NAME = VALU
 
 # A copy of the tree, built: without the labs' graders, and without what no build needs.
 make_stage() {
-    [ ! -d "$TMP/stage" ] || return 0
+    if [ -d "$TMP/stage" ]; then
+        return 0
+    fi
     copy_files "$TMP/stage" Makefile README.md cl data src tests tutorials/*.md tutorials/gdb
     copy_build "$TMP/stage"
     chmod -R a+rX "$TMP/stage"
@@ -249,7 +253,9 @@ must_be_list() { # FILE
 }
 
 show_words() { # of a program, without what a terminal obeys
-    [ -z "${WORDS-}" ] || tail -n 20 "$own/words" | tr -cd ' -~\n' | cut -c 1-200 | sed 's/^/    | /' >&2
+    if [ -n "${WORDS-}" ]; then
+        tail -n 20 "$own/words" | tr -cd ' -~\n' | cut -c 1-200 | sed 's/^/    | /' >&2
+    fi
 }
 
 # ---- entries --------------------------------------------------------------------------------------------------------

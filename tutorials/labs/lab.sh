@@ -101,7 +101,9 @@ prepare() { # N LAB
     copy=build/labs/$1
     tree=$TOP/$copy
     command -v git >/dev/null || die "git is missing: install it, for the history of your copy"
-    [ ! -e "$tree" ] || die "$copy is there already: your work is in it.  Move it away to begin anew"
+    if [ -e "$tree" ]; then
+        die "$copy is there already: your work is in it.  Move it away to begin anew"
+    fi
     build_reference || exit 1
     copy_tree "$tree"
     apply "$tree" "$2/starter.patch"
@@ -111,7 +113,9 @@ prepare() { # N LAB
     begin_history "$tree" "Lab $1" || die "git fails: your copy has no history"
     echo "$copy is your copy.  Read tutorials/labs/${2##*/}/README.md; 'make grade N=$1' says how far you are."
     left=$(cd "$tree" && blanks_of "$2")
-    [ -z "$left" ] || echo "Predict first: fill in the blanks of $copy/predictions.txt before you run anything."
+    if [ -n "$left" ]; then
+        echo "Predict first: fill in the blanks of $copy/predictions.txt before you run anything."
+    fi
 }
 
 begin_history() { # TREE MESSAGE
@@ -133,7 +137,9 @@ find_copy() { # N [TREE]: the student's copy, in $tree
 ask_questions() { # LAB: what the student of this seed is asked, and the list that is given
     write_blanks "$1" "$TMP"
     cat "$TMP/predictions.txt"
-    [ ! -f "$TMP/predict.txt" ] || cat "$TMP/predict.txt"
+    if [ -f "$TMP/predict.txt" ]; then
+        cat "$TMP/predict.txt"
+    fi
 }
 
 give_nothing() { # LAB WHY: for autograde.sh, where no grader came to its end

@@ -66,7 +66,9 @@ question() { # simulated|measured NAME FUNCTION QUESTION
 }
 
 six_digits() { # NUMBER, or nothing where the program has failed
-    [ -z "$1" ] || awk -v x="$1" 'BEGIN { printf (x == int(x) ? "%d" : "%.6g"), x }'
+    if [ -n "$1" ]; then
+        awk -v x="$1" 'BEGIN { printf (x == int(x) ? "%d" : "%.6g"), x }'
+    fi
 }
 
 picture() { [ "$asking" = blanks ] || "$1" "$TMP/trace"; }
@@ -130,7 +132,9 @@ blanks_of() { # LAB: the names of predictions.txt that have no number, on one li
 grade_predictions() { # LAB: in the student's copy
     part 1 "$PREDICTED"
     blanks=$(blanks_of "$1")
-    [ -z "$blanks" ] || no "predictions.txt has no number for: $blanks.  Write your guess there, right or wrong"
+    if [ -n "$blanks" ]; then
+        no "predictions.txt has no number for: $blanks.  Write your guess there, right or wrong"
+    fi
 }
 
 fill_blanks() { # TREE: for `check`, which proves the other parts
@@ -152,7 +156,9 @@ report() { # LAB TREE FILE
     REFERENCE=$TOP/yard
     cd "$2" || exit 2
     blanks=$(blanks_of "$1")
-    [ -z "$blanks" ] || die "predict first: $2/predictions.txt has no number for: $blanks"
+    if [ -n "$blanks" ]; then
+        die "predict first: $2/predictions.txt has no number for: $blanks"
+    fi
     build "$2" || die "your copy does not build: $(grep -m 1 'error' "$TMP/make")"
     seed=$(predicted_for seed)
     case $seed in
@@ -164,10 +170,13 @@ report() { # LAB TREE FILE
         go_through "$1" blanks "$seed" >/dev/null
         given
     ) >"$TMP/predict.txt"
+    cp "$TMP/predict.txt" build/predict.txt # for the picture, whose title is this path
     grade "$1" "$2" >"$TMP/grade"
     (go_through "$1" rows "$seed") >"$TMP/rows"
     rm -f "$TMP/picture.png"
-    [ ! -s "$TMP/trace" ] || reference view "$TMP/trace" --png "$TMP/picture.png" --size 1200
+    if [ -s "$TMP/trace" ]; then
+        reference view "$TMP/trace" --png "$TMP/picture.png" --size 1200
+    fi
     {
         echo '<!doctype html><meta charset="utf-8">'
         echo '<style>body { font: 11pt sans-serif; max-width: 60em; margin: 1em auto } img { width: 100% }'

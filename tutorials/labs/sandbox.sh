@@ -29,7 +29,9 @@ user=54321
 
 enter() { # WORDS...: this script again, inside
     own=--map-root-user
-    [ "$(id -u)" -ne 0 ] || own=
+    if [ "$(id -u)" -eq 0 ]; then
+        own=
+    fi
     timeout -k 1 "$SECONDS_OF_ALL" unshare $own --mount --net --ipc --uts --pid --fork --kill-child \
         setsid --wait sh "$0" --inside "$(id -u)" "$@" </dev/null
 }
@@ -79,7 +81,9 @@ for file in /dev/null /dev/zero /dev/urandom; do
     mount --bind $file "$root$file" || fail "no $file"
 done
 for file in /etc/alternatives /etc/ld.so.cache /etc/ld.so.conf; do
-    [ ! -e $file ] || cp -Rp $file "$root/etc"
+    if [ -e $file ]; then
+        cp -Rp $file "$root/etc"
+    fi
 done
 cp -Rp "$tree/." "$root/work" || fail 'no copy of the tree'
 for folder in "$new"/*; do
@@ -93,7 +97,9 @@ if [ "$judge" -eq 0 ]; then
 fi
 cd "$root" && pivot_root . old && cd / && umount -l /old && rmdir /old && cd /work ||
     fail 'the files of the machine cannot be left'
-[ "${1-}" != --nothing ] || set -- --help
+if [ "${1-}" = --nothing ]; then
+    set -- --help
+fi
 
 exec env -i PATH=/usr/bin:/bin HOME=/work TMPDIR=/tmp LC_ALL=C \
     prlimit --as="$MEMORY" --nproc="$PROCESSES" --fsize="$FILE" --cpu="$SECONDS_OF_ONE" --core=0 \

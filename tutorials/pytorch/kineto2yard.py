@@ -35,18 +35,23 @@ def fail(path, what):
 
 # ---- the trace ------------------------------------------------------------------------------------------------------
 
+
 def category(event):
     return str(event.get("cat", "")).lower()
+
 
 def argument(event, key):
     value = event.get("args", {}).get(key)
     return value if isinstance(value, int) else None
 
+
 def thread(event):
     return str(event.get("tid"))
 
+
 def end_of(event):
     return event["ts"] + event["dur"]
+
 
 def read_spans(path):
     """The trace's events that have a beginning and a duration, by time."""
@@ -67,6 +72,7 @@ def read_spans(path):
             fail(path, f"has no name, or no object of args, in its span {number}")
     return sorted(spans, key=lambda e: e["ts"])
 
+
 def find_window(path, spans, wanted):
     """Begin and end of the steps A-B that are wanted; None: of the one in the middle, or all where none is marked."""
     steps = {}
@@ -84,6 +90,7 @@ def find_window(path, spans, wanted):
     following = steps.get(int(last) + 1)
     return steps[int(first)]["ts"], following["ts"] if following else end_of(steps[int(last)])
 
+
 def short(name):
     """A name as step files allow it: without types, arguments and words that say nothing."""
     for word in ("void ", "at::native::", "(anonymous namespace)::", "autograd::engine::evaluate_function: "):
@@ -93,7 +100,8 @@ def short(name):
     return name.encode()[:LONGEST].decode(errors="ignore")
 
 
-# ---- work of the GPU, and what it waits for ---------------------------------------------------------------------------
+# ---- work of the GPU, and what it waits for --------------------------------------------------------------------------
+
 
 class Work:
     """A task of the GPU, or what the host does up to a launch."""
@@ -105,6 +113,7 @@ class Work:
         self.end = end
         self.call = call  # the host's call that launched it
         self.after = []  # the works that it waits for, but for the one before it on its lane
+
 
 class Stream:
     """Tasks in the order of their launches."""
@@ -121,6 +130,7 @@ class Stream:
         at = bisect.bisect_right(self.launched, time)
         return self.works[at] if at < len(self.works) else None
 
+
 def find_works(path, spans, calls):
     """The GPU's tasks in the order of their launches, and the number of those whose launch is not in the trace."""
     gpu = [e for e in spans if category(e) in GPU]
@@ -136,6 +146,7 @@ def find_works(path, spans, calls):
     works.sort(key=lambda w: (w.call["ts"], w.start))
     return works, len(gpu) - len(works)
 
+
 def add_known_waits(spans, calls, streams):
     """Waits as events of category cuda_sync tell them; False: the trace has none of these."""
     nothing = Stream([])
@@ -150,6 +161,7 @@ def add_known_waits(spans, calls, streams):
                 waiting.after.append(awaited)
     return bool(waits)
 
+
 def guess_waits(spans, works, streams):
     """Else the task that is launched next waits for the latest of every other stream, if that had ended by then."""
     all_works = Stream(works)
@@ -159,6 +171,7 @@ def guess_waits(spans, works, streams):
             awaited = stream.last_before(e["ts"]) if waiting and lane != waiting.lane else None
             if awaited and awaited.end <= waiting.start:
                 waiting.after.append(awaited)
+
 
 def measure(streams):
     """By stream the gap between tasks that queue, and the time from a launch's call until it takes effect."""
@@ -178,6 +191,7 @@ def measure(streams):
 
 # ---- the list -------------------------------------------------------------------------------------------------------
 
+
 def outermost_ops(spans):
     """By thread, its operations that are in no other."""
     ops = collections.defaultdict(list)
@@ -187,11 +201,13 @@ def outermost_ops(spans):
             mine.append(e)
     return ops
 
+
 def name_of_call(call, ops):
     while ops and end_of(ops[0]) <= call["ts"]:
         ops.pop(0)
     inside = ops and ops[0]["ts"] <= call["ts"]
     return short(ops[0]["name"] if inside else call["name"])
+
 
 def list_works(spans, works, window, effect):
     """The host's pieces and the GPU's tasks of the window, in the order of the launches."""
@@ -226,6 +242,7 @@ def list_works(spans, works, window, effect):
     rest.after = blocker
     return listed + [rest]
 
+
 def find_late(works, gap):
     """By task of the GPU: how much later it began than all that it waits for explains."""
     late, ended = {}, {}
@@ -234,6 +251,7 @@ def find_late(works, gap):
         ended[w.lane] = w.end
         late[w] = w.start - ready - gap[w.lane]
     return late
+
 
 def add_unknown(listed, late, gap):
     """Before a late task, on its lane, comes what nobody knows."""
@@ -245,6 +263,7 @@ def add_unknown(listed, late, gap):
             longer.append(unknown)
         longer.append(w)
     return longer
+
 
 def find_awaited(listed):
     """By task: what it waits for, with its mark.  For what ran before the window stands the last task of its lane."""
@@ -259,6 +278,7 @@ def find_awaited(listed):
         above.add(w)
     return awaited
 
+
 def name_awaited(listed, awaited):
     """NAME means the last task of that name above, NAME' the last of all: others that are meant get a number."""
     means, mistaken = {}, []
@@ -269,6 +289,14 @@ def name_awaited(listed, awaited):
     for number, p in enumerate(dict.fromkeys(mistaken), 2):
         p.name += f"~{number}"
 
+
+def kind_of(work):
+    """The kind of lane that it belongs on."""
+    if "nccl" in work.name.lower():
+        return "download"
+    return "upload" if "HtoD" in work.name else "compute"
+
+
 def name_lanes(streams):
     """By stream its lane.  A device's first lane of a kind has no number: the busiest stream gets it."""
     def busy(stream):
@@ -277,12 +305,12 @@ def name_lanes(streams):
     for lane, stream in sorted(streams.items(), key=lambda item: -busy(item[1])):
         time = collections.Counter()
         for w in stream.works:
-            kind = "download" if "nccl" in w.name.lower() else "upload" if "HtoD" in w.name else "compute"
-            time[kind] += w.end - w.start
+            time[kind_of(w)] += w.end - w.start
         kind = time.most_common(1)[0][0]
         names[lane] = f"gpu.{kind}{count[kind] or ''}"
         count[kind] += 1
     return names
+
 
 def role_of(work):
     """What the viewer and the causes of idle time say of it."""
@@ -291,8 +319,10 @@ def role_of(work):
         return " role=feed"
     return " role=reduce" if work.call and "nccl" in name and "reduce" in name else ""
 
+
 def microseconds(time):
     return f"{time:.3f}".rstrip("0").rstrip(".") + "us"
+
 
 def write_list(listed, lanes, gap):
     awaited = find_awaited(listed)

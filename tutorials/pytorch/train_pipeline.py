@@ -149,8 +149,9 @@ def main():
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     stages_of, micros = read_schedule(options.schedule)
-    if len(stages_of) != dist.get_world_size():
-        sys.exit(f"{options.schedule} is for {len(stages_of)} processes: start it with --nproc-per-node {len(stages_of)}")
+    wanted = len(stages_of)
+    if wanted != dist.get_world_size():
+        sys.exit(f"{options.schedule} is for {wanted} processes: start it with --nproc-per-node {wanted}")
     if options.batch % micros:
         sys.exit(f"{options.schedule} has {micros} micro-batches, of which --batch {options.batch} is no multiple")
     saved, config = read_model(options.model)

@@ -65,6 +65,8 @@
 #include "trainer/base/module.h"
 #include "uses.h"
 
+/* This folder includes nothing of src/tools, whose folders include it.  Costs are only passed on here: passes and the
+ * forecaster, which registers itself (below), look into them. */
 struct costs;   /* tools/predict/costs.h */
 struct trainer; /* trainer/train/train.h */
 
@@ -81,10 +83,10 @@ struct run_facts {      /* what passes know of the training whose list they rewr
 struct run_facts facts_of(const struct settings *settings);
 
 typedef bool pass_wanted(const struct run_facts *facts);
-/* true: the list is changed; false: declined, and the list is as it was.  Sets the report's reason and fields.  costs is NULL where
- * no hardware is described or measured; the tasks of a step file have their own times. */
+/* true: the list is changed; false: declined, and the list is as it was.  Sets the report's reason and fields.
+ * costs is NULL where no hardware is described or measured; the tasks of a step file have their own times. */
 typedef bool pass_run(struct list *list, const struct costs *costs, const struct run_facts *facts,
-                      struct pass_report *r);
+                      struct pass_report *report);
 struct pass_traits;
 struct pass {
     int runs_at;      /* passes run by ascending numbers; `make places` prints them */

@@ -57,7 +57,8 @@ cl_kernel make_kernel(struct device *device, const char *file, const char *kerne
 /* The path of the file that keeps the program built from that source with these options; the caller frees it.  NULL:
  * no programs are kept. */
 char *cache_entry(const struct device *device, const char *options, const char *source);
-/* The program in that file, built for all devices of the device's context; NULL: there is no such file, or it is damaged. */
+/* The program in that file, built for all devices of the device's context; NULL: there is no such file, or it is
+ * damaged. */
 cl_program load_program(const struct device *device, const char *entry, const char *options);
 void keep_program(const struct device *device, const char *entry, cl_program program);
 

@@ -148,6 +148,12 @@ struct execution {
     void (*watch)(struct list *list);
     struct observer *observers; /* a chain: see add_observer() */
     uint64_t held_ns;           /* how long observers have held the run */
+    /* Where execute() is, for a debugger, which may find it at any moment; list: NULL between two iterations. */
+    struct list_position {
+        const struct list *list;
+        uint32_t iteration;
+        size_t task; /* issued, or run where the run is serial */
+    } now;
 };
 extern struct execution execution;
 

@@ -1,0 +1,62 @@
+# folders.awk - do the tables of reference-code.md that list src/ name its folders and files, and only those?
+#
+#     ls src/*/*/*.[ch] | awk -f tests/pages/folders.awk - tutorials/reference-code.md
+#
+# A table begins with a row | ROOM | ... |, where src/ROOM has folders.  A row | `FOLDER/` | ... | is about the folder
+# src/ROOM/FOLDER, and so are the rows below it whose first cell is empty.  There a single word in `...` is a file,
+# without its ending.  Every .c file must be named, but for one that is named as the folder is: the row says what that
+# is for.
+#
+# It prints what is missing or too much, a line each.
+
+FILENAME == "-" {
+    split($0, part, "/")
+    name = part[4]
+    sub(/\.[ch]$/, "", name)
+    rooms[part[2]] = 1
+    folder = part[2] "/" part[3]
+    folders[folder] = 1
+    is_file[folder "/" name] = 1
+    if ($0 ~ /\.c$/ && name != part[3])
+        needed[folder "/" name] = 1
+    next
+}
+
+{ room_begins = 0 }
+match($0, /^\| [a-z]+ \|/) {
+    room = substr($0, 3, RLENGTH - 4)
+    room_begins = 1
+}
+!/^\|/ || (room_begins && !(room in rooms)) {
+    room = folder = ""
+}
+
+room != "" && match($0, /^\| `[a-z]+\/` \|/) {
+    folder = room "/" substr($0, 4, RLENGTH - 7)
+    described[folder] = 1
+    if (!(folder in folders))
+        print FILENAME ":" FNR ": there is no folder src/" folder
+}
+
+room != "" && folder in folders {
+    rest = $0
+    sub(/^\|[^|]*\|/, "", rest)
+    while (match(rest, /`[^`]+`/)) {
+        name = substr(rest, RSTART + 1, RLENGTH - 2)
+        rest = substr(rest, RSTART + RLENGTH)
+        if (name !~ /^[a-z_0-9]+$/)
+            continue
+        named[folder "/" name] = 1
+        if (!(folder "/" name in is_file))
+            print FILENAME ":" FNR ": src/" folder " has no file " name
+    }
+}
+
+END {
+    for (folder in folders)
+        if (!(folder in described))
+            print "no row describes src/" folder
+    for (file in needed)
+        if (!(file in named))
+            print "no row names src/" file ".c"
+}
