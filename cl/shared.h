@@ -8,8 +8,8 @@
 enum {
     BLOCK = 4096,      /* elements per work-group of flat (elementwise) kernels: enough to hide the cost of
                           starting a work-group on a CPU, few enough to leave many of them */
-    CPU_COLUMNS = 64,  /* columns per work-group of kernels that sum down the columns: where it is one ... */
-    GPU_COLUMNS = 32,  /* ... work-item, and where it is many: a warp's, so that there are enough groups */
+    CPU_COLUMNS = 64,  /* columns per work-group of kernels that sum down the columns, on a CPU: one work-item */
+    GPU_COLUMNS = 32,  /* the same on a GPU: a work-item each, as many as a warp, so that there are enough groups */
     NORM_BLOCK = 4096, /* elements per partial sum of the gradient's norm */
     FMA_CHAINS = 12,   /* independent chains of the probe of fused multiply-adds */
 };

@@ -59,11 +59,11 @@ struct tensor *new_bytes(struct paper *paper, struct device *device, const char 
     return tensor;
 }
 
-static void no_work(void *context, const struct task *task, uint32_t number)
+static void no_work(void *context, const struct task *task, uint32_t iteration)
 {
     (void)context;
     (void)task;
-    (void)number;
+    (void)iteration;
 }
 
 struct task *add_paper(struct paper *paper, struct lane *lane, const char *name, struct tensor *writes,

@@ -81,11 +81,11 @@ void end_list(struct list *list)
     close_used(machine);
 }
 
-void no_work(void *context, const struct task *task, uint32_t number)
+void no_work(void *context, const struct task *task, uint32_t iteration)
 {
     (void)context;
     (void)task;
-    (void)number;
+    (void)iteration;
 }
 
 /* ---- the journey ------------------------------------------------------------------------------------------------- */

@@ -23,7 +23,7 @@ struct tensor *new_array(struct pool *pool, struct device *device, const char *n
 struct task *add_two(struct list *list, const char *name, struct tensor *out, struct tensor *a, struct tensor *b);
 struct task *add_fill(struct list *list, const char *name, struct tensor *out, float value);
 struct task *add_accumulate(struct list *list, const char *name, struct tensor *sum, struct tensor *tensor);
-void no_work(void *context, const struct task *task, uint32_t number); /* a host_function */
+void no_work(void *context, const struct task *task, uint32_t iteration); /* a host_function */
 
 /* ---- the journey ------------------------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* ---- what it comes to -------------------------------------------------------------------------------------------- */
+/* ---- how long it takes ------------------------------------------------------------------------------------------- */
 
 /* Seconds that the fullest link needs for the broadcasts of a step; NAN: no link is described. */
 static double find_bound(const struct list *list)

@@ -1,4 +1,4 @@
-/* choose.h - what each --overlap comes to, and the best plan (choose.c). */
+/* choose.h - a plan for each --overlap, and which is the best (choose.c). */
 #ifndef CHOOSE_H
 #define CHOOSE_H
 
@@ -42,13 +42,13 @@ struct planner {
     double least_period; /* seconds: no step can be shorter, wherever updates are; 0: not known */
 };
 struct plans {
-    struct candidate by_mode[OVERLAPS]; /* what each --overlap comes to */
+    struct candidate by_mode[OVERLAPS]; /* the plan of each --overlap, and its score */
 };
 /* Fills in `seconds`, `serial` and `least_period`. */
 void measure_buckets(struct planner *planner);
 /* Tries all updates on the device and all on the CPU, and looks for the best plan.  Where nobody knows how long tasks
- * take, the best plan has all updates on the CPU if the device has no room for their state, else none.  What --overlap
- * local comes to, local.c knows.  question: what a choice comes to. */
+ * take, the best plan has all updates on the CPU if the device has no room for their state, else none.  The plan of
+ * --overlap local is left empty: expect_rule() of local.h fills it in.  question: it scores a choice. */
 struct plans find_plans(const struct planner *planner, const struct question *question);
 
 #endif

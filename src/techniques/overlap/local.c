@@ -44,9 +44,9 @@
 #include <math.h>
 #include <pthread.h>
 
-/* What lanes are for. */
-#define FOR_OFFERED                                                                                                    \
-    "offered"             /* as FOR_OFFLOAD, if the step chooses the side of each update: its copies are issued late */
+/* What lanes are for: these two and those of overlap.h. */
+/* As FOR_OFFLOAD, if the step chooses the side of each update: its copies are issued late. */
+#define FOR_OFFERED "offered"
 #define FOR_STATE "state" /* copies of an optimizer's state when its update moves between device and host */
 
 struct chooser {                          /* chooses the side of an update */
@@ -58,7 +58,7 @@ struct chooser {                          /* chooses the side of an update */
     uint64_t seed, nth;
 
     /* guarded by `lock` */
-    uint32_t number; /* the iteration in which it was asked last */
+    uint32_t iteration; /* the one in which it was asked last */
     bool on_cpu;
     double cpu_takes;      /* seconds: what it took the CPU the last time */
     uint64_t begun;        /* when the first piece began; 0: none has */
@@ -84,11 +84,11 @@ static double backlog(const struct chooser *first, uint64_t now)
     return sum;
 }
 
-static void choose_side(struct chooser *chooser, uint32_t number)
+static void choose_side(struct chooser *chooser, uint32_t iteration)
 {
-    chooser->number = number;
+    chooser->iteration = iteration;
     if (chooser->random)
-        chooser->on_cpu = random_uniform(chooser->seed, STREAM_CHOICE, number, chooser->nth) < 0.5;
+        chooser->on_cpu = random_uniform(chooser->seed, STREAM_CHOICE, iteration, chooser->nth) < 0.5;
     else
         chooser->on_cpu = backlog(chooser, now_ns()) <= chooser->device_takes;
     chooser->begun = 0;
@@ -99,15 +99,15 @@ static void choose_side(struct chooser *chooser, uint32_t number)
 }
 
 /* Writes access 0.  Asked again in the same iteration, as by an audit, it says the same. */
-static void make_choice(void *context, const struct task *task, uint32_t number)
+static void make_choice(void *context, const struct task *task, uint32_t iteration)
 {
     struct chooser *chooser = context;
     int32_t *word = tensor_memory(task->access[0].tensor);
     const int32_t before = *word;
     pthread_mutex_lock(&lock);
-    bool again = chooser->number == number;
+    bool again = chooser->iteration == iteration;
     if (!again)
-        choose_side(chooser, number);
+        choose_side(chooser, iteration);
     *word = chooser->on_cpu ? CHOICE_CPU : CHOICE_DEVICE;
     if (before && !(before & *word)) {
         *word |= CHOICE_MOVED;
@@ -116,14 +116,14 @@ static void make_choice(void *context, const struct task *task, uint32_t number)
     pthread_mutex_unlock(&lock);
 }
 
-static void update_timed(void *context, const struct task *task, uint32_t number)
+static void update_timed(void *context, const struct task *task, uint32_t iteration)
 {
     struct chooser *chooser = context;
     pthread_mutex_lock(&lock);
     if (!chooser->begun)
         chooser->begun = now_ns();
     pthread_mutex_unlock(&lock);
-    chooser->work(NULL, task, number);
+    chooser->work(NULL, task, iteration);
     pthread_mutex_lock(&lock);
     if (chooser->pieces_left) {
         chooser->pieces_left--;
@@ -135,7 +135,8 @@ static void update_timed(void *context, const struct task *task, uint32_t number
 
 char *describe_choices(const struct list *list)
 {
-    unsigned cpu = 0, all = 0;
+    unsigned cpu = 0;
+    unsigned all = 0;
     unsigned moved = 0;
     for (size_t i = 0; i < list->n; i++) {
         if (list->task[i]->run != make_choice)

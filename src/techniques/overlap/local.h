@@ -14,7 +14,7 @@ struct rule {    /* how the running step decides */
     struct chooser *ring; /* the choosers of the updates about which the step decides; the last one that was added */
 };
 /* Fills in what the rule is expected to choose.  Where that does not fit, the last buckets go to the other side, as far
- * as that saves bytes.  question: what a choice comes to. */
+ * as that saves bytes.  question: it scores a choice. */
 void expect_rule(const struct rule *rule, const struct question *question, struct candidate *expected);
 /* Sets rule->n_fixed, so that the running step decides about as many updates as may be on both sides.  The buckets that
  * are released first are fixed to the CPU, as few as that takes.  *expected becomes what the step is then expected to

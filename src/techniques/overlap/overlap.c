@@ -32,7 +32,7 @@
  *
  * A large update moves in pieces, so that one is computed while others are copied.  No edge is added by hand: the next
  * forward, and the tasks that send parameters to other devices, wait for `up` because they read what `up` writes.  So a
- * device waits for a layer's parameters when it comes to that layer, and not for all layers at once.
+ * device waits for a layer's parameters when it begins that layer, and not for all layers at once.
  *
  * Source: "Iterative computing method and device for model training" (Ant, 2025).
  */
@@ -198,12 +198,15 @@ void find_buckets(struct update_buckets *buckets, const struct uses *uses)
 {
     bool *moves = find_movable(uses);
     buckets->n = 0;
+    buckets->n_left_out = 0;
     buckets->bucket_of = allocate(uses->n, sizeof *buckets->bucket_of);
     for (size_t i = 0; i < uses->n; i++) {
         const struct task *task = uses->task[i];
         struct update_bucket *bucket = moves[i] ? find_bucket(buckets, uses, task) : NULL;
         if (moves[i] && !bucket && buckets->n < MOST_BUCKETS)
             bucket = add_bucket(buckets, task);
+        if (moves[i] && !bucket)
+            buckets->n_left_out++;
         if (!bucket)
             continue;
         int maker = last_maker(uses, task);

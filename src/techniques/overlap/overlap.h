@@ -26,7 +26,8 @@ struct update_bucket {
 struct update_buckets {
     struct update_bucket bucket[MOST_BUCKETS]; /* in the order in which the backward releases them */
     size_t n;
-    int *bucket_of; /* by position in the list: the bucket of an update that can move; NONE: of all else */
+    size_t n_left_out; /* how many updates could move but for MOST_BUCKETS: those of further layers */
+    int *bucket_of;    /* by position in the list: the bucket of an update that can move; NONE: of all else */
 };
 /* Looks through the list that `uses` was made of.  The caller frees bucket_of. */
 void find_buckets(struct update_buckets *buckets, const struct uses *uses);
@@ -54,8 +55,9 @@ struct mover { /* moves updates, in one edit */
     enum sharing sharing;
     struct tensor **counterpart; /* by tensor of the device, on the host: its mirror, or the copy that updates share */
     int n_pieces;                /* the number of pieces that have moved */
-    struct task *last;    /* the last task, copies included, of the update that was moved last; the next update comes
-                        * right after this task, if nothing is in the way; NULL: no update was moved yet */
+    /* The last task, copies included, of the update that was moved last.  The next update comes right after this task,
+     * if nothing is in the way.  NULL: no update was moved yet. */
+    struct task *last;
     size_t last_position; /* the position, in the list before the edit, beside which `last` stands */
 };
 /* Ends with end_moves(), before the edit is committed or undone.  cores: at least 1. */
@@ -87,7 +89,7 @@ struct tensor *part_of_mirror(struct mover *mover, struct tensor *whole, const s
 struct task *bring_up(struct mover *mover, const struct task *piece, struct tensor *const *on_host,
                       const char *purpose);
 
-/* How a piece comes to the host.  move_update() has one way, and --overlap local (local.c) another. */
+/* How a piece gets its data on the host.  move_update() has one way, and --overlap local (local.c) another. */
 struct transport {
     struct tensor *(*host_side)(struct mover *mover, const struct task *update, const struct task *piece, int i);
     const char *purpose; /* that of the copies up */

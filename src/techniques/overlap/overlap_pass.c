@@ -1,21 +1,21 @@
-/* overlap_pass.c - --overlap as a pass: its options, its answers to other passes, and its report.  The technique itself
- * is in overlap.c.
+/* overlap_pass.c - --overlap as a pass: its options, its run and its report.  The technique itself is in overlap.c.
  *
- *     all-device   no update moves; the report says what the other modes would come to
+ *     all-device   no update moves; the report says how long a step would be with the other modes
  *     all-cpu      every update moves that can
  *     plan         choose.c looks for the best plan; or a file has it (--overlap-plan), which an earlier run wrote
  *     local        local.c: the running step decides
  *
- * Passes that run later may make room: after them the list fits in fewer bytes than it needs now.  So where no plan
- * fits, all plans are tried again as if budgets had no end.  Or, where it is known before which tensors a later pass
- * makes again, they are tried as if that pass had run.
+ * run_overlap() is the pass:
  *
- * Where a plan fits, that plan may still make a longer step than one that needs more bytes and gets them from a later
- * pass.  So where steps would be shorter if budgets had no end, the later pass is asked whether it can make the best of
- * these plans fit, and still with a step that is shorter.
+ *     try_each()       a plan for each mode: its moves are made in the list, simulated, and undone
+ *     settle_plan()    the plan of the mode that is asked for, unless a file or the running step says otherwise
+ *     rewrite_list()   makes its moves
+ *     report_plans()   says how long a step would be with each mode
+ *
+ * A plan that needs more bytes than a device has is refused.  But where a pass that runs later makes room, the plan may
+ * fit after it: which plans are taken then is a matter of its own (overlap_room.c).
  */
-#include "choose.h"
-#include "local.h"
+#include "overlap_pass.h"
 #include "techniques/pass/traits.h"
 #include "techniques/search/plan_text.h"
 #include "tools/command/numbers.h"
@@ -24,28 +24,9 @@
 #include <math.h>
 #include <unistd.h>
 
-struct overlapper { /* the pass at work on a list */
-    struct planner planner;
-    struct rule rule;
-    const struct run_facts *facts;
-};
-
-struct trying { /* how choices are tried: the `pass` of a question */
-    struct overlapper *overlapper;
-    const int *remade; /* they are tried as if this were made again already; NULL: with the list as it is */
-};
-
-/* What comes of a look at all plans, and what later passes will do about a list that does not fit. */
-struct findings {
-    struct plans plans;
-    int *remade;              /* what one of them makes again, for remake(); NULL: nothing, or that is not known yet */
-    const struct pass *maker; /* the one that makes room in a way that is not known yet; NULL: none */
-};
-
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
-/* In a trial nothing is decided in the step. */
-static enum overlap mode_of(const struct run_facts *facts)
+enum overlap mode_of(const struct run_facts *facts)
 {
     bool later = overlap_options.mode == OVERLAP_LOCAL && facts->trial;
     return later ? OVERLAP_PLAN : overlap_options.mode;
@@ -62,23 +43,9 @@ static bool wants_times(void)
     return decides() && !(plan && access(plan, F_OK) == 0);
 }
 
-/* ---- other passes, which run later ------------------------------------------------------------------------------- */
-
-static bool makes_room(const struct pass_traits *traits) { return traits->makes_room; }
-
-static bool foretells_remade(const struct pass_traits *traits) { return traits->foretell_remade != NULL; }
-
-/* A pass whose way to make room is not known before it has run. */
-static bool makes_unknown_room(const struct pass_traits *traits)
-{
-    return traits->makes_room && !traits->foretell_remade;
-}
-
-static bool foretells_fit(const struct pass_traits *traits) { return traits->foretells_fit != NULL; }
-
 /* ---- carrying a choice out --------------------------------------------------------------------------------------- */
 
-static void carry_out(struct overlapper *overlapper, struct edit *edit, const unsigned char *side, enum sharing sharing)
+void carry_out(struct overlapper *overlapper, struct edit *edit, const unsigned char *side, enum sharing sharing)
 {
     const struct planner *planner = &overlapper->planner;
     struct mover mover = begin_moves(edit, planner->list, planner->uses, planner->cores, sharing);
@@ -93,143 +60,39 @@ static void carry_out(struct overlapper *overlapper, struct edit *edit, const un
  * which depends on where updates are. */
 static void carry_out_to_try(void *pass, struct edit *edit, const unsigned char *choice)
 {
-    const struct trying *trying = pass;
-    struct overlapper *overlapper = trying->overlapper;
+    struct overlapper *overlapper = pass;
     struct list *list = overlapper->planner.list;
     carry_out(overlapper, edit, choice, choice[overlapper->planner.buckets.n]); /* the last decision is the sharing */
-    if (trying->remade)
-        free(remake(edit, list->pool, overlapper->planner.uses, trying->remade, REMAKE_AT_BACKWARD));
+    if (overlapper->remade)
+        free(remake(edit, list->pool, overlapper->planner.uses, overlapper->remade, REMAKE_AT_BACKWARD));
     reserve_room(list, overlapper->facts);
 }
 
-/* What a choice comes to, for as long as `trying` lives.  work: what a search may spend after its starts. */
-static struct question question_of(struct trying *trying, double work)
+/* ---- trying plans ------------------------------------------------------------------------------------------------ */
+
+struct question question_of(struct overlapper *overlapper, double work)
 {
-    const struct planner *planner = &trying->overlapper->planner;
+    const struct planner *planner = &overlapper->planner;
     return (struct question){.list = planner->list,
                              .costs = planner->costs,
                              .activity = "looking for the updates to give to the CPU",
                              .decision = planner->decision,
                              .n = planner->buckets.n + 1,
                              .apply = carry_out_to_try,
-                             .pass = trying,
+                             .pass = overlapper,
                              .least_period = planner->least_period,
                              .work = work};
 }
 
-/* ---- what each --overlap comes to -------------------------------------------------------------------------------- */
-
-/* remade: as in struct trying. */
-static struct plans try_all(struct overlapper *overlapper, const int *remade, double work)
+struct plans try_all(struct overlapper *overlapper, double work)
 {
-    struct trying trying = {overlapper, remade};
-    const struct question question = question_of(&trying, work);
+    const struct question question = question_of(overlapper, work);
     struct plans plans = find_plans(&overlapper->planner, &question);
     if (overlapper->planner.timed)
         expect_rule(&overlapper->rule, &question, &plans.by_mode[OVERLAP_LOCAL]);
     else
         plans.by_mode[OVERLAP_LOCAL] = plans.by_mode[OVERLAP_PLAN];
     return plans;
-}
-
-/* The same as if budgets had no end.  Tasks know their devices by address, so the limits are lifted there, and are as
- * before when this returns. */
-static struct plans try_all_without_limits(struct overlapper *overlapper, double work)
-{
-    struct machine *machine = overlapper->planner.list->pool->machine;
-    struct device *limits = lift_limits(machine, machine->n_devices);
-    struct plans plans = try_all(overlapper, NULL, work);
-    restore_limits(machine, limits, machine->n_devices);
-    free(limits);
-    return plans;
-}
-
-/* No look at other plans is worth its work: the step is within 1 % of the shortest that there could be.  Or all updates
- * on the device fit, and all on the CPU do, with gradients that have bytes of their own: then budgets hardly keep any
- * plan away. */
-static bool is_good_enough(const struct planner *planner, const struct plans *plans, double period)
-{
-    const struct candidate *all = &plans->by_mode[OVERLAP_ALL_CPU];
-    if (period <= 1.01 * planner->least_period)
-        return true;
-    return plans->by_mode[OVERLAP_ALL_DEVICE].score.excess_bytes == 0 && all->score.excess_bytes == 0 &&
-           all->sharing == GRADIENTS_ALONE;
-}
-
-/* A quick look, at the starts of the search alone: would the mode's step be at most so long if budgets had no end? */
-static bool is_shorter_without_limits(struct overlapper *overlapper, enum overlap mode, double seconds)
-{
-    struct plans quick = try_all_without_limits(overlapper, 0);
-    return quick.by_mode[mode].score.period <= seconds;
-}
-
-/* Can `maker` make the list fit with this candidate, and a step of at most so many seconds? */
-static bool can_be_made_to_fit(struct overlapper *overlapper, const struct candidate *candidate,
-                               const struct pass *maker, double seconds)
-{
-    const struct planner *planner = &overlapper->planner;
-    struct trying trying = {overlapper, NULL};
-    const struct question question = question_of(&trying, 0);
-    struct candidate within = *candidate;
-    score_candidate(&question, &within);
-    if (!isfinite(within.score.excess_bytes)) /* no address can be found for a tensor, which no pass mends */
-        return false;
-    struct edit *edit = open_edit(planner->list);
-    carry_out(overlapper, edit, candidate->side, candidate->sharing);
-    reserve_room(planner->list, overlapper->facts);
-    preview(edit);
-    bool fits = traits_of(maker)->foretells_fit(planner->list, planner->costs, seconds);
-    undo(edit);
-    return fits;
-}
-
-static bool candidate_fits(struct overlapper *overlapper, struct candidate candidate, const int *remade)
-{
-    struct trying trying = {overlapper, remade};
-    const struct question question = question_of(&trying, 0);
-    try_candidate(&question, &candidate);
-    return candidate.score.excess_bytes <= 0;
-}
-
-/* Nothing fits, and later passes make room.  So all is tried again, as if
- *
- *     what they make is enough                                 budgets had no end
- *     one that makes tensors again is alone, and it is not     it had run
- */
-static struct findings try_all_with_room(struct overlapper *overlapper)
-{
-    const struct planner *planner = &overlapper->planner;
-    const struct pass *remaking = find_wanted(foretells_remade, overlapper->facts);
-    const struct pass *maker = find_wanted(makes_unknown_room, overlapper->facts);
-    struct findings found = {.plans = try_all_without_limits(overlapper, OVERLAP_WORK)};
-    if (!remaking) {
-        found.maker = maker;
-        return found;
-    }
-    found.remade = traits_of(remaking)->foretell_remade(planner->uses, planner->list->pool);
-    if (!candidate_fits(overlapper, found.plans.by_mode[mode_of(overlapper->facts)], found.remade) && !maker)
-        found.plans = try_all(overlapper, found.remade, OVERLAP_WORK);
-    return found;
-}
-
-/* These plans fit.  Would another one make a shorter step after a later pass has made room for it?  Then the plans are
- * those of budgets without end.  Of `local` this is not asked, since the step decides. */
-static struct findings weigh_room(struct overlapper *overlapper, const struct plans *plans)
-{
-    const enum overlap mode = mode_of(overlapper->facts);
-    const struct pass *maker = find_wanted(foretells_fit, overlapper->facts);
-    const struct score fits = plans->by_mode[mode].score;
-    const struct findings within = {.plans = *plans};
-    bool is_asked = mode == OVERLAP_PLAN || mode == OVERLAP_ALL_CPU;
-    if (!is_asked || !maker || find_wanted(foretells_remade, overlapper->facts))
-        return within;
-    if (fits.excess_bytes > 0 || is_good_enough(&overlapper->planner, plans, fits.period))
-        return within;
-    const double shorter = fits.period * (1 - 1e-6); /* by more than rounding */
-    if (!is_shorter_without_limits(overlapper, mode, shorter))
-        return within;
-    const struct findings beyond = {.plans = try_all_without_limits(overlapper, OVERLAP_WORK), .maker = maker};
-    return can_be_made_to_fit(overlapper, &beyond.plans.by_mode[mode], maker, shorter) ? beyond : within;
 }
 
 static struct overlapper *new_overlapper(struct list *list, const struct costs *costs, const struct run_facts *facts)
@@ -255,6 +118,7 @@ static void free_overlapper(struct overlapper *overlapper)
 {
     free_uses(overlapper->planner.uses);
     free(overlapper->planner.buckets.bucket_of);
+    free(overlapper->remade);
     free(overlapper);
 }
 
@@ -286,7 +150,7 @@ static bool read_or_write(const struct planner *planner, const struct question *
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-/* INFINITY: it does not fit, in limits that try_all_with_room() may have lifted; NAN: nobody knows. */
+/* INFINITY: it does not fit, in budgets that overlap_room.c may have lifted; NAN: nobody knows. */
 static double period_of(const struct planner *planner, const struct candidate *candidate)
 {
     if (!planner->timed)
@@ -332,6 +196,14 @@ static void report_regret(const struct planner *planner, const struct plans *pla
         append_text(&report->numbers, "; local: %s", format_ratio(ratio, by_rule / best, 1));
 }
 
+/* A model has fewer layers than MOST_BUCKETS, but a list that was written by hand may have more. */
+static void report_left_out(const struct update_buckets *buckets, struct pass_report *report)
+{
+    if (buckets->n_left_out)
+        append_text(&report->reason, "; %zu updates stay on the device, since only those of %d layers can move",
+                    buckets->n_left_out, MOST_BUCKETS);
+}
+
 /* Reports on the list as it now is, and on what it could be. */
 static void report_plans(const struct planner *planner, const struct plans *plans, enum overlap mode,
                          struct pass_report *report)
@@ -351,39 +223,32 @@ static void report_plans(const struct planner *planner, const struct plans *plan
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* Finds what each --overlap comes to, and what later passes have to do for that.  Which plans these are:
- *
- *     no later pass makes room           those within the budgets: try_all()
- *     one does, and none of those fits   those that would fit after it: try_all_with_room()
- *     one does, and one of those fits    those within the budgets, unless others are shorter and the later pass can
- *                                        make room for them: weigh_room()
- */
-static struct findings try_each(struct overlapper *overlapper)
+static bool makes_room(const struct pass_traits *traits) { return traits->makes_room; }
+
+/* Finds a plan for each --overlap. */
+static struct plans try_each(struct overlapper *overlapper)
 {
     struct planner *planner = &overlapper->planner;
     if (planner->timed)
         measure_buckets(planner);
-    const struct plans plans = try_all(overlapper, NULL, OVERLAP_WORK);
+    const struct plans plans = try_all(overlapper, OVERLAP_WORK);
     if (!planner->timed || !find_wanted(makes_room, overlapper->facts))
-        return (struct findings){.plans = plans};
-    bool lacks_room = plans.by_mode[OVERLAP_PLAN].score.excess_bytes > 0;
-    return lacks_room ? try_all_with_room(overlapper) : weigh_room(overlapper, &plans);
+        return plans;
+    return plans_with_room(overlapper, &plans);
 }
 
 /* Settles what the --overlap that is asked for does: *chosen, unless a file or the running step says otherwise.
  * Returns whether that is a file's plan. */
-static bool settle_plan(struct overlapper *overlapper, const struct findings *found, struct candidate *chosen,
-                        struct pass_report *report)
+static bool settle_plan(struct overlapper *overlapper, struct candidate *chosen, struct pass_report *report)
 {
     const struct run_facts *facts = overlapper->facts;
     const struct planner *planner = &overlapper->planner;
     const char *plan = facts->trial ? NULL : overlap_options.plan;
-    struct trying trying = {overlapper, found->remade};
-    const struct question question = question_of(&trying, 0);
+    const struct question question = question_of(overlapper, 0);
     if (plan && planner->buckets.n > 0)
         return read_or_write(planner, &question, plan, chosen, report);
     if (mode_of(facts) == OVERLAP_LOCAL && planner->timed)
-        decide_in_step(&overlapper->rule, &question, facts, found->maker, chosen, report);
+        decide_in_step(&overlapper->rule, &question, facts, overlapper->maker, chosen, report);
     return false;
 }
 
@@ -426,16 +291,16 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
 {
     const enum overlap mode = mode_of(facts);
     struct overlapper *overlapper = new_overlapper(list, costs, facts);
-    struct findings found = try_each(overlapper);
-    struct candidate *chosen = &found.plans.by_mode[mode];
-    bool read = settle_plan(overlapper, &found, chosen, report);
+    struct plans plans = try_each(overlapper);
+    struct candidate *chosen = &plans.by_mode[mode];
+    bool read = settle_plan(overlapper, chosen, report);
     bool changed = rewrite_list(overlapper, chosen, read, report);
     size_t first = reserve_room(list, facts), n = list->pool->n;
-    report_plans(&overlapper->planner, &found.plans, mode, report);
+    report_left_out(&overlapper->planner.buckets, report);
+    report_plans(&overlapper->planner, &plans, mode, report);
     end_room(list, first, n);
     if (chosen->score.excess_bytes > 0 && !find_wanted(makes_room, facts) && !facts->gather)
         refuse_budget(list->pool->machine, report->after, "--overlap", SAME_LIST);
-    free(found.remade);
     free_overlapper(overlapper);
     return changed;
 }

@@ -128,10 +128,10 @@ static bool wants_times(void) { return recompute_options.mode == RECOMPUTE_AUTO;
 static bool run_recompute(struct list *list, const struct costs *costs, const struct run_facts *facts,
                           struct pass_report *report)
 {
+    if (recompute_options.mode != RECOMPUTE_AUTO)
+        return recompute_by_rule(list, report);
     pass_run *search = chooser();
-    if (recompute_options.mode == RECOMPUTE_AUTO)
-        return search(list, costs, facts, report);
-    return recompute_by_rule(list, report);
+    return search(list, costs, facts, report);
 }
 
 static void check_recompute_options(struct settings *settings)

@@ -59,7 +59,7 @@ static struct side new_side(const struct kept_tensor *tensor, const char *where)
     return (struct side){.tensor = tensor, .where = where, .done = allocate(tensor->n, sizeof(size_t))};
 }
 
-/* The walk has come to its end.  Fails if a piece still has elements; else frees what the side has allocated. */
+/* Ends the walk.  Fails if a piece still has elements; else frees what the side has allocated. */
 static void end_walk(struct side *side)
 {
     for (size_t k = 0; k < side->tensor->n; k++)

@@ -2,7 +2,7 @@
  *
  *     reshard_options.c   registers the folder: its options, its command, and what is below
  *     resume.c            the parts of a training that the trainer calls
- *     ckpt.c              yard ckpt
+ *     ckpt.c              yard ckpt: ckpt.h
  */
 #ifndef RESUME_H
 #define RESUME_H

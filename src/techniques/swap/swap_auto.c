@@ -281,8 +281,8 @@ static void close_gaps(struct swapper *swapper, struct edit *edit)
     }
 }
 
-/* Where the gap begins and ends in the list with the repeated tasks: one of these may use the
- * tensor, and so end the gap. */
+/* Where the gap begins and ends in the list with the repeated tasks: one of these may use the tensor, and so end the
+ * gap. */
 static void find_gap_ends(struct absence *absence, const struct uses *uses, const int *new_position)
 {
     const size_t n = uses_to_part(uses, absence->gap->tensor);
@@ -301,8 +301,8 @@ static struct span *follow_tasks(struct swapper *swapper, const struct uses *use
 {
     const struct gaps *all = &swapper->gaps;
     struct span *span = allocate(uses->n + 1, sizeof *span);
-    int *new_position =
-        allocate(all->uses->n + 1, sizeof *new_position); /* from the position before to the one in uses */
+    /* By position in the list before: the position in `uses`. */
+    int *new_position = allocate(all->uses->n + 1, sizeof *new_position);
     for (size_t i = uses->n; i-- > 0;) {
         size_t old_position = uses->task[i]->index;
         span[i].start = span[i + 1].start;
@@ -499,8 +499,8 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
         return false;
     }
     unsigned char *best = allocate(swapper->n, 1);
-    double least_period =
-        all->bare.span ? all->bare.period : INFINITY; /* where nobody knows times, whatever fits will do */
+    /* Where nobody knows times, whatever fits will do. */
+    double least_period = all->bare.span ? all->bare.period : INFINITY;
     struct score score = search(swapper, best, least_period);
     if (score.excess_bytes > 0 && option)
         name_budgets(swapper, best, option, replans);

@@ -156,7 +156,7 @@ static void drop_trial(struct trials *a, size_t i)
     end_trial(a, i);
 }
 
-/* Waits for what the candidate comes to, and notes it. */
+/* Waits for the result of the candidate, and notes it. */
 static void finish_trial(struct trials *a, size_t i)
 {
     struct mesh_search *search = a->search;
@@ -170,7 +170,7 @@ static void finish_trial(struct trials *a, size_t i)
              "short: use fewer devices or a larger --micro-batch",
              format_mesh(mesh, &candidate->mesh), candidate->micros, WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != EXIT_OK)
-        exit(WEXITSTATUS(status)); /* the child has said why */
+        end_silently(WEXITSTATUS(status)); /* the child has said why */
     if (result->is_planned)
         *APPEND(search->planned, search->n, search->cap) =
             (struct planned){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};

@@ -27,11 +27,11 @@
 /* The lane with the earlier event; at the same time the one with the smaller number. */
 static int earlier_lane(const struct simulator *sim, int first, int second)
 {
-    double next_a = sim->lanes[first].next_event;
-    double next_b = sim->lanes[second].next_event;
-    if (next_a == next_b)
+    double next_of_first = sim->lanes[first].next_event;
+    double next_of_second = sim->lanes[second].next_event;
+    if (next_of_first == next_of_second)
         return MIN(first, second);
-    return next_b < next_a ? second : first;
+    return next_of_second < next_of_first ? second : first;
 }
 
 /* The lane's next event is at this time: finds anew who wins the games that the lane plays, from its leaf upwards. */
@@ -377,7 +377,8 @@ static void go_on(struct simulator *sim)
 /* The lane's node ends now.  What waited for this end may start, and the lane goes on. */
 static void finish(struct simulator *sim, struct lane_state *lane)
 {
-    int node = lane->node, i = node % sim->n;
+    int node = lane->node;
+    int i = node % sim->n;
     int number = node / sim->n;
     sim->result->moments[node].end = sim->now;
     if (lane->on_links)

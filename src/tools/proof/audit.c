@@ -99,9 +99,9 @@ struct word_range { /* words of an image */
 };
 
 /* The words of the image that access k of the task covers in that iteration; none where the tensor lies elsewhere. */
-static struct word_range covered_words(const struct image *image, const struct task *task, uint32_t number, int k)
+static struct word_range covered_words(const struct image *image, const struct task *task, uint32_t iteration, int k)
 {
-    const struct tensor *tensor = tensor_at(task->access[k].tensor, number);
+    const struct tensor *tensor = tensor_at(task->access[k].tensor, iteration);
     size_t begin = (tensor->storage->address + tensor->offset) / ELEMENT_BYTES;
     if (tensor->device != image->device || tensor->storage->slab != image->slab)
         return (struct word_range){0, 0};
@@ -122,10 +122,10 @@ static bool uses_device(const struct task *task, const struct device *device)
 /* What the bytes of an access hold when the task begins: this run's filling everywhere, or, where the list has computed
  * something, that. */
 enum contents { ONLY_FILLING, WHAT_WAS_COMPUTED };
-static void fill_access(const struct image *image, const struct task *task, uint32_t number, int k, int run,
+static void fill_access(const struct image *image, const struct task *task, uint32_t iteration, int k, int run,
                         enum contents contents)
 {
-    struct word_range range = covered_words(image, task, number, k);
+    struct word_range range = covered_words(image, task, iteration, k);
     enum element element = task->access[k].tensor->element;
     for (size_t word = range.begin; word < range.end; word++)
         if (contents == WHAT_WAS_COMPUTED && image->kept[word] != float_filling[0])
@@ -135,24 +135,24 @@ static void fill_access(const struct image *image, const struct task *task, uint
 }
 
 /* Fills image->given.  What the task declares to read is filled in last, since accesses may overlap. */
-static void fill_image(const struct image *image, const struct task *task, uint32_t number, int run)
+static void fill_image(const struct image *image, const struct task *task, uint32_t iteration, int run)
 {
     for (size_t word = 0; word < image->words; word++)
         image->given[word] = float_filling[run];
     for (int k = 0; k < task->n_access; k++)
         if (!(task->access[k].mode & ACCESS_READ))
-            fill_access(image, task, number, k, run, ONLY_FILLING);
+            fill_access(image, task, iteration, k, run, ONLY_FILLING);
     for (int k = 0; k < task->n_access; k++)
         if (task->access[k].mode & ACCESS_READ)
-            fill_access(image, task, number, k, run, WHAT_WAS_COMPUTED);
+            fill_access(image, task, iteration, k, run, WHAT_WAS_COMPUTED);
 }
 
 /* Copies what the task declares to write, of this slab, from `source` to `target`. */
-static void copy_written(const struct image *image, const struct task *task, uint32_t number, uint32_t *target,
+static void copy_written(const struct image *image, const struct task *task, uint32_t iteration, uint32_t *target,
                          const uint32_t *source)
 {
     for (int k = 0; k < task->n_access; k++) {
-        struct word_range range = covered_words(image, task, number, k);
+        struct word_range range = covered_words(image, task, iteration, k);
         if (task->access[k].mode & ACCESS_WRITE)
             memcpy(target + range.begin, source + range.begin, (range.end - range.begin) * sizeof *target);
     }
@@ -176,13 +176,13 @@ static const char *name_at(const struct list *list, const struct image *image, s
 }
 
 /* Has the task changed only what it declares to write?  Returns what is wrong, or NULL. */
-static char *check_others(const struct list *list, const struct task *task, const struct image *image, uint32_t number,
-                          const uint32_t *found)
+static char *check_others(const struct list *list, const struct task *task, const struct image *image,
+                          uint32_t iteration, const uint32_t *found)
 {
     const unsigned char *before = (const void *)image->given, *after = (const void *)found;
     char position[64];
     size_t at = 0;
-    copy_written(image, task, number, image->given, found);
+    copy_written(image, task, iteration, image->given, found);
     if (memcmp(before, after, image->words * sizeof *found) == 0)
         return NULL;
     while (before[at] == after[at])
@@ -193,10 +193,10 @@ static char *check_others(const struct list *list, const struct task *task, cons
 }
 
 /* Has access k, a write, left the same as in the first run?  Returns what is wrong, or NULL. */
-static char *check_written(const struct task *task, const struct image *image, uint32_t number, int k, int run)
+static char *check_written(const struct task *task, const struct image *image, uint32_t iteration, int k, int run)
 {
     const struct tensor *tensor = task->access[k].tensor;
-    struct word_range range = covered_words(image, task, number, k);
+    struct word_range range = covered_words(image, task, iteration, k);
     char position[64];
     for (size_t word = range.begin; word < range.end; word++) {
         bool unwritten = image->first_run[word] == filling(0, tensor->element, word) &&
@@ -211,21 +211,21 @@ static char *check_written(const struct task *task, const struct image *image, u
 }
 
 /* Fetches what the run has left of the slab, and checks it. */
-static char *check_left(const struct list *list, const struct task *task, const struct image *image, uint32_t number,
+static char *check_left(const struct list *list, const struct task *task, const struct image *image, uint32_t iteration,
                         int run)
 {
     uint32_t *found = run == 0 ? image->first_run : image->this_run;
     read_slab(image, found);
-    char *wrong = check_others(list, task, image, number, found);
+    char *wrong = check_others(list, task, image, iteration, found);
     for (int k = 0; k < task->n_access && run > 0 && !wrong; k++)
         if (task->access[k].mode & ACCESS_WRITE)
-            wrong = check_written(task, image, number, k, run);
+            wrong = check_written(task, image, iteration, k, run);
     return wrong;
 }
 
 /* ---- a task ----------------------------------------------------------------------------------------------------- */
 
-char *audit_task(struct audit *audit, uint32_t number, size_t i, struct task_flight *flight)
+char *audit_task(struct audit *audit, uint32_t iteration, size_t i, struct task_flight *flight)
 {
     const struct task *task = audit->list->task[i];
     const struct image *end = audit->image + audit->n;
@@ -234,17 +234,17 @@ char *audit_task(struct audit *audit, uint32_t number, size_t i, struct task_fli
     for (int run = 0; run < RUNS && !wrong; run++) {
         for (const struct image *image = audit->image; image < end; image++)
             if (uses_device(task, image->device)) {
-                fill_image(image, task, number, run);
+                fill_image(image, task, iteration, run);
                 write_slab(image, image->given);
             }
-        run_alone(audit->list, number, i, flight);
+        run_alone(audit->list, iteration, i, flight);
         for (const struct image *image = audit->image; image < end && !wrong; image++)
             if (uses_device(task, image->device))
-                wrong = check_left(audit->list, task, image, number, run);
+                wrong = check_left(audit->list, task, image, iteration, run);
     }
     for (const struct image *image = audit->image; image < end; image++) {
         if (!wrong)
-            copy_written(image, task, number, image->kept, image->first_run);
+            copy_written(image, task, iteration, image->kept, image->first_run);
         if (uses_device(task, image->device))
             write_slab(image,
                        image->kept); /* conditions of later tasks read memory: they must find what was computed */
@@ -256,9 +256,9 @@ char *audit_task(struct audit *audit, uint32_t number, size_t i, struct task_fli
 
 static void *begin_iteration(struct list *list) { return open_audit(list); }
 
-static void run_audited(void *audit, uint32_t number, size_t i, struct task_flight *flight)
+static void run_audited(void *audit, uint32_t iteration, size_t i, struct task_flight *flight)
 {
-    char *wrong = audit_task(audit, number, i, flight);
+    char *wrong = audit_task(audit, iteration, i, flight);
     if (wrong)
         fail(EXIT_FAILED, "audit: %s", wrong);
 }

@@ -37,7 +37,7 @@ struct audit *open_audit(struct list *list); /* then audit tasks in list order, 
 /* Runs task i of iteration `number` several times, with other fillings of all that it does not declare to read.  NULL:
  * it left the same in its declared writes each time, and did not change anything else.  Otherwise a sentence (the
  * caller frees it), and memory stays as before the task. */
-char *audit_task(struct audit *audit, uint32_t number, size_t i, struct task_flight *flight);
+char *audit_task(struct audit *audit, uint32_t iteration, size_t i, struct task_flight *flight);
 void close_audit(struct audit *audit);
 /* For execution.serial_runner: audits every task of a serial run, and ends the program where one does something
  * undeclared. */

@@ -4,11 +4,11 @@
  * needs no exec(): it is the program as it was when it had read its options.
  *
  *     the child                                         then
- *     comes to its end, or is interrupted               the parent ends with its exit code
+ *     ends as it should, or is interrupted              the parent ends with its exit code
  *     meets not-a-number, and once more when it runs    the same: the same bits would come again
  *       the bad step again (explain_not_finite())
  *     ends with 2 or 4: usage, memory, files            the same: somebody has to do something
- *     ends with 1 or 3: a driver, the watchdog          another child, once this command has come to a step; before
+ *     ends with 1 or 3: a driver, the watchdog          another child, once this command has trained a step; before
  *                                                       that, the same
  *     is killed by a signal                             another child
  *
@@ -31,7 +31,7 @@ struct lives {
     uint64_t known; /* seq of the commit that --resume goes on from, which is not new; 0: each commit is new */
     struct snap_commit newest; /* the newest commit when the last child ended */
     int fruitless;             /* restarts since a newer commit came */
-    bool trained;              /* has a child come to a step? */
+    bool trained;              /* has a child trained a step? */
 };
 
 static bool has_new_commit(const struct lives *l) { return l->newest.slot && l->newest.seq != l->known; }
@@ -44,7 +44,7 @@ static int code_of(int status)
     return interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED;
 }
 
-/* Would another child come further than this one, which has ended so? */
+/* Would another child get further than this one, which has ended so? */
 static bool may_go_on(const struct lives *l, int status, int code)
 {
     bool device_failed = l->trained && (code == EXIT_FAILED || code == EXIT_NO_DEVICE);

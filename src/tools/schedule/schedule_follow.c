@@ -62,7 +62,7 @@ static const struct turn_cell *next_cell(const struct following *p, size_t row)
 }
 
 /* No row can go on, since each waits for a cell of another row, or a later one of its own.  A walk from each row to the
- * row that it waits for comes to rows that wait in a ring. */
+ * row that it waits for ends among rows that wait in a ring. */
 static _Noreturn void refuse_ring(const struct following *p)
 {
     struct turn need;

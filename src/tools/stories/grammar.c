@@ -296,7 +296,7 @@ static void follow_phrases(const struct stories *stories, const struct state *fr
         next[stories->phrases[p].next] += likely * stories->phrases[p].share;
 }
 
-/* Counts how often a story comes to each state.  It sets out from the first state; what comes back there has ended. */
+/* Counts how often a story visits each state.  It begins at the first state, and ends when it is back there. */
 static void count_visits(struct stories *stories)
 {
     const size_t n = stories->n_states;

@@ -33,7 +33,7 @@ struct state {
     const struct block *scene;
     unsigned char row[TABLES]; /* by table: the row that the state remembers, or NO_ROW */
     size_t first, end;         /* phrases [first, end) are its own */
-    double visits;             /* how often a story comes to this state, on average */
+    double visits;             /* how often a story visits this state, on average */
 };
 struct stories {
     const char *path;   /* of the grammar, for messages */

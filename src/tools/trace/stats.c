@@ -264,7 +264,7 @@ static int64_t find_last_record(const struct trace *trace, uint32_t list, const 
 }
 
 /* The predecessor of a record, by lane or by edge, that ended last.  It comes before `i` in the order of starts, so
- * that walking back comes to an end whatever the file says. */
+ * that walking back ends whatever the file says. */
 static int64_t find_predecessor(const struct trace *trace, int64_t i)
 {
     const struct trace_record *record = &trace->records[i];

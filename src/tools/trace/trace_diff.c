@@ -101,7 +101,7 @@ static double off_by(const struct timed *timed) { return fabs(timed->other - tim
 
 COMPARISON(largest_difference, struct timed, BY(off_by(b), off_by(a), COMPARE(a->task, b->task)))
 
-/* Finds the tasks that both traces have, and returns how many.  They come to the front of a->timed, the largest
+/* Finds the tasks that both traces have, and returns how many.  They move to the front of a->timed, the largest
  * difference first. */
 static size_t match(struct compared_trace *a, struct compared_trace *b)
 {

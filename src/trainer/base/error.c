@@ -136,6 +136,13 @@ void clean_up_in_handler(void)
 }
 
 /* Ends with _Exit: exit() would run the OpenCL driver's own exit handlers while our threads still use it. */
+_Noreturn void end_silently(int code)
+{
+    run_cleanups(NULL);
+    fflush(NULL);
+    _Exit(code);
+}
+
 _Noreturn void fail_with(struct problem *p)
 {
     static pthread_mutex_t one_failure = PTHREAD_MUTEX_INITIALIZER; /* never unlocked: the first failure speaks */
@@ -151,9 +158,7 @@ _Noreturn void fail_with(struct problem *p)
     pthread_mutex_lock(&one_failure);
     const enum exit_code code = p->code;
     print_problem(stderr, "yard: ", p);
-    run_cleanups(NULL);
-    fflush(NULL);
-    _Exit((int)code);
+    end_silently((int)code);
 }
 
 void flush_output(void)

@@ -51,6 +51,8 @@ struct problem {
 };
 struct problem *new_problem(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
 _Noreturn void fail_with(struct problem *p);
+/* End the program as fail() does, without a sentence, where another process has printed it. */
+_Noreturn void end_silently(int code);
 void print_problem(FILE *out, const char *prefix, struct problem *p); /* frees p */
 /* End the program with p; do nothing when p is NULL. */
 void must(struct problem *p);

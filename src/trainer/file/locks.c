@@ -22,11 +22,11 @@ int lock_folder(const char *claimant, const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return 0;
+        return NONE;
     if (take_lock(fd, LOCK_EX, claimant, path))
         return fd;
     close(fd);
-    return 0;
+    return NONE;
 }
 
 /* Takes a shared lock for a moment: processes that only ask do not find each other's locks. */
@@ -53,9 +53,9 @@ int open_locked(const char *claimant, const char *path, int flags)
         struct stat status;
         bool there = stat(path, &status) == 0;
         if (there && !S_ISREG(status.st_mode))
-            return -1;
+            return NONE;
         if (!there && !(flags & O_CREAT))
-            return -1;
+            return NONE;
         int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
         if (fd < 0)
             fail(EXIT_IO, "cannot write %s %s: %s; does its folder exist, and may you write there?", claimant, path,

@@ -73,7 +73,7 @@ static struct gemm product(const struct heads *h, enum gemm_form form, int m, in
 
 /* ---- plain ----------------------------------------------------------------------------------------------------- */
 
-/* dqkv = [dq dk dv], each (T, hs): dv = att^T dout, dq = ds k, dk = ds^T q. */
+/* Of dqkv = [dq dk dv], each (T, hs), these three functions add one part each.  dv = att^T dout. */
 static void add_dv(struct build *b, const struct heads *h, struct tensor *dqkv, struct tensor *att, struct tensor *dout)
 {
     struct gemm dv = product(h, GEMM_TN, h->t, h->hs, h->t);
@@ -85,6 +85,7 @@ static void add_dv(struct build *b, const struct heads *h, struct tensor *dqkv, 
     gemm(b, "attn.dv", &dv);
 }
 
+/* dq = ds k. */
 static void add_dq(struct build *b, const struct heads *h, struct tensor *dqkv, struct tensor *ds, struct tensor *qkv)
 {
     struct gemm dq = product(h, GEMM_NN, h->t, h->hs, h->t);
@@ -96,6 +97,7 @@ static void add_dq(struct build *b, const struct heads *h, struct tensor *dqkv, 
     gemm(b, "attn.dq", &dq);
 }
 
+/* dk = ds^T q. */
 static void add_dk(struct build *b, const struct heads *h, struct tensor *dqkv, struct tensor *ds, struct tensor *qkv)
 {
     struct gemm dk = product(h, GEMM_TN, h->t, h->hs, h->t);

@@ -234,9 +234,9 @@ static size_t begin_of(const struct call *x, int operand, size_t z)
     return of->offset + z / x->heads * of->batch_stride + z % x->heads * of->head_stride;
 }
 
-/* A machine on paper has no CLBlast that could be asked.  On GPUs large products read A by columns and B by
- * rows and write C by columns, in whole tiles, of which these are the largest usual ones; a matrix that
- * lies otherwise is copied. */
+/* A machine on paper has no CLBlast that could be asked.  On GPUs large products read A by columns and B by rows and
+ * write C by columns, in whole tiles, of which these are the largest usual ones; a matrix that lies otherwise is
+ * copied. */
 static size_t guess_work(const struct call *x)
 {
     enum { TILE = 128, DEPTH = 32, LEAST = 704 };
@@ -282,9 +282,11 @@ static size_t work_space(const struct device *device, const struct call *x)
 static CLBlastStatusCode call_clblast(const struct call *x, size_t z, const cl_mem *buffer, cl_command_queue queue,
                                       cl_event *done)
 {
-    const struct operand *A = &x->of[OPERAND_A], *B = &x->of[OPERAND_B];
+    const struct operand *A = &x->of[OPERAND_A];
+    const struct operand *B = &x->of[OPERAND_B];
     const struct operand *C = &x->of[OPERAND_C];
-    const cl_mem a = buffer[OPERAND_A], b = buffer[OPERAND_B];
+    const cl_mem a = buffer[OPERAND_A];
+    const cl_mem b = buffer[OPERAND_B];
     const cl_mem c = buffer[OPERAND_C];
     const size_t a_begin = begin_of(x, OPERAND_A, z), lda = (size_t)A->ld;
     const size_t b_begin = begin_of(x, OPERAND_B, z), ldb = (size_t)B->ld;
@@ -298,10 +300,10 @@ static CLBlastStatusCode call_clblast(const struct call *x, size_t z, const cl_m
 }
 
 /* CLBlast takes no wait list, so a barrier before it does.  CLBlast's event is that of the last of its kernels. */
-static void issue_clblast(const struct task *task, uint32_t number, cl_uint n_wait, const cl_event *wait,
+static void issue_clblast(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
                           cl_event *done)
 {
-    (void)number;
+    (void)iteration;
     const struct call *x = task->context;
     cl_mem buffer[OPERANDS + 1] = {0};
     for (int i = 0; i < task->n_access; i++)

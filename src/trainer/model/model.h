@@ -71,8 +71,8 @@ enum kept { KEPT_VALUE, KEPT_M, KEPT_V, KEPT_ROLES, KEPT_GRADIENT = KEPT_ROLES }
 bool is_shared_out(const struct mesh *mesh, enum kept role); /* does ZeRO keep it in shards? */
 /* The elements of a unit that a rank keeps for that role: its shard, or all. */
 struct shard held_by(const struct model *model, int unit, int rank, enum kept role);
-struct tensor *tensor_of(const struct replica *replica, int unit,
-                         enum kept role); /* that has them; NULL: none are kept */
+/* The tensor that has them; NULL: none are kept. */
+struct tensor *tensor_of(const struct replica *replica, int unit, enum kept role);
 /* Copy a whole parameter between `values` and the devices; nothing may be in flight.  Writing gives each rank that has
  * a part of the parameter that part; reading puts it together from the first ranks that have the parts. */
 void write_param(struct model *model, int param, enum kept role, const float *values);

@@ -11,7 +11,7 @@
 
 /* ---- ops.c, linear.c, attention.c: the operations, each with its backward -------------------------------------- */
 
-/* A micro-batch, on a device or on the host: four views of one tensor, which is uploaded at once.  Of int32. */
+/* A micro-batch, on a device or on the host: views of one tensor of int32, which is uploaded at once. */
 struct batch {
     struct tensor *all;
     struct tensor *tokens, *targets; /* (N) each: a position's token, and the one after it */

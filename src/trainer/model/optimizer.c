@@ -20,30 +20,35 @@
  * above together, then the second ranks, and so on.  All ranks of a group have some parameters whole: their gradients
  * are alike, and the norm counts them once.
  *
- * The functions below take their coordinates in one order: unit, tensor-parallel rank, data-parallel rank.  The shard
- * of a data-parallel rank is the one that it owns.
+ * The shard of a data-parallel rank is the one that it owns.
  */
 #include "model.h"
 
+struct coordinates { /* a shard of a unit, or its owner */
+    int unit, tp_rank, dp_rank;
+};
+
 static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh; }
 
-/* The rank with these tensor- and data-parallel coordinates that has the stage. */
-static struct replica *replica_at(const struct build *b, int stage, int tp_rank, int dp_rank)
+/* The rank with these coordinates that has the unit. */
+static struct replica *replica_of(const struct build *b, struct coordinates at)
 {
-    return &b->model->replica[rank_at(mesh_of(b), dp_rank, stage) + tp_rank];
+    int stage = stage_of(b->model, at.unit);
+    return &b->model->replica[rank_at(mesh_of(b), at.dp_rank, stage) + at.tp_rank];
 }
 
-/* The rank with these coordinates that has the unit. */
-static struct replica *replica_of(const struct build *b, int unit, int tp_rank, int dp_rank)
+/* The rank with the same coordinates that has the last stage, and so the head. */
+static struct replica *last_replica(const struct build *b, struct coordinates at)
 {
-    return replica_at(b, stage_of(b->model, unit), tp_rank, dp_rank);
+    at.unit = b->model->params->n_units - 1;
+    return replica_of(b, at);
 }
 
 /* Tasks that are added from now on belong to this unit, on the rank with these coordinates that has the unit. */
-static void on_unit(struct build *b, int unit, int tp_rank, int dp_rank, enum role role)
+static void on_unit(struct build *b, struct coordinates at, enum role role)
 {
-    on_rank(b, replica_of(b, unit, tp_rank, dp_rank)->rank, NONE, role);
-    begin_unit(b, unit);
+    on_rank(b, replica_of(b, at)->rank, NONE, role);
+    begin_unit(b, at.unit);
 }
 
 /* What a tensor-parallel rank has of the unit: its sizes. */
@@ -52,9 +57,9 @@ static const struct unit *unit_part(const struct build *b, int unit, int tp_rank
     return &b->model->part[tp_rank]->unit[unit];
 }
 
-static struct shard shard_at(const struct build *b, int unit, int tp_rank, int dp_rank)
+static struct shard shard_at(const struct build *b, struct coordinates at)
 {
-    return shard_of(unit_part(b, unit, tp_rank)->elements, dp_rank, mesh_of(b)->dp);
+    return shard_of(unit_part(b, at.unit, at.tp_rank)->elements, at.dp_rank, mesh_of(b)->dp);
 }
 
 static struct reduction *reduction_of(const struct build *b, int unit, int tp_rank)
@@ -67,10 +72,11 @@ static struct reduction *reduction_of(const struct build *b, int unit, int tp_ra
 /* With a tied head the embedding has two gradients, from the head and from the look-up, summed only here. */
 static void sum_tied(struct build *b, int tp_rank, int group)
 {
-    for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
-        struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, dp_rank);
-        struct replica *first = replica_of(b, 0, tp_rank, dp_rank);
-        on_unit(b, 0, tp_rank, dp_rank, ROLE_REDUCE);
+    struct coordinates at = {.unit = 0, .tp_rank = tp_rank};
+    for (at.dp_rank = 0; at.dp_rank < mesh_of(b)->dp; at.dp_rank++) {
+        struct replica *last = last_replica(b, at);
+        struct replica *first = replica_of(b, at);
+        on_unit(b, at, ROLE_REDUCE);
         if (group > 0) {
             first = first->second_set;
             last = last->second_set;
@@ -85,13 +91,15 @@ static void sum_tied(struct build *b, int tp_rank, int group)
     }
 }
 
+/* dp is 1 here: sizes.c refuses groups beside more data-parallel ranks (check_groups()). */
 void end_group(struct build *b, int unit, int group)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
+        const struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
         if (unit == 0)
             sum_tied(b, tp_rank, group);
-        struct replica *replica = replica_of(b, unit, tp_rank, 0);
-        on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
+        struct replica *replica = replica_of(b, at);
+        on_unit(b, at, ROLE_REDUCE);
         if (group > 0)
             add_into(b->list, "group.add", replica->grad[unit], replica->second_set->grad[unit]);
     }
@@ -113,12 +121,13 @@ static bool are_alike(const struct device *one, const struct device *other)
  * differ in its last bits: then a rank takes the gradient of the group's first rank. */
 static void agree(struct build *b, int unit, int dp_rank)
 {
-    const struct replica *first = replica_of(b, unit, 0, dp_rank);
-    on_unit(b, unit, 0, dp_rank, ROLE_REDUCE);
+    struct coordinates at = {.unit = unit, .dp_rank = dp_rank};
+    const struct replica *first = replica_of(b, at);
+    on_unit(b, at, ROLE_REDUCE);
     struct tensor *from = first->grad[unit];
-    for (int tp_rank = 1; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        const struct unit *part = unit_part(b, unit, tp_rank);
-        const struct replica *replica = replica_of(b, unit, tp_rank, dp_rank);
+    for (at.tp_rank = 1; at.tp_rank < mesh_of(b)->tp; at.tp_rank++) {
+        const struct unit *part = unit_part(b, unit, at.tp_rank);
+        const struct replica *replica = replica_of(b, at);
         size_t n_same = part->elements - part->n_counted;
         if (n_same == 0 || are_alike(replica->device, first->device))
             continue;
@@ -134,9 +143,10 @@ void send_unit(struct build *b, int unit)
     for (int dp_rank = 0; dp_rank < dp; dp_rank++)
         agree(b, unit, dp_rank);
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        for (int dp_rank = 0; dp_rank < dp; dp_rank++)
-            grad[dp_rank] = replica_of(b, unit, tp_rank, dp_rank)->grad[unit];
-        on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
+        struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
+        on_unit(b, at, ROLE_REDUCE);
+        for (at.dp_rank = 0; at.dp_rank < dp; at.dp_rank++)
+            grad[at.dp_rank] = replica_of(b, at)->grad[unit];
         reduction_of(b, unit, tp_rank)->part = add_reduce_moves(b->list, "reduce", grad, dp, NORM_BLOCK);
     }
     free(grad);
@@ -145,16 +155,16 @@ void send_unit(struct build *b, int unit)
 /* ---- norm ------------------------------------------------------------------------------------------------------ */
 
 /* How many elements of its shard of a unit's gradient a rank adds to the norm. */
-static size_t count_counted(const struct build *b, int unit, int tp_rank, int dp_rank)
+static size_t count_counted(const struct build *b, struct coordinates at)
 {
-    struct shard shard = shard_at(b, unit, tp_rank, dp_rank);
-    size_t end = MIN(shard.end, unit_part(b, unit, tp_rank)->n_counted);
+    struct shard shard = shard_at(b, at);
+    size_t end = MIN(shard.end, unit_part(b, at.unit, at.tp_rank)->n_counted);
     return end > shard.begin ? end - shard.begin : 0;
 }
 
-static size_t count_blocks(const struct build *b, int unit, int tp_rank, int dp_rank)
+static size_t count_blocks(const struct build *b, struct coordinates at)
 {
-    return ceil_div(count_counted(b, unit, tp_rank, dp_rank), NORM_BLOCK);
+    return ceil_div(count_counted(b, at), NORM_BLOCK);
 }
 
 /* Gives the shards of a unit's part their places in the tensor of all block sums, from `first` on, with padding between
@@ -163,9 +173,10 @@ static size_t place_blocks(struct build *b, int unit, int tp_rank, size_t first)
 {
     struct reduction *reduction = reduction_of(b, unit, tp_rank);
     reduction->first_block = allocate((size_t)mesh_of(b)->dp, sizeof *reduction->first_block);
-    for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
-        reduction->first_block[dp_rank] = first;
-        first += round_up(count_blocks(b, unit, tp_rank, dp_rank), UNIT_ALIGN);
+    struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
+    for (at.dp_rank = 0; at.dp_rank < mesh_of(b)->dp; at.dp_rank++) {
+        reduction->first_block[at.dp_rank] = first;
+        first += round_up(count_blocks(b, at), UNIT_ALIGN);
     }
     return first;
 }
@@ -194,15 +205,17 @@ static void add_blocks(struct build *b, int unit)
     struct pool *pool = b->list->pool;
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
         const struct reduction *reduction = reduction_of(b, unit, tp_rank);
-        for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
-            size_t counted = count_counted(b, unit, tp_rank, dp_rank);
-            size_t n_blocks = count_blocks(b, unit, tp_rank, dp_rank);
-            on_unit(b, unit, tp_rank, dp_rank, ROLE_NORM);
+        struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
+        for (at.dp_rank = 0; at.dp_rank < mesh_of(b)->dp; at.dp_rank++) {
+            size_t counted = count_counted(b, at);
+            size_t n_blocks = count_blocks(b, at);
+            on_unit(b, at, ROLE_NORM);
             if (!counted)
                 continue;
-            struct tensor *sum = view_of_shard(pool, reduction->sum[dp_rank], dp_rank, (struct shard){0, counted});
+            struct tensor *sum =
+                view_of_shard(pool, reduction->sum[at.dp_rank], at.dp_rank, (struct shard){0, counted});
             struct tensor *part =
-                new_view(pool, b->partials, "norm.part", reduction->first_block[dp_rank], SHAPE((int64_t)n_blocks));
+                new_view(pool, b->partials, "norm.part", reduction->first_block[at.dp_rank], SHAPE((int64_t)n_blocks));
             struct tensor *out = part;
             if (b->device != part->device)
                 out = new_work_tensor(pool, b->device, "norm.local", SHAPE((int64_t)n_blocks));
@@ -246,20 +259,21 @@ static void finish_norm(struct build *b, struct tensor *losses)
 
 /* ---- update ---------------------------------------------------------------------------------------------------- */
 
-/* Adds AdamW on the shard of dp_rank, with the state that data-parallel rank `on` has of this shard. */
-static void update_shard(struct build *b, int unit, int tp_rank, int dp_rank, int on, struct tensor *gradient)
+/* Adds AdamW on a shard, with the state that rank `at` has of it.  owner: the data-parallel rank that owns the shard. */
+static void update_shard(struct build *b, struct coordinates at, int owner, struct tensor *gradient)
 {
-    struct replica *replica = replica_of(b, unit, tp_rank, on);
-    on_unit(b, unit, tp_rank, on, ROLE_UPDATE);
-    struct shard shard = shard_at(b, unit, tp_rank, dp_rank);
+    struct replica *replica = replica_of(b, at);
+    on_unit(b, at, ROLE_UPDATE);
+    const int unit = at.unit;
+    struct shard shard = shard_at(b, (struct coordinates){.unit = unit, .tp_rank = at.tp_rank, .dp_rank = owner});
     size_t elements = shard.end - shard.begin;
     size_t held = held_by(b->model, unit, replica->rank, KEPT_M).begin;
     struct shard in_state = {shard.begin - held, shard.end - held}; /* where the shard lies in the rank's m and v */
-    size_t end_decay = unit_part(b, unit, tp_rank)->n_decay;
+    size_t end_decay = unit_part(b, unit, at.tp_rank)->n_decay;
     size_t n_decay = end_decay > shard.begin ? MIN(end_decay - shard.begin, elements) : 0;
-    struct tensor *value = view_of_shard(b->list->pool, replica->value[unit], dp_rank, shard);
-    struct tensor *m = view_of_shard(b->list->pool, replica->m[unit], dp_rank, in_state);
-    struct tensor *v = view_of_shard(b->list->pool, replica->v[unit], dp_rank, in_state);
+    struct tensor *value = view_of_shard(b->list->pool, replica->value[unit], owner, shard);
+    struct tensor *m = view_of_shard(b->list->pool, replica->m[unit], owner, in_state);
+    struct tensor *v = view_of_shard(b->list->pool, replica->v[unit], owner, in_state);
     struct task *task =
         LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, elements), INOUT(value), INOUT(m), INOUT(v), IN(gradient),
                IN(replica->control), IN(replica->state), ELEMENTS(elements), ELEMENTS(n_decay), NO_TENSOR);
@@ -268,28 +282,31 @@ static void update_shard(struct build *b, int unit, int tp_rank, int dp_rank, in
     task->state = (struct state_range){.rank = replica->rank, .unit = unit, .begin = shard.begin, .end = shard.end};
 }
 
-/* Updates the shard of dp_rank of a unit.  With ZeRO its owner updates it, and sends the new parameters to all.  Else
- * the owner sends the sum of gradients, and all ranks update. */
-static void update_and_send(struct build *b, int unit, int tp_rank, int dp_rank)
+/* Updates a shard of a unit.  With ZeRO its owner updates it, and sends the new parameters to all.  Else the owner
+ * sends the sum of gradients, and all ranks update. */
+static void update_and_send(struct build *b, struct coordinates owner)
 {
     int dp = mesh_of(b)->dp;
     bool zero = mesh_of(b)->zero;
-    struct tensor *sum = reduction_of(b, unit, tp_rank)->sum[dp_rank];
-    const struct shard shard = shard_at(b, unit, tp_rank, dp_rank);
+    const int unit = owner.unit;
+    struct tensor *sum = reduction_of(b, unit, owner.tp_rank)->sum[owner.dp_rank];
+    const struct shard shard = shard_at(b, owner);
     struct tensor **part = allocate((size_t)dp, sizeof *part); /* by rank: the shard of its parameters or gradient */
-    for (int on = 0; on < dp; on++) {
-        struct replica *replica = replica_of(b, unit, tp_rank, on);
-        part[on] = view_of_shard(b->list->pool, zero ? replica->value[unit] : replica->grad[unit], dp_rank, shard);
+    struct coordinates at = owner;
+    for (at.dp_rank = 0; at.dp_rank < dp; at.dp_rank++) {
+        struct replica *replica = replica_of(b, at);
+        struct tensor *whole = zero ? replica->value[unit] : replica->grad[unit];
+        part[at.dp_rank] = view_of_shard(b->list->pool, whole, owner.dp_rank, shard);
     }
     if (zero)
-        update_shard(b, unit, tp_rank, dp_rank, dp_rank, sum);
+        update_shard(b, owner, owner.dp_rank, sum);
     else
-        part[dp_rank] = sum;
-    on_unit(b, unit, tp_rank, dp_rank, ROLE_BROADCAST);
-    add_broadcast_from(b->list, zero ? "send.param" : "send.grad", part, dp, dp_rank);
+        part[owner.dp_rank] = sum;
+    on_unit(b, owner, ROLE_BROADCAST);
+    add_broadcast_from(b->list, zero ? "send.param" : "send.grad", part, dp, owner.dp_rank);
     if (!zero)
-        for (int on = 0; on < dp; on++)
-            update_shard(b, unit, tp_rank, dp_rank, on, part[on]);
+        for (at.dp_rank = 0; at.dp_rank < dp; at.dp_rank++)
+            update_shard(b, at, owner.dp_rank, part[at.dp_rank]);
     free(part);
 }
 
@@ -298,10 +315,11 @@ static void send_tied(struct build *b, int tp_rank)
 {
     if (!b->model->params->config.tied)
         return;
-    for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
-        struct replica *last = replica_at(b, n_stages(mesh_of(b)) - 1, tp_rank, dp_rank);
-        struct replica *first = replica_of(b, 0, tp_rank, dp_rank);
-        on_unit(b, 0, tp_rank, dp_rank, ROLE_BROADCAST);
+    struct coordinates at = {.unit = 0, .tp_rank = tp_rank};
+    for (at.dp_rank = 0; at.dp_rank < mesh_of(b)->dp; at.dp_rank++) {
+        struct replica *last = last_replica(b, at);
+        struct replica *first = replica_of(b, at);
+        on_unit(b, at, ROLE_BROADCAST);
         if (last != first)
             add_move(b->list, "send.tied", last->other[HEAD].value, first->other[WTE].value, FOR_MOVES);
     }
@@ -310,9 +328,10 @@ static void send_tied(struct build *b, int tp_rank)
 static void update_unit(struct build *b, int unit)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++)
-            if (reduction_of(b, unit, tp_rank)->sum[dp_rank])
-                update_and_send(b, unit, tp_rank, dp_rank);
+        struct coordinates owner = {.unit = unit, .tp_rank = tp_rank};
+        for (owner.dp_rank = 0; owner.dp_rank < mesh_of(b)->dp; owner.dp_rank++)
+            if (reduction_of(b, unit, tp_rank)->sum[owner.dp_rank])
+                update_and_send(b, owner);
         if (unit == 0)
             send_tied(b, tp_rank);
     }
@@ -330,10 +349,11 @@ void release_updates(struct build *b, struct tensor *losses, struct tensor *cons
 void reduce_unit(struct build *b, int unit)
 {
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        const struct replica *replica = replica_of(b, unit, tp_rank, 0);
-        on_unit(b, unit, tp_rank, 0, ROLE_REDUCE);
-        enum sums_in where =
-            replica->grad[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART; /* apart: only shards are kept */
+        const struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
+        const struct replica *replica = replica_of(b, at);
+        on_unit(b, at, ROLE_REDUCE);
+        /* Apart where only shards are kept. */
+        enum sums_in where = replica->grad[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART;
         struct reduction *reduction = reduction_of(b, unit, tp_rank);
         reduction->sum = add_reduce_sums(b->list, "reduce", reduction->part, mesh_of(b)->dp, where);
         free(reduction->part);

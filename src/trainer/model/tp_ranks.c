@@ -13,7 +13,7 @@
 
 typedef void collective(struct list *list, const char *name, struct tensor *const *x, int n);
 struct rendezvous {
-    struct tensor *x; /* what the rank brings; NULL: nothing, it comes to its end */
+    struct tensor *x; /* what the rank brings; NULL: nothing, since it has no further rendezvous */
     /* Positions in the list: those of the rank's tasks since its last rendezvous; of the last rank the collective's
      * too. */
     size_t begin, end;
@@ -71,7 +71,7 @@ int next_tp_rank(struct build *b)
     if (b->tp_rank == 0)
         b->n_rendezvous = b->n_met;
     CHECK(b->n_met == b->n_rendezvous * (size_t)(b->tp_rank + 1),
-          "tp_rank %d comes to %zu rendezvous, the first to %zu", b->tp_rank,
+          "tp_rank %d has %zu rendezvous, the first one has %zu", b->tp_rank,
           b->n_met - b->n_rendezvous * (size_t)b->tp_rank, b->n_rendezvous);
     b->tp_rank++;
     if (b->tp_rank < b->model->mesh->tp)
@@ -80,7 +80,7 @@ int next_tp_rank(struct build *b)
     return NONE;
 }
 
-/* A rank comes to a rendezvous with x.  When the last rank has come, the collective's tasks are added. */
+/* The rank brings x to a rendezvous.  When the last rank has brought its own, the collective's tasks are added. */
 static void meet(struct build *b, const char *name, struct tensor *x, collective *perform)
 {
     int n = b->model->mesh->tp;

@@ -1,5 +1,7 @@
-/* flights.h - flights: the runs of tasks that have been issued and are not retired yet.  This is for the files of this
- * folder, and for a watchdog (tools/watch); all others need run.h alone, which describes struct task_flight.
+/* flights.h - what the files of this folder know of each other: flights, jobs, and tasks that are decided late.  A
+ * watchdog (tools/watch) needs it too; all others need run.h alone, which describes struct task_flight.
+ *
+ * A *flight* is the run of a task that has been issued and is not retired yet:
  *
  *     issue     open_flight(), tell_issued()                      the run is in flight, and in its lane's queue
  *     look      queued_run(), queued_flight(), has_ended()
@@ -28,15 +30,67 @@ bool has_ended(const struct task_flight *flight);
 /* Call it when the task has run and its times are known: tells observers. */
 void report_run(struct list *list, const struct task *task, const struct task_flight *flight);
 
-/* ---- execute.c --------------------------------------------------------------------------------------------------- */
-
-/* Gives a job of that kind to the thread of its lane, with the user events by which other tasks wait for it. */
-void give_to_lane(const struct task *task, enum job_kind kind, struct job *job);
-
 /* ---- observe.c: these call the functions of the same name that observers have ----------------------------------- */
 
 void tell_issuing(struct list *list, uint32_t iteration, size_t i);
 void tell_issued(const struct list *list, const struct task *task, struct task_flight *flight);
 void tell_ended(const struct list *list, const struct task *task, const struct task_flight *flight);
+
+/* ---- hostlane.c: jobs for the threads of host lanes, and for forwarders ------------------------------------------ */
+
+/* What happens when a job's events have ended. */
+enum job_kind {
+    JOB_HOST_TASK, /* the thread runs a task of the host */
+    JOB_FORWARD,   /* nothing is left to do: a device has run the task, and the forwarder says so to other contexts */
+    JOB_LATE_COPY, /* the thread issues a device's copy, if it runs, and the forwarder completes the user events */
+    JOB_COPY_ASIDE /* the thread issues a device's copy that stands aside, and waits for its end */
+};
+struct job { /* what a thread is given: it waits for events, does what its kind says, and completes user events */
+    enum job_kind kind;
+    struct list *list;
+    struct task_flight *flight;
+    size_t task; /* position in the list */
+    uint32_t iteration;
+    /* Says, when the events have ended, whether the task runs.  NULL: it runs. */
+    bool (*should_run)(struct list *list, const struct task *task, uint32_t iteration);
+    /* Takes the job over when it has ended.  NULL: the thread drops it. */
+    void (*when_ended)(struct job *job);
+    cl_uint n_wait, n_complete;
+    cl_event *wait, *complete;
+    struct task_flight parked_flight; /* the flight of a job that is parked: it uses none of its task's */
+    struct job *next;                 /* the next one in its queue or chain */
+};
+/* Makes a user event of that context, which the job is to complete.  The caller releases it. */
+cl_event add_user_event(struct job *job, int context);
+void append_job(struct job ***end, struct job *job); /* to a chain, whose end moves on */
+struct job *keep_job(const struct job *job);         /* a copy, with its events; give it to a thread, or drop it */
+/* Gives a job to the thread, which takes it over.  The thread is started if there is none; `name` is that of its
+ * lane. */
+void give_job(struct host_thread **thread, const char *name, struct job *kept);
+/* give_job() for a job that stands aside: the thread runs only when no other one wants the core. */
+void give_job_aside(struct host_thread **thread, const char *name, struct job *kept);
+void drop_job(struct job *kept);
+void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */
+
+/* ---- execute.c --------------------------------------------------------------------------------------------------- */
+
+/* Gives a job of that kind to the thread of its lane, with the user events by which other tasks wait for it. */
+void give_to_lane(const struct task *task, enum job_kind kind, struct job *job);
+
+/* ---- late.c: tasks of which it is decided late whether they run -------------------------------------------------- */
+
+/* Does the task need a choice or a member, so that only when it could run it is known whether it runs? */
+bool is_decided_late(const struct task *task);
+/* Does the task run?  The first task of an iteration that needs a member asks for one, for the whole iteration. */
+bool decide_late(struct list *list, const struct task *task, uint32_t iteration);
+/* Hands a task that is decided late to the thread of its lane.  The job has events to wait for, and a flight. */
+void give_late(const struct task *task, struct job *job);
+/* Issues the copy of such a job, unless it is skipped, and gives the job to the forwarder, which waits for its end. */
+void issue_late_copy(struct job *job);
+/* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a member.
+ * Then it is given to a thread, or dropped.  The caller need not have given it a flight. */
+void park_task(struct list *list, const struct task *task, struct job *job);
+/* The parked jobs that have ended since the last call, as a chain; the caller drops them. */
+struct job *take_ended(struct list *list);
 
 #endif

@@ -11,9 +11,7 @@
  * The lane's thread cannot run them: a thread whose priority has become idle cannot get the old priority back without
  * privileges, and jobs that training waits for would then wait for every other program.
  */
-#include "run.h"
-
-#include <pthread.h>
+#include "flights.h"
 
 struct host_thread {
     pthread_t thread;

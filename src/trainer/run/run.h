@@ -7,7 +7,7 @@
  *     retire     sees tasks end that were issued                                     retire.c
  *     late       tasks of which it is decided late whether they run                  late.c
  *     observe    tells observers what is issued and what has ended                   observe.c
- *     flights    what these files know of each other                                 flights.h
+ *     flights    what these files know of each other, and nobody else                flights.h
  *
  * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
  * another list runs, before anything is read, and before free_list().  (Lists that share an arena use the same bytes,
@@ -84,21 +84,21 @@ cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0,
 _Noreturn void fail_task(const struct list *list, const struct task *task, uint32_t iteration, cl_int status);
 /* Sets the flight's times to those of its event `work`.  told_end: as `last_end` of event_times(). */
 void take_times(const struct task *task, struct task_flight *flight, uint64_t *told_end);
-/* Runs task i of that iteration on this thread and waits for it; no other thread may use the list.  Its times are
- * left in *flight. */
+/* Runs task i of that iteration on this thread and waits for it; no other thread may use the list.  Its times are left
+ * in *flight. */
 void run_alone(struct list *list, uint32_t iteration, size_t i, struct task_flight *flight);
 /* Runs the tasks of a serial run in its own way: perhaps several times, but to the effect of once. */
 struct serial_runner {
-    void *(*begin)(struct list *step); /* begins an iteration; `run` and `end` are given what it returns */
+    void *(*begin)(struct list *list); /* begins an iteration; `run` and `end` are given what it returns */
     void (*run)(void *begun, uint32_t iteration, size_t i, struct task_flight *flight);
     void (*end)(void *begun);
 };
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
-/* Issues that iteration of the list, as soon as the compute lanes have ended the iteration two before it and no
- * task has MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs
- * the iteration, one task after another, and creates no thread. */
+/* Issues that iteration of the list, as soon as the compute lanes have ended the iteration two before it and no task has
+ * MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs the iteration,
+ * one task after another, and creates no thread. */
 void execute(struct list *list, uint32_t iteration);
 /* Waits for all that was issued, and until no thread reads the list any more. */
 void drain(struct list *list);
@@ -145,7 +145,7 @@ struct execution {
     bool serial;
     const struct serial_runner *serial_runner; /* runs the tasks of a serial run; NULL: run_alone() does */
     /* A watchdog: told of each list that is about to run, and of NULL when none runs any more.  NULL: there is none. */
-    void (*watch)(struct list *step);
+    void (*watch)(struct list *list);
     struct observer *observers; /* a chain: see add_observer() */
     uint64_t held_ns;           /* how long observers have held the run */
     /* Where execute() is, for a debugger, which may find it at any moment; list: NULL between two iterations. */
@@ -159,39 +159,7 @@ extern struct execution execution;
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
 
-/* What happens when a job's events have ended. */
-enum job_kind {
-    JOB_HOST_TASK, /* the thread runs a task of the host */
-    JOB_FORWARD,   /* nothing is left to do: a device has run the task, and the forwarder says so to other contexts */
-    JOB_LATE_COPY, /* the thread issues a device's copy, if it runs, and the forwarder completes the user events */
-    JOB_COPY_ASIDE /* the thread issues a device's copy that stands aside, and waits for its end */
-};
-struct job { /* what a thread is given: it waits for events, does what its kind says, and completes user events */
-    enum job_kind kind;
-    struct list *list;
-    struct task_flight *flight;
-    size_t task; /* position in the list */
-    uint32_t iteration;
-    /* Says, when the events have ended, whether the task runs.  NULL: it runs. */
-    bool (*should_run)(struct list *list, const struct task *task, uint32_t iteration);
-    /* Takes the job over when it has ended.  NULL: the thread drops it. */
-    void (*when_ended)(struct job *job);
-    cl_uint n_wait, n_complete;
-    cl_event *wait, *complete;
-    struct task_flight parked_flight; /* the flight of a job that is parked: it uses none of its task's */
-    struct job *next;                 /* the next one in its queue or chain */
-};
-/* Makes a user event of that context, which the job is to complete.  The caller releases it. */
-cl_event add_user_event(struct job *job, int context);
-void append_job(struct job ***end, struct job *job); /* to a chain, whose end moves on */
-struct job *keep_job(const struct job *job);         /* a copy, with its events; give it to a thread, or drop it */
-/* Gives a job to the thread, which takes it over.  The thread is started if there is none; `name` is that of its
- * lane. */
-void give_job(struct host_thread **thread, const char *name, struct job *kept);
-/* give_job() for a job that stands aside: the thread runs only when no other one wants the core. */
-void give_job_aside(struct host_thread **thread, const char *name, struct job *kept);
-void drop_job(struct job *kept);
-void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */
+/* Ends the thread when all its jobs are finished, if there is one. */
 void stop_thread(struct host_thread **thread);
 
 /* ---- late.c: tasks of which it is decided late whether they run ------------------------------------------------- */
@@ -203,18 +171,5 @@ typedef void member_asker(void *context, uint32_t iteration);
  * both after a drain. */
 void start_late(struct list *list, member_asker *ask, void *context);
 void stop_late(struct list *list);
-/* Does the task need a choice or a member, so that only when it could run it is known whether it runs? */
-bool is_decided_late(const struct task *task);
-/* Does the task run?  The first task of an iteration that needs a member asks for one, for the whole iteration. */
-bool decide_late(struct list *list, const struct task *task, uint32_t iteration);
-/* Hands a task that is decided late to the thread of its lane.  The job has events to wait for, and a flight. */
-void give_late(const struct task *task, struct job *job);
-/* Issues the copy of such a job, unless it is skipped, and gives the job to the forwarder, which waits for its end. */
-void issue_late_copy(struct job *job);
-/* Parks the job of a task that stands aside: it waits outside of its lane until its iteration has asked for a member.
- * Then it is given to a thread, or dropped.  The caller need not have given it a flight. */
-void park_task(struct list *list, const struct task *task, struct job *job);
-/* The parked jobs that have ended since the last call, as a chain; the caller drops them. */
-struct job *take_ended(struct list *list);
 
 #endif

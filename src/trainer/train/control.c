@@ -7,13 +7,13 @@
 /* ---- the control block ----------------------------------------------------------------------------------------- */
 
 /* Values that follow from others are computed in double precision; adamw.cl says why. */
-static void prepare_control(void *context, const struct task *task, uint32_t number)
+static void prepare_control(void *context, const struct task *task, uint32_t iteration)
 {
     const struct trainer *trainer = context;
     const struct settings *settings = trainer->settings;
-    const double lr = learning_rate(&trainer->rate, number);
-    const double correction1 = 1 - pow(settings->beta1, number);
-    const double correction2 = 1 - pow(settings->beta2, number);
+    const double lr = learning_rate(&trainer->rate, iteration);
+    const double correction1 = 1 - pow(settings->beta1, iteration);
+    const double correction2 = 1 - pow(settings->beta2, iteration);
     const double values[CONTROL_SIZE] = {
         [CONTROL_LR] = lr,
         [CONTROL_BETA1] = settings->beta1,
@@ -78,7 +78,7 @@ struct tensor *add_losses(struct trainer *trainer)
 /* ---- reports --------------------------------------------------------------------------------------------------- */
 
 /* Reads the data-parallel ranks' loss sums, then the state of the norm's rank. */
-static void report_step(void *context, const struct task *task, uint32_t number)
+static void report_step(void *context, const struct task *task, uint32_t iteration)
 {
     struct trainer *trainer = context;
     const float *state = tensor_memory(task->access[trainer->mesh.dp].tensor);
@@ -87,13 +87,13 @@ static void report_step(void *context, const struct task *task, uint32_t number)
         const float *total = tensor_memory(task->access[k].tensor);
         sum += *total;
     }
-    trainer->result[number % RESULTS] = (struct result){
+    trainer->result[iteration % RESULTS] = (struct result){
         .loss = sum / tokens_per_step(trainer),
         .norm = state[STATE_NORM],
-        .lr = learning_rate(&trainer->rate, number),
+        .lr = learning_rate(&trainer->rate, iteration),
         .halted = state[STATE_HALTED] != 0,
     };
-    tell_step_reported(trainer, number, state[STATE_HALTED] == 0 && isfinite(sum));
+    tell_step_reported(trainer, iteration, state[STATE_HALTED] == 0 && isfinite(sum));
 }
 
 void add_report(struct trainer *trainer)
@@ -123,14 +123,14 @@ void add_report(struct trainer *trainer)
 }
 
 /* Reads the losses of each rank, and goes on from the sum of the iteration before. */
-void report_evaluation(void *context, const struct task *task, uint32_t number)
+void report_evaluation(void *context, const struct task *task, uint32_t iteration)
 {
     struct trainer *trainer = context;
     size_t n_windows = validation_windows(trainer->data, trainer->seq);
-    struct losses all = trainer->eval_sum[(number - 1) & 1];
+    struct losses all = trainer->eval_sum[(iteration - 1) & 1];
     for (int k = 0; k < trainer->mesh.dp; k++) {
         const float *losses = tensor_memory(task->access[k].tensor);
-        size_t window = first_window(trainer, k, number);
+        size_t window = first_window(trainer, k, iteration);
         for (int i = 0; i < trainer->micro_batch && window < n_windows; i++) {
             int counted = validation_count(trainer->data, window, trainer->seq);
             for (int at = trainer->seq - counted; at < trainer->seq; at++)
@@ -139,5 +139,5 @@ void report_evaluation(void *context, const struct task *task, uint32_t number)
             window++;
         }
     }
-    trainer->eval_sum[number & 1] = all;
+    trainer->eval_sum[iteration & 1] = all;
 }

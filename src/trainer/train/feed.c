@@ -95,44 +95,46 @@ static void sort_batch(const struct feed *feed, const struct task *task)
 /* ---- the host tasks ---------------------------------------------------------------------------------------------- */
 
 /* Tokens drawn by the counter, so that a benchmark is the same everywhere. */
-static void random_window(const struct trainer *trainer, uint32_t number, int sample, int32_t *tokens, int32_t *targets)
+static void random_window(const struct trainer *trainer, uint32_t iteration, int sample, int32_t *tokens,
+                          int32_t *targets)
 {
     const uint32_t vocab = (uint32_t)trainer->config.vocab;
     uint64_t first = (uint64_t)sample * (uint64_t)(trainer->seq + 1);
     for (int at = 0; at < trainer->seq; at++) {
         uint64_t draw = first + (uint64_t)at;
-        tokens[at] = (int32_t)(random_words(1, STREAM_DATA, number, draw).word[0] % vocab);
-        targets[at] = (int32_t)(random_words(1, STREAM_DATA, number, draw + 1).word[0] % vocab);
+        tokens[at] = (int32_t)(random_words(1, STREAM_DATA, iteration, draw).word[0] % vocab);
+        targets[at] = (int32_t)(random_words(1, STREAM_DATA, iteration, draw + 1).word[0] % vocab);
     }
 }
 
-static struct window data_window(const struct trainer *trainer, uint32_t number, int sample)
+static struct window data_window(const struct trainer *trainer, uint32_t iteration, int sample)
 {
     return (struct window){.order = trainer->settings->data.order,
                            .seed = (uint64_t)trainer->settings->seed,
-                           .step = number - 1 + trainer->ahead,
+                           .step = iteration - 1 + trainer->ahead,
                            .sample = sample,
                            .batch = trainer->batch,
                            .seq_len = trainer->seq};
 }
 
 /* Fills in window `sample` of step `number`: fixed tokens, a window of the data, or random tokens. */
-static void fill_window(const struct trainer *trainer, uint32_t number, int sample, int32_t *tokens, int32_t *targets)
+static void fill_window(const struct trainer *trainer, uint32_t iteration, int sample, int32_t *tokens,
+                        int32_t *targets)
 {
     const size_t bytes = (size_t)trainer->seq * sizeof *tokens;
     if (trainer->fixed_tokens) {
         memcpy(tokens, trainer->fixed_tokens + sample * trainer->seq, bytes);
         memcpy(targets, trainer->fixed_targets + sample * trainer->seq, bytes);
     } else if (trainer->data) {
-        struct window window = data_window(trainer, number, sample);
+        struct window window = data_window(trainer, iteration, sample);
         dataset_window(trainer->data, &window, tokens, targets);
     } else {
-        random_window(trainer, number, sample, tokens, targets);
+        random_window(trainer, iteration, sample, tokens, targets);
     }
 }
 
 /* The windows of step `number` (from 1). */
-void prepare_batch(void *context, const struct task *task, uint32_t number)
+void prepare_batch(void *context, const struct task *task, uint32_t iteration)
 {
     const struct feed *feed = context;
     const struct trainer *trainer = feed->trainer;
@@ -140,24 +142,24 @@ void prepare_batch(void *context, const struct task *task, uint32_t number)
     int32_t *targets = tensor_memory(feed->host.targets);
     int first = (feed->rank * trainer->micros + feed->micro) * trainer->micro_batch;
     for (int i = 0; i < trainer->micro_batch; i++)
-        fill_window(trainer, number, first + i, tokens + i * trainer->seq, targets + i * trainer->seq);
+        fill_window(trainer, iteration, first + i, tokens + i * trainer->seq, targets + i * trainer->seq);
     sort_batch(feed, task);
 }
 
-size_t first_window(const struct trainer *trainer, int rank, uint32_t number)
+size_t first_window(const struct trainer *trainer, int rank, uint32_t iteration)
 {
-    return ((size_t)(number - trainer->evaluated - 1) * (size_t)trainer->mesh.dp + (size_t)rank) *
+    return ((size_t)(iteration - trainer->evaluated - 1) * (size_t)trainer->mesh.dp + (size_t)rank) *
            (size_t)trainer->micro_batch;
 }
 
 /* Evaluation: iteration i takes the next micro_batch windows for each rank; what is left over stays zero. */
-void prepare_evaluation(void *context, const struct task *task, uint32_t number)
+void prepare_evaluation(void *context, const struct task *task, uint32_t iteration)
 {
     struct feed *feed = context;
     struct trainer *trainer = feed->trainer;
     int32_t *tokens = clear_batch(&feed->host);
     int32_t *targets = tensor_memory(feed->host.targets);
-    size_t window = first_window(trainer, feed->rank, number);
+    size_t window = first_window(trainer, feed->rank, iteration);
     size_t n_windows = validation_windows(trainer->data, trainer->seq);
     for (int i = 0; i < trainer->micro_batch && window < n_windows; i++) {
         validation_window(trainer->data, window, trainer->seq, tokens + i * trainer->seq, targets + i * trainer->seq);
@@ -166,9 +168,9 @@ void prepare_evaluation(void *context, const struct task *task, uint32_t number)
     sort_batch(feed, task);
 }
 
-void prepare_sample(void *context, const struct task *task, uint32_t number)
+void prepare_sample(void *context, const struct task *task, uint32_t iteration)
 {
-    (void)number;
+    (void)iteration;
     struct feed *feed = context;
     int32_t *tokens = clear_batch(&feed->host);
     int32_t *targets = tensor_memory(feed->host.targets);

@@ -56,7 +56,7 @@ static size_t append_layer(const struct list *list, size_t begin, size_t end, si
 }
 
 /* Rank k's forward was built at positions begin[k] to begin[k + 1] of the list.  Now all ranks' forwards come side by
- * side, layer by layer: what all ranks need for a layer can be sent when the first of them comes to it. */
+ * side, layer by layer: what all ranks need for a layer can be sent when the first of them begins it. */
 static void put_abreast(struct list *list, const size_t *begin, int ranks)
 {
     const size_t first = begin[0], n = begin[ranks] - first;
@@ -243,7 +243,7 @@ static struct tensor *add_evaluation(struct build *build, struct trainer *traine
     return on_host;
 }
 
-/* One iteration takes a micro-batch on each data-parallel rank; the losses come to the host. */
+/* One iteration takes a micro-batch on each data-parallel rank; the losses are copied to the host. */
 void build_eval(struct trainer *trainer)
 {
     trainer->eval = new_list(trainer->pool, "eval");

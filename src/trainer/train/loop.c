@@ -72,10 +72,10 @@ static bool due(int every, uint32_t step) { return every > 0 && step % (uint32_t
 static bool evaluate_model(struct training *training, uint32_t step)
 {
     struct trainer *trainer = training->trainer;
-    bool before = interrupted();
-    double loss = evaluate(trainer, trainer->settings->val_batches, evaluation_goes_on, &before);
+    bool was_interrupted = interrupted();
+    double loss = evaluate(trainer, trainer->settings->val_batches, evaluation_goes_on, &was_interrupted);
     training->evaluated = step;
-    if (!before && interrupted()) {
+    if (!was_interrupted && interrupted()) {
         note("the evaluation after step %u was interrupted, and has no loss", step);
         return true;
     }
@@ -109,8 +109,8 @@ static void after_step(struct training *training, uint32_t step, enum what_follo
     }
 }
 
-/* Is the next result to be shown now?  It is if the step has reported it.  It is also if the result of another step is
- * about to take its place; settle() then waits for it. */
+/* Is the next result to be shown now?  Yes, if its step has reported it.  Yes too, if a step is about to be issued whose
+ * result takes its place in trainer->result; settle() then waits until it is reported. */
 static bool shows_next(const struct training *training, uint32_t step)
 {
     uint32_t next = training->shown + 1;

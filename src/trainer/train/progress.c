@@ -41,7 +41,7 @@ void open_log(struct trainer *trainer)
     if (leads_to(path, STDOUT_FILENO) || leads_to(path, STDERR_FILENO))
         return;
     trainer->log = open_locked("--log", path, O_RDWR | O_CREAT | O_APPEND);
-    if (trainer->log >= 0)
+    if (trainer->log != NONE)
         expect_own_kind("--log", path, KIND_LOG, "log of yard's");
 }
 
@@ -121,9 +121,9 @@ static void begin_log(struct progress *progress)
         progress->log = open_shared_log(settings->log);
     if (settings->log && (progress->log < 0 || fstat(progress->log, &status) != 0))
         fail(EXIT_IO, "cannot write the log %s: %s", settings->log, strerror(errno));
-    if (trainer->log >= 0 && !goes_on && ftruncate(trainer->log, 0) != 0)
+    if (trainer->log != NONE && !goes_on && ftruncate(trainer->log, 0) != 0)
         fail(EXIT_IO, "cannot empty the log %s: %s", settings->log, strerror(errno));
-    if (trainer->log >= 0 && goes_on && status.st_size > 0) {
+    if (trainer->log != NONE && goes_on && status.st_size > 0) {
         char last;
         if (pread(trainer->log, &last, 1, status.st_size - 1) == 1 && last != '\n')
             append_line(progress, "\n", 1);

@@ -36,8 +36,8 @@ static void gather_options(void)
                                         GROUP_TECHNIQUES, GROUP_LOOKING, GROUP_PREDICTING, GROUP_SAMPLING};
     describe_presets();
     for (size_t i = 0; i < n_modules; i++)
-        CHECK(!modules[i]->options == !modules[i]->n_options, "folder %s has options and no n_options, or the reverse",
-              modules[i]->name);
+        CHECK((modules[i]->options != NULL) == (modules[i]->n_options > 0),
+              "folder %s has options and no n_options, or the reverse", modules[i]->name);
     for (size_t i = 0; i < COUNT(first); i++)
         add_group(first[i]);
     for (size_t i = 0; i < n_modules; i++)
@@ -318,6 +318,7 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
     char **words = parse_options(&table, classes_of(page), page->name, argc, argv, &n_words);
     if (n_words && !page->takes_word)
         refuse_word(page, words[0]);
+    free(words);
     const char *config = asked.config;
     const struct archive *archive = find_archive();
     const struct resumed_run *past = archive && page->classes & OF_TRAIN ? archive->find_run() : NULL;
@@ -329,6 +330,7 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
     words = parse_options(&table, classes_of(page), page->name, argc, argv, &n_words);
     asked.word = words[0];
     asked.n_words = n_words;
+    free(words);
     claim_files(page);
     set_order();
     check_together();

@@ -97,8 +97,8 @@ struct trainer {
     int sample_position;          /* where the last token stands in that window */
 
     /* what it writes */
-    int lock; /* the file that locks --save's folder; 0: none */
-    int log;  /* the file of --log, open and locked; -1: none, or a device or pipe, which is not open yet */
+    int lock; /* the descriptor that locks --save's folder; NONE: it is not locked */
+    int log; /* that of --log's file, which it locks; NONE: there is none, or a device or pipe, which is not open yet */
     struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */
 };
 /* Bits: what a trainer is made with. */
@@ -160,7 +160,7 @@ void free_feeds(struct trainer *trainer);
 struct feed *train_feed(const struct trainer *trainer, int micro, int k);
 host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
 /* The first of the micro_batch validation windows that a data-parallel rank takes in iteration `number`. */
-size_t first_window(const struct trainer *trainer, int rank, uint32_t number);
+size_t first_window(const struct trainer *trainer, int rank, uint32_t iteration);
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
 void add_batch(struct list *list, struct feed *feed, host_function *prepare);
 /* The tensor from which a device uploads what the host task `made` writes.  Call it for one device after another;

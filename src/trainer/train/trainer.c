@@ -1,5 +1,5 @@
-/* trainer.c - opens a machine, a model and its lists as the settings say, and runs the lists.  The sizes of
- * mesh and batch are checked in sizes.c.
+/* trainer.c - opens a machine, a model and its lists as the settings say, and runs the lists.  The sizes of mesh and
+ * batch are checked in sizes.c.
  */
 #include "hooks.h"
 
@@ -148,7 +148,7 @@ struct trainer *new_trainer_for(const struct settings *settings, const struct co
     struct trainer *trainer = allocate(1, sizeof *trainer);
     const bool trains = wanted & LIST_TRAIN, plan_only = wanted & PLAN_ONLY;
     struct list *all[3];
-    *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .log = -1};
+    *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .lock = NONE, .log = NONE};
     trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
     execution.serial = settings->serial;
     trainer->machine = ask_machine(trainer, plan_only);
@@ -197,7 +197,7 @@ void free_trainer(struct trainer *trainer)
     free_mesh(&trainer->mesh);
     free_pool(trainer->pool);
     close_machine(trainer->machine);
-    if (trainer->lock)
+    if (trainer->lock != NONE)
         close(trainer->lock);
     if (trainer->data)
         close_dataset(trainer->data);

@@ -175,16 +175,18 @@ static void wait_at_gate(void)
     pthread_mutex_unlock(&gate.lock);
 }
 
-static void persist_behind_gate(void *context, const struct task *task, uint32_t number)
+static void persist_behind_gate(void *context, const struct task *task, uint32_t iteration)
 {
     wait_at_gate();
-    gate.run(context, task, number);
+    gate.run(context, task, iteration);
 }
 
 /* What comes down from a copy on the device. */
-static void copy_behind_gate(const struct task *task, uint32_t number, cl_uint n, const cl_event *wait, cl_event *done)
+static void copy_behind_gate(const struct task *task, uint32_t iteration, cl_uint n, const cl_event *wait,
+                             cl_event *done)
 {
-    struct tensor *to = tensor_at(task->access[0].tensor, number), *from = tensor_at(task->access[1].tensor, number);
+    struct tensor *to = tensor_at(task->access[0].tensor, iteration),
+                  *from = tensor_at(task->access[1].tensor, iteration);
     wait_at_gate();
     CL(clEnqueueReadBuffer(task->lane->queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n, wait,
                            done));

@@ -1,7 +1,7 @@
 /* test_state_commands.c - `yard ckpt`: ls, verify, diff, reshard and export, and what they leave alone.
  *
- * It tests ckpt.c and export.c of src/techniques/reshard.  A damaged checkpoint that is called sound, a file that is
- * replaced though it is none of ours, and an export with other values or a wrong description are found.
+ * It tests ckpt.c, ckpt_*.c and export.c of src/techniques/reshard.  A damaged checkpoint that is called sound, a file
+ * that is replaced though it is none of ours, and an export with other values or a wrong description are found.
  *
  * The checkpoint is small_state().  Its values follow from a seed (state_value()), which says what an export must have.
  */

@@ -12,6 +12,7 @@
 #include "tests/support/support_schedule.h"
 #include "tools/pace/pace.h"
 #include "tools/watch/watch.h"
+#include "trainer/run/flights.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
@@ -19,20 +20,21 @@
 
 /* ---- failing ----------------------------------------------------------------------------------------------------- */
 
-static void issue_broken(const struct task *task, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
+static void issue_broken(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
+                         cl_event *done)
 {
-    (void)number;
+    (void)iteration;
     (void)n_wait;
     (void)wait;
     CL_MAKE(*done = clCreateUserEvent(task->lane->device->context->cl, &err));
     CL(clSetUserEventStatus(*done, CL_OUT_OF_RESOURCES));
 }
 
-static void run_never(void *context, const struct task *task, uint32_t number)
+static void run_never(void *context, const struct task *task, uint32_t iteration)
 {
     (void)context;
     (void)task;
-    (void)number;
+    (void)iteration;
     _exit(99);
 }
 
@@ -73,10 +75,10 @@ struct barrier { /* a host task stands before it until it is opened */
     bool open;
 };
 
-static void wait_at_gate(void *context, const struct task *task, uint32_t number)
+static void wait_at_gate(void *context, const struct task *task, uint32_t iteration)
 {
     (void)task;
-    (void)number;
+    (void)iteration;
     struct barrier *barrier = context;
     pthread_mutex_lock(&barrier->lock);
     while (!barrier->open)
@@ -179,15 +181,15 @@ TEST(the_background_holds_nobody_up)
 }
 
 #ifdef __linux__
-static void note_policy(void *context, const struct task *task, uint32_t number)
+static void note_policy(void *context, const struct task *task, uint32_t iteration)
 {
     (void)context;
     (void)task;
-    (void)number;
+    (void)iteration;
     struct sched_param ignored;
     int policy;
     pthread_getschedparam(pthread_self(), &policy, &ignored);
-    ((int *)context)[number] = policy;
+    ((int *)context)[iteration] = policy;
 }
 
 /* What stands aside runs when nothing else wants the core; a later task of the same lane does not stand aside. */
@@ -218,11 +220,11 @@ TEST(only_what_stands_aside_is_idle)
 }
 #endif
 
-static void add_number(void *context, const struct task *task, uint32_t number)
+static void add_number(void *context, const struct task *task, uint32_t iteration)
 {
     (void)context;
     float *x = tensor_memory(task->access[0].tensor);
-    x[0] = 10 * x[0] + (float)number; /* the order of the writes shows */
+    x[0] = 10 * x[0] + (float)iteration; /* the order of the writes shows */
 }
 
 /* The tensor is written on three lanes (every second step; steps 2, 5, 8; steps 3, 6, 9) and read on a fourth. */
@@ -263,11 +265,11 @@ TEST(tasks_run_now_and_then)
 /* ---- hanging ----------------------------------------------------------------------------------------------------- */
 
 /* Hangs until the watchdog has said something. */
-static void wait_for_stderr(void *context, const struct task *task, uint32_t number)
+static void wait_for_stderr(void *context, const struct task *task, uint32_t iteration)
 {
     (void)context;
     (void)task;
-    (void)number;
+    (void)iteration;
     struct stat status;
     while (fstat(STDERR_FILENO, &status) == 0 && status.st_size == 0)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -296,11 +298,11 @@ CASE(hang_for_ever)
 }
 
 /* The issuing thread does not come back from the driver. */
-static void issue_for_ever(const struct task *task, uint32_t number, cl_uint n_wait, const cl_event *wait,
+static void issue_for_ever(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
                            cl_event *done)
 {
     (void)task;
-    (void)number;
+    (void)iteration;
     (void)n_wait;
     (void)wait;
     (void)done;

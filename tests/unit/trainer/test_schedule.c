@@ -255,10 +255,10 @@ CASE(half_written)
     audit_list(list);
 }
 
-static void scribble(void *tensor, const struct task *task, uint32_t number)
+static void scribble(void *tensor, const struct task *task, uint32_t iteration)
 {
     (void)task;
-    (void)number;
+    (void)iteration;
     memset(tensor_memory(tensor), 0, 16);
 }
 

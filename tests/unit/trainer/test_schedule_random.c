@@ -140,7 +140,7 @@ static struct root *pick_write(struct world *world, int place)
                           : &world->roots[place][draw(world, (unsigned)world->n_roots[place])];
 }
 
-static void run_mix(void *context, const struct task *task, uint32_t number)
+static void run_mix(void *context, const struct task *task, uint32_t iteration)
 {
     (void)task;
     const struct mix *mix = context;
@@ -148,7 +148,7 @@ static void run_mix(void *context, const struct task *task, uint32_t number)
     float *out = tensor_memory(mix->out);
     nanosleep(&(struct timespec){.tv_nsec = mix->delay_us * 1000}, NULL);
     for (size_t i = 0; i < count_elements(mix->out); i++)
-        out[i] = in[i] * 0.5f + (float)number;
+        out[i] = in[i] * 0.5f + (float)iteration;
 }
 
 static void add_mix(struct world *world, struct tensor *out, struct tensor *in)

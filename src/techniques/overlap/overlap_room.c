@@ -1,0 +1,145 @@
+/* overlap_room.c - which plans --overlap takes where a pass that runs later makes room.
+ *
+ * After such a pass the list needs fewer bytes than now.  So a plan that does not fit now may fit then, and it may make
+ * a shorter step than the plans that do fit now.  Plans of *endless budgets* are those that are found as if every
+ * device had all the bytes that a plan wants.
+ *
+ *     does a plan   and of the later passes              then these plans are taken
+ *     fit now?
+ *
+ *     no            none foretells what it makes again   those of endless budgets; the later pass has to make them fit
+ *     no            recompute does                       those of endless budgets, if the one of this mode fits when
+ *                                                        these tensors are made again, or another pass makes room too;
+ *                                                        else those that are found as if they were made again already
+ *     yes           recompute runs, or none says         those that fit now
+ *                   beforehand what it can make fit
+ *     yes           swap auto says it                    those of endless budgets, if the step is shorter with the one
+ *                                                        of this mode, and swap says that it can make it fit with a
+ *                                                        step that is still shorter; else those that fit now
+ *
+ * try_again() has the first two rows, weigh_room() the others.
+ */
+#include "overlap_pass.h"
+#include "techniques/pass/traits.h"
+
+#include <math.h>
+
+/* ---- what later passes say ---------------------------------------------------------------------------------------- */
+
+static bool foretells_remade(const struct pass_traits *traits) { return traits->foretell_remade != NULL; }
+
+/* A pass whose way to make room is not known before it has run. */
+static bool makes_unknown_room(const struct pass_traits *traits)
+{
+    return traits->makes_room && !traits->foretell_remade;
+}
+
+static bool foretells_fit(const struct pass_traits *traits) { return traits->foretells_fit != NULL; }
+
+/* ---- endless budgets ---------------------------------------------------------------------------------------------- */
+
+/* Tasks know their devices by address, so the limits are lifted there, and are as before when this returns. */
+static struct plans try_all_without_limits(struct overlapper *overlapper, double work)
+{
+    struct machine *machine = overlapper->planner.list->pool->machine;
+    struct device *limits = lift_limits(machine, machine->n_devices);
+    struct plans plans = try_all(overlapper, work);
+    restore_limits(machine, limits, machine->n_devices);
+    free(limits);
+    return plans;
+}
+
+/* ---- no plan fits -------------------------------------------------------------------------------------------------- */
+
+static bool candidate_fits(struct overlapper *overlapper, struct candidate candidate)
+{
+    const struct question question = question_of(overlapper, 0);
+    try_candidate(&question, &candidate);
+    return candidate.score.excess_bytes <= 0;
+}
+
+static struct plans try_again(struct overlapper *overlapper)
+{
+    const struct planner *planner = &overlapper->planner;
+    const enum overlap mode = mode_of(overlapper->facts);
+    const struct pass *remaking = find_wanted(foretells_remade, overlapper->facts);
+    const struct pass *maker = find_wanted(makes_unknown_room, overlapper->facts);
+    const struct plans endless = try_all_without_limits(overlapper, OVERLAP_WORK);
+    if (!remaking) {
+        overlapper->maker = maker;
+        return endless;
+    }
+    overlapper->remade = traits_of(remaking)->foretell_remade(planner->uses, planner->list->pool);
+    if (maker || candidate_fits(overlapper, endless.by_mode[mode]))
+        return endless;
+    return try_all(overlapper, OVERLAP_WORK);
+}
+
+/* ---- a plan fits --------------------------------------------------------------------------------------------------- */
+
+/* No look at other plans is worth its work: the step is within 1 % of the shortest that there could be.  Or all updates
+ * on the device fit, and all on the CPU do, with gradients that have bytes of their own: then budgets hardly keep any
+ * plan away. */
+static bool is_good_enough(const struct planner *planner, const struct plans *plans, double period)
+{
+    const struct candidate *all = &plans->by_mode[OVERLAP_ALL_CPU];
+    if (period <= 1.01 * planner->least_period)
+        return true;
+    return plans->by_mode[OVERLAP_ALL_DEVICE].score.excess_bytes == 0 && all->score.excess_bytes == 0 &&
+           all->sharing == GRADIENTS_ALONE;
+}
+
+/* A quick look, at the starts of the search alone: would the mode's step be at most so long with endless budgets? */
+static bool is_shorter_without_limits(struct overlapper *overlapper, enum overlap mode, double seconds)
+{
+    struct plans quick = try_all_without_limits(overlapper, 0);
+    return quick.by_mode[mode].score.period <= seconds;
+}
+
+/* Can `maker` make the list fit with this candidate, and a step of at most so many seconds? */
+static bool can_be_made_to_fit(struct overlapper *overlapper, const struct candidate *candidate,
+                               const struct pass *maker, double seconds)
+{
+    const struct planner *planner = &overlapper->planner;
+    const struct question question = question_of(overlapper, 0);
+    struct candidate within = *candidate;
+    score_candidate(&question, &within);
+    if (!isfinite(within.score.excess_bytes)) /* no address can be found for a tensor, which no pass mends */
+        return false;
+    struct edit *edit = open_edit(planner->list);
+    carry_out(overlapper, edit, candidate->side, candidate->sharing);
+    reserve_room(planner->list, overlapper->facts);
+    preview(edit);
+    bool fits = traits_of(maker)->foretells_fit(planner->list, planner->costs, seconds);
+    undo(edit);
+    return fits;
+}
+
+/* Of `local` nothing is asked, since the step decides. */
+static struct plans weigh_room(struct overlapper *overlapper, const struct plans *fitting)
+{
+    const enum overlap mode = mode_of(overlapper->facts);
+    const struct pass *maker = find_wanted(foretells_fit, overlapper->facts);
+    const struct score fits = fitting->by_mode[mode].score;
+    bool is_asked = mode == OVERLAP_PLAN || mode == OVERLAP_ALL_CPU;
+    if (!is_asked || !maker || find_wanted(foretells_remade, overlapper->facts))
+        return *fitting;
+    if (fits.excess_bytes > 0 || is_good_enough(&overlapper->planner, fitting, fits.period))
+        return *fitting;
+    const double shorter = fits.period * (1 - 1e-6); /* by more than rounding */
+    if (!is_shorter_without_limits(overlapper, mode, shorter))
+        return *fitting;
+    const struct plans endless = try_all_without_limits(overlapper, OVERLAP_WORK);
+    if (!can_be_made_to_fit(overlapper, &endless.by_mode[mode], maker, shorter))
+        return *fitting;
+    overlapper->maker = maker;
+    return endless;
+}
+
+/* ---- which plans --------------------------------------------------------------------------------------------------- */
+
+struct plans plans_with_room(struct overlapper *overlapper, const struct plans *plans)
+{
+    bool fits = plans->by_mode[OVERLAP_PLAN].score.excess_bytes <= 0;
+    return fits ? weigh_room(overlapper, plans) : try_again(overlapper);
+}

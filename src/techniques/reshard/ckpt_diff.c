@@ -1,0 +1,77 @@
+/* ckpt_diff.c - yard ckpt diff: which tensors differ, and by how much. */
+#include "ckpt.h"
+#include "compare.h"
+#include "find_checkpoint.h"
+#include "tools/command/table.h"
+
+/* Returns the later one if both are of the same run; else NULL. */
+static const struct checkpoint *later_of(const struct checkpoint *a, const struct checkpoint *b)
+{
+    int order = BY(a->session, b->session, COMPARE(a->step, b->step));
+    if (!a->run || a->run != b->run || order == 0)
+        return NULL;
+    return order > 0 ? a : b;
+}
+
+static void print_diff_json(const struct checkpoint *a, const struct checkpoint *b, struct table *differing)
+{
+    char run[2][20];
+    const struct checkpoint *later = later_of(a, b);
+    print_json(json_pack("{s:[i, i], s:[s?, s?], s:o, s:b, s:i, s:o}", "steps", (int)a->step, (int)b->step, "runs",
+                         run_of(run[0], a), run_of(run[1], b), "later", later ? text_json(later->path) : json_null(),
+                         "same", differing->n == 0, "tensors", (int)a->pieces->n, "different", table_json(differing)));
+}
+
+static void print_diff(const struct checkpoint *a, const struct checkpoint *b, struct table *differing)
+{
+    const struct checkpoint *later = later_of(a, b);
+    print_line(stdout, "steps %u and %u: %zu of %zu tensors differ", a->step, b->step, differing->n, a->pieces->n);
+    if (!a->run || !b->run)
+        print_line(stdout, "whether they are of one run is not known");
+    else if (a->run != b->run)
+        print_line(stdout, "they are of two runs");
+    else if (later)
+        print_line(stdout, "they are of one run, and the later is %s", later->path);
+    else
+        print_line(stdout, "they are of one run, and of the same moment");
+    if (differing->n)
+        print_table(stdout, differing);
+}
+
+/* The tensors that differ, a row each. */
+static struct table *compare_tensors(const struct checkpoint *a, const struct checkpoint *b)
+{
+    static const struct column columns[] = {{"tensor", "name", CELL_TEXT, 27, 0},
+                                            {"role", "role", CELL_TEXT, 6, 0},
+                                            {"elements", "elements", CELL_COUNT, 10, 0},
+                                            {"largest", "max", CELL_SHORT, 12, 0},
+                                            {"relative", "relative", CELL_SHORT, 12, 0}};
+    struct table *out = new_table(columns, COUNT(columns));
+    if (!same_sizes(&a->pieces->config, &b->pieces->config))
+        fail(EXIT_FAILED, "%s and %s are models of unlike sizes: `yard ckpt ls` shows them", a->path, b->path);
+    for (size_t i = 0; i < a->pieces->n; i++) {
+        const struct kept_tensor *tensor = &a->pieces->tensor[i];
+        struct difference difference = compare_tensor(a, b, i);
+        if (difference.elements)
+            ROW(out, text_cell(tensor->name), text_cell(kept_name[tensor->role]),
+                number_cell((double)difference.elements), number_cell(difference.most),
+                number_cell(difference.distance / difference.norm));
+    }
+    return out;
+}
+
+int diff_checkpoints(char **paths)
+{
+    struct checkpoint *a = open_checkpoint(paths[0]), *b = open_checkpoint(paths[1]);
+    struct table *out = compare_tensors(a, b);
+    if (ckpt_given.json)
+        print_diff_json(a, b, out);
+    else
+        print_diff(a, b, out);
+    if (out->n)
+        fail(EXIT_FAILED, "%s and %s differ in %zu tensors", a->path, b->path, out->n);
+    free_table(out);
+    free_checkpoint(a);
+    free_checkpoint(b);
+    return EXIT_OK;
+}

@@ -1,0 +1,106 @@
+/* ckpt_ls.c - yard ckpt ls: what is in a checkpoint, and which rank has which part. */
+#include "ckpt.h"
+#include "find_checkpoint.h"
+#include "manifest.h"
+#include "store.h"
+#include "tools/command/table.h"
+
+/* "rows", "columns in 3": how tensor parallelism cuts it. */
+static void format_cut(char out[32], const struct kept_tensor *tensor)
+{
+    static const char *const axes[] = {"-", "rows", "columns"};
+    const char *axis = axes[tensor->axis + 1];
+    if (tensor->dims == 1 && tensor->axis == 0)
+        axis = "elements";
+    if (tensor->sections > 1)
+        snprintf(out, 32, "%s in %d", axis, tensor->sections);
+    else
+        snprintf(out, 32, "%s", axis);
+}
+
+/* "0: 64-128", "0: [0:64]" or "0: [0:64, 0:32]": the rank, and what it has. */
+static void format_piece(char out[128], const struct kept_tensor *tensor, const struct piece *piece)
+{
+    const long long begin[2] = {piece->begin[0], piece->begin[1]}, end[2] = {piece->end[0], piece->end[1]};
+    if (piece->flat)
+        snprintf(out, 128, "%d: %lld-%lld", piece->rank, begin[0], end[0]);
+    else if (tensor->dims == 1)
+        snprintf(out, 128, "%d: [%lld:%lld]", piece->rank, begin[0], end[0]);
+    else
+        snprintf(out, 128, "%d: [%lld:%lld, %lld:%lld]", piece->rank, begin[0], end[0], begin[1], end[1]);
+}
+
+static void list_tensor(struct table *out, const struct kept_tensor *tensor)
+{
+    const char *name = tensor->name, *role = kept_name[tensor->role];
+    char shape[128], cut[32], text[128];
+    format_shape(shape, tensor->dims, tensor->shape);
+    format_cut(cut, tensor);
+    for (size_t i = 0; i < tensor->n; i++) {
+        format_piece(text, tensor, &tensor->piece[i]);
+        if (i == 0)
+            ROW(out, text_cell(name), text_cell(role), text_cell(shape), text_cell(cut), text_cell(text));
+        else
+            ROW(out, text_cell(""), text_cell(""), text_cell(""), text_cell(""), text_cell(text));
+    }
+}
+
+static void print_ls_json(const struct checkpoint *checkpoint)
+{
+    const struct store *store = checkpoint->stored ? checkpoint->stored->store : NULL;
+    const struct mesh strategy = strategy_of(checkpoint);
+    char run[20];
+    json_t *all = json_object();
+    json_object_set_new(all, "checkpoint", text_json(checkpoint->path));
+    json_object_set_new(all, "step", json_integer(checkpoint->step));
+    json_object_set_new(all, "run", run_of(run, checkpoint) ? json_string(run) : json_null());
+    json_object_set_new(all, "session", json_integer(checkpoint->session));
+    json_object_set_new(all, "program", *checkpoint->program ? text_json(checkpoint->program) : json_null());
+    if (store)
+        json_object_set_new(all, store->name, store->to_json(checkpoint));
+    json_object_set_new(all, "mesh", mesh_json(&checkpoint->pieces->mesh));
+    json_object_set_new(all, "strategy", mesh_json(&strategy));
+    json_object_set_new(all, "tensors", tensors_json(checkpoint));
+    print_json(all);
+}
+
+static void print_ls(const struct checkpoint *checkpoint)
+{
+    static const struct column columns[] = {{"tensor", NULL, CELL_TEXT, 27, 0},
+                                            {"role", NULL, CELL_TEXT, 6, 0},
+                                            {"shape", NULL, CELL_TEXT, 13, 0},
+                                            {"cut by", NULL, CELL_TEXT, 13, 0},
+                                            {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
+    char run[20], bytes[32], sizes[160], mesh[64];
+    struct table *out = new_table(columns, COUNT(columns));
+    const struct pieces *pieces = checkpoint->pieces;
+    const struct mesh strategy = strategy_of(checkpoint);
+    size_t elements = 0;
+    for (size_t i = 0; i < pieces->n; i++) {
+        elements += tensor_elements(&pieces->tensor[i]);
+        list_tensor(out, &pieces->tensor[i]);
+    }
+    print_line(stdout, "checkpoint  %s: step %u, %lld sequences", checkpoint->path, checkpoint->step,
+               (long long)checkpoint->samples);
+    if (checkpoint->stored)
+        checkpoint->stored->store->print(checkpoint);
+    print_line(stdout, "run         %s, session %lld; written by %s%s", run_of(run, checkpoint) ? run : "not known",
+               (long long)checkpoint->session, *checkpoint->program ? "yard " : "an older yard", checkpoint->program);
+    print_line(stdout, "model       %s", describe_sizes(sizes, &pieces->config));
+    print_line(stdout, "mesh        %s, zero %d; %zu tensors, %s", format_mesh(mesh, &pieces->mesh), pieces->mesh.zero,
+               pieces->n, format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
+    printf("strategy    %s, zero %d\n", format_mesh(mesh, &strategy), strategy.zero);
+    print_table(stdout, out);
+    free_table(out);
+}
+
+int list_checkpoint(char **paths)
+{
+    struct checkpoint *checkpoint = open_checkpoint(paths[0]);
+    if (ckpt_given.json)
+        print_ls_json(checkpoint);
+    else
+        print_ls(checkpoint);
+    free_checkpoint(checkpoint);
+    return EXIT_OK;
+}

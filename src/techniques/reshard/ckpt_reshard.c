@@ -1,0 +1,117 @@
+/* ckpt_reshard.c - yard ckpt reshard: the same state, cut for another mesh; or the copies that this takes. */
+#include "ckpt.h"
+#include "copy_plan.h"
+#include "find_checkpoint.h"
+#include "manifest.h"
+#include "tools/command/arguments.h"
+#include "tools/command/table.h"
+#include "trainer/train/train.h"
+#include "transfer.h"
+
+/* The stages of the mesh are cut as the pipeline's order wants them, where that fits.  order: NULL, or as recorded. */
+static void follow_order(struct mesh *mesh, const struct turn_order *order, int layers)
+{
+    bool fits = order && order->chunks * mesh->pp <= layers;
+    if (fits && order->written)
+        fits = order->written->devices == mesh->pp;
+    if (fits && mesh->pp > 1) {
+        mesh->chunks = order->chunks;
+        mesh->folded = order->folded;
+    }
+}
+
+/* The mesh that --mesh and --zero name; what they leave open is as it was in training.  Recorded stages are kept where
+ * they fit. */
+static struct mesh new_mesh(const struct checkpoint *from, int zero)
+{
+    struct mesh mesh;
+    const struct config *config = &from->pieces->config;
+    const char *stages = recorded_option(from, "stages");
+    must(parse_mesh(ckpt_given.mesh, 1, &mesh));
+    mesh.zero = option_given(&ckpt_options, "zero") ? ckpt_given.zero : zero;
+    follow_order(&mesh, find_order(recorded_option(from, "pipeline")), config->layers);
+    if (!*stages || cut_layers(&mesh, config->layers, stages))
+        must(cut_layers(&mesh, config->layers, NULL));
+    must(check_tp_ranks(config, &mesh));
+    return mesh;
+}
+
+/* Describes the same state, to be written to `path` with other pieces.  With --mesh the new mesh is also the new
+ * strategy; without it the pieces are merged, and the strategy stays. */
+static struct checkpoint *recut(const struct checkpoint *from, const char *path)
+{
+    struct mesh strategy = strategy_of(from), mesh = new_mesh(from, strategy.zero);
+    struct checkpoint *to = like_checkpoint(from, path);
+    char text[64];
+    to->pieces = cut_state(&from->pieces->config, &mesh);
+    json_object_set_new(to->options, "mesh", json_string(format_mesh(text, ckpt_given.mesh ? &mesh : &strategy)));
+    json_object_set_new(to->options, "zero", json_sprintf("%d", mesh.zero));
+    return to;
+}
+
+static void list_copy(struct table *out, const struct copies *plan, const struct copy *copy)
+{
+    size_t from_byte = bytes_before(plan->from, copy->from_piece) + ELEMENT_BYTES * copy->from_offset;
+    size_t to_byte = bytes_before(plan->to, copy->to_piece) + ELEMENT_BYTES * copy->to_offset;
+    ROW(out, text_cell(plan->from->name), text_cell(kept_name[plan->from->role]),
+        number_cell(plan->from->piece[copy->from_piece].rank), number_cell((double)from_byte),
+        number_cell(plan->to->piece[copy->to_piece].rank), number_cell((double)to_byte),
+        number_cell((double)(ELEMENT_BYTES * copy->n)));
+}
+
+/* Prints the copies of all tensors, after a proof of each tensor's plan. */
+static void show_plan(const struct checkpoint *from, const struct checkpoint *to)
+{
+    static const struct column columns[] = {
+        {"tensor", "tensor", CELL_TEXT, 27, 0},  {"role", "role", CELL_TEXT, 6, 0},
+        {"from", "from_rank", CELL_COUNT, 6, 0}, {"at byte", "from_offset", CELL_COUNT, 12, 0},
+        {"to", "to_rank", CELL_COUNT, 6, 0},     {"at byte", "to_offset", CELL_COUNT, 12, 0},
+        {"bytes", "bytes", CELL_COUNT, 12, 0}};
+    struct table *out = new_table(columns, COUNT(columns));
+    for (size_t i = 0; i < from->pieces->n; i++) {
+        struct copies plan = plan_copies(&from->pieces->tensor[i], &to->pieces->tensor[i], from->path);
+        must(prove_copies(&plan));
+        for (size_t k = 0; k < plan.n; k++)
+            list_copy(out, &plan, &plan.copy[k]);
+        free(plan.copy);
+    }
+    if (ckpt_given.json) {
+        print_json(json_pack("{s:o}", "copies", table_json(out)));
+    } else {
+        print_table(stdout, out);
+        printf("\n%zu copies write every element once: proved\n", out->n);
+    }
+    free_table(out);
+}
+
+/* Prints what was written: `moved` bytes were read, and as many written, in so many seconds. */
+static void report_reshard(const struct checkpoint *to, uint64_t moved, double seconds)
+{
+    char bytes[32], held[64], mesh[64];
+    const struct mesh strategy = strategy_of(to);
+    if (ckpt_given.json)
+        print_json(json_pack("{s:o, s:o, s:o, s:I, s:I, s:f}", "checkpoint", text_json(to->path), "mesh",
+                             mesh_json(&to->pieces->mesh), "strategy", mesh_json(&strategy), "read", (json_int_t)moved,
+                             "written", (json_int_t)moved, "seconds", seconds));
+    else
+        print_line(stdout, "%s: %s, zero %d, of strategy %s; %s read, %s written, in %.3f s", to->path,
+                   format_mesh(held, &to->pieces->mesh), strategy.zero, format_mesh(mesh, &strategy),
+                   format_bytes(bytes, (double)moved), bytes, seconds);
+}
+
+int reshard_checkpoint(char **paths)
+{
+    struct checkpoint *from = open_checkpoint(paths[0]), *to = recut(from, paths[1]);
+    if (ckpt_given.plan) {
+        show_plan(from, to);
+    } else {
+        claim_output("yard ckpt reshard", paths[1], NULL);
+        expect_free("yard ckpt reshard", paths[1]);
+        uint64_t begin = now_ns();
+        uint64_t moved = reshard(from, to);
+        report_reshard(to, moved, (double)(now_ns() - begin) * 1e-9);
+    }
+    free_checkpoint(to);
+    free_checkpoint(from);
+    return EXIT_OK;
+}

@@ -1,0 +1,100 @@
+/* ckpt_verify.c - yard ckpt verify: is every byte as it was written? */
+#include "ckpt.h"
+#include "find_checkpoint.h"
+#include "store.h"
+#include "tools/command/table.h"
+#include "transfer.h"
+
+struct opened { /* the argument of try_open(), for attempt() */
+    const char *path;
+    struct checkpoint *checkpoint;
+};
+
+static void try_open(void *argument)
+{
+    struct opened *opened = argument;
+    const struct store *store = find_store(opened->path);
+    if (store) /* open_checkpoint() would warn of damage, which is counted here */
+        opened->checkpoint = store->open(opened->path);
+    else
+        opened->checkpoint = open_checkpoint(opened->path);
+}
+
+static void add_damage(json_t *damaged, const char *reason, const char *tensor, const char *role)
+{
+    json_array_append_new(damaged, json_pack("{s:s?, s:s?, s:s}", "tensor", tensor, "role", role, "reason", reason));
+    if (!ckpt_given.json)
+        print_line(stdout, "%s", reason);
+}
+
+/* Reads every tensor's pieces; what is wrong goes into `damaged`.  Returns the bytes that are sound. */
+static uint64_t verify_tensors(const struct checkpoint *checkpoint, json_t *damaged)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
+        const struct kept_tensor *tensor = &checkpoint->pieces->tensor[i];
+        struct problem *problem = NULL;
+        if (!checkpoint->stored) /* opening another form has verified all of it */
+            problem = verify_tensor(checkpoint, i);
+        if (problem)
+            add_damage(damaged, problem->sentence, tensor->name, kept_name[tensor->role]);
+        else
+            bytes += ELEMENT_BYTES * tensor_elements(tensor);
+        free(problem);
+    }
+    return bytes;
+}
+
+/* Verifies one checkpoint, the only one or one of a folder.  *step: becomes the highest step of those verified. */
+static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t *step)
+{
+    struct opened opened = {.path = path};
+    size_t before = json_array_size(damaged);
+    char text[32];
+    struct problem *problem = attempt(try_open, &opened);
+    if (problem && only && problem->code != EXIT_FAILED)
+        must(problem);
+    if (problem) {
+        add_damage(damaged, problem->sentence, NULL, NULL);
+        free(problem);
+        return 0;
+    }
+    struct checkpoint *checkpoint = opened.checkpoint;
+    for (size_t i = 0; checkpoint->stored && i < checkpoint->stored->n_damage; i++)
+        add_damage(damaged, checkpoint->stored->damage[i], NULL, NULL);
+    uint64_t bytes = verify_tensors(checkpoint, damaged);
+    if (!ckpt_given.json && json_array_size(damaged) == before)
+        print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path,
+                   checkpoint->pieces->n, format_bytes(text, (double)bytes));
+    *step = MAX(*step, checkpoint->step);
+    free_checkpoint(checkpoint);
+    return bytes;
+}
+
+/* Fails if something is damaged.  name: that of the only checkpoint, or of the folder with all of them. */
+static void expect_sound(const char *name, size_t wrong)
+{
+    if (wrong)
+        fail(EXIT_FAILED, "%s is not whole: %zu problem%s", name, wrong, wrong == 1 ? "" : "s");
+}
+
+int verify_checkpoints(char **paths)
+{
+    size_t n;
+    int64_t step = -1;
+    uint64_t bytes = 0;
+    json_t *damaged = json_array();
+    char **each = all_checkpoints(paths[0], &n);
+    for (size_t i = 0; i < n; i++)
+        bytes += verify_one(each[i], n == 1, damaged, &step);
+    size_t wrong = json_array_size(damaged);
+    if (ckpt_given.json)
+        print_json(json_pack("{s:o, s:I, s:I, s:b, s:O}", "checkpoint", text_json(each[0]), "step", (json_int_t)step,
+                             "bytes", (json_int_t)bytes, "sound", wrong == 0, "damaged", damaged));
+    json_decref(damaged);
+    expect_sound(n == 1 ? each[0] : paths[0], wrong);
+    for (size_t i = 0; i < n; i++)
+        free(each[i]);
+    free(each);
+    return EXIT_OK;
+}
