@@ -24,7 +24,7 @@
 
 #include <math.h>
 
-/* ---- what later passes say ---------------------------------------------------------------------------------------- */
+/* ---- what later passes say -------------------------------------------------------------------------------------- */
 
 static bool foretells_remade(const struct pass_traits *traits) { return traits->foretell_remade != NULL; }
 
@@ -36,7 +36,7 @@ static bool makes_unknown_room(const struct pass_traits *traits)
 
 static bool foretells_fit(const struct pass_traits *traits) { return traits->foretells_fit != NULL; }
 
-/* ---- endless budgets ---------------------------------------------------------------------------------------------- */
+/* ---- endless budgets -------------------------------------------------------------------------------------------- */
 
 /* Tasks know their devices by address, so the limits are lifted there, and are as before when this returns. */
 static struct plans try_all_without_limits(struct overlapper *overlapper, double work)
@@ -49,7 +49,7 @@ static struct plans try_all_without_limits(struct overlapper *overlapper, double
     return plans;
 }
 
-/* ---- no plan fits -------------------------------------------------------------------------------------------------- */
+/* ---- no plan fits ------------------------------------------------------------------------------------------------ */
 
 static bool candidate_fits(struct overlapper *overlapper, struct candidate candidate)
 {
@@ -75,7 +75,7 @@ static struct plans try_again(struct overlapper *overlapper)
     return try_all(overlapper, OVERLAP_WORK);
 }
 
-/* ---- a plan fits --------------------------------------------------------------------------------------------------- */
+/* ---- a plan fits ------------------------------------------------------------------------------------------------- */
 
 /* No look at other plans is worth its work: the step is within 1 % of the shortest that there could be.  Or all updates
  * on the device fit, and all on the CPU do, with gradients that have bytes of their own: then budgets hardly keep any
@@ -136,7 +136,7 @@ static struct plans weigh_room(struct overlapper *overlapper, const struct plans
     return endless;
 }
 
-/* ---- which plans --------------------------------------------------------------------------------------------------- */
+/* ---- which plans ------------------------------------------------------------------------------------------------- */
 
 struct plans plans_with_room(struct overlapper *overlapper, const struct plans *plans)
 {

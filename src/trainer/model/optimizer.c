@@ -259,7 +259,7 @@ static void finish_norm(struct build *b, struct tensor *losses)
 
 /* ---- update ---------------------------------------------------------------------------------------------------- */
 
-/* Adds AdamW on a shard, with the state that rank `at` has of it.  owner: the data-parallel rank that owns the shard. */
+/* Adds AdamW on the shard of data-parallel rank `owner`, with the state that the rank `at` has of it. */
 static void update_shard(struct build *b, struct coordinates at, int owner, struct tensor *gradient)
 {
     struct replica *replica = replica_of(b, at);

@@ -96,9 +96,9 @@ struct serial_runner {
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
-/* Issues that iteration of the list, as soon as the compute lanes have ended the iteration two before it and no task has
- * MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs the iteration,
- * one task after another, and creates no thread. */
+/* Issues that iteration of the list, as soon as the compute lanes have ended the iteration two before it and no task
+ * has MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs the
+ * iteration, one task after another, and creates no thread. */
 void execute(struct list *list, uint32_t iteration);
 /* Waits for all that was issued, and until no thread reads the list any more. */
 void drain(struct list *list);

@@ -109,8 +109,8 @@ static void after_step(struct training *training, uint32_t step, enum what_follo
     }
 }
 
-/* Is the next result to be shown now?  Yes, if its step has reported it.  Yes too, if a step is about to be issued whose
- * result takes its place in trainer->result; settle() then waits until it is reported. */
+/* Is the next result to be shown now?  Yes, if its step has reported it.  Yes too, if a step is about to be issued
+ * whose result takes its place in trainer->result; settle() then waits until it is reported. */
 static bool shows_next(const struct training *training, uint32_t step)
 {
     uint32_t next = training->shown + 1;
