@@ -30,7 +30,7 @@
  *
  *     1. its idea, picture, rule and source, as the others begin
  *     2. wants_NAME(): false where all its options are zero.  run_NAME(): open_edit(), the verbs, then commit(), and a
- *        sentence in r->reason; or undo(), a sentence on why nothing has changed, and false: the pass declines
+ *        sentence in report->reason; or undo(), a sentence on why nothing has changed, and false: the pass declines
  *     3. rows of its options (struct option, base/options.h), which point to its own variables.  Their names begin with
  *        the folder's.  A switch:
  *            {.name = "NAME",
