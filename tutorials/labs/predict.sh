@@ -170,6 +170,7 @@ report() { # LAB TREE FILE
         go_through "$1" blanks "$seed" >/dev/null
         given
     ) >"$TMP/predict.txt"
+    mkdir -p build
     cp "$TMP/predict.txt" build/predict.txt # for the picture, whose title is this path
     grade "$1" "$2" >"$TMP/grade"
     (go_through "$1" rows "$seed") >"$TMP/rows"
