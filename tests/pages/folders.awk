@@ -4,10 +4,20 @@
 #
 # A table begins with a row | ROOM | ... |, where src/ROOM has folders.  A row | `FOLDER/` | ... | is about the folder
 # src/ROOM/FOLDER, and so are the rows below it whose first cell is empty.  There a single word in `...` is a file,
-# without its ending.  Every .c file must be named, but for one that is named as the folder is: the row says what that
-# is for.
+# without its ending; `trace_*` is each file whose name begins so.  Every .c file must be named, but for one that is
+# named as the folder is: the row says what that is for.
 #
 # It prints what is missing or too much, a line each.
+
+function name_all(start,   file, n) {
+    for (file in is_file)
+        if (index(file, start) == 1) {
+            named[file] = 1
+            n++
+        }
+    if (!n)
+        print FILENAME ":" FNR ": no file begins with src/" start
+}
 
 FILENAME == "-" {
     split($0, part, "/")
@@ -44,6 +54,8 @@ room != "" && folder in folders {
     while (match(rest, /`[^`]+`/)) {
         name = substr(rest, RSTART + 1, RLENGTH - 2)
         rest = substr(rest, RSTART + RLENGTH)
+        if (name ~ /^[a-z_0-9]+\*$/)
+            name_all(folder "/" substr(name, 1, length(name) - 1))
         if (name !~ /^[a-z_0-9]+$/)
             continue
         named[folder "/" name] = 1

@@ -113,11 +113,6 @@ static void issue_task(struct list *list, uint32_t iteration, struct task *task)
 
 /* ---- an iteration ------------------------------------------------------------------------------------------------ */
 
-static void set_position(const struct list *list, uint32_t iteration, size_t i)
-{
-    execution.now = (struct list_position){.list = list, .iteration = iteration, .task = i};
-}
-
 static void execute_serial(struct list *list, uint32_t iteration)
 {
     const struct serial_runner *runner = execution.serial_runner;
@@ -126,7 +121,6 @@ static void execute_serial(struct list *list, uint32_t iteration)
         struct task_flight flight = {.iteration = iteration};
         if (!runs(list->task[i], iteration) || !decide_late(list, list->task[i], iteration))
             continue;
-        set_position(list, iteration, i);
         tell_issuing(list, iteration, i);
         flight.queued = now_ns();
         tell_issued(list, list->task[i], &flight);
@@ -136,7 +130,7 @@ static void execute_serial(struct list *list, uint32_t iteration)
             run_alone(list, iteration, i, &flight);
         report_run(list, list->task[i], &flight);
     }
-    set_position(NULL, iteration, list->n);
+    execution.now.list = NULL;
     if (runner)
         runner->end(begun);
 }
@@ -168,7 +162,6 @@ void execute(struct list *list, uint32_t iteration)
         struct task *task = list->task[i];
         if (!runs(task, iteration) || (task->member.needed && !list->running->late))
             continue;
-        set_position(list, iteration, i);
         tell_issuing(list, iteration, i);
         bool alone = must_be_alone(list, task);
         if (alone)
@@ -179,7 +172,7 @@ void execute(struct list *list, uint32_t iteration)
         if (alone)
             wait_all(list);
     }
-    set_position(NULL, iteration, list->n);
+    execution.now.list = NULL;
     flush_lanes(list->pool->machine);
     retire_ended(list);
 }
