@@ -46,6 +46,7 @@ static struct checkpoint *recut(const struct checkpoint *from, const char *path)
     to->pieces = cut_state(&from->pieces->config, &mesh);
     json_object_set_new(to->options, "mesh", json_string(format_mesh(text, ckpt_given.mesh ? &mesh : &strategy)));
     json_object_set_new(to->options, "zero", json_sprintf("%d", mesh.zero));
+    free_mesh(&mesh);
     return to;
 }
 

@@ -48,6 +48,14 @@ static bool asks_for_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
 }
 
+static int run_word(const struct word *word, const char *name, char **paths, int n)
+{
+    if (n != word->n)
+        fail(EXIT_USAGE, "yard %s takes %s, %d path%s, but %d %s given; 'yard %s --help' says more", name, word->takes,
+             word->n, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
+    return word->run(paths);
+}
+
 int run_words(const struct words *w, int argc, char **argv)
 {
     if (argc == 0)
@@ -59,19 +67,17 @@ int run_words(const struct words *w, int argc, char **argv)
     const struct word *word = find_word(w, argv[0]);
     int n;
     char *name = format_string("%s %s", w->command, word->name);
-    const struct path_command command = {.name = name,
-                                         .takes = format_string("%s [options]", word->takes),
-                                         .examples = word->examples,
-                                         .help = format_string("%s: %s.\n\n%s", word->name, word->summary, word->help),
-                                         .bit = word->bit,
-                                         .inputs = w->inputs};
+    char *takes = format_string("%s [options]", word->takes);
+    char *help = format_string("%s: %s.\n\n%s", word->name, word->summary, word->help);
+    const struct path_command command = {
+        .name = name, .takes = takes, .examples = word->examples, .help = help, .bit = word->bit, .inputs = w->inputs};
     char **paths = take_arguments(w->table, &command, argc - 1, argv + 1, &n);
-    if (!paths)
-        return EXIT_OK;
-    if (n != word->n)
-        fail(EXIT_USAGE, "yard %s takes %s, %d path%s, but %d %s given; 'yard %s --help' says more", name, word->takes,
-             word->n, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
-    return word->run(paths);
+    const int code = paths ? run_word(word, name, paths, n) : EXIT_OK;
+    free(paths);
+    free(name);
+    free(takes);
+    free(help);
+    return code;
 }
 
 const struct module module_command = {
