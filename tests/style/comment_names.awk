@@ -2,8 +2,8 @@
 #
 #     awk -f tests/style/comments.awk -f tests/style/comment_names.awk src/*/*/*.[ch] cl/*.cl cl/*.h
 #
-# A name is a word with an underscore, a word before "()", or a field behind "->".  Left out are names of files, with
-# and without their ending, words in double quotes, lines that are indented as a picture or an example is, and functions
+# A name is a word with an underscore, a word before "()", a field behind "->", or a source, as list.h is.  Left out are
+# names of other files, words in double quotes, lines that are indented as a picture or an example is, and functions
 # of the system.  It prints the others, a line each: FILE:LINE: NAME.
 #
 # A name between `...` in a header, below the header's head, is a parameter or a field.  So it must stand in the code of
@@ -44,10 +44,25 @@ function note_quoted(line,   name) {
     }
 }
 
+# The sources that a comment names must be among the files that are read.
+function note_files(line,   name) {
+    while (match(line, /[A-Za-z0-9_\/*]+\.(c|h|cl)\>/)) {
+        name = substr(line, RSTART, RLENGTH)
+        line = substr(line, RSTART + RLENGTH)
+        sub(/.*\//, "", name)
+        if (name !~ /\*/ && line !~ /^[A-Za-z0-9_.]/) {
+            n_named++
+            named[n_named] = name
+            named_place[n_named] = FILENAME ":" FNR
+        }
+    }
+}
+
 function note_comment(line,   before) {
     if (line ~ /^ +\*    /)
         return
     gsub(/"[^"]*"/, " ", line)
+    note_files(line)
     gsub(/[A-Za-z0-9_\/*.-]+\.(c|h|cl|awk|sh|py|txt|md|bin|json|csv|safetensors)\>/, " ", line)
     while (match(line, /[A-Za-z_][A-Za-z0-9_]*(\(\))?/)) {
         before = substr(line, RSTART - 2, 2)
@@ -67,6 +82,9 @@ FNR == 1 {
     name = FILENAME
     gsub(/.*\/|\.[a-z]*$/, "", name)
     known[name] = 1
+    name = FILENAME
+    sub(/.*\//, "", name)
+    is_file[name] = 1
 }
 
 {
@@ -85,6 +103,9 @@ END {
     for (i = 1; i <= n_quoted; i++)
         if (!((quoted_file[i], quoted[i]) in of_file) && !(quoted[i] in field))
             print quoted_place[i] ": `" quoted[i] "` is no parameter here, and no field"
+    for (i = 1; i <= n_named; i++)
+        if (!(named[i] in is_file))
+            print named_place[i] ": there is no file " named[i]
     if (n < 100)
         print "only " n + 0 " names were found in comments"
 }

@@ -1,12 +1,12 @@
 /* overlap.h - the layered optimizer: which updates can move to the CPU, and moving them (overlap.c).
  *
- *     struct update_buckets *b = ...;
- *     find_buckets(b, uses);                                        before the list is edited
- *     struct edit *e = open_edit(s);
- *     struct mover m = begin_moves(e, s, uses, cores, GRADIENTS_ALONE);
- *     move_updates(&m, b, side);
- *     end_moves(&m);
- *     commit(e);
+ *     struct update_buckets *buckets = ...;
+ *     find_buckets(buckets, uses);                                  before the list is edited
+ *     struct edit *edit = open_edit(list);
+ *     struct mover mover = begin_moves(edit, list, uses, cores, GRADIENTS_ALONE);
+ *     move_updates(&mover, buckets, side);
+ *     end_moves(&mover);
+ *     commit(edit);
  */
 #ifndef OVERLAP_H
 #define OVERLAP_H

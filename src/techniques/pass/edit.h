@@ -1,10 +1,10 @@
 /* edit.h - changing a list of tasks: the verbs that passes are written in.
  *
- *     struct edit *e = open_edit(s);
- *     insert_behind(e, producer);                          new tasks come after `producer` ...
- *     add_copy(s, lane, "swap.out", on_host, x);           ... by step.h's own functions
- *     repoint(e, reader, x, back);
- *     commit(e);                                           or undo(e): the list is as it was
+ *     struct edit *edit = open_edit(list);
+ *     insert_behind(edit, producer);                       new tasks come after `producer` ...
+ *     add_copy(list, lane, "swap.out", on_host, tensor);   ... by list.h's own functions
+ *     repoint(edit, reader, tensor, back);
+ *     commit(edit);                                        or undo(edit): the list is as it was
  *
  * The list must not have been placed.  A task's pointer is its identity throughout.  In an open edit
  *
@@ -20,13 +20,13 @@
  *
  *     struct tensor *word = new_work_tensor(list->pool, lane->device, "word", SHAPE(1));
  *     word->persistent = true;
- *     add_access(add_copy(s, lane, "wait", word, word), made_elsewhere, ACCESS_READ);
+ *     add_access(add_copy(list, lane, "wait", word, word), made_elsewhere, ACCESS_READ);
  *
  * A step file can say with `after=` that one task waits for another.  The list keeps that by the origins of the two
- * (step.h).  Repeats and stand-ins have the same origin, so they wait too, and the verbs need not see to it.
+ * (list.h).  Repeats and stand-ins have the same origin, so they wait too, and the verbs need not see to it.
  *
- * A pass may ask what a later one would make of its rewrite: preview(e), and the list can be looked at, and edited and
- * undone, as if e had been committed.  undo(e) follows.
+ * A pass may ask what a later one would make of its rewrite: preview(edit), and the list can be looked at, and edited and
+ * undone, as if the edit had been committed.  undo(edit) follows.
  *
  * undo() does not take back accesses that were added to a task that was there before.  Every verb costs a constant, but
  * for the walk of a move and of new homes; commit() is one walk over the list.
@@ -44,7 +44,7 @@ void undo(struct edit *edit); /* frees the tasks and tensors that are new */
 void preview(struct edit *edit);
 
 /* Tasks that are added from here on come right before the task, or right after it, in the order in which they are
- * added.  They have the task's layer, micro-batch and role, unless step->tags is set to others. */
+ * added.  They have the task's layer, micro-batch and role, unless list->tags is set to others. */
 void insert_before(struct edit *edit, struct task *task);
 void insert_behind(struct edit *edit, struct task *task);
 

@@ -7,7 +7,7 @@ struct task **tasks_in_order(const struct list *list, size_t *n)
     if (!list->head)
         return copy_bytes(list->task, list->n * sizeof(struct task *));
     struct task **task = allocate(list->n, sizeof *task);
-    *n = 0; /* dropped tasks are in step->task still, but not in the ring */
+    *n = 0; /* dropped tasks are in list->task still, but not in the ring */
     for (struct task *t = list->head->next; t != list->head; t = t->next) {
         task[*n] = t;
         (*n)++;

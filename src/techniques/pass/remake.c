@@ -124,7 +124,7 @@ static void repeat_task(struct remaking *remaking, const struct task *task, int 
     }
 }
 
-/* Repeats before `reader` the tasks that wrote x.  Before such a task, those are repeated that wrote what it reads,
+/* Repeats before `reader` the tasks that wrote the tensor.  Before such a task, those are repeated that wrote what it reads,
  * where that is gone by then. */
 static void repeat_makers(struct remaking *remaking, const struct tensor *tensor, int reader)
 {

@@ -337,7 +337,7 @@ static void make_tensors(struct edit *edit, struct list *list, const struct uses
 }
 
 /* New tasks come right after the task at `position` (NONE: they begin the list), with the layer and micro-batch of
- * the task that made x. */
+ * the task that made the gap's tensor. */
 static void insert_for(struct edit *edit, struct list *list, const struct uses *uses, int position,
                        const struct gap *gap)
 {

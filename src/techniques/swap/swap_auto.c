@@ -47,7 +47,7 @@ static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] 
 
 struct topic { /* a gap, as the search sees it */
     const struct gap *gap;
-    double seconds; /* time of a copy of x, one way */
+    double seconds; /* time of a copy of its tensor, one way */
     bool may_remake;
     size_t decision; /* the number of the decision that is about this gap; 0: none, its tensor is kept */
 };

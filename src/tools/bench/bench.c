@@ -226,7 +226,7 @@ static struct timing time_gemm(struct bench *bench, const struct product *produc
     }
     struct gemm operation = describe_gemm(bench, product, operand);
     gemm(&build, product->name, &operation);
-    must(finish_steps(pool, &list, 1));
+    must(finish_lists(pool, &list, 1));
     struct timing timing = time_runs(bench, run_list, list, REPEATS, AS_LONG_AS_PROBE, flops_of(product));
     end_build(&build);
     drain(list);

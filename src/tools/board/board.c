@@ -130,8 +130,8 @@ static char *say_obstacle(const struct list *list, const struct obstacle *o)
                          o->first->name, layer_and_micro(first, o->first), why);
 }
 
-/* Moves t to right after `over`, later in the list.  Tasks that follow from t go along, except those on `lane`, to
- * which t goes. */
+/* Moves the task to right after `over`, later in the list.  Tasks that follow from it go along, except those on
+ * `lane`, to which it goes. */
 static bool sink_along(struct edit *e, struct list *list, struct task *task, struct task *over, const struct lane *lane)
 {
     while (!sink(e, task, over)) {

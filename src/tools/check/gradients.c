@@ -47,7 +47,7 @@ static void run_tasks(struct list *list, size_t begin, size_t end)
         run_alone(list, 1, i, &(struct task_flight){0});
 }
 
-/* Computes L, with that value for element i of x.  A loss has op->scale for each element, in place of dy. */
+/* Computes L, with that value for element i of the tensor.  A loss has op->scale for each element, in place of dy. */
 static double loss_with(const struct checked *p, struct tensor *tensor, size_t i, float value)
 {
     size_t n = count_elements(p->op->out);
@@ -62,7 +62,7 @@ static double loss_with(const struct checked *p, struct tensor *tensor, size_t i
     return sum;
 }
 
-/* The derivative of L by element i of x, from four values of L; x gets its value back. */
+/* The derivative of L by element i of the tensor, from four values of L; it gets its value back. */
 static double difference_at(const struct checked *p, struct tensor *tensor, size_t i)
 {
     const float h = 1 / 16.0f;
@@ -73,8 +73,8 @@ static double difference_at(const struct checked *p, struct tensor *tensor, size
     return (8 * near - far) / (12 * h);
 }
 
-/* Adds a row to the table: the element of x where backward's gradient g (NULL: none) is farthest from the differences.
- * The error is relative to the largest element.  About ELEMENTS of x are tried, drawn at random. */
+/* Adds a row to the table: the element of the tensor where backward's gradient g (NULL: none) is farthest from the differences.
+ * The error is relative to the largest element.  About ELEMENTS of them are tried, drawn at random. */
 static void compare(const struct checked *p, struct tensor *tensor, struct tensor *g, struct table *table)
 {
     const size_t n = count_elements(tensor);
@@ -193,7 +193,7 @@ static size_t check_operation(struct trainer *trainer, size_t nth, struct table 
         set_gradient(&b, w->value, w->grad);
     for (size_t i = 0; i < pool->n; i++)
         pool->tensors[i]->persistent = true;
-    must(finish_steps(pool, &list, 1));
+    must(finish_lists(pool, &list, 1));
     run_operation(&p, batch_end, forward_end);
     compare_inputs(&p, &b, table);
     size_t n = tape.n;

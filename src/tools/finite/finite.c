@@ -41,8 +41,8 @@ static size_t first_not_finite(struct tensor *t, const uint32_t *stale)
     return i;
 }
 
-/* Looks for a value that is not finite: before task t runs, in the parameters and optimizer state that t reads; after
- * it has run, in what t has written.  Elements of `out` that are the same as in `stale` do not count. */
+/* Looks for a value that is not finite: before the task runs, in the parameters and optimizer state that it reads;
+ * after it has run, in what it has written.  Elements of `out` that are the same as in `stale` do not count. */
 enum moment { BEFORE_TASK, AFTER_TASK };
 static bool find_bad(const struct task *task, enum moment moment, const struct tensor *out, const uint32_t *stale,
                      struct first_bad *b)

@@ -32,8 +32,8 @@ const char *budget_rule(const struct machine *machine); /* how its budgets are c
  * what lists that share a pool take on each device, in bytes.  plan_json() has all three, and the caller owns it. */
 void print_step(FILE *out, const struct list *list);
 void print_map(FILE *out, const struct pool *pool, const struct list *list);
-void print_memory(FILE *out, const struct pool *pool, struct list *const *steps, size_t n);
-json_t *plan_json(const struct pool *pool, struct list *const *steps, size_t n);
+void print_memory(FILE *out, const struct pool *pool, struct list *const *lists, size_t n);
+json_t *plan_json(const struct pool *pool, struct list *const *lists, size_t n);
 
 /* ---- gate.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
 

@@ -181,7 +181,7 @@ static void print_mib(FILE *out, size_t bytes, int width)
     fprintf(out, " %*s", width, text);
 }
 
-void print_memory(FILE *out, const struct pool *pool, struct list *const *steps, size_t n)
+void print_memory(FILE *out, const struct pool *pool, struct list *const *lists, size_t n)
 {
     const int id_width = longest_device(pool->machine);
     fprintf(out, "\nmemory, MiB at the peak of each class; together: most bytes live at once\n");
@@ -193,10 +193,10 @@ void print_memory(FILE *out, const struct pool *pool, struct list *const *steps,
     for (int nth = 0; nth <= pool->machine->n_devices; nth++) {
         const struct device *device = &pool->machine->device[nth];
         for (size_t i = 0; i < n; i++) {
-            fprintf(out, "%-*s %-6s", id_width, device->id, steps[i]->name);
+            fprintf(out, "%-*s %-6s", id_width, device->id, lists[i]->name);
             for (int class = 0; class < MEM_CLASSES; class ++)
-                print_mib(out, steps[i]->peak[nth][class], MIB_WIDTH);
-            print_mib(out, steps[i]->peak_total[nth], TOGETHER_WIDTH);
+                print_mib(out, lists[i]->peak[nth][class], MIB_WIDTH);
+            print_mib(out, lists[i]->peak_total[nth], TOGETHER_WIDTH);
             if (device->budget < NO_LIMIT)
                 print_mib(out, device->budget, MIB_WIDTH);
             else
@@ -253,18 +253,18 @@ static json_t *peak_json(const struct list *list, int nth)
     return classes;
 }
 
-json_t *plan_json(const struct pool *pool, struct list *const *steps, size_t n)
+json_t *plan_json(const struct pool *pool, struct list *const *lists, size_t n)
 {
-    json_t *lists = json_array(), *memory = json_array();
+    json_t *described = json_array(), *memory = json_array();
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(lists, list_json(steps[i]));
+        json_array_append_new(described, list_json(lists[i]));
     for (int nth = 0; nth <= pool->machine->n_devices; nth++) {
         const struct device *device = &pool->machine->device[nth];
         json_t *peak = json_object();
         for (size_t i = 0; i < n; i++)
-            json_object_set_new(peak, steps[i]->name, peak_json(steps[i], nth));
+            json_object_set_new(peak, lists[i]->name, peak_json(lists[i], nth));
         json_array_append_new(memory, json_pack("{s:s, s:I, s:o}", "device", device->id, "budget",
                                                 (json_int_t)device->budget, "peak", peak));
     }
-    return json_pack("{s:o, s:o}", "lists", lists, "memory", memory);
+    return json_pack("{s:o, s:o}", "lists", described, "memory", memory);
 }

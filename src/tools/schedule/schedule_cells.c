@@ -162,7 +162,7 @@ const struct turn_cell **cell_of(const struct schedule *schedule, enum computati
                         (size_t)micro];
 }
 
-/* Notes that the cell does this computation of t.  No other cell may. */
+/* Notes that the cell does this computation of the turn.  No other cell may. */
 static void enter(struct schedule *schedule, const struct turn_cell *c, enum computation computation,
                   const struct turn *turn)
 {

@@ -108,13 +108,13 @@ static void fill_tensor(struct trace *tables, const struct tensor *tensor, uint3
 
 /* Adds the tensors of the pool.  Views are parts of others, so they are left out, and so are tensors that belong to
  * none of these lists.  first: by list, the index of its task 0. */
-static void fill_tensors(struct trace *tables, struct list *const *steps, size_t n, const uint32_t *first)
+static void fill_tensors(struct trace *tables, struct list *const *lists, size_t n, const uint32_t *first)
 {
-    const struct pool *pool = steps[0]->pool;
+    const struct pool *pool = lists[0]->pool;
     struct uses **uses = allocate(n, sizeof *uses); /* by list */
     size_t most = 0;
     for (size_t k = 0; k < n; k++) {
-        uses[k] = find_uses(steps[k]->task, steps[k]->n, pool);
+        uses[k] = find_uses(lists[k]->task, lists[k]->n, pool);
         most += uses[k]->first[pool->n];
     }
     tables->tensors = allocate(pool->n, sizeof *tables->tensors);
@@ -124,7 +124,7 @@ static void fill_tensors(struct trace *tables, struct list *const *steps, size_t
         if (tensor->storage != tensor)
             continue;
         uint32_t list = 0;
-        while (list < n && steps[list] != tensor->list)
+        while (list < n && lists[list] != tensor->list)
             list++;
         if (list < n)
             fill_tensor(tables, tensor, list, uses[list], first[list]);

@@ -9,8 +9,8 @@ struct trace_about {
     const char *model; /* a line to be read by people */
     enum trace_kind kind;
     double pace_scale;
-    double (*predicted)(void *context, const struct task *t); /* nanoseconds that t takes alone; NULL: not known */
-    void *context;                                            /* the argument of `predicted` */
+    double (*predicted)(void *context, const struct task *task); /* nanoseconds that it takes alone; NULL: not known */
+    void *context;                                               /* the argument of `predicted` */
 };
 /* A trace of finished lists: it has their tables and no records. */
 struct trace *trace_tables(const struct machine *machine, struct list **steps, size_t n,

@@ -297,7 +297,7 @@ static const struct option *find_typed(const struct option_table *table, const c
     return NULL;
 }
 
-/* End the program unless there is such an option, o, and the command takes it.  word: as typed, "--batch=8"; where: the
+/* End the program unless there is such an option and the command takes it.  word: as typed, "--batch=8"; where: the
  * same without the value. */
 static void expect_taken(const struct option_table *table, unsigned command, const char *command_name,
                          const struct option *option, const char *word, const char *where)
@@ -316,7 +316,7 @@ static void expect_taken(const struct option_table *table, unsigned command, con
          option->name, command_name, command_name);
 }
 
-/* The value of the option o that argv[*i] names: after its '=', or in the next word, to which *i then moves. */
+/* The value of the option that argv[*i] names: after its '=', or in the next word, to which *i then moves. */
 static const char *typed_value(const struct option *option, const char *where, int argc, char **argv, int *i)
 {
     const char *equals = strchr(argv[*i], '=');

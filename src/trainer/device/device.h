@@ -239,7 +239,7 @@ size_t slab_limit(const struct device *device);
  * copies to the devices of copier's context (NULL: of the first device's).  Returns NULL, or the problem when there is
  * no room. */
 struct problem *add_slab(struct machine *machine, struct device *device, const struct device *copier, size_t bytes);
-/* Write `bytes` to a buffer of d, from byte `begin` on, and wait until they are there. */
+/* Write `bytes` to a buffer of the device, from byte `begin` on, and wait until they are there. */
 void write_buffer(struct device *device, cl_mem buffer, size_t begin, const void *from, size_t bytes);
 /* A sub-buffer of a device's slab: `bytes` of it from byte `begin` on.  The slab owns it. */
 cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes);

@@ -83,7 +83,7 @@ static void read_shape(const char *path, struct st_tensor *x, const json_t *shap
         x->shape[i] = (int64_t)whole_number(path, x->name, "shape", json_array_get(shape, (size_t)i));
 }
 
-/* bits: the size of one element.  t->offset counts from the start of the data at first; check_tiling() makes it count
+/* bits: the size of one element.  x->offset counts from the start of the data at first; check_tiling() makes it count
  * from the start of the file. */
 static void read_offsets(const char *path, struct st_tensor *x, const json_t *offsets, unsigned bits)
 {

@@ -99,7 +99,7 @@ void begin_unit(struct build *b, int unit);
 void end_unit(struct build *b); /* the tasks that follow are of no layer */
 void end_build(struct build *b);
 
-/* May --gemm own be used on d?  Not on a GPU, which would compute one work-item at a time. */
+/* May --gemm own be used on the device?  Not on a GPU, which would compute one work-item at a time. */
 bool has_own_products(const struct device *device);
 /* The engine of the device's products.  Ends the program (EXIT_USAGE) if the wanted one cannot be used there. */
 enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wanted);

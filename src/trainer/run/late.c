@@ -5,7 +5,7 @@
  * iterations ahead, would be too soon: a member that is taken then may be free by the time the copy runs.  So the tasks
  * that wait for a task that is decided late are given a user event, and
  *
- *     a copy of state            is a job of its lane's thread (struct job in run.h).  The job waits for the update
+ *     a copy of state            is a job of its lane's thread (struct job in flights.h).  The job waits for the update
  *                                and asks.  Then it issues the copy to the lane's queue (or runs it, on a lane of the
  *                                host), or completes the event.  The next update waits for the event either way
  *     a task that stands aside   is a job that is parked here, outside of its lane, until the iteration has asked.

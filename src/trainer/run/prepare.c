@@ -96,12 +96,12 @@ static void make_running(struct list *list)
     running->wait = allocate(most + 1, sizeof *running->wait);
 }
 
-struct problem *finish_steps(struct pool *pool, struct list *const *steps, size_t n)
+struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_t n)
 {
-    struct problem *wrong = place(pool, steps, n, PLACE_TO_RUN);
+    struct problem *wrong = place(pool, lists, n, PLACE_TO_RUN);
     for (size_t k = 0; k < n && !wrong; k++) {
-        depend(steps[k], ALL_EDGES);
-        make_running(steps[k]);
+        depend(lists[k], ALL_EDGES);
+        make_running(lists[k]);
     }
     return wrong;
 }

@@ -9,7 +9,7 @@
  *     observe    tells observers what is issued and what has ended                   observe.c
  *     flights    what these files know of each other, and nobody else                flights.h
  *
- * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
+ * Protocol: finish_lists() once for all lists that share the arena, then execute() any number of times, drain() before
  * another list runs, before anything is read, and before free_list().  (Lists that share an arena use the same bytes,
  * and no edge goes from one to another: so the one must have ended before the other begins.  A drain costs the tail of
  * one iteration.)
@@ -72,7 +72,7 @@ struct running {
 /* ---- prepare.c ------------------------------------------------------------------------------------------------- */
 
 /* Calls place() and depend(), then prepares kernels and their arguments.  Returns NULL, or place()'s problem. */
-struct problem *finish_steps(struct pool *pool, struct list *const *steps, size_t n);
+struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_t n);
 
 /* ---- issue.c --------------------------------------------------------------------------------------------------- */
 
@@ -103,7 +103,7 @@ void execute(struct list *list, uint32_t iteration);
 /* Waits for all that was issued, and until no thread reads the list any more. */
 void drain(struct list *list);
 /* drain(), but without waiting for tasks that stand aside, whose bytes are still on their way to the disk.  Both bring
- * back state that tasks have left elsewhere (step->restore_state). */
+ * back state that tasks have left elsewhere (list->restore_state). */
 void drain_but_disk(struct list *list);
 
 /* ---- retire.c -------------------------------------------------------------------------------------------------- */

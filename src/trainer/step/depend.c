@@ -185,7 +185,7 @@ static void free_walk(struct walk *walk, int kinds, const size_t *n_spaces)
     free(walk->pairs);
 }
 
-/* Finds the edges of all tasks.  All edges of a task are found while its second copy is walked over, so in step->edges
+/* Finds the edges of all tasks.  All edges of a task are found while its second copy is walked over, so in list->edges
  * they lie side by side. */
 static void find_edges(struct list *list, int kinds)
 {

@@ -24,7 +24,7 @@
  *                edges                                depend.c
  *                addresses                            place.h: place.c, addresses.c, fit.c, levels.c
  *
- * Protocol: new_pool, new_tensor / new_list, add tasks; then run/'s finish_steps() for all lists that share the arena,
+ * Protocol: new_pool, new_tensor / new_list, add tasks; then run/'s finish_lists() for all lists that share the arena,
  * or place() and depend() where nothing is to run.
  */
 #ifndef LIST_H
@@ -39,13 +39,16 @@ struct level { /* from this position on, until its next level, a device holds so
     int device, position;
     size_t bytes, of_class[MEM_CLASSES];
 };
+
 enum { MOST_TASKS = 1000000 }; /* in a list: gpt2 on 128 devices has 915,049, which take 1.4 GB */
 enum { MOST_RUNS = 4 };        /* runs of one task that may be in flight */
+
 /* Tasks of one origin wait for those of another, although no tensor says so: `after=` of a step file (after.c). */
 struct after {
     uint64_t origin, waits_for;
     bool previous; /* for those of the step before */
 };
+
 struct list {
     char name[24]; /* "train", "eval" */
     struct pool *pool;
@@ -70,12 +73,13 @@ struct list {
     struct level *level;         /* what is held from each position on, in list order */
     size_t n_levels, cap_levels;
 
-    struct running *running;              /* what run/ needs to run it; NULL: it was never finished for running */
-    void (*free_running)(struct list *s); /* frees `running` */
+    struct running *running;                 /* what run/ needs to run it; NULL: it was never finished for running */
+    void (*free_running)(struct list *list); /* frees `running` */
     /* Brings state back to where it is looked for, if tasks of this list may leave it elsewhere; NULL: they do not.
      * drain() and its like call it with nothing in flight, after any number of iterations. */
-    void (*restore_state)(struct list *s);
+    void (*restore_state)(struct list *list);
 };
+
 struct list *new_list(struct pool *pool, const char *name);
 void free_list(struct list *list); /* nothing of it may be in flight: see drain() in run.h */
 /* The number of iterations after which the same tasks run again, at most `most`. */
@@ -103,7 +107,8 @@ struct task *append_task(struct list *list); /* an empty task, at the end, or at
 /* Puts the n tasks from position `first` on in another order.  order[i]: the position of the task that becomes the one
  * at first + i. */
 void permute_tasks(struct list *list, size_t first, const size_t *order, size_t n);
-void link_behind(struct task *task, struct task *where); /* while the list is edited: puts t right after `where` */
+void link_behind(struct task *task,
+                 struct task *where); /* while the list is edited: puts the task right after `where` */
 void free_task(struct task *task);
 void add_access(struct task *task, struct tensor *tensor, enum access_mode mode);
 /* Declares that element i of what the task writes follows from element i of what it reads, so that a pass may cut it
@@ -145,6 +150,6 @@ int event_context(const struct task *task); /* the context of its event; a host 
 enum place_purpose { PLACE_TO_CHECK, PLACE_TO_RUN };
 /* Finds lifetimes, then addresses for all tensors that the lists use, persistent ones first.  PLACE_TO_RUN: also takes
  * memory for them.  Returns NULL, or, when a budget is too small, a problem with task, tensor and bytes. */
-struct problem *place(struct pool *pool, struct list *const *steps, size_t n, enum place_purpose purpose);
+struct problem *place(struct pool *pool, struct list *const *lists, size_t n, enum place_purpose purpose);
 
 #endif

@@ -21,7 +21,7 @@
 
 /* ---- lifetimes ------------------------------------------------------------------------------------------------- */
 
-enum { APART = 512 }; /* tasks; in a long list a sixteenth of it */
+enum { APART = 512 }; /* an exclusive tensor keeps others away for so many tasks, or a sixteenth of a longer list */
 
 /* An exclusive tensor keeps others away for so many tasks before and after its life.  Tasks that touch its bytes as
  * another tensor's then need not wait, since the tasks that they would wait for have ended long ago. */
@@ -32,7 +32,7 @@ static int distance_of(const struct tensor *tensor, int n)
     return tensor->exclusive == EXCLUSIVE_SOME ? MAX(n / 16, APART) : 0;
 }
 
-/* A task of d touches the tensor: a device that writes it is its copier, or else one that reads it. */
+/* A task of the device touches the tensor: a device that writes it is its copier, or else one that reads it. */
 static void note_copier(struct tensor *tensor, const struct device *device, enum access_mode mode)
 {
     bool takes_over = !tensor->copier || (mode & ACCESS_WRITE);
@@ -65,7 +65,7 @@ static void find_lifetimes(struct list *list)
 
 /* Adds a tensor's life to its device's arena.  The host has an arena for each context: that of the context that copies
  * the tensor takes it. */
-static void add_life(struct arena *arenas, struct tensor *tensor, struct list *const *steps)
+static void add_life(struct arena *arenas, struct tensor *tensor, struct list *const *lists)
 {
     struct arena *arena = &arenas[tensor->device->index];
     if (tensor->device->is_host && tensor->copier)
@@ -76,8 +76,8 @@ static void add_life(struct arena *arenas, struct tensor *tensor, struct list *c
     if (tensor->persistent)
         return;
     size_t start = 0; /* positions of the lists before the tensor's */
-    for (; *steps != tensor->list; steps++)
-        start += (*steps)->n;
+    for (; *lists != tensor->list; lists++)
+        start += (*lists)->n;
     life->first = start + (size_t)tensor->held_from;
     life->last = start + (size_t)tensor->held_until;
 }
@@ -226,18 +226,18 @@ static struct problem *add_slabs(struct machine *machine, const struct arena *ar
 }
 
 /* Adds to its arena each tensor that a list or all lists hold.  Returns the number of positions of all lists. */
-static size_t gather_lives(struct pool *pool, struct list *const *steps, size_t n, struct arena *arenas)
+static size_t gather_lives(struct pool *pool, struct list *const *lists, size_t n, struct arena *arenas)
 {
     size_t n_positions = 0;
     reset_tensors(pool);
     for (size_t i = 0; i < n; i++) {
-        find_lifetimes(steps[i]);
-        n_positions += steps[i]->n;
+        find_lifetimes(lists[i]);
+        n_positions += lists[i]->n;
     }
     for (size_t i = 0; i < pool->n; i++) {
         struct tensor *tensor = pool->tensors[i];
         if (tensor->storage == tensor && (tensor->persistent || tensor->list))
-            add_life(arenas, tensor, steps);
+            add_life(arenas, tensor, lists);
     }
     return n_positions;
 }
@@ -252,14 +252,14 @@ static void set_least_bytes(const struct machine *machine, struct list *list, st
     }
 }
 
-struct problem *place(struct pool *pool, struct list *const *steps, size_t n, enum place_purpose purpose)
+struct problem *place(struct pool *pool, struct list *const *lists, size_t n, enum place_purpose purpose)
 {
     struct machine *machine = pool->machine;
     size_t n_arenas = (size_t)machine->n_devices + (size_t)MAX(machine->n_contexts, 1);
     struct arena *arenas = allocate(n_arenas, sizeof *arenas);
-    const size_t n_positions = gather_lives(pool, steps, n, arenas);
+    const size_t n_positions = gather_lives(pool, lists, n, arenas);
     for (size_t i = 0; i < n; i++)
-        set_least_bytes(machine, steps[i], arenas, n_arenas);
+        set_least_bytes(machine, lists[i], arenas, n_arenas);
     size_t ram = 0;
     struct problem *wrong = place_arenas(pool, arenas, n_arenas, n_positions, &ram);
     if (!wrong && ram > machine->host->memory)

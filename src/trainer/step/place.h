@@ -40,7 +40,7 @@ void close_map(struct map *m);
 void hold_lowest(struct map *m, struct life *life, size_t limit);
 
 enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };
-/* fit.c: the problem that tensor x does not fit: it is larger than a slab may be, or it exceeds the budget together
+/* fit.c: the problem that a tensor does not fit: it is larger than a slab may be, or it exceeds the budget together
  * with the tensors that were placed before it. */
 struct problem *does_not_fit(const struct arena *arena, const struct tensor *tensor, enum limit limit);
 

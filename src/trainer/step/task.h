@@ -1,7 +1,7 @@
 /* task.h - a task of a list: what it touches, what it does, how much work it is, when it runs, what it waits for.
  *
  * struct task, below, holds all of it.  The sections before it declare the types of its fields.  A list owns its tasks;
- * step.h has the functions that make them.  Implemented in task.c, and choice words in condition.c.
+ * list.h has the functions that make them.  Implemented in task.c, and choice words in condition.c.
  */
 #ifndef TASK_H
 #define TASK_H
@@ -184,7 +184,7 @@ struct task {
     struct grid grid; /* ACT_KERNEL */
 
     /* what it waits for */
-    struct edge *edges; /* n_edges of the step's */
+    struct edge *edges; /* n_edges of the list's */
     size_t n_edges;
 
     /* ---- a first reading ends here ---- */
@@ -215,7 +215,7 @@ struct task {
     unsigned notify; /* bit set of contexts, other than its own, in which a task waits for it */
     bool flush;      /* another lane waits for it: it is submitted at once */
 
-    /* Neighbours in the list while it is edited: set by step.h's functions and the verbs of pass/edit.h. */
+    /* Neighbours in the list while it is edited: set by list.h's functions and the verbs of pass/edit.h. */
     struct task *prev, *next;
 };
 
@@ -226,12 +226,14 @@ static inline bool is_copy(const struct task *task) { return task->action == ACT
 static inline struct tensor *copy_target(const struct task *task) { return task->access[0].tensor; }
 static inline struct tensor *copy_source(const struct task *task) { return task->access[1].tensor; }
 bool runs(const struct task *task, uint32_t iteration); /* does it run in that iteration, as far as task->when says? */
-bool is_conditional(const struct task *task);           /* are there iterations in which it does not run? */
-bool chooses(const struct task *task);                  /* does it write a choice word? */
-struct tensor *choice_word(const struct task *task);    /* the choice word that t reads or writes; NULL: none */
-/* Call these two only after the tasks that t waits for have ended.  Edges and proofs do not ask them: where a task does
+/* Do `when` or its rings leave it out in some iterations?  A choice does not count: what it leaves out ends only after
+ * what it waits for. */
+bool is_conditional(const struct task *task);
+bool chooses(const struct task *task);               /* does it write a choice word? */
+struct tensor *choice_word(const struct task *task); /* the choice word that it reads or writes; NULL: none */
+/* Call these two only after the tasks that the task waits for have ended.  Edges and proofs do not ask them: where a task does
  * nothing, either its bytes have been written already, or no task will read them. */
-int choice_bits(const struct task *task); /* the bits of the choice word that t reads */
+int choice_bits(const struct task *task); /* the bits of the choice word that it reads */
 bool has_needed(const struct task *task); /* has this word all bits of task->condition.needs? */
 /* " (layer 1, micro-batch 0)" for messages, into `out`, which is returned.  What the task does not have is left out. */
 const char *layer_and_micro(char out[64], const struct task *task);

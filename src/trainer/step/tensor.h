@@ -1,7 +1,7 @@
 /* tensor.h - tensors, arrays that each have a name, a shape, a place and a lifetime, and the pool that owns them.
  * Implemented in tensor.c, and rings in ring.c.
  *
- * Protocol: new_pool(); new_tensor(), new_view(), while lists are built; place() gives addresses (step.h); only then
+ * Protocol: new_pool(); new_tensor(), new_view(), while lists are built; place() gives addresses (list.h); only then
  * tensor_buffer(), tensor_memory(), write_tensor(), read_tensor(); free_pool().
  */
 #ifndef TENSOR_H
@@ -130,7 +130,7 @@ struct tensor_form {
 struct tensor *new_tensor(struct pool *pool, const struct tensor_form *form);
 /* One of floats, of the class MEM_WORK. */
 struct tensor *new_work_tensor(struct pool *pool, struct device *device, const char *name, struct shape shape);
-/* A new tensor on device d: name, class, shape and bytes are those of `like`. */
+/* A new tensor on that device: name, class, shape and bytes are those of `like`. */
 struct tensor *tensor_like(struct pool *pool, struct device *device, const struct tensor *like);
 /* A view of `base` that begins `offset` elements after the start of `base`.  Where an OpenCL kernel takes the view, its
  * offset in bytes must be a multiple of the device's alignment. */
@@ -143,8 +143,8 @@ struct byte_range {
 struct tensor *new_view_of_bytes(struct pool *pool, struct tensor *base, const char *name, struct byte_range bytes,
                                  struct shape shape);
 
-/* Marks x as a buffer: it holds only for a while a copy, or a partial sum, of another tensor.  Reports then count its
- * bytes as buffers, whatever its class: counted_as().  Returns x. */
+/* Marks the tensor as a buffer: it holds only for a while a copy, or a partial sum, of another tensor.  Reports then count its
+ * bytes as buffers, whatever its class: counted_as().  Returns the tensor. */
 struct tensor *as_buffer(struct tensor *tensor);
 enum memory_class counted_as(const struct tensor *tensor);
 bool same_bytes(const struct tensor *a, const struct tensor *b);  /* are they the same part of one storage? */
@@ -153,9 +153,9 @@ size_t count_elements(const struct tensor *tensor);
 cl_mem tensor_buffer(struct tensor *tensor); /* the sub-buffer of an OpenCL device's tensor; call it after place() */
 void *tensor_memory(const struct tensor *tensor); /* the bytes of a host tensor; call it after place() */
 /* Blocking copies for set-up, checks and saving; nothing may be in flight. */
-void write_tensor(struct tensor *tensor, const void *from); /* all bytes of x; its mirrors are written too */
+void write_tensor(struct tensor *tensor, const void *from); /* all its bytes; its mirrors are written too */
 void read_tensor(struct tensor *tensor, void *into);
-/* The same for n bytes of x, from byte `begin` on. */
+/* The same for n bytes of it, from byte `begin` on. */
 void write_bytes_of(struct tensor *tensor, size_t begin, size_t n, const void *from);
 void read_bytes_of(struct tensor *tensor, size_t begin, size_t n, void *into);
 

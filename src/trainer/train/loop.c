@@ -109,8 +109,8 @@ static void after_step(struct training *training, uint32_t step, enum what_follo
     }
 }
 
-/* Is the next result to be shown now?  Yes, if its step has reported it.  Yes too, if a step is about to be issued
- * whose result takes its place in trainer->result; settle() then waits until it is reported. */
+/* True when the next result is to be shown now: its step has reported it; or a step is about to be issued whose result
+ * takes its place in trainer->result, and settle() then waits until it is reported. */
 static bool shows_next(const struct training *training, uint32_t step)
 {
     uint32_t next = training->shown + 1;
@@ -119,7 +119,7 @@ static bool shows_next(const struct training *training, uint32_t step)
     return training->shown + RESULTS <= step || has_result(training->trainer, next);
 }
 
-/* Is the run at its end already, but not in --save's folder?  Then it is saved there, though no step is trained. */
+/* True when the run is at its end already, but not in --save's folder: it is saved there, though no step is trained. */
 static bool is_only_saved(const struct training *training, uint32_t last)
 {
     const struct settings *settings = training->trainer->settings;

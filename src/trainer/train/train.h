@@ -1,8 +1,8 @@
 /* train.h - from settings to a running trainer.
  *
- *     struct trainer *t = new_trainer(settings, LIST_TRAIN | LIST_EVAL | OPEN_DATA);
- *     run_step(t, 1);  run_step(t, 2);  step_result(t, 1)->loss ...          as train_loop() does
- *     free_trainer(t);
+ *     struct trainer *trainer = new_trainer(settings, LIST_TRAIN | LIST_EVAL | OPEN_DATA);
+ *     run_step(trainer, 1);  run_step(trainer, 2);  step_result(trainer, 1)->loss ...    as train_loop() does
+ *     free_trainer(trainer);
  *
  * A user's mistake, a device without room or a file that cannot be read ends the program with a sentence.
  *
@@ -159,7 +159,7 @@ void free_feeds(struct trainer *trainer);
 /* The feed of a micro-batch of the train list, on data-parallel rank k. */
 struct feed *train_feed(const struct trainer *trainer, int micro, int k);
 host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
-/* The first of the micro_batch validation windows that a data-parallel rank takes in iteration `number`. */
+/* The first of the micro_batch validation windows that a data-parallel rank takes in that iteration. */
 size_t first_window(const struct trainer *trainer, int rank, uint32_t iteration);
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
 void add_batch(struct list *list, struct feed *feed, host_function *prepare);

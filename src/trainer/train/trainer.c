@@ -169,7 +169,7 @@ struct trainer *new_trainer_for(const struct settings *settings, const struct co
             depend(all[i], ALL_EDGES);
         return trainer;
     }
-    must(finish_steps(trainer->pool, all, n));
+    must(finish_lists(trainer->pool, all, n));
     if (settings->save)
         open_folder_of_save(trainer);
     if (settings->log)

@@ -50,7 +50,7 @@ static void run_broken(bool serial)
                ACCESS_READ);
     add_access(add_host(journey.list, journey.machine->host->lane[LANE_DISK], "after", no_work, NULL), journey.h,
                ACCESS_WRITE);
-    must(finish_steps(journey.pool, &journey.list, 1));
+    must(finish_lists(journey.pool, &journey.list, 1));
     execution.serial = serial;
     execute(journey.list, 1);
     drain(journey.list);
@@ -102,7 +102,7 @@ TEST(frontier_names_what_is_stuck)
     size_t size;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    must(finish_steps(journey.pool, &journey.list, 1));
+    must(finish_lists(journey.pool, &journey.list, 1));
     execute(journey.list, 1);
     execute(journey.list, 2);
     print_frontier(out, journey.list);
@@ -159,7 +159,7 @@ TEST(the_background_holds_nobody_up)
     add_access(add_host(journey.list, journey.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept,
                ACCESS_READ);
     journey.list->task[3]->commands.only_last_event = true; /* it begins where `twice` ends */
-    must(finish_steps(journey.pool, &journey.list, 1));
+    must(finish_lists(journey.pool, &journey.list, 1));
     struct log second = {.n = 0}; /* the log of a second observer */
     struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};
     add_observer(&logger);
@@ -200,7 +200,7 @@ TEST(only_what_stands_aside_is_idle)
     struct journey journey = new_journey(no_work, NULL);
     struct lane *disk = journey.machine->host->lane[LANE_DISK];
     struct task *task = add_host(journey.list, disk, "note", note_policy, policy);
-    must(finish_steps(journey.pool, &journey.list, 1));
+    must(finish_lists(journey.pool, &journey.list, 1));
     for (uint32_t number = 1; number <= 3; number++) {
         struct job job = {
             .list = journey.list, .flight = &flight, .task = task->index, .iteration = number, .kind = JOB_HOST_TASK};
@@ -243,7 +243,7 @@ static float run_now_and_then(bool serial)
     add_access(even, tensor, ACCESS_BOTH);
     add_access(third, tensor, ACCESS_BOTH);
     add_access(whole, tensor, ACCESS_BOTH);
-    must(finish_steps(journey.pool, &journey.list, 1));
+    must(finish_lists(journey.pool, &journey.list, 1));
     start_delays(journey.list, 7);
     execution.serial = serial;
     for (uint32_t number = 1; number <= 5; number++)
@@ -280,7 +280,7 @@ CASE(hang)
     execution.watch = watch;
     watchdog_seconds = 0.3;
     struct journey journey = new_journey(wait_for_stderr, NULL);
-    must(finish_steps(journey.pool, &journey.list, 1));
+    must(finish_lists(journey.pool, &journey.list, 1));
     execute(journey.list, 1);
     drain(journey.list);
     end_journey(&journey);
@@ -292,7 +292,7 @@ CASE(hang_for_ever)
     execution.watch = watch;
     watchdog_seconds = 0.3;
     struct journey journey = new_journey(wait_at_gate, &gate);
-    finish_steps(journey.pool, &journey.list, 1);
+    finish_lists(journey.pool, &journey.list, 1);
     execute(journey.list, 1);
     drain(journey.list);
 }
@@ -316,7 +316,7 @@ CASE(driver_hangs)
     watchdog_seconds = 0.3;
     struct journey journey = new_journey(no_work, NULL);
     add_issue(journey.list, journey.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
-    finish_steps(journey.pool, &journey.list, 1);
+    finish_lists(journey.pool, &journey.list, 1);
     execute(journey.list, 1);
 }
 

@@ -106,7 +106,7 @@ static uint64_t loaded(const char *path)
     struct model *model = new_model(pool, &source.config, &one_rank, TO_COMPUTE, (struct gradients){0});
     struct list *list = new_list(pool, "none");
     uint64_t hash = 0;
-    must(finish_steps(pool, &list, 1));
+    must(finish_lists(pool, &list, 1));
     init_from_source(model, &source);
     for (int i = 0; i < model->params->n; i++) {
         size_t n = param_elements(&model->params->param[i]);

@@ -40,7 +40,7 @@ static struct attended attend(struct machine *machine, enum attention kind, int 
     tape.ops[0].inputs(&build, &tape.ops[0]);
     struct tensor *dqkv = gradient(&build, qkv);
     qkv->persistent = dout->persistent = out->persistent = dqkv->persistent = true;
-    must(finish_steps(pool, &list, 1));
+    must(finish_lists(pool, &list, 1));
     float *values[] = {random_floats(3 * n, 7), random_floats(n, 8)};
     write_tensor(qkv, values[0]);
     write_tensor(dout, values[1]);

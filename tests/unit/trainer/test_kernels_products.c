@@ -158,7 +158,7 @@ static void check_product(struct machine *machine, struct product *product, enum
     product->g.c.tensor = product_tensor(pool, "c", product->c.n);
     product->g.bias = product_tensor(pool, "bias", (size_t)product->s.n);
     gemm(&build, "product", &product->g);
-    must(finish_steps(pool, &list, 1));
+    must(finish_lists(pool, &list, 1));
     write_tensor(product->g.a.tensor, product->va);
     write_tensor(product->g.b.tensor, product->vb);
     write_tensor(product->g.c.tensor, product->vc);

@@ -239,7 +239,7 @@ static float *reduced(int n, size_t elements)
         tensor[k]->persistent = true;
     }
     add_all_reduce(list, "sum", tensor, n);
-    must(finish_steps(pool, &list, 1));
+    must(finish_lists(pool, &list, 1));
     for (int k = 0; k < n; k++) {
         float *values = random_floats(elements, (uint64_t)k + 1);
         write_tensor(tensor[k], values);

@@ -361,7 +361,7 @@ TEST(llmc_padding_rows_are_left_out)
     struct model *model =
         new_model(pool, &(struct config){1, 1, 1, 2, 3, true}, &one_rank, TO_COMPUTE, (struct gradients){0});
     struct list *list = new_list(pool, "none");
-    must(finish_steps(pool, &list, 1));
+    must(finish_lists(pool, &list, 1));
     init_from_file(model, temp_path("pad.bin"));
     read_param(model, WTE, KEPT_VALUE, wte);
     read_param(model, WPE, KEPT_VALUE, wpe);

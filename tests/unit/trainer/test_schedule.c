@@ -56,7 +56,7 @@ static void expect_edges(const struct list *list, const struct expected *expecte
 TEST(all_edges_of_the_journey)
 {
     struct journey journey = new_journey(no_work, NULL);
-    must(finish_steps(journey.pool, &journey.list, 1));
+    must(finish_lists(journey.pool, &journey.list, 1));
     assert_int_equal(journey.h->address, journey.r->address);
     static const struct expected edges[] = {
         {0, 4, true, EDGE_REUSE, false},  {0, 5, true, EDGE_REUSE, true},   {1, 0, false, EDGE_DATA, true},
@@ -85,7 +85,7 @@ TEST(moves_between_contexts)
         add_fill(list, "fill", a, 5);
         list->tags.layer = 3;
         add_move(list, "move", b, a, FOR_MOVES);
-        must(finish_steps(pool, &list, 1));
+        must(finish_lists(pool, &list, 1));
         bool staged = apart || getenv("YARD_SEPARATE_CONTEXTS");
         assert_int_equal(machine->n_contexts, staged ? 2 : 1);
         assert_int_equal(list->n, staged ? 3 : 2);
@@ -133,7 +133,7 @@ TEST(lists_share_an_arena)
         add_fill(lists[i], "fill", scratch[i], 1 + 9 * (float)i);
         add_accumulate(lists[i], "sum", kept, scratch[i]);
     }
-    must(finish_steps(pool, lists, 2));
+    must(finish_lists(pool, lists, 2));
     assert_int_equal(scratch[0]->address, scratch[1]->address);
     assert_int_equal(machine->device[0].slabs[0].bytes, 2 * round_up(2000, machine->device[0].alignment));
     for (uint32_t number = 1; number <= 3; number++)
@@ -161,7 +161,7 @@ CASE(over_budget)
     list->task[3]->layer = 4;
     for (int k = 0; k < 3; k++) /* all live to the end */
         add_access(list->task[3], list->task[k]->access[0].tensor, ACCESS_READ);
-    must(finish_steps(pool, &list, 1));
+    must(finish_lists(pool, &list, 1));
 }
 
 CASE(over_host_budget)
@@ -171,7 +171,7 @@ CASE(over_host_budget)
     struct pool *pool = list->pool;
     add_access(add_host(list, machine->host->lane[LANE_CPU], "think", no_work, NULL),
                new_array(pool, machine->host, "thought", 2000, true), ACCESS_WRITE);
-    must(finish_steps(pool, &list, 1));
+    must(finish_lists(pool, &list, 1));
 }
 
 /* Two thirds of the memory for each of two that share it. */
@@ -183,7 +183,7 @@ CASE(shared_memory)
     machine->host->memory = 24000;
     add_access(add_host(list, machine->host->lane[LANE_CPU], "think", no_work, NULL),
                new_array(pool, machine->host, "thought", 2000, true), ACCESS_WRITE);
-    must(finish_steps(pool, &list, 1));
+    must(finish_lists(pool, &list, 1));
 }
 
 CASE(larger_than_a_slab)
@@ -192,7 +192,7 @@ CASE(larger_than_a_slab)
     machine->device[0].max_allocation = 20000;
     struct pool *pool = new_pool(machine);
     struct list *list = new_chain(pool, 2, 5000);
-    must(finish_steps(pool, &list, 1));
+    must(finish_lists(pool, &list, 1));
 }
 
 TEST(place_refuses_what_does_not_fit)
@@ -213,7 +213,7 @@ TEST(canary_sees_writes_past_a_slab)
                   *h = new_array(pool, machine->host, "h", 1024, true);
     add_fill(list, "fill", tensor, 1)->args[2].i += 1; /* one element more than there is */
     add_access(add_host(list, machine->host->lane[LANE_CPU], "host", no_work, NULL), h, ACCESS_WRITE);
-    must(finish_steps(pool, &list, 1));
+    must(finish_lists(pool, &list, 1));
     assert_int_equal(damaged_guards(device), 0);
     assert_non_null(machine->host->slabs[0].pinned);
     execute(list, 1);
@@ -230,7 +230,7 @@ TEST(canary_sees_writes_past_a_slab)
 TEST(verify_sees_the_end_of_a_slab)
 {
     struct journey journey = new_journey(no_work, NULL);
-    must(finish_steps(journey.pool, &journey.list, 1));
+    must(finish_lists(journey.pool, &journey.list, 1));
     expect_sound("the list", journey.list, NULL);
     journey.p->address = journey.p->device->slabs[0].bytes - journey.p->bytes / 2;
     expect_wrong("journey", verify(journey.list, NULL), "tensor p ends behind its slab");
@@ -241,7 +241,7 @@ static void audit_list(struct list *list)
 {
     execution.serial = true;
     execution.serial_runner = &audit_runner;
-    must(finish_steps(list->pool, &list, 1));
+    must(finish_lists(list->pool, &list, 1));
     for (uint32_t number = 1; number <= 2; number++)
         execute(list, number);
     drain(list);

@@ -300,7 +300,7 @@ static float *run_world(struct world *world, bool serial, bool audit)
 static void check_run(struct world *world, bool audit)
 {
     size_t n = (size_t)PLACES * KEPT * ROOT;
-    must(finish_steps(world->pool, &world->list, 1));
+    must(finish_lists(world->pool, &world->list, 1));
     float *serial = run_world(world, true, false);
     for (int repeat = 0; repeat < (audit ? 1 : 3); repeat++) {
         float *other = run_world(world, audit, audit);
@@ -343,7 +343,7 @@ TEST(serial_creates_no_thread)
 {
     struct machine *machine = open_two(true);
     struct world *world = new_world(machine, 1000);
-    must(finish_steps(world->pool, &world->list, 1));
+    must(finish_lists(world->pool, &world->list, 1));
     free(run_world(world, true, false));
     for (int i = 0; i < machine->n_lanes; i++) {
         assert_true(!machine->lane[i]->thread);
