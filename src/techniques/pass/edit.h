@@ -25,8 +25,8 @@
  * A step file can say with `after=` that one task waits for another.  The list keeps that by the origins of the two
  * (list.h).  Repeats and stand-ins have the same origin, so they wait too, and the verbs need not see to it.
  *
- * A pass may ask what a later one would make of its rewrite: preview(edit), and the list can be looked at, and edited and
- * undone, as if the edit had been committed.  undo(edit) follows.
+ * A pass may ask what a later one would make of its rewrite: preview(edit), and the list can be looked at, and
+ * edited and undone, as if the edit had been committed.  undo(edit) follows.
  *
  * undo() does not take back accesses that were added to a task that was there before.  Every verb costs a constant, but
  * for the walk of a move and of new homes; commit() is one walk over the list.

@@ -124,8 +124,8 @@ static void repeat_task(struct remaking *remaking, const struct task *task, int 
     }
 }
 
-/* Repeats before `reader` the tasks that wrote the tensor.  Before such a task, those are repeated that wrote what it reads,
- * where that is gone by then. */
+/* Repeats before `reader` the tasks that wrote the tensor.  Before such a task, those are repeated that wrote what it
+ * reads, where that is gone by then. */
 static void repeat_makers(struct remaking *remaking, const struct tensor *tensor, int reader)
 {
     size_t n;

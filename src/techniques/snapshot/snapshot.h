@@ -108,7 +108,7 @@ snapfile_of(const struct checkpoint *checkpoint); /* it was opened from a snapsh
 uint64_t slot_at(const struct snapfile *snapfile, int slot);   /* offset in the file; slots + 1: the file's end */
 uint64_t hashes_at(const struct snapfile *snapfile, int slot); /* offset of the hashes of the slot's pieces */
 void fill_page(const struct snapfile *snapfile, const struct snap_commit *commit, char page[SNAP_PAGE]);
-/* Fills in *snapfile from a page, whose bytes may be anything.  Returns what is wrong with the page; NULL: it is valid. */
+/* Fills in *snapfile from a page, whose bytes may be anything.  Returns what is wrong with it; NULL: nothing. */
 const char *parse_page(struct snapfile *snapfile, const char page[SNAP_PAGE], const struct reader *reader);
 /* Does the file have one of the two pages, or is it empty, as a run leaves it that ends before it fills the file? */
 bool is_snapshot(const char *path);

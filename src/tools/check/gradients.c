@@ -73,8 +73,8 @@ static double difference_at(const struct checked *p, struct tensor *tensor, size
     return (8 * near - far) / (12 * h);
 }
 
-/* Adds a row to the table: the element of the tensor where backward's gradient g (NULL: none) is farthest from the differences.
- * The error is relative to the largest element.  About ELEMENTS of them are tried, drawn at random. */
+/* Adds a row to the table: the element of the tensor where backward's gradient g (NULL: none) is farthest from the
+ * differences.  The error is relative to the largest element.  About ELEMENTS of them are tried, drawn at random. */
 static void compare(const struct checked *p, struct tensor *tensor, struct tensor *g, struct table *table)
 {
     const size_t n = count_elements(tensor);

@@ -42,8 +42,8 @@ static char *split_layer(const char *name, int *layer)
     return format_string("%.*s", (int)(at - name), name);
 }
 
-/* Does a task of the list write bytes of the tensor?  Parameters are views, and AdamW writes all of a layer's as one tensor.
- * *writer is the last such task. */
+/* Does a task of the list write bytes of the tensor?  Parameters are views, and AdamW writes all of a layer's as one
+ * tensor.  *writer is the last such task. */
 static bool find_writer(const struct list *list, const struct tensor *tensor, size_t *writer)
 {
     for (size_t i = list->n; i-- > 0;)

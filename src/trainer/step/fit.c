@@ -12,7 +12,8 @@ size_t arena_bytes(const struct arena *arena)
     return sum;
 }
 
-/* Names what would make room for the tensor; the caller frees it.  task: the first that touches it; NULL: it persists. */
+/* Names what would make room for the tensor; the caller frees it.  task: the first that touches it; NULL: it
+ * persists. */
 static char *advice_on_room(const struct device *device, const struct task *task, const struct tensor *tensor,
                             enum limit limit)
 {
