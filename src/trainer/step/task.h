@@ -231,7 +231,7 @@ bool runs(const struct task *task, uint32_t iteration); /* does it run in that i
 bool is_conditional(const struct task *task);
 bool chooses(const struct task *task);               /* does it write a choice word? */
 struct tensor *choice_word(const struct task *task); /* the choice word that it reads or writes; NULL: none */
-/* Call these two only after the tasks that the task waits for have ended.  Edges and proofs do not ask them: where a task does
+/* Call these two only after all that the task waits for has ended.  Edges and proofs do not ask them: where a task does
  * nothing, either its bytes have been written already, or no task will read them. */
 int choice_bits(const struct task *task); /* the bits of the choice word that it reads */
 bool has_needed(const struct task *task); /* has this word all bits of task->condition.needs? */
