@@ -143,8 +143,8 @@ struct byte_range {
 struct tensor *new_view_of_bytes(struct pool *pool, struct tensor *base, const char *name, struct byte_range bytes,
                                  struct shape shape);
 
-/* Marks the tensor as a buffer: for a while it holds a copy, or a partial sum, of another tensor.  Reports then count its
- * bytes as buffers, whatever its class: counted_as().  Returns the tensor. */
+/* Marks the tensor as a buffer: for a while it holds a copy, or a partial sum, of another tensor.  Reports then count
+ * its bytes as buffers, whatever its class: counted_as().  Returns the tensor. */
 struct tensor *as_buffer(struct tensor *tensor);
 enum memory_class counted_as(const struct tensor *tensor);
 bool same_bytes(const struct tensor *a, const struct tensor *b);  /* are they the same part of one storage? */
