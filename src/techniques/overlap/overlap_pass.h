@@ -1,4 +1,7 @@
-/* overlap_pass.h - what overlap_pass.c and overlap_room.c know of each other. */
+/* overlap_pass.h - what the files of the pass know of each other.  They call each other one way:
+ *
+ *     overlap_pass.c  ->  overlap_room.c  ->  overlap_try.c
+ */
 #ifndef OVERLAP_PASS_H
 #define OVERLAP_PASS_H
 
@@ -14,7 +17,7 @@ struct overlapper { /* the pass at work on a list */
     const struct pass *maker; /* this pass is to make room for the plans, nobody knows yet how; NULL: none has to */
 };
 
-/* ---- overlap_pass.c ---------------------------------------------------------------------------------------------- */
+/* ---- overlap_try.c ----------------------------------------------------------------------------------------------- */
 
 /* The --overlap that the run has.  In a trial `local` counts as `plan`: nothing is decided in the step. */
 enum overlap mode_of(const struct run_facts *facts);
