@@ -281,6 +281,19 @@ LAW(any_bytes_come_back_and_tokens_are_the_textbooks)
     }
 }
 
+/* The text, which is one word, is merged as by the textbook. */
+static void expect_slow_merges(const struct bpe *bpe, const struct text *text)
+{
+    struct textbook slow = {.b = bpe, .tokens = allocate(text->n, sizeof *slow.tokens)};
+    size_t n;
+    uint16_t *tokens = bpe_encode(bpe, text, &n);
+    merge_slowly(&slow, text->bytes, text->n);
+    assert_int_equal(n, slow.n);
+    assert_memory_equal(tokens, slow.tokens, n * sizeof *tokens);
+    free(tokens);
+    free(slow.tokens);
+}
+
 /* What is merged in windows and what is merged at once is the same; one letter alone shows where a window begins. */
 TEST(long_words_are_merged_in_windows)
 {
@@ -292,14 +305,7 @@ TEST(long_words_are_merged_in_windows)
         struct text text = {.name = "a long word", .bytes = bytes, .n = 300001};
         for (size_t k = 0; k < text.n; k++)
             bytes[k] = "abZ"[draw(letters)];
-        struct textbook slow = {.b = bpe, .tokens = allocate(text.n, sizeof *slow.tokens)};
-        size_t n;
-        uint16_t *tokens = bpe_encode(bpe, &text, &n);
-        merge_slowly(&slow, text.bytes, text.n);
-        assert_int_equal(n, slow.n);
-        assert_memory_equal(tokens, slow.tokens, n * sizeof *tokens);
-        free(tokens);
-        free(slow.tokens);
+        expect_slow_merges(bpe, &text);
         free(bytes);
         free_bpe(bpe);
     }
@@ -311,7 +317,6 @@ TEST(a_window_ends_as_far_before_as_merges_reach)
 {
     enum { LETTERS = 14, BYTES = 70000 };
     struct bpe *bpe = only_bytes(300);
-    struct textbook slow = {.b = bpe, .tokens = allocate(BYTES, sizeof *slow.tokens)};
     char *bytes = allocate(BYTES, 1);
     struct text text = {.name = "a long word", .bytes = bytes, .n = BYTES};
     for (int i = 1; i < LETTERS; i++)
@@ -321,15 +326,8 @@ TEST(a_window_ends_as_far_before_as_merges_reach)
     for (int shift = 0; shift < LETTERS; shift++) {
         for (int i = 0; i < BYTES; i++)
             bytes[i] = (char)('a' + LETTERS - 1 - (i + shift) % LETTERS);
-        size_t n;
-        uint16_t *tokens = bpe_encode(bpe, &text, &n);
-        slow.n = 0;
-        merge_slowly(&slow, text.bytes, text.n);
-        assert_int_equal(n, slow.n);
-        assert_memory_equal(tokens, slow.tokens, n * sizeof *tokens);
-        free(tokens);
+        expect_slow_merges(bpe, &text);
     }
-    free(slow.tokens);
     free(bytes);
     free_bpe(bpe);
 }
