@@ -15,7 +15,9 @@ copy_files() { # TO ITEM...
 copy_build() { # TO
     mkdir -p "$1/build"
     for item in src embedded.c embedded.o packages flags; do
-        [ ! -e "build/$item" ] || cp -Rp "build/$item" "$1/build"
+        if [ -e "build/$item" ]; then
+            cp -Rp "build/$item" "$1/build"
+        fi
     done
     (cd "$1" && make -s build/flags build/packages >/dev/null 2>&1)
     # One time for all, later than that of any source: an object that is older than build/flags would be compiled again.

@@ -60,7 +60,7 @@ static void lose_log(struct progress *progress, const char *why)
     warn("cannot write the log %s: %s; training goes on without it, and ends with exit code %d",
          progress->trainer->settings->log, why, EXIT_IO);
     close(progress->log);
-    progress->log = -1;
+    progress->log = NONE;
     progress->log_lost = true;
 }
 
@@ -86,7 +86,7 @@ static void append_line(struct progress *progress, const char *line, size_t n)
 void write_log(struct trainer *trainer, json_t *line)
 {
     struct progress *progress = trainer->progress;
-    if (progress && progress->log >= 0) {
+    if (progress && progress->log != NONE) {
         char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
         append_text(&text, "\n");
         append_line(progress, text, strlen(text));
@@ -339,7 +339,7 @@ enum exit_code end_progress(struct progress *progress)
         printf("\nrate        %u steps after the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n",
                progress->counted - 1, ms, tokens_per_step(progress->trainer) / ms * 1e3, progress->flops / ms * 1e-6);
     if (progress->log >= 0 && close(progress->log) != 0) { /* a file system may put off writing until then (NFS) */
-        progress->log = -1;
+        progress->log = NONE;
         lose_log(progress, strerror(errno));
     }
     const enum exit_code code = progress->log_lost ? EXIT_IO : EXIT_OK;
