@@ -106,6 +106,7 @@ struct shown_time {
     int x, wide;
     uint32_t colour;
 };
+
 struct times {
     struct shown_time time[2 + MOST_MARKS + 1];
     size_t n;

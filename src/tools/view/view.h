@@ -104,6 +104,7 @@ struct seen { /* what the picture has, as far as it is drawn: roles of the first
     bool class[TRACE_CLASSES]; /* classes of memory */
     bool pale;                 /* true: a lane was mostly idle where short tasks share a column */
 };
+
 struct layout {
     struct view_row *row; /* top to bottom */
     size_t n_rows, cap_rows;
@@ -127,6 +128,7 @@ struct region { /* the selected stretch of time, or the selected place on a memo
     int track;    /* the place's */
     uint32_t device;
 };
+
 struct panel {           /* the text about the selected stretch or place */
     struct table *table; /* NULL: nothing is selected */
     char *title;
@@ -154,6 +156,7 @@ struct bar_spot { /* where a task's bar is in a step */
     uint32_t lane;
     double middle; /* on the axis; NAN: the task does not run in the step */
 };
+
 struct gesture { /* a task of a board is dragged */
     int track;
     uint32_t step, task;
@@ -164,6 +167,7 @@ struct gesture { /* a task of a board is dragged */
     struct move tried;
     struct pick blocker; /* the task that is in the way */
 };
+
 struct mouse {
     int x, y;          /* pixels, or OFF_WINDOW */
     struct pick hover; /* the task under it */

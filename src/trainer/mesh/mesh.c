@@ -121,14 +121,14 @@ struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages)
 
 /* ---- shards ---------------------------------------------------------------------------------------------------- */
 
-struct shard flat_part(size_t elements, size_t grain, int k, int n)
+struct range flat_part(size_t elements, size_t grain, int k, int n)
 {
     size_t grains = ceil_div(elements, grain);
-    return (struct shard){MIN(part_begin(grains, k, n) * grain, elements),
+    return (struct range){MIN(part_begin(grains, k, n) * grain, elements),
                           MIN(part_begin(grains, k + 1, n) * grain, elements)};
 }
 
-struct shard shard_of(size_t elements, int k, int n) { return flat_part(elements, NORM_BLOCK, k, n); }
+struct range shard_of(size_t elements, int k, int n) { return flat_part(elements, NORM_BLOCK, k, n); }
 
 /* ---- parts ----------------------------------------------------------------------------------------------------- */
 

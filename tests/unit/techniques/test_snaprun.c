@@ -11,6 +11,7 @@
  */
 #include "techniques/reshard/save_and_load.h"
 #include "techniques/snapshot/snapshot.h"
+#include "techniques/snapshot/snapshot_writer.h"
 #include "tests/support/support.h"
 #include "tools/pace/pace.h"
 #include "tools/trace/trace.h"

@@ -40,7 +40,7 @@ TEST(shards_cover_a_unit_once)
         for (size_t elements = 1; elements < 12 * NORM_BLOCK; elements += 1237) {
             size_t at = 0;
             for (int k = 0; k < n; k++) {
-                struct shard shard = shard_of(elements, k, n);
+                struct range shard = shard_of(elements, k, n);
                 assert_int_equal(shard.begin, at);
                 assert_true(shard.begin % NORM_BLOCK == 0 || shard.begin == elements);
                 at = shard.end;
