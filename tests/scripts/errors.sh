@@ -175,10 +175,10 @@ result $? 'iterations without an update are stored too'
 # ---- meshes ---------------------------------------------------------------------------------------------------------
 
 plan='plan --model tiny'
-refuse 2 'expected dp=A,pp=B,tp=C' $plan --mesh dp=x
+refuse 2 '--mesh takes dp=A,pp=B,tp=C' $plan --mesh dp=x
 refuse 2 'each once' $plan -d 0:0x2 --mesh dp=2,dp=2
 refuse 2 'there is one stage; --mesh pp=N makes N of them' $plan --pipeline interleaved
-refuse 2 'expected dp=A,pp=B,tp=C' $plan --mesh dp=4294967297
+refuse 2 '--mesh takes dp=A,pp=B,tp=C' $plan --mesh dp=4294967297
 refuse 2 '--mesh dp=2 needs 2 devices, -d gives 1: name 2 there, or use one as 2, such as -d 0:0x2' $plan --mesh dp=2
 refuse 2 'asks for 8192 devices, the product of its numbers; the most are 4096' $plan --mesh dp=4096,pp=2
 refuse 2 'asks for 4294967296 devices' $plan $server --mesh dp=4096,pp=4096,tp=256
@@ -299,10 +299,11 @@ unharmed 'wrong sizes'
 
 # ---- devices --------------------------------------------------------------------------------------------------------
 
-refuse 2 'expected P:D' train -d 0
-refuse 2 'expected P:D' train -d 0:0,
-refuse 2 'expected P:D' train -d 0:0/0
-refuse 2 'expected P:D' train -d gpu
+refuse 2 '--devices (-d) takes P:D' train -d 0
+refuse 2 '--devices (-d) takes P:D' train -d 0:0,
+refuse 2 '--devices (-d) takes P:D' train -d 0:0/0
+refuse 2 '--devices (-d) takes P:D' train -d gpu
+refuse 2 'as in -d 0:0/2, not "-1"' plan --devices -1
 refuse 3 'run `yard devices`' train -d 77:0
 refuse 3 'run `yard devices`' train -d 0:99
 refuse 2 'can be cut into at most' train -d 0:0/999

@@ -34,19 +34,20 @@ static int edge_x(const struct brush *brush, uint64_t clock)
     return (int)floor(fmin(fmax(bar_x(brush, clock) + 0.5, brush->left), brush->right));
 }
 
-/* What the legend must have for the bar of a task. */
-static void note_colour(const struct brush *brush, uint32_t task)
+/* What the legend must have for the bar of a task.  A bar without length is at most a pale line, whose colour nobody
+ * asks for. */
+static void note_colour(const struct brush *brush, uint32_t task, bool has_length)
 {
     if (!brush->drawn)
         return;
     brush->drawn->role[brush->track->role[task]] = true;
-    brush->drawn->plain |= is_plain(brush->view, brush->track, task);
+    brush->drawn->plain |= has_length && is_plain(brush->view, brush->track, task);
 }
 
 static uint32_t colour_of_bar(const struct brush *brush, const struct bar *bar)
 {
     uint32_t colour = task_colour(brush->view, brush->track, bar->task);
-    note_colour(brush, bar->task);
+    note_colour(brush, bar->task, bar->end > bar->start);
     return is_lit(brush->view, brush->index, bar->record) ? colour : blend(colour, PAPER, 0.85);
 }
 
@@ -230,7 +231,7 @@ static void draw_running(const struct brush *brush, uint32_t lane)
     int from = edge_x(brush, since);
     int to = MIN(MAX(edge_x(brush, brush->track->now), from + least), brush->right);
     uint32_t colour = task_colour(brush->view, brush->track, now.record->task);
-    note_colour(brush, now.record->task);
+    note_colour(brush, now.record->task, true);
     if (now.waits)
         colour = blend(colour, PAPER, 0.8);
     if (!brush->names_only) {

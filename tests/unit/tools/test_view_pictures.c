@@ -22,7 +22,7 @@ static const struct picture {
     {"1f1b", 1280, 720, 1, "pagedown", 0xa3aa2f7b432606b5,
      "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
      "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0xbba751a41c0dccee,
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0xe9854371fee021f8,
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
