@@ -769,8 +769,7 @@ def why_never(wanted, given, known):
         if not tasks and not have:
             return "%s has no %s: leave %s= out" % (which, what, word)
         if not tasks:
-            plural = "" if len(have) == 1 else "es" if word == "micro" else "s"
-            return "%s has no %s %d, only %s%s %s" % (which, what, given[word], what, plural, numbers_in_words(have))
+            return "%s has no %s %d, only %s" % (which, what, given[word], numbers_in_words(have))
         which += " of %s %d" % (what, given[word])
     return why_no_step(which, given.get("step"), tasks)
 
