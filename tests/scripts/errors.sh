@@ -190,7 +190,7 @@ refuse 2 'wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batc
 refuse 2 'use a smaller --micro-batch, such as 1' $plan -d 0:0x8 --micro-batch 1000000
 refuse 2 'tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2' $plan -d 0:0x3 --mesh tp=3
 refuse 2 'yard plan --hardware FILE takes more' $plan -d 0:0x17
-refuse 2 'with n and N from 1 up' $plan -d 0:0x0
+refuse 2 'n and N are 1 or more' $plan -d 0:0x0
 refuse 2 'expected 2 numbers of layers' $plan -d 0:0x2 --mesh pp=2 --stages 1
 refuse 2 '2,1 has 3 layers in all, the model 2' $plan -d 0:0x2 --mesh pp=2 --stages 2,1
 refuse 2 'wants a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3' $plan --batch 8 --grad-groups 3
