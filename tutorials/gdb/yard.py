@@ -677,10 +677,10 @@ class Waits(Command):
 class TaskBreakpoint(gdb.Breakpoint):
     """Before a task runs (serial), or is issued to its lane (threads)."""
 
-    def __init__(self, place, wanted=None, step=None, layer=None, micro=None, temporary=False, is_checked=True):
+    def __init__(self, place, wanted=None, given=None, temporary=False, is_checked=True):
         super().__init__(place, internal=wanted is None, temporary=temporary)
-        self.wanted, self.at, self.layer, self.micro = wanted, step, layer, micro
-        self.is_checked = is_checked  # False: no list was there yet to look for the name in
+        self.wanted, self.given = wanted, given or {}
+        self.is_checked = is_checked  # False: no list was there yet to look for the task in
         self.silent, self.where = True, None
 
     def stop(self):
@@ -689,16 +689,16 @@ class TaskBreakpoint(gdb.Breakpoint):
             return False
         if not self.is_checked:
             self.is_checked = True
-            unknown = unknown_task(self.wanted, known_tasks())
-            if unknown:
-                print(unknown)
+            never = why_never(self.wanted, self.given, known_tasks())
+            if never:
+                print(never)
                 return True
         step, number, i = found
         t = step["task"][i].dereference()
         if self.wanted is not None and self.wanted not in (text(t["name"]), str(i)):
             return False
-        if any(want is not None and want != have for want, have in
-               ((self.at, number), (self.layer, int(t["layer"])), (self.micro, int(t["micro"])))):
+        have = {"step": number, "layer": int(t["layer"]), "micro": int(t["micro"])}
+        if any(have[word] != value for word, value in self.given.items()):
             return False
         self.where = "step %d, %s" % (number, name_task(t))
         if self.wanted is not None:
@@ -710,24 +710,87 @@ def stops(**wanted):
     return [TaskBreakpoint(place, **wanted) for place in ("run_alone", "issue_task")]
 
 
+# ---- can a breakpoint be hit? ----
+
+class Known:
+    """What `yard break` asks of a task: all tasks of the lists that are in sight are kept as this."""
+
+    def __init__(self, t, step):
+        self.name, self.index, self.list = text(t["name"]), int(t["index"]), text(step["name"])
+        self.place = {"layer": int(t["layer"]), "micro": int(t["micro"])}
+
+
+def find_trainer():
+    for frame in frames():
+        for _, value in variables(frame):
+            if pointed(value) == "trainer" and int(value) != 0:
+                return value
+    return None
+
+
+def lists_in_sight():
+    """Those of the trainer, and others that frames work on; before the program has built one, none."""
+    trainer, found = find_trainer(), {}
+    pointers = [trainer[name] for name in ("train", "eval", "sample")] if trainer is not None else []
+    for step in [p.dereference() for p in pointers if is_list(p)]:
+        found[int(step.address)] = step
+    try:
+        step = find_step()
+        found[int(step.address)] = step
+    except (gdb.error, gdb.GdbError):
+        pass
+    return found.values()
+
+
 def known_tasks():
-    """Names and numbers of the tasks of all lists that are in sight; before the program has built one, none."""
-    known = set()
-    for name in ("train", "eval", "sample", None):
-        try:
-            step = find_step(name)
-        except (gdb.error, gdb.GdbError):
-            continue
-        tasks = items(step["task"], step["n"])
-        known |= {text(t["name"]) for t in tasks} | {str(i) for i in range(len(tasks))}
-    return known
+    return [Known(t, step) for step in lists_in_sight() for t in items(step["task"], step["n"])]
 
 
-def unknown_task(wanted, known):
-    """What to say if none of the known tasks has that name or number; None: one has, or none is known yet."""
-    if not known or wanted in known:
+def numbers_in_words(numbers):
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return "%d to %d" % (numbers[0], numbers[-1])
+    return " and ".join(", ".join(map(str, numbers)).rsplit(", ", 1))
+
+
+def why_never(wanted, given, known):
+    """What to say if no task can be stopped at so; None: one can, or no list is known yet."""
+    tasks = [t for t in known if wanted in (t.name, str(t.index))]
+    if not known:
         return None
-    return "there is no task %s%s" % (wanted, near_names(wanted, known))
+    if not tasks:
+        names = {t.name for t in known} | {str(t.index) for t in known}
+        return "there is no task %s%s" % (wanted, near_names(wanted, names))
+    which = "task %s" % wanted
+    for word, what in (("layer", "layer"), ("micro", "micro-batch")):
+        if word not in given:
+            continue
+        have = sorted({t.place[word] for t in tasks if t.place[word] >= 0})
+        tasks = [t for t in tasks if t.place[word] == given[word]]
+        if not tasks and not have:
+            return "%s has no %s: leave %s= out" % (which, what, word)
+        if not tasks:
+            return "%s has no %s %d, only %s" % (which, what, given[word], numbers_in_words(have))
+        which += " of %s %d" % (what, given[word])
+    return why_no_step(which, given.get("step"), tasks)
+
+
+def why_no_step(which, step, tasks):
+    """The same for the step.  Other lists than that of the training count their own rounds, which have no end."""
+    trainer = find_trainer()
+    if step is None:
+        return None
+    if step < 1:
+        return "there is no step %d: they count from 1" % step
+    if trainer is None or any(t.list != "train" for t in tasks):
+        return None
+    settings = trainer["settings"]
+    last = int(settings["stop_after"]) or int(settings["steps"])
+    if step > last:
+        return "there is no step %d: the run ends with step %d" % (step, last)
+    now = find_running()
+    if now is None or text(now[0]["name"]) != "train" or (step, max(t.index for t in tasks)) >= now[1:]:
+        return None
+    return "%s of step %d comes no more: the run is at task %d of step %d" % (which, step, now[2], now[1])
 
 
 class Break(Command):
@@ -737,14 +800,15 @@ class Break(Command):
         given = dict(w.split("=", 1) for w in words[1:] if "=" in w)
         if not words or len(given) < len(words) - 1 or set(given) - {"step", "layer", "micro"}:
             raise gdb.GdbError("yard break takes a task's name or number, then step=K, layer=L, micro=M")
-        known = known_tasks()
-        unknown = unknown_task(words[0], known)
-        if unknown:
-            raise gdb.GdbError(unknown)
         try:
-            stops(wanted=words[0], is_checked=bool(known), **{k: int(v) for k, v in given.items()})
+            given = {word: int(value) for word, value in given.items()}
         except ValueError:
             raise gdb.GdbError("yard break: step=, layer= and micro= take whole numbers")
+        known = known_tasks() if gdb.selected_thread() else []
+        never = why_never(words[0], given, known)
+        if never:
+            raise gdb.GdbError(never)
+        stops(wanted=words[0], given=given, is_checked=bool(known))
 
 
 class NextTask(Command):

@@ -68,7 +68,7 @@ static void check_pass_options(struct settings *settings)
 {
     (void)settings;
     if (after && !find_pass(after))
-        fail(EXIT_USAGE, "--after %s: there is no such pass; there are: %s", after, pass_names());
+        fail(EXIT_USAGE, "--after takes the name of a pass, not \"%s\"; there are: %s", after, pass_names());
 }
 
 static const struct option options[] = {

@@ -103,6 +103,7 @@ struct seen { /* what the picture has, as far as it is drawn: roles of the first
     bool role[TRACE_ROLES], cause[CAUSES];
     bool class[TRACE_CLASSES]; /* classes of memory */
     bool pale;                 /* true: a lane was mostly idle where short tasks share a column */
+    bool plain;                /* true: a bar's task has none of what colours stand for, such as a layer */
 };
 
 struct layout {
@@ -186,6 +187,7 @@ struct view {
     int n_tracks;
     int n_layers, n_micros; /* the numbers of layers and micro-batches in the traces */
     bool has_role[TRACE_ROLES], has_class[TRACE_CLASSES];
+    bool has_plain[COLOUR_WAYS]; /* true: a task has no layer, or no micro-batch */
 
     int width, height; /* pixels */
     int scale;         /* 1 or 2: pixels per dot, the unit of lengths */

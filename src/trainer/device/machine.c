@@ -346,8 +346,8 @@ static void add_devices(struct machine *machine, const char *names)
         struct selection selection;
         if (!read_selection(&at, &selection))
             fail(EXIT_USAGE,
-                 "-d %s: expected P:D, P:D/n or P:DxN with n and N from 1 up, comma-separated, as in -d 0:0/2; run "
-                 "`yard devices`",
+                 "--devices (-d) takes P:D, P:D/n or P:DxN, with commas between, as in -d 0:0/2, not \"%s\"; `yard "
+                 "devices` lists them, and n and N are 1 or more",
                  names);
         add_selection(machine, &selection);
         if (!*at)

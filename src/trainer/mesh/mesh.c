@@ -62,8 +62,8 @@ struct problem *parse_mesh(const char *text, int ranks, struct mesh *mesh)
         if (!at || (*at && *at != ','))
             return new_problem(
                 EXIT_USAGE,
-                "--mesh %s: expected dp=A,pp=B,tp=C, each once, with numbers from 1 to %d; an omitted axis is 1", text,
-                MOST_RANKS);
+                "--mesh takes dp=A,pp=B,tp=C, each once, with numbers from 1 to %d, not \"%s\"; an omitted axis is 1",
+                MOST_RANKS, text);
         at = *at == ',' ? at + 1 : NULL;
     }
     double devices = (double)mesh->dp * mesh->pp * mesh->tp;

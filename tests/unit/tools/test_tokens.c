@@ -891,9 +891,8 @@ TEST(words_of_tokens)
     static const char *const wrong[] = {"bpe", "bpe:", "bpe:256", "bpe:65537", "bpe:1k"};
     for (size_t i = 0; i < COUNT(wrong); i++)
         expect_refusal(check_word, (void *)wrong[i], 2, "expected bpe:N, where N is how many tokens to learn");
-    expect_refusal(check_word, (char *)"words", 2,
-                   "takes bytes, chars, bpe:N, or a tokenizer's FILE, which is not here");
-    expect_refusal(check_word, (char *)"ids", 2, "not \"ids\"");
+    expect_refusal(check_word, (char *)"words", 2, "takes bytes, chars, bpe:N, or the FILE of a tokenizer: ");
+    expect_refusal(check_word, (char *)"ids", 2, "\"ids\" is none of these");
 }
 
 static void encode_by_llmc(void *tokenizer)
