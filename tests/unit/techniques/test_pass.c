@@ -1,5 +1,7 @@
 /* test_pass.c - the techniques on real lists: whichever are on, the list proves to compute the same, and training gives
  * the bits of --serial without them.  Whatever pass a folder brings along is in these tests.
+ *
+ * To see it fail: in recompute.c, let `selective` make all again that `full` does: is_meant() is true.
  */
 #include "techniques/recompute/recompute.h"
 #include "tests/support/support_paper.h"

@@ -3,6 +3,8 @@
  * It tests ckpt.c, ckpt_*.c and export.c of src/techniques/reshard.  A damaged checkpoint that is called sound, a file
  * that is replaced though it is none of ours, and an export with other values or a wrong description are found.
  *
+ * To see it fail: in ckpt_verify.c, leave out the call of verify_tensor().
+ *
  * The checkpoint is small_state().  Its values follow from a seed (state_value()), which says what an export must have.
  */
 #include "techniques/reshard/export.h"

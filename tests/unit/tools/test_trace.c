@@ -5,6 +5,8 @@
  * with a sentence.  A record that is lost, a length that is believed, and a text that reaches the terminal as it is are
  * found.
  *
+ * To see it fail: in read.c, let clean_text() leave texts as they are: no make_printable().
+ *
  * Traces are the example of support_trace.h and files that are damaged here.  (Its summary: test_trace_summary.c.
  * Chrome's JSON: test_trace_chrome.c.)
  */
