@@ -20,9 +20,9 @@
 static double number_of(const struct board *board, const char *key)
 {
     json_t *all = board_json(board);
-    double x = json_number_value(json_object_get(all, key));
+    double number = json_number_value(json_object_get(all, key));
     json_decref(all);
-    return x;
+    return number;
 }
 
 static void expect_ms(const struct board *board, double ms)

@@ -238,9 +238,9 @@ TEST(a_stretch_counts_what_lies_in_it)
 /* A click on a memory row lists the tensors alive there, largest first, and they hold what the row shows. */
 TEST(a_place_of_memory_lists_its_tensors)
 {
-    char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
-    const struct trace *t = view->track[0]->trace;
+    char *path = trace_of_list("data/steps/1f1b.txt");
+    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    const struct trace *trace = view->track[0]->trace;
     run_script(view, "pagedown");
     for (uint32_t n = 0; n < 50; n++) {
         struct random4 random4 = random_words(19, STREAM_TEST, 0, n);
@@ -253,7 +253,7 @@ TEST(a_place_of_memory_lists_its_tensors)
         int x = rows.x + (int)(random4.word[1] % (unsigned)rows.w);
         snprintf(script, sizeof script, "click:%d,%d", x, row->y + row->height / 2);
         run_script(view, script);
-        const struct amount *held = amount_at(&t->memory_use[device], clock_of(view->track[0], axis_at(view, x)));
+        const struct amount *held = amount_at(&trace->memory_use[device], clock_of(view->track[0], axis_at(view, x)));
         assert_int_equal(view->selection.region.kind, PLACE);
         assert_int_equal(view->selection.region.device, device);
         assert_true(!is_picked(&view->selection.task));
@@ -263,7 +263,7 @@ TEST(a_place_of_memory_lists_its_tensors)
     assert_int_equal(view->selection.region.kind, NO_REGION);
     assert_true(is_picked(&view->selection.task));
     end_view(view);
-    free(trace);
+    free(path);
 }
 
 /* ---- moving a task ---------------------------------------------------------------------------------------------- */

@@ -223,8 +223,8 @@ TEST(only_what_stands_aside_is_idle)
 static void add_number(void *context, const struct task *task, uint32_t iteration)
 {
     (void)context;
-    float *x = tensor_memory(task->access[0].tensor);
-    x[0] = 10 * x[0] + (float)iteration; /* the order of the writes shows */
+    float *sum = tensor_memory(task->access[0].tensor);
+    sum[0] = 10 * sum[0] + (float)iteration; /* the order of the writes shows */
 }
 
 /* The tensor is written on three lanes (every second step; steps 2, 5, 8; steps 3, 6, 9) and read on a fourth. */

@@ -668,15 +668,15 @@ TEST(a_wrong_shard_is_found)
             struct task *a = trainer->train->task[i], *b = trainer->train->task[k];
             if (strcmp(a->name, "gather") != 0 || strcmp(b->name, "gather") != 0)
                 continue;
-            struct tensor *tensor = a->access[1].tensor, *y = b->access[1].tensor;
-            if (tensor->bytes != y->bytes || tensor->storage == y->storage)
+            struct tensor *own = a->access[1].tensor, *other = b->access[1].tensor;
+            if (own->bytes != other->bytes || own->storage == other->storage)
                 continue;
-            a->access[1].tensor = y;
-            b->access[1].tensor = tensor;
+            a->access[1].tensor = other;
+            b->access[1].tensor = own;
             expect_wrong("another shard", compare_values(values_of(trainer, trainer->train), trainer->train),
                          "reads other values");
-            a->access[1].tensor = tensor;
-            b->access[1].tensor = y;
+            a->access[1].tensor = own;
+            b->access[1].tensor = other;
             found++;
         }
     assert_true(found > 3);

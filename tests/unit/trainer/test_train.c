@@ -355,16 +355,16 @@ static double *device_ends(const struct trace *trace, uint32_t steps)
 TEST(steps_are_timed_on_the_device)
 {
     enum { STEPS = 20 };
-    const char *log = temp_path("timed.jsonl"), *trace = temp_path("timed.trace");
+    const char *log = temp_path("timed.jsonl"), *path = temp_path("timed.trace");
     static const char *const modes[] = {"", "--serial", "-d 0:0x2"};
     for (size_t m = 0; m < COUNT(modes); m++) {
         expect_yard(EXIT_OK, "",
                     "train --model tiny --steps %d --val-share 0 --sample-tokens 0 --log '%s' --trace '%s' %s", STEPS,
-                    log, trace, modes[m]);
+                    log, path, modes[m]);
         json_t *lines = read_log(log);
-        struct trace *t = trace_open(trace);
-        double *ends = device_ends(t, STEPS);
-        assert_non_null(strstr(t->header.model, m == 2 ? " on 2 devices" : " on 1 device")); /* all of the text */
+        struct trace *trace = trace_open(path);
+        double *ends = device_ends(trace, STEPS);
+        assert_non_null(strstr(trace->header.model, m == 2 ? " on 2 devices" : " on 1 device")); /* all of the text */
         for (uint32_t i = 2; i <= STEPS; i++) {
             const json_t *line = json_array_get(lines, i);
             double ms = number_at(line, "ms");
@@ -373,7 +373,7 @@ TEST(steps_are_timed_on_the_device)
             assert_true(fabs(number_at(line, "tokens_per_s") * ms / 1e3 / (4 * 32) - 1) < 1e-6);
         }
         free(ends);
-        trace_free(t);
+        trace_free(trace);
     }
 }
 
@@ -396,18 +396,18 @@ TEST(precedence_of_options)
 /* --stop-after saves and stops, and the learning rate is that of the longer run. */
 TEST(stop_after)
 {
-    const char *a = temp_path("stopped.jsonl");
-    const char *b = temp_path("whole.jsonl");
+    const char *log = temp_path("stopped.jsonl");
+    const char *whole_log = temp_path("whole.jsonl");
     const char *folder = temp_path("stopped");
     expect_yard(EXIT_OK, "", "train --model tiny --steps 8 --stop-after 3 --save '%s' --sample-tokens 0 --log '%s'",
-                folder, a);
-    expect_yard(EXIT_OK, "", "train --model tiny --steps 8 --sample-tokens 0 --log '%s'", b);
-    json_t *stopped = read_log(a), *whole = read_log(b);
+                folder, log);
+    expect_yard(EXIT_OK, "", "train --model tiny --steps 8 --sample-tokens 0 --log '%s'", whole_log);
+    json_t *stopped = read_log(log), *whole = read_log(whole_log);
     assert_int_equal(json_array_size(stopped), 1 + 3 + 1);
     for (size_t i = 1; i <= 3; i++) {
-        const json_t *json = json_array_get(stopped, i), *y = json_array_get(whole, i);
-        assert_true(number_at(json, "lr") == number_at(y, "lr"));
-        assert_true(number_at(json, "loss") == number_at(y, "loss"));
+        const json_t *line = json_array_get(stopped, i), *expected = json_array_get(whole, i);
+        assert_true(number_at(line, "lr") == number_at(expected, "lr"));
+        assert_true(number_at(line, "loss") == number_at(expected, "loss"));
     }
     char *model = lasting("%s/model.safetensors", folder);
     assert_int_equal(access(model, R_OK), 0);
@@ -415,26 +415,27 @@ TEST(stop_after)
 
 TEST(save_then_init_and_sample)
 {
-    const char *a = temp_path("first.jsonl"), *b = temp_path("second.jsonl");
+    const char *log = temp_path("first.jsonl"), *second_log = temp_path("second.jsonl");
     const char *more[] = {"", "--untied"}, *folders[] = {temp_path("saved"), temp_path("untied")};
     for (size_t i = 0; i < COUNT(more); i++) {
         const char *folder = folders[i];
         expect_yard(EXIT_OK, "",
                     "train --model tiny --steps 5 %s --save '%s' --log '%s' --val-batches 20 --sample-tokens 5",
-                    more[i], folder, a);
+                    more[i], folder, log);
         expect_yard(
             EXIT_OK, "validation loss",
             "train --init '%s/model.safetensors' --batch 4 --steps 1 --lr 0 --lr-min 0 --log '%s' --val-batches 20",
-            folder, b);
-        assert_true(number_at(last_line(a), "val_loss") == number_at(last_line(b), "val_loss"));
-        struct ran ran = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 5", folder);
-        struct ran y = run_yard("sample --from '%s/model.safetensors' --prompt 'int main' --count 20 --seed 5", folder);
-        assert_int_equal(ran.code, 0);
-        assert_int_equal(y.code, 0);
-        assert_true(strncmp(ran.out, "int main", 8) == 0);
-        assert_string_equal(ran.out, y.out);
-        y = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 6", folder);
-        assert_string_not_equal(ran.out, y.out);
+            folder, second_log);
+        assert_true(number_at(last_line(log), "val_loss") == number_at(last_line(second_log), "val_loss"));
+        struct ran first = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 5", folder);
+        struct ran second =
+            run_yard("sample --from '%s/model.safetensors' --prompt 'int main' --count 20 --seed 5", folder);
+        assert_int_equal(first.code, 0);
+        assert_int_equal(second.code, 0);
+        assert_true(strncmp(first.out, "int main", 8) == 0);
+        assert_string_equal(first.out, second.out);
+        second = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 6", folder);
+        assert_string_not_equal(first.out, second.out);
     }
 }
 
@@ -552,8 +553,8 @@ static int interrupt_training(const char *log, const char *folder, const char *e
         _exit(99);
     }
     for (long size = 0; size < 4096;) { /* some steps */
-        struct stat s;
-        size = stat(log, &s) == 0 ? (long)s.st_size : 0;
+        struct stat status_of_log;
+        size = stat(log, &status_of_log) == 0 ? (long)status_of_log.st_size : 0;
         if (waitpid(child, &status, WNOHANG) == child)
             test_failed("training ended by itself, status %d\n", status);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -584,7 +585,7 @@ TEST(interrupt_saves)
 
 /* With wte as it is, ln_f.weight 0 and ln_f.bias b, the hidden state is b whatever comes in: the model gives each token
  * v always the logit wte[v].b, and the loss of every target can be summed by hand. */
-static double loss_by_hand(struct trainer *trainer, const float *b)
+static double loss_by_hand(struct trainer *trainer, const float *bias)
 {
     int channels = trainer->config.channels, vocab = trainer->config.vocab;
     float *wte = allocate((size_t)(vocab * channels), sizeof *wte);
@@ -594,7 +595,7 @@ static double loss_by_hand(struct trainer *trainer, const float *b)
     read_param(trainer->model, 0, KEPT_VALUE, wte);
     for (int v = 0; v < vocab; v++) {
         for (int c = 0; c < channels; c++)
-            logit[v] += (double)wte[v * channels + c] * b[c];
+            logit[v] += (double)wte[v * channels + c] * bias[c];
         sum += exp(logit[v]);
     }
     for (size_t i = 1; i < trainer->data->val.n; i++)
@@ -604,7 +605,7 @@ static double loss_by_hand(struct trainer *trainer, const float *b)
     return loss / (double)(trainer->data->val.n - 1);
 }
 
-static void set_constant_model(struct trainer *trainer, float *b)
+static void set_constant_model(struct trainer *trainer, float *bias)
 {
     for (int i = 0; i < trainer->model->params->n; i++) {
         const struct param *param = &trainer->model->params->param[i];
@@ -613,7 +614,7 @@ static void set_constant_model(struct trainer *trainer, float *b)
         if (strcmp(param->name, "ln_f.weight") == 0)
             memset(values, 0, n * sizeof *values);
         if (strcmp(param->name, "ln_f.bias") == 0)
-            memcpy(b, values, n * sizeof *values);
+            memcpy(bias, values, n * sizeof *values);
         write_param(trainer->model, i, KEPT_VALUE, values);
         free(values);
     }
@@ -632,10 +633,10 @@ static struct trainer *validate_bytes(const char *devices, int batch, int bytes)
 
 static void check_evaluation(const char *devices, int batch, int bytes)
 {
-    float b[32];
+    float bias[32];
     struct trainer *trainer = validate_bytes(devices, batch, bytes);
-    set_constant_model(trainer, b);
-    double ours = evaluate(trainer, 0, NULL, NULL), expected = loss_by_hand(trainer, b);
+    set_constant_model(trainer, bias);
+    double ours = evaluate(trainer, 0, NULL, NULL), expected = loss_by_hand(trainer, bias);
     if (!(fabs(ours - expected) <= 1e-6 * expected))
         test_failed("-d %s, %d bytes: validation loss %.9g, by hand %.9g\n", devices, bytes, ours, expected);
     assert_true(evaluate(trainer, 0, NULL, NULL) == ours);
@@ -793,9 +794,9 @@ TEST(predicted_memory_is_what_is_allocated)
     for (int d = 0; d <= planned->machine->n_devices; d++) {
         size_t end[64] = {0};
         for (size_t i = 0; i < n; i++) {
-            const struct tensor *tensor = planned->pool->tensors[i], *y = real->pool->tensors[i];
-            assert_int_equal(tensor->slab, y->slab);
-            assert_int_equal(tensor->address, y->address);
+            const struct tensor *tensor = planned->pool->tensors[i], *allocated = real->pool->tensors[i];
+            assert_int_equal(tensor->slab, allocated->slab);
+            assert_int_equal(tensor->address, allocated->address);
             if (tensor->storage == tensor && tensor->slab >= 0 && tensor->device->index == d)
                 end[tensor->slab] =
                     MAX(end[tensor->slab],
