@@ -489,3 +489,32 @@ void expect_case(const char *name, int code, const char *part, ...)
                         outcome.code, outcome.text);
     va_end(parts);
 }
+
+/* ---- logs --------------------------------------------------------------------------------------------------------- */
+
+json_t *read_log(const char *path)
+{
+    static json_t *kept[3];
+    json_decref(kept[2]);
+    memmove(kept + 1, kept, 2 * sizeof *kept);
+    json_t *lines = json_array();
+    kept[0] = lines;
+    char text[16384];
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(text, sizeof text, file)) {
+        json_error_t error;
+        json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+        if (!json_is_object(line) || text[strlen(text) - 1] != '\n')
+            test_failed("%s: not one object: %s (%s)\n", path, text, error.text);
+        json_array_append_new(lines, line);
+    }
+    fclose(file);
+    return lines;
+}
+
+json_t *last_line(const char *path)
+{
+    json_t *lines = read_log(path);
+    return json_array_get(lines, json_array_size(lines) - 1);
+}

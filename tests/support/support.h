@@ -91,6 +91,10 @@ json_t *json_at(const json_t *from, const char *path);
 double number_at(const json_t *from, const char *path);
 const char *text_at(const json_t *from, const char *path);
 void expect_text(const char *text, const char *part);
+/* All lines of a log, each of which must be one JSON object; and its last line.  They are valid until two more logs are
+ * read. */
+json_t *read_log(const char *path);
+json_t *last_line(const char *path);
 /* Runs a CASE() of this program in a process of its own: OpenCL does not survive a fork. */
 struct outcome run_self(const char *name);
 /* The case ends with `code` and says a sentence that contains each of the parts (up to a NULL). */
