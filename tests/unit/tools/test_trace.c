@@ -223,7 +223,7 @@ static const char *patched(const char *name, uint64_t at, const void *value, siz
     return path;
 }
 
-/* Where a field lies: of the header, of a table's first and second entry, of record 3.  `header` is that of the file. */
+/* Where a field lies: of the header, of a table's first and second entry, and of record 3.  `header` is the file's. */
 #define HEADER(field) offsetof(struct trace_header, field)
 
 #define AT(table, field) header->table##s_at + offsetof(struct trace_##table, field)

@@ -1,9 +1,9 @@
 /* test_train_finite.c - numbers that are not finite: in a step, in a model that is to be saved, and in a file.
  *
- * It tests src/trainer/train and src/tools/finite.  A step whose loss or norm is not finite changes nothing, and what it
- * came from is named; a model with such a value is not saved, and a file with one is not taken.  A step that spoils the
- * parameters or Adam's state, a sound model that is replaced by a spoilt one, and a sentence about the wrong tensor are
- * found.
+ * It tests src/trainer/train and src/tools/finite.  A step whose loss or norm is not finite changes nothing, and what
+ * it came from is named; a model with such a value is not saved, and a file with one is not taken.  A step that spoils
+ * the parameters or Adam's state, a sound model that is replaced by a spoilt one, and a sentence about the wrong tensor
+ * are found.
  *
  * To see it fail: in loop.c, save without a look at the parameters: NULL for find_bad_parameter().
  *
