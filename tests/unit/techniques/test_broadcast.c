@@ -11,6 +11,8 @@
  */
 #include "techniques/broadcast/broadcast.h"
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,6 +12,8 @@
  *     YARD_CASES=N build/tests/test_overlap      N random instances instead of a few
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+#include "tools/predict/predict.h"
 
 #include "techniques/overlap/choose.h"
 #include "techniques/overlap/local.h"

@@ -5,8 +5,10 @@
  */
 #include "techniques/recompute/recompute.h"
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
 #include "tools/pace/pace.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <string.h>

@@ -12,6 +12,7 @@
 #include "techniques/reshard/save_and_load.h"
 #include "techniques/snapshot/snapshot.h"
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
 #include "tools/trace/trace.h"
 

@@ -11,6 +11,7 @@
 #include "techniques/reshard/find_checkpoint.h"
 #include "techniques/reshard/folder.h"
 #include "tests/support/support_state.h"
+#include "tests/support/support_training.h"
 
 /* ---- the commands ------------------------------------------------------------------------------------------------ */
 

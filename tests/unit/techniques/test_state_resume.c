@@ -15,6 +15,7 @@
 #include "techniques/reshard/resume.h"
 #include "techniques/reshard/save_and_load.h"
 #include "tests/support/support_state.h"
+#include "tests/support/support_training.h"
 
 /* ---- runs that go on --------------------------------------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
  */
 #include "tests/support/support_paper.h"
 #include "tests/support/support_swap.h"
+#include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
 
 #include <math.h>

@@ -11,6 +11,7 @@
  */
 #include "tests/support/support_paper.h"
 #include "tests/support/support_swap.h"
+#include "tests/support/support_training.h"
 
 #include <math.h>
 

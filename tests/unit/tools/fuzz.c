@@ -13,6 +13,8 @@
 #include "techniques/reshard/manifest.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_state.h"
+#include "tests/support/support_training.h"
+#include "tools/predict/predict.h"
 #include "tools/tokens/bpe.h"
 #include "tools/trace/follow.h"
 #include "trainer/cmd/cmd.h"

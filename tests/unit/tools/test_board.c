@@ -10,6 +10,7 @@
  * Lists are those of data/steps; what a move must come to is said by verify() and by a simulation of what is saved.
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 #include "tools/board/board.h"
 #include "tools/lists/lists.h"
 #include "tools/predict/predict.h"

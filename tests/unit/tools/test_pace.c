@@ -6,7 +6,9 @@
  * To see it fail: in pace.c, turn the comparison round that says whether a task has ended late: now < flight->end.
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
+#include "tools/predict/predict.h"
 #include "tools/trace/trace.h"
 #include "trainer/train/hooks.h"
 

@@ -7,6 +7,7 @@
  * `folded`.
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
 #include "tools/schedule/schedule.h"
 

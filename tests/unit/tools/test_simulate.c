@@ -9,6 +9,8 @@
  * No OpenCL device is opened here.  (More times by hand: test_steps_times.c.)
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 

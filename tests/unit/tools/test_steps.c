@@ -11,7 +11,9 @@
  * Their memory: test_steps_memory.c.)
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 

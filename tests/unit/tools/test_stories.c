@@ -10,6 +10,7 @@
  * Entropies of small grammars were worked out by hand, as the comments beside them show.
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 #include "tools/stories/stories.h"
 #include "trainer/base/embedded.h"
 #include "trainer/train/data.h"

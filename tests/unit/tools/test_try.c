@@ -6,6 +6,8 @@
 #include "techniques/pass/pass.h"
 #include "techniques/search/search.h"
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <sys/resource.h>

@@ -10,6 +10,7 @@
  */
 #include "techniques/pass/edit.h"
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
 
 /* ---- lists that were broken on purpose --------------------------------------------------------------------------- */
 

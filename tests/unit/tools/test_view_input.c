@@ -14,9 +14,11 @@
 #include <SDL.h>
 #endif
 
+#include "tests/support/support_training.h"
 #include "tests/support/support_view.h"
 #include "tools/command/table.h"
 #include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 

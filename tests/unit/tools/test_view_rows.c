@@ -9,8 +9,10 @@
  *
  * Sizes follow from the window's, and times from traces that are written here.
  */
+#include "tests/support/support_training.h"
 #include "tests/support/support_view.h"
 #include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 

@@ -10,6 +10,7 @@
  * worked out by hand.
  */
 #include "tests/support/support_schedule.h"
+#include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
 #include "tools/watch/watch.h"
 #include "trainer/run/flights.h"

@@ -14,6 +14,7 @@
  *     YARD_GRID=16 build/tests/test_grid      up to so many devices in a mesh
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 
 #include <math.h>
 

@@ -13,6 +13,8 @@
 #include "techniques/reshard/export.h"
 #include "techniques/reshard/find_checkpoint.h"
 #include "tests/support/support_state.h"
+#include "tests/support/support_training.h"
+#include "tools/lists/lists.h"
 
 /* ---- a GPT-2 as others write it ---------------------------------------------------------------------------------- */
 

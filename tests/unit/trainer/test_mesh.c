@@ -10,6 +10,9 @@
  * Orders and memory come from formulas beside the tests.  (All meshes of a grid, and their bits: test_grid.c.)
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+#include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 

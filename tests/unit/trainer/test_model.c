@@ -10,6 +10,9 @@
  * llm.c.
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
+#include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 

@@ -12,6 +12,8 @@
  */
 #include "techniques/pass/uses.h"
 #include "tests/support/support_schedule.h"
+#include "tests/support/support_training.h"
+#include "tools/predict/predict.h"
 
 #include <time.h>
 

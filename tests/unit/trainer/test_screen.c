@@ -9,6 +9,7 @@
  * The terminal is in this program: a pseudo terminal, and a screen that its output is written to.
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -10,6 +10,7 @@
  * (Runs as a user starts them: test_train_runs.c.  What is not finite: test_train_finite.c.)
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 
 #include <clblast_c.h>
 #include <dlfcn.h>

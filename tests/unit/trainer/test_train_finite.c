@@ -14,6 +14,7 @@
 #include "techniques/reshard/resume.h"
 #include "techniques/reshard/save_and_load.h"
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 
 #include <math.h>
 
