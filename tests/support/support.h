@@ -1,4 +1,4 @@
-/* support.h - what several tests need: random arrays, comparing them, devices, running ./yard, and running themselves. */
+/* support.h - what several tests need: random arrays, comparing them, devices, running ./yard, and themselves. */
 #ifndef SUPPORT_H
 #define SUPPORT_H
 
