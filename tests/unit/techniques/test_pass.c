@@ -1,10 +1,14 @@
 /* test_pass.c - the techniques on real lists: whichever are on, the list proves to compute the same, and training gives
  * the bits of --serial without them.  Whatever pass a folder brings along is in these tests.
+ *
+ * To see it fail: in recompute.c, let `selective` make all again that `full` does: is_meant() is true.
  */
 #include "techniques/recompute/recompute.h"
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
 #include "tools/pace/pace.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <string.h>

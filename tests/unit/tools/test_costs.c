@@ -12,6 +12,7 @@
  * in forked children.
  */
 #include "tests/support/support_paper.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <signal.h>

@@ -121,10 +121,10 @@ TEST(the_legend_has_the_signs_that_are_seen)
 /* What the memory rows hold is in the legend, and what the device has at another time is not. */
 TEST(the_legend_has_the_classes_that_are_seen)
 {
-    char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    char *path = trace_of_list("data/steps/1f1b.txt");
+    struct view *view = view_of(path, NULL, 1280, 720, 1);
     run_script(view, "pagedown");
-    const struct trace *t = view->track[0]->trace;
+    const struct trace *trace = view->track[0]->trace;
     const double length = view->sight.to - view->sight.from;
     for (int part = 0; part < 8; part++) {
         bool held[TRACE_CLASSES] = {false};
@@ -136,16 +136,16 @@ TEST(the_legend_has_the_classes_that_are_seen)
             for (int y = view_row->y;
                  view_row->kind == ROW_MEMORY && is_in_sight(view, view_row) && y < view_row->y + view_row->height; y++)
                 for (int x = rows.x; x < rows.x + rows.w; x++)
-                    for (size_t k = 0; k < t->header.n_classes; k++)
+                    for (size_t k = 0; k < trace->header.n_classes; k++)
                         held[k] |= canvas->pixels[y * canvas->width + x] == class_colour(k);
         }
-        for (size_t k = 0; k < t->header.n_classes; k++)
+        for (size_t k = 0; k < trace->header.n_classes; k++)
             assert_int_equal(view->layout.seen.class[k], held[k]);
         free_canvas(canvas);
     }
     assert_false(view->layout.seen.class[2]); /* the list has no state of an optimizer */
     end_view(view);
-    free(trace);
+    free(path);
 }
 
 /* The legend has the causes that some pixel in a row has, and no others. */
