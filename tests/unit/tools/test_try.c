@@ -182,7 +182,8 @@ static void skip_some(struct list *list)
         list->task[i]->when.every = list->task[i]->access[list->task[i]->n_access - 1].tensor->persistent ? 2 : 1;
 }
 
-/* before[late * 2n + early]: node `late` of two iterations starts after node `early` has ended, and no other's where that is skipped. */
+/* before[late * 2n + early]: node `late` of two iterations starts after node `early` has ended, and no other's where
+ * that is skipped. */
 static bool *all_paths(const struct list *list)
 {
     size_t n = list->n, nodes = 2 * n;
