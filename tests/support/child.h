@@ -57,7 +57,7 @@ struct outcome {
     char text[8192]; /* what it wrote on stderr */
 };
 
-/* Run body(argument) in a child; exit code 0 when it returns. */
+/* Runs body(argument) in a child; exit code 0 when it returns. */
 static inline struct outcome run_child(void (*body)(void *), void *argument)
 {
     struct outcome result = {.code = -1};

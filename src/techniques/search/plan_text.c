@@ -34,18 +34,18 @@ static size_t find_decision(const struct choice_text *choice, const char *name)
 }
 
 /* A line that has words. */
-static void read_line(const struct line *line, const struct choice_text *t, unsigned char *choice, bool *read)
+static void read_line(const struct line *line, const struct choice_text *text, unsigned char *choice, bool *read)
 {
     const char *word = line->word[line->n - 1];
     char *name = name_in(line);
-    size_t i = find_decision(t, name);
-    int option = choice_number(t->word, word);
-    if (i == t->n)
-        fail_word(line, line->word[0], "a line such as `%s %s`", t->name[0], t->word[0]);
+    size_t i = find_decision(text, name);
+    int option = choice_number(text->word, word);
+    if (i == text->n)
+        fail_word(line, line->word[0], "a line such as `%s %s`", text->name[0], text->word[0]);
     if (read[i])
         fail_word(line, name, "each of them once");
     if (option < 0)
-        fail_word(line, word, "%s", t->expected);
+        fail_word(line, word, "%s", text->expected);
     choice[i] = (unsigned char)option;
     read[i] = true;
     free(name);

@@ -35,7 +35,7 @@ struct score {
     double copied_bytes; /* bytes that all copies of the list move */
 };
 /* Rewrites the list as the choice says, the same way each time. */
-typedef void apply_function(void *pass, struct edit *e, const unsigned char *choice);
+typedef void apply_function(void *pass, struct edit *edit, const unsigned char *choice);
 struct question {
     struct list *list;
     const struct costs *costs;

@@ -20,7 +20,7 @@ struct checker {
     char worst_name[80];
 };
 
-/* Compare `ours` (n values) with the file's tensor of that name, if it has one. */
+/* Compares `ours` (n values) with the file's tensor of that name, if it has one. */
 static void compare(struct checker *checker, const char *name, const float *ours, size_t n)
 {
     const struct st_tensor *stored = find_tensor(checker->file, name);

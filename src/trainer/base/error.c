@@ -38,8 +38,8 @@ void cancel_on_fail(struct cleanup *cleanup)
     pthread_mutex_unlock(&cleanups_lock);
 }
 
-/* Take the first cleanup that was registered in that attempt off the list; attempt NULL: the first of all.  NULL: there
- * is none. */
+/* Takes the first cleanup that was registered in that attempt off the list; attempt NULL: the first of all.  NULL:
+ * there is none. */
 static struct cleanup *take_cleanup(const struct attempt *attempt)
 {
     pthread_mutex_lock(&cleanups_lock);

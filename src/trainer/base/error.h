@@ -20,12 +20,12 @@ enum exit_code {
     EXIT_INTERRUPTED = 130, /* stopped by a signal; state saved where --save was given */
 };
 
-/* Print "yard: <sentence>" on stderr and exit with `code`.  Removes files that are being written (see file.h). */
+/* Prints "yard: <sentence>" on stderr and exits with `code`.  Removes files that are being written (see file.h). */
 #define fail(code, ...) fail_with(new_problem((code), __VA_ARGS__))
 /* One line on stderr: a warning ("yard: warning: ...") or plain information. */
 #define warn(...) print_problem(stderr, "yard: warning: ", new_problem(EXIT_OK, __VA_ARGS__))
 #define note(...) print_problem(stderr, "", new_problem(EXIT_OK, __VA_ARGS__))
-/* Print a line of results that quotes paths, files or drivers, by printf rules.  As in warn() and note(), bytes that a
+/* Prints a line of results that quotes paths, files or drivers, by printf rules.  As in warn() and note(), bytes that a
  * terminal would obey are replaced, and a terminal gets the line broken between words. */
 #define print_line(out, ...) print_problem((out), "", new_problem(EXIT_OK, __VA_ARGS__))
 /* A function to run when fail() or a signal ends the program, such as one that removes a temporary file.  The last
@@ -51,13 +51,13 @@ struct problem {
 };
 struct problem *new_problem(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
 _Noreturn void fail_with(struct problem *problem);
-/* End the program as fail() does, without a sentence, where another process has printed it. */
+/* Ends the program as fail() does, without a sentence, where another process has printed it. */
 _Noreturn void end_silently(int code);
 void print_problem(FILE *out, const char *prefix, struct problem *problem); /* frees it */
 /* Ends the program with the problem; does nothing when it is NULL. */
 void must(struct problem *problem);
-/* Run work(argument).  When it calls fail() on this thread, the program does not end: the cleanups that work registered
- * are run, and the problem is returned.  The rest of work is left out then, so
+/* Runs work(argument).  When it calls fail() on this thread, the program does not end: the cleanups that work
+ * registered are run, and the problem is returned.  The rest of work is left out then, so
  *
  *     files     that are read or written have cleanups, which close or remove them;
  *     memory    is lost, unless `argument` leads to it: attempts are for what fails a few times in a run, such as a

@@ -297,7 +297,7 @@ static const struct option *find_typed(const struct option_table *table, const c
     return NULL;
 }
 
-/* End the program unless there is such an option and the command takes it.  word: as typed, "--batch=8"; where: the
+/* Ends the program unless there is such an option and the command takes it.  word: as typed, "--batch=8"; where: the
  * same without the value. */
 static void expect_taken(const struct option_table *table, unsigned command, const char *command_name,
                          const struct option *option, const char *word, const char *where)

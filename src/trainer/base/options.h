@@ -63,17 +63,17 @@ struct option_table {
 
 /* ---- setting values ---------------------------------------------------------------------------------------------- */
 
-/* Set every value to its initial one, or to 0, false or NULL where it has none; no option counts as given. */
+/* Sets every value to its initial one, or to 0, false or NULL where it has none; no option counts as given. */
 void reset_options(struct option_table *table);
-/* Parse argv[0..argc) for the command with bit `command`.  Returns the words that are no options, *n_words of them and
+/* Parses argv[0..argc) for the command with bit `command`.  Returns the words that are no options, *n_words of them and
  * then NULL, in an array that the caller frees.  Refused are an unknown option (naming the nearest), a missing or wrong
  * value, and an option that only other commands take. */
 char **parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
                      int *n_words);
-/* Set options from the text of a config file, which is written to and must outlive the table; errors name path and
+/* Sets options from the text of a config file, which is written to and must outlive the table; errors name path and
  * line. */
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
-/* Set one option from a text, which must outlive the table.  The option counts as given.  `where` is how errors name
+/* Sets one option from a text, which must outlive the table.  The option counts as given.  `where` is how errors name
  * it, as the user wrote it: "--batch", or "run.conf, line 3: batch". */
 void set_option(struct option_table *table, const struct option *option, const char *where, const char *text);
 
@@ -121,13 +121,13 @@ char *find_foreign(const struct option_table *table, unsigned command, const cha
 /* ---- the help ---------------------------------------------------------------------------------------------------- */
 
 enum { HELP_WIDTH = 80 }; /* columns of the help */
-/* Print the beginning of a help: "usage: yard COMMAND TAKES"; the examples, one a line, each without "yard COMMAND";
+/* Prints the beginning of a help: "usage: yard COMMAND TAKES"; the examples, one a line, each without "yard COMMAND";
  * and the text, wrapped. */
 void print_usage(FILE *out, const char *command, const char *takes, const char *examples, const char *text);
-/* Print the `--name value` lines of the options of `command`, with their defaults, wrapped at 80 columns.  Options of
+/* Prints the `--name value` lines of the options of `command`, with their defaults, wrapped at 80 columns.  Options of
  * one group must stand together in the table. */
 void print_options(FILE *out, const struct option_table *table, unsigned command);
-/* Print a label, and the text beside it as the help has it: wrapped, in a column of its own. */
+/* Prints a label, and the text beside it as the help has it: wrapped, in a column of its own. */
 void print_labelled(FILE *out, const char *label, const char *text);
 
 #endif

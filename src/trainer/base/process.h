@@ -21,7 +21,7 @@ bool live_in_child(int *status);
 /* Fork this process, which must have a single thread.  Returns 0 in the child; in the parent the child's number, for
  * wait_for_process().  Signals that ask the program to end reach the parent only, and the child ends with it. */
 int begin_helper(void);
-/* Wait until the process of this number has ended.  Returns its status as waitpid() gives it. */
+/* Waits until the process of this number has ended.  Returns its status as waitpid() gives it. */
 int wait_for_process(int number);
 /* Memory that is 0 at first and that this process shares with the children it forks later; for munmap().  Ends the
  * program where there is none. */

@@ -26,7 +26,7 @@ char *join_texts(char out[64], const char *a, const char *b);
 char *fold_text(const char *text, int columns);
 bool ends_with(const char *text, const char *end);
 bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
-/* Cut the white space off the end of `text`, in place; returns its first character that is no white space. */
+/* Cuts the white space off the end of `text`, in place; returns its first character that is no white space. */
 char *trim(char *text);
 /* How many bytes must be added, left out or changed to turn a into b: for "did you mean". */
 int edit_distance(const char *a, const char *b);

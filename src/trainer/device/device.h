@@ -221,7 +221,7 @@ bool is_for(const struct lane *lane, const char *purpose);
 void set_purpose(struct lane *lane, const char *purpose);
 /* A machine of n devices and the host. */
 struct machine *new_machine(int n_devices);
-/* Set up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */
+/* Sets up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */
 struct device *name_device(struct machine *machine, int i, const char *id, size_t memory);
 void choose_tile(struct device *device); /* sets the rows and vectors of a register tile, by shape.vector */
 struct lane *add_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth);
@@ -240,11 +240,11 @@ const char *format_budget(char out[128], const struct device *device);
 size_t guard_bytes(const struct device *device); /* the size of the guard behind each of its slabs */
 /* The usable bytes of the biggest slab that the device allows. */
 size_t slab_limit(const struct device *device);
-/* Add a slab of `bytes` to the device's arena: zeros, with its guard after them.  A slab of the host is pinned for
+/* Adds a slab of `bytes` to the device's arena: zeros, with its guard after them.  A slab of the host is pinned for
  * copies to the devices of copier's context (NULL: of the first device's).  Returns NULL, or the problem when there is
  * no room. */
 struct problem *add_slab(struct machine *machine, struct device *device, const struct device *copier, size_t bytes);
-/* Write `bytes` to a buffer of the device, from byte `begin` on, and wait until they are there. */
+/* Writes `bytes` to a buffer of the device, from byte `begin` on, and waits until they are there. */
 void write_buffer(struct device *device, cl_mem buffer, size_t begin, const void *from, size_t bytes);
 /* A sub-buffer of a device's slab: `bytes` of it from byte `begin` on.  The slab owns it. */
 cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes);

@@ -16,7 +16,7 @@ struct machine;
 /* ---- cl_error.c: OpenCL errors ----------------------------------------------------------------------------------- */
 
 const char *cl_error_name(cl_int code); /* "CL_INVALID_KERNEL_ARGS", or "unknown OpenCL error" */
-/* Run an OpenCL call that returns a cl_int; failing shows the call, the symbolic name, the file and line. */
+/* Runs an OpenCL call that returns a cl_int; failing shows the call, the symbolic name, the file and line. */
 #define CL(call) cl_check((call), #call, __FILE__, __LINE__)
 /* CL() for a call that returns an object, and the code through a pointer: CL_MAKE(x = clCreateY(..., &err)). */
 #define CL_MAKE(statement)                                                                                             \
@@ -41,8 +41,8 @@ extern bool main_has_returned; /* false at exit: a driver has called exit() */
 /* Call it when a driver offers no device or does not compile.  Ends the program with `code` if the driver is PoCL and
  * cannot use its folder for compiled kernels; else returns. */
 void check_kernel_cache(cl_platform_id platform, enum exit_code code);
-/* End the program with the reason why none of the n drivers has a device: with `code` when PoCL's folder is the reason,
- * else with EXIT_NO_DEVICE. */
+/* Ends the program with the reason why none of the n drivers has a device: with `code` when PoCL's folder is the
+ * reason, else with EXIT_NO_DEVICE. */
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code);
 
 /* ---- kernels.c ------------------------------------------------------------------------------------------------- */

@@ -59,7 +59,7 @@ static char *kernel_source(const char *file, char **path)
 
 /* ---- building -------------------------------------------------------------------------------------------------- */
 
-/* End the program with the compiler's log. */
+/* Ends the program with the compiler's log. */
 static _Noreturn void fail_to_compile(const struct device *device, cl_program program, const char *path, cl_int code)
 {
     size_t bytes = 0;

@@ -239,7 +239,7 @@ static void add_shares(struct machine *machine, const struct selection *selectio
     }
 }
 
-/* Add the device itself, or its shares, or the pieces into which it is cut. */
+/* Adds the device itself, or its shares, or the pieces into which it is cut. */
 static void add_selection(struct machine *machine, const struct selection *selection)
 {
     cl_device_id root = find_device(selection);
@@ -264,7 +264,7 @@ static bool can_share(const struct device *a, const struct device *b)
     return a->root == b->root || (a->is_cpu && b->is_cpu);
 }
 
-/* Make a context for the device and for those after it that can share buffers with it. */
+/* Makes a context for the device and for those after it that can share buffers with it. */
 static void make_context(struct machine *machine, struct device *first)
 {
     cl_device_id ids[MOST_DEVICES];
@@ -337,7 +337,7 @@ struct lane *lane_for(struct machine *machine, struct device *device, enum lane_
     return lane;
 }
 
-/* Add the devices that -d names; NULL: the default device. */
+/* Adds the devices that -d names; NULL: the default device. */
 static void add_devices(struct machine *machine, const char *names)
 {
     char text[32];

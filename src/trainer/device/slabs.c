@@ -46,8 +46,8 @@ void write_buffer(struct device *device, cl_mem buffer, size_t begin, const void
     CL(clFinish(queue));
 }
 
-/* Make the slab's buffer, and fill it with zeros and the guard.  NVIDIA's driver (580) counts the patterns of a fill in
- * 32 bits: a fill of single bytes hangs above 2 GiB, and beyond 4 GiB it fills another place.  So the pattern is the
+/* Makes the slab's buffer, and fills it with zeros and the guard.  NVIDIA's driver (580) counts the patterns of a fill
+ * in 32 bits: a fill of single bytes hangs above 2 GiB, and beyond 4 GiB it fills another place.  So the pattern is the
  * longest that all devices know, 16 bytes, and the guard is written, not filled. */
 static cl_int make_slab_buffer(struct device *device, struct slab *slab)
 {

@@ -134,7 +134,7 @@ struct unpacking {
     size_t used, room; /* bytes of `text` that are filled, and that are allocated */
 };
 
-/* Unpack some more of the member into unpacking->text; returns zlib's code. */
+/* Unpacks some more of the member into unpacking->text; returns zlib's code. */
 static int unpack_some(struct unpacking *unpacking, z_stream *z)
 {
     enum { AT_ONCE = 1 << 20, LARGE = 256 << 20, MOST_PACKED = 100 };

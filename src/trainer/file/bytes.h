@@ -24,7 +24,7 @@ size_t map_large(const char *path, char **memory);
 void unmap(char *memory, size_t size);
 /* The length of UTF-8's byte order mark at the beginning of a text: 3, or 0 when there is none. */
 size_t byte_order_mark(const char *text, size_t n);
-/* Unpack a gzip file, with all its members, from memory.  *n: at first the bytes of `packed`, afterwards the bytes of
+/* Unpacks a gzip file, with all its members, from memory.  *n: at first the bytes of `packed`, afterwards the bytes of
  * the result, which ends with an added 0.  The caller frees the result.  `path` is for messages. */
 char *unpack_gzip(const char *path, const char *packed, size_t *n);
 

@@ -48,7 +48,7 @@ static char *plain_path(const char *path)
     return plain;
 }
 
-/* End the program when `writer` writes the file of `other` without permission. */
+/* Ends the program when `writer` writes the file of `other` without permission. */
 static void expect_no_overwriting(const struct claim *writer, const struct claim *other)
 {
     if (!writer->written || !same_file(writer, other))

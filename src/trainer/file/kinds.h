@@ -39,11 +39,11 @@ uint32_t glimpse_word(const struct glimpse *glimpse, size_t at);
 /* Functions of the folder that knows files of other programs (struct sole_parts, base/module.h). */
 struct formats {
     const struct file_kind *(*kind)(const struct glimpse *g); /* NULL: the file is of no kind that is known */
-    /* End the program when the path is a model of another program that yard cannot read but knows; else return. */
+    /* Ends the program when the path is a model of another program that yard cannot read but knows; else returns. */
     void (*refuse_model)(const char *path);
     void (*refuse_folder)(const char *path);
 };
-/* Read a small text file that a person writes, without its byte order mark.  Ends the program when the file has a zero
+/* Reads a small text file that a person writes, without its byte order mark.  Ends the program when the file has a zero
  * byte, more than 16 MiB or another format.  The caller frees the text. */
 char *read_text(const char *path);
 

@@ -68,7 +68,7 @@ const char *llmc_kind(const char *path)
     return name;
 }
 
-/* Read the header; its first two words must be `magic` and `version`. */
+/* Reads the header; its first two words must be `magic` and `version`. */
 static void read_llmc_header(struct reader *reader, int32_t header[HEADER_WORDS], int32_t magic, int32_t version)
 {
     if (reader->size < LLMC_HEADER_BYTES)

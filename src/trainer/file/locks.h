@@ -11,7 +11,7 @@ void lock_file(const char *claimant, const char *path, int fd);
 /* open() the regular file at this path with `flags`, and lock it.  NONE: the path is a device or a pipe, to which
  * several processes may write; or nothing is there, and flags lack O_CREAT. */
 int open_locked(const char *claimant, const char *path, int flags);
-/* End the program when another process holds a lock of the file or folder now. */
+/* Ends the program when another process holds a lock of the file or folder now. */
 void expect_unlocked(const char *claimant, const char *path);
 
 #endif

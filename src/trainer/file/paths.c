@@ -18,7 +18,7 @@ bool exists(const char *path)
     return lstat(path, &status) == 0;
 }
 
-/* Make one folder, whose parent is there. */
+/* Makes one folder, whose parent is there. */
 static void make_one_folder(const char *path)
 {
     if (mkdir(path, 0777) == 0)

@@ -6,7 +6,7 @@
 
 bool is_folder(const char *path);
 bool exists(const char *path); /* true also for a link that leads nowhere: opening it says so */
-/* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
+/* Makes `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
 /* The path of the file itself, if `path` is a link to it, so that not the link, such as /dev/stdout, is replaced.  The
  * caller frees it. */

@@ -130,7 +130,7 @@ int reserve_bytes(int fd, uint64_t bytes)
 #endif
 }
 
-/* Write the file's data to the disk itself; on macOS fsync() leaves them in the drive's cache. */
+/* Writes the file's data to the disk itself; on macOS fsync() leaves them in the drive's cache. */
 static int sync_file(int fd)
 {
 #ifdef F_FULLFSYNC

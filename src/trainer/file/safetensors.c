@@ -152,7 +152,7 @@ static void check_tiling(struct safetensors *st, uint64_t data)
                at > st->file->size - data ? "cut short" : "too long");
 }
 
-/* Read and parse the header; *data becomes the byte of the file where the data begin. */
+/* Reads and parses the header; *data becomes the byte of the file where the data begin. */
 static json_t *read_json_header(struct reader *file, uint64_t *data)
 {
     uint64_t length;

@@ -107,7 +107,7 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
 
 /* ---- build.c: adding tasks --------------------------------------------------------------------------------------- */
 
-/* Add a kernel task on the device's compute lane.  args: see task.h's IN, OUT, INT... */
+/* Adds a kernel task on the device's compute lane.  args: see task.h's IN, OUT, INT... */
 #define LAUNCH(b, name, file, function, grid, ...)                                                                     \
     add_kernel((b)->list, (b)->device->lane[LANE_COMPUTE], name,                                                       \
                &(struct kernel_call){file, function, grid, (struct arg[]){__VA_ARGS__},                                \

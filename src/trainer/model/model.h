@@ -75,8 +75,8 @@ bool is_shared_out(const struct mesh *mesh, enum kept role); /* does ZeRO keep i
 struct range held_by(const struct model *model, int unit, int rank, enum kept role);
 /* The tensor that has them; NULL: none are kept. */
 struct tensor *tensor_of(const struct replica *replica, int unit, enum kept role);
-/* Copy a whole parameter between `values` and the devices; nothing may be in flight.  Writing gives each rank that has
- * a part of the parameter that part; reading puts it together from the first ranks that have the parts. */
+/* Copies a whole parameter between `values` and the devices; nothing may be in flight.  Writing gives each rank that
+ * has a part of the parameter that part; reading puts it together from the first ranks that have the parts. */
 void write_param(struct model *model, int param, enum kept role, const float *values);
 void read_param(struct model *model, int param, enum kept role, float *values);
 

@@ -46,46 +46,46 @@ struct map {
 
 struct map *open_map(const struct arena *arena, size_t *looks)
 {
-    struct map *m = allocate(1, sizeof *m);
-    m->n_stretches = 1;
-    m->looks = looks;
-    while (m->n_stretches * LIVES_PER_STRETCH < arena->n)
-        m->n_stretches *= 2;
-    m->positions = arena->n_positions / m->n_stretches + 1;
-    m->node = allocate(2 * m->n_stretches, sizeof *m->node);
-    return m;
+    struct map *map = allocate(1, sizeof *map);
+    map->n_stretches = 1;
+    map->looks = looks;
+    while (map->n_stretches * LIVES_PER_STRETCH < arena->n)
+        map->n_stretches *= 2;
+    map->positions = arena->n_positions / map->n_stretches + 1;
+    map->node = allocate(2 * map->n_stretches, sizeof *map->node);
+    return map;
 }
 
-void close_map(struct map *m)
+void close_map(struct map *map)
 {
-    for (size_t i = 0; i < 2 * m->n_stretches; i++) {
-        free(m->node[i].covered.range);
-        free(m->node[i].touched.range);
-        free(m->node[i].life);
+    for (size_t i = 0; i < 2 * map->n_stretches; i++) {
+        free(map->node[i].covered.range);
+        free(map->node[i].touched.range);
+        free(map->node[i].life);
     }
-    free(m->node);
-    free(m);
+    free(map->node);
+    free(map);
 }
 
 /* Counts a look at an address, which it returns. */
-static size_t count_look(const struct map *m, size_t address)
+static size_t count_look(const struct map *map, size_t address)
 {
-    (*m->looks)++;
+    (*map->looks)++;
     return address;
 }
 
 /* The first range that ends at this address or at a higher one. */
-static size_t find_range(const struct map *m, const struct taken *taken, size_t address)
+static size_t find_range(const struct map *map, const struct taken *taken, size_t address)
 {
     size_t i;
-    FIND_FIRST(i, taken->n, count_look(m, taken->range[i].end) < address);
+    FIND_FIRST(i, taken->n, count_look(map, taken->range[i].end) < address);
     return i;
 }
 
 /* Adds a range.  Ranges that meet it become one with it. */
-static void add_range(const struct map *m, struct taken *taken, size_t begin, size_t end)
+static void add_range(const struct map *map, struct taken *taken, size_t begin, size_t end)
 {
-    size_t at = find_range(m, taken, begin);
+    size_t at = find_range(map, taken, begin);
     size_t next = at; /* the first range that lies wholly after the new one */
     while (next < taken->n && taken->range[next].begin <= end) {
         begin = MIN(begin, taken->range[next].begin);
@@ -100,7 +100,7 @@ static void add_range(const struct map *m, struct taken *taken, size_t begin, si
         taken->n -= next - at - 1;
     }
     taken->range[at] = (struct address_range){begin, end};
-    *m->looks += taken->n - at;
+    *map->looks += taken->n - at;
 }
 
 /* The lowest address from `end` on at which a life does not lie across the border of two slabs. */
@@ -112,44 +112,45 @@ static size_t within_slab(size_t end, const struct life *life, size_t limit)
 
 /* From life->arena_address on, the lowest address at which all bytes of the life are free, not across a multiple of the
  * limit. */
-static size_t free_of_ranges(const struct map *m, const struct taken *taken, const struct life *life, size_t limit)
+static size_t free_of_ranges(const struct map *map, const struct taken *taken, const struct life *life, size_t limit)
 {
     size_t at = life->arena_address;
-    for (size_t i = find_range(m, taken, at); i < taken->n && taken->range[i].begin < at + life->bytes; i++) {
+    for (size_t i = find_range(map, taken, at); i < taken->n && taken->range[i].begin < at + life->bytes; i++) {
         if (taken->range[i].end > at)
             at = within_slab(taken->range[i].end, life, limit);
-        (*m->looks)++;
+        (*map->looks)++;
     }
     return at;
 }
 
 /* The same, but in a stretch, of whose lives only those count that this one meets in time. */
-static size_t free_of_lives(const struct map *m, const struct node *s, const struct life *life, size_t limit)
+static size_t free_of_lives(const struct map *map, const struct node *stretch, const struct life *life, size_t limit)
 {
     size_t at = life->arena_address;
-    for (const struct life *x = s->life; x < s->life + s->n && x->arena_address < at + life->bytes; x++) {
-        if (x->first <= life->last && life->first <= x->last && x->arena_address + x->bytes > at)
-            at = within_slab(x->arena_address + x->bytes, life, limit);
-        (*m->looks)++;
+    for (const struct life *held = stretch->life;
+         held < stretch->life + stretch->n && held->arena_address < at + life->bytes; held++) {
+        if (held->first <= life->last && life->first <= held->last && held->arena_address + held->bytes > at)
+            at = within_slab(held->arena_address + held->bytes, life, limit);
+        (*map->looks)++;
     }
     return at;
 }
 
 /* Adds the part of a life that lies in a stretch to the lives of that stretch, which are sorted by address. */
-static void add_to_stretch(const struct map *m, struct node *s, const struct life *part)
+static void add_to_stretch(const struct map *map, struct node *stretch, const struct life *part)
 {
     size_t i;
-    FIND_FIRST(i, s->n, count_look(m, s->life[i].arena_address) < part->arena_address);
-    struct life *below = i ? &s->life[i - 1] : NULL;
+    FIND_FIRST(i, stretch->n, count_look(map, stretch->life[i].arena_address) < part->arena_address);
+    struct life *below = i ? &stretch->life[i - 1] : NULL;
     bool same_time = below && below->first == part->first && below->last == part->last;
     if (same_time && below->arena_address + below->bytes == part->arena_address) {
         below->bytes += part->bytes; /* the two become one */
         return;
     }
-    (void)APPEND(s->life, s->n, s->cap);
-    memmove(&s->life[i + 1], &s->life[i], (s->n - 1 - i) * sizeof *part);
-    s->life[i] = *part;
-    *m->looks += s->n - i;
+    (void)APPEND(stretch->life, stretch->n, stretch->cap);
+    memmove(&stretch->life[i + 1], &stretch->life[i], (stretch->n - 1 - i) * sizeof *part);
+    stretch->life[i] = *part;
+    *map->looks += stretch->n - i;
 }
 
 /* How much of a node's time, so many positions from `begin` on, a life meets. */
@@ -164,93 +165,93 @@ static enum meeting meeting_of(const struct life *life, size_t begin, size_t pos
 }
 
 /* Passes what covers a node on to both nodes below. */
-static void pass_on(const struct map *m, size_t node)
+static void pass_on(const struct map *map, size_t node)
 {
-    struct taken *all = &m->node[node].covered;
+    struct taken *all = &map->node[node].covered;
     for (size_t child = 2 * node; child <= 2 * node + 1; child++)
         for (size_t i = 0; i < all->n; i++) {
-            add_range(m, &m->node[child].touched, all->range[i].begin, all->range[i].end);
-            add_range(m, &m->node[child].covered, all->range[i].begin, all->range[i].end);
+            add_range(map, &map->node[child].touched, all->range[i].begin, all->range[i].end);
+            add_range(map, &map->node[child].covered, all->range[i].begin, all->range[i].end);
         }
     all->n = 0;
 }
 
-static void add_set(struct map *m, const struct taken *set)
+static void add_set(struct map *map, const struct taken *set)
 {
-    CHECK(m->n_sets < MOST_NODES, "a life covers more than %d nodes", MOST_NODES);
-    m->set[m->n_sets++] = set;
+    CHECK(map->n_sets < MOST_NODES, "a life covers more than %d nodes", MOST_NODES);
+    map->set[map->n_sets++] = set;
 }
 
 /* Lists what a life without an address may meet, at the node and below. */
-static void list_sets(struct map *m, size_t node, size_t begin, size_t positions, const struct life *life)
+static void list_sets(struct map *map, size_t node, size_t begin, size_t positions, const struct life *life)
 {
-    const struct node *this_node = &m->node[node];
+    const struct node *this_node = &map->node[node];
     enum meeting met = meeting_of(life, begin, positions);
-    bool is_stretch = node >= m->n_stretches;
+    bool is_stretch = node >= map->n_stretches;
     if (met == MEETS_NOT)
         return;
     if (met == MEETS_ALL) {
-        add_set(m, &this_node->touched);
-        if (positions > m->widest) {
-            m->set[m->n_sets - 1] = m->set[0];
-            m->set[0] = &this_node->touched;
-            m->widest = positions;
+        add_set(map, &this_node->touched);
+        if (positions > map->widest) {
+            map->set[map->n_sets - 1] = map->set[0];
+            map->set[0] = &this_node->touched;
+            map->widest = positions;
         }
         return;
     }
     if (is_stretch) {
-        add_set(m, &this_node->covered);
-        m->end[m->n_ends++] = this_node;
+        add_set(map, &this_node->covered);
+        map->end[map->n_ends++] = this_node;
         return;
     }
-    pass_on(m, node);
-    list_sets(m, 2 * node, begin, positions / 2, life);
-    list_sets(m, 2 * node + 1, begin + positions / 2, positions / 2, life);
+    pass_on(map, node);
+    list_sets(map, 2 * node, begin, positions / 2, life);
+    list_sets(map, 2 * node + 1, begin + positions / 2, positions / 2, life);
 }
 
 /* Notes a life that has an address now, at the node and below. */
-static void note_life(struct map *m, size_t node, size_t begin, size_t positions, const struct life *life)
+static void note_life(struct map *map, size_t node, size_t begin, size_t positions, const struct life *life)
 {
-    struct node *this_node = &m->node[node];
+    struct node *this_node = &map->node[node];
     enum meeting met = meeting_of(life, begin, positions);
     if (met == MEETS_NOT)
         return;
-    add_range(m, &this_node->touched, life->arena_address, life->arena_address + life->bytes);
+    add_range(map, &this_node->touched, life->arena_address, life->arena_address + life->bytes);
     if (met == MEETS_ALL) {
-        add_range(m, &this_node->covered, life->arena_address, life->arena_address + life->bytes);
+        add_range(map, &this_node->covered, life->arena_address, life->arena_address + life->bytes);
         return;
     }
-    if (node >= m->n_stretches) {
+    if (node >= map->n_stretches) {
         struct life part = *life;
         part.first = MAX(life->first, begin);
         part.last = MIN(life->last, begin + positions - 1);
-        add_to_stretch(m, this_node, &part);
+        add_to_stretch(map, this_node, &part);
         return;
     }
-    note_life(m, 2 * node, begin, positions / 2, life);
-    note_life(m, 2 * node + 1, begin + positions / 2, positions / 2, life);
+    note_life(map, 2 * node, begin, positions / 2, life);
+    note_life(map, 2 * node + 1, begin + positions / 2, positions / 2, life);
 }
 
 /* The lowest address from life->arena_address on that is free in set or stretch i of those that the life may meet. */
-static size_t free_in(const struct map *m, size_t i, const struct life *life, size_t limit)
+static size_t free_in(const struct map *map, size_t i, const struct life *life, size_t limit)
 {
-    if (i < m->n_sets)
-        return free_of_ranges(m, m->set[i], life, limit);
-    return free_of_lives(m, m->end[i - m->n_sets], life, limit);
+    if (i < map->n_sets)
+        return free_of_ranges(map, map->set[i], life, limit);
+    return free_of_lives(map, map->end[i - map->n_sets], life, limit);
 }
 
-void hold_lowest(struct map *m, struct life *life, size_t limit)
+void hold_lowest(struct map *map, struct life *life, size_t limit)
 {
-    size_t all = m->n_stretches * m->positions;
+    size_t all = map->n_stretches * map->positions;
     life->arena_address = 0;
-    m->n_sets = m->n_ends = m->widest = 0;
-    list_sets(m, 1, 0, all, life);
-    size_t n = m->n_sets + m->n_ends;
+    map->n_sets = map->n_ends = map->widest = 0;
+    list_sets(map, 1, 0, all, life);
+    size_t n = map->n_sets + map->n_ends;
     size_t agreed = 0; /* for how many sets and stretches in a row the address was free */
     for (size_t i = 0; agreed < n; i = (i + 1) % n) {
-        size_t at = free_in(m, i, life, limit);
+        size_t at = free_in(map, i, life, limit);
         agreed = at == life->arena_address ? agreed + 1 : 1;
         life->arena_address = at;
     }
-    note_life(m, 1, 0, all, life);
+    note_life(map, 1, 0, all, life);
 }

@@ -96,10 +96,10 @@ struct problem *does_not_fit(const struct arena *arena, const struct tensor *ten
     char *why = in_one_piece ? why_not_in_one_piece(device, tensor) : why_not_in_budget(arena, tensor);
     char *advice = advice_on_room(device, task, tensor, limit);
     const char *option = !in_one_piece || device->described.by_hand ? budget_option(device) : "";
-    struct problem *p =
+    struct problem *problem =
         new_problem(EXIT_USAGE, "device %s: %s does not fit: %s; use %s%s", device->id, holder, why, advice, option);
     free(advice);
     free(holder);
     free(why);
-    return p;
+    return problem;
 }

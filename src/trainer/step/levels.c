@@ -47,17 +47,17 @@ void find_levels(struct list *list)
         *APPEND(list->level, list->n_levels, list->cap_levels) = (struct level){.device = (int)d};
         last[d] = d;
     }
-    for (const struct holding *h = holdings; h < holdings + n; h++) {
-        int device = h->tensor->device->index, class = (int)counted_as(h->tensor);
-        if (list->level[last[device]].position < h->position) {
+    for (const struct holding *holding = holdings; holding < holdings + n; holding++) {
+        int device = holding->tensor->device->index, class = (int)counted_as(holding->tensor);
+        if (list->level[last[device]].position < holding->position) {
             struct level *next = APPEND(list->level, list->n_levels, list->cap_levels);
             *next = list->level[last[device]];
-            next->position = h->position;
+            next->position = holding->position;
             last[device] = list->n_levels - 1;
         }
         struct level *level = &list->level[last[device]];
-        level->of_class[class] += (size_t)h->bytes;
-        level->bytes += (size_t)h->bytes;
+        level->of_class[class] += (size_t)holding->bytes;
+        level->bytes += (size_t)holding->bytes;
         list->peak[device][class] = MAX(list->peak[device][class], level->of_class[class]);
         list->peak_total[device] = MAX(list->peak_total[device], level->bytes);
     }

@@ -47,9 +47,9 @@ static void find_lifetimes(struct list *list)
     int n = (int)list->n;
     for (int i = 0; i < n; i++)
         for (int k = 0; k < list->task[i]->n_access; k++) {
-            const struct access *a = &list->task[i]->access[k];
-            struct tensor *tensor = a->tensor->storage;
-            note_copier(tensor, list->task[i]->lane->device, a->mode);
+            const struct access *access = &list->task[i]->access[k];
+            struct tensor *tensor = access->tensor->storage;
+            note_copier(tensor, list->task[i]->lane->device, access->mode);
             if (tensor->persistent)
                 continue;
             CHECK(!tensor->list || tensor->list == list, "tensor %s lives in lists %s and %s but does not persist",

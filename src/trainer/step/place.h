@@ -35,10 +35,10 @@ size_t arena_bytes(const struct arena *arena);
 /* addresses.c.  A map of the lives of an arena that have an address.  looks: counts the ranges of addresses that are
  * looked at or moved. */
 struct map *open_map(const struct arena *arena, size_t *looks);
-void close_map(struct map *m);
+void close_map(struct map *map);
 /* Gives the life the lowest address that is free for all of its time, and notes it in the map.  limit: the bytes of a
  * slab; no life lies across the border of two. */
-void hold_lowest(struct map *m, struct life *life, size_t limit);
+void hold_lowest(struct map *map, struct life *life, size_t limit);
 
 enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };
 /* fit.c: the problem that a tensor does not fit: it is larger than a slab may be, or it exceeds the budget together

@@ -256,7 +256,7 @@ static const char *write_sample(const char *name)
     return path;
 }
 
-/* Cut the file after every byte of its header, and after every byte of its data. */
+/* Cuts the file after every byte of its header, and after every byte of its data. */
 TEST(truncation_and_growth)
 {
     static const char header[] = METADATA("{\"format\":\"pt\"}");

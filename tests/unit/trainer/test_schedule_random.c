@@ -277,7 +277,7 @@ TEST(uses_in_random_lists)
 
 enum { ITERATIONS = 5 };
 
-/* Run the list from the same start; returns what persists, all roots in a row. */
+/* Runs the list from the same start; returns what persists, all roots in a row. */
 static float *run_world(struct world *world, bool serial, bool audit)
 {
     float *kept = allocate((size_t)PLACES * KEPT * ROOT, sizeof *kept), *at = kept;
