@@ -40,7 +40,8 @@ static double draw(uint64_t instance, uint32_t k, double low, double high)
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
 struct instance { /* times in microseconds */
-    int layers, f[MOST], b[MOST], u[MOST], c[MOST], bytes[MOST];
+    int layers;
+    int forward[MOST], backward[MOST], update[MOST], update_on_cpu[MOST], bytes[MOST]; /* by layer */
     double clip, up, down;
     long device_memory, host_memory;
 };
@@ -50,14 +51,14 @@ static struct instance draw_instance(uint64_t i, int most_layers)
     struct instance instance = {
         .layers = 2 + (int)draw(i, 0, 0, most_layers - 1), .clip = (double)(i & 1), .device_memory = ENOUGH};
     double total = 0;
-    for (int l = 0; l < instance.layers; l++) {
-        uint32_t k = i & 2 ? 10 * (uint32_t)l + 10 : 10;
-        instance.f[l] = (int)draw(i, k, 500, 2000);
-        instance.b[l] = (int)draw(i, k + 1, 1000, 4000);
-        instance.u[l] = (int)draw(i, k + 2, 100, 3000);
-        instance.c[l] = (int)draw(i, k + 3, 100, 6000);
-        instance.bytes[l] = (int)draw(i, k + 4, 1000, 9000);
-        total += instance.bytes[l];
+    for (int layer = 0; layer < instance.layers; layer++) {
+        uint32_t k = i & 2 ? 10 * (uint32_t)layer + 10 : 10;
+        instance.forward[layer] = (int)draw(i, k, 500, 2000);
+        instance.backward[layer] = (int)draw(i, k + 1, 1000, 4000);
+        instance.update[layer] = (int)draw(i, k + 2, 100, 3000);
+        instance.update_on_cpu[layer] = (int)draw(i, k + 3, 100, 6000);
+        instance.bytes[layer] = (int)draw(i, k + 4, 1000, 9000);
+        total += instance.bytes[layer];
     }
     instance.up = draw(i, 1, 2e6, 2e7);
     instance.down = draw(i, 2, 2e6, 2e7);
@@ -73,14 +74,15 @@ static void print_machine(FILE *file, const struct instance *instance, size_t on
 {
     fprintf(file, "device gpu memory=%ld\ndevice host memory=%ld\nlink gpu up %g 20us\nlink gpu down %g 20us\n",
             instance->device_memory, instance->host_memory, instance->up, instance->down);
-    for (int l = 0; l < instance->layers; l++) {
-        bool cpu = on_cpu >> l & 1;
-        int n = instance->bytes[l];
-        fprintf(file, "tensor w%d gpu %d parameters\ntensor g%d gpu %d gradients\ntensor a%d gpu 100 activations\n", l,
-                n, l, n, l);
-        fprintf(file, "tensor m%d %s %d optimizer\n", l, cpu ? "host" : "gpu", 2 * n);
+    for (int layer = 0; layer < instance->layers; layer++) {
+        bool cpu = on_cpu >> layer & 1;
+        int bytes = instance->bytes[layer];
+        fprintf(file, "tensor w%d gpu %d parameters\ntensor g%d gpu %d gradients\ntensor a%d gpu 100 activations\n",
+                layer, bytes, layer, bytes, layer);
+        fprintf(file, "tensor m%d %s %d optimizer\n", layer, cpu ? "host" : "gpu", 2 * bytes);
         if (cpu)
-            fprintf(file, "tensor hw%d host %d parameters\ntensor hg%d host %d gradients keep\n", l, n, l, n);
+            fprintf(file, "tensor hw%d host %d parameters\ntensor hg%d host %d gradients keep\n", layer, bytes, layer,
+                    bytes);
     }
 }
 
@@ -90,10 +92,10 @@ static void print_update(FILE *file, const struct instance *instance, int layer,
         fprintf(
             file,
             "task update host.cpu %dus layer=%d role=update reads=hg%d,hw%d,m%d writes=hw%d,m%d\ncopy up w%d hw%d\n",
-            instance->c[layer], layer, layer, layer, layer, layer, layer, layer, layer);
+            instance->update_on_cpu[layer], layer, layer, layer, layer, layer, layer, layer, layer);
     else
         fprintf(file, "task update gpu.compute %dus cpu=%dus layer=%d role=update reads=g%d,w%d,m%d writes=w%d,m%d\n",
-                instance->u[layer], instance->c[layer], layer, layer, layer, layer, layer, layer);
+                instance->update[layer], instance->update_on_cpu[layer], layer, layer, layer, layer, layer, layer);
 }
 
 /* The layers of on_cpu update on the CPU, as a person writes it: after their backward, or all at the end, the first
@@ -105,19 +107,19 @@ static char *write_choice(const struct instance *instance, size_t on_cpu, bool f
     FILE *file = open_memstream(&text, &n);
     print_machine(file, instance, on_cpu);
     fprintf(file, "task embed gpu.compute 0 role=forward writes=a0\n");
-    for (int l = 0; l < instance->layers; l++)
-        fprintf(file, "task forward gpu.compute %dus layer=%d role=forward reads=w%d,a%d writes=a%d\n", instance->f[l],
-                l, l, MAX(l - 1, 0), l);
-    for (int l = instance->layers - 1; l >= 0; l--) {
+    for (int layer = 0; layer < instance->layers; layer++)
+        fprintf(file, "task forward gpu.compute %dus layer=%d role=forward reads=w%d,a%d writes=a%d\n",
+                instance->forward[layer], layer, layer, MAX(layer - 1, 0), layer);
+    for (int layer = instance->layers - 1; layer >= 0; layer--) {
         fprintf(file, "task backward gpu.compute %dus layer=%d role=backward reads=w%d,a%d writes=g%d\n",
-                instance->b[l], l, l, l, l);
-        if (on_cpu >> l & 1)
-            fprintf(file, "copy down hg%d g%d\n", l, l);
+                instance->backward[layer], layer, layer, layer, layer);
+        if (on_cpu >> layer & 1)
+            fprintf(file, "copy down hg%d g%d\n", layer, layer);
         if (!forward)
-            print_update(file, instance, l, on_cpu >> l & 1);
+            print_update(file, instance, layer, on_cpu >> layer & 1);
     }
-    for (int l = 0; l < instance->layers && forward; l++)
-        print_update(file, instance, l, on_cpu >> l & 1);
+    for (int layer = 0; layer < instance->layers && forward; layer++)
+        print_update(file, instance, layer, on_cpu >> layer & 1);
     fclose(file);
     return text;
 }
@@ -149,12 +151,12 @@ static double best_list(const struct instance *instance, size_t *choice, bool *f
 {
     double best = INFINITY;
     for (size_t bits = 0; bits < (size_t)1 << instance->layers; bits++)
-        for (int f = 0; f <= (instance->clip > 0); f++) {
-            double period = simulate_choice(instance, bits, f);
+        for (int at_end = 0; at_end <= (instance->clip > 0); at_end++) {
+            double period = simulate_choice(instance, bits, at_end);
             if (period < best) {
                 best = period;
                 *choice = bits;
-                *forward = f;
+                *forward = at_end;
             }
         }
     return best;
@@ -256,14 +258,14 @@ TEST(local_rule)
     } cases[] = {{"18", "1G", "CCC"}, {"17.9", "1G", "DCC"}, {"17.9", "22", "CCC"}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         char *text = format_string("device gpu memory=%s\n", cases[i].memory);
-        for (int l = 0; l < 3; l++)
+        for (int layer = 0; layer < 3; layer++)
             append_text(&text, "tensor w%d gpu 4 parameters\ntensor g%d gpu 4 gradients\ntensor m%d gpu 8 optimizer\n",
-                        l, l, l);
-        for (int l = 2; l >= 0; l--)
+                        layer, layer, layer);
+        for (int layer = 2; layer >= 0; layer--)
             append_text(&text,
                         "task b gpu.compute 1ms layer=%d role=backward reads=w%d writes=g%d\n"
                         "task u gpu.compute %sms cpu=10ms layer=%d role=update reads=g%d,w%d,m%d writes=w%d,m%d\n",
-                        l, l, l, l ? "100" : cases[i].third, l, l, l, l, l, l);
+                        layer, layer, layer, layer ? "100" : cases[i].third, layer, layer, layer, layer, layer, layer);
         json_t *plan =
             yard_json("plan --list %s --clip 0 --overlap local --simulate --json", write_text("local.txt", "%s", text));
         assert_string_equal(text_at(plan, "passes.0.choice"), cases[i].choice);
@@ -396,13 +398,14 @@ TEST(the_host_updates_in_the_order_of_the_plan)
     for (size_t i = 0; i < COUNT(updates); i++)
         for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++) {
             char *text = copy_string("device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\n");
-            for (int l = 0; l < 3; l++)
-                append_text(&text, "tensor w%d gpu 1000 parameters\ntensor g%d gpu 1000 gradients\n", l, l);
-            for (int l = 2; l >= 0; l--)
-                append_text(&text, "task b gpu.compute 1ms layer=%d role=backward reads=w%d writes=g%d\n", l, l, l);
-            for (const char *l = updates[i]; *l; l++)
-                append_text(&text, "task u gpu.compute 1ms cpu=1ms layer=%c role=update reads=g%c,w%c writes=w%c\n", *l,
-                            *l, *l, *l);
+            for (int layer = 0; layer < 3; layer++)
+                append_text(&text, "tensor w%d gpu 1000 parameters\ntensor g%d gpu 1000 gradients\n", layer, layer);
+            for (int layer = 2; layer >= 0; layer--)
+                append_text(&text, "task b gpu.compute 1ms layer=%d role=backward reads=w%d writes=g%d\n", layer, layer,
+                            layer);
+            for (const char *layer = updates[i]; *layer; layer++)
+                append_text(&text, "task u gpu.compute 1ms cpu=1ms layer=%c role=update reads=g%c,w%c writes=w%c\n",
+                            *layer, *layer, *layer, *layer);
             struct list *list = list_of("%s", text);
             const char *order = order_on_host(list, side);
             const char *expected = side == ON_CPU ? "210" : "012";

@@ -16,40 +16,40 @@
 /* ---- the commands ------------------------------------------------------------------------------------------------ */
 
 /* yard must end with this code and say `part` after these words, which have two paths in them. */
-static void expect_ckpt(const char *format, const char *a, const char *b, int code, const char *part)
+static void expect_ckpt(const char *format, const char *first, const char *second, int code, const char *part)
 {
     char words[1024];
-    snprintf(words, sizeof words, format, a, b);
+    snprintf(words, sizeof words, format, first, second);
     expect_yard(code, part, "%s", words);
 }
 
 TEST(the_commands)
 {
-    char *a = small_state("commands");
-    char *b = temp_path("other");
+    char *saved = small_state("commands");
+    char *other = temp_path("other");
     char *bin = temp_path("m.bin");
     char *hf = temp_path("hf");
-    expect_ckpt("ckpt ls '%s'%s", a, "", 0, "h.0.attn.c_attn.weight       value   [24, 8]        rows in 3");
-    expect_ckpt("ckpt ls --json '%s'%s", a, "", 0, "\"sections\": 3");
-    expect_ckpt("ckpt verify '%s'%s", a, "", 0, "sound");
-    expect_ckpt("ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", a, b, 0, "dp=3,pp=1,tp=1, zero 3");
-    expect_ckpt("ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", a, b, 2, "is a folder with files in it");
-    expect_ckpt("ckpt diff '%s' '%s'", a, b, 0, "0 of");
-    expect_ckpt("ckpt reshard '%s' '%s' --mesh tp=3 --plan", a, b, 2, "use tp=2");
-    expect_ckpt("ckpt reshard '%s' '%s' --plan --json", a, b, 0, "\"from_offset\": 0");
-    expect_ckpt("ckpt export '%s' '%s'", a, hf, 0, "Hugging Face's form");
-    expect_ckpt("ckpt export '%s' '%s'", b, bin, 0, "llm.c's form");
+    expect_ckpt("ckpt ls '%s'%s", saved, "", 0, "h.0.attn.c_attn.weight       value   [24, 8]        rows in 3");
+    expect_ckpt("ckpt ls --json '%s'%s", saved, "", 0, "\"sections\": 3");
+    expect_ckpt("ckpt verify '%s'%s", saved, "", 0, "sound");
+    expect_ckpt("ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", saved, other, 0, "dp=3,pp=1,tp=1, zero 3");
+    expect_ckpt("ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", saved, other, 2, "is a folder with files in it");
+    expect_ckpt("ckpt diff '%s' '%s'", saved, other, 0, "0 of");
+    expect_ckpt("ckpt reshard '%s' '%s' --mesh tp=3 --plan", saved, other, 2, "use tp=2");
+    expect_ckpt("ckpt reshard '%s' '%s' --plan --json", saved, other, 0, "\"from_offset\": 0");
+    expect_ckpt("ckpt export '%s' '%s'", saved, hf, 0, "Hugging Face's form");
+    expect_ckpt("ckpt export '%s' '%s'", other, bin, 0, "llm.c's form");
     expect_ckpt("ckpt verify '%s'%s", bin, "", 4, "is no folder");
-    expect_ckpt("ckpt lst '%s'%s", a, "", 2, "it takes ls, verify, diff, reshard or export");
-    char *file = lasting("%s/rank-2.safetensors", b);
+    expect_ckpt("ckpt lst '%s'%s", saved, "", 2, "it takes ls, verify, diff, reshard or export");
+    char *file = lasting("%s/rank-2.safetensors", other);
     size_t n;
     char *bytes = read_whole(file, &n);
     bytes[n - 1] ^= 1;
     overwrite(file, bytes, n);
-    expect_ckpt("ckpt verify '%s'%s", b, "", 1, "is damaged: tensor");
-    expect_ckpt("ckpt verify --json '%s'%s", b, "", 1, "\"sound\": false");
+    expect_ckpt("ckpt verify '%s'%s", other, "", 1, "is damaged: tensor");
+    expect_ckpt("ckpt verify --json '%s'%s", other, "", 1, "\"sound\": false");
     free(bytes);
-    free(a);
+    free(saved);
 }
 
 /* ckpt verify looks at all states of a folder; other commands take the newest that is complete, with a warning. */
@@ -80,32 +80,32 @@ TEST(a_folder_is_verified_whole)
 /* What is there already is not replaced by something of another kind, and a checkpoint takes nothing more. */
 TEST(nothing_else_is_replaced)
 {
-    char *a = small_state("kept");
-    char *file = lasting("%s-file", a);
-    char *bin = lasting("%s.bin", a);
-    char *other = lasting("%s-other.bin", a), *within = lasting("%s/x", a);
-    char *odd = lasting("%s-\377", a), *slash = lasting("%s-slash/", a);
+    char *saved = small_state("kept");
+    char *file = lasting("%s-file", saved);
+    char *bin = lasting("%s.bin", saved);
+    char *other = lasting("%s-other.bin", saved), *within = lasting("%s/x", saved);
+    char *odd = lasting("%s-\377", saved), *slash = lasting("%s-slash/", saved);
     overwrite(file, "precious", 8);
     overwrite(other, "precious", 8);
-    expect_ckpt("ckpt reshard '%s' '%s'", a, file, 4, "a file of that name is in the way");
-    expect_ckpt("ckpt export '%s' '%s'", a, file, 4, "a file of that name is in the way");
-    expect_ckpt("ckpt export '%s' '%s'", a, other, 2, "is a file of another kind");
-    expect_ckpt("ckpt export '%s' '%s'", a, within, 2, "is a checkpoint, which takes nothing more");
-    expect_ckpt("ckpt reshard '%s' '%s'", a, within, 2, "is a checkpoint, which takes nothing more");
-    expect_ckpt("train --model tiny --save '%s'%s", a, "", 2, "is a checkpoint, which takes nothing more");
-    expect_ckpt("ckpt export '%s' '%s'", a, bin, 0, "llm.c's form");
-    expect_ckpt("ckpt export '%s' '%s'", a, bin, 0, "llm.c's form");
-    expect_ckpt("ckpt export '%s' '%s-hf/'", a, a, 0, "Hugging");
+    expect_ckpt("ckpt reshard '%s' '%s'", saved, file, 4, "a file of that name is in the way");
+    expect_ckpt("ckpt export '%s' '%s'", saved, file, 4, "a file of that name is in the way");
+    expect_ckpt("ckpt export '%s' '%s'", saved, other, 2, "is a file of another kind");
+    expect_ckpt("ckpt export '%s' '%s'", saved, within, 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("ckpt reshard '%s' '%s'", saved, within, 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("train --model tiny --save '%s'%s", saved, "", 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("ckpt export '%s' '%s'", saved, bin, 0, "llm.c's form");
+    expect_ckpt("ckpt export '%s' '%s'", saved, bin, 0, "llm.c's form");
+    expect_ckpt("ckpt export '%s' '%s-hf/'", saved, saved, 0, "Hugging");
     make_folder(slash);
-    expect_ckpt("ckpt reshard '%s' '%s'", a, slash, 0, "written, in");
-    expect_ckpt("ckpt reshard --json '%s' '%s'", a, odd, 0, "kept-?\"");
-    struct outcome outcome = run_child(check_checkpoint, a);
+    expect_ckpt("ckpt reshard '%s' '%s'", saved, slash, 0, "written, in");
+    expect_ckpt("ckpt reshard --json '%s' '%s'", saved, odd, 0, "kept-?\"");
+    struct outcome outcome = run_child(check_checkpoint, saved);
     size_t n;
     char *text = read_whole(file, &n);
     assert_int_equal(outcome.code, 0);
     assert_string_equal(text, "precious");
     free(text);
-    free(a);
+    free(saved);
 }
 
 static void expect_small_config(const char *path)
@@ -123,10 +123,10 @@ static void expect_small_config(const char *path)
 /* llm.c's file and Hugging Face's have the same parameters. */
 TEST(exports_agree)
 {
-    char *a = small_state("exported");
+    char *saved = small_state("exported");
     char *bin = temp_path("agree.bin");
     char *hf = temp_path("agree");
-    struct checkpoint *checkpoint = open_checkpoint(a);
+    struct checkpoint *checkpoint = open_checkpoint(saved);
     remove_folder(hf);
     export_llmc(checkpoint, bin);
     struct tokenizer bytes = tokenizer_from_text("bytes", "");
@@ -158,7 +158,7 @@ TEST(exports_agree)
     free_checkpoint(checkpoint);
     free(theirs);
     free(ours);
-    free(a);
+    free(saved);
 }
 
 static void export_it(void *checkpoint) { export_llmc(checkpoint, temp_path("untied.bin")); }

@@ -56,7 +56,7 @@ static void swap_as_planned(struct edit *edit, struct list *list, const struct u
     add_copy(list, gpu->lane[LANE_DOWNLOAD], "swap.out", there, tensor);
 }
 
-/* The period of a chain of n layers, of which each is treated as the plan says; INFINITY: it does not fit. 
+/* The period of a chain of n layers, of which each is treated as the plan says; INFINITY: it does not fit.
  * The backward of layer k is task 2n - 1 - k.  idle[k]: becomes that of layer k's tensor, between whose ends its copies
  * may lie. */
 static double try_plan(struct list *list, const struct plan *plan, int n, struct idle *idle)

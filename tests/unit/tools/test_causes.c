@@ -118,15 +118,15 @@ TEST(every_cause_by_hand)
  * record nothing changes.
  */
 
-static bool before(const struct trace_record *a, const struct trace_record *b)
+static bool before(const struct trace_record *first, const struct trace_record *second)
 {
-    if (a->start != b->start)
-        return a->start < b->start;
-    if (a->end != b->end)
-        return a->end < b->end;
-    if (a->step != b->step)
-        return a->step < b->step;
-    return a->task < b->task;
+    if (first->start != second->start)
+        return first->start < second->start;
+    if (first->end != second->end)
+        return first->end < second->end;
+    if (first->step != second->step)
+        return first->step < second->step;
+    return first->task < second->task;
 }
 
 static bool is(const struct trace *trace, uint32_t task, const char *role)
@@ -267,32 +267,32 @@ static struct list *random_list(uint64_t seed)
                              "lane b.download1\nlane c.download1\nlink a,b,c up 1e6 100us\nlink a,b,c down 1e6\n");
     bool written[DEVICES][TENSORS] = {{false}};
     struct draws draws = {.seed = seed};
-    for (int d = 0; d < DEVICES; d++)
+    for (int owner = 0; owner < DEVICES; owner++)
         for (int i = 0; i < TENSORS; i++)
-            append_text(&text, "tensor %s%d %s %zu activations%s\n", device[d], i, device[d],
+            append_text(&text, "tensor %s%d %s %zu activations%s\n", device[owner], i, device[owner],
                         200 + 100 * draw_below(&draws, 8), i < 2 ? " keep" : "");
     for (int i = 0; i < TASKS; i++) {
-        size_t d = draw_below(&draws, DEVICES);
+        size_t owner = draw_below(&draws, DEVICES);
         size_t to = draw_below(&draws, TENSORS);
         size_t other = draw_below(&draws, DEVICES);
-        if (draw_below(&draws, 4) == 0 && other != d && written[other][0]) {
-            append_text(&text, "copy c%d %s0[0:200] %s0[0:200] role=%s\n", i, device[d], device[other],
+        if (draw_below(&draws, 4) == 0 && other != owner && written[other][0]) {
+            append_text(&text, "copy c%d %s0[0:200] %s0[0:200] role=%s\n", i, device[owner], device[other],
                         role[draw_below(&draws, COUNT(role))]);
-            written[d][0] = true;
+            written[owner][0] = true;
             continue;
         }
         const char *of_task = role[draw_below(&draws, COUNT(role))];
         size_t microseconds = 100 * draw_below(&draws, 12);
-        const char *lane = (d < 3 ? of_device : of_host)[draw_below(&draws, COUNT(of_host))];
-        append_text(&text, "task t%d %s.%s %zuus role=%s", i, device[d], lane, microseconds, of_task);
+        const char *lane = (owner < 3 ? of_device : of_host)[draw_below(&draws, COUNT(of_host))];
+        append_text(&text, "task t%d %s.%s %zuus role=%s", i, device[owner], lane, microseconds, of_task);
         const char *comma = " reads=";
         for (size_t k = draw_below(&draws, 2); k < TENSORS; k += 1 + draw_below(&draws, TENSORS))
-            if (written[d][k]) {
-                append_text(&text, "%s%s%zu", comma, device[d], k);
+            if (written[owner][k]) {
+                append_text(&text, "%s%s%zu", comma, device[owner], k);
                 comma = ",";
             }
-        append_text(&text, " writes=%s%zu%s\n", device[d], to, draw_below(&draws, 8) ? "" : " every=2");
-        written[d][to] = true;
+        append_text(&text, " writes=%s%zu%s\n", device[owner], to, draw_below(&draws, 8) ? "" : " every=2");
+        written[owner][to] = true;
     }
     struct list *list = list_of("%s", text);
     free(text);

@@ -137,15 +137,15 @@ LONG_TEST(a_ring_overwritten_while_it_is_followed)
 {
     const char *path = temp_path("fast.trace");
     struct trace_writer *writer = trace_create(path, &tables, 5);
-    struct trace_follow *f = follow(path);
-    const struct trace *trace = trace_follow_trace(f);
+    struct trace_follow *followed = follow(path);
+    const struct trace *trace = trace_follow_trace(followed);
     pthread_t thread;
     stop = false;
     assert_int_equal(pthread_create(&thread, NULL, write_until_stopped, writer), 0);
     for (int polls = 0; polls < 5000 || trace->n_records < 1000; polls++) {
         bool changed;
         size_t checked = trace->n_records;
-        must(trace_follow_poll(f, &changed));
+        must(trace_follow_poll(followed, &changed));
         assert_int_equal(trace->n_records + trace->n_unfinished + trace->n_lost, trace->header.head);
         for (size_t i = checked - MIN(checked, 100); i < trace->n_records; i++) {
             const struct trace_record *record = &trace->records[i];
@@ -158,7 +158,7 @@ LONG_TEST(a_ring_overwritten_while_it_is_followed)
     stop = true;
     pthread_join(thread, NULL);
     trace_close(writer);
-    trace_follow_close(f);
+    trace_follow_close(followed);
 }
 
 /* ---- the file -------------------------------------------------------------------------------------------------- */
@@ -187,22 +187,23 @@ TEST(a_file_cut_or_changed_under_the_reader)
 {
     const char *path = temp_path("cut.trace");
     struct trace_writer *writer = write_three(path);
-    struct trace_follow *f = follow(path);
+    struct trace_follow *followed = follow(path);
     uint32_t one = 1, many = 99;
     uint64_t absurd = (uint64_t)1 << 60;
     int fd = open(path, O_RDWR);
     trace_begin(writer, 2, LOAD, 50);
-    assert_int_equal(pwrite(fd, &many, sizeof many, (off_t)trace_follow_trace(f)->header.records_at + 3 * 40 + 4), 4);
-    expect_poll_problem(f, "record 3 is impossible");
+    assert_int_equal(
+        pwrite(fd, &many, sizeof many, (off_t)trace_follow_trace(followed)->header.records_at + 3 * 40 + 4), 4);
+    expect_poll_problem(followed, "record 3 is impossible");
     trace_close(writer);
     assert_int_equal(pwrite(fd, &absurd, sizeof absurd, TRACE_LIVE), 8);
-    expect_poll_problem(f, "shorter");
+    expect_poll_problem(followed, "shorter");
     assert_int_equal(pwrite(fd, &one, sizeof one, offsetof(struct trace_header, n_tasks)), 4);
-    expect_poll_problem(f, "overwritten");
+    expect_poll_problem(followed, "overwritten");
     assert_int_equal(ftruncate(fd, 700), 0);
-    expect_poll_problem(f, "shorter");
+    expect_poll_problem(followed, "shorter");
     close(fd);
-    trace_follow_close(f);
+    trace_follow_close(followed);
 }
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
@@ -242,21 +243,21 @@ TEST(a_stopped_trainer_shows_what_runs)
     }
     while (access(path, R_OK) != 0)
         usleep(1000);
-    struct trace_follow *f = follow(path);
-    assert_true(becomes(f, LIFE_STOPPED));
-    assert_true(trace_running(trace_follow_trace(f), 1, &running));
+    struct trace_follow *followed = follow(path);
+    assert_true(becomes(followed, LIFE_STOPPED));
+    assert_true(trace_running(trace_follow_trace(followed), 1, &running));
     assert_int_equal(running.record->task, LOAD);
     assert_false(running.waits);
     assert_int_equal(running.since, 30);
-    assert_true(trace_running(trace_follow_trace(f), 0, &running));
+    assert_true(trace_running(trace_follow_trace(followed), 0, &running));
     assert_true(running.waits); /* for load */
     kill(child, SIGCONT);
-    assert_true(becomes(f, LIFE_RUNS));
+    assert_true(becomes(followed, LIFE_RUNS));
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    assert_true(becomes(f, LIFE_GONE));
-    assert_false(trace_can_ask(f));
-    trace_follow_close(f);
+    assert_true(becomes(followed, LIFE_GONE));
+    assert_false(trace_can_ask(followed));
+    trace_follow_close(followed);
 }
 
 static void ask(struct trace_follow *follow, bool hold, uint64_t more_tasks, uint64_t more_steps)

@@ -126,19 +126,20 @@ static struct planned plan_words(const char *words)
     return planned;
 }
 
-/* Is one of these, beside p itself, as good as p? */
-static bool has_as_good(const struct planned *all, size_t n, const struct planned *p)
+/* Is one of these, beside the plan itself, as good as it? */
+static bool has_as_good(const struct planned *all, size_t n, const struct planned *planned)
 {
-    for (const struct planned *planned = all; planned < all + n; planned++)
-        if (planned != p && planned->seconds <= p->seconds * (1 + 1e-9) && planned->bytes <= p->bytes)
+    for (const struct planned *other = all; other < all + n; other++)
+        if (other != planned && other->seconds <= planned->seconds * (1 + 1e-9) && other->bytes <= planned->bytes)
             return true;
     return false;
 }
 
-static void expect_as_good(const struct mesh_search *search, size_t n, const struct planned *p, const char *words)
+static void expect_as_good(const struct mesh_search *search, size_t n, const struct planned *planned, const char *words)
 {
-    if (isfinite(p->seconds) && !has_as_good(search->planned, n, p))
-        test_failed("%s: %g ms in %g bytes, and no row of the search is as good\n", words, 1e3 * p->seconds, p->bytes);
+    if (isfinite(planned->seconds) && !has_as_good(search->planned, n, planned))
+        test_failed("%s: %g ms in %g bytes, and no row of the search is as good\n", words, 1e3 * planned->seconds,
+                    planned->bytes);
 }
 
 enum { MOST_WAYS = 64 };
@@ -161,8 +162,9 @@ static void try_ways(struct ways *ways, const char *common)
     for (int micro = 1; micro <= 4; micro *= 2) {
         for (int zero = 0; zero <= 3 && micro <= 2; zero++)
             try_way(ways, lasting("%s --mesh dp=2 --micro-batch %d --zero %d", common, micro, zero));
-        for (int o = 0; o < PIPELINES; o++)
-            try_way(ways, lasting("%s --mesh pp=2 --micro-batch %d --pipeline %s", common, micro, pipeline_name[o]));
+        for (int order = 0; order < PIPELINES; order++)
+            try_way(ways,
+                    lasting("%s --mesh pp=2 --micro-batch %d --pipeline %s", common, micro, pipeline_name[order]));
         try_way(ways, lasting("%s --mesh tp=2 --micro-batch %d", common, micro));
     }
 }

@@ -224,8 +224,8 @@ TEST(paced_times)
 
 static int ascending(const void *a, const void *b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    double first = *(const double *)a, second = *(const double *)b;
+    return (first > second) - (first < second);
 }
 
 /* The scale that is chosen shows the median task for 5 ms at least. */
@@ -332,16 +332,16 @@ static struct company company_of(const struct trace *trace, const struct trace_r
 {
     const struct trace_task *task = &trace->tasks[record->task];
     struct company company = {false, false, false};
-    for (const struct trace_record *w = trace->records; w < trace->records + trace->n_records; w++) {
-        const struct trace_task *of = &trace->tasks[w->task];
+    for (const struct trace_record *other = trace->records; other < trace->records + trace->n_records; other++) {
+        const struct trace_task *of = &trace->tasks[other->task];
         bool ends_a_layer = role_is(trace, of, "backward") || role_is(trace, of, "update");
         bool later = ends_a_layer && of->layer != task->layer;
-        bool meets = w->start < w->end && w->start < record->end && record->start < w->end;
+        bool meets = other->start < other->end && other->start < record->end && record->start < other->end;
         if (trace->lanes[of->lane].kind != LANE_COMPUTE || of->list != task->list)
             continue;
-        company.left |= later && w->step == record->step && w->end > record->start && w->end > w->start;
-        company.beside |= meets && later && w->step == record->step;
-        company.next |= meets && w->step > record->step && (role_is(trace, of, "forward") || ends_a_layer);
+        company.left |= later && other->step == record->step && other->end > record->start && other->end > other->start;
+        company.beside |= meets && later && other->step == record->step;
+        company.next |= meets && other->step > record->step && (role_is(trace, of, "forward") || ends_a_layer);
     }
     return company;
 }

@@ -276,22 +276,22 @@ TEST(random_copies_share_evenly)
 TEST(simulate_is_simulate_durations)
 {
     struct trainer *trainer = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 1);
-    struct simulation *a = must_simulate(trainer->train, costs_of(trainer)),
-                      *b = simulate_durations(trainer->train, a->seconds);
-    assert_int_equal(a->steps, b->steps);
-    for (size_t i = 0; i < (size_t)a->steps * trainer->train->n;
+    struct simulation *by_costs = must_simulate(trainer->train, costs_of(trainer)),
+                      *by_durations = simulate_durations(trainer->train, by_costs->seconds);
+    assert_int_equal(by_costs->steps, by_durations->steps);
+    for (size_t i = 0; i < (size_t)by_costs->steps * trainer->train->n;
          i++) { /* (a copy's time is the sum of latency and rest) */
-        expect_number("start", a->moments[i].start, b->moments[i].start);
-        expect_number("end", a->moments[i].end, b->moments[i].end);
+        expect_number("start", by_costs->moments[i].start, by_durations->moments[i].start);
+        expect_number("end", by_costs->moments[i].end, by_durations->moments[i].end);
     }
-    expect_number("period", a->period, b->period);
-    assert_true(a->period > 0);
+    expect_number("period", by_costs->period, by_durations->period);
+    assert_true(by_costs->period > 0);
     for (int i = 0; i < trainer->machine->n_lanes; i++)
-        expect_number("busy", a->busy[i], b->busy[i]);
-    assert_int_equal(a->by_source[COST_MODELLED], trainer->train->n);
-    expect_longest_paths(a);
-    free_simulation(a);
-    free_simulation(b);
+        expect_number("busy", by_costs->busy[i], by_durations->busy[i]);
+    assert_int_equal(by_costs->by_source[COST_MODELLED], trainer->train->n);
+    expect_longest_paths(by_costs);
+    free_simulation(by_costs);
+    free_simulation(by_durations);
     free_trainer(trainer);
 }
 

@@ -205,7 +205,7 @@ LONG_TEST(a_model_learns_the_probabilities)
 {
     static const struct {
         const char *text, *word;
-        double p;
+        double expected;
     } words[] = {{"the dog sang.\nthe dog sang.\n", "the ", 5. / 6}, {"the dog sang.\nthe dog sang.\n", "all ", 1. / 6},
                  {"dog sang.\nthe dog sang.\nthe ", "dog ", 1. / 2}, {"dog sang.\nthe dog sang.\nthe ", "cat ", 1. / 3},
                  {"dog sang.\nthe dog sang.\nthe ", "owl ", 1. / 6}, {"sang.\nthe dog sang.\nthe dog ", "sang.", 0.8},
@@ -227,10 +227,10 @@ LONG_TEST(a_model_learns_the_probabilities)
     struct trainer *trainer = new_trainer_for(settings, &config, open_vocabulary(settings, config.vocab), LIST_SAMPLE);
     init_from_source(trainer->model, &settings->source);
     for (size_t i = 0; i < COUNT(words); i++) {
-        double p = probability(trainer, words[i].text, words[i].word);
-        if (!(fabs(p - words[i].p) < 0.07))
+        double found = probability(trainer, words[i].text, words[i].word);
+        if (!(fabs(found - words[i].expected) < 0.07))
             test_failed("\"%s\" goes on with \"%s\" with probability %g, expected %g\n", words[i].text, words[i].word,
-                        p, words[i].p);
+                        found, words[i].expected);
     }
     free_trainer(trainer);
     close_source(&settings->source);

@@ -164,9 +164,9 @@ TEST(only_plain_files_are_replaced)
 /* A run's trace is its own until it is closed, and so is a file of another kind. */
 static void replace_trace(void *path)
 {
-    struct trace_writer *w = trace_create(path, &example_trace, 4);
+    struct trace_writer *writer = trace_create(path, &example_trace, 4);
     expect_refusal(create_at, path, EXIT_USAGE, "another run is writing there");
-    trace_close(w);
+    trace_close(writer);
     create_at(path); /* now that it is closed it may be replaced */
 }
 
@@ -177,10 +177,10 @@ TEST(a_trace_has_one_writer)
     replace_trace(path);
     replace_trace(path); /* a file of that name was there */
     assert_int_equal(stat(path, &before), 0);
-    struct trace_writer *w = trace_create(path, &example_trace, 4);
+    struct trace_writer *writer = trace_create(path, &example_trace, 4);
     assert_int_equal(stat(path, &after), 0);
     assert_true(before.st_ino != after.st_ino); /* readers of the old file keep it */
-    trace_close(w);
+    trace_close(writer);
     assert_int_equal(system(lasting("test -z \"$(ls %s.tmp-* 2>/dev/null)\"", path)), 0);
 
     char *notes = write_text("notes.trace", "what I saw in it\n");
@@ -334,18 +334,19 @@ TEST(random_damage_never_crashes)
     n = trace->header.records_at + trace->n_records * sizeof *trace->records;
     trace_free(trace);
     for (uint32_t i = 0; i < 300; i++) {
-        struct random4 r = random_words(1, STREAM_TEST, 0, i);
-        at = r.word[0] % n;
-        uint32_t value = r.word[2] % 3 ? r.word[1] : (uint32_t)-1;
-        const char *path = patched("random.trace", at, &value, 1 + r.word[3] % 4);
+        struct random4 random4 = random_words(1, STREAM_TEST, 0, i);
+        at = random4.word[0] % n;
+        uint32_t value = random4.word[2] % 3 ? random4.word[1] : (uint32_t)-1;
+        const char *path = patched("random.trace", at, &value, 1 + random4.word[3] % 4);
         const char *json = temp_path("random.json");
         struct command *commands[] = {COMMAND("summary", (char *)path),
                                       COMMAND("export", (char *)path, "--chrome", (char *)json),
                                       COMMAND("diff", (char *)path, (char *)path, "--json")};
-        struct outcome o = run_child(run_in_child, commands[i % COUNT(commands)]);
-        if ((o.code != 0 && o.code != 1) || (o.code == 1 && strncmp(o.text, "yard: ", 6) != 0) ||
-            (o.code == 0 && o.text[0]))
-            test_failed("damage %u at byte %zu: code %d, signal %d\n%s\n", i, at, o.code, o.signal, o.text);
+        struct outcome outcome = run_child(run_in_child, commands[i % COUNT(commands)]);
+        if ((outcome.code != 0 && outcome.code != 1) ||
+            (outcome.code == 1 && strncmp(outcome.text, "yard: ", 6) != 0) || (outcome.code == 0 && outcome.text[0]))
+            test_failed("damage %u at byte %zu: code %d, signal %d\n%s\n", i, at, outcome.code, outcome.signal,
+                        outcome.text);
     }
 }
 

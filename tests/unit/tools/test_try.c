@@ -182,22 +182,22 @@ static void skip_some(struct list *list)
         list->task[i]->when.every = list->task[i]->access[list->task[i]->n_access - 1].tensor->persistent ? 2 : 1;
 }
 
-/* before[b * 2n + a]: node b of two iterations starts after node a's end, and no other's where that is skipped. */
+/* before[late * 2n + early]: node `late` of two iterations starts after node `early` has ended, and no other's where that is skipped. */
 static bool *all_paths(const struct list *list)
 {
     size_t n = list->n, nodes = 2 * n;
     bool *before = allocate(nodes * nodes, 1);
-    for (size_t b = 0; b < nodes; b++)
-        for (size_t a = b; a-- > 0;) {
-            const struct task *task = list->task[b % n];
-            bool direct = list->task[a % n]->lane == task->lane, skipped = is_conditional(list->task[a % n]);
-            if (before[b * nodes + a] && !skipped)
+    for (size_t late = 0; late < nodes; late++)
+        for (size_t early = late; early-- > 0;) {
+            const struct task *task = list->task[late % n];
+            bool direct = list->task[early % n]->lane == task->lane, skipped = is_conditional(list->task[early % n]);
+            if (before[late * nodes + early] && !skipped)
                 continue;
             for (size_t e = 0; e < task->n_edges; e++)
-                direct |= task->edges[e].wait && task->edges[e].producer == a % n &&
-                          task->edges[e].previous == (a / n < b / n);
-            for (size_t x = 0; direct && x < nodes; x++)
-                before[b * nodes + x] |= x == a || (before[a * nodes + x] && !skipped);
+                direct |= task->edges[e].wait && task->edges[e].producer == early % n &&
+                          task->edges[e].previous == (early / n < late / n);
+            for (size_t third = 0; direct && third < nodes; third++)
+                before[late * nodes + third] |= third == early || (before[early * nodes + third] && !skipped);
         }
     return before;
 }
@@ -222,9 +222,10 @@ static bool is_ordered(const struct list *list)
 {
     bool *before = all_paths(list), ordered = true;
     size_t nodes = 2 * list->n;
-    for (size_t b = 0; b < nodes && ordered; b++)
-        for (size_t a = 0; a < b && ordered; a++)
-            ordered = before[b * nodes + a] || !conflict(list->task[a % list->n], list->task[b % list->n]);
+    for (size_t late = 0; late < nodes && ordered; late++)
+        for (size_t early = 0; early < late && ordered; early++)
+            ordered =
+                before[late * nodes + early] || !conflict(list->task[early % list->n], list->task[late % list->n]);
     free(before);
     return ordered;
 }

@@ -185,13 +185,15 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
     end_view(view);
 }
 
-/* How many pixels of the ruler's upper part, where the numbers of steps are, have this colour. */
+enum { NUMBERS = 18 }; /* pixels: the height of the ruler's upper part, where the numbers of steps are */
+
+/* How many pixels of that part have this colour. */
 static int count_inked(struct view *view, uint32_t colour)
 {
     struct canvas *canvas = picture_of(view);
     const struct box box = places_of(view).ruler;
     int inked = 0;
-    for (int y = box.y; y < box.y + 18; y++)
+    for (int y = box.y; y < box.y + NUMBERS; y++)
         for (int x = box.x; x < box.x + box.w; x++)
             inked += canvas->pixels[y * canvas->width + x] == colour;
     free_canvas(canvas);
@@ -277,7 +279,7 @@ TEST(another_list_is_named_where_it_begins)
             if (with->pixels[y * with->width + x] == without->pixels[y * with->width + x])
                 continue;
             changed++;
-            assert_true(y >= ruler.y && y < ruler.y + 18 && x >= begins);
+            assert_true(y >= ruler.y && y < ruler.y + NUMBERS && x >= begins);
         }
     assert_true(changed > 0);
     put_list(view, 2, "sample", clock + 12000);
@@ -302,7 +304,7 @@ static bool has_number(struct view *view, uint32_t step)
     view->sight.anchor = step;
     struct canvas *after = picture_of(view);
     bool changes = false;
-    for (int y = ruler.y; y < ruler.y + 18; y++) {
+    for (int y = ruler.y; y < ruler.y + NUMBERS; y++) {
         const size_t row = (size_t)(y * after->width + ruler.x);
         changes |= memcmp(after->pixels + row, before->pixels + row, (size_t)ruler.w * sizeof *after->pixels) != 0;
     }

@@ -5,7 +5,8 @@
  * something else, a click that picks the neighbour, and a key that ends the program where there is nothing to select
  * are found.
  *
- * To see it fail: in actions.c, let go_by() take "previous" for "next": step++ in place of step--.
+ * To see it fail: in actions.c, let go_by() take "previous" for "next": step++ in place of step--; or in pick.c, let
+ * find_longest() keep the shortest bar: < in place of > between the two lengths.
  *
  * The window is SDL's dummy driver.  Places of bars follow from the example's times (support_view.h).
  */
@@ -112,6 +113,61 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     press_button(view, SHIFT_UP);
     release_button(view);
     assert_int_equal(view->sight.anchor, 5);
+    end_view(view);
+    free(trace);
+}
+
+/* A lane of bars of 1 to 16 microseconds, so short that a column of pixels has several. */
+static char *trace_of_short_bars(void)
+{
+    enum { BARS = 2000 };
+    struct draws draws = {.seed = 23};
+    char *text = copy_string("device gpu memory=1M\n");
+    for (int i = 0; i < BARS; i++)
+        append_text(&text, "task t%d gpu.compute %zuus\n", i, 1 + draw_below(&draws, 16));
+    char *trace = trace_of_list(write_text("short.txt", "%s", text));
+    free(text);
+    return trace;
+}
+
+static uint64_t length_of(const struct bar *bar) { return bar->end - bar->start; }
+
+/* The longest of the bars that are in a column, which are counted; NULL: there is none. */
+static const struct bar *longest_in_column(const struct view *view, const struct bars *bars, int x, int *count)
+{
+    const uint64_t from = clock_of(view->track[0], axis_at(view, x));
+    const uint64_t to = clock_of(view->track[0], axis_at(view, x + 1));
+    const struct bar *longest = NULL;
+    *count = 0;
+    for (const struct bar *bar = bars->bar; bar < bars->bar + bars->n; bar++) {
+        if (bar->end <= from || bar->start >= to)
+            continue;
+        ++*count;
+        if (!longest || length_of(bar) > length_of(longest))
+            longest = bar;
+    }
+    return longest;
+}
+
+TEST(the_longest_bar_of_a_column_is_picked)
+{
+    char *trace = trace_of_short_bars();
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    const struct track *track = view->track[0];
+    const struct box rows = places_of(view).rows;
+    const struct view_row *row = row_of_lane(view, 0, track->trace->tasks[0].lane);
+    int crowded = 0;
+    for (int x = rows.x; x < rows.x + rows.w; x++) {
+        int count;
+        const struct bar *longest = longest_in_column(view, &track->trace->bars[row->index], x, &count);
+        if (!longest)
+            continue;
+        const struct pick pick = pick_at(view, x, row->y + row->height / 2);
+        assert_true(is_picked(&pick));
+        assert_int_equal(pick.copy.end - pick.copy.start, length_of(longest));
+        crowded += count > 1;
+    }
+    assert_true(crowded > 100);
     end_view(view);
     free(trace);
 }

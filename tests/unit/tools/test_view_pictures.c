@@ -264,8 +264,8 @@ TEST(micro_batches_have_colours_of_their_own)
 
 static double light_of(uint32_t channel)
 {
-    const double c = (channel & 255) / 255.0;
-    return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
+    const double share = (channel & 255) / 255.0;
+    return share <= 0.04045 ? share / 12.92 : pow((share + 0.055) / 1.055, 2.4);
 }
 
 static double root_of(double t) { return t > 0.008856 ? cbrt(t) : 7.787 * t + 16.0 / 116; }
@@ -306,10 +306,11 @@ TEST(micro_batches_are_told_apart_by_the_colour_blind)
         double least = INFINITY;
         for (int a = 0; a < 16; a++)
             for (int b = 0; b < a; b++) {
-                double p[3], q[3];
-                place_colour(colour_number(view, a), people[i].sight, p);
-                place_colour(colour_number(view, b), people[i].sight, q);
-                least = fmin(least, sqrt(pow(p[0] - q[0], 2) + pow(p[1] - q[1], 2) + pow(p[2] - q[2], 2)));
+                double one[3], other[3];
+                place_colour(colour_number(view, a), people[i].sight, one);
+                place_colour(colour_number(view, b), people[i].sight, other);
+                least = fmin(least,
+                             sqrt(pow(one[0] - other[0], 2) + pow(one[1] - other[1], 2) + pow(one[2] - other[2], 2)));
             }
         print_message("# %s: the least distance is %.1f\n", people[i].who, least);
         assert_true(least > 14);

@@ -386,17 +386,18 @@ TEST(writer_mistakes)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-/* A half's magnitude by the definition: 2^(e-15) 1.f, subnormals 2^-14 0.f; f has ten bits. */
-static double half_value(int e, int f)
+/* A half's magnitude by the definition: 2^(exponent - 15) 1.fraction, subnormals 2^-14 0.fraction; the fraction has
+ * ten bits. */
+static double half_value(int exponent, int fraction)
 {
-    if (e == 0)
-        return ldexp(f, -24);
-    if (e == 31)
-        return f ? NAN : INFINITY;
-    return ldexp(1024 + f, e - 25);
+    if (exponent == 0)
+        return ldexp(fraction, -24);
+    if (exponent == 31)
+        return fraction ? NAN : INFINITY;
+    return ldexp(1024 + fraction, exponent - 25);
 }
 
-/* All 65536 halves, each of a sign, an exponent e and a fraction f. */
+/* All 65536 halves, each of a sign, an exponent and a fraction. */
 TEST(every_half)
 {
     static const char header[] = "{\"h\":{\"dtype\":\"F16\",\"shape\":[65536],\"data_offsets\":[0,131072]}}";
@@ -410,8 +411,8 @@ TEST(every_half)
     struct safetensors *st = open_safetensors(write_file("half.safetensors", file, sizeof file));
     read_floats(st, &st->tensors[0], values);
     for (int i = 0; i < 65536; i++) {
-        int e = i >> 10 & 31, f = i & 1023;
-        double expected = i >> 15 ? -half_value(e, f) : half_value(e, f);
+        int exponent = i >> 10 & 31, fraction = i & 1023;
+        double expected = i >> 15 ? -half_value(exponent, fraction) : half_value(exponent, fraction);
         if (isnan(expected)) {
             assert_true(isnan(values[i]));
         } else {
@@ -434,13 +435,13 @@ TEST(other_dtypes)
     memcpy(data, (double[]){0.1, -3}, 16);
     memcpy(data + 16, (uint16_t[]){0x3FC0, 0xC000}, 4);
     struct safetensors *st = open_safetensors(write_file("types.safetensors", file, sizeof file));
-    float x[2];
-    read_floats(st, find_tensor(st, "d"), x);
-    assert_true(x[0] == 0.1f);
-    assert_true(x[1] == -3);
-    read_floats(st, find_tensor(st, "b"), x);
-    assert_true(x[0] == 1.5f);
-    assert_true(x[1] == -2);
+    float values[2];
+    read_floats(st, find_tensor(st, "d"), values);
+    assert_true(values[0] == 0.1f);
+    assert_true(values[1] == -3);
+    read_floats(st, find_tensor(st, "b"), values);
+    assert_true(values[0] == 1.5f);
+    assert_true(values[1] == -2);
     close_safetensors(st);
 }
 

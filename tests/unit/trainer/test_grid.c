@@ -137,9 +137,9 @@ static const char *letters(void)
 {
     FILE *file = fopen(temp_path("letters"), "w");
     for (int i = 0; i < 4000; i++) {
-        unsigned c = 0x400 + (i < 255 ? (unsigned)i : random_words(1, STREAM_TEST, 4, (uint64_t)i).word[0] % 255);
-        fputc((int)(0xc0 | c >> 6), file);
-        fputc((int)(0x80 | (c & 0x3f)), file);
+        unsigned letter = 0x400 + (i < 255 ? (unsigned)i : random_words(1, STREAM_TEST, 4, (uint64_t)i).word[0] % 255);
+        fputc((int)(0xc0 | letter >> 6), file);
+        fputc((int)(0x80 | (letter & 0x3f)), file);
     }
     assert_int_equal(fclose(file), 0);
     return temp_path("letters");

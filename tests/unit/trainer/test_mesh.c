@@ -17,6 +17,7 @@
 #include <math.h>
 
 enum { STEPS = 3 };
+enum { CHUNKS = 3, MOST_STAGES = 4 * CHUNKS }; /* of the orders that are tried: on four devices */
 
 /* ---- coordinates, stages, shards -------------------------------------------------------------------------------- */
 
@@ -107,62 +108,77 @@ static void expect_next(const struct turn *turn, int *due)
     ++*due;
 }
 
-/* Each stage of device p computes each micro-batch once, in ascending order; both halves of a backward come after its
+/* Each stage of a device computes each micro-batch once, in ascending order; both halves of a backward come after its
  * forward, and the gradients of weights after those of inputs. */
-static void expect_sound_order(const struct mesh *mesh, int p, int micros, const struct turn *a, int n)
+static void expect_sound_order(const struct mesh *mesh, int device, int micros, const struct turn *turn, int n)
 {
-    int next[COMPUTATIONS][16] = {{0}};
+    int next[COMPUTATIONS][MOST_STAGES] = {{0}};
     for (int i = 0; i < n; i++) {
         int *of[COMPUTATIONS];
         for (enum computation k = FORWARD; k < COMPUTATIONS; k++)
-            of[k] = &next[k][a[i].stage];
-        assert_int_equal(pp_of(mesh, a[i].stage), p);
-        if (a[i].computation == FORWARD)
-            expect_next(&a[i], of[FORWARD]);
-        if (a[i].computation == BACKWARD || a[i].computation == INPUT_GRADIENT)
-            expect_next(&a[i], of[INPUT_GRADIENT]);
-        if (a[i].computation == BACKWARD || a[i].computation == WEIGHT_GRADIENT)
-            expect_next(&a[i], of[WEIGHT_GRADIENT]);
+            of[k] = &next[k][turn[i].stage];
+        assert_int_equal(pp_of(mesh, turn[i].stage), device);
+        if (turn[i].computation == FORWARD)
+            expect_next(&turn[i], of[FORWARD]);
+        if (turn[i].computation == BACKWARD || turn[i].computation == INPUT_GRADIENT)
+            expect_next(&turn[i], of[INPUT_GRADIENT]);
+        if (turn[i].computation == BACKWARD || turn[i].computation == WEIGHT_GRADIENT)
+            expect_next(&turn[i], of[WEIGHT_GRADIENT]);
         assert_true(*of[FORWARD] >= *of[INPUT_GRADIENT]);
         assert_true(*of[INPUT_GRADIENT] >= *of[WEIGHT_GRADIENT]);
     }
     for (int stage = 0; stage < n_stages(mesh); stage++)
-        if (pp_of(mesh, stage) == p) {
+        if (pp_of(mesh, stage) == device) {
             assert_int_equal(next[FORWARD][stage], micros);
             assert_int_equal(next[WEIGHT_GRADIENT][stage], micros);
         }
 }
 
+/* So many tapes a device keeps at most, by the paper of each order; 0: the paper has no such formula. */
+static int tapes_of_paper(enum pipeline kind, int pp, int device, int micros)
+{
+    const int behind = pp - device; /* this device and those of later stages */
+    if (kind == PIPELINE_1F1B)
+        return MIN(behind, micros);
+    if (kind == PIPELINE_INTERLEAVED && pp > 1)
+        return MIN(2 * behind + 2 * pp - 1, CHUNKS * micros);
+    if (kind == PIPELINE_ZBH1)
+        return MIN(pp, micros);
+    if (kind == PIPELINE_ZBH2)
+        return MIN(2 * (pp - 1) + 1, micros);
+    return 0;
+}
+
+/* The order of each device is sound, and none waits for ever when all go together. */
+static void check_orders(enum pipeline kind, int pp, int micros)
+{
+    const struct turn_order *order = &pipeline_orders[kind];
+    struct mesh mesh = {.dp = 1, .pp = pp, .tp = 1, .chunks = pp > 1 ? order->chunks : 1, .folded = order->folded};
+    size_t n_merged, n_turns = 0;
+    if (mesh.folded && micros < 2 * pp)
+        return;
+    if (kind == PIPELINE_INTERLEAVED && pp > 1)
+        mesh.chunks = CHUNKS;
+    for (int device = 0; device < pp; device++) {
+        int turns;
+        struct turn *turn = pipeline_order(order, &mesh, device, micros, &turns);
+        const int tapes = tapes_of_paper(kind, pp, device, micros);
+        expect_sound_order(&mesh, device, micros, turn, turns);
+        if (tapes > 0)
+            assert_int_equal(most_in_flight(turn, turns), tapes);
+        n_turns += (size_t)turns;
+        free(turn);
+    }
+    free(merge_orders(order, &mesh, micros, &n_merged)); /* it ends */
+    assert_int_equal(n_merged, n_turns);
+}
+
 TEST(orders_are_sound)
 {
-    for (int pp = 1; pp <= 4; pp++)
+    for (int pp = 1; pp <= MOST_STAGES / CHUNKS; pp++)
         for (int micros = pp; micros <= 12; micros += pp)
-            for (enum pipeline kind = PIPELINE_1F1B; kind < PIPELINES; kind++) {
-                const struct turn_order *order = &pipeline_orders[kind];
-                struct mesh mesh = {
-                    .dp = 1, .pp = pp, .tp = 1, .chunks = pp > 1 ? order->chunks : 1, .folded = order->folded};
-                size_t n, each = 0;
-                int turns;
-                if (mesh.folded && micros < 2 * pp)
-                    continue;
-                if (kind == PIPELINE_INTERLEAVED && pp > 1)
-                    mesh.chunks = 3;
-                for (int p = 0; p < pp; p++) {
-                    struct turn *turn = pipeline_order(order, &mesh, p, micros, &turns);
-                    expect_sound_order(&mesh, p, micros, turn, turns);
-                    if (kind == PIPELINE_1F1B)
-                        assert_int_equal(most_in_flight(turn, turns), MIN(pp - p, micros));
-                    if (kind == PIPELINE_INTERLEAVED && pp > 1)
-                        assert_int_equal(most_in_flight(turn, turns), MIN(2 * (pp - p) + 2 * pp - 1, 3 * micros));
-                    if (kind == PIPELINE_ZBH1 || kind == PIPELINE_ZBH2)
-                        assert_int_equal(most_in_flight(turn, turns),
-                                         MIN((kind == PIPELINE_ZBH2 ? 2 : 1) * (pp - 1) + 1, micros));
-                    each += (size_t)turns;
-                    free(turn);
-                }
-                free(merge_orders(order, &mesh, micros, &n)); /* ends: none waits for ever */
-                assert_int_equal(n, each);
-            }
+            for (enum pipeline kind = PIPELINE_1F1B; kind < PIPELINES; kind++)
+                check_orders(kind, pp, micros);
 }
 
 /* ---- bubble ------------------------------------------------------------------------------------------------------ */
@@ -191,14 +207,14 @@ static double step_of_list(const char *pipeline, int pp, int layers, int micros,
     double *seconds = allocate(trainer->train->n, sizeof *seconds);
     int *counters = allocate((size_t)(3 * pp * micros), sizeof *counters);
     for (size_t i = 0; i < trainer->train->n; i++) {
-        int *n = counter_of(counters, trainer->train->task[i], pp, micros);
-        if (n)
-            ++*n;
+        int *counter = counter_of(counters, trainer->train->task[i], pp, micros);
+        if (counter)
+            ++*counter;
     }
     for (size_t i = 0; i < trainer->train->n; i++) {
-        const int *n = counter_of(counters, trainer->train->task[i], pp, micros);
-        if (n)
-            seconds[i] = 1.0 / *n;
+        const int *counter = counter_of(counters, trainer->train->task[i], pp, micros);
+        if (counter)
+            seconds[i] = 1.0 / *counter;
     }
     struct simulation *sim = simulate_durations(trainer->train, seconds);
     double period = sim->period;
@@ -270,14 +286,14 @@ TEST(sums_are_in_rank_order)
                 contexts_apart(apart);
                 float *good = reduced(n, sizes[i]), *sum = NULL;
                 for (int k = 0; k < n; k++) {
-                    float *x = random_floats(sizes[i], (uint64_t)k + 1);
+                    float *values = random_floats(sizes[i], (uint64_t)k + 1);
                     if (!sum) {
-                        sum = x;
+                        sum = values;
                         continue;
                     }
                     for (size_t e = 0; e < sizes[i]; e++)
-                        sum[e] += x[e];
-                    free(x);
+                        sum[e] += values[e];
+                    free(values);
                 }
                 for (size_t k = 0; k < (size_t)n; k++)
                     expect_same_bits("all-reduce", good + k * sizes[i], sum, sizes[i]);
@@ -558,15 +574,15 @@ TEST(memory_beside_its_formula)
     expect_formula(json_at(mixed, "strategies"), 4, 4, (double[]){2, 2, 12});
     expect_formula(json_at(yard_json("%s --mesh dp=2,pp=2", words), "strategies"), 4, 2, (double[]){4, 4, 8});
     for (size_t i = 0; i < json_array_size(json_at(run, "strategies")); i++) {
-        const json_t *a = json_array_get(json_at(run, "strategies"), i);
-        const json_t *b = json_array_get(json_at(mixed, "strategies"), i);
-        assert_true(fabs(number_at(b, "activations_mib") - number_at(a, "activations_mib") / 2) < 1e-6);
-        assert_true(fabs(number_at(b, "buffers_mib") - number_at(a, "buffers_mib") / 2) < 1e-6);
-        assert_true(number_at(b, "work_mib") == number_at(a, "work_mib"));
+        const json_t *whole = json_array_get(json_at(run, "strategies"), i);
+        const json_t *half = json_array_get(json_at(mixed, "strategies"), i);
+        assert_true(fabs(number_at(half, "activations_mib") - number_at(whole, "activations_mib") / 2) < 1e-6);
+        assert_true(fabs(number_at(half, "buffers_mib") - number_at(whole, "buffers_mib") / 2) < 1e-6);
+        assert_true(number_at(half, "work_mib") == number_at(whole, "work_mib"));
         double sum = 0;
         for (size_t k = 0; k < COUNT(key); k++)
-            sum += number_at(b, key[k]);
-        assert_true(number_at(b, "together_mib") <= sum + 1e-6);
+            sum += number_at(half, key[k]);
+        assert_true(number_at(half, "together_mib") <= sum + 1e-6);
     }
     expect_yard(EXIT_OK, "counted, it cannot be run here", "plan --model tiny -d 0:0 --memory --what-if mixed");
     expect_yard(EXIT_USAGE, "expected the word mixed", "plan --model tiny -d 0:0 --memory --what-if link=2x");
@@ -668,18 +684,18 @@ TEST(a_wrong_shard_is_found)
     size_t found = 0;
     for (size_t i = 0; i < trainer->train->n; i++)
         for (size_t k = i + 1; k < trainer->train->n && k < i + 12; k++) {
-            struct task *a = trainer->train->task[i], *b = trainer->train->task[k];
-            if (strcmp(a->name, "gather") != 0 || strcmp(b->name, "gather") != 0)
+            struct task *first = trainer->train->task[i], *second = trainer->train->task[k];
+            if (strcmp(first->name, "gather") != 0 || strcmp(second->name, "gather") != 0)
                 continue;
-            struct tensor *own = a->access[1].tensor, *other = b->access[1].tensor;
+            struct tensor *own = first->access[1].tensor, *other = second->access[1].tensor;
             if (own->bytes != other->bytes || own->storage == other->storage)
                 continue;
-            a->access[1].tensor = other;
-            b->access[1].tensor = own;
+            first->access[1].tensor = other;
+            second->access[1].tensor = own;
             expect_wrong("another shard", compare_values(values_of(trainer, trainer->train), trainer->train),
                          "reads other values");
-            a->access[1].tensor = own;
-            b->access[1].tensor = other;
+            first->access[1].tensor = own;
+            second->access[1].tensor = other;
             found++;
         }
     assert_true(found > 3);

@@ -87,9 +87,10 @@ static size_t bytes_given(const struct machine *machine)
 /* Roots of 256 elements, each with two halves as views; kernels, copies, moves and host tasks among them, in any order
  * that reads only what has been written. */
 enum { ROOT = 256, KEPT = 2, MOST_ROOTS = 64, PLACES = 3 };
+enum { LEFT, RIGHT, WHOLE, PARTS };
 struct root {
-    struct tensor *part[3]; /* left, right, whole */
-    unsigned written;       /* halves, as bits */
+    struct tensor *part[PARTS];
+    unsigned written; /* halves, as bits */
 };
 struct mix { /* what a host task mixes, and how long it waits first */
     struct tensor *out, *in;
@@ -109,6 +110,13 @@ static unsigned draw(struct world *world, unsigned below) { return (unsigned)dra
 
 static struct device *place_of(const struct world *world, int place) { return &world->pool->machine->device[place]; }
 
+/* The halves of a root that a part has, a bit each. */
+static unsigned halves_of(unsigned part)
+{
+    static const unsigned halves[PARTS] = {1, 2, 1 | 2};
+    return halves[part];
+}
+
 static struct root *new_root(struct world *world, int place, bool persistent)
 {
     struct root *root = &world->roots[place][world->n_roots[place]];
@@ -116,17 +124,17 @@ static struct root *new_root(struct world *world, int place, bool persistent)
     char letter = "ABH"[place];
     snprintf(name, sizeof name, "%c%d", letter, world->n_roots[place]);
     world->n_roots[place]++;
-    struct tensor *tensor = root->part[2] = new_array(world->pool, place_of(world, place), name, ROOT, persistent);
+    struct tensor *tensor = root->part[WHOLE] = new_array(world->pool, place_of(world, place), name, ROOT, persistent);
     for (int half = 0; half < 2; half++)
         root->part[half] = new_view(world->pool, tensor, name, (size_t)half * ROOT / 2, SHAPE(ROOT / 2));
-    root->written = persistent ? 3 : 0;
+    root->written = persistent ? halves_of(WHOLE) : 0;
     return root;
 }
 
-/* A part (0 left, 1 right, 2 whole) to read, of the latest few roots, so that lifetimes end; NULL: none written. */
+/* A part to read, of the latest few roots, so that lifetimes end. */
 static struct tensor *pick_read(struct world *world, int place, unsigned part)
 {
-    unsigned need = part == 2 ? 3 : 1u << part;
+    unsigned need = halves_of(part);
     for (int tries = 0; tries < 8; tries++) {
         int n = world->n_roots[place], i = (int)draw(world, n < 6 ? (unsigned)n : 6);
         struct root *root = &world->roots[place][draw(world, 3) ? n - 1 - i : i % KEPT];
@@ -180,7 +188,7 @@ static void add_transport(struct world *world, int to, struct tensor *out, int f
 
 static void add_random_task(struct world *world)
 {
-    unsigned choice = draw(world, 5), part = MIN(choice, 2u);
+    unsigned choice = draw(world, 5), part = MIN(choice, (unsigned)WHOLE);
     int from = (int)draw(world, PLACES), to = draw(world, 3) ? from : (int)draw(world, PLACES);
     struct tensor *a = pick_read(world, from, part), *b = pick_read(world, from, part);
     if (from == to && from < 2 && draw(world, 2)) {
@@ -189,10 +197,10 @@ static void add_random_task(struct world *world)
         return;
     }
     struct root *out = pick_write(world, to);
-    if (out->part[2] == a->storage || out->part[2] == b->storage)
+    if (out->part[WHOLE] == a->storage || out->part[WHOLE] == b->storage)
         return; /* copies and kernels do not work in place */
     add_transport(world, to, out->part[part], from, a, b);
-    out->written |= part == 2 ? 3 : 1u << part;
+    out->written |= halves_of(part);
 }
 
 static struct world *new_world(struct machine *machine, uint64_t seed)
@@ -247,7 +255,7 @@ TEST(uses_in_random_lists)
         for (int at = 0, place = (int)(seed % PLACES); at < n; at++) {
             int64_t sum = 0;
             for (int i = 0; i < world->n_roots[place]; i++) {
-                struct tensor *const *part = world->roots[place][i].part, *all = part[2];
+                struct tensor *const *part = world->roots[place][i].part, *all = part[WHOLE];
                 int last[3];
                 size_t n_uses;
                 const struct use *use = uses_of(uses, all, &n_uses);
@@ -284,7 +292,7 @@ static float *run_world(struct world *world, bool serial, bool audit)
     for (int place = 0; place < PLACES; place++)
         for (int i = 0; i < KEPT; i++) {
             float *start = random_floats(ROOT, (uint64_t)(place * KEPT + i));
-            write_tensor(world->roots[place][i].part[2], start);
+            write_tensor(world->roots[place][i].part[WHOLE], start);
             free(start);
         }
     execution.serial = serial;
@@ -295,7 +303,7 @@ static float *run_world(struct world *world, bool serial, bool audit)
     execution = (struct execution){0};
     for (int place = 0; place < PLACES; place++)
         for (int i = 0; i < KEPT; i++, at += ROOT)
-            read_tensor(world->roots[place][i].part[2], at);
+            read_tensor(world->roots[place][i].part[WHOLE], at);
     return kept;
 }
 
