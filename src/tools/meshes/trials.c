@@ -8,6 +8,10 @@
  * search finds and counts does not depend on the number of processes.
  *
  * A child process sets the options of recomputation and swap for its candidate, and they end with it.
+ *
+ * Once a child has placed its list it knows the bytes, which may be far more than their bound.  It then asks once more
+ * whether something that was simulated before it began rules the candidate out, by these bytes and the bound of the
+ * time.  If so, it ends: to find the edges and to simulate would take longer than all before.
  */
 #include "meshes.h"
 #include "techniques/recompute/recompute.h"
@@ -26,8 +30,9 @@ enum {
     BYTES_A_TASK = 6000 /* what a task of a list takes of the host's memory; 3,000 to 5,000 were measured */
 };
 
-struct trial_result { /* of a simulation: what the child process leaves to its parent, in memory that both see */
-    bool is_planned;
+struct trial_result {      /* of a simulation: what the child process leaves to its parent, in memory that both see */
+    bool is_planned;       /* seconds and bytes are known */
+    bool is_beaten;        /* not simulated: its bytes and the bound of its time rule it out */
     double seconds, bytes; /* of a step; on the fullest device */
     enum exit_code code;
     char why_not[500]; /* where it cannot be planned, as where swap finds no room */
@@ -61,6 +66,30 @@ static double placed_bytes(const struct machine *machine)
     return (double)most;
 }
 
+static void note_problem(struct trial_result *result, const struct problem *impossible)
+{
+    result->code = impossible->code;
+    snprintf(result->why_not, sizeof result->why_not, "%s", impossible->sentence);
+}
+
+/* Gives the list addresses and edges, and simulates it, unless its bytes rule it out. */
+static void measure_candidate(const struct mesh_search *search, const struct mesh_candidate *candidate,
+                              struct trainer *trainer, struct trial_result *result)
+{
+    struct problem *impossible = place(trainer->pool, &trainer->train, 1, PLACE_TO_CHECK);
+    if (impossible) {
+        note_problem(result, impossible);
+        return;
+    }
+    result->bytes = placed_bytes(trainer->machine);
+    result->is_beaten = search->prunes && is_beaten(search, result->bytes, candidate->seconds);
+    if (result->is_beaten)
+        return;
+    depend(trainer->train, ALL_EDGES);
+    result->seconds = must_simulate(trainer->train, costs_of(trainer))->period;
+    result->is_planned = true;
+}
+
 static void plan_candidate(const struct mesh_search *search, const struct mesh_candidate *candidate,
                            struct trial_result *result)
 {
@@ -76,15 +105,11 @@ static void plan_candidate(const struct mesh_search *search, const struct mesh_c
         settings.device_memory = search->asked->device_memory;
     (void)try_option("recompute", word_of("recompute", candidate->recompute));
     (void)try_option("swap", word_of("swap", candidate->swap));
-    struct trainer *trainer = try_new_trainer(&settings, LIST_TRAIN | PLAN_ONLY, &impossible);
-    if (!trainer) {
-        result->code = impossible->code;
-        snprintf(result->why_not, sizeof result->why_not, "%s", impossible->sentence);
-        return;
-    }
-    result->bytes = placed_bytes(trainer->machine);
-    result->seconds = must_simulate(trainer->train, costs_of(trainer))->period;
-    result->is_planned = true;
+    struct trainer *trainer = try_new_trainer(&settings, LIST_TRAIN | LISTS_ONLY, &impossible);
+    if (trainer)
+        measure_candidate(search, candidate, trainer, result);
+    else
+        note_problem(result, impossible);
 }
 
 /* ---- in the parent ----------------------------------------------------------------------------------------------- */
@@ -174,7 +199,7 @@ static void finish_trial(struct trials *a, size_t i)
     if (result->is_planned)
         *APPEND(search->planned, search->n, search->cap) =
             (struct planned){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};
-    else if (!search->why_not)
+    else if (!result->is_beaten && !search->why_not)
         search->why_not = new_problem(result->code, "%s", result->why_not);
 }
 
