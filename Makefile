@@ -2,11 +2,15 @@
 #
 # From top to bottom:
 #
-#     what is built               the files of the program
-#     with which flags            the compiler's words, and SDL2
-#     how                         the rules; all but ./yard itself is made in build/
-#     to see it run ... in order  the targets that you type, in the groups of `make help`; tests are built in theirs
-#     tests/maintain.mk           targets for those who change Trainyard itself
+#     what is built                what the program consists of
+#     with which flags             the compiler's words, and SDL2
+#     how                          the rules; all but ./yard itself is made in build/
+#     to see it run                the targets that you type: this group and the next three are those of `make help`
+#     to test it                       how tests are built, too
+#     to work on labs
+#     to keep the tree in order
+#     for make itself              which files depend on which headers, which targets are no files
+#     tests/maintain.mk            targets for those who change Trainyard itself
 #
 #     make V=1        shows the commands
 #     make WERROR=1   takes every warning for an error, as .ci/run does; a newer compiler warns of what ours does not
@@ -142,15 +146,16 @@ core: ## Builds ./yard-core: the trainer alone, without any folder of src/techni
 	@$(MAKE) --no-print-directory YARD=yard-core WITHOUT=all
 
 STEPS = 1500
+DEMO  = $(BUILD)/demo
 demo: $(YARD) ## Trains a small GPT on stories, draws its trace, lets it tell a story: 1 to 2 minutes.
-	./$(YARD) train --model nano --steps $(STEPS) --lr 2e-3 --trace build/demo.trace --save build/demo \
-	    --log build/demo.jsonl --val-every 300 --val-batches 40 --sample-tokens 0
-	./$(YARD) trace summary build/demo.trace
-	./$(YARD) view build/demo.trace --step $(STEPS) --png build/demo.png
-	./$(YARD) plot build/demo.jsonl
-	./$(YARD) sample --from build/demo --count 400
-	@echo 'build/demo.png shows the last step.'
-	@echo '$(if $(SDL2),./$(YARD) view build/demo.trace opens it in a window.,A window wants SDL2: make deps installs it.)'
+	./$(YARD) train --model nano --steps $(STEPS) --lr 2e-3 --trace $(DEMO).trace --save $(DEMO) \
+	    --log $(DEMO).jsonl --val-every 300 --val-batches 40 --sample-tokens 0
+	./$(YARD) trace summary $(DEMO).trace
+	./$(YARD) view $(DEMO).trace --step $(STEPS) --png $(DEMO).png
+	./$(YARD) plot $(DEMO).jsonl
+	./$(YARD) sample --from $(DEMO) --count 400
+	@echo '$(DEMO).png shows the last step.'
+	@echo '$(if $(SDL2),./$(YARD) view $(DEMO).trace opens it in a window.,A window wants SDL2: make deps installs it.)'
 
 bench: $(YARD) ## Measures this machine: FMA peak, copies, GEMM, training.
 	./$(YARD) bench --model char
@@ -239,11 +244,14 @@ help: ## Prints this list.
 	    /^[a-z-]+:.*## / && title != "" { print ""; print title; print ""; title = "" } \
 	    /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile tests/maintain.mk
 
+# ---- for make itself ------------------------------------------------------------------------------------------------
+
+# The compiler writes beside each object which headers it read.
 -include $(OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(SUPPORT:.o=.d)
 
 .PHONY: core demo bench debug test tests check asan lab grade report deps format clean help FORCE
-.DELETE_ON_ERROR:
-.SUFFIXES:
+.DELETE_ON_ERROR: # a file that is half made would look new
+.SUFFIXES:        # none of make's own rules: those above are all
 
 # ---- targets for those who change Trainyard itself -----------------------------------------------------------------
 

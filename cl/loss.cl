@@ -22,8 +22,7 @@
  * not depend on how the batch was cut into micro-batches.
  */
 
-/* The three numbers of a row where the vocabulary is cut: m, s and the target's logit.  Each has an array of P. */
-enum { PART_MAXIMUM, PART_SUM, PART_TARGET, PART_NUMBERS };
+/* Where the vocabulary is cut, m, s and the target's logit of the rows each have an array of P: enum part_number. */
 
 KERNEL void loss_forward(global float *losses,       /* (N) */
                          global float *lse,          /* (N) */

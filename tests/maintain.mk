@@ -33,7 +33,7 @@ tsan: ## Builds ./yard-tsan with ThreadSanitizer, and runs the tests of threads 
 FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 oclgrind: $(YARD) | $(SHARED)/packages-oclgrind ## Runs all kernels under oclgrind: races, stray accesses.
-	@tests/run/run.sh build/tests tests/scripts/oclgrind.sh
+	@tests/run/run.sh $(BUILD)/tests tests/scripts/oclgrind.sh
 
 $(SHARED)/packages-oclgrind: | $(SHARED)/packages
 	@$(PACKAGES) oclgrind
@@ -59,10 +59,10 @@ periods: $(YARD) ## Simulates some hundred plans: are steps as short as those in
 	@YARD=./$(YARD) tests/scripts/periods.sh
 
 gallery: $(YARD) ## Draws papers' schedules, with their formulas and what is simulated: build/gallery/index.html.
-	@YARD=./$(YARD) data/gallery/gallery.sh page build/gallery
+	@YARD=./$(YARD) data/gallery/gallery.sh page $(BUILD)/gallery
 
 papers: $(YARD) ## Draws six papers on offload and checkpoints, on the links of HARDWARE= too: build/papers/index.html.
-	@YARD=./$(YARD) HARDWARE='$(HARDWARE)' data/gallery/gallery.sh papers build/papers
+	@YARD=./$(YARD) HARDWARE='$(HARDWARE)' data/gallery/gallery.sh papers $(BUILD)/papers
 
 # ---- the sources ---------------------------------------------------------------------------------------------------
 
@@ -73,9 +73,9 @@ format-check: ## Fails when `make format` would change something.
 	@clang-format --dry-run -Werror $(C_FILES)
 
 counts: ## Writes how many lines the sources have into README.md and tutorials/reference-code.md.
-	@mkdir -p build
+	@mkdir -p $(BUILD)
 	@for page in README.md tutorials/reference-code.md; do \
-	    awk -v fill=1 -f tests/pages/counts.awk $$page >build/counts && cp build/counts $$page || exit; \
+	    awk -v fill=1 -f tests/pages/counts.awk $$page >$(BUILD)/counts && cp $(BUILD)/counts $$page || exit; \
 	done
 
 places: ## Prints in which sequence the folders stand in their table, and where passes run.

@@ -24,6 +24,18 @@ function round(x) {
     return int(x + 0.5)
 }
 
+# Is what was simulated what the formula gives, to 9 digits?  Has the formula the digits of `number`, which is "-" or
+# the paper's?  1.5 has one digit behind the point, so 1.54 has its digits, and 1.56 has not.
+function agree(formula, simulated, number,   point, digits) {
+    if (abs(simulated - formula) > 1e-9 * abs(formula) + 1e-9)
+        return 0
+    if (number == "-")
+        return 1
+    point = index(number, ".")
+    digits = point ? length(number) - point : 0
+    return abs(formula - number) * 10 ^ digits < 0.500001
+}
+
 # revolve.awk has these two as well: what checks a list must not share the mistakes of what writes it.
 
 function choose(n, k,   i, product) { # how many ways to choose k of n

@@ -49,6 +49,12 @@ YARD=${YARD:-./yard}
 export LC_ALL YARD
 here=data/gallery
 entries=${ENTRIES:-$here/entries}
+rates='1e9 2e9 4e9 8e9 16e9 32e9 64e9 450e9' # bytes per second, each way; the last is that of a superchip
+tab=$(printf '\t')
+programs="-f $here/gallery.awk"
+for generator in "$here"/generators/*.awk; do
+    programs="$programs -f $generator"
+done
 TMP=$(mktemp -d "${TMP:-${TMPDIR:-/tmp}}/gallery.XXXXXX") || exit 2
 trap 'rm -rf "$TMP"' EXIT
 
@@ -56,20 +62,6 @@ refuse() { # SENTENCE
     echo "gallery.sh: $1" >&2
     exit 2
 }
-
-[ -f "$entries" ] || refuse "there is no file $entries: ENTRIES= names one like $here/entries"
-names=${NAMES:-$(awk '$1 == "entry" { print $2 }' "$entries")}
-[ -n "$names" ] || refuse "$entries has no entries: ENTRIES= names a file like $here/entries"
-for name in $names; do
-    grep -q "^entry $name " "$entries" || refuse "$entries has no entry $name"
-done
-
-rates='1e9 2e9 4e9 8e9 16e9 32e9 64e9 450e9' # bytes per second, each way; the last is that of a superchip
-
-programs="-f $here/gallery.awk"
-for generator in "$here"/generators/*.awk; do
-    programs="$programs -f $generator"
-done
 
 generate() { # NAME SETTINGS: a step file; SETTINGS are words such as "p=8 m=32"
     awk -v name="$1" -v set="$2" $programs "$entries"
@@ -126,17 +118,18 @@ values_of() { # LIST
     echo "$made_by $own" | tr ' ' '\n' | sed -n 's/^\([A-Za-z]*\)=\([0-9.e]*\)$/\1 = \2/p'
 }
 
-write_formula() { # LIST SIMULATED FORMULA NUMBER: an END block for answer.awk, with the values that the list has
-    echo 'END { MiB = 1048576'
-    values_of "$1"
-    echo 'if (D + W) B = D + W'
-    echo "formula = $3"
-    echo "simulated = 0 + ($2)"
-    echo "number = \"$4\""
-    echo 'digits = number ~ /[.]/ ? length(number) - index(number, ".") : 0'
-    echo 'same = abs(simulated - formula) <= 1e-9 * abs(formula) + 1e-9'
-    echo 'same = same && (number == "-" || abs(formula - number) * 10 ^ digits < 0.500001)'
-    echo 'print same ? "ok" : "no", formula, simulated }'
+write_formula() { # LIST SIMULATED FORMULA NUMBER: what follows answer.awk, with the values that the list has
+    cat <<END_BLOCK
+END {
+$(values_of "$1")
+if (D + W)
+    B = D + W
+MiB = 1048576
+formula = $3
+simulated = 0 + ($2)
+print agree(formula, simulated, "$4") ? "ok" : "no", formula, simulated
+}
+END_BLOCK
 }
 
 in_name() { # WORDS: " p=8 --clip 0" as a part of a file's name, ",p=8,--clip,0"
@@ -165,7 +158,6 @@ measure() { # NAME SIMULATED FORMULA NUMBER SETTINGS: prints "ok FORMULA SIMULAT
 }
 
 measure_all() { # of each row a line: name, what, simulated, formula, number, settings, verdict, with tabs between
-    tab=$(printf '\t')
     for name in $names; do
         rows "$name" row | while IFS="$tab" read -r what simulated formula number with; do
             verdict=$(measure "$name" "$simulated" "$formula" "$number" "$with" </dev/null)
@@ -230,7 +222,6 @@ read_hardware() {
 
 # A step that does not fit is a point without a value.  What else is wrong is told on stderr, and is in $TMP/wrong.
 measure_curves() { # of each point a line: name, what, rate in GB/s or "yours", what was simulated, with tabs between
-    tab=$(printf '\t')
     : >"$TMP/wrong"
     for name in $names; do
         rows "$name" curve | while IFS="$tab" read -r what simulated formula number with; do
@@ -319,6 +310,14 @@ is_written_by_hand() { # NAME: its list is a file elsewhere
         END { exit !found }' "$entries"
 }
 
+# ---- what was asked -------------------------------------------------------------------------------------------------
+
+[ -f "$entries" ] || refuse "there is no file $entries: ENTRIES= names one like $here/entries"
+names=${NAMES:-$(awk '$1 == "entry" { print $2 }' "$entries")}
+[ -n "$names" ] || refuse "$entries has no entries: ENTRIES= names a file like $here/entries"
+for name in $names; do
+    grep -q "^entry $name " "$entries" || refuse "$entries has no entry $name"
+done
 [ "${1-}" = write ] || command -v "$YARD" >/dev/null || refuse "there is no program $YARD: \`make\` builds it"
 if [ -n "${HARDWARE-}" ]; then
     read_hardware

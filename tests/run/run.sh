@@ -37,9 +37,26 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 # The leak checker reads the thread-local memory of every thread, and crashes when one is just ending.
 export LSAN_OPTIONS="suppressions=tests/run/leaks.supp:print_suppressions=0:use_tls=0"
 # None takes 2 minutes on a free machine; on a busy one what is slow must not be taken for what hangs.
-seconds_at_most=${TEST_TIMEOUT:-1200} limit=
-command -v timeout >/dev/null && limit="timeout -k 10 $seconds_at_most"
+seconds_at_most=${TEST_TIMEOUT:-1200}
+limit= # stands in front of a test's command
+if command -v timeout >/dev/null; then
+    limit="timeout -k 10 $seconds_at_most"
+fi
 jobs=${JOBS:-$(getconf _NPROCESSORS_ONLN)}
+guesses=$logs/seconds-$YARD_TESTS
+[ -s "$guesses" ] || guesses=tests/run/seconds.txt
+
+# What has happened so far.
+begun=$(date +%s)
+passed=0 # checks that are well
+failed=0
+skipped=0
+finished=0 # tests that have ended
+failures=  # the names of those that failed
+running=   # of those that run, and how many they are
+n_running=0
+processes= # one for each test that was started
+polls=0    # looks at those that run, since one ended
 
 . tests/run/progress.sh
 
@@ -107,9 +124,6 @@ say_how_to_repeat() { # TEST LOG
 }
 
 # ---- all of them ----------------------------------------------------------------------------------------------------
-
-guesses=$logs/seconds-$YARD_TESTS
-[ -s "$guesses" ] || guesses=tests/run/seconds.txt
 
 guess() { # TEST...: "SECONDS TEST" for each, by what it took the last time
     printf '%s\n' "$@" | awk '
@@ -188,7 +202,6 @@ seconds_of() { # TEST...: "SECONDS TEST CHECK" for each check that says how long
 main() { # TEST...
     [ "$YARD_TESTS" != test ] || rm -f "$logs/passed"
     rm -f "$logs/seconds.new" "$logs"/*.ended
-    begun=$(date +%s)
     set -- $(guess "$@" | sort -s -rn | awk '{ print $2 }')
     run_all "$@"
     mv "$logs/seconds.new" "$logs/seconds-$YARD_TESTS" 2>/dev/null
@@ -204,14 +217,5 @@ main() { # TEST...
     [ "$YARD_TESTS" != test ] || touch "$logs/passed"
 }
 
-processes= # one for each test that was started
-passed=0   # checks that are well
-failed=0
-skipped=0
-finished=0 # tests
-n_running=0
-running=  # the names of those that run, and
-failures= # of those that failed
-polls=0   # since the last test ended
 trap 'stop; exit 130' INT TERM HUP QUIT PIPE
 main "$@"

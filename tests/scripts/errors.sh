@@ -175,10 +175,10 @@ result $? 'iterations without an update are stored too'
 # ---- meshes ---------------------------------------------------------------------------------------------------------
 
 plan='plan --model tiny'
-refuse 2 'expected dp=A,pp=B,tp=C' $plan --mesh dp=x
+refuse 2 '--mesh takes dp=A,pp=B,tp=C' $plan --mesh dp=x
 refuse 2 'each once' $plan -d 0:0x2 --mesh dp=2,dp=2
 refuse 2 'there is one stage; --mesh pp=N makes N of them' $plan --pipeline interleaved
-refuse 2 'expected dp=A,pp=B,tp=C' $plan --mesh dp=4294967297
+refuse 2 '--mesh takes dp=A,pp=B,tp=C' $plan --mesh dp=4294967297
 refuse 2 '--mesh dp=2 needs 2 devices, -d gives 1: name 2 there, or use one as 2, such as -d 0:0x2' $plan --mesh dp=2
 refuse 2 'asks for 8192 devices, the product of its numbers; the most are 4096' $plan --mesh dp=4096,pp=2
 refuse 2 'asks for 4294967296 devices' $plan $server --mesh dp=4096,pp=4096,tp=256
@@ -190,7 +190,7 @@ refuse 2 'wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batc
 refuse 2 'use a smaller --micro-batch, such as 1' $plan -d 0:0x8 --micro-batch 1000000
 refuse 2 'tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2' $plan -d 0:0x3 --mesh tp=3
 refuse 2 'yard plan --hardware FILE takes more' $plan -d 0:0x17
-refuse 2 'with n and N from 1 up' $plan -d 0:0x0
+refuse 2 'n and N are 1 or more' $plan -d 0:0x0
 refuse 2 'expected 2 numbers of layers' $plan -d 0:0x2 --mesh pp=2 --stages 1
 refuse 2 '2,1 has 3 layers in all, the model 2' $plan -d 0:0x2 --mesh pp=2 --stages 2,1
 refuse 2 'wants a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3' $plan --batch 8 --grad-groups 3
@@ -299,10 +299,11 @@ unharmed 'wrong sizes'
 
 # ---- devices --------------------------------------------------------------------------------------------------------
 
-refuse 2 'expected P:D' train -d 0
-refuse 2 'expected P:D' train -d 0:0,
-refuse 2 'expected P:D' train -d 0:0/0
-refuse 2 'expected P:D' train -d gpu
+refuse 2 '--devices (-d) takes P:D' train -d 0
+refuse 2 '--devices (-d) takes P:D' train -d 0:0,
+refuse 2 '--devices (-d) takes P:D' train -d 0:0/0
+refuse 2 '--devices (-d) takes P:D' train -d gpu
+refuse 2 'as in -d 0:0/2, not "-1"' plan --devices -1
 refuse 3 'run `yard devices`' train -d 77:0
 refuse 3 'run `yard devices`' train -d 0:99
 refuse 2 'can be cut into at most' train -d 0:0/999

@@ -160,7 +160,7 @@ refuse 2 'multiple of 2 micro-batches' bench --model tiny --grad-groups 2
 [ ! -s "$TMP/out" ]
 result $? 'bench refuses before it measures'
 refuse 2 'takes CKPT OUT, 2 paths, but 1 was given' ckpt reshard "$TMP/saved"
-refuse 2 'expected dp=A,pp=B,tp=C' ckpt reshard "$TMP/saved" "$TMP/x" --mesh dp=x
+refuse 2 '--mesh takes dp=A,pp=B,tp=C' ckpt reshard "$TMP/saved" "$TMP/x" --mesh dp=x
 for option in --save --init --resume --config --data --val-data --pace; do
     refuse 2 "$option takes a path, not \"\"" train $option ''
 done
@@ -307,9 +307,9 @@ refuse 1 'tensor h.9999.x is of a layer beyond the 1000' train --init "$TMP/deep
 refuse 1 'tensor h.4294967296.x is of a layer beyond the 1000' train --init "$TMP/wrap.safetensors"
 refuse 1 'has no tensor h.0.' train --init "$TMP/gap.safetensors"
 refuse 1 'wpe.weight has shape [2147483653, 0], expected two dimensions below 2^31' check "$TMP/rows.safetensors"
-refuse 2 'expected P:D' train -d 4294967296:0
-refuse 2 'expected P:D' train -d 0:4294967296
-refuse 2 'expected P:D' train -d 0:0x4294967297
+refuse 2 '--devices (-d) takes P:D' train -d 4294967296:0
+refuse 2 '--devices (-d) takes P:D' train -d 0:4294967296
+refuse 2 '--devices (-d) takes P:D' train -d 0:0x4294967297
 refuse 2 'expected dp=A' train --mesh dp=4294967297
 refuse 2 'expected dp=A' train --mesh dp=-1
 refuse 2 'expected dp=A' plan --simulate $server --mesh dp=18446744073709551617

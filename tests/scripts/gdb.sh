@@ -45,11 +45,16 @@ split_page() { # PAGE: each of its transcripts to $TMP/block.N, as lines "$ COMM
         { print "= " $0 >file }' "$1"
 }
 
+# Each command is an option -ex, since a file of commands would end at the first that is refused.
 run_gdb() { # BLOCK: its output goes to $TMP/out, with a line "@ COMMAND" in front of what each command prints
-    sed -n 's/^> //p' "$1" | sed 's/.*/echo \\n@ &\\n\n&/' >"$TMP/script"
     start=$(sed -n 's/^\$ gdb //p' "$1")
+    sed -n 's/^> //p' "$1" >"$TMP/script"
+    set --
+    while read -r command; do
+        set -- "$@" -ex "echo \n@ $command\n" -ex "$command"
+    done <"$TMP/script"
     eval "timeout 300 gdb -q -batch -nx -iex 'add-auto-load-safe-path $(pwd)' -ex 'set pagination off' \
-        -ex 'set confirm off' -ex 'set width 0' -x '$TMP/script' $start" >"$TMP/out" 2>&1 </dev/null
+        -ex 'set confirm off' -ex 'set width 0' \"\$@\" $start" >"$TMP/out" 2>&1 </dev/null
 }
 
 compare() { # BLOCK: its lines that are not in $TMP/out, in their order

@@ -63,7 +63,7 @@ function note_comment(line,   before) {
         return
     gsub(/"[^"]*"/, " ", line)
     note_files(line)
-    gsub(/[A-Za-z0-9_\/*.-]+\.(c|h|cl|awk|sh|py|txt|md|bin|json|csv|safetensors)\>/, " ", line)
+    gsub(/[A-Za-z0-9_\/*.-]+\.(c|h|cl|awk|sh|py|txt|md|bin|json|csv|safetensors)([^A-Za-z0-9_]|$)/, " ", line)
     while (match(line, /[A-Za-z_][A-Za-z0-9_]*(\(\))?/)) {
         before = substr(line, RSTART - 2, 2)
         name = substr(line, RSTART, RLENGTH)

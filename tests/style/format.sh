@@ -35,7 +35,8 @@ meant='
     test_steps.c   %sdevice
     test_steps_times.c %stensor
     test_stories.c %stable
-    test_swap.c    %sdevice %stask %stensor
+    test_swap.c    %sdevice
+    test_swap_budgets.c %stask %stensor
     test_try.c     %sdevices %sordered
     tokens.c       %sor'
 letters_behind_names() { # FILE...

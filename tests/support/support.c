@@ -176,189 +176,6 @@ struct machine *open_shaped(const char *devices, int vector, int work_group)
     return machine;
 }
 
-/* ---- trainers --------------------------------------------------------------------------------------------------- */
-
-struct settings *settings_of(const char *words)
-{
-    static char text[512];
-    char *argv[64];
-    int argc = 0;
-    snprintf(text, sizeof text, "%s", words);
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
-        argv[argc++] = word;
-    struct settings *settings = parse_settings(&train_page, argc, argv);
-    settings->warmup = 2;
-    proof_options.verify = true;
-    return settings;
-}
-
-/* Room for n more at the end. */
-static float *append(struct state *state, size_t n)
-{
-    state->values = reallocate(state->values, state->n + n, sizeof *state->values);
-    state->n += n;
-    return state->values + state->n - n;
-}
-
-/* All of the model's, of those roles. */
-static void append_state(struct state *state, struct model *model, enum kept first, enum kept end)
-{
-    for (enum kept role = first; role < end; role++)
-        for (int i = 0; i < model->params->n; i++)
-            read_param(model, i, role, append(state, param_elements(&model->params->param[i])));
-}
-
-static void clear(struct tensor *tensor)
-{
-    void *zeros = tensor ? allocate(tensor->bytes, 1) : NULL;
-    if (tensor)
-        write_tensor(tensor, zeros);
-    free(zeros);
-}
-
-void begin_anew(struct trainer *trainer)
-{
-    init_random(trainer->model, 1337);
-    for (const struct replica *replica = trainer->model->replica;
-         replica < trainer->model->replica + n_ranks(trainer->model->mesh); replica++) {
-        clear(replica->state);
-        for (int unit = 0; unit < trainer->model->params->n_units; unit++) {
-            clear(replica->m[unit]);
-            clear(replica->v[unit]);
-        }
-    }
-}
-
-struct state read_state(struct trainer *trainer, int rank)
-{
-    struct state state = {0};
-    struct model *model = trainer->model;
-    struct replica *replica = &model->replica[rank];
-    for (int i = 0; i < model->params->n; i++)
-        if (replica->by_param[i].value)
-            read_tensor(replica->by_param[i].value, append(&state, count_elements(replica->by_param[i].value)));
-    state.n_parameters = state.n;
-    append_state(&state, model, KEPT_M, KEPT_ROLES);
-    return state;
-}
-
-struct state read_whole_state(struct trainer *trainer)
-{
-    struct state state = {0};
-    append_state(&state, trainer->model, KEPT_VALUE, KEPT_M);
-    state.n_parameters = state.n;
-    append_state(&state, trainer->model, KEPT_M, KEPT_ROLES);
-    return state;
-}
-
-void expect_sound(const char *what, const struct list *list, const struct values *plain)
-{
-    char *wrong = verify(list, plain);
-    if (wrong)
-        test_failed("%s: %s\n", what, wrong);
-}
-
-void expect_wrong(const char *what, char *wrong, const char *part)
-{
-    if (!wrong || !strstr(wrong, part))
-        test_failed("%s: expected \"%s\", got: %s\n", what, part, wrong ? wrong : "nothing wrong");
-    free(wrong);
-}
-
-size_t expect_waits_needed(struct list *list, size_t nth)
-{
-    size_t waits = 0;
-    for (size_t i = 0; i < list->n; i++)
-        for (size_t k = 0; k < list->task[i]->n_edges; k++) {
-            struct edge *edge = &list->task[i]->edges[k];
-            if (!edge->wait)
-                continue;
-            waits++;
-            if ((waits - 1) % nth != 0)
-                continue;
-            edge->wait = false;
-            expect_wrong(list->task[i]->name, verify(list, NULL), "nothing orders them");
-            edge->wait = true;
-        }
-    return waits;
-}
-
-void finish_list(struct list *list)
-{
-    must(place(list->pool, &list, 1, PLACE_TO_CHECK));
-    depend(list, ALL_EDGES);
-}
-
-struct list *list_of(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    char *text = last(format, arguments);
-    va_end(arguments);
-    return read_list(write_file("list.txt", text, strlen(text)));
-}
-
-struct trainer *open_training(struct settings *settings, unsigned lists)
-{
-    struct trainer *trainer = new_trainer(settings, lists | OPEN_DATA);
-    init_random(trainer->model, 1337);
-    expect_sound("the train list", trainer->train, values_of(trainer, trainer->train));
-    return trainer;
-}
-
-void run_steps(struct trainer *trainer, uint32_t from, uint32_t to)
-{
-    for (uint32_t number = from; number <= to; number++)
-        run_step(trainer, number);
-    step_result(trainer, to);
-    drain(trainer->train);
-}
-
-void check_training(struct trainer *trainer, uint32_t last_step)
-{
-    assert_true(isfinite(step_result(trainer, last_step)->loss));
-    expect_equal_replicas(trainer, "replica");
-    for (int i = 0; i <= trainer->machine->n_devices; i++)
-        assert_int_equal(damaged_guards(&trainer->machine->device[i]), 0);
-}
-
-struct state train(struct settings *settings, uint32_t steps)
-{
-    struct trainer *trainer = open_training(settings, LIST_TRAIN);
-    run_steps(trainer, 1, steps);
-    check_training(trainer, steps);
-    struct state all = read_whole_state(trainer);
-    free_trainer(trainer);
-    return all;
-}
-
-void expect_equal_replicas(const struct trainer *trainer, const char *words)
-{
-    const struct model *model = trainer->model;
-    for (int i = 0; i < model->params->n; i++) {
-        float **seen = allocate((size_t)trainer->mesh.tp, sizeof *seen);
-        for (int rank = 0; rank < n_ranks(&trainer->mesh); rank++) {
-            struct weight weight = model->replica[rank].by_param[i];
-            if (!weight.value || !weight.value->storage->persistent)
-                continue;
-            float *values = allocate(count_elements(weight.value), sizeof *values);
-            float **first = &seen[weight.cut.split == SPLIT_NONE ? 0 : tp_of(&trainer->mesh, rank)];
-            read_tensor(weight.value, values);
-            for (size_t k = param_elements(&params_of(model, rank)->param[i]); k < count_elements(weight.value); k++)
-                if (values[k] != 0)
-                    test_failed("%s: %s of rank %d: element %zu, padding, is %g\n", words, weight.value->name, rank, k,
-                                (double)values[k]);
-            if (*first)
-                expect_same_bits(words, values, *first, count_elements(weight.value));
-            free(*first);
-            *first = values;
-        }
-        for (int k = 0; k < trainer->mesh.tp; k++)
-            free(seen[k]);
-        free(seen);
-    }
-}
-
 /* ---- programs --------------------------------------------------------------------------------------------------- */
 
 static void read_back(const char *path, char *text, size_t size)
@@ -488,4 +305,33 @@ void expect_case(const char *name, int code, const char *part, ...)
             test_failed("case %s: expected exit code %d and \"%s\"; got code %d and:\n%s\n", name, code, part,
                         outcome.code, outcome.text);
     va_end(parts);
+}
+
+/* ---- logs -------------------------------------------------------------------------------------------------------- */
+
+json_t *read_log(const char *path)
+{
+    static json_t *kept[3];
+    json_decref(kept[2]);
+    memmove(kept + 1, kept, 2 * sizeof *kept);
+    json_t *lines = json_array();
+    kept[0] = lines;
+    char text[16384];
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(text, sizeof text, file)) {
+        json_error_t error;
+        json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+        if (!json_is_object(line) || text[strlen(text) - 1] != '\n')
+            test_failed("%s: not one object: %s (%s)\n", path, text, error.text);
+        json_array_append_new(lines, line);
+    }
+    fclose(file);
+    return lines;
+}
+
+json_t *last_line(const char *path)
+{
+    json_t *lines = read_log(path);
+    return json_array_get(lines, json_array_size(lines) - 1);
 }

@@ -1,6 +1,8 @@
 /* support_kernels.c - one device in all shapes of the kernels, and running one kernel on it. */
 #include "support_kernels.h"
 
+#include "support_training.h"
+
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
 /* 0: what the device would choose. */

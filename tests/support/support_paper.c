@@ -1,5 +1,9 @@
 #include "support_paper.h"
 
+#include "support_training.h"
+#include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
+
 #include <math.h>
 
 /* ---- hardware ---------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #define SUPPORT_SCHEDULE_H
 
 #include "support.h"
+#include "trainer/run/run.h"
 
 /* ---- machines ---------------------------------------------------------------------------------------------------- */
 

@@ -138,14 +138,14 @@ struct stored store_of(const struct config *config, const struct mesh *mesh, int
     size_t cap = 0;
     for (int r = n_ranks(mesh) - 1; r >= 0; r--)
         for (int u = 0; u < stored.model->params->n_units; u++) {
-            struct shard shard = shard_of(params_of(stored.model, r)->unit[u].elements, dp_of(mesh, r), mesh->dp);
+            struct range shard = shard_of(params_of(stored.model, r)->unit[u].elements, dp_of(mesh, r), mesh->dp);
             size_t middle = halves ? (shard.begin + shard.end) / 2 : shard.end;
             if (!has_stage(mesh, r, stage_of(stored.model, u)))
                 continue;
             if (shard.begin < middle)
-                *APPEND(stored.plan.range, stored.plan.n, cap) = (struct state_range){r, u, shard.begin, middle};
+                *APPEND(stored.plan.range, stored.plan.n, cap) = (struct state_range){r, u, {shard.begin, middle}};
             if (middle < shard.end)
-                *APPEND(stored.plan.range, stored.plan.n, cap) = (struct state_range){r, u, middle, shard.end};
+                *APPEND(stored.plan.range, stored.plan.n, cap) = (struct state_range){r, u, {middle, shard.end}};
         }
     return stored;
 }
@@ -173,8 +173,8 @@ static void fill_tensor(const struct stored *stored, const struct state_range *r
         if (cut && tp_of(stored->plan.mesh, piece->rank) != tp_of(stored->plan.mesh, range->rank))
             continue;
         for (size_t i = 0; i < piece_elements(piece); i++)
-            if (first + i >= range->begin && first + i < range->end)
-                out[first + i - range->begin] = state_value(seed, tensor, element_of(t, piece, i, &run));
+            if (first + i >= range->elements.begin && first + i < range->elements.end)
+                out[first + i - range->elements.begin] = state_value(seed, tensor, element_of(t, piece, i, &run));
     }
 }
 

@@ -4,7 +4,7 @@
 
 #include "support.h"
 #include "techniques/reshard/checkpoint.h"
-#include "techniques/snapshot/snapshot.h"
+#include "techniques/snapshot/snapshot_writer.h"
 
 /* Sizes and a mesh that fit each other, by chance: uneven heads, layers and vocabulary; shards that are empty. */
 struct random_case {

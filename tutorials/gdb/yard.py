@@ -13,6 +13,8 @@
 Everything is read from memory: no function of the program is called, so all of it but `break`, `next-task` and
 `step-list` works in a kernel and on a core file too.  The list is found in the frames of the threads.
 
+Names are those of the C: `list` is a struct list, a list of tasks, and hides Python's own type of that name.
+
 From top to bottom:
 
     values of C                     numbers, texts, arrays
@@ -127,25 +129,26 @@ def pointed(value):
     return target.tag if target.code == gdb.TYPE_CODE_STRUCT else None
 
 
-def is_list(step):
+def is_list(list):
+    """Does that pointer lead to a list that has been built?"""
     try:
-        if int(step) == 0 or int(step["pool"]) == 0:
+        if int(list) == 0 or int(list["pool"]) == 0:
             return False
-        return 0 < int(step["n"]) <= constant("MOST_TASKS") and text(step["name"]) != ""
+        return 0 < int(list["n"]) <= constant("MOST_TASKS") and text(list["name"]) != ""
     except (gdb.error, gdb.MemoryError):
         return False
 
 
-def find_step(name=None):
+def find_list(name=None):
     """The list that the nearest frame works on; with a name: that list."""
     for frame in frames():
         for _, value in variables(frame):
             tag = pointed(value)
             if tag in WAYS and int(value) != 0:
                 try:
-                    step = WAYS[tag](value)
-                    if is_list(step) and name in (None, text(step["name"])):
-                        return step.dereference()
+                    list = WAYS[tag](value)
+                    if is_list(list) and name in (None, text(list["name"])):
+                        return list.dereference()
                 except (gdb.error, gdb.MemoryError):
                     pass
     wanted = " '%s'" % name if name else ""
@@ -158,8 +161,8 @@ def find_alone():
     while frame is not None and frame.is_valid():
         if frame.name() == "run_alone":
             try:
-                step, iteration, position = arguments(frame)[:3]
-                return step.dereference(), int(iteration), int(position)
+                list, iteration, position = arguments(frame)[:3]
+                return list.dereference(), int(iteration), int(position)
             except (gdb.error, ValueError, RuntimeError):  # the compiler has kept no value of them
                 return None
         frame = frame.older()
@@ -229,9 +232,9 @@ def address_of(x):
     return start + int(base["address"]) + int(x["offset"]) if start else None
 
 
-def reason(step, t, edge):
+def reason(list, t, edge):
     """Why task t has that edge."""
-    before = step["task"][int(edge["producer"])]
+    before = list["task"][int(edge["producer"])]
     mine = {int(a["tensor"]["storage"] or a["tensor"]): a for a in items(t["access"], t["n_access"])}
     for a in items(before["access"], before["n_access"]):
         other = mine.get(int(a["tensor"]["storage"] or a["tensor"]))
@@ -242,34 +245,34 @@ def reason(step, t, edge):
     return "which has bytes that it takes" if "REUSE" in str(edge["kind"]) else "which it follows"
 
 
-def describe_edge(step, t, edge):
-    before = step["task"][int(edge["producer"])].dereference()
+def describe_edge(list, t, edge):
+    before = list["task"][int(edge["producer"])].dereference()
     when = " of the step before" if edge["previous"] else ""
     how = "" if edge["wait"] else " (implied)"
-    return "%s%s, %s%s" % (name_task(before), when, reason(step, t, edge), how)
+    return "%s%s, %s%s" % (name_task(before), when, reason(list, t, edge), how)
 
 
-def task_at(step, number):
+def task_at(list, number):
     """By its name, else by its number: the program may have a variable that is named as a task is."""
-    i = next((int(t["index"]) for t in items(step["task"], step["n"]) if text(t["name"]) == number), None)
+    i = next((int(t["index"]) for t in items(list["task"], list["n"]) if text(t["name"]) == number), None)
     try:
         i = int(number, 0) if i is None else i
     except ValueError:
         raise gdb.GdbError("list %s has no task %s: `yard lanes` shows some, `yard plan --print` all" %
-                           (text(step["name"]), number))
-    if not 0 <= i < int(step["n"]):
-        raise gdb.GdbError("list %s has tasks 0 to %d, not %d" % (text(step["name"]), int(step["n"]) - 1, i))
-    return step["task"][i].dereference()
+                           (text(list["name"]), number))
+    if not 0 <= i < int(list["n"]):
+        raise gdb.GdbError("list %s has tasks 0 to %d, not %d" % (text(list["name"]), int(list["n"]) - 1, i))
+    return list["task"][i].dereference()
 
 
 # ---- the list as it is now ------------------------------------------------------------------------------------------
 
-def order(step):
+def order(list):
     """Its tasks: while it is edited by their chain, which begins at list->head."""
-    if int(step["head"]) == 0:
-        return [t.dereference() for t in items(step["task"], step["n"])]
-    tasks, t = [], step["head"]["next"]
-    while int(t) != int(step["head"]):  # a ring
+    if int(list["head"]) == 0:
+        return [t.dereference() for t in items(list["task"], list["n"])]
+    tasks, t = [], list["head"]["next"]
+    while int(t) != int(list["head"]):  # a ring
         tasks.append(t.dereference())
         t = t["next"]
     return tasks
@@ -284,10 +287,10 @@ def line(t):
     return "%s%s on %s: %s -> %s" % (text(t["name"]), tags(t), text(t["lane"]["name"]), reads, writes)
 
 
-def picture(step):
+def picture(list):
     """(address, line, addresses of its tensors) of each task, in order."""
     return [(int(t.address), line(t), [int(a["tensor"]) for a in items(t["access"], t["n_access"])])
-            for t in order(step)]
+            for t in order(list)]
 
 
 def sign_of(task, old, moved):
@@ -338,26 +341,26 @@ def moved_ones(old, new):
 
 # ---- runs -----------------------------------------------------------------------------------------------------------
 
-def queue_runs(step, lane):
+def queue_runs(list, lane):
     """(task, iteration) of what a lane has been given and has not been seen to end, in its order."""
-    running = step["running"]
+    running = list["running"]
     if int(running) == 0 or lane >= int(running["n_queues"]):
         return []
     q = running["queue"][lane]
     given, retired, cap = int(q["given"]), int(q["retired"]), int(q["cap"])
     runs = [q["run"][n % cap] for n in range(retired, given)] if cap else []
-    return [(step["task"][int(r["task"])].dereference(), int(r["iteration"])) for r in runs]
+    return [(list["task"][int(r["task"])].dereference(), int(r["iteration"])) for r in runs]
 
 
-def open_producers(step, t, number):
+def open_producers(list, t, number):
     """Edges of a run that still hold it: (edge, producer, iteration)."""
     held = []
     for e in items(t["edges"], t["n_edges"]):
         if not e["wait"]:
             continue
-        before, run = step["task"][int(e["producer"])].dereference(), number - int(e["previous"])
+        before, run = list["task"][int(e["producer"])].dereference(), number - int(e["previous"])
         if any(int(u["index"]) == int(before["index"]) and k <= run
-               for u, k in queue_runs(step, int(before["lane"]["index"]))):
+               for u, k in queue_runs(list, int(before["lane"]["index"]))):
             held.append((e, before, run))
     return held
 
@@ -397,24 +400,24 @@ class Lanes(Command):
 
     def run(self, words):
         self.none(words)
-        step = find_step()
-        machine = step["pool"]["machine"]
+        list = find_list()
+        machine = list["pool"]["machine"]
         now = find_running()
         iteration = ", iteration %d" % now[1] if now else ""
-        print("list %s, %d tasks%s" % (text(step["name"]), int(step["n"]), iteration))
+        print("list %s, %d tasks%s" % (text(list["name"]), int(list["n"]), iteration))
         at = now[2] if now else -1
         for lane in items(machine["lane"], machine["n_lanes"]):
-            mine = [t for t in items(step["task"], step["n"]) if int(t["lane"]) == int(lane)]
+            mine = [t for t in items(list["task"], list["n"]) if int(t["lane"]) == int(lane)]
             if not mine:
                 continue
-            runs = queue_runs(step, int(lane["index"]))
+            runs = queue_runs(list, int(lane["index"]))
             if now and is_serial():
                 runs = [(t.dereference(), now[1]) for t in mine if int(t["index"]) == at]
             what = "idle"
             if runs:
                 t, number = runs[0]
                 what = "%s of step %d" % (name_task(t).rsplit(" on ", 1)[0], number)
-                held = open_producers(step, t, number)
+                held = open_producers(list, t, number)
                 what += "".join("\n%22s waits for %s of step %d" % ("", name_task(p), k) for _, p, k in held)
                 what += "; %d more behind it" % (len(runs) - 1) if len(runs) > 1 else ""
             behind = [t for t in mine if int(t["index"]) > at]
@@ -426,8 +429,8 @@ class Task(Command):
     """yard task N: what task N of the list reads and writes, waits for, and does."""
 
     def run(self, words):
-        step = find_step()
-        t = task_at(step, self.one(words, "a task: its number, or its name"))
+        list = find_list()
+        t = task_at(list, self.one(words, "a task: its number, or its name"))
         print("%s, %s" % (name_task(t), enum_word(t["role"], "ROLE_")))
         for mode, word in ((READ, "reads "), (WRITE, "writes")):
             for x in tensors_of(t, mode):
@@ -437,7 +440,7 @@ class Task(Command):
                                              bytes_of(int(x["bytes"])), place))
         edges = items(t["edges"], t["n_edges"])
         for e in edges:
-            print("  waits for %s" % describe_edge(step, t, e))
+            print("  waits for %s" % describe_edge(list, t, e))
         if not edges:
             print("  waits for nothing")
         if int(t["file"]):
@@ -471,7 +474,7 @@ def near_names(name, names):
 
 def find_slice(name, shape, indices):
     """The first element, how many they are, and the shape that is left: "1,0" of (4, 2, 32, 32) leaves (32, 32)."""
-    begin, left, words = 0, list(shape), [w for w in indices.split(",") if w.strip()]
+    begin, left, words = 0, shape[:], [w for w in indices.split(",") if w.strip()]
     try:
         for k, word in enumerate(words):
             size = left.pop(0)
@@ -517,14 +520,14 @@ NAME[1,0] is the slice that its first indices 1 and 0 name, and NAME[2:5] are th
 for NumPy, and FILE.pgm gets them as a picture, from the least in black to the largest in white."""
 
     def run(self, words):
-        step = find_step()
+        list = find_list()
         path = words.pop() if words and words[-1].endswith((".npy", ".pgm")) else None
-        task = task_at(step, words[1]) if len(words) == 2 else None
+        task = task_at(list, words[1]) if len(words) == 2 else None
         if task is not None:
             words = words[:1]
         name = self.one(words, "a tensor's name, as `yard task` shows it, and a task")
         name, bracket, indices = name.partition("[")
-        pool = step["pool"]
+        pool = list["pool"]
         found = [x.dereference() for x in items(pool["tensors"], pool["n"]) if text(x["name"]) == name]
         if not found:
             raise gdb.GdbError("there is no tensor %s%s" % (name, near_names(
@@ -541,7 +544,7 @@ for NumPy, and FILE.pgm gets them as a picture, from the least in black to the l
             self.show_slice(found[0], indices.rstrip("]") if bracket else "", path)
             return
         for x in found:
-            self.show(step, x)
+            self.show(list, x)
 
     def show_slice(self, x, indices, path):
         """Values of the part that the indices name, row by row, or a file of them."""
@@ -567,13 +570,13 @@ for NumPy, and FILE.pgm gets them as a picture, from the least in black to the l
             raise gdb.GdbError("%s cannot be written: %s" % (path, e.strerror))
         print("  wrote %s" % path)
 
-    def show(self, step, x):
+    def show(self, list, x):
         base, address = storage_of(x), address_of(x)
         kept = " keeps its value from step to step" if base["persistent"] else ""
         print("%s, %s, %s%s" % (name_tensor(x), enum_word(base["class"], "MEM_"), bytes_of(int(x["bytes"])), kept))
         if int(x["storage"]) != int(x.address) and int(x["storage"]):
             print("  a view of %s, from byte %d on" % (text(base["name"]), int(x["offset"])))
-        users = [t for t in items(step["task"], step["n"])
+        users = [t for t in items(list["task"], list["n"])
                  if any(int(a["tensor"]) == int(x.address) for a in items(t["access"], t["n_access"]))]
         for t in users:
             modes = [int(a["mode"]) for a in items(t["access"], t["n_access"]) if int(a["tensor"]) == int(x.address)]
@@ -630,28 +633,28 @@ class Waits(Command):
     """yard waits N: why task N has not started."""
 
     def run(self, words):
-        step = find_step()
-        t = task_at(step, self.one(words, "a task: its number, or its name"))
+        list = find_list()
+        t = task_at(list, self.one(words, "a task: its number, or its name"))
         now, lane = find_running(), int(t["lane"]["index"])
-        if not now and int(step["running"]) == 0:
+        if not now and int(list["running"]) == 0:
             print("%s: this list is not run now" % name_task(t))
             return
         if now and is_serial():
             print("%s: %s" % (name_task(t), self.when_in_turn(int(t["index"]), now[2])))
             return
-        runs = queue_runs(step, lane)
+        runs = queue_runs(list, lane)
         mine = [(k, n) for k, (u, n) in enumerate(runs) if int(u["index"]) == int(t["index"])]
         if not mine:
-            print("%s: %s" % (name_task(t), self.why_not_started(step, t, now)))
+            print("%s: %s" % (name_task(t), self.why_not_started(list, t, now)))
             return
         ahead, number = mine[0]
         print("%s of step %d" % (name_task(t), number))
         if ahead:
             print("  stands behind %s of step %d on its lane, and %d more" %
                   (name_task(runs[0][0]).rsplit(" on ", 1)[0], runs[0][1], ahead - 1))
-        held = open_producers(step, t, number)
+        held = open_producers(list, t, number)
         for e, before, run in held:
-            print("  waits for %s of step %d, %s" % (name_task(before), run, reason(step, t, e)))
+            print("  waits for %s of step %d, %s" % (name_task(before), run, reason(list, t, e)))
         if not held and not ahead:
             print("  waits for nothing: it runs, or has ended and has not been looked at")
 
@@ -665,22 +668,22 @@ class Waits(Command):
         return "this run is serial, and at task %d: %d come before" % (at, i - at)
 
     @staticmethod
-    def why_not_started(step, t, now):
+    def why_not_started(list, t, now):
         """Of a task that has no run in flight."""
         if now and now[2] <= int(t["index"]):
             return "it has not been issued, the host is at task %d of step %d" % (now[2], now[1])
-        if int(step["running"]):
+        if int(list["running"]):
             return "all its runs so far have ended"
-        return "list %s is not being run" % text(step["name"])
+        return "list %s is not being run" % text(list["name"])
 
 
 class TaskBreakpoint(gdb.Breakpoint):
     """Before a task runs (serial), or is issued to its lane (threads)."""
 
-    def __init__(self, place, wanted=None, step=None, layer=None, micro=None, temporary=False, is_checked=True):
+    def __init__(self, place, wanted=None, given=None, temporary=False, is_checked=True):
         super().__init__(place, internal=wanted is None, temporary=temporary)
-        self.wanted, self.at, self.layer, self.micro = wanted, step, layer, micro
-        self.is_checked = is_checked  # False: no list was there yet to look for the name in
+        self.wanted, self.given = wanted, given or {}
+        self.is_checked = is_checked  # False: no list was there yet to look for the task in
         self.silent, self.where = True, None
 
     def stop(self):
@@ -689,16 +692,16 @@ class TaskBreakpoint(gdb.Breakpoint):
             return False
         if not self.is_checked:
             self.is_checked = True
-            unknown = unknown_task(self.wanted, known_tasks())
-            if unknown:
-                print(unknown)
+            never = why_never(self.wanted, self.given, known_tasks())
+            if never:
+                print(never)
                 return True
-        step, number, i = found
-        t = step["task"][i].dereference()
+        list, number, i = found
+        t = list["task"][i].dereference()
         if self.wanted is not None and self.wanted not in (text(t["name"]), str(i)):
             return False
-        if any(want is not None and want != have for want, have in
-               ((self.at, number), (self.layer, int(t["layer"])), (self.micro, int(t["micro"])))):
+        have = {"step": number, "layer": int(t["layer"]), "micro": int(t["micro"])}
+        if any(have[word] != value for word, value in self.given.items()):
             return False
         self.where = "step %d, %s" % (number, name_task(t))
         if self.wanted is not None:
@@ -710,24 +713,87 @@ def stops(**wanted):
     return [TaskBreakpoint(place, **wanted) for place in ("run_alone", "issue_task")]
 
 
+# ---- can a breakpoint be hit? ----
+
+class Known:
+    """What `yard break` asks of a task: all tasks of the lists that are in sight are kept as this."""
+
+    def __init__(self, t, list):
+        self.name, self.index, self.list = text(t["name"]), int(t["index"]), text(list["name"])
+        self.place = {"layer": int(t["layer"]), "micro": int(t["micro"])}
+
+
+def find_trainer():
+    for frame in frames():
+        for _, value in variables(frame):
+            if pointed(value) == "trainer" and int(value) != 0:
+                return value
+    return None
+
+
+def lists_in_sight():
+    """Those of the trainer, and others that frames work on; before the program has built one, none."""
+    trainer, found = find_trainer(), {}
+    pointers = [trainer[name] for name in ("train", "eval", "sample")] if trainer is not None else []
+    for list in [p.dereference() for p in pointers if is_list(p)]:
+        found[int(list.address)] = list
+    try:
+        list = find_list()
+        found[int(list.address)] = list
+    except (gdb.error, gdb.GdbError):
+        pass
+    return found.values()
+
+
 def known_tasks():
-    """Names and numbers of the tasks of all lists that are in sight; before the program has built one, none."""
-    known = set()
-    for name in ("train", "eval", "sample", None):
-        try:
-            step = find_step(name)
-        except (gdb.error, gdb.GdbError):
-            continue
-        tasks = items(step["task"], step["n"])
-        known |= {text(t["name"]) for t in tasks} | {str(i) for i in range(len(tasks))}
-    return known
+    return [Known(t, list) for list in lists_in_sight() for t in items(list["task"], list["n"])]
 
 
-def unknown_task(wanted, known):
-    """What to say if none of the known tasks has that name or number; None: one has, or none is known yet."""
-    if not known or wanted in known:
+def numbers_in_words(numbers):
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return "%d to %d" % (numbers[0], numbers[-1])
+    return " and ".join(", ".join(map(str, numbers)).rsplit(", ", 1))
+
+
+def why_never(wanted, given, known):
+    """What to say if no task can be stopped at so; None: one can, or no list is known yet."""
+    tasks = [t for t in known if wanted in (t.name, str(t.index))]
+    if not known:
         return None
-    return "there is no task %s%s" % (wanted, near_names(wanted, known))
+    if not tasks:
+        names = {t.name for t in known} | {str(t.index) for t in known}
+        return "there is no task %s%s" % (wanted, near_names(wanted, names))
+    which = "task %s" % wanted
+    for word, what in (("layer", "layer"), ("micro", "micro-batch")):
+        if word not in given:
+            continue
+        have = sorted({t.place[word] for t in tasks if t.place[word] >= 0})
+        tasks = [t for t in tasks if t.place[word] == given[word]]
+        if not tasks and not have:
+            return "%s has no %s: leave %s= out" % (which, what, word)
+        if not tasks:
+            return "%s has no %s %d, only %s" % (which, what, given[word], numbers_in_words(have))
+        which += " of %s %d" % (what, given[word])
+    return why_no_step(which, given.get("step"), tasks)
+
+
+def why_no_step(which, step, tasks):
+    """The same for the step.  Other lists than that of the training count their own rounds, which have no end."""
+    trainer = find_trainer()
+    if step is None:
+        return None
+    if step < 1:
+        return "there is no step %d: they count from 1" % step
+    if trainer is None or any(t.list != "train" for t in tasks):
+        return None
+    settings = trainer["settings"]
+    last = int(settings["stop_after"]) or int(settings["steps"])
+    if step > last:
+        return "there is no step %d: the run ends with step %d" % (step, last)
+    now = find_running()
+    if now is None or text(now[0]["name"]) != "train" or (step, max(t.index for t in tasks)) >= now[1:]:
+        return None
+    return "%s of step %d comes no more: the run is at task %d of step %d" % (which, step, now[2], now[1])
 
 
 class Break(Command):
@@ -737,14 +803,15 @@ class Break(Command):
         given = dict(w.split("=", 1) for w in words[1:] if "=" in w)
         if not words or len(given) < len(words) - 1 or set(given) - {"step", "layer", "micro"}:
             raise gdb.GdbError("yard break takes a task's name or number, then step=K, layer=L, micro=M")
-        known = known_tasks()
-        unknown = unknown_task(words[0], known)
-        if unknown:
-            raise gdb.GdbError(unknown)
         try:
-            stops(wanted=words[0], is_checked=bool(known), **{k: int(v) for k, v in given.items()})
+            given = {word: int(value) for word, value in given.items()}
         except ValueError:
             raise gdb.GdbError("yard break: step=, layer= and micro= take whole numbers")
+        known = known_tasks() if gdb.selected_thread() else []
+        never = why_never(words[0], given, known)
+        if never:
+            raise gdb.GdbError(never)
+        stops(wanted=words[0], given=given, is_checked=bool(known))
 
 
 class NextTask(Command):
@@ -770,9 +837,9 @@ class Diff(Command):
     """yard diff [LIST]: what has changed in a list since this command, or step-list, looked at it last."""
 
     def run(self, words):
-        step = find_step(self.one(words, "one list's name, or nothing") if words else None)
-        name = text(step["name"])
-        now = picture(step)
+        list = find_list(self.one(words, "one list's name, or nothing") if words else None)
+        name = text(list["name"])
+        now = picture(list)
         if name in FOUND:
             show_difference(name, FOUND[name], now)
         else:
@@ -824,12 +891,12 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
             if verb is None:
                 raise gdb.GdbError("the program has ended within pass %s" % name)
             if not any(f.name() == entry for f in self.mine()):
-                self.show(find_step())
+                self.show(find_list())
                 print("pass %s has ended" % name)
                 return
             if not any(p.hit_count for p in points) or verb not in VERBS:
                 raise gdb.GdbError("stopped in %s, before an edit: the same command goes on" % verb)
-            step = self.edited()
+            list = self.edited()
             where = gdb.newest_frame().older().find_sal()
             for p in points:
                 p.enabled = False
@@ -841,10 +908,10 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
                 if p.is_valid():
                     p.delete()
         print("%s, called at %s:%d" % (verb, os.path.relpath(where.symtab.fullname()), where.line))
-        self.show(step)
-        now = picture(step)
-        show_difference(text(step["name"]), FOUND.get(text(step["name"]), now), now)
-        FOUND[text(step["name"])] = now
+        self.show(list)
+        now = picture(list)
+        show_difference(text(list["name"]), FOUND.get(text(list["name"]), now), now)
+        FOUND[text(list["name"])] = now
 
     def begin(self, name, entry):
         start = gdb.Breakpoint(entry, internal=True)
@@ -858,10 +925,10 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
         if not any(f.name() == entry for f in self.mine()):
             raise gdb.GdbError("stopped in %s, before pass %s: the same command goes on" %
                                (gdb.newest_frame().name(), name))
-        step = find_step()
-        self.show(step)
-        FOUND[text(step["name"])] = picture(step)
-        print("pass %s begins, list %s has %d tasks" % (name, text(step["name"]), int(step["n"])))
+        list = find_list()
+        self.show(list)
+        FOUND[text(list["name"])] = picture(list)
+        print("pass %s begins, list %s has %d tasks" % (name, text(list["name"]), int(list["n"])))
 
     @staticmethod
     def is_pass(symbol):
@@ -881,7 +948,7 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
                 raise gdb.GdbError("only a trace is replaced, and %s is none: choose another name" % path)
         return path
 
-    def show(self, step):
+    def show(self, list):
         if not self.trace:
             return
         passes = next(f for f in self.mine() if f.name() == "run_passes")
@@ -889,7 +956,7 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
         before = os.path.exists(self.trace) and os.stat(self.trace)
         path = self.trace.replace("\\", "\\\\").replace('"', '\\"')
         gdb.parse_and_eval('show_list((struct list *)%d, (struct costs *)%d, "%s")'
-                           % (int(step.address), int(costs), path))
+                           % (int(list.address), int(costs), path))
         if not os.path.exists(self.trace) or (before and os.path.samestat(before, os.stat(self.trace))):
             print("  no trace is written: the list has no times, or cannot run as it is now")
 
@@ -899,7 +966,7 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
             tag = pointed(value)
             if tag in ("edit", "list"):
                 return WAYS[tag](value).dereference()
-        return find_step()
+        return find_list()
 
     @staticmethod
     def mine():
@@ -932,7 +999,7 @@ PRINTED = {
     "access": lambda a: "%s %s" % (enum_word(a["mode"], "ACCESS_"), text(a["tensor"]["name"])),
     "lane": lambda l: "lane " + text(l["name"]),
     "device": lambda d: "device %s, %s" % (text(d["id"]), text(d["name"])),
-    "list": lambda s: "list %s of %d tasks" % (text(s["name"]), int(s["n"])),
+    "list": lambda list: "list %s of %d tasks" % (text(list["name"]), int(list["n"])),
 }
 
 

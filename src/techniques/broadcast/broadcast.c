@@ -40,6 +40,8 @@
  */
 #include "broadcast.h"
 
+#include <math.h>
+
 enum { LEAST_SLICE = 512 }; /* bytes */
 
 struct broadcast_options broadcast_options;
@@ -334,7 +336,7 @@ static void send_hop(const struct broadcast *broadcast, struct edit *edit, const
     task->origin = hop->copy->origin;
     task->message = slice->number;
     task->when = hop->copy->when;
-    if (hop->copy->seconds >= 0)
+    if (!isnan(hop->copy->seconds))
         task->seconds = hop->copy->seconds * (double)to->bytes / (double)whole->bytes;
     if (hop->reader && !from->device->is_host && !to->device->is_host)
         add_receive(broadcast, edit, hop->reader, slice->queue, to);

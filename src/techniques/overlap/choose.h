@@ -29,6 +29,7 @@ struct bucket_seconds {  /* what the updates of a bucket take */
     double on_device;    /* all of them */
     double down, on_cpu; /* their gradients' copies to the host; the updates there */
 };
+
 struct planner {
     struct list *list;
     const struct costs *costs;
@@ -41,6 +42,7 @@ struct planner {
     double serial;       /* seconds of a step with all updates on the CPU, if tasks ran one after another */
     double least_period; /* seconds: no step can be shorter, wherever updates are; 0: not known */
 };
+
 struct plans {
     struct candidate by_mode[OVERLAPS]; /* the plan of each --overlap, and its score */
 };

@@ -38,6 +38,8 @@
  */
 #include "overlap.h"
 
+#include <math.h>
+
 /* ---- which updates can move -------------------------------------------------------------------------------------- */
 
 static bool is_on_device(const struct access *access, enum memory_class class)
@@ -63,7 +65,7 @@ static const struct tensor *parameters_of(const struct task *task)
 /* An update of a device that the host can do too. */
 static bool host_can_do(const struct task *task)
 {
-    bool host_can = task->on_host.run || task->on_host.seconds >= 0;
+    bool host_can = task->on_host.run || !isnan(task->on_host.seconds);
     return task->role == ROLE_UPDATE && task->lane->kind == LANE_COMPUTE && host_can && parameters_of(task);
 }
 

@@ -23,6 +23,7 @@ struct update_bucket {
     size_t update; /* the position of its first update */
     int released;  /* the position of the last task that makes a gradient of it; NONE: no task does */
 };
+
 struct update_buckets {
     struct update_bucket bucket[MOST_BUCKETS]; /* in the order in which the backward releases them */
     size_t n;
@@ -94,6 +95,7 @@ struct transport {
     struct tensor *(*host_side)(struct mover *mover, const struct task *update, const struct task *piece, int i);
     const char *purpose; /* that of the copies up */
 };
+
 struct moved {              /* a piece on the host */
     struct task *update;    /* its update */
     struct task *last_copy; /* the last copy up */

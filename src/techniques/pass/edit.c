@@ -342,8 +342,8 @@ static void narrow(struct task *task, struct pool *pool, size_t begin, size_t en
     if (task->action == ACT_KERNEL)
         task->grid.global[0] = ceil_div(n, BLOCK) * task->grid.local[0];
     task->piece_begin += begin;
-    task->state.begin += first;
-    task->state.end = task->state.begin + n;
+    task->state.elements.begin += first;
+    task->state.elements.end = task->state.elements.begin + n;
     task->flops *= (double)(end - begin) / (double)task_bytes;
     task->bytes = (size_t)((double)task->bytes * (double)(end - begin) / (double)task_bytes);
 }

@@ -49,10 +49,14 @@ void insert_before(struct edit *edit, struct task *task);
 void insert_behind(struct edit *edit, struct task *task);
 
 /* sink() moves the task later in the list, to right after `where`; hoist() moves it earlier, to right before `where`.
- * false: nothing has moved, for one of these reasons.  `where` is on the other side of the task.  A task on the way
- * touches the same bytes as the task, and one of the two writes.  One of the two is held until the norm is known, and
- * the other holds it.  Or one is_after() the other.  Tasks that sink to the same place are reversed: begin with the
- * last one to keep their order. */
+ * false: nothing has moved, since
+ *
+ *     - `where` is on the other side of the task; or
+ *     - a task on the way and this task touch the same bytes, and one of them writes; or
+ *     - one of these two is held until the norm is known (enum gate), and the other holds it; or
+ *     - one of these two is_after() the other.
+ *
+ * Tasks that sink to the same place are reversed: begin with the last one to keep their order. */
 bool sink(struct edit *edit, struct task *task, struct task *where);
 bool hoist(struct edit *edit, struct task *task, struct task *where);
 /* Why the last move moved nothing: `second` must come after `first`. */

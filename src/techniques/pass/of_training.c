@@ -24,14 +24,14 @@ struct run_facts facts_of(const struct settings *settings)
 
 struct pass_reports reports_of(const struct trainer *trainer)
 {
-    const struct pass_reports *r = *own_of(trainer, &module_pass);
-    return r ? *r : (struct pass_reports){NULL, 0};
+    const struct pass_reports *reports = *own_of(trainer, &module_pass);
+    return reports ? *reports : (struct pass_reports){NULL, 0};
 }
 
 static const struct costs *costs_for(const struct trainer *trainer)
 {
-    const struct forecaster *f = find_forecaster();
-    return f ? f->costs(trainer) : NULL;
+    const struct forecaster *forecaster = find_forecaster();
+    return forecaster ? forecaster->costs(trainer) : NULL;
 }
 
 static void rewrite(struct trainer *trainer, struct list *list)
@@ -41,9 +41,9 @@ static void rewrite(struct trainer *trainer, struct list *list)
     struct run_facts facts = facts_of(trainer->settings);
     facts.gather &= trainer->mesh.dp > 1;
     if (list == trainer->train) {
-        struct pass_reports *r = allocate(1, sizeof *r);
-        r->report = run_passes(list, costs_for(trainer), &facts, after, &r->n);
-        *own_of(trainer, &module_pass) = r;
+        struct pass_reports *reports = allocate(1, sizeof *reports);
+        reports->report = run_passes(list, costs_for(trainer), &facts, after, &reports->n);
+        *own_of(trainer, &module_pass) = reports;
     } else {
         run_on_other_list(list, costs_for(trainer), &facts);
         fetch_state(list);
@@ -52,23 +52,23 @@ static void rewrite(struct trainer *trainer, struct list *list)
 
 static void print_all_reports(struct trainer *trainer)
 {
-    struct pass_reports r = reports_of(trainer);
-    print_reports(stdout, r.report, r.n);
+    struct pass_reports reports = reports_of(trainer);
+    print_reports(stdout, reports.report, reports.n);
 }
 
 static void free_all_reports(struct trainer *trainer)
 {
-    struct pass_reports *r = *own_of(trainer, &module_pass);
-    if (r)
-        free_reports(r->report, r->n);
-    free(r);
+    struct pass_reports *reports = *own_of(trainer, &module_pass);
+    if (reports)
+        free_reports(reports->report, reports->n);
+    free(reports);
 }
 
 static void check_pass_options(struct settings *settings)
 {
     (void)settings;
     if (after && !find_pass(after))
-        fail(EXIT_USAGE, "--after %s: there is no such pass; there are: %s", after, pass_names());
+        fail(EXIT_USAGE, "--after takes the name of a pass, not \"%s\"; there are: %s", after, pass_names());
 }
 
 static const struct option options[] = {

@@ -53,13 +53,13 @@ struct tensor *new_bytes_tensor(struct pool *pool, struct device *device, enum m
 struct tensor *new_range(struct pool *pool, struct tensor *base, const char *name, size_t begin, size_t end)
 {
     const struct shape shape = SHAPE((int64_t)ceil_div(end - begin, ELEMENT_BYTES));
-    return new_view_of_bytes(pool, base, name, (struct byte_range){begin, end}, shape);
+    return new_view_of_bytes(pool, base, name, (struct range){begin, end}, shape);
 }
 
 struct tensor *same_part(struct pool *pool, struct tensor *base, const struct tensor *view)
 {
     CHECK(base->bytes == view->storage->bytes, "%s of %s is no part of %s", view->name, view->storage->name,
           base->name);
-    const struct byte_range bytes = {view->offset, view->offset + view->bytes};
+    const struct range bytes = {view->offset, view->offset + view->bytes};
     return new_view_of_bytes(pool, base, view->name, bytes, view->shape);
 }

@@ -114,7 +114,7 @@ struct forecaster {
     char *(*describe_gain)(const struct machine *machine, const struct outlook *had,
                            const struct outlook *has); /* a sentence */
     /* Ends the program where the list does not fit.  option: the option to blame, "--zero 3". */
-    void (*refuse_outlook)(struct machine *machine, const struct outlook *o, const char *option,
+    void (*refuse_outlook)(struct machine *machine, const struct outlook *outlook, const char *option,
                            enum replanning replans);
     void (*free_forecast)(struct forecast *forecast);
 };

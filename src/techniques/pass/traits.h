@@ -77,7 +77,7 @@ struct pass_traits {
 /* The traits of a pass, never NULL: those of a pass without traits are all zero. */
 const struct pass_traits *traits_of(const struct pass *pass);
 /* Of the wanted passes, the first one that has this trait; NULL: none has it. */
-typedef bool has_trait(const struct pass_traits *p);
+typedef bool has_trait(const struct pass_traits *traits);
 const struct pass *find_wanted(has_trait *trait, const struct run_facts *facts);
 /* Might a wanted pass choose otherwise with larger budgets?  A pass that chooses early might, if it chooses before it
  * is known what gather needs, or what other passes keep on the host. */

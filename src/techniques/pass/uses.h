@@ -18,6 +18,7 @@ struct use {
     int position;          /* position of the task; each task once, in list order */
     enum access_mode mode; /* what the task does to parts of the tensor: it reads, writes, or both */
 };
+
 struct uses {
     struct task **task; /* by position */
     size_t n;           /* tasks */

@@ -11,6 +11,7 @@ struct copy {
     size_t from_piece, to_piece;   /* indices into the two tensors' pieces */
     size_t from_offset, to_offset; /* where they begin: elements from the start of each piece */
 };
+
 /* The plan for one tensor, of which `from` and `to` have different pieces.  The copies are in the tensor's order, so
  * pieces are read and written from start to end. */
 struct copies {

@@ -114,7 +114,7 @@ static size_t cut_piece(struct piece *piece, const struct runs *runs, size_t beg
     return n;
 }
 
-void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct shard held)
+void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct range held)
 {
     const struct param *param = &params_of(model, rank)->param[tensor->param];
     const struct cut *cut = &param->cut;

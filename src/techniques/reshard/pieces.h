@@ -23,6 +23,7 @@ struct piece {
     uint64_t file_offset;     /* place in the rank's file: bytes from its start */
     uint64_t hash;            /* XXH64 of the piece's bytes */
 };
+
 struct kept_tensor {
     char name[48];
     int param, unit;
@@ -34,6 +35,7 @@ struct kept_tensor {
     size_t n;            /* pieces */
     struct piece *piece; /* by rank, or in another form's own order; those of one rank in the tensor's order */
 };
+
 /* All tensors of a model on a mesh, by unit, role, and parameter; what each rank's file holds is in this order too. */
 struct pieces {
     struct config config;
@@ -51,7 +53,7 @@ struct pieces *uncut_state(const struct config *config);
 /* A rank has elements of the tensor's unit, one parameter after another.  Adds the pieces of the tensor that are among
  * elements [held.begin, held.end) of these.  Where all ranks of a tensor-parallel group hold the same parameter, only
  * the first of them gets pieces. */
-void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct shard held);
+void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct range held);
 size_t count_pieces(const struct pieces *pieces); /* of all tensors */
 void free_pieces(struct pieces *pieces);
 

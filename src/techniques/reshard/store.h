@@ -26,6 +26,7 @@ struct store {
     json_t *(*to_json)(const struct checkpoint *checkpoint); /* for `yard ckpt ls`: facts that only this form has */
     void (*print)(const struct checkpoint *checkpoint);      /* the same facts as a line */
 };
+
 /* What another form adds to a checkpoint: the first member of a struct of the store's own, allocated with that. */
 struct in_store {
     const struct store *store;

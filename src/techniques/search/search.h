@@ -28,6 +28,7 @@ struct decision {
     unsigned char options; /* how many; the search tries 0 .. options - 1.  A start may say more (swap_auto.c) */
     int group;             /* the first decision of the group that may change together; NONE: it changes alone */
 };
+
 struct score {
     double excess_bytes; /* bytes beyond budgets, summed over devices; INFINITY: the list cannot be placed at all */
     double period;       /* seconds of a step; INFINITY: it was not simulated; 0: it is not known how long tasks take */

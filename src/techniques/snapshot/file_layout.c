@@ -25,7 +25,7 @@
  * The manifest is a checkpoint's (manifest.c), and says where in a slot each piece lies.  A slot ends with the XXH64 of
  * each piece, in the manifest's order.  It has no header: only a page vouches for it.
  */
-#include "snapshot.h"
+#include "snapshot_file.h"
 #include "techniques/reshard/manifest.h"
 
 #include <sys/stat.h>
@@ -47,7 +47,7 @@ static const char magic[] = "YARDSNAP"; /* without the 0 */
 
 uint64_t payload_bytes(const struct state_range *range)
 {
-    return KEPT_ROLES * round_up(ELEMENT_BYTES * (range->end - range->begin), SNAP_PAGE);
+    return KEPT_ROLES * round_up(ELEMENT_BYTES * (range->elements.end - range->elements.begin), SNAP_PAGE);
 }
 
 /* Adds the pieces of a tensor that lie in a range of stored elements.  The range's payload begins at byte
@@ -56,7 +56,7 @@ static size_t add_stored(const struct model *model, struct kept_tensor *tensor, 
                          uint64_t payload_begin)
 {
     size_t elements = 0, first = tensor->n;
-    add_pieces(model, tensor, range->rank, (struct shard){range->begin, range->end});
+    add_pieces(model, tensor, range->rank, range->elements);
     for (struct piece *piece = tensor->piece + first; piece < tensor->piece + tensor->n; piece++) {
         const uint64_t role_begin = payload_begin + (uint64_t)tensor->role * payload_bytes(range) / KEPT_ROLES;
         piece->file_offset = role_begin + ELEMENT_BYTES * piece->memory_offset;

@@ -12,7 +12,7 @@
  * and its name, and reads the file again from the disk.  The first reading may have come from memory, and the disk may
  * have lost the bytes.
  */
-#include "snapshot.h"
+#include "snapshot_writer.h"
 #include "techniques/reshard/checkpoint.h"
 #include "techniques/reshard/manifest.h"
 

@@ -15,7 +15,7 @@
  * read and hashed once here, to choose the commit, and once more when it is loaded: in between a run may have begun to
  * write the slot again, and then the hash shows it.
  */
-#include "snapshot.h"
+#include "snapshot_file.h"
 #include "techniques/reshard/manifest.h"
 #include "techniques/reshard/transfer.h"
 

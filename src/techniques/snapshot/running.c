@@ -15,6 +15,7 @@
  * committed.
  */
 #include "snapshot.h"
+#include "snapshot_writer.h"
 #include "techniques/reshard/resume.h"
 
 struct snapshots {
@@ -93,7 +94,7 @@ static void bind_tasks(struct snapshots *snapshots, struct list *list, struct sn
             continue;
         size_t bytes = task->access[0].tensor->bytes;
         CHECK(bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements", bytes,
-              task->state.end - task->state.begin);
+              task->state.elements.end - task->state.elements.begin);
         snapshots->payload[i] = plan->n;
         *APPEND(plan->range, plan->n, cap) = task->state;
     }

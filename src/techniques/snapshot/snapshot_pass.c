@@ -2,6 +2,7 @@
  * are recoverable in the simulation, from when on, and what to change.  The technique itself is in snapshot.c.
  */
 #include "snapshot.h"
+#include "snapshot_file.h" /* defines: snapshot_store */
 #include "techniques/pass/traits.h"
 #include "tools/predict/forecast.h"
 #include "trainer/train/settings.h"

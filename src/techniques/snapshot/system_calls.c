@@ -9,7 +9,7 @@
  * Where a system lacks one of the latter four, its function does nothing or returns that there is none: then the file
  * is written through the page cache.
  */
-#include "snapshot.h"
+#include "snapshot_writer.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -28,7 +28,7 @@
  *
  * How the file is opened, and how writing begins with a file that is there already: opening.c.
  */
-#include "snapshot.h"
+#include "snapshot_writer.h"
 #include "techniques/reshard/checkpoint.h"
 
 #include <errno.h>

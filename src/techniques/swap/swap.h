@@ -33,6 +33,7 @@ struct gap {
     bool closes;  /* task `end` could come right after task `begin`, so that there is no gap */
     bool guest; /* x is state that the host updates: when its home is the host, the only copies up are those of swap */
 };
+
 struct gaps { /* all gaps of a list */
     struct list *list;
     struct forecast bare; /* the forecast for the list as the pass finds it */
@@ -65,6 +66,7 @@ struct absence {
     struct tensor *back;     /* x after it has come back or was made again; NULL: no task reads x after the gap */
     struct task *leaves;     /* the task swap.out; NULL: there is none */
 };
+
 /* The absences whose action is SWAP, in two orders.  Copies at the same position stand in the list in these orders. */
 struct swaps {
     struct absence **leaving;   /* in the order in which their gaps begin */

@@ -65,8 +65,8 @@ static void check_swap_options(struct settings *settings)
         int class = choice_number(memory_class_name, word);
         if (class < 0 || class >= MEM_WORK)
             fail(EXIT_USAGE,
-                 "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
-                 "with commas between",
+                 "--swap-what takes some of activations, gradients, optimizer, parameters, with commas between, not "
+                 "\"%s\"",
                  word);
         swap_options.classes |= 1u << class;
     }

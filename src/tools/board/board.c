@@ -38,37 +38,37 @@ struct board {
 
 /* ---- simulation and proof --------------------------------------------------------------------------------------- */
 
-size_t count_moves(const struct board *b) { return b->n_moves - b->tries; }
+size_t count_moves(const struct board *board) { return board->n_moves - board->tries; }
 
-static void look_at_board(void *board, const struct simulation *sim)
+static void look_at_board(void *context, const struct simulation *sim)
 {
-    struct board *b = board;
+    struct board *board = context;
     const struct list *list = sim->list;
     char before[32], now[32];
-    b->now = (struct figures){.period = sim->period};
+    board->now = (struct figures){.period = sim->period};
     for (int d = 0; d <= list->pool->machine->n_devices; d++)
-        b->now.peak = MAX(b->now.peak, list->peak_total[d]);
-    if (!b->values) { /* for the first time */
-        b->written = b->now;
-        b->values = number_values(b->list);
+        board->now.peak = MAX(board->now.peak, list->peak_total[d]);
+    if (!board->values) { /* for the first time */
+        board->written = board->now;
+        board->values = number_values(board->list);
     }
-    format_bytes(before, (double)b->written.peak);
-    format_bytes(now, (double)b->now.peak);
-    char *title = format_string("%s   period %.4g → %.4g ms   peak %s → %s   moved %zu", b->path,
-                                1e3 * b->written.period, 1e3 * b->now.period, before, now, b->n_moves);
-    write_simulation(sim, b->trace, title);
+    format_bytes(before, (double)board->written.peak);
+    format_bytes(now, (double)board->now.peak);
+    char *title = format_string("%s   period %.4g → %.4g ms   peak %s → %s   moved %zu", board->path,
+                                1e3 * board->written.period, 1e3 * board->now.period, before, now, board->n_moves);
+    write_simulation(sim, board->trace, title);
     free(title);
-    b->wrong = verify_devices(list);
-    if (!b->wrong)
-        b->wrong = verify(list, b->values);
+    board->wrong = verify_devices(list);
+    if (!board->wrong)
+        board->wrong = verify(list, board->values);
 }
 
 /* NULL, or why the list as it is now cannot be; the caller frees it. */
-static char *simulate_board(struct board *b)
+static char *simulate_board(struct board *board)
 {
-    b->wrong = NULL;
-    struct forecast f = try_list(b->list, NULL, INFINITY, look_at_board, b);
-    char *wrong = f.why_not ? copy_string(f.why_not->sentence) : b->wrong;
+    board->wrong = NULL;
+    struct forecast f = try_list(board->list, NULL, INFINITY, look_at_board, board);
+    char *wrong = f.why_not ? copy_string(f.why_not->sentence) : board->wrong;
     free_forecast(&f);
     return wrong;
 }
@@ -77,94 +77,96 @@ static char *simulate_board(struct board *b)
 
 struct board *open_board(const char *path, double clip)
 {
-    struct board *b = allocate(1, sizeof *b);
-    *b = (struct board){.path = path, .trace = private_trace(), .list = read_list(path)};
+    struct board *board = allocate(1, sizeof *board);
+    *board = (struct board){.path = path, .trace = private_trace(), .list = read_list(path)};
     if (clip > 0)
-        gate_updates(b->list);
-    char *wrong = simulate_board(b);
+        gate_updates(board->list);
+    char *wrong = simulate_board(board);
     if (wrong) {
-        remove(b->trace);
+        remove(board->trace);
         fail(EXIT_USAGE, "%s: %s", path, wrong);
     }
-    return b;
+    return board;
 }
 
-const char *board_trace(const struct board *b) { return b->trace; }
+const char *board_trace(const struct board *board) { return board->trace; }
 
 /* ---- moves ------------------------------------------------------------------------------------------------------ */
 
 /* Restores places and lanes as they were before the last move. */
-static void bring_back(struct board *b)
+static void bring_back(struct board *board)
 {
-    const struct list *list = b->list;
-    b->n_moves--;
-    struct stand *stands = b->before[b->n_moves];
+    const struct list *list = board->list;
+    board->n_moves--;
+    struct stand *stands = board->before[board->n_moves];
     size_t *order = allocate(list->n, sizeof *order);
     for (size_t i = 0; i < list->n; i++)
         order[i] = stands[i].task->index;
-    permute_tasks(b->list, 0, order, list->n);
+    permute_tasks(board->list, 0, order, list->n);
     for (size_t i = 0; i < list->n; i++)
         list->task[i]->lane = stands[i].lane;
-    b->tries = false;
+    board->tries = false;
     free(order);
     free(stands);
 }
 
 /* "h.1.attn needs grad.3, which loss writes": why the order of two tasks of the list must stay. */
-static char *say_obstacle(const struct list *list, const struct obstacle *o)
+static char *say_obstacle(const struct list *list, const struct obstacle *obstacle)
 {
     char first[64], second[64];
     const char *verb = "needs", *why = "is part of";
     const char *thing = "the norm of all gradients (--clip)";
-    if (o->over) {
-        bool writes = touches_bytes(o->first, o->over, ACCESS_WRITE);
-        bool reads = touches_bytes(o->second, o->over, ACCESS_READ);
+    if (obstacle->over) {
+        bool writes = touches_bytes(obstacle->first, obstacle->over, ACCESS_WRITE);
+        bool reads = touches_bytes(obstacle->second, obstacle->over, ACCESS_READ);
         verb = writes && reads ? "needs" : "overwrites";
-        thing = o->over->name;
+        thing = obstacle->over->name;
         why = writes ? "writes" : "reads before";
-    } else if (is_after(list, o->second, o->first, SAME_STEP)) {
-        return format_string("%s%s waits for %s%s, as after= says", o->second->name, layer_and_micro(second, o->second),
-                             o->first->name, layer_and_micro(first, o->first));
+    } else if (is_after(list, obstacle->second, obstacle->first, SAME_STEP)) {
+        return format_string("%s%s waits for %s%s, as after= says", obstacle->second->name,
+                             layer_and_micro(second, obstacle->second), obstacle->first->name,
+                             layer_and_micro(first, obstacle->first));
     }
-    return format_string("%s%s %s %s, which %s%s %s", o->second->name, layer_and_micro(second, o->second), verb, thing,
-                         o->first->name, layer_and_micro(first, o->first), why);
+    return format_string("%s%s %s %s, which %s%s %s", obstacle->second->name, layer_and_micro(second, obstacle->second),
+                         verb, thing, obstacle->first->name, layer_and_micro(first, obstacle->first), why);
 }
 
 /* Moves the task to right after `over`, later in the list.  Tasks that follow from it go along, except those on
  * `lane`, to which it goes. */
-static bool sink_along(struct edit *e, struct list *list, struct task *task, struct task *over, const struct lane *lane)
+static bool sink_along(struct edit *edit, struct list *list, struct task *task, struct task *over,
+                       const struct lane *lane)
 {
-    while (!sink(e, task, over)) {
-        const struct task *on_way = last_obstacle(e)->on_way;
+    while (!sink(edit, task, over)) {
+        const struct task *on_way = last_obstacle(edit)->on_way;
         if (on_way == over || on_way->lane == lane)
             return false;
-        if (!sink_along(e, list, list->task[on_way->index], over, lane))
+        if (!sink_along(edit, list, list->task[on_way->index], over, lane))
             return false;
     }
     return true;
 }
 
-/* Moves the task to later, right after task m->behind; or to sooner, right before the next task of the lane.  A task
+/* Moves the task to later, right after task move->behind; or to sooner, right before the next task of the lane.  A task
  * that stands between these two already stays.  Returns NULL, or what is in the way, with its position in *in_way. */
-static char *move_task(struct list *list, const struct move *m, struct lane *lane, size_t *in_way)
+static char *move_task(struct list *list, const struct move *move, struct lane *lane, size_t *in_way)
 {
-    struct task *task = list->task[m->task];
-    size_t next = (size_t)(m->behind + 1);
-    while (next < list->n && (list->task[next]->lane != lane || next == m->task))
+    struct task *task = list->task[move->task];
+    size_t next = (size_t)(move->behind + 1);
+    while (next < list->n && (list->task[next]->lane != lane || next == move->task))
         next++;
-    struct edit *e = open_edit(list);
+    struct edit *edit = open_edit(list);
     bool done = true;
-    if (m->behind > (int64_t)m->task)
-        done = sink_along(e, list, task, list->task[m->behind], lane);
-    else if (next < m->task)
-        done = hoist(e, task, list->task[next]);
+    if (move->behind > (int64_t)move->task)
+        done = sink_along(edit, list, task, list->task[move->behind], lane);
+    else if (next < move->task)
+        done = hoist(edit, task, list->task[next]);
     if (done) {
-        commit(e);
+        commit(edit);
         return NULL;
     }
-    char *wrong = say_obstacle(list, last_obstacle(e));
-    *in_way = last_obstacle(e)->on_way->index;
-    undo(e);
+    char *wrong = say_obstacle(list, last_obstacle(edit));
+    *in_way = last_obstacle(edit)->on_way->index;
+    undo(edit);
     return wrong;
 }
 
@@ -176,48 +178,48 @@ static bool fits(const struct task *task, const struct lane *lane)
     return lane->kind == task->lane->kind || (is_copy(task) && !lane->device->is_host);
 }
 
-static void note_stands(struct board *b)
+static void note_stands(struct board *board)
 {
-    const struct list *list = b->list;
+    const struct list *list = board->list;
     struct stand *stands = allocate(list->n, sizeof *stands);
     for (size_t i = 0; i < list->n; i++)
         stands[i] = (struct stand){list->task[i], list->task[i]->lane};
-    *APPEND(b->before, b->n_moves, b->cap_moves) = stands;
+    *APPEND(board->before, board->n_moves, board->cap_moves) = stands;
 }
 
-char *try_move(struct board *b, const struct move *m, size_t *place)
+char *try_move(struct board *board, const struct move *move, size_t *place)
 {
-    if (b->tries)
-        bring_back(b);
-    struct task *task = b->list->task[m->task];
-    struct lane *lane = b->list->pool->machine->lane[m->lane];
-    *place = m->task;
-    note_stands(b);
+    if (board->tries)
+        bring_back(board);
+    struct task *task = board->list->task[move->task];
+    struct lane *lane = board->list->pool->machine->lane[move->lane];
+    *place = move->task;
+    note_stands(board);
     char *wrong = NULL;
     if (fits(task, lane))
-        wrong = move_task(b->list, m, lane, place);
+        wrong = move_task(board->list, move, lane, place);
     else
         wrong = format_string("%s runs on the lane %s, and not on %s: it takes lanes of its device%s", task->name,
                               task->lane->name, lane->name, is_copy(task) ? "" : " and of its kind");
-    b->tries = true;
+    board->tries = true;
     if (!wrong) {
         task->lane = lane;
         *place = task->index;
-        wrong = simulate_board(b);
+        wrong = simulate_board(board);
     }
     if (wrong)
-        undo_move(b);
+        undo_move(board);
     return wrong;
 }
 
-void keep_move(struct board *b) { b->tries = false; }
+void keep_move(struct board *board) { board->tries = false; }
 
-bool undo_move(struct board *b)
+bool undo_move(struct board *board)
 {
-    if (!b->n_moves)
+    if (!board->n_moves)
         return false;
-    bring_back(b);
-    free(simulate_board(b)); /* nothing is wrong: it was simulated before */
+    bring_back(board);
+    free(simulate_board(board)); /* nothing is wrong: it was simulated before */
     return true;
 }
 
@@ -227,15 +229,15 @@ struct saving { /* the argument of save(), for attempt() */
     const char *path, *text;
 };
 
-static void save(void *saving)
+static void save(void *context)
 {
-    const struct saving *s = saving;
-    publish_text(s->path, s->text);
+    const struct saving *saving = context;
+    publish_text(saving->path, saving->text);
 }
 
-struct problem *save_board(const struct board *b, const char *path)
+struct problem *save_board(const struct board *board, const char *path)
 {
-    const struct list *list = b->list;
+    const struct list *list = board->list;
     double *seconds = allocate(list->n, sizeof *seconds);
     char *text;
     size_t bytes;
@@ -251,11 +253,11 @@ struct problem *save_board(const struct board *b, const char *path)
     return wrong;
 }
 
-json_t *board_json(const struct board *b)
+json_t *board_json(const struct board *board)
 {
-    return json_pack("{s:f, s:f, s:I, s:I, s:I}", "written_ms", 1e3 * b->written.period, "period_ms",
-                     1e3 * b->now.period, "written_peak", (json_int_t)b->written.peak, "peak", (json_int_t)b->now.peak,
-                     "moved", (json_int_t)count_moves(b));
+    return json_pack("{s:f, s:f, s:I, s:I, s:I}", "written_ms", 1e3 * board->written.period, "period_ms",
+                     1e3 * board->now.period, "written_peak", (json_int_t)board->written.peak, "peak",
+                     (json_int_t)board->now.peak, "moved", (json_int_t)count_moves(board));
 }
 
 const struct module module_board = {

@@ -21,7 +21,7 @@ struct board *open_board(const char *path, double clip);
 
 /* The file with a trace of the simulated list, the move that is tried included: the caller removes the file when it has
  * read it.  Task i of the trace is that at place i of the list. */
-const char *board_trace(const struct board *b);
+const char *board_trace(const struct board *board);
 
 struct move {
     size_t task, lane; /* lane: its index in the machine, and in the trace */
@@ -29,13 +29,13 @@ struct move {
 };
 /* Tries the move, instead of one that was tried before.  NULL: the move can be kept, and *place says where the task is
  * now.  Otherwise a sentence (the caller frees it), and *place is the task that is in the way, else the task itself. */
-char *try_move(struct board *b, const struct move *m, size_t *place);
-void keep_move(struct board *b);
+char *try_move(struct board *board, const struct move *move, size_t *place);
+void keep_move(struct board *board);
 /* Takes back the move that is tried, or the last one that was kept; false: there is none. */
-bool undo_move(struct board *b);
+bool undo_move(struct board *board);
 
-size_t count_moves(const struct board *b);                           /* the number that were kept */
-struct problem *save_board(const struct board *b, const char *path); /* the list now, as a step file; NULL: saved */
-json_t *board_json(const struct board *b); /* period and peak, as written and now; how many moves */
+size_t count_moves(const struct board *board);                           /* the number that were kept */
+struct problem *save_board(const struct board *board, const char *path); /* the list now, as a step file; NULL: saved */
+json_t *board_json(const struct board *board); /* period and peak, as written and now; how many moves */
 
 #endif

@@ -21,49 +21,49 @@ struct checker {
 };
 
 /* Compare `ours` (n values) with the file's tensor of that name, if it has one. */
-static void compare(struct checker *c, const char *name, const float *ours, size_t n)
+static void compare(struct checker *checker, const char *name, const float *ours, size_t n)
 {
-    const struct st_tensor *t = find_tensor(c->file, name);
-    if (!t)
+    const struct st_tensor *stored = find_tensor(checker->file, name);
+    if (!stored)
         return;
     char shape[128];
-    if (st_elements(t) != n)
-        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %zu elements", c->file->file->path, name,
-             format_shape(shape, t->n_dims, t->shape), n);
+    if (st_elements(stored) != n)
+        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %zu elements", checker->file->file->path, name,
+             format_shape(shape, stored->n_dims, stored->shape), n);
     float *reference = allocate(n, sizeof *reference);
-    read_floats(c->file, t, reference);
+    read_floats(checker->file, stored, reference);
     const struct difference d = compare_floats(ours, reference, n);
     free(reference);
 
     double error = d.distance;
     if (d.norm > 0)
         error /= d.norm;
-    if (!c->trainer->settings->json)
+    if (!checker->trainer->settings->json)
         printf("%-36s %9.2e\n", name, fabs(error)); /* (a NaN may carry a sign) */
-    json_object_set_new(c->errors, name, number_json(error));
-    if (!isnan(c->worst) && !(error <= c->worst)) { /* NaN is the worst error, and stays the worst */
-        c->worst = error;
-        snprintf(c->worst_name, sizeof c->worst_name, "%s", name);
+    json_object_set_new(checker->errors, name, number_json(error));
+    if (!isnan(checker->worst) && !(error <= checker->worst)) { /* NaN is the worst error, and stays the worst */
+        checker->worst = error;
+        snprintf(checker->worst_name, sizeof checker->worst_name, "%s", name);
     }
 }
 
 /* Compares all parameters, or all gradients, under the file's prefix. */
-static void compare_params(struct checker *c, const char *prefix, enum kept role)
+static void compare_params(struct checker *checker, const char *prefix, enum kept role)
 {
-    struct model *model = c->trainer->model;
+    struct model *model = checker->trainer->model;
     for (int i = 0; i < model->params->n; i++) {
         const struct param *param = &model->params->param[i];
         float *values = allocate(param_elements(param), sizeof *values);
         read_param(model, i, role, values);
         values = transpose_conv1d(param, values, OURS_TO_FILE);
-        compare(c, JOINED(prefix, param->name), values, param_elements(param));
+        compare(checker, JOINED(prefix, param->name), values, param_elements(param));
         free(values);
     }
 }
 
-static void compare_logits(struct checker *c)
+static void compare_logits(struct checker *checker)
 {
-    const struct trainer *trainer = c->trainer;
+    const struct trainer *trainer = checker->trainer;
     const size_t rows = (size_t)rows_of(trainer->keep_logits);
     const size_t width = (size_t)columns_of(trainer->keep_logits);
     const size_t words = (size_t)trainer->config.vocab;
@@ -71,29 +71,29 @@ static void compare_logits(struct checker *c)
     read_tensor(trainer->keep_logits, logits);
     for (size_t row = 1; row < rows; row++) /* leaves the padding out */
         memmove(logits + row * words, logits + row * width, words * sizeof *logits);
-    compare(c, "logits", logits, rows * words);
+    compare(checker, "logits", logits, rows * words);
     free(logits);
 }
 
 /* After the first step logits, loss and gradients are compared; after the last one the trajectory, which is all losses,
  * and the parameters. */
-static void run_steps(struct checker *c, size_t n)
+static void run_steps(struct checker *checker, size_t n)
 {
-    struct trainer *trainer = c->trainer;
+    struct trainer *trainer = checker->trainer;
     float *losses = allocate(n, sizeof *losses);
     for (size_t i = 0; i < n; i++) {
         run_step(trainer, (uint32_t)i + 1);
         losses[i] = (float)step_result(trainer, (uint32_t)i + 1)->loss;
         if (i > 0)
             continue;
-        compare_logits(c);
-        compare(c, "loss", losses, 1);
-        compare_params(c, "grad.", KEPT_GRADIENT);
+        compare_logits(checker);
+        compare(checker, "loss", losses, 1);
+        compare_params(checker, "grad.", KEPT_GRADIENT);
     }
     drain(trainer->train);
-    compare(c, "trajectory", losses, n);
-    if (find_tensor(c->file, "trajectory"))
-        compare_params(c, "after.", KEPT_VALUE);
+    compare(checker, "trajectory", losses, n);
+    if (find_tensor(checker->file, "trajectory"))
+        compare_params(checker, "after.", KEPT_VALUE);
     free(losses);
 }
 
@@ -101,13 +101,13 @@ static void run_steps(struct checker *c, size_t n)
 
 static int32_t *read_ids(const struct safetensors *file, const char *name, int vocab)
 {
-    const struct st_tensor *t = find_tensor(file, name);
-    if (!t || t->n_dims != 2)
+    const struct st_tensor *stored = find_tensor(file, name);
+    if (!stored || stored->n_dims != 2)
         fail(EXIT_FAILED, "%s: a reference file needs tokens and targets, I32 of shape [batch, seq-len]",
              file->file->path);
-    size_t n = st_elements(t);
+    size_t n = st_elements(stored);
     int32_t *ids = allocate(n, sizeof *ids);
-    read_ints(file, t, ids);
+    read_ints(file, stored, ids);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= vocab)
             fail(EXIT_FAILED, "%s: element %zu of %s is %d, outside the vocabulary of %d", file->file->path, i, name,
@@ -164,26 +164,26 @@ static const struct page page = {
     .takes_word = true};
 
 /* Trains on the file's batch, and compares. */
-static void compare_file(struct checker *c, struct settings *settings, const char *path)
+static void compare_file(struct checker *checker, struct settings *settings, const char *path)
 {
     struct config config = read_config(path, given_heads());
     expect_heads(&config, path);
-    c->file = open_safetensors(path);
-    int32_t *tokens = read_ids(c->file, "tokens", config.vocab);
-    int32_t *targets = read_ids(c->file, "targets", config.vocab);
-    take_shape(settings, c->file, path, config.seq_len);
-    size_t steps = count_steps(c->file, path);
+    checker->file = open_safetensors(path);
+    int32_t *tokens = read_ids(checker->file, "tokens", config.vocab);
+    int32_t *targets = read_ids(checker->file, "targets", config.vocab);
+    take_shape(settings, checker->file, path, config.seq_len);
+    size_t steps = count_steps(checker->file, path);
     settings->schedule = RATE_CONSTANT; /* plain AdamW steps: the reference has no schedule and no clipping */
     settings->steps = (int)steps;
     settings->warmup = 0;
     settings->clip = 0;
-    c->trainer = new_trainer_for(settings, &config, NULL, LIST_TRAIN | KEEP_LOGITS);
-    c->trainer->fixed_tokens = tokens;
-    c->trainer->fixed_targets = targets;
-    init_from_file(c->trainer->model, path);
-    refuse_bad_parameters(c->trainer->model, path);
-    run_steps(c, steps);
-    free_trainer(c->trainer);
+    checker->trainer = new_trainer_for(settings, &config, NULL, LIST_TRAIN | KEEP_LOGITS);
+    checker->trainer->fixed_tokens = tokens;
+    checker->trainer->fixed_targets = targets;
+    init_from_file(checker->trainer->model, path);
+    refuse_bad_parameters(checker->trainer->model, path);
+    run_steps(checker, steps);
+    free_trainer(checker->trainer);
 }
 
 static int run_check(int argc, char **argv)
@@ -198,21 +198,21 @@ static int run_check(int argc, char **argv)
     if (check_options.gradients)
         return check_gradients(settings);
     claim_input("yard check", path);
-    struct checker c = {.errors = json_object()};
-    compare_file(&c, settings, path);
+    struct checker checker = {.errors = json_object()};
+    compare_file(&checker, settings, path);
 
-    size_t n = json_object_size(c.errors);
-    bool passed = c.worst <= check_options.tolerance;
+    size_t n = json_object_size(checker.errors);
+    bool passed = checker.worst <= check_options.tolerance;
     if (n == 0)
         fail(EXIT_FAILED,
              "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory, after.NAME", path);
     if (settings->json)
         print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:o}", "file", make_printable(copy_string(path), ONE_LINE),
-                             "tolerance", check_options.tolerance, "worst", number_json(c.worst), "worst_tensor",
-                             c.worst_name, "passed", passed, "errors", c.errors));
+                             "tolerance", check_options.tolerance, "worst", number_json(checker.worst), "worst_tensor",
+                             checker.worst_name, "passed", passed, "errors", checker.errors));
     else
         print_line(stdout, "%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e", passed ? "passed" : "FAILED",
-                   n, c.worst_name, fabs(c.worst), check_options.tolerance);
+                   n, checker.worst_name, fabs(checker.worst), check_options.tolerance);
     return passed ? EXIT_OK : EXIT_FAILED;
 }
 

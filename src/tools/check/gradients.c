@@ -36,9 +36,9 @@ struct checked { /* an operation of the list, as it is checked */
 
 /* Normal deviates, moved to odd multiples of 1/8.  So short sums of products are exact, and the corner that ReLU has at
  * 0 is never within 2h. */
-static float value_of(const struct tensor *t, size_t i)
+static float value_of(const struct tensor *tensor, size_t i)
 {
-    return (float)(floor(4 * random_normal(1, STREAM_TEST, (uint32_t)t->id, i)) + 0.5) / 4;
+    return (float)(floor(4 * random_normal(1, STREAM_TEST, (uint32_t)tensor->id, i)) + 0.5) / 4;
 }
 
 static void run_tasks(struct list *list, size_t begin, size_t end)
@@ -48,34 +48,34 @@ static void run_tasks(struct list *list, size_t begin, size_t end)
 }
 
 /* Computes L, with that value for element i of the tensor.  A loss has op->scale for each element, in place of dy. */
-static double loss_with(const struct checked *p, struct tensor *tensor, size_t i, float value)
+static double loss_with(const struct checked *checked, struct tensor *tensor, size_t i, float value)
 {
-    size_t n = count_elements(p->op->out);
+    size_t n = count_elements(checked->op->out);
     float *y = allocate(n, sizeof *y);
     double sum = 0;
     write_bytes_of(tensor, i * ELEMENT_BYTES, ELEMENT_BYTES, &value);
-    run_tasks(p->list, p->begin, p->op->end);
-    read_tensor(p->op->out, y);
+    run_tasks(checked->list, checked->begin, checked->op->end);
+    read_tensor(checked->op->out, y);
     for (size_t k = 0; k < n; k++)
-        sum += (p->dy ? value_of(p->dy, k) : p->op->scale) * y[k];
+        sum += (checked->dy ? value_of(checked->dy, k) : checked->op->scale) * y[k];
     free(y);
     return sum;
 }
 
 /* The derivative of L by element i of the tensor, from four values of L; it gets its value back. */
-static double difference_at(const struct checked *p, struct tensor *tensor, size_t i)
+static double difference_at(const struct checked *checked, struct tensor *tensor, size_t i)
 {
     const float h = 1 / 16.0f;
     float value = value_of(tensor, i);
-    double far = loss_with(p, tensor, i, value + 2 * h) - loss_with(p, tensor, i, value - 2 * h);
-    double near = loss_with(p, tensor, i, value + h) - loss_with(p, tensor, i, value - h);
+    double far = loss_with(checked, tensor, i, value + 2 * h) - loss_with(checked, tensor, i, value - 2 * h);
+    double near = loss_with(checked, tensor, i, value + h) - loss_with(checked, tensor, i, value - h);
     write_bytes_of(tensor, i * ELEMENT_BYTES, ELEMENT_BYTES, &value);
     return (8 * near - far) / (12 * h);
 }
 
 /* Adds a row to the table: the element of the tensor where backward's gradient g (NULL: none) is farthest from the
  * differences.  The error is relative to the largest element.  About ELEMENTS of them are tried, drawn at random. */
-static void compare(const struct checked *p, struct tensor *tensor, struct tensor *g, struct table *table)
+static void compare(const struct checked *checked, struct tensor *tensor, struct tensor *g, struct table *table)
 {
     const size_t n = count_elements(tensor);
     float *made = allocate(n, sizeof *made);
@@ -91,7 +91,7 @@ static void compare(const struct checked *p, struct tensor *tensor, struct tenso
         if (random_words(2, STREAM_TEST, (uint32_t)tensor->id, i).word[0] % n >= ELEMENTS)
             continue;
         double ours = made[i] / 2;
-        double expected = difference_at(p, tensor, i);
+        double expected = difference_at(checked, tensor, i);
         largest = fmax(largest, fabs(expected));
         if (isnan(apart) || fabs(ours - expected) <= apart)
             continue;
@@ -102,20 +102,20 @@ static void compare(const struct checked *p, struct tensor *tensor, struct tenso
     }
     if (largest > 0)
         apart /= largest;
-    ROW(table, text_cell(p->op->name), text_cell(tensor->name), number_cell(apart), number_cell((double)worst.element),
-        number_cell(worst.ours), number_cell(worst.expected));
+    ROW(table, text_cell(checked->op->name), text_cell(tensor->name), number_cell(apart),
+        number_cell((double)worst.element), number_cell(worst.ours), number_cell(worst.expected));
     free(made);
 }
 
 /* How tasks [begin, end) touch t. */
-static int modes(const struct list *list, size_t begin, size_t end, const struct tensor *t)
+static int modes(const struct list *list, size_t begin, size_t end, const struct tensor *tensor)
 {
     int mode = ACCESS_NONE;
     for (size_t i = begin; i < end; i++) {
         const struct task *task = list->task[i];
-        for (const struct access *a = task->access; a < task->access + task->n_access; a++)
-            if (a->tensor == t)
-                mode |= (int)a->mode;
+        for (const struct access *access = task->access; access < task->access + task->n_access; access++)
+            if (access->tensor == tensor)
+                mode |= (int)access->mode;
     }
     return mode;
 }
@@ -149,22 +149,22 @@ static void write_values(const struct pool *pool)
 
 /* Runs the tasks before `batch_end`, which make the batch, then the operation, then its backward: all from `backward`
  * on. */
-static void run_operation(const struct checked *p, size_t batch_end, size_t backward)
+static void run_operation(const struct checked *checked, size_t batch_end, size_t backward)
 {
-    write_values(p->list->pool);
-    run_tasks(p->list, 0, batch_end);
-    run_tasks(p->list, p->begin, p->op->end);
-    run_tasks(p->list, backward, p->list->n);
+    write_values(checked->list->pool);
+    run_tasks(checked->list, 0, batch_end);
+    run_tasks(checked->list, checked->begin, checked->op->end);
+    run_tasks(checked->list, backward, checked->list->n);
 }
 
 /* Adds a row to the table for each tensor that the operation only reads. */
-static void compare_inputs(const struct checked *p, struct build *b, struct table *table)
+static void compare_inputs(const struct checked *checked, struct build *b, struct table *table)
 {
-    const struct pool *pool = p->list->pool;
+    const struct pool *pool = checked->list->pool;
     for (size_t i = 0; i < pool->n; i++) {
         struct tensor *tensor = pool->tensors[i];
-        if (tensor->element == FLOAT32 && modes(p->list, p->begin, p->op->end, tensor) == ACCESS_READ)
-            compare(p, tensor, gradient(b, tensor), table);
+        if (tensor->element == FLOAT32 && modes(checked->list, checked->begin, checked->op->end, tensor) == ACCESS_READ)
+            compare(checked, tensor, gradient(b, tensor), table);
     }
 }
 
@@ -185,17 +185,18 @@ static size_t check_operation(struct trainer *trainer, size_t nth, struct table 
     cross_entropy(&b, gpt_head(&b, tape.out), feed.first, NULL, SEQUENCES * TOKENS);
     const struct op *op = &tape.ops[nth];
     struct tensor *dy = new_gradient(&b, op, ".dy", op->out);
-    struct checked p = {.list = list, .op = op, .begin = nth ? op[-1].end : batch_end};
+    struct checked checked = {.list = list, .op = op, .begin = nth ? op[-1].end : batch_end};
     size_t forward_end = list->n;
     add_backward(&b, op, dy);
-    p.dy = modes(list, forward_end, list->n, dy) ? dy : NULL;
-    for (const struct weight *w = model->replica->by_param; w < model->replica->by_param + model->params->n; w++)
-        set_gradient(&b, w->value, w->grad);
+    checked.dy = modes(list, forward_end, list->n, dy) ? dy : NULL;
+    for (const struct weight *weight = model->replica->by_param; weight < model->replica->by_param + model->params->n;
+         weight++)
+        set_gradient(&b, weight->value, weight->grad);
     for (size_t i = 0; i < pool->n; i++)
         pool->tensors[i]->persistent = true;
     must(finish_lists(pool, &list, 1));
-    run_operation(&p, batch_end, forward_end);
-    compare_inputs(&p, &b, table);
+    run_operation(&checked, batch_end, forward_end);
+    compare_inputs(&checked, &b, table);
     size_t n = tape.n;
     end_build(&b);
     free(tape.ops);

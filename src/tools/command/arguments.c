@@ -21,26 +21,26 @@ char **take_arguments(struct option_table *table, const struct path_command *com
     return paths;
 }
 
-static void print_overview(const struct words *w)
+static void print_overview(const struct words *words)
 {
-    print_usage(stdout, w->command, "WORD PATH... [options]", w->examples, w->about);
+    print_usage(stdout, words->command, "WORD PATH... [options]", words->examples, words->about);
     printf("\n");
-    for (const struct word *word = w->word; word < w->word + w->n; word++) {
+    for (const struct word *word = words->word; word < words->word + words->n; word++) {
         char *line = format_string("  %-8s %-8s  %s", word->name, word->takes, word->summary);
         char *folded = fold_text(line, HELP_WIDTH);
         printf("%s\n", folded);
         free(folded);
         free(line);
     }
-    printf("\n'yard %s WORD --help' says more.\n", w->command);
+    printf("\n'yard %s WORD --help' says more.\n", words->command);
 }
 
-static const struct word *find_word(const struct words *w, const char *name)
+static const struct word *find_word(const struct words *words, const char *name)
 {
-    for (const struct word *word = w->word; word < w->word + w->n; word++)
+    for (const struct word *word = words->word; word < words->word + words->n; word++)
         if (strcmp(name, word->name) == 0)
             return word;
-    fail(EXIT_USAGE, "yard %s has no word \"%s\"; it takes %s", w->command, name, w->list);
+    fail(EXIT_USAGE, "yard %s has no word \"%s\"; it takes %s", words->command, name, words->list);
 }
 
 static bool asks_for_help(const char *word)
@@ -56,22 +56,27 @@ static int run_word(const struct word *word, const char *name, char **paths, int
     return word->run(paths);
 }
 
-int run_words(const struct words *w, int argc, char **argv)
+int run_words(const struct words *words, int argc, char **argv)
 {
     if (argc == 0)
-        fail(EXIT_USAGE, "yard %s needs a word: %s; 'yard %s --help' says more", w->command, w->list, w->command);
+        fail(EXIT_USAGE, "yard %s needs a word: %s; 'yard %s --help' says more", words->command, words->list,
+             words->command);
     if (asks_for_help(argv[0])) {
-        print_overview(w);
+        print_overview(words);
         return EXIT_OK;
     }
-    const struct word *word = find_word(w, argv[0]);
+    const struct word *word = find_word(words, argv[0]);
     int n;
-    char *name = format_string("%s %s", w->command, word->name);
+    char *name = format_string("%s %s", words->command, word->name);
     char *takes = format_string("%s [options]", word->takes);
     char *help = format_string("%s: %s.\n\n%s", word->name, word->summary, word->help);
-    const struct path_command command = {
-        .name = name, .takes = takes, .examples = word->examples, .help = help, .bit = word->bit, .inputs = w->inputs};
-    char **paths = take_arguments(w->table, &command, argc - 1, argv + 1, &n);
+    const struct path_command command = {.name = name,
+                                         .takes = takes,
+                                         .examples = word->examples,
+                                         .help = help,
+                                         .bit = word->bit,
+                                         .inputs = words->inputs};
+    char **paths = take_arguments(words->table, &command, argc - 1, argv + 1, &n);
     const int code = paths ? run_word(word, name, paths, n) : EXIT_OK;
     free(paths);
     free(name);

@@ -28,6 +28,7 @@ struct word {
     const char *examples;     /* as those above */
     const char *help;         /* likewise */
 };
+
 struct words {
     const char *command;  /* "trace" */
     const char *examples; /* as those above */
@@ -39,6 +40,6 @@ struct words {
     struct option_table *table;
 };
 /* Runs the word that comes first among the arguments; returns the exit code. */
-int run_words(const struct words *w, int argc, char **argv);
+int run_words(const struct words *words, int argc, char **argv);
 
 #endif

@@ -54,32 +54,32 @@ void sort_table(struct table *table, size_t column)
 
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
-static bool is_shown(const struct column *c, double x)
+static bool is_shown(const struct column *column, double x)
 {
-    if (c->kind == CELL_RATE && x == 0)
+    if (column->kind == CELL_RATE && x == 0)
         return false;
-    if (c->kind == CELL_COUNT && x < 0)
+    if (column->kind == CELL_COUNT && x < 0)
         return false;
     return isfinite(x);
 }
 
-static const char *format_cell(char out[64], const struct column *c, const struct cell *cell)
+static const char *format_cell(char out[64], const struct column *column, const struct cell *cell)
 {
     double x = cell->number;
-    if (c->kind == CELL_TEXT)
+    if (column->kind == CELL_TEXT)
         return cell->text;
-    if (!is_shown(c, x))
+    if (!is_shown(column, x))
         return "-";
-    if (c->kind == CELL_COUNT)
+    if (column->kind == CELL_COUNT)
         snprintf(out, 64, "%.0f", x);
-    else if (c->kind == CELL_SHORT)
+    else if (column->kind == CELL_SHORT)
         snprintf(out, 64, "%.4g", x);
-    else if (c->kind == CELL_SHARE)
+    else if (column->kind == CELL_SHARE)
         snprintf(out, 64, "%.1f%%", 100 * x);
-    else if (c->kind == CELL_CHANGE)
+    else if (column->kind == CELL_CHANGE)
         snprintf(out, 64, "%+.2f%%", 100 * x);
     else
-        format_number(out, x, c->decimals);
+        format_number(out, x, column->decimals);
     return out;
 }
 
@@ -113,14 +113,14 @@ static void print_last_text(FILE *out, const struct table *table, const char *te
 /* No blanks follow the last. */
 static void print_cell(FILE *out, const struct table *table, size_t i, const char *text)
 {
-    const struct column *c = &table->columns[i];
+    const struct column *column = &table->columns[i];
     bool last = i + 1 == table->n_columns;
-    if (c->kind == CELL_TEXT && last)
+    if (column->kind == CELL_TEXT && last)
         print_last_text(out, table, text);
-    else if (c->kind == CELL_TEXT)
-        fprintf(out, "%-*.*s", c->width, c->width, text);
+    else if (column->kind == CELL_TEXT)
+        fprintf(out, "%-*.*s", column->width, column->width, text);
     else
-        fprintf(out, "%*s", c->width, text);
+        fprintf(out, "%*s", column->width, text);
     if (!last)
         fprintf(out, "%*s", table->blanks, "");
 }
@@ -133,13 +133,13 @@ static void fit_columns(FILE *out, struct table *table)
     if (!is_screen(fileno(out)) || columns_before(table, table->n_columns) - table->blanks <= room)
         return;
     for (size_t i = 0; i < table->n_columns; i++) {
-        struct column *c = &table->columns[i];
-        int widest = c->heading ? (int)strlen(c->heading) : 0;
-        for (size_t row = 0; c->heading && row < table->n; row++) {
+        struct column *column = &table->columns[i];
+        int widest = column->heading ? (int)strlen(column->heading) : 0;
+        for (size_t row = 0; column->heading && row < table->n; row++) {
             char text[64];
-            widest = MAX(widest, (int)strlen(format_cell(text, c, &table->cells[row * table->n_columns + i])));
+            widest = MAX(widest, (int)strlen(format_cell(text, column, &table->cells[row * table->n_columns + i])));
         }
-        c->width = MIN(c->width, widest);
+        column->width = MIN(column->width, widest);
     }
     const struct column *last = &table->columns[table->n_columns - 1];
     const int least = last->kind == CELL_TEXT ? MIN(last->width, LAST_WIDTH) : last->width; /* a text can be folded */
@@ -177,12 +177,14 @@ void print_cells(FILE *out, const struct table *table, size_t end)
     for (size_t line = 0; line <= MIN(end, table->n); line++) { /* the heading, then rows */
         fputc('\n', out);
         for (size_t i = 0; i < table->n_columns; i++) {
-            const struct column *c = &table->columns[i];
+            const struct column *column = &table->columns[i];
             char text[64];
-            if (!c->heading)
+            if (!column->heading)
                 continue;
-            fputc(c->kind == CELL_TEXT ? '\t' : '\v', out);
-            fputs(line == 0 ? c->heading : format_cell(text, c, &table->cells[(line - 1) * table->n_columns + i]), out);
+            fputc(column->kind == CELL_TEXT ? '\t' : '\v', out);
+            fputs(line == 0 ? column->heading
+                            : format_cell(text, column, &table->cells[(line - 1) * table->n_columns + i]),
+                  out);
         }
     }
 }
@@ -209,11 +211,11 @@ void print_top(FILE *out, struct table *table, size_t ms)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-static json_t *cell_json(const struct column *c, const struct cell *cell)
+static json_t *cell_json(const struct column *column, const struct cell *cell)
 {
-    if (c->kind == CELL_TEXT)
+    if (column->kind == CELL_TEXT)
         return cell->text ? json_string(cell->text) : json_null();
-    if (c->kind == CELL_COUNT && isfinite(cell->number))
+    if (column->kind == CELL_COUNT && isfinite(cell->number))
         return json_integer((json_int_t)cell->number);
     return number_json(cell->number);
 }
@@ -224,9 +226,9 @@ json_t *table_json(const struct table *table)
     for (size_t i = 0; i < table->n; i++) {
         json_t *row = json_object();
         for (size_t k = 0; k < table->n_columns; k++) {
-            const struct column *c = &table->columns[k];
-            if (c->key)
-                json_object_set_new(row, c->key, cell_json(c, &table->cells[i * table->n_columns + k]));
+            const struct column *column = &table->columns[k];
+            if (column->key)
+                json_object_set_new(row, column->key, cell_json(column, &table->cells[i * table->n_columns + k]));
         }
         json_array_append_new(rows, row);
     }

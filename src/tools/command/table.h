@@ -21,16 +21,19 @@ enum cell_kind {
     CELL_SHARE, /* 0 to 1, as text in per cent; not a number: "-" */
     CELL_CHANGE /* the same with a sign: "+3.40%" */
 };
+
 struct column {
     const char *heading; /* what stands above the column in the text; NULL: it is in the JSON only; the last has one */
     const char *key;     /* its name in the JSON; NULL: it is in the text only */
     enum cell_kind kind;
     int width, decimals;
 };
+
 struct cell {
     const char *text; /* for a column of texts; NULL: there is none */
     double number;    /* for any other column */
 };
+
 struct table {
     struct column *columns; /* a copy of the caller's; their texts are the caller's */
     size_t n_columns;

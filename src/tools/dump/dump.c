@@ -47,8 +47,9 @@ static char *split_layer(const char *name, int *layer)
 static bool find_writer(const struct list *list, const struct tensor *tensor, size_t *writer)
 {
     for (size_t i = list->n; i-- > 0;)
-        for (const struct access *a = list->task[i]->access; a < list->task[i]->access + list->task[i]->n_access; a++)
-            if ((a->mode & ACCESS_WRITE) && share_bytes(a->tensor, tensor)) {
+        for (const struct access *access = list->task[i]->access;
+             access < list->task[i]->access + list->task[i]->n_access; access++)
+            if ((access->mode & ACCESS_WRITE) && share_bytes(access->tensor, tensor)) {
                 *writer = i;
                 return true;
             }
@@ -63,12 +64,12 @@ static bool find_dumped(const struct list *list, const char *name, int layer)
         const struct task *task = list->task[i];
         if (layer >= 0 && task->layer != layer)
             continue;
-        for (const struct access *a = task->access; a < task->access + task->n_access; a++) {
+        for (const struct access *access = task->access; access < task->access + task->n_access; access++) {
             size_t writer = 0;
-            const bool same = strcmp(a->tensor->name, name) == 0;
-            if (!same || !find_writer(list, a->tensor, &writer) || (dump.tensor && writer <= dump.writer))
+            const bool same = strcmp(access->tensor->name, name) == 0;
+            if (!same || !find_writer(list, access->tensor, &writer) || (dump.tensor && writer <= dump.writer))
                 continue;
-            dump.tensor = a->tensor;
+            dump.tensor = access->tensor;
             dump.writer = writer;
         }
     }
@@ -91,13 +92,14 @@ static char *suggest_name(const struct list *list, const char *typed)
     for (char *c = word; *c; c++)
         *c = (char)tolower((unsigned char)*c);
     for (size_t i = 0; i < list->n; i++)
-        for (const struct access *a = list->task[i]->access; a < list->task[i]->access + list->task[i]->n_access; a++) {
-            const int unlike = unlikeness(word, a->tensor->name);
+        for (const struct access *access = list->task[i]->access;
+             access < list->task[i]->access + list->task[i]->n_access; access++) {
+            const int unlike = unlikeness(word, access->tensor->name);
             size_t writer;
-            if (unlike >= least || !find_writer(list, a->tensor, &writer))
+            if (unlike >= least || !find_writer(list, access->tensor, &writer))
                 continue;
             least = unlike;
-            nearest = a->tensor->name;
+            nearest = access->tensor->name;
         }
     free(word);
     return nearest ? format_string(" did you mean %s?", nearest) : copy_string("");
@@ -105,13 +107,13 @@ static char *suggest_name(const struct list *list, const char *typed)
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-static void write_npy(const struct tensor *t, const void *elements)
+static void write_npy(const struct tensor *tensor, const void *elements)
 {
     enum { ALIGNMENT = 64, FIXED = 10 }; /* bytes: of magic word, version and length */
-    const char *type = t->element == INT32 ? "<i4" : "<f4";
+    const char *type = tensor->element == INT32 ? "<i4" : "<f4";
     char *header = format_string("{'descr': '%s', 'fortran_order': False, 'shape': (", type);
-    for (int i = 0; i < t->shape.n_dims; i++)
-        append_text(&header, "%lld,%s", (long long)t->shape.size[i], i + 1 < t->shape.n_dims ? " " : "");
+    for (int i = 0; i < tensor->shape.n_dims; i++)
+        append_text(&header, "%lld,%s", (long long)tensor->shape.size[i], i + 1 < tensor->shape.n_dims ? " " : "");
     append_text(&header, "), }");
     const size_t n = strlen(header) + 1;
     const int pad = (int)((ALIGNMENT - (FIXED + n) % ALIGNMENT) % ALIGNMENT);
@@ -119,23 +121,23 @@ static void write_npy(const struct tensor *t, const void *elements)
     const size_t length = strlen(header);
     const unsigned char begin[FIXED] = {0x93, 'N', 'U', 'M',           'P',
                                         'Y',  1,   0,   length & 0xff, (unsigned char)(length >> 8)};
-    struct writer *w = open_writer(dump.path);
-    write_bytes(w, begin, sizeof begin);
-    write_bytes(w, header, length);
-    write_bytes(w, elements, t->bytes);
-    publish(w);
+    struct writer *writer = open_writer(dump.path);
+    write_bytes(writer, begin, sizeof begin);
+    write_bytes(writer, header, length);
+    write_bytes(writer, elements, tensor->bytes);
+    publish(writer);
     free(header);
 }
 
 static void write_dump(struct list *list)
 {
-    struct tensor *t = tensor_at(dump.tensor, dump.last);
-    void *elements = allocate(t->bytes, 1);
+    struct tensor *tensor = tensor_at(dump.tensor, dump.last);
+    void *elements = allocate(tensor->bytes, 1);
     dump.done = true;
     if (!execution.serial)
         wait_all(list);
-    read_tensor(t, elements);
-    write_npy(t, elements);
+    read_tensor(tensor, elements);
+    write_npy(tensor, elements);
     free(elements);
 }
 

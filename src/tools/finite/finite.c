@@ -14,27 +14,31 @@ struct first_bad {
     bool before; /* it was not finite before the task ran */
 };
 
-static uint32_t *bits_of(struct tensor *t)
+static uint32_t *bits_of(struct tensor *tensor)
 {
-    uint32_t *words = allocate(count_elements(t), sizeof *words);
-    read_tensor(t, words);
+    uint32_t *words = allocate(count_elements(tensor), sizeof *words);
+    read_tensor(tensor, words);
     return words;
 }
 
-static bool is_written(const struct access *a) { return (a->mode & ACCESS_WRITE) && a->tensor->element == FLOAT32; }
-
-static bool reads_state(const struct access *a)
+static bool is_written(const struct access *access)
 {
-    return (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER) && (a->mode & ACCESS_READ);
+    return (access->mode & ACCESS_WRITE) && access->tensor->element == FLOAT32;
 }
 
-/* The first element of t that is not finite; the number of elements: all are finite.  stale: elements that have the
- * same bits as in this array do not count; NULL: all count. */
-static size_t first_not_finite(struct tensor *t, const uint32_t *stale)
+static bool reads_state(const struct access *access)
+{
+    return (access->tensor->class == MEM_PARAMETERS || access->tensor->class == MEM_OPTIMIZER) &&
+           (access->mode & ACCESS_READ);
+}
+
+/* The first element of the tensor that is not finite; the number of elements: all are finite.  stale: elements that
+ * have the same bits as in this array do not count; NULL: all count. */
+static size_t first_not_finite(struct tensor *tensor, const uint32_t *stale)
 {
     const uint32_t exponent = 0x7F800000; /* all ones in infinities and NaNs, and only there */
-    size_t n = count_elements(t), i = 0;
-    uint32_t *words = bits_of(t);
+    size_t n = count_elements(tensor), i = 0;
+    uint32_t *words = bits_of(tensor);
     while (i < n && ((words[i] & exponent) != exponent || (stale && words[i] == stale[i])))
         i++;
     free(words);
@@ -45,15 +49,16 @@ static size_t first_not_finite(struct tensor *t, const uint32_t *stale)
  * after it has run, in what it has written.  Elements of `out` that are the same as in `stale` do not count. */
 enum moment { BEFORE_TASK, AFTER_TASK };
 static bool find_bad(const struct task *task, enum moment moment, const struct tensor *out, const uint32_t *stale,
-                     struct first_bad *b)
+                     struct first_bad *bad)
 {
-    for (const struct access *a = task->access; a < task->access + task->n_access; a++) {
-        bool counts = moment == AFTER_TASK ? is_written(a) : reads_state(a);
+    for (const struct access *access = task->access; access < task->access + task->n_access; access++) {
+        bool counts = moment == AFTER_TASK ? is_written(access) : reads_state(access);
         if (!counts)
             continue;
-        size_t i = first_not_finite(a->tensor, a->tensor == out ? stale : NULL);
-        *b = (struct first_bad){.task = task, .tensor = a->tensor, .element = i, .before = moment == BEFORE_TASK};
-        if (i < count_elements(a->tensor))
+        size_t i = first_not_finite(access->tensor, access->tensor == out ? stale : NULL);
+        *bad =
+            (struct first_bad){.task = task, .tensor = access->tensor, .element = i, .before = moment == BEFORE_TASK};
+        if (i < count_elements(access->tensor))
             return true;
     }
     return false;
@@ -76,7 +81,7 @@ static struct tensor *partly_written(const struct task *task)
  * AdamW changes nothing in a step whose gradient is not finite (see cl/norm.cl), and everything else in a step follows
  * from its number.  So the step computes the same values again.  A task that writes only a part of a tensor leaves
  * stale bytes in the rest of it, so of this tensor only what has changed counts. */
-static bool find_not_finite(struct list *list, uint32_t number, struct first_bad *b)
+static bool find_not_finite(struct list *list, uint32_t number, struct first_bad *bad)
 {
     bool found = false;
     for (size_t i = 0; i < list->n && !found; i++) {
@@ -87,11 +92,11 @@ static bool find_not_finite(struct list *list, uint32_t number, struct first_bad
         uint32_t *stale = NULL;
         if (out)
             stale = bits_of(out);
-        found = find_bad(task, BEFORE_TASK, out, stale, b);
+        found = find_bad(task, BEFORE_TASK, out, stale, bad);
         if (!found) {
             struct task_flight flight = {.iteration = number};
             run_alone(list, number, i, &flight);
-            found = find_bad(task, AFTER_TASK, out, stale, b);
+            found = find_bad(task, AFTER_TASK, out, stale, bad);
         }
         free(stale);
     }
@@ -101,28 +106,29 @@ static bool find_not_finite(struct list *list, uint32_t number, struct first_bad
 /* AdamW changes nothing where the norm or a loss is not finite.  So the parameters are those from before the bad step,
  * which can be run again.  Without clipping AdamW waits for the losses alone.  If these are finite and the norm is not,
  * AdamW has changed the parameters. */
-static void name_first(struct trainer *trainer, uint32_t number, const struct result *r)
+static void name_first(struct trainer *trainer, uint32_t number, const struct result *result)
 {
-    struct first_bad b;
+    struct first_bad bad;
     const float zeros[STATE_SIZE] = {0};
-    bool changed = !r->halted || (trainer->settings->clip == 0 && isfinite(r->loss));
+    bool changed = !result->halted || (trainer->settings->clip == 0 && isfinite(result->loss));
     write_tensor(trainer->model->replica[trainer->model->norm_rank].state, zeros);
-    if (!find_not_finite(trainer->train, number, &b))
+    if (!find_not_finite(trainer->train, number, &bad))
         fail(EXIT_FAILED,
              "step %u: the loss or the gradient's norm is not finite, but both are finite when the step is run again; "
              "%s",
              number, not_finite_advice);
     this_life->not_finite = true;
     char layer[32] = "";
-    if (b.task->layer >= 0)
-        snprintf(layer, sizeof layer, ", layer %d", b.task->layer);
-    if (b.before)
+    if (bad.task->layer >= 0)
+        snprintf(layer, sizeof layer, ", layer %d", bad.task->layer);
+    if (bad.before)
         fail(EXIT_FAILED,
              "step %u%s, task %s: reads element %zu of tensor %s, which was not finite before the step%s; %s", number,
-             layer, b.task->name, b.element, b.tensor->name,
-             r->halted && changed ? " ran again (with --clip 0 no update waits for the norm)" : "", not_finite_advice);
+             layer, bad.task->name, bad.element, bad.tensor->name,
+             result->halted && changed ? " ran again (with --clip 0 no update waits for the norm)" : "",
+             not_finite_advice);
     fail(EXIT_FAILED, "step %u%s, task %s: element %zu of tensor %s is the first that is not finite;%s %s", number,
-         layer, b.task->name, b.element, b.tensor->name, changed ? "" : " no parameter was changed by this step;",
+         layer, bad.task->name, bad.element, bad.tensor->name, changed ? "" : " no parameter was changed by this step;",
          not_finite_advice);
 }
 

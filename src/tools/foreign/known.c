@@ -47,35 +47,35 @@ static const struct option *find_plain(const struct option_table *table, unsigne
 }
 
 /* Our option that those words stand for; NULL: there is none. */
-static const struct option *option_for(const struct option_table *table, const struct foreign_words *f)
+static const struct option *option_for(const struct option_table *table, const struct foreign_words *words)
 {
-    if (!f->option)
+    if (!words->option)
         return NULL;
-    const struct option *option = find_option(table, f->option);
-    CHECK(option, "--%s is to stand for %s, and is no option", f->option, f->words);
+    const struct option *option = find_option(table, words->option);
+    CHECK(option, "--%s is to stand for %s, and is no option", words->option, words->words);
     return option;
 }
 
 /* The answer: what our option `o` is called, and why; or, with o NULL, why there is none. */
-static char *answer_with(const struct option *option, const struct foreign_words *f, const char *dashes)
+static char *answer_with(const struct option *option, const struct foreign_words *words, const char *dashes)
 {
     if (!option)
-        return copy_string(f->why);
-    if (!f->why)
+        return copy_string(words->why);
+    if (!words->why)
         return format_string("here it is called %s%s", dashes, option->name);
-    return format_string("here it is called %s%s: %s", dashes, option->name, f->why);
+    return format_string("here it is called %s%s: %s", dashes, option->name, words->why);
 }
 
 static char *find_among(const struct all_words *all, const struct option_table *table, unsigned command,
                         const char *word, const char *dashes)
 {
     const struct option *untaken = NULL; /* an option of another command */
-    for (const struct foreign_words *f = all->row; f < all->row + all->n; f++) {
-        const struct option *option = option_for(table, f);
-        if (!has_word(f->words, word))
+    for (const struct foreign_words *words = all->row; words < all->row + all->n; words++) {
+        const struct option *option = option_for(table, words);
+        if (!has_word(words->words, word))
             continue;
         if (!option || (option->commands & command))
-            return answer_with(option, f, dashes);
+            return answer_with(option, words, dashes);
         untaken = option;
     }
     if (!untaken)
@@ -117,13 +117,13 @@ static void print_foreign(FILE *out, const struct option_table *table, unsigned 
 {
     const struct all_words all = gather_words();
     fprintf(out, "\nWords of other programs:\n");
-    for (const struct foreign_words *f = all.row; f < all.row + all.n; f++) {
-        const struct option *option = option_for(table, f);
+    for (const struct foreign_words *words = all.row; words < all.row + all.n; words++) {
+        const struct option *option = option_for(table, words);
         if (option && !(option->commands & command))
             continue;
-        char *text = first_words(f->words);
-        if (f->why)
-            append_text(&text, ": %s", f->why);
+        char *text = first_words(words->words);
+        if (words->why)
+            append_text(&text, ": %s", words->why);
         char *label = option ? format_string("  --%s for", option->name) : copy_string("  none for");
         print_labelled(out, label, text);
         free(label);

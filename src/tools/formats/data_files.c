@@ -10,58 +10,65 @@
 static bool is_one_of(char byte, const char *allowed, size_t n) { return memchr(allowed, (unsigned char)byte, n); }
 
 /* The signature is followed by the address of the first directory, which is even and in the file. */
-static bool is_tiff_header(const struct glimpse *g)
+static bool is_tiff_header(const struct glimpse *glimpse)
 {
-    uint32_t at = glimpse_word(g, 4);
-    if (g->bytes[0] == 'M')
+    uint32_t at = glimpse_word(glimpse, 4);
+    if (glimpse->bytes[0] == 'M')
         at = __builtin_bswap32(at);
-    return at >= 8 && at % 2 == 0 && at < g->size;
+    return at >= 8 && at % 2 == 0 && at < glimpse->size;
 }
 
-static bool is_bzip2(const struct glimpse *g)
+static bool is_bzip2(const struct glimpse *glimpse)
 {
     static const char block[] = "\x31\x41\x59\x26\x53\x59";
     static const char end[] = "\x17\x72\x45\x38\x50\x90";
-    return glimpse_has(g, 4, block, sizeof block - 1) || glimpse_has(g, 4, end, sizeof end - 1);
+    return glimpse_has(glimpse, 4, block, sizeof block - 1) || glimpse_has(glimpse, 4, end, sizeof end - 1);
 }
 
 /* The signature is followed by a marker that may come first. */
-static bool is_jpeg(const struct glimpse *g)
+static bool is_jpeg(const struct glimpse *glimpse)
 {
     static const char markers[] = "\xdb\xc0\xc4\xfe\xe0\xe1\xe2\xe8\xed\xee";
-    return g->n > 3 && is_one_of(g->bytes[3], markers, sizeof markers - 1);
+    return glimpse->n > 3 && is_one_of(glimpse->bytes[3], markers, sizeof markers - 1);
 }
 
-static bool is_parquet(const struct glimpse *g) { return memcmp(g->last + GLIMPSE_LAST - 4, "PAR1", 4) == 0; }
+static bool is_parquet(const struct glimpse *glimpse)
+{
+    return memcmp(glimpse->last + GLIMPSE_LAST - 4, "PAR1", 4) == 0;
+}
 
 /* The file's last byte is the length of what comes before it. */
-static bool is_orc(const struct glimpse *g)
+static bool is_orc(const struct glimpse *glimpse)
 {
-    return memcmp(g->last + GLIMPSE_LAST - 4, "ORC", 3) == 0 && (unsigned char)g->last[GLIMPSE_LAST - 1] >= 16;
+    return memcmp(glimpse->last + GLIMPSE_LAST - 4, "ORC", 3) == 0 &&
+           (unsigned char)glimpse->last[GLIMPSE_LAST - 1] >= 16;
 }
 
 /* The signature is followed by a version. */
-static bool is_gguf(const struct glimpse *g) { return glimpse_word(g, 4) < 1000; }
+static bool is_gguf(const struct glimpse *glimpse) { return glimpse_word(glimpse, 4) < 1000; }
 
 /* The signature is followed by a version or by the vocabulary's size. */
-static bool is_ggml(const struct glimpse *g) { return glimpse_word(g, 4) < 1 << 24; }
+static bool is_ggml(const struct glimpse *glimpse) { return glimpse_word(glimpse, 4) < 1 << 24; }
 
 /* The signature is followed by a version. */
-static bool is_mp3(const struct glimpse *g)
+static bool is_mp3(const struct glimpse *glimpse)
 {
-    return g->n > 4 && is_one_of(g->bytes[3], "\2\3\4", 3) && g->bytes[4] == 0;
+    return glimpse->n > 4 && is_one_of(glimpse->bytes[3], "\2\3\4", 3) && glimpse->bytes[4] == 0;
 }
 
 /* The signature is followed by the length of a message, which begins with an offset. */
-static bool is_arrow_stream(const struct glimpse *g)
+static bool is_arrow_stream(const struct glimpse *glimpse)
 {
-    uint32_t length = glimpse_word(g, 4);
-    uint32_t offset = glimpse_word(g, 8);
-    return length % 8 == 0 && length > 0 && length < g->size && offset < 256;
+    uint32_t length = glimpse_word(glimpse, 4);
+    uint32_t offset = glimpse_word(glimpse, 8);
+    return length % 8 == 0 && length > 0 && length < glimpse->size && offset < 256;
 }
 
-static bool is_riff(const struct glimpse *g) { return glimpse_has(g, 0, "RIFF", 4) && glimpse_word(g, 4) <= g->size; }
-static bool is_mp4(const struct glimpse *g) { return glimpse_has(g, 0, "\0\0", 2); }
+static bool is_riff(const struct glimpse *glimpse)
+{
+    return glimpse_has(glimpse, 0, "RIFF", 4) && glimpse_word(glimpse, 4) <= glimpse->size;
+}
+static bool is_mp4(const struct glimpse *glimpse) { return glimpse_has(glimpse, 0, "\0\0", 2); }
 
 /* ---- formats with a signature ----------------------------------------------------------------------------------- */
 
@@ -139,120 +146,121 @@ static const struct {
 
 /* ---- formats without a signature ------------------------------------------------------------------------------ */
 
-static bool contains(const struct glimpse *g, const char *text)
+static bool contains(const struct glimpse *glimpse, const char *text)
 {
-    for (size_t at = 0; at + strlen(text) <= g->n; at++)
-        if (glimpse_has(g, at, text, strlen(text)))
+    for (size_t at = 0; at + strlen(text) <= glimpse->n; at++)
+        if (glimpse_has(glimpse, at, text, strlen(text)))
             return true;
     return false;
 }
 
 /* Many formats are zip archives: what lies in the archive tells which one it is. */
-static const struct file_kind *find_zip(const struct glimpse *g)
+static const struct file_kind *find_zip(const struct glimpse *glimpse)
 {
     static const struct file_kind torch = {KIND_OTHER, "a file of PyTorch's", is_model},
                                   arrays = {KIND_OTHER, "a file of NumPy arrays (.npz)", tokens_from_python},
                                   document = {KIND_OTHER, "a document of an office program or an e-book",
                                               "save it as plain text first"},
                                   zip = {KIND_OTHER, "a zip archive", unpack};
-    if (!glimpse_has(g, 0, "PK\3\4", 4))
+    if (!glimpse_has(glimpse, 0, "PK\3\4", 4))
         return NULL;
-    if (contains(g, "data.pkl"))
+    if (contains(glimpse, "data.pkl"))
         return &torch;
-    if (contains(g, ".npy"))
+    if (contains(glimpse, ".npy"))
         return &arrays;
-    if (contains(g, "[Content_Types].xml") || contains(g, "_rels/.rels") || contains(g, "mimetype"))
+    if (contains(glimpse, "[Content_Types].xml") || contains(glimpse, "_rels/.rels") || contains(glimpse, "mimetype"))
         return &document;
     return &zip;
 }
 
 /* The bytes of a header sum to the number in one of its fields, in octal; the field itself counts as spaces. */
-static const struct file_kind *find_tar(const struct glimpse *g)
+static const struct file_kind *find_tar(const struct glimpse *glimpse)
 {
     static const struct file_kind kind = {KIND_OTHER, "a tar archive", unpack};
     enum { HEADER = 512, FIELD = 148, FIELD_BYTES = 8 };
-    if (g->n < HEADER || !g->bytes[0])
+    if (glimpse->n < HEADER || !glimpse->bytes[0])
         return NULL;
     unsigned long sum = 0;
     for (size_t i = 0; i < HEADER; i++)
-        sum += (unsigned char)g->bytes[i];
+        sum += (unsigned char)glimpse->bytes[i];
     for (size_t i = FIELD; i < FIELD + FIELD_BYTES; i++) {
-        sum -= (unsigned char)g->bytes[i];
+        sum -= (unsigned char)glimpse->bytes[i];
         sum += ' ';
     }
     char field[FIELD_BYTES + 1] = "";
-    memcpy(field, g->bytes + FIELD, FIELD_BYTES);
+    memcpy(field, glimpse->bytes + FIELD, FIELD_BYTES);
     return strtoul(field, NULL, 8) == sum ? &kind : NULL;
 }
 
 /* Does the file go on as a pickle of its protocol does?  In protocols 4 and 5 a frame of less than 4 GiB follows, in 2
  * and 3 a number for the first object comes soon. */
-static bool goes_on_as_pickle(const struct glimpse *g)
+static bool goes_on_as_pickle(const struct glimpse *glimpse)
 {
     enum { SOON = 64, TOO_SHORT = 16 /* for a frame */ };
-    if (g->size < TOO_SHORT)
+    if (glimpse->size < TOO_SHORT)
         return true;
-    if (g->bytes[1] >= 4)
-        return g->bytes[2] == (char)0x95 && glimpse_word(g, 7) == 0;
-    return memmem(g->bytes, MIN(g->n, (size_t)SOON), "q\0", 2) != NULL;
+    if (glimpse->bytes[1] >= 4)
+        return glimpse->bytes[2] == (char)0x95 && glimpse_word(glimpse, 7) == 0;
+    return memmem(glimpse->bytes, MIN(glimpse->n, (size_t)SOON), "q\0", 2) != NULL;
 }
 
 /* Pickles of protocols 2 to 5 begin with the protocol's number, and all end with a stop.  A file of an older
  * torch.save() begins with a number of its own, and goes on after the first stop. */
-static const struct file_kind *find_pickle(const struct glimpse *g)
+static const struct file_kind *find_pickle(const struct glimpse *glimpse)
 {
     static const struct file_kind kind = {KIND_OTHER, "a pickle of Python's",
                                           "write its texts into a plain text file "
                                           "from Python first"};
     static const char torch[] = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
     static const struct file_kind model = {KIND_OTHER, "a file of PyTorch's", is_model};
-    if (g->n < 4 || g->bytes[0] != (char)0x80 || g->bytes[1] < 2 || g->bytes[1] > 5)
+    if (glimpse->n < 4 || glimpse->bytes[0] != (char)0x80 || glimpse->bytes[1] < 2 || glimpse->bytes[1] > 5)
         return NULL;
-    if (glimpse_has(g, 2, torch, sizeof torch - 1))
+    if (glimpse_has(glimpse, 2, torch, sizeof torch - 1))
         return &model;
-    if (g->last[GLIMPSE_LAST - 1] != '.' || !goes_on_as_pickle(g))
+    if (glimpse->last[GLIMPSE_LAST - 1] != '.' || !goes_on_as_pickle(glimpse))
         return NULL;
     return &kind;
 }
 
-static bool is_bitmap(const struct glimpse *g)
+static bool is_bitmap(const struct glimpse *glimpse)
 {
-    return glimpse_has(g, 0, "BM", 2) && glimpse_word(g, 2) == g->size && glimpse_word(g, 6) == 0;
+    return glimpse_has(glimpse, 0, "BM", 2) && glimpse_word(glimpse, 2) == glimpse->size &&
+           glimpse_word(glimpse, 6) == 0;
 }
 
 /* The first bytes say where the header is. */
-static bool is_windows_program(const struct glimpse *g)
+static bool is_windows_program(const struct glimpse *glimpse)
 {
-    uint32_t header = glimpse_word(g, 0x3c);
-    return glimpse_has(g, 0, "MZ", 2) && header < g->n && glimpse_has(g, header, "PE\0", 4);
+    uint32_t header = glimpse_word(glimpse, 0x3c);
+    return glimpse_has(glimpse, 0, "MZ", 2) && header < glimpse->n && glimpse_has(glimpse, header, "PE\0", 4);
 }
 
-static const struct file_kind *find_windows(const struct glimpse *g)
+static const struct file_kind *find_windows(const struct glimpse *glimpse)
 {
     static const struct file_kind bitmap = {KIND_OTHER, "a BMP picture", no_text},
                                   program = {KIND_OTHER, "a program of Windows", no_text};
-    if (is_bitmap(g))
+    if (is_bitmap(glimpse))
         return &bitmap;
-    return is_windows_program(g) ? &program : NULL;
+    return is_windows_program(glimpse) ? &program : NULL;
 }
 
-static const struct file_kind *find_signature(const struct glimpse *g)
+static const struct file_kind *find_signature(const struct glimpse *glimpse)
 {
     for (size_t i = 0; i < COUNT(signatures); i++) {
-        if (!glimpse_has(g, signatures[i].at, signatures[i].text, signatures[i].n))
+        if (!glimpse_has(glimpse, signatures[i].at, signatures[i].text, signatures[i].n))
             continue;
-        if (!signatures[i].shows_more || signatures[i].shows_more(g))
+        if (!signatures[i].shows_more || signatures[i].shows_more(glimpse))
             return &signatures[i].kind;
     }
     return NULL;
 }
 
-const struct file_kind *kind_of_others(const struct glimpse *g)
+const struct file_kind *kind_of_others(const struct glimpse *glimpse)
 {
-    typedef const struct file_kind *find_kind(const struct glimpse *g);
+    typedef const struct file_kind *find_kind(const struct glimpse *glimpse);
     static find_kind *const finders[] = {find_signature, find_zip, find_pickle, find_tar, find_windows};
     for (size_t i = 0; i < COUNT(finders); i++) {
-        const struct file_kind *kind = finders[i](g);
+        const struct file_kind *kind = finders[i](glimpse);
         if (kind)
             return kind;
     }

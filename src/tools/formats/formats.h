@@ -4,6 +4,6 @@
 
 #include "trainer/file/file.h"
 
-const struct file_kind *kind_of_others(const struct glimpse *g); /* data_files.c; NULL: its kind is not known */
+const struct file_kind *kind_of_others(const struct glimpse *glimpse); /* data_files.c; NULL: its kind is not known */
 
 #endif

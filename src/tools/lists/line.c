@@ -3,6 +3,8 @@
 
 #include "trainer/step/list.h"
 
+#include <math.h>
+
 #define OFFSET(type, member) offsetof(struct type, member)
 enum { MOST = 1000000, MOST_EVERY = 1000 };
 enum { MOST_MESSAGES = 1000000000 }; /* slices get numbers of their own, so a list that is printed has larger ones */
@@ -30,9 +32,9 @@ static const struct option_word {
     {LINE_TASK, "role", VALUE_ROLE, OFFSET(task, role), .absent = ROLE_OTHER},
     {LINE_TASK, "every", VALUE_COUNTER, OFFSET(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
     {LINE_TASK, "rest", VALUE_COUNTER, OFFSET(task, when.remainder), .absent = 0, .high = MOST_EVERY},
-    {LINE_COPY, "time", VALUE_TIME, OFFSET(task, seconds), .absent = -1},
+    {LINE_COPY, "time", VALUE_TIME, OFFSET(task, seconds), .absent = NAN},
     {LINE_COPY, "msg", VALUE_COUNTER, OFFSET(task, message), .absent = 0, .low = 1, .high = MOST_MESSAGES},
-    {LINE_WORK, "cpu", VALUE_TIME, OFFSET(task, on_host.seconds), .absent = -1},
+    {LINE_WORK, "cpu", VALUE_TIME, OFFSET(task, on_host.seconds), .absent = NAN},
 };
 
 void split_line(struct line *line, char *text)
@@ -204,7 +206,7 @@ void write_options(FILE *out, enum line_of kind, const void *from)
             continue;
         char text[32];
         double number = load_value((const char *)from + word->offset, word->value);
-        if (number == word->absent)
+        if (number == word->absent || isnan(number))
             continue;
         fprintf(out, " %s", word->key);
         if (word->value == VALUE_BYTES || word->value == VALUE_COUNTER)

@@ -8,6 +8,7 @@
 #include "tools/predict/costs.h"
 
 #include <ctype.h>
+#include <math.h>
 
 /* Characters that no name may have become '_'. */
 static char *clean(char name[64], const char *text)
@@ -248,7 +249,7 @@ static void write_work(FILE *out, char **names, const struct task *task, const c
         line.role = ROLE_OTHER;
     if (task->role != ROLE_BROADCAST) /* only of broadcasts a pass asks for the message */
         line.message = 0;
-    line.seconds = -1;
+    line.seconds = NAN;
     fprintf(out, "%s %s", is_copy(task) ? "copy" : "task", name);
     if (is_copy(task)) {
         write_operand(out, " ", names, copy_target(task));

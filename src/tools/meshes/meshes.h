@@ -8,6 +8,7 @@ struct planned { /* a candidate that was simulated */
     struct mesh_candidate candidate;
     double seconds, bytes; /* of a step; on the fullest device */
 };
+
 struct mesh_search {
     const struct settings *asked;
     struct settings settings; /* the same without mesh, devices and limits of memory */

@@ -28,9 +28,9 @@ static void sleep_until(uint64_t when)
 /* Where the latest padded end of task i is kept; member > 0: its end in the iteration that has this member of the
  * rings.  This end is kept apart: a task that stands aside, and waits for task i, may come when task i has run once
  * more. */
-static uint64_t *end_of(const struct pace *p, const struct list *list, size_t i, int member)
+static uint64_t *end_of(const struct pace *pace, const struct list *list, size_t i, int member)
 {
-    return &p->ended[(size_t)member * list->n + i];
+    return &pace->ended[(size_t)member * list->n + i];
 }
 
 /* The lane's thread calls finish_padded() or finish_delayed() when the task's work has ended, before other tasks are
@@ -39,27 +39,27 @@ static uint64_t *end_of(const struct pace *p, const struct list *list, size_t i,
  * tasks that waited for it have ended, since they touch the same bytes; end_of() has the exception. */
 static void finish_padded(struct list *list, size_t i, struct task_flight *flight)
 {
-    struct pace *p = pace_of(list);
+    struct pace *pace = pace_of(list);
     const struct task *task = list->task[i];
-    uint64_t start = MAX(flight->queued, p->lane_end[task->lane->index]);
+    uint64_t start = MAX(flight->queued, pace->lane_end[task->lane->index]);
     int member = task->member.needed ? member_of(&list->pool->ring, flight->iteration) : 0;
-    for (const struct edge *e = task->edges; e < task->edges + task->n_edges; e++) {
-        bool in_member = list->task[e->producer]->member.needed && !e->previous;
-        if (e->wait)
-            start = MAX(start, *end_of(p, list, e->producer, in_member ? member : 0));
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
+        bool in_member = list->task[edge->producer]->member.needed && !edge->previous;
+        if (edge->wait)
+            start = MAX(start, *end_of(pace, list, edge->producer, in_member ? member : 0));
     }
-    flight->start = start + (uint64_t)(1e9 * task->lane->gap_seconds * p->wrapper.scale);
-    flight->end = flight->start + (uint64_t)(1e9 * p->seconds[i] * p->wrapper.scale);
-    p->tasks++;
+    flight->start = start + (uint64_t)(1e9 * task->lane->gap_seconds * pace->wrapper.scale);
+    flight->end = flight->start + (uint64_t)(1e9 * pace->seconds[i] * pace->wrapper.scale);
+    pace->tasks++;
     uint64_t now = now_ns();
     if (now > flight->end) {
-        p->overruns++;
-        p->overrun_ns += now - flight->end;
+        pace->overruns++;
+        pace->overrun_ns += now - flight->end;
         flight->end = now;
     }
-    p->lane_end[task->lane->index] = flight->end;
-    *end_of(p, list, i, 0) = flight->end;
-    *end_of(p, list, i, member) = flight->end;
+    pace->lane_end[task->lane->index] = flight->end;
+    *end_of(pace, list, i, 0) = flight->end;
+    *end_of(pace, list, i, member) = flight->end;
     sleep_until(flight->end);
 }
 
@@ -121,18 +121,18 @@ void start_delays(struct list *list, uint64_t seed)
 
 void stop_pacing(struct list *list)
 {
-    struct pace *p = list->running ? pace_of(list) : NULL;
-    if (!p)
+    struct pace *pace = list->running ? pace_of(list) : NULL;
+    if (!pace)
         return;
     drain(list);
-    if (p->seconds)
-        note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all", p->overruns, p->tasks,
-             1e-6 * (double)p->overrun_ns / p->wrapper.scale);
+    if (pace->seconds)
+        note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all", pace->overruns, pace->tasks,
+             1e-6 * (double)pace->overrun_ns / pace->wrapper.scale);
     list->running->wrapper = NULL;
-    free(p->seconds);
-    free(p->ended);
-    free(p->lane_end);
-    free(p);
+    free(pace->seconds);
+    free(pace->ended);
+    free(pace->lane_end);
+    free(pace);
 }
 
 /* ---- a training -------------------------------------------------------------------------------------------------- */
@@ -153,9 +153,9 @@ static void pace_training(struct trainer *trainer)
     char text[32];
     struct simulation *sim = must_simulate(trainer->train, costs_of(trainer));
     /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
-    struct pace *p = start_pacing(trainer->train, sim->steady, sim->period, pace_options.scale);
+    struct pace *pace = start_pacing(trainer->train, sim->steady, sim->period, pace_options.scale);
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
-         p->wrapper.scale, format_seconds(text, sim->period * p->wrapper.scale));
+         pace->wrapper.scale, format_seconds(text, sim->period * pace->wrapper.scale));
     free_simulation(sim);
 }
 

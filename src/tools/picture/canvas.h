@@ -35,6 +35,7 @@ enum { SPOT = 16 }; /* the middle of pixel (3, 5) is the spot (48, 80) */
 struct spot {
     int x, y; /* in sixteenths of a pixel, at most some ten thousand pixels */
 };
+
 struct clip {
     int x, y, width, height; /* pixels */
 };

@@ -16,7 +16,7 @@ extern const size_t embedded_letters_size;
 
 enum { FONTS = 4, ACROSS = 32, LETTERS = 503, LEFT = 3, PNG_HEAD = 33 };
 static const int sizes[FONTS] = {[SMALL_1X] = 11, [NORMAL_1X] = 13, [SMALL_2X] = 22, [NORMAL_2X] = 26};
-static const struct range {
+static const struct characters {
     uint32_t first, last;
 } ranges[] = {{0x20, 0x7E},     {0xA0, 0x17F},    {0x384, 0x3CE},   {0x2010, 0x2027}, {0x2190, 0x2195},
               {0x2200, 0x2212}, {0x221A, 0x221E}, {0x2260, 0x2265}, {0x25A0, 0x25CF}, {0xFFFD, 0xFFFD}};
@@ -59,25 +59,25 @@ static bool is_covered(const unsigned char *cell, size_t along, int n)
 /* Finds the letter's box in its cell: what is covered, and nothing around it. */
 static struct letter find_letter(unsigned char *cell, int width, int height, int base)
 {
-    struct letter l = {.advance = cell[0], .width = width, .height = height};
+    struct letter letter = {.advance = cell[0], .width = width, .height = height};
     int x = 0, y = 0;
     cell[0] = 0;
-    while (l.height > 0 && !is_covered(cell + (size_t)(y + l.height - 1) * stride, 1, width))
-        l.height--;
-    while (l.height > 0 && !is_covered(cell + (size_t)y * stride, 1, width)) {
+    while (letter.height > 0 && !is_covered(cell + (size_t)(y + letter.height - 1) * stride, 1, width))
+        letter.height--;
+    while (letter.height > 0 && !is_covered(cell + (size_t)y * stride, 1, width)) {
         y++;
-        l.height--;
+        letter.height--;
     }
-    while (l.height > 0 && !is_covered(cell + x, stride, height)) {
+    while (letter.height > 0 && !is_covered(cell + x, stride, height)) {
         x++;
-        l.width--;
+        letter.width--;
     }
-    while (l.height > 0 && !is_covered(cell + x + l.width - 1, stride, height))
-        l.width--;
-    l.cover = cell + (size_t)y * stride + x;
-    l.left = x - LEFT;
-    l.top = y - base;
-    return l;
+    while (letter.height > 0 && !is_covered(cell + x + letter.width - 1, stride, height))
+        letter.width--;
+    letter.cover = cell + (size_t)y * stride + x;
+    letter.left = x - LEFT;
+    letter.top = y - base;
+    return letter;
 }
 
 static void load_letters(void)
@@ -119,13 +119,13 @@ static const struct letter *next_letter(enum font font, const char *text, size_t
 }
 
 /* Its origin is at (x, y). */
-static void draw_letter(struct canvas *canvas, int x, int y, const struct letter *l, uint32_t colour)
+static void draw_letter(struct canvas *canvas, int x, int y, const struct letter *letter, uint32_t colour)
 {
-    const int left = x + l->left, top = y + l->top;
-    const int first = MAX(0, -left), end = MIN(l->width, canvas->width - left);
-    for (int row = MAX(0, -top); row < MIN(l->height, canvas->height - top); row++) {
+    const int left = x + letter->left, top = y + letter->top;
+    const int first = MAX(0, -left), end = MIN(letter->width, canvas->width - left);
+    for (int row = MAX(0, -top); row < MIN(letter->height, canvas->height - top); row++) {
         uint32_t *pixel = canvas->pixels + (int64_t)(top + row) * canvas->width + left;
-        const unsigned char *cover = l->cover + (size_t)row * stride;
+        const unsigned char *cover = letter->cover + (size_t)row * stride;
         for (int i = first; i < end; i++)
             if (cover[i])
                 pixel[i] = mix_colours(pixel[i], colour, cover[i] + 1u);
@@ -146,9 +146,9 @@ int text_width(enum font font, const char *text)
 void draw_text(struct canvas *canvas, int x, int y, enum font font, const char *text, uint32_t colour)
 {
     for (size_t at = 0; text[at];) {
-        const struct letter *l = next_letter(font, text, &at);
-        draw_letter(canvas, x, y + baseline[font], l, colour);
-        x += l->advance;
+        const struct letter *letter = next_letter(font, text, &at);
+        draw_letter(canvas, x, y + baseline[font], letter, colour);
+        x += letter->advance;
     }
 }
 
@@ -174,11 +174,11 @@ void draw_text_within(struct canvas *canvas, int x, int y, enum font font, const
     if (!whole && count_letters(font, text, end - x) < LEAST_LETTERS)
         return;
     for (size_t at = 0; text[at];) {
-        const struct letter *l = next_letter(font, text, &at);
-        if (x + l->advance > end)
+        const struct letter *letter = next_letter(font, text, &at);
+        if (x + letter->advance > end)
             break;
-        draw_letter(canvas, x, y + baseline[font], l, colour);
-        x += l->advance;
+        draw_letter(canvas, x, y + baseline[font], letter, colour);
+        x += letter->advance;
     }
     if (!whole && x <= end)
         draw_text(canvas, x, y, font, dots, colour);

@@ -11,16 +11,16 @@ static void put_number(unsigned char *to, uint32_t n)
 }
 
 /* Length, type, content, and a checksum of the latter two. */
-static void write_chunk(struct writer *w, const char *type, const void *content, size_t n)
+static void write_chunk(struct writer *writer, const char *type, const void *content, size_t n)
 {
     unsigned char length[4], sum[4];
     uLong crc = crc32(crc32(0, (const Bytef *)type, 4), content, (uInt)n);
     put_number(length, (uint32_t)n);
     put_number(sum, (uint32_t)crc);
-    write_bytes(w, length, 4);
-    write_bytes(w, type, 4);
-    write_bytes(w, content, n);
-    write_bytes(w, sum, 4);
+    write_bytes(writer, length, 4);
+    write_bytes(writer, type, 4);
+    write_bytes(writer, content, n);
+    write_bytes(writer, sum, 4);
 }
 
 /* The pixels as bytes, as PNG has them: in front of each row the number of its filter, 0 for none. */
@@ -51,12 +51,12 @@ void write_png(const char *path, const uint32_t *pixels, int width, int height)
     put_number(head, (uint32_t)width);
     put_number(head + 4, (uint32_t)height);
     expect_replaceable("--png", path, KIND_PNG, "PNG picture");
-    struct writer *w = open_writer(path);
-    write_bytes(w, "\x89PNG\r\n\x1a\n", 8);
-    write_chunk(w, "IHDR", head, sizeof head);
-    write_chunk(w, "IDAT", small, size);
-    write_chunk(w, "IEND", "", 0); /* NULL would reset the checksum */
-    publish(w);
+    struct writer *writer = open_writer(path);
+    write_bytes(writer, "\x89PNG\r\n\x1a\n", 8);
+    write_chunk(writer, "IHDR", head, sizeof head);
+    write_chunk(writer, "IDAT", small, size);
+    write_chunk(writer, "IEND", "", 0); /* NULL would reset the checksum */
+    publish(writer);
     free(rows);
     free(small);
 }

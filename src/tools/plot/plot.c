@@ -90,24 +90,24 @@ static bool has_braille(void)
 static int run_plot(int argc, char **argv)
 {
     int n;
-    struct plot p = {.n = 0};
+    struct plot plot = {.n = 0};
     char **files = take_arguments(&table, &arguments, argc, argv, &n);
     if (!files)
         return EXIT_OK;
     if (n == 0)
         fail(EXIT_USAGE, "yard plot needs a log that yard train --log FILE.jsonl wrote; 'yard plot --help' says more");
     for (int i = 0; i < n; i++)
-        read_run(&p, (size_t)i, files[i]);
-    smooth_losses(&p, smooth);
-    begin_at(&p, from);
-    choose_unit(&p, bits);
+        read_run(&plot, (size_t)i, files[i]);
+    smooth_losses(&plot, smooth);
+    begin_at(&plot, from);
+    choose_unit(&plot, bits);
     if (logarithmic)
-        take_logarithms(&p);
-    merge_floors(&p);
+        take_logarithms(&plot);
+    merge_floors(&plot);
     if (png)
-        write_png(png, draw_picture(&p, WIDTH, HEIGHT)->pixels, WIDTH, HEIGHT);
+        write_png(png, draw_picture(&plot, WIDTH, HEIGHT)->pixels, WIDTH, HEIGHT);
     else
-        draw_on_terminal(stdout, &p, screen_width(STDOUT_FILENO), ROWS, shows_colour(), has_braille());
+        draw_on_terminal(stdout, &plot, screen_width(STDOUT_FILENO), ROWS, shows_colour(), has_braille());
     return EXIT_OK;
 }
 

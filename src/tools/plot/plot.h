@@ -18,6 +18,7 @@ enum series_kind {
     VAL,       /* the validation losses */
     SERIES_KINDS
 };
+
 struct series { /* the losses of one kind in one file */
     const char *path;
     enum series_kind kind;
@@ -26,6 +27,7 @@ struct series { /* the losses of one kind in one file */
     struct point *point;    /* in order of the file */
     size_t n, cap;
 };
+
 struct plot {
     const char *unit;      /* what losses are measured in, as the picture writes it */
     const char *smoothing; /* what training losses are instead of single ones, as it is said; NULL: single ones */
@@ -38,18 +40,18 @@ struct plot {
 /* ---- plot_read.c ------------------------------------------------------------------------------------------------- */
 
 /* Adds the series of a log.  A file without losses ends the program. */
-void read_run(struct plot *p, size_t run, const char *path);
+void read_run(struct plot *plot, size_t run, const char *path);
 
 /* ---- plot_values.c: what is drawn of what was read.  Impossible wishes end the program --------------------------- */
 
 /* Replaces training losses by means: of `by` steps around, or, below 1, exponential ones.  Single losses are kept as a
  * series of their own. */
-void smooth_losses(struct plot *p, double by);
-void begin_at(struct plot *p, double step);  /* leaves out the points before that step */
-void choose_unit(struct plot *p, bool bits); /* bits per byte, if they are asked for or runs compare by them alone */
+void smooth_losses(struct plot *plot, double by);
+void begin_at(struct plot *plot, double step);  /* leaves out the points before that step */
+void choose_unit(struct plot *plot, bool bits); /* bits per byte, if they are asked for or runs compare by them alone */
 /* Prepares a logarithmic axis: losses become those above their floors, if each run has one. */
-void take_logarithms(struct plot *p);
-void merge_floors(struct plot *p); /* keeps one floor where all runs have the same */
+void take_logarithms(struct plot *plot);
+void merge_floors(struct plot *plot); /* keeps one floor where all runs have the same */
 
 /* ---- plot_axes.c ------------------------------------------------------------------------------------------------- */
 
@@ -61,27 +63,28 @@ struct plot_axis {
     double tick[MOST_TICKS];
     int n; /* how many ticks there are */
 };
+
 struct frame { /* where the curves lie in the canvas, and what they show */
     int x, y, width, height;
     struct plot_axis step, loss;
 };
 /* Sets what the frame shows, with about as many ticks as are asked for. */
-void fit_axes(struct frame *f, const struct plot *p, int step_ticks, int loss_ticks);
+void fit_axes(struct frame *frame, const struct plot *plot, int step_ticks, int loss_ticks);
 /* The place of a step or loss in the canvas, in pixels times `parts`.  What the axis does not show lies outside. */
-int x_of_step(const struct frame *f, double step, int parts);
-int y_of_loss(const struct frame *f, double loss, int parts);
+int x_of_step(const struct frame *frame, double step, int parts);
+int y_of_loss(const struct frame *frame, double loss, int parts);
 const char *tick_text(char out[32], const struct plot_axis *axis, int i);
-bool is_bound(const struct series *s); /* is it a floor or a rate? */
+bool is_bound(const struct series *series); /* is it a floor or a rate? */
 /* What a series is, and its last and lowest value: both lie in arrays of the caller's. */
-const char *series_title(char out[128], const struct plot *p, const struct series *s);
-const char *series_values(char out[128], const struct series *s);
+const char *series_title(char out[128], const struct plot *plot, const struct series *series);
+const char *series_values(char out[128], const struct series *series);
 
 /* ---- plot_terminal.c, plot_picture.c ----------------------------------------------------------------------------- */
 
 /* Draws on the terminal, in columns and rows of characters: with dots of Braille, eight in a character, or else with
  * letters alone.  Each run has a letter, small for training and capital for validation. */
-void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour, bool braille);
+void draw_on_terminal(FILE *out, const struct plot *plot, int columns, int rows, bool colour, bool braille);
 /* Draws the same as pixels; the caller frees the canvas. */
-struct canvas *draw_picture(const struct plot *p, int width, int height);
+struct canvas *draw_picture(const struct plot *plot, int width, int height);
 
 #endif

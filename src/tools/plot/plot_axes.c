@@ -65,17 +65,17 @@ COMPARISON(by_loss, struct point, COMPARE(a->loss, b->loss))
 
 /* On a logarithmic axis, single losses near 0 would push all others together: it shows all but 1 in 50 of the training
  * losses above 0. */
-static void widen_by_logarithms(struct plot_axis *axis, const struct series *s)
+static void widen_by_logarithms(struct plot_axis *axis, const struct series *series)
 {
-    struct point *sorted = allocate(s->n, sizeof *sorted);
+    struct point *sorted = allocate(series->n, sizeof *sorted);
     size_t first = 0;
-    memcpy(sorted, s->point, s->n * sizeof *sorted);
-    SORT(sorted, s->n, by_loss);
-    while (first < s->n && sorted[first].loss <= 0)
+    memcpy(sorted, series->point, series->n * sizeof *sorted);
+    SORT(sorted, series->n, by_loss);
+    while (first < series->n && sorted[first].loss <= 0)
         first++;
-    if (first < s->n) {
-        widen(axis, sorted[first + (s->kind != VAL ? (s->n - first) / 50 : 0)].loss);
-        widen(axis, sorted[s->n - 1].loss);
+    if (first < series->n) {
+        widen(axis, sorted[first + (series->kind != VAL ? (series->n - first) / 50 : 0)].loss);
+        widen(axis, sorted[series->n - 1].loss);
     }
     free(sorted);
 }
@@ -90,26 +90,26 @@ static void add_margins(struct plot_axis *axis)
     }
 }
 
-void fit_axes(struct frame *f, const struct plot *p, int step_ticks, int loss_ticks)
+void fit_axes(struct frame *frame, const struct plot *plot, int step_ticks, int loss_ticks)
 {
-    f->step = (struct plot_axis){.low = INFINITY, .high = -INFINITY, .whole = true};
-    f->loss = (struct plot_axis){.low = INFINITY, .high = -INFINITY, .log = p->log};
-    for (const struct series *s = p->series; s < p->series + p->n; s++) {
-        for (size_t i = 0; i < s->n; i++)
-            widen(&f->step, s->point[i].step);
-        for (size_t i = 0; i < s->n && !p->log; i++)
-            widen(&f->loss, s->point[i].loss);
-        if (p->log)
-            widen_by_logarithms(&f->loss, s);
+    frame->step = (struct plot_axis){.low = INFINITY, .high = -INFINITY, .whole = true};
+    frame->loss = (struct plot_axis){.low = INFINITY, .high = -INFINITY, .log = plot->log};
+    for (const struct series *series = plot->series; series < plot->series + plot->n; series++) {
+        for (size_t i = 0; i < series->n; i++)
+            widen(&frame->step, series->point[i].step);
+        for (size_t i = 0; i < series->n && !plot->log; i++)
+            widen(&frame->loss, series->point[i].loss);
+        if (plot->log)
+            widen_by_logarithms(&frame->loss, series);
     }
-    add_margins(&f->step);
-    add_margins(&f->loss);
-    if (p->log)
-        f->loss.low *= pow(f->loss.low / f->loss.high, 0.03);
+    add_margins(&frame->step);
+    add_margins(&frame->loss);
+    if (plot->log)
+        frame->loss.low *= pow(frame->loss.low / frame->loss.high, 0.03);
     else
-        f->loss.low -= 0.03 * (f->loss.high - f->loss.low);
-    place_ticks(&f->step, step_ticks);
-    place_ticks(&f->loss, loss_ticks);
+        frame->loss.low -= 0.03 * (frame->loss.high - frame->loss.low);
+    place_ticks(&frame->step, step_ticks);
+    place_ticks(&frame->loss, loss_ticks);
 }
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
@@ -124,37 +124,38 @@ static double share(const struct plot_axis *axis, double value)
     return fmin(fmax(log(value / axis->low) / log(axis->high / axis->low), -1), 2);
 }
 
-int x_of_step(const struct frame *f, double step, int parts)
+int x_of_step(const struct frame *frame, double step, int parts)
 {
-    return f->x * parts + (int)lround(share(&f->step, step) * ((f->width - 1) * parts));
+    return frame->x * parts + (int)lround(share(&frame->step, step) * ((frame->width - 1) * parts));
 }
 
-int y_of_loss(const struct frame *f, double loss, int parts)
+int y_of_loss(const struct frame *frame, double loss, int parts)
 {
-    return (f->y + f->height - 1) * parts - (int)lround(share(&f->loss, loss) * ((f->height - 1) * parts));
+    return (frame->y + frame->height - 1) * parts -
+           (int)lround(share(&frame->loss, loss) * ((frame->height - 1) * parts));
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-bool is_bound(const struct series *s) { return s->kind == FLOOR || s->kind == RATE; }
+bool is_bound(const struct series *series) { return series->kind == FLOOR || series->kind == RATE; }
 
-const char *series_title(char out[128], const struct plot *p, const struct series *s)
+const char *series_title(char out[128], const struct plot *plot, const struct series *series)
 {
     static const char *const names[] = {
         [EACH_STEP] = "each step", [FLOOR] = "floor", [RATE] = "rate", [TRAIN] = "train", [VAL] = "val"};
-    const bool smoothed = s->kind == TRAIN && p->smoothing;
-    snprintf(out, 128, "%s%s%s", names[s->kind], smoothed ? ", " : "", smoothed ? p->smoothing : "");
+    const bool smoothed = series->kind == TRAIN && plot->smoothing;
+    snprintf(out, 128, "%s%s%s", names[series->kind], smoothed ? ", " : "", smoothed ? plot->smoothing : "");
     return out;
 }
 
-const char *series_values(char out[128], const struct series *s)
+const char *series_values(char out[128], const struct series *series)
 {
-    const struct point *last = &s->point[s->n - 1];
-    const struct point *best = s->point;
-    for (const struct point *point = s->point; point <= last; point++)
+    const struct point *last = &series->point[series->n - 1];
+    const struct point *best = series->point;
+    for (const struct point *point = series->point; point <= last; point++)
         if (point->loss < best->loss)
             best = point;
-    if (is_bound(s))
+    if (is_bound(series))
         snprintf(out, 128, "%.4f", last->loss);
     else
         snprintf(out, 128, "last %.4f, lowest %.4f at step %.0f", last->loss, best->loss, best->step);

@@ -19,36 +19,36 @@ struct log_reading { /* a log that is read */
     size_t not_finite; /* losses that are no finite numbers */
 };
 
-static json_t *parse_line(const struct log_reading *r, const char *line, size_t n)
+static json_t *parse_line(const struct log_reading *reading, const char *line, size_t n)
 {
     json_error_t error;
     json_t *o = json_loadb(line, n, 0, &error);
     if (!o)
         fail(EXIT_FAILED, "%s, line %zu is no JSON object: %s; yard plot reads what yard train --log FILE writes",
-             r->path, r->line, error.text);
+             reading->path, reading->line, error.text);
     if (!json_is_object(o))
-        fail(EXIT_FAILED, "%s, line %zu is no JSON object; yard plot reads what yard train --log FILE writes", r->path,
-             r->line);
+        fail(EXIT_FAILED, "%s, line %zu is no JSON object; yard plot reads what yard train --log FILE writes",
+             reading->path, reading->line);
     const json_t *step = json_object_get(o, "step");
     if (step && (!json_is_number(step) || !(fabs(json_number_value(step)) <= 1e12)))
-        fail(EXIT_FAILED, "%s, line %zu: \"step\" is no number of a step", r->path, r->line);
+        fail(EXIT_FAILED, "%s, line %zu: \"step\" is no number of a step", reading->path, reading->line);
     return o;
 }
 
-static void add_point(struct series *s, double step, double loss)
+static void add_point(struct series *series, double step, double loss)
 {
-    *APPEND(s->point, s->n, s->cap) = (struct point){step, loss};
+    *APPEND(series->point, series->n, series->cap) = (struct point){step, loss};
 }
 
 /* Adds the loss to a series, if there is one. */
-static void take_loss(struct log_reading *r, struct series *s, double step, const json_t *loss)
+static void take_loss(struct log_reading *reading, struct series *series, double step, const json_t *loss)
 {
     if (!loss)
         return;
     if (json_is_number(loss) && fabs(json_number_value(loss)) < 1e300)
-        add_point(s, step, json_number_value(loss));
+        add_point(series, step, json_number_value(loss));
     else
-        r->not_finite++; /* null stands for what is not a number */
+        reading->not_finite++; /* null stands for what is not a number */
 }
 
 static void take_number(const json_t *o, const char *key, double *number)
@@ -59,56 +59,56 @@ static void take_number(const json_t *o, const char *key, double *number)
 }
 
 /* The losses of a line go to the series of their kind; the floor stands at each step. */
-static void take_line(struct log_reading *r, const char *line, size_t n)
+static void take_line(struct log_reading *reading, const char *line, size_t n)
 {
-    json_t *o = parse_line(r, line, n);
-    take_number(o, "floor", &r->floor);
-    take_number(o, "rate", &r->rate);
-    take_number(o, "bytes_per_token", &r->series->bytes_per_token);
+    json_t *o = parse_line(reading, line, n);
+    take_number(o, "floor", &reading->floor);
+    take_number(o, "rate", &reading->rate);
+    take_number(o, "bytes_per_token", &reading->series->bytes_per_token);
     if (json_object_get(o, "step")) {
         double step = json_number_value(json_object_get(o, "step"));
-        if (r->floor > 0)
-            add_point(&r->series[FLOOR], step, r->floor);
-        else if (r->rate > 0 && r->series->bytes_per_token != 1)
-            add_point(&r->series[RATE], step, r->rate);
-        take_loss(r, &r->series[TRAIN], step, json_object_get(o, "loss"));
-        take_loss(r, &r->series[VAL], step, json_object_get(o, "val_loss"));
+        if (reading->floor > 0)
+            add_point(&reading->series[FLOOR], step, reading->floor);
+        else if (reading->rate > 0 && reading->series->bytes_per_token != 1)
+            add_point(&reading->series[RATE], step, reading->rate);
+        take_loss(reading, &reading->series[TRAIN], step, json_object_get(o, "loss"));
+        take_loss(reading, &reading->series[VAL], step, json_object_get(o, "val_loss"));
     }
     json_decref(o);
 }
 
 /* Reads line by line; a last one without its end is still being written, and is left out. */
-static void read_lines(struct log_reading *r, const char *path)
+static void read_lines(struct log_reading *reading, const char *path)
 {
     size_t size;
     char *text = read_whole(path, &size);
     char *line = text, *end;
     while ((end = memchr(line, '\n', size - (size_t)(line - text)))) {
-        r->line++;
+        reading->line++;
         if (end > line)
-            take_line(r, line, (size_t)(end - line));
+            take_line(reading, line, (size_t)(end - line));
         line = end + 1;
     }
     free(text);
 }
 
-void read_run(struct plot *p, size_t run, const char *path)
+void read_run(struct plot *plot, size_t run, const char *path)
 {
-    struct log_reading r = {.path = path};
+    struct log_reading reading = {.path = path};
     for (int i = 0; i < SERIES_KINDS; i++) {
-        r.series[i].path = path;
-        r.series[i].kind = (enum series_kind)i;
-        r.series[i].run = run;
+        reading.series[i].path = path;
+        reading.series[i].kind = (enum series_kind)i;
+        reading.series[i].run = run;
     }
-    read_lines(&r, path);
-    if (r.series[TRAIN].n + r.series[VAL].n == 0)
+    read_lines(&reading, path);
+    if (reading.series[TRAIN].n + reading.series[VAL].n == 0)
         fail(EXIT_FAILED, "%s holds no losses%s; yard plot reads what yard train --log FILE writes", path,
-             r.not_finite ? " that are finite numbers" : "");
-    if (r.not_finite)
-        note("%s: left out, because they are not finite: %zu losses", path, r.not_finite);
+             reading.not_finite ? " that are finite numbers" : "");
+    if (reading.not_finite)
+        note("%s: left out, because they are not finite: %zu losses", path, reading.not_finite);
     for (int i = 0; i < SERIES_KINDS; i++) {
-        r.series[i].bytes_per_token = r.series->bytes_per_token;
-        if (r.series[i].n > 0)
-            *APPEND(p->series, p->n, p->cap) = r.series[i];
+        reading.series[i].bytes_per_token = reading.series->bytes_per_token;
+        if (reading.series[i].n > 0)
+            *APPEND(plot->series, plot->n, plot->cap) = reading.series[i];
     }
 }

@@ -21,33 +21,34 @@ struct screen {
     bool colour;
 };
 
-static char letter_of(const struct series *s)
+static char letter_of(const struct series *series)
 {
-    if (is_bound(s))
+    if (is_bound(series))
         return '-';
-    return (char)((s->kind == VAL ? 'A' : 'a') + s->run % 26);
+    return (char)((series->kind == VAL ? 'A' : 'a') + series->run % 26);
 }
 
 /* Prints a character of a series: in the colours of the picture, as terminals number them. */
-static void print_mark(FILE *out, const struct series *s, const char *mark, bool colour)
+static void print_mark(FILE *out, const struct series *series, const char *mark, bool colour)
 {
     static const int colours[] = {25, 166, 36, 175, 172, 74, 94, 93};
-    if (!colour || is_bound(s))
+    if (!colour || is_bound(series))
         fputs(mark, out);
     else
-        fprintf(out, "\033[%s38;5;%dm%s\033[0m", s->kind == VAL ? "1;" : "", colours[s->run % COUNT(colours)], mark);
+        fprintf(out, "\033[%s38;5;%dm%s\033[0m", series->kind == VAL ? "1;" : "", colours[series->run % COUNT(colours)],
+                mark);
 }
 
 /* ---- drawing ----------------------------------------------------------------------------------------------------- */
 
-static void draw_series(struct screen *screen, const struct series *s, uint32_t number)
+static void draw_series(struct screen *screen, const struct series *series, uint32_t number)
 {
-    const struct frame *f = &screen->f;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct point *to = &s->point[i];
+    const struct frame *frame = &screen->f;
+    for (size_t i = 0; i < series->n; i++) {
+        const struct point *to = &series->point[i];
         const struct point *from = i > 0 ? to - 1 : to; /* a single point is a line too */
-        draw_line(screen->dots, x_of_step(f, from->step, 1), y_of_loss(f, from->loss, 1), x_of_step(f, to->step, 1),
-                  y_of_loss(f, to->loss, 1), number);
+        draw_line(screen->dots, x_of_step(frame, from->step, 1), y_of_loss(frame, from->loss, 1),
+                  x_of_step(frame, to->step, 1), y_of_loss(frame, to->loss, 1), number);
     }
 }
 
@@ -59,26 +60,26 @@ static void put_letter(struct screen *screen, const struct point *point, uint32_
 }
 
 /* Letters stand at all points of a validation, if they are few, else in a few places, others in each run. */
-static void put_letters(struct screen *screen, const struct series *s, uint32_t number)
+static void put_letters(struct screen *screen, const struct series *series, uint32_t number)
 {
     enum { PLACES = 5 };
-    const bool few = s->kind == VAL && s->n <= (size_t)screen->letter->width / 4;
-    for (size_t i = 0; i < s->n && few; i++)
-        put_letter(screen, &s->point[i], number);
+    const bool few = series->kind == VAL && series->n <= (size_t)screen->letter->width / 4;
+    for (size_t i = 0; i < series->n && few; i++)
+        put_letter(screen, &series->point[i], number);
     for (size_t i = 1; i <= PLACES && !few; i++)
-        put_letter(screen, &s->point[(s->n - 1) * (3 * i - s->run % 3) / (3 * PLACES)], number);
+        put_letter(screen, &series->point[(series->n - 1) * (3 * i - series->run % 3) / (3 * PLACES)], number);
 }
 
 static void draw_curves(struct screen *screen)
 {
     for (int kind = FLOOR; kind < SERIES_KINDS; kind++)
         for (size_t i = 0; i < screen->p->n; i++) {
-            const struct series *s = &screen->p->series[i];
-            if ((int)s->kind != kind)
+            const struct series *series = &screen->p->series[i];
+            if ((int)series->kind != kind)
                 continue;
-            draw_series(screen, s, (uint32_t)i + 1);
-            if (screen->across > 1 && !is_bound(s))
-                put_letters(screen, s, (uint32_t)i + 1);
+            draw_series(screen, series, (uint32_t)i + 1);
+            if (screen->across > 1 && !is_bound(series))
+                put_letters(screen, series, (uint32_t)i + 1);
         }
 }
 
@@ -96,10 +97,10 @@ static const struct series *look_at_dots(const struct screen *screen, int column
             const uint32_t number = screen->dots->pixels[at];
             if (number == 0)
                 continue;
-            const struct series *s = &screen->p->series[number - 1];
+            const struct series *series = &screen->p->series[number - 1];
             *pattern |= bits[y][x];
-            if (!top || s->kind > top->kind)
-                top = s;
+            if (!top || series->kind > top->kind)
+                top = series;
         }
     return top;
 }
@@ -109,18 +110,18 @@ static void print_character(FILE *out, const struct screen *screen, int column, 
     uint32_t pattern;
     char mark[UTF8_BYTES + 1] = "";
     const uint32_t named = screen->letter->pixels[row * screen->letter->width + column];
-    const struct series *s = look_at_dots(screen, column, row, &pattern);
+    const struct series *series = look_at_dots(screen, column, row, &pattern);
     if (named > 0)
-        s = &screen->p->series[named - 1];
-    if (!s) {
+        series = &screen->p->series[named - 1];
+    if (!series) {
         fputc(' ', out);
         return;
     }
     if (screen->across > 1 && named == 0)
         utf8_encode(0x2800 + pattern, mark);
     else
-        mark[0] = letter_of(s);
-    print_mark(out, s, mark, screen->colour);
+        mark[0] = letter_of(series);
+    print_mark(out, series, mark, screen->colour);
 }
 
 /* The number of the tick that lies in this row of characters; NONE: none does. */
@@ -157,32 +158,32 @@ static void print_step_axis(FILE *out, const struct screen *screen)
 static void print_legend(FILE *out, const struct screen *screen, int columns)
 {
     char title[128], values[128];
-    for (const struct series *s = screen->p->series; s < screen->p->series + screen->p->n; s++) {
-        if (s->kind == EACH_STEP)
+    for (const struct series *series = screen->p->series; series < screen->p->series + screen->p->n; series++) {
+        if (series->kind == EACH_STEP)
             continue;
-        const bool of_all = is_bound(s) && screen->p->one_floor;
-        char *text = format_string("%*s%s%s%s: %s", LABEL + 2, "", of_all ? "" : s->path, of_all ? "" : " ",
-                                   series_title(title, screen->p, s), series_values(values, s));
+        const bool of_all = is_bound(series) && screen->p->one_floor;
+        char *text = format_string("%*s%s%s%s: %s", LABEL + 2, "", of_all ? "" : series->path, of_all ? "" : " ",
+                                   series_title(title, screen->p, series), series_values(values, series));
         char *folded = fold_text(make_printable(text, ONE_LINE), is_screen(fileno(out)) ? MAX(columns, 40) : INT32_MAX);
         fprintf(out, "%*s", LABEL - 1, "");
-        print_mark(out, s, (char[]){letter_of(s), '\0'}, screen->colour);
+        print_mark(out, series, (char[]){letter_of(series), '\0'}, screen->colour);
         fprintf(out, "%s\n", folded + LABEL);
         free(folded);
         free(text);
     }
 }
 
-void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour, bool braille)
+void draw_on_terminal(FILE *out, const struct plot *plot, int columns, int rows, bool colour, bool braille)
 {
     char label[32];
     const int width = MAX(columns - LABEL - 2, 10);
-    struct screen screen = {.p = p, .across = braille ? 2 : 1, .down = braille ? 4 : 1, .colour = colour};
+    struct screen screen = {.p = plot, .across = braille ? 2 : 1, .down = braille ? 4 : 1, .colour = colour};
     screen.f = (struct frame){.width = width * screen.across, .height = rows * screen.down};
     screen.dots = new_canvas(screen.f.width, screen.f.height);
     screen.letter = new_canvas(width, rows);
-    fit_axes(&screen.f, p, width / 12, rows / 3);
+    fit_axes(&screen.f, plot, width / 12, rows / 3);
     draw_curves(&screen);
-    fprintf(out, "%*s\n", MAX((int)strlen(p->unit), LABEL - 1), p->unit);
+    fprintf(out, "%*s\n", MAX((int)strlen(plot->unit), LABEL - 1), plot->unit);
     for (int row = 0; row < rows; row++) {
         const int tick = tick_of_row(&screen, row);
         fprintf(out, "%*s |", LABEL - 1, tick == NONE ? "" : tick_text(label, &screen.f.loss, tick));

@@ -8,56 +8,56 @@
 /* ---- smoothing --------------------------------------------------------------------------------------------------- */
 
 /* Each n points that follow each other give their mean, which stands at the step in their middle. */
-static void take_means(struct series *s, size_t n)
+static void take_means(struct series *series, size_t n)
 {
     double sum = 0;
-    const struct point *single = s->point;
-    struct point *mean = allocate(s->n - n + 1, sizeof *mean);
-    for (size_t i = 0; i < s->n; i++) {
+    const struct point *single = series->point;
+    struct point *mean = allocate(series->n - n + 1, sizeof *mean);
+    for (size_t i = 0; i < series->n; i++) {
         sum += single[i].loss / (double)n;
         if (i + 1 < n)
             continue;
         mean[i + 1 - n] = (struct point){single[i - n / 2].step, sum};
         sum -= single[i + 1 - n].loss / (double)n;
     }
-    s->point = mean;
-    s->n -= n - 1;
+    series->point = mean;
+    series->n -= n - 1;
 }
 
 /* A step has the weight 1 - share, the one before it that times share, and so on; the weights' sum is divided by. */
-static void take_exponential_means(struct series *s, double share)
+static void take_exponential_means(struct series *series, double share)
 {
     double sum = 0, weights = 0;
-    struct point *mean = allocate(s->n, sizeof *mean);
-    for (size_t i = 0; i < s->n; i++) {
-        sum = share * sum + (1 - share) * s->point[i].loss;
+    struct point *mean = allocate(series->n, sizeof *mean);
+    for (size_t i = 0; i < series->n; i++) {
+        sum = share * sum + (1 - share) * series->point[i].loss;
         weights = share * weights + 1 - share;
-        mean[i] = (struct point){s->point[i].step, sum / weights};
+        mean[i] = (struct point){series->point[i].step, sum / weights};
     }
-    s->point = mean;
+    series->point = mean;
 }
 
-void smooth_losses(struct plot *p, double by)
+void smooth_losses(struct plot *plot, double by)
 {
     const bool counts = by >= 1;
     if (counts && by != floor(by))
         fail(EXIT_USAGE, "--smooth %g is neither a whole number of steps nor a number below 1", by);
     if (by == 0 || by == 1)
         return;
-    p->smoothing = counts ? format_string("mean of %.0f steps", by) : format_string("exponential mean, %g", by);
-    const size_t n = p->n;
+    plot->smoothing = counts ? format_string("mean of %.0f steps", by) : format_string("exponential mean, %g", by);
+    const size_t n = plot->n;
     for (size_t i = 0; i < n; i++) {
-        const struct series single = p->series[i];
+        const struct series single = plot->series[i];
         if (single.kind != TRAIN)
             continue;
         if (counts && by > (double)single.n)
             fail(EXIT_USAGE, "--smooth %.0f is longer than %s, which has %zu steps: take fewer", by, single.path,
                  single.n);
         if (counts)
-            take_means(&p->series[i], (size_t)by);
+            take_means(&plot->series[i], (size_t)by);
         else
-            take_exponential_means(&p->series[i], by);
-        struct series *each = APPEND(p->series, p->n, p->cap);
+            take_exponential_means(&plot->series[i], by);
+        struct series *each = APPEND(plot->series, plot->n, plot->cap);
         *each = single;
         each->kind = EACH_STEP;
     }
@@ -66,31 +66,31 @@ void smooth_losses(struct plot *p, double by)
 /* ---- later steps ------------------------------------------------------------------------------------------------- */
 
 /* A series without later points goes. */
-void begin_at(struct plot *p, double step)
+void begin_at(struct plot *plot, double step)
 {
     size_t kept = 0;
     double last = 0;
     const char *untrained = NULL; /* a run whose training ends before */
-    for (size_t i = 0; i < p->n; i++) {
-        struct series *s = &p->series[i];
+    for (size_t i = 0; i < plot->n; i++) {
+        struct series *series = &plot->series[i];
         size_t n = 0;
-        for (size_t k = 0; k < s->n; k++) {
-            last = fmax(last, s->point[k].step);
-            if (s->point[k].step >= step) {
-                s->point[n] = s->point[k];
+        for (size_t k = 0; k < series->n; k++) {
+            last = fmax(last, series->point[k].step);
+            if (series->point[k].step >= step) {
+                series->point[n] = series->point[k];
                 n++;
             }
         }
-        s->n = n;
+        series->n = n;
         if (n > 0) {
-            p->series[kept] = *s;
+            plot->series[kept] = *series;
             kept++;
         } else {
-            untrained = s->kind == TRAIN ? s->path : untrained;
-            free(s->point);
+            untrained = series->kind == TRAIN ? series->path : untrained;
+            free(series->point);
         }
     }
-    p->n = kept;
+    plot->n = kept;
     if (kept == 0)
         fail(EXIT_USAGE, "--from %.0f is beyond the last step of these runs, which is %.0f", step, last);
     if (untrained)
@@ -100,98 +100,98 @@ void begin_at(struct plot *p, double step)
 /* ---- bits per byte ---------------------------------------------------------------------------------------------- */
 
 /* Losses per token are not comparable where a token has another length. */
-static bool has_several_lengths(const struct plot *p)
+static bool has_several_lengths(const struct plot *plot)
 {
-    for (size_t i = 1; i < p->n; i++)
-        if (p->series[i].bytes_per_token != p->series->bytes_per_token)
+    for (size_t i = 1; i < plot->n; i++)
+        if (plot->series[i].bytes_per_token != plot->series->bytes_per_token)
             return true;
     return false;
 }
 
 /* The first series of a run that does not tell how long its tokens are; NULL: all do. */
-static const struct series *first_unknown(const struct plot *p)
+static const struct series *first_unknown(const struct plot *plot)
 {
-    for (size_t i = 0; i < p->n; i++)
-        if (!(p->series[i].bytes_per_token > 0))
-            return &p->series[i];
+    for (size_t i = 0; i < plot->n; i++)
+        if (!(plot->series[i].bytes_per_token > 0))
+            return &plot->series[i];
     return NULL;
 }
 
-static void convert_to_bits(struct plot *p)
+static void convert_to_bits(struct plot *plot)
 {
-    p->unit = "bits per byte";
-    for (struct series *s = p->series; s < p->series + p->n; s++)
-        for (size_t i = 0; i < s->n; i++)
-            s->point[i].loss /= M_LN2 * s->bytes_per_token;
+    plot->unit = "bits per byte";
+    for (struct series *series = plot->series; series < plot->series + plot->n; series++)
+        for (size_t i = 0; i < series->n; i++)
+            series->point[i].loss /= M_LN2 * series->bytes_per_token;
 }
 
-void choose_unit(struct plot *p, bool bits)
+void choose_unit(struct plot *plot, bool bits)
 {
-    const struct series *unknown = first_unknown(p);
-    p->unit = "loss";
+    const struct series *unknown = first_unknown(plot);
+    plot->unit = "loss";
     if (bits && unknown)
         fail(EXIT_USAGE, "%s does not tell how many bytes its tokens have: leave --bits out", unknown->path);
-    const bool several = has_several_lengths(p);
+    const bool several = has_several_lengths(plot);
     if (several && unknown)
         warn("losses per token of these runs are not comparable, and %s does not tell how many bytes its tokens have",
              unknown->path);
     if (several && !unknown)
         note("the runs have tokens of several lengths: losses are drawn in bits per byte");
     if (bits || (several && !unknown))
-        convert_to_bits(p);
+        convert_to_bits(plot);
 }
 
 /* ---- above the floor --------------------------------------------------------------------------------------------- */
 
 /* The run's floor, or its rate where it has no floor; NULL: it has neither. */
-static const struct series *bound_of(const struct plot *p, size_t run)
+static const struct series *bound_of(const struct plot *plot, size_t run)
 {
-    for (const struct series *s = p->series; s < p->series + p->n; s++)
-        if (s->run == run && is_bound(s))
-            return s;
+    for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
+        if (series->run == run && is_bound(series))
+            return series;
     return NULL;
 }
 
 /* Has each run a floor, or another bound?  If only some have, those who know of one are told. */
-static bool all_have_bounds(const struct plot *p)
+static bool all_have_bounds(const struct plot *plot)
 {
     const struct series *with = NULL, *without = NULL;
-    for (const struct series *s = p->series; s < p->series + p->n; s++)
-        if (bound_of(p, s->run))
-            with = s;
+    for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
+        if (bound_of(plot, series->run))
+            with = series;
         else
-            without = s;
+            without = series;
     if (with && without)
         note("the axis counts from 0, not from the floor, because %s has none", without->path);
     return !without;
 }
 
-static void subtract_bounds(struct plot *p)
+static void subtract_bounds(struct plot *plot)
 {
     size_t kept = 0;
-    for (struct series *s = p->series; s < p->series + p->n; s++)
-        for (size_t i = 0; i < s->n && !is_bound(s); i++)
-            s->point[i].loss -= bound_of(p, s->run)->point->loss;
-    for (size_t i = 0; i < p->n; i++)
-        if (!is_bound(&p->series[i])) {
-            p->series[kept] = p->series[i];
+    for (struct series *series = plot->series; series < plot->series + plot->n; series++)
+        for (size_t i = 0; i < series->n && !is_bound(series); i++)
+            series->point[i].loss -= bound_of(plot, series->run)->point->loss;
+    for (size_t i = 0; i < plot->n; i++)
+        if (!is_bound(&plot->series[i])) {
+            plot->series[kept] = plot->series[i];
             kept++;
         }
-    p->n = kept;
+    plot->n = kept;
 }
 
-void take_logarithms(struct plot *p)
+void take_logarithms(struct plot *plot)
 {
-    const bool above = all_have_bounds(p);
-    p->log = true;
-    p->unit = format_string("%s%s, logarithmic", p->unit, above ? " above the floor" : "");
+    const bool above = all_have_bounds(plot);
+    plot->log = true;
+    plot->unit = format_string("%s%s, logarithmic", plot->unit, above ? " above the floor" : "");
     if (above)
-        subtract_bounds(p);
+        subtract_bounds(plot);
     size_t below = 0, positive = 0;
-    for (const struct series *s = p->series; s < p->series + p->n; s++)
-        for (size_t i = 0; i < s->n && (s->kind == TRAIN || s->kind == VAL); i++) {
-            positive += s->point[i].loss > 0;
-            below += s->point[i].loss <= 0;
+    for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
+        for (size_t i = 0; i < series->n && (series->kind == TRAIN || series->kind == VAL); i++) {
+            positive += series->point[i].loss > 0;
+            below += series->point[i].loss <= 0;
         }
     const char *than = above ? "above their floor" : "above 0";
     if (positive == 0)
@@ -200,26 +200,26 @@ void take_logarithms(struct plot *p)
         note("below the logarithmic axis, because they are not %s: %zu losses", than, below);
 }
 
-void merge_floors(struct plot *p)
+void merge_floors(struct plot *plot)
 {
     const struct series *first = NULL;
     size_t kept = 0;
-    for (const struct series *s = p->series; s < p->series + p->n; s++) {
-        if (!bound_of(p, s->run))
+    for (const struct series *series = plot->series; series < plot->series + plot->n; series++) {
+        if (!bound_of(plot, series->run))
             return;
-        if (!first && is_bound(s))
-            first = s;
-        if (is_bound(s) && (s->kind != first->kind || s->point->loss != first->point->loss))
+        if (!first && is_bound(series))
+            first = series;
+        if (is_bound(series) && (series->kind != first->kind || series->point->loss != first->point->loss))
             return;
     }
-    for (size_t i = 0; i < p->n; i++) {
-        struct series *s = &p->series[i];
-        const bool again = is_bound(s) && p->one_floor;
-        p->one_floor |= is_bound(s);
+    for (size_t i = 0; i < plot->n; i++) {
+        struct series *series = &plot->series[i];
+        const bool again = is_bound(series) && plot->one_floor;
+        plot->one_floor |= is_bound(series);
         if (!again) {
-            p->series[kept] = *s;
+            plot->series[kept] = *series;
             kept++;
         }
     }
-    p->n = kept;
+    plot->n = kept;
 }

@@ -35,15 +35,15 @@ static const struct task_cost *find_task_cost(const struct costs *costs, const s
     const struct task_cost *best = NULL;
     double best_distance = INFINITY;
     for (size_t i = 0; i < costs->n_tasks; i++) {
-        const struct task_cost *k = &costs->tasks[i];
-        if (k->lane != task->lane->kind || strcmp(k->name, task->name) != 0)
+        const struct task_cost *cost = &costs->tasks[i];
+        if (cost->lane != task->lane->kind || strcmp(cost->name, task->name) != 0)
             continue;
-        if (k->layer >= 0 && k->layer != task->layer)
+        if (cost->layer >= 0 && cost->layer != task->layer)
             continue;
-        double distance = fabs(log((k->bytes + 1) / ((double)task->bytes + 1)));
-        if (!best || k->layer > best->layer || (k->layer == best->layer && distance < best_distance)) {
+        double distance = fabs(log((cost->bytes + 1) / ((double)task->bytes + 1)));
+        if (!best || cost->layer > best->layer || (cost->layer == best->layer && distance < best_distance)) {
             best_distance = distance;
-            best = k;
+            best = cost;
         }
     }
     return best;
@@ -65,24 +65,24 @@ static double seconds_on_lane(const struct costs *costs, const struct task *task
 
 static double profiled_seconds(const struct costs *costs, const struct task *task, enum cost_source *source)
 {
-    const struct task_cost *k = find_task_cost(costs, task);
+    const struct task_cost *cost = find_task_cost(costs, task);
     double scale = scale_of(costs, task);
     *source = COST_SCALED;
-    if (!k)
+    if (!cost)
         return seconds_on_lane(costs, task) / scale;
-    if (k->flops == task->flops && k->bytes == (double)task->bytes)
+    if (cost->flops == task->flops && cost->bytes == (double)task->bytes)
         *source = COST_MEASURED;
-    double larger = ((double)task->bytes + 1) / (k->bytes + 1);
-    if (task->flops > 0 && k->flops > 0)
-        larger = task->flops / k->flops;
-    return 1e-9 * k->ns * larger / scale;
+    double larger = ((double)task->bytes + 1) / (cost->bytes + 1);
+    if (task->flops > 0 && cost->flops > 0)
+        larger = task->flops / cost->flops;
+    return 1e-9 * cost->ns * larger / scale;
 }
 
 void links_of(const struct task *task, const struct link *link[2])
 {
     link[0] = NULL;
     link[1] = NULL;
-    if (task->lane->kind == LANE_DISK && (is_copy(task) || task->seconds < 0))
+    if (task->lane->kind == LANE_DISK && (is_copy(task) || isnan(task->seconds)))
         link[0] = task->lane->device->described.disk;
     else if (is_copy(task) && copy_target(task)->device != copy_source(task)->device) {
         const struct device *to = copy_target(task)->device;
@@ -118,7 +118,7 @@ double given_seconds(const struct task *task)
 {
     const struct link *link[2];
     links_of(task, link);
-    if (task->seconds >= 0)
+    if (!isnan(task->seconds))
         return task->seconds;
     return link_latency(link) + (double)copy_target(task)->bytes / link_rate(link, NULL);
 }
@@ -147,7 +147,7 @@ double task_seconds(const struct costs *costs, const struct task *task, enum cos
     if (!costs)
         return given_seconds(task);
     *source = costs->measured ? COST_MEASURED : COST_MODELLED;
-    if (task->seconds >= 0)
+    if (!isnan(task->seconds))
         return given_seconds(task);
     /* Copies always have a speed, work of the host may have one. */
     const struct lane_speed *speed = &costs->speed[speed_kind(task)];
@@ -160,7 +160,7 @@ double task_seconds(const struct costs *costs, const struct task *task, enum cos
 
 static bool has_time(const struct task *task, const struct costs *costs)
 {
-    return costs || task->seconds >= 0 || is_copy(task);
+    return costs || !isnan(task->seconds) || is_copy(task);
 }
 
 bool has_times(const struct list *list, const struct costs *costs)
@@ -186,7 +186,7 @@ double seconds_of_copy(const struct costs *costs, const char *name, struct lane 
     struct task copy = {.lane = lane, .layer = -1, .micro = -1, .action = ACT_COPY, .access = access, .n_access = 2};
     snprintf(copy.name, sizeof copy.name, "%s", name);
     copy.bytes = 2 * bytes;
-    copy.seconds = -1;
+    copy.seconds = NAN;
     return seconds_alone(costs, &copy);
 }
 

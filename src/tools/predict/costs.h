@@ -33,6 +33,7 @@ enum cost_source {
     COST_GIVEN,    /* a step file says it */
     COST_SOURCES
 };
+
 struct task_cost { /* a line `task` of a profile */
     char name[40];
     enum lane_kind lane;
@@ -40,10 +41,12 @@ struct task_cost { /* a line `task` of a profile */
     double ns;           /* the median of its time */
     double flops, bytes; /* of one task: operations; bytes read and written */
 };
+
 struct lane_speed { /* speed of copies, or of what one kind of the host's lanes does; 0: it is not given */
     double bytes_per_s;
     double latency; /* seconds */
 };
+
 struct costs {
     char *path;
     bool measured; /* true: a profile; false: a description of hardware */

@@ -10,6 +10,7 @@
 struct span {          /* when a task runs in the steady step */
     double start, end; /* seconds from that step's start, which is the end of the step before it */
 };
+
 /* The answer to what would come of a list, placed, ordered and simulated by itself. */
 struct forecast {
     struct problem *why_not; /* NULL: it can be placed, and simulated */

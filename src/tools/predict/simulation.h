@@ -11,6 +11,7 @@ struct moment {        /* one task in one simulated step */
     double start, end; /* seconds on the virtual clock */
     bool skipped;      /* the task does not run in this step */
 };
+
 struct simulation {
     const struct list *list;
     int steps;              /* steps that were run to their end: until their times repeat, see pattern.c */

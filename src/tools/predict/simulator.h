@@ -22,11 +22,13 @@ struct lane_state {
     double full_rate;           /* bytes per second that the node's copy reaches alone */
     const struct link *link[2]; /* those that the node's copy occupies; NULL: none */
 };
+
 struct wait {
     int consumer;   /* the task that waits */
     bool next_step; /* true: the consumer of the next iteration waits */
     int next_wait;  /* the next wait for the same task; NONE: this is the last one */
 };
+
 struct task_state {
     int next_on_lane;   /* the next task of its lane; NONE: this is the last one */
     int first_wait;     /* the first wait for it; NONE: nothing waits for it */
@@ -34,6 +36,7 @@ struct task_state {
     int in_flight;      /* runs that have been opened and have not ended */
     bool before_member; /* a task that needs a member of the rings follows from it within the iteration */
 };
+
 struct iteration {
     int tasks_left;         /* tasks that have not ended */
     int compute_tasks_left; /* how many of these are on compute lanes */
@@ -42,10 +45,12 @@ struct iteration {
     bool asked;             /* it has asked for a member of the rings */
     bool has_member;        /* it has got one */
 };
+
 struct link_copies {
     struct lane_state **lane; /* the lanes whose copies are on the link */
     size_t n, cap;
 };
+
 struct simulator {
     struct simulation *result;   /* what is filled in */
     int n, n_lanes;              /* tasks and lanes */

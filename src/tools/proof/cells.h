@@ -27,6 +27,7 @@ struct byte_cell {
     bool used;                 /* a tensor lies here */
     const struct tensor *kept; /* the tensor that is kept here from step to step, or NULL */
 };
+
 struct strip {
     struct byte_cell *cell; /* n cells in the order of their bytes, without gaps; n is 0 before the first cut */
     size_t n, cap;

@@ -16,6 +16,7 @@
  * the options say.
  */
 #include "techniques/snapshot/snapshot.h"
+#include "techniques/snapshot/snapshot_file.h" /* defines: snap_commit */
 #include "trainer/train/hooks.h"
 
 #include <sys/wait.h>
@@ -34,7 +35,10 @@ struct lives {
     bool trained;              /* has a child trained a step? */
 };
 
-static bool has_new_commit(const struct lives *l) { return l->newest.slot && l->newest.seq != l->known; }
+static bool has_new_commit(const struct lives *lives)
+{
+    return lives->newest.slot && lives->newest.seq != lives->known;
+}
 
 /* The exit code of a child, as that of this program. */
 static int code_of(int status)
@@ -45,9 +49,9 @@ static int code_of(int status)
 }
 
 /* Would another child get further than this one, which has ended so? */
-static bool may_go_on(const struct lives *l, int status, int code)
+static bool may_go_on(const struct lives *lives, int status, int code)
 {
-    bool device_failed = l->trained && (code == EXIT_FAILED || code == EXIT_NO_DEVICE);
+    bool device_failed = lives->trained && (code == EXIT_FAILED || code == EXIT_NO_DEVICE);
     if (this_life->not_finite)
         note("no restart: the same step would come to the same, bit for bit");
     return (WIFSIGNALED(status) || device_failed) && !interrupted() && !this_life->not_finite;
@@ -69,52 +73,53 @@ static char *describe_end(int status)
 }
 
 /* Says how the child has ended, and from where the next child goes on.  Ends the program after too many restarts. */
-static void prepare_restart(struct lives *l, int nth, int status)
+static void prepare_restart(struct lives *lives, int nth, int status)
 {
-    uint64_t before = l->newest.seq;
-    l->newest = look_for_commit(l->file);
-    l->fruitless++;
-    if (l->newest.seq != before)
-        l->fruitless = 0;
+    uint64_t before = lives->newest.seq;
+    lives->newest = look_for_commit(lives->file);
+    lives->fruitless++;
+    if (lives->newest.seq != before)
+        lives->fruitless = 0;
     if (is_screen(STDOUT_FILENO))
         write_over(STDOUT_FILENO, "", IS_DRAWN_OVER); /* erases the line that the child had drawn */
     char *end = describe_end(status);
-    if (l->fruitless > MOST_FRUITLESS)
-        fail(EXIT_FAILED, "given up: %d restarts, and no newer commit in %s; the run %s", MOST_FRUITLESS, l->file, end);
-    if (has_new_commit(l))
-        append_text(&end, "; it goes on from iteration %u of %s", l->newest.step, l->file);
+    if (lives->fruitless > MOST_FRUITLESS)
+        fail(EXIT_FAILED, "given up: %d restarts, and no newer commit in %s; the run %s", MOST_FRUITLESS, lives->file,
+             end);
+    if (has_new_commit(lives))
+        append_text(&end, "; it goes on from iteration %u of %s", lives->newest.step, lives->file);
     else
-        append_text(&end, "; it begins again: %s has no commit of it", l->file);
+        append_text(&end, "; it begins again: %s has no commit of it", lives->file);
     print_problem(stderr, "yard: ", new_problem(EXIT_OK, "restart %d: the run %s", nth, end));
     free(end);
-    if (l->fruitless > 1)
+    if (lives->fruitless > 1)
         sleep(1); /* a driver may need a moment */
 }
 
 /* Returns true in each child, and false in the parent, when no child comes any more. */
 static bool train_in_children(struct settings *settings, int argc, char **argv, int *code)
 {
-    struct lives l = {.file = snapshot_options.file};
+    struct lives lives = {.file = snapshot_options.file};
     int status;
     if (!restarts)
         return true;
-    l.newest = look_for_commit(l.file);
+    lives.newest = look_for_commit(lives.file);
     if (settings->resumed)
-        l.known = l.newest.seq;
+        lives.known = lives.newest.seq;
     this_life = allocate_shared(sizeof *this_life);
     for (int nth = 0;; nth++) {
-        const char *from = has_new_commit(&l) ? l.file : NULL;
+        const char *from = has_new_commit(&lives) ? lives.file : NULL;
         *this_life = (struct one_life){.begun = now_ns(), .restarts = nth, .from = from};
         if (live_in_child(&status)) {
             if (from)
                 parse_settings(&train_page, argc, argv); /* from there, whatever the options say */
             return true;
         }
-        l.trained |= this_life->step > 0;
+        lives.trained |= this_life->step > 0;
         *code = code_of(status);
-        if (!may_go_on(&l, status, *code))
+        if (!may_go_on(&lives, status, *code))
             return false;
-        prepare_restart(&l, nth + 1, status);
+        prepare_restart(&lives, nth + 1, status);
     }
 }
 
@@ -127,11 +132,11 @@ static void check_restart_options(struct settings *settings)
         fail(EXIT_USAGE, "--restart goes on from a snapshot: add --snapshot FILE");
 }
 
-static void tell_kept(struct trainer *trainer, struct kept_run *k)
+static void tell_kept(struct trainer *trainer, struct kept_run *kept)
 {
     (void)trainer;
     if (restarts)
-        append_text(&k->more_words, " --restart");
+        append_text(&kept->more_words, " --restart");
 }
 
 static const struct option options[] = {

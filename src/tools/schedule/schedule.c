@@ -60,10 +60,10 @@ static struct schedule *schedule_of_order(const struct turn_order *order, const 
 }
 
 /* A schedule from a file is printed as it was there: with the turns that overlap. */
-static struct schedule *schedule_of_model(const struct settings *o)
+static struct schedule *schedule_of_model(const struct settings *settings)
 {
     struct schedule *schedule;
-    struct trainer *trainer = new_trainer(o, PLAN_ONLY);
+    struct trainer *trainer = new_trainer(settings, PLAN_ONLY);
     if (trainer->order->written)
         schedule = read_schedule("--pipeline", trainer->order->written->text);
     else
@@ -94,11 +94,11 @@ static void print_schedule_of_list(const char *path)
     close_machine(machine);
 }
 
-static int print_schedule(const struct settings *o)
+static int print_schedule(const struct settings *settings)
 {
     const char *list = plan_options.list;
     if (!list)
-        print_and_free(schedule_of_model(o));
+        print_and_free(schedule_of_model(settings));
     else if (ends_with(list, form.ending))
         print_and_free(schedule_of_file(list));
     else

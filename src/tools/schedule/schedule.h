@@ -28,14 +28,17 @@ struct turn_cell {
     int column;              /* of the file, from 0: empty cells are counted */
     const struct task *task; /* of a list, with which it begins; NULL: it comes from a file */
 };
+
 struct row {
     struct turn_cell *cell;
     size_t n, cap;
 };
+
 struct listed_turn {
     const struct turn_cell *cell;
     const struct turn *turn; /* one of the cell's */
 };
+
 struct schedule {
     const char *path; /* of the file, or of the list */
     struct row *row;  /* one for each device */
@@ -53,9 +56,9 @@ enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doi
 #define fail_cell(s, c, ...)                                                                                           \
     fail(EXIT_USAGE, "%s, %s: '%s': %s", (s)->path, cell_place(c), cell_text(c), format_string(__VA_ARGS__))
 /* The caller frees what these three return. */
-char *cell_place(const struct turn_cell *c); /* "row 2, cell 5", or, of a list, "task 12 backward" */
-char *cell_text(const struct turn_cell *c);  /* "1B3" */
-char *turn_text(const struct turn *turn);    /* the same of one turn */
+char *cell_place(const struct turn_cell *cell); /* "row 2, cell 5", or, of a list, "task 12 backward" */
+char *cell_text(const struct turn_cell *cell);  /* "1B3" */
+char *turn_text(const struct turn *turn);       /* the same of one turn */
 
 /* ---- schedule_cells.c -------------------------------------------------------------------------------------------- */
 

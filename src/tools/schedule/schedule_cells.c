@@ -14,20 +14,20 @@ char *turn_text(const struct turn *turn)
     return format_string("%d%c%d", turn->stage, turn_letters[turn->computation], turn->micro);
 }
 
-char *cell_text(const struct turn_cell *c)
+char *cell_text(const struct turn_cell *cell)
 {
-    const struct turn *a = &c->turn[0], *b = &c->turn[1];
-    if (c->n == 1)
-        return turn_text(a);
-    return format_string("(%d%c%d;%d%c%d)%s", a->stage, turn_letters[a->computation], a->micro, b->stage,
+    const struct turn *turn = &cell->turn[0], *b = &cell->turn[1];
+    if (cell->n == 1)
+        return turn_text(turn);
+    return format_string("(%d%c%d;%d%c%d)%s", turn->stage, turn_letters[turn->computation], turn->micro, b->stage,
                          turn_letters[b->computation], b->micro, overlap);
 }
 
-char *cell_place(const struct turn_cell *c)
+char *cell_place(const struct turn_cell *cell)
 {
-    if (c->task)
-        return format_string("task %zu %s", c->task->index, c->task->name);
-    return format_string("row %d, cell %d", c->row + 1, c->column + 1);
+    if (cell->task)
+        return format_string("task %zu %s", cell->task->index, cell->task->name);
+    return format_string("row %d, cell %d", cell->row + 1, cell->column + 1);
 }
 
 char *format_schedule(const struct schedule *schedule)
@@ -75,20 +75,21 @@ static bool parse_turn(const char **at, struct turn *turn)
 }
 
 /* Reads a cell, "1B3" or "(0F7;7B3)OVERLAP_F_B"; false: it is none. */
-static bool parse_cell(const char *text, struct turn_cell *c)
+static bool parse_cell(const char *text, struct turn_cell *cell)
 {
     const char *at = text;
-    c->n = 1;
+    cell->n = 1;
     if (*at != '(')
-        return parse_turn(&at, &c->turn[0]) && !*at;
-    c->n = 2;
+        return parse_turn(&at, &cell->turn[0]) && !*at;
+    cell->n = 2;
     at++;
-    if (!parse_turn(&at, &c->turn[0]) || *at != ';')
+    if (!parse_turn(&at, &cell->turn[0]) || *at != ';')
         return false;
     at++;
-    if (!parse_turn(&at, &c->turn[1]) || *at != ')')
+    if (!parse_turn(&at, &cell->turn[1]) || *at != ')')
         return false;
-    return strcmp(at + 1, overlap) == 0 && c->turn[0].computation == FORWARD && c->turn[1].computation == BACKWARD;
+    return strcmp(at + 1, overlap) == 0 && cell->turn[0].computation == FORWARD &&
+           cell->turn[1].computation == BACKWARD;
 }
 
 /* Is it an action of PyTorch that follows from the others, such as "1SEND_F3"? */
@@ -113,16 +114,16 @@ static void read_row(struct schedule *schedule, char *line)
     const int number = (int)schedule->n;
     struct row *row = APPEND(schedule->row, schedule->n, schedule->cap);
     for (int column = 0; (word = strsep(&line, ",")); column++) {
-        struct turn_cell c = {.row = number, .column = column};
+        struct turn_cell cell = {.row = number, .column = column};
         word = trim(word);
         if (!*word || is_left_to_pytorch(word))
             continue;
-        if (!parse_cell(word, &c))
+        if (!parse_cell(word, &cell))
             fail(EXIT_USAGE,
                  "%s, row %d, cell %d: '%.40s': expected STAGE, then F, B, I or W, then MICRO-BATCH, such as 0F3, with "
                  "a stage below %d and a micro-batch below %d, or two that overlap, (0F7;7B3)%s",
                  schedule->path, number + 1, column + 1, word, MOST_STAGES, MOST_MICROS, overlap);
-        *APPEND(row->cell, row->n, row->cap) = c;
+        *APPEND(row->cell, row->n, row->cap) = cell;
     }
     if (row->n == 0)
         fail(EXIT_USAGE, "%s, row %d, cell 1: no turn is in this row: each device has a row with its turns",
@@ -163,26 +164,26 @@ const struct turn_cell **cell_of(const struct schedule *schedule, enum computati
 }
 
 /* Notes that the cell does this computation of the turn.  No other cell may. */
-static void enter(struct schedule *schedule, const struct turn_cell *c, enum computation computation,
+static void enter(struct schedule *schedule, const struct turn_cell *cell, enum computation computation,
                   const struct turn *turn)
 {
     const struct turn_cell **doing = cell_of(schedule, computation, turn->stage, turn->micro);
     if (*doing)
-        fail_cell(schedule, c, "%s is in %s already", turn_text(turn), cell_place(*doing));
-    *doing = c;
+        fail_cell(schedule, cell, "%s is in %s already", turn_text(turn), cell_place(*doing));
+    *doing = cell;
 }
 
 /* Notes the cell of a turn, and the row of its stage.  A whole backward does both halves. */
-static void enter_turn(struct schedule *schedule, const struct turn_cell *c, const struct turn *turn)
+static void enter_turn(struct schedule *schedule, const struct turn_cell *cell, const struct turn *turn)
 {
     int *row = &schedule->row_of[turn->stage];
     if (*row == NONE)
-        *row = c->row;
-    if (*row != c->row)
-        fail_cell(schedule, c, "stage %d is in row %d already, and a stage is on one device", turn->stage, *row + 1);
-    enter(schedule, c, turn->computation == BACKWARD ? INPUT_GRADIENT : turn->computation, turn);
+        *row = cell->row;
+    if (*row != cell->row)
+        fail_cell(schedule, cell, "stage %d is in row %d already, and a stage is on one device", turn->stage, *row + 1);
+    enter(schedule, cell, turn->computation == BACKWARD ? INPUT_GRADIENT : turn->computation, turn);
     if (turn->computation == BACKWARD)
-        enter(schedule, c, WEIGHT_GRADIENT, turn);
+        enter(schedule, cell, WEIGHT_GRADIENT, turn);
 }
 
 /* Refuses a schedule in which the stage lacks a turn of some micro-batch. */
@@ -204,9 +205,9 @@ static void list_turns(struct schedule *schedule)
 {
     size_t cap = 0;
     for (const struct row *row = schedule->row; row < schedule->row + schedule->n; row++)
-        for (const struct turn_cell *c = row->cell; c < row->cell + row->n; c++)
-            for (const struct turn *turn = c->turn; turn < c->turn + c->n; turn++) {
-                *APPEND(schedule->turn, schedule->n_turns, cap) = (struct listed_turn){.cell = c, .turn = turn};
+        for (const struct turn_cell *cell = row->cell; cell < row->cell + row->n; cell++)
+            for (const struct turn *turn = cell->turn; turn < cell->turn + cell->n; turn++) {
+                *APPEND(schedule->turn, schedule->n_turns, cap) = (struct listed_turn){.cell = cell, .turn = turn};
                 schedule->stages = MAX(schedule->stages, turn->stage + 1);
                 schedule->micros = MAX(schedule->micros, turn->micro + 1);
             }

@@ -14,10 +14,10 @@ struct following {
 };
 
 /* Has the cell that does the turn been done? */
-static bool is_done(const struct following *p, const struct turn *turn)
+static bool is_done(const struct following *following, const struct turn *turn)
 {
-    const struct turn_cell *c = *cell_of(p->s, turn->computation, turn->stage, turn->micro);
-    return c < p->s->row[c->row].cell + p->next[c->row];
+    const struct turn_cell *cell = *cell_of(following->s, turn->computation, turn->stage, turn->micro);
+    return cell < following->s->row[cell->row].cell + following->next[cell->row];
 }
 
 /* *need becomes the turn that a turn waits for.  Returns false if it waits for none. */
@@ -39,60 +39,60 @@ static bool find_need(const struct schedule *schedule, const struct turn *turn, 
 }
 
 /* *need becomes a turn that the cell still waits for.  Returns false if it waits for none. */
-static bool find_unmet(const struct following *p, const struct turn_cell *c, struct turn *need)
+static bool find_unmet(const struct following *following, const struct turn_cell *cell, struct turn *need)
 {
-    const int last = p->s->stages - 1;
-    for (const struct turn *turn = c->turn; turn < c->turn + c->n; turn++) {
-        if (find_need(p->s, turn, need) && !is_done(p, need))
+    const int last = following->s->stages - 1;
+    for (const struct turn *turn = cell->turn; turn < cell->turn + cell->n; turn++) {
+        if (find_need(following->s, turn, need) && !is_done(following, need))
             return true;
         bool weights = turn->computation == BACKWARD || turn->computation == WEIGHT_GRADIENT;
         *need = (struct turn){WEIGHT_GRADIENT, last, turn->micro};
-        if (p->head == TIED && weights && turn->stage == 0 && last > 0 && !is_done(p, need))
+        if (following->head == TIED && weights && turn->stage == 0 && last > 0 && !is_done(following, need))
             return true;
     }
     return false;
 }
 
 /* The cell that the row does next; NULL: it has done all. */
-static const struct turn_cell *next_cell(const struct following *p, size_t row)
+static const struct turn_cell *next_cell(const struct following *following, size_t row)
 {
-    if (p->next[row] == p->s->row[row].n)
+    if (following->next[row] == following->s->row[row].n)
         return NULL;
-    return &p->s->row[row].cell[p->next[row]];
+    return &following->s->row[row].cell[following->next[row]];
 }
 
 /* No row can go on, since each waits for a cell of another row, or a later one of its own.  A walk from each row to the
  * row that it waits for ends among rows that wait in a ring. */
-static _Noreturn void refuse_ring(const struct following *p)
+static _Noreturn void refuse_ring(const struct following *following)
 {
     struct turn need;
     size_t row = 0;
-    while (!next_cell(p, row))
+    while (!next_cell(following, row))
         row++;
-    for (size_t i = 0; i < p->s->n; i++) {
-        find_unmet(p, next_cell(p, row), &need);
-        row = (size_t)(*cell_of(p->s, need.computation, need.stage, need.micro))->row;
+    for (size_t i = 0; i < following->s->n; i++) {
+        find_unmet(following, next_cell(following, row), &need);
+        row = (size_t)(*cell_of(following->s, need.computation, need.stage, need.micro))->row;
     }
-    const struct turn_cell *c = next_cell(p, row);
-    find_unmet(p, c, &need);
-    const struct turn_cell *wanted = *cell_of(p->s, need.computation, need.stage, need.micro);
-    if (wanted == c)
-        fail_cell(p->s, c, "its backward waits for its forward, so they cannot overlap");
-    if (wanted->row == c->row)
-        fail_cell(p->s, c, "it waits for ever for '%s', which comes after it in its row", cell_text(wanted));
-    const struct turn_cell *other = next_cell(p, (size_t)wanted->row);
-    fail_cell(p->s, c, "it waits for ever for '%s', since what comes before that waits too: '%s' of %s",
+    const struct turn_cell *cell = next_cell(following, row);
+    find_unmet(following, cell, &need);
+    const struct turn_cell *wanted = *cell_of(following->s, need.computation, need.stage, need.micro);
+    if (wanted == cell)
+        fail_cell(following->s, cell, "its backward waits for its forward, so they cannot overlap");
+    if (wanted->row == cell->row)
+        fail_cell(following->s, cell, "it waits for ever for '%s', which comes after it in its row", cell_text(wanted));
+    const struct turn_cell *other = next_cell(following, (size_t)wanted->row);
+    fail_cell(following->s, cell, "it waits for ever for '%s', since what comes before that waits too: '%s' of %s",
               cell_text(wanted), cell_text(other), cell_place(other));
 }
 
 /* Goes in rounds: in each of them a row does its next cell if what this cell needs was done in an earlier round. */
 const struct turn_cell **order_cells(const struct schedule *schedule, enum head_weights head, size_t *n)
 {
-    struct following p = {.s = schedule, .head = head};
+    struct following following = {.s = schedule, .head = head};
     struct turn need;
     size_t total = 0;
-    p.next = allocate(schedule->n, sizeof *p.next);
-    p.done = allocate(schedule->n, sizeof *p.done);
+    following.next = allocate(schedule->n, sizeof *following.next);
+    following.done = allocate(schedule->n, sizeof *following.done);
     for (size_t row = 0; row < schedule->n; row++)
         total += schedule->row[row].n;
     const struct turn_cell **all = allocate(total, sizeof(struct turn_cell *));
@@ -100,20 +100,20 @@ const struct turn_cell **order_cells(const struct schedule *schedule, enum head_
     while (*n < total) {
         const size_t before = *n;
         for (size_t row = 0; row < schedule->n; row++) {
-            const struct turn_cell *c = next_cell(&p, row);
-            p.done[row] = c && !find_unmet(&p, c, &need);
-            if (p.done[row]) {
-                all[*n] = c;
+            const struct turn_cell *cell = next_cell(&following, row);
+            following.done[row] = cell && !find_unmet(&following, cell, &need);
+            if (following.done[row]) {
+                all[*n] = cell;
                 (*n)++;
             }
         }
         for (size_t row = 0; row < schedule->n; row++)
-            p.next[row] += p.done[row];
+            following.next[row] += following.done[row];
         if (*n == before)
-            refuse_ring(&p);
+            refuse_ring(&following);
     }
-    free(p.next);
-    free(p.done);
+    free(following.next);
+    free(following.done);
     return all;
 }
 

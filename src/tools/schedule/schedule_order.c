@@ -18,11 +18,11 @@ static int first_elsewhere(const struct schedule *schedule, const struct mesh *m
 }
 
 /* Finds out how stages lie on devices, in a loop or folded; refuses a schedule that has them in other rows. */
-static void set_places(const struct schedule *schedule, struct turn_order *o)
+static void set_places(const struct schedule *schedule, struct turn_order *order)
 {
     const int rows = (int)schedule->n;
-    o->chunks = MAX(schedule->stages / rows, 1);
-    struct mesh loop = {.dp = 1, .pp = rows, .tp = 1, .chunks = o->chunks};
+    order->chunks = MAX(schedule->stages / rows, 1);
+    struct mesh loop = {.dp = 1, .pp = rows, .tp = 1, .chunks = order->chunks};
     struct mesh v = loop;
     v.folded = true;
     int in_loop = first_elsewhere(schedule, &loop), in_v = first_elsewhere(schedule, &v);
@@ -39,7 +39,7 @@ static void set_places(const struct schedule *schedule, struct turn_order *o)
         fail_cell(schedule, *cell_of(schedule, FORWARD, schedule->stages - 1, 0),
                   "it is on the last of %d stages, and training wants as many stages on each of %d devices",
                   schedule->stages, rows);
-    o->folded = in_loop < schedule->stages;
+    order->folded = in_loop < schedule->stages;
 }
 
 /* The micro-batch that is due, which then counts as done.  done: how many the stage has had, by computation. */
@@ -72,29 +72,29 @@ static void expect_ascending(const struct schedule *schedule)
 /* The turns of each row, as training takes them, and the text that a checkpoint keeps. */
 static struct written_turns *write_turns(const struct schedule *schedule)
 {
-    struct written_turns *w = allocate(1, sizeof *w);
-    w->devices = (int)schedule->n;
-    w->micros = schedule->micros;
-    w->text = format_schedule(schedule);
-    w->turn = allocate(schedule->n, sizeof *w->turn);
-    w->n = allocate(schedule->n, sizeof *w->n);
+    struct written_turns *written = allocate(1, sizeof *written);
+    written->devices = (int)schedule->n;
+    written->micros = schedule->micros;
+    written->text = format_schedule(schedule);
+    written->turn = allocate(schedule->n, sizeof *written->turn);
+    written->n = allocate(schedule->n, sizeof *written->n);
     for (size_t row = 0; row < schedule->n; row++)
-        w->turn[row] = allocate(2 * schedule->row[row].n, sizeof *w->turn[row]);
+        written->turn[row] = allocate(2 * schedule->row[row].n, sizeof *written->turn[row]);
     for (size_t i = 0; i < schedule->n_turns; i++) {
         const int row = schedule->turn[i].cell->row;
-        w->turn[row][w->n[row]] = *schedule->turn[i].turn;
-        w->n[row]++;
+        written->turn[row][written->n[row]] = *schedule->turn[i].turn;
+        written->n[row]++;
     }
-    return w;
+    return written;
 }
 
 struct turn_order *order_of(const struct schedule *schedule)
 {
     size_t n;
-    struct turn_order *o = allocate(1, sizeof *o);
-    set_places(schedule, o);
+    struct turn_order *order = allocate(1, sizeof *order);
+    set_places(schedule, order);
     expect_ascending(schedule);
     free(order_cells(schedule, TIED, &n));
-    o->written = write_turns(schedule);
-    return o;
+    order->written = write_turns(schedule);
+    return order;
 }

@@ -78,14 +78,14 @@ static const struct maker *maker_of(const struct list_reading *reading, const st
 {
     const struct maker *found = NULL;
     for (int i = 0; i < task->n_access; i++) {
-        const struct maker *m = &reading->maker[task->access[i].tensor->storage->id];
-        const enum which_micro its = m->micro == micro_of(reading, task) ? OWN_MICRO : OTHER_MICRO;
-        if (!(task->access[i].mode & ACCESS_READ) || !m->is_known || its != which)
+        const struct maker *maker = &reading->maker[task->access[i].tensor->storage->id];
+        const enum which_micro its = maker->micro == micro_of(reading, task) ? OWN_MICRO : OTHER_MICRO;
+        if (!(task->access[i].mode & ACCESS_READ) || !maker->is_known || its != which)
             continue;
-        if (m->is_forward)
-            return m;
+        if (maker->is_forward)
+            return maker;
         if (which == OWN_MICRO)
-            found = m;
+            found = maker;
     }
     return found;
 }
@@ -106,13 +106,13 @@ static enum computation computation_of(const struct task *task)
 }
 
 /* The cell makes what the task writes; of two turns that overlap, the forward makes the activations. */
-static void note_makes(struct list_reading *reading, const struct task *task, const struct turn_cell *c)
+static void note_makes(struct list_reading *reading, const struct task *task, const struct turn_cell *cell)
 {
     for (int i = 0; i < task->n_access; i++) {
         const struct tensor *tensor = task->access[i].tensor->storage;
         if (!(task->access[i].mode & ACCESS_WRITE))
             continue;
-        const struct turn *turn = &c->turn[c->n == 2 && tensor->class != MEM_ACTIVATIONS];
+        const struct turn *turn = &cell->turn[cell->n == 2 && tensor->class != MEM_ACTIVATIONS];
         reading->maker[tensor->id] = (struct maker){
             .is_known = true,
             .is_forward = turn->computation == FORWARD,
@@ -125,16 +125,16 @@ static void note_makes(struct list_reading *reading, const struct task *task, co
 /* backward: what the task's other half follows, where it is two turns that overlap; else NULL. */
 static void add_forward(struct list_reading *reading, const struct task *task, const struct maker *backward)
 {
-    struct turn_cell c = {
+    struct turn_cell cell = {
         .turn = {{FORWARD, forward_stage_of(reading, task), micro_of(reading, task)}}, .n = 1, .task = task};
     struct row *row = &reading->device[task->lane->device->index];
     if (backward) {
-        c.turn[1] = (struct turn){BACKWARD, backward->stage, backward->micro};
-        c.n = 2;
+        cell.turn[1] = (struct turn){BACKWARD, backward->stage, backward->micro};
+        cell.n = 2;
     }
-    if (backward || !open_cell(row, &c.turn[0]))
-        *APPEND(row->cell, row->n, row->cap) = c;
-    note_makes(reading, task, &c);
+    if (backward || !open_cell(row, &cell.turn[0]))
+        *APPEND(row->cell, row->n, row->cap) = cell;
+    note_makes(reading, task, &cell);
 }
 
 /* The device's last cell is a whole backward, and an I just before it is a part of that. */
@@ -150,12 +150,12 @@ static void make_whole(struct row *row)
     first->turn[0].computation = BACKWARD;
 }
 
-/* Has the row computed the input's gradient for the stage and micro-batch of `m`? */
-static bool has_input_gradient(const struct row *row, const struct maker *m)
+/* Has the row computed the input's gradient for the stage and micro-batch of `maker`? */
+static bool has_input_gradient(const struct row *row, const struct maker *maker)
 {
-    for (const struct turn_cell *c = row->cell; c < row->cell + row->n; c++) {
-        const struct turn *turn = &c->turn[0];
-        if (turn->computation == INPUT_GRADIENT && turn->stage == m->stage && turn->micro == m->micro)
+    for (const struct turn_cell *cell = row->cell; cell < row->cell + row->n; cell++) {
+        const struct turn *turn = &cell->turn[0];
+        if (turn->computation == INPUT_GRADIENT && turn->stage == maker->stage && turn->micro == maker->micro)
             return true;
     }
     return false;
@@ -165,21 +165,21 @@ static bool has_input_gradient(const struct row *row, const struct maker *m)
  * of an input.  Then a task that computes the gradients of its weights is a whole backward. */
 static void add_backward(struct list_reading *reading, const struct task *task)
 {
-    const struct maker *m = maker_of(reading, task, OWN_MICRO);
+    const struct maker *maker = maker_of(reading, task, OWN_MICRO);
     struct row *row = &reading->device[task->lane->device->index];
     enum computation now = computation_of(task);
-    if (!m)
+    if (!maker)
         fail_task(reading, task,
                   "of which stage this backward is cannot be seen: it reads nothing that a forward has made");
-    if (now == WEIGHT_GRADIENT && !has_input_gradient(row, m))
+    if (now == WEIGHT_GRADIENT && !has_input_gradient(row, maker))
         now = BACKWARD;
-    const struct turn_cell c = {.turn = {{now, m->stage, m->micro}}, .n = 1, .task = task};
-    const struct turn_cell *open = open_cell(row, &c.turn[0]);
+    const struct turn_cell cell = {.turn = {{now, maker->stage, maker->micro}}, .n = 1, .task = task};
+    const struct turn_cell *open = open_cell(row, &cell.turn[0]);
     if (!open || (now == WEIGHT_GRADIENT && open->turn[0].computation == INPUT_GRADIENT))
-        *APPEND(row->cell, row->n, row->cap) = c;
+        *APPEND(row->cell, row->n, row->cap) = cell;
     else if (now != open->turn[0].computation)
         make_whole(row);
-    note_makes(reading, task, &c);
+    note_makes(reading, task, &cell);
 }
 
 /* What is copied has the same maker.  But a gradient that is sent belongs to the stage before; and of what a forward

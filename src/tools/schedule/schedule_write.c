@@ -12,6 +12,8 @@
 #include "schedule.h"
 #include "tools/lists/line.h"
 
+#include <math.h>
+
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
 /* What takes a time; FB are two turns that overlap. */
@@ -19,11 +21,11 @@ static const char *const keys[] = {"F", "I", "W", "B", "FB", "send", NULL};
 enum key { KEY_F, KEY_I, KEY_W, KEY_B, KEY_FB, KEY_SEND, KEYS };
 struct turn_times {
     int stages;
-    double (*seconds)[KEYS]; /* by stage; below 0: not given */
+    double (*seconds)[KEYS]; /* by stage; NAN: not given */
 };
 
 /* Reads "3F=1.5ms", or "F=1.5ms" for all stages. */
-static void read_time(struct turn_times *t, const char *word)
+static void read_time(struct turn_times *times, const char *word)
 {
     const size_t digits = strspn(word, "0123456789"), length = strcspn(word, "=");
     double seconds;
@@ -38,30 +40,30 @@ static void read_time(struct turn_times *t, const char *word)
              word);
     free(key);
     key = format_string("%.*s", (int)digits, word);
-    if (digits > 0 && (!parse_int(key, &stage) || stage >= t->stages))
-        fail(EXIT_USAGE, "--times: '%.40s': the schedule has stages 0 to %d", word, t->stages - 1);
+    if (digits > 0 && (!parse_int(key, &stage) || stage >= times->stages))
+        fail(EXIT_USAGE, "--times: '%.40s': the schedule has stages 0 to %d", word, times->stages - 1);
     free(key);
-    const int end = digits > 0 ? (int)stage + 1 : t->stages;
+    const int end = digits > 0 ? (int)stage + 1 : times->stages;
     for (int i = (int)stage; i < end; i++)
-        t->seconds[i][k] = seconds;
+        times->seconds[i][k] = seconds;
 }
 
 /* The times of each stage: those that --times has, and else 1 ms for F, I and W, and nothing for a send. */
 static struct turn_times read_times(const char *words, int stages)
 {
-    struct turn_times t = {stages, allocate((size_t)stages, sizeof *t.seconds)};
+    struct turn_times times = {stages, allocate((size_t)stages, sizeof *times.seconds)};
     for (int i = 0; i < stages; i++)
         for (int k = 0; k < KEYS; k++)
-            t.seconds[i][k] = -1;
-    read_time(&t, "F=1ms");
-    read_time(&t, "I=1ms");
-    read_time(&t, "W=1ms");
-    read_time(&t, "send=0");
+            times.seconds[i][k] = NAN;
+    read_time(&times, "F=1ms");
+    read_time(&times, "I=1ms");
+    read_time(&times, "W=1ms");
+    read_time(&times, "send=0");
     char *copy = copy_string(words ? words : ""), *save = NULL;
     for (char *word = strtok_r(copy, ", \t\n", &save); word; word = strtok_r(NULL, ", \t\n", &save))
-        read_time(&t, word);
+        read_time(&times, word);
     free(copy);
-    return t;
+    return times;
 }
 
 static double time_of_turn(const struct turn_times *times, const struct turn *turn)
@@ -69,25 +71,25 @@ static double time_of_turn(const struct turn_times *times, const struct turn *tu
     static const enum key key[COMPUTATIONS] = {
         [FORWARD] = KEY_F, [BACKWARD] = KEY_B, [INPUT_GRADIENT] = KEY_I, [WEIGHT_GRADIENT] = KEY_W};
     const double *of_stage = times->seconds[turn->stage];
-    if (turn->computation == BACKWARD && of_stage[KEY_B] < 0)
+    if (turn->computation == BACKWARD && isnan(of_stage[KEY_B]))
         return of_stage[KEY_I] + of_stage[KEY_W];
     return of_stage[key[turn->computation]];
 }
 
-static double time_of_cell(const struct turn_times *times, const struct turn_cell *c)
+static double time_of_cell(const struct turn_times *times, const struct turn_cell *cell)
 {
-    double overlapped = times->seconds[c->turn[0].stage][KEY_FB];
-    if (c->n == 1)
-        return time_of_turn(times, &c->turn[0]);
-    if (overlapped >= 0)
+    double overlapped = times->seconds[cell->turn[0].stage][KEY_FB];
+    if (cell->n == 1)
+        return time_of_turn(times, &cell->turn[0]);
+    if (!isnan(overlapped))
         return overlapped;
-    return time_of_turn(times, &c->turn[0]) + time_of_turn(times, &c->turn[1]);
+    return time_of_turn(times, &cell->turn[0]) + time_of_turn(times, &cell->turn[1]);
 }
 
-static bool is_given(const struct turn_times *t, enum key key)
+static bool is_given(const struct turn_times *times, enum key key)
 {
-    for (int i = 0; i < t->stages; i++)
-        if (t->seconds[i][key] >= 0)
+    for (int i = 0; i < times->stages; i++)
+        if (!isnan(times->seconds[i][key]))
             return true;
     return false;
 }
@@ -110,23 +112,23 @@ struct writing {
     bool *began; /* by stage: is there a sum of gradients to add to? */
 };
 
-static void write_tensors(const struct writing *w, int stage)
+static void write_tensors(const struct writing *writing, int stage)
 {
-    const int row = w->s->row_of[stage];
-    fprintf(w->out, "tensor w%d d%d 1M parameters\n", stage, row);
-    fprintf(w->out, "tensor g%d d%d 1M gradients\n", stage, row);
-    for (int micro = 0; micro < w->s->micros; micro++) {
-        fprintf(w->out, "tensor a%d.%d d%d 1M activations\n", stage, micro, row);
-        fprintf(w->out, "tensor d%d.%d d%d 1M work\n", stage, micro, row);
+    const int row = writing->s->row_of[stage];
+    fprintf(writing->out, "tensor w%d d%d 1M parameters\n", stage, row);
+    fprintf(writing->out, "tensor g%d d%d 1M gradients\n", stage, row);
+    for (int micro = 0; micro < writing->s->micros; micro++) {
+        fprintf(writing->out, "tensor a%d.%d d%d 1M activations\n", stage, micro, row);
+        fprintf(writing->out, "tensor d%d.%d d%d 1M work\n", stage, micro, row);
         if (stage > 0)
-            fprintf(w->out, "tensor x%d.%d d%d 1M work\n", stage, micro, row);
-        if (stage < w->s->stages - 1)
-            fprintf(w->out, "tensor y%d.%d d%d 1M work\n", stage, micro, row);
+            fprintf(writing->out, "tensor x%d.%d d%d 1M work\n", stage, micro, row);
+        if (stage < writing->s->stages - 1)
+            fprintf(writing->out, "tensor y%d.%d d%d 1M work\n", stage, micro, row);
     }
 }
 
 /* Appends the names of what the turn reads, and of what it writes: ",w0,a0.1". */
-static void add_operands(struct writing *w, const struct turn *turn, char **reads, char **writes)
+static void add_operands(struct writing *writing, const struct turn *turn, char **reads, char **writes)
 {
     const int k = turn->stage, u = turn->micro;
     const bool input = turn->computation == BACKWARD || turn->computation == INPUT_GRADIENT;
@@ -139,49 +141,49 @@ static void add_operands(struct writing *w, const struct turn *turn, char **read
         append_text(reads, ",a%d.%d", k, u);
     if (turn->computation == FORWARD && k > 0)
         append_text(reads, ",x%d.%d", k, u);
-    if (input && k < w->s->stages - 1)
+    if (input && k < writing->s->stages - 1)
         append_text(reads, ",y%d.%d", k, u);
     if (input)
         append_text(writes, ",d%d.%d", k, u);
     if (turn->computation == WEIGHT_GRADIENT)
         append_text(reads, ",d%d.%d", k, u);
-    if (weights && w->began[k])
+    if (weights && writing->began[k])
         append_text(reads, ",g%d", k);
     if (weights)
         append_text(writes, ",g%d", k);
-    w->began[k] |= weights;
+    writing->began[k] |= weights;
 }
 
 /* What the turn has made goes to the neighbour that waits for it.  Each way has a lane of its own. */
-static void write_send(const struct writing *w, const struct turn *turn)
+static void write_send(const struct writing *writing, const struct turn *turn)
 {
     const bool forward = turn->computation == FORWARD;
     const int to = turn->stage + (forward ? 1 : -1);
-    if (turn->computation == WEIGHT_GRADIENT || to < 0 || to == w->s->stages)
+    if (turn->computation == WEIGHT_GRADIENT || to < 0 || to == writing->s->stages)
         return;
-    const int from_row = w->s->row_of[turn->stage];
-    const int to_row = w->s->row_of[to];
-    const double seconds = from_row == to_row ? 0 : w->times.seconds[turn->stage][KEY_SEND];
+    const int from_row = writing->s->row_of[turn->stage];
+    const int to_row = writing->s->row_of[to];
+    const double seconds = from_row == to_row ? 0 : writing->times.seconds[turn->stage][KEY_SEND];
     char number[32];
-    fprintf(w->out, "copy send %c%d.%d %c%d.%d lane=d%d.download%s time=%s layer=%d micro=%d role=send\n",
+    fprintf(writing->out, "copy send %c%d.%d %c%d.%d lane=d%d.download%s time=%s layer=%d micro=%d role=send\n",
             forward ? 'x' : 'y', to, turn->micro, forward ? 'a' : 'd', turn->stage, turn->micro, from_row,
             forward ? "" : "1", format_exactly(number, seconds), turn->stage, turn->micro);
 }
 
 /* Writes the task that a cell is, and then what it sends. */
-static void write_cell(struct writing *w, const struct turn_cell *c)
+static void write_cell(struct writing *writing, const struct turn_cell *cell)
 {
-    const struct turn *first = &c->turn[0];
+    const struct turn *first = &cell->turn[0];
     const char name[] = {turn_letters[first->computation], '\0'};
     char number[32], *reads = NULL, *writes = NULL;
-    for (int k = 0; k < c->n; k++)
-        add_operands(w, &c->turn[k], &reads, &writes);
-    const bool is_forward = c->n == 1 && first->computation == FORWARD;
-    fprintf(w->out, "task %s d%d.compute %s layer=%d micro=%d role=%s reads=%s writes=%s\n", c->n == 2 ? "F&B" : name,
-            c->row, format_exactly(number, time_of_cell(&w->times, c)), first->stage, first->micro,
-            is_forward ? "forward" : "backward", reads + 1, writes + 1);
-    for (int k = 0; k < c->n; k++)
-        write_send(w, &c->turn[k]);
+    for (int k = 0; k < cell->n; k++)
+        add_operands(writing, &cell->turn[k], &reads, &writes);
+    const bool is_forward = cell->n == 1 && first->computation == FORWARD;
+    fprintf(writing->out, "task %s d%d.compute %s layer=%d micro=%d role=%s reads=%s writes=%s\n",
+            cell->n == 2 ? "F&B" : name, cell->row, format_exactly(number, time_of_cell(&writing->times, cell)),
+            first->stage, first->micro, is_forward ? "forward" : "backward", reads + 1, writes + 1);
+    for (int k = 0; k < cell->n; k++)
+        write_send(writing, &cell->turn[k]);
     free(reads);
     free(writes);
 }
@@ -190,25 +192,25 @@ char *step_file_of(const struct schedule *schedule, const char *times)
 {
     char *text;
     size_t bytes, n;
-    struct writing w = {
+    struct writing writing = {
         .s = schedule, .times = read_times(times, schedule->stages), .out = open_memstream(&text, &bytes)};
     const struct turn_cell **order = order_cells(schedule, UNTIED, &n);
-    warn_of_unused(schedule, &w.times);
-    w.began = allocate((size_t)schedule->stages, sizeof *w.began);
+    warn_of_unused(schedule, &writing.times);
+    writing.began = allocate((size_t)schedule->stages, sizeof *writing.began);
     for (size_t row = 0; row < schedule->n; row++)
-        fprintf(w.out, "device d%zu memory=1024G\nlane d%zu.download1\n", row, row);
+        fprintf(writing.out, "device d%zu memory=1024G\nlane d%zu.download1\n", row, row);
     for (int stage = 0; stage < schedule->stages; stage++)
-        write_tensors(&w, stage);
+        write_tensors(&writing, stage);
     for (size_t i = 0; i < n; i++)
-        write_cell(&w, order[i]);
+        write_cell(&writing, order[i]);
     for (int stage = 0; stage < schedule->stages; stage++) {
         const int row = schedule->row_of[stage];
-        fprintf(w.out, "task update d%d.compute 0 layer=%d role=update reads=g%d,w%d writes=w%d\n", row, stage, stage,
-                stage, stage);
+        fprintf(writing.out, "task update d%d.compute 0 layer=%d role=update reads=g%d,w%d writes=w%d\n", row, stage,
+                stage, stage, stage);
     }
-    fclose(w.out);
-    free(w.times.seconds);
-    free(w.began);
+    fclose(writing.out);
+    free(writing.times.seconds);
+    free(writing.began);
     free(order);
     return text;
 }

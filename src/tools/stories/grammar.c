@@ -103,37 +103,40 @@ static void read_lines(struct stories *stories)
     }
 }
 
-static void check_head(const struct stories *stories, const struct blocks *all, const struct block *b, const char *noun)
+static void check_head(const struct stories *stories, const struct blocks *all, const struct block *block,
+                       const char *noun)
 {
-    const char *name = b->head.word[0];
-    if (find_block(all, name) < (size_t)(b - all->block))
-        refuse(stories, b->head, "there is a %s of that name above; give this one another name", noun);
-    if (b->n == 0)
-        refuse(stories, b->head, "there is nothing below '%s'; add indented lines", name);
+    const char *name = block->head.word[0];
+    if (find_block(all, name) < (size_t)(block - all->block))
+        refuse(stories, block->head, "there is a %s of that name above; give this one another name", noun);
+    if (block->n == 0)
+        refuse(stories, block->head, "there is nothing below '%s'; add indented lines", name);
 }
 
-static void check_sizes(const struct stories *stories, const struct blocks *all, const struct block *b, size_t most)
+static void check_sizes(const struct stories *stories, const struct blocks *all, const struct block *block, size_t most)
 {
-    if (b->n >= NO_ROW || all->n > most)
-        refuse(stories, b->head, "there can be %d tables, and %d lines below the head of a table or scene", TABLES,
+    if (block->n >= NO_ROW || all->n > most)
+        refuse(stories, block->head, "there can be %d tables, and %d lines below the head of a table or scene", TABLES,
                NO_ROW - 1);
 }
 
 static void check_blocks(const struct stories *stories)
 {
-    for (const struct block *b = stories->tables.block; b < stories->tables.block + stories->tables.n; b++) {
-        check_head(stories, &stories->tables, b, "table");
-        for (size_t i = 0; i < b->n; i++)
-            if (b->items[i].n != b->head.n - 1)
-                refuse(stories, b->items[i], "expected a word for each column of '%s'; write _ for a blank in a word",
-                       b->head.word[0]);
-        check_sizes(stories, &stories->tables, b, TABLES);
+    for (const struct block *block = stories->tables.block; block < stories->tables.block + stories->tables.n;
+         block++) {
+        check_head(stories, &stories->tables, block, "table");
+        for (size_t i = 0; i < block->n; i++)
+            if (block->items[i].n != block->head.n - 1)
+                refuse(stories, block->items[i],
+                       "expected a word for each column of '%s'; write _ for a blank in a word", block->head.word[0]);
+        check_sizes(stories, &stories->tables, block, TABLES);
     }
-    for (const struct block *b = stories->scenes.block; b < stories->scenes.block + stories->scenes.n; b++) {
-        check_head(stories, &stories->scenes, b, "scene");
-        for (size_t i = 1; i < b->head.n; i++)
-            need_table(stories, b->head, b->head.word[i]);
-        check_sizes(stories, &stories->scenes, b, MOST_PHRASES);
+    for (const struct block *block = stories->scenes.block; block < stories->scenes.block + stories->scenes.n;
+         block++) {
+        check_head(stories, &stories->scenes, block, "scene");
+        for (size_t i = 1; i < block->head.n; i++)
+            need_table(stories, block->head, block->head.word[i]);
+        check_sizes(stories, &stories->scenes, block, MOST_PHRASES);
     }
     if (stories->scenes.n == 0 || stories->scenes.block[0].head.n > 1)
         fail(EXIT_USAGE,
@@ -261,12 +264,12 @@ static double add_choice(struct stories *stories, size_t state, struct source_li
 static void refuse_beginnings(const struct stories *stories, const struct block *scene, size_t first, size_t end)
 {
     for (size_t i = first + 1; i < end; i++) {
-        const struct phrase *p = &stories->phrases[i - 1], *longer = &stories->phrases[i];
-        if (strncmp(p->bytes, longer->bytes, p->n) == 0)
+        const struct phrase *phrase = &stories->phrases[i - 1], *longer = &stories->phrases[i];
+        if (strncmp(phrase->bytes, longer->bytes, phrase->n) == 0)
             refuse(stories, scene->head,
                    "this scene can say \"%s\", and also \"%s\": where one phrase begins another, nobody can tell which "
                    "it was",
-                   make_printable(p->bytes, ONE_LINE), make_printable(longer->bytes, ONE_LINE));
+                   make_printable(phrase->bytes, ONE_LINE), make_printable(longer->bytes, ONE_LINE));
     }
 }
 

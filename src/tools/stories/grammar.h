@@ -14,27 +14,32 @@ struct source_line {   /* a line of the grammar, without its comment */
     const char **word; /* [n], and NULL after them */
     size_t n;
 };
+
 struct block {                 /* a table or a scene */
     struct source_line head;   /* "hero name he" or "end hero" */
     struct source_line *items; /* the table's rows, or the scene's choices */
     size_t n, cap;
 };
+
 struct blocks {
     struct block *block;
     size_t n, cap;
 };
+
 struct phrase {   /* what a state may say */
     char *bytes;  /* [n], and a zero byte after them; blanks and line breaks are what _ and / stood for */
     size_t n;     /* at least 1 */
     double share; /* how likely the state says this phrase: those of a state are 1 together */
     size_t next;  /* the state that follows then, by index */
 };
+
 struct state {
     const struct block *scene;
     unsigned char row[TABLES]; /* by table: the row that the state remembers, or NO_ROW */
     size_t first, end;         /* phrases [first, end) are its own */
     double visits;             /* how often a story visits this state, on average */
 };
+
 struct stories {
     const char *path;   /* of the grammar, for messages */
     char *text;         /* the grammar's, cut into words; owned */

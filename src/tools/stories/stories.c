@@ -28,9 +28,10 @@ double stories_rate(const struct stories *stories)
 {
     double nats = 0, bytes = 0;
     for (const struct state *from = stories->states; from < stories->states + stories->n_states; from++)
-        for (const struct phrase *p = stories->phrases + from->first; p < stories->phrases + from->end; p++) {
-            nats -= from->visits * p->share * log(p->share);
-            bytes += from->visits * p->share * (double)p->n;
+        for (const struct phrase *phrase = stories->phrases + from->first; phrase < stories->phrases + from->end;
+             phrase++) {
+            nats -= from->visits * phrase->share * log(phrase->share);
+            bytes += from->visits * phrase->share * (double)phrase->n;
         }
     return nats / bytes;
 }
@@ -74,17 +75,18 @@ struct belief {
     double total; /* sum of the weights */
 };
 
-static void add_place(struct belief *b, size_t phrase, size_t at, double weight)
+static void add_place(struct belief *belief, size_t phrase, size_t at, double weight)
 {
-    *APPEND(b->places, b->n, b->cap) = (struct reader_place){.phrase = phrase, .at = at, .weight = weight};
-    b->total += weight;
+    *APPEND(belief->places, belief->n, belief->cap) =
+        (struct reader_place){.phrase = phrase, .at = at, .weight = weight};
+    belief->total += weight;
 }
 
 /* A story is at the beginning of a state, that likely. */
-static void add_state(const struct stories *stories, struct belief *b, const struct state *state, double likely)
+static void add_state(const struct stories *stories, struct belief *belief, const struct state *state, double likely)
 {
     for (size_t p = state->first; p < state->end; p++)
-        add_place(b, p, 0, likely * stories->phrases[p].share);
+        add_place(belief, p, 0, likely * stories->phrases[p].share);
 }
 
 /* `to` becomes what is believed when `byte` has been read: only places where this byte came next remain.  Returns how
@@ -95,14 +97,14 @@ static double read_byte(const struct stories *stories, const struct belief *from
 {
     to->n = 0;
     to->total = 0;
-    for (const struct reader_place *p = from->places; p < from->places + from->n; p++) {
-        const struct phrase *phrase = &stories->phrases[p->phrase];
-        if ((unsigned char)phrase->bytes[p->at] != byte)
+    for (const struct reader_place *place = from->places; place < from->places + from->n; place++) {
+        const struct phrase *phrase = &stories->phrases[place->phrase];
+        if ((unsigned char)phrase->bytes[place->at] != byte)
             continue;
-        if (p->at + 1 < phrase->n)
-            add_place(to, p->phrase, p->at + 1, p->weight / from->total);
+        if (place->at + 1 < phrase->n)
+            add_place(to, place->phrase, place->at + 1, place->weight / from->total);
         else
-            sum[phrase->next] += p->weight / from->total;
+            sum[phrase->next] += place->weight / from->total;
     }
     for (size_t i = 0; i < stories->n_states; i++)
         if (sum[i] > 0) {

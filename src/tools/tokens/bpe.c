@@ -5,37 +5,37 @@
 
 struct bpe *new_bpe(int n)
 {
-    struct bpe *b = allocate(1, sizeof *b);
-    b->n = n;
-    b->token = allocate((size_t)n, sizeof *b->token);
-    b->ranks = new_map();
+    struct bpe *bpe = allocate(1, sizeof *bpe);
+    bpe->n = n;
+    bpe->token = allocate((size_t)n, sizeof *bpe->token);
+    bpe->ranks = new_map();
     for (int i = 0; i < ADDED_TREES; i++) {
-        b->tree[i].next = new_map();
-        b->tree[i].ends = new_map();
+        bpe->tree[i].next = new_map();
+        bpe->tree[i].ends = new_map();
     }
-    b->class_of = unicode_classes();
-    return b;
+    bpe->class_of = unicode_classes();
+    return bpe;
 }
 
-void free_bpe(struct bpe *b)
+void free_bpe(struct bpe *bpe)
 {
-    for (int i = 0; i < b->n; i++)
-        free(b->token[i].bytes);
-    free(b->token);
-    free(b->merges);
-    free(b->added);
-    free_map(b->ranks);
+    for (int i = 0; i < bpe->n; i++)
+        free(bpe->token[i].bytes);
+    free(bpe->token);
+    free(bpe->merges);
+    free(bpe->added);
+    free_map(bpe->ranks);
     for (int i = 0; i < ADDED_TREES; i++) {
-        free_map(b->tree[i].next);
-        free_map(b->tree[i].ends);
+        free_map(bpe->tree[i].next);
+        free_map(bpe->tree[i].ends);
     }
-    free((uint8_t *)b->class_of);
-    free(b);
+    free((uint8_t *)bpe->class_of);
+    free(bpe);
 }
 
-const char *set_token(struct bpe *b, int id, const char *bytes, size_t n)
+const char *set_token(struct bpe *bpe, int id, const char *bytes, size_t n)
 {
-    struct token *t = &b->token[id];
+    struct token *t = &bpe->token[id];
     if (n == 0 || n > MOST_TOKEN_BYTES)
         return "has no bytes, or more than 1,024";
     if (t->bytes && (t->n != n || memcmp(t->bytes, bytes, n) != 0))
@@ -45,9 +45,9 @@ const char *set_token(struct bpe *b, int id, const char *bytes, size_t n)
     return NULL;
 }
 
-size_t join_bytes(const struct bpe *b, int left, int right, char bytes[2 * MOST_TOKEN_BYTES])
+size_t join_bytes(const struct bpe *bpe, int left, int right, char bytes[2 * MOST_TOKEN_BYTES])
 {
-    const struct token *l = &b->token[left], *r = &b->token[right];
+    const struct token *l = &bpe->token[left], *r = &bpe->token[right];
     memcpy(bytes, l->bytes, l->n);
     memcpy(bytes + l->n, r->bytes, r->n);
     return l->n + r->n;
@@ -55,88 +55,88 @@ size_t join_bytes(const struct bpe *b, int left, int right, char bytes[2 * MOST_
 
 /* A merge's two tokens must have bytes before the merge is added.  So tokens are built up from single bytes, and no
  * token is made of itself. */
-const char *add_merge(struct bpe *b, int left, int right, int result)
+const char *add_merge(struct bpe *bpe, int left, int right, int result)
 {
     char bytes[2 * MOST_TOKEN_BYTES];
-    if (!b->token[left].bytes || !b->token[right].bytes)
+    if (!bpe->token[left].bytes || !bpe->token[right].bytes)
         return "joins a token that neither a byte nor a merge before it makes";
-    if (map_find(b->ranks, pair_key(left, right)) != NO_NUMBER)
+    if (map_find(bpe->ranks, pair_key(left, right)) != NO_NUMBER)
         return "is there twice";
-    const size_t n = join_bytes(b, left, right, bytes);
-    b->makes_twice |= b->token[result].bytes != NULL;
-    b->reach += b->token[left].n;
-    const char *problem = set_token(b, result, bytes, n);
+    const size_t n = join_bytes(bpe, left, right, bytes);
+    bpe->makes_twice |= bpe->token[result].bytes != NULL;
+    bpe->reach += bpe->token[left].n;
+    const char *problem = set_token(bpe, result, bytes, n);
     if (problem)
         return problem;
-    const size_t last = b->token[left].n - 1;
-    b->joined[(unsigned char)bytes[last]][(unsigned char)bytes[last + 1]] = true;
-    map_put(b->ranks, pair_key(left, right), (uint32_t)b->n_merges);
-    *APPEND(b->merges, b->n_merges, b->cap_merges) = (struct merge){left, right, result};
+    const size_t last = bpe->token[left].n - 1;
+    bpe->joined[(unsigned char)bytes[last]][(unsigned char)bytes[last + 1]] = true;
+    map_put(bpe->ranks, pair_key(left, right), (uint32_t)bpe->n_merges);
+    *APPEND(bpe->merges, bpe->n_merges, bpe->cap_merges) = (struct merge){left, right, result};
     return NULL;
 }
 
 /* Adds a text of n bytes, which stands for that token: a node for each of its beginnings that is new. */
-static void add_to_tree(struct added_tree *t, const char *text, size_t n, int token)
+static void add_to_tree(struct added_tree *tree, const char *text, size_t n, int token)
 {
     uint64_t node = 0;
-    t->begins[(unsigned char)*text] = true;
+    tree->begins[(unsigned char)*text] = true;
     for (size_t i = 0; i < n; i++) {
         const uint64_t key = node << 8 | (unsigned char)text[i];
-        int64_t next = map_find(t->next, key);
+        int64_t next = map_find(tree->next, key);
         if (next == NO_NUMBER) {
-            t->last++;
-            next = t->last;
-            map_put(t->next, key, t->last);
+            tree->last++;
+            next = tree->last;
+            map_put(tree->next, key, tree->last);
         }
         node = (uint64_t)next;
     }
-    map_put(t->ends, node, (uint32_t)token);
+    map_put(tree->ends, node, (uint32_t)token);
 }
 
-const char *add_added(struct bpe *b, const struct added *a, const char *text, size_t n)
+const char *add_added(struct bpe *bpe, const struct added *added, const char *text, size_t n)
 {
     if (valid_utf8(text, n) < n || memchr(text, '\0', n))
         return "is not UTF-8";
-    const char *problem = set_token(b, a->token, text, n);
+    const char *problem = set_token(bpe, added->token, text, n);
     if (problem)
         return problem;
-    *APPEND(b->added, b->n_added, b->cap_added) = *a;
-    b->token[a->token].is_added = true;
-    add_to_tree(&b->tree[(a->kinds & IS_NORMALIZED) != 0], text, n, a->token);
+    *APPEND(bpe->added, bpe->n_added, bpe->cap_added) = *added;
+    bpe->token[added->token].is_added = true;
+    add_to_tree(&bpe->tree[(added->kinds & IS_NORMALIZED) != 0], text, n, added->token);
     return NULL;
 }
 
-bool drop_tokens(struct bpe *b, int n)
+bool drop_tokens(struct bpe *bpe, int n)
 {
-    const size_t n_added = b->n_added;
-    if (b->decodes_only)
+    const size_t n_added = bpe->n_added;
+    if (bpe->decodes_only)
         return false;
     for (int byte = 0; byte < 256; byte++)
-        if (b->of_byte[byte] >= n)
+        if (bpe->of_byte[byte] >= n)
             return false;
-    for (size_t i = 0; i < b->n_merges; i++)
-        if (b->merges[i].result >= n)
+    for (size_t i = 0; i < bpe->n_merges; i++)
+        if (bpe->merges[i].result >= n)
             return false;
-    b->n_added = 0;
+    bpe->n_added = 0;
     for (size_t i = 0; i < n_added; i++) {
-        const struct added a = b->added[i];
-        if (a.token < n) {
-            b->added[b->n_added] = a;
-            b->n_added++;
+        const struct added added = bpe->added[i];
+        if (added.token < n) {
+            bpe->added[bpe->n_added] = added;
+            bpe->n_added++;
         }
     }
-    for (int i = n; i < b->n; i++)
-        free(b->token[i].bytes);
-    b->n = n;
+    for (int i = n; i < bpe->n; i++)
+        free(bpe->token[i].bytes);
+    bpe->n = n;
     return true;
 }
 
-int find_added(const struct bpe *b, const char *text)
+int find_added(const struct bpe *bpe, const char *text)
 {
-    for (size_t i = 0; i < b->n_added; i++) {
-        const struct token *t = &b->token[b->added[i].token];
+    for (size_t i = 0; i < bpe->n_added; i++) {
+        const struct token *t = &bpe->token[bpe->added[i].token];
         if (t->n == strlen(text) && memcmp(t->bytes, text, t->n) == 0)
-            return b->added[i].token;
+            return bpe->added[i].token;
     }
     return -1;
 }
@@ -167,71 +167,71 @@ struct encoder {
     struct cached *cached; /* [CACHED_WORDS]; a word's hash says its slot, where it replaces the word before */
 };
 
-static void put_token(struct encoder *e, int token)
+static void put_token(struct encoder *encoder, int token)
 {
-    if (e->n == e->cap) {
-        e->cap += e->cap / 2 + 1024;
-        e->tokens = reallocate(e->tokens, e->cap, sizeof *e->tokens);
+    if (encoder->n == encoder->cap) {
+        encoder->cap += encoder->cap / 2 + 1024;
+        encoder->tokens = reallocate(encoder->tokens, encoder->cap, sizeof *encoder->tokens);
     }
-    e->tokens[e->n] = (uint16_t)token;
-    e->n++;
+    encoder->tokens[encoder->n] = (uint16_t)token;
+    encoder->n++;
 }
 
 /* Puts the pair that begins at this place of a word of n bytes into the heap, if it has a merge. */
-static void offer(struct encoder *e, uint32_t place, size_t n)
+static void offer(struct encoder *encoder, uint32_t place, size_t n)
 {
-    const struct linked_token *left = &e->word[place];
+    const struct linked_token *left = &encoder->word[place];
     if (left->next == n)
         return;
-    const int64_t rank = map_find(e->b->ranks, pair_key(left->token, e->word[left->next].token));
+    const int64_t rank = map_find(encoder->b->ranks, pair_key(left->token, encoder->word[left->next].token));
     if (rank != NO_NUMBER)
-        heap_push(&e->merges, (uint64_t)rank << 32 | place);
+        heap_push(&encoder->merges, (uint64_t)rank << 32 | place);
 }
 
-/* Do the two tokens of merge m still stand at this place?  Since their pair was put into the heap, another merge may
+/* Do the two tokens of the merge still stand at this place?  Since their pair was put into the heap, another merge may
  * have taken one of them. */
-static bool is_pair(const struct encoder *e, const struct merge *m, uint32_t place, size_t n)
+static bool is_pair(const struct encoder *encoder, const struct merge *merge, uint32_t place, size_t n)
 {
-    const struct linked_token *left = &e->word[place];
-    return left->token == m->left && left->next < n && e->word[left->next].token == m->right;
+    const struct linked_token *left = &encoder->word[place];
+    return left->token == merge->left && left->next < n && encoder->word[left->next].token == merge->right;
 }
 
-static void join(struct encoder *e, const struct merge *m, uint32_t place, size_t n)
+static void join(struct encoder *encoder, const struct merge *merge, uint32_t place, size_t n)
 {
-    struct linked_token *left = &e->word[place], *right = &e->word[left->next];
-    left->token = m->result;
+    struct linked_token *left = &encoder->word[place], *right = &encoder->word[left->next];
+    left->token = merge->result;
     right->token = GONE;
     left->next = right->next;
     if (left->next < n)
-        e->word[left->next].previous = place;
+        encoder->word[left->next].previous = place;
     if (place > 0)
-        offer(e, left->previous, n);
-    offer(e, place, n);
+        offer(encoder, left->previous, n);
+    offer(encoder, place, n);
 }
 
 /* Merges a word of n bytes: again and again the pair of the lowest rank, and of several such pairs the leftmost.  With
- * the heap this takes n log n steps.  Puts the tokens that end within the first `sure` bytes into e->tokens, and
+ * the heap this takes n log n steps.  Puts the tokens that end within the first `sure` bytes into encoder->tokens, and
  * returns how many bytes these tokens have. */
-static size_t merge_word(struct encoder *e, const char *bytes, size_t n, size_t sure)
+static size_t merge_word(struct encoder *encoder, const char *bytes, size_t n, size_t sure)
 {
-    e->word = grow(e->word, &e->cap_word, n, sizeof *e->word);
+    encoder->word = grow(encoder->word, &encoder->cap_word, n, sizeof *encoder->word);
     for (uint32_t i = 0; i < n; i++) {
-        int token = e->b->of_byte[(unsigned char)bytes[i]];
-        e->word[i] = (struct linked_token){.token = token, .previous = i ? i - 1 : 0, .next = i + 1};
+        int token = encoder->b->of_byte[(unsigned char)bytes[i]];
+        encoder->word[i] = (struct linked_token){.token = token, .previous = i ? i - 1 : 0, .next = i + 1};
     }
     for (uint32_t i = 0; i < n; i++)
-        offer(e, i, n);
-    while (e->merges.n > 0) {
-        const uint64_t top = heap_pop(&e->merges);
-        const struct merge *m = &e->b->merges[top >> 32];
+        offer(encoder, i, n);
+    while (encoder->merges.n > 0) {
+        const uint64_t top = heap_pop(&encoder->merges);
+        const struct merge *merge = &encoder->b->merges[top >> 32];
         const uint32_t place = (uint32_t)top;
-        if (is_pair(e, m, place, n))
-            join(e, m, place, n);
+        if (is_pair(encoder, merge, place, n))
+            join(encoder, merge, place, n);
     }
     uint32_t done = 0;
-    while (done < n && e->word[done].next <= sure) {
-        put_token(e, e->word[done].token);
-        done = e->word[done].next;
+    while (done < n && encoder->word[done].next <= sure) {
+        put_token(encoder, encoder->word[done].token);
+        done = encoder->word[done].next;
     }
     return done;
 }
@@ -241,50 +241,50 @@ static size_t merge_word(struct encoder *e, const char *bytes, size_t n, size_t 
  * further to the left by one token only: the token before the changed ones, if it is the left token of this rank's
  * merge.  `reach` is the bytes of the left tokens of all merges.  So a token that ends `reach` bytes before the
  * window's end, or earlier, is a token of the whole word too. */
-static void merge_long_word(struct encoder *e, const char *bytes, size_t n)
+static void merge_long_word(struct encoder *encoder, const char *bytes, size_t n)
 {
-    const size_t reach = e->b->reach;
+    const size_t reach = encoder->b->reach;
     const size_t window = 2 * reach + WINDOW_BYTES;
-    if (e->b->makes_twice) { /* then merges need not come rank by rank, and the word is merged at once */
+    if (encoder->b->makes_twice) { /* then merges need not come rank by rank, and the word is merged at once */
         if (n >= UINT32_MAX)
             fail(EXIT_USAGE,
                  "the text has a word of %zu bytes; put white space into it, since a word must be shorter than 4 GiB",
                  n);
-        merge_word(e, bytes, n, n);
+        merge_word(encoder, bytes, n, n);
         return;
     }
     while (n > window) {
-        const size_t done = merge_word(e, bytes, window, window - reach);
+        const size_t done = merge_word(encoder, bytes, window, window - reach);
         bytes += done;
         n -= done;
     }
-    merge_word(e, bytes, n, n);
+    merge_word(encoder, bytes, n, n);
 }
 
 /* ---- encoding: all words ---------------------------------------------------------------------------------------- */
 
 /* Encodes a piece of a word between whose bytes and the bytes around it no token lies. */
-static void encode_piece(struct encoder *e, const char *bytes, size_t n)
+static void encode_piece(struct encoder *encoder, const char *bytes, size_t n)
 {
     if (n > CACHED_BYTES) {
-        merge_long_word(e, bytes, n);
+        merge_long_word(encoder, bytes, n);
         return;
     }
-    struct cached *c = &e->cached[hash_bytes(bytes, n, 0) % CACHED_WORDS];
-    if (c->n_bytes == n && memcmp(c->bytes, bytes, n) == 0) {
-        for (int i = 0; i < c->n_tokens; i++)
-            put_token(e, c->tokens[i]);
+    struct cached *cached = &encoder->cached[hash_bytes(bytes, n, 0) % CACHED_WORDS];
+    if (cached->n_bytes == n && memcmp(cached->bytes, bytes, n) == 0) {
+        for (int i = 0; i < cached->n_tokens; i++)
+            put_token(encoder, cached->tokens[i]);
         return;
     }
-    const size_t begin = e->n;
-    merge_word(e, bytes, n, n);
-    const size_t n_tokens = e->n - begin;
+    const size_t begin = encoder->n;
+    merge_word(encoder, bytes, n, n);
+    const size_t n_tokens = encoder->n - begin;
     if (n_tokens > CACHED_TOKENS)
         return;
-    c->n_bytes = (uint8_t)n;
-    c->n_tokens = (uint8_t)n_tokens;
-    memcpy(c->bytes, bytes, n);
-    memcpy(c->tokens, e->tokens + begin, n_tokens * sizeof *c->tokens);
+    cached->n_bytes = (uint8_t)n;
+    cached->n_tokens = (uint8_t)n_tokens;
+    memcpy(cached->bytes, bytes, n);
+    memcpy(cached->tokens, encoder->tokens + begin, n_tokens * sizeof *cached->tokens);
 }
 
 /* No token lies across two bytes that no merge joins.  A long word is cut there, since short pieces take less memory
@@ -304,27 +304,28 @@ static void encode_word(void *encoder, const char *bytes, size_t n)
 
 static void encode_added(void *encoder, int token) { put_token(encoder, token); }
 
-uint16_t *bpe_encode(const struct bpe *b, const struct text *text, size_t *n)
+uint16_t *bpe_encode(const struct bpe *bpe, const struct text *text, size_t *n)
 {
-    struct encoder e = {.b = b, .cached = allocate(CACHED_WORDS, sizeof *e.cached)};
-    const struct visitor v = {.word = encode_word, .added = encode_added, .context = &e, .activity = "encoding"};
-    visit_text(b, text, &v);
-    free(e.cached);
-    free(e.word);
-    free(e.merges.item);
-    *n = e.n;
-    return reallocate(e.tokens, e.n, sizeof *e.tokens);
+    struct encoder encoder = {.b = bpe, .cached = allocate(CACHED_WORDS, sizeof *encoder.cached)};
+    const struct visitor visitor = {
+        .word = encode_word, .added = encode_added, .context = &encoder, .activity = "encoding"};
+    visit_text(bpe, text, &visitor);
+    free(encoder.cached);
+    free(encoder.word);
+    free(encoder.merges.item);
+    *n = encoder.n;
+    return reallocate(encoder.tokens, encoder.n, sizeof *encoder.tokens);
 }
 
 /* ---- decoding --------------------------------------------------------------------------------------------------- */
 
-const char *bpe_decode(const struct bpe *b, int32_t token, size_t *n)
+const char *bpe_decode(const struct bpe *bpe, int32_t token, size_t *n)
 {
     static const char unknown[] = "\xEF\xBF\xBD"; /* U+FFFD */
-    if (token < 0 || token >= b->n) {
+    if (token < 0 || token >= bpe->n) {
         *n = sizeof unknown - 1;
         return unknown;
     }
-    *n = b->token[token].n;
-    return b->token[token].bytes;
+    *n = bpe->token[token].n;
+    return bpe->token[token].bytes;
 }

@@ -36,6 +36,7 @@ struct token {
     size_t n;
     bool is_added;
 };
+
 struct merge {
     int left, right, result; /* tokens; the result's bytes are those of `left`, then those of `right` */
 };
@@ -44,10 +45,12 @@ enum added_kind {
     IS_SPECIAL = 1,    /* Hugging Face's decoders may skip it */
     IS_NORMALIZED = 2, /* it is looked for only after those that are not: Hugging Face's tokenizers do so */
 };
+
 struct added {
     int token;
     unsigned kinds; /* a sum of enum added_kind */
 };
+
 /* Texts of added tokens as a tree.  A node stands for what some of them begin with, the root, 0, for no bytes: so the
  * steps of a search depend on the text alone, not on how many there are. */
 struct added_tree {
@@ -75,15 +78,15 @@ struct bpe {
 };
 
 /* Tokens of a text, *n of them; the caller frees them.  Not for one that only decodes. */
-uint16_t *bpe_encode(const struct bpe *b, const struct text *text, size_t *n);
+uint16_t *bpe_encode(const struct bpe *bpe, const struct text *text, size_t *n);
 /* The *n bytes of a token.  A model may have more tokens than its tokenizer: those are U+FFFD. */
-const char *bpe_decode(const struct bpe *b, int32_t token, size_t *n);
+const char *bpe_decode(const struct bpe *bpe, int32_t token, size_t *n);
 /* Leaves out the tokens from number n on, if the bytes and the merges do without them.  The text of an added token that
  * is left out is then cut into words as any other text.  false: a byte or a merge needs one of them, and all stay. */
-bool drop_tokens(struct bpe *b, int n);
+bool drop_tokens(struct bpe *bpe, int n);
 /* The number of the added token that stands for this text, "<|endoftext|>"; -1: there is none. */
-int find_added(const struct bpe *b, const char *text);
-void free_bpe(struct bpe *b);
+int find_added(const struct bpe *bpe, const char *text);
+void free_bpe(struct bpe *bpe);
 
 /* Learns merges until there are n tokens: 256 bytes, the added ones, and a merge's each.  Of pairs that are equally
  * frequent, the pair of the smaller numbers is taken.  Where the texts have more than 16 MB of different words, rare
@@ -98,6 +101,6 @@ struct bpe *read_bpe(const char *path);
 /* The tokenizer that a tokenizer.json describes; errors name `path`. */
 struct bpe *bpe_from_json(const json_t *json, const char *path);
 /* The tokenizer.json of a tokenizer.  Where that only decodes, it has "merges": null, which no other program reads. */
-json_t *bpe_to_json(const struct bpe *b);
+json_t *bpe_to_json(const struct bpe *bpe);
 
 #endif

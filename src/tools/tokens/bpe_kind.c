@@ -10,7 +10,7 @@ static const char end_of_texts[] = "<|endoftext|>";
 
 static const struct bpe *bpe_of(const struct tokenizer *tokenizer) { return tokenizer->own; }
 
-static struct tokenizer tokenizer_of(struct bpe *b);
+static struct tokenizer tokenizer_of(struct bpe *bpe);
 
 /* The N of "bpe:N"; 0: the word does not have such a number. */
 static int number_in(const char *word)
@@ -160,9 +160,9 @@ static const struct token_kind token_bpe = {
     .to_json = bpe_or_single_to_json,
 };
 
-static struct tokenizer tokenizer_of(struct bpe *b)
+static struct tokenizer tokenizer_of(struct bpe *bpe)
 {
-    return (struct tokenizer){.kind = &token_bpe, .n = b->n, .takes_numbers = b->decodes_only, .own = b};
+    return (struct tokenizer){.kind = &token_bpe, .n = bpe->n, .takes_numbers = bpe->decodes_only, .own = bpe};
 }
 
 const struct module module_tokens = {

@@ -10,17 +10,17 @@
 enum { NO_NUMBER = -1 };
 struct number_map;
 struct number_map *new_map(void);
-void free_map(struct number_map *m);
-int64_t map_find(const struct number_map *m, uint64_t key); /* NO_NUMBER: the key is not there */
-void map_put(struct number_map *m, uint64_t key, uint32_t number);
+void free_map(struct number_map *map);
+int64_t map_find(const struct number_map *map, uint64_t key); /* NO_NUMBER: the key is not there */
+void map_put(struct number_map *map, uint64_t key, uint32_t number);
 
 /* A heap of numbers, smallest first. */
 struct heap {
     uint64_t *item;
     size_t n, cap;
 };
-void heap_push(struct heap *h, uint64_t item);
-uint64_t heap_pop(struct heap *h); /* of a heap that is not empty */
+void heap_push(struct heap *heap, uint64_t item);
+uint64_t heap_pop(struct heap *heap); /* of a heap that is not empty */
 
 /* ---- split.c ---------------------------------------------------------------------------------------------------- */
 
@@ -35,17 +35,17 @@ struct visitor {
     void *context;
     const char *activity; /* what the line of progress says, "encoding" */
 };
-void visit_text(const struct bpe *b, const struct text *text, const struct visitor *v);
+void visit_text(const struct bpe *bpe, const struct text *text, const struct visitor *visitor);
 
 /* ---- bpe.c: making a tokenizer ---------------------------------------------------------------------------------- */
 
 struct bpe *new_bpe(int n); /* n tokens without bytes, no merges; for free_bpe() */
 /* These three return what is wrong, as the end of a sentence that begins with the token or merge; NULL: all is well. */
-const char *set_token(struct bpe *b, int id, const char *bytes, size_t n);
-const char *add_merge(struct bpe *b, int left, int right, int result); /* sets result's bytes */
-const char *add_added(struct bpe *b, const struct added *a, const char *text, size_t n);
+const char *set_token(struct bpe *bpe, int id, const char *bytes, size_t n);
+const char *add_merge(struct bpe *bpe, int left, int right, int result); /* sets result's bytes */
+const char *add_added(struct bpe *bpe, const struct added *added, const char *text, size_t n);
 /* Writes the bytes of the two tokens, one after the other, and returns how many there are. */
-size_t join_bytes(const struct bpe *b, int left, int right, char bytes[2 * MOST_TOKEN_BYTES]);
+size_t join_bytes(const struct bpe *bpe, int left, int right, char bytes[2 * MOST_TOKEN_BYTES]);
 static inline uint64_t pair_key(int left, int right) { return (uint64_t)left << 16 | (uint64_t)right; }
 
 /* ---- byte_names.c: bytes as characters that can be shown ---------------------------------------------------- */

@@ -55,13 +55,13 @@ struct learner {
 
 /* The number of a word; NO_NUMBER: the word is new.  *key becomes the key that the word has, or should get, in
  * `found`. */
-static int64_t find_word(const struct learner *l, const char *bytes, size_t n, uint64_t *key)
+static int64_t find_word(const struct learner *learner, const char *bytes, size_t n, uint64_t *key)
 {
     *key = hash_bytes(bytes, n, 0);
-    int64_t i = map_find(l->found, *key);
-    while (i != NO_NUMBER && (l->words[i].n != n || memcmp(l->words[i].bytes, bytes, n) != 0)) {
+    int64_t i = map_find(learner->found, *key);
+    while (i != NO_NUMBER && (learner->words[i].n != n || memcmp(learner->words[i].bytes, bytes, n) != 0)) {
         *key += 1; /* another word has the same hash */
-        i = map_find(l->found, *key);
+        i = map_find(learner->found, *key);
     }
     return i;
 }
@@ -69,37 +69,38 @@ static int64_t find_word(const struct learner *l, const char *bytes, size_t n, u
 COMPARISON(more_frequent_first, struct counted_word, BY(b->count, a->count, COMPARE(a->met, b->met)))
 
 /* Makes room for new words: keeps the most frequent ones, which take half of the places, and forgets all others. */
-static void forget_rarer_half(struct learner *l)
+static void forget_rarer_half(struct learner *learner)
 {
-    SORT(l->words, l->n_words, more_frequent_first);
-    free_map(l->found);
-    l->found = new_map();
-    l->n_words = 0;
-    l->n_places = 0;
-    while (l->n_places < MOST_PLACES / 2) {
-        const struct counted_word *w = &l->words[l->n_words];
+    SORT(learner->words, learner->n_words, more_frequent_first);
+    free_map(learner->found);
+    learner->found = new_map();
+    learner->n_words = 0;
+    learner->n_places = 0;
+    while (learner->n_places < MOST_PLACES / 2) {
+        const struct counted_word *word = &learner->words[learner->n_words];
         uint64_t key;
-        find_word(l, w->bytes, w->n, &key);
-        map_put(l->found, key, (uint32_t)l->n_words);
-        l->n_places += w->n + 1;
-        l->n_words++;
+        find_word(learner, word->bytes, word->n, &key);
+        map_put(learner->found, key, (uint32_t)learner->n_words);
+        learner->n_places += word->n + 1;
+        learner->n_words++;
     }
 }
 
-static void count_piece(struct learner *l, const char *bytes, size_t n)
+static void count_piece(struct learner *learner, const char *bytes, size_t n)
 {
     uint64_t key;
-    int64_t i = find_word(l, bytes, n, &key);
+    int64_t i = find_word(learner, bytes, n, &key);
     if (i == NO_NUMBER) {
-        i = (int64_t)l->n_words;
-        map_put(l->found, key, (uint32_t)i);
-        *APPEND(l->words, l->n_words, l->cap_words) = (struct counted_word){.bytes = bytes, .n = n, .met = l->met};
-        l->n_places += n + 1;
+        i = (int64_t)learner->n_words;
+        map_put(learner->found, key, (uint32_t)i);
+        *APPEND(learner->words, learner->n_words, learner->cap_words) =
+            (struct counted_word){.bytes = bytes, .n = n, .met = learner->met};
+        learner->n_places += n + 1;
     }
-    l->words[i].count++;
-    l->met++;
-    if (l->n_places >= MOST_PLACES)
-        forget_rarer_half(l);
+    learner->words[i].count++;
+    learner->met++;
+    if (learner->n_places >= MOST_PLACES)
+        forget_rarer_half(learner);
 }
 
 static void count_word(void *learner, const char *bytes, size_t n)
@@ -118,15 +119,15 @@ static void pass_added(void *learner, int token)
     (void)token;
 }
 
-static void lay_out_words(struct learner *l)
+static void lay_out_words(struct learner *learner)
 {
     uint32_t place = 0;
-    l->places = allocate(l->n_places, sizeof *l->places);
-    for (uint32_t i = 0; i < l->n_words; i++) {
-        const struct counted_word *w = &l->words[i];
-        for (size_t k = 0; k <= w->n; k++) {
-            int token = k < w->n ? l->b->of_byte[(unsigned char)w->bytes[k]] : WORD_END;
-            l->places[place] = (struct position){.token = token, .before = k ? place - 1 : no_place, .word = i};
+    learner->places = allocate(learner->n_places, sizeof *learner->places);
+    for (uint32_t i = 0; i < learner->n_words; i++) {
+        const struct counted_word *word = &learner->words[i];
+        for (size_t k = 0; k <= word->n; k++) {
+            int token = k < word->n ? learner->b->of_byte[(unsigned char)word->bytes[k]] : WORD_END;
+            learner->places[place] = (struct position){.token = token, .before = k ? place - 1 : no_place, .word = i};
             place++;
         }
     }
@@ -134,77 +135,78 @@ static void lay_out_words(struct learner *l)
 
 /* ---- counting pairs --------------------------------------------------------------------------------------------- */
 
-static uint32_t place_after(const struct learner *l, uint32_t place)
+static uint32_t place_after(const struct learner *learner, uint32_t place)
 {
-    return place + (uint32_t)l->b->token[l->places[place].token].n;
+    return place + (uint32_t)learner->b->token[learner->places[place].token].n;
 }
 
 /* The pair that begins at this place; NULL: there is none, since the token is its word's last. */
-static struct token_pair *pair_at(struct learner *l, uint32_t place)
+static struct token_pair *pair_at(struct learner *learner, uint32_t place)
 {
-    const int left = l->places[place].token, right = l->places[place_after(l, place)].token;
+    const int left = learner->places[place].token, right = learner->places[place_after(learner, place)].token;
     if (right == WORD_END)
         return NULL;
-    int64_t i = map_find(l->found, pair_key(left, right));
+    int64_t i = map_find(learner->found, pair_key(left, right));
     if (i == NO_NUMBER) {
-        i = (int64_t)l->n_pairs;
-        map_put(l->found, pair_key(left, right), (uint32_t)i);
-        *APPEND(l->pairs, l->n_pairs, l->cap_pairs) = (struct token_pair){.left = left, .right = right};
+        i = (int64_t)learner->n_pairs;
+        map_put(learner->found, pair_key(left, right), (uint32_t)i);
+        *APPEND(learner->pairs, learner->n_pairs, learner->cap_pairs) =
+            (struct token_pair){.left = left, .right = right};
     }
-    return &l->pairs[i];
+    return &learner->pairs[i];
 }
 
-static void gain_pair(struct learner *l, uint32_t place)
+static void gain_pair(struct learner *learner, uint32_t place)
 {
-    struct token_pair *p = pair_at(l, place);
-    if (!p)
+    struct token_pair *pair = pair_at(learner, place);
+    if (!pair)
         return;
-    p->count += l->words[l->places[place].word].count;
-    *APPEND(p->places, p->n, p->cap) = place;
-    if (!p->gained)
-        *APPEND(l->gained, l->n_gained, l->cap_gained) = (uint32_t)(p - l->pairs);
-    p->gained = true;
+    pair->count += learner->words[learner->places[place].word].count;
+    *APPEND(pair->places, pair->n, pair->cap) = place;
+    if (!pair->gained)
+        *APPEND(learner->gained, learner->n_gained, learner->cap_gained) = (uint32_t)(pair - learner->pairs);
+    pair->gained = true;
 }
 
-static void lose_pair(struct learner *l, uint32_t place)
+static void lose_pair(struct learner *learner, uint32_t place)
 {
-    struct token_pair *p = pair_at(l, place);
-    if (p)
-        p->count -= l->words[l->places[place].word].count;
+    struct token_pair *pair = pair_at(learner, place);
+    if (pair)
+        pair->count -= learner->words[learner->places[place].word].count;
 }
 
 /* ---- the most frequent pair ------------------------------------------------------------------------------------- */
 
 /* The heap's item for a pair, rarity << 32 | pair_key(): the smallest is the most frequent pair, and of equally
  * frequent pairs the pair of the smallest numbers. */
-static uint64_t heap_item(const struct token_pair *p)
+static uint64_t heap_item(const struct token_pair *pair)
 {
-    const uint64_t rarity = UINT32_MAX - MIN(p->count, (uint64_t)UINT32_MAX);
-    return rarity << 32 | pair_key(p->left, p->right);
+    const uint64_t rarity = UINT32_MAX - MIN(pair->count, (uint64_t)UINT32_MAX);
+    return rarity << 32 | pair_key(pair->left, pair->right);
 }
 
-static void offer_gained(struct learner *l)
+static void offer_gained(struct learner *learner)
 {
-    for (size_t i = 0; i < l->n_gained; i++) {
-        struct token_pair *p = &l->pairs[l->gained[i]];
-        p->gained = false;
-        if (p->count >= LEAST_COUNT)
-            heap_push(&l->frequent, heap_item(p));
+    for (size_t i = 0; i < learner->n_gained; i++) {
+        struct token_pair *pair = &learner->pairs[learner->gained[i]];
+        pair->gained = false;
+        if (pair->count >= LEAST_COUNT)
+            heap_push(&learner->frequent, heap_item(pair));
     }
-    l->n_gained = 0;
+    learner->n_gained = 0;
 }
 
 /* The most frequent pair; NULL: no pair occurs twice.  When a pair's count has become smaller since its item was put
  * into the heap, it is put there anew, with the count that it has now. */
-static struct token_pair *most_frequent(struct learner *l)
+static struct token_pair *most_frequent(struct learner *learner)
 {
-    while (l->frequent.n > 0) {
-        const uint64_t item = heap_pop(&l->frequent);
-        struct token_pair *p = &l->pairs[map_find(l->found, (uint32_t)item)];
-        if (heap_item(p) == item)
-            return p;
-        if (p->count >= LEAST_COUNT)
-            heap_push(&l->frequent, heap_item(p));
+    while (learner->frequent.n > 0) {
+        const uint64_t item = heap_pop(&learner->frequent);
+        struct token_pair *pair = &learner->pairs[map_find(learner->found, (uint32_t)item)];
+        if (heap_item(pair) == item)
+            return pair;
+        if (pair->count >= LEAST_COUNT)
+            heap_push(&learner->frequent, heap_item(pair));
     }
     return NULL;
 }
@@ -212,35 +214,35 @@ static struct token_pair *most_frequent(struct learner *l)
 /* ---- merging ---------------------------------------------------------------------------------------------------- */
 
 /* Joins the token at this place and the token after it, and corrects the counts of the pairs around them. */
-static void merge_at(struct learner *l, uint32_t place, int result)
+static void merge_at(struct learner *learner, uint32_t place, int result)
 {
-    struct position *first = &l->places[place];
-    const uint32_t second = place_after(l, place);
-    lose_pair(l, place);
-    lose_pair(l, second);
+    struct position *first = &learner->places[place];
+    const uint32_t second = place_after(learner, place);
+    lose_pair(learner, place);
+    lose_pair(learner, second);
     if (first->before != no_place)
-        lose_pair(l, first->before);
+        lose_pair(learner, first->before);
     first->token = result;
-    l->places[second].token = GONE;
-    l->places[place_after(l, place)].before = place;
+    learner->places[second].token = GONE;
+    learner->places[place_after(learner, place)].before = place;
     if (first->before != no_place)
-        gain_pair(l, first->before);
-    gain_pair(l, place);
+        gain_pair(learner, first->before);
+    gain_pair(learner, place);
 }
 
 /* Places are merged from left to right, so that "aaa" becomes "aa" "a".  A pair's places are in this order: all were
  * added in one merge, which made the newer one of the pair's tokens. */
-static void merge_everywhere(struct learner *l, struct token_pair *p, int result)
+static void merge_everywhere(struct learner *learner, struct token_pair *pair, int result)
 {
-    const int left = p->left, right = p->right;
-    const size_t n = p->n;
-    uint32_t *places = p->places;
-    p->places = NULL; /* *p lies elsewhere when pairs have been added */
-    p->n = p->cap = 0;
+    const int left = pair->left, right = pair->right;
+    const size_t n = pair->n;
+    uint32_t *places = pair->places;
+    pair->places = NULL; /* *pair lies elsewhere when pairs have been added */
+    pair->n = pair->cap = 0;
     for (size_t i = 0; i < n; i++) {
-        bool is_left = l->places[places[i]].token == left;
-        if (is_left && l->places[place_after(l, places[i])].token == right)
-            merge_at(l, places[i], result);
+        bool is_left = learner->places[places[i]].token == left;
+        if (is_left && learner->places[place_after(learner, places[i])].token == right)
+            merge_at(learner, places[i], result);
     }
     free(places);
 }
@@ -248,22 +250,22 @@ static void merge_everywhere(struct learner *l, struct token_pair *p, int result
 /* No two of the learnt merges make the same bytes, so add_merge() refuses only tokens that are too long.  The reason:
  * where no token lies across the bounds of a piece of text, the piece's tokens depend on the piece alone.  So wherever
  * a second merge could make the same bytes, the first one has made them before. */
-static void learn_merges(struct learner *l, int n)
+static void learn_merges(struct learner *learner, int n)
 {
-    struct bpe *b = l->b;
+    struct bpe *bpe = learner->b;
     const uint64_t begun = now_ns();
-    const int first = b->n;
-    while (b->n < n) {
-        struct token_pair *p = most_frequent(l);
-        const int result = b->n;
-        if (!p)
+    const int first = bpe->n;
+    while (bpe->n < n) {
+        struct token_pair *pair = most_frequent(learner);
+        const int result = bpe->n;
+        if (!pair)
             break;
-        if (add_merge(b, p->left, p->right, result))
+        if (add_merge(bpe, pair->left, pair->right, result))
             continue; /* the token would be too long, and its pair has left the heap */
-        b->n++;
-        merge_everywhere(l, p, result);
-        offer_gained(l);
-        show_busy("learning tokens", begun, (double)(b->n - first) / (n - first));
+        bpe->n++;
+        merge_everywhere(learner, pair, result);
+        offer_gained(learner);
+        show_busy("learning tokens", begun, (double)(bpe->n - first) / (n - first));
     }
     erase_line();
 }
@@ -274,53 +276,54 @@ static void learn_merges(struct learner *l, int n)
  * order of their characters; then the added tokens. */
 static struct bpe *begin_tokens(int n, const char *const *added)
 {
-    struct bpe *b = new_bpe(n);
+    struct bpe *bpe = new_bpe(n);
     int byte_of[BYTE_CHARACTERS];
     bytes_of_characters(byte_of);
-    b->n = 0;
+    bpe->n = 0;
     for (int c = 0; c < BYTE_CHARACTERS; c++) {
         const int byte = byte_of[c];
         if (byte == NONE)
             continue;
-        b->of_byte[byte] = b->n;
-        set_token(b, b->n, &(char){(char)byte}, 1);
-        b->n++;
+        bpe->of_byte[byte] = bpe->n;
+        set_token(bpe, bpe->n, &(char){(char)byte}, 1);
+        bpe->n++;
     }
     for (size_t i = 0; added && added[i]; i++) {
-        const struct added a = {.token = b->n, .kinds = IS_SPECIAL};
-        const char *problem = add_added(b, &a, added[i], strlen(added[i]));
-        CHECK(!problem && b->n < n, "added token \"%s\" %s; %d of %d tokens", added[i], problem, b->n, n);
-        b->n++;
+        const struct added a = {.token = bpe->n, .kinds = IS_SPECIAL};
+        const char *problem = add_added(bpe, &a, added[i], strlen(added[i]));
+        CHECK(!problem && bpe->n < n, "added token \"%s\" %s; %d of %d tokens", added[i], problem, bpe->n, n);
+        bpe->n++;
     }
-    return b;
+    return bpe;
 }
 
-static void count_pairs(struct learner *l)
+static void count_pairs(struct learner *learner)
 {
-    for (uint32_t place = 0; place < l->n_places; place++)
-        if (l->places[place].token != WORD_END)
-            gain_pair(l, place);
-    offer_gained(l);
+    for (uint32_t place = 0; place < learner->n_places; place++)
+        if (learner->places[place].token != WORD_END)
+            gain_pair(learner, place);
+    offer_gained(learner);
 }
 
 struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const char *const *added)
 {
-    struct learner l = {.b = begin_tokens(n, added), .found = new_map()};
-    const struct visitor v = {.word = count_word, .added = pass_added, .context = &l, .activity = "counting words"};
+    struct learner learner = {.b = begin_tokens(n, added), .found = new_map()};
+    const struct visitor visitor = {
+        .word = count_word, .added = pass_added, .context = &learner, .activity = "counting words"};
     for (size_t i = 0; i < n_texts; i++)
-        visit_text(l.b, &texts[i], &v);
-    lay_out_words(&l);
-    free_map(l.found);
-    l.found = new_map();
-    count_pairs(&l);
-    learn_merges(&l, n);
-    for (size_t i = 0; i < l.n_pairs; i++)
-        free(l.pairs[i].places);
-    free(l.pairs);
-    free(l.places);
-    free(l.words);
-    free(l.gained);
-    free(l.frequent.item);
-    free_map(l.found);
-    return l.b;
+        visit_text(learner.b, &texts[i], &visitor);
+    lay_out_words(&learner);
+    free_map(learner.found);
+    learner.found = new_map();
+    count_pairs(&learner);
+    learn_merges(&learner, n);
+    for (size_t i = 0; i < learner.n_pairs; i++)
+        free(learner.pairs[i].places);
+    free(learner.pairs);
+    free(learner.places);
+    free(learner.words);
+    free(learner.gained);
+    free(learner.frequent.item);
+    free_map(learner.found);
+    return learner.b;
 }

@@ -18,85 +18,85 @@ struct number_map {
 
 struct number_map *new_map(void)
 {
-    struct number_map *m = allocate(1, sizeof *m);
-    m->slots = 64;
-    m->slot = allocate(m->slots, sizeof *m->slot);
-    return m;
+    struct number_map *map = allocate(1, sizeof *map);
+    map->slots = 64;
+    map->slot = allocate(map->slots, sizeof *map->slot);
+    return map;
 }
 
-void free_map(struct number_map *m)
+void free_map(struct number_map *map)
 {
-    free(m->slot);
-    free(m);
+    free(map->slot);
+    free(map);
 }
 
 /* The key's slot, or the free slot that it would get. */
-static struct slot *slot_of(const struct number_map *m, uint64_t key)
+static struct slot *slot_of(const struct number_map *map, uint64_t key)
 {
     const uint64_t mixed = key * 0x9E3779B97F4A7C15u; /* its upper bits depend on all bits of the key */
-    size_t i = (size_t)(mixed >> 32) & (m->slots - 1);
-    while (m->slot[i].used && m->slot[i].key != key)
-        i = (i + 1) & (m->slots - 1);
-    return &m->slot[i];
+    size_t i = (size_t)(mixed >> 32) & (map->slots - 1);
+    while (map->slot[i].used && map->slot[i].key != key)
+        i = (i + 1) & (map->slots - 1);
+    return &map->slot[i];
 }
 
-int64_t map_find(const struct number_map *m, uint64_t key)
+int64_t map_find(const struct number_map *map, uint64_t key)
 {
-    const struct slot *s = slot_of(m, key);
-    if (!s->used)
+    const struct slot *slot = slot_of(map, key);
+    if (!slot->used)
         return NO_NUMBER;
-    return s->number;
+    return slot->number;
 }
 
-static void double_slots(struct number_map *m)
+static void double_slots(struct number_map *map)
 {
-    const struct number_map old = *m;
-    m->slots *= 2;
-    m->slot = allocate(m->slots, sizeof *m->slot);
+    const struct number_map old = *map;
+    map->slots *= 2;
+    map->slot = allocate(map->slots, sizeof *map->slot);
     for (size_t i = 0; i < old.slots; i++)
         if (old.slot[i].used)
-            *slot_of(m, old.slot[i].key) = old.slot[i];
+            *slot_of(map, old.slot[i].key) = old.slot[i];
     free(old.slot);
 }
 
-void map_put(struct number_map *m, uint64_t key, uint32_t number)
+void map_put(struct number_map *map, uint64_t key, uint32_t number)
 {
-    if (2 * m->n >= m->slots)
-        double_slots(m);
-    struct slot *s = slot_of(m, key);
-    if (!s->used)
-        m->n++;
-    *s = (struct slot){.key = key, .number = number, .used = true};
+    if (2 * map->n >= map->slots)
+        double_slots(map);
+    struct slot *slot = slot_of(map, key);
+    if (!slot->used)
+        map->n++;
+    *slot = (struct slot){.key = key, .number = number, .used = true};
 }
 
 /* ---- heap ------------------------------------------------------------------------------------------------------- */
 
 /* The heap is a binary tree: item i has the parent (i - 1) / 2, and no item is smaller than its parent. */
-void heap_push(struct heap *h, uint64_t item)
+void heap_push(struct heap *heap, uint64_t item)
 {
-    *APPEND(h->item, h->n, h->cap) = item;
-    size_t i = h->n - 1;
-    while (i > 0 && item < h->item[(i - 1) / 2]) {
-        h->item[i] = h->item[(i - 1) / 2];
+    *APPEND(heap->item, heap->n, heap->cap) = item;
+    size_t i = heap->n - 1;
+    while (i > 0 && item < heap->item[(i - 1) / 2]) {
+        heap->item[i] = heap->item[(i - 1) / 2];
         i = (i - 1) / 2;
     }
-    h->item[i] = item;
+    heap->item[i] = item;
 }
 
-uint64_t heap_pop(struct heap *h)
+uint64_t heap_pop(struct heap *heap)
 {
-    const uint64_t smallest = h->item[0];
-    h->n--;
-    const uint64_t last = h->item[h->n]; /* it moves down from the top, which is free now */
+    const uint64_t smallest = heap->item[0];
+    heap->n--;
+    const uint64_t last = heap->item[heap->n]; /* it moves down from the top, which is free now */
     size_t i = 0;
-    for (size_t child = 1; child < h->n; child = 2 * i + 1) {
-        if (child + 1 < h->n && h->item[child + 1] < h->item[child])
+    for (size_t child = 1; child < heap->n; child = 2 * i + 1) {
+        if (child + 1 < heap->n && heap->item[child + 1] < heap->item[child])
             child++;
-        if (last <= h->item[child])
+        if (last <= heap->item[child])
             break;
-        h->item[i] = h->item[child];
+        heap->item[i] = heap->item[child];
         i = child;
     }
-    h->item[i] = last;
+    heap->item[i] = last;
     return smallest;
 }

@@ -59,24 +59,24 @@ static bool is_among(const json_t *value, const json_t *allowed)
 
 /* The value that the rule is about.  Where a part should be an object and is not, this is the part: no rule allows
  * it. */
-static const json_t *value_of(const json_t *top, const struct field_rule *r)
+static const json_t *value_of(const json_t *top, const struct field_rule *rule)
 {
-    const json_t *part = step_or_part(top, r->part);
+    const json_t *part = step_or_part(top, rule->part);
     bool has_fields = !part || json_is_null(part) || json_is_object(part);
-    if (!r->field || !has_fields)
+    if (!rule->field || !has_fields)
         return part;
-    return json_object_get(part, r->field);
+    return json_object_get(part, rule->field);
 }
 
 /* The first rule that the file does not keep; NULL: it keeps all. */
 static const struct field_rule *broken_rule(const json_t *top, const struct field_rule *rules, size_t n)
 {
-    for (const struct field_rule *r = rules; r < rules + n; r++) {
-        json_t *allowed = json_loads(r->allowed, 0, NULL);
-        bool keeps = is_among(value_of(top, r), allowed);
+    for (const struct field_rule *rule = rules; rule < rules + n; rule++) {
+        json_t *allowed = json_loads(rule->allowed, 0, NULL);
+        bool keeps = is_among(value_of(top, rule), allowed);
         json_decref(allowed);
         if (!keeps)
-            return r;
+            return rule;
     }
     return NULL;
 }
@@ -85,17 +85,17 @@ bool asks_for_more(const json_t *top) { return broken_rule(top, rules_of_all, CO
 
 static void refuse_unsupported(const char *path, const json_t *top)
 {
-    const struct field_rule *r = broken_rule(top, rules_of_all, COUNT(rules_of_all));
-    if (!r)
-        r = broken_rule(top, rules_with_merges, COUNT(rules_with_merges));
-    if (!r)
+    const struct field_rule *rule = broken_rule(top, rules_of_all, COUNT(rules_of_all));
+    if (!rule)
+        rule = broken_rule(top, rules_with_merges, COUNT(rules_with_merges));
+    if (!rule)
         return;
-    const json_t *value = value_of(top, r);
+    const json_t *value = value_of(top, rule);
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     fail(EXIT_USAGE,
          "%s asks for %s%s%s %.80s, but only byte-level BPE as GPT-2 has it is computed here, and a text would "
          "become other tokens; take the tokenizer of another model",
-         path, r->part, r->field ? "." : "", r->field ? r->field : "", value ? text : "null");
+         path, rule->part, rule->field ? "." : "", rule->field ? rule->field : "", value ? text : "null");
 }
 
 /* Fails where the value is there and is no list. */
@@ -114,94 +114,96 @@ struct vocabulary {
     int n;
 };
 
-static int number_of(const struct vocabulary *v, const char *name)
+static int number_of(const struct vocabulary *vocabulary, const char *name)
 {
-    const json_t *number = json_object_get(v->numbers, name);
+    const json_t *number = json_object_get(vocabulary->numbers, name);
     return number ? (int)json_integer_value(number) : -1;
 }
 
 /* An added token may be in the vocabulary too; then it must have the same number there. */
-static void add_to_vocabulary(struct vocabulary *v, size_t i, const json_t *added)
+static void add_to_vocabulary(struct vocabulary *vocabulary, size_t i, const json_t *added)
 {
     const char *content = json_string_value(json_object_get(added, "content"));
     json_t *id = json_object_get(added, "id");
     if (!content || !json_is_integer(id))
-        fail(EXIT_FAILED, "%s: added token %zu must have a content and a number as id", v->path, i);
-    const json_t *known = json_object_get(v->numbers, content);
+        fail(EXIT_FAILED, "%s: added token %zu must have a content and a number as id", vocabulary->path, i);
+    const json_t *known = json_object_get(vocabulary->numbers, content);
     if (known && !json_equal(known, id))
-        fail(EXIT_FAILED, "%s: added token %zu, \"%.80s\", has two numbers; expected one", v->path, i, content);
-    json_object_set(v->numbers, content, id);
+        fail(EXIT_FAILED, "%s: added token %zu, \"%.80s\", has two numbers; expected one", vocabulary->path, i,
+             content);
+    json_object_set(vocabulary->numbers, content, id);
 }
 
 static struct vocabulary number_tokens(const char *path, const json_t *vocab, const json_t *added)
 {
-    struct vocabulary v = {.path = path, .numbers = json_object()};
+    struct vocabulary vocabulary = {.path = path, .numbers = json_object()};
     size_t i;
     const char *name;
     json_t *one;
-    json_object_update(v.numbers, (json_t *)vocab);
-    json_array_foreach((json_t *)added, i, one) add_to_vocabulary(&v, i, one);
-    const size_t n = json_object_size(v.numbers);
+    json_object_update(vocabulary.numbers, (json_t *)vocab);
+    json_array_foreach((json_t *)added, i, one) add_to_vocabulary(&vocabulary, i, one);
+    const size_t n = json_object_size(vocabulary.numbers);
     if (n > MOST_TOKENS)
         fail(EXIT_USAGE,
              "%s has %zu tokens, but token numbers are kept in 16 bits: take a tokenizer of at most %d tokens", path, n,
              MOST_TOKENS);
-    v.n = (int)n;
-    v.name = allocate(n, sizeof *v.name);
-    json_object_foreach(v.numbers, name, one)
+    vocabulary.n = (int)n;
+    vocabulary.name = allocate(n, sizeof *vocabulary.name);
+    json_object_foreach(vocabulary.numbers, name, one)
     {
         const json_int_t id = json_is_integer(one) ? json_integer_value(one) : -1;
-        if (id < 0 || id >= v.n || v.name[id])
+        if (id < 0 || id >= vocabulary.n || vocabulary.name[id])
             fail(EXIT_FAILED, "%s: the token \"%.80s\" must have a number of its own from 0 to %d", path, name,
-                 v.n - 1);
-        v.name[id] = name;
+                 vocabulary.n - 1);
+        vocabulary.name[id] = name;
     }
-    return v;
+    return vocabulary;
 }
 
-static void free_vocabulary(struct vocabulary *v)
+static void free_vocabulary(struct vocabulary *vocabulary)
 {
-    json_decref(v->numbers);
-    free(v->name);
+    json_decref(vocabulary->numbers);
+    free(vocabulary->name);
 }
 
 /* ---- a tokenizer from a vocabulary ------------------------------------------------------------------------------ */
 
-static void set_byte_tokens(struct bpe *b, const struct vocabulary *v)
+static void set_byte_tokens(struct bpe *bpe, const struct vocabulary *vocabulary)
 {
     for (int byte = 0; byte < 256; byte++) {
         const char one = (char)byte;
         char *name = name_of_bytes(&one, 1);
-        const int token = number_of(v, name);
+        const int token = number_of(vocabulary, name);
         if (token < 0)
             fail(EXIT_USAGE, "%s has no token \"%s\" for the byte 0x%02X; expected one for each of the 256 bytes",
-                 v->path, name, (unsigned)byte);
+                 vocabulary->path, name, (unsigned)byte);
         free(name);
-        b->of_byte[byte] = token;
-        set_token(b, token, &one, 1);
+        bpe->of_byte[byte] = token;
+        set_token(bpe, token, &one, 1);
     }
 }
 
-static void add_named_merge(struct bpe *b, const struct vocabulary *v, const char *path, size_t i, const char *left,
-                            const char *right)
+static void add_named_merge(struct bpe *bpe, const struct vocabulary *vocabulary, const char *path, size_t i,
+                            const char *left, const char *right)
 {
     char *both = format_string("%s%s", left, right);
     const char *const names[] = {left, right, both};
     int token[COUNT(names)];
     for (size_t k = 0; k < COUNT(names); k++) {
-        token[k] = number_of(v, names[k]);
+        token[k] = number_of(vocabulary, names[k]);
         if (token[k] < 0)
             fail(EXIT_FAILED, "%s: merge %zu, \"%.80s %.80s\", needs \"%.80s\", which is no token of %s", path, i, left,
-                 right, names[k], v->path);
+                 right, names[k], vocabulary->path);
     }
-    const char *problem = add_merge(b, token[0], token[1], token[2]);
+    const char *problem = add_merge(bpe, token[0], token[1], token[2]);
     if (problem)
         fail(EXIT_FAILED, "%s: merge %zu, \"%.80s %.80s\", %s", path, i, left, right, problem);
     free(both);
 }
 
 /* Reads merge i of the file, which is ["a", "b"] or "a b". */
-static void read_merge(struct bpe *b, const struct vocabulary *v, const char *path, size_t i, const json_t *merge)
+static void read_merge(struct bpe *bpe, const struct vocabulary *vocabulary, const char *path, size_t i,
+                       const json_t *merge)
 {
     const char *left = json_string_value(json_array_get(merge, 0));
     const char *right = json_string_value(json_array_get(merge, 1));
@@ -213,11 +215,11 @@ static void read_merge(struct bpe *b, const struct vocabulary *v, const char *pa
     }
     if (!left || !right || json_array_size(merge) > 2)
         fail(EXIT_FAILED, "%s: merge %zu must have two tokens, as \"a b\" or [\"a\", \"b\"]", path, i);
-    add_named_merge(b, v, path, i, left, right);
+    add_named_merge(bpe, vocabulary, path, i, left, right);
     free(copy);
 }
 
-static void add_added_token(struct bpe *b, const struct vocabulary *v, const json_t *added)
+static void add_added_token(struct bpe *bpe, const struct vocabulary *vocabulary, const json_t *added)
 {
     static const char *const not_computed[] = {"single_word", "lstrip", "rstrip"};
     const char *content = json_string_value(json_object_get(added, "content"));
@@ -226,32 +228,32 @@ static void add_added_token(struct bpe *b, const struct vocabulary *v, const jso
             fail(EXIT_USAGE,
                  "%s asks for %s with the added token \"%.80s\", which is not computed here, and a text would "
                  "become other tokens; take the tokenizer of another model",
-                 v->path, not_computed[i], content);
-    struct added a = {.token = number_of(v, content)};
+                 vocabulary->path, not_computed[i], content);
+    struct added a = {.token = number_of(vocabulary, content)};
     if (json_is_true(json_object_get(added, "special")))
         a.kinds |= IS_SPECIAL;
     if (json_is_true(json_object_get(added, "normalized")))
         a.kinds |= IS_NORMALIZED;
-    const char *problem = add_added(b, &a, content, strlen(content));
+    const char *problem = add_added(bpe, &a, content, strlen(content));
     if (problem)
-        fail(EXIT_FAILED, "%s: the added token \"%.80s\" %s", v->path, content, problem);
+        fail(EXIT_FAILED, "%s: the added token \"%.80s\" %s", vocabulary->path, content, problem);
 }
 
 /* Sets the bytes of tokens that no merge makes and that are not added.  No text becomes them, but they can be
  * decoded. */
-static void set_other_tokens(struct bpe *b, const struct vocabulary *v)
+static void set_other_tokens(struct bpe *bpe, const struct vocabulary *vocabulary)
 {
-    for (int i = 0; i < v->n; i++) {
-        if (b->token[i].bytes)
+    for (int i = 0; i < vocabulary->n; i++) {
+        if (bpe->token[i].bytes)
             continue;
         size_t n;
-        char *bytes = bytes_of_name(v->name[i], &n);
+        char *bytes = bytes_of_name(vocabulary->name[i], &n);
         if (!bytes)
             fail(EXIT_USAGE, "%s: the token \"%.80s\" has a character that stands for no byte, and is not added",
-                 v->path, v->name[i]);
-        const char *problem = set_token(b, i, bytes, n);
+                 vocabulary->path, vocabulary->name[i]);
+        const char *problem = set_token(bpe, i, bytes, n);
         if (problem)
-            fail(EXIT_FAILED, "%s: the token \"%.80s\" %s", v->path, v->name[i], problem);
+            fail(EXIT_FAILED, "%s: the token \"%.80s\" %s", vocabulary->path, vocabulary->name[i], problem);
         free(bytes);
     }
 }
@@ -263,20 +265,20 @@ static struct bpe *build_bpe(const char *path, const json_t *vocab, const char *
 {
     expect_list(merges_path, "merges", merges);
     expect_list(path, "added_tokens", added);
-    struct vocabulary v = number_tokens(path, vocab, added);
-    if (v.n == 0)
+    struct vocabulary vocabulary = number_tokens(path, vocab, added);
+    if (vocabulary.n == 0)
         fail(EXIT_FAILED, "%s has no tokens; get a fresh copy of the file", path);
-    struct bpe *b = new_bpe(v.n);
+    struct bpe *bpe = new_bpe(vocabulary.n);
     size_t i;
     json_t *one;
-    b->decodes_only = !merges || json_is_null(merges);
-    if (!b->decodes_only)
-        set_byte_tokens(b, &v);
-    json_array_foreach((json_t *)merges, i, one) read_merge(b, &v, merges_path, i, one);
-    json_array_foreach((json_t *)added, i, one) add_added_token(b, &v, one);
-    set_other_tokens(b, &v);
-    free_vocabulary(&v);
-    return b;
+    bpe->decodes_only = !merges || json_is_null(merges);
+    if (!bpe->decodes_only)
+        set_byte_tokens(bpe, &vocabulary);
+    json_array_foreach((json_t *)merges, i, one) read_merge(bpe, &vocabulary, merges_path, i, one);
+    json_array_foreach((json_t *)added, i, one) add_added_token(bpe, &vocabulary, one);
+    set_other_tokens(bpe, &vocabulary);
+    free_vocabulary(&vocabulary);
+    return bpe;
 }
 
 struct bpe *bpe_from_json(const json_t *json, const char *path)
@@ -322,10 +324,10 @@ static struct bpe *read_two_files(const char *path, const char *merges_path, con
     json_t *merges = read_merges(merges_path);
     if (number)
         json_array_append_new(added, json_pack("{s:s, s:O, s:b}", "content", end, "id", number, "special", true));
-    struct bpe *b = build_bpe(path, vocab, merges_path, merges, added);
+    struct bpe *bpe = build_bpe(path, vocab, merges_path, merges, added);
     json_decref(merges);
     json_decref(added);
-    return b;
+    return bpe;
 }
 
 /* ---- gpt2_tokenizer.bin of llm.c ------------------------------------------------------------------------------ */
@@ -372,11 +374,11 @@ static struct bpe *read_llmc(const char *path)
     }
     if (at != size)
         fail(EXIT_FAILED, "%s is damaged: it goes on after its last token, at byte %zu of %zu", path, at, size);
-    struct bpe *b = build_bpe(path, vocab, path, NULL, added);
+    struct bpe *bpe = build_bpe(path, vocab, path, NULL, added);
     json_decref(vocab);
     json_decref(added);
     free(file);
-    return b;
+    return bpe;
 }
 
 /* ---- any of them ------------------------------------------------------------------------------------------------ */
@@ -389,12 +391,12 @@ struct bpe *read_bpe(const char *path)
     const bool is_merges = ends_with(path, merges);
     char *vocab_path = is_merges ? path_beside(path, merges, vocab) : copy_string(path);
     json_t *json = read_json(vocab_path);
-    struct bpe *b = NULL;
+    struct bpe *bpe = NULL;
     if (json_is_object(json_object_get(json, "model"))) { /* in vocab.json it may be a token: a number */
-        b = bpe_from_json(json, vocab_path);
+        bpe = bpe_from_json(json, vocab_path);
     } else if (ends_with(vocab_path, vocab)) {
         char *merges_path = path_beside(vocab_path, vocab, merges);
-        b = read_two_files(vocab_path, merges_path, json);
+        bpe = read_two_files(vocab_path, merges_path, json);
         free(merges_path);
     } else {
         fail(EXIT_USAGE,
@@ -404,5 +406,5 @@ struct bpe *read_bpe(const char *path)
     }
     json_decref(json);
     free(vocab_path);
-    return b;
+    return bpe;
 }

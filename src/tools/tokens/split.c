@@ -103,22 +103,22 @@ struct cutting {
     uint64_t begun; /* ns */
 };
 
-static void cut_words(const struct cutting *c, const char *part, size_t n)
+static void cut_words(const struct cutting *cutting, const char *part, size_t n)
 {
     enum { TOLD_AFTER = 1 << 20 }; /* bytes, a power of two */
     size_t at = 0;
     while (at < n) {
-        size_t length = word_length(c->b->class_of, part + at, n - at);
-        c->v->word(c->v->context, part + at, length);
-        const size_t before = (size_t)(part - c->text->bytes) + at;
+        size_t length = word_length(cutting->b->class_of, part + at, n - at);
+        cutting->v->word(cutting->v->context, part + at, length);
+        const size_t before = (size_t)(part - cutting->text->bytes) + at;
         if ((before ^ (before + length)) >= TOLD_AFTER) /* the word ends in another block of this size */
-            show_busy(c->v->activity, c->begun, (double)before / (double)c->text->n);
+            show_busy(cutting->v->activity, cutting->begun, (double)before / (double)cutting->text->n);
         at += length;
     }
 }
 
 /* The longest added token of the tree at the text's beginning; NONE: there is none. */
-static int added_at(const struct bpe *b, const struct added_tree *tree, const char *text, size_t n)
+static int added_at(const struct bpe *bpe, const struct added_tree *tree, const char *text, size_t n)
 {
     int longest = NONE;
     uint64_t node = 0;
@@ -130,7 +130,7 @@ static int added_at(const struct bpe *b, const struct added_tree *tree, const ch
             break;
         node = (uint64_t)next;
         const int64_t token = map_find(tree->ends, node);
-        if (token != NO_NUMBER && token < b->n)
+        if (token != NO_NUMBER && token < bpe->n)
             longest = (int)token;
     }
     return longest;
@@ -140,30 +140,30 @@ static int added_at(const struct bpe *b, const struct added_tree *tree, const ch
 enum { INTO_WORDS = ADDED_TREES };
 
 /* Cuts n bytes at the added tokens of that level, and what lies between them at the next level. */
-static void cut_part(const struct cutting *c, int level, const char *part, size_t n)
+static void cut_part(const struct cutting *cutting, int level, const char *part, size_t n)
 {
     size_t begin = 0, at = 0;
     if (level == INTO_WORDS) {
-        cut_words(c, part, n);
+        cut_words(cutting, part, n);
         return;
     }
     while (at < n) {
-        const int token = added_at(c->b, &c->b->tree[level], part + at, n - at);
+        const int token = added_at(cutting->b, &cutting->b->tree[level], part + at, n - at);
         if (token == NONE) {
             at++;
             continue;
         }
-        cut_part(c, level + 1, part + begin, at - begin);
-        c->v->added(c->v->context, token);
-        at += c->b->token[token].n;
+        cut_part(cutting, level + 1, part + begin, at - begin);
+        cutting->v->added(cutting->v->context, token);
+        at += cutting->b->token[token].n;
         begin = at;
     }
-    cut_part(c, level + 1, part + begin, n - begin);
+    cut_part(cutting, level + 1, part + begin, n - begin);
 }
 
-void visit_text(const struct bpe *b, const struct text *text, const struct visitor *v)
+void visit_text(const struct bpe *bpe, const struct text *text, const struct visitor *visitor)
 {
-    const struct cutting c = {.b = b, .text = text, .v = v, .begun = now_ns()};
-    cut_part(&c, 0, text->bytes, text->n);
+    const struct cutting cutting = {.b = bpe, .text = text, .v = visitor, .begun = now_ns()};
+    cut_part(&cutting, 0, text->bytes, text->n);
     erase_line();
 }

@@ -2,19 +2,19 @@
 #include "inner.h"
 
 /* How tokenizer.json writes a token; the caller frees it. */
-static char *name_of_token(const struct bpe *b, int token)
+static char *name_of_token(const struct bpe *bpe, int token)
 {
-    const struct token *t = &b->token[token];
+    const struct token *t = &bpe->token[token];
     if (t->is_added)
         return format_string("%.*s", (int)t->n, t->bytes);
     return name_of_bytes(t->bytes, t->n);
 }
 
-static json_t *vocabulary_json(const struct bpe *b)
+static json_t *vocabulary_json(const struct bpe *bpe)
 {
     json_t *vocab = json_object();
-    for (int i = 0; i < b->n; i++) {
-        char *name = name_of_token(b, i);
+    for (int i = 0; i < bpe->n; i++) {
+        char *name = name_of_token(bpe, i);
         if (json_object_get(vocab, name))
             fail(EXIT_FAILED, "the tokenizer has two tokens that a tokenizer.json would write \"%.80s\"", name);
         json_object_set_new(vocab, name, json_integer(i));
@@ -23,13 +23,13 @@ static json_t *vocabulary_json(const struct bpe *b)
     return vocab;
 }
 
-static json_t *merges_json(const struct bpe *b)
+static json_t *merges_json(const struct bpe *bpe)
 {
-    if (b->decodes_only)
+    if (bpe->decodes_only)
         return json_null();
     json_t *merges = json_array();
-    for (size_t i = 0; i < b->n_merges; i++) {
-        char *left = name_of_token(b, b->merges[i].left), *right = name_of_token(b, b->merges[i].right);
+    for (size_t i = 0; i < bpe->n_merges; i++) {
+        char *left = name_of_token(bpe, bpe->merges[i].left), *right = name_of_token(bpe, bpe->merges[i].right);
         char *both = format_string("%s %s", left, right);
         json_array_append_new(merges, json_string(both));
         free(left);
@@ -39,12 +39,12 @@ static json_t *merges_json(const struct bpe *b)
     return merges;
 }
 
-static json_t *added_json(const struct bpe *b)
+static json_t *added_json(const struct bpe *bpe)
 {
     json_t *added = json_array();
-    for (size_t i = 0; i < b->n_added; i++) {
-        const struct added *a = &b->added[i];
-        char *content = name_of_token(b, a->token);
+    for (size_t i = 0; i < bpe->n_added; i++) {
+        const struct added *a = &bpe->added[i];
+        char *content = name_of_token(bpe, a->token);
         json_array_append_new(added,
                               json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", a->token, "content", content,
                                         "single_word", false, "lstrip", false, "rstrip", false, "normalized",
@@ -67,12 +67,12 @@ json_t *tokenizer_json(json_t *added, json_t *before, json_t *decoder, json_t *m
                      "model", model);
 }
 
-json_t *bpe_to_json(const struct bpe *b)
+json_t *bpe_to_json(const struct bpe *bpe)
 {
     json_t *level = byte_level_json(CUTS_WORDS);
     json_t *model =
         json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout", "unk_token",
                   "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", false, "byte_fallback", false,
-                  "ignore_merges", false, "vocab", vocabulary_json(b), "merges", merges_json(b));
-    return tokenizer_json(added_json(b), level, json_incref(level), model);
+                  "ignore_merges", false, "vocab", vocabulary_json(bpe), "merges", merges_json(bpe));
+    return tokenizer_json(added_json(bpe), level, json_incref(level), model);
 }

@@ -207,13 +207,13 @@ void trace_index(struct trace *trace, size_t first)
 {
     forget_records(trace, first);
     for (size_t i = first; i < trace->n_records; i++) {
-        const struct trace_record *r = &trace->records[i];
-        struct runs *runs = &trace->runs[r->task];
-        take_bar(&trace->bars[trace->tasks[r->task].lane], r, i);
+        const struct trace_record *record = &trace->records[i];
+        struct runs *runs = &trace->runs[record->task];
+        take_bar(&trace->bars[trace->tasks[record->task].lane], record, i);
         *APPEND(runs->record, runs->n, runs->cap) = i;
-        take_step(trace, r);
-        if (r->flags & TRACE_AFTER_PAUSE)
-            take_pause(trace, r, i);
+        take_step(trace, record);
+        if (record->flags & TRACE_AFTER_PAUSE)
+            take_pause(trace, record, i);
     }
     for (size_t i = 0; i < trace->n_unfinished; i++)
         if (trace->unfinished[i].flags & TRACE_AFTER_PAUSE)

@@ -111,13 +111,13 @@ static void check_tasks(const char *path, const struct trace *trace)
 {
     const struct trace_header *header = &trace->header;
     for (size_t i = 0; i < header->n_tasks; i++) {
-        struct trace_task *k = &trace->tasks[i];
-        clean_text(path, "task", i, k->name, sizeof k->name);
-        clean_text(path, "task", i, k->shape, sizeof k->shape);
-        expect(k->lane < header->n_lanes && k->list < header->n_lists, path, "task", i);
-        expect(k->role < MAX(header->n_roles, 1), path, "task", i); /* a file may be without roles */
-        expect((uint64_t)k->first_edge + k->n_edges <= header->n_edges, path, "task", i);
-        expect(is_amount(k->flops) && is_amount(k->predicted_ns), path, "task", i);
+        struct trace_task *task = &trace->tasks[i];
+        clean_text(path, "task", i, task->name, sizeof task->name);
+        clean_text(path, "task", i, task->shape, sizeof task->shape);
+        expect(task->lane < header->n_lanes && task->list < header->n_lists, path, "task", i);
+        expect(task->role < MAX(header->n_roles, 1), path, "task", i); /* a file may be without roles */
+        expect((uint64_t)task->first_edge + task->n_edges <= header->n_edges, path, "task", i);
+        expect(is_amount(task->flops) && is_amount(task->predicted_ns), path, "task", i);
     }
     for (size_t i = 0; i < header->n_edges; i++)
         expect(trace->edges[i].producer < header->n_tasks, path, "edge", i);

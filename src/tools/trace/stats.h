@@ -50,6 +50,7 @@ struct trace_hop {
     size_t record;
     uint64_t wait, start, end; /* waits [wait, start), runs [start, end) on the path */
 };
+
 struct trace_path {
     uint32_t step;
     uint64_t start, end;

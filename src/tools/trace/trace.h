@@ -33,14 +33,17 @@ struct bar {             /* a record on its lane */
     uint32_t record;     /* the index in trace->records */
     uint32_t task;       /* the record's task, here so that a bar's colour costs no look at the record */
 };
+
 struct bars { /* all bars of a lane, in the order of records */
     struct bar *bar;
     size_t n, cap;
 };
+
 struct runs { /* the records of a task, in order */
     size_t *record;
     size_t n, cap;
 };
+
 struct trace_step {
     uint32_t step;
     bool computes;       /* true: it has work on a compute lane */
@@ -49,23 +52,28 @@ struct trace_step {
     uint64_t done;     /* its last end, except on disks and of snapshots, for which later steps do not wait; or 0 */
     uint64_t computed; /* its last end on a compute lane, or 0 */
 };
+
 struct trace_step_list { /* ascending */
     struct trace_step *step;
     size_t n, cap;
 };
+
 struct pause { /* a time in which a viewer paused the trainer: nothing ran in [start, end) */
     uint64_t start, end;
     uint64_t before; /* nanoseconds of all pauses before it */
     size_t record;   /* the record that was begun after it; SIZE_MAX: that one has not ended */
 };
+
 struct amount { /* the bytes of each class from this clock on, until the next amount */
     uint64_t clock, bytes[TRACE_CLASSES];
     uint64_t peak; /* the largest sum of bytes up to here */
 };
+
 struct memory_use { /* what tensors hold on a device: the amounts, ascending; the first is at clock 0 */
     struct amount *amount;
     size_t n, cap;
 };
+
 /* A validated copy of a trace in memory: every index and offset has been checked.  The records are those that have
  * ended, sorted by start (then end, step, task). */
 struct trace {
@@ -120,7 +128,7 @@ void trace_update_memory(struct trace *trace, size_t first);
 /* amount_at(): the amount that is valid at that clock.  sum_amount(): the bytes of all classes together.  trace_peak():
  * the largest such sum. */
 const struct amount *amount_at(const struct memory_use *use, uint64_t clock);
-uint64_t sum_amount(const struct amount *a);
+uint64_t sum_amount(const struct amount *amount);
 uint64_t trace_peak(const struct memory_use *use);
 /* The tensors that are alive on the device at that clock, largest first: returns their number, and an array that the
  * caller frees. */

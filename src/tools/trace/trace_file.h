@@ -42,6 +42,7 @@ struct trace_control {
     uint64_t steps; /* a count: whenever it rises, all tasks that are left of the step are issued */
     uint64_t spare[4];
 };
+
 struct trace_header {
     char magic[8];
     uint32_t version;
@@ -75,6 +76,7 @@ struct trace_device {
     uint64_t budget; /* the bytes that tensors may take */
     uint64_t spare;
 };
+
 struct trace_lane {
     char name[40]; /* "0:0 compute" */
     uint32_t kind; /* enum lane_kind */
@@ -82,6 +84,7 @@ struct trace_lane {
     double flops_per_s; /* the most that its device reaches, with fused multiply-adds; 0: not known */
     double bytes_per_s; /* the speed of its memory, or of the link that its copies take */
 };
+
 struct trace_task {
     char name[40]; /* "mlp.fc" */
     int32_t layer; /* -1: none */
@@ -96,11 +99,13 @@ struct trace_task {
     uint32_t spare;
     char shape[64]; /* the tensors that it writes, then those that it reads: "512x1024 <- 512x256, 1024x256" */
 };
+
 struct trace_edge {
     uint32_t producer;      /* the producer's task index; the edge is listed at its consumer */
     uint16_t previous_step; /* 1: the producer ran one step before; 0: in the same step */
     uint16_t reuse;         /* 0: a data edge; 1: two tensors share bytes */
 };
+
 /* A tensor.  Each step that touches it holds its bytes from the start of the first such task to the end of the last. */
 struct trace_tensor {
     char name[48];
@@ -109,6 +114,7 @@ struct trace_tensor {
     uint32_t spare;
     uint64_t bytes;
 };
+
 struct trace_record {
     uint32_t step;  /* its number, which counts from 1 */
     uint32_t task;  /* the index in the task table */

@@ -34,11 +34,20 @@ static int edge_x(const struct brush *brush, uint64_t clock)
     return (int)floor(fmin(fmax(bar_x(brush, clock) + 0.5, brush->left), brush->right));
 }
 
+/* What the legend must have for the bar of a task.  A bar without length is at most a pale line, whose colour nobody
+ * asks for. */
+static void note_colour(const struct brush *brush, uint32_t task, bool has_length)
+{
+    if (!brush->drawn)
+        return;
+    brush->drawn->role[brush->track->role[task]] = true;
+    brush->drawn->plain |= has_length && is_plain(brush->view, brush->track, task);
+}
+
 static uint32_t colour_of_bar(const struct brush *brush, const struct bar *bar)
 {
     uint32_t colour = task_colour(brush->view, brush->track, bar->task);
-    if (brush->drawn)
-        brush->drawn->role[brush->track->role[bar->task]] = true;
+    note_colour(brush, bar->task, bar->end > bar->start);
     return is_lit(brush->view, brush->index, bar->record) ? colour : blend(colour, PAPER, 0.85);
 }
 
@@ -222,8 +231,7 @@ static void draw_running(const struct brush *brush, uint32_t lane)
     int from = edge_x(brush, since);
     int to = MIN(MAX(edge_x(brush, brush->track->now), from + least), brush->right);
     uint32_t colour = task_colour(brush->view, brush->track, now.record->task);
-    if (brush->drawn)
-        brush->drawn->role[brush->track->trace->tasks[now.record->task].role] = true;
+    note_colour(brush, now.record->task, true);
     if (now.waits)
         colour = blend(colour, PAPER, 0.8);
     if (!brush->names_only) {

@@ -54,12 +54,15 @@ void count_colours(struct view *view)
     view->n_micros = 0;
     memset(view->has_role, 0, sizeof view->has_role);
     memset(view->has_class, 0, sizeof view->has_class);
+    memset(view->has_plain, 0, sizeof view->has_plain);
     for (int k = 0; k < view->n_tracks; k++) {
         const struct trace *trace = view->track[k]->trace, *first = view->track[0]->trace;
         for (size_t i = 0; i < trace->header.n_tasks; i++) {
             const struct trace_task *task = &trace->tasks[i];
             view->n_layers = MAX(view->n_layers, MIN(task->layer, MOST) + 1); /* they count from 0 */
             view->n_micros = MAX(view->n_micros, MIN(task->micro, MOST) + 1);
+            view->has_plain[BY_LAYER] |= task->layer < 0;
+            view->has_plain[BY_MICRO] |= task->micro < 0;
             if (strcmp(trace->header.role[task->role], first->header.role[task->role]) ==
                 0) /* the names are the first's */
                 view->has_role[task->role] = true;
@@ -85,12 +88,23 @@ uint32_t colour_number(const struct view *view, int64_t i)
     return blend(micro_batches[(size_t)i % n], towards[round], round ? 0.45 : 0);
 }
 
+/* The layer or micro-batch of a task, as colours stand for the one or the other; below 0: it has none. */
+static int number_of(const struct view *view, const struct track *track, uint32_t task)
+{
+    const struct trace_task *found = &track->trace->tasks[task];
+    return view->colour == BY_LAYER ? found->layer : found->micro;
+}
+
 uint32_t task_colour(const struct view *view, const struct track *track, uint32_t number)
 {
     if (view->colour == BY_KIND)
         return track->kind_colour[track->role[number]];
-    const struct trace_task *task = &track->trace->tasks[number];
-    return colour_number(view, view->colour == BY_LAYER ? task->layer : task->micro);
+    return colour_number(view, number_of(view, track, number));
+}
+
+bool is_plain(const struct view *view, const struct track *track, uint32_t number)
+{
+    return view->colour != BY_KIND && number_of(view, track, number) < 0;
 }
 
 /* The colours in use are numbered: roles of the first trace, layers, micro-batches. */

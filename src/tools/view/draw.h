@@ -19,6 +19,8 @@ enum {
 uint32_t readable_on(uint32_t colour); /* black or white */
 uint32_t kind_colour(const char *role);
 uint32_t task_colour(const struct view *view, const struct track *track, uint32_t number);
+bool is_plain(const struct view *view, const struct track *track,
+              uint32_t number);      /* the task has none of what colours stand for */
 uint32_t class_colour(size_t class); /* a class of memory's */
 uint32_t cause_colour(enum cause cause);
 void count_colours(struct view *view); /* counts layers, micro-batches, roles and classes, when a trace is new */
@@ -106,6 +108,7 @@ struct shown_time {
     int x, wide;
     uint32_t colour;
 };
+
 struct times {
     struct shown_time time[2 + MOST_MARKS + 1];
     size_t n;

@@ -77,6 +77,8 @@ static void draw_colours(const struct view *view, struct legend_place *at)
         if (colour_name(view, i, text) && text[0] &&
             (view->colour != BY_KIND || lists_all(view) || view->layout.seen.role[i]))
             draw_item(view, at, text, BOX, colour_number(view, (int64_t)i));
+    if (lists_all(view) ? view->has_plain[view->colour] : view->layout.seen.plain)
+        draw_item(view, at, "none", BOX, colour_number(view, NONE));
 }
 
 static void draw_causes(const struct view *view, struct legend_place *at)

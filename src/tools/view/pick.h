@@ -9,6 +9,7 @@
 struct link_drawn {
     size_t producer, consumer; /* records */
 };
+
 struct links {
     struct link_drawn *link;
     size_t n, cap;

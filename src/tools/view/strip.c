@@ -240,50 +240,92 @@ struct step_number {
     int x, wide;
 };
 
-/* Places the number of step i, which is to end up to `free_to`.  It is shown if it is a multiple of `stride` and there
- * is room.  The number of the newest step is shown wherever the step begins. */
-static struct step_number place_number(const struct view *view, size_t i, bool is_newest, uint32_t stride, int free_to)
+/* Where the numbers of steps may stand, and which of them are shown if there is room. */
+struct number_room {
+    uint32_t stride;         /* multiples of it are shown */
+    size_t newest, anchor;   /* indices of two steps that are shown too, wherever they begin */
+    int anchor_end, free_to; /* pixels: where the anchor's number ends, and where that of the step after begins */
+};
+
+/* Places the number of step i between the anchor's and that of the step after it. */
+static struct step_number place_number(const struct view *view, size_t i, const struct number_room *room)
 {
     const struct trace_step *step = &view->track[0]->steps->step[i];
     const struct box box = places_of(view).ruler;
+    const bool is_asked = i == room->newest || i == room->anchor;
     struct step_number number = {.shown = false};
-    if (step->step % stride != 0 && !is_newest) /* most steps of a long run: no text is made for them */
+    if (step->step % room->stride != 0 && !is_asked) /* most steps of a long run: no text is made for them */
         return number;
     snprintf(number.text, sizeof number.text, "step %" PRIu32, step->step);
     number.wide = width_of(view, number.text);
     number.x = (int)fmax(x_of(view, axis_of(view->track[0], step->work)), box.x);
-    if (is_newest)
+    if (is_asked)
         number.x = MIN(number.x, box.x + box.w - number.wide);
-    number.shown = number.x + number.wide <= free_to && !is_between_marks(view, number.x, number.wide);
+    const bool has_room =
+        number.x + number.wide <= room->free_to && (i <= room->anchor || number.x >= room->anchor_end);
+    number.shown = has_room && !is_between_marks(view, number.x, number.wide);
     return number;
 }
 
-/* Writes the numbers of the first trace's steps, from the right: those of all steps, or of every second, fifth, tenth
- * ... as there is room, and that of the newest.  At the left edge is that of the step that goes on.  Other lists that
- * run between steps have their names there. */
-static void draw_step_numbers(const struct view *view)
+/* The axis counts from the anchor, so its number comes before all others: room is kept for it. */
+static struct number_room find_room(const struct view *view, size_t first, size_t end)
 {
     const struct track *track = view->track[0];
     const struct box box = places_of(view).ruler;
-    int free_to = box.x + box.w;
+    const struct trace_step *anchor = find_step(track, view->sight.anchor);
+    const double most = (double)box.w / (90 * view->scale); /* numbers that have room */
+    struct number_room room = {.stride = (uint32_t)fmax(tick_length((double)(end - first) / most), 1),
+                               .newest = end - 1,
+                               .anchor = SIZE_MAX,
+                               .anchor_end = box.x,
+                               .free_to = box.x + box.w};
+    const size_t i = anchor ? (size_t)(anchor - track->steps->step) : SIZE_MAX;
+    if (i < first || i >= end || anchor->step != view->sight.anchor || axis_of(track, anchor->work) < view->sight.from)
+        return room;
+    room.anchor = i;
+    const struct step_number number = place_number(view, i, &room);
+    if (number.shown)
+        room.anchor_end = number.x + number.wide + 12 * view->scale;
+    return room;
+}
+
+/* Writes the numbers of the first trace's steps, from the right: those of all steps, or of every second, fifth, tenth
+ * ... as there is room, that of the anchor, and that of the newest.  At the left edge is that of the step that goes on.
+ * Other lists that run between steps have their names there.  Returns whether the anchor's number is among them. */
+static bool draw_step_numbers(const struct view *view)
+{
+    const struct track *track = view->track[0];
+    const struct box box = places_of(view).ruler;
+    bool has_anchor = false;
     size_t first, end;
     find_steps_in_sight(view, track, &first, &end);
     if (first > 0)
         first--;
-    const double room = (double)box.w / (90 * view->scale); /* numbers that have room */
-    const uint32_t stride = (uint32_t)fmax(tick_length((double)(end - first) / room), 1);
+    struct number_room room = find_room(view, first, end);
     for (size_t i = end; i-- > first;) {
-        const struct step_number number = place_number(view, i, i + 1 == end, stride, free_to);
-        const int least = number.shown ? number.x + number.wide + 12 * view->scale : box.x;
-        int begins = draw_other_list(view, i, least, free_to);
+        const struct step_number number = place_number(view, i, &room);
+        const int free_from = i > room.anchor ? room.anchor_end : box.x;
+        const int least = number.shown ? number.x + number.wide + 12 * view->scale : free_from;
+        int begins = draw_other_list(view, i, least, room.free_to);
         if (number.shown) {
             const bool is_anchor = track->steps->step[i].step == view->sight.anchor;
             put_text(view, number.x, box.y + 2 * view->scale, view->width, is_anchor ? ACCENT : INK, "%s", number.text);
             begins = number.x;
+            has_anchor |= is_anchor;
         }
-        if (begins < free_to)
-            free_to = begins - 16 * view->scale;
+        if (begins < room.free_to)
+            room.free_to = begins - 16 * view->scale;
     }
+    return has_anchor;
+}
+
+/* Says beside the ruler from which step the axis counts. */
+static void draw_anchor_beside(const struct view *view)
+{
+    const struct box box = places_of(view).ruler;
+    const int dot = view->scale;
+    put_small(view, 10 * dot, box.y + box.h - 17 * dot, box.x - 8 * dot, ACCENT, "time from step %" PRIu32,
+              view->sight.anchor);
 }
 
 void draw_strip(const struct view *view)
@@ -295,5 +337,6 @@ void draw_strip(const struct view *view)
     else
         draw_overview(view);
     draw_ticks(view);
-    draw_step_numbers(view);
+    if (!draw_step_numbers(view) && view->track[0]->steps->n > 0)
+        draw_anchor_beside(view);
 }

@@ -103,7 +103,9 @@ struct seen { /* what the picture has, as far as it is drawn: roles of the first
     bool role[TRACE_ROLES], cause[CAUSES];
     bool class[TRACE_CLASSES]; /* classes of memory */
     bool pale;                 /* true: a lane was mostly idle where short tasks share a column */
+    bool plain;                /* true: a bar's task has none of what colours stand for, such as a layer */
 };
+
 struct layout {
     struct view_row *row; /* top to bottom */
     size_t n_rows, cap_rows;
@@ -127,6 +129,7 @@ struct region { /* the selected stretch of time, or the selected place on a memo
     int track;    /* the place's */
     uint32_t device;
 };
+
 struct panel {           /* the text about the selected stretch or place */
     struct table *table; /* NULL: nothing is selected */
     char *title;
@@ -154,6 +157,7 @@ struct bar_spot { /* where a task's bar is in a step */
     uint32_t lane;
     double middle; /* on the axis; NAN: the task does not run in the step */
 };
+
 struct gesture { /* a task of a board is dragged */
     int track;
     uint32_t step, task;
@@ -164,6 +168,7 @@ struct gesture { /* a task of a board is dragged */
     struct move tried;
     struct pick blocker; /* the task that is in the way */
 };
+
 struct mouse {
     int x, y;          /* pixels, or OFF_WINDOW */
     struct pick hover; /* the task under it */
@@ -182,6 +187,7 @@ struct view {
     int n_tracks;
     int n_layers, n_micros; /* the numbers of layers and micro-batches in the traces */
     bool has_role[TRACE_ROLES], has_class[TRACE_CLASSES];
+    bool has_plain[COLOUR_WAYS]; /* true: a task has no layer, or no micro-batch */
 
     int width, height; /* pixels */
     int scale;         /* 1 or 2: pixels per dot, the unit of lengths */

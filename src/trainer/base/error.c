@@ -18,23 +18,23 @@ static _Thread_local struct attempt *attempting; /* the innermost one on this th
  * changes between setjmp() and longjmp() has no certain value afterwards (C11, 7.13.2.1). */
 static _Thread_local struct problem *caught;
 
-void on_fail(struct cleanup *c)
+void on_fail(struct cleanup *cleanup)
 {
     pthread_mutex_lock(&cleanups_lock);
-    c->attempt = attempting;
-    c->next = cleanups;
-    cleanups = c;
+    cleanup->attempt = attempting;
+    cleanup->next = cleanups;
+    cleanups = cleanup;
     pthread_mutex_unlock(&cleanups_lock);
 }
 
-void cancel_on_fail(struct cleanup *c)
+void cancel_on_fail(struct cleanup *cleanup)
 {
     pthread_mutex_lock(&cleanups_lock);
     struct cleanup **link = &cleanups;
-    while (*link && *link != c)
+    while (*link && *link != cleanup)
         link = &(*link)->next;
     if (*link)
-        *link = c->next;
+        *link = cleanup->next;
     pthread_mutex_unlock(&cleanups_lock);
 }
 
@@ -57,10 +57,10 @@ static struct cleanup *take_cleanup(const struct attempt *attempt)
 static void run_cleanups(const struct attempt *attempt)
 {
     for (;;) {
-        struct cleanup *c = take_cleanup(attempt);
-        if (!c)
+        struct cleanup *cleanup = take_cleanup(attempt);
+        if (!cleanup)
             return;
-        c->run(c->argument);
+        cleanup->run(cleanup->argument);
     }
 }
 
@@ -96,17 +96,17 @@ static void print_folded(FILE *out, const char *prefix, const char *sentence)
     free(line);
 }
 
-void print_problem(FILE *out, const char *prefix, struct problem *p)
+void print_problem(FILE *out, const char *prefix, struct problem *problem)
 {
     erase_line();
     if (out == stderr)
         fflush(stdout); /* so that earlier output appears first */
     /* The line is one call, since other threads may print at the same time. */
     if (is_screen(fileno(out)))
-        print_folded(out, prefix, p->sentence);
+        print_folded(out, prefix, problem->sentence);
     else
-        fprintf(out, "%s%s\n", prefix, p->sentence);
-    free(p);
+        fprintf(out, "%s%s\n", prefix, problem->sentence);
+    free(problem);
 }
 
 struct problem *attempt(void (*work)(void *), void *argument)
@@ -119,9 +119,9 @@ struct problem *attempt(void (*work)(void *), void *argument)
     }
     pthread_mutex_lock(&cleanups_lock);
     /* After a success the cleanups that `work` has left belong to the attempt around this one. */
-    for (struct cleanup *c = cleanups; c; c = c->next)
-        if (c->attempt == &this_attempt)
-            c->attempt = this_attempt.outer;
+    for (struct cleanup *cleanup = cleanups; cleanup; cleanup = cleanup->next)
+        if (cleanup->attempt == &this_attempt)
+            cleanup->attempt = this_attempt.outer;
     pthread_mutex_unlock(&cleanups_lock);
     attempting = this_attempt.outer;
     return caught;
@@ -131,8 +131,8 @@ void clean_up_in_handler(void)
 {
     if (pthread_mutex_trylock(&cleanups_lock) != 0)
         return; /* another thread is changing the list; the next writer of a file removes its stray temporaries */
-    for (const struct cleanup *c = cleanups; c; c = c->next)
-        c->run(c->argument);
+    for (const struct cleanup *cleanup = cleanups; cleanup; cleanup = cleanup->next)
+        cleanup->run(cleanup->argument);
 }
 
 /* Ends with _Exit: exit() would run the OpenCL driver's own exit handlers while our threads still use it. */
@@ -143,21 +143,21 @@ _Noreturn void end_silently(int code)
     _Exit(code);
 }
 
-_Noreturn void fail_with(struct problem *p)
+_Noreturn void fail_with(struct problem *problem)
 {
     static pthread_mutex_t one_failure = PTHREAD_MUTEX_INITIALIZER; /* never unlocked: the first failure speaks */
     static _Thread_local bool failing;
     if (attempting) {
         run_cleanups(attempting);
-        caught = p;
+        caught = problem;
         longjmp(attempting->back, 1);
     }
     if (failing) /* a cleanup has failed in turn; the first sentence is already printed */
-        _Exit((int)p->code);
+        _Exit((int)problem->code);
     failing = true;
     pthread_mutex_lock(&one_failure);
-    const enum exit_code code = p->code;
-    print_problem(stderr, "yard: ", p);
+    const enum exit_code code = problem->code;
+    print_problem(stderr, "yard: ", problem);
     end_silently((int)code);
 }
 
@@ -167,10 +167,10 @@ void flush_output(void)
         fail(EXIT_IO, "cannot write to the standard output: is the disk full?");
 }
 
-void must(struct problem *p)
+void must(struct problem *problem)
 {
-    if (p)
-        fail_with(p);
+    if (problem)
+        fail_with(problem);
 }
 
 _Noreturn void check_failed(const char *file, int line, const char *condition, const char *values)

@@ -37,8 +37,8 @@ struct cleanup {
     const void *attempt; /* the attempt() during which it was registered; NULL: none was under way */
     struct cleanup *next;
 };
-void on_fail(struct cleanup *c);
-void cancel_on_fail(struct cleanup *c);
+void on_fail(struct cleanup *cleanup);
+void cancel_on_fail(struct cleanup *cleanup);
 void clean_up_in_handler(void); /* runs all registered cleanups; for a signal's handler */
 
 /* Fail with EXIT_IO when what was printed could not be written, because the disk of `> file` is full, say. */
@@ -50,12 +50,12 @@ struct problem {
     char sentence[];
 };
 struct problem *new_problem(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
-_Noreturn void fail_with(struct problem *p);
+_Noreturn void fail_with(struct problem *problem);
 /* End the program as fail() does, without a sentence, where another process has printed it. */
 _Noreturn void end_silently(int code);
-void print_problem(FILE *out, const char *prefix, struct problem *p); /* frees p */
-/* End the program with p; do nothing when p is NULL. */
-void must(struct problem *p);
+void print_problem(FILE *out, const char *prefix, struct problem *problem); /* frees it */
+/* Ends the program with the problem; does nothing when it is NULL. */
+void must(struct problem *problem);
 /* Run work(argument).  When it calls fail() on this thread, the program does not end: the cleanups that work registered
  * are run, and the problem is returned.  The rest of work is left out then, so
  *

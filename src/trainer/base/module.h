@@ -41,6 +41,7 @@ enum option_class {
     OF_RUN = 16,   /* options of commands that run something on devices */
     OF_THIS = 32   /* single options that the page of the present command names */
 };
+
 /* Groups of options in the help, in this order; any other groups come after them. */
 #define GROUP_MODEL "Model"
 #define GROUP_DATA "Data"
@@ -66,6 +67,7 @@ struct foreign_lookup {
     /* Prints the foreign words of the options that the command takes, for the help. */
     void (*print)(FILE *out, const struct option_table *table, unsigned command);
 };
+
 /* A rule for two options of yard. */
 struct option_rule {
     const char *option, *other;

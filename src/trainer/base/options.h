@@ -37,6 +37,7 @@ enum option_type {
     OPT_OUTPUT, /* a path that is written, never "" */
     OPT_KEPT    /* an OPT_OUTPUT that may also be the path that the run goes on from */
 };
+
 struct option {
     const char *name; /* without dashes */
     char letter;      /* 'd' also accepts -d; 0: no letter */

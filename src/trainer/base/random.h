@@ -17,6 +17,7 @@ enum random_stream {
     STREAM_CHOICE = 8, /* on which side an update runs, where that is left to chance */
     STREAM_STORY = 9   /* the stories of the built-in grammar */
 };
+
 struct random4 {
     uint32_t word[4]; /* 128 random bits */
 };

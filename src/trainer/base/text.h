@@ -59,8 +59,8 @@ struct text_stream {
     char begun[UTF8_BYTES]; /* the n bytes so far of the character that has begun */
     size_t n;
 };
-void show_bytes(struct text_stream *s, FILE *out, const char *bytes, size_t n);
-void end_stream(struct text_stream *s, FILE *out);
+void show_bytes(struct text_stream *stream, FILE *out, const char *bytes, size_t n);
+void end_stream(struct text_stream *stream, FILE *out);
 enum text_lines { ONE_LINE, MANY_LINES };
 /* Replace by '?', in place, each byte that is not UTF-8 and each control character, since a terminal would obey it.
  * '\t' stays, and with MANY_LINES '\n' too.  Returns `text`. */

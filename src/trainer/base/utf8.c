@@ -93,37 +93,37 @@ static void show_character(FILE *out, const char *bytes, size_t n, uint32_t c)
 
 static void show_replacement(FILE *out) { fputs("\xEF\xBF\xBD", out); } /* U+FFFD */
 
-static void show_byte(struct text_stream *s, FILE *out, char byte)
+static void show_byte(struct text_stream *stream, FILE *out, char byte)
 {
     uint32_t c = 0;
-    s->begun[s->n] = byte;
-    s->n++;
-    size_t length = utf8_decode(s->begun, s->n, &c);
+    stream->begun[stream->n] = byte;
+    stream->n++;
+    size_t length = utf8_decode(stream->begun, stream->n, &c);
     if (length > 0) {
-        show_character(out, s->begun, length, c);
-        s->n = 0;
+        show_character(out, stream->begun, length, c);
+        stream->n = 0;
         return;
     }
-    if (may_be_continued(s->begun, s->n))
+    if (may_be_continued(stream->begun, stream->n))
         return;
-    bool was_begun = s->n > 1;
+    bool was_begun = stream->n > 1;
     show_replacement(out);
-    s->n = 0;
+    stream->n = 0;
     if (was_begun) /* the byte does not continue that character, but it may begin another one */
-        show_byte(s, out, byte);
+        show_byte(stream, out, byte);
 }
 
-void show_bytes(struct text_stream *s, FILE *out, const char *bytes, size_t n)
+void show_bytes(struct text_stream *stream, FILE *out, const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        show_byte(s, out, bytes[i]);
+        show_byte(stream, out, bytes[i]);
 }
 
-void end_stream(struct text_stream *s, FILE *out)
+void end_stream(struct text_stream *stream, FILE *out)
 {
-    if (s->n > 0)
+    if (stream->n > 0)
         show_replacement(out);
-    s->n = 0;
+    stream->n = 0;
 }
 
 char *make_printable(char *text, enum text_lines lines)

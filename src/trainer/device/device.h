@@ -110,12 +110,14 @@ struct kernel_shape {
     size_t most_items;                /* the most work-items of a work-group; 0: not known (a described device) */
     size_t local_memory;              /* bytes that a work-group may share */
 };
+
 /* How a device differs from others in what its driver does. */
 struct quirks {
     bool correct_divide; /* it rounds divisions and square roots correctly */
     bool runs_late;      /* PoCL's basic device: a command runs in the thread that waits for it, and not before */
     bool short_loops;    /* llvmpipe: a work-item's loops end after SHORT_LOOPS rounds in all, without an error */
 };
+
 /* A device's clock against the host's.  It is measured anew from time to time (device_clock.c), while threads of lanes
  * may ask for times. */
 struct device_clock {
@@ -123,6 +125,7 @@ struct device_clock {
     _Atomic uint64_t step;  /* the resolution of the device's clock, ns */
     _Atomic bool valid;     /* false: the driver's times cannot be used */
 };
+
 /* What a file says of a device that is only described: one of a step file, or of other hardware.  Zeros elsewhere. */
 struct description {
     bool by_hand;                  /* a step file describes it: all its bytes are for tensors, there are no guards */
@@ -130,6 +133,7 @@ struct description {
     struct link *link[DIRECTIONS]; /* what its copies share; NULL: they take no time of their own */
     struct link *disk;             /* the host's: the link that copies on its disk lanes share, or NULL */
 };
+
 struct device {
     char id[24];    /* its name for -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
     char name[128]; /* the driver's name for it */
@@ -169,6 +173,7 @@ struct machine_options {
     bool separate;                     /* a context for each device, as GPUs have: moves are staged through the host */
     unsigned vector; /* floats per vector in all kernels, not more than a device has; 0: as many as each device has */
 };
+
 struct machine {
     struct device *device; /* n_devices OpenCL devices, then the host */
     int n_devices;

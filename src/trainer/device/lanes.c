@@ -32,7 +32,7 @@ void set_purpose(struct lane *lane, const char *purpose)
 int count_lanes(const struct device *device, enum lane_kind kind)
 {
     int n = 0;
-    for (const struct lane *l = device->lane[kind]; l; l = l->next_of_kind)
+    for (const struct lane *lane = device->lane[kind]; lane; lane = lane->next_of_kind)
         n++;
     return n;
 }

@@ -41,7 +41,7 @@ static const char *default_device(char text[32])
 }
 
 /* Reads the part of -d at *text, which moves to the part's end.  Returns false if it is not a part such as 0:0/2. */
-static bool read_selection(const char **text, struct selection *s)
+static bool read_selection(const char **text, struct selection *selection)
 {
     char part[32], kind = '/'; /* kind: the character between the device and its count */
     unsigned count = 0;
@@ -49,35 +49,35 @@ static bool read_selection(const char **text, struct selection *s)
     int length = (int)strcspn(*text, ",");
     snprintf(part, sizeof part, "%.*s", length, *text);
     *text += length;
-    int found = sscanf(part, "%4u:%4u%n%c%4u%n", &s->platform, &s->device, &end, &kind, &count, &end);
-    s->pieces = 0;
-    s->shares = 0;
+    int found = sscanf(part, "%4u:%4u%n%c%4u%n", &selection->platform, &selection->device, &end, &kind, &count, &end);
+    selection->pieces = 0;
+    selection->shares = 0;
     if (kind == '/')
-        s->pieces = count;
+        selection->pieces = count;
     if (kind == 'x')
-        s->shares = count;
+        selection->shares = count;
     bool known_characters = strspn(part, "0123456789:/x") == strlen(part); /* sscanf would skip spaces */
-    bool complete = found == 2 || (found == 4 && s->pieces + s->shares > 0);
+    bool complete = found == 2 || (found == 4 && selection->pieces + selection->shares > 0);
     return part[end] == '\0' && known_characters && complete;
 }
 
-static cl_device_id find_device(const struct selection *s)
+static cl_device_id find_device(const struct selection *selection)
 {
     cl_platform_id platforms[MOST_PLATFORMS];
     cl_device_id devices[MOST_PER_PLATFORM];
     cl_uint n = get_platforms(platforms);
     if (n == 0)
         fail_without_device(platforms, n, EXIT_IO);
-    if (s->platform >= n)
-        fail(EXIT_NO_DEVICE, "-d %u:%u: OpenCL platforms here: %u, numbered from 0; run `yard devices`", s->platform,
-             s->device, n);
-    cl_uint count = get_devices(platforms[s->platform], devices);
+    if (selection->platform >= n)
+        fail(EXIT_NO_DEVICE, "-d %u:%u: OpenCL platforms here: %u, numbered from 0; run `yard devices`",
+             selection->platform, selection->device, n);
+    cl_uint count = get_devices(platforms[selection->platform], devices);
     if (count == 0)
-        check_kernel_cache(platforms[s->platform], EXIT_IO);
-    if (s->device >= count)
-        fail(EXIT_NO_DEVICE, "-d %u:%u: devices of platform %u: %u, numbered from 0; run `yard devices`", s->platform,
-             s->device, s->platform, count);
-    return devices[s->device];
+        check_kernel_cache(platforms[selection->platform], EXIT_IO);
+    if (selection->device >= count)
+        fail(EXIT_NO_DEVICE, "-d %u:%u: devices of platform %u: %u, numbered from 0; run `yard devices`",
+             selection->platform, selection->device, selection->platform, count);
+    return devices[selection->device];
 }
 
 /* ---- one device ------------------------------------------------------------------------------------------------ */
@@ -199,57 +199,59 @@ static struct device *new_device(struct machine *machine, cl_device_id id, cl_de
     return device;
 }
 
-static void add_sub_devices(struct machine *machine, const struct selection *s, cl_device_id root)
+static void add_sub_devices(struct machine *machine, const struct selection *selection, cl_device_id root)
 {
     cl_uint most = (cl_uint)device_number(root, CL_DEVICE_PARTITION_MAX_SUB_DEVICES);
     cl_uint units = (cl_uint)device_number(root, CL_DEVICE_MAX_COMPUTE_UNITS);
     cl_device_id pieces[64];
     cl_uint n = 0;
-    if (most < 2 || s->pieces > units || s->pieces > COUNT(pieces))
+    if (most < 2 || selection->pieces > units || selection->pieces > COUNT(pieces))
         fail(EXIT_USAGE,
              "-d %u:%u/%u: this device has %u compute units and can be cut into at most %u; use %u:%ux%u for "
              "logical devices",
-             s->platform, s->device, s->pieces, units, most < 2 ? 1 : units, s->platform, s->device, s->pieces);
+             selection->platform, selection->device, selection->pieces, units, most < 2 ? 1 : units,
+             selection->platform, selection->device, selection->pieces);
     cl_device_partition_property equally[] = {CL_DEVICE_PARTITION_EQUALLY,
-                                              (cl_device_partition_property)(units / s->pieces), 0};
+                                              (cl_device_partition_property)(units / selection->pieces), 0};
     CL(clCreateSubDevices(root, equally, COUNT(pieces), pieces, &n));
     for (unsigned i = 0; i < n; i++) {
-        if (i >= s->pieces) { /* units that do not divide evenly stay unused */
+        if (i >= selection->pieces) { /* units that do not divide evenly stay unused */
             CL(clReleaseDevice(pieces[i]));
             continue;
         }
         struct device *device = new_device(machine, pieces[i], root);
-        snprintf(device->id, sizeof device->id, "%u:%u/%u.%u", s->platform, s->device, s->pieces, i);
-        device->memory /= s->pieces; /* the pieces share one memory */
+        snprintf(device->id, sizeof device->id, "%u:%u/%u.%u", selection->platform, selection->device,
+                 selection->pieces, i);
+        device->memory /= selection->pieces; /* the pieces share one memory */
     }
 }
 
 /* Adds the shares of a device, or, where -d asks for none, the device itself. */
-static void add_shares(struct machine *machine, const struct selection *s, cl_device_id root)
+static void add_shares(struct machine *machine, const struct selection *selection, cl_device_id root)
 {
-    unsigned shares = MAX(s->shares, 1);
+    unsigned shares = MAX(selection->shares, 1);
     for (unsigned i = 0; i < shares; i++) {
         struct device *device = new_device(machine, root, root);
-        device->is_logical = s->shares > 0;
+        device->is_logical = selection->shares > 0;
         device->memory /= shares;
-        snprintf(device->id, sizeof device->id, device->is_logical ? "%u:%ux%u.%u" : "%u:%u", s->platform, s->device,
-                 shares, i);
+        snprintf(device->id, sizeof device->id, device->is_logical ? "%u:%ux%u.%u" : "%u:%u", selection->platform,
+                 selection->device, shares, i);
     }
 }
 
 /* Add the device itself, or its shares, or the pieces into which it is cut. */
-static void add_selection(struct machine *machine, const struct selection *s)
+static void add_selection(struct machine *machine, const struct selection *selection)
 {
-    cl_device_id root = find_device(s);
+    cl_device_id root = find_device(selection);
     for (int i = 0; i < machine->n_devices; i++)
         if (machine->device[i].root == root)
             fail(EXIT_USAGE,
                  "-d names device %u:%u twice, whose compute units are there once: cut it with /n or share it with xN",
-                 s->platform, s->device);
-    if (s->pieces)
-        add_sub_devices(machine, s, root);
+                 selection->platform, selection->device);
+    if (selection->pieces)
+        add_sub_devices(machine, selection, root);
     else
-        add_shares(machine, s, root);
+        add_shares(machine, selection, root);
 }
 
 /* ---- contexts and lanes ---------------------------------------------------------------------------------------- */
@@ -341,13 +343,13 @@ static void add_devices(struct machine *machine, const char *names)
     char text[32];
     const char *at = names ? names : default_device(text);
     for (;;) {
-        struct selection s;
-        if (!read_selection(&at, &s))
+        struct selection selection;
+        if (!read_selection(&at, &selection))
             fail(EXIT_USAGE,
-                 "-d %s: expected P:D, P:D/n or P:DxN with n and N from 1 up, comma-separated, as in -d 0:0/2; run "
-                 "`yard devices`",
+                 "--devices (-d) takes P:D, P:D/n or P:DxN, with commas between, as in -d 0:0/2, not \"%s\"; `yard "
+                 "devices` lists them, and n and N are 1 or more",
                  names);
-        add_selection(machine, &s);
+        add_selection(machine, &selection);
         if (!*at)
             return;
         at++; /* the comma */
@@ -396,14 +398,14 @@ static void free_machine(struct machine *machine)
     for (int i = 0; i < machine->n_lanes; i++)
         if (machine->lane[i]->queue)
             CL(clReleaseCommandQueue(machine->lane[i]->queue));
-    for (struct context *c = machine->context; c < machine->context + machine->n_contexts; c++) {
-        for (size_t i = 0; i < c->n_programs; i++) {
-            CL(clReleaseProgram(c->programs[i].cl));
-            free(c->programs[i].file);
+    for (struct context *context = machine->context; context < machine->context + machine->n_contexts; context++) {
+        for (size_t i = 0; i < context->n_programs; i++) {
+            CL(clReleaseProgram(context->programs[i].cl));
+            free(context->programs[i].file);
         }
-        free(c->programs);
-        if (c->cl) /* a machine that is only described has none */
-            CL(clReleaseContext(c->cl));
+        free(context->programs);
+        if (context->cl) /* a machine that is only described has none */
+            CL(clReleaseContext(context->cl));
     }
     for (int i = 0; i < machine->n_devices; i++)
         if (machine->device[i].cl && machine->device[i].cl != machine->device[i].root)

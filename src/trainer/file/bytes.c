@@ -134,24 +134,24 @@ struct unpacking {
     size_t used, room; /* bytes of `text` that are filled, and that are allocated */
 };
 
-/* Unpack some more of the member into u->text; returns zlib's code. */
-static int unpack_some(struct unpacking *u, z_stream *z)
+/* Unpack some more of the member into unpacking->text; returns zlib's code. */
+static int unpack_some(struct unpacking *unpacking, z_stream *z)
 {
     enum { AT_ONCE = 1 << 20, LARGE = 256 << 20, MOST_PACKED = 100 };
-    const size_t offered = MIN(u->n_packed - u->at, (size_t)AT_ONCE);
-    u->text = grow(u->text, &u->room, u->used + AT_ONCE + 1, 1);
-    z->next_in = (Bytef *)(u->packed + u->at);
+    const size_t offered = MIN(unpacking->n_packed - unpacking->at, (size_t)AT_ONCE);
+    unpacking->text = grow(unpacking->text, &unpacking->room, unpacking->used + AT_ONCE + 1, 1);
+    z->next_in = (Bytef *)(unpacking->packed + unpacking->at);
     z->avail_in = (uInt)offered;
-    z->next_out = (Bytef *)(u->text + u->used);
+    z->next_out = (Bytef *)(unpacking->text + unpacking->used);
     z->avail_out = AT_ONCE;
     int code = inflate(z, Z_NO_FLUSH);
-    u->at += offered - z->avail_in;
-    u->used += AT_ONCE - z->avail_out;
-    if (u->used > LARGE && u->used / MOST_PACKED > u->at)
+    unpacking->at += offered - z->avail_in;
+    unpacking->used += AT_ONCE - z->avail_out;
+    if (unpacking->used > LARGE && unpacking->used / MOST_PACKED > unpacking->at)
         fail(EXIT_FAILED,
              "%s unpacks to more than %d times its size, as texts do not; if it is one all the same, unpack it "
              "with gunzip",
-             u->path, MOST_PACKED);
+             unpacking->path, MOST_PACKED);
     return code;
 }
 
@@ -159,19 +159,19 @@ static int unpack_some(struct unpacking *u, z_stream *z)
 char *unpack_gzip(const char *path, const char *packed, size_t *n)
 {
     enum { GZIP_ONLY = 16 + MAX_WBITS };
-    struct unpacking u = {.path = path, .packed = packed, .n_packed = *n};
-    while (u.at < u.n_packed && packed[u.at]) {
+    struct unpacking unpacking = {.path = path, .packed = packed, .n_packed = *n};
+    while (unpacking.at < unpacking.n_packed && packed[unpacking.at]) {
         z_stream z = {0};
         int code = inflateInit2(&z, GZIP_ONLY);
         while (code == Z_OK)
-            code = unpack_some(&u, &z);
+            code = unpack_some(&unpacking, &z);
         inflateEnd(&z);
         if (code != Z_STREAM_END)
             fail(EXIT_FAILED, "%s is damaged: gzip's data break off or are wrong at byte %zu of %zu; fetch it again",
-                 path, u.at, u.n_packed);
+                 path, unpacking.at, unpacking.n_packed);
     }
-    u.text = grow(u.text, &u.room, u.used + 1, 1);
-    u.text[u.used] = '\0';
-    *n = u.used;
-    return u.text;
+    unpacking.text = grow(unpacking.text, &unpacking.room, unpacking.used + 1, 1);
+    unpacking.text[unpacking.used] = '\0';
+    *n = unpacking.used;
+    return unpacking.text;
 }

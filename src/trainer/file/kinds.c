@@ -12,25 +12,25 @@
 
 enum { LOOKED_AT = 4096, MOST_TEXT_BYTES = 16 << 20 };
 
-bool glimpse_has(const struct glimpse *g, size_t at, const char *text, size_t n)
+bool glimpse_has(const struct glimpse *glimpse, size_t at, const char *text, size_t n)
 {
-    return g->n >= at + n && memcmp(g->bytes + at, text, n) == 0;
+    return glimpse->n >= at + n && memcmp(glimpse->bytes + at, text, n) == 0;
 }
 
-uint32_t glimpse_word(const struct glimpse *g, size_t at)
+uint32_t glimpse_word(const struct glimpse *glimpse, size_t at)
 {
     uint32_t word = 0;
-    if (g->n >= at + sizeof word)
-        memcpy(&word, g->bytes + at, sizeof word);
+    if (glimpse->n >= at + sizeof word)
+        memcpy(&word, glimpse->bytes + at, sizeof word);
     return word;
 }
 
 /* After the signature come flags, with three bits never set, a time, how the file was packed, and on which system. */
-static bool is_gzip_header(const struct glimpse *g)
+static bool is_gzip_header(const struct glimpse *glimpse)
 {
-    if (g->n < 10)
+    if (glimpse->n < 10)
         return false;
-    const unsigned char *byte = (const unsigned char *)g->bytes;
+    const unsigned char *byte = (const unsigned char *)glimpse->bytes;
     const unsigned char flags = byte[3], packing = byte[8];
     const unsigned char system = byte[9];
     bool known_packing = packing == 0 || packing == 2 || packing == 4;
@@ -58,54 +58,55 @@ static const struct {
 };
 
 /* A safetensors file begins with the length of its header, 8 bytes, and the header, an object of JSON. */
-static const struct file_kind *find_safetensors(const struct glimpse *g)
+static const struct file_kind *find_safetensors(const struct glimpse *glimpse)
 {
     static const struct file_kind kind = {KIND_SAFETENSORS, "a safetensors file",
                                           "a model is what --init takes; name the text or the tokens to train on"};
     uint64_t length = 0;
-    if (!glimpse_has(g, 8, "{\"", 2) && !glimpse_has(g, 8, "{}", 2))
+    if (!glimpse_has(glimpse, 8, "{\"", 2) && !glimpse_has(glimpse, 8, "{}", 2))
         return NULL;
-    memcpy(&length, g->bytes, sizeof length);
-    if (length < 2 || length > g->size - 8)
+    memcpy(&length, glimpse->bytes, sizeof length);
+    if (length < 2 || length > glimpse->size - 8)
         return NULL;
     return &kind;
 }
 
 /* ---- finding it ------------------------------------------------------------------------------------------------- */
 
-static const struct file_kind *kind_of_glimpse(const struct glimpse *g)
+static const struct file_kind *kind_of_glimpse(const struct glimpse *glimpse)
 {
     for (size_t i = 0; i < COUNT(signatures); i++) {
         const struct file_kind *kind = &signatures[i].kind;
-        bool has_it = glimpse_has(g, 0, signatures[i].text, signatures[i].n);
-        if (has_it && (kind->kind != KIND_GZIP || is_gzip_header(g)))
+        bool has_it = glimpse_has(glimpse, 0, signatures[i].text, signatures[i].n);
+        if (has_it && (kind->kind != KIND_GZIP || is_gzip_header(glimpse)))
             return kind;
     }
-    const struct file_kind *weights = find_safetensors(g);
+    const struct file_kind *weights = find_safetensors(glimpse);
     const struct formats *formats = find_formats();
     if (weights || !formats)
         return weights;
-    return formats->kind(g);
+    return formats->kind(glimpse);
 }
 
 const struct file_kind *kind_of_bytes(const char *bytes, size_t n)
 {
-    struct glimpse g = {.bytes = bytes, .n = MIN(n, (size_t)LOOKED_AT), .size = n};
+    struct glimpse glimpse = {.bytes = bytes, .n = MIN(n, (size_t)LOOKED_AT), .size = n};
     const size_t last = MIN(n, (size_t)GLIMPSE_LAST);
-    memcpy(g.last + GLIMPSE_LAST - last, bytes + n - last, last);
-    return kind_of_glimpse(&g);
+    memcpy(glimpse.last + GLIMPSE_LAST - last, bytes + n - last, last);
+    return kind_of_glimpse(&glimpse);
 }
 
 const struct file_kind *kind_of_file(const char *path)
 {
     char bytes[LOOKED_AT];
     struct reader *reader = open_reader(path);
-    struct glimpse g = {.bytes = bytes, .n = (size_t)MIN(reader->size, (uint64_t)LOOKED_AT), .size = reader->size};
-    read_at(reader, bytes, g.n, 0);
+    struct glimpse glimpse = {
+        .bytes = bytes, .n = (size_t)MIN(reader->size, (uint64_t)LOOKED_AT), .size = reader->size};
+    read_at(reader, bytes, glimpse.n, 0);
     const size_t last = (size_t)MIN(reader->size, (uint64_t)GLIMPSE_LAST);
-    read_at(reader, g.last + GLIMPSE_LAST - last, last, reader->size - last);
+    read_at(reader, glimpse.last + GLIMPSE_LAST - last, last, reader->size - last);
     close_reader(reader);
-    return kind_of_glimpse(&g);
+    return kind_of_glimpse(&glimpse);
 }
 
 bool is_foreign(const struct file_kind *kind) { return kind && *kind->way; }

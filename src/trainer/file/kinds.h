@@ -16,6 +16,7 @@ enum known_kind {
     KIND_CHROME,
     KIND_PROFILE
 };
+
 struct file_kind {
     enum known_kind kind;
     const char *name; /* "a zip archive" */
@@ -33,8 +34,8 @@ struct glimpse {
     uint64_t size;           /* bytes of the whole file */
     char last[GLIMPSE_LAST]; /* the file's last bytes; those of a shorter file stand at the end of this array */
 };
-bool glimpse_has(const struct glimpse *g, size_t at, const char *text, size_t n);
-uint32_t glimpse_word(const struct glimpse *g, size_t at);
+bool glimpse_has(const struct glimpse *glimpse, size_t at, const char *text, size_t n);
+uint32_t glimpse_word(const struct glimpse *glimpse, size_t at);
 /* Functions of the folder that knows files of other programs (struct sole_parts, base/module.h). */
 struct formats {
     const struct file_kind *(*kind)(const struct glimpse *g); /* NULL: the file is of no kind that is known */

@@ -88,9 +88,9 @@ static void read_llmc_header(struct reader *reader, int32_t header[HEADER_WORDS]
 /* ---- model ----------------------------------------------------------------------------------------------------- */
 
 /* Fails unless the header's fields are sane, and the file has the size that they ask for. */
-static void check_llmc_model(const struct llmc_model *m, const int32_t header[HEADER_WORDS])
+static void check_llmc_model(const struct llmc_model *file, const int32_t header[HEADER_WORDS])
 {
-    const char *path = m->file->path;
+    const char *path = file->file->path;
     /* [i]: header word i.  The limits are far above any GPT-2, and small enough that no product below overflows. */
     static const struct {
         const char *name;
@@ -101,22 +101,22 @@ static void check_llmc_model(const struct llmc_model *m, const int32_t header[HE
         if (header[i] < 1 || header[i] > fields[i].limit)
             fail(EXIT_FAILED, "%s is damaged: header word %zu (%s) is %d, expected 1 to %d; get a fresh copy", path, i,
                  fields[i].name, header[i], fields[i].limit);
-    if (m->channels % m->heads)
+    if (file->channels % file->heads)
         fail(EXIT_FAILED,
              "%s is damaged: %d channels (header word 6) cannot be shared by %d heads (word 5); get a fresh copy", path,
-             m->channels, m->heads);
-    if (m->padded_vocab < m->vocab)
+             file->channels, file->heads);
+    if (file->padded_vocab < file->vocab)
         fail(EXIT_FAILED,
              "%s is damaged: padded_vocab %d (header word 7) is less than vocab %d (word 3); get a fresh copy", path,
-             m->padded_vocab, m->vocab);
-    const uint64_t C = (uint64_t)m->channels, L = (uint64_t)m->layers;
-    const uint64_t elements = (uint64_t)(m->padded_vocab + m->max_seq_len + 2) * C + L * (12 * C + 13) * C;
-    if (m->file->size != LLMC_HEADER_BYTES + 4 * elements)
+             file->padded_vocab, file->vocab);
+    const uint64_t C = (uint64_t)file->channels, L = (uint64_t)file->layers;
+    const uint64_t elements = (uint64_t)(file->padded_vocab + file->max_seq_len + 2) * C + L * (12 * C + 13) * C;
+    if (file->file->size != LLMC_HEADER_BYTES + 4 * elements)
         fail(
             EXIT_FAILED,
             "%s is damaged: its header asks for %llu parameters, that is %llu bytes, but it has %llu; get a fresh copy",
             path, (unsigned long long)elements, (unsigned long long)(LLMC_HEADER_BYTES + 4 * elements),
-            (unsigned long long)m->file->size);
+            (unsigned long long)file->file->size);
 }
 
 struct llmc_model *open_llmc_model(const char *path)
@@ -136,10 +136,10 @@ struct llmc_model *open_llmc_model(const char *path)
     return model;
 }
 
-void close_llmc_model(struct llmc_model *m)
+void close_llmc_model(struct llmc_model *file)
 {
-    close_reader(m->file);
-    free(m);
+    close_reader(file->file);
+    free(file);
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------------------------- */

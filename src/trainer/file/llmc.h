@@ -13,7 +13,7 @@ struct llmc_model {
 };
 /* Checks magic, version (3 = float32), sane sizes, and that the file is exactly as long as these sizes need. */
 struct llmc_model *open_llmc_model(const char *path);
-void close_llmc_model(struct llmc_model *m);
+void close_llmc_model(struct llmc_model *file);
 /* Does the file start with this magic number (little endian int32)?  false for files shorter than 4 bytes. */
 bool has_magic(const char *path, int32_t magic);
 /* The name of the kind that the file's magic number means, "an llm.c tokenizer"; NULL: it is none of llm.c's. */

@@ -42,12 +42,12 @@ static void remove_strays(const char *parent, const char *begin)
     DIR *entries = opendir(parent);
     if (!entries)
         return;
-    const struct dirent *e;
-    while ((e = readdir(entries))) {
+    const struct dirent *entry;
+    while ((entry = readdir(entries))) {
         struct stat status;
-        if (!is_stray(e->d_name, begin, STRAY_EXACTLY))
+        if (!is_stray(entry->d_name, begin, STRAY_EXACTLY))
             continue;
-        char *path = format_string("%s/%s", parent, e->d_name);
+        char *path = format_string("%s/%s", parent, entry->d_name);
         if (lstat(path, &status) == 0 && S_ISREG(status.st_mode))
             unlink(path);
         free(path);

@@ -57,51 +57,52 @@ static uint64_t whole_number(const char *path, const char *name, const char *fie
 }
 
 /* The bytes that a tensor of this shape takes.  The product without the zeros must not overflow either. */
-static uint64_t shape_bytes(const char *path, const struct st_tensor *x, unsigned bits)
+static uint64_t shape_bytes(const char *path, const struct st_tensor *stored, unsigned bits)
 {
     uint64_t nonzero = bits;
     bool empty = false;
-    for (int i = 0; i < x->n_dims; i++) {
-        uint64_t size = (uint64_t)MAX(x->shape[i], 1);
-        empty |= x->shape[i] == 0;
+    for (int i = 0; i < stored->n_dims; i++) {
+        uint64_t size = (uint64_t)MAX(stored->shape[i], 1);
+        empty |= stored->shape[i] == 0;
         if (nonzero > (uint64_t)INT64_MAX / size)
-            REFUSE(path, "the shape of tensor \"%s\" overflows 63 bits", shown(x->name));
+            REFUSE(path, "the shape of tensor \"%s\" overflows 63 bits", shown(stored->name));
         nonzero *= size;
     }
     if (!empty && nonzero % 8)
-        REFUSE(path, "tensor \"%s\" takes %llu bits, which is no whole number of bytes", shown(x->name),
+        REFUSE(path, "tensor \"%s\" takes %llu bits, which is no whole number of bytes", shown(stored->name),
                (unsigned long long)nonzero);
     return empty ? 0 : nonzero / 8;
 }
 
-static void read_shape(const char *path, struct st_tensor *x, const json_t *shape)
+static void read_shape(const char *path, struct st_tensor *stored, const json_t *shape)
 {
-    x->n_dims = (int)MIN(json_array_size(shape), MOST_FILE_DIMS);
+    stored->n_dims = (int)MIN(json_array_size(shape), MOST_FILE_DIMS);
     if (!json_is_array(shape) || json_array_size(shape) > MOST_FILE_DIMS)
-        REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(x->name), MOST_FILE_DIMS);
-    for (int i = 0; i < x->n_dims; i++)
-        x->shape[i] = (int64_t)whole_number(path, x->name, "shape", json_array_get(shape, (size_t)i));
+        REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(stored->name),
+               MOST_FILE_DIMS);
+    for (int i = 0; i < stored->n_dims; i++)
+        stored->shape[i] = (int64_t)whole_number(path, stored->name, "shape", json_array_get(shape, (size_t)i));
 }
 
-/* bits: the size of one element.  x->offset counts from the start of the data at first; check_tiling() makes it count
- * from the start of the file. */
-static void read_offsets(const char *path, struct st_tensor *x, const json_t *offsets, unsigned bits)
+/* bits: the size of one element.  stored->offset counts from the start of the data at first; check_tiling() makes it
+ * count from the start of the file. */
+static void read_offsets(const char *path, struct st_tensor *stored, const json_t *offsets, unsigned bits)
 {
     if (!json_is_array(offsets) || json_array_size(offsets) != 2)
-        REFUSE(path, "data_offsets of tensor \"%s\" must be a list of two numbers", shown(x->name));
-    x->offset = whole_number(path, x->name, "data_offsets", json_array_get(offsets, 0));
-    uint64_t end = whole_number(path, x->name, "data_offsets", json_array_get(offsets, 1));
-    if (x->offset > end)
-        REFUSE(path, "tensor \"%s\" ends at byte %llu of the data, before it begins at %llu", shown(x->name),
-               (unsigned long long)end, (unsigned long long)x->offset);
-    x->bytes = end - x->offset;
-    uint64_t expected = shape_bytes(path, x, bits);
-    if (x->bytes == expected)
+        REFUSE(path, "data_offsets of tensor \"%s\" must be a list of two numbers", shown(stored->name));
+    stored->offset = whole_number(path, stored->name, "data_offsets", json_array_get(offsets, 0));
+    uint64_t end = whole_number(path, stored->name, "data_offsets", json_array_get(offsets, 1));
+    if (stored->offset > end)
+        REFUSE(path, "tensor \"%s\" ends at byte %llu of the data, before it begins at %llu", shown(stored->name),
+               (unsigned long long)end, (unsigned long long)stored->offset);
+    stored->bytes = end - stored->offset;
+    uint64_t expected = shape_bytes(path, stored, bits);
+    if (stored->bytes == expected)
         return;
     char text[128];
-    REFUSE(path, "tensor \"%s\", %s %s, needs %llu bytes, but its data_offsets give it %llu", shown(x->name),
-           x->dtype_name, format_shape(text, x->n_dims, x->shape), (unsigned long long)expected,
-           (unsigned long long)x->bytes);
+    REFUSE(path, "tensor \"%s\", %s %s, needs %llu bytes, but its data_offsets give it %llu", shown(stored->name),
+           stored->dtype_name, format_shape(text, stored->n_dims, stored->shape), (unsigned long long)expected,
+           (unsigned long long)stored->bytes);
 }
 
 /* The tensor that an entry of the header describes. */
@@ -123,10 +124,10 @@ static struct st_tensor parse_tensor(const char *path, const char *name, json_t 
     if (row == COUNT(dtypes))
         REFUSE(path, "tensor \"%s\" has dtype \"%s\"; expected one such as F32 or I32, in capitals", shown(name),
                shown(type));
-    struct st_tensor t = {.name = copy_string(name), .dtype = dtypes[row].dtype, .dtype_name = dtypes[row].name};
-    read_shape(path, &t, shape);
-    read_offsets(path, &t, offsets, dtypes[row].bits);
-    return t;
+    struct st_tensor stored = {.name = copy_string(name), .dtype = dtypes[row].dtype, .dtype_name = dtypes[row].name};
+    read_shape(path, &stored, shape);
+    read_offsets(path, &stored, offsets, dtypes[row].bits);
+    return stored;
 }
 
 /* Where several tensors begin at the same byte, the empty ones come first. */
@@ -137,13 +138,13 @@ static void check_tiling(struct safetensors *st, uint64_t data)
 {
     uint64_t at = 0; /* end of the tensors so far, from the start of the data */
     for (size_t i = 0; i < st->n; i++) {
-        struct st_tensor *x = &st->tensors[i];
-        if (x->offset != at)
+        struct st_tensor *stored = &st->tensors[i];
+        if (stored->offset != at)
             REFUSE(st->file->path, "tensor \"%s\" begins at byte %llu of the data, but the one before ends at %llu: %s",
-                   shown(x->name), (unsigned long long)x->offset, (unsigned long long)at,
-                   x->offset > at ? "a hole" : "they overlap");
-        at += x->bytes; /* this cannot overflow: both are below 2^63 */
-        x->offset += data;
+                   shown(stored->name), (unsigned long long)stored->offset, (unsigned long long)at,
+                   stored->offset > at ? "a hole" : "they overlap");
+        at += stored->bytes; /* this cannot overflow: both are below 2^63 */
+        stored->offset += data;
     }
     if (at != st->file->size - data)
         REFUSE(st->file->path, "its tensors take %llu bytes of data, but %llu follow the header: it is %s",
@@ -262,39 +263,39 @@ static float float_of_half(uint16_t half)
 /* bfloat16 is the upper half of a float. */
 static float float_of_bfloat(uint16_t upper) { return float_of_bits((uint32_t)upper << 16); }
 
-size_t st_elements(const struct st_tensor *x)
+size_t st_elements(const struct st_tensor *stored)
 {
     size_t n = 1;
-    for (int i = 0; i < x->n_dims; i++)
-        n *= (size_t)x->shape[i];
+    for (int i = 0; i < stored->n_dims; i++)
+        n *= (size_t)stored->shape[i];
     return n;
 }
 
-static void need_dtype(const struct safetensors *st, const struct st_tensor *x, bool fits, const char *expected)
+static void need_dtype(const struct safetensors *st, const struct st_tensor *stored, bool fits, const char *expected)
 {
     if (!fits)
-        fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected %s", st->file->path, shown(x->name), x->dtype_name,
-             expected);
+        fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected %s", st->file->path, shown(stored->name),
+             stored->dtype_name, expected);
 }
 
-void read_floats(const struct safetensors *st, const struct st_tensor *x, float *into)
+void read_floats(const struct safetensors *st, const struct st_tensor *stored, float *into)
 {
-    const bool direct = x->dtype == DTYPE_F32; /* the file's bytes are the floats */
-    bool fits = direct || x->dtype == DTYPE_F16 || x->dtype == DTYPE_BF16 || x->dtype == DTYPE_F64;
-    need_dtype(st, x, fits, "floating point: F32, F16, BF16 or F64");
+    const bool direct = stored->dtype == DTYPE_F32; /* the file's bytes are the floats */
+    bool fits = direct || stored->dtype == DTYPE_F16 || stored->dtype == DTYPE_BF16 || stored->dtype == DTYPE_F64;
+    need_dtype(st, stored, fits, "floating point: F32, F16, BF16 or F64");
     if (direct) {
-        read_at(st->file, into, (size_t)x->bytes, x->offset);
+        read_at(st->file, into, (size_t)stored->bytes, stored->offset);
         return;
     }
-    void *raw = allocate((size_t)x->bytes, 1); /* aligned for all types */
+    void *raw = allocate((size_t)stored->bytes, 1); /* aligned for all types */
     const double *doubles = raw;
     const uint16_t *halves = raw;
-    const size_t n = st_elements(x);
-    read_at(st->file, raw, (size_t)x->bytes, x->offset);
+    const size_t n = st_elements(stored);
+    read_at(st->file, raw, (size_t)stored->bytes, stored->offset);
     for (size_t i = 0; i < n; i++) {
-        if (x->dtype == DTYPE_F64)
+        if (stored->dtype == DTYPE_F64)
             into[i] = (float)doubles[i];
-        else if (x->dtype == DTYPE_F16)
+        else if (stored->dtype == DTYPE_F16)
             into[i] = float_of_half(halves[i]);
         else
             into[i] = float_of_bfloat(halves[i]);
@@ -302,10 +303,10 @@ void read_floats(const struct safetensors *st, const struct st_tensor *x, float 
     free(raw);
 }
 
-void read_ints(const struct safetensors *st, const struct st_tensor *x, int32_t *into)
+void read_ints(const struct safetensors *st, const struct st_tensor *stored, int32_t *into)
 {
-    need_dtype(st, x, x->dtype == DTYPE_I32, "whole numbers: I32");
-    read_at(st->file, into, (size_t)x->bytes, x->offset);
+    need_dtype(st, stored, stored->dtype == DTYPE_I32, "whole numbers: I32");
+    read_at(st->file, into, (size_t)stored->bytes, stored->offset);
 }
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@ struct st_tensor {
     uint64_t offset;               /* its first byte, from the start of the file */
     uint64_t bytes;                /* as many as shape and type need */
 };
+
 struct safetensors {
     struct reader *file;       /* open */
     size_t n;                  /* number of tensors */
@@ -27,11 +28,11 @@ struct safetensors *open_safetensors(const char *path);
 void close_safetensors(struct safetensors *st);
 const struct st_tensor *find_tensor(const struct safetensors *st, const char *name); /* NULL when absent */
 const char *find_metadata(const struct safetensors *st, const char *key);            /* NULL when absent */
-size_t st_elements(const struct st_tensor *x);                                       /* product of the shape */
+size_t st_elements(const struct st_tensor *stored);                                  /* product of the shape */
 /* All elements as float (from F32, F16, BF16, F64), or as int32 (from I32).  Fails, and names the tensor, when the
  * dtype is another.  `into` has room for all elements. */
-void read_floats(const struct safetensors *st, const struct st_tensor *x, float *into);
-void read_ints(const struct safetensors *st, const struct st_tensor *x, int32_t *into);
+void read_floats(const struct safetensors *st, const struct st_tensor *stored, float *into);
+void read_ints(const struct safetensors *st, const struct st_tensor *stored, int32_t *into);
 /* Writes "[2, 16, 67]" into out; returns out. */
 char *format_shape(char out[128], int n_dims, const int64_t *shape);
 

@@ -42,7 +42,7 @@ void add_broadcast_from(struct list *list, const char *name, struct tensor *cons
     free(targets);
 }
 
-struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int number, struct shard shard)
+struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int number, struct range shard)
 {
     char name[48];
     const struct shape shape = SHAPE((int64_t)(shard.end - shard.begin));
@@ -90,7 +90,7 @@ struct tensor **add_reduce_moves(struct list *list, const char *name, struct ten
     struct tensor **part = allocate((size_t)(n * n), sizeof *part);
     for (int turn = 0; turn < n; turn++)
         for (int k = 0; k < n; k++) {
-            struct shard mine = flat_part(count_elements(tensors[0]), grain, k, n);
+            struct range mine = flat_part(count_elements(tensors[0]), grain, k, n);
             int sender = (k + turn) % n;
             if (mine.begin == mine.end)
                 continue;
@@ -136,7 +136,7 @@ void add_all_gather(struct list *list, const char *name, struct tensor *const *t
 {
     struct tensor **slice = allocate((size_t)n, sizeof *slice);
     for (int k = 0; k < n; k++) {
-        struct shard part = flat_part(count_elements(tensors[k]), ALIGNED, k, n);
+        struct range part = flat_part(count_elements(tensors[k]), ALIGNED, k, n);
         if (part.begin == part.end)
             continue;
         for (int i = 0; i < n; i++)

@@ -62,8 +62,8 @@ struct problem *parse_mesh(const char *text, int ranks, struct mesh *mesh)
         if (!at || (*at && *at != ','))
             return new_problem(
                 EXIT_USAGE,
-                "--mesh %s: expected dp=A,pp=B,tp=C, each once, with numbers from 1 to %d; an omitted axis is 1", text,
-                MOST_RANKS);
+                "--mesh takes dp=A,pp=B,tp=C, each once, with numbers from 1 to %d, not \"%s\"; an omitted axis is 1",
+                MOST_RANKS, text);
         at = *at == ',' ? at + 1 : NULL;
     }
     double devices = (double)mesh->dp * mesh->pp * mesh->tp;
@@ -121,14 +121,14 @@ struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages)
 
 /* ---- shards ---------------------------------------------------------------------------------------------------- */
 
-struct shard flat_part(size_t elements, size_t grain, int k, int n)
+struct range flat_part(size_t elements, size_t grain, int k, int n)
 {
     size_t grains = ceil_div(elements, grain);
-    return (struct shard){MIN(part_begin(grains, k, n) * grain, elements),
+    return (struct range){MIN(part_begin(grains, k, n) * grain, elements),
                           MIN(part_begin(grains, k + 1, n) * grain, elements)};
 }
 
-struct shard shard_of(size_t elements, int k, int n) { return flat_part(elements, NORM_BLOCK, k, n); }
+struct range shard_of(size_t elements, int k, int n) { return flat_part(elements, NORM_BLOCK, k, n); }
 
 /* ---- parts ----------------------------------------------------------------------------------------------------- */
 

@@ -43,13 +43,10 @@ int dp_of(const struct mesh *mesh, int rank);
 int tp_of(const struct mesh *mesh, int rank);
 bool has_stage(const struct mesh *mesh, int rank, int stage);
 
-/* Elements [begin, end) of a tensor; perhaps none. */
-struct shard {
-    size_t begin, end;
-};
-/* Part k of n of a tensor with so many elements.  A part is a whole number of grains, of `grain` elements each. */
-struct shard flat_part(size_t elements, size_t grain, int k, int n);
-struct shard shard_of(size_t elements, int k, int n); /* flat_part() whose grain is a block of the norm */
+/* Part k of n of a tensor with so many elements, perhaps none.  A part is a whole number of grains, of `grain` elements
+ * each. */
+struct range flat_part(size_t elements, size_t grain, int k, int n);
+struct range shard_of(size_t elements, int k, int n); /* flat_part() whose grain is a block of the norm */
 
 /* How a tensor of two dimensions is cut among the ranks of a tensor-parallel group. */
 enum partition { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS };
@@ -58,6 +55,7 @@ struct cut {
     int sections;  /* how many sections along that axis are each cut by themselves: 3 for q, k and v */
     int64_t grain; /* how many rows or columns stay together: those of a head */
 };
+
 /* A rank's part of a tensor that is made up of `runs` runs of `length` elements: elements [begin, end) of each run. */
 struct part {
     size_t runs, length, begin, end;
@@ -69,7 +67,7 @@ struct part part_of(const struct cut *cut, const int64_t shape[2], int k, int n)
 
 /* A view of the shard with this number, named "grad.3/1" for shard 1; or the tensor itself where the shard is all of
  * it. */
-struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int number, struct shard shard);
+struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int number, struct range shard);
 /* sum += addend, on the sum's device. */
 void add_into(struct list *list, const char *name, struct tensor *sum, struct tensor *addend);
 enum sums_in { SUMS_IN_PLACE, SUMS_APART };

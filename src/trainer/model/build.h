@@ -41,6 +41,7 @@ struct op {
     double scale; /* cross_entropy(): the factor of the gradient */
     size_t end;   /* length of the list when its forward had been added */
 };
+
 /* A rank's forward of one stage and micro-batch. */
 struct tape {
     int rank, micro;

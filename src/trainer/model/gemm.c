@@ -15,7 +15,7 @@ const char *const gemm_form_name[3] = {"NT", "NN", "TN"};
 struct operand matrix(struct tensor *x, int ld) { return (struct operand){.tensor = x, .ld = ld}; }
 
 /* Does the product need what C's tensor held before: to add to it, or because C is only a part of it? */
-static bool keeps_old(const struct gemm *g) { return g->start == START_OLD || g->part == PART_NEXT; }
+static bool keeps_old(const struct gemm *gemm) { return gemm->start == START_OLD || gemm->part == PART_NEXT; }
 
 /* ---- our own kernel -------------------------------------------------------------------------------------------- */
 
@@ -34,10 +34,10 @@ enum {
 
 /* The estimated time of a product, in fma()s of a vector: to pack a float takes as long as four.  The part of a round
  * that is added stands for cores that are disturbed, or slower than others: the more cores there are, the likelier. */
-static double estimate_time(const struct device *device, const struct gemm *g, size_t band, size_t span)
+static double estimate_time(const struct device *device, const struct gemm *gemm, size_t band, size_t span)
 {
-    size_t matrices = (size_t)(g->batch * g->heads);
-    size_t groups = ceil_div((size_t)g->n, span) * ceil_div((size_t)g->m, band) * matrices;
+    size_t matrices = (size_t)(gemm->batch * gemm->heads);
+    size_t groups = ceil_div((size_t)gemm->n, span) * ceil_div((size_t)gemm->m, band) * matrices;
     double rounds = (double)ceil_div(groups, device->units) + MIN(0.05 * device->units, 0.25);
     double computed = (double)(band * span) / device->shape.vector;
     double packed = 4 * (double)(band + span);
@@ -64,22 +64,22 @@ static size_t choose_depth(size_t room, size_t k, size_t span)
 /* How much of a product one work-item computes.  B is packed once for each band and A once for each span, so few and
  * large pieces are good; but all cores should have the same to do.  A is packed in form TN if four panels or more then
  * read it, and not if a triangle of it is left out. */
-static struct blocking choose_blocking(const struct device *device, const struct gemm *g)
+static struct blocking choose_blocking(const struct device *device, const struct gemm *gemm)
 {
-    const size_t m = (size_t)g->m;
+    const size_t m = (size_t)gemm->m;
     const size_t columns = device->shape.tile_vectors * device->shape.vector; /* of a panel */
-    const size_t all = round_up((size_t)g->n, columns);
+    const size_t all = round_up((size_t)gemm->n, columns);
     const size_t room = room_of(device);
     const size_t least = MIN(4 * columns, all);
-    const size_t depth = choose_depth(room, (size_t)g->k, least);
+    const size_t depth = choose_depth(room, (size_t)gemm->k, least);
     const size_t widest = MIN(MIN(room / depth - A_ROWS, MOST_SPAN), all);
-    const bool may_pack = g->form == GEMM_TN && g->causal == CAUSAL_NONE;
+    const bool may_pack = gemm->form == GEMM_TN && gemm->causal == CAUSAL_NONE;
     struct blocking best = {.depth = (int)depth};
     double best_time = INFINITY;
     for (size_t span = least; span <= widest; span += columns)
         for (size_t bands = 1; bands == 1 || bands <= m / LEAST_BAND; bands++) {
             size_t band = round_up(ceil_div(m, bands), device->shape.tile_rows);
-            double time = estimate_time(device, g, band, span);
+            double time = estimate_time(device, gemm, band, span);
             if (time >= best_time)
                 continue;
             bool packed = may_pack && span >= 4 * columns;
@@ -120,49 +120,49 @@ enum gemm_parameter {
 };
 /* clang-format on */
 
-static struct task *own_gemm(struct build *b, const char *name, const struct gemm *g)
+static struct task *own_gemm(struct build *b, const char *name, const struct gemm *gemm)
 {
-    const struct blocking sizes = choose_blocking(b->device, g);
-    const struct strides in_a = strides_of(&g->a, g->form == GEMM_TN);
-    const struct strides in_b = strides_of(&g->b, g->form == GEMM_NT);
-    const size_t spans = ceil_div((size_t)g->n, (size_t)sizes.span);
-    const size_t bands = ceil_div((size_t)g->m, (size_t)sizes.band);
+    const struct blocking sizes = choose_blocking(b->device, gemm);
+    const struct strides in_a = strides_of(&gemm->a, gemm->form == GEMM_TN);
+    const struct strides in_b = strides_of(&gemm->b, gemm->form == GEMM_NT);
+    const size_t spans = ceil_div((size_t)gemm->n, (size_t)sizes.span);
+    const size_t bands = ceil_div((size_t)gemm->m, (size_t)sizes.band);
     const struct arg no_bias = NO_TENSOR;
     const struct arg args[GEMM_PARAMETERS] = {
-        [P_M] = INT(g->m),
-        [P_N] = INT(g->n),
-        [P_K] = INT(g->k),
-        [P_START] = INT(g->start),
-        [P_CAUSAL] = INT(g->causal),
+        [P_M] = INT(gemm->m),
+        [P_N] = INT(gemm->n),
+        [P_K] = INT(gemm->k),
+        [P_START] = INT(gemm->start),
+        [P_CAUSAL] = INT(gemm->causal),
         [P_BAND] = INT(sizes.band),
         [P_SPAN] = INT(sizes.span),
         [P_DEPTH] = INT(sizes.depth),
         [P_BLOCK] = INT(sizes.block),
-        [P_HEADS] = INT(g->heads),
-        [P_A] = IN(g->a.tensor),
-        [P_A_BASE] = INT(g->a.offset),
-        [P_A_OUTER] = INT(g->a.batch_stride),
-        [P_A_INNER] = INT(g->a.head_stride),
+        [P_HEADS] = INT(gemm->heads),
+        [P_A] = IN(gemm->a.tensor),
+        [P_A_BASE] = INT(gemm->a.offset),
+        [P_A_OUTER] = INT(gemm->a.batch_stride),
+        [P_A_INNER] = INT(gemm->a.head_stride),
         [P_A_ROW] = INT(in_a.row),
         [P_A_STEP] = INT(in_a.column),
-        [P_B] = IN(g->b.tensor),
-        [P_B_BASE] = INT(g->b.offset),
-        [P_B_OUTER] = INT(g->b.batch_stride),
-        [P_B_INNER] = INT(g->b.head_stride),
+        [P_B] = IN(gemm->b.tensor),
+        [P_B_BASE] = INT(gemm->b.offset),
+        [P_B_OUTER] = INT(gemm->b.batch_stride),
+        [P_B_INNER] = INT(gemm->b.head_stride),
         [P_B_STEP] = INT(in_b.row),
         [P_B_COL] = INT(in_b.column),
-        [P_C] = ACCUMULATE(g->c.tensor, keeps_old(g)),
-        [P_C_BASE] = INT(g->c.offset),
-        [P_C_OUTER] = INT(g->c.batch_stride),
-        [P_C_INNER] = INT(g->c.head_stride),
-        [P_C_ROW] = INT(g->c.ld),
-        [P_BIAS] = g->start == START_BIAS ? IN(g->bias) : no_bias,
+        [P_C] = ACCUMULATE(gemm->c.tensor, keeps_old(gemm)),
+        [P_C_BASE] = INT(gemm->c.offset),
+        [P_C_OUTER] = INT(gemm->c.batch_stride),
+        [P_C_INNER] = INT(gemm->c.head_stride),
+        [P_C_ROW] = INT(gemm->c.ld),
+        [P_BIAS] = gemm->start == START_BIAS ? IN(gemm->bias) : no_bias,
         [P_PACKED] = LOCAL(ELEMENT_BYTES * (sizes.span + sizes.block) * sizes.depth),
     };
     const struct kernel_call call = {
         .file = "gemm.cl",
         .function = "gemm",
-        .grid = {.dims = 3, .global = {spans, bands, (size_t)(g->batch * g->heads)}, .local = {1, 1, 1}},
+        .grid = {.dims = 3, .global = {spans, bands, (size_t)(gemm->batch * gemm->heads)}, .local = {1, 1, 1}},
         .args = args,
         .n_args = GEMM_PARAMETERS,
     };
@@ -186,37 +186,37 @@ struct call {
 
 static CLBlastTranspose transpose(bool yes) { return yes ? CLBlastTransposeYes : CLBlastTransposeNo; }
 
-static struct call describe_by_rows(const struct gemm *g)
+static struct call describe_by_rows(const struct gemm *gemm)
 {
     return (struct call){.layout = CLBlastLayoutRowMajor,
-                         .ta = transpose(g->form == GEMM_TN),
-                         .tb = transpose(g->form == GEMM_NT),
-                         .m = (size_t)g->m,
-                         .n = (size_t)g->n,
-                         .k = (size_t)g->k,
-                         .of = {[OPERAND_C] = g->c, [OPERAND_A] = g->a, [OPERAND_B] = g->b}};
+                         .ta = transpose(gemm->form == GEMM_TN),
+                         .tb = transpose(gemm->form == GEMM_NT),
+                         .m = (size_t)gemm->m,
+                         .n = (size_t)gemm->n,
+                         .k = (size_t)gemm->k,
+                         .of = {[OPERAND_C] = gemm->c, [OPERAND_A] = gemm->a, [OPERAND_B] = gemm->b}};
 }
 
-static struct call describe_by_columns(const struct gemm *g)
+static struct call describe_by_columns(const struct gemm *gemm)
 {
     return (struct call){.layout = CLBlastLayoutColMajor,
-                         .ta = transpose(g->form == GEMM_NT),
-                         .tb = transpose(g->form == GEMM_TN),
-                         .m = (size_t)g->n,
-                         .n = (size_t)g->m,
-                         .k = (size_t)g->k,
-                         .of = {[OPERAND_C] = g->c, [OPERAND_A] = g->b, [OPERAND_B] = g->a}};
+                         .ta = transpose(gemm->form == GEMM_NT),
+                         .tb = transpose(gemm->form == GEMM_TN),
+                         .m = (size_t)gemm->n,
+                         .n = (size_t)gemm->m,
+                         .k = (size_t)gemm->k,
+                         .of = {[OPERAND_C] = gemm->c, [OPERAND_A] = gemm->b, [OPERAND_B] = gemm->a}};
 }
 
 /* A call takes all heads of one sequence, or, where sequences are more than heads, one head of all sequences: then
  * fewer calls do, and call.heads counts sequences. */
-static struct call describe_call(const struct gemm *g, CLBlastLayout layout)
+static struct call describe_call(const struct gemm *gemm, CLBlastLayout layout)
 {
-    struct call call = layout == CLBlastLayoutColMajor ? describe_by_columns(g) : describe_by_rows(g);
-    const bool swap = g->batch > g->heads;
-    call.batch = (size_t)MIN(g->batch, g->heads);
-    call.heads = (size_t)MAX(g->batch, g->heads);
-    call.beta = g->start == START_OLD ? 1 : 0;
+    struct call call = layout == CLBlastLayoutColMajor ? describe_by_columns(gemm) : describe_by_rows(gemm);
+    const bool swap = gemm->batch > gemm->heads;
+    call.batch = (size_t)MIN(gemm->batch, gemm->heads);
+    call.heads = (size_t)MAX(gemm->batch, gemm->heads);
+    call.beta = gemm->start == START_OLD ? 1 : 0;
     for (int i = 0; i < OPERANDS; i++) {
         struct operand *operand = &call.of[i];
         size_t outer = operand->batch_stride, inner = operand->head_stride;
@@ -228,75 +228,76 @@ static struct call describe_call(const struct gemm *g, CLBlastLayout layout)
 }
 
 /* The element at which matrix z of an operand begins. */
-static size_t begin_of(const struct call *x, int operand, size_t z)
+static size_t begin_of(const struct call *call, int operand, size_t z)
 {
-    const struct operand *of = &x->of[operand];
-    return of->offset + z / x->heads * of->batch_stride + z % x->heads * of->head_stride;
+    const struct operand *of = &call->of[operand];
+    return of->offset + z / call->heads * of->batch_stride + z % call->heads * of->head_stride;
 }
 
 /* A machine on paper has no CLBlast that could be asked.  On GPUs large products read A by columns and B by rows and
  * write C by columns, in whole tiles, of which these are the largest usual ones; a matrix that lies otherwise is
  * copied. */
-static size_t guess_work(const struct call *x)
+static size_t guess_work(const struct call *call)
 {
     enum { TILE = 128, DEPTH = 32, LEAST = 704 };
-    const size_t m = round_up(x->m, TILE);
-    const size_t n = round_up(x->n, TILE);
-    const size_t k = round_up(x->k, DEPTH);
-    const bool whole = m == x->m && n == x->n && k == x->k && x->batch * x->heads == 1;
-    const bool columns = x->layout == CLBlastLayoutColMajor;
-    if (x->m * x->n * x->k < (size_t)LEAST * LEAST * LEAST)
+    const size_t m = round_up(call->m, TILE);
+    const size_t n = round_up(call->n, TILE);
+    const size_t k = round_up(call->k, DEPTH);
+    const bool whole = m == call->m && n == call->n && k == call->k && call->batch * call->heads == 1;
+    const bool columns = call->layout == CLBlastLayoutColMajor;
+    if (call->m * call->n * call->k < (size_t)LEAST * LEAST * LEAST)
         return 0;
     size_t elements = 0;
     if (!whole || !columns)
         elements += m * n;
-    if (!whole || columns != (x->ta == CLBlastTransposeNo))
+    if (!whole || columns != (call->ta == CLBlastTransposeNo))
         elements += m * k;
-    if (!whole || columns != (x->tb == CLBlastTransposeYes))
+    if (!whole || columns != (call->tb == CLBlastTransposeYes))
         elements += k * n;
     return elements * ELEMENT_BYTES;
 }
 
 /* The bytes of work space that CLBlast needs for the last matrix.  If that is not the first matrix, 0 means that
  * CLBlast takes its kernel for small products. */
-static size_t work_space(const struct device *device, const struct call *x)
+static size_t work_space(const struct device *device, const struct call *call)
 {
-    const size_t lda = (size_t)x->of[OPERAND_A].ld;
-    const size_t ldb = (size_t)x->of[OPERAND_B].ld;
-    const size_t ldc = (size_t)x->of[OPERAND_C].ld;
-    const size_t last = x->batch * x->heads - 1;
+    const size_t lda = (size_t)call->of[OPERAND_A].ld;
+    const size_t ldb = (size_t)call->of[OPERAND_B].ld;
+    const size_t ldc = (size_t)call->of[OPERAND_C].ld;
+    const size_t last = call->batch * call->heads - 1;
     size_t bytes = 0;
     cl_command_queue queue = device->lane[LANE_COMPUTE]->queue;
     if (!queue)
-        return guess_work(x);
-    CLBlastStatusCode code = CLBlastSGemmTempBufferSize(x->layout, x->ta, x->tb, x->m, x->n, x->k,
-                                                        begin_of(x, OPERAND_A, last), lda, begin_of(x, OPERAND_B, last),
-                                                        ldb, begin_of(x, OPERAND_C, last), ldc, &queue, &bytes);
+        return guess_work(call);
+    CLBlastStatusCode code = CLBlastSGemmTempBufferSize(
+        call->layout, call->ta, call->tb, call->m, call->n, call->k, begin_of(call, OPERAND_A, last), lda,
+        begin_of(call, OPERAND_B, last), ldb, begin_of(call, OPERAND_C, last), ldc, &queue, &bytes);
     if (code != CLBlastSuccess)
-        fail(EXIT_FAILED, "CLBlast cannot plan a product of %zu x %zu x %zu on %s (status %d); use --gemm own", x->m,
-             x->n, x->k, device->id, (int)code);
+        fail(EXIT_FAILED, "CLBlast cannot plan a product of %zu x %zu x %zu on %s (status %d); use --gemm own", call->m,
+             call->n, call->k, device->id, (int)code);
     return bytes;
 }
 
 /* Computes matrix z, or all heads from there on.  buffer[WORK_SPACE] may be NULL: some products need no work space. */
-static CLBlastStatusCode call_clblast(const struct call *x, size_t z, const cl_mem *buffer, cl_command_queue queue,
+static CLBlastStatusCode call_clblast(const struct call *call, size_t z, const cl_mem *buffer, cl_command_queue queue,
                                       cl_event *done)
 {
-    const struct operand *A = &x->of[OPERAND_A];
-    const struct operand *B = &x->of[OPERAND_B];
-    const struct operand *C = &x->of[OPERAND_C];
+    const struct operand *A = &call->of[OPERAND_A];
+    const struct operand *B = &call->of[OPERAND_B];
+    const struct operand *C = &call->of[OPERAND_C];
     const cl_mem a = buffer[OPERAND_A];
     const cl_mem b = buffer[OPERAND_B];
     const cl_mem c = buffer[OPERAND_C];
-    const size_t a_begin = begin_of(x, OPERAND_A, z), lda = (size_t)A->ld;
-    const size_t b_begin = begin_of(x, OPERAND_B, z), ldb = (size_t)B->ld;
-    const size_t c_begin = begin_of(x, OPERAND_C, z), ldc = (size_t)C->ld;
-    if (x->at_once == 1)
-        return CLBlastSgemmWithTempBuffer(x->layout, x->ta, x->tb, x->m, x->n, x->k, 1, a, a_begin, lda, b, b_begin,
-                                          ldb, x->beta, c, c_begin, ldc, &queue, done, buffer[WORK_SPACE]);
-    return CLBlastSgemmStridedBatched(x->layout, x->ta, x->tb, x->m, x->n, x->k, 1, a, a_begin, lda, A->head_stride, b,
-                                      b_begin, ldb, B->head_stride, x->beta, c, c_begin, ldc, C->head_stride,
-                                      x->at_once, &queue, done);
+    const size_t a_begin = begin_of(call, OPERAND_A, z), lda = (size_t)A->ld;
+    const size_t b_begin = begin_of(call, OPERAND_B, z), ldb = (size_t)B->ld;
+    const size_t c_begin = begin_of(call, OPERAND_C, z), ldc = (size_t)C->ld;
+    if (call->at_once == 1)
+        return CLBlastSgemmWithTempBuffer(call->layout, call->ta, call->tb, call->m, call->n, call->k, 1, a, a_begin,
+                                          lda, b, b_begin, ldb, call->beta, c, c_begin, ldc, &queue, done,
+                                          buffer[WORK_SPACE]);
+    return CLBlastSgemmStridedBatched(call->layout, call->ta, call->tb, call->m, call->n, call->k, 1, a, a_begin, lda,
+                                      A->head_stride, b, b_begin, ldb, B->head_stride, call->beta, c, c_begin, ldc,
+                                      C->head_stride, call->at_once, &queue, done);
 }
 
 /* CLBlast takes no wait list, so a barrier before it does.  CLBlast's event is that of the last of its kernels. */
@@ -304,15 +305,15 @@ static void issue_clblast(const struct task *task, uint32_t iteration, cl_uint n
                           cl_event *done)
 {
     (void)iteration;
-    const struct call *x = task->context;
+    const struct call *call = task->context;
     cl_mem buffer[OPERANDS + 1] = {0};
     for (int i = 0; i < task->n_access; i++)
         buffer[i] = tensor_buffer(task->access[i].tensor);
     if (n_wait)
         CL(clEnqueueBarrierWithWaitList(task->lane->queue, n_wait, wait, NULL));
-    for (size_t z = 0, end = x->batch * x->heads; z < end; z += x->at_once) {
-        bool is_last = z + x->at_once == end;
-        CLBlastStatusCode code = call_clblast(x, z, buffer, task->lane->queue, is_last ? done : NULL);
+    for (size_t z = 0, end = call->batch * call->heads; z < end; z += call->at_once) {
+        bool is_last = z + call->at_once == end;
+        CLBlastStatusCode code = call_clblast(call, z, buffer, task->lane->queue, is_last ? done : NULL);
         char where[64];
         if (code != CLBlastSuccess)
             fail(EXIT_FAILED, "CLBlast fails with status %d in task %s%s; --gemm own does without it", (int)code,
@@ -340,10 +341,10 @@ static void compile_clblast(const struct task *task)
 /* Takes the layout that needs less work space.  CLBlast's kernel for small products takes all heads in one call.  With
  * its kernel for large ones each matrix is a call, since CLBlast 1.5.3 ignores where in a batch an operand begins that
  * it need not copy. */
-static struct task *clblast_gemm(struct build *b, const char *name, const struct gemm *g)
+static struct task *clblast_gemm(struct build *b, const char *name, const struct gemm *gemm)
 {
-    struct call by_columns = describe_call(g, CLBlastLayoutColMajor);
-    struct call by_rows = describe_call(g, CLBlastLayoutRowMajor);
+    struct call by_columns = describe_call(gemm, CLBlastLayoutColMajor);
+    struct call by_rows = describe_call(gemm, CLBlastLayoutRowMajor);
     size_t for_columns = work_space(b->device, &by_columns);
     size_t for_rows = work_space(b->device, &by_rows);
     const bool flip = for_columns <= for_rows; /* A and B change places */
@@ -353,9 +354,9 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
     struct task *task = add_issue(b->list, b->device->lane[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
     task->commands.only_last_event = true;
     task->commands.compile = compile_clblast;
-    add_access(task, g->c.tensor, keeps_old(g) ? ACCESS_BOTH : ACCESS_WRITE);
-    add_access(task, flip ? g->b.tensor : g->a.tensor, ACCESS_READ);
-    add_access(task, flip ? g->a.tensor : g->b.tensor, ACCESS_READ);
+    add_access(task, gemm->c.tensor, keeps_old(gemm) ? ACCESS_BOTH : ACCESS_WRITE);
+    add_access(task, flip ? gemm->b.tensor : gemm->a.tensor, ACCESS_READ);
+    add_access(task, flip ? gemm->a.tensor : gemm->b.tensor, ACCESS_READ);
     if (bytes) {
         int64_t elements = (int64_t)ceil_div(bytes, ELEMENT_BYTES);
         struct tensor *work = new_work_tensor(b->list->pool, b->device, "clblast.work", SHAPE(elements));

@@ -44,10 +44,10 @@ static const char *without_prefixes(const char *name)
     return name;
 }
 
-static void add_named(struct weights *weights, const struct safetensors *file, const struct st_tensor *x)
+static void add_named(struct weights *weights, const struct safetensors *file, const struct st_tensor *stored)
 {
     *APPEND(weights->named, weights->n, weights->cap) =
-        (struct named){.bare = without_prefixes(x->name), .tensor = x, .file = file};
+        (struct named){.bare = without_prefixes(stored->name), .tensor = stored, .file = file};
 }
 
 static struct safetensors *add_file(struct weights *weights, const char *path)
@@ -84,13 +84,13 @@ static void add_shards(struct weights *weights, const char *index)
     {
         char *path = shard_path(index, name, value);
         const struct safetensors *st = add_file(weights, path);
-        const struct st_tensor *x = find_tensor(st, name);
-        if (!x)
+        const struct st_tensor *stored = find_tensor(st, name);
+        if (!stored)
             fail(EXIT_FAILED,
                  "%s says that tensor %.80s is in %s, which has none of that name: the two do not belong "
                  "together, fetch all of them",
                  index, name, path);
-        add_named(weights, st, x);
+        add_named(weights, st, stored);
         free(path);
     }
     for (size_t i = 0; i < weights->n_files; i++)
@@ -190,10 +190,10 @@ static _Noreturn void refuse_other_tensors(struct weights *weights, const char *
 
 static struct named *need_named(struct weights *weights, const char *bare)
 {
-    struct named *x = find_named(weights, bare);
-    if (!x)
+    struct named *named = find_named(weights, bare);
+    if (!named)
         refuse_other_tensors(weights, bare);
-    return x;
+    return named;
 }
 
 static const char head_name[] = "lm_head.weight", embedding_name[] = "wte.weight";
@@ -201,24 +201,25 @@ static const char head_name[] = "lm_head.weight", embedding_name[] = "wte.weight
 /* The words' matrix.  A tied model has one, under either name. */
 static struct named *need_embedding(struct weights *weights)
 {
-    struct named *x = find_named(weights, embedding_name);
-    if (!x)
-        x = find_named(weights, head_name);
-    if (!x)
-        x = need_named(weights, embedding_name); /* fails, since there is none */
-    return x;
+    struct named *named = find_named(weights, embedding_name);
+    if (!named)
+        named = find_named(weights, head_name);
+    if (!named)
+        named = need_named(weights, embedding_name); /* fails, since there is none */
+    return named;
 }
 
-static _Noreturn void refuse_shape(const struct weights *weights, const struct param *param, const struct st_tensor *x,
-                                   const int64_t expected[2])
+static _Noreturn void refuse_shape(const struct weights *weights, const struct param *param,
+                                   const struct st_tensor *stored, const int64_t expected[2])
 {
     char theirs[128], ours[128];
-    bool turned = param->conv1d && x->n_dims == 2 && x->shape[0] == expected[1] && x->shape[1] == expected[0];
+    bool turned =
+        param->conv1d && stored->n_dims == 2 && stored->shape[0] == expected[1] && stored->shape[1] == expected[0];
     const char *why = "";
     if (turned)
         why = ": it is stored (out, in), as nanoGPT has it; Hugging Face's GPT-2 has (in, out)";
-    fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s%s", weights->path, x->name,
-         format_shape(theirs, x->n_dims, x->shape), format_shape(ours, param->n_dims, expected), why);
+    fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s%s", weights->path, stored->name,
+         format_shape(theirs, stored->n_dims, stored->shape), format_shape(ours, param->n_dims, expected), why);
 }
 
 /* The tensor of a parameter, in the shape that the table of parameters gives it; Conv1D weights are transposed. */
@@ -226,13 +227,13 @@ static struct named *expect_tensor(struct weights *weights, const struct param *
 {
     bool is_embedding = strcmp(param->name, embedding_name) == 0;
     struct named *named = is_embedding ? need_embedding(weights) : need_named(weights, param->name);
-    const struct st_tensor *x = named->tensor;
+    const struct st_tensor *stored = named->tensor;
     int64_t shape[2];
     shape_in_file(param, shape);
-    bool fits =
-        x->n_dims == param->n_dims && x->shape[0] == shape[0] && (param->n_dims == 1 || x->shape[1] == shape[1]);
+    bool fits = stored->n_dims == param->n_dims && stored->shape[0] == shape[0] &&
+                (param->n_dims == 1 || stored->shape[1] == shape[1]);
     if (!fits)
-        refuse_shape(weights, param, x, shape);
+        refuse_shape(weights, param, stored, shape);
     named->known = true;
     return named;
 }
@@ -263,14 +264,14 @@ static void refuse_unknown_tensors(const struct weights *weights)
 {
     static const char *const parts[] = {"h.", "wte.", "wpe.", "ln_f.", "lm_head."};
     for (size_t i = 0; i < weights->n; i++) {
-        const struct named *x = &weights->named[i];
-        bool mask = ends_with(x->bare, ".attn.bias") || ends_with(x->bare, ".attn.masked_bias");
+        const struct named *named = &weights->named[i];
+        bool mask = ends_with(named->bare, ".attn.bias") || ends_with(named->bare, ".attn.masked_bias");
         for (size_t k = 0; k < COUNT(parts); k++)
-            if (!x->known && !mask && strncmp(x->bare, parts[k], strlen(parts[k])) == 0)
+            if (!named->known && !mask && strncmp(named->bare, parts[k], strlen(parts[k])) == 0)
                 fail(EXIT_USAGE,
                      "%s has tensor %.80s, which GPT-2 as it is computed here has not: the model computes "
                      "something else",
-                     weights->path, x->tensor->name);
+                     weights->path, named->tensor->name);
     }
 }
 
@@ -293,11 +294,11 @@ static bool same_values(const struct named *a, const struct named *b)
 
 /* Is the head the embedding?  A file with one matrix means that it is.  For a file with both matrices the statements
  * decide, or, where they do not say, whether the two are equal. */
-static bool is_tied(struct weights *weights, const struct statements *s)
+static bool is_tied(struct weights *weights, const struct statements *statements)
 {
     struct named *embedding = find_named(weights, embedding_name), *head = find_named(weights, head_name);
     const bool both = embedding && head;
-    const struct statement *by = find_tied_field(s); /* the statement that decides; NULL: there is none */
+    const struct statement *by = find_tied_field(statements); /* the statement that decides; NULL: there is none */
     const bool said_false = by && !says_tied(by);
     if (said_false && !both)
         fail(EXIT_FAILED, "%s says %s false, but %s has no tensor %s: its head is missing", by->where, TIED_FIELD,
@@ -311,8 +312,8 @@ static bool is_tied(struct weights *weights, const struct statements *s)
         warn("%s is left out: %s says %s true, so the head is %s, which has other values", head->tensor->name,
              by->where, TIED_FIELD, embedding->tensor->name);
     const bool tied = by || same;
-    if (!tied && s->n && ends_with(s->all[0].where, MODEL_CONFIG))
-        warn("%s does not say %s, and %s and %s differ: both are taken, as if it said false", s->all[0].where,
+    if (!tied && statements->n && ends_with(statements->all[0].where, MODEL_CONFIG))
+        warn("%s does not say %s, and %s and %s differ: both are taken, as if it said false", statements->all[0].where,
              TIED_FIELD, embedding->tensor->name, head->tensor->name);
     if (tied)
         head->known = true; /* so that it is not refused as a tensor without meaning */
@@ -321,12 +322,12 @@ static bool is_tied(struct weights *weights, const struct statements *s)
 
 /* ---- the model -------------------------------------------------------------------------------------------------- */
 
-static void expect_matrix(const char *path, const struct st_tensor *x)
+static void expect_matrix(const char *path, const struct st_tensor *stored)
 {
     char shape[128];
-    if (x->n_dims != 2 || x->shape[0] > INT32_MAX || x->shape[1] > INT32_MAX)
-        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected two dimensions below 2^31", path, x->name,
-             format_shape(shape, x->n_dims, x->shape));
+    if (stored->n_dims != 2 || stored->shape[0] > INT32_MAX || stored->shape[1] > INT32_MAX)
+        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected two dimensions below 2^31", path, stored->name,
+             format_shape(shape, stored->n_dims, stored->shape));
 }
 
 /* All tensors of the file are compared with the sizes before these are trusted: building a model takes long. */
@@ -348,12 +349,12 @@ struct config read_weights_config(const char *path, int heads)
     config.heads =
         1; /* no shape depends on the heads: their number is guessed when the model is known to be complete */
     check_config(&config);
-    struct params *p = new_params(&config, &one_rank, 0);
-    for (int i = 0; i < p->n; i++)
-        expect_tensor(weights, &p->param[i]);
+    struct params *params = new_params(&config, &one_rank, 0);
+    for (int i = 0; i < params->n; i++)
+        expect_tensor(weights, &params->param[i]);
     refuse_unknown_tensors(weights);
     config.heads = count_heads(&said, path, config.channels, heads);
-    free_params(p);
+    free_params(params);
     free_statements(&said);
     close_weights(weights);
     return config;
@@ -364,9 +365,9 @@ void init_from_weights(struct model *model, const char *path)
     struct weights *weights = open_weights(path);
     for (int i = 0; i < model->params->n; i++) {
         const struct param *param = &model->params->param[i];
-        const struct named *x = expect_tensor(weights, param);
+        const struct named *named = expect_tensor(weights, param);
         float *values = allocate(param_elements(param), sizeof *values);
-        read_floats(x->file, x->tensor, values);
+        read_floats(named->file, named->tensor, values);
         values = transpose_conv1d(param, values, FILE_TO_OURS);
         write_param(model, i, KEPT_VALUE, values);
         free(values);

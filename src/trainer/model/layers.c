@@ -24,20 +24,20 @@ static struct tensor *mlp_forward(struct build *b, const struct weight *p, struc
 struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, struct tensor *x)
 {
     const struct mesh *mesh = b->model->mesh;
-    struct replica *r = b->replica;
+    struct replica *replica = b->replica;
     if (stage == 0) {
         begin_unit(b, 0);
         x = embed(b, batch);
     }
     for (int l = mesh->first_layer[stage]; l < mesh->first_layer[stage + 1]; l++) {
-        const struct weight *p = r->by_param + b->model->params->unit[1 + l].first_param;
+        const struct weight *p = replica->by_param + b->model->params->unit[1 + l].first_param;
         begin_unit(b, 1 + l);
         x = attention_forward(b, p, x);
         x = mlp_forward(b, p, x);
     }
     if (stage == n_stages(mesh) - 1) {
         begin_unit(b, b->model->params->n_units - 1);
-        x = layernorm(b, "final.ln", x, r->other[LNF_W], r->other[LNF_B]);
+        x = layernorm(b, "final.ln", x, replica->other[LNF_W], replica->other[LNF_B]);
     }
     end_unit(b);
     return x;

@@ -19,7 +19,7 @@
 #define MODEL_H
 
 #include "build.h"     /* defines: build, tape, op, kernels, LAUNCH() */
-#include "cl/shared.h" /* defines: BLOCK, CONTROL_*, STATE_* */
+#include "cl/shared.h" /* defines: BLOCK, PART_NUMBERS, CONTROL_*, STATE_* */
 #include "import.h"    /* declares: save_model() and what reads models of other programs */
 #include "ops.h"       /* defines: batch, gemm; declares: linear(), attention() ... */
 #include "params.h"    /* defines: config, param, unit, params, weight */
@@ -41,11 +41,13 @@ struct replica {
     struct tensor *control;            /* (16) what changes per step: CONTROL_* in cl/shared.h */
     struct tensor *state;              /* (4) norm, clip scale, halted */
 };
+
 /* How a model's gradients are kept; zeros: one set, which is kept as long as the model. */
 struct gradients {
     bool dropped; /* they need not outlive the reduction (ZeRO-2) */
     bool grouped; /* there is a second set, for a second group of sequences (--grad-groups) */
 };
+
 struct model {
     struct params *params; /* the table of the whole model */
     struct params **part;  /* by tensor-parallel coordinate: the table of what a rank has */
@@ -70,7 +72,7 @@ const struct params *params_of(const struct model *model, int rank); /* the tabl
 enum kept { KEPT_VALUE, KEPT_M, KEPT_V, KEPT_ROLES, KEPT_GRADIENT = KEPT_ROLES };
 bool is_shared_out(const struct mesh *mesh, enum kept role); /* does ZeRO keep it in shards? */
 /* The elements of a unit that a rank keeps for that role: its shard, or all. */
-struct shard held_by(const struct model *model, int unit, int rank, enum kept role);
+struct range held_by(const struct model *model, int unit, int rank, enum kept role);
 /* The tensor that has them; NULL: none are kept. */
 struct tensor *tensor_of(const struct replica *replica, int unit, enum kept role);
 /* Copy a whole parameter between `values` and the devices; nothing may be in flight.  Writing gives each rank that has

@@ -150,9 +150,8 @@ static void cross_entropy_inputs(struct build *b, const struct op *op)
     accumulate_gradient(b, op, logits, dlogits);
 }
 
-/* Each rank of a tensor-parallel group has the logits of some words.  It makes three numbers of them per token, and
- * each rank combines the numbers of all ranks. */
-enum { PART_NUMBERS = 3 }; /* as in cl/loss.cl: maximum, sum and the target's logit */
+/* Each rank of a tensor-parallel group has the logits of some words.  It makes PART_NUMBERS numbers of
+ * them per token, and each rank combines the numbers of all ranks. */
 static void add_losses_of_parts(struct build *b, struct tensor *losses, struct tensor *lse, struct tensor *logits,
                                 struct tensor *targets)
 {

@@ -50,6 +50,7 @@ struct operand {
     int ld; /* elements from a row's start to the next one's */
     size_t batch_stride, head_stride;
 };
+
 struct gemm {
     enum gemm_form form;
     int m, n, k; /* M, N, K */

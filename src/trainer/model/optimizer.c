@@ -57,7 +57,7 @@ static const struct unit *unit_part(const struct build *b, int unit, int tp_rank
     return &b->model->part[tp_rank]->unit[unit];
 }
 
-static struct shard shard_at(const struct build *b, struct coordinates at)
+static struct range shard_at(const struct build *b, struct coordinates at)
 {
     return shard_of(unit_part(b, at.unit, at.tp_rank)->elements, at.dp_rank, mesh_of(b)->dp);
 }
@@ -157,7 +157,7 @@ void send_unit(struct build *b, int unit)
 /* How many elements of its shard of a unit's gradient a rank adds to the norm. */
 static size_t count_counted(const struct build *b, struct coordinates at)
 {
-    struct shard shard = shard_at(b, at);
+    struct range shard = shard_at(b, at);
     size_t end = MIN(shard.end, unit_part(b, at.unit, at.tp_rank)->n_counted);
     return end > shard.begin ? end - shard.begin : 0;
 }
@@ -213,7 +213,7 @@ static void add_blocks(struct build *b, int unit)
             if (!counted)
                 continue;
             struct tensor *sum =
-                view_of_shard(pool, reduction->sum[at.dp_rank], at.dp_rank, (struct shard){0, counted});
+                view_of_shard(pool, reduction->sum[at.dp_rank], at.dp_rank, (struct range){0, counted});
             struct tensor *part =
                 new_view(pool, b->partials, "norm.part", reduction->first_block[at.dp_rank], SHAPE((int64_t)n_blocks));
             struct tensor *out = part;
@@ -265,10 +265,10 @@ static void update_shard(struct build *b, struct coordinates at, int owner, stru
     struct replica *replica = replica_of(b, at);
     on_unit(b, at, ROLE_UPDATE);
     const int unit = at.unit;
-    struct shard shard = shard_at(b, (struct coordinates){.unit = unit, .tp_rank = at.tp_rank, .dp_rank = owner});
+    struct range shard = shard_at(b, (struct coordinates){.unit = unit, .tp_rank = at.tp_rank, .dp_rank = owner});
     size_t elements = shard.end - shard.begin;
     size_t held = held_by(b->model, unit, replica->rank, KEPT_M).begin;
-    struct shard in_state = {shard.begin - held, shard.end - held}; /* where the shard lies in the rank's m and v */
+    struct range in_state = {shard.begin - held, shard.end - held}; /* where the shard lies in the rank's m and v */
     size_t end_decay = unit_part(b, unit, at.tp_rank)->n_decay;
     size_t n_decay = end_decay > shard.begin ? MIN(end_decay - shard.begin, elements) : 0;
     struct tensor *value = view_of_shard(b->list->pool, replica->value[unit], owner, shard);
@@ -279,7 +279,7 @@ static void update_shard(struct build *b, struct coordinates at, int owner, stru
                IN(replica->control), IN(replica->state), ELEMENTS(elements), ELEMENTS(n_decay), NO_TENSOR);
     set_elementwise(task);
     task->on_host.run = adamw_on_host;
-    task->state = (struct state_range){.rank = replica->rank, .unit = unit, .begin = shard.begin, .end = shard.end};
+    task->state = (struct state_range){.rank = replica->rank, .unit = unit, .elements = shard};
 }
 
 /* Updates a shard of a unit.  With ZeRO its owner updates it, and sends the new parameters to all.  Else the owner
@@ -290,7 +290,7 @@ static void update_and_send(struct build *b, struct coordinates owner)
     bool zero = mesh_of(b)->zero;
     const int unit = owner.unit;
     struct tensor *sum = reduction_of(b, unit, owner.tp_rank)->sum[owner.dp_rank];
-    const struct shard shard = shard_at(b, owner);
+    const struct range shard = shard_at(b, owner);
     struct tensor **part = allocate((size_t)dp, sizeof *part); /* by rank: the shard of its parameters or gradient */
     struct coordinates at = owner;
     for (at.dp_rank = 0; at.dp_rank < dp; at.dp_rank++) {

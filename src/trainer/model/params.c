@@ -86,24 +86,24 @@ int64_t padded_vocab(int64_t words)
 }
 
 /* Turns a whole parameter into part k of n of it. */
-static void cut_param(struct param *x, int k, int n)
+static void cut_param(struct param *param, int k, int n)
 {
-    struct part part = part_of(&x->cut, x->shape, k, n);
-    if (x->cut.split == SPLIT_ROWS) {
-        size_t row = (size_t)x->shape[1]; /* elements */
-        x->first = (int)(part.begin / row);
-        x->shape[0] = x->cut.sections * (int64_t)((part.end - part.begin) / row);
+    struct part part = part_of(&param->cut, param->shape, k, n);
+    if (param->cut.split == SPLIT_ROWS) {
+        size_t row = (size_t)param->shape[1]; /* elements */
+        param->first = (int)(part.begin / row);
+        param->shape[0] = param->cut.sections * (int64_t)((part.end - part.begin) / row);
     }
-    if (x->cut.split == SPLIT_COLUMNS) {
-        x->first = (int)part.begin;
-        x->shape[1] = x->cut.sections * (int64_t)(part.end - part.begin);
+    if (param->cut.split == SPLIT_COLUMNS) {
+        param->first = (int)part.begin;
+        param->shape[1] = param->cut.sections * (int64_t)(part.end - part.begin);
     }
 }
 
 /* Adds a parameter, or part k of n of it. */
-static void add_param(struct params *p, const struct param_row *row, int unit, int layer, int k, int n)
+static void add_param(struct params *params, const struct param_row *row, int unit, int layer, int k, int n)
 {
-    const struct config *config = &p->config;
+    const struct config *config = &params->config;
     const int64_t sizes[] = {[NO_SIZE] = 1,          [V] = config->vocab,         [T] = config->seq_len,
                              [C] = config->channels, [C3] = 3 * config->channels, [C4] = 4 * config->channels};
     const int head = config->channels / config->heads; /* channels of a head */
@@ -112,8 +112,8 @@ static void add_param(struct params *p, const struct param_row *row, int unit, i
                                [COLUMNS] = {SPLIT_COLUMNS, 1, 1},
                                [QKV] = {SPLIT_ROWS, 3, head},
                                [HEADS] = {SPLIT_COLUMNS, 1, head}};
-    struct param *param = &p->param[p->n];
-    struct unit *its_unit = &p->unit[unit];
+    struct param *param = &params->param[params->n];
+    struct unit *its_unit = &params->unit[unit];
     *param = (struct param){.llmc = row->llmc,
                             .layer = layer,
                             .unit = unit,
@@ -124,9 +124,9 @@ static void add_param(struct params *p, const struct param_row *row, int unit, i
                             .init = row->init};
     snprintf(param->name, sizeof param->name, row->name, layer);
     if (its_unit->n_params == 0)
-        its_unit->first_param = p->n;
+        its_unit->first_param = params->n;
     its_unit->n_params++;
-    p->n++;
+    params->n++;
     cut_param(param, k, n);
     bool is_head = row->shape[0] == V && (config->tied || unit > 0);
     param->rows = is_head ? padded_vocab(param->shape[0]) : param->shape[0];
@@ -136,31 +136,31 @@ enum dimensions { VECTORS = 1, MATRICES = 2 };
 enum cut_or_not { CUT, UNCUT };
 /* Gives some parameters of rank k's unit their places, after those that have one: the parameters with so many
  * dimensions that are, or are not, cut among the n ranks. */
-static void lay_out_some(struct params *p, struct unit *u, enum dimensions dimensions, enum cut_or_not cut, int k,
-                         int n)
+static void lay_out_some(struct params *params, struct unit *unit, enum dimensions dimensions, enum cut_or_not cut,
+                         int k, int n)
 {
-    for (int i = u->first_param; i < u->first_param + u->n_params; i++) {
-        struct param *x = &p->param[i];
-        bool is_cut = n > 1 && x->cut.split != SPLIT_NONE;
-        if (x->n_dims != (int)dimensions || is_cut != (cut == CUT))
+    for (int i = unit->first_param; i < unit->first_param + unit->n_params; i++) {
+        struct param *param = &params->param[i];
+        bool is_cut = n > 1 && param->cut.split != SPLIT_NONE;
+        if (param->n_dims != (int)dimensions || is_cut != (cut == CUT))
             continue;
-        x->offset = u->elements;
-        u->elements += round_up((size_t)(x->rows * x->shape[1]), UNIT_ALIGN);
-        if (x->n_dims == 2)
-            u->n_decay = u->elements;
+        param->offset = unit->elements;
+        unit->elements += round_up((size_t)(param->rows * param->shape[1]), UNIT_ALIGN);
+        if (param->n_dims == 2)
+            unit->n_decay = unit->elements;
         if (is_cut || k == 0)
-            u->n_counted = u->elements;
+            unit->n_counted = unit->elements;
     }
 }
 
 /* In each unit the matrices (which decay) come first.  Of the matrices, and of the vectors, those come last that all
  * ranks of a group have whole.  Without tensor parallelism that is the table's order. */
-static void lay_out_unit(struct params *p, struct unit *u, int k, int n)
+static void lay_out_unit(struct params *params, struct unit *unit, int k, int n)
 {
-    lay_out_some(p, u, MATRICES, CUT, k, n);
-    lay_out_some(p, u, MATRICES, UNCUT, k, n);
-    lay_out_some(p, u, VECTORS, CUT, k, n);
-    lay_out_some(p, u, VECTORS, UNCUT, k, n);
+    lay_out_some(params, unit, MATRICES, CUT, k, n);
+    lay_out_some(params, unit, MATRICES, UNCUT, k, n);
+    lay_out_some(params, unit, VECTORS, CUT, k, n);
+    lay_out_some(params, unit, VECTORS, UNCUT, k, n);
 }
 
 struct params *new_params(const struct config *config, const struct mesh *mesh, int k)
@@ -191,16 +191,16 @@ struct problem *check_tp_ranks(const struct config *config, const struct mesh *m
                        mesh->tp, config->heads, config->vocab, most);
 }
 
-void free_params(struct params *p)
+void free_params(struct params *params)
 {
-    free(p->param);
-    free(p->unit);
-    free(p);
+    free(params->param);
+    free(params->unit);
+    free(params);
 }
 
-int layer_of_unit(const struct params *p, int unit)
+int layer_of_unit(const struct params *params, int unit)
 {
-    bool is_layer = unit > 0 && unit < p->n_units - 1;
+    bool is_layer = unit > 0 && unit < params->n_units - 1;
     return is_layer ? unit - 1 : NONE;
 }
 
@@ -227,20 +227,20 @@ float *transpose_conv1d(const struct param *param, float *values, enum layout_ch
     return turned;
 }
 
-size_t count_parameters(const struct params *p)
+size_t count_parameters(const struct params *params)
 {
     size_t n = 0;
-    for (int i = 0; i < p->n; i++)
-        n += param_elements(&p->param[i]);
+    for (int i = 0; i < params->n; i++)
+        n += param_elements(&params->param[i]);
     return n;
 }
 
-double flops_per_token(const struct params *p, int seq_len)
+double flops_per_token(const struct params *params, int seq_len)
 {
-    const struct config *config = &p->config;
+    const struct config *config = &params->config;
     double multiplied = (double)config->vocab * config->channels; /* the head, tied or not */
-    for (int i = 0; i < p->n; i++)
-        if (p->param[i].n_dims == 2 && p->param[i].layer >= 0)
-            multiplied += (double)param_elements(&p->param[i]);
+    for (int i = 0; i < params->n; i++)
+        if (params->param[i].n_dims == 2 && params->param[i].layer >= 0)
+            multiplied += (double)param_elements(&params->param[i]);
     return 6 * multiplied + 12.0 * config->layers * config->channels * seq_len;
 }

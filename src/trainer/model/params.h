@@ -49,6 +49,7 @@ struct unit {
     size_t n_counted; /* how many of the first elements this rank adds to the norm; the first rank adds the others */
     int first_param, n_params; /* its parameters in the table: n_params of them, from param[first_param] on */
 };
+
 struct params {
     struct config config; /* the whole model's */
     struct param *param;  /* n of them, unit by unit */
@@ -60,9 +61,9 @@ struct params {
 struct params *new_params(const struct config *config, const struct mesh *mesh, int k);
 /* Can the model be cut for mesh->tp ranks?  NULL: it can. */
 struct problem *check_tp_ranks(const struct config *config, const struct mesh *mesh);
-int64_t padded_vocab(int64_t words);                 /* rows that a head of so many words has */
-int layer_of_unit(const struct params *p, int unit); /* NONE: embedding or final */
-void free_params(struct params *p);
+int64_t padded_vocab(int64_t words);                      /* rows that a head of so many words has */
+int layer_of_unit(const struct params *params, int unit); /* NONE: embedding or final */
+void free_params(struct params *params);
 size_t param_elements(const struct param *param);
 /* A parameter's shape in files with Hugging Face's names: Conv1D weights are transposed there. */
 void shape_in_file(const struct param *param, int64_t shape[2]);
@@ -70,10 +71,10 @@ enum layout_change { OURS_TO_FILE, FILE_TO_OURS };
 /* The values of a parameter as files with Hugging Face's names have them, or back: Conv1D weights are transposed,
  * others stay.  Takes `values` over; the caller frees what is returned. */
 float *transpose_conv1d(const struct param *param, float *values, enum layout_change change);
-size_t count_parameters(const struct params *p);
+size_t count_parameters(const struct params *params);
 /* Floating point operations of training per token by the usual count: 6 per multiplied parameter (look-ups are not
  * multiplied) and 12*L*C*T for attention. */
-double flops_per_token(const struct params *p, int seq_len);
+double flops_per_token(const struct params *params, int seq_len);
 /* The parameters of a layer, and those of no layer, in the table's order; a tied model's table has no HEAD. */
 enum layer_param { QKV_W, PROJ_W, FC_W, FCPROJ_W, LN1_W, LN1_B, QKV_B, PROJ_B, LN2_W, LN2_B, FC_B, FCPROJ_B };
 enum other_param { WTE, WPE, HEAD, LNF_W, LNF_B, OTHER_PARAMS };

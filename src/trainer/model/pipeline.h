@@ -56,6 +56,7 @@ struct written_turns {
     int *n;              /* by device: the number of its turns */
     const char *text;    /* the whole order as text, which checkpoints keep */
 };
+
 /* The folder that reads orders (struct sole_parts, base/module.h). */
 struct order_reader {
     const char *ending; /* of files that have an order: ".csv" */

@@ -34,11 +34,11 @@ bool is_shared_out(const struct mesh *mesh, enum kept role)
     return mesh->zero >= (role == KEPT_VALUE ? 3 : 1);
 }
 
-struct shard held_by(const struct model *model, int unit, int rank, enum kept role)
+struct range held_by(const struct model *model, int unit, int rank, enum kept role)
 {
     size_t elements = params_of(model, rank)->unit[unit].elements;
     if (!is_shared_out(model->mesh, role))
-        return (struct shard){0, elements};
+        return (struct range){0, elements};
     return shard_of(elements, dp_of(model->mesh, rank), model->mesh->dp);
 }
 
@@ -70,7 +70,7 @@ static const struct tensor *first_of(const struct model *model, const struct rep
 static void make_unit(struct model *model, struct replica *replica, int unit)
 {
     size_t elements = params_of(model, replica->rank)->unit[unit].elements;
-    struct shard mine = held_by(model, unit, replica->rank, KEPT_M);
+    struct range mine = held_by(model, unit, replica->rank, KEPT_M);
     bool empty = mine.begin == mine.end;
     replica->value[unit] = unit_tensor(model, replica, MEM_PARAMETERS, "param", unit, elements);
     replica->value[unit]->replica.of = first_of(model, replica, unit);
@@ -257,7 +257,7 @@ enum way { TO_DEVICE, FROM_DEVICE };
 static void copy_kept(const struct model *model, int index, int rank, enum kept role, enum way way, float *part)
 {
     const struct param *param = &params_of(model, rank)->param[index];
-    struct shard held = held_by(model, param->unit, rank, role);
+    struct range held = held_by(model, param->unit, rank, role);
     size_t begin = MAX(held.begin, param->offset);
     size_t end = MIN(held.end, param->offset + param_elements(param));
     struct tensor *tensor = tensor_of(&model->replica[rank], param->unit, role);

@@ -41,18 +41,18 @@ struct statements read_statements(const char *path, struct safetensors *const *f
     return said;
 }
 
-void free_statements(struct statements *s)
+void free_statements(struct statements *statements)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        free(s->all[i].where);
-        json_decref(s->all[i].fields);
+    for (size_t i = 0; i < statements->n; i++) {
+        free(statements->all[i].where);
+        json_decref(statements->all[i].fields);
     }
 }
 
 /* The value of a field; NULL: the field is missing or null. */
-static const json_t *field_of(const struct statement *s, const char *name)
+static const json_t *field_of(const struct statement *statement, const char *name)
 {
-    const json_t *value = json_object_get(s->fields, name);
+    const json_t *value = json_object_get(statement->fields, name);
     return json_is_null(value) ? NULL : value;
 }
 
@@ -66,19 +66,19 @@ static const char *const old_positions_names[2] = {"n_ctx", NULL};
 
 /* The number that the statement gives under one of these names; 0: it gives none.  Under both it must give the same.
  * *name becomes the first name that is there. */
-static int64_t number_said(const struct statement *s, const char *const names[2], const char **name)
+static int64_t number_said(const struct statement *statement, const char *const names[2], const char **name)
 {
     int64_t said = 0;
     for (size_t i = 0; i < 2 && names[i]; i++) {
-        const json_t *value = field_of(s, names[i]);
+        const json_t *value = field_of(statement, names[i]);
         if (!value)
             continue;
         if (!json_is_integer(value) || json_integer_value(value) < 1)
-            fail(EXIT_FAILED, "%s: %s must be a whole number from 1 on", s->where, names[i]);
+            fail(EXIT_FAILED, "%s: %s must be a whole number from 1 on", statement->where, names[i]);
         int64_t here = json_integer_value(value);
         if (said && here != said)
-            fail(EXIT_FAILED, "%s contradicts itself: %s is %lld, %s is %lld; take the wrong one out", s->where, *name,
-                 (long long)said, names[i], (long long)here);
+            fail(EXIT_FAILED, "%s contradicts itself: %s is %lld, %s is %lld; take the wrong one out", statement->where,
+                 *name, (long long)said, names[i], (long long)here);
         if (!said)
             *name = names[i];
         said = here;
@@ -87,13 +87,14 @@ static int64_t number_said(const struct statement *s, const char *const names[2]
 }
 
 /* If the statement gives the number, it must be the one that the shapes of `path` give.  Does it give the number? */
-static bool expect_number(const struct statement *s, const char *path, const char *const names[2], int64_t shaped)
+static bool expect_number(const struct statement *statement, const char *path, const char *const names[2],
+                          int64_t shaped)
 {
     const char *name;
-    int64_t said = number_said(s, names, &name);
+    int64_t said = number_said(statement, names, &name);
     if (said && said != shaped)
-        fail(EXIT_FAILED, "%s says %s %lld, but by the shapes in %s it is %lld: the two are not of one model", s->where,
-             name, (long long)said, path, (long long)shaped);
+        fail(EXIT_FAILED, "%s says %s %lld, but by the shapes in %s it is %lld: the two are not of one model",
+             statement->where, name, (long long)said, path, (long long)shaped);
     return said > 0;
 }
 
@@ -122,86 +123,88 @@ static bool same_value(const json_t *a, const json_t *b)
     return json_equal(a, b);
 }
 
-static void refuse_other_value(const struct statement *s, const char *field, const json_t *value, const json_t *allowed)
+static void refuse_other_value(const struct statement *statement, const char *field, const json_t *value,
+                               const json_t *allowed)
 {
     char *theirs = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
     char *ours = json_dumps(allowed, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
     if (allowed)
         fail(EXIT_USAGE, "%s asks for %s %.80s, but only %s is computed here: the model would give other results",
-             s->where, field, theirs, ours);
-    fail(EXIT_USAGE, "%s asks for %s, which is not computed here: the model would give other results", s->where, field);
+             statement->where, field, theirs, ours);
+    fail(EXIT_USAGE, "%s asks for %s, which is not computed here: the model would give other results", statement->where,
+         field);
 }
 
-static void refuse_if_other(const struct statement *s)
+static void refuse_if_other(const struct statement *statement)
 {
     for (size_t i = 0; i < COUNT(computed); i++) {
-        const json_t *value = field_of(s, computed[i].field);
+        const json_t *value = field_of(statement, computed[i].field);
         json_t *allowed = json_loads(computed[i].allowed, 0, NULL);
         bool fits = !value;
         for (size_t k = 0; k < json_array_size(allowed); k++)
             if (value && same_value(value, json_array_get(allowed, k)))
                 fits = true;
         if (!fits)
-            refuse_other_value(s, computed[i].field, value, json_array_get(allowed, 0));
+            refuse_other_value(statement, computed[i].field, value, json_array_get(allowed, 0));
         json_decref(allowed);
     }
 }
 
-void refuse_other_computation(const struct statements *s)
+void refuse_other_computation(const struct statements *statements)
 {
-    for (size_t i = 0; i < s->n; i++)
-        refuse_if_other(&s->all[i]);
+    for (size_t i = 0; i < statements->n; i++)
+        refuse_if_other(&statements->all[i]);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
-static void expect_sizes_said(const struct statement *s, const char *path, const struct config *config)
+static void expect_sizes_said(const struct statement *statement, const char *path, const struct config *config)
 {
-    const json_t *inner = field_of(s, "n_inner");
+    const json_t *inner = field_of(statement, "n_inner");
     json_t *four = json_integer(4 * (json_int_t)config->channels);
     if (inner && !same_value(inner, four))
-        refuse_other_value(s, "n_inner", inner, four);
+        refuse_other_value(statement, "n_inner", inner, four);
     json_decref(four);
-    expect_number(s, path, layers_names, config->layers);
-    expect_number(s, path, channels_names, config->channels);
-    expect_number(s, path, vocab_names, config->vocab);
+    expect_number(statement, path, layers_names, config->layers);
+    expect_number(statement, path, channels_names, config->channels);
+    expect_number(statement, path, vocab_names, config->vocab);
     /* transformers once wrote n_ctx too, and did not change it when n_positions was changed */
-    bool has_positions = expect_number(s, path, positions_names, config->seq_len);
+    bool has_positions = expect_number(statement, path, positions_names, config->seq_len);
     if (!has_positions)
-        expect_number(s, path, old_positions_names, config->seq_len);
+        expect_number(statement, path, old_positions_names, config->seq_len);
 }
 
-void expect_sizes(const struct statements *s, const char *path, const struct config *config)
+void expect_sizes(const struct statements *statements, const char *path, const struct config *config)
 {
-    for (size_t i = 0; i < s->n; i++)
-        expect_sizes_said(&s->all[i], path, config);
+    for (size_t i = 0; i < statements->n; i++)
+        expect_sizes_said(&statements->all[i], path, config);
 }
 
 /* The number of heads that the statements give; 0: none does. */
-static int heads_said(const struct statements *s, int channels)
+static int heads_said(const struct statements *statements, int channels)
 {
     const char *where = NULL;
     int64_t said = 0;
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < statements->n; i++) {
         const char *name;
-        int64_t here = number_said(&s->all[i], heads_names, &name);
+        int64_t here = number_said(&statements->all[i], heads_names, &name);
         if (here && said && here != said)
             fail(EXIT_FAILED, "%s says %lld heads, but %s says %lld: the two are not of one model", where,
-                 (long long)said, s->all[i].where, (long long)here);
+                 (long long)said, statements->all[i].where, (long long)here);
         if (here && (here > channels || channels % here))
             fail(EXIT_FAILED, "%s: cannot tell how many heads its %d channels make: %s is %lld, which must divide them",
-                 s->all[i].where, channels, name, (long long)here);
+                 statements->all[i].where, channels, name, (long long)here);
         if (here && !said) {
             said = here;
-            where = s->all[i].where;
+            where = statements->all[i].where;
         }
     }
     return (int)said;
 }
 
-int count_heads(const struct statements *s, const char *path, int channels, int heads)
+int count_heads(const struct statements *statements, const char *path, int channels, int heads)
 {
-    int said = heads_said(s, channels);
+    int said = heads_said(statements, channels);
     if (said)
         return said;
     if (heads)
@@ -219,21 +222,21 @@ int count_heads(const struct statements *s, const char *path, int channels, int 
 
 /* ---- the head --------------------------------------------------------------------------------------------------- */
 
-bool says_tied(const struct statement *s) { return json_is_true(field_of(s, TIED_FIELD)); }
+bool says_tied(const struct statement *statement) { return json_is_true(field_of(statement, TIED_FIELD)); }
 
-const struct statement *find_tied_field(const struct statements *s)
+const struct statement *find_tied_field(const struct statements *statements)
 {
     const struct statement *found = NULL;
-    for (size_t i = 0; i < s->n; i++) {
-        const json_t *value = field_of(&s->all[i], TIED_FIELD);
+    for (size_t i = 0; i < statements->n; i++) {
+        const json_t *value = field_of(&statements->all[i], TIED_FIELD);
         if (!value)
             continue;
         if (!json_is_boolean(value))
-            fail(EXIT_FAILED, "%s: %s must be true or false", s->all[i].where, TIED_FIELD);
+            fail(EXIT_FAILED, "%s: %s must be true or false", statements->all[i].where, TIED_FIELD);
         if (found && json_is_true(value) != says_tied(found))
             fail(EXIT_FAILED, "%s and %s contradict each other in %s: the two are not of one model", found->where,
-                 s->all[i].where, TIED_FIELD);
-        found = &s->all[i];
+                 statements->all[i].where, TIED_FIELD);
+        found = &statements->all[i];
     }
     return found;
 }

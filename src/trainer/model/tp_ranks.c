@@ -35,10 +35,10 @@ static struct rendezvous *rendezvous_of(const struct build *b, int tp_rank, size
 /* Notes that the rank has met the others: the list so far is its part, from the end of the part before on. */
 static void end_part(struct build *b)
 {
-    struct rendezvous *r = &b->met[b->n_met - 1];
-    r->begin = b->met_end;
-    r->end = b->list->n;
-    b->met_end = r->end;
+    struct rendezvous *rendezvous = &b->met[b->n_met - 1];
+    rendezvous->begin = b->met_end;
+    rendezvous->end = b->list->n;
+    b->met_end = rendezvous->end;
 }
 
 /* Appends to `order`, which has n positions, those of a part.  Returns how many it has then. */

@@ -45,6 +45,7 @@ enum job_kind {
     JOB_LATE_COPY, /* the thread issues a device's copy, if it runs, and the forwarder completes the user events */
     JOB_COPY_ASIDE /* the thread issues a device's copy that stands aside, and waits for its end */
 };
+
 struct job { /* what a thread is given: it waits for events, does what its kind says, and completes user events */
     enum job_kind kind;
     struct list *list;

@@ -32,15 +32,18 @@ struct task_flight { /* a run of a task, from when it is issued until it is reti
     uint64_t mark;               /* a number that one observer may keep with the run */
     bool skipped;                /* it was decided late that it does not run */
 };
+
 struct task_runs {                        /* the runs of one task */
     cl_kernel kernel;                     /* NULL: the task launches none */
     uint32_t issued, retired;             /* how many runs have been */
     cl_event parked;                      /* the end of the last run that was parked; NULL: none was */
     struct task_flight flight[MOST_RUNS]; /* the runs in flight: run k at k % MOST_RUNS */
 };
+
 struct issued { /* a run that has not been retired: position of the task, iteration */
     _Atomic uint32_t task, iteration;
 };
+
 struct queue {          /* the runs that a lane has been given, which it takes in this order */
     struct issued *run; /* run k is at k % cap */
     size_t cap;
@@ -49,6 +52,7 @@ struct queue {          /* the runs that a lane has been given, which it takes i
     uint64_t last_end;               /* the latest end of its runs, as reported */
     uint64_t told_end;               /* the latest end of its runs, as the driver told it */
 };
+
 /* With a wrapper, the tasks that wait for a task wait until finish() has returned, not only until the task's work has
  * ended.  The lane's thread calls finish() at that end.  finish() may wait, and may give the run another start and
  * end. */

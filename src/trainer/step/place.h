@@ -17,6 +17,7 @@ struct life {
     size_t bytes;         /* how many bytes it takes, rounded up to the device's alignment */
     size_t arena_address; /* its first byte, counted over all slabs: slab k begins at k times the limit of slabs */
 };
+
 struct arena {
     struct device *device;
     struct life *lives; /* one for each of its tensors */

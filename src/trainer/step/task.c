@@ -1,8 +1,14 @@
 /* task.c - adds tasks to a list: kernels, copies, work of the host; and declares what they touch. */
 #include "list.h"
 
-const char *const role_name[ROLES] = {"other", "forward", "backward", "reduce",  "norm", "update",  "broadcast",
-                                      "send",  "feed",    "report",   "offload", "swap", "snapshot"};
+#include <math.h>
+
+const char *const role_name[ROLES] = {
+    [ROLE_OTHER] = "other",       [ROLE_FORWARD] = "forward", [ROLE_BACKWARD] = "backward",   [ROLE_REDUCE] = "reduce",
+    [ROLE_NORM] = "norm",         [ROLE_UPDATE] = "update",   [ROLE_BROADCAST] = "broadcast", [ROLE_SEND] = "send",
+    [ROLE_FEED] = "feed",         [ROLE_REPORT] = "report",   [ROLE_OFFLOAD] = "offload",     [ROLE_SWAP] = "swap",
+    [ROLE_SNAPSHOT] = "snapshot",
+};
 
 struct list *new_list(struct pool *pool, const char *name)
 {
@@ -97,7 +103,7 @@ static struct task *add_task(struct list *list, struct lane *lane, const char *n
     task->micro = list->tags.micro;
     task->role = list->tags.role;
     task->message = list->message;
-    task->seconds = task->on_host.seconds = -1;
+    task->seconds = task->on_host.seconds = NAN;
     task->when.every = 1;
     return task;
 }

@@ -96,6 +96,7 @@ enum edge_kind {
     EDGE_DATA, /* both tasks touch one tensor, or the list says that one waits (enum gate, struct after) */
     EDGE_REUSE /* the tasks touch two tensors that share bytes */
 };
+
 struct edge {          /* it stands in the list of its consumer, the task that waits */
     uint32_t producer; /* the producer's position in the list */
     bool previous;     /* the producer ran in the previous iteration */
@@ -121,6 +122,7 @@ struct condition {
     int needs;       /* the bits that it needs; 0: it needs none */
     bool unexpected; /* a forecast assumes that the word lacks these bits, and that the task does nothing */
 };
+
 /* A member of the rings (ring.c).  A few iterations at a time have one.  An iteration asks for one at its first task
  * that needs one and whose choice is there.  If none is free, all tasks that need one do nothing in this iteration. */
 struct member_use {
@@ -135,7 +137,7 @@ enum gate { GATE_NONE, GATE_HOLDS, GATE_HELD };
 /* A stand-in on the host: how the host would do the task's work, with accesses and args in the same order. */
 struct host_version {
     host_function *run; /* NULL: the host cannot do it, or, in a list of a step file, it is only planned */
-    double seconds;     /* how long it would take there; -1: not said */
+    double seconds;     /* how long it would take there; NAN: not said */
 };
 
 /* Commands that a task issues by itself (ACT_ISSUE), such as those of CLBlast. */
@@ -145,10 +147,10 @@ struct own_commands {
     bool only_last_event; /* its event is that of the last command alone: it is drawn from the lane's last end on */
 };
 
-/* Elements [begin, end) of what a rank has of a unit of the model, in its parameters and in Adam's m and v alike. */
+/* A part of the model's state. */
 struct state_range {
-    int rank, unit;
-    size_t begin, end;
+    int rank, unit;        /* a unit of the model, as far as the rank has it */
+    struct range elements; /* of its parameters, and of Adam's m and v alike */
 };
 
 /* ---- the task ---------------------------------------------------------------------------------------------------- */
@@ -204,7 +206,7 @@ struct task {
     struct condition condition;
     struct member_use member;
     enum gate gate; /* depend() makes edges of it */
-    double seconds; /* how long it takes on its lane, for the simulation; -1: not said */
+    double seconds; /* how long it takes on its lane, for the simulation; NAN: not said */
 
     /* Tasks that are no single kernel of cl/. */
     struct own_commands commands; /* ACT_ISSUE */

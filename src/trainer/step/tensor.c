@@ -108,7 +108,7 @@ struct tensor *new_view(struct pool *pool, struct tensor *base, const char *name
     return become_view(tensor, base, offset * ELEMENT_BYTES, tensor->bytes);
 }
 
-struct tensor *new_view_of_bytes(struct pool *pool, struct tensor *base, const char *name, struct byte_range bytes,
+struct tensor *new_view_of_bytes(struct pool *pool, struct tensor *base, const char *name, struct range bytes,
                                  struct shape shape)
 {
     struct tensor *tensor = add_tensor(pool, name, shape);

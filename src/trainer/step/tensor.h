@@ -27,8 +27,14 @@ struct shape {
     int n_dims;
     int64_t size[MOST_DIMS]; /* elements along each dimension, the outermost first */
 };
+
 /* A shape, from its sizes: SHAPE(rows, columns) */
 #define SHAPE(...) ((struct shape){.n_dims = (int)COUNT(((int64_t[]){__VA_ARGS__})), .size = {__VA_ARGS__}})
+
+/* Elements, or bytes, [begin, end) of a tensor; perhaps none. */
+struct range {
+    size_t begin, end;
+};
 
 /* The two structs that follow are parts of struct tensor, a subject each. */
 
@@ -39,6 +45,7 @@ struct replica_bytes {
     size_t begin;  /* the storage's first byte, counted in those of `of` */
     bool is_shard; /* it is one rank's part of `of`; tasks read whole copies, which are put together from such parts */
 };
+
 /* A mirror is a replica on the host: set-up writes to the mirrored tensor and to the mirror.  The mirrors of all
  * replicas of one tensor are a chain, which begins at the tensor that these are replicas of.  A mirror that no longer
  * persists has been replaced by the tensor that it mirrored. */
@@ -136,11 +143,8 @@ struct tensor *tensor_like(struct pool *pool, struct device *device, const struc
  * offset in bytes must be a multiple of the device's alignment. */
 struct tensor *new_view(struct pool *pool, struct tensor *base, const char *name, size_t offset, struct shape shape);
 
-struct byte_range {
-    size_t begin, end; /* bytes [begin, end) of a tensor */
-};
 /* A view of these bytes of `base`, which need not be as many as the shape says. */
-struct tensor *new_view_of_bytes(struct pool *pool, struct tensor *base, const char *name, struct byte_range bytes,
+struct tensor *new_view_of_bytes(struct pool *pool, struct tensor *base, const char *name, struct range bytes,
                                  struct shape shape);
 
 /* Marks the tensor as a buffer: for a while it holds a copy, or a partial sum, of another tensor.  Reports then count

@@ -53,8 +53,11 @@ void add_control(struct trainer *trainer)
     }
 }
 
-/* The first tensor-parallel rank of the last stage of data-parallel rank k has the losses. */
-int loss_rank(const struct trainer *trainer, int k) { return rank_at(&trainer->mesh, k, n_stages(&trainer->mesh) - 1); }
+/* The first tensor-parallel rank of the last stage of a data-parallel rank has its losses. */
+int loss_rank(const struct trainer *trainer, int dp_rank)
+{
+    return rank_at(&trainer->mesh, dp_rank, n_stages(&trainer->mesh) - 1);
+}
 
 /* Makes a tensor for each data-parallel rank's sum of losses.  Those on the device of the norm are views of `losses`,
  * which is returned: the sums of other devices are gathered there. */
@@ -65,12 +68,13 @@ struct tensor *add_losses(struct trainer *trainer)
         new_work_tensor(trainer->pool, norms, "loss.totals", SHAPE((int64_t)trainer->mesh.dp * UNIT_ALIGN));
     losses->persistent = true; /* the gaps between the sums stay 0 */
     trainer->rank_total = allocate((size_t)trainer->mesh.dp, sizeof *trainer->rank_total);
-    for (int k = 0; k < trainer->mesh.dp; k++) {
-        struct device *device = trainer->model->replica[loss_rank(trainer, k)].device;
+    for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
+        struct device *device = trainer->model->replica[loss_rank(trainer, dp_rank)].device;
         if (device == norms)
-            trainer->rank_total[k] = new_view(trainer->pool, losses, "loss.total", (size_t)k * UNIT_ALIGN, SHAPE(1));
+            trainer->rank_total[dp_rank] =
+                new_view(trainer->pool, losses, "loss.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
         else
-            trainer->rank_total[k] = new_work_tensor(trainer->pool, device, "loss.total", SHAPE(1));
+            trainer->rank_total[dp_rank] = new_work_tensor(trainer->pool, device, "loss.total", SHAPE(1));
     }
     return losses;
 }
@@ -83,8 +87,8 @@ static void report_step(void *context, const struct task *task, uint32_t iterati
     struct trainer *trainer = context;
     const float *state = tensor_memory(task->access[trainer->mesh.dp].tensor);
     double sum = 0;
-    for (int k = 0; k < trainer->mesh.dp; k++) {
-        const float *total = tensor_memory(task->access[k].tensor);
+    for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
+        const float *total = tensor_memory(task->access[dp_rank].tensor);
         sum += *total;
     }
     trainer->result[iteration % RESULTS] = (struct result){
@@ -102,13 +106,14 @@ void add_report(struct trainer *trainer)
     struct tensor *totals = NULL; /* for the ranks of one OpenCL context, for which it is pinned */
     trainer->train->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
     struct tensor **part = allocate((size_t)trainer->mesh.dp, sizeof *part);
-    for (int k = 0; k < trainer->mesh.dp; k++) {
-        const struct device *device = trainer->rank_total[k]->device;
-        if (k == 0 || device->context->index != trainer->rank_total[k - 1]->device->context->index)
+    for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
+        const struct device *device = trainer->rank_total[dp_rank]->device;
+        if (dp_rank == 0 || device->context->index != trainer->rank_total[dp_rank - 1]->device->context->index)
             totals = new_work_tensor(trainer->pool, host, "report.totals", SHAPE(trainer->mesh.dp, UNIT_ALIGN));
         totals->persistent = true;
-        part[k] = new_view(trainer->pool, totals, "report.total", (size_t)k * UNIT_ALIGN, SHAPE(1));
-        add_copy(trainer->train, device->lane[LANE_DOWNLOAD], "report.loss", part[k], trainer->rank_total[k]);
+        part[dp_rank] = new_view(trainer->pool, totals, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
+        add_copy(trainer->train, device->lane[LANE_DOWNLOAD], "report.loss", part[dp_rank],
+                 trainer->rank_total[dp_rank]);
     }
     struct tensor *state = new_work_tensor(trainer->pool, host, "report.state", SHAPE(STATE_SIZE));
     state->persistent = true;
@@ -116,8 +121,8 @@ void add_report(struct trainer *trainer)
     add_copy(trainer->train, first->device->lane[LANE_DOWNLOAD], "report.norm", state, first->state);
     struct task *task = add_host(trainer->train, host->lane[LANE_REPORT], "report", report_step, trainer);
     trainer->report = task;
-    for (int k = 0; k < trainer->mesh.dp; k++)
-        add_access(task, part[k], ACCESS_READ);
+    for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++)
+        add_access(task, part[dp_rank], ACCESS_READ);
     add_access(task, state, ACCESS_READ);
     free(part);
 }
@@ -128,9 +133,9 @@ void report_evaluation(void *context, const struct task *task, uint32_t iteratio
     struct trainer *trainer = context;
     size_t n_windows = validation_windows(trainer->data, trainer->seq);
     struct losses all = trainer->eval_sum[(iteration - 1) & 1];
-    for (int k = 0; k < trainer->mesh.dp; k++) {
-        const float *losses = tensor_memory(task->access[k].tensor);
-        size_t window = first_window(trainer, k, iteration);
+    for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
+        const float *losses = tensor_memory(task->access[dp_rank].tensor);
+        size_t window = first_window(trainer, dp_rank, iteration);
         for (int i = 0; i < trainer->micro_batch && window < n_windows; i++) {
             int counted = validation_count(trainer->data, window, trainer->seq);
             for (int at = trainer->seq - counted; at < trainer->seq; at++)

@@ -43,6 +43,7 @@ struct data_options {
     struct tokenizer tokenizer; /* the loaded model's, which is taken over; without tokens: it is made from the data */
     int vocab;                  /* the loaded model's; 0: it follows from the data */
 };
+
 struct split {
     uint16_t *tokens; /* (n) */
     size_t n;
@@ -50,6 +51,7 @@ struct split {
     int used;           /* every token is below this number */
     uint64_t hash;      /* a hash of the tokens, once reshard has asked for it; 0: not yet */
 };
+
 struct dataset {
     struct tokenizer tokenizer;
     int vocab;               /* every token is below this number: that of the model if there is one, else tokenizer.n */

@@ -9,23 +9,23 @@ void new_feeds(struct trainer *trainer)
     trainer->train_feeds = allocate((size_t)(trainer->micros * dp), sizeof *trainer->train_feeds);
     trainer->eval_feeds = allocate((size_t)dp, sizeof *trainer->eval_feeds);
     for (int i = 0; i < trainer->micros * dp; i++)
-        trainer->train_feeds[i] = (struct feed){.trainer = trainer, .rank = i % dp, .micro = i / dp, .n = n};
-    for (int k = 0; k < dp; k++)
-        trainer->eval_feeds[k] = (struct feed){.trainer = trainer, .rank = k, .n = n};
+        trainer->train_feeds[i] = (struct feed){.trainer = trainer, .dp_rank = i % dp, .micro = i / dp, .n = n};
+    for (int dp_rank = 0; dp_rank < dp; dp_rank++)
+        trainer->eval_feeds[dp_rank] = (struct feed){.trainer = trainer, .dp_rank = dp_rank, .n = n};
     trainer->sample_feed = (struct feed){.trainer = trainer, .n = trainer->seq};
 }
 
-struct feed *train_feed(const struct trainer *trainer, int micro, int k)
+struct feed *train_feed(const struct trainer *trainer, int micro, int dp_rank)
 {
-    return &trainer->train_feeds[micro * trainer->mesh.dp + k];
+    return &trainer->train_feeds[micro * trainer->mesh.dp + dp_rank];
 }
 
 void free_feeds(struct trainer *trainer)
 {
     for (int i = 0; i < trainer->micros * trainer->mesh.dp; i++)
         free(trainer->train_feeds[i].first);
-    for (int k = 0; k < trainer->mesh.dp; k++)
-        free(trainer->eval_feeds[k].first);
+    for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++)
+        free(trainer->eval_feeds[dp_rank].first);
     free(trainer->sample_feed.first);
     free(trainer->train_feeds);
     free(trainer->eval_feeds);
@@ -140,15 +140,15 @@ void prepare_batch(void *context, const struct task *task, uint32_t iteration)
     const struct trainer *trainer = feed->trainer;
     int32_t *tokens = clear_batch(&feed->host);
     int32_t *targets = tensor_memory(feed->host.targets);
-    int first = (feed->rank * trainer->micros + feed->micro) * trainer->micro_batch;
+    int first = (feed->dp_rank * trainer->micros + feed->micro) * trainer->micro_batch;
     for (int i = 0; i < trainer->micro_batch; i++)
         fill_window(trainer, iteration, first + i, tokens + i * trainer->seq, targets + i * trainer->seq);
     sort_batch(feed, task);
 }
 
-size_t first_window(const struct trainer *trainer, int rank, uint32_t iteration)
+size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iteration)
 {
-    return ((size_t)(iteration - trainer->evaluated - 1) * (size_t)trainer->mesh.dp + (size_t)rank) *
+    return ((size_t)(iteration - trainer->evaluated - 1) * (size_t)trainer->mesh.dp + (size_t)dp_rank) *
            (size_t)trainer->micro_batch;
 }
 
@@ -159,7 +159,7 @@ void prepare_evaluation(void *context, const struct task *task, uint32_t iterati
     struct trainer *trainer = feed->trainer;
     int32_t *tokens = clear_batch(&feed->host);
     int32_t *targets = tensor_memory(feed->host.targets);
-    size_t window = first_window(trainer, feed->rank, iteration);
+    size_t window = first_window(trainer, feed->dp_rank, iteration);
     size_t n_windows = validation_windows(trainer->data, trainer->seq);
     for (int i = 0; i < trainer->micro_batch && window < n_windows; i++) {
         validation_window(trainer->data, window, trainer->seq, tokens + i * trainer->seq, targets + i * trainer->seq);
@@ -197,8 +197,8 @@ void add_batch(struct list *list, struct feed *feed, host_function *prepare)
 {
     struct trainer *trainer = feed->trainer;
     const int tp = trainer->mesh.tp;
-    const int first = rank_at(&trainer->mesh, feed->rank, 0);
-    const int last = rank_at(&trainer->mesh, feed->rank, n_stages(&trainer->mesh) - 1);
+    const int first = rank_at(&trainer->mesh, feed->dp_rank, 0);
+    const int last = rank_at(&trainer->mesh, feed->dp_rank, n_stages(&trainer->mesh) - 1);
     feed->host = new_batch(trainer, trainer->machine->host, feed->n);
     list->tags = (struct tags){.layer = NONE, .micro = feed->micro, .role = ROLE_FEED};
     struct task *task = add_host(list, trainer->machine->host->lane[LANE_FEED], "batch.prepare", prepare, feed);
@@ -206,8 +206,8 @@ void add_batch(struct list *list, struct feed *feed, host_function *prepare)
     feed->first = allocate((size_t)(2 * tp), sizeof *feed->first); /* the batches of the last stage come after these */
     feed->last = last == first ? feed->first : feed->first + tp;
     const struct device *before = trainer->model->replica[first].device;
-    for (int k = 0; k < tp; k++)
-        before = upload_batch(list, feed, task, &feed->first[k], first + k, before);
-    for (int k = 0; k < tp && last != first; k++)
-        before = upload_batch(list, feed, task, &feed->last[k], last + k, before);
+    for (int tp_rank = 0; tp_rank < tp; tp_rank++)
+        before = upload_batch(list, feed, task, &feed->first[tp_rank], first + tp_rank, before);
+    for (int tp_rank = 0; tp_rank < tp && last != first; tp_rank++)
+        before = upload_batch(list, feed, task, &feed->last[tp_rank], last + tp_rank, before);
 }

@@ -179,6 +179,9 @@ static bool is_last_forward(const struct trainer *trainer, const struct turn *tu
            turn->micro == trainer->micros - 1;
 }
 
+/* The turns of all stages become tasks, one turn after another.  The losses are complete with the last forward.  Then,
+ * without clipping, the step's settings are sent and updates may begin, while backwards are still to come; with clipping
+ * all updates wait for the norm, so both come after the last turn. */
 void build_train(struct trainer *trainer)
 {
     const bool clips = trainer->settings->clip > 0;
@@ -294,7 +297,7 @@ void build_sample(struct trainer *trainer)
         size_t first = (size_t)build.replica->other[HEAD].first;
         size_t words = (size_t)rank_vocab(&build);
         struct tensor *host =
-            view_of_shard(trainer->pool, trainer->sample_logits, build.tp_rank, (struct shard){first, first + words});
+            view_of_shard(trainer->pool, trainer->sample_logits, build.tp_rank, (struct range){first, first + words});
         struct tensor *view = new_view(trainer->pool, logits, "logits", 0, SHAPE((int64_t)words));
         trainer->sample->tags = (struct tags){.layer = NONE, .micro = NONE, .role = ROLE_REPORT};
         add_copy(trainer->sample, build.device->lane[LANE_DOWNLOAD], "logits.download", host, view);

@@ -215,7 +215,7 @@ int train_loop(struct trainer *trainer)
     uint32_t last = (uint32_t)(settings->stop_after ? settings->stop_after : settings->steps);
     tell_model_filled(trainer);
     struct training training = {.trainer = trainer, .progress = begin_progress(trainer), .shown = before};
-    if (before >= last)
+    if (before >= last) /* then the run was resumed: no other one has a step before its first */
         note(
             "%s is at step %u already, and the run ends with step %u: nothing is left to train; --%s N with a larger N "
             "trains on",

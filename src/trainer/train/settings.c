@@ -231,7 +231,7 @@ static void claim_files(const struct page *page)
     for (size_t i = 0; i < table.n; i++)
         if (options[i].type >= OPT_INPUT && (options[i].commands & classes_of(page)))
             claim_file(&options[i]);
-    if (was_given("tokens") && file_of_tokens(asked.data.tokens))
+    if (was_given("tokens") && *asked.data.tokens && file_of_tokens(asked.data.tokens))
         claim_input("--tokens", asked.data.tokens);
     if (was_given("pipeline") && is_written_order(asked.pipeline))
         claim_input("--pipeline", asked.pipeline);

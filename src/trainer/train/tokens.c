@@ -266,8 +266,8 @@ void check_tokens(const char *word)
     for (size_t i = 0; kind_at(i); i++)
         if (kind_at(i)->word)
             append_text(&words, "%s, ", kind_at(i)->word);
-    fail(EXIT_USAGE, "--tokens takes %sor a tokenizer's FILE, which is not here, not \"%s\"%s", words, word,
-         without_folder());
+    fail(EXIT_USAGE, "--tokens takes %sor the FILE of a tokenizer: \"%s\" is none of these, and no such file is here%s",
+         words, word, without_folder());
 }
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */

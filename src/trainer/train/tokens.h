@@ -25,6 +25,7 @@ struct tokenizer {
     bool takes_numbers; /* text cannot become its tokens, only numbers can: "17 4 25" */
     void *own;          /* the kind's own, such as a table of characters */
 };
+
 /* A text, or a part of one, in memory. */
 struct text {
     const char *name; /* what error messages call it: its path, or "the prompt" */
@@ -34,6 +35,7 @@ struct text {
     char *memory;  /* where the bytes lie, if it is the text's own; NULL: it belongs to another text, or the program */
     size_t mapped; /* bytes of the file that are mapped there; 0: the memory is allocated */
 };
+
 struct texts {
     struct text *text; /* n of them, in the order of their files */
     size_t n, cap;

@@ -44,13 +44,16 @@ struct losses {               /* those of n tokens */
     double sum;
     uint64_t n;
 };
+
 struct feed { /* what a batch.prepare task needs to know */
     struct trainer *trainer;
-    int rank, micro, n;  /* data-parallel rank, micro-batch, number of tokens */
+    int dp_rank, micro;  /* data-parallel rank, micro-batch */
+    int n;               /* number of tokens */
     struct batch host;   /* the batch that the task fills */
     struct batch *first; /* the same on the ranks of the first stage, for the tokens, by tensor-parallel rank */
     struct batch *last;  /* the same on the ranks of the last stage, for the targets */
 };
+
 struct trainer {
     const struct settings *settings;
     void **folder_data; /* a pointer for each folder, in the order of modules[]: see own_of() */
@@ -155,13 +158,13 @@ void set_batch(struct trainer *trainer, unsigned wanted);
 
 /* ---- feed.c: host tasks that fill batches ------------------------------------------------------------------------ */
 
-void new_feeds(struct trainer *trainer); /* sets their trainer, rank, micro and n */
+void new_feeds(struct trainer *trainer); /* sets their trainer, dp_rank, micro and n */
 void free_feeds(struct trainer *trainer);
-/* The feed of a micro-batch of the train list, on data-parallel rank k. */
-struct feed *train_feed(const struct trainer *trainer, int micro, int k);
+/* The feed of a micro-batch of the train list, on that data-parallel rank. */
+struct feed *train_feed(const struct trainer *trainer, int micro, int dp_rank);
 host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
 /* The first of the micro_batch validation windows that a data-parallel rank takes in that iteration. */
-size_t first_window(const struct trainer *trainer, int rank, uint32_t iteration);
+size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iteration);
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
 void add_batch(struct list *list, struct feed *feed, host_function *prepare);
 /* The tensor from which a device uploads what the host task `made` writes.  Call it for one device after another;
@@ -174,10 +177,14 @@ void fill_others(const struct task *made);
 
 /* ---- control.c: the control block, losses, the report ------------------------------------------------------------ */
 
-void add_control(struct trainer *trainer);           /* adds the tasks that make the control block and upload it */
-int loss_rank(const struct trainer *trainer, int k); /* the rank on which the losses of data-parallel rank k are */
-struct tensor *add_losses(struct trainer *trainer);  /* makes the tensors in which the losses are summed */
-void add_report(struct trainer *trainer);            /* adds the tasks that report loss and norm */
+/* Adds the tasks that make the control block and upload it. */
+void add_control(struct trainer *trainer);
+/* The rank that has the losses of a data-parallel rank. */
+int loss_rank(const struct trainer *trainer, int dp_rank);
+/* Makes the tensors in which the losses are summed. */
+struct tensor *add_losses(struct trainer *trainer);
+/* Adds the tasks that report loss and norm. */
+void add_report(struct trainer *trainer);
 host_function report_evaluation;
 
 /* ---- lists.c: the lists of tasks --------------------------------------------------------------------------------- */

@@ -11,6 +11,8 @@
  */
 #include "techniques/broadcast/broadcast.h"
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -218,15 +220,16 @@ static const struct {
 TEST(the_shipped_lists)
 {
     for (size_t i = 0; i < COUNT(shipped); i++) {
-        json_t *all = plan(lasting("--list data/steps/%s", shipped[i].words)), *r = report_of(all);
+        json_t *all = plan(lasting("--list data/steps/%s", shipped[i].words)), *report = report_of(all);
         double period = number_at(all, "simulation.step_ms");
-        assert_true(json_is_false(json_object_get(r, "declined")));
-        assert_string_equal(text_at(r, "bound"), shipped[i].kind);
-        if (fabs(period - shipped[i].period) > 1e-6 || fabs(number_at(r, "period_ms") - period) > 1e-9 ||
-            fabs(number_at(r, "one_queue_ms") - shipped[i].one_queue) > 1e-6 ||
-            fabs(number_at(r, "bound_ms") - shipped[i].bound) > 1e-6)
+        assert_true(json_is_false(json_object_get(report, "declined")));
+        assert_string_equal(text_at(report, "bound"), shipped[i].kind);
+        if (fabs(period - shipped[i].period) > 1e-6 || fabs(number_at(report, "period_ms") - period) > 1e-9 ||
+            fabs(number_at(report, "one_queue_ms") - shipped[i].one_queue) > 1e-6 ||
+            fabs(number_at(report, "bound_ms") - shipped[i].bound) > 1e-6)
             test_failed("%s: period %.9g, reported %.9g, one queue %.9g, bound %g\n", shipped[i].words, period,
-                        number_at(r, "period_ms"), number_at(r, "one_queue_ms"), number_at(r, "bound_ms"));
+                        number_at(report, "period_ms"), number_at(report, "one_queue_ms"),
+                        number_at(report, "bound_ms"));
     }
 }
 
@@ -348,10 +351,10 @@ static const struct {
 static void expect_shape(size_t i, const char *options)
 {
     char *words = lasting("--list %s --broadcast-slices 4 %s", write_text("shape.txt", "%s", shapes[i].text), options);
-    json_t *all = plan(words), *r = report_of(all);
-    assert_true(json_is_false(json_object_get(r, "declined")));
+    json_t *all = plan(words), *report = report_of(all);
+    assert_true(json_is_false(json_object_get(report, "declined")));
     double sum = 0, bytes = 0;
-    const json_t *rows = json_object_get(r, "queues"), *first = json_array_get(rows, 0);
+    const json_t *rows = json_object_get(report, "queues"), *first = json_array_get(rows, 0);
     for (size_t k = 0; k < json_array_size(rows); k++) {
         const json_t *row = json_array_get(rows, k);
         if (json_equal(json_object_get(row, "layer"), json_object_get(first, "layer")) &&

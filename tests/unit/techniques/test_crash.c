@@ -110,7 +110,7 @@ int rename(const char *old, const char *new)
     return after_call(result);
 }
 
-int renameat2(int a, const char *old, int b, const char *new, unsigned flags)
+int renameat2(int old_folder, const char *old, int new_folder, const char *new, unsigned flags)
 {
     if (spoil(false))
         return -1;
@@ -118,7 +118,7 @@ int renameat2(int a, const char *old, int b, const char *new, unsigned flags)
         errno = EINVAL;
         return after_call(-1);
     }
-    int result = REAL(renameat2)(a, old, b, new, flags);
+    int result = REAL(renameat2)(old_folder, old, new_folder, new, flags);
     if (result == 0)
         note_call("exchange", old, new, NULL, 0);
     return after_call(result);
@@ -341,9 +341,9 @@ static struct node **find_name(struct node *folder, const char *name)
     for (size_t i = 0; i < folder->n_names; i++)
         if (strcmp(folder->names[i].name, name) == 0)
             return &folder->names[i].node;
-    struct name *x = APPEND(folder->names, folder->n_names, folder->cap_names);
-    x->name = copy_string(name);
-    return &x->node;
+    struct name *new = APPEND(folder->names, folder->n_names, folder->cap_names);
+    new->name = copy_string(name);
+    return &new->node;
 }
 
 /* Folders have two lists of names: one as the program sees it, and, in a second node, one that is sure. */
@@ -391,17 +391,18 @@ static struct node *node_at(struct disk *disk, const char *path)
     return folder ? *find_name(folder, name) : NULL;
 }
 
-static void change(struct disk *disk, struct node *folder, const char *a, struct node *x, const char *b, struct node *y)
+static void change(struct disk *disk, struct node *folder, const char *name, struct node *node, const char *second_name,
+                   struct node *second_node)
 {
-    struct change *c = APPEND(disk->change, disk->n, disk->cap);
-    c->folder = folder;
-    c->to[0].name = copy_string(a);
-    c->to[0].node = x;
-    *find_name(folder, a) = x;
-    if (b) {
-        c->to[1].name = copy_string(b);
-        c->to[1].node = y;
-        *find_name(folder, b) = y;
+    struct change *change = APPEND(disk->change, disk->n, disk->cap);
+    change->folder = folder;
+    change->to[0].name = copy_string(name);
+    change->to[0].node = node;
+    *find_name(folder, name) = node;
+    if (second_name) {
+        change->to[1].name = copy_string(second_name);
+        change->to[1].node = second_node;
+        *find_name(folder, second_name) = second_node;
     }
 }
 
@@ -492,11 +493,11 @@ struct read { /* the argument of attempt(read_back) */
     int step;
 };
 
-static void read_back(void *read)
+static void read_back(void *argument)
 {
-    struct read *r = read;
-    struct checkpoint *checkpoint = open_checkpoint(r->folder);
-    r->step = has_state(checkpoint, checkpoint->step) ? (int)checkpoint->step : -1;
+    struct read *read = argument;
+    struct checkpoint *checkpoint = open_checkpoint(read->folder);
+    read->step = has_state(checkpoint, checkpoint->step) ? (int)checkpoint->step : -1;
     free_checkpoint(checkpoint);
 }
 

@@ -10,6 +10,7 @@
  */
 #include "techniques/pass/pass.h"
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
 
 /*     f   compute   a <- w         w persists; a, b and c have 2048 bytes
  *     g   compute   b <- a

@@ -11,11 +11,14 @@
  *
  * With --restart all lives are one command's: its child is killed, and nobody types anything.  The log has every step.
  *
+ * To see it fail: in reading.c, let newer_page() take the older one: < in place of >.
+ *
  * `make test` ends few lives.  `make kills N=2000 SEED=3` ends so many, and says how they were spread.
  */
 #include "techniques/reshard/compare.h"
 #include "techniques/reshard/find_checkpoint.h"
 #include "techniques/snapshot/snapshot.h"
+#include "techniques/snapshot/snapshot_file.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>
@@ -53,9 +56,9 @@ static uint32_t drawn;
 static int draw(int below)
 {
     const char *seed = getenv("SEED");
-    double u = random_uniform(seed ? (uint64_t)atoi(seed) : 1, STREAM_TEST, 3, drawn);
+    double uniform = random_uniform(seed ? (uint64_t)atoi(seed) : 1, STREAM_TEST, 3, drawn);
     drawn++;
-    return (int)(u * below);
+    return (int)(uniform * below);
 }
 
 /* ---- a life ------------------------------------------------------------------------------------------------------ */
@@ -136,19 +139,19 @@ static void show_end(const char *words, const char *log, int status)
 
 /* ---- a chain ----------------------------------------------------------------------------------------------------- */
 
-static void expect_same_state(const char *a, const char *b)
+static void expect_same_state(const char *folder, const char *expected)
 {
-    char *ours = find_checkpoint(a), *theirs = find_checkpoint(b);
+    char *ours = find_checkpoint(folder), *theirs = find_checkpoint(expected);
     assert_true(ours);
     assert_true(theirs);
-    struct checkpoint *checkpoint = open_checkpoint(ours), *y = open_checkpoint(theirs);
-    assert_int_equal(checkpoint->step, STEPS);
-    assert_int_equal(y->step, STEPS);
-    for (size_t i = 0; i < checkpoint->pieces->n; i++)
-        if (compare_tensor(checkpoint, y, i).elements)
-            test_failed("%s of %s differs from that of %s\n", checkpoint->pieces->tensor[i].name, a, b);
-    free_checkpoint(checkpoint);
-    free_checkpoint(y);
+    struct checkpoint *found = open_checkpoint(ours), *reference = open_checkpoint(theirs);
+    assert_int_equal(found->step, STEPS);
+    assert_int_equal(reference->step, STEPS);
+    for (size_t i = 0; i < found->pieces->n; i++)
+        if (compare_tensor(found, reference, i).elements)
+            test_failed("%s of %s differs from that of %s\n", found->pieces->tensor[i].name, folder, expected);
+    free_checkpoint(found);
+    free_checkpoint(reference);
     free(ours);
     free(theirs);
 }

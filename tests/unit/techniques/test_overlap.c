@@ -12,6 +12,8 @@
  *     YARD_CASES=N build/tests/test_overlap      N random instances instead of a few
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+#include "tools/predict/predict.h"
 
 #include "techniques/overlap/choose.h"
 #include "techniques/overlap/local.h"
@@ -82,16 +84,16 @@ static void print_machine(FILE *file, const struct instance *instance, size_t on
     }
 }
 
-static void print_update(FILE *file, const struct instance *instance, int l, bool cpu)
+static void print_update(FILE *file, const struct instance *instance, int layer, bool cpu)
 {
     if (cpu)
         fprintf(
             file,
             "task update host.cpu %dus layer=%d role=update reads=hg%d,hw%d,m%d writes=hw%d,m%d\ncopy up w%d hw%d\n",
-            instance->c[l], l, l, l, l, l, l, l, l);
+            instance->c[layer], layer, layer, layer, layer, layer, layer, layer, layer);
     else
         fprintf(file, "task update gpu.compute %dus cpu=%dus layer=%d role=update reads=g%d,w%d,m%d writes=w%d,m%d\n",
-                instance->u[l], instance->c[l], l, l, l, l, l, l);
+                instance->u[layer], instance->c[layer], layer, layer, layer, layer, layer, layer);
 }
 
 /* The layers of on_cpu update on the CPU, as a person writes it: after their backward, or all at the end, the first
@@ -288,7 +290,7 @@ TEST(updates_of_some_steps)
 TEST(updates_that_share)
 {
     for (int shared = 0; shared < 2; shared++) {
-        const char *m = shared ? ",m" : "";
+        const char *state = shared ? ",m" : "";
         const char *path =
             write_text("shared.txt",
                        "device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\ntensor w0 gpu 1000 parameters\n"
@@ -297,7 +299,7 @@ TEST(updates_that_share)
                        "task b gpu.compute 2ms layer=0 role=backward reads=w0,w1 writes=g0,g1\n"
                        "task u gpu.compute 10ms cpu=1ms layer=0 role=update reads=g0,w0%s writes=w0%s\n"
                        "task u gpu.compute 10ms cpu=1ms layer=%d role=update reads=g1,w1%s writes=w1%s\n",
-                       m, m, shared, m, m);
+                       state, state, shared, state, state);
         json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
         assert_string_equal(text_at(plan, "passes.0.choice"), shared ? "DD" : "C");
         /* On the device: f, b and both updates.  On the host: f, b, both gradients go down, the second update, and w1
@@ -450,14 +452,14 @@ TEST(what_updates_share_goes_down_once)
     struct trainer *trainer = new_trainer(settings, LIST_TRAIN | PLAN_ONLY);
     size_t downloads = 0;
     for (size_t i = 0; i < trainer->train->n; i++) {
-        const struct task *a = trainer->train->task[i];
-        if (!is_copy(a) || a->lane->kind != LANE_DOWNLOAD)
+        const struct task *copy = trainer->train->task[i];
+        if (!is_copy(copy) || copy->lane->kind != LANE_DOWNLOAD)
             continue;
         downloads++;
         for (size_t k = 0; k < i; k++) {
-            const struct task *b = trainer->train->task[k];
-            if (is_copy(b) && b->lane == a->lane && b->access[1].tensor == a->access[1].tensor)
-                test_failed("tensor %s is copied down by tasks %zu and %zu\n", a->access[1].tensor->name, k, i);
+            const struct task *before = trainer->train->task[k];
+            if (is_copy(before) && before->lane == copy->lane && before->access[1].tensor == copy->access[1].tensor)
+                test_failed("tensor %s is copied down by tasks %zu and %zu\n", copy->access[1].tensor->name, k, i);
         }
     }
     assert_true(downloads > 0);

@@ -1,10 +1,14 @@
 /* test_pass.c - the techniques on real lists: whichever are on, the list proves to compute the same, and training gives
  * the bits of --serial without them.  Whatever pass a folder brings along is in these tests.
+ *
+ * To see it fail: in recompute.c, let `selective` make all again that `full` does: is_meant() is true.
  */
 #include "techniques/recompute/recompute.h"
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
 #include "tools/pace/pace.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <string.h>
@@ -174,7 +178,7 @@ TEST(plan_reports_passes)
     assert_string_equal(text_at(first, "pass"), "recompute");
     assert_true(json_is_false(json_object_get(first, "declined")));
     expect_text(text_at(first, "reason"), "full: ");
-    expect_yard(EXIT_USAGE, "--after swop: there is no such pass",
+    expect_yard(EXIT_USAGE, "--after takes the name of a pass, not \"swop\"",
                 "plan --model tiny --hardware data/hardware/server.txt --after swop");
     expect_yard(EXIT_USAGE, "off|full|selective|auto", "train --recompute some");
 }

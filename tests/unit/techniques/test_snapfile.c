@@ -335,13 +335,13 @@ struct back { /* the argument of attempt(), and what it read */
     bool sound;
 };
 
-static void read_back(void *back)
+static void read_back(void *argument)
 {
-    struct back *b = back;
+    struct back *back = argument;
     struct checkpoint *checkpoint = open_snapshot(life.path);
-    b->step = checkpoint->step;
-    b->sound = has_state(checkpoint, seed_of(checkpoint->step, checkpoint->session)) &&
-               checkpoint->samples == 8 * (int64_t)checkpoint->step;
+    back->step = checkpoint->step;
+    back->sound = has_state(checkpoint, seed_of(checkpoint->step, checkpoint->session)) &&
+                  checkpoint->samples == 8 * (int64_t)checkpoint->step;
     free_checkpoint(checkpoint);
 }
 

@@ -3,6 +3,8 @@
  * It tests reading.c and file_layout.c of src/techniques/snapshot, and what `yard ckpt` says.  A bit that no hash
  * covers, a length that nobody checks, and a number that is believed and asks for a terabyte of memory are found.
  *
+ * To see it fail: in file_layout.c, take a page whose hash is wrong: let parse_page() compare its magic alone.
+ *
  * A small file with iterations 1 and 2 is written, and then its bytes are changed (struct image of support_state.h).
  *
  *     YARD_EVERY=1 build/tests/test_snapfile_damage     every bit is turned over, else each 61st

@@ -116,12 +116,12 @@ TEST(no_value_is_overlooked)
 
 /* ---- readers beside a writer ------------------------------------------------------------------------------------- */
 
-static void read_first(void *checkpoint)
+static void read_first(void *argument)
 {
     float values[512];
-    const struct checkpoint *c = checkpoint;
-    assert_true(tensor_elements(&c->pieces->tensor[0]) <= COUNT(values));
-    read_kept(c, 0, values);
+    const struct checkpoint *checkpoint = argument;
+    assert_true(tensor_elements(&checkpoint->pieces->tensor[0]) <= COUNT(values));
+    read_kept(checkpoint, 0, values);
 }
 
 /* Between opening and reading a run may store another iteration: what is read may then be of that. */
@@ -132,19 +132,19 @@ TEST(who_reads_notices_a_writer)
     struct image image = make_image(temp_path("busy.snap"), &snapfile);
     struct mesh mesh = mesh_of(&small_config, 2, 1, 1, 1);
     struct stored stored = store_of(&small_config, &mesh, 2, false);
-    struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 2, 1), *c = open_snapshot(image.path);
-    read_first(c);
-    must(open_snap(image.path, &checkpoint, &stored.plan, &snap));
+    struct checkpoint novel = description(json_pack("{s:s}", "novel", "1"), 2, 1), *opened = open_snapshot(image.path);
+    read_first(opened);
+    must(open_snap(image.path, &novel, &stored.plan, &snap));
     assert_int_equal(snap_begin(snap, 3), 1);
     float *bytes = fill_payload(&stored, 0, 9);
     snap_write(snap, 3, 0, bytes);
-    read_first(c); /* it is of the other slot */
+    read_first(opened); /* it is of the other slot */
     snap_commit(snap, 3, false, &(struct stored_step){0});
     store_iteration(snap, &stored, 3, 1);
-    read_first(c); /* still it is */
+    read_first(opened); /* still it is */
     assert_int_equal(snap_begin(snap, 4), 2);
     snap_write(snap, 4, 0, bytes);
-    struct problem *problem = attempt(read_first, c);
+    struct problem *problem = attempt(read_first, opened);
     assert_true(problem);
     assert_int_equal(problem->code, EXIT_FAILED);
     assert_true(strstr(problem->sentence, "or a run writes there"));
@@ -152,8 +152,8 @@ TEST(who_reads_notices_a_writer)
     free(problem);
     free(bytes);
     free(image.bytes);
-    free_checkpoint(c);
-    json_decref(checkpoint.options);
+    free_checkpoint(opened);
+    json_decref(novel.options);
     free_stored(&stored);
     free_mesh(&mesh);
 }
@@ -164,18 +164,18 @@ struct half_page {
     int told[2]; /* a pipe: the page is half */
 };
 
-static void write_slowly(void *half_page)
+static void write_slowly(void *argument)
 {
-    const struct half_page *h = half_page;
+    const struct half_page *half_page = argument;
     const size_t newer = SNAP_PAGE, half = SNAP_PAGE / 2;
-    int fd = open(h->image->path, O_RDWR);
+    int fd = open(half_page->image->path, O_RDWR);
     assert_int_equal(flock(fd, LOCK_EX), 0);
     for (size_t page = 0; page <= newer; page += newer)
         assert_int_equal(pwrite(fd, (char[SNAP_PAGE]){0}, half, (off_t)page), half);
-    assert_int_equal(write(h->told[1], "x", 1), 1);
+    assert_int_equal(write(half_page->told[1], "x", 1), 1);
     usleep(30000);
     for (size_t page = 0; page <= newer; page += newer)
-        assert_int_equal(pwrite(fd, h->image->bytes + page, half, (off_t)page), half);
+        assert_int_equal(pwrite(fd, half_page->image->bytes + page, half, (off_t)page), half);
     usleep(1000000); /* the run goes on */
 }
 

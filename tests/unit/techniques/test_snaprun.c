@@ -11,7 +11,9 @@
  */
 #include "techniques/reshard/save_and_load.h"
 #include "techniques/snapshot/snapshot.h"
+#include "techniques/snapshot/snapshot_writer.h"
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
 #include "tools/trace/trace.h"
 
@@ -361,23 +363,23 @@ TEST(serial_and_audited)
 TEST(a_trace_has_what_ran)
 {
     char *file = temp_path("traced.snap");
-    char *trace = temp_path("run.trace");
+    char *path = temp_path("run.trace");
     char *log = temp_path("log.jsonl");
     struct ran ran = expect_yard(
         EXIT_OK, "", "train " TINY "--steps 12 --sample-tokens 0 --val-batches 1 --snapshot %s --trace %s --log %s",
-        file, trace, log);
-    struct trace *t = trace_open(trace);
+        file, path, log);
+    struct trace *trace = trace_open(path);
     int commits[13] = {0}, copies[13] = {0}, persists[13] = {0}, stored = 0;
-    for (size_t i = 0; i < t->n_records; i++) {
-        const char *name = t->tasks[t->records[i].task].name;
-        uint32_t step = t->records[i].step;
-        if (strcmp(t->header.list[t->tasks[t->records[i].task].list], "train") != 0)
+    for (size_t i = 0; i < trace->n_records; i++) {
+        const char *name = trace->tasks[trace->records[i].task].name;
+        uint32_t step = trace->records[i].step;
+        if (strcmp(trace->header.list[trace->tasks[trace->records[i].task].list], "train") != 0)
             continue;
         commits[step] += strcmp(name, "commit") == 0;
         copies[step] += strcmp(name, "snapshot") == 0;
         persists[step] += strcmp(name, "persist") == 0;
     }
-    assert_int_equal(t->n_unfinished, 0);
+    assert_int_equal(trace->n_unfinished, 0);
     for (int i = 1; i <= 12; i++) {
         stored += commits[i];
         assert_int_equal(copies[i], 9 * commits[i]); /* value, m and v of three units */
@@ -385,7 +387,7 @@ TEST(a_trace_has_what_ran)
     }
     char *line = lasting("%d stored in", stored);
     assert_non_null(strstr(ran.out, line));
-    trace_free(t);
+    trace_free(trace);
 }
 
 /* ---- the file of a run before ------------------------------------------------------------------------------------ */

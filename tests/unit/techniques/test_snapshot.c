@@ -10,6 +10,8 @@
  * a run: test_snaprun.c, killed: test_kills.c.)
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -64,24 +64,24 @@ static void expect_refuted(const struct copies *copies, const char *what)
 static void sabotage(struct copies *copies)
 {
     for (size_t i = 0; i < copies->n; i++) {
-        struct copy sound = copies->copy[i], *c = &copies->copy[i];
-        c->n--;
+        struct copy sound = copies->copy[i], *copy = &copies->copy[i];
+        copy->n--;
         expect_refuted(copies, "a copy that is too short");
-        c->n = sound.n + 1;
+        copy->n = sound.n + 1;
         expect_refuted(copies, "a copy that is too long");
-        *c = sound;
-        c->from_offset++;
+        *copy = sound;
+        copy->from_offset++;
         expect_refuted(copies, "another element");
-        *c = sound;
-        c->to_offset++;
+        *copy = sound;
+        copy->to_offset++;
         expect_refuted(copies, "another place");
-        *c = sound;
-        c->from_piece = (c->from_piece + 1) % (copies->from->n + 1);
+        *copy = sound;
+        copy->from_piece = (copy->from_piece + 1) % (copies->from->n + 1);
         expect_refuted(copies, "another piece");
-        *c = copies->copy[(i + 1) % copies->n];
+        *copy = copies->copy[(i + 1) % copies->n];
         if (copies->n > 1)
             expect_refuted(copies, "a copy that is missing, and one that is there twice");
-        *c = sound;
+        *copy = sound;
     }
     copies->n--;
     expect_refuted(copies, "its last copy missing");
@@ -107,36 +107,36 @@ TEST(wrong_plans_are_refused)
     }
 }
 
-static void plan_with_a_hole(void *tensor)
+static void plan_with_a_hole(void *argument)
 {
-    struct kept_tensor t = *(struct kept_tensor *)tensor;
-    t.n--;
-    plan_copies(&t, tensor, "a test");
+    struct kept_tensor changed = *(struct kept_tensor *)argument;
+    changed.n--;
+    plan_copies(&changed, argument, "a test");
 }
 
-static void plan_with_a_replica(void *tensor)
+static void plan_with_a_replica(void *argument)
 {
-    struct kept_tensor t = *(struct kept_tensor *)tensor;
-    struct piece pieces[] = {t.piece[0], t.piece[1], t.piece[0]};
-    t.piece = pieces;
-    t.n = 3;
-    plan_copies(&t, tensor, "a test");
+    struct kept_tensor changed = *(struct kept_tensor *)argument;
+    struct piece pieces[] = {changed.piece[0], changed.piece[1], changed.piece[0]};
+    changed.piece = pieces;
+    changed.n = 3;
+    plan_copies(&changed, argument, "a test");
 }
 
-static void plan_to_a_replica(void *tensor)
+static void plan_to_a_replica(void *argument)
 {
-    struct kept_tensor t = *(struct kept_tensor *)tensor;
-    struct piece pieces[] = {t.piece[0], t.piece[1], t.piece[0]};
-    t.piece = pieces;
-    t.n = 3;
-    plan_copies(tensor, &t, "a test");
+    struct kept_tensor changed = *(struct kept_tensor *)argument;
+    struct piece pieces[] = {changed.piece[0], changed.piece[1], changed.piece[0]};
+    changed.piece = pieces;
+    changed.n = 3;
+    plan_copies(argument, &changed, "a test");
 }
 
-static void plan_with_an_overlap(void *tensor)
+static void plan_with_an_overlap(void *argument)
 {
-    struct kept_tensor t = *(struct kept_tensor *)tensor;
-    t.piece[1].begin[0]--;
-    plan_copies(&t, &t, "a test");
+    struct kept_tensor changed = *(struct kept_tensor *)argument;
+    changed.piece[1].begin[0]--;
+    plan_copies(&changed, &changed, "a test");
 }
 
 TEST(holes_and_overlaps_have_no_plan)
@@ -156,58 +156,58 @@ TEST(holes_and_overlaps_have_no_plan)
 
 static int n_pairs(void)
 {
-    const char *n = getenv("YARD_PAIRS");
-    return n ? atoi(n) : 8;
+    const char *number = getenv("YARD_PAIRS");
+    return number ? atoi(number) : 8;
 }
 
-static void expect_same_folders(const char *a, const char *b)
+static void expect_same_folders(const char *found, const char *expected)
 {
-    DIR *d = opendir(a);
-    for (const struct dirent *dirent; (dirent = readdir(d));)
+    DIR *folder = opendir(found);
+    for (const struct dirent *dirent; (dirent = readdir(folder));)
         if (dirent->d_name[0] != '.') {
-            char *x = lasting("%s/%s", a, dirent->d_name), *y = lasting("%s/%s", b, dirent->d_name);
-            expect_same_file(x, y);
+            char *ours = lasting("%s/%s", found, dirent->d_name), *theirs = lasting("%s/%s", expected, dirent->d_name);
+            expect_same_file(ours, theirs);
         }
-    closedir(d);
-    assert_int_equal(count_files(a), count_files(b));
+    closedir(folder);
+    assert_int_equal(count_files(found), count_files(expected));
 }
 
 static uint64_t reshard_to(const char *from, const char *to, const struct config *config, const struct mesh *mesh)
 {
-    struct checkpoint *checkpoint = open_checkpoint(from), *n = allocate(1, sizeof *n);
-    *n = (struct checkpoint){.path = copy_string(to),
-                             .step = checkpoint->step,
-                             .session = checkpoint->session,
-                             .tokenizer = copy_string(checkpoint->tokenizer),
-                             .options = json_incref(checkpoint->options),
-                             .pieces = cut_state(config, mesh)};
-    uint64_t moved = reshard(checkpoint, n);
-    free_checkpoint(checkpoint);
-    free_checkpoint(n);
+    struct checkpoint *old = open_checkpoint(from), *new = allocate(1, sizeof *new);
+    *new = (struct checkpoint){.path = copy_string(to),
+                               .step = old->step,
+                               .session = old->session,
+                               .tokenizer = copy_string(old->tokenizer),
+                               .options = json_incref(old->options),
+                               .pieces = cut_state(config, mesh)};
+    uint64_t moved = reshard(old, new);
+    free_checkpoint(old);
+    free_checkpoint(new);
     return moved;
 }
 
 TEST(resharded_and_back_is_the_same)
 {
-    const char *k = temp_path("k");
-    const char *n = temp_path("n");
+    const char *first = temp_path("k");
+    const char *cut = temp_path("n");
     const char *again = temp_path("again");
     for (uint32_t i = 0; i < (uint32_t)n_pairs(); i++) {
         struct random_case chosen = random_case(i);
         uint64_t bytes = 0;
-        remove_folder(k);
-        remove_folder(n);
+        remove_folder(first);
+        remove_folder(cut);
         remove_folder(again);
-        write_random_state(k, &chosen.config, &chosen.from, 7, 1, i);
-        uint64_t there = reshard_to(k, n, &chosen.config, &chosen.to),
-                 back = reshard_to(n, again, &chosen.config, &chosen.from);
-        struct checkpoint *checkpoint = open_checkpoint(n);
+        write_random_state(first, &chosen.config, &chosen.from, 7, 1, i);
+        uint64_t there = reshard_to(first, cut, &chosen.config, &chosen.to),
+                 back = reshard_to(cut, again, &chosen.config, &chosen.from);
+        struct checkpoint *checkpoint = open_checkpoint(cut);
         expect_state(checkpoint, i);
         for (size_t t = 0; t < checkpoint->pieces->n; t++)
             bytes += 4 * tensor_elements(&checkpoint->pieces->tensor[t]);
         assert_int_equal(there, bytes);
         assert_int_equal(back, bytes);
-        expect_same_folders(k, again);
+        expect_same_folders(first, again);
         free_checkpoint(checkpoint);
         free_mesh(&chosen.from);
         free_mesh(&chosen.to);
@@ -224,30 +224,30 @@ static void expect_mesh(struct mesh mesh, const struct mesh *expected, int zero)
 /* Without --mesh the strategy is kept, whatever becomes of the pieces; with one both change. */
 TEST(merged_pieces_keep_the_strategy)
 {
-    const char *k = temp_path("trained");
+    const char *trained = temp_path("trained");
     const char *merged = temp_path("merged");
     const char *cut = temp_path("recut");
     for (uint32_t i = 0; i < (uint32_t)n_pairs(); i++) {
         struct random_case chosen = random_case(3000 + i);
-        remove_folder(k);
+        remove_folder(trained);
         remove_folder(merged);
         remove_folder(cut);
-        write_random_state(k, &chosen.config, &chosen.from, 7, 1, i);
-        expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s'", k, merged);
+        write_random_state(trained, &chosen.config, &chosen.from, 7, 1, i);
+        expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s'", trained, merged);
         char mesh[64];
         expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh %s", merged, cut, format_mesh(mesh, &chosen.to));
-        struct checkpoint *checkpoint = open_checkpoint(merged), *c = open_checkpoint(cut);
-        expect_mesh(checkpoint->pieces->mesh, &one_rank, chosen.from.zero);
-        expect_mesh(strategy_of(checkpoint), &chosen.from, chosen.from.zero);
-        expect_mesh(c->pieces->mesh, &chosen.to, chosen.from.zero);
-        expect_mesh(strategy_of(c), &chosen.to, chosen.from.zero);
-        expect_state(checkpoint, i);
-        expect_state(c, i);
+        struct checkpoint *whole = open_checkpoint(merged), *recut = open_checkpoint(cut);
+        expect_mesh(whole->pieces->mesh, &one_rank, chosen.from.zero);
+        expect_mesh(strategy_of(whole), &chosen.from, chosen.from.zero);
+        expect_mesh(recut->pieces->mesh, &chosen.to, chosen.from.zero);
+        expect_mesh(strategy_of(recut), &chosen.to, chosen.from.zero);
+        expect_state(whole, i);
+        expect_state(recut, i);
         json_t *said = yard_json("ckpt ls --json '%s'", merged);
         assert_true(number_at(said, "mesh.dp") == 1);
         assert_true(number_at(said, "strategy.dp") == chosen.from.dp);
-        free_checkpoint(checkpoint);
-        free_checkpoint(c);
+        free_checkpoint(whole);
+        free_checkpoint(recut);
         free_mesh(&chosen.from);
         free_mesh(&chosen.to);
     }
@@ -256,12 +256,12 @@ TEST(merged_pieces_keep_the_strategy)
 /* ---- large tensors ----------------------------------------------------------------------------------------------- */
 
 /* Sets the first value of the first tensor, with a hash that fits. */
-static void put_first(const struct checkpoint *checkpoint, float x)
+static void put_first(const struct checkpoint *checkpoint, float value)
 {
     size_t size;
     struct piece *piece = &checkpoint->pieces->tensor[0].piece[0];
     char *file = rank_file(checkpoint, piece->rank), *bytes = read_whole(file, &size);
-    memcpy(bytes + piece->file_offset, &x, sizeof x);
+    memcpy(bytes + piece->file_offset, &value, sizeof value);
     overwrite(file, bytes, size);
     piece->hash = hash_bytes(bytes + piece->file_offset, ELEMENT_BYTES * piece_elements(piece), 0);
     free(file);
@@ -285,11 +285,11 @@ static void expect_distances(const struct checkpoint *nine, const struct checkpo
 TEST(large_tensors_are_streamed)
 {
     struct config config = {.layers = 1, .heads = 4, .channels = 160, .seq_len = 8, .vocab = 5003, .tied = true};
-    const char *k = temp_path("large"), *n = temp_path("cut");
+    const char *path = temp_path("large"), *cut_path = temp_path("cut");
     struct mesh from = mesh_of(&config, 1, 1, 3, 0), to = mesh_of(&config, 2, 1, 2, 3);
-    write_random_state(k, &config, &from, 1, 1, 9);
-    assert_true(reshard_to(k, n, &config, &to) > 5000000);
-    struct checkpoint *cut = open_checkpoint(n), *whole = open_checkpoint(k);
+    write_random_state(path, &config, &from, 1, 1, 9);
+    assert_true(reshard_to(path, cut_path, &config, &to) > 5000000);
+    struct checkpoint *cut = open_checkpoint(cut_path), *whole = open_checkpoint(path);
     expect_state(cut, 9);
     for (size_t i = 0; i < cut->pieces->n; i++)
         assert_int_equal(compare_tensor(whole, cut, i).elements, 0);

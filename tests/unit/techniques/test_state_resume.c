@@ -15,6 +15,7 @@
 #include "techniques/reshard/resume.h"
 #include "techniques/reshard/save_and_load.h"
 #include "tests/support/support_state.h"
+#include "tests/support/support_training.h"
 
 /* ---- runs that go on --------------------------------------------------------------------------------------------- */
 
@@ -262,12 +263,13 @@ TEST(the_command_line_resumes)
     assert_true(fputs("{\"step\":4,\"lo", file) >= 0);
     assert_int_equal(fclose(file), 0);
     ran = expect_yard(EXIT_OK, "", "%s --val-batches 1 --sample-tokens 0", strstr(expected, "train"));
-    char *a = lasting("%s/step-5", whole), *b = lasting("%s/step-5", broken);
-    char *x = lasting("%s/rank-0.safetensors", a), *y = lasting("%s/rank-0.safetensors", b);
-    expect_same_file(x, y);
+    char *sound = lasting("%s/step-5", whole), *resumed = lasting("%s/step-5", broken);
+    char *expected_file = lasting("%s/rank-0.safetensors", sound),
+         *file_there = lasting("%s/rank-0.safetensors", resumed);
+    expect_same_file(expected_file, file_there);
     assert_int_equal(count_lines(log, "{\"run\""), 1);
     assert_int_equal(count_lines(log, "\"norm\""), 5);
-    ran = expect_yard(EXIT_OK, "", "ckpt diff '%s' '%s'", a, b);
+    ran = expect_yard(EXIT_OK, "", "ckpt diff '%s' '%s'", sound, resumed);
     ran = run_yard("%s", strstr(expected, "train"));
     assert_int_equal(ran.code, 0);
     assert_true(strstr(ran.err, "nothing is left to train"));

@@ -26,7 +26,7 @@ TEST(the_manifest_is_read_strictly)
          "manifest.json was written by a newer yard, " YARD_VERSION ", in format 3: this one, " YARD_VERSION},
         {"\"run\":\"", "\"run\":\"x", "\"run\" must be 16 hexadecimal digits"},
         {"\"program\":\"", "\"program\":1,\"x\":\"", "Expected string, got integer"},
-        {"\"mesh\":\"dp", "\"mesh\":\"dq", "options: --mesh dq=1,pp=1,tp=2: expected dp=A"},
+        {"\"mesh\":\"dp", "\"mesh\":\"dq", "options: --mesh takes dp=A"},
         {"\"step\":3", "\"step\":-3", "\"step\" must be a whole number from 0"},
         {"\"step\":3", "\"steq\":3", "Object item not found: step"},
         {"\"step\":3", "\"step\":3,\"more\":1", "1 object item(s) left unpacked: more"},

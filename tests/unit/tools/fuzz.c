@@ -13,6 +13,8 @@
 #include "techniques/reshard/manifest.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_state.h"
+#include "tests/support/support_training.h"
+#include "tools/predict/predict.h"
 #include "tools/tokens/bpe.h"
 #include "tools/trace/follow.h"
 #include "trainer/cmd/cmd.h"
@@ -63,15 +65,15 @@ static int follow(int n, char **words)
 {
     (void)n;
     const char *path = FOLDER "followed.trace";
-    struct trace_follow *f;
+    struct trace_follow *follower;
     bool changed;
     struct trace_running running;
     copy_file(FOLDER "seed.trace", path);
-    must(trace_follow_open(path, &f));
-    const struct trace *trace = trace_follow_trace(f);
+    must(trace_follow_open(path, &follower));
+    const struct trace *trace = trace_follow_trace(follower);
     copy_file(words[0], path);
-    struct problem *problem = trace_follow_poll(f, &changed);
-    free(trace_follow_poll(f, &changed));
+    struct problem *problem = trace_follow_poll(follower, &changed);
+    free(trace_follow_poll(follower, &changed));
     for (uint32_t i = 0; i < trace->header.n_lanes; i++)
         trace_running(trace, i, &running);
     for (uint32_t i = 0; i < trace->header.n_devices; i++) {
@@ -79,7 +81,7 @@ static int follow(int n, char **words)
         trace_alive_at(trace, i, trace_peak(&trace->memory_use[i]), &tensors);
         free(tensors);
     }
-    trace_follow_close(f);
+    trace_follow_close(follower);
     must(problem);
     return 0;
 }
@@ -408,17 +410,17 @@ static void mutate(struct file *file)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-static void run_reader(void *file)
+static void run_reader(void *argument)
 {
-    const struct file *f = file;
+    const struct file *file = argument;
     char *words[MOST_WORDS + 1];
-    int n = split(f->format->words, words);
+    int n = split(file->format->words, words);
     for (int i = 0; i < n; i++)
         if (strcmp(words[i], "@") == 0)
-            words[i] = f->path;
+            words[i] = file->path;
     dup2(2, 1);
     alarm(HANG_SECONDS);
-    int code = f->format->run(n, words);
+    int code = file->format->run(n, words);
     fflush(stdout);
     _exit(code);
 }

@@ -6,6 +6,7 @@
  * To see it fail: in audit.c, let check_others() find nothing.
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 
 #include "trainer/base/embedded.h"
 

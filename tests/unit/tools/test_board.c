@@ -10,6 +10,7 @@
  * Lists are those of data/steps; what a move must come to is said by verify() and by a simulation of what is saved.
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 #include "tools/board/board.h"
 #include "tools/lists/lists.h"
 #include "tools/predict/predict.h"
@@ -20,9 +21,9 @@
 static double number_of(const struct board *board, const char *key)
 {
     json_t *all = board_json(board);
-    double x = json_number_value(json_object_get(all, key));
+    double number = json_number_value(json_object_get(all, key));
     json_decref(all);
-    return x;
+    return number;
 }
 
 static void expect_ms(const struct board *board, double ms)

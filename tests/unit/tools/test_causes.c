@@ -11,6 +11,9 @@
  * records for each gap.
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+#include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
 #include "tools/trace/trace.h"
 
 #include <math.h>

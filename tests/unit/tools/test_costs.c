@@ -12,6 +12,7 @@
  * in forked children.
  */
 #include "tests/support/support_paper.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <signal.h>
@@ -139,7 +140,7 @@ static void expect_cost(const struct costs *costs, const struct task *task, doub
 
 static struct task paper_task(struct lane *lane, const char *name, double flops, size_t bytes)
 {
-    struct task task = {.lane = lane, .layer = -1, .flops = flops, .bytes = bytes, .seconds = -1};
+    struct task task = {.lane = lane, .layer = -1, .flops = flops, .bytes = bytes, .seconds = NAN};
     snprintf(task.name, sizeof task.name, "%s", name);
     return task;
 }

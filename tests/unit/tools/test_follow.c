@@ -49,9 +49,9 @@ static const struct trace tables = {.header = {.kind = TRACE_REAL,
 
 static struct trace_follow *follow(const char *path)
 {
-    struct trace_follow *f;
-    must(trace_follow_open(path, &f));
-    return f;
+    struct trace_follow *follower;
+    must(trace_follow_open(path, &follower));
+    return follower;
 }
 
 static bool poll_trace(struct trace_follow *follow)
@@ -73,8 +73,8 @@ TEST(polls_add_up_to_the_trace)
     enum { N = 3000, LATE = 7 };
     const char *path = temp_path("grows.trace");
     struct trace_writer *writer = trace_create(path, &tables, N);
-    struct trace_follow *f = follow(path);
-    const struct trace *trace = trace_follow_trace(f);
+    struct trace_follow *follower = follow(path);
+    const struct trace *trace = trace_follow_trace(follower);
     uint64_t number[N];
     for (uint32_t i = 0; i < N; i++) { /* each ends LATE records later, starts within a few of its neighbours */
         struct random4 random4 = random_words(1, STREAM_TEST, 0, i);
@@ -83,43 +83,43 @@ TEST(polls_add_up_to_the_trace)
             trace_end(writer, number[i - LATE], 10 * i + random4.word[0] % 50, 10 * i + 60, 0);
         if (random4.word[1] % 5)
             continue;
-        assert_true(poll_trace(f));
+        assert_true(poll_trace(follower));
         assert_int_equal(trace->n_records, i < LATE ? 0 : i + 1 - LATE);
     }
     for (uint32_t i = N - LATE; i < N; i++)
         trace_end(writer, number[i], 10 * N, 10 * N + 1, 0);
     trace_close(writer);
-    assert_true(poll_trace(f));
-    assert_false(poll_trace(f));
+    assert_true(poll_trace(follower));
+    assert_false(poll_trace(follower));
     struct trace *whole = trace_open(path);
     assert_int_equal(whole->n_records, N);
     assert_int_equal(trace->n_records, N);
     assert_memory_equal(whole->records, trace->records, N * sizeof *whole->records);
     assert_int_equal(trace->whole_step, whole->whole_step);
-    assert_int_equal(trace_follow_life(f), LIFE_CLOSED);
+    assert_int_equal(trace_follow_life(follower), LIFE_CLOSED);
     trace_free(whole);
-    trace_follow_close(f);
+    trace_follow_close(follower);
 }
 
 TEST(a_lapped_reader_counts_its_losses)
 {
     const char *path = temp_path("lapped.trace");
     struct trace_writer *writer = trace_create(path, &tables, 8);
-    struct trace_follow *f = follow(path);
-    const struct trace *trace = trace_follow_trace(f);
+    struct trace_follow *follower = follow(path);
+    const struct trace *trace = trace_follow_trace(follower);
     uint64_t stuck = trace_begin(writer, 1, LOAD, 1);
-    poll_trace(f);
+    poll_trace(follower);
     assert_int_equal(trace->n_unfinished, 1);
     for (uint32_t i = 0; i < 100; i++)
         trace_end(writer, trace_begin(writer, i + 1, WORK, i), 10 * i, 10 * i + 5, 0);
     trace_end(writer, stuck, 5, 6, 0); /* too late: its slot is another record's */
-    poll_trace(f);
+    poll_trace(follower);
     assert_int_equal(trace->n_records, 8);
     assert_int_equal(trace->n_unfinished, 0);
     assert_int_equal(trace->n_lost, 93);          /* the ring has room for 8 of 101 records */
     assert_int_equal(trace->records[0].step, 93); /* the last 8 of 100 steps */
     trace_close(writer);
-    trace_follow_close(f);
+    trace_follow_close(follower);
 }
 
 static atomic_bool stop;
@@ -338,33 +338,33 @@ static void expect_cut(const char *path, const struct trace *trace)
 /* A task, a step, and what comes between them; then full speed to the end. */
 static void step_through(const char *more)
 {
-    char *trace = temp_path("stepped.trace"), *log = temp_path("stepped.jsonl");
-    unlink(trace);
-    pid_t child = start_training(trace, log, more);
-    struct trace_follow *f = follow(trace);
-    const struct trace *t = trace_follow_trace(f);
-    ask(f, true, 0, 0);
-    assert_true(becomes(f, LIFE_PAUSED));
-    uint64_t head = head_of(f);
-    uint32_t next = (uint32_t)t->header.paused_task - 1, in_step = 0;
-    ask(f, true, 1, 0);
-    expect_head(f, head + 1);
-    ask(f, true, 1, 0);
-    ask(f, true, 1, 0);
-    expect_head(f, head + 3);
-    for (uint32_t i = 0; i < t->header.n_tasks; i++)
-        in_step += t->tasks[i].list == t->tasks[next].list;
-    ask(f, true, 0, 1); /* the rest of this one */
-    expect_head(f, head - next + in_step);
-    ask(f, true, 0, 1);
-    expect_head(f, head - next + 2 * in_step);
-    ask(f, false, 0, 0);
-    assert_true(becomes(f, LIFE_CLOSED));
+    char *path = temp_path("stepped.trace"), *log = temp_path("stepped.jsonl");
+    unlink(path);
+    pid_t child = start_training(path, log, more);
+    struct trace_follow *follower = follow(path);
+    const struct trace *trace = trace_follow_trace(follower);
+    ask(follower, true, 0, 0);
+    assert_true(becomes(follower, LIFE_PAUSED));
+    uint64_t head = head_of(follower);
+    uint32_t next = (uint32_t)trace->header.paused_task - 1, in_step = 0;
+    ask(follower, true, 1, 0);
+    expect_head(follower, head + 1);
+    ask(follower, true, 1, 0);
+    ask(follower, true, 1, 0);
+    expect_head(follower, head + 3);
+    for (uint32_t i = 0; i < trace->header.n_tasks; i++)
+        in_step += trace->tasks[i].list == trace->tasks[next].list;
+    ask(follower, true, 0, 1); /* the rest of this one */
+    expect_head(follower, head - next + in_step);
+    ask(follower, true, 0, 1);
+    expect_head(follower, head - next + 2 * in_step);
+    ask(follower, false, 0, 0);
+    assert_true(becomes(follower, LIFE_CLOSED));
     assert_int_equal(exit_code(child), 0);
-    assert_false(trace_can_ask(f));
-    expect_pauses(t, 4); /* one after each that was granted; one before them, unless nothing had run */
-    expect_cut(trace, t);
-    trace_follow_close(f);
+    assert_false(trace_can_ask(follower));
+    expect_pauses(trace, 4); /* one after each that was granted; one before them, unless nothing had run */
+    expect_cut(path, trace);
+    trace_follow_close(follower);
 }
 
 TEST(tasks_and_steps_one_by_one) { step_through(NULL); }
@@ -380,24 +380,24 @@ LONG_TEST(a_killed_viewer_lets_the_trainer_go)
     if (viewer == 0) {
         while (access(trace, R_OK) != 0)
             usleep(1000);
-        struct trace_follow *f = follow(trace);
+        struct trace_follow *follower = follow(trace);
         bool changed;
-        ask(f, true, 0, 0);
+        ask(follower, true, 0, 0);
         for (;; usleep(10000))
-            free(trace_follow_poll(f, &changed));
+            free(trace_follow_poll(follower, &changed));
     }
     pid_t trainer = start_training(trace, log, NULL);
-    struct trace_follow *f = follow(trace);
-    assert_true(becomes(f, LIFE_PAUSED));
-    uint64_t head = head_of(f);
+    struct trace_follow *follower = follow(trace);
+    assert_true(becomes(follower, LIFE_PAUSED));
+    uint64_t head = head_of(follower);
     for (int i = 0; i < 100; i++, usleep(10000))
-        assert_int_equal(head_of(f), head);
+        assert_int_equal(head_of(follower), head);
     kill(viewer, SIGKILL);
     waitpid(viewer, NULL, 0);
-    assert_true(becomes(f, LIFE_CLOSED));
-    assert_true(head_of(f) > head);
+    assert_true(becomes(follower, LIFE_CLOSED));
+    assert_true(head_of(follower) > head);
     assert_int_equal(exit_code(trainer), 0);
-    trace_follow_close(f);
+    trace_follow_close(follower);
 }
 
 /* Words that no viewer would write. */

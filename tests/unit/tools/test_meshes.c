@@ -4,7 +4,9 @@
  * To see it fail: in front.c, take the plan of most bytes: > least in place of <.
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
 #include "tools/meshes/meshes.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 

@@ -6,7 +6,9 @@
  * To see it fail: in pace.c, turn the comparison round that says whether a task has ended late: now < flight->end.
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
+#include "tools/predict/predict.h"
 #include "tools/trace/trace.h"
 #include "trainer/train/hooks.h"
 
@@ -287,10 +289,10 @@ TEST(a_paced_trace_against_the_simulation)
 /* Busy shares, the critical path and the counts of one simulation agree with each other, and with its trace. */
 TEST(a_simulation_as_data_and_as_a_trace)
 {
-    const char *trace = temp_path("plan.trace"), *key;
+    const char *file = temp_path("plan.trace"), *key;
     json_t *value, *simulation = json_at(yard_json("plan --model tiny --hardware data/hardware/server.txt --mesh dp=4 "
                                                    "--simulate --json --trace %s",
-                                                   trace),
+                                                   file),
                                          "simulation");
     double ms = number_at(simulation, "step_ms"), path = 0;
     size_t i;
@@ -302,14 +304,14 @@ TEST(a_simulation_as_data_and_as_a_trace)
     assert_true(number_at(simulation, "tasks.measured") == 0);
     assert_true(number_at(simulation, "tasks.scaled") == 0);
     assert_string_equal(text_at(simulation, "kind"), "simulated");
-    assert_string_equal(text_at(yard_json("trace summary %s --json", trace), "kind"), "simulated");
-    struct trace *t = trace_open(trace);
-    struct trace_steps steps = trace_steps_of(t, 0);
+    assert_string_equal(text_at(yard_json("trace summary %s --json", file), "kind"), "simulated");
+    struct trace *trace = trace_open(file);
+    struct trace_steps steps = trace_steps_of(trace, 0);
     assert_true(steps.n >= 3); /* as many as it took until the times repeat */
     uint64_t last = steps.steps[steps.n - 1].end - steps.steps[steps.n - 2].end;
     assert_true(fabs(1e-6 * (double)last - ms) < 1e-5);            /* whole nanoseconds */
     assert_true(fabs(1e-6 * trace_period_ns(&steps) - ms) < 1e-5); /* what `yard trace summary` prints */
-    trace_free(t);
+    trace_free(trace);
 }
 
 /* ---- what ran beside the device ---------------------------------------------------------------------------------- */

@@ -28,13 +28,13 @@ static struct point train[] = {{1, 4}, {2, 3}, {4, 2}}, val[] = {{2, 3.5}, {4, 2
 static struct series series[] = {{"a.jsonl", TRAIN, 0, 0, train, 3, 3}, {"a.jsonl", VAL, 0, 0, val, 2, 2}};
 static const struct plot plot = {.unit = "loss", .series = series, .n = 2, .cap = 2};
 
-static char *printed(const struct plot *p, int columns, int rows, bool colour, bool braille)
+static char *printed(const struct plot *shown, int columns, int rows, bool colour, bool braille)
 {
     char *text = NULL;
     size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    draw_on_terminal(f, p, columns, rows, colour, braille);
-    fclose(f);
+    FILE *file = open_memstream(&text, &n);
+    draw_on_terminal(file, shown, columns, rows, colour, braille);
+    fclose(file);
     return text;
 }
 
@@ -92,17 +92,17 @@ TEST(colours)
 /* A plot of one run with these training losses, at steps from 1 on, and that floor; 0: it has none. */
 static struct plot plot_of(const double *losses, size_t n, double floor)
 {
-    struct plot p = {.unit = "loss"};
-    struct series *s = APPEND(p.series, p.n, p.cap);
-    *s = (struct series){.path = "run.jsonl", .kind = TRAIN};
+    struct plot made = {.unit = "loss"};
+    struct series *of_run = APPEND(made.series, made.n, made.cap);
+    *of_run = (struct series){.path = "run.jsonl", .kind = TRAIN};
     for (size_t i = 0; i < n; i++)
-        *APPEND(s->point, s->n, s->cap) = (struct point){(double)i + 1, losses[i]};
+        *APPEND(of_run->point, of_run->n, of_run->cap) = (struct point){(double)i + 1, losses[i]};
     if (floor > 0) {
-        s = APPEND(p.series, p.n, p.cap);
-        *s = (struct series){.path = "run.jsonl", .kind = FLOOR};
-        *APPEND(s->point, s->n, s->cap) = (struct point){1, floor};
+        of_run = APPEND(made.series, made.n, made.cap);
+        *of_run = (struct series){.path = "run.jsonl", .kind = FLOOR};
+        *APPEND(of_run->point, of_run->n, of_run->cap) = (struct point){1, floor};
     }
-    return p;
+    return made;
 }
 
 static void assert_near(double a, double b) { assert_true(fabs(a - b) < 1e-12); }
@@ -112,66 +112,66 @@ static void assert_near(double a, double b) { assert_true(fabs(a - b) < 1e-12); 
 TEST(means_are_those_of_their_steps)
 {
     const double losses[] = {5, 1, 4, 2, 3, 9, 4};
-    struct plot p = plot_of(losses, COUNT(losses), 0);
-    smooth_losses(&p, COUNT(losses));
-    assert_int_equal(p.series[0].n, 1);
-    assert_near(p.series[0].point->step, 4);
-    assert_near(p.series[0].point->loss, 4);
-    assert_string_equal(p.smoothing, "mean of 7 steps");
-    assert_int_equal(p.series[1].kind, EACH_STEP);
-    assert_int_equal(p.series[1].n, COUNT(losses));
-    assert_near(p.series[1].point[5].loss, 9);
+    struct plot smooth = plot_of(losses, COUNT(losses), 0);
+    smooth_losses(&smooth, COUNT(losses));
+    assert_int_equal(smooth.series[0].n, 1);
+    assert_near(smooth.series[0].point->step, 4);
+    assert_near(smooth.series[0].point->loss, 4);
+    assert_string_equal(smooth.smoothing, "mean of 7 steps");
+    assert_int_equal(smooth.series[1].kind, EACH_STEP);
+    assert_int_equal(smooth.series[1].n, COUNT(losses));
+    assert_near(smooth.series[1].point[5].loss, 9);
 
-    p = plot_of(losses, COUNT(losses), 0);
-    smooth_losses(&p, 3);
-    assert_int_equal(p.series[0].n, 5);
+    smooth = plot_of(losses, COUNT(losses), 0);
+    smooth_losses(&smooth, 3);
+    assert_int_equal(smooth.series[0].n, 5);
     for (int i = 0; i < 5; i++) {
-        assert_near(p.series[0].point[i].step, i + 2);
-        assert_near(p.series[0].point[i].loss, (losses[i] + losses[i + 1] + losses[i + 2]) / 3);
+        assert_near(smooth.series[0].point[i].step, i + 2);
+        assert_near(smooth.series[0].point[i].loss, (losses[i] + losses[i + 1] + losses[i + 2]) / 3);
     }
 
-    p = plot_of(losses, COUNT(losses), 0);
-    smooth_losses(&p, 0.5);
-    assert_near(p.series[0].point[0].loss, 5);
-    assert_near(p.series[0].point[1].loss, (5 * 0.25 + 1 * 0.5) / 0.75);
+    smooth = plot_of(losses, COUNT(losses), 0);
+    smooth_losses(&smooth, 0.5);
+    assert_near(smooth.series[0].point[0].loss, 5);
+    assert_near(smooth.series[0].point[1].loss, (5 * 0.25 + 1 * 0.5) / 0.75);
 
     const double same[] = {2, 2, 2, 2};
-    p = plot_of(same, COUNT(same), 0);
-    smooth_losses(&p, 0.9);
+    smooth = plot_of(same, COUNT(same), 0);
+    smooth_losses(&smooth, 0.9);
     for (int i = 0; i < 4; i++)
-        assert_near(p.series[0].point[i].loss, 2);
+        assert_near(smooth.series[0].point[i].loss, 2);
 }
 
 /* A loss that halves its way to the floor with each step is a straight line on a logarithmic axis. */
 TEST(a_logarithmic_axis_shows_what_is_above_the_floor)
 {
     const double losses[] = {9, 5, 3, 2, 1.5};
-    struct plot p = plot_of(losses, COUNT(losses), 1);
-    take_logarithms(&p);
-    merge_floors(&p);
-    assert_int_equal(p.n, 1); /* the floor itself is infinitely far below */
-    assert_non_null(strstr(p.unit, "above the floor"));
-    struct frame f = {.width = 100, .height = 1000};
-    fit_axes(&f, &p, 5, 5);
-    const int fall = y_of_loss(&f, 4, 1) - y_of_loss(&f, 8, 1);
+    struct plot above = plot_of(losses, COUNT(losses), 1);
+    take_logarithms(&above);
+    merge_floors(&above);
+    assert_int_equal(above.n, 1); /* the floor itself is infinitely far below */
+    assert_non_null(strstr(above.unit, "above the floor"));
+    struct frame frame = {.width = 100, .height = 1000};
+    fit_axes(&frame, &above, 5, 5);
+    const int fall = y_of_loss(&frame, 4, 1) - y_of_loss(&frame, 8, 1);
     assert_true(fall > 100);
     for (double loss = 4; loss > 0.5; loss /= 2)
-        assert_in_range(y_of_loss(&f, loss / 2, 1) - y_of_loss(&f, loss, 1), fall - 1, fall + 1);
-    assert_true(y_of_loss(&f, 0, 1) >= f.height); /* below the axis */
-    for (int i = 0; i < f.loss.n; i++)
-        assert_true(f.loss.tick[i] >= f.loss.low && f.loss.tick[i] <= f.loss.high);
-    assert_true(f.loss.n >= 3 && f.loss.n <= 5);
+        assert_in_range(y_of_loss(&frame, loss / 2, 1) - y_of_loss(&frame, loss, 1), fall - 1, fall + 1);
+    assert_true(y_of_loss(&frame, 0, 1) >= frame.height); /* below the axis */
+    for (int i = 0; i < frame.loss.n; i++)
+        assert_true(frame.loss.tick[i] >= frame.loss.low && frame.loss.tick[i] <= frame.loss.high);
+    assert_true(frame.loss.n >= 3 && frame.loss.n <= 5);
 }
 
 TEST(ticks_of_steps_are_whole)
 {
     const double losses[] = {3, 2};
-    const struct plot p = plot_of(losses, COUNT(losses), 0);
-    struct frame f = {.width = 100, .height = 100};
-    fit_axes(&f, &p, 10, 5);
-    assert_int_equal(f.step.n, 2);
-    assert_near(f.step.tick[0], 1);
-    assert_near(f.step.tick[1], 2);
+    const struct plot made = plot_of(losses, COUNT(losses), 0);
+    struct frame frame = {.width = 100, .height = 100};
+    fit_axes(&frame, &made, 10, 5);
+    assert_int_equal(frame.step.n, 2);
+    assert_near(frame.step.tick[0], 1);
+    assert_near(frame.step.tick[1], 2);
 }
 
 /* The same floor of two runs is drawn once; two floors are two. */
@@ -179,24 +179,24 @@ TEST(one_floor_of_all_runs)
 {
     for (int other = 0; other < 2; other++) {
         const double losses[] = {3, 2};
-        struct plot p = plot_of(losses, COUNT(losses), 1);
-        struct plot q = plot_of(losses, COUNT(losses), 1 + other);
-        for (size_t i = 0; i < q.n; i++) {
-            struct series *s = APPEND(p.series, p.n, p.cap);
-            *s = q.series[i];
-            s->run = 1;
+        struct plot both = plot_of(losses, COUNT(losses), 1);
+        struct plot second = plot_of(losses, COUNT(losses), 1 + other);
+        for (size_t i = 0; i < second.n; i++) {
+            struct series *added = APPEND(both.series, both.n, both.cap);
+            *added = second.series[i];
+            added->run = 1;
         }
-        merge_floors(&p);
-        assert_int_equal(p.n, 3 + other);
-        assert_int_equal(p.one_floor, !other);
+        merge_floors(&both);
+        assert_int_equal(both.n, 3 + other);
+        assert_int_equal(both.one_floor, !other);
     }
 }
 
 /* ---- the picture ----------------------------------------------------------------------------------------------- */
 
-static uint32_t number_at(const unsigned char *p)
+static uint32_t number_at(const unsigned char *bytes)
 {
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
 /* The chunk at *at, of a known type, whose checksum is right. */
@@ -234,8 +234,9 @@ TEST(a_picture_is_read_back)
     assert_int_equal(at, size);
     size_t coloured = 0;
     for (size_t i = 0; i < 200 * 301; i++) {
-        const unsigned char *p = rows + i / 301 * (3 * 301 + 1) + 1 + i % 301 * 3;
-        assert_int_equal(canvas->pixels[i], 0xff000000u | (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2]);
+        const unsigned char *pixel = rows + i / 301 * (3 * 301 + 1) + 1 + i % 301 * 3;
+        assert_int_equal(canvas->pixels[i],
+                         0xff000000u | (uint32_t)pixel[0] << 16 | (uint32_t)pixel[1] << 8 | pixel[2]);
         coloured += canvas->pixels[i] == 0xff0072b2;
     }
     assert_true(coloured > 150); /* the validation curve */
@@ -354,10 +355,10 @@ struct command {
 
 static void run(void *argument)
 {
-    struct command *c = argument;
+    struct command *command = argument;
     if (!freopen("/dev/null", "w", stdout))
         _exit(99);
-    _exit(find_command("plot")->run(c->argc, c->argv));
+    _exit(find_command("plot")->run(command->argc, command->argv));
 }
 
 static void refuse(const char *text, const char *part)
@@ -384,13 +385,13 @@ TEST(mistakes_get_a_sentence)
     expect_refusal(run, COMMAND(finite, "--from", "99"), EXIT_USAGE, "which is 1");
     char *low = write_log("low.jsonl", "{\"floor\":5}\n{\"step\":1,\"loss\":4}\n");
     expect_refusal(run, COMMAND(low, "--log"), EXIT_USAGE, "is above their floor");
-    struct outcome o = run_child(run, COMMAND(good, low, "--log"));
-    assert_int_equal(o.code, 0);
-    assert_non_null(strstr(o.text, "because"));
-    o = run_child(run, COMMAND(good));
-    assert_int_equal(o.code, 0);
-    assert_non_null(strstr(o.text, "not finite: 1 losses"));
-    o = run_child(
+    struct outcome outcome = run_child(run, COMMAND(good, low, "--log"));
+    assert_int_equal(outcome.code, 0);
+    assert_non_null(strstr(outcome.text, "because"));
+    outcome = run_child(run, COMMAND(good));
+    assert_int_equal(outcome.code, 0);
+    assert_non_null(strstr(outcome.text, "not finite: 1 losses"));
+    outcome = run_child(
         run, COMMAND((char *)write_log("huge.jsonl", "{\"step\":0,\"loss\":-9e299}\n{\"step\":0,\"loss\":9e299}\n")));
-    assert_int_equal(o.code, 0);
+    assert_int_equal(outcome.code, 0);
 }

@@ -7,6 +7,7 @@
  * `folded`.
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
 #include "tools/schedule/schedule.h"
 
@@ -234,11 +235,11 @@ LAW(random_schedules_come_back)
     }
 }
 
-static void append_turn(char **text, const struct turn *t, const char *after)
+static void append_turn(char **text, const struct turn *turn, const char *after)
 {
-    char *turn = turn_text(t);
-    append_text(text, "%s%s", turn, after);
-    free(turn);
+    char *words = turn_text(turn);
+    append_text(text, "%s%s", words, after);
+    free(words);
 }
 
 /* An order of the trainer as a file: the same turns come back, as an order and as a list. */

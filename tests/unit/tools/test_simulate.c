@@ -9,6 +9,8 @@
  * No OpenCL device is opened here.  (More times by hand: test_steps_times.c.)
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 
@@ -215,11 +217,11 @@ static double share_of(const struct simulation *sim, size_t node, const int *lin
         size_t together = 0;
         next = moment->end;
         for (size_t k = 0; k < (size_t)sim->steps * n; k++) {
-            const struct moment *o = &sim->moments[k];
-            if (link[k % n] != link[node % n] || o->end <= from)
+            const struct moment *other = &sim->moments[k];
+            if (link[k % n] != link[node % n] || other->end <= from)
                 continue;
-            next = fmin(next, o->start > from ? o->start : o->end);
-            together += o->start <= from;
+            next = fmin(next, other->start > from ? other->start : other->end);
+            together += other->start <= from;
         }
         got += (next - from) / (double)together;
     }

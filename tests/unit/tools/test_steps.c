@@ -11,7 +11,9 @@
  * Their memory: test_steps_memory.c.)
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
@@ -49,7 +51,7 @@ TEST(every_word_is_kept)
                                        "task f host.feed 0 role=feed\n"
                                        "copy b h[1:3] x[5:7] msg=7 role=broadcast\n");
     const struct machine *machine = list->pool->machine;
-    const struct task *task = list->task[0], *c = list->task[1];
+    const struct task *task = list->task[0], *copy = list->task[1];
     expect_machine_as_written(machine);
     expect_number("seconds", task->seconds, 1.5e-3);
     expect_number("seconds on the host", task->on_host.seconds, 3e-3);
@@ -61,16 +63,16 @@ TEST(every_word_is_kept)
     assert_int_equal(task->access[0].tensor->bytes, 16);
     assert_int_equal(task->access[2].tensor->offset, 32);
     assert_true(task->access[0].tensor->storage == list->pool->tensors[0]);
-    assert_true(is_copy(c));
-    assert_true(c->lane == lane_of(&machine->device[0], LANE_DOWNLOAD, 2));
-    assert_int_equal(c->role, ROLE_SEND);
-    assert_int_equal(c->access[0].tensor->offset, 1);
-    assert_int_equal(c->access[1].tensor->offset, 5);
+    assert_true(is_copy(copy));
+    assert_true(copy->lane == lane_of(&machine->device[0], LANE_DOWNLOAD, 2));
+    assert_int_equal(copy->role, ROLE_SEND);
+    assert_int_equal(copy->access[0].tensor->offset, 1);
+    assert_int_equal(copy->access[1].tensor->offset, 5);
     assert_true(list->task[2]->lane == machine->host->lane[LANE_FEED]);
     assert_int_equal(list->task[2]->role, ROLE_FEED);
     assert_true(list->pool->tensors[1]->persistent);
     assert_true(list->pool->tensors[2]->persistent);
-    assert_int_equal(c->message, 0);
+    assert_int_equal(copy->message, 0);
     assert_int_equal(list->task[3]->message, 7);
     assert_int_equal(list->last_message, 7);
     free_list_and_machine(list);

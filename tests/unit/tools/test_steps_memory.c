@@ -10,6 +10,8 @@
  * taken from what the list needs, a byte or a half below it.
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+#include "tools/lists/lists.h"
 
 /* ---- budgets ----------------------------------------------------------------------------------------------------- */
 

@@ -10,7 +10,9 @@
  * The lists are texts in this program.  Orders and times were worked out by hand.
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
 #include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
 
 /* ---- clipping ---------------------------------------------------------------------------------------------------- */
 

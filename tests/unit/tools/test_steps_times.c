@@ -10,6 +10,9 @@
  * those.  The lists of data/steps say their periods in their comments, and how they come about.
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+#include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 

@@ -10,6 +10,7 @@
  * Entropies of small grammars were worked out by hand, as the comments beside them show.
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 #include "tools/stories/stories.h"
 #include "trainer/base/embedded.h"
 #include "trainer/train/data.h"
@@ -31,10 +32,10 @@ static double long_run(const struct stories *stories, size_t n)
     return loss;
 }
 
-static void expect_near(double x, double expected, double distance)
+static void expect_near(double found, double expected, double distance)
 {
-    if (!(fabs(x - expected) <= distance))
-        test_failed("%.9g is not within %g of %.9g\n", x, distance, expected);
+    if (!(fabs(found - expected) <= distance))
+        test_failed("%.9g is not within %g of %.9g\n", found, distance, expected);
 }
 
 /* ---- grammars ---------------------------------------------------------------------------------------------------- */
@@ -180,7 +181,7 @@ TEST(entropy_of_the_default)
 /* The probability that `text`, of T tokens, goes on with `word`. */
 static double probability(struct trainer *trainer, const char *text, const char *word)
 {
-    double p = 1;
+    double product = 1;
     char *all = format_string("%s%s", text, word);
     for (size_t n = strlen(text); all[n]; n++) {
         assert_true(n <= (size_t)trainer->seq);
@@ -193,10 +194,10 @@ static double probability(struct trainer *trainer, const char *text, const char 
         double sum = 0;
         for (int i = 0; i < trainer->config.vocab; i++)
             sum += exp((double)logits[i] - (double)logits[(unsigned char)all[n]]);
-        p /= sum;
+        product /= sum;
     }
     free(all);
-    return p;
+    return product;
 }
 
 /* Each word of a small grammar, after words that tell the scene. */

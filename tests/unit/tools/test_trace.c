@@ -5,6 +5,8 @@
  * with a sentence.  A record that is lost, a length that is believed, and a text that reaches the terminal as it is are
  * found.
  *
+ * To see it fail: in read.c, let clean_text() leave texts as they are: no make_printable().
+ *
  * Traces are the example of support_trace.h and files that are damaged here.  (Its summary: test_trace_summary.c.
  * Chrome's JSON: test_trace_chrome.c.)
  */
@@ -46,10 +48,10 @@ TEST(what_is_written_is_read)
 TEST(impossible_ends_are_mended)
 {
     const char *path = temp_path("mended.trace");
-    struct trace_writer *w = trace_create(path, &example_trace, 4);
-    trace_end(w, trace_begin(w, 1, LOAD, 0), 0, 0, 0);
-    trace_end(w, trace_begin(w, 1, FWD0, 0), 90, 70, 0);
-    trace_close(w);
+    struct trace_writer *writer = trace_create(path, &example_trace, 4);
+    trace_end(writer, trace_begin(writer, 1, LOAD, 0), 0, 0, 0);
+    trace_end(writer, trace_begin(writer, 1, FWD0, 0), 90, 70, 0);
+    trace_close(writer);
     struct trace *trace = trace_open(path);
     assert_int_equal(trace->n_records, 2);
     assert_int_equal(trace->records[0].end, 1);
@@ -62,10 +64,10 @@ TEST(impossible_ends_are_mended)
 
 static void write_and_die(void *path)
 {
-    struct trace_writer *w = trace_create(path, &example_trace, 100);
+    struct trace_writer *writer = trace_create(path, &example_trace, 100);
     for (size_t i = 0; i < 7; i++) /* step 1 and most of step 2 */
-        put_run(w, &example_runs[i], 0, 1);
-    trace_begin(w, 2, ADAMW, in_ns(555));
+        put_run(writer, &example_runs[i], 0, 1);
+    trace_begin(writer, 2, ADAMW, in_ns(555));
     kill(getpid(), SIGKILL);
 }
 
@@ -80,10 +82,10 @@ TEST(file_of_a_killed_writer_opens)
     assert_int_equal(trace->unfinished[0].task, ADAMW);
     assert_int_equal(trace->unfinished[0].queued, in_ns(555));
     assert_int_equal(trace->whole_step, 1);
-    struct trace_steps s = trace_steps_of(trace, 0);
-    assert_int_equal(s.n, 2);
-    assert_int_equal(s.counted, 1); /* step 2 is not whole: only the warm-up is left */
-    assert_int_equal(s.steps[s.first].step, 1);
+    struct trace_steps steps = trace_steps_of(trace, 0);
+    assert_int_equal(steps.n, 2);
+    assert_int_equal(steps.counted, 1); /* step 2 is not whole: only the warm-up is left */
+    assert_int_equal(steps.steps[steps.first].step, 1);
     trace_free(trace);
     free(output_of(COMMAND("summary", (char *)path), 0));
 }
@@ -92,12 +94,12 @@ TEST(file_of_a_killed_writer_opens)
 TEST(unfinished_step_is_not_whole)
 {
     const char *path = temp_path("unfinished.trace");
-    struct trace_writer *w = trace_create(path, &example_trace, 100);
+    struct trace_writer *writer = trace_create(path, &example_trace, 100);
     for (size_t i = 0; i < 14; i++)
-        put_run(w, &example_runs[i], 0, 1);
-    trace_begin(w, 3, EVAL, in_ns(900));
-    put_run(w, &example_runs[14], 0, 1);
-    trace_close(w);
+        put_run(writer, &example_runs[i], 0, 1);
+    trace_begin(writer, 3, EVAL, in_ns(900));
+    put_run(writer, &example_runs[14], 0, 1);
+    trace_close(writer);
     struct trace *trace = trace_open(path);
     assert_int_equal(trace->steps[0].step[trace->steps[0].n - 1].step, 4);
     assert_int_equal(trace->whole_step, 2);
@@ -107,22 +109,22 @@ TEST(unfinished_step_is_not_whole)
 /* The writer goes on, whatever is taken from the file and when, and says so once; what was taken stays away. */
 static void write_while_cut(void *path)
 {
-    struct trace_writer *w = trace_create(path, &example_trace, 10000);
+    struct trace_writer *writer = trace_create(path, &example_trace, 10000);
     for (uint32_t i = 0; i < 4000; i++) {
         if (i == 1000 || i == 2000)
             assert_int_equal(truncate(path, i == 1000 ? 8192 : 0), 0);
-        trace_end(w, trace_begin(w, i + 1, LOAD, i), i, i + 1, 0);
-        trace_alive(w, 0);
-        assert_false(trace_asked(w)->pause);
+        trace_end(writer, trace_begin(writer, i + 1, LOAD, i), i, i + 1, 0);
+        trace_alive(writer, 0);
+        assert_false(trace_asked(writer)->pause);
     }
-    trace_close(w);
+    trace_close(writer);
 }
 
 static void cut_at_the_end(void *path)
 {
-    struct trace_writer *w = trace_create(path, &example_trace, 4);
+    struct trace_writer *writer = trace_create(path, &example_trace, 4);
     assert_int_equal(truncate(path, 0), 0);
-    trace_close(w);
+    trace_close(writer);
 }
 
 TEST(a_cut_file)
@@ -131,10 +133,10 @@ TEST(a_cut_file)
     for (size_t i = 0; i < COUNT(ways); i++) {
         char *path = temp_path("cut.trace");
         struct stat status;
-        struct outcome o = run_child(ways[i], path);
-        const char *said = strstr(o.text, "warning: the trace was cut");
-        if (o.code != 0 || !said || strstr(said + 1, "warning"))
-            test_failed("code %d, signal %d:\n%s\n", o.code, o.signal, o.text);
+        struct outcome outcome = run_child(ways[i], path);
+        const char *said = strstr(outcome.text, "warning: the trace was cut");
+        if (outcome.code != 0 || !said || strstr(said + 1, "warning"))
+            test_failed("code %d, signal %d:\n%s\n", outcome.code, outcome.signal, outcome.text);
         assert_int_equal(stat(path, &status), 0);
         assert_int_equal(status.st_size, 0);
     }
@@ -221,13 +223,14 @@ static const char *patched(const char *name, uint64_t at, const void *value, siz
     return path;
 }
 
+/* Where a field lies: of the header, of a table's first and second entry, and of record 3.  `header` is the file's. */
 #define HEADER(field) offsetof(struct trace_header, field)
 
-#define AT(table, field) h->table##s_at + offsetof(struct trace_##table, field)
+#define AT(table, field) header->table##s_at + offsetof(struct trace_##table, field)
 
 #define SECOND(table, field) AT(table, field) + sizeof(struct trace_##table)
 
-#define RECORD(field) h->records_at + 3 * sizeof(struct trace_record) + offsetof(struct trace_record, field)
+#define RECORD(field) header->records_at + 3 * sizeof(struct trace_record) + offsetof(struct trace_record, field)
 
 #define TEXT(at, size)                                                                                                 \
     {                                                                                                                  \
@@ -257,7 +260,7 @@ static const char *patched(const char *name, uint64_t at, const void *value, siz
 TEST(damaged_files_are_refused)
 {
     struct trace *trace = trace_open(make_example("layout.trace"));
-    const struct trace_header *h = &trace->header;
+    const struct trace_header *header = &trace->header;
     const struct {
         uint64_t at;
         size_t size;
@@ -297,7 +300,7 @@ TEST(damaged_files_are_refused)
         WORD(SECOND(tensor, n_uses), 2),    /* the third use would be of no tensor */
         WORD(SECOND(tensor, n_uses), UINT32_MAX),
         LONG(SECOND(tensor, bytes), UINT64_MAX),
-        WORD(h->uses_at, N_TASKS),
+        WORD(header->uses_at, N_TASKS),
         WORD(SECOND(task, role), 2),
         WORD(SECOND(task, lane), COUNT(example_lanes)),
         REAL(SECOND(task, flops), INFINITY),
@@ -368,13 +371,14 @@ TEST(a_bad_trace_is_a_problem)
 {
     size_t before = open_files();
     for (int i = 0; i < 3; i++) {
-        struct trace_follow *f;
-        struct problem *p = trace_follow_open(patched("bad.trace", HEADER(n_lanes), &(uint32_t){99999}, 4), &f);
-        assert_non_null(p);
-        assert_null(f);
-        assert_int_equal(p->code, EXIT_FAILED);
-        assert_non_null(strstr(p->sentence, "number of lanes 99999"));
-        free(p);
+        struct trace_follow *follower;
+        struct problem *problem =
+            trace_follow_open(patched("bad.trace", HEADER(n_lanes), &(uint32_t){99999}, 4), &follower);
+        assert_non_null(problem);
+        assert_null(follower);
+        assert_int_equal(problem->code, EXIT_FAILED);
+        assert_non_null(strstr(problem->sentence, "number of lanes 99999"));
+        free(problem);
     }
     assert_int_equal(open_files(), before);
 }

@@ -139,16 +139,17 @@ TEST(chrome_arrows_join_their_slices)
     struct events events = collect(root);
     size_t backwards = 0;
     for (size_t i = 0; i < events.n_flow; i += 2) {
-        const struct flow *s = &events.flow[i], *f = &events.flow[i + 1];
-        assert_true(!s->finish);
-        assert_true(f->finish);
-        assert_int_equal(s->id, f->id);
+        const struct flow *start = &events.flow[i], *finish = &events.flow[i + 1];
+        assert_true(!start->finish);
+        assert_true(finish->finish);
+        assert_int_equal(start->id, finish->id);
         for (size_t k = 0; k < events.n_flow; k++)
-            assert_true(k / 2 == i / 2 || events.flow[k].id != s->id);
-        const struct x_event *from = open_slice(&events, s->lane, s->at), *to = open_slice(&events, f->lane, f->at);
+            assert_true(k / 2 == i / 2 || events.flow[k].id != start->id);
+        const struct x_event *from = open_slice(&events, start->lane, start->at),
+                             *to = open_slice(&events, finish->lane, finish->at);
         assert_non_null(from);
         assert_non_null(to);
-        assert_true(s->at <= f->at);
+        assert_true(start->at <= finish->at);
         bool load = strcmp(from->name, "load") == 0 && strcmp(to->name, "fwd") == 0 && from->step == to->step;
         bool update = strcmp(from->name, "fwd") == 0 && strcmp(to->name, "adamw") == 0 && from->step == to->step;
         bool weights = strcmp(from->name, "adamw") == 0 && strcmp(to->name, "fwd") == 0 && from->step + 1 == to->step;
@@ -173,14 +174,15 @@ TEST(chrome_arrows_pass_through_what_takes_no_time)
     struct events events = collect(root);
     size_t down = 0, up = 0;
     for (size_t i = 0; i < events.n_flow; i += 2) {
-        const struct flow *s = &events.flow[i], *f = &events.flow[i + 1];
-        const struct x_event *from = open_slice(&events, s->lane, s->at), *to = open_slice(&events, f->lane, f->at);
+        const struct flow *start = &events.flow[i], *finish = &events.flow[i + 1];
+        const struct x_event *from = open_slice(&events, start->lane, start->at),
+                             *to = open_slice(&events, finish->lane, finish->at);
         assert_non_null(from);
         assert_non_null(to);
-        assert_int_equal(f->at, to->start);
+        assert_int_equal(finish->at, to->start);
         assert_string_equal(from->name, to->name);
-        down += strcmp(from->name, "forward") == 0 && s->lane < f->lane;
-        up += strcmp(from->name, "backward") == 0 && s->lane > f->lane;
+        down += strcmp(from->name, "forward") == 0 && start->lane < finish->lane;
+        up += strcmp(from->name, "backward") == 0 && start->lane > finish->lane;
     }
     assert_int_equal(down, 18);
     assert_int_equal(up, 18);

@@ -162,21 +162,21 @@ TEST(critical_path_follows_lanes)
     json_decref(json);
 }
 
-static void check_hops(const char *path)
+static void check_hops(const char *file)
 {
-    struct trace *trace = trace_open(path);
+    struct trace *trace = trace_open(file);
     struct trace_steps steps = trace_steps_of(trace, 0);
     for (size_t step = 0; step < steps.n; step++) {
-        struct trace_path p = trace_critical_path(trace, &steps, step);
-        uint64_t to = p.end;
-        for (size_t i = 0; i < p.n; i++) {
-            assert_int_equal(p.hops[i].end, to);
-            assert_true(p.hops[i].wait <= p.hops[i].start && p.hops[i].start <= p.hops[i].end);
-            to = p.hops[i].wait;
+        struct trace_path path = trace_critical_path(trace, &steps, step);
+        uint64_t to = path.end;
+        for (size_t i = 0; i < path.n; i++) {
+            assert_int_equal(path.hops[i].end, to);
+            assert_true(path.hops[i].wait <= path.hops[i].start && path.hops[i].start <= path.hops[i].end);
+            to = path.hops[i].wait;
         }
-        assert_int_equal(to, p.start);
-        assert_int_equal(p.start, step ? steps.steps[step - 1].end : 0);
-        free(p.hops);
+        assert_int_equal(to, path.start);
+        assert_int_equal(path.start, step ? steps.steps[step - 1].end : 0);
+        free(path.hops);
     }
     trace_free(trace);
 }
@@ -211,14 +211,14 @@ static const char *make_paced(const char *name)
 TEST(paced_times_are_modelled_times)
 {
     const char *example_path = make_example("a.trace"), *paced = make_paced("paced.trace");
-    json_t *s = json_of(COMMAND("summary", (char *)paced, "--json"), 0);
-    check_example_summary(s);
-    json_decref(s);
-    json_t *json = json_of(COMMAND("diff", (char *)example_path, (char *)paced, "--json"), 0);
-    expect_near(number_at(json, "task_mape"), 0);
-    expect_near(number_at(json, "makespan_error"), 0);
-    expect_near(number_at(json, "makespan_b_ns"), 110000);
-    json_decref(json);
+    json_t *summary = json_of(COMMAND("summary", (char *)paced, "--json"), 0);
+    check_example_summary(summary);
+    json_decref(summary);
+    json_t *difference = json_of(COMMAND("diff", (char *)example_path, (char *)paced, "--json"), 0);
+    expect_near(number_at(difference, "task_mape"), 0);
+    expect_near(number_at(difference, "makespan_error"), 0);
+    expect_near(number_at(difference, "makespan_b_ns"), 110000);
+    json_decref(difference);
 }
 
 TEST(other_list_and_tables)

@@ -6,6 +6,8 @@
 #include "techniques/pass/pass.h"
 #include "techniques/search/search.h"
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 #include <sys/resource.h>
@@ -68,21 +70,21 @@ static size_t plain_fit(struct tensor *const *placed, const size_t *at, size_t n
     return best;
 }
 
-static int earlier_first(const void *a, const void *b)
+static int earlier_first(const void *first, const void *second)
 {
-    const struct tensor *tensor = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
-    if (tensor->persistent != y->persistent)
-        return y->persistent - tensor->persistent;
-    if (!tensor->persistent && tensor->held_from != y->held_from)
-        return COMPARE(tensor->held_from, y->held_from);
-    return COMPARE(tensor->id, y->id);
+    const struct tensor *one = *(struct tensor *const *)first, *other = *(struct tensor *const *)second;
+    if (one->persistent != other->persistent)
+        return other->persistent - one->persistent;
+    if (!one->persistent && one->held_from != other->held_from)
+        return COMPARE(one->held_from, other->held_from);
+    return COMPARE(one->id, other->id);
 }
 
-static int larger_first(const void *a, const void *b)
+static int larger_first(const void *first, const void *second)
 {
-    const struct tensor *tensor = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
-    bool by_size = !tensor->persistent && !y->persistent && tensor->bytes != y->bytes;
-    return by_size ? COMPARE(y->bytes, tensor->bytes) : earlier_first(a, b);
+    const struct tensor *one = *(struct tensor *const *)first, *other = *(struct tensor *const *)second;
+    bool by_size = !one->persistent && !other->persistent && one->bytes != other->bytes;
+    return by_size ? COMPARE(other->bytes, one->bytes) : earlier_first(first, second);
 }
 
 /* Places the list in that order: at[] by id.  Returns the bytes of all slabs. */
@@ -200,11 +202,11 @@ static bool *all_paths(const struct list *list)
     return before;
 }
 
-static bool collide(const struct access *a, const struct access *b)
+static bool collide(const struct access *first, const struct access *second)
 {
-    const struct tensor *tensor = a->tensor, *y = b->tensor;
-    return ((a->mode | b->mode) & ACCESS_WRITE) && tensor->device == y->device && tensor->slab == y->slab &&
-           tensor->address < y->address + y->bytes && y->address < tensor->address + tensor->bytes;
+    const struct tensor *one = first->tensor, *other = second->tensor;
+    return ((first->mode | second->mode) & ACCESS_WRITE) && one->device == other->device && one->slab == other->slab &&
+           one->address < other->address + other->bytes && other->address < one->address + one->bytes;
 }
 
 static bool conflict(const struct task *a, const struct task *b)
@@ -339,15 +341,15 @@ TEST(a_list_of_30000_tasks)
 static uint64_t fingerprint(const struct list *list)
 {
     const struct pool *pool = list->pool;
-    uint64_t h = hash_bytes(list->peak, ((size_t)pool->machine->n_devices + 1) * sizeof *list->peak, list->n_levels);
-    h = hash_bytes(list->peak_total, ((size_t)pool->machine->n_devices + 1) * sizeof *list->peak_total, h);
+    uint64_t hash = hash_bytes(list->peak, ((size_t)pool->machine->n_devices + 1) * sizeof *list->peak, list->n_levels);
+    hash = hash_bytes(list->peak_total, ((size_t)pool->machine->n_devices + 1) * sizeof *list->peak_total, hash);
     for (size_t i = 0; i < pool->n; i++)
-        h = hash_bytes(pool->tensors[i], sizeof *pool->tensors[i], h);
+        hash = hash_bytes(pool->tensors[i], sizeof *pool->tensors[i], hash);
     for (size_t i = 0; i < list->n; i++) {
-        h = hash_bytes(list->task[i], sizeof *list->task[i], h);
-        h = hash_bytes(list->task[i]->edges, list->task[i]->n_edges * sizeof(struct edge), h);
+        hash = hash_bytes(list->task[i], sizeof *list->task[i], hash);
+        hash = hash_bytes(list->task[i]->edges, list->task[i]->n_edges * sizeof(struct edge), hash);
     }
-    return h;
+    return hash;
 }
 
 /* The forecast is what then happens. */
@@ -407,11 +409,11 @@ static struct four new_four(void)
     struct lane *compute = paper->device->lane[LANE_COMPUTE];
     struct tensor *a = new_bytes(paper, paper->device, "a", 512, false);
     struct tensor *b = new_bytes(paper, paper->device, "b", 512, false);
-    struct tensor *tensor = new_bytes(paper, paper->device, "c", 1024, false);
+    struct tensor *c = new_bytes(paper, paper->device, "c", 1024, false);
     four.early = add_paper(paper, compute, "early", a, NULL, NULL);
     four.b = add_paper(paper, compute, "b", b, NULL, NULL);
-    four.c = add_paper(paper, compute, "c", tensor, b, NULL);
-    four.last = add_paper(paper, compute, "last", NULL, a, tensor);
+    four.c = add_paper(paper, compute, "c", c, b, NULL);
+    four.last = add_paper(paper, compute, "last", NULL, a, c);
     return four;
 }
 
@@ -482,16 +484,17 @@ TEST(without_times_there_is_no_period)
 static const struct decision drawn[] = {{2, 0}, {3, 0}, {4, 0}};
 
 /* A later option copies less, and one takes too long. */
-static void apply_options(void *paper, struct edit *edit, const unsigned char *choice)
+static void apply_options(void *argument, struct edit *edit, const unsigned char *choice)
 {
-    struct paper *p = paper;
-    struct tensor *tensor = new_bytes(p, p->device, "x", 10 - choice[0] - choice[1] - choice[2], false);
+    struct paper *paper = argument;
+    struct tensor *tensor = new_bytes(paper, paper->device, "x", 10 - choice[0] - choice[1] - choice[2], false);
     (void)edit;
     for (size_t i = 0; i < COUNT(drawn); i++)
         assert_true(choice[i] < drawn[i].options);
-    add_paper(p, p->device->lane[LANE_COMPUTE], "t", tensor, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
-    add_copy(p->list, p->device->lane[LANE_DOWNLOAD], "copy", tensor_like(p->pool, p->host, tensor), tensor)->seconds =
-        1;
+    add_paper(paper, paper->device->lane[LANE_COMPUTE], "t", tensor, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
+    add_copy(paper->list, paper->device->lane[LANE_DOWNLOAD], "copy", tensor_like(paper->pool, paper->host, tensor),
+             tensor)
+        ->seconds = 1;
 }
 
 TEST(of_equal_periods_the_fewest_bytes)

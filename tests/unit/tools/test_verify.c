@@ -4,12 +4,13 @@
  * what is computed; a pass that only moves values round must pass both.  Finished lists are broken on purpose, one way
  * at a time, and each test says which checker must notice.  A checker that is blind to one way of being wrong is found.
  *
- * To see it fail: in verify.c, take each edge for a wait: leave out e->wait beside source_of().
+ * To see it fail: in verify.c, take each edge for a wait: leave out edge->wait beside source_of().
  *
  * No OpenCL device is opened here.
  */
 #include "techniques/pass/edit.h"
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
 
 /* ---- lists that were broken on purpose --------------------------------------------------------------------------- */
 
@@ -20,7 +21,8 @@ static void finish_again(struct trainer *trainer)
         struct tensor *tensor = trainer->pool->tensors[i];
         tensor->list = NULL;
         tensor->held_from = INT32_MAX;
-        tensor->held_until = tensor->slab = -1;
+        tensor->held_until = NONE;
+        tensor->slab = NONE;
     }
     finish_list(trainer->train);
 }
@@ -49,19 +51,14 @@ static void move_task(struct list *list, size_t from, size_t to)
         list->task[i]->index = i;
 }
 
-static bool overlap(const struct tensor *a, const struct tensor *b)
-{
-    return a->storage == b->storage && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
-}
-
-/* The last task before i that writes what i reads, or -1. */
+/* The last task before i that writes what i reads, or NONE. */
 static int producer_of(const struct list *list, int i, const struct tensor *tensor)
 {
     for (int k = i - 1; k >= 0; k--)
         for (int a = 0; a < list->task[k]->n_access; a++)
-            if (overlap(list->task[k]->access[a].tensor, tensor) && (list->task[k]->access[a].mode & ACCESS_WRITE))
+            if (share_bytes(list->task[k]->access[a].tensor, tensor) && (list->task[k]->access[a].mode & ACCESS_WRITE))
                 return k;
-    return -1;
+    return NONE;
 }
 
 /* Caught by compare_values(): it reads another value, or what is not yet written.  Placed and ordered as it now stands,
@@ -74,8 +71,8 @@ TEST(a_task_before_its_producer)
     for (int i = 0; i < (int)list->n; i += 3)
         for (int a = 0; a < list->task[i]->n_access; a++) {
             const struct access *access = &list->task[i]->access[a];
-            int k = access->mode & ACCESS_READ ? producer_of(list, i, access->tensor) : -1;
-            if (k < 0)
+            int k = access->mode & ACCESS_READ ? producer_of(list, i, access->tensor) : NONE;
+            if (k == NONE)
                 continue;
             move_task(list, (size_t)i, (size_t)k);
             finish_again(trainer);
@@ -150,21 +147,22 @@ static size_t free_early(struct trainer *trainer, int from, int to)
     for (size_t i = 0; i < trainer->pool->n; i++) {
         const struct tensor *tensor = trainer->pool->tensors[i];
         for (size_t k = 0; is_simple(trainer->train, tensor) && k < trainer->pool->n; k++) {
-            struct tensor *y = trainer->pool->tensors[k];
-            if (y == tensor || y->storage != y || y->list != trainer->train || y->device != tensor->device ||
-                y->bytes > tensor->bytes || y->held_from <= tensor->held_from ||
-                y->held_from < tensor->held_until - from || y->held_from > tensor->held_until - to)
+            struct tensor *other = trainer->pool->tensors[k];
+            if (other == tensor || other->storage != other || other->list != trainer->train ||
+                other->device != tensor->device || other->bytes > tensor->bytes ||
+                other->held_from <= tensor->held_from || other->held_from < tensor->held_until - from ||
+                other->held_from > tensor->held_until - to)
                 continue;
-            size_t address = y->address;
-            int slab = y->slab;
-            y->address = tensor->address;
-            y->slab = tensor->slab;
+            size_t address = other->address;
+            int slab = other->slab;
+            other->address = tensor->address;
+            other->slab = tensor->slab;
             depend(trainer->train, ALL_EDGES);
             assert_null(
                 compare_values(values_of(trainer, trainer->train), trainer->train)); /* which looks at no addresses */
             expect_wrong(tensor->name, verify(trainer->train, NULL), "tensor");
-            y->address = address;
-            y->slab = slab;
+            other->address = address;
+            other->slab = slab;
             tried++;
             break;
         }
@@ -266,15 +264,15 @@ TEST(a_copy_that_is_left_out)
 {
     for (int wrong = 0; wrong < 2; wrong++) {
         struct paper paper = new_paper(1, &slow_speeds);
-        struct tensor *tensor = new_bytes(&paper, paper.device, "x", 8, false),
+        struct tensor *x = new_bytes(&paper, paper.device, "x", 8, false),
                       *y = new_bytes(&paper, paper.device, "y", 8, false);
         struct tensor *result = new_bytes(&paper, paper.host, "result", 8, true);
-        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make x", tensor, NULL, NULL);
-        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make y", y, tensor, NULL);
+        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make x", x, NULL, NULL);
+        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make y", y, x, NULL);
         add_copy(paper.list, paper.device->lane[LANE_DOWNLOAD], "keep", result, y);
         struct values *values = number_values(paper.list);
         if (wrong)
-            paper.list->task[2]->access[1].tensor = tensor;
+            paper.list->task[2]->access[1].tensor = x;
         else
             paper.list->n--;
         expect_wrong(wrong ? "another tensor is kept" : "nothing is kept", compare_values(values, paper.list), "");
@@ -287,7 +285,7 @@ TEST(a_copy_that_is_left_out)
 /* ---- pieces, repeats and stand-ins ------------------------------------------------------------------------------- */
 
 /* Each makes one change to a fresh list: in a good way (fault 0), or with a fault.  false: there is no such place. */
-typedef bool change(struct trainer *trainer, struct edit *e, size_t place, int fault);
+typedef bool change(struct trainer *trainer, struct edit *edit, size_t place, int fault);
 
 static struct task *nth_task(const struct trainer *trainer, const char *name, size_t nth)
 {
@@ -538,10 +536,10 @@ TEST(a_piece_is_missing)
     for (size_t missing = 0; missing < 3; missing++) {
         struct paper paper = new_paper(1, &slow_speeds);
         struct task *piece[3];
-        struct tensor *tensor = new_bytes(&paper, paper.device, "x", 512, false),
+        struct tensor *x = new_bytes(&paper, paper.device, "x", 512, false),
                       *y = new_bytes(&paper, paper.device, "y", 512, false);
-        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make", tensor, NULL, NULL);
-        struct task *task = add_paper(&paper, paper.device->lane[LANE_COMPUTE], "work", y, tensor, NULL);
+        add_paper(&paper, paper.device->lane[LANE_COMPUTE], "make", x, NULL, NULL);
+        struct task *task = add_paper(&paper, paper.device->lane[LANE_COMPUTE], "work", y, x, NULL);
         set_elementwise(task);
         struct values *values = number_values(paper.list);
         struct edit *edit = open_edit(paper.list);
@@ -560,13 +558,13 @@ TEST(a_move_that_takes_another_way)
 {
     struct paper paper = new_paper(2, &slow_speeds);
     struct device *there = &paper.machine->device[1];
-    struct tensor *tensor = new_bytes(&paper, paper.device, "w", 64, true);
+    struct tensor *w = new_bytes(&paper, paper.device, "w", 64, true);
     struct tensor *x = new_bytes(&paper, paper.device, "x", 64, false);
     struct tensor *y = new_bytes(&paper, there, "y", 64, false);
     struct tensor *z = new_bytes(&paper, there, "z", 64, true);
     struct tensor *kept = new_bytes(&paper, paper.host, "kept", 64, true);
     struct tensor *way = new_bytes(&paper, paper.host, "way", 64, false);
-    add_paper(&paper, paper.device->lane[LANE_COMPUTE], "f", x, tensor, NULL);
+    add_paper(&paper, paper.device->lane[LANE_COMPUTE], "f", x, w, NULL);
     add_move(paper.list, "move", y, x, FOR_MOVES);
     struct task *down = paper.list->task[1], *up = paper.list->task[2];
     add_paper(&paper, there->lane[LANE_COMPUTE], "g", z, y, NULL);

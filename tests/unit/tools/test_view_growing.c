@@ -25,15 +25,15 @@ static void expect_whole(const struct track *track)
         const struct bars *bars = &trace->bars[lane];
         uint64_t busy = 0;
         for (size_t i = 0; i < bars->n; busy += bars->bar[i].end - bars->bar[i].start, i++) {
-            const struct trace_record *r = &trace->records[bars->bar[i].record];
-            assert_int_equal(trace->tasks[r->task].lane, lane);
-            assert_int_equal(bars->bar[i].start, r->start);
-            assert_int_equal(bars->bar[i].end, r->end);
+            const struct trace_record *record = &trace->records[bars->bar[i].record];
+            assert_int_equal(trace->tasks[record->task].lane, lane);
+            assert_int_equal(bars->bar[i].start, record->start);
+            assert_int_equal(bars->bar[i].end, record->end);
             assert_int_equal(bars->bar[i].busy, busy);
-            assert_true(i == 0 || bars->bar[i - 1].start <= r->start);
-            assert_int_equal(trace_find_from(trace, r->task, r->step, 0), bars->bar[i].record);
-            assert_int_equal(trace_find_before(trace, r->task, r->step, SIZE_MAX), bars->bar[i].record);
-            assert_int_equal(trace_find_before(trace, r->task, r->step, bars->bar[i].record), NONE);
+            assert_true(i == 0 || bars->bar[i - 1].start <= record->start);
+            assert_int_equal(trace_find_from(trace, record->task, record->step, 0), bars->bar[i].record);
+            assert_int_equal(trace_find_before(trace, record->task, record->step, SIZE_MAX), bars->bar[i].record);
+            assert_int_equal(trace_find_before(trace, record->task, record->step, bars->bar[i].record), NONE);
         }
         taken += bars->n;
     }
@@ -41,8 +41,8 @@ static void expect_whole(const struct track *track)
     for (size_t i = 0; i < track->steps->n; i++) {
         const struct trace_step *step = &track->steps->step[i];
         uint64_t end = 0;
-        for (size_t r = 0; r < trace->n_records; r++)
-            end = trace->records[r].step == step->step ? MAX(end, trace->records[r].end) : end;
+        for (size_t record = 0; record < trace->n_records; record++)
+            end = trace->records[record].step == step->step ? MAX(end, trace->records[record].end) : end;
         steps += end > 0;
         assert_true(i == 0 || step[-1].step < step->step);
         assert_true(end == 0 || step->end == end);

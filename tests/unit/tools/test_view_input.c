@@ -5,6 +5,8 @@
  * something else, a click that picks the neighbour, and a key that ends the program where there is nothing to select
  * are found.
  *
+ * To see it fail: in actions.c, let go_by() take "previous" for "next": step++ in place of step--.
+ *
  * The window is SDL's dummy driver.  Places of bars follow from the example's times (support_view.h).
  */
 #ifdef HAVE_SDL2
@@ -12,9 +14,11 @@
 #include <SDL.h>
 #endif
 
+#include "tests/support/support_training.h"
 #include "tests/support/support_view.h"
 #include "tools/command/table.h"
 #include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 
@@ -40,7 +44,9 @@ TEST(keys_do_what_the_help_says)
     assert_true(view->sight.to < 15.5e6);
     run_script(view, "pagedown pagedown pagedown");
     assert_int_equal(view->sight.anchor, 5);
-    run_script(view, "pageup n");
+    run_script(view, "pageup");
+    assert_int_equal(view->sight.anchor, 4);
+    run_script(view, "n");
     assert_string_equal(selected_name(view), "forward");
     assert_int_equal(selected_layer(view), 0);
     run_script(view, "n n n n");
@@ -234,9 +240,9 @@ TEST(a_stretch_counts_what_lies_in_it)
 /* A click on a memory row lists the tensors alive there, largest first, and they hold what the row shows. */
 TEST(a_place_of_memory_lists_its_tensors)
 {
-    char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
-    const struct trace *t = view->track[0]->trace;
+    char *path = trace_of_list("data/steps/1f1b.txt");
+    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    const struct trace *trace = view->track[0]->trace;
     run_script(view, "pagedown");
     for (uint32_t n = 0; n < 50; n++) {
         struct random4 random4 = random_words(19, STREAM_TEST, 0, n);
@@ -249,7 +255,7 @@ TEST(a_place_of_memory_lists_its_tensors)
         int x = rows.x + (int)(random4.word[1] % (unsigned)rows.w);
         snprintf(script, sizeof script, "click:%d,%d", x, row->y + row->height / 2);
         run_script(view, script);
-        const struct amount *held = amount_at(&t->memory_use[device], clock_of(view->track[0], axis_at(view, x)));
+        const struct amount *held = amount_at(&trace->memory_use[device], clock_of(view->track[0], axis_at(view, x)));
         assert_int_equal(view->selection.region.kind, PLACE);
         assert_int_equal(view->selection.region.device, device);
         assert_true(!is_picked(&view->selection.task));
@@ -259,7 +265,7 @@ TEST(a_place_of_memory_lists_its_tensors)
     assert_int_equal(view->selection.region.kind, NO_REGION);
     assert_true(is_picked(&view->selection.task));
     end_view(view);
-    free(trace);
+    free(path);
 }
 
 /* ---- moving a task ---------------------------------------------------------------------------------------------- */

@@ -35,13 +35,13 @@ static const struct picture {
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x07271e9dd831be19,
      "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
      "memory a table of what ran in it: 5 rows, first 1 update of 1.500 ms"},
-    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0xc0fc039ccb0dd9b2,
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x4a6d6f9319b4b940,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x02ab66f0841d6f0a,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0xc0ece1ac010151bc,
      "the whole trace is 28 pixels wide: many bars in a pixel, mixed by their share of it; before it each device "
      "has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0xf6d9ba7f86538171,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x804bb267a6803bc2,
      "the whole trace is 6 pixels wide: many amounts of memory in a pixel too"},
     {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0x50a7006f1a8a9930,
      "step 2 with thin bars where a lane is idle, coloured by what it waits for: compute lanes for the pipeline, "
@@ -121,10 +121,10 @@ TEST(the_legend_has_the_signs_that_are_seen)
 /* What the memory rows hold is in the legend, and what the device has at another time is not. */
 TEST(the_legend_has_the_classes_that_are_seen)
 {
-    char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    char *path = trace_of_list("data/steps/1f1b.txt");
+    struct view *view = view_of(path, NULL, 1280, 720, 1);
     run_script(view, "pagedown");
-    const struct trace *t = view->track[0]->trace;
+    const struct trace *trace = view->track[0]->trace;
     const double length = view->sight.to - view->sight.from;
     for (int part = 0; part < 8; part++) {
         bool held[TRACE_CLASSES] = {false};
@@ -136,16 +136,16 @@ TEST(the_legend_has_the_classes_that_are_seen)
             for (int y = view_row->y;
                  view_row->kind == ROW_MEMORY && is_in_sight(view, view_row) && y < view_row->y + view_row->height; y++)
                 for (int x = rows.x; x < rows.x + rows.w; x++)
-                    for (size_t k = 0; k < t->header.n_classes; k++)
+                    for (size_t k = 0; k < trace->header.n_classes; k++)
                         held[k] |= canvas->pixels[y * canvas->width + x] == class_colour(k);
         }
-        for (size_t k = 0; k < t->header.n_classes; k++)
+        for (size_t k = 0; k < trace->header.n_classes; k++)
             assert_int_equal(view->layout.seen.class[k], held[k]);
         free_canvas(canvas);
     }
     assert_false(view->layout.seen.class[2]); /* the list has no state of an optimizer */
     end_view(view);
-    free(trace);
+    free(path);
 }
 
 /* The legend has the causes that some pixel in a row has, and no others. */
@@ -176,6 +176,66 @@ TEST(the_legend_has_the_causes_that_are_seen)
     }
     assert_true(others > 0);
     end_view(view);
+    free(trace);
+}
+
+/* Has the box a pixel of that colour? */
+static bool has_colour(const struct canvas *canvas, struct box box, uint32_t colour)
+{
+    for (int y = box.y; y < box.y + box.h; y++)
+        for (int x = box.x; x < box.x + box.w; x++)
+            if (canvas->pixels[y * canvas->width + x] == colour)
+                return true;
+    return false;
+}
+
+/* The legend has the colour of tasks without a layer where a bar has it, and not elsewhere.  The list's copies have no
+ * layer, and come in every fourth step. */
+TEST(the_legend_has_tasks_without_a_layer)
+{
+    enum { PARTS = 24 };
+    char *trace = trace_of_list("data/papers/lazy-checkpoint.txt");
+    struct view *view = view_of(trace, NULL, 1280, 440, 1);
+    run_script(view, "m 0 k");
+    const uint32_t grey = colour_number(view, NONE);
+    const double from = view->sight.from, length = view->sight.to - from;
+    int with = 0;
+    for (int part = 0; part < PARTS; part++) {
+        look_at(view, from + length * part / PARTS, from + length * (part + 1) / PARTS);
+        struct canvas *canvas = picture_of(view);
+        const bool seen = has_colour(canvas, places_of(view).rows, grey);
+        assert_int_equal(has_colour(canvas, places_of(view).legend, grey), seen);
+        with += seen;
+        free_canvas(canvas);
+    }
+    assert_true(with > 0 && with < PARTS);
+    end_view(view);
+    free(trace);
+}
+
+/* ---- the ruler --------------------------------------------------------------------------------------------------- */
+
+/* Wherever one looks, the ruler or the margin beside it says in the accent's colour from which step the time counts. */
+TEST(the_ruler_says_from_which_step_it_counts)
+{
+    static const int size[][2] = {{800, 400}, {1280, 440}};
+    char *trace = trace_of_list("data/papers/zenflow.txt");
+    for (size_t i = 0; i < COUNT(size); i++) {
+        struct view *view = view_of(trace, NULL, size[i][0], size[i][1], 1);
+        run_script(view, "0");
+        const double from = view->sight.from, length = view->sight.to - from;
+        for (uint32_t n = 0; n < 100; n++) {
+            struct random4 random4 = random_words(31, STREAM_TEST, (uint32_t)i, n);
+            const double part = 0.001 + random4.word[0] % 1000 * 0.001;
+            const double begin = from + length * (random4.word[1] % 1000) * 0.001;
+            look_at(view, begin, begin + length * part);
+            struct canvas *canvas = picture_of(view);
+            const struct box ruler = places_of(view).ruler;
+            assert_true(has_colour(canvas, (struct box){0, ruler.y, view->width, ruler.h}, ACCENT));
+            free_canvas(canvas);
+        }
+        end_view(view);
+    }
     free(trace);
 }
 

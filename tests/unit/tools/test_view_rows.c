@@ -9,8 +9,10 @@
  *
  * Sizes follow from the window's, and times from traces that are written here.
  */
+#include "tests/support/support_training.h"
 #include "tests/support/support_view.h"
 #include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 
@@ -131,11 +133,11 @@ TEST(a_bar_shows_which_rows_are_in_sight)
 /* What a lane's copies are all for names it; a second lane for the same is numbered; what is mixed keeps its name. */
 TEST(lanes_are_named_by_what_they_do)
 {
-    char *trace = trace_of_list("data/steps/1f1b.txt");
-    struct trace *t = trace_open(trace);
-    lane_purpose *purpose = trace_purposes(t);
-    for (uint32_t i = 0; i < t->header.n_lanes; i++) {
-        const char *name = t->lanes[i].name;
+    char *path = trace_of_list("data/steps/1f1b.txt");
+    struct trace *trace = trace_open(path);
+    lane_purpose *purpose = trace_purposes(trace);
+    for (uint32_t i = 0; i < trace->header.n_lanes; i++) {
+        const char *name = trace->lanes[i].name;
         if (strcmp(name, "stage1 download") == 0)
             assert_string_equal(purpose[i], "stage1 send");
         else if (strcmp(name, "stage1 download1") == 0)
@@ -145,14 +147,14 @@ TEST(lanes_are_named_by_what_they_do)
     }
     free(purpose);
     uint32_t first = 0; /* the first of its copies, which is made to be for something else */
-    while (strcmp(t->lanes[t->tasks[first].lane].name, "stage1 download") != 0)
+    while (strcmp(trace->lanes[trace->tasks[first].lane].name, "stage1 download") != 0)
         first++;
-    t->tasks[first].role = ROLE_BROADCAST;
-    purpose = trace_purposes(t);
-    assert_string_equal(purpose[t->tasks[first].lane], "stage1 download");
+    trace->tasks[first].role = ROLE_BROADCAST;
+    purpose = trace_purposes(trace);
+    assert_string_equal(purpose[trace->tasks[first].lane], "stage1 download");
     free(purpose);
-    trace_free(t);
-    free(trace);
+    trace_free(trace);
+    free(path);
 }
 
 /* ---- two traces ------------------------------------------------------------------------------------------------- */

@@ -781,22 +781,22 @@ TEST(table)
                                             {"n", "count", CELL_COUNT, 4, 0},    {"ms", NULL, CELL_FIXED, 7, 2},
                                             {"GB/s", "rate", CELL_RATE, 6, 1},   {"busy", "busy", CELL_SHARE, 6, 0},
                                             {"more", "more", CELL_CHANGE, 7, 0}, {"last", "last", CELL_SHORT, 6, 0}};
-    struct table *t = new_table(columns, COUNT(columns));
-    ROW(t, text_cell("compute"), text_cell("0:0"), number_cell(12), number_cell(1.239), number_cell(3.25),
+    struct table *rows = new_table(columns, COUNT(columns));
+    ROW(rows, text_cell("compute"), text_cell("0:0"), number_cell(12), number_cell(1.239), number_cell(3.25),
         number_cell(0.125), number_cell(0.5), number_cell(1234567));
-    ROW(t, text_cell("up"), text_cell(NULL), number_cell(-1), number_cell(NAN), number_cell(0), number_cell(NAN),
+    ROW(rows, text_cell("up"), text_cell(NULL), number_cell(-1), number_cell(NAN), number_cell(0), number_cell(NAN),
         number_cell(-0.25), number_cell(8));
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    print_heading(out, t);
-    print_rows(out, t, 0, t->n);
+    print_heading(out, rows);
+    print_rows(out, rows, 0, rows->n);
     fclose(out);
     assert_string_equal(text, "\n"
                               "lane       n       ms    GB/s    busy     more    last\n"
                               "comput    12     1.24     3.2   12.5%  +50.00%  1.235e+06\n"
                               "up         -        -       -       -  -25.00%       8\n");
-    json_t *found = table_json(t);
+    json_t *found = table_json(rows);
     char *json = json_dumps(found, JSON_COMPACT | JSON_REAL_PRECISION(9));
     assert_string_equal(json, "[{\"name\":\"compute\",\"device\":\"0:0\",\"count\":12,\"rate\":3.25,\"busy\":0.125,"
                               "\"more\":0.5,\"last\":1234567.0},{\"name\":\"up\",\"device\":null,\"count\":-1,"
@@ -804,5 +804,5 @@ TEST(table)
     json_decref(found);
     free(json);
     free(text);
-    free_table(t);
+    free_table(rows);
 }

@@ -10,6 +10,7 @@
  * worked out by hand.
  */
 #include "tests/support/support_schedule.h"
+#include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
 #include "tools/watch/watch.h"
 #include "trainer/run/flights.h"
@@ -223,8 +224,8 @@ TEST(only_what_stands_aside_is_idle)
 static void add_number(void *context, const struct task *task, uint32_t iteration)
 {
     (void)context;
-    float *x = tensor_memory(task->access[0].tensor);
-    x[0] = 10 * x[0] + (float)iteration; /* the order of the writes shows */
+    float *sum = tensor_memory(task->access[0].tensor);
+    sum[0] = 10 * sum[0] + (float)iteration; /* the order of the writes shows */
 }
 
 /* The tensor is written on three lanes (every second step; steps 2, 5, 8; steps 3, 6, 9) and read on a fourth. */

@@ -7,11 +7,14 @@
  * bit, that of tp devices which sum the gradient in dp groups.  That is one device where tp is 1.  For the others,
  * gradients of step 1 are within 1e-5 of one device's and losses within 1e-4.
  *
+ * To see it fail: in collective.c, keep a slice at the turn in which it comes: [k * n + turn] in add_reduce_moves().
+ *
  * `make test` takes a small part of the grid and few steps.  All of it, with a line for each mesh:
  *
  *     YARD_GRID=16 build/tests/test_grid      up to so many devices in a mesh
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 
 #include <math.h>
 

@@ -13,6 +13,8 @@
 #include "techniques/reshard/export.h"
 #include "techniques/reshard/find_checkpoint.h"
 #include "tests/support/support_state.h"
+#include "tests/support/support_training.h"
+#include "tools/lists/lists.h"
 
 /* ---- a GPT-2 as others write it ---------------------------------------------------------------------------------- */
 
@@ -51,30 +53,30 @@ static const char *name_in(const struct variant *variant, const char *name)
                    variant->before_layers && !head ? variant->before_layers : "", name);
 }
 
-static const char *write_model(const char *path, const struct variant *v)
+static const char *write_model(const char *path, const struct variant *variant)
 {
     struct config config = gpt;
-    config.tied = v->head == NO_HEAD;
+    config.tied = variant->head == NO_HEAD;
     struct params *all = new_params(&config, &one_rank, 0);
     struct st_writer *writer = new_st_writer(path);
-    int end = v->end ? v->end : all->n;
+    int end = variant->end ? variant->end : all->n;
     st_metadata(writer, "format", "pt");
-    if (v->metadata)
-        st_metadata(writer, "config", v->metadata);
-    if (v->more)
-        st_declare(writer, v->more, DTYPE_F32, 1, (int64_t[]){1});
-    for (int i = v->begin; i < end; i++) {
+    if (variant->metadata)
+        st_metadata(writer, "config", variant->metadata);
+    if (variant->more)
+        st_declare(writer, variant->more, DTYPE_F32, 1, (int64_t[]){1});
+    for (int i = variant->begin; i < end; i++) {
         const struct param *param = &all->param[i];
-        st_declare(writer, name_in(v, param->name), DTYPE_F32, param->n_dims,
+        st_declare(writer, name_in(variant, param->name), DTYPE_F32, param->n_dims,
                    (int64_t[]){param->shape[param->conv1d], param->shape[!param->conv1d]});
     }
     st_begin(writer);
-    if (v->more)
+    if (variant->more)
         st_write(writer, &(float){1}, sizeof(float));
-    for (int i = v->begin; i < end; i++) {
+    for (int i = variant->begin; i < end; i++) {
         const struct param *param = &all->param[i];
         bool head = strcmp(param->name, "lm_head.weight") == 0;
-        int as = head && v->head == SAME_HEAD ? WTE : i;
+        int as = head && variant->head == SAME_HEAD ? WTE : i;
         if (!config.tied && i > all->n - 3) /* ln_f comes after the head, and has the values that it has without one */
             as = i - 1;
         float *values = transpose_conv1d(param, values_of_param(all, i, as), OURS_TO_FILE);
@@ -87,11 +89,11 @@ static const char *write_model(const char *path, const struct variant *v)
 }
 
 /* A folder of that name with such a model, and a config.json; NULL: none. */
-static const char *model_folder(const char *name, const struct variant *v, const char *config)
+static const char *model_folder(const char *name, const struct variant *variant, const char *config)
 {
     const char *folder = temp_path(name);
     make_folder(folder);
-    write_model(lasting("%s/model.safetensors", folder), v);
+    write_model(lasting("%s/model.safetensors", folder), variant);
     if (config)
         publish_text(lasting("%s/config.json", folder), config);
     return folder;

@@ -9,6 +9,7 @@
  * Inputs are normal numbers that depend on a seed only.
  */
 #include "tests/support/support_kernels.h"
+#include "tests/support/support_training.h"
 
 ALWAYS(machines_open) { open_shapes(); }
 

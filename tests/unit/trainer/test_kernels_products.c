@@ -9,6 +9,7 @@
  * Operands are normal numbers that depend on a seed only.  Sizes are odd, or lie around the borders of a tile.
  */
 #include "tests/support/support_kernels.h"
+#include "tests/support/support_training.h"
 
 #include <clblast_c.h>
 #include <math.h>

@@ -10,6 +10,9 @@
  * Orders and memory come from formulas beside the tests.  (All meshes of a grid, and their bits: test_grid.c.)
  */
 #include "tests/support/support_paper.h"
+#include "tests/support/support_training.h"
+#include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 
@@ -40,7 +43,7 @@ TEST(shards_cover_a_unit_once)
         for (size_t elements = 1; elements < 12 * NORM_BLOCK; elements += 1237) {
             size_t at = 0;
             for (int k = 0; k < n; k++) {
-                struct shard shard = shard_of(elements, k, n);
+                struct range shard = shard_of(elements, k, n);
                 assert_int_equal(shard.begin, at);
                 assert_true(shard.begin % NORM_BLOCK == 0 || shard.begin == elements);
                 at = shard.end;
@@ -668,15 +671,15 @@ TEST(a_wrong_shard_is_found)
             struct task *a = trainer->train->task[i], *b = trainer->train->task[k];
             if (strcmp(a->name, "gather") != 0 || strcmp(b->name, "gather") != 0)
                 continue;
-            struct tensor *tensor = a->access[1].tensor, *y = b->access[1].tensor;
-            if (tensor->bytes != y->bytes || tensor->storage == y->storage)
+            struct tensor *own = a->access[1].tensor, *other = b->access[1].tensor;
+            if (own->bytes != other->bytes || own->storage == other->storage)
                 continue;
-            a->access[1].tensor = y;
-            b->access[1].tensor = tensor;
+            a->access[1].tensor = other;
+            b->access[1].tensor = own;
             expect_wrong("another shard", compare_values(values_of(trainer, trainer->train), trainer->train),
                          "reads other values");
-            a->access[1].tensor = tensor;
-            b->access[1].tensor = y;
+            a->access[1].tensor = own;
+            b->access[1].tensor = other;
             found++;
         }
     assert_true(found > 3);

@@ -10,6 +10,9 @@
  * llm.c.
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
+#include "tools/lists/lists.h"
+#include "tools/predict/predict.h"
 
 #include <math.h>
 
@@ -472,18 +475,18 @@ TEST(unlike_ranks_agree)
     struct model *model =
         new_model(pool, &(struct config){1, 4, 32, 16, 64, true}, &three, TO_TRAIN, (struct gradients){0});
     struct list *list = new_list(pool, "agree");
-    struct build b = new_build(list, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
-    send_unit(&b, 1);
-    reduce_unit(&b, 1);
-    const struct access *a = list->task[1]->access; /* it comes after the download */
+    struct build build = new_build(list, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
+    send_unit(&build, 1);
+    reduce_unit(&build, 1);
+    const struct access *access = list->task[1]->access; /* it comes after the download */
     const struct params *first = model->part[0], *last = model->part[2];
     assert_int_equal(list->n, 2);
-    assert_true(a[0].tensor->storage == model->replica[2].grad[1]);
+    assert_true(access[0].tensor->storage == model->replica[2].grad[1]);
     int ln_1 = last->unit[1].first_param + 4; /* the first of those that are not cut */
     assert_string_equal(last->param[ln_1].name, "h.0.ln_1.weight");
-    assert_int_equal(a[0].tensor->offset, last->param[ln_1].offset * ELEMENT_BYTES);
+    assert_int_equal(access[0].tensor->offset, last->param[ln_1].offset * ELEMENT_BYTES);
     assert_int_equal(list->task[0]->access[1].tensor->offset, first->param[ln_1].offset * ELEMENT_BYTES);
-    end_build(&b);
+    end_build(&build);
     free_model(model);
     free_list_and_machine(list);
     free_costs(costs);

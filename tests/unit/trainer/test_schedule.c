@@ -10,6 +10,7 @@
  * tensors, in bytes, and from the guards behind them.  (Random lists: test_schedule_random.c.  Runs: test_execute.c.)
  */
 #include "tests/support/support_schedule.h"
+#include "tests/support/support_training.h"
 
 /* ---- depend: edges worked out by hand ---------------------------------------------------------------------------- */
 

@@ -12,6 +12,8 @@
  */
 #include "techniques/pass/uses.h"
 #include "tests/support/support_schedule.h"
+#include "tests/support/support_training.h"
+#include "tools/predict/predict.h"
 
 #include <time.h>
 
@@ -241,31 +243,31 @@ TEST(uses_in_random_lists)
         struct world *world = new_world(machine, seed);
         struct task *const *task = world->list->task;
         int n = (int)world->list->n;
-        struct uses *u = find_uses(task, world->list->n, world->pool);
+        struct uses *uses = find_uses(task, world->list->n, world->pool);
         for (int at = 0, place = (int)(seed % PLACES); at < n; at++) {
             int64_t sum = 0;
             for (int i = 0; i < world->n_roots[place]; i++) {
                 struct tensor *const *part = world->roots[place][i].part, *all = part[2];
                 int last[3];
-                size_t uses;
-                const struct use *use = uses_of(u, all, &uses);
+                size_t n_uses;
+                const struct use *use = uses_of(uses, all, &n_uses);
                 for (int h = 0; h < 3; h++) {
                     last[h] = NONE;
                     for (int k = 0; k < at; k++)
                         last[h] = touches_bytes(task[k], part[h], ACCESS_WRITE) ? k : last[h];
-                    assert_int_equal(last_write_before(u, part[h], at), last[h]);
+                    assert_int_equal(last_write_before(uses, part[h], at), last[h]);
                 }
-                assert_true(!is_whole_before(u, all, at) || (last[0] != NONE && last[1] != NONE));
+                assert_true(!is_whole_before(uses, all, at) || (last[0] != NONE && last[1] != NONE));
                 all->exclusive = (enum exclusive)(i % 3);
-                bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && uses);
-                bool lives = uses && use[0].position <= at && at <= use[uses - 1].position;
+                bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && n_uses);
+                bool lives = n_uses && use[0].position <= at && at <= use[n_uses - 1].position;
                 sum += always || lives ? (int64_t)round_up(all->bytes, all->device->alignment) : 0;
             }
-            int64_t *held = bytes_held(u, world->pool, place_of(world, place));
+            int64_t *held = bytes_held(uses, world->pool, place_of(world, place));
             assert_int_equal(held[at], sum);
             free(held);
         }
-        free_uses(u);
+        free_uses(uses);
         free_world(world);
     }
     close_used(machine);

@@ -9,6 +9,7 @@
  * The terminal is in this program: a pseudo terminal, and a screen that its output is written to.
  */
 #include "tests/support/support.h"
+#include "tests/support/support_training.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -27,21 +28,21 @@ struct screen {
 static void obey(struct screen *screen, const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)bytes[i];
+        unsigned char byte = (unsigned char)bytes[i];
         char *row = screen->row[screen->n];
         assert_true(screen->n < ROWS - 1);
         assert_true(screen->at < COLUMNS - 1);
-        if (c == '\r')
+        if (byte == '\r')
             screen->at = 0;
-        else if (c == '\n')
+        else if (byte == '\n')
             screen->n++;
-        else if (c == '\033' && i + 2 < n && memcmp(bytes + i, "\033[K", 3) == 0) {
+        else if (byte == '\033' && i + 2 < n && memcmp(bytes + i, "\033[K", 3) == 0) {
             memset(row + screen->at, 0, (size_t)(COLUMNS - screen->at));
             i += 2;
             screen->drawn += screen->at > 0;
             screen->widest = MAX(screen->widest, screen->at);
-        } else if ((c & 0xc0) != 0x80)
-            row[screen->at++] = (char)(c < 0x80 ? c : '#');
+        } else if ((byte & 0xc0) != 0x80)
+            row[screen->at++] = (char)(byte < 0x80 ? byte : '#');
     }
 }
 

@@ -1,26 +1,20 @@
-/* test_train.c - training runs: their bits, what they log and save, and how they end.
+/* test_train.c - a trainer inside this program: its bits, its evaluation, the width of its vectors, and its plan.
  *
- * It tests src/trainer/train.  What promises the same bits has them, and the other ways come close; a step whose
- * numbers are not finite changes nothing and is named; and an interrupted run has saved what it has done.  An
- * evaluation that moves the training, a log that lacks a step, and a model that is saved though it is spoilt are found.
+ * It tests src/trainer/train.  What promises the same bits has them, and the other ways come close.  An evaluation that
+ * leaves out a part of the text or moves the training, kernels that are compiled while it trains, and a plan that
+ * foretells other memory than is taken are found.
  *
- * To see it fail: in loop.c, evaluate and save a step late: let due() ask for a rest of 1.
+ * To see it fail: in trainer.c, leave out the last round if it is not full: windows / per_round in evaluate().
  *
- * What is expected is another run: without the option, or by another way to the same.  Runs are processes of ./yard
- * where they are to fail, to be interrupted, or to be as a user starts them.
+ * What is expected is another run, without the option or by another way to the same, or a loss that is summed by hand.
+ * (Runs as a user starts them: test_train_runs.c.  What is not finite: test_train_finite.c.)
  */
-#include "techniques/reshard/export.h"
-#include "techniques/reshard/find_checkpoint.h"
-#include "techniques/reshard/resume.h"
-#include "techniques/reshard/save_and_load.h"
 #include "tests/support/support.h"
-#include "tools/trace/trace.h"
+#include "tests/support/support_training.h"
 
 #include <clblast_c.h>
 #include <dlfcn.h>
 #include <math.h>
-#include <signal.h>
-#include <time.h>
 
 /* ---- runs inside this program ----------------------------------------------------------------------------------- */
 
@@ -95,496 +89,11 @@ TEST(clblast_compiles_and_allocates_before_the_first_step)
         free_trainer(trainer);
     }
 }
-
-/* ---- what is not finite ----------------------------------------------------------------------------------------- */
-
-static void poke(struct trainer *trainer, const char *name, size_t at, float value)
-{
-    for (int i = 0; i < trainer->model->params->n; i++) {
-        const struct param *param = &trainer->model->params->param[i];
-        if (strcmp(param->name, name) != 0)
-            continue;
-        float *values = allocate((size_t)(param->shape[0] * param->shape[1]), sizeof *values);
-        read_param(trainer->model, i, KEPT_VALUE, values);
-        values[at] = value;
-        write_param(trainer->model, i, KEPT_VALUE, values);
-        free(values);
-        return;
-    }
-    test_failed("there is no parameter %s\n", name);
-}
-
-/* Two steps that change neither parameters nor Adam's state; what is known of the first. */
-static const struct result *end_bad_steps(struct trainer *trainer, uint32_t number, struct state *before)
-{
-    run_step(trainer, number);
-    run_step(trainer, number + 1);
-    const struct result *result = step_result(trainer, number);
-    drain(trainer->train);
-    struct state after = read_state(trainer, 0);
-    expect_same_bits("state after bad steps", after.values, before->values, before->n);
-    expect_equal_replicas(trainer, "replica");
-    free(before->values);
-    free(after.values);
-    return result;
-}
-
-/* Two good steps, then an infinite weight: the steps from there on change nothing. */
-TEST(a_bad_step_changes_nothing)
-{
-    struct trainer *trainer = open_tiny(lasting("-d %s", two_devices()));
-    run_steps(trainer, 1, 2);
-    poke(trainer, "h.1.mlp.c_fc.weight", 5, INFINITY);
-    struct state before = read_state(trainer, 0);
-    const struct result *result = end_bad_steps(trainer, 3, &before);
-    assert_true(result->halted);
-    assert_true(!isfinite(result->norm));
-    free_trainer(trainer);
-}
-
-/* An infinite loss with gradients that are finite: the fault of a kernel that someone has changed. */
-TEST(a_bad_loss_changes_nothing)
-{
-    const char *folder = temp_path("kernels");
-    char *line =
-        lasting("cp -r cl '%s' && sed -i 's/total.0. = sum/total[0] = sum + INFINITY/' '%s/loss.cl'", folder, folder);
-    assert_int_equal(system(line), 0); /* NOLINT */
-    setenv("YARD_KERNELS", folder, 1);
-    const char *devices[] = {"0:0", two_devices()};
-    for (size_t i = 0; i < COUNT(devices); i++) {
-        struct trainer *trainer = open_tiny(lasting("-d %s", devices[i]));
-        struct state before = read_state(trainer, 0);
-        const struct result *result = end_bad_steps(trainer, 1, &before);
-        assert_true(result->halted);
-        assert_true(isfinite(result->norm));
-        assert_true(!isfinite(result->loss));
-        free_trainer(trainer);
-    }
-    unsetenv("YARD_KERNELS");
-}
-
-/* Overwrite n floats of a tensor in a file. */
-static void poke_file(const char *path, const char *name, size_t at, size_t n, float value)
-{
-    struct safetensors *st = open_safetensors(path);
-    const struct st_tensor *tensor = find_tensor(st, name);
-    FILE *file = fopen(path, "r+b");
-    assert_true(file);
-    assert_true(tensor);
-    assert_true(at + n <= st_elements(tensor));
-    assert_int_equal(fseek(file, (long)(tensor->offset + at * sizeof value), SEEK_SET), 0);
-    for (size_t i = 0; i < n; i++)
-        assert_int_equal(fwrite(&value, sizeof value, 1, file), 1);
-    fclose(file);
-    close_safetensors(st);
-}
-
-/* A file with a model of which n floats are `value`; training itself would not save such a thing. */
-static void save_with(const char *path, const char *words, const char *name, size_t at, size_t n, float value)
-{
-    struct trainer *trainer = open_tiny(words);
-    struct checkpoint *made = describe_training(trainer, 0);
-    char *folder = lasting("%s.saved", path);
-    make_folder(folder);
-    save_checkpoint(trainer->model, folder, made);
-    struct checkpoint *saved = open_checkpoint(made->path);
-    export_safetensors(saved, path, PLAIN_NAMES);
-    free_checkpoint(made);
-    free_checkpoint(saved);
-    free_trainer(trainer);
-    poke_file(path, name, at, n, value);
-}
-
-static void save_poisoned(const char *path, const char *name) { save_with(path, "", name, 7, 1, INFINITY); }
-
-TEST(the_culprit_is_named)
-{
-    const char *path = temp_path("poisoned.safetensors");
-    save_poisoned(path, "h.1.mlp.c_fc.weight");
-    const char *modes[] = {"", "--serial", "-d 0:0x2", "--micro-batch 1"};
-    for (size_t i = 0; i < COUNT(modes); i++) {
-        struct ran ran = expect_yard(EXIT_FAILED, "step 1, layer 1, task mlp.fc: reads element ",
-                                     "train --init '%s' --batch 4 --steps 3 --seq-len 16 %s", path, modes[i]);
-        expect_text(ran.err, "which was not finite before the step");
-    }
-}
-
-/* Squares overflow, and gradients and losses do not.  Without clipping the step has been made by then. */
-TEST(a_norm_alone_is_not_finite)
-{
-    const char *path = temp_path("steep.safetensors");
-    save_with(path, "", "ln_f.weight", 0, 32, 1e25f);
-    expect_yard(EXIT_FAILED, "no parameter was changed by this step",
-                "train --init '%s' --batch 4 --steps 3 --seq-len 16", path);
-    struct ran ran =
-        expect_yard(EXIT_FAILED, "not finite", "train --init '%s' --batch 4 --steps 3 --seq-len 16 --clip 0", path);
-    assert_null(strstr(ran.err, "no parameter was changed"));
-}
-
-/* All lines of a log, each of them one JSON object; valid until two more are read. */
-static json_t *read_log(const char *path)
-{
-    static json_t *kept[3];
-    json_decref(kept[2]);
-    memmove(kept + 1, kept, 2 * sizeof *kept);
-    json_t *lines = kept[0] = json_array();
-    char text[16384];
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    while (fgets(text, sizeof text, file)) {
-        json_error_t error;
-        json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-        if (!json_is_object(line) || text[strlen(text) - 1] != '\n')
-            test_failed("%s: not one object: %s (%s)\n", path, text, error.text);
-        json_array_append_new(lines, line);
-    }
-    fclose(file);
-    return lines;
-}
-
-static json_t *last_line(const char *path)
-{
-    json_t *lines = read_log(path);
-    return json_array_get(lines, json_array_size(lines) - 1);
-}
-
-/* The loss and the norm are those of the positions that are used: only the look before saving finds the bad one. */
-TEST(a_bad_model_is_not_saved)
-{
-    const char *init = temp_path("bad.safetensors"), *folder = temp_path("good");
-    char *good = lasting("%s/model.safetensors", folder);
-    expect_yard(EXIT_OK, "", "train --model tiny --seq-len 16 --steps 2 --sample-tokens 0 --val-batches 1 --save '%s'",
-                folder);
-    size_t size, after_size;
-    char *before = read_whole(good, &size);
-    save_with(init, "", "wpe.weight", 12 * 32, 1, NAN);
-    static const char *const more[] = {"", "--save-every 1", "--val-share 0", "--serial"};
-    for (size_t i = 0; i < COUNT(more); i++) {
-        expect_yard(EXIT_FAILED, "left values in parameter wpe.weight that are not finite",
-                    "train --init '%s' --seq-len 8 --batch 4 --steps 3 --val-batches 1 --save '%s' %s", init, folder,
-                    more[i]);
-        char *after = read_whole(good, &after_size);
-        assert_int_equal(after_size, size);
-        assert_memory_equal(after, before, size);
-        free(after);
-    }
-    free(before);
-}
-
-/* A row of the embedding that is so long that its layernorm overflows; only the validation text has its token. */
-TEST(a_bad_validation_loss_fails)
-{
-    char text[500], other[100];
-    memset(text, 'a', sizeof text);
-    memset(other, 'z', sizeof other);
-    const char *data = write_file("a.txt", text, sizeof text), *val = write_file("z.txt", other, sizeof other);
-    char *words = lasting("--data '%s' --val-data '%s' --batch 2 --steps 3 --sample-tokens 0", data, val);
-    static const float values[] = {3e38f, NAN};
-    static const char *const parts[] = {"the validation loss is not finite", "parameter wte.weight"};
-    for (size_t i = 0; i < COUNT(values); i++) {
-        const char *init = temp_path("long.safetensors"), *log = temp_path("val.jsonl");
-        save_with(init, "--untied", "wte.weight", 'z' * 32, 32, values[i]);
-        expect_yard(EXIT_FAILED, parts[i], "train --init '%s' %s --log '%s'", init, words, log);
-        const json_t *line = last_line(log);
-        assert_int_equal(number_at(line, "step"), 3);
-        assert_true(json_is_null(json_object_get(line, "val_loss")));
-    }
-}
-
-TEST(a_bad_file_is_named)
-{
-    const char *path = temp_path("poisoned.safetensors");
-    save_poisoned(path, "h.1.ln_2.bias");
-    struct ran ran = expect_yard(EXIT_FAILED, "tensor h.1.ln_2.bias holds a value that is not finite",
-                                 "sample --from '%s' --count 5", path);
-    assert_string_equal(ran.out, "");
-    save_with(path, "", "wte.weight", 0, 32 * 256, 3e38f);
-    expect_yard(EXIT_FAILED, "logits are not finite", "sample --from '%s' --count 5", path);
-    char *line = lasting("cp tests/data/gpt2-tiny.safetensors '%s'", path);
-    assert_int_equal(system(line), 0); /* NOLINT */
-    poke_file(path, "h.0.mlp.c_fc.weight", 3, 1, NAN);
-    expect_yard(EXIT_FAILED, "tensor h.0.mlp.c_fc.weight holds a value that is not finite", "check '%s'", path);
-}
-
-/* ---- runs of ./yard --------------------------------------------------------------------------------------------- */
-
-TEST(log_lines)
-{
-    const char *log = temp_path("log.jsonl");
-    expect_yard(EXIT_OK, "", "train --model tiny --steps 5 --val-every 2 --val-batches 2 --sample-tokens 0 --log '%s'",
-                log);
-    json_t *lines = read_log(log);
-    static const int order[] = {1, 2, -2, 3, 4, -4, 5, -5}; /* steps; below 0: evaluations after them */
-    assert_int_equal(json_array_size(lines), 1 + COUNT(order));
-    const json_t *run = json_at(lines, "0.run");
-    assert_true(number_at(json_array_get(lines, 0), "bytes_per_token") == 1);
-    assert_int_equal(number_at(run, "steps"), 5);
-    assert_int_equal(number_at(run, "batch"), 4); /* the preset's: options are resolved */
-    assert_int_equal(number_at(run, "seq-len"), 32);
-    assert_string_equal(text_at(run, "model"), "tiny");
-    for (size_t i = 0; i < COUNT(order); i++) {
-        const json_t *line = json_array_get(lines, i + 1);
-        assert_int_equal(number_at(line, "step"), abs(order[i]));
-        assert_true(number_at(line, order[i] > 0 ? "loss" : "val_loss") > 0);
-        assert_int_equal(json_object_size(line), order[i] > 0 ? 6 : 3);
-        if (order[i] < 0) /* a token is a byte */
-            assert_true(fabs(number_at(line, "val_bits_per_byte") * M_LN2 - number_at(line, "val_loss")) < 1e-6);
-        if (order[i] > 0) {
-            assert_true(number_at(line, "norm") > 0);
-            assert_true(number_at(line, "lr") > 0);
-            assert_true(number_at(line, "ms") > 0);
-            assert_true(number_at(line, "tokens_per_s") > 0);
-        }
-    }
-}
-
-/* When the compute lanes were done with each step, by the trace. */
-static double *device_ends(const struct trace *trace, uint32_t steps)
-{
-    double *ends = allocate(steps + 1, sizeof *ends);
-    for (size_t i = 0; i < trace->n_records; i++) {
-        const struct trace_record *record = &trace->records[i];
-        const struct trace_task *task = &trace->tasks[record->task];
-        if (trace->lanes[task->lane].kind == LANE_COMPUTE && strcmp(trace->header.list[task->list], "train") == 0)
-            ends[record->step] = fmax(ends[record->step], 1e-6 * (double)record->end);
-    }
-    return ends;
-}
-
-/* A step's time goes from its end on the device to the next one's, not from when the host notices. */
-TEST(steps_are_timed_on_the_device)
-{
-    enum { STEPS = 20 };
-    const char *log = temp_path("timed.jsonl"), *trace = temp_path("timed.trace");
-    static const char *const modes[] = {"", "--serial", "-d 0:0x2"};
-    for (size_t m = 0; m < COUNT(modes); m++) {
-        expect_yard(EXIT_OK, "",
-                    "train --model tiny --steps %d --val-share 0 --sample-tokens 0 --log '%s' --trace '%s' %s", STEPS,
-                    log, trace, modes[m]);
-        json_t *lines = read_log(log);
-        struct trace *t = trace_open(trace);
-        double *ends = device_ends(t, STEPS);
-        assert_non_null(strstr(t->header.model, m == 2 ? " on 2 devices" : " on 1 device")); /* all of the text */
-        for (uint32_t i = 2; i <= STEPS; i++) {
-            const json_t *line = json_array_get(lines, i);
-            double ms = number_at(line, "ms");
-            if (fabs(ms - (ends[i] - ends[i - 1])) > 1e-4)
-                test_failed("%s: step %u took %.6f ms, its device %.6f\n", modes[m], i, ms, ends[i] - ends[i - 1]);
-            assert_true(fabs(number_at(line, "tokens_per_s") * ms / 1e3 / (4 * 32) - 1) < 1e-6);
-        }
-        free(ends);
-        trace_free(t);
-    }
-}
-
-/* The preset, then the config file, then the command line. */
-TEST(precedence_of_options)
-{
-    static const char text[] = "# smaller\nchannels = 48\nheads = 3\nsteps = 9\n";
-    const char *config = write_file("config", text, sizeof text - 1), *log = temp_path("precedence.jsonl");
-    expect_yard(EXIT_OK, "",
-                "train --steps 1 --model tiny --config '%s' --heads=4 --val-batches 1 --sample-tokens 0 "
-                "--log '%s'",
-                config, log);
-    json_t *lines = read_log(log), *run = json_at(lines, "0.run");
-    assert_int_equal(number_at(run, "channels"), 48);
-    assert_int_equal(number_at(run, "heads"), 4);
-    assert_int_equal(number_at(run, "steps"), 1);
-    assert_int_equal(number_at(run, "layers"), 2);
-}
-
-/* --stop-after saves and stops, and the learning rate is that of the longer run. */
-TEST(stop_after)
-{
-    const char *a = temp_path("stopped.jsonl");
-    const char *b = temp_path("whole.jsonl");
-    const char *folder = temp_path("stopped");
-    expect_yard(EXIT_OK, "", "train --model tiny --steps 8 --stop-after 3 --save '%s' --sample-tokens 0 --log '%s'",
-                folder, a);
-    expect_yard(EXIT_OK, "", "train --model tiny --steps 8 --sample-tokens 0 --log '%s'", b);
-    json_t *stopped = read_log(a), *whole = read_log(b);
-    assert_int_equal(json_array_size(stopped), 1 + 3 + 1);
-    for (size_t i = 1; i <= 3; i++) {
-        const json_t *json = json_array_get(stopped, i), *y = json_array_get(whole, i);
-        assert_true(number_at(json, "lr") == number_at(y, "lr"));
-        assert_true(number_at(json, "loss") == number_at(y, "loss"));
-    }
-    char *model = lasting("%s/model.safetensors", folder);
-    assert_int_equal(access(model, R_OK), 0);
-}
-
-TEST(save_then_init_and_sample)
-{
-    const char *a = temp_path("first.jsonl"), *b = temp_path("second.jsonl");
-    const char *more[] = {"", "--untied"}, *folders[] = {temp_path("saved"), temp_path("untied")};
-    for (size_t i = 0; i < COUNT(more); i++) {
-        const char *folder = folders[i];
-        expect_yard(EXIT_OK, "",
-                    "train --model tiny --steps 5 %s --save '%s' --log '%s' --val-batches 20 --sample-tokens 5",
-                    more[i], folder, a);
-        expect_yard(
-            EXIT_OK, "validation loss",
-            "train --init '%s/model.safetensors' --batch 4 --steps 1 --lr 0 --lr-min 0 --log '%s' --val-batches 20",
-            folder, b);
-        assert_true(number_at(last_line(a), "val_loss") == number_at(last_line(b), "val_loss"));
-        struct ran ran = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 5", folder);
-        struct ran y = run_yard("sample --from '%s/model.safetensors' --prompt 'int main' --count 20 --seed 5", folder);
-        assert_int_equal(ran.code, 0);
-        assert_int_equal(y.code, 0);
-        assert_true(strncmp(ran.out, "int main", 8) == 0);
-        assert_string_equal(ran.out, y.out);
-        y = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 6", folder);
-        assert_string_not_equal(ran.out, y.out);
-    }
-}
-
-/* A token is a byte, a letter of this text two of them: what is shown is text, the prompt too, also into a file. */
-TEST(sample_with_bytes_of_letters)
-{
-    char text[4096] = "";
-    while (strlen(text) < sizeof text - 20)
-        strcat(text, "\u0436\u0438\u043B\u0438 "); /* 4 letters and a space */
-    write_text("russian.txt", "%s", text);
-    const char *folder = temp_path("russian");
-    expect_yard(EXIT_OK, "\u0438\u043B\u0438",
-                "train --model tiny --data '%s' --steps 400 --lr 5e-3 --val-share 0 --sample-tokens 40 --save '%s'",
-                temp_path("russian.txt"), folder);
-    expect_yard(EXIT_OK, "\u0436\u0438\u043B\u0438 \u0436\u0438\u043B\u0438\n",
-                "sample --from '%s' --prompt '\u0436\u0438\u043B' --count 11 --temperature 0", folder);
-    expect_yard(EXIT_OK, "\u0436\u0438\u043B\u0438 \uFFFD\n", /* the last letter has only begun */
-                "sample --from '%s' --prompt '\u0436\u0438\u043B\u0438' --count 2 --temperature 0", folder);
-}
-
-/* Characters travel with the model: the prompt is read with the tokens of the training text. */
-TEST(sample_with_characters)
-{
-    char text[900], *at = text;
-    for (int i = 0; i < 100; i++)
-        at += sprintf(at, "äbcd%s", i % 10 ? "" : "\n");
-    const char *data = write_file("letters.txt", text, strlen(text)), *folder = temp_path("letters");
-    expect_yard(EXIT_OK, "vocabulary 5", /* a b c d newline, the first one with two dots */
-                "train --model tiny --seq-len 8 --tokens chars --data '%s' --steps 120 --lr 1e-2 --save '%s'", data,
-                folder);
-    expect_yard(EXIT_OK, "äbcdäbc", "sample --from '%s' --prompt 'äb' --count 5 --temperature 0", folder);
-    expect_yard(EXIT_USAGE, "x", "sample --from '%s' --prompt 'xyz' --count 5", folder);
-}
-
-/* A tokenizer is learnt, kept by checkpoints and models, and written for other programs. */
-TEST(a_run_with_learnt_tokens)
-{
-    const char *folder = temp_path("learnt"), *hf = temp_path("learnt-hf"), *log = temp_path("learnt.jsonl");
-    const char *both = temp_path("learnt-2"), *again = "--sample-tokens 0 --val-batches 1";
-    expect_yard(EXIT_OK, "vocabulary 300", "train --model tiny --tokens bpe:300 --steps 20 %s --save '%s' --log '%s'",
-                again, folder, log);
-    const json_t *first = json_array_get(read_log(log), 0), *last = last_line(log);
-    const double bits = number_at(last, "val_loss") / M_LN2 / number_at(first, "bytes_per_token");
-    assert_true(number_at(first, "bytes_per_token") > 1.5);
-    assert_true(fabs(number_at(last, "val_bits_per_byte") - bits) < 1e-6);
-    expect_yard(EXIT_OK, "step 22/22", "train --resume '%s' --tokens bpe:300 --steps 22 %s", folder, again);
-    expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh dp=2", folder, both);
-    expect_yard(EXIT_OK, "step 22/22", "train --resume '%s' -d 0:0x2 --steps 22 %s", both, again);
-    expect_yard(EXIT_OK, "", "ckpt export '%s' '%s'", folder, hf);
-    expect_yard(EXIT_OK, "step 2/2", "train --init '%s' --steps 2 %s", hf, again);
-    expect_yard(EXIT_OK, "Tom went", "sample --from '%s' --prompt 'Tom went' --count 3 --temperature 0", hf);
-    expect_yard(EXIT_USAGE, "was trained on byte pairs, and knows no others",
-                "train --init '%s' --tokens bpe:301 --steps 1", hf);
-    assert_int_equal(remove(lasting("%s/tokenizer.json", hf)), 0); /* its metadata have it too */
-    expect_yard(EXIT_OK, "Tom went", "sample --from '%s' --prompt 'Tom went' --count 3 --temperature 0", hf);
-}
-
-/* A tokenizer that is larger than the model is refused by number; of one that cannot be read the reason is said. */
-TEST(a_tokenizer_beside_a_model)
-{
-    const char *folder = temp_path("beside");
-    assert_int_equal(mkdir(folder, 0777), 0);
-    expect_yard(EXIT_OK, "", "train --model tiny --steps 1 --sample-tokens 0 --val-batches 1 --save '%s'",
-                temp_path("beside-0"));
-    expect_yard(EXIT_OK, "", "ckpt export '%s' '%s.bin'", temp_path("beside-0"), temp_path("beside/model"));
-    write_text("beside/tokenizer.json", "{\"model\": {\"type\": \"Unigram\"}}");
-    expect_yard(EXIT_OK, "asks for model.type \"Unigram\"", "sample --from '%s/model.bin' --count 2", folder);
-    expect_yard(EXIT_OK, "", "train --model tiny --tokens bpe:300 --steps 1 --sample-tokens 0 --save '%s'",
-                temp_path("beside-1"));
-    expect_yard(EXIT_OK, "", "ckpt export '%s' '%s'", temp_path("beside-1"), temp_path("beside-2"));
-    const char *large = temp_path("beside-2/tokenizer.json");
-    expect_yard(EXIT_FAILED, "its tokenizer has 300 tokens, its model only 256: they do not belong together; put the",
-                "sample --from '%s/model.bin' --tokens '%s' --count 2", folder, large);
-    expect_yard(EXIT_USAGE, "knows no others than its own", "train --init '%s' --tokens bpe:300 --steps 1",
-                temp_path("beside-2"));
-    /* Others add tokens for special texts, and the model has no rows for them. */
-    json_t *json = json_load_file(large, 0, NULL);
-    json_array_append_new(json_object_get(json, "added_tokens"),
-                          json_pack("{s:i, s:s}", "id", 300, "content", "<|pad|>"));
-    write_text("beside-2/tokenizer.json", "%s", json_dumps(json, 0));
-    write_text("beside/padded.json", "%s", json_dumps(json, 0));
-    expect_yard(EXIT_OK, "", "ckpt export '%s' '%s.bin'", temp_path("beside-1"), temp_path("beside/learnt"));
-    expect_yard(EXIT_OK, "its tokenizer has 301 tokens, its model only 300: the special texts",
-                "sample --from '%s/learnt.bin' --tokens '%s' --count 2", folder, temp_path("beside/padded.json"));
-    expect_yard(EXIT_USAGE, "or its tokenizer with --tokens FILE", "sample --from '%s/learnt.bin' --prompt you",
-                folder);
-}
-
-/* The text ends where the model says so. */
-TEST(a_sample_ends_with_the_text)
-{
-    char text[2000] = "";
-    while (strlen(text) < 1900)
-        strcat(text, "ab<|endoftext|>");
-    const char *data = write_text("ends.txt", "%s", text), *folder = temp_path("ends");
-    expect_yard(EXIT_OK, "vocabulary 258", /* 256 bytes, the end of a text, "ab" */
-                "train --model tiny --seq-len 8 --tokens bpe:300 --data '%s' --steps 100 --lr 1e-2 --save '%s'", data,
-                folder);
-    struct ran ran =
-        expect_yard(EXIT_OK, "", "sample --from '%s' --prompt '<|endoftext|>' --count 50 --temperature 0", folder);
-    assert_string_equal(ran.out, "<|endoftext|>ab\n");
-}
-
-/* Ctrl-C: the step in flight ends, the model is saved, the exit code says so.  The log tells when training began. */
-static int interrupt_training(const char *log, const char *folder, const char *err)
-{
-    const char *program = getenv("YARD");
-    int status = 0;
-    pid_t child = fork();
-    if (child == 0) {
-        if (!freopen("/dev/null", "w", stdout) || !freopen(err, "w", stderr))
-            _exit(98);
-        execl(program ? program : "./yard", "yard", "train", "--model", "tiny", "--steps", "100000000", "--val-batches",
-              "1", "--log", log, "--save", folder, (char *)NULL);
-        _exit(99);
-    }
-    for (long size = 0; size < 4096;) { /* some steps */
-        struct stat s;
-        size = stat(log, &s) == 0 ? (long)s.st_size : 0;
-        if (waitpid(child, &status, WNOHANG) == child)
-            test_failed("training ended by itself, status %d\n", status);
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
-    kill(child, SIGINT);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-TEST(interrupt_saves)
-{
-    const char *log = temp_path("interrupted.jsonl");
-    const char *folder = temp_path("interrupted");
-    const char *err = temp_path("err");
-    int code = interrupt_training(log, folder, err);
-    if (code != 130)
-        test_failed("exit code %d instead of 130:\n%s\n", code, read_text(err));
-    json_t *lines = read_log(log);
-    char *path = lasting("%s/model.safetensors", folder);
-    struct safetensors *st = open_safetensors(path);
-    const json_t *last = json_array_get(lines, json_array_size(lines) - 1); /* the evaluation after the last step */
-    assert_int_equal(number_at(last, "step"), atoi(find_metadata(st, "yard.step")));
-    assert_true(number_at(last, "val_loss") > 0);
-    close_safetensors(st);
-}
-
 /* ---- evaluation ------------------------------------------------------------------------------------------------- */
 
 /* With wte as it is, ln_f.weight 0 and ln_f.bias b, the hidden state is b whatever comes in: the model gives each token
  * v always the logit wte[v].b, and the loss of every target can be summed by hand. */
-static double loss_by_hand(struct trainer *trainer, const float *b)
+static double loss_by_hand(struct trainer *trainer, const float *bias)
 {
     int channels = trainer->config.channels, vocab = trainer->config.vocab;
     float *wte = allocate((size_t)(vocab * channels), sizeof *wte);
@@ -594,7 +103,7 @@ static double loss_by_hand(struct trainer *trainer, const float *b)
     read_param(trainer->model, 0, KEPT_VALUE, wte);
     for (int v = 0; v < vocab; v++) {
         for (int c = 0; c < channels; c++)
-            logit[v] += (double)wte[v * channels + c] * b[c];
+            logit[v] += (double)wte[v * channels + c] * bias[c];
         sum += exp(logit[v]);
     }
     for (size_t i = 1; i < trainer->data->val.n; i++)
@@ -604,7 +113,7 @@ static double loss_by_hand(struct trainer *trainer, const float *b)
     return loss / (double)(trainer->data->val.n - 1);
 }
 
-static void set_constant_model(struct trainer *trainer, float *b)
+static void set_constant_model(struct trainer *trainer, float *bias)
 {
     for (int i = 0; i < trainer->model->params->n; i++) {
         const struct param *param = &trainer->model->params->param[i];
@@ -613,7 +122,7 @@ static void set_constant_model(struct trainer *trainer, float *b)
         if (strcmp(param->name, "ln_f.weight") == 0)
             memset(values, 0, n * sizeof *values);
         if (strcmp(param->name, "ln_f.bias") == 0)
-            memcpy(b, values, n * sizeof *values);
+            memcpy(bias, values, n * sizeof *values);
         write_param(trainer->model, i, KEPT_VALUE, values);
         free(values);
     }
@@ -632,10 +141,10 @@ static struct trainer *validate_bytes(const char *devices, int batch, int bytes)
 
 static void check_evaluation(const char *devices, int batch, int bytes)
 {
-    float b[32];
+    float bias[32];
     struct trainer *trainer = validate_bytes(devices, batch, bytes);
-    set_constant_model(trainer, b);
-    double ours = evaluate(trainer, 0, NULL, NULL), expected = loss_by_hand(trainer, b);
+    set_constant_model(trainer, bias);
+    double ours = evaluate(trainer, 0, NULL, NULL), expected = loss_by_hand(trainer, bias);
     if (!(fabs(ours - expected) <= 1e-6 * expected))
         test_failed("-d %s, %d bytes: validation loss %.9g, by hand %.9g\n", devices, bytes, ours, expected);
     assert_true(evaluate(trainer, 0, NULL, NULL) == ours);
@@ -793,9 +302,9 @@ TEST(predicted_memory_is_what_is_allocated)
     for (int d = 0; d <= planned->machine->n_devices; d++) {
         size_t end[64] = {0};
         for (size_t i = 0; i < n; i++) {
-            const struct tensor *tensor = planned->pool->tensors[i], *y = real->pool->tensors[i];
-            assert_int_equal(tensor->slab, y->slab);
-            assert_int_equal(tensor->address, y->address);
+            const struct tensor *tensor = planned->pool->tensors[i], *allocated = real->pool->tensors[i];
+            assert_int_equal(tensor->slab, allocated->slab);
+            assert_int_equal(tensor->address, allocated->address);
             if (tensor->storage == tensor && tensor->slab >= 0 && tensor->device->index == d)
                 end[tensor->slab] =
                     MAX(end[tensor->slab],

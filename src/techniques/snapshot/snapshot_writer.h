@@ -1,0 +1,97 @@
+/* snapshot_writer.h - writing the snapshot file.
+ *
+ * Protocol: open_snap(); for each iteration snap_begin(), which takes a slot, snap_write() for one payload after
+ * another, snap_commit(); close_snap() after a drain.
+ */
+#ifndef SNAPSHOT_WRITER_H
+#define SNAPSHOT_WRITER_H
+
+#include "snapshot_file.h"       /* defines: snap_plan, snap_commit */
+#include "trainer/step/tensor.h" /* defines: MOST_MEMBERS */
+
+#include <pthread.h>
+
+/* ---- writer.c, opening.c: writing it ----------------------------------------------------------------------------- */
+
+struct snap_counts {
+    uint32_t stored;  /* commits */
+    uint32_t dropped; /* iterations that found no free slot, or were given up */
+    uint32_t newest;  /* the iteration of the last commit; 0: none */
+    uint64_t bytes;   /* size of all payloads that were written */
+    uint64_t ns;      /* time that writing and flushing took */
+    bool in_memory;   /* the file lies in persistent memory, and is written through libpmem */
+};
+
+struct held_slot { /* a slot, for the last iteration that had it */
+    uint32_t iteration;
+    bool not_finite;  /* a value in it is not finite */
+    size_t payloads;  /* the number that have been written: they come in their order */
+    uint64_t *hashes; /* by piece, in the manifest's order */
+};
+typedef void *persist_bytes(void *to, const void *from, size_t n);
+struct snap {                /* a file that is being written */
+    struct checkpoint *file; /* its description; step and samples as the run began; its pieces are of no slot */
+    int64_t batch;           /* sequences of an iteration */
+    size_t n;                /* payloads */
+    uint64_t *payload_at;    /* [n + 1] where each payload begins in a slot, and the end */
+    int fd;
+    int direct_fd;          /* the same file, opened to write past the page cache; -1: the file system cannot */
+    char *memory;           /* the same file, mapped; NULL: it does not lie in persistent memory */
+    persist_bytes *persist; /* writes to `memory` */
+    struct writer *beside;  /* a new file that does not have its name yet; NULL: the file has its name */
+    int named_fd;           /* the file that has the name until the new one takes it, locked; -1: none */
+
+    /* The lock is held to take a slot and to return it, to set `failed`, and to count commits and what was dropped.
+     * Which slot an iteration has is looked up without it, since the ring's words are atomic.  The thread that writes
+     * reads `failed` without it, since no other sets it before the file is closed. */
+    pthread_mutex_t lock;
+    struct ring *ring; /* which iteration has which slot */
+    bool failed;
+    struct snap_counts counts; /* `bytes` and `ns` are the writing thread's, and are read when it has ended */
+
+    /* used by the thread that writes; a slot also by the one that takes it */
+    struct held_slot slot[MOST_MEMBERS + 1];
+    int page;     /* the page that has the newest commit; NONE: no page */
+    uint64_t seq; /* that commit's */
+};
+/* Opens the file for this plan, with room for all slots, so that a full disk fails here.  checkpoint: as
+ * describe_training() makes it; its step and samples are those at which the run begins.  A file whose layout and
+ * options are the same is taken over, and its newest commit stays readable until a newer one is durable.  Beside any
+ * other snapshot a new file is made, which takes its name when it has a durable commit.  The plan may go when this
+ * returns, but not its ring.
+ * Problems: EXIT_IO where the system refuses, EXIT_USAGE for a file that is no snapshot or that a run has open. */
+struct problem *open_snap(const char *path, const struct checkpoint *checkpoint, const struct snap_plan *plan,
+                          struct snap **out);
+/* An iteration that was begun and not committed is given up, and counted nowhere: drain first. */
+struct snap_counts close_snap(struct snap *snap);
+
+/* Any thread may call it.  Takes a slot for that iteration; slots count from 1.  0: none is free, or the file has
+ * failed; then the iteration is dropped. */
+int snap_begin(struct snap *snap, uint32_t iteration);
+/* Only the disk's thread calls it, for one payload after another of an iteration that has a slot.  Hashes and writes
+ * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
+ * snap_commit() drops the iteration. */
+void snap_write(struct snap *snap, uint32_t iteration, size_t payload, const void *bytes);
+struct stored_step {
+    uint32_t step;
+    uint64_t recoverable, durable; /* now_ns() from when on it can be recovered after a kill, and after a power cut */
+};
+/* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *stored.
+ * false: the iteration was dropped, or the file has failed, which a warning says once. */
+bool snap_commit(struct snap *snap, uint32_t iteration, bool sound, struct stored_step *stored);
+
+/* opening.c for writer.c */
+void take_name(void *argument); /* the new file takes the name of the old one; for attempt(), argument: struct snap */
+bool tell_when_lost(struct snap *snap); /* has another program taken the file's name from it?  Then warns. */
+
+/* ---- system_calls.c: calls of the system ------------------------------------------------------------------------- */
+
+int flush_file(int fd);                            /* fdatasync(): 0, or an error in errno */
+void start_writing(int fd, uint64_t at, size_t n); /* asks the system to begin to write this part of the page cache */
+void forget_cached(int fd);                        /* asks the system to read the file from the disk the next time */
+/* The file of `fd`, opened once more to be written past the page cache; -1: the file system does not have that. */
+int open_direct(int fd);
+/* The file itself, if it lies in persistent memory and libpmem is installed, and what writes there; else NULL. */
+char *map_memory(int fd, uint64_t bytes, persist_bytes **persist);
+
+#endif

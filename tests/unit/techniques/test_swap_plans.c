@@ -1,0 +1,314 @@
+/* test_swap_plans.c - swapping: the planner's plan against all plans that there are.
+ *
+ * It tests src/techniques/swap.  In a chain of layers each tensor may be kept, made again, or swapped between any two
+ * places, and the plan is as good as the best; and a small pipeline is free of stalls in as few bytes as can be.  A
+ * tensor that leaves or comes back at a worse place, and one that is made again though it could be swapped, are found.
+ *
+ * To see it fail: in swap.c, let nothing lie idle from a forward to a backward: false for the roles in lies_idle().
+ *
+ * Plans are carried out by the verbs of edits, not by the pass, and simulated.
+ *
+ *     SWAP_CASES=N build/tests/test_swap_plans      N random chains
+ */
+#include "tests/support/support_paper.h"
+#include "tests/support/support_swap.h"
+#include "tests/support/support_training.h"
+#include "tools/lists/lists.h"
+
+#include <math.h>
+
+/* ---- all plans of a chain ---------------------------------------------------------------------------------------- */
+
+enum { MOST_TRIED = 16 }; /* layers */
+
+struct plan { /* what is done about one layer's data, the tensor of that number */
+    enum action action;
+    int out, in; /* places in the list with what is made again: right after one task, right before another */
+};
+
+struct idle { /* where a tensor lies idle, as places in the list with what is made again */
+    int begin, end;
+};
+
+/* Between its use by the forward of layer k + 1, or its making where there is none, and its first reader after that.
+ * If it is made again it has no later use: its twin has. */
+static struct idle idle_of(const struct uses *uses, const struct tensor *tensor, bool is_last)
+{
+    size_t n_uses;
+    const struct use *use = uses_of(uses, tensor, &n_uses);
+    const size_t before = is_last ? 0 : 1;
+    struct idle idle = {.begin = use[before].position, .end = use[before].position};
+    if (n_uses > before + 1)
+        idle.end = use[before + 1].position;
+    return idle;
+}
+
+static void swap_as_planned(struct edit *edit, struct list *list, const struct uses *uses, struct task *const *line,
+                            struct tensor *tensor, const struct plan *plan, int end)
+{
+    struct device *gpu = tensor->device;
+    struct tensor *there = tensor_like(list->pool, list->pool->machine->host, tensor);
+    struct tensor *back = tensor_like(list->pool, gpu, tensor);
+    switch_readers(edit, uses, tensor, end, tensor, back);
+    insert_before(edit, line[plan->in]);
+    add_copy(list, gpu->lane[LANE_UPLOAD], "swap.in", back, there);
+    insert_behind(edit, line[plan->out]);
+    add_copy(list, gpu->lane[LANE_DOWNLOAD], "swap.out", there, tensor);
+}
+
+/* The period of a chain of n layers, of which each is treated as the plan says; INFINITY: it does not fit. 
+ * The backward of layer k is task 2n - 1 - k.  idle[k]: becomes that of layer k's tensor, between whose ends its copies
+ * may lie. */
+static double try_plan(struct list *list, const struct plan *plan, int n, struct idle *idle)
+{
+    struct pool *pool = list->pool;
+    struct uses *before = find_uses(list->task, list->n, pool);
+    int from[MOST_TRIED];
+    size_t n_tasks;
+    for (int k = 0; k < n; k++)
+        from[k] = plan[k].action == REMAKE ? 2 * n - 1 - k : NONE;
+    struct edit *edit = open_edit(list);
+    free(remake(edit, pool, before, from, REMAKE_AT_READER));
+    struct task **line = tasks_in_order(list, &n_tasks);
+    struct uses *uses = find_uses(line, n_tasks, pool);
+    for (int k = 0; k < n; k++) {
+        idle[k] = idle_of(uses, pool->tensors[k], k + 1 == n);
+        if (plan[k].action == SWAP)
+            swap_as_planned(edit, list, uses, line, pool->tensors[k], &plan[k], idle[k].end);
+    }
+    struct forecast forecast = try_step(list, NULL);
+    double period = forecast.excess_bytes > 0 ? INFINITY : forecast.period;
+    free_forecast(&forecast);
+    undo(edit);
+    free(line);
+    free_uses(uses);
+    free_uses(before);
+    return period;
+}
+
+/* The shortest period of all that may be done about layers 0 .. i - 1, with all places of all copies. */
+static double best_of_all(struct list *list, struct plan *plan, int n, int i)
+{
+    struct idle idle[MOST_TRIED];
+    double best = INFINITY;
+    if (i == 0)
+        return try_plan(list, plan, n, idle);
+    i--;
+    plan[i].action = REMAKE;
+    best = fmin(best, best_of_all(list, plan, n, i));
+    plan[i].action = KEEP;
+    best = fmin(best, best_of_all(list, plan, n, i));
+    try_plan(list, plan, n, idle);
+    plan[i].action = SWAP;
+    for (plan[i].out = idle[i].begin; plan[i].out < idle[i].end; plan[i].out++)
+        for (plan[i].in = plan[i].out + 1; plan[i].in <= idle[i].end; plan[i].in++)
+            best = fmin(best, best_of_all(list, plan, n, i));
+    plan[i].action = KEEP;
+    return best;
+}
+
+/* What --swap auto makes of a list, of these classes.  The list must fit. */
+static double planned_period(struct list *list, unsigned classes)
+{
+    struct values *values = number_values(list);
+    size_t n;
+    swap_options = (struct swap_options){SWAP_AUTO, classes};
+    struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
+    swap_options.mode = SWAP_OFF;
+    double period = number_at(report[0].fields, "period_ms") / 1e3;
+    finish_list(list);
+    expect_sound("the list", list, values);
+    free_reports(report, n);
+    free_values(values);
+    return period;
+}
+
+TEST(as_good_as_all_plans)
+{
+    enum { N = 4 };
+    int cases = number_from("SWAP_CASES", 8);
+    int equal = 0;
+    int possible = 0;
+    for (int i = 0; i < cases; i++) {
+        char *text = random_list("chain", i + 1, N);
+        struct list *list = list_of("%s", text);
+        double best = best_of_all(list, (struct plan[N]){{KEEP, 0, 0}}, N, N);
+        double found = isfinite(best) ? planned_period(list, 1u << MEM_ACTIVATIONS) : INFINITY;
+        if (isfinite(best) && (found > best * 1.02 || found < best * (1 - 1e-9)))
+            test_failed("seed %d: %g s, the best is %g s\n%s", i + 1, found, best, text);
+        possible += isfinite(best);
+        equal += isfinite(best) && found < best * (1 + 1e-9);
+        free_list_and_machine(list);
+        free(text);
+    }
+    assert_true(possible * 2 > cases);
+    assert_true(equal * 100 >= possible * 90);
+}
+
+/* ---- all plans of a small pipeline ------------------------------------------------------------------------------- */
+
+/* Three micro-batches.  `front` computes 2 ms forward and 4 ms backward, and the `next` stage 1 and 4; only the front's
+ * memory is short.  A copy of an activation takes 0.34 ms, so a round trip is 0.11 of a layer's 6 ms.
+ *
+ *     front   F0 F1 F2   B0  B1  B2
+ *     next       F0 B0 F1 B1 F2 B2
+ *
+ * An order of the list says where sends and answers stand among the front's tasks.  A choice says, for each activation,
+ * that it is kept, made again, or swapped, and then where it leaves and comes back. */
+enum { MICRO = 3, ORDERS = 6 * 6 * 6, ACTIONS = 8, CHOICES = ACTIONS * ACTIONS * ACTIONS };
+#define LEAST_FREE (88 * MIB)
+
+static void append_front(char **text, int task)
+{
+    const int micro = task % MICRO;
+    if (task < MICRO)
+        append_text(text, "task forward front.compute 2ms micro=%d role=forward reads=w writes=a%d,out%d\n", micro,
+                    micro, micro);
+    else
+        append_text(text, "task backward front.compute 4ms micro=%d role=backward reads=w,a%d,back%d%s writes=g\n",
+                    micro, micro, micro, micro ? ",g" : "");
+}
+
+static void append_answer(char **text, int i)
+{
+    append_text(text, "task forward next.compute 1ms layer=1 micro=%d role=forward reads=in%d writes=b%d\n", i, i, i);
+    append_text(text, "task backward next.compute 4ms layer=1 micro=%d role=backward reads=b%d writes=d%d\n", i, i, i);
+    append_text(text, "copy send back%d d%d layer=1 micro=%d role=send\n", i, i, i);
+}
+
+/* The list in which micro-batch i is sent right after the front's task out[i], numbered as they run, and its answer
+ * stands after task back[i].  The caller frees it. */
+static char *two_stages(size_t memory, const int *out, const int *back)
+{
+    char *text = format_string("device front memory=%zu share\ndevice next memory=1G\n", memory);
+    append_text(&text, "link front up 1e11\nlink front down 1e11\nlink next up 1e11\nlink next down 1e11\n");
+    append_text(&text, "tensor w front 16M parameters\ntensor g front 16M gradients\n");
+    for (int i = 0; i < MICRO; i++) {
+        append_text(&text, "tensor a%d front 32M activations\n", i);
+        append_text(&text, "tensor out%d front 8M activations\ntensor back%d front 8M activations\n", i, i);
+        append_text(&text, "tensor in%d next 8M activations\ntensor b%d next 8M activations\n", i, i);
+        append_text(&text, "tensor d%d next 8M activations\n", i);
+    }
+    for (int task = 0; task < 2 * MICRO; task++) {
+        append_front(&text, task);
+        for (int i = 0; i < MICRO; i++)
+            if (out[i] == task)
+                append_text(&text, "copy send in%d out%d micro=%d role=send\n", i, i, i);
+        for (int i = 0; i < MICRO; i++)
+            if (back[i] == task)
+                append_answer(&text, i);
+    }
+    append_text(&text, "task update front.compute 0 role=update reads=g,w writes=w\n");
+    return text;
+}
+
+/* Order k of all that data allow: a send after its forward, an answer after the send and before its backward. */
+static void order_of_sends(int k, int *out, int *back)
+{
+    static const int sent[] = {0, 0, 0, 1, 1, 2}, answered[] = {0, 1, 2, 1, 2, 2};
+    for (int i = 0; i < MICRO; i++) {
+        out[i] = i + sent[k % 6];
+        back[i] = i + answered[k % 6];
+        k /= 6;
+    }
+}
+
+/* Activation i leaves right after the front's task i + from, and comes back right before task i + to. */
+static void swap_in_choice(struct edit *edit, struct list *list, const struct uses *uses, struct task *const *front,
+                           int i, int from, int to)
+{
+    struct tensor *tensor = front[i]->access[1].tensor;
+    struct tensor *there = tensor_like(list->pool, list->pool->machine->host, tensor);
+    struct tensor *back = tensor_like(list->pool, tensor->device, tensor);
+    switch_readers(edit, uses, tensor, (int)front[i]->index + 1, tensor, back);
+    insert_before(edit, front[i + to]);
+    add_copy_for(list, "swap.in", back, there, FOR_SWAP);
+    insert_behind(edit, front[i + from]);
+    add_copy_for(list, "swap.out", there, tensor, FOR_SWAP);
+}
+
+/* Carries out one half of a choice: what is made again, or else what is swapped. */
+static void apply_choice(struct edit *edit, struct list *list, const struct uses *uses, struct task *const *front,
+                         int choice, bool again)
+{
+    static const int leaves_after[] = {0, 0, 0, 1, 1, 2}, comes_before[] = {1, 2, 3, 2, 3, 3};
+    int from[64];
+    memset(from, NONE, sizeof from);
+    for (int i = MICRO; i-- > 0;) {
+        int action = choice % ACTIONS;
+        choice /= ACTIONS;
+        if (action == 1)
+            from[front[i]->access[1].tensor->id] = (int)front[MICRO + i]->index;
+        else if (action > 1 && !again)
+            swap_in_choice(edit, list, uses, front, i, leaves_after[action - 2], comes_before[action - 2]);
+    }
+    if (again)
+        free(remake(edit, list->pool, uses, from, REMAKE_AT_READER));
+}
+
+/* The front's bytes, if fewer than `least` are enough for a step of that period; else `least`.  repeats_last: what is
+ * made again is put in last, so it comes after what is fetched before the same task. */
+static size_t bytes_if_free(struct list *list, const struct uses *uses, struct task *const *front, int choice,
+                            bool repeats_last, double period, size_t least)
+{
+    struct edit *edit = open_edit(list);
+    apply_choice(edit, list, uses, front, choice, !repeats_last);
+    apply_choice(edit, list, uses, front, choice, repeats_last);
+    list->pool->machine->device[0].budget = least - 1;
+    struct forecast forecast = try_list(list, NULL, 0, NULL, NULL);
+    if (forecast.excess_bytes == 0 && forecast.period < period * (1 + 1e-9))
+        least = forecast.needed_bytes[0];
+    free_forecast(&forecast);
+    undo(edit);
+    return least;
+}
+
+/* The same for all choices in one order of the list. */
+static size_t least_of_choices(struct list *list, double period, size_t least)
+{
+    struct uses *uses = find_uses(list->task, list->n, list->pool);
+    struct task *front[2 * MICRO + 1]; /* the last one is the update */
+    size_t n = 0;
+    for (size_t i = 0; i < list->n; i++)
+        if (list->task[i]->lane == list->pool->machine->device[0].lane[LANE_COMPUTE]) {
+            front[n] = list->task[i];
+            n++;
+        }
+    for (int choice = 0; choice < CHOICES; choice++)
+        for (int last = 0; last < 2; last++)
+            least = bytes_if_free(list, uses, front, choice, last, period, least);
+    free_uses(uses);
+    return least;
+}
+
+/* What is sent and received stays on the device here.  No such plan is free in fewer than 88 MiB, though copies take a
+ * ninth of the time: not the link decides, but the bytes that must be there at once.  The planner's plan is as good,
+ * although in its list all sends stand as early as data allow. */
+TEST(least_budget_of_a_pipeline)
+{
+    static const int early[MICRO] = {0, 1, 2};
+    char *text = two_stages((size_t)1 << 30, early, early);
+    struct list *list = list_of("%s", text);
+    struct forecast forecast = try_data(list, NULL);
+    size_t least = LEAST_FREE + 1;
+    for (int order = 0; order < ORDERS; order++) {
+        int out[MICRO], back[MICRO];
+        order_of_sends(order, out, back);
+        char *other = two_stages((size_t)1 << 30, out, back);
+        struct list *in_order = list_of("%s", other);
+        least = least_of_choices(in_order, forecast.period, least);
+        free_list_and_machine(in_order);
+        free(other);
+    }
+    if (least != LEAST_FREE)
+        test_failed("the least budget without a stall is %zu bytes, expected %zu\n", least, LEAST_FREE);
+    free(text);
+    text = two_stages(LEAST_FREE, early, early);
+    expect_number("period", number_at(plan_file(text, AUTO), "period_ms"), forecast.period * 1e3);
+    free(text);
+    text = two_stages(LEAST_FREE - 1, early, early);
+    assert_true(number_at(plan_file(text, AUTO), "period_ms") > forecast.period * 1e3 * (1 + 1e-9));
+    free(text);
+    free_forecast(&forecast);
+    free_list_and_machine(list);
+}

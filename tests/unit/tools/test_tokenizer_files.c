@@ -1,0 +1,375 @@
+/* test_tokenizer_files.c - byte-level BPE in files: our own, those of other programs, and the line in a checkpoint.
+ *
+ * It tests src/tools/tokens.  A tokenizer that goes through a file has the same tokens; what a file asks for and cannot
+ * be computed here is refused by its name; and a model keeps its tokenizer.  A merge that is lost, a file that is
+ * believed though its tokens contradict each other, and one that is taken though it means other tokens are found.
+ *
+ * To see it fail: in read_tokenizer.c, let an added token have two numbers: no `known` in add_to_vocabulary().
+ *
+ * Files are those of a tokenizer that is learnt or drawn here, with one field changed, or texts in this program.
+ */
+#include "tests/support/support_tokens.h"
+
+/* ---- as text and as JSON ---------------------------------------------------------------------------------------- */
+
+static void expect_same_tokens(const struct bpe *a, const struct bpe *b, const struct text *text)
+{
+    size_t n, expected;
+    uint16_t *ours = bpe_encode(a, text, &n), *theirs = bpe_encode(b, text, &expected);
+    assert_int_equal(n, expected);
+    assert_memory_equal(ours, theirs, n * sizeof *ours);
+    expect_decoded(b, text, theirs, expected);
+    free(ours);
+    free(theirs);
+}
+
+static char *text_of_json(const struct bpe *bpe)
+{
+    json_t *json = bpe_to_json(bpe);
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}
+
+TEST(a_tokenizer_goes_through_json)
+{
+    for (int i = 0; i < 10; i++) {
+        struct draws draws = {.seed = (uint64_t)i};
+        struct bpe *bpe = random_bpe(&draws, 258 + 100 * i);
+        struct text text = random_text(&draws, 3000);
+        json_t *json = bpe_to_json(bpe);
+        struct bpe *again = bpe_from_json(json, "tokenizer.json");
+        char *first = text_of_json(bpe), *second = text_of_json(again);
+        assert_string_equal(first, second);
+        assert_int_equal(valid_utf8(first, strlen(first)), strlen(first));
+        expect_same_tokens(bpe, again, &text);
+        json_decref(json);
+        free(first);
+        free(second);
+        free((void *)text.bytes);
+        free_bpe(bpe);
+        free_bpe(again);
+    }
+}
+
+/* Merges as pairs and a step in a sequence mean the same. */
+TEST(other_ways_to_write_a_tokenizer)
+{
+    struct draws draws = {.seed = 1};
+    struct bpe *bpe = random_bpe(&draws, 400);
+    struct text text = random_text(&draws, 3000);
+    json_t *json = bpe_to_json(bpe), *merges = json_object_get(json_object_get(json, "model"), "merges"), *merge;
+    size_t i;
+    json_array_foreach(merges, i, merge)
+    {
+        char *copy = copy_string(json_string_value(merge)), *space = strchr(copy, ' ');
+        *space = '\0';
+        json_array_set_new(merges, i, json_pack("[s, s]", copy, space + 1));
+        free(copy);
+    }
+    json_object_set_new(
+        json, "pre_tokenizer",
+        json_pack("{s:s, s:[O]}", "type", "Sequence", "pretokenizers", json_object_get(json, "decoder")));
+    struct bpe *again = bpe_from_json(json, "tokenizer.json");
+    expect_same_tokens(bpe, again, &text);
+    json_decref(json);
+    free((void *)text.bytes);
+    free_bpe(bpe);
+    free_bpe(again);
+}
+
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+
+/* A tokenizer.json in which the field at this path has another value. */
+struct edit {
+    const char *path, *value;
+};
+static json_t *edited(const struct edit *edit)
+{
+    struct text text = text_of("abab abab abc abc");
+    struct bpe *bpe = learn_bpe(&text, 1, 300, two_added);
+    json_t *json = json_deep_copy(bpe_to_json(bpe)), *at = json; /* it has one "ByteLevel" twice */
+    char *copy = copy_string(edit->path), *rest = copy, *key = strsep(&rest, ".");
+    for (; rest; key = strsep(&rest, "."))
+        at = json_is_array(at) ? json_array_get(at, (size_t)atoi(key)) : json_object_get(at, key);
+    json_t *value = json_loads(edit->value, JSON_DECODE_ANY, NULL);
+    if (json_is_array(at))
+        json_array_set_new(at, (size_t)atoi(key), value);
+    else if (value)
+        json_object_set_new(at, key, value);
+    else
+        json_object_del(at, key);
+    return json;
+}
+static void read_edited(void *edit) { bpe_from_json(edited(edit), "t.json"); }
+
+TEST(what_is_not_computed_is_refused_by_its_name)
+{
+    static const struct {
+        struct edit edit;
+        int code;
+        const char *part;
+    } cases[] = {
+        {{"normalizer", "{\"type\": \"NFC\"}"}, 2, "t.json asks for normalizer.type \"NFC\", but only"},
+        {{"normalizer", "\"Lowercase\""}, 2, "asks for normalizer.type \"Lowercase\""},
+        {{"normalizer", "{\"a\": 1}"}, 2, "asks for normalizer {\"a\":1}"},
+        {{"model.merges", "\"a b\""}, 1, "its merges must be a list"},
+        {{"added_tokens", "{\"content\": 1}"}, 1, "its added_tokens must be a list"},
+        {{"model.type", "\"Unigram\""}, 2, "asks for model.type \"Unigram\""},
+        {{"model.type", ""}, 2, "asks for model.type null"},
+        {{"model.dropout", "0.1"}, 2, "asks for model.dropout 0.1"},
+        {{"model.unk_token", "\"<unk>\""}, 2, "model.unk_token \"<unk>\""},
+        {{"model.continuing_subword_prefix", "\"##\""}, 2, "model.continuing_subword_prefix \"##\""},
+        {{"model.end_of_word_suffix", "\"</w>\""}, 2, "model.end_of_word_suffix"},
+        {{"model.byte_fallback", "true"}, 2, "model.byte_fallback true"},
+        {{"model.ignore_merges", "true"}, 2, "model.ignore_merges true"},
+        {{"pre_tokenizer.add_prefix_space", "true"}, 2, "pre_tokenizer.add_prefix_space true"},
+        {{"pre_tokenizer.use_regex", "false"}, 2, "asks for pre_tokenizer.use_regex false"},
+        {{"pre_tokenizer.type", "\"Metaspace\""}, 2, "asks for pre_tokenizer.type \"Metaspace\""},
+        {{"pre_tokenizer", "null"}, 2, "asks for pre_tokenizer.type null"},
+        {{"post_processor", "{\"type\": \"BertProcessing\"}"}, 2, "post_processor.type \"BertProcessing\""},
+        {{"post_processor", "{\"type\": \"TemplateProcessing\", \"single\": []}"}, 2, "post_processor.single []"},
+        {{"decoder", "{\"type\": \"Metaspace\"}"}, 2, "decoder.type \"Metaspace\""},
+        {{"added_tokens.0.lstrip", "true"}, 2, "asks for lstrip with the added token \"<|end|>\""},
+        {{"added_tokens.0.id", "7"}, 1, "added token 0, \"<|end|>\", has two numbers"},
+        {{"added_tokens.0.id", "\"7\""}, 1, "added token 0 must have a content and a number"},
+        {{"added_tokens.0.content", "\"\""}, 1, "\"\" must have a number of its own from 0 to"},
+        {{"model.vocab.a", "65"}, 1, "must have a number of its own from 0 to 260"}, /* of b */
+        {{"model.vocab.a", "-1"}, 1, "the token \"a\" must have a number of its own from 0 to 260"},
+        {{"model.vocab.a", "261"}, 1, "the token \"a\" must have"},
+        {{"model.vocab.a", ""}, 1, "must have a number of its own from 0 to 259"}, /* a hole */
+        {{"model.vocab", "[1]"}, 1, "its vocab must be an object"},
+        {{"model.vocab", ""}, 1, "its vocab must be an object"},
+        {{"model.vocab", "{}"}, 1, "must have a number of its own"},
+        {{"model.merges.0", "\"ab\""}, 1, "merge 0 must have two tokens, as \"a b\""},
+        {{"model.merges.0", "[\"a\", \"b\", \"c\"]"}, 1, "merge 0 must have two tokens"},
+        {{"model.merges.0", "\"a q\""}, 1, "merge 0, \"a q\", needs \"aq\", which is no token of t.json"},
+        {{"model.merges.0", "\"a nothing\""}, 1, "needs \"nothing\", which is no token"},
+        {{"model.merges.1", "\"a b\""}, 1, "merge 1, \"a b\", is there twice"},
+        {{"model.merges.0", "\"Ġ ab\""}, 1, "merge 0, \"Ġ ab\", joins a token that neither a byte nor a merge"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect_refusal(read_edited, (void *)&cases[i].edit, cases[i].code, cases[i].part);
+}
+
+static void read_file(void *path) { read_bpe(path); }
+
+/* The vocabulary and the merges as GPT-2's two files have them; the texts last. */
+struct two_files {
+    const char *vocab, *merges;
+};
+static struct two_files two_files_of(const struct bpe *bpe, int end_of_text)
+{
+    json_t *json = bpe_to_json(bpe), *model = json_object_get(json, "model"), *merge;
+    json_t *vocab = json_object_get(model, "vocab");
+    char *merges = copy_string("#version: 0.2\n"), *names;
+    size_t i;
+    json_object_set_new(vocab, "<|endoftext|>", json_integer(end_of_text));
+    json_object_set_new(vocab, "model", json_integer(end_of_text + 1)); /* GPT-2 has this token: it is no field */
+    json_array_foreach(json_object_get(model, "merges"), i, merge)
+        append_text(&merges, "%s\r\n", json_string_value(merge));
+    names = json_dumps(vocab, 0);
+    struct two_files two = {.vocab = lasting("%s", names), .merges = lasting("%s", merges)};
+    json_decref(json);
+    free(names);
+    free(merges);
+    return two;
+}
+
+TEST(vocab_json_and_merges_txt)
+{
+    struct draws draws = {.seed = 1};
+    struct text text = random_text(&draws, 2000);
+    struct bpe *bpe = random_bpe(&draws, 400);
+    struct two_files two = two_files_of(bpe, 400);
+    char *path = write_text("gpt2-vocab.json", "%s", two.vocab);
+    char *second = write_text("gpt2-merges.txt", "%s", two.merges);
+    struct bpe *by_vocab = read_bpe(path), *by_merges = read_bpe(second);
+    assert_int_equal(find_added(by_vocab, "<|endoftext|>"), 400);
+    expect_same_tokens(by_vocab, by_merges, &text);
+    expect_refusal(read_file, write_text("vocab.json", "%s", two.vocab), 4, "merges.txt");
+    expect_refusal(read_file, write_text("other.json", "%s", two.vocab), 2, "other.json is no tokenizer: it has no");
+    expect_refusal(read_file, write_text("twice.json", "{\"model\": 1, \"model\": 2}"), 1, "duplicate object key");
+    expect_refusal(read_file, write_text("array.json", "[]"), 1, "expected a JSON object");
+    write_text("gpt2-merges.txt", "a b\nno\xFF t\n");
+    expect_refusal(read_file, path, 1, "gpt2-merges.txt: merge 1 is not UTF-8");
+    write_text("gpt2-merges.txt", "a a a\n");
+    expect_refusal(read_file, path, 1, "merge 0, \"a a a\", needs \"a a\", which is no token of ");
+    free((void *)text.bytes);
+    free_bpe(bpe);
+    free_bpe(by_vocab);
+    free_bpe(by_merges);
+}
+
+/* Numbers made elsewhere: --tokens FILE says what they mean, and no other word can. */
+TEST(a_file_says_what_numbers_mean)
+{
+    struct draws draws = {.seed = 1};
+    struct bpe *bpe = random_bpe(&draws, 400);
+    struct two_files two = two_files_of(bpe, 400);
+    write_text("gpt2-merges.txt", "%s", two.merges);
+    const char *vocab = lasting("%s", write_text("gpt2-vocab.json", "%s", two.vocab));
+    char *text = allocate(8001, 1);
+    memset(text, 0x81, 8000); /* as numbers of 16 bits: 0x8181 is 33153 */
+    const char *ids = lasting("%s", write_text("ids.bin", "%s", text));
+    expect_yard(EXIT_USAGE, "has token 33153, but --tokens ", "train --steps 1 --data %s --tokens %s", ids, vocab);
+    expect_yard(EXIT_OK, "--tokens chars has no effect: ",
+                "train --model tiny --steps 1 --sample-tokens 0 --data %s --tokens chars", ids);
+    free(text);
+    free_bpe(bpe);
+}
+
+TEST(too_many_tokens_are_refused_by_their_number)
+{
+    struct bpe *bpe = only_bytes(258);
+    json_t *json = bpe_to_json(bpe), *many = json_object();
+    for (int i = 0; i < 65537; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "x%d", i);
+        json_object_set_new(many, name, json_integer(i));
+    }
+    json_object_set_new(json_object_get(json, "model"), "vocab", many);
+    char *text = json_dumps(json, 0);
+    expect_refusal(
+        read_file, write_text("many.json", "%s", text), 2,
+        "many.json has 65539 tokens, but token numbers are kept in 16 bits: take a tokenizer of at most 65536");
+    json_decref(json);
+    free(text);
+    free_bpe(bpe);
+}
+
+/* llm.c's gpt2_tokenizer.bin with this version and number of tokens, and then the tokens "a" and "end". */
+static char *write_llmc(int32_t version, int32_t n)
+{
+    unsigned char file[1024 + 6] = {[1024] = 1, 'a', 3, 'e', 'n', 'd'};
+    memcpy(file, (int32_t[]){20240328, version, n, 1}, 16);
+    return write_file("gpt2_tokenizer.bin", file, sizeof file);
+}
+
+TEST(llmc_only_decodes)
+{
+    struct bpe *bpe = read_bpe(write_llmc(2, 2));
+    size_t n;
+    assert_memory_equal(bpe_decode(bpe, 1, &n), "end", 3);
+    assert_int_equal(n, 3);
+    assert_int_equal(find_added(bpe, "end"), 1);
+    json_t *json = bpe_to_json(bpe);
+    struct bpe *again = bpe_from_json(json, "x");
+    assert_true(again->decodes_only);
+    assert_int_equal(find_added(again, "end"), 1);
+    expect_refusal(read_file, write_file("cut.bin", (int32_t[]){20240328, 2, 2, 1}, 16), 1,
+                   "cut.bin is cut off: it has 16 bytes, and its header alone 1024");
+    expect_refusal(read_file, write_llmc(3, 2), 1, "says version 3 and 2 tokens");
+    expect_refusal(read_file, write_llmc(1, 70000), 1, "and 70000 tokens");
+    expect_refusal(read_file, write_llmc(1, -1), 1, "and -1 tokens");
+    expect_refusal(read_file, write_llmc(1, 3), 1, "token 2 has no bytes");
+    expect_refusal(read_file, write_llmc(1, 1), 1, "goes on after its last token, at byte 1026");
+    json_decref(json);
+    free_bpe(bpe);
+    free_bpe(again);
+}
+
+/* The tokens come back from tokenizer.json; of any other nothing is taken. */
+TEST(tokenizers_come_back)
+{
+    static const char *const ours[] = {"bytes", "chars a 20 41 416 20ac 1f600"};
+    static const char *const others[] = {
+        "{}",
+        "{\"model\": {\"vocab\": {\"a\": 0, \"b\": 1}, \"merges\": [\"a b\"]}}",
+        "{\"model\": {\"vocab\": {\"ab\": 0, \"b\": 1}, \"merges\": []}}",
+        "{\"model\": {\"vocab\": {\"b\": 0, \"a\": 1}, \"merges\": []}}",
+        "{\"model\": {\"vocab\": {\"a\": 0, \"b\": 0}, \"merges\": []}}",
+        "{\"model\": {\"vocab\": {\"a\": 0, \"b\": 2}, \"merges\": []}}",
+        "{\"model\": {\"vocab\": {\"a\": 0, \"b\": \"1\"}, \"merges\": []}}",
+        "{\"pre_tokenizer\": {\"type\": \"ByteLevel\"}, \"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}}",
+        "{\"normalizer\": {\"type\": \"Lowercase\"}, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, \"merges\": "
+        "[]}}",
+        "{\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"a\": 0}, \"merges\": []}}",
+        "{\"added_tokens\": [{}], \"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}}"};
+    for (size_t i = 0; i < COUNT(ours); i++) {
+        struct tokenizer tokenizer = tokenizer_from_text(ours[i], "");
+        json_t *json = tokenizer_to_json(&tokenizer);
+        struct tokenizer back = single_from_json(json);
+        char *text = tokenizer_to_text(&back);
+        assert_string_equal(text, ours[i]);
+        free(text);
+        free_tokenizer(&tokenizer);
+        free_tokenizer(&back);
+        json_decref(json);
+    }
+    for (size_t i = 0; i < COUNT(others); i++) {
+        json_t *json = json_loads(others[i], 0, NULL);
+        assert_non_null(json);
+        assert_int_equal(single_from_json(json).n, 0);
+        json_decref(json);
+    }
+    assert_int_equal(single_from_json(NULL).n, 0);
+}
+
+/* ---- as a kind of tokenizer -------------------------------------------------------------------------------------- */
+
+static void read_line(void *line) { tokenizer_from_text(line, "run/model"); }
+static void check_word(void *word) { check_tokens(word); }
+
+TEST(a_checkpoint_keeps_a_tokenizer)
+{
+    const struct text text = text_of("abab abab<|endoftext|> abc abc");
+    const struct texts train = {.text = (struct text *)&text, .n = 1};
+    struct tokenizer tokenizer = make_tokenizer("bpe:300", &train, &train);
+    char *line = tokenizer_to_text(&tokenizer);
+    struct tokenizer again = tokenizer_from_text(line, "run/model");
+    assert_int_equal(again.n, tokenizer.n);
+    assert_false(again.takes_numbers);
+    assert_true(end_of_text(&tokenizer) >= 0); /* the text has it */
+    assert_int_equal(end_of_text(&tokenizer), end_of_text(&again));
+    assert_false(is_tokenizer(&again, lasting("bpe:%d", tokenizer.n))); /* it would learn others */
+    assert_false(is_tokenizer(&again, "bytes"));
+    expect_same_tokens(tokenizer.own, again.own, &text);
+    for (size_t n = 0; n < strlen(line); n += 97) {
+        char *cut = format_string("%.*s", (int)n, line);
+        expect_refusal(read_line, cut, 1, "run/model is damaged: its tokenizer");
+        free(cut);
+    }
+    free(line);
+    free_tokenizer(&tokenizer);
+    free_tokenizer(&again);
+}
+
+TEST(words_of_tokens)
+{
+    check_tokens("bytes");
+    check_tokens("bpe:257");
+    check_tokens("bpe:65536");
+    static const char *const wrong[] = {"bpe", "bpe:", "bpe:256", "bpe:65537", "bpe:1k"};
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        expect_refusal(check_word, (void *)wrong[i], 2, "expected bpe:N, where N is how many tokens to learn");
+    expect_refusal(check_word, (char *)"words", 2, "takes bytes, chars, bpe:N, or the FILE of a tokenizer: ");
+    expect_refusal(check_word, (char *)"ids", 2, "\"ids\" is none of these");
+}
+
+static void encode_by_llmc(void *tokenizer)
+{
+    const struct text text = text_of("a");
+    size_t n;
+    encode_text(tokenizer, &text, &n);
+}
+
+TEST(a_tokenizer_that_only_decodes_takes_numbers)
+{
+    struct tokenizer tokenizer = make_tokenizer(write_llmc(2, 2), NULL, NULL);
+    const struct text text = text_of("1 0");
+    size_t n;
+    assert_true(tokenizer.takes_numbers);
+    assert_null(tokenizer_to_json(&tokenizer));
+    uint16_t *tokens = encode_text(&tokenizer, &text, &n);
+    assert_int_equal(n, 2);
+    assert_int_equal(tokens[0], 1);
+    char *line = tokenizer_to_text(&tokenizer);
+    struct tokenizer again = tokenizer_from_text(line, "x");
+    assert_true(again.takes_numbers);
+    expect_refusal(encode_by_llmc, &again, 2, "has \"a\", but this model knows only token numbers");
+    free(tokens);
+    free(line);
+    free_tokenizer(&tokenizer);
+    free_tokenizer(&again);
+}

@@ -1,0 +1,213 @@
+/* test_train_finite.c - numbers that are not finite: in a step, in a model that is to be saved, and in a file.
+ *
+ * It tests src/trainer/train and src/tools/finite.  A step whose loss or norm is not finite changes nothing, and what
+ * it came from is named; a model with such a value is not saved, and a file with one is not taken.  A step that spoils
+ * the parameters or Adam's state, a sound model that is replaced by a spoilt one, and a sentence about the wrong tensor
+ * are found.
+ *
+ * To see it fail: in loop.c, save without a look at the parameters: NULL for find_bad_parameter().
+ *
+ * Training itself makes no such models, so they are trained or drawn, and then a value of them is overwritten.
+ */
+#include "techniques/reshard/export.h"
+#include "techniques/reshard/find_checkpoint.h"
+#include "techniques/reshard/resume.h"
+#include "techniques/reshard/save_and_load.h"
+#include "tests/support/support.h"
+#include "tests/support/support_training.h"
+
+#include <math.h>
+
+#define TINY "--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 "
+
+static struct trainer *open_tiny(const char *more)
+{
+    struct trainer *trainer =
+        new_trainer(settings_of(lasting(TINY "--gemm own %s", more)), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
+    init_random(trainer->model, 1337);
+    return trainer;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------ */
+
+static void poke(struct trainer *trainer, const char *name, size_t at, float value)
+{
+    for (int i = 0; i < trainer->model->params->n; i++) {
+        const struct param *param = &trainer->model->params->param[i];
+        if (strcmp(param->name, name) != 0)
+            continue;
+        float *values = allocate((size_t)(param->shape[0] * param->shape[1]), sizeof *values);
+        read_param(trainer->model, i, KEPT_VALUE, values);
+        values[at] = value;
+        write_param(trainer->model, i, KEPT_VALUE, values);
+        free(values);
+        return;
+    }
+    test_failed("there is no parameter %s\n", name);
+}
+
+/* Two steps that change neither parameters nor Adam's state; what is known of the first. */
+static const struct result *end_bad_steps(struct trainer *trainer, uint32_t number, struct state *before)
+{
+    run_step(trainer, number);
+    run_step(trainer, number + 1);
+    const struct result *result = step_result(trainer, number);
+    drain(trainer->train);
+    struct state after = read_state(trainer, 0);
+    expect_same_bits("state after bad steps", after.values, before->values, before->n);
+    expect_equal_replicas(trainer, "replica");
+    free(before->values);
+    free(after.values);
+    return result;
+}
+
+/* Two good steps, then an infinite weight: the steps from there on change nothing. */
+TEST(a_bad_step_changes_nothing)
+{
+    struct trainer *trainer = open_tiny(lasting("-d %s", two_devices()));
+    run_steps(trainer, 1, 2);
+    poke(trainer, "h.1.mlp.c_fc.weight", 5, INFINITY);
+    struct state before = read_state(trainer, 0);
+    const struct result *result = end_bad_steps(trainer, 3, &before);
+    assert_true(result->halted);
+    assert_true(!isfinite(result->norm));
+    free_trainer(trainer);
+}
+
+/* An infinite loss with gradients that are finite: the fault of a kernel that someone has changed. */
+TEST(a_bad_loss_changes_nothing)
+{
+    const char *folder = temp_path("kernels");
+    char *line =
+        lasting("cp -r cl '%s' && sed -i 's/total.0. = sum/total[0] = sum + INFINITY/' '%s/loss.cl'", folder, folder);
+    assert_int_equal(system(line), 0); /* NOLINT */
+    setenv("YARD_KERNELS", folder, 1);
+    const char *devices[] = {"0:0", two_devices()};
+    for (size_t i = 0; i < COUNT(devices); i++) {
+        struct trainer *trainer = open_tiny(lasting("-d %s", devices[i]));
+        struct state before = read_state(trainer, 0);
+        const struct result *result = end_bad_steps(trainer, 1, &before);
+        assert_true(result->halted);
+        assert_true(isfinite(result->norm));
+        assert_true(!isfinite(result->loss));
+        free_trainer(trainer);
+    }
+    unsetenv("YARD_KERNELS");
+}
+
+/* ---- models and files -------------------------------------------------------------------------------------------- */
+
+/* Overwrites n floats of a tensor in a file. */
+static void poke_file(const char *path, const char *name, size_t at, size_t n, float value)
+{
+    struct safetensors *st = open_safetensors(path);
+    const struct st_tensor *tensor = find_tensor(st, name);
+    FILE *file = fopen(path, "r+b");
+    assert_true(file);
+    assert_true(tensor);
+    assert_true(at + n <= st_elements(tensor));
+    assert_int_equal(fseek(file, (long)(tensor->offset + at * sizeof value), SEEK_SET), 0);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(fwrite(&value, sizeof value, 1, file), 1);
+    fclose(file);
+    close_safetensors(st);
+}
+
+/* A file with a model of which n floats are `value`; training itself would not save such a thing. */
+static void save_with(const char *path, const char *words, const char *name, size_t at, size_t n, float value)
+{
+    struct trainer *trainer = open_tiny(words);
+    struct checkpoint *made = describe_training(trainer, 0);
+    char *folder = lasting("%s.saved", path);
+    make_folder(folder);
+    save_checkpoint(trainer->model, folder, made);
+    struct checkpoint *saved = open_checkpoint(made->path);
+    export_safetensors(saved, path, PLAIN_NAMES);
+    free_checkpoint(made);
+    free_checkpoint(saved);
+    free_trainer(trainer);
+    poke_file(path, name, at, n, value);
+}
+
+static void save_poisoned(const char *path, const char *name) { save_with(path, "", name, 7, 1, INFINITY); }
+
+TEST(the_culprit_is_named)
+{
+    const char *path = temp_path("poisoned.safetensors");
+    save_poisoned(path, "h.1.mlp.c_fc.weight");
+    const char *modes[] = {"", "--serial", "-d 0:0x2", "--micro-batch 1"};
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        struct ran ran = expect_yard(EXIT_FAILED, "step 1, layer 1, task mlp.fc: reads element ",
+                                     "train --init '%s' --batch 4 --steps 3 --seq-len 16 %s", path, modes[i]);
+        expect_text(ran.err, "which was not finite before the step");
+    }
+}
+
+/* Squares overflow, and gradients and losses do not.  Without clipping the step has been made by then. */
+TEST(a_norm_alone_is_not_finite)
+{
+    const char *path = temp_path("steep.safetensors");
+    save_with(path, "", "ln_f.weight", 0, 32, 1e25f);
+    expect_yard(EXIT_FAILED, "no parameter was changed by this step",
+                "train --init '%s' --batch 4 --steps 3 --seq-len 16", path);
+    struct ran ran =
+        expect_yard(EXIT_FAILED, "not finite", "train --init '%s' --batch 4 --steps 3 --seq-len 16 --clip 0", path);
+    assert_null(strstr(ran.err, "no parameter was changed"));
+}
+/* The loss and the norm are those of the positions that are used: only the look before saving finds the bad one. */
+TEST(a_bad_model_is_not_saved)
+{
+    const char *init = temp_path("bad.safetensors"), *folder = temp_path("good");
+    char *good = lasting("%s/model.safetensors", folder);
+    expect_yard(EXIT_OK, "", "train --model tiny --seq-len 16 --steps 2 --sample-tokens 0 --val-batches 1 --save '%s'",
+                folder);
+    size_t size, after_size;
+    char *before = read_whole(good, &size);
+    save_with(init, "", "wpe.weight", 12 * 32, 1, NAN);
+    static const char *const more[] = {"", "--save-every 1", "--val-share 0", "--serial"};
+    for (size_t i = 0; i < COUNT(more); i++) {
+        expect_yard(EXIT_FAILED, "left values in parameter wpe.weight that are not finite",
+                    "train --init '%s' --seq-len 8 --batch 4 --steps 3 --val-batches 1 --save '%s' %s", init, folder,
+                    more[i]);
+        char *after = read_whole(good, &after_size);
+        assert_int_equal(after_size, size);
+        assert_memory_equal(after, before, size);
+        free(after);
+    }
+    free(before);
+}
+
+/* A row of the embedding that is so long that its layernorm overflows; only the validation text has its token. */
+TEST(a_bad_validation_loss_fails)
+{
+    char text[500], other[100];
+    memset(text, 'a', sizeof text);
+    memset(other, 'z', sizeof other);
+    const char *data = write_file("a.txt", text, sizeof text), *val = write_file("z.txt", other, sizeof other);
+    char *words = lasting("--data '%s' --val-data '%s' --batch 2 --steps 3 --sample-tokens 0", data, val);
+    static const float values[] = {3e38f, NAN};
+    static const char *const parts[] = {"the validation loss is not finite", "parameter wte.weight"};
+    for (size_t i = 0; i < COUNT(values); i++) {
+        const char *init = temp_path("long.safetensors"), *log = temp_path("val.jsonl");
+        save_with(init, "--untied", "wte.weight", 'z' * 32, 32, values[i]);
+        expect_yard(EXIT_FAILED, parts[i], "train --init '%s' %s --log '%s'", init, words, log);
+        const json_t *line = last_line(log);
+        assert_int_equal(number_at(line, "step"), 3);
+        assert_true(json_is_null(json_object_get(line, "val_loss")));
+    }
+}
+
+TEST(a_bad_file_is_named)
+{
+    const char *path = temp_path("poisoned.safetensors");
+    save_poisoned(path, "h.1.ln_2.bias");
+    struct ran ran = expect_yard(EXIT_FAILED, "tensor h.1.ln_2.bias holds a value that is not finite",
+                                 "sample --from '%s' --count 5", path);
+    assert_string_equal(ran.out, "");
+    save_with(path, "", "wte.weight", 0, 32 * 256, 3e38f);
+    expect_yard(EXIT_FAILED, "logits are not finite", "sample --from '%s' --count 5", path);
+    char *line = lasting("cp tests/data/gpt2-tiny.safetensors '%s'", path);
+    assert_int_equal(system(line), 0); /* NOLINT */
+    poke_file(path, "h.0.mlp.c_fc.weight", 3, 1, NAN);
+    expect_yard(EXIT_FAILED, "tensor h.0.mlp.c_fc.weight holds a value that is not finite", "check '%s'", path);
+}
