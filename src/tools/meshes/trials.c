@@ -9,9 +9,10 @@
  *
  * A child process sets the options of recomputation and swap for its candidate, and they end with it.
  *
- * Once a child has placed its list it knows the bytes, which may be far more than their bound.  It then asks once more
- * whether something that was simulated before it began rules the candidate out, by these bytes and the bound of the
- * time.  If so, it ends: to find the edges and to simulate would take longer than all before.
+ * Once a child has placed its list it knows the bytes, which may be far more than their bound.  If something that was
+ * simulated before the child began rules the candidate out by these bytes and the bound of the time, the child ends: to
+ * find the edges and to simulate would take longer than all before.  The parent asks again when the candidate's turn
+ * comes, so that what it keeps does not depend on when the child began.
  */
 #include "meshes.h"
 #include "techniques/recompute/recompute.h"
@@ -31,8 +32,7 @@ enum {
 };
 
 struct trial_result {      /* of a simulation: what the child process leaves to its parent, in memory that both see */
-    bool is_planned;       /* seconds and bytes are known */
-    bool is_beaten;        /* not simulated: its bytes and the bound of its time rule it out */
+    bool is_placed;        /* its bytes are known, and its seconds unless these bytes rule it out */
     double seconds, bytes; /* of a step; on the fullest device */
     enum exit_code code;
     char why_not[500]; /* where it cannot be planned, as where swap finds no room */
@@ -54,6 +54,12 @@ struct trials { /* of an array of candidates */
     size_t count[VERDICTS]; /* of the candidates that are judged */
     double left_seconds;    /* the least bound of the time of those that are NOT_SIMULATED; INFINITY: none is */
 };
+
+/* Is the candidate ruled out when its list takes so many bytes? */
+static bool is_ruled_out(const struct mesh_search *search, const struct mesh_candidate *candidate, double bytes)
+{
+    return search->prunes && is_beaten(search, bytes, candidate->seconds);
+}
 
 /* ---- in the child ------------------------------------------------------------------------------------------------ */
 
@@ -82,12 +88,11 @@ static void measure_candidate(const struct mesh_search *search, const struct mes
         return;
     }
     result->bytes = placed_bytes(trainer->machine);
-    result->is_beaten = search->prunes && is_beaten(search, result->bytes, candidate->seconds);
-    if (result->is_beaten)
+    result->is_placed = true;
+    if (is_ruled_out(search, candidate, result->bytes))
         return;
     depend(trainer->train, ALL_EDGES);
     result->seconds = must_simulate(trainer->train, costs_of(trainer))->period;
-    result->is_planned = true;
 }
 
 static void plan_candidate(const struct mesh_search *search, const struct mesh_candidate *candidate,
@@ -121,7 +126,7 @@ static bool is_too_large(const struct mesh_search *search, const struct mesh_can
 
 static bool is_too_slow(const struct mesh_search *search, const struct mesh_candidate *candidate)
 {
-    return search->prunes && is_beaten(search, candidate->bytes, candidate->seconds);
+    return is_ruled_out(search, candidate, candidate->bytes);
 }
 
 /* Half of the memory that this process may take. */
@@ -196,11 +201,11 @@ static void finish_trial(struct trials *a, size_t i)
              format_mesh(mesh, &candidate->mesh), candidate->micros, WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != EXIT_OK)
         end_silently(WEXITSTATUS(status)); /* the child has said why */
-    if (result->is_planned)
+    if (!result->is_placed && !search->why_not)
+        search->why_not = new_problem(result->code, "%s", result->why_not);
+    if (result->is_placed && !is_ruled_out(search, candidate, result->bytes))
         *APPEND(search->planned, search->n, search->cap) =
             (struct planned){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};
-    else if (!result->is_beaten && !search->why_not)
-        search->why_not = new_problem(result->code, "%s", result->why_not);
 }
 
 static enum verdict judge(struct trials *a, size_t i)
