@@ -111,7 +111,8 @@ enum wanted {
     KEEP_LOGITS = 8,      /* there is one device */
     OPEN_DATA = 16,       /* text to train on; without it tokens are random */
     OPEN_GIVEN_DATA = 32, /* the same, but only if --data was given */
-    PLAN_ONLY = 64        /* nothing is allocated on devices */
+    PLAN_ONLY = 64,       /* nothing is allocated on devices */
+    LISTS_ONLY = 128      /* as PLAN_ONLY, but the lists get no addresses and no edges */
 };
 /* Opens the devices that are asked for. */
 enum contexts { SHARED_CONTEXTS, A_CONTEXT_FOR_EACH };
