@@ -8,7 +8,7 @@
 . tests/run/helpers.sh
 
 # The trainer's lines of code.  A change that needs more raises this number, and its commit says what a reader gains.
-trainer=15270
+trainer=15300
 
 if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
     python3 tests/style/plain.py src tests >"$TMP/err"

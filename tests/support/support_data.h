@@ -3,7 +3,7 @@
 #define SUPPORT_DATA_H
 
 #include "child.h"
-#include "trainer/train/data.h"
+#include "trainer/data/data.h"
 
 enum { T = 16 }; /* tokens of a window, as --seq-len would say */
 

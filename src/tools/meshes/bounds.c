@@ -49,9 +49,9 @@ static double earliest_end(const struct trainer *trainer, const struct task *tas
 {
     enum cost_source source;
     double begin = lane_end[task->lane->index];
-    for (const struct edge *e = task->edges; e < task->edges + task->n_edges; e++)
-        if (!e->previous && e->kind == EDGE_DATA)
-            begin = fmax(begin, end[e->producer]);
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
+        if (!edge->previous && edge->kind == EDGE_DATA)
+            begin = fmax(begin, end[edge->producer]);
     return begin + task_seconds(costs_of(trainer), task, &source);
 }
 
@@ -93,10 +93,10 @@ static void note_link(struct sketch *sketch, const struct trainer *trainer)
  * backward. */
 static void note_bytes(struct sketch *sketch, const struct trainer *trainer, const int *unit)
 {
-    const struct params *p = params_of(trainer->model, 0);
+    const struct params *params = params_of(trainer->model, 0);
     int backward = 0; /* where it begins */
-    for (int i = 0; i < p->n; i++)
-        sketch->unit[p->param[i].unit].parameters += (double)(param_elements(&p->param[i]) * ELEMENT_BYTES);
+    for (int i = 0; i < params->n; i++)
+        sketch->unit[params->param[i].unit].parameters += (double)(param_elements(&params->param[i]) * ELEMENT_BYTES);
     while (trainer->train->task[backward]->role != ROLE_BACKWARD)
         backward++;
     double tapes = 0;
@@ -109,10 +109,12 @@ static void note_bytes(struct sketch *sketch, const struct trainer *trainer, con
         sketch->unit[unit[tensor->held_from]].tape += (double)tensor->bytes;
         tapes += (double)tensor->bytes;
     }
-    for (const struct level *l = trainer->train->level; l < trainer->train->level + trainer->train->n_levels; l++) {
-        size_t state = l->of_class[MEM_PARAMETERS] + l->of_class[MEM_GRADIENTS] + l->of_class[MEM_OPTIMIZER];
-        if (l->device == 0 && l->position >= backward && unit[l->position] >= trainer->config.layers)
-            sketch->extra = fmax(sketch->extra, (double)(l->bytes - state) - tapes);
+    for (const struct level *level = trainer->train->level; level < trainer->train->level + trainer->train->n_levels;
+         level++) {
+        size_t state =
+            level->of_class[MEM_PARAMETERS] + level->of_class[MEM_GRADIENTS] + level->of_class[MEM_OPTIMIZER];
+        if (level->device == 0 && level->position >= backward && unit[level->position] >= trainer->config.layers)
+            sketch->extra = fmax(sketch->extra, (double)(level->bytes - state) - tapes);
     }
 }
 

@@ -13,8 +13,9 @@
 
 bool is_beaten(const struct mesh_search *search, double bytes, double seconds)
 {
-    for (const struct planned *o = search->planned; o < search->planned + search->n; o++)
-        if (o->seconds <= seconds && o->bytes <= bytes && (o->seconds < seconds || o->bytes < bytes))
+    for (const struct planned *planned = search->planned; planned < search->planned + search->n; planned++)
+        if (planned->seconds <= seconds && planned->bytes <= bytes &&
+            (planned->seconds < seconds || planned->bytes < bytes))
             return true;
     return false;
 }

@@ -69,13 +69,13 @@ static const struct sketch *find_sketch(struct mesh_search *search, int tp, int 
 }
 
 /* Can the order be taken with so many micro-batches? */
-static bool takes_micros(const struct turn_order *o, const struct mesh *mesh, int micros)
+static bool takes_micros(const struct turn_order *order, const struct mesh *mesh, int micros)
 {
     if (mesh->pp == 1)
         return true;
-    if (o->written)
-        return o->written->devices == mesh->pp && o->written->micros == micros;
-    return o->folded ? micros >= 2 * mesh->pp : o->chunks == 1 || micros % mesh->pp == 0;
+    if (order->written)
+        return order->written->devices == mesh->pp && order->written->micros == micros;
+    return order->folded ? micros >= 2 * mesh->pp : order->chunks == 1 || micros % mesh->pp == 0;
 }
 
 /* ZeRO 2 with several micro-batches is ZeRO 1. */
@@ -213,10 +213,12 @@ static void print_search(const struct mesh_search *search, size_t n)
                                             {NULL, "device_bytes", CELL_COUNT, 0, 0},
                                             {"command", "command", CELL_TEXT, 4096, 0}};
     struct table *table = new_table(columns, COUNT(columns));
-    for (const struct planned *o = search->planned; o < search->planned + n; o++) {
-        char *words = command_of(&o->candidate);
-        const double tenths = ceil(10 * o->bytes / (1 << 20)); /* rounded up, so that the row fits in what is printed */
-        ROW(table, number_cell(1e3 * o->seconds), number_cell(tenths / 10), number_cell(o->bytes), text_cell(words));
+    for (const struct planned *planned = search->planned; planned < search->planned + n; planned++) {
+        char *words = command_of(&planned->candidate);
+        const double tenths =
+            ceil(10 * planned->bytes / (1 << 20)); /* rounded up, so that the row fits in what is printed */
+        ROW(table, number_cell(1e3 * planned->seconds), number_cell(tenths / 10), number_cell(planned->bytes),
+            text_cell(words));
         free(words);
     }
     if (search->asked->json) {
@@ -282,16 +284,16 @@ static bool is_wanted(void) { return wanted; }
 
 static void check_search_options(struct settings *settings)
 {
-    const struct predict_options *o = &predict_options;
+    const struct predict_options *options = &predict_options;
     if (!wanted || plan_options.list) /* the latter is refused elsewhere */
         return;
-    if (!o->hardware)
+    if (!options->hardware)
         fail(EXIT_USAGE, "--search plans for a machine that is described: add --hardware FILE, such as "
                          "data/hardware/server.txt");
     if (!counted_devices(settings))
-        fail(EXIT_USAGE, "--search needs -d N, the number of devices of %s that it uses", o->hardware);
-    if (o->what_if && strstr(o->what_if, "mem="))
-        fail(EXIT_USAGE, "--search and --what-if %s: give the memory of a device as --device-mem", o->what_if);
+        fail(EXIT_USAGE, "--search needs -d N, the number of devices of %s that it uses", options->hardware);
+    if (options->what_if && strstr(options->what_if, "mem="))
+        fail(EXIT_USAGE, "--search and --what-if %s: give the memory of a device as --device-mem", options->what_if);
     settings->sweeps = true;
 }
 

@@ -8,6 +8,11 @@
  * search finds and counts does not depend on the number of processes.
  *
  * A child process sets the options of recomputation and swap for its candidate, and they end with it.
+ *
+ * Once a child has placed its list it knows the bytes, which may be far more than their bound.  If something that was
+ * simulated before the child began rules the candidate out by these bytes and the bound of the time, the child ends: to
+ * find the edges and to simulate would take longer than all before.  The parent asks again when the candidate's turn
+ * comes, so that what it keeps does not depend on when the child began.
  */
 #include "meshes.h"
 #include "techniques/recompute/recompute.h"
@@ -26,8 +31,8 @@ enum {
     BYTES_A_TASK = 6000 /* what a task of a list takes of the host's memory; 3,000 to 5,000 were measured */
 };
 
-struct trial_result { /* of a simulation: what the child process leaves to its parent, in memory that both see */
-    bool is_planned;
+struct trial_result {      /* of a simulation: what the child process leaves to its parent, in memory that both see */
+    bool is_placed;        /* its bytes are known, and its seconds unless these bytes rule it out */
     double seconds, bytes; /* of a step; on the fullest device */
     enum exit_code code;
     char why_not[500]; /* where it cannot be planned, as where swap finds no room */
@@ -50,6 +55,12 @@ struct trials { /* of an array of candidates */
     double left_seconds;    /* the least bound of the time of those that are NOT_SIMULATED; INFINITY: none is */
 };
 
+/* Is the candidate ruled out when its list takes so many bytes? */
+static bool is_ruled_out(const struct mesh_search *search, const struct mesh_candidate *candidate, double bytes)
+{
+    return search->prunes && is_beaten(search, bytes, candidate->seconds);
+}
+
 /* ---- in the child ------------------------------------------------------------------------------------------------ */
 
 /* The bytes of the fullest device. */
@@ -59,6 +70,29 @@ static double placed_bytes(const struct machine *machine)
     for (const struct device *device = machine->device; !device->is_host; device++)
         most = MAX(most, device->placed_bytes);
     return (double)most;
+}
+
+static void note_problem(struct trial_result *result, const struct problem *impossible)
+{
+    result->code = impossible->code;
+    snprintf(result->why_not, sizeof result->why_not, "%s", impossible->sentence);
+}
+
+/* Gives the list addresses and edges, and simulates it, unless its bytes rule it out. */
+static void measure_candidate(const struct mesh_search *search, const struct mesh_candidate *candidate,
+                              struct trainer *trainer, struct trial_result *result)
+{
+    struct problem *impossible = place(trainer->pool, &trainer->train, 1, PLACE_TO_CHECK);
+    if (impossible) {
+        note_problem(result, impossible);
+        return;
+    }
+    result->bytes = placed_bytes(trainer->machine);
+    result->is_placed = true;
+    if (is_ruled_out(search, candidate, result->bytes))
+        return;
+    depend(trainer->train, ALL_EDGES);
+    result->seconds = must_simulate(trainer->train, costs_of(trainer))->period;
 }
 
 static void plan_candidate(const struct mesh_search *search, const struct mesh_candidate *candidate,
@@ -76,15 +110,11 @@ static void plan_candidate(const struct mesh_search *search, const struct mesh_c
         settings.device_memory = search->asked->device_memory;
     (void)try_option("recompute", word_of("recompute", candidate->recompute));
     (void)try_option("swap", word_of("swap", candidate->swap));
-    struct trainer *trainer = try_new_trainer(&settings, LIST_TRAIN | PLAN_ONLY, &impossible);
-    if (!trainer) {
-        result->code = impossible->code;
-        snprintf(result->why_not, sizeof result->why_not, "%s", impossible->sentence);
-        return;
-    }
-    result->bytes = placed_bytes(trainer->machine);
-    result->seconds = must_simulate(trainer->train, costs_of(trainer))->period;
-    result->is_planned = true;
+    struct trainer *trainer = try_new_trainer(&settings, LIST_TRAIN | LISTS_ONLY, &impossible);
+    if (trainer)
+        measure_candidate(search, candidate, trainer, result);
+    else
+        note_problem(result, impossible);
 }
 
 /* ---- in the parent ----------------------------------------------------------------------------------------------- */
@@ -96,7 +126,7 @@ static bool is_too_large(const struct mesh_search *search, const struct mesh_can
 
 static bool is_too_slow(const struct mesh_search *search, const struct mesh_candidate *candidate)
 {
-    return search->prunes && is_beaten(search, candidate->bytes, candidate->seconds);
+    return is_ruled_out(search, candidate, candidate->bytes);
 }
 
 /* Half of the memory that this process may take. */
@@ -109,61 +139,61 @@ static double memory_for_trials(void)
 /* The bytes of the host that a trial takes, about. */
 static double expected_bytes(const struct mesh_candidate *candidate) { return BYTES_A_TASK * candidate->tasks; }
 
-static bool has_room(const struct trials *a, const struct mesh_candidate *candidate)
+static bool has_room(const struct trials *trials, const struct mesh_candidate *candidate)
 {
-    if (a->running == 0)
+    if (trials->running == 0)
         return true;
-    return a->running < a->search->processes && a->taken + expected_bytes(candidate) <= a->memory;
+    return trials->running < trials->search->processes && trials->taken + expected_bytes(candidate) <= trials->memory;
 }
 
-static void begin_trial(struct trials *a, size_t i)
+static void begin_trial(struct trials *trials, size_t i)
 {
-    a->process[i] = begin_helper();
-    if (a->process[i] == 0) {
-        plan_candidate(a->search, &a->candidate[i], &a->result[i]);
+    trials->process[i] = begin_helper();
+    if (trials->process[i] == 0) {
+        plan_candidate(trials->search, &trials->candidate[i], &trials->result[i]);
         _exit(EXIT_OK);
     }
-    a->running++;
-    a->taken += expected_bytes(&a->candidate[i]);
+    trials->running++;
+    trials->taken += expected_bytes(&trials->candidate[i]);
 }
 
 /* Begins the next candidates, as far as there are processes and memory for them. */
-static void begin_trials(struct trials *a)
+static void begin_trials(struct trials *trials)
 {
-    while (a->next < a->n && has_room(a, &a->candidate[a->next]) && !interrupted()) {
-        const struct mesh_candidate *candidate = &a->candidate[a->next];
-        if (!is_too_large(a->search, candidate) && !is_too_slow(a->search, candidate))
-            begin_trial(a, a->next);
-        a->next++;
+    while (trials->next < trials->n && has_room(trials, &trials->candidate[trials->next]) && !interrupted()) {
+        const struct mesh_candidate *candidate = &trials->candidate[trials->next];
+        if (!is_too_large(trials->search, candidate) && !is_too_slow(trials->search, candidate))
+            begin_trial(trials, trials->next);
+        trials->next++;
     }
 }
 
 /* Waits for the end of the trial's process, and returns its status. */
-static int end_trial(struct trials *a, size_t i)
+static int end_trial(struct trials *trials, size_t i)
 {
-    const int status = wait_for_process(a->process[i]);
-    a->process[i] = 0;
-    a->running--;
-    a->taken -= expected_bytes(&a->candidate[i]);
+    const int status = wait_for_process(trials->process[i]);
+    trials->process[i] = 0;
+    trials->running--;
+    trials->taken -= expected_bytes(&trials->candidate[i]);
     return status;
 }
 
-static void drop_trial(struct trials *a, size_t i)
+static void drop_trial(struct trials *trials, size_t i)
 {
-    if (a->process[i] == 0)
+    if (trials->process[i] == 0)
         return;
-    kill(a->process[i], SIGKILL);
-    end_trial(a, i);
+    kill(trials->process[i], SIGKILL);
+    end_trial(trials, i);
 }
 
 /* Waits for the result of the candidate, and notes it. */
-static void finish_trial(struct trials *a, size_t i)
+static void finish_trial(struct trials *trials, size_t i)
 {
-    struct mesh_search *search = a->search;
-    const struct mesh_candidate *candidate = &a->candidate[i];
-    const struct trial_result *result = &a->result[i];
+    struct mesh_search *search = trials->search;
+    const struct mesh_candidate *candidate = &trials->candidate[i];
+    const struct trial_result *result = &trials->result[i];
     char mesh[64];
-    const int status = end_trial(a, i);
+    const int status = end_trial(trials, i);
     if (WIFSIGNALED(status))
         fail(EXIT_FAILED,
              "--search: the simulation of %s with %d micro-batches was ended by signal %d (%s), as where memory is "
@@ -171,65 +201,65 @@ static void finish_trial(struct trials *a, size_t i)
              format_mesh(mesh, &candidate->mesh), candidate->micros, WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != EXIT_OK)
         end_silently(WEXITSTATUS(status)); /* the child has said why */
-    if (result->is_planned)
+    if (!result->is_placed && !search->why_not)
+        search->why_not = new_problem(result->code, "%s", result->why_not);
+    if (result->is_placed && !is_ruled_out(search, candidate, result->bytes))
         *APPEND(search->planned, search->n, search->cap) =
             (struct planned){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};
-    else if (!search->why_not)
-        search->why_not = new_problem(result->code, "%s", result->why_not);
 }
 
-static enum verdict judge(struct trials *a, size_t i)
+static enum verdict judge(struct trials *trials, size_t i)
 {
-    const struct mesh_candidate *candidate = &a->candidate[i];
+    const struct mesh_candidate *candidate = &trials->candidate[i];
     enum verdict verdict = SIMULATED;
-    if (is_too_large(a->search, candidate))
+    if (is_too_large(trials->search, candidate))
         verdict = TOO_LARGE;
-    else if (is_too_slow(a->search, candidate))
+    else if (is_too_slow(trials->search, candidate))
         verdict = TOO_SLOW;
-    else if (a->count[SIMULATED] == a->limit || a->process[i] == 0 || interrupted())
+    else if (trials->count[SIMULATED] == trials->limit || trials->process[i] == 0 || interrupted())
         verdict = NOT_SIMULATED;
     if (verdict == SIMULATED)
-        finish_trial(a, i);
+        finish_trial(trials, i);
     else
-        drop_trial(a, i);
+        drop_trial(trials, i);
     return verdict;
 }
 
 /* The progress line: what is done, and the shortest step so far that fits. */
-static void show_trials(const struct trials *a, uint64_t begun, size_t i)
+static void show_trials(const struct trials *trials, uint64_t begun, size_t i)
 {
-    const struct mesh_search *search = a->search;
+    const struct mesh_search *search = trials->search;
     char text[128];
     double least = INFINITY;
-    for (const struct planned *o = search->planned; o < search->planned + search->n; o++)
-        if (o->bytes <= search->budget)
-            least = fmin(least, o->seconds);
+    for (const struct planned *planned = search->planned; planned < search->planned + search->n; planned++)
+        if (planned->bytes <= search->budget)
+            least = fmin(least, planned->seconds);
     if (isfinite(least))
-        snprintf(text, sizeof text, "%s, best %.3f ms", a->activity, 1e3 * least);
+        snprintf(text, sizeof text, "%s, best %.3f ms", trials->activity, 1e3 * least);
     else
-        snprintf(text, sizeof text, "%s", a->activity);
-    show_busy(text, begun, (double)i / (double)a->n);
+        snprintf(text, sizeof text, "%s", trials->activity);
+    show_busy(text, begun, (double)i / (double)trials->n);
 }
 
 /* Simulates the candidates that no bound rules out. */
-static void run_trials(struct trials *a)
+static void run_trials(struct trials *trials)
 {
     const uint64_t begun = now_ns();
-    const size_t bytes = MAX(a->n, 1) * sizeof *a->result;
-    a->result = allocate_shared(bytes);
-    a->process = allocate(a->n, sizeof *a->process);
-    a->memory = memory_for_trials();
-    a->left_seconds = INFINITY;
-    for (size_t i = 0; i < a->n; i++) {
-        show_trials(a, begun, i);
-        begin_trials(a);
-        enum verdict verdict = judge(a, i);
-        a->count[verdict]++;
+    const size_t bytes = MAX(trials->n, 1) * sizeof *trials->result;
+    trials->result = allocate_shared(bytes);
+    trials->process = allocate(trials->n, sizeof *trials->process);
+    trials->memory = memory_for_trials();
+    trials->left_seconds = INFINITY;
+    for (size_t i = 0; i < trials->n; i++) {
+        show_trials(trials, begun, i);
+        begin_trials(trials);
+        enum verdict verdict = judge(trials, i);
+        trials->count[verdict]++;
         if (verdict == NOT_SIMULATED)
-            a->left_seconds = fmin(a->left_seconds, a->candidate[i].seconds);
+            trials->left_seconds = fmin(trials->left_seconds, trials->candidate[i].seconds);
     }
-    munmap(a->result, bytes);
-    free(a->process);
+    munmap(trials->result, bytes);
+    free(trials->process);
 }
 
 /* ---- which ones -------------------------------------------------------------------------------------------------- */

@@ -15,8 +15,8 @@
 #include "grammar.h"
 #include "trainer/base/embedded.h"
 #include "trainer/base/module.h"
+#include "trainer/data/data.h"
 #include "trainer/file/file.h"
-#include "trainer/train/data.h"
 
 #include <math.h>
 

@@ -27,7 +27,7 @@
 #ifndef BPE_H
 #define BPE_H
 
-#include "trainer/train/tokens.h"
+#include "trainer/data/tokens.h"
 
 enum { MOST_TOKEN_BYTES = 1024 };
 

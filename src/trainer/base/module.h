@@ -80,7 +80,7 @@ struct option_rule {
 struct sole_parts {
     const struct foreign_lookup *foreign_lookup; /* above */
     const struct archive *archive;               /* functions that keep runs and resume them: train/hooks.h */
-    const struct token_kind *tokens;             /* a further kind of tokenizer: train/tokens.h */
+    const struct token_kind *tokens;             /* a further kind of tokenizer: trainer/data/tokens.h */
     const struct formats *formats;               /* functions that know files of other programs: file/file.h */
     const struct order_reader *orders;           /* functions that read a pipeline's order: model/pipeline.h */
     const struct forecaster *forecaster;         /* functions that predict a list's time: techniques/pass/pass.h */
@@ -109,7 +109,7 @@ struct module {
 
     /* for the trainer */
     const struct hooks *hooks;     /* functions to call at moments of a training: train/hooks.h */
-    const struct text_maker *text; /* a source that --data can name: train/data.h */
+    const struct text_maker *text; /* a source that --data can name: trainer/data/data.h */
     bool gathers;                  /* does it gather sharded parameters?  Without such a folder there is no --zero 3 */
     const char *makes_room;        /* options to suggest where memory is too small: "--swap auto" */
 

@@ -179,9 +179,8 @@ static bool is_last_forward(const struct trainer *trainer, const struct turn *tu
            turn->micro == trainer->micros - 1;
 }
 
-/* The turns of all stages become tasks, one turn after another.  The losses are complete with the last forward.  Then,
- * without clipping, the step's settings are sent and updates may begin, while backwards are still to come; with clipping
- * all updates wait for the norm, so both come after the last turn. */
+/* One turn after another becomes tasks.  Without clipping, updates may begin after the last forward, when the losses are
+ * complete; with it all updates wait for the norm. */
 void build_train(struct trainer *trainer)
 {
     const bool clips = trainer->settings->clip > 0;

@@ -7,9 +7,9 @@
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
-#include "data.h"   /* defines: data_options */
-#include "rate.h"   /* defines: rate_schedule */
-#include "source.h" /* defines: source */
+#include "rate.h"              /* defines: rate_schedule */
+#include "source.h"            /* defines: source */
+#include "trainer/data/data.h" /* defines: data_options */
 #include "trainer/model/model.h"
 
 #include <jansson.h>

@@ -9,10 +9,8 @@
  *     settings   options, presets, config file: what the user asked for       settings.h: settings.c, own_options.c,
  *                                                                             presets.c
  *     source     the file or the run with which a model begins                source.h: source.c
- *     data       files to windows of tokens                                   data.h: data.c, windows.c; open_data.h is
- *                                                                             for data.c alone
  *     rate       the learning rate of a step                                  rate.h: rate.c
- *     tokens     text to tokens and back; which tokenizer a run has           tokens.h: tokens.c; vocabulary.c
+ *     vocabulary which tokenizer a run has                                    vocabulary.c
  *     trainer    machine + model + the lists of tasks (train, eval, sample)   trainer.c, sizes.c, lists.c, feed.c,
  *                                                                             control.c
  *     loop       steps, evaluation, progress, log, saving                     loop.c, progress.c
@@ -21,10 +19,10 @@
 #ifndef TRAIN_H
 #define TRAIN_H
 
-#include "data.h"      /* defines: dataset */
-#include "rate.h"      /* defines: rate */
-#include "settings.h"  /* defines: settings, page, source */
-#include "this_life.h" /* defines: this_life */
+#include "rate.h"              /* defines: rate */
+#include "settings.h"          /* defines: settings, page, source */
+#include "this_life.h"         /* defines: this_life */
+#include "trainer/data/data.h" /* defines: dataset */
 #include "trainer/model/model.h"
 #include "trainer/run/run.h"
 
@@ -113,7 +111,8 @@ enum wanted {
     KEEP_LOGITS = 8,      /* there is one device */
     OPEN_DATA = 16,       /* text to train on; without it tokens are random */
     OPEN_GIVEN_DATA = 32, /* the same, but only if --data was given */
-    PLAN_ONLY = 64        /* nothing is allocated on devices */
+    PLAN_ONLY = 64,       /* nothing is allocated on devices */
+    LISTS_ONLY = 128      /* as PLAN_ONLY, but the lists get no addresses and no edges */
 };
 /* Opens the devices that are asked for. */
 enum contexts { SHARED_CONTEXTS, A_CONTEXT_FOR_EACH };

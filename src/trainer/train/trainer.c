@@ -146,7 +146,7 @@ struct trainer *new_trainer_for(const struct settings *settings, const struct co
                                 unsigned wanted)
 {
     struct trainer *trainer = allocate(1, sizeof *trainer);
-    const bool trains = wanted & LIST_TRAIN, plan_only = wanted & PLAN_ONLY;
+    const bool trains = wanted & LIST_TRAIN, plan_only = wanted & (PLAN_ONLY | LISTS_ONLY);
     struct list *all[3];
     *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .lock = NONE, .log = NONE};
     trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
@@ -163,6 +163,8 @@ struct trainer *new_trainer_for(const struct settings *settings, const struct co
     trainer->pool = new_pool(trainer->machine);
     make_model(trainer, trains);
     size_t n = build_lists(trainer, wanted, all);
+    if (wanted & LISTS_ONLY)
+        return trainer;
     if (plan_only) {
         must(place(trainer->pool, all, n, PLACE_TO_CHECK));
         for (size_t i = 0; i < n; i++)

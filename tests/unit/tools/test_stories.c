@@ -13,7 +13,7 @@
 #include "tests/support/support_training.h"
 #include "tools/stories/stories.h"
 #include "trainer/base/embedded.h"
-#include "trainer/train/data.h"
+#include "trainer/data/data.h"
 
 #include <math.h>
 

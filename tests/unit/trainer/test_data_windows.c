@@ -1,6 +1,6 @@
 /* test_data_windows.c - windows: which tokens a sequence of a step has, in each order, and in validation.
  *
- * It tests src/trainer/train/windows.c.  A target is the token one place later.  In the order of the file the windows
+ * It tests src/trainer/data/windows.c.  A target is the token one place later.  In the order of the file the windows
  * are those of llm.c's loader.  Shuffled, they follow from the seed and the number of the sample among all samples
  * alone, so that runs with other batches see the same; and no token is seen twice in an epoch.  Validation counts each
  * target once.  A window that begins a token off, an order that depends on the batch, and a last window whose targets

@@ -10,7 +10,7 @@
  * What UTF-8 is comes from RFC 3629; the texts are in this program.  (BPE: test_tokens.c.)
  */
 #include "tests/support/child.h"
-#include "trainer/train/data.h"
+#include "trainer/data/data.h"
 
 static struct text text_of(const char *bytes)
 {

@@ -1,5 +1,12 @@
 /* data.h - from files to windows of tokens.
  *
+ *     tokens     text to tokens and back                                      tokens.h: tokens.c
+ *     data       opens a data set                                             data.c, with open_data.h:
+ *                  the files that --data names                                  data_paths.c
+ *                  the texts in them                                            texts.c
+ *                  their training and validation parts, in tokens               splits.c
+ *     windows    the sequences of a step, and of the validation part          windows.c
+ *
  * Everything here is a pure function of (files, options, seed, step, sample): no position is kept between calls, so a
  * resumed run, or one on another number of devices, sees the same windows.
  *
