@@ -42,7 +42,7 @@ __asm__(
 
 int main(int argc, char **argv)
 {
-    prepare_process();
+    prepare_process(argv[0]);
     if (argc > 2 && strcmp(argv[1], "help") == 0) { /* `yard help train` is `yard train --help` */
         memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv);
         argv[argc - 1] = "--help";

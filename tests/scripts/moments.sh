@@ -10,7 +10,8 @@ train() {
 # ---- the end of a run -----------------------------------------------------------------------------------------------
 
 train --steps 6 --stop-after 3 --save "$TMP/saved" --snapshot "$TMP/a.snap" --restart --keep 2
-grep -qx "it goes on with: yard train --resume $TMP/saved --save $TMP/saved --keep 2 --snapshot $TMP/a.snap --restart" \
+grep -qx \
+    "it goes on with: $YARD train --resume $TMP/saved --save $TMP/saved --keep 2 --snapshot $TMP/a.snap --restart" \
     "$TMP/err"
 result $? 'a run that is saved and stored goes on from what is saved'
 train --resume "$TMP/saved" --steps 4

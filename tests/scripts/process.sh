@@ -73,7 +73,7 @@ for signal in $signals; do
     ended "SIG$signal" 130 ', saved'
     only_whole "SIG$signal" "$TMP/$signal"
     check "SIG$signal: the command that resumes is printed" grep -qx \
-        "it goes on with: yard train --resume $TMP/$signal --save $TMP/$signal --log $TMP/log" "$TMP/err"
+        "it goes on with: $YARD train --resume $TMP/$signal --save $TMP/$signal --log $TMP/log" "$TMP/err"
 done
 
 rm -f "$TMP/log"
@@ -83,7 +83,7 @@ kill -INT "$child"
 name='a signal with --snapshot'
 ended "$name" 130 '; the newest snapshot is of step '
 check "$name: the command that resumes is printed" grep -qx \
-    "it goes on with: yard train --resume $TMP/run.snap --snapshot $TMP/run.snap --log $TMP/log" "$TMP/err"
+    "it goes on with: $YARD train --resume $TMP/run.snap --snapshot $TMP/run.snap --log $TMP/log" "$TMP/err"
 check "$name: the writes under way were finished" runs ckpt verify "$TMP/run.snap"
 check "$name: the run is resumed" \
     runs train --resume "$TMP/run.snap" --snapshot "$TMP/run.snap" --log "$TMP/log" --steps 1 --warmup 0

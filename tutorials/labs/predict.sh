@@ -148,7 +148,11 @@ sources_of() { # TREE: a number that any change of its sources changes
 
 version_of() { # TREE: its commit, where git knows one
     commit=$(cd "$1" && [ -e .git ] && git rev-parse --short HEAD 2>/dev/null)
-    echo "${commit:+commit $commit, }sources $(sources_of "$1")"
+    changes=
+    if [ -n "$commit" ] && ! (cd "$1" && git diff --quiet HEAD); then
+        changes=' with changes'
+    fi
+    echo "${commit:+commit $commit$changes, }sources $(sources_of "$1")"
 }
 
 report() { # LAB TREE FILE

@@ -189,7 +189,9 @@ static bool repeat_option(const struct option *option)
 static char *command_of(const struct mesh_candidate *candidate)
 {
     char mesh[64];
-    command = copy_string("./yard plan");
+    command = NULL;
+    append_quoted(&command, program_name);
+    append_text(&command, " plan");
     first_given(repeat_option);
     append_text(&command, " --mesh %s --micro-batch %d", format_mesh(mesh, &candidate->mesh), candidate->micro_batch);
     if (candidate->mesh.dp > 1 || was_given("zero"))

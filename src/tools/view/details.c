@@ -59,16 +59,19 @@ static void put_work(char **text, const char *amount, double rate, const char *u
 
 /* ---- a task ---------------------------------------------------------------------------------------------------- */
 
-/* Appends "waited 1.20 ms for dw L3 on 0:0 compute (link); launch took 3.00 us". */
+/* Appends "waited 1.20 ms for dw L3 on 0:0 compute (link); launch took 3.00 us".  Time in which the viewer paused the
+ * trainer does not count. */
 static void put_gap(char **text, const struct trace *trace, const struct trace_gap *gap)
 {
     for (int i = 0; i < GAP_PARTS; i++) {
         const enum cause cause = gap->cause[i];
         const uint64_t from = gap->at[i], to = gap->at[i + 1];
+        const uint64_t paused = trace_paused_before(trace, to) - trace_paused_before(trace, from);
+        const uint64_t ns = to - from - paused;
         char time[32];
-        if (from == to)
+        if (ns == 0)
             continue;
-        format_ns(time, (double)(to - from) * trace->header.pace_scale);
+        format_ns(time, (double)ns * trace->header.pace_scale);
         append_text(text, from > gap->at[0] ? "; " : "   ");
         if (cause == CAUSE_NOTHING) {
             append_text(text, "nothing to do for %s", time);

@@ -131,9 +131,12 @@ void defer_interrupts(const char *what)
     take_unless_ignored(SIGPIPE);
 }
 
-void prepare_process(void)
+const char *program_name = "yard";
+
+void prepare_process(const char *called)
 {
     static const int others[] = {SIGTERM, SIGHUP, SIGUSR2};
+    program_name = called;
     take_signal(SIGINT);
     for (size_t i = 0; i < COUNT(others); i++)
         take_unless_ignored(others[i]);

@@ -191,7 +191,10 @@ static void tell_end(struct trainer *trainer, uint32_t step)
             append_text(&kept.more_words, " --log ");
             append_quoted(&kept.more_words, settings->log);
         }
-        note("it goes on with: yard train%s%s", kept.command, kept.more_words ? kept.more_words : "");
+        char *program = NULL;
+        append_quoted(&program, program_name);
+        note("it goes on with: %s train%s%s", program, kept.command, kept.more_words ? kept.more_words : "");
+        free(program);
     } else if (settings->resumed && !settings->save && !settings->kept_elsewhere) {
         note("nothing of this is saved: %s %s goes on saving there", settings->resumed->kept_by,
              settings->resumed->given_path);
