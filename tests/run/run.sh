@@ -55,7 +55,6 @@ finished=0 # tests that have ended
 failures=  # the names of those that failed
 running=   # of those that run, and how many they are
 n_running=0
-processes= # one for each test that was started
 polls=0    # looks at those that run, since one ended
 
 . tests/run/progress.sh
@@ -144,7 +143,9 @@ guess_left() { # TEST...: the seconds that all of them take, side by side
 
 stop() {
     erase_line
-    kill $processes 2>/dev/null
+    for test in $running; do
+        kill "$(cat "$logs/${test##*/}.pid")" 2>/dev/null
+    done
 }
 
 collect_ended() { # reports those of $running that have ended
@@ -169,7 +170,7 @@ run_all() { # TEST...: in this order, as many side by side as $jobs says
         collect_ended
         while [ $# -gt 0 ] && [ $n_running -lt "$jobs" ]; do # the arguments are the tests that wait
             run_one "$1" &
-            processes="$processes $!"
+            echo $! >"$logs/${1##*/}.pid"
             running="$running $1"
             n_running=$((n_running + 1))
             shift

@@ -310,9 +310,9 @@ refuse 1 'wpe.weight has shape [2147483653, 0], expected two dimensions below 2^
 refuse 2 '--devices (-d) takes P:D' train -d 4294967296:0
 refuse 2 '--devices (-d) takes P:D' train -d 0:4294967296
 refuse 2 '--devices (-d) takes P:D' train -d 0:0x4294967297
-refuse 2 'expected dp=A' train --mesh dp=4294967297
-refuse 2 'expected dp=A' train --mesh dp=-1
-refuse 2 'expected dp=A' plan --simulate $server --mesh dp=18446744073709551617
+refuse 2 'takes dp=A' train --mesh dp=4294967297
+refuse 2 'takes dp=A' train --mesh dp=-1
+refuse 2 'takes dp=A' plan --simulate $server --mesh dp=18446744073709551617
 refuse 2 'millions of tasks' plan --simulate $server --batch 1000000 --micro-batch 1
 hardware() { # LINE ['part']: the description with this line instead of its own
     sed "s/^${1%% =*} = [^#]*/$1 /" data/hardware/server.txt >"$TMP/server"

@@ -188,13 +188,11 @@ static void read_back(const char *path, char *text, size_t size)
 
 static struct ran run_words(const char *format, va_list arguments)
 {
-    char words[4096];
     const char *program = getenv("YARD");
     const char *out = temp_path("stdout");
     const char *err = temp_path("stderr");
-    struct ran ran = {.code = -1, .stdout_path = out};
-    vsnprintf(words, sizeof words, format, arguments);
-    char *line = format_string("%s %s >'%s' 2>'%s' </dev/null", program ? program : "./yard", words, out, err);
+    struct ran ran = {.code = -1, .words = last(format, arguments), .stdout_path = out};
+    char *line = format_string("%s %s >'%s' 2>'%s' </dev/null", program ? program : "./yard", ran.words, out, err);
     int status = system(line); /* NOLINT: a test's own words */
     if (WIFEXITED(status))
         ran.code = WEXITSTATUS(status);
@@ -220,7 +218,7 @@ struct ran expect_yard(int code, const char *part, const char *format, ...)
     struct ran ran = run_words(format, arguments);
     va_end(arguments);
     if (ran.code != code || (!strstr(ran.out, part) && !strstr(ran.err, part)))
-        test_failed("yard %s...: exit code %d, expected %d and \"%s\":\n%s\n%s\n", format, ran.code, code, part,
+        test_failed("yard %s: exit code %d, expected %d and \"%s\":\n%s\n%s\n", ran.words, ran.code, code, part,
                     ran.out, ran.err);
     return ran;
 }

@@ -210,7 +210,7 @@ void store_iteration(struct snap *snap, const struct stored *stored, uint32_t st
         snap_write(snap, step, i, bytes);
         free(bytes);
     }
-    assert_true(snap_commit(snap, step, true, &t));
+    assert_true(snap_finish(snap, step, true, &t));
     assert_true(t.recoverable <= t.durable);
 }
 

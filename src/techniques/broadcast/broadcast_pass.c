@@ -148,7 +148,7 @@ static bool run_broadcast(struct list *list, const struct costs *costs, const st
                                   .align = largest_alignment(list->pool->machine)};
     struct periods periods = choose_order(&broadcast, costs);
     struct edit *edit = slice_list(&broadcast);
-    commit(edit);
+    commit_edit(edit);
     const bool sent = broadcast.n_shards > 0;
     const enum route route = find_route(list);
     if (sent && broadcast.options.slices < count_sending_queues(&broadcast))

@@ -52,7 +52,7 @@ static double try_slices(const struct broadcast *plan, const struct costs *costs
     struct forecast forecast = try_step(broadcast.list, costs);
     double period = forecast.period;
     free_forecast(&forecast);
-    undo(edit);
+    undo_edit(edit);
     free_messages(&broadcast);
     return period;
 }

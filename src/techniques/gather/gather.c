@@ -416,10 +416,10 @@ static bool run_gather(struct list *list, const struct costs *costs, const struc
     link_windows(&survey);
     drop_replicas(&survey, edit);
     if (survey.gathered) {
-        commit(edit);
+        commit_edit(edit);
         report->reason = describe_gather(&survey);
     } else {
-        undo(edit);
+        undo_edit(edit);
         report->reason = copy_string("no parameters lie in shards");
     }
     free_survey(&survey, list->pool->machine->n_devices);

@@ -98,7 +98,7 @@ static void measure_on_cpu(struct planner *planner, size_t b)
         else if (task->role == ROLE_UPDATE && task->lane->device->is_host)
             planner->seconds[b].on_cpu += seconds_of(planner, task) / planner->cores;
     }
-    undo(edit);
+    undo_edit(edit);
 }
 
 static void measure_serial(struct planner *planner)
@@ -107,7 +107,7 @@ static void measure_serial(struct planner *planner)
     struct edit *edit = move_some(planner, planner->buckets.n, NONE);
     for (const struct task *task = list->head->next; task != list->head; task = task->next)
         planner->serial += seconds_of(planner, task);
-    undo(edit);
+    undo_edit(edit);
 }
 
 void measure_buckets(struct planner *planner)

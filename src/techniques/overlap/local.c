@@ -486,8 +486,9 @@ void decide_in_step(struct rule *rule, const struct question *question, const st
             append_text(&report->reason, " but for %zu, on the CPU since not all state fits on both sides",
                         rule->n_fixed);
         append_text(&report->reason, ", expected: ");
-    } else
+    } else {
         append_text(&report->reason,
                     "chosen before the step runs, since %s: ", reason ? reason : "state on both sides does not fit");
+    }
     free(reason);
 }

@@ -383,7 +383,7 @@ struct moved move_piece(struct mover *mover, const struct task *update, struct t
     struct tensor **on_host = allocate((size_t)piece->n_access, sizeof(struct tensor *));
     for (int i = 0; i < piece->n_access; i++)
         on_host[i] = transport->host_side(mover, update, piece, i);
-    moved.update = run_on_host(mover, piece, on_host); /* in place of `piece`, which lives until commit() */
+    moved.update = run_on_host(mover, piece, on_host); /* in place of `piece`, which lives until commit_edit() */
     moved.last_copy = bring_up(mover, piece, on_host, transport->purpose);
     free(on_host);
     return moved;

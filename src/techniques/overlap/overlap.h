@@ -6,7 +6,7 @@
  *     struct mover mover = begin_moves(edit, list, uses, cores, GRADIENTS_ALONE);
  *     move_updates(&mover, buckets, side);
  *     end_moves(&mover);
- *     commit(edit);
+ *     commit_edit(edit);
  */
 #ifndef OVERLAP_H
 #define OVERLAP_H

@@ -224,7 +224,7 @@ static bool rewrite_list(struct overlapper *overlapper, const struct candidate *
     }
     struct edit *edit = open_edit(planner->list);
     carry_out(overlapper, edit, chosen->side, chosen->sharing);
-    commit(edit);
+    commit_edit(edit);
     append_text(&report->reason, "%s%zu of %zu updates on the CPU, on %d of its cores",
                 untimed ? "not all fits on the device, so " : "", on_cpu, n, planner->cores);
     return true;

@@ -111,7 +111,7 @@ static bool can_be_made_to_fit(struct overlapper *overlapper, const struct candi
     reserve_room(planner->list, overlapper->facts);
     preview(edit);
     bool fits = traits_of(maker)->foretells_fit(planner->list, planner->costs, seconds);
-    undo(edit);
+    undo_edit(edit);
     return fits;
 }
 

@@ -26,9 +26,9 @@ void carry_out(struct overlapper *overlapper, struct edit *edit, const unsigned 
 
 /* carry_out() for a list that is scored, and undone: with what recompute will make again, and with room for snapshots,
  * which depends on where updates are. */
-static void carry_out_to_try(void *pass, struct edit *edit, const unsigned char *choice)
+static void carry_out_to_try(void *context, struct edit *edit, const unsigned char *choice)
 {
-    struct overlapper *overlapper = pass;
+    struct overlapper *overlapper = context;
     struct list *list = overlapper->planner.list;
     carry_out(overlapper, edit, choice, choice[overlapper->planner.buckets.n]); /* the last decision is the sharing */
     if (overlapper->remade)
@@ -47,7 +47,7 @@ struct question question_of(struct overlapper *overlapper, double work)
                              .decision = planner->decision,
                              .n = planner->buckets.n + 1,
                              .apply = carry_out_to_try,
-                             .pass = overlapper,
+                             .context = overlapper,
                              .least_period = planner->least_period,
                              .work = work};
 }

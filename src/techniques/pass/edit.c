@@ -2,7 +2,7 @@
  *
  * While an edit is open, the tasks are a ring of neighbours, so that every change of order is a change of a few
  * pointers.  The ring's head is a task that does nothing.  Before a verb changes anything else in tasks and tensors, it
- * notes the old bytes in a journal: undo() writes them back, the last change first.
+ * notes the old bytes in a journal: undo_edit() writes them back, the last change first.
  */
 #include "edit.h"
 
@@ -52,7 +52,7 @@ struct edit *open_edit(struct list *list)
     return edit;
 }
 
-/* What commit() and undo() have in common. */
+/* What commit_edit() and undo_edit() have in common. */
 static void close_edit(struct edit *edit)
 {
     edit->list->head = edit->list->cursor = NULL;
@@ -84,7 +84,7 @@ void preview(struct edit *edit)
     list->tags = edit->tags;
 }
 
-/* The array is as it was before preview(), so that undo() finds the new tasks at its end. */
+/* The array is as it was before preview(), so that undo_edit() finds the new tasks at its end. */
 static void end_preview(struct edit *edit)
 {
     struct list *list = edit->list;
@@ -95,7 +95,7 @@ static void end_preview(struct edit *edit)
         list->task[i]->index = i;
 }
 
-void commit(struct edit *edit)
+void commit_edit(struct edit *edit)
 {
     list_in_order(edit);
     for (size_t i = 0; i < edit->n_dropped; i++)
@@ -103,7 +103,7 @@ void commit(struct edit *edit)
     close_edit(edit);
 }
 
-void undo(struct edit *edit)
+void undo_edit(struct edit *edit)
 {
     struct list *list = edit->list;
     if (edit->before)

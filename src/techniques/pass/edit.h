@@ -4,7 +4,7 @@
  *     insert_behind(edit, producer);                       new tasks come after `producer` ...
  *     add_copy(list, lane, "swap.out", on_host, tensor);   ... by list.h's own functions
  *     repoint(edit, reader, tensor, back);
- *     commit(edit);                                        or undo(edit): the list is as it was
+ *     commit_edit(edit);                                        or undo_edit(edit): the list is as it was
  *
  * The list must not have been placed.  A task's pointer is its identity throughout.  In an open edit
  *
@@ -26,21 +26,21 @@
  * (list.h).  Repeats and stand-ins have the same origin, so they wait too, and the verbs need not see to it.
  *
  * A pass may ask what a later one would make of its rewrite: preview(edit), and the list can be looked at, and
- * edited and undone, as if the edit had been committed.  undo(edit) follows.
+ * edited and undone, as if the edit had been committed.  undo_edit(edit) follows.
  *
- * undo() does not take back accesses that were added to a task that was there before.  Every verb costs a constant, but
- * for the walk of a move and of new homes; commit() is one walk over the list.
+ * undo_edit() does not take back accesses that were added to a task that was there before.  Every verb costs a
+ * constant, but for the walk of a move and of new homes; commit_edit() is one walk over the list.
  */
 #ifndef EDIT_H
 #define EDIT_H
 
 #include "uses.h"
 
-struct edit *open_edit(struct list *list); /* ends with commit() or undo(), exactly once */
-void commit(struct edit *edit);
-void undo(struct edit *edit); /* frees the tasks and tensors that are new */
-/* The list is as after commit(), and no edit is open in it; but the edit is still to be undone, after all edits that
- * are opened from here on have been undone. */
+struct edit *open_edit(struct list *list); /* ends with commit_edit() or undo_edit(), exactly once */
+void commit_edit(struct edit *edit);
+void undo_edit(struct edit *edit); /* frees the tasks and tensors that are new */
+/* The list is as after commit_edit(), and no edit is open in it; but the edit is still to be undone, after all edits
+ * that are opened from here on have been undone. */
 void preview(struct edit *edit);
 
 /* Tasks that are added from here on come right before the task, or right after it, in the order in which they are

@@ -50,6 +50,6 @@ void fetch_state(struct list *list)
                 fetch(edit, list, task, tensor, &fetched[tensor->id]);
         }
     }
-    commit(edit);
+    commit_edit(edit);
     free(fetched);
 }

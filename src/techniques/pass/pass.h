@@ -29,8 +29,9 @@
  * To add one (tutorials/15-write-a-pass.md does it), make a folder with one file, NAME/NAME.c:
  *
  *     1. its idea, picture, rule and source, as the others begin
- *     2. wants_NAME(): false where all its options are zero.  run_NAME(): open_edit(), the verbs, then commit(), and a
- *        sentence in report->reason; or undo(), a sentence on why nothing has changed, and false: the pass declines
+ *     2. wants_NAME(): false where all its options are zero.  run_NAME(): open_edit(), the verbs, then commit_edit()
+ *        and a sentence in report->reason; or undo_edit(), a sentence on why nothing has changed, and false: the pass
+ *        declines
  *     3. rows of its options (struct option, base/options.h), which point to its own variables.  Their names begin with
  *        the folder's.  A switch:
  *            {.name = "NAME",

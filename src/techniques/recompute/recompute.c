@@ -97,7 +97,7 @@ static bool recompute_by_rule(struct list *list, struct pass_report *report)
             bytes += (double)pool->tensors[i]->bytes;
     struct edit *edit = open_edit(list);
     free(remake(edit, pool, uses, first_reader, REMAKE_AT_BACKWARD));
-    commit(edit);
+    commit_edit(edit);
     report->reason = describe_remade(list->n - n, bytes);
     free_uses(uses);
     free(first_reader);

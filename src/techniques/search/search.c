@@ -43,7 +43,7 @@ static double sum_copies(const struct forecast *forecast)
 static struct score try_choice(const struct question *question, const unsigned char *choice, double most, double *work)
 {
     struct edit *edit = open_edit(question->list);
-    question->apply(question->pass, edit, choice);
+    question->apply(question->context, edit, choice);
     struct forecast forecast = try_list(question->list, question->costs, most, NULL, NULL);
     bool simulated = forecast.excess_bytes <= most;
     struct score score = {
@@ -54,7 +54,7 @@ static struct score try_choice(const struct question *question, const unsigned c
         score.period = simulated ? 0 : INFINITY;
     *work += (double)forecast.n / (simulated ? 1 : 5);
     free_forecast(&forecast);
-    undo(edit);
+    undo_edit(edit);
     return score;
 }
 

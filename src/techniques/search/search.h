@@ -35,7 +35,7 @@ struct score {
     double copied_bytes; /* bytes that all copies of the list move */
 };
 /* Rewrites the list as the choice says, the same way each time. */
-typedef void apply_function(void *pass, struct edit *edit, const unsigned char *choice);
+typedef void apply_function(void *context, struct edit *edit, const unsigned char *choice);
 struct question {
     struct list *list;
     const struct costs *costs;
@@ -43,7 +43,7 @@ struct question {
     const struct decision *decision;
     size_t n; /* decisions */
     apply_function *apply;
-    void *pass;          /* the first argument of `apply` */
+    void *context;       /* the first argument of `apply` */
     double least_period; /* seconds: no step can be shorter, so the search ends when one is as short; 0: not known */
     /* How many simulations of tasks the search may spend.  All starts are tried, whatever they cost; further choices
      * are tried as long as some work is left. */

@@ -39,8 +39,12 @@ static void open_name(struct opening *opening)
     struct snap *snap = opening->snap;
     const char *path = snap->file->path;
     struct stat status;
-    opening->made = access(path, F_OK) != 0;
-    snap->named_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    /* With O_EXCL this run alone can have made the file.  A file of another run must never be removed. */
+    snap->named_fd = open(path, flags | O_EXCL, 0666);
+    opening->made = snap->named_fd >= 0;
+    if (!opening->made)
+        snap->named_fd = open(path, flags, 0666);
     if (snap->named_fd < 0 || fstat(snap->named_fd, &status) != 0)
         fail(EXIT_IO, "cannot write the snapshot file %s: %s; does its folder exist, and may you write there?", path,
              strerror(errno));

@@ -6,7 +6,7 @@
  *     thread of            calls                   does
  *     a copy's lane        begin_iteration()       takes a slot for the iteration            writer.c: snap_begin()
  *     the disk's lane      persist()               writes a payload                                    snap_write()
- *     the disk's lane      commit_iteration()      waits for the report, writes the page               snap_commit()
+ *     the disk's lane      commit_iteration()      waits for the report, writes the page               snap_finish()
  *     the report's lane    note_reported()         says whether the step is sound
  *     the issuing thread   show_commits()          logs what has been committed
  *
@@ -59,7 +59,7 @@ static void commit_iteration(void *context, const struct task *task, uint32_t nu
         pthread_cond_wait(&snapshots->changed, &snapshots->lock);
     bool sound = number < snapshots->bad_step;
     pthread_mutex_unlock(&snapshots->lock);
-    if (!snap_commit(snapshots->file, number, sound, &stored))
+    if (!snap_finish(snapshots->file, number, sound, &stored))
         return;
     pthread_mutex_lock(&snapshots->lock);
     *APPEND(snapshots->commits, snapshots->n_commits, snapshots->cap_commits) = stored;

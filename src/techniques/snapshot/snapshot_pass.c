@@ -269,7 +269,7 @@ static double try_place(struct list *list, const struct costs *costs, enum snaps
     struct forecast forecast = try_list(list, costs, 0, NULL, NULL);
     double period = forecast.excess_bytes > 0 ? INFINITY : forecast.period;
     free_forecast(&forecast);
-    undo(storing.edit);
+    undo_edit(storing.edit);
     return period;
 }
 
@@ -282,9 +282,9 @@ static bool run_snapshot(struct list *list, const struct costs *costs, const str
     struct storing storing = {.list = list, .edit = open_edit(list), .place = in, .by_hand = !costs};
     bool stored = store_all(&storing) > 0;
     if (stored)
-        commit(storing.edit); /* the edit's: from here on the list has the tasks */
+        commit_edit(storing.edit); /* from here on the list has the tasks */
     else
-        undo(storing.edit);
+        undo_edit(storing.edit);
     report_snapshot(list, costs, facts, other_period, report);
     return stored;
 }

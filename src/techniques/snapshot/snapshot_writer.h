@@ -1,7 +1,7 @@
 /* snapshot_writer.h - writing the snapshot file.
  *
  * Protocol: open_snap(); for each iteration snap_begin(), which takes a slot, snap_write() for one payload after
- * another, snap_commit(); close_snap() after a drain.
+ * another, snap_finish(); close_snap() after a drain.
  */
 #ifndef SNAPSHOT_WRITER_H
 #define SNAPSHOT_WRITER_H
@@ -70,7 +70,7 @@ struct snap_counts close_snap(struct snap *snap);
 int snap_begin(struct snap *snap, uint32_t iteration);
 /* Only the disk's thread calls it, for one payload after another of an iteration that has a slot.  Hashes and writes
  * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
- * snap_commit() drops the iteration. */
+ * snap_finish() drops the iteration. */
 void snap_write(struct snap *snap, uint32_t iteration, size_t payload, const void *bytes);
 struct stored_step {
     uint32_t step;
@@ -78,7 +78,7 @@ struct stored_step {
 };
 /* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *stored.
  * false: the iteration was dropped, or the file has failed, which a warning says once. */
-bool snap_commit(struct snap *snap, uint32_t iteration, bool sound, struct stored_step *stored);
+bool snap_finish(struct snap *snap, uint32_t iteration, bool sound, struct stored_step *stored);
 
 /* opening.c for writer.c */
 void take_name(void *argument); /* the new file takes the name of the old one; for attempt(), argument: struct snap */

@@ -5,7 +5,7 @@
  *     snap_begin    takes a slot that neither the newest durable commit nor another iteration has (ring.c), or none:
  *                   then the iteration is dropped.  An iteration has its slot until its commit has ended
  *     snap_write    a payload: looks whether its values are finite, hashes its pieces, and writes it to the slot
- *     snap_commit   writes the hashes, and a page that names the slot: the page that the newest commit is not on
+ *     snap_finish   writes the hashes, and a page that names the slot: the page that the newest commit is not on
  *                                                                                                  [recoverable]
  *                   fdatasync(), of all at once                                                        [durable]
  *
@@ -204,7 +204,7 @@ static void return_slot(struct snap *snap, uint32_t iteration, bool durable, uin
     pthread_mutex_unlock(&snap->lock);
 }
 
-bool snap_commit(struct snap *snap, uint32_t iteration, bool sound, struct stored_step *stored)
+bool snap_finish(struct snap *snap, uint32_t iteration, bool sound, struct stored_step *stored)
 {
     const int slot = member_of(snap->ring, iteration);
     const struct held_slot *held = &snap->slot[slot];

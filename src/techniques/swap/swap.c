@@ -389,7 +389,7 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct r
     struct swaps line = line_up(absences, all.n, all.uses);
     struct edit *edit = open_edit(list);
     swap_gaps(edit, list, all.uses, &line);
-    commit(edit);
+    commit_edit(edit);
     report_gaps(&all, absences, costs, changed ? NULL : why_not, report);
     free_swaps(&line);
     free(absences);

@@ -343,9 +343,9 @@ static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, co
 }
 
 /* Carries a choice out, in an open edit: an apply_function of the search. */
-static void apply(void *pass, struct edit *edit, const unsigned char *choice)
+static void apply(void *context, struct edit *edit, const unsigned char *choice)
 {
-    struct swapper *swapper = pass;
+    struct swapper *swapper = context;
     struct list *list = swapper->gaps.list;
     const struct machine *machine = list->pool->machine;
     const struct placement *placement = placement_of(choice);
@@ -425,7 +425,7 @@ static struct score search(struct swapper *swapper, unsigned char *best, double 
                                 .activity = "looking for what to swap",
                                 .decision = swapper->decision,
                                 .apply = apply,
-                                .pass = swapper,
+                                .context = swapper,
                                 .least_period = least_period};
     memset(best, KEEP, swapper->n);
     best[LAYOUT] = layout(FOR_COPIES, AS_LISTED);
@@ -458,7 +458,7 @@ static char *raise_for(struct swapper *swapper, const unsigned char *choice, con
     apply(swapper, edit, choice);
     struct forecast forecast = try_step(list, swapper->costs);
     char *shortage = raise_budgets(list->pool->machine, before, &forecast, option);
-    undo(edit);
+    undo_edit(edit);
     free_forecast(&forecast);
     return shortage;
 }
@@ -506,7 +506,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, enum replan
         name_budgets(swapper, best, option, replans);
     struct edit *edit = open_edit(all->list);
     apply(swapper, edit, best);
-    commit(edit);
+    commit_edit(edit);
     free(best);
     report_gaps(all, swapper->absence, swapper->costs, NULL, report);
     return true;

@@ -23,13 +23,15 @@ static double first_start(const struct forecast *forecast)
 }
 
 /* The first use of a tensor that came back is the copy.  The first use of one that is made again is the repeated task;
- * where there are several, the last makes the tensor whole. */
+ * where there are several, the last makes the tensor whole.  A task that reads the tensor follows in either case, since
+ * for it the tensor is back. */
 static void find_return(struct gap_times *times, const struct absence *absence, const struct forecast *forecast,
                         const struct uses *uses)
 {
     size_t n;
     const struct use *use = uses_of(uses, absence->back, &n), *last = use;
-    while (absence->action == REMAKE && last[1].mode & ACCESS_WRITE)
+    CHECK(use && n >= 2, "nobody reads %s, which is back", absence->back->name);
+    while (absence->action == REMAKE && last + 2 < use + n && last[1].mode & ACCESS_WRITE)
         last++;
     times->in_start = forecast->span[use->position].start;
     times->in_end = forecast->span[last->position].end;

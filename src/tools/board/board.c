@@ -161,12 +161,12 @@ static char *move_task(struct list *list, const struct move *move, struct lane *
     else if (next < move->task)
         done = hoist(edit, task, list->task[next]);
     if (done) {
-        commit(edit);
+        commit_edit(edit);
         return NULL;
     }
     char *wrong = say_obstacle(list, last_obstacle(edit));
     *in_way = last_obstacle(edit)->on_way->index;
-    undo(edit);
+    undo_edit(edit);
     return wrong;
 }
 

@@ -365,10 +365,11 @@ static void go_on(struct simulator *sim)
             if (sim->done > 0)
                 look_for_pattern(sim, sim->done);
             sim->done++;
-        } else if (may_open(sim))
+        } else if (may_open(sim)) {
             open_iteration(sim);
-        else
+        } else {
             break;
+        }
     }
     for (int i = 0; i < sim->n_lanes && sim->opened > before; i++)
         queue_lane(sim, &sim->lanes[i]);

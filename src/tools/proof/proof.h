@@ -34,7 +34,7 @@ char *verify_devices(const struct list *list);
 /* ---- audit.c: checks what tasks declare, while nothing else runs ------------------------------------------------ */
 
 struct audit *open_audit(struct list *list); /* then audit tasks in list order, and close */
-/* Runs task i of iteration `number` several times, with other fillings of all that it does not declare to read.  NULL:
+/* Runs task i of that iteration several times, with other fillings of all that it does not declare to read.  NULL:
  * it left the same in its declared writes each time, and did not change anything else.  Otherwise a sentence (the
  * caller frees it), and memory stays as before the task. */
 char *audit_task(struct audit *audit, uint32_t iteration, size_t i, struct task_flight *flight);

@@ -206,7 +206,7 @@ static void interpret_task(struct values *values, struct strip *strips, const st
 /* ---- the list -------------------------------------------------------------------------------------------------- */
 
 /* Numbers what is left in the tensors that persist, so that a list that has lost a copy out of the step has lost a
- * result.  A result's bytes are counted in the tensor that `replica_of` names, so that shards have together the result
+ * result.  A result's bytes are counted in the tensor that `replica.of` names, so that shards have together the result
  * of a whole tensor. */
 static void number_results(struct values *values, const struct list *list, struct strip *strips)
 {

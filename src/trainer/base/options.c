@@ -18,7 +18,9 @@ const struct option *find_option(const struct option_table *table, const char *n
 
 bool option_given(const struct option_table *table, const char *name)
 {
-    return table->given[find_option(table, name) - table->options];
+    const struct option *option = find_option(table, name);
+    CHECK(option, "there is no option --%s", name);
+    return table->given[option - table->options];
 }
 
 /* ---- words that are no options ---------------------------------------------------------------------------------- */

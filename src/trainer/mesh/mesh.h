@@ -18,7 +18,7 @@
 #ifndef MESH_H
 #define MESH_H
 
-#include "trainer/step/list.h" /* defines: tensor, step, machine */
+#include "trainer/step/list.h" /* defines: tensor, list, machine */
 
 enum { MOST_RANKS = 4096 };
 struct mesh {

@@ -147,23 +147,23 @@ static struct problem *place_device(struct arena *arena, size_t *looks)
 {
     const struct device *device = arena->device;
     SORT(arena->lives, arena->n, by_life);
-    struct problem *other = assign(arena, looks);
+    struct problem *in_order_of_life = assign(arena, looks);
     size_t bytes = arena_bytes(arena);
     SORT(arena->lives, arena->n, by_size);
-    struct problem *wrong = assign(arena, looks);
-    if (!other && (wrong || bytes < arena_bytes(arena))) {
-        free(wrong);
+    struct problem *problem = assign(arena, looks);
+    if (!in_order_of_life && (problem || bytes < arena_bytes(arena))) {
+        free(problem);
         SORT(arena->lives, arena->n, by_life);
-        wrong = assign(arena, looks);
+        problem = assign(arena, looks);
     }
-    free(other);
+    free(in_order_of_life);
     size_t all = 0;
     for (size_t i = 0; i < arena->n; i++)
         all += arena->lives[i].bytes;
-    if (!wrong && device->described.by_hand && !device->described.shares_bytes &&
+    if (!problem && device->described.by_hand && !device->described.shares_bytes &&
         all <= MIN(device->memory, slab_limit(device)))
         place_apart(arena);
-    return wrong;
+    return problem;
 }
 
 /* Forgets addresses of an earlier call. */

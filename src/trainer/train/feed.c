@@ -117,7 +117,7 @@ static struct window data_window(const struct trainer *trainer, uint32_t iterati
                            .seq_len = trainer->seq};
 }
 
-/* Fills in window `sample` of step `number`: fixed tokens, a window of the data, or random tokens. */
+/* Fills in window `sample` of step `iteration`: fixed tokens, a window of the data, or random tokens. */
 static void fill_window(const struct trainer *trainer, uint32_t iteration, int sample, int32_t *tokens,
                         int32_t *targets)
 {
@@ -133,7 +133,7 @@ static void fill_window(const struct trainer *trainer, uint32_t iteration, int s
     }
 }
 
-/* The windows of step `number` (from 1). */
+/* The windows of step `iteration` (from 1). */
 void prepare_batch(void *context, const struct task *task, uint32_t iteration)
 {
     const struct feed *feed = context;

@@ -179,8 +179,7 @@ static bool is_last_forward(const struct trainer *trainer, const struct turn *tu
            turn->micro == trainer->micros - 1;
 }
 
-/* One turn after another becomes tasks.  Without clipping, updates may begin after the last forward, when the losses
- * are complete; with it all updates wait for the norm. */
+/* Adds the tasks of one turn after another.  Without clipping, updates may begin after the last forward. */
 void build_train(struct trainer *trainer)
 {
     const bool clips = trainer->settings->clip > 0;

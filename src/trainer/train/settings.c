@@ -331,17 +331,17 @@ struct settings *parse_settings(const struct page *page, int argc, char **argv)
     asked.word = words[0];
     asked.n_words = n_words;
     free(words);
-    claim_files(page);
+    claim_files(page); /* before any of them is read, so that no file is two things */
     set_order();
     check_together();
     if (past)
         asked.init = NULL;
     if (asked.init)
         open_init();
-    if (asked.source.path)
+    if (asked.source.path) /* before the preset, which fills in only what is still open */
         adopt_sizes(&asked, asked.resumed && was_given("model"));
     apply_preset(&asked);
-    if (asked.source.path)
+    if (asked.source.path) /* the sizes are those of no preset */
         asked.preset = -1;
     return &asked;
 }

@@ -65,7 +65,7 @@ TEST(tasks_come_where_they_are_inserted)
     add_named(&diamond, "g1.5");
     insert_behind(edit, diamond.i);
     add_named(&diamond, "end");
-    commit(edit);
+    commit_edit(edit);
     expect_order(list, "f-2 f-1 f g g1 g1.5 g2 h i end");
     assert_int_equal(second->layer, 3);
     assert_int_equal(second->micro, 1);
@@ -89,7 +89,7 @@ TEST(moves_stop_at_data_edges)
     assert_true(sink(edit, diamond.g, diamond.h));
     assert_true(hoist(edit, diamond.g, diamond.h));
     assert_true(hoist(edit, diamond.h, diamond.g));
-    commit(edit);
+    commit_edit(edit);
     expect_order(list, "f h g i");
     end_paper(&diamond.paper);
 }
@@ -109,7 +109,7 @@ TEST(insertion_stays_when_a_task_is_cut)
     insert_behind(edit, diamond.i);
     drop(edit, diamond.i);
     add_named(&diamond, "end");
-    commit(edit);
+    commit_edit(edit);
     expect_order(diamond.paper.list, "f g g new more h h end");
     end_paper(&diamond.paper);
 }
@@ -131,7 +131,7 @@ TEST(what_stands_in_the_way_of_a_move)
     assert_true(hoist(edit, b, a));
     assert_true(sink(edit, b, a));
     assert_false(hoist(edit, update, b));
-    commit(edit);
+    commit_edit(edit);
     expect_order(paper.list, "a b update");
     end_paper(&paper);
 }
@@ -175,7 +175,7 @@ TEST(waits_that_no_tensor_says_are_handed_on)
              diamond.g);
     insert_behind(edit, other);
     repeat(edit, piece[1]);
-    commit(edit);
+    commit_edit(edit);
     expect_order(list, "f h h in i end mark other h");
     expect_afters(list, "1 after 5', 2 after 5', 5 after 1, 5 after 2, 6 after 6', 8 after 3, 8 after 5'");
     end_paper(&diamond.paper);
@@ -198,7 +198,7 @@ TEST(undo_leaves_nothing)
     stand_in(edit, repeat(edit, diamond.f), diamond.f);
     assert_ptr_equal(diamond.g->access[1].tensor, tensor);
     assert_ptr_equal(part->device, paper->host);
-    undo(edit);
+    undo_edit(edit);
     expect_order(paper->list, "f g h i");
     assert_ptr_equal(diamond.g->access[1].tensor, diamond.a);
     assert_ptr_equal(diamond.w->device, paper->device);
@@ -237,7 +237,7 @@ TEST(messages_are_handed_on)
     for (int i = 0; i < 3; i++)
         assert_int_equal(piece[i]->message, 7);
     paper->list->last_message = 9; /* a pass sends two messages more */
-    undo(edit);
+    undo_edit(edit);
     assert_int_equal(diamond.h->message, 7);
     assert_int_equal(paper->list->last_message, 7);
     end_paper(paper);
@@ -253,7 +253,7 @@ TEST(ranges_are_repointed_to_the_byte)
         add_paper(&paper, paper.device->lane[LANE_COMPUTE], "t", new_range(paper.pool, a, "a[1:3]", 1, 3), NULL, NULL);
     struct edit *edit = open_edit(paper.list);
     repoint(edit, task, a, b);
-    commit(edit);
+    commit_edit(edit);
     const struct tensor *now = task->access[0].tensor;
     assert_int_equal(b->bytes, 7);
     assert_ptr_equal(now->storage, b);
@@ -288,7 +288,7 @@ TEST(pieces_cover_the_task)
         assert_int_equal(at, 2048);
         assert_int_equal(bytes, 4096); /* 2048 that h reads, 2048 that it writes */
         expect_number("flops", flops, 1000);
-        commit(edit);
+        commit_edit(edit);
         finish_paper(&diamond.paper);
         expect_sound("the list", diamond.paper.list, values);
         free_values(values);
@@ -305,7 +305,7 @@ TEST(a_piece_is_cut_again)
     cut(edit, diamond.h, 2, half);
     assert_int_equal(cut(edit, half[1], 2, quarter), 2);
     assert_int_equal(quarter[1]->piece_begin, 1536); /* 3/4 of 2048 */
-    commit(edit);
+    commit_edit(edit);
     finish_paper(&diamond.paper);
     expect_sound("the list", diamond.paper.list, values);
     free_values(values);
@@ -371,7 +371,7 @@ static size_t guest_uses(const char *words)
         else
             last = add_copy(paper.list, paper.device->lane[LANE_UPLOAD], "off", to, from);
     }
-    commit(edit);
+    commit_edit(edit);
     struct uses *uses = find_uses(paper.list->task, paper.list->n, paper.pool);
     size_t n = uses_of_guest(uses, w);
     free_uses(uses);

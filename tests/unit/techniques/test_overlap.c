@@ -381,7 +381,7 @@ static const char *order_on_host(struct list *list, enum side where)
     struct mover mover = begin_moves(edit, list, uses, 1, GRADIENTS_ALONE);
     move_updates(&mover, &buckets, side);
     end_moves(&mover);
-    commit(edit);
+    commit_edit(edit);
     for (size_t i = 0; i < list->n; i++)
         if (list->task[i]->role == ROLE_UPDATE && list->task[i]->lane->device->is_host)
             order = lasting("%s%d", order, list->task[i]->layer);

@@ -257,8 +257,8 @@ static void commit_one(void)
     life.n--;
     memmove(life.flight, life.flight + 1, (size_t)life.n * sizeof flight);
     if (draw(20) == 0)
-        snap_commit(life.snap, flight.step, false, &(struct stored_step){0});
-    else if (snap_commit(life.snap, flight.step, true, &step))
+        snap_finish(life.snap, flight.step, false, &(struct stored_step){0});
+    else if (snap_finish(life.snap, flight.step, true, &step))
         acknowledged = flight.step;
 }
 

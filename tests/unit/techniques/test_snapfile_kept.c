@@ -67,7 +67,7 @@ TEST(what_is_refused)
     assert_int_equal(snap_begin(one, 1), 1);
     assert_int_equal(snap_begin(one, 2), 2);
     assert_int_equal(snap_begin(one, 3), 0);
-    snap_commit(one, 2, false, &(struct stored_step){0});
+    snap_finish(one, 2, false, &(struct stored_step){0});
     assert_int_equal(snap_begin(one, 4), 2);
     assert_int_equal(close_snap(one).dropped, 2);
     assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_FAILED);
@@ -105,7 +105,7 @@ TEST(no_value_is_overlooked)
                 snap_write(snap, 1, at, values);
                 free(values);
             }
-            assert_int_equal(snap_commit(snap, 1, true, &(struct stored_step){0}), between);
+            assert_int_equal(snap_finish(snap, 1, true, &(struct stored_step){0}), between);
             store_iteration(snap, &stored, 2, 1);
         }
     close_snap(snap);
@@ -139,7 +139,7 @@ TEST(who_reads_notices_a_writer)
     float *bytes = fill_payload(&stored, 0, 9);
     snap_write(snap, 3, 0, bytes);
     read_first(opened); /* it is of the other slot */
-    snap_commit(snap, 3, false, &(struct stored_step){0});
+    snap_finish(snap, 3, false, &(struct stored_step){0});
     store_iteration(snap, &stored, 3, 1);
     read_first(opened); /* still it is */
     assert_int_equal(snap_begin(snap, 4), 2);
@@ -300,7 +300,7 @@ static void lose_the_name(void *path)
         snap_write(snap, 2, i, bytes);
         free(bytes);
     }
-    assert_false(snap_commit(snap, 2, true, &(struct stored_step){0}));
+    assert_false(snap_finish(snap, 2, true, &(struct stored_step){0}));
     assert_int_equal(snap_begin(snap, 3), 0);
     struct snap_counts counts = close_snap(snap);
     assert_int_equal(counts.newest, 0);

@@ -79,7 +79,7 @@ static double try_plan(struct list *list, const struct plan *plan, int n, struct
     struct forecast forecast = try_step(list, NULL);
     double period = forecast.excess_bytes > 0 ? INFINITY : forecast.period;
     free_forecast(&forecast);
-    undo(edit);
+    undo_edit(edit);
     free(line);
     free_uses(uses);
     free_uses(before);
@@ -259,7 +259,7 @@ static size_t bytes_if_free(struct list *list, const struct uses *uses, struct t
     if (forecast.excess_bytes == 0 && forecast.period < period * (1 + 1e-9))
         least = forecast.needed_bytes[0];
     free_forecast(&forecast);
-    undo(edit);
+    undo_edit(edit);
     return least;
 }
 

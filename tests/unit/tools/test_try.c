@@ -444,7 +444,7 @@ TEST(an_edit_is_tried)
     assert_int_equal(now.n, COUNT(order));
     assert_memory_equal(now.task, order, sizeof order);
     free_forecast(&now);
-    undo(edit);
+    undo_edit(edit);
     expect_most(list, four.paper.costs, 8192, 2);
     end_paper(&four.paper);
 }
@@ -460,7 +460,7 @@ TEST(what_does_not_fit_is_told)
     free_forecast(&all);
     struct edit *edit = open_edit(four.paper.list);
     assert_true(sink(edit, four.early, four.c));
-    commit(edit);
+    commit_edit(edit);
     expect_most(four.paper.list, four.paper.costs, 6144, 1);
     end_paper(&four.paper);
 }

@@ -308,7 +308,7 @@ static size_t try_change(const char *what, change *make, int ranks, int faults)
             struct trainer *trainer = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), ranks);
             struct edit *edit = open_edit(trainer->train);
             bool made = make(trainer, edit, place, fault);
-            commit(edit);
+            commit_edit(edit);
             finish_again(trainer);
             char *wrong = made ? verify(trainer->train, values_of(trainer, trainer->train)) : NULL;
             if (made && (wrong != NULL) != (fault > 0))
@@ -545,7 +545,7 @@ TEST(a_piece_is_missing)
         struct edit *edit = open_edit(paper.list);
         assert_int_equal(cut(edit, task, 3, piece), 3);
         drop(edit, piece[missing]);
-        commit(edit);
+        commit_edit(edit);
         expect_wrong("a piece is missing", compare_values(values, paper.list), "work");
         free_values(values);
         end_paper(&paper);
@@ -576,12 +576,12 @@ TEST(a_move_that_takes_another_way)
     add_copy(paper.list, there->lane[LANE_UPLOAD], "in", y, way);
     drop(edit, down);
     drop(edit, up);
-    commit(edit);
+    commit_edit(edit);
     finish_list(paper.list);
     expect_sound("another way", paper.list, values);
     edit = open_edit(paper.list);
     drop(edit, result);
-    commit(edit);
+    commit_edit(edit);
     expect_wrong("no result", compare_values(values, paper.list), "a tensor that persists ends with another value");
     free_values(values);
     end_paper(&paper);

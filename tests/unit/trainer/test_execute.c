@@ -184,9 +184,7 @@ TEST(the_background_holds_nobody_up)
 #ifdef __linux__
 static void note_policy(void *context, const struct task *task, uint32_t iteration)
 {
-    (void)context;
     (void)task;
-    (void)iteration;
     struct sched_param ignored;
     int policy;
     pthread_getschedparam(pthread_self(), &policy, &ignored);
@@ -293,7 +291,7 @@ CASE(hang_for_ever)
     execution.watch = watch;
     watchdog_seconds = 0.3;
     struct journey journey = new_journey(wait_at_gate, &gate);
-    finish_lists(journey.pool, &journey.list, 1);
+    must(finish_lists(journey.pool, &journey.list, 1));
     execute(journey.list, 1);
     drain(journey.list);
 }
@@ -317,7 +315,7 @@ CASE(driver_hangs)
     watchdog_seconds = 0.3;
     struct journey journey = new_journey(no_work, NULL);
     add_issue(journey.list, journey.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
-    finish_lists(journey.pool, &journey.list, 1);
+    must(finish_lists(journey.pool, &journey.list, 1));
     execute(journey.list, 1);
 }
 
