@@ -45,7 +45,7 @@ struct machine *open_shaped(const char *devices, int vector, int work_group);
 /* What ./yard (or $YARD) does with these words, which a shell splits. */
 struct ran {
     int code;
-    const char *words;       /* those of the command after `yard` */
+    const char *words;       /* the command's, without the program's name */
     const char *stdout_path; /* a file with all of stdout, until the next run */
     char out[16384], err[8192];
 };

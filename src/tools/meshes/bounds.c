@@ -9,11 +9,11 @@
  *                   stage 1     F F F B B B        the work of stage 1, one F before it, and one B after it
  *
  *               With clipping a step's turns lie between two updates.  Without it, only the work counts.
- *               Where dp > 1, also the way from a stage's first forward to the next step's: work up to the first
- *               gradients that travel, and then what a link carries, gradients and new values:
+ *               Where dp > 1, also all that a link carries in a step; and the way from a stage's first forward to the
+ *               next step's: work up to the first gradients that can travel, then gradients and new values:
  *
- *                   work      F F F B B B[2 1 0]            F
- *                   link                   [2][1][ 0 ][2][1][ 0 ]     units, as long as their bytes take
+ *                   work      F F F B B B[2 1 0]          F
+ *                   link                 [2][1][ 0 ][2][1][ 0 ]     units, as long as their bytes take
  *     memory    parameters, gradients and optimizer, divided by dp where ZeRO shares them out; or, in place of the
  *               gradients, the tapes that the order keeps at the same time
  */
@@ -111,10 +111,10 @@ static void note_bytes(struct sketch *sketch, const struct trainer *trainer, con
     }
     for (const struct level *level = trainer->train->level; level < trainer->train->level + trainer->train->n_levels;
          level++) {
-        size_t state =
-            level->of_class[MEM_PARAMETERS] + level->of_class[MEM_GRADIENTS] + level->of_class[MEM_OPTIMIZER];
+        /* Buffers are left out: one for gradients that several micro-batches add to is there from the first one on. */
+        size_t held = level->of_class[MEM_ACTIVATIONS] + level->of_class[MEM_WORK];
         if (level->device == 0 && level->position >= backward && unit[level->position] >= trainer->config.layers)
-            sketch->extra = fmax(sketch->extra, (double)(level->bytes - state) - tapes);
+            sketch->extra = fmax(sketch->extra, (double)held - tapes);
     }
 }
 
@@ -217,28 +217,29 @@ static int ranks_on_a_link(const struct mesh *mesh, int stage, int64_t link_shar
     return most;
 }
 
-/* The seconds of a link in which ranks of the stage get a byte of each parameter's gradient, or of its new value, from
- * the others: each has a share of the bytes, and gets the others' gradients for it, and the others' shares. */
-static double seconds_a_byte(const struct mesh *mesh, const struct sketch *sketch, int stage)
+/* The seconds of a link in which a rank gets a byte of each parameter's gradient, or of its new value, from the others:
+ * it has a share of the bytes, and gets the others' gradients for it, and the others' shares. */
+static double seconds_a_byte(const struct mesh *mesh, const struct sketch *sketch)
 {
-    const double others = (double)(mesh->dp - 1) / mesh->dp;
-    return others * ranks_on_a_link(mesh, stage, sketch->link_share) * sketch->link_byte_seconds;
+    return (double)(mesh->dp - 1) / mesh->dp * sketch->link_byte_seconds;
 }
 
-/* The seconds from the first forward of a stage to the next step's.  In its last backward the gradients of the last
- * unit are the first that can travel.  They go in this order.  New values follow in the same order, or, with clipping,
- * after the norm of all, where they are left out here. */
-static double bound_cycle(const struct stage *stage, const struct sketch *sketch, double byte_seconds, bool clips,
-                          bool splits)
+/* The seconds from the first forward of a stage to the next step's, on the rank that begins it before all others.  In
+ * the last backward the gradients of the last unit are the first that can travel, some of them when its backward begins.
+ * They go in this order.  With clipping the norm waits for the gradients of all ranks, which share a link; new values
+ * come after it, and are left out here.  Without it new values follow in the same order, and the rank waits for its own
+ * bytes alone.  Where backwards are in halves, it is not known which unit's gradients come first, but none comes before
+ * the last second half begins. */
+static double bound_cycle(const struct stage *stage, const struct sketch *sketch, double byte_seconds, bool splits)
 {
-    const int trips = clips ? 1 : 2; /* of a byte: as a gradient, and as a new value */
-    double seconds = stage->stops - stage->starts, bytes = 0, most = 0;
+    const double work = stage->stops - stage->starts;
+    if (splits)
+        return fmax(work, work - stage->sum.backward + stage->sum.parameters * byte_seconds);
+    double begins = work, bytes = 0, most = work;
     for (int u = stage->begin; u < stage->end; u++) {
+        begins -= sketch->unit[u].backward;
         bytes += sketch->unit[u].parameters;
-        most = fmax(most, seconds + trips * bytes * byte_seconds);
-        if (splits)
-            break; /* which units' gradients come last is not known */
-        seconds -= sketch->unit[u].backward;
+        most = fmax(most, begins + bytes * byte_seconds);
     }
     return most;
 }
@@ -246,16 +247,19 @@ static double bound_cycle(const struct stage *stage, const struct sketch *sketch
 static double bound_time(const struct mesh *mesh, const struct sketch *sketch, const struct stage *stages,
                          const struct load *loads, bool clips, bool splits)
 {
+    const double byte_seconds = seconds_a_byte(mesh, sketch);
     double most = 0;
     for (int number = 0; number < n_stages(mesh); number++) {
         const struct load *load = &loads[pp_of(mesh, number)];
-        const double cycle = bound_cycle(&stages[number], sketch, seconds_a_byte(mesh, sketch, number), clips, splits);
-        most = fmax(most, fmax(cycle, load->work));
+        const int ranks = ranks_on_a_link(mesh, number, sketch->link_share);
+        const double cycle = bound_cycle(&stages[number], sketch, (clips ? ranks : 2) * byte_seconds, splits);
+        const double carried = 2 * ranks * stages[number].sum.parameters * byte_seconds; /* by the link, in a step */
+        most = fmax(most, fmax(fmax(cycle, carried), load->work));
         if (clips && number < mesh->pp)
             most = fmax(most, load->before + fmax(cycle, load->work + load->after));
     }
     if (clips) /* the first unit's values come after the norm, and all forwards after them */
-        most += sketch->unit[0].parameters * seconds_a_byte(mesh, sketch, 0);
+        most += sketch->unit[0].parameters * byte_seconds;
     return most;
 }
 

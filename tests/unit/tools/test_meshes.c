@@ -103,6 +103,35 @@ LAW(the_search_finds_what_all_simulated_one_by_one_have)
         test_failed("the bounds rule nothing out: %zu of %zu are simulated\n", simulated, all);
 }
 
+/* Units that are large for their work, on links that three devices share: ranks begin a step one after another, and
+ * buffers are as large as activations. */
+static const struct {
+    int devices;
+    const char *upload; /* bytes per second */
+    const char *words;
+} slow_links[] = {
+    {2, "3e6", "--layers 1 --heads 2 --channels 32 --seq-len 64 --batch 2 --micro-batch 1 --zero 2"},
+    {4, "3e5", "--layers 2 --heads 12 --channels 192 --seq-len 64 --batch 4"},
+};
+
+TEST(bounds_hold_where_links_are_slow)
+{
+    for (size_t i = 0; i < COUNT(slow_links); i++) {
+        const char *hardware = write_text("slow.txt",
+                                          "hardware = slow\ndevices = 4\ndevices_per_link = 3\nflops = 1e8\n"
+                                          "efficiency = 0.5\nbandwidth = 1e12\nlaunch = 1e-300\nvector = 4\n"
+                                          "host_bandwidth = 1e10\nhost_launch = 1e-6\nlink upload = %s 0\n"
+                                          "link download = 1e12 0\nmemory = 1G\nhost_memory = 1G\n",
+                                          slow_links[i].upload);
+        const char *words = lasting("--model tiny --clip 0 %s --hardware %s", slow_links[i].words, hardware);
+        struct mesh_search each = search_of(words, slow_links[i].devices);
+        each.prunes = false;
+        search_meshes(&each);
+        expect_bounds(&each);
+        free_mesh_search(&each);
+    }
+}
+
 /* ---- tried one by one, by the words of a command ----------------------------------------------------------------- */
 
 /* What these options come to; INFINITY: they cannot be planned. */
