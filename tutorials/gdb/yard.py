@@ -468,7 +468,9 @@ class Task(Command):
 
 
 def near_names(name, names):
-    near = sorted(n for n in names if name in n) or difflib.get_close_matches(name, names)
+    """Names that somebody who typed `name` may have meant: "; there are mlp.fc, mlp.fc.dx".  Numbers are no names."""
+    names = [n for n in names if not n.isdigit()]
+    near = sorted(n for n in names if name and name in n) or difflib.get_close_matches(name, names)
     return "; there are " + ", ".join(near[:8]) if near else ""
 
 
@@ -849,7 +851,7 @@ class Diff(Command):
 
 VERBS = ["sink", "hoist", "set_home", "make_transient", "make_persistent", "set_exclusive", "mirror", "repoint", "cut",
          "repeat", "stand_in", "replace_on_host", "drop", "add_copy_for", "add_move", "add_download", "add_kernel",
-         "add_copy", "add_host", "add_issue", "add_again", "switch_readers", "commit", "undo"]
+         "add_copy", "add_host", "add_issue", "add_again", "switch_readers", "commit_edit", "undo_edit"]
 
 
 class VerbBreakpoint(gdb.Breakpoint):
