@@ -135,6 +135,15 @@ struct trainer *open_training(struct settings *settings, unsigned lists)
     return trainer;
 }
 
+struct trainer *open_tiny_training(const char *more)
+{
+    static const char tiny[] = "--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 --gemm own";
+    struct trainer *trainer =
+        new_trainer(settings_of(lasting("%s %s", tiny, more)), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
+    init_random(trainer->model, 1337);
+    return trainer;
+}
+
 void run_steps(struct trainer *trainer, uint32_t from, uint32_t to)
 {
     for (uint32_t number = from; number <= to; number++)

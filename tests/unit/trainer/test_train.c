@@ -20,14 +20,6 @@
 
 #define TINY "--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 "
 
-static struct trainer *open_tiny(const char *more)
-{
-    struct trainer *trainer =
-        new_trainer(settings_of(lasting(TINY "--gemm own %s", more)), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
-    init_random(trainer->model, 1337);
-    return trainer;
-}
-
 /* (Our own products: test_mesh.c, test_grid.c.)  Gradients differ by rounding, about 1e-7; Adam divides by the
  * gradient's size and magnifies this where it is nearly zero. */
 TEST(clblast_trains_alike)
@@ -167,7 +159,7 @@ TEST(evaluation_goes_over_the_whole_split)
 TEST(evaluation_changes_nothing)
 {
     struct state plain = train(settings_of(TINY "--gemm own"), 6);
-    struct trainer *trainer = open_tiny("");
+    struct trainer *trainer = open_tiny_training("");
     for (uint32_t number = 1; number <= 6; number++) {
         run_step(trainer, number);
         drain(trainer->train);
@@ -349,7 +341,7 @@ TEST(the_context_that_copies_has_pinned_the_memory)
                                         "--swap layer --swap-what activations,optimizer"};
     contexts_apart(true);
     for (size_t i = 0; i < COUNT(words); i++) {
-        struct trainer *trainer = open_tiny(lasting("-d 0:0x2 %s", words[i]));
+        struct trainer *trainer = open_tiny_training(lasting("-d 0:0x2 %s", words[i]));
         assert_int_equal(trainer->machine->n_contexts, 2);
         assert_true(trainer->machine->host->n_slabs >= 2);
         expect_pinned(trainer->train);

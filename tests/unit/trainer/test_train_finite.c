@@ -18,16 +18,6 @@
 
 #include <math.h>
 
-#define TINY "--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 "
-
-static struct trainer *open_tiny(const char *more)
-{
-    struct trainer *trainer =
-        new_trainer(settings_of(lasting(TINY "--gemm own %s", more)), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
-    init_random(trainer->model, 1337);
-    return trainer;
-}
-
 /* ---- steps ------------------------------------------------------------------------------------------------------ */
 
 static void poke(struct trainer *trainer, const char *name, size_t at, float value)
@@ -64,7 +54,7 @@ static const struct result *end_bad_steps(struct trainer *trainer, uint32_t numb
 /* Two good steps, then an infinite weight: the steps from there on change nothing. */
 TEST(a_bad_step_changes_nothing)
 {
-    struct trainer *trainer = open_tiny(lasting("-d %s", two_devices()));
+    struct trainer *trainer = open_tiny_training(lasting("-d %s", two_devices()));
     run_steps(trainer, 1, 2);
     poke(trainer, "h.1.mlp.c_fc.weight", 5, INFINITY);
     struct state before = read_state(trainer, 0);
@@ -84,7 +74,7 @@ TEST(a_bad_loss_changes_nothing)
     setenv("YARD_KERNELS", folder, 1);
     const char *devices[] = {"0:0", two_devices()};
     for (size_t i = 0; i < COUNT(devices); i++) {
-        struct trainer *trainer = open_tiny(lasting("-d %s", devices[i]));
+        struct trainer *trainer = open_tiny_training(lasting("-d %s", devices[i]));
         struct state before = read_state(trainer, 0);
         const struct result *result = end_bad_steps(trainer, 1, &before);
         assert_true(result->halted);
@@ -116,7 +106,7 @@ static void poke_file(const char *path, const char *name, size_t at, size_t n, f
 /* A file with a model of which n floats are `value`; training itself would not save such a thing. */
 static void save_with(const char *path, const char *words, const char *name, size_t at, size_t n, float value)
 {
-    struct trainer *trainer = open_tiny(words);
+    struct trainer *trainer = open_tiny_training(words);
     struct checkpoint *made = describe_training(trainer, 0);
     char *folder = lasting("%s.saved", path);
     make_folder(folder);
