@@ -16,8 +16,8 @@ struct folder {
 /* Makes the temporary folder, for so many files at most.  publish_folder() gives it its name.  What the system refuses
  * ends the program (EXIT_IO) in both, and then the temporary folder is removed. */
 struct folder *open_folder(const char *path, size_t most_files);
-const char *file_in(struct folder *folder,
-                    const char *name);      /* the path under which to write this file of the folder */
+/* The path under which to write this file of the folder. */
+const char *file_in(struct folder *folder, const char *name);
 void publish_folder(struct folder *folder); /* frees it */
 /* Renames the folder, so that it is gone at once; then removes the files in it that yard writes, one by one.  Other
  * files stay, in `<path>.kept-<pid>`, and a warning says so.  A link to a folder is removed, what it leads to stays. */

@@ -42,8 +42,8 @@ struct snapfile {
     int page;                  /* the page that has it, 0 or 1; NONE: no page */
     uint64_t last_seq;         /* the highest one on any page */
 };
-struct snapfile *
-snapfile_of(const struct checkpoint *checkpoint); /* it was opened from a snapshot file, or is written to one */
+/* The file of a checkpoint that was opened from a snapshot file, or is written to one. */
+struct snapfile *snapfile_of(const struct checkpoint *checkpoint);
 uint64_t slot_at(const struct snapfile *snapfile, int slot);   /* offset in the file; slots + 1: the file's end */
 uint64_t hashes_at(const struct snapfile *snapfile, int slot); /* offset of the hashes of the slot's pieces */
 void fill_page(const struct snapfile *snapfile, const struct snap_commit *commit, char page[SNAP_PAGE]);

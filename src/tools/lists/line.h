@@ -25,8 +25,8 @@ void split_line(struct line *line, char *text);
     fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", (l)->path, (l)->number, (word), format_string(__VA_ARGS__))
 char *word_at(struct line *line, size_t i);            /* the word that has place i, which must be there */
 char *word_option(struct line *line, const char *key); /* the value of `key=value`, or NULL */
-char *next_name(const struct line *line,
-                char **list); /* cuts the first name off a list with commas; NULL: none is left */
+/* Cuts the first name off a list with commas; NULL: none is left. */
+char *next_name(const struct line *line, char **list);
 
 /* The values that words have, as a struct keeps them. */
 enum value {

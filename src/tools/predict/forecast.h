@@ -35,8 +35,8 @@ struct forecast try_list(const struct list *list, const struct costs *costs, dou
 /* try_step(), but tasks wait for data alone, and none for bytes that another tensor has had. */
 struct forecast try_data(const struct list *list, const struct costs *costs);
 void free_forecast(struct forecast *forecast);
-struct forecast *
-keep_forecast(struct forecast forecast); /* moves it to the heap, for a pass's report, which frees it */
+/* Moves the forecast to the heap, for a pass's report, which frees it. */
+struct forecast *keep_forecast(struct forecast forecast);
 
 /* ---- budgets.c -------------------------------------------------------------------------------------------------- */
 

@@ -45,8 +45,8 @@ struct costs *costs_of(const struct trainer *trainer);
 /* Measures a few steps on random tokens or the trainer's data; they change the trainer's weights.  The caller frees
  * the costs. */
 struct costs *measure_costs(struct trainer *trainer);
-const char *
-engine_name(const struct trainer *trainer); /* what computes matrix products on device 0: "own" or "clblast" */
+/* What computes matrix products on device 0: "own" or "clblast". */
+const char *engine_name(const struct trainer *trainer);
 /* Where a plan needs times that no file gives, this measures them, with a trainer of its own that has no plan, and
  * whose swaps are only those that the budget needs.  Later trainers of this process have these times. */
 void run_trial_for(struct settings *settings);

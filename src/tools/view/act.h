@@ -21,16 +21,16 @@ void move_mouse(struct view *view, int x, int y);
 enum shift_key { SHIFT_UP, SHIFT_DOWN };
 void press_button(struct view *view, enum shift_key shift); /* at the mouse's place; SHIFT_DOWN: measures */
 void release_button(struct view *view);
-void turn_wheel(struct view *view, double notches,
-                enum shift_key shift); /* zooms at the mouse; SHIFT_DOWN: moves the rows */
+/* Zooms at the mouse; SHIFT_DOWN: moves the rows. */
+void turn_wheel(struct view *view, double notches, enum shift_key shift);
 /* Presses keys and moves the mouse as a text says: "f k /mlp enter click:600,300". */
 void run_script(struct view *view, const char *script);
 
 /* ---- move.c: on a track with a board ---------------------------------------------------------------------------- */
 
 void take_up(struct view *view, const struct pick *pick);
-void carry_task(
-    struct view *view); /* moves the task to the mouse; the list is simulated again if the place has changed */
+/* Moves the task to the mouse; the list is simulated again if the place has changed. */
+void carry_task(struct view *view);
 void put_down(struct view *view);
 void call_off(struct view *view); /* puts the task back where it was */
 void undo_last_move(struct view *view);

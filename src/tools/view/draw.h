@@ -19,8 +19,8 @@ enum {
 uint32_t readable_on(uint32_t colour); /* black or white */
 uint32_t kind_colour(const char *role);
 uint32_t task_colour(const struct view *view, const struct track *track, uint32_t number);
-bool is_plain(const struct view *view, const struct track *track,
-              uint32_t number);      /* the task has none of what colours stand for */
+/* Has the task none of what colours stand for, such as a layer? */
+bool is_plain(const struct view *view, const struct track *track, uint32_t number);
 uint32_t class_colour(size_t class); /* a class of memory's */
 uint32_t cause_colour(enum cause cause);
 void count_colours(struct view *view); /* counts layers, micro-batches, roles and classes, when a trace is new */
@@ -40,8 +40,8 @@ static inline int column_width(const struct view *view, size_t n)
         return 1;
     return (n < 48 ? 2 : 4) * view->scale;
 }
-void draw_lane(const struct view *view, const struct view_row *row,
-               struct seen *seen);                                         /* adds what it draws to `seen` */
+/* Draws a lane, and adds what it draws to `seen`. */
+void draw_lane(const struct view *view, const struct view_row *row, struct seen *seen);
 void draw_lane_names(const struct view *view, const struct view_row *row); /* once more, over what lies over the bars */
 void draw_memory(const struct view *view, const struct view_row *row, struct seen *seen);
 /* The budget of the row's device; 0: it is not on the axis. */
@@ -80,8 +80,8 @@ void draw_popup(const struct view *view, int x, int y, const char *text);
 /* Where a box of that size hides the least of what is selected, a stretch or a place. */
 struct box place_panel(const struct view *view, struct box size);
 void draw_panel(const struct view *view); /* the text about the selected stretch or place */
-void draw_tooltip(
-    const struct view *view); /* what is under the mouse, unless that moves something or a table is shown */
+/* Draws what is under the mouse, unless that moves something or a table is shown. */
+void draw_tooltip(const struct view *view);
 
 /* ---- strip.c ---------------------------------------------------------------------------------------------------- */
 

@@ -40,7 +40,7 @@ int count_details_lines(const struct view *view); /* a picture has as many as it
 
 /* ---- select.c --------------------------------------------------------------------------------------------------- */
 
-void select_again(
-    struct view *view); /* updates the panel of the selection after the selection or the trace has changed */
+/* Updates the panel of the selection after the selection or the trace has changed. */
+void select_again(struct view *view);
 
 #endif

@@ -19,8 +19,8 @@ struct config {
 enum { MOST_LAYERS = 1000 };
 void check_config(const struct config *config); /* ends the program (EXIT_USAGE) if sizes are impossible */
 bool same_sizes(const struct config *a, const struct config *b);
-const char *describe_sizes(char out[160],
-                           const struct config *config); /* "2 layers, 2 heads, ..." into out, returned */
+/* Writes "2 layers, 2 heads, ..." to `out`, which is returned. */
+const char *describe_sizes(char out[160], const struct config *config);
 
 enum init { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_RESIDUAL };
 

@@ -107,8 +107,8 @@ struct task *append_task(struct list *list); /* an empty task, at the end, or at
 /* Puts the n tasks from position `first` on in another order.  order[i]: the position of the task that becomes the one
  * at first + i. */
 void permute_tasks(struct list *list, size_t first, const size_t *order, size_t n);
-void link_behind(struct task *task,
-                 struct task *where); /* while the list is edited: puts the task right after `where` */
+/* Puts the task right after `where`, while the list is edited. */
+void link_behind(struct task *task, struct task *where);
 void free_task(struct task *task);
 void add_access(struct task *task, struct tensor *tensor, enum access_mode mode);
 /* Declares that element i of what the task writes follows from element i of what it reads, so that a pass may cut it

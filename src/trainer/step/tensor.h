@@ -121,8 +121,8 @@ struct pool {
 };
 struct pool *new_pool(struct machine *machine);
 void free_pool(struct pool *pool); /* frees the tensors, their sub-buffers and the slabs too */
-void drop_tensors(struct pool *pool,
-                  size_t n); /* frees all tensors but the first n; no list may use a tensor that goes */
+/* Frees all tensors but the first n; no list may use a tensor that goes. */
+void drop_tensors(struct pool *pool, size_t n);
 
 /* The pool owns all tensors that these functions make. */
 
