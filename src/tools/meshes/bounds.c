@@ -226,7 +226,7 @@ static double seconds_a_byte(const struct mesh *mesh, const struct sketch *sketc
 
 /* The seconds from the first forward of a stage to the next step's, on the rank that begins it before all others.  In
  * the last backward the gradients of the last unit are the first that can travel, some of them when its backward
- * begins. They go in this order.  With clipping the norm waits for the gradients of all ranks, which share a link; new
+ * begins.  They go in this order.  With clipping the norm waits for the gradients of all ranks, which share a link; new
  * values come after it, and are left out here.  Without it new values follow in the same order, and the rank waits for
  * its own bytes alone.  Where backwards are in halves, it is not known which unit's gradients come first, but none
  * comes before the last second half begins. */
