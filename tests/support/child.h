@@ -47,6 +47,8 @@ struct cases {
     int begin, end;
 };
 struct cases cases_of(int few, int all);
+/* The number in this environment variable, such as how many cases are tried; without the variable, `usual`. */
+int number_from(const char *variable, int usual);
 
 /* The test fails with a message by printf rules. */
 #define test_failed(...) (print_error(__VA_ARGS__), _fail(__FILE__, __LINE__))

@@ -39,6 +39,12 @@ struct cases cases_of(int few, int all)
     return d;
 }
 
+int number_from(const char *variable, int usual)
+{
+    const char *text = getenv(variable);
+    return text ? atoi(text) : usual;
+}
+
 /* ---- what a test takes ------------------------------------------------------------------------------------------ */
 
 static double wall_at_start, cpu_at_start;

@@ -2,8 +2,6 @@
 
 #include "support_paper.h"
 
-int number_from(const char *variable, int few) { return getenv(variable) ? atoi(getenv(variable)) : few; }
-
 double draw_kth(int seed, int k) { return random_uniform((uint64_t)seed, STREAM_TEST, 0, (uint64_t)k); }
 
 char *random_list(const char *kind, int seed, int layers)

@@ -10,8 +10,6 @@
 #define ALL_CLASSES "activations,gradients,optimizer,parameters"
 #define STREAMED "--overlap all-cpu --swap auto --swap-what activations,gradients,parameters" /* the host updates all */
 
-/* How many cases are tried: the environment variable's number, or `few` without it. */
-int number_from(const char *variable, int few);
 /* The kth random number of a seed, from 0 up to 1. */
 double draw_kth(int seed, int k);
 /* A random step file of tests/data/lists.awk, with so many layers; the caller frees it. */

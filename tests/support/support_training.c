@@ -137,9 +137,8 @@ struct trainer *open_training(struct settings *settings, unsigned lists)
 
 struct trainer *open_tiny_training(const char *more)
 {
-    static const char tiny[] = "--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 --gemm own";
-    struct trainer *trainer =
-        new_trainer(settings_of(lasting("%s %s", tiny, more)), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
+    struct settings *settings = settings_of(lasting(TINY_SIZES "--gemm own %s", more));
+    struct trainer *trainer = new_trainer(settings, LIST_TRAIN | LIST_EVAL | OPEN_DATA);
     init_random(trainer->model, 1337);
     return trainer;
 }

@@ -25,8 +25,9 @@ void finish_list(struct list *list);
 struct list *list_of(const char *format, ...) PRINTF_LIKE(1, 2); /* reads the step file with this text */
 /* Opens a trainer with random parameters and a train list that proves right. */
 struct trainer *open_training(struct settings *settings, unsigned lists);
-/* A small model, with our own products, random parameters, text and lists to train and to evaluate.  more: further
- * options. */
+#define TINY_SIZES "--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 " /* a small model's, and its batch */
+/* A model of these sizes, with our own products, random parameters, text, and lists to train and to evaluate.  more:
+ * further options. */
 struct trainer *open_tiny_training(const char *more);
 void run_steps(struct trainer *trainer, uint32_t from, uint32_t to);
 void begin_anew(struct trainer *trainer); /* sets the first values of seed 1337, and Adam's state to 0 */

@@ -139,18 +139,24 @@ def is_list(list):
         return False
 
 
-def find_list(name=None):
-    """The list that the nearest frame works on; with a name: that list."""
+def pointers_to(tags):
+    """(struct's name, pointer) of each variable of a frame that leads to a struct of one of these names."""
     for frame in frames():
         for _, value in variables(frame):
             tag = pointed(value)
-            if tag in WAYS and int(value) != 0:
-                try:
-                    list = WAYS[tag](value)
-                    if is_list(list) and name in (None, text(list["name"])):
-                        return list.dereference()
-                except (gdb.error, gdb.MemoryError):
-                    pass
+            if tag in tags and int(value) != 0:
+                yield tag, value
+
+
+def find_list(name=None):
+    """The list that the nearest frame works on; with a name: that list."""
+    for tag, value in pointers_to(WAYS):
+        try:
+            list = WAYS[tag](value)
+            if is_list(list) and name in (None, text(list["name"])):
+                return list.dereference()
+        except (gdb.error, gdb.MemoryError):
+            pass
     wanted = " '%s'" % name if name else ""
     raise gdb.GdbError("no list%s is in sight: no frame of any thread has one" % wanted)
 
@@ -726,11 +732,7 @@ class Known:
 
 
 def find_trainer():
-    for frame in frames():
-        for _, value in variables(frame):
-            if pointed(value) == "trainer" and int(value) != 0:
-                return value
-    return None
+    return next((value for _, value in pointers_to(("trainer",))), None)
 
 
 def lists_in_sight():

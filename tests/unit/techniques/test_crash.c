@@ -229,12 +229,9 @@ static void fail_every_call(bool simple)
 {
     shim.simple = simple;
     const char *folder = watch_folder("faults");
-    const char *wanted = getenv("YARD_EVERY");
     int calls = count_calls(folder);
     int tried = 0;
-    int every = simple ? 23 : 7; /* one call in so many is tried */
-    if (wanted)
-        every = atoi(wanted);
+    int every = number_from("YARD_EVERY", simple ? 23 : 7); /* one call in so many is tried */
     assert_true(calls > 40);
     for (int fault = FAULT_EIO; fault < FAULTS; fault++)
         for (int at = 1 + fault % every; at <= calls; at += every, tried++) {
@@ -559,10 +556,8 @@ static void cut_the_power(bool simple)
 {
     shim.simple = simple;
     clear_tape();
-    const char *wanted = getenv("YARD_CUTS"), *folder = watch_folder(simple ? "simple" : "recorded");
-    int cuts = simple ? 60 : 150;
-    if (wanted)
-        cuts = atoi(wanted);
+    const char *folder = watch_folder(simple ? "simple" : "recorded");
+    int cuts = number_from("YARD_CUTS", simple ? 60 : 150);
     shim.calls.fault = FAULT_NONE;
     shim.recording = true;
     for (uint32_t step = 1; step <= 3; step++)

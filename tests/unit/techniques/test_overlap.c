@@ -25,12 +25,6 @@
 
 enum { MOST = 12, ENOUGH = 1 << 30 };
 
-static size_t count_cases(size_t few)
-{
-    const char *text = getenv("YARD_CASES");
-    return text ? (size_t)atol(text) : few;
-}
-
 /* The kth number of an instance, from low to high. */
 static double draw(uint64_t instance, uint32_t k, double low, double high)
 {
@@ -188,10 +182,10 @@ static double plan_instance(const struct instance *instance, struct pass_report 
 /* In the mean no plan takes 0.6 % more than the best list, and none 4 %. */
 TEST(plans_are_near_the_best_list)
 {
-    size_t cases = count_cases(24), fit = 0;
+    size_t cases = (size_t)number_from("YARD_CASES", 24), fit = 0;
     double above = 0, most = 0;
     for (uint64_t i = 0; i < cases; i++) {
-        struct instance instance = draw_instance(i, count_cases(0) ? 8 : 5);
+        struct instance instance = draw_instance(i, number_from("YARD_CASES", 0) ? 8 : 5);
         struct pass_report *reports;
         size_t choice = 0;
         bool forward = false;
@@ -654,7 +648,7 @@ TEST(choices_are_made_when_gradients_are_there)
 LAW(no_bit_depends_on_choices)
 {
     need_own_products();
-    size_t seeds = count_cases(1);
+    size_t seeds = (size_t)number_from("YARD_CASES", 1);
     const struct cases some = cases_of(4, COUNT(choosing));
     for (size_t i = (size_t)some.begin; i < (size_t)some.end; i++) {
         char *plain = lasting("--model tiny --seq-len 16 --gemm own %s", choosing[i][0]);

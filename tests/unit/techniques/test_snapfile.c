@@ -489,7 +489,7 @@ LONG_TEST(killed_and_then_cut)
 
 LAW(lives_end_at_any_moment)
 {
-    const struct cases some = cases_of(600, getenv("YARD_CUTS") ? atoi(getenv("YARD_CUTS")) : 3000);
+    const struct cases some = cases_of(600, number_from("YARD_CUTS", 3000));
     int done, ends = some.end;
     int lost = count_lost(ends, false, &done);
     printf("# %d ends of lives: %d lost\n", done, lost);

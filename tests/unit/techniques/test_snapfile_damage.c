@@ -27,7 +27,7 @@ TEST(every_bit_matters)
 {
     struct snapfile snapfile;
     struct image image = make_image(temp_path("bits.snap"), &snapfile);
-    size_t every = getenv("YARD_EVERY") ? strtoul(getenv("YARD_EVERY"), NULL, 10) : 61;
+    size_t every = (size_t)number_from("YARD_EVERY", 61);
     size_t tried = 0;
     size_t older = 0;
     for (size_t bit = 0; bit < 8 * MANIFEST_AT; bit += every, tried++) /* pages */

@@ -255,8 +255,7 @@ static void expect_advice(const char *words, int every)
 
 LAW(random_lists)
 {
-    const char *many = getenv("SNAPSHOT_CASES");
-    const struct cases some = cases_of(12, many ? atoi(many) : 60);
+    const struct cases some = cases_of(12, number_from("SNAPSHOT_CASES", 60));
     for (uint32_t seed = (uint32_t)some.begin; seed < (uint32_t)some.end; seed++) {
         struct scene scene = random_scene(seed);
         scene.on_device = seed & 1;

@@ -154,12 +154,6 @@ TEST(holes_and_overlaps_have_no_plan)
 
 /* ---- K to N to K ------------------------------------------------------------------------------------------------- */
 
-static int n_pairs(void)
-{
-    const char *number = getenv("YARD_PAIRS");
-    return number ? atoi(number) : 8;
-}
-
 static void expect_same_folders(const char *found, const char *expected)
 {
     DIR *folder = opendir(found);
@@ -192,7 +186,7 @@ TEST(resharded_and_back_is_the_same)
     const char *first = temp_path("k");
     const char *cut = temp_path("n");
     const char *again = temp_path("again");
-    for (uint32_t i = 0; i < (uint32_t)n_pairs(); i++) {
+    for (uint32_t i = 0; i < (uint32_t)number_from("YARD_PAIRS", 8); i++) {
         struct random_case chosen = random_case(i);
         uint64_t bytes = 0;
         remove_folder(first);
@@ -227,7 +221,7 @@ TEST(merged_pieces_keep_the_strategy)
     const char *trained = temp_path("trained");
     const char *merged = temp_path("merged");
     const char *cut = temp_path("recut");
-    for (uint32_t i = 0; i < (uint32_t)n_pairs(); i++) {
+    for (uint32_t i = 0; i < (uint32_t)number_from("YARD_PAIRS", 8); i++) {
         struct random_case chosen = random_case(3000 + i);
         remove_folder(trained);
         remove_folder(merged);

@@ -271,9 +271,8 @@ LONG_TEST(memory_is_known_with_clblast)
 
 TEST(meshes_train_like_one_device)
 {
-    const char *grid = getenv("YARD_GRID");
     int seen = 0;
-    most_devices = grid ? atoi(grid) : 0;
+    most_devices = number_from("YARD_GRID", 0);
     steps = most_devices ? MANY_STEPS : 3;
     need_own_products();
     for (int apart = 0; apart < 2; apart++)

@@ -191,7 +191,7 @@ LONG_TEST(a_file_gets_a_line_per_tenth)
 /* A step that is held, here for 10 s among some of 10 ms, is not taken for the pace of those to come. */
 CASE(held)
 {
-    struct settings *settings = settings_of("--layers 2 --heads 2 --channels 32 --seq-len 16 --batch 4 --steps 20");
+    struct settings *settings = settings_of(TINY_SIZES "--steps 20");
     struct progress *progress = begin_progress(open_training(settings, LIST_TRAIN));
     uint64_t ended = now_ns();
     fflush(stdout);
