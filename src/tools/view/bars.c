@@ -1,9 +1,14 @@
 /* bars.c - the rows of lanes.
  *
- * A bar that is wide enough to be seen is drawn as one.  Narrower ones are merged: a column of pixels takes the colour
- * of the longest bar in it, and is the paler the less of its time the lane was busy.  These bars are found by binary
- * search, so a picture costs a few steps per column however many records there are.  These steps wait for memory: a
- * million bars take 32 MB, more than most caches hold.
+ * A bar that is wide enough to be seen, or has no other one beside it, is drawn as one.  Others are merged: a column of
+ * pixels takes the colour of the longest bar in it, and is the lower and the paler the less of its time the lane was
+ * busy.
+ *
+ *     |#####| |##|   |          bars; the last one is narrower than a pixel
+ *     |#####| |##|   |  _-##-_  and merged columns, each as high as its lane was busy
+ *
+ * These bars are found by binary search, so a picture costs a few steps per column however many records there are.
+ * These steps wait for memory: a million bars take 32 MB, more than most caches hold.
  */
 #include "draw.h"
 
@@ -34,20 +39,19 @@ static int edge_x(const struct brush *brush, uint64_t clock)
     return (int)floor(fmin(fmax(bar_x(brush, clock) + 0.5, brush->left), brush->right));
 }
 
-/* What the legend must have for the bar of a task.  A bar without length is at most a pale line, whose colour nobody
- * asks for. */
-static void note_colour(const struct brush *brush, uint32_t task, bool has_length)
+/* Notes what the legend must have for the bar of a task. */
+static void note_colour(const struct brush *brush, uint32_t task)
 {
     if (!brush->drawn)
         return;
     brush->drawn->role[brush->track->role[task]] = true;
-    brush->drawn->plain |= has_length && is_plain(brush->view, brush->track, task);
+    brush->drawn->plain |= is_plain(brush->view, brush->track, task);
 }
 
 static uint32_t colour_of_bar(const struct brush *brush, const struct bar *bar)
 {
     uint32_t colour = task_colour(brush->view, brush->track, bar->task);
-    note_colour(brush, bar->task, bar->end > bar->start);
+    note_colour(brush, bar->task);
     return is_lit(brush->view, brush->index, bar->record) ? colour : blend(colour, PAPER, 0.85);
 }
 
@@ -73,9 +77,18 @@ static const struct bar *longest_bar(const struct brush *brush, size_t i, size_t
     return longest;
 }
 
-/* Draws bar i and those after it that start in [from, to) of the clock, one pixel high.  Returns the first bar that
- * reaches beyond it. */
-static size_t draw_column(const struct brush *brush, int x, int width, size_t i, uint64_t from, uint64_t to)
+/* Merged columns side by side, from pixel `left` on.  Each is as high as the lane at first, but for `cut` pixels at its
+ * upper end and as many at its lower end. */
+struct columns {
+    int left, n;
+    int most_cut;
+    uint16_t cut[MOST_PIXELS];
+};
+
+/* Draws the middle line of the next column, `width` pixels wide, of bar i and those after it that start in [from, to)
+ * of the clock.  Returns the first bar that reaches beyond it. */
+static size_t draw_column(const struct brush *brush, struct columns *columns, int width, size_t i, uint64_t from,
+                          uint64_t to)
 {
     const struct bar *bar = brush->bars->bar;
     size_t first = i, end = i;
@@ -87,7 +100,11 @@ static size_t draw_column(const struct brush *brush, int x, int width, size_t i,
     if (to > from)
         busy = (double)busy_from_to(&bar[first], &bar[end - 1], from, to) / (double)(to - from);
     uint32_t colour = colour_of_bar(brush, longest_bar(brush, i, end));
-    fill(brush->view, x, brush->y, width, 1, blend(PAPER, colour, 0.4 + 0.6 * busy));
+    fill(brush->view, columns->left + columns->n, brush->y + columns->most_cut, width, 1,
+         blend(PAPER, colour, 0.4 + 0.6 * busy));
+    for (int k = 0; k < width; k++)
+        columns->cut[columns->n + k] = (uint16_t)((1 - busy) * columns->most_cut);
+    columns->n += width;
     brush->drawn->pale |= busy < 0.5;
     return bar[end - 1].end > to ? end - 1 : end;
 }
@@ -99,36 +116,58 @@ static bool is_merged(const struct brush *brush, size_t i, uint64_t to)
     return i < brush->bars->n && bar->start < to && bar->end - bar->start < brush->seen;
 }
 
+/* Copies the middle line of the columns up and down, line by line: memory is written in its order. */
+static void spread_columns(const struct brush *brush, const struct columns *columns)
+{
+    struct canvas *canvas = brush->view->canvas;
+    const int middle = brush->y + columns->most_cut, below = brush->y + brush->height - 1;
+    const uint32_t *line = canvas->pixels + (int64_t)middle * canvas->width + columns->left;
+    copy_down(canvas, columns->left, middle, columns->n, brush->height - 2 * columns->most_cut);
+    for (int row = 0; row < columns->most_cut; row++) {
+        uint32_t *upper = canvas->pixels + (int64_t)(brush->y + row) * canvas->width + columns->left;
+        uint32_t *lower = canvas->pixels + (int64_t)(below - row) * canvas->width + columns->left;
+        for (int k = 0; k < columns->n; k++) {
+            upper[k] = columns->cut[k] <= row ? line[k] : upper[k];
+            lower[k] = columns->cut[k] <= row ? line[k] : lower[k];
+        }
+    }
+}
+
 /* Draws columns from x on, up to a bar that is wide enough to be seen or to a column without a bar, and returns where
- * that is.  They are drawn one pixel high, then copied downwards line by line: memory is written in its order. */
+ * that is. */
 static int draw_columns(const struct brush *brush, int x, size_t *i)
 {
-    const int first = x;
+    struct columns columns;
     int width = 1;
     uint64_t from = clock_of(brush->track, axis_at(brush->view, x));
     uint64_t to = clock_of(brush->track, axis_at(brush->view, x + 1));
+    columns.left = x;
+    columns.n = 0;
+    columns.most_cut = brush->height * 3 / 10; /* an idle lane's columns keep two fifths of its height */
     do {
         size_t before = *i;
-        *i = draw_column(brush, x, width, *i, from, to);
+        *i = draw_column(brush, &columns, width, *i, from, to);
         x += width;
         width = MIN(column_width(brush->view, (*i - before) / (size_t)width), brush->right - x);
         from = to;
         to = clock_of(brush->track, axis_at(brush->view, x + width));
     } while (x < brush->right && is_merged(brush, *i, to));
-    copy_down(brush->view->canvas, first, brush->y, x - first, brush->height);
+    spread_columns(brush, &columns);
     return x;
 }
 
 /* ---- single bars ----------------------------------------------------------------------------------------------- */
 
-/* The forms of a task's name, the first that fits being the best: "send L3 → stage1", "mlp.fc L3", "M3", and "mlp.fc"
- * where the task has no number or the name is a letter.  Where bars are coloured by micro-batch, the number is that of
- * the micro-batch, without L, else that of the layer.  Returns whether there is such a form. */
+/* The forms of a task's name, the first that fits being the best: "send L3 → stage1", "mlp.fc L3", "M3"; and "mlp.fc"
+ * where the task has no number.  A name that is a letter has the forms "W3" and "W".  Where bars are coloured by
+ * micro-batch, the number is that of the micro-batch, without L, else that of the layer.  Returns whether there is such
+ * a form. */
 static bool name_bar(const struct brush *brush, uint32_t task, int form, char out[128])
 {
     const struct trace_task *named = &brush->track->trace->tasks[task];
     const int64_t device = brush->track->receiver[task];
     const bool by_micro = brush->view->colour == BY_MICRO && named->micro >= 0;
+    const bool is_letter = !named->name[1];
     const int number = by_micro ? named->micro : named->layer;
     const char *letter = by_micro ? "" : "L";
     if (form == 0 && device != NONE)
@@ -139,14 +178,17 @@ static bool name_bar(const struct brush *brush, uint32_t task, int form, char ou
         snprintf(out, 128, "%c%d", toupper((unsigned char)named->name[0]), number);
     else
         snprintf(out, 128, "%s", named->name);
-    if (form < 3)
-        return number >= 0;
-    return number < 0 || !named->name[1];
+    if (form == 3)
+        return number < 0 || is_letter;
+    if (form <= 1 && is_letter)
+        return false;
+    return number >= 0;
 }
 
 /* Writes the first form of a task's name for which there is room.  The last form may be cut where much of it fits.  A
- * single letter needs less room beside it: so all bars of one width have it, or none. */
-static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int width, uint32_t colour)
+ * letter, with a number or without, needs less room beside it: so all bars of one width have it, or none.  The name of a
+ * bar that is not lit is pale, too. */
+static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int width, uint32_t colour, bool lit)
 {
     enum { FORMS = 4, CUT_WIDTH = 48 };
     char text[128];
@@ -160,7 +202,7 @@ static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int 
     for (int form = 0; form < FORMS && !fits; form++)
         if (name_bar(brush, task, form, text)) {
             wide = text_width(font, text);
-            fits = wide <= (text[1] ? room : width - 2 * dot);
+            fits = wide <= (form == 2 || !text[1] ? width - 2 * dot : room);
         }
     if (!fits && room < CUT_WIDTH * dot)
         return;
@@ -170,7 +212,18 @@ static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int 
     if (brush->names_only)
         fill(brush->view, left - dot, MAX(top, brush->y), wide + 2 * dot, MIN(GLYPH_HEIGHT * dot, brush->height),
              colour);
-    draw_text_within(brush->view->canvas, left, top, font, text, readable_on(colour), left + wide);
+    uint32_t ink = lit ? readable_on(colour) : blend(readable_on(colour), colour, 0.6);
+    draw_text_within(brush->view->canvas, left, top, font, text, ink, left + wide);
+}
+
+/* Is bar i too narrow to be seen, but has nothing beside it with which it could be merged? */
+static bool stands_alone(const struct brush *brush, size_t i)
+{
+    const struct bar *bar = &brush->bars->bar[i];
+    const bool free_before =
+        i == 0 || bar[-1].end - bar[-1].start >= brush->seen || bar->start >= bar[-1].end + brush->seen;
+    const bool free_after = i + 1 == brush->bars->n || bar[1].start >= bar->start + brush->seen;
+    return free_before && free_after;
 }
 
 /* Draws a bar from column x on, with a pixel of paper between it and the next one.  Returns the first free column. */
@@ -182,20 +235,20 @@ static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
     uint32_t colour = colour_of_bar(brush, bar);
     if (width > 4)
         width--;
-    width = MAX(width, 1);
+    width = MAX(width, 2 * brush->view->scale);
     if (!brush->names_only)
         fill(brush->view, from, brush->y, width, brush->height, colour);
-    draw_bar_label(brush, bar->task, from, width, colour);
+    draw_bar_label(brush, bar->task, from, width, colour, is_lit(brush->view, brush->index, bar->record));
     return MAX(to, x + 1);
 }
 
-/* Draws the gap before bar i, half as high as a bar, in the colours of what it waited for. */
+/* Draws the gap before bar i, a third as high as a bar, in the colours of what it waited for. */
 static void draw_gap(const struct brush *brush, size_t i)
 {
     struct trace_gap gap = trace_gap_of_bar(brush->track->trace, brush->bars, i);
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = edge_x(brush, gap.at[k]), right = edge_x(brush, gap.at[k + 1]);
-        fill(brush->view, left, brush->y + brush->height / 4, right - left, brush->height / 2,
+        fill(brush->view, left, brush->y + brush->height / 3, right - left, brush->height / 3,
              cause_colour(gap.cause[k]));
         brush->drawn->cause[gap.cause[k]] |= right > left;
     }
@@ -231,7 +284,7 @@ static void draw_running(const struct brush *brush, uint32_t lane)
     int from = edge_x(brush, since);
     int to = MIN(MAX(edge_x(brush, brush->track->now), from + least), brush->right);
     uint32_t colour = task_colour(brush->view, brush->track, now.record->task);
-    note_colour(brush, now.record->task, true);
+    note_colour(brush, now.record->task);
     if (now.waits)
         colour = blend(colour, PAPER, 0.8);
     if (!brush->names_only) {
@@ -241,7 +294,7 @@ static void draw_running(const struct brush *brush, uint32_t lane)
             fill(brush->view, x, brush->y + brush->height - dot - hole, 4 * dot, hole, PAPER);
         }
     }
-    draw_bar_label(brush, now.record->task, from, to - from, colour);
+    draw_bar_label(brush, now.record->task, from, to - from, colour, true);
 }
 
 /* Passes bars over that are too narrow for a name: up to the first that reaches so far that it may have room. */
@@ -276,6 +329,9 @@ static void draw_bars(const struct brush *brush)
             i++;
         } else if (brush->names_only) {
             x = skip_nameless(brush, x, &i);
+        } else if (stands_alone(brush, i)) {
+            x = draw_bar(brush, bar, x);
+            i++;
         } else {
             x = draw_columns(brush, x, &i);
         }

@@ -125,7 +125,7 @@ uint32_t cause_colour(enum cause cause)
 {
     static const uint32_t colours[CAUSES] = {0xff56b4e9, 0xffcc79a7, 0xffe69f00, 0xff009e73, 0xff5a55c8,
                                              0xfff0e442, 0xff8c5a2b, 0xff5f7488, 0xffd55e00, 0xffb5bd3a};
-    return cause == CAUSE_NOTHING ? RULE : blend(colours[cause], PAPER, 0.35);
+    return cause == CAUSE_NOTHING ? RULE : blend(colours[cause], PAPER, 0.45);
 }
 
 /* Classes of memory take another family of colours than bars; neighbours differ in lightness. */

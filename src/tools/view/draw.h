@@ -122,7 +122,7 @@ void draw_blocker(const struct view *view); /* the task that is in the way of on
 
 int count_legend_lines(const struct view *view);
 /* The legend's signs: what lines, pale bars and frames are, as far as the picture has any. */
-enum sign_shape { BOX, PALE_BOX, FRAME, FLAT_LINE, DASHES, UPRIGHT_LINE, UPRIGHT_DASHES, HOLES };
+enum sign_shape { BOX, LOW_BOX, PALE_BOX, FRAME, FLAT_LINE, DASHES, UPRIGHT_LINE, UPRIGHT_DASHES, HOLES };
 struct sign {
     const char *name;
     enum sign_shape shape;

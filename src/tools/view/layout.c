@@ -69,6 +69,15 @@ static struct sums sum_rows(const struct view *view, enum row_kind kind)
     return sum;
 }
 
+/* Returns the height of the next row in whole pixels.  end: where the rows before it end, which moves on by `height`: so
+ * what is cut off from one row comes to a later one. */
+static int whole_height(double *end, double height)
+{
+    const int begin = (int)*end;
+    *end += height;
+    return (int)*end - begin;
+}
+
 /* Rows have their good height times `grow`, up to the most.  What lanes leave because of that goes to memory. */
 static void grow_rows(struct view *view, double room)
 {
@@ -81,39 +90,79 @@ static void grow_rows(struct view *view, double room)
         grow[ROW_LANE] = fmin((room - device.good) / all, most / limits_of_kind[ROW_LANE].good);
     if (memory.good > 0)
         grow[ROW_MEMORY] = (room - device.good - grow[ROW_LANE] * lane.good) / memory.good;
+    double end = 0;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         struct view_row *row = &view->layout.row[i];
         struct limits limits = limits_of(view, row);
-        row->height = (int)(view->scale * fmin(grow[row->kind] * limits.good, limits.most));
+        row->height = whole_height(&end, view->scale * fmin(grow[row->kind] * limits.good, limits.most));
     }
 }
 
-/* Makes the rows fit into `room` dots.  Rows of one trace that would have to be less than their least height keep the
- * good one: then not all are in sight.  Two traces must fit together: all their rows shrink, down to a dot. */
-static void fit_rows(struct view *view, double room)
+/* Rows shrink between their good and their least height, by `missing` dots in all.  Memory gives two thirds of them as
+ * long as it has them, so that lanes keep room for names. */
+static void shrink_rows(struct view *view, int missing)
 {
-    struct sums sum = {0};
-    for (enum row_kind kind = ROW_DEVICE; kind <= ROW_MEMORY; kind++) {
-        sum.good += sum_rows(view, kind).good;
-        sum.least += sum_rows(view, kind).least;
-    }
-    view->layout.good_height = sum.good * view->scale;
-    if (room >= sum.good) {
-        grow_rows(view, room);
-        return;
-    }
-    double part = 1, shrink = 1; /* part: 0 where rows have their least height, 1 where they have the good one */
-    if (room >= sum.least)
-        part = (room - sum.least) / (sum.good - sum.least);
-    else if (view->n_tracks > 1) {
-        part = 0;
-        shrink = room / sum.least;
-    }
+    const struct sums device = sum_rows(view, ROW_DEVICE);
+    const struct sums lane = sum_rows(view, ROW_LANE), memory = sum_rows(view, ROW_MEMORY);
+    const int spare = device.good - device.least + lane.good - lane.least; /* what rows that are not memory can give */
+    const int from_memory = MIN(MAX(missing * 2 / 3, missing - spare), memory.good - memory.least);
+    double end = 0;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
-        struct limits limits = limits_of(view, &view->layout.row[i]);
-        view->layout.row[i].height =
-            MAX((int)(view->scale * shrink * (limits.least + part * (limits.good - limits.least))), view->scale);
+        struct view_row *row = &view->layout.row[i];
+        struct limits limits = limits_of(view, row);
+        double share = 0; /* of what the row can give */
+        if (row->kind == ROW_MEMORY)
+            share = (double)from_memory / MAX(memory.good - memory.least, 1);
+        else
+            share = (double)(missing - from_memory) / MAX(spare, 1);
+        row->height = whole_height(&end, view->scale * (limits.good - share * (limits.good - limits.least)));
     }
+}
+
+/* Rows of devices have their least height, which has room for their names, as long as they leave half of the room;
+ * lanes shrink as far as they must, down to a dot. */
+static void squeeze_rows(struct view *view, double room)
+{
+    const int device = sum_rows(view, ROW_DEVICE).least, lane = sum_rows(view, ROW_LANE).least;
+    const double left = fmax(room - device, room / 2); /* for lanes */
+    double end = 0;
+    for (size_t i = 0; i < view->layout.n_rows; i++) {
+        struct view_row *row = &view->layout.row[i];
+        const double share = row->kind == ROW_DEVICE ? (room - left) / device : left / lane;
+        const double height = view->scale * fmin(share, 1) * limits_of(view, row).least;
+        const int whole = whole_height(&end, height);
+        row->height = MAX(whole, view->scale);
+    }
+}
+
+static struct sums sum_all_rows(const struct view *view)
+{
+    struct sums all = {0};
+    for (enum row_kind kind = ROW_DEVICE; kind <= ROW_MEMORY; kind++) {
+        const struct sums sum = sum_rows(view, kind);
+        all.good += sum.good;
+        all.least += sum.least;
+    }
+    return all;
+}
+
+static double room_for_rows(const struct view *view) { return (double)places_of(view).rows.h / view->scale; }
+
+/* Makes the rows fit.  Rows of one trace that would have to be less than their least height keep the good one: then not
+ * all are in sight.  Two traces must fit together. */
+static void fit_rows(struct view *view)
+{
+    const double room = room_for_rows(view);
+    const struct sums sum = sum_all_rows(view);
+    view->layout.good_height = sum.good * view->scale;
+    if (room >= sum.good)
+        grow_rows(view, room);
+    else if (room >= sum.least)
+        shrink_rows(view, sum.good - (int)room);
+    else if (view->n_tracks > 1)
+        squeeze_rows(view, room);
+    else
+        shrink_rows(view, 0);
 }
 
 /* Puts rows one below the other.  The topmost one in sight is in sight as a whole. */
@@ -133,6 +182,16 @@ static void stack_rows(struct view *view)
     }
 }
 
+/* Removes the rows of memory. */
+static void drop_memory(struct view *view)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < view->layout.n_rows; i++)
+        if (view->layout.row[i].kind != ROW_MEMORY)
+            view->layout.row[n++] = view->layout.row[i];
+    view->layout.n_rows = n;
+}
+
 void lay_out(struct view *view)
 {
     view->layout.n_rows = 0;
@@ -141,7 +200,11 @@ void lay_out(struct view *view)
             add_device(view, track, device);
     view->layout.legend_lines = count_legend_lines(view);
     view->layout.details_lines = count_details_lines(view);
-    fit_rows(view, (double)places_of(view).rows.h / view->scale);
+    if (view->n_tracks > 1 && room_for_rows(view) < sum_all_rows(view).least) {
+        drop_memory(view);
+        view->layout.legend_lines = count_legend_lines(view);
+    }
+    fit_rows(view);
     stack_rows(view);
 }
 

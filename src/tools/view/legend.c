@@ -25,6 +25,8 @@ static void draw_shape(const struct view *view, int x, int y, enum sign_shape sh
     const int middle = y + size / 2;
     if (shape == BOX || shape == FRAME || shape == HOLES)
         fill(view, x, y, size, size, colour);
+    if (shape == LOW_BOX)
+        fill(view, x, y + size * 3 / 10, size, size * 4 / 10, colour);
     if (shape == PALE_BOX) {
         fill(view, x, y, size, size, BORDER);
         fill(view, x + dot, y + dot, size - 2 * dot, size - 2 * dot, colour);
@@ -152,7 +154,7 @@ size_t find_signs(const struct view *view, struct sign sign[MOST_SIGNS])
         {shows_loss(view), {"loss", FLAT_LINE, LOSS}},
         {shows_borders(view), {"a step begins", UPRIGHT_LINE, BORDER}},
         {shows_budget(view), {"budget", DASHES, ACCENT}},
-        {view->layout.seen.pale || !view->canvas, {"short tasks, mostly idle", PALE_BOX, blend(PAPER, bar, 0.4)}},
+        {view->layout.seen.pale || !view->canvas, {"short tasks, mostly idle", LOW_BOX, blend(PAPER, bar, 0.4)}},
         {shows_queued(view), {"queued", FLAT_LINE, blend(bar, PAPER, 0.55)}},
         {shows_unfinished(view, RUNS), {"runs now", HOLES, bar}},
         {shows_unfinished(view, WAITS), {"waits for another task", PALE_BOX, blend(bar, PAPER, 0.8)}},

@@ -34,10 +34,30 @@ void draw_outline(const struct view *view, const struct pick *pick, uint32_t col
 
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
 
-/* An edge goes from the producer's end to the consumer's start.  Within a lane it runs along the row's lower edge, and
- * between two lanes from one row to the other: so it hides no name in either. */
-static void draw_link(const struct view *view, int track_index, const struct link_drawn *link, uint32_t colour)
+/* Draws the head of an edge's arrow, whose point is at (x, y). */
+static void draw_head(const struct view *view, int x, int y, uint32_t colour)
 {
+    for (int i = 0; i <= 6 * view->scale; i++)
+        fill(view, x - i, y - i / 2, 1, i + 1, colour);
+}
+
+/* Draws an edge within a lane, from x0 to x1: along its row's upper edge if it arrives at the selected task, else along
+ * the lower one. */
+static void draw_link_in_lane(const struct view *view, const struct view_row *row, int x0, int x1, bool arrives,
+                              uint32_t colour)
+{
+    const int dot = view->scale;
+    const int y = arrives ? row->y : row->y + row->height - 2 * dot;
+    fill(view, MIN(x0, x1), y, abs(x1 - x0), 2 * dot, colour);
+    fill(view, x0 - dot, y - 2 * dot, 2 * dot, 6 * dot, colour); /* where it begins */
+    draw_head(view, x1, y + dot, colour);
+}
+
+/* Draws an edge from the producer's end to the consumer's start.  Between two lanes it runs from one row to the other:
+ * so it hides no name in either.  arrives: at the selected task. */
+static void draw_link(const struct view *view, int track_index, const struct link_drawn *link, bool arrives)
+{
+    const uint32_t colour = arrives ? ACCENT : INK;
     const struct track *track = view->track[track_index];
     const struct trace_record *records = track->trace->records;
     const struct view_row *from = row_of_record(view, track_index, link->producer),
@@ -45,20 +65,18 @@ static void draw_link(const struct view *view, int track_index, const struct lin
     const int dot = view->scale;
     if (!from || !to)
         return;
-    const bool down = from->y < to->y;
-    int x0 = mark_x(view, track, records[link->producer].end), y0 = down ? from->y + from->height - 2 * dot : from->y;
-    int x1 = mark_x(view, track, records[link->consumer].start), y1 = down ? to->y : to->y + to->height - 2 * dot;
+    const int x0 = mark_x(view, track, records[link->producer].end);
+    const int x1 = mark_x(view, track, records[link->consumer].start);
     if (from == to) {
-        y0 = from->y + from->height - 2 * dot;
-        y1 = y0 + dot;
-        fill(view, MIN(x0, x1), y0, abs(x1 - x0), 2 * dot, colour);
-        fill(view, x0 - dot, y0 - 4 * dot, 2 * dot, 6 * dot, colour);
-    } else {
-        for (int i = 0; i < 2 * dot; i++)
-            draw_line(view->canvas, x0, y0 + i, x1, y1 + i, colour);
+        draw_link_in_lane(view, from, x0, x1, arrives, colour);
+        return;
     }
-    for (int i = 0; i <= 6 * dot; i++) /* the head of the arrow */
-        fill(view, x1 - i, y1 - i / 2, 1, i + 1, colour);
+    const bool down = from->y < to->y;
+    const int y0 = down ? from->y + from->height - 2 * dot : from->y;
+    const int y1 = down ? to->y : to->y + to->height - 2 * dot;
+    for (int i = 0; i < 2 * dot; i++)
+        draw_line(view->canvas, x0, y0 + i, x1, y1 + i, colour);
+    draw_head(view, x1, y1, colour);
 }
 
 void draw_links(const struct view *view)
@@ -66,7 +84,7 @@ void draw_links(const struct view *view)
     const struct links links = links_of_pick(view, &view->selection.task);
     for (size_t i = 0; i < links.n; i++) {
         bool arrives = (int64_t)links.link[i].consumer == view->selection.task.record;
-        draw_link(view, view->selection.task.track, &links.link[i], arrives ? ACCENT : INK);
+        draw_link(view, view->selection.task.track, &links.link[i], arrives);
     }
     free(links.link);
 }

@@ -167,7 +167,7 @@ static void find_steps_in_sight(const struct view *view, const struct track *tra
     *to = i;
 }
 
-/* The same, but none where their lines would be too close to each other. */
+/* The same, but none where there are so many that their lines would be too close to each other. */
 static void find_borders(const struct view *view, const struct track *track, size_t *from, size_t *to)
 {
     find_steps_in_sight(view, track, from, to);
@@ -175,19 +175,37 @@ static void find_borders(const struct view *view, const struct track *track, siz
         *to = *from;
 }
 
+static int border_x(const struct view *view, const struct track *track, size_t i)
+{
+    return (int)x_of(view, axis_of(track, track->steps->step[i].work));
+}
+
+/* Has the line of step i room?  Steps [from, to) begin in sight.  A stretch of short steps has no lines. */
+static bool has_border(const struct view *view, const struct track *track, size_t i, size_t from, size_t to)
+{
+    const int least = 8 * view->scale, x = border_x(view, track, i);
+    const bool free_before = i == from || x - border_x(view, track, i - 1) >= least;
+    const bool free_after = i + 1 == to || border_x(view, track, i + 1) - x >= least;
+    return free_before && free_after;
+}
+
 bool shows_borders(const struct view *view)
 {
     size_t from, to;
     find_borders(view, view->track[0], &from, &to);
-    return from < to;
+    for (size_t i = from; i < to; i++)
+        if (has_border(view, view->track[0], i, from, to))
+            return true;
+    return false;
 }
 
 void draw_borders(const struct view *view, const struct track *track, int y, int height)
 {
     size_t from, to;
     find_borders(view, track, &from, &to);
-    for (; from < to; from++)
-        fill(view, (int)x_of(view, axis_of(track, track->steps->step[from].work)), y, view->scale, height, BORDER);
+    for (size_t i = from; i < to; i++)
+        if (has_border(view, track, i, from, to))
+            fill(view, border_x(view, track, i), y, view->scale, height, BORDER);
 }
 
 /* The name of another list that runs after a step, such as eval, and where it begins. */

@@ -19,34 +19,34 @@ static const struct picture {
     uint64_t hash;
     const char *shows;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0xa3aa2f7b432606b5,
+    {"1f1b", 1280, 720, 1, "pagedown", 0xcda2127457be4678,
      "step 2 from end to end, coloured by kind: a staircase of forwards down four stages, then forwards and "
      "backwards in turn; below each stage its memory, with the line of 128 MiB"},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0xe9854371fee021f8,
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,118 move:700,118", 0xe4a28fa794b7d566,
      "the same, coloured by micro-batch; backward 0 of stage0 is selected: red arrows come from what it needs, "
      "on stage0 and a send of stage1, black ones go to what needs it; the words are of backward 1, under the "
      "mouse"},
-    {"1f1b", 1280, 720, 2, "pagedown c down", 0x9b6736c90bd3d57d,
+    {"1f1b", 1280, 720, 2, "pagedown c down", 0xe8343703f845c5a6,
      "the same, each dot four pixels, so that rows are cut off: it begins at stage0's memory; what is not on the "
      "critical path is pale, and stage1's first forward and last backward are not"},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x1d1264e59ae02eba,
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xfe86bb2d984e9899,
      "step 2: four forwards, four backwards, and layer 0's download, update and upload are on the critical path; "
      "the updates of layers 3, 2 and 1 run beside backwards, and are pale as their copies are"},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x07271e9dd831be19,
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xb0a8f68f5d35c7c8,
      "the four updates alone have full colour; a red stretch of 5.744 ms from 2.310 ms on, and over the device's "
      "memory a table of what ran in it: 5 rows, first 1 update of 1.500 ms"},
-    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x4a6d6f9319b4b940,
+    {"overlap-does-not-pay", 800, 400, 1, "0 m + +", 0x5ffd6f8c2a3e21e0,
      "from 31 ms to 83 ms, the end of step 2 to that of step 4, and no memory: the next step's forwards come "
      "only after the last of four long updates on the CPU"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0xc0ece1ac010151bc,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - -", 0x6e1cdd7455a9884c,
      "the whole trace is 28 pixels wide: many bars in a pixel, mixed by their share of it; before it each device "
      "has its parameters, after it nothing"},
-    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x804bb267a6803bc2,
+    {"zero-bubble", 1280, 720, 1, "0 - - - - - - - - - - - - -", 0x73e65ff09c3011b7,
      "the whole trace is 6 pixels wide: many amounts of memory in a pixel too"},
-    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0x50a7006f1a8a9930,
+    {"1f1b", 1280, 560, 1, "pagedown w move:400,113", 0x91dfdb46dcded05b,
      "step 2 with thin bars where a lane is idle, coloured by what it waits for: compute lanes for the pipeline, "
      "sends for compute; the words are of the gap under the mouse, which waited 12.00 ms for a send"},
-    {"chain", 1280, 720, 1, "h", 0xc118abf015e17991,
+    {"chain", 1280, 720, 1, "h", 0xef7317880dfa1873,
      "five steps of one device; a box with all keys, in two columns, lies over the first two and a part of the "
      "third"},
 };

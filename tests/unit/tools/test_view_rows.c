@@ -179,6 +179,26 @@ TEST(two_traces_always_fit)
     }
 }
 
+/* Where two traces do not fit at their least height, they have no memory rows, and devices keep the height of a name. */
+TEST(two_traces_keep_the_names_of_devices)
+{
+    char *a = trace_of_list("data/steps/1f1b.txt"), *b = lasting("%s.b", a);
+    assert_int_equal(rename(a, b), 0);
+    free(a);
+    a = trace_of_list("data/steps/1f1b.txt");
+    struct view *view = view_of(a, b, LEAST_WIDTH, LEAST_HEIGHT, 1);
+    view->still = true; /* a picture has no hints below its rows */
+    free_canvas(picture_of(view));
+    assert_true(view->layout.rows_height <= places_of(view).rows.h);
+    for (size_t i = 0; i < view->layout.n_rows; i++) {
+        assert_int_not_equal(view->layout.row[i].kind, ROW_MEMORY);
+        if (view->layout.row[i].kind == ROW_DEVICE)
+            assert_true(view->layout.row[i].height >= 14); /* their least height in layout.c */
+    }
+    end_view(view);
+    free(a);
+}
+
 /* The steps of both traces start at 0, whatever their clocks and lengths. */
 TEST(two_traces_share_their_steps_start)
 {
@@ -247,6 +267,68 @@ TEST(busy_time_is_that_of_the_bars)
     }
     end_view(view);
     free(trace);
+}
+
+/* How many pixels of column x of the row are not paper. */
+static int painted_pixels(const struct canvas *canvas, const struct view_row *row, int x)
+{
+    int n = 0;
+    for (int y = row->y; y < row->y + row->height; y++)
+        n += canvas->pixels[(int64_t)y * canvas->width + x] != PAPER;
+    return n;
+}
+
+/* A column of short tasks is as high as its lane was busy, from two fifths of the lane's height to all of it.  In each
+ * ten microseconds one lane works all the time, and the other for one microsecond. */
+TEST(a_column_of_short_tasks_is_as_high_as_the_lane_is_busy)
+{
+    char *text = copy_string("device d memory=1G\ntensor w0 d 4M work keep\ntensor w1 d 4M work keep\n");
+    for (int i = 0; i < 2000; i++) {
+        append_text(&text, "task forward d.compute 10us writes=w%d\n", i % 2);
+        append_text(&text, "task up d.upload 1us reads=w%d\n", i % 2);
+    }
+    char *trace = trace_of_list(write_file("short.txt", text, strlen(text)));
+    struct view *view = view_of(trace, NULL, 1280, 720, 1);
+    run_script(view, "0");
+    struct canvas *canvas = picture_of(view);
+    const struct view_row *compute = &view->layout.row[1]; /* row 0 has the device's name */
+    const struct view_row *upload = &view->layout.row[2];
+    const int full = painted_pixels(canvas, compute, 700), low = painted_pixels(canvas, upload, 700);
+    assert_true(full >= compute->height - 4); /* a lane has two dots of air above and below */
+    assert_true(low >= 2 * full / 5);
+    assert_true(low <= 3 * full / 5);
+    free_canvas(canvas);
+    end_view(view);
+    free(trace);
+    free(text);
+}
+
+/* How many pixels of line y are those of the line where a step begins. */
+static int border_pixels(const struct canvas *canvas, int y)
+{
+    int n = 0;
+    for (int x = 0; x < canvas->width; x++)
+        n += canvas->pixels[(int64_t)y * canvas->width + x] == BORDER;
+    return n;
+}
+
+/* The window shows 0.6 seconds.  Fifteen steps of a millisecond each are closer to each other than eight pixels, so they
+ * have no lines; the step that comes long after them has one. */
+TEST(steps_that_are_close_have_no_lines)
+{
+    const char *path = temp_path("steps.trace");
+    struct trace_writer *writer = begin_trace(path);
+    for (uint32_t step = 1; step <= 15; step++)
+        write_step(writer, step, step * 1000000, 10000);
+    write_step(writer, 16, 500000000, 10000000);
+    trace_close(writer);
+    struct view *view = view_of(path, NULL, 1280, 720, 1);
+    run_script(view, "0");
+    struct canvas *canvas = picture_of(view);
+    assert_int_equal(border_pixels(canvas, row_of_lane(view, 0, 0)->y), 1);
+    assert_true(has_sign(view, "a step begins"));
+    free_canvas(canvas);
+    end_view(view);
 }
 
 static json_t *planned_bytes(const char *list)
