@@ -186,8 +186,8 @@ static bool name_bar(const struct brush *brush, uint32_t task, int form, char ou
 }
 
 /* Writes the first form of a task's name for which there is room.  The last form may be cut where much of it fits.  A
- * letter, with a number or without, needs less room beside it: so all bars of one width have it, or none.  The name of a
- * bar that is not lit is pale, too. */
+ * letter, with a number or without, needs less room beside it: so all bars of one width have it, or none.  The name of
+ * a bar that is not lit is pale, too. */
 static void draw_bar_label(const struct brush *brush, uint32_t task, int x, int width, uint32_t colour, bool lit)
 {
     enum { FORMS = 4, CUT_WIDTH = 48 };

@@ -69,8 +69,8 @@ static struct sums sum_rows(const struct view *view, enum row_kind kind)
     return sum;
 }
 
-/* Returns the height of the next row in whole pixels.  end: where the rows before it end, which moves on by `height`: so
- * what is cut off from one row comes to a later one. */
+/* Returns the height of the next row in whole pixels.  end: where the rows before it end, which moves on by `height`:
+ * so what is cut off from one row comes to a later one. */
 static int whole_height(double *end, double height)
 {
     const int begin = (int)*end;

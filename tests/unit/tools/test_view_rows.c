@@ -179,7 +179,8 @@ TEST(two_traces_always_fit)
     }
 }
 
-/* Where two traces do not fit at their least height, they have no memory rows, and devices keep the height of a name. */
+/* Where two traces do not fit at their least height, they have no memory rows, and devices keep the height of a
+ * name. */
 TEST(two_traces_keep_the_names_of_devices)
 {
     char *a = trace_of_list("data/steps/1f1b.txt"), *b = lasting("%s.b", a);
@@ -312,8 +313,8 @@ static int border_pixels(const struct canvas *canvas, int y)
     return n;
 }
 
-/* The window shows 0.6 seconds.  Fifteen steps of a millisecond each are closer to each other than eight pixels, so they
- * have no lines; the step that comes long after them has one. */
+/* The window shows 0.6 seconds.  Fifteen steps of a millisecond each are closer to each other than eight pixels, so
+ * they have no lines; the step that comes long after them has one. */
 TEST(steps_that_are_close_have_no_lines)
 {
     const char *path = temp_path("steps.trace");
