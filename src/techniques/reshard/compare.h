@@ -9,9 +9,10 @@ struct difference {
     double most;           /* largest |a - b| */
     double distance, norm; /* ||a - b||, ||b|| */
 };
-/* Of two arrays of n floats. */
+/* Compares two arrays of n floats. */
 struct difference compare_floats(const float *a, const float *b, size_t n);
-/* Of a tensor in two checkpoints of models of the same sizes, whatever their meshes are.  Fails as read_kept() does. */
+/* Compares a tensor in two checkpoints of models of the same sizes, whatever their meshes are.  Fails as read_kept()
+ * does. */
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor);
 
 #endif

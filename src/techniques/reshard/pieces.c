@@ -89,7 +89,7 @@ static struct part part_of_rank(const struct model *model, const struct kept_ten
 struct runs {
     struct part part;
     bool by_columns;
-    size_t columns; /* of the tensor */
+    size_t columns; /* the tensor's */
 };
 
 /* Makes the piece that begins with element `begin` of the rank's part and ends at element `end` or before.  Returns how

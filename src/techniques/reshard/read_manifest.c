@@ -16,7 +16,7 @@ static const int64_t MOST = 1000000000000000; /* upper bound of counts: a billio
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
 
 struct place {        /* where in a manifest something is wrong */
-    const char *path; /* of the manifest */
+    const char *path; /* the manifest's */
     const char *part; /* the field or the tensor; NULL: none in particular */
 };
 
@@ -294,7 +294,7 @@ static void read_pieces_of(const struct place *at, char part[MOST_PART], const s
                            const json_t *list, struct kept_tensor *tensor)
 {
     size_t most =
-        3 * (size_t)n_ranks(&checkpoint->pieces->mesh); /* of a rank: a ragged row, whole rows, a ragged row */
+        3 * (size_t)n_ranks(&checkpoint->pieces->mesh); /* a rank has a ragged row, whole rows, a ragged row */
     if (checkpoint->stored)
         most = checkpoint->stored->n;
     most = MIN(most, tensor_elements(tensor));

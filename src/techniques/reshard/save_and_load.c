@@ -13,7 +13,7 @@
 
 void save_checkpoint(struct model *model, const char *folder, struct checkpoint *checkpoint)
 {
-    char *bytes = NULL; /* of one piece */
+    char *bytes = NULL; /* one piece's */
     size_t cap = 0;
     checkpoint->path = format_string("%s/step-%u", folder, checkpoint->step);
     checkpoint->pieces = cut_state(&model->params->config, model->mesh);

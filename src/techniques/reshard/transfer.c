@@ -133,7 +133,7 @@ static void fill_piece(const struct loaded *loaded, size_t k, char *into)
 uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
 {
     uint64_t moved = 0;
-    char *bytes = NULL; /* of one new piece */
+    char *bytes = NULL; /* one new piece's */
     size_t cap = 0;
     struct ranks_written written = open_ranks(to);
     for (size_t i = 0; i < to->pieces->n; i++) { /* tensors and pieces in the order of open_ranks() */

@@ -52,7 +52,7 @@ struct snap {                /* a file that is being written */
     /* used by the thread that writes; a slot also by the one that takes it */
     struct held_slot slot[MOST_MEMBERS + 1];
     int page;     /* the page that has the newest commit; NONE: no page */
-    uint64_t seq; /* that commit's */
+    uint64_t seq; /* the commit's */
 };
 /* Opens the file for this plan, with room for all slots, so that a full disk fails here.  checkpoint: as
  * describe_training() makes it; its step and samples are those at which the run begins.  A file whose layout and

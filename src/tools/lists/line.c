@@ -12,7 +12,7 @@ static const struct option_word {
     enum line_of kind;
     const char *key;
     enum value value;
-    size_t offset;    /* of its member in the struct of the line's kind, such as struct device */
+    size_t offset;    /* where its member is in the struct of the line's kind, such as struct device */
     double absent;    /* the member's value where the line does not have the word */
     double low, high; /* the range of a counter */
 } options[] = {

@@ -19,7 +19,7 @@ void free_list_and_machine(struct list *list); /* frees its pool and its machine
 bool names_list(const char *path);             /* is it, by its name, such a file? */
 /* Another form of such files, which a folder registers (struct module). */
 struct list_form {
-    const char *ending;              /* of their names: ".csv" */
+    const char *ending;              /* the end of their names: ".csv" */
     char *(*read)(const char *path); /* the same list as the text of a step file */
 };
 /* The list as such a file; seconds: how long each task takes alone.  Read back, it is simulated to the same times. */

@@ -25,7 +25,7 @@ void stop_pacing(struct list *list); /* ends padding or delays */
 
 struct pace_options {
     const char *file;   /* a profile or hardware description; NULL: tasks are not padded */
-    double scale;       /* that of start_pacing(); set by tests, no option sets it */
+    double scale;       /* the argument of start_pacing(); set by tests, no option sets it */
     int64_t delay_seed; /* -1: no delays */
 };
 extern struct pace_options pace_options;

@@ -23,7 +23,7 @@ static const struct characters {
 
 struct letter {
     const unsigned char *cover; /* the pixel of the letter's box at its top left; 255: it is covered wholly */
-    int left, top;              /* of the box, from the origin, which is on the baseline */
+    int left, top;              /* where the box begins, from the origin, which is on the baseline */
     int width, height;          /* 0: there is nothing to draw */
     int advance;                /* to the origin of the next letter */
 };

@@ -23,7 +23,7 @@ struct series { /* the losses of one kind in one file */
     const char *path;
     enum series_kind kind;
     size_t run;             /* the number of the file, from 0 */
-    double bytes_per_token; /* of the run; 0: not known */
+    double bytes_per_token; /* the run's; 0: not known */
     struct point *point;    /* in order of the file */
     size_t n, cap;
 };

@@ -39,7 +39,7 @@ struct task_cost { /* a line `task` of a profile */
     enum lane_kind lane;
     int layer;           /* -1: the line is for all layers that have none of their own */
     double ns;           /* the median of its time */
-    double flops, bytes; /* of one task: operations; bytes read and written */
+    double flops, bytes; /* one task's operations; the bytes that it reads and writes */
 };
 
 struct lane_speed { /* speed of copies, or of what one kind of the host's lanes does; 0: it is not given */
@@ -73,7 +73,7 @@ struct costs {
     int64_t units, vector; /* 0: a description does not say */
     struct lane_speed speed[LANE_KINDS];
     double gap_seconds[LANE_KINDS]; /* from task to task; 0 in a description, whose `launch` has them already */
-    double issue_seconds;           /* of the host per task; 0 in a description that does not say */
+    double issue_seconds;           /* the host's time for each task; 0 in a description that does not say */
 
     double scale_link, scale_device, scale_cpu; /* what --what-if multiplies the speeds by */
 };

@@ -107,7 +107,7 @@ void sum_up_pattern(const struct simulator *sim)
         if (sim->lanes[i].node != NONE) /* what is in flight counts up to now */
             result->moments[sim->lanes[i].node].end = sim->now;
     for (int node = 0; node < sim->opened * sim->n; node++) {
-        const struct moment *moment = &result->moments[node]; /* of a task that has not run: from 0 to 0 */
+        const struct moment *moment = &result->moments[node]; /* from 0 to 0 if the task has not run */
         double seconds = fmax(moment->end - fmax(moment->start, begin), 0);
         result->busy[task_of(sim, node)->lane->index] += seconds / result->pattern;
     }

@@ -25,8 +25,8 @@ struct turn_cell {
     struct turn turn[2];
     int n;                   /* turns: 1, or 2 that overlap, a forward and a backward */
     int row;                 /* from 0 */
-    int column;              /* of the file, from 0: empty cells are counted */
-    const struct task *task; /* of a list, with which it begins; NULL: it comes from a file */
+    int column;              /* the file's, from 0: empty cells are counted */
+    const struct task *task; /* the list's with which it begins; NULL: it comes from a file */
 };
 
 struct row {
@@ -40,7 +40,7 @@ struct listed_turn {
 };
 
 struct schedule {
-    const char *path; /* of the file, or of the list */
+    const char *path; /* the file's, or the list's */
     struct row *row;  /* one for each device */
     size_t n, cap;    /* rows */
 

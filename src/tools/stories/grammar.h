@@ -41,7 +41,7 @@ struct state {
 };
 
 struct stories {
-    const char *path;   /* of the grammar, for messages */
+    const char *path;   /* the grammar's, for messages */
     char *text;         /* the grammar's, cut into words; owned */
     const char **words; /* they point into the text, and source_line.word into this array */
     struct blocks tables, scenes;

@@ -54,8 +54,8 @@ struct added {
 /* Texts of added tokens as a tree.  A node stands for what some of them begin with, the root, 0, for no bytes: so the
  * steps of a search depend on the text alone, not on how many there are. */
 struct added_tree {
-    struct number_map *next; /* of node << 8 | byte: the node of the text that has this byte more */
-    struct number_map *ends; /* of a node that stands for a whole text: its token */
+    struct number_map *next; /* finds, by node << 8 | byte, the node of the text that has this byte more */
+    struct number_map *ends; /* finds, by a node that stands for a whole text, its token */
     uint32_t last;           /* the node that was made last */
     bool begins[256];        /* bytes with which the texts begin */
 };
@@ -67,13 +67,13 @@ struct bpe {
     int of_byte[256];     /* the token of a single byte */
     struct merge *merges; /* in the order in which they were learnt; a merge's place here is its rank */
     size_t n_merges, cap_merges;
-    struct number_map *ranks; /* of pairs, see pair_key(); the rank of their merge */
+    struct number_map *ranks; /* finds, by pair_key(), the rank of a pair's merge */
     size_t reach;             /* bytes, see merge_long_word() */
     bool makes_twice;         /* two merges make the same token */
     bool joined[256][256];    /* bytes x and y: does a merge join a token that ends with x to one that begins with y? */
     struct added *added;
     size_t n_added, cap_added;
-    struct added_tree tree[ADDED_TREES]; /* of the added tokens that are not normalized; of those that are */
+    struct added_tree tree[ADDED_TREES]; /* one for the added tokens that are not normalized, one for those that are */
     const uint8_t *class_of;             /* [CODE_POINTS] enum char_class */
 };
 

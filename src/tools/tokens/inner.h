@@ -20,7 +20,7 @@ struct heap {
     size_t n, cap;
 };
 void heap_push(struct heap *heap, uint64_t item);
-uint64_t heap_pop(struct heap *heap); /* of a heap that is not empty */
+uint64_t heap_pop(struct heap *heap); /* the heap is not empty */
 
 /* ---- split.c ---------------------------------------------------------------------------------------------------- */
 

@@ -79,7 +79,7 @@ static size_t ending_length(const char *text, size_t n)
 static size_t word_length(const uint8_t *class_of, const char *text, size_t n)
 {
     size_t length, last = 0;
-    size_t begin = 0; /* of the word without the space before it */
+    size_t begin = 0; /* where the word begins without the space before it */
     const size_t ending = ending_length(text, n);
     if (ending)
         return ending;

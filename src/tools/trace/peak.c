@@ -71,7 +71,7 @@ void close_probe(struct probe *probe)
     free(probe);
 }
 
-/* Of several runs the fastest counts, since other programs can only slow a run down. */
+/* The fastest of several runs counts, since other programs can only slow a run down. */
 double measure_copy(struct device *device, double seconds)
 {
     cl_int n = 16 << 20; /* 64 MiB each way: more than the caches hold */

@@ -22,7 +22,7 @@ static struct recording {
     bool paused;                /* true: a viewer has asked for a pause */
     uint64_t tasks, steps;      /* the viewer's counts, as far as they have been granted */
     const struct list *granted; /* the list of an iteration that may run to its end in a pause; NULL: none may */
-    uint32_t number;            /* that iteration */
+    uint32_t number;            /* the iteration's */
 } current_recording;
 
 static uint32_t index_in_trace(const struct recording *recording, const struct list *list, size_t i)

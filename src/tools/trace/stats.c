@@ -239,7 +239,7 @@ void print_beside(struct table *beside)
 
 /* ---- critical path --------------------------------------------------------------------------------------------- */
 
-/* Of two records the one that ended later.  Either may be NONE. */
+/* Returns the one of two records that ended later.  Either may be NONE. */
 static int64_t later_end(const struct trace *trace, int64_t first, int64_t second)
 {
     if (first == NONE)

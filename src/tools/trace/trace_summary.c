@@ -34,7 +34,7 @@ static size_t add_runs(const struct trace *trace, const struct trace_steps *step
     return n;
 }
 
-enum { MS = 3, SHARE = 4, COLUMNS = 7 }; /* of the table of tasks */
+enum { MS = 3, SHARE = 4, COLUMNS = 7 }; /* the columns of the table of tasks */
 
 /* Adds a row for each name that tasks have.  Its SHARE is in nanoseconds until task_table() divides it by the sum over
  * all rows, which is returned. */

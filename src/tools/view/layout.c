@@ -110,7 +110,7 @@ static void shrink_rows(struct view *view, int missing)
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         struct view_row *row = &view->layout.row[i];
         struct limits limits = limits_of(view, row);
-        double share = 0; /* of what the row can give */
+        double share = 0; /* the part that the row gives of what it can give */
         if (row->kind == ROW_MEMORY)
             share = (double)from_memory / MAX(memory.good - memory.least, 1);
         else

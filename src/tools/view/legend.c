@@ -4,7 +4,7 @@
 
 enum { MOST_NAMES = 24, LINE = 18 };
 
-struct legend_place { /* of the next item; the canvas is NULL while lines are counted */
+struct legend_place { /* the next item's; the canvas is NULL while lines are counted */
     int x, y, left, lines;
 };
 

@@ -9,7 +9,7 @@
 enum { MOST_COLUMNS = 12, COLUMN_GAP = 18, LINE = 18, BESIDE = 10, ABOVE = 4 };
 struct columns {
     int width[MOST_COLUMNS];
-    int wide, lines; /* of the whole text */
+    int wide, lines; /* the whole text's */
 };
 
 static bool has_cells(const char *line) { return *line == '\t' || *line == '\v'; }

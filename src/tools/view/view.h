@@ -72,7 +72,7 @@ const struct trace_step *newest_step(const struct track *track);
 bool is_unfinished(const struct track *track, const struct trace_step *step);
 double step_ns(const struct track *track, const struct trace_step *step); /* from where its work begins to the next's */
 double step_loss(const struct track *track, const struct trace_step *step); /* in nats; NAN: not told */
-double last_loss(const struct track *track);                                /* of the newest step that tells it; NAN */
+double last_loss(const struct track *track);                                /* the newest step's that tells it; NAN */
 double axis_of(const struct track *track, uint64_t clock);                  /* nanoseconds on the axis */
 uint64_t clock_of(const struct track *track, double axis);                  /* the inverse, clamped */
 

@@ -73,7 +73,7 @@ static struct gemm product(const struct heads *h, enum gemm_form form, int m, in
 
 /* ---- plain ----------------------------------------------------------------------------------------------------- */
 
-/* Of dqkv = [dq dk dv], each (T, hs), these three functions add one part each.  dv = att^T dout. */
+/* These three functions add one part each of dqkv = [dq dk dv], each (T, hs).  dv = att^T dout. */
 static void add_dv(struct build *b, const struct heads *h, struct tensor *dqkv, struct tensor *att, struct tensor *dout)
 {
     struct gemm dv = product(h, GEMM_TN, h->t, h->hs, h->t);

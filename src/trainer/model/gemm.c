@@ -67,7 +67,7 @@ static size_t choose_depth(size_t room, size_t k, size_t span)
 static struct blocking choose_blocking(const struct device *device, const struct gemm *gemm)
 {
     const size_t m = (size_t)gemm->m;
-    const size_t columns = device->shape.tile_vectors * device->shape.vector; /* of a panel */
+    const size_t columns = device->shape.tile_vectors * device->shape.vector; /* a panel's */
     const size_t all = round_up((size_t)gemm->n, columns);
     const size_t room = room_of(device);
     const size_t least = MIN(4 * columns, all);

@@ -109,8 +109,8 @@ host_function adamw_on_host;
 /* What all elements share; cl/adamw.cl has the formulas. */
 struct adamw {
     float scale;                  /* by which clipping multiplies the gradient */
-    float beta1, one_minus_beta1; /* of the mean m */
-    float beta2, one_minus_beta2; /* of the mean square v */
+    float beta1, one_minus_beta1; /* for the mean m */
+    float beta2, one_minus_beta2; /* for the mean square v */
     float decay;                  /* the factor of a value: 1 - lr * weight_decay */
     float eps;                    /* what is added to the root of v */
     float step_size;              /* lr / (1 - beta1^t) */

@@ -22,7 +22,7 @@ struct batch {
 struct tensor *embed(struct build *b, const struct batch *batch);
 /* x (N, C), w (C), bias (C): (N, C). */
 struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
-struct tensor *gelu(struct build *b, const char *name, struct tensor *x);                  /* of x's shape */
+struct tensor *gelu(struct build *b, const char *name, struct tensor *x);                  /* has x's shape */
 struct tensor *add(struct build *b, const char *name, struct tensor *x, struct tensor *y); /* x + y, of one shape */
 /* x (N, in) * w(out, in)^T + bias(out): (N, out).  bias.value may be NULL. */
 struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);

@@ -37,7 +37,7 @@ extern const struct turn_order pipeline_orders[PIPELINES];
 
 struct turn {
     enum computation computation; /* what is computed */
-    int stage, micro;             /* of which stage, for which micro-batch */
+    int stage, micro;             /* whose they are: a stage, and a micro-batch */
 };
 /* The *n_turns turns of the device with this pipeline coordinate, in its order; the caller frees them. */
 struct turn *pipeline_order(const struct turn_order *order, const struct mesh *mesh, int pp_rank, int micros,
@@ -59,7 +59,7 @@ struct written_turns {
 
 /* The folder that reads orders (struct sole_parts, base/module.h). */
 struct order_reader {
-    const char *ending; /* of files that have an order: ".csv" */
+    const char *ending; /* how names of files with an order end: ".csv" */
     /* from: the path of such a file, or the text of written turns, which has several lines.  Ends the program when this
      * is no order for training. */
     const struct turn_order *(*read)(const char *from);

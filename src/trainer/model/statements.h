@@ -17,7 +17,7 @@ struct statement {
 };
 
 struct statements {
-    struct statement all[2]; /* that of config.json first */
+    struct statement all[2]; /* the first is config.json's */
     size_t n;                /* how many there are: 0 to 2 */
 };
 /* What is said of the model at `path`, whose tensors are in these files.  For free_statements(). */

@@ -29,7 +29,7 @@ enum { LIVES_PER_STRETCH = 128, MOST_NODES = 128 };
 struct node {
     struct taken touched; /* addresses of all lives that are there for some of its time */
     struct taken covered; /* addresses of lives that are there for all of it, if not yet passed on to the nodes below */
-    struct life *life;    /* of a stretch: the lives that begin or end within it, by address */
+    struct life *life;    /* a stretch's lives, which begin or end within it, by address */
     size_t n, cap;
 };
 struct map {

@@ -150,7 +150,7 @@ struct own_commands {
 /* A part of the model's state. */
 struct state_range {
     int rank, unit;        /* a unit of the model, as far as the rank has it */
-    struct range elements; /* of its parameters, and of Adam's m and v alike */
+    struct range elements; /* which ones of its parameters, and of Adam's m and v alike */
 };
 
 /* ---- the task ---------------------------------------------------------------------------------------------------- */
@@ -193,7 +193,7 @@ struct task {
 
     /* Updates: what can be done with one. */
     bool elementwise;            /* it may be cut into pieces: see set_elementwise() */
-    size_t piece_begin;          /* of a piece: its bytes from the start of the uncut task */
+    size_t piece_begin;          /* a piece's: its bytes from the start of the uncut task */
     struct host_version on_host; /* it may move to the host */
     struct state_range state;    /* the state that this update makes anew, or that this task stores */
 

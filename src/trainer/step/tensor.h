@@ -51,8 +51,8 @@ struct replica_bytes {
  * persists has been replaced by the tensor that it mirrored. */
 struct mirror_links {
     const struct tensor *of; /* the tensor that it mirrors; NULL: it is no mirror */
-    struct tensor *first;    /* of the tensor at which a chain begins: its first mirror; else NULL */
-    struct tensor *next;     /* of a mirror: the next one of the chain; NULL: none */
+    struct tensor *first;    /* the chain's first mirror, in the tensor at which the chain begins; NULL in others */
+    struct tensor *next;     /* the chain's next mirror, in a mirror; NULL: none */
 };
 
 /* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its storage) with a
@@ -93,8 +93,8 @@ struct tensor {
 
     struct replica_bytes replica;
     struct mirror_links mirror;
-    struct tensor *later_copy; /* of a tensor that a list fills by copies: the next one that it fills with copies of the
-                                * same bytes, for later tasks; NULL: none */
+    struct tensor *later_copy; /* the next tensor that the list fills with copies of the same bytes, for later tasks;
+                                * NULL: none, or the list does not fill this one by copies */
 
     /* A ring: tensors alike that take turns.  The accesses of tasks name only its first member, and the iteration says
      * which member that means (tensor_at()). */
@@ -170,7 +170,7 @@ int take_member(struct ring *ring, uint32_t iteration);
 /* The iteration gives its member back.  durable: the member stays taken until a later iteration's is durable. */
 void return_member(struct ring *ring, uint32_t iteration, bool durable);
 int member_of(const struct ring *ring, uint32_t iteration); /* 0: the iteration has none */
-struct tensor *nth_member(struct tensor *tensor, int k);    /* of the first member, or a part of it; k counts from 1 */
+struct tensor *nth_member(struct tensor *tensor, int k); /* given the first member, or a part of it; k counts from 1 */
 /* The tensor that is meant in this iteration: the tensor itself, or, where it is in a ring, the same part of the member
  * that the iteration has. */
 struct tensor *tensor_at(struct tensor *tensor, uint32_t iteration);

@@ -80,7 +80,7 @@ void set_mesh(struct trainer *trainer)
 
 static const double most_sequences = 1e6;    /* what --batch takes */
 static const double most_layer_passes = 1e5; /* layers x micro-batches, each of some thirty tasks of the list */
-static const double most_elements = 2e9;     /* of a tensor: kernels count them in 31 bits */
+static const double most_elements = 2e9;     /* a tensor has fewer: kernels count them in 31 bits */
 
 static int nearest_multiple(int n, int unit) { return MAX((n + unit / 2) / unit, 1) * unit; }
 

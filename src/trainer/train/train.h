@@ -61,7 +61,7 @@ struct trainer {
     bool separate; /* each device has a context of its own */
     struct pool *pool;
     struct mesh mesh;
-    const struct turn_order *order; /* of micro-batches in a pipeline of mesh.pp devices */
+    const struct turn_order *order; /* the order of micro-batches in a pipeline of mesh.pp devices */
     struct config config;
     struct model *model;
 
@@ -82,24 +82,24 @@ struct trainer {
     /* its lists; NULL where not wanted */
     struct list *train, *eval, *sample;
 
-    /* of the train list */
+    /* the train list's */
     const struct task *report;     /* the task that makes results */
     struct result result[RESULTS]; /* by step % RESULTS */
     struct tensor **rank_total;    /* (1) the sum of its losses, by data-parallel rank */
     struct tensor *keep_logits;    /* logits of rank 0's first micro-batch, which yard check compares */
 
-    /* of the eval list */
+    /* the eval list's */
     struct losses eval_sum[2]; /* an evaluation's losses up to its iteration i, at i & 1 */
     uint32_t evaluated;        /* the last iteration of the evaluation before: numbers of iterations only grow */
 
-    /* of the sample list */
+    /* the sample list's */
     struct tensor *sample_logits; /* (V) on the host */
     int32_t *sample_tokens;       /* (seq) window for the next sampled token */
     int sample_position;          /* where the last token stands in that window */
 
     /* what it writes */
     int lock; /* the descriptor that locks --save's folder; NONE: it is not locked */
-    int log; /* that of --log's file, which it locks; NONE: there is none, or a device or pipe, which is not open yet */
+    int log;  /* --log's file, which it locks; NONE: there is none, or a device or pipe, which is not open yet */
     struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */
 };
 /* Bits: what a trainer is made with. */
