@@ -3,10 +3,9 @@
 
 #include <math.h>
 
-/* The pixel of a time; times far outside of the largest window all have the same one. */
 static int mark_x(const struct view *view, const struct track *track, uint64_t clock)
 {
-    return (int)fmin(fmax(x_of(view, axis_of(track, clock)), -4e4), 4e4);
+    return pixel_of(view, axis_of(track, clock));
 }
 
 static const struct view_row *row_of_record(const struct view *view, int track, size_t record)
@@ -96,24 +95,18 @@ static bool is_time_in_sight(const struct view *view, double at)
     return at >= view->sight.from && at <= view->sight.to;
 }
 
-/* The pixel of an end of the stretch, or of the place, or the edge of the rows. */
-static int region_x(const struct view *view, int end)
-{
-    const struct box box = places_of(view).rows;
-    return (int)fmin(fmax(x_of(view, view->selection.region.at[end]), box.x), box.x + box.w);
-}
-
 void draw_region(const struct view *view)
 {
     const struct box box = places_of(view).rows;
     for (int i = 0; i < 2; i++)
-        fill(view, region_x(view, i), box.y, view->scale, box.h, ACCENT);
+        fill(view, x_in_rows(view, view->selection.region.at[i]), box.y, view->scale, box.h, ACCENT);
 }
 
 void shade_region(const struct view *view)
 {
     const struct box box = places_of(view).rows;
-    const int x[] = {region_x(view, 0), region_x(view, 1)};
+    const double *at = view->selection.region.at;
+    const int x[] = {x_in_rows(view, at[0]), x_in_rows(view, at[1])};
     shade(view, MIN(x[0], x[1]), box.y, abs(x[1] - x[0]), box.h, ACCENT, 0.12);
 }
 
@@ -130,9 +123,9 @@ void draw_marks(const struct view *view)
     const struct box rows = places_of(view).rows;
     const int dot = view->scale;
     for (int i = 0; i < view->selection.n_marks; i++) {
-        const int x = (int)x_of(view, view->selection.mark[i]);
         if (!is_time_in_sight(view, view->selection.mark[i]))
             continue;
+        const int x = (int)x_of(view, view->selection.mark[i]);
         for (int y = rows.y; y < rows.y + rows.h; y += 6 * dot)
             fill(view, x, y, dot, 4 * dot, INK);
     }
@@ -255,7 +248,7 @@ void draw_blocker(const struct view *view)
     if (!row)
         return;
     int wide = width_of(view, view->message) + 12 * dot, y = row->y + row->height;
-    int x = MAX(MIN((int)x_of(view, axis_of(track, in_way->copy.start)), rows.x + rows.w - wide), rows.x);
+    int x = MAX(MIN(x_in_rows(view, axis_of(track, in_way->copy.start)), rows.x + rows.w - wide), rows.x);
     draw_outline(view, in_way, ACCENT);
     fill(view, x, y, wide, 20 * dot, ACCENT);
     put_text(view, x + 6 * dot, y + 2 * dot, view->width, PAPER, "%s", view->message);

@@ -5,6 +5,8 @@
  */
 #include "places.h"
 
+#include <math.h>
+
 enum { GUTTER = 168, HEADER = 28, OVERVIEW = 56, QUIET = 24, RULER = 36, LINE = 18 };
 
 /* All steps of a simulation are alike: their strip is low. */
@@ -32,6 +34,18 @@ double x_of(const struct view *view, double axis)
 {
     struct box rows = places_of(view).rows;
     return rows.x + (axis - view->sight.from) / (view->sight.to - view->sight.from) * rows.w;
+}
+
+int pixel_of(const struct view *view, double axis)
+{
+    enum { FAR = 40000 };
+    return (int)fmin(fmax(x_of(view, axis), -FAR), FAR);
+}
+
+int x_in_rows(const struct view *view, double axis)
+{
+    struct box rows = places_of(view).rows;
+    return (int)fmin(fmax(x_of(view, axis), rows.x), rows.x + rows.w);
 }
 
 double axis_at(const struct view *view, double x)

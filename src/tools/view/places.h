@@ -18,6 +18,10 @@ struct places {
 };
 struct places places_of(const struct view *view);
 double x_of(const struct view *view, double axis);
+/* The pixel of a time.  pixel_of(): times far outside of the largest window all have the same one.  x_in_rows(): times
+ * that are out of sight have that of the rows' edge. */
+int pixel_of(const struct view *view, double axis);
+int x_in_rows(const struct view *view, double axis);
 double axis_at(const struct view *view, double x);
 bool is_in_sight(const struct view *view, const struct view_row *row); /* from top to bottom: rows are not cut */
 const struct view_row *row_at(const struct view *view, int x, int y);  /* NULL outside of the rows */

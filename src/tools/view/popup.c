@@ -136,8 +136,8 @@ struct box place_panel(const struct view *view, struct box size)
     const struct box rows = places_of(view).rows;
     const double *at = view->selection.region.at;
     const int gap = 6 * view->scale;
-    const int left = (int)fmax(x_of(view, fmin(at[0], at[1])), rows.x) - gap;
-    const int right = (int)fmin(x_of(view, fmax(at[0], at[1])), rows.x + rows.w) + gap;
+    const int left = x_in_rows(view, fmin(at[0], at[1])) - gap;
+    const int right = x_in_rows(view, fmax(at[0], at[1])) + gap;
     const int side[SIDES] = {right, left - size.w, rows.x + rows.w - size.w, rows.x};
     int64_t least = INT64_MAX;
     struct box best = size;

@@ -177,7 +177,7 @@ static void find_borders(const struct view *view, const struct track *track, siz
 
 static int border_x(const struct view *view, const struct track *track, size_t i)
 {
-    return (int)x_of(view, axis_of(track, track->steps->step[i].work));
+    return pixel_of(view, axis_of(track, track->steps->step[i].work));
 }
 
 /* Has the line of step i room?  Steps [from, to) begin in sight.  A stretch of short steps has no lines. */
