@@ -52,8 +52,8 @@ static struct overlapper *new_overlapper(struct list *list, const struct costs *
     planner->cores = MAX((int)spare_cores(list->pool->machine), 1);
     planner->timed = n > 0 && has_times(list, costs);
     for (size_t b = 0; b < n; b++)
-        planner->decision[b] = (struct decision){SIDES, NONE};
-    planner->decision[n] = (struct decision){2, NONE}; /* enum sharing */
+        planner->decision[b] = (struct decision){.options = SIDES, .group = NONE};
+    planner->decision[n] = (struct decision){.options = 2, .group = NONE}; /* enum sharing */
     overlapper->rule = (struct rule){.random = facts->draw, .seed = facts->draw_seed, .planner = planner, .n_fixed = n};
     return overlapper;
 }

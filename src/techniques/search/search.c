@@ -191,13 +191,24 @@ static bool is_repeated(const struct question *question, const unsigned char *st
     return false;
 }
 
+/* Does the start give each decision an option that it has? */
+static bool has_known_options(const struct question *question, const unsigned char *start)
+{
+    for (size_t i = 0; i < question->n; i++)
+        if (start[i] >= question->decision[i].options + question->decision[i].only_in_starts)
+            return false;
+    return true;
+}
+
 struct score choose(const struct question *question, const unsigned char *start, size_t n_starts, unsigned char *best)
 {
     const struct score worst = {.excess_bytes = INFINITY, .period = INFINITY, .copied_bytes = INFINITY};
     struct search search = {.q = question, .begun = now_ns(), .best = best, .record = worst};
-    for (size_t i = 0; i < n_starts && !is_perfect(&search); i++)
+    for (size_t i = 0; i < n_starts && !is_perfect(&search); i++) {
+        CHECK(has_known_options(question, start + i * question->n), "start %zu gives an option that there is not", i);
         if (!is_repeated(question, start, i))
             consider(&search, start + i * question->n, search.record.excess_bytes);
+    }
     if (question->n > 0 && question->work > 0) {
         try_groups(&search);
         travel(&search);

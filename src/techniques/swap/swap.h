@@ -43,7 +43,7 @@ struct gaps { /* all gaps of a list */
     size_t n, cap;
 };
 
-enum action { KEEP, SWAP, REMAKE }; /* only the search uses REMAKE */
+enum action { KEEP, SWAP, REMAKE, ACTIONS }; /* only the search uses REMAKE */
 
 /* What is done about a gap, in the list that is rewritten.  Positions count the tasks of this list, into which the
  * search may have put repeated tasks.

@@ -108,7 +108,8 @@ static void add_decision(struct swapper *swapper, struct topic *topic, const str
 {
     const struct tensor *tensor = topic->gap->tensor;
     struct decision *decision = &swapper->decision[swapper->n];
-    decision->options = swapper->may_swap && topic->may_remake ? 3 : 2;
+    decision->options = swapper->may_swap && topic->may_remake ? ACTIONS : 2;
+    decision->only_in_starts = ACTIONS - decision->options;
     decision->group = (int)swapper->n;
     if (last && last->decision && strcmp(last->gap->tensor->name, tensor->name) == 0)
         decision->group = swapper->decision[last->decision].group;
@@ -127,7 +128,7 @@ static void list_decisions(struct swapper *swapper)
     SORT(topics, n, by_decision);
     swapper->decision = allocate(n + 1, sizeof *swapper->decision);
     const int orders = swapper->n_sinkings > 0 ? ORDERS : 1; /* else the clock's order is the list's */
-    swapper->decision[LAYOUT] = (struct decision){(unsigned char)(orders * PLACINGS), NONE};
+    swapper->decision[LAYOUT] = (struct decision){.options = (unsigned char)(orders * PLACINGS), .group = NONE};
     swapper->n = 1;
     const struct topic *last = NULL;
     for (size_t i = 0; i < n; i++) {
@@ -232,9 +233,8 @@ static void close_swapper(struct swapper *swapper)
 
 /* ---- what a choice does to the list ------------------------------------------------------------------------------ */
 
-/* The action that a choice means for a gap.  The starts of the search say SWAP or REMAKE for all gaps alike; a gap
- * that lacks that action takes the other one, and where nothing may be swapped (--recompute auto) all but KEEP is
- * REMAKE. */
+/* The action that a choice means for a gap.  The starts of the search give SWAP or REMAKE to all gaps alike.  A gap that
+ * lacks that action takes the other one, and where nothing may be swapped (--recompute auto) all but KEEP is REMAKE. */
 static enum action action_of(const struct swapper *swapper, const struct topic *topic, const unsigned char *choice)
 {
     if (!topic->decision || topic->decision >= swapper->admitted || choice[topic->decision] == KEEP)

@@ -155,7 +155,7 @@ TEST(as_good_as_all_plans)
  *
  * An order of the list says where sends and answers stand among the front's tasks.  A choice says, for each activation,
  * that it is kept, made again, or swapped, and then where it leaves and comes back. */
-enum { MICRO = 3, ORDERS = 6 * 6 * 6, ACTIONS = 8, CHOICES = ACTIONS * ACTIONS * ACTIONS };
+enum { MICRO = 3, ORDERS = 6 * 6 * 6, FATES = 8, CHOICES = FATES * FATES * FATES };
 #define LEAST_FREE (88 * MIB)
 
 static void append_front(char **text, int task)
@@ -235,8 +235,8 @@ static void apply_choice(struct edit *edit, struct list *list, const struct uses
     int from[64];
     memset(from, NONE, sizeof from);
     for (int i = MICRO; i-- > 0;) {
-        int action = choice % ACTIONS;
-        choice /= ACTIONS;
+        int action = choice % FATES;
+        choice /= FATES;
         if (action == 1)
             from[front[i]->access[1].tensor->id] = (int)front[MICRO + i]->index;
         else if (action > 1 && !again)
