@@ -218,7 +218,7 @@ static void check_broadcast_options(struct settings *settings)
 }
 
 static const struct pass_traits traits = {
-    .sends_copies = true,
+    .always = SENDS_COPIES,
 };
 static const struct pass pass = {
     .runs_at = 40,

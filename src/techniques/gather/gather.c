@@ -62,8 +62,6 @@ struct survey { /* what the pass finds in the list */
 
 static bool wants_gather(const struct run_facts *facts) { return facts->gather; }
 
-static bool sends_copies(const struct pass_traits *traits) { return traits->sends_copies; }
-
 static struct tensor_list *shards_of(const struct survey *survey, const struct tensor *replica)
 {
     return &survey->shards[replica->replica.of->id];
@@ -403,7 +401,7 @@ static bool run_gather(struct list *list, const struct costs *costs, const struc
 {
     (void)costs;
     struct survey survey = survey_list(list);
-    survey.sliced = find_wanted(sends_copies, facts) != NULL;
+    survey.sliced = find_wanted(SENDS_COPIES, facts) != NULL;
     struct edit *edit = open_edit(list);
     size_t n = list->n;
     update_shards(&survey, edit);
@@ -427,7 +425,8 @@ static bool run_gather(struct list *list, const struct costs *costs, const struc
 }
 
 static const struct pass_traits traits = {
-    .every_list = true,
+    .always = IN_EVERY_LIST | TAKES_UNFORESEEN_ROOM,
+    .blamed_last = "--zero 3",
 };
 static const struct pass pass = {
     .runs_at = 20,

@@ -435,13 +435,11 @@ void expect_rule(const struct rule *rule, const struct question *question, struc
     }
 }
 
-static bool moves_state(const struct pass_traits *traits) { return traits->moves_state && traits->moves_state(); }
-
 /* Why all updates are decided about before the step runs, as half a sentence; NULL: they need not be.  The caller frees
  * the text. */
 static char *reason_to_decide_now(const struct task *update, const struct run_facts *facts, const struct pass *room)
 {
-    const struct pass *mover = find_wanted(moves_state, facts);
+    const struct pass *mover = find_wanted(MOVES_STATE, facts);
     if (!update->on_host.run)
         return copy_string("nothing of a step file runs");
     if (facts->paced)

@@ -30,11 +30,13 @@ static bool wants_overlap(const struct run_facts *facts) { return mode_of(facts)
 
 static bool decides(void) { return overlap_options.mode == OVERLAP_PLAN || overlap_options.mode == OVERLAP_LOCAL; }
 
-/* A plan that is there already needs none. */
-static bool wants_times(void)
+/* A plan that is there already needs no times. */
+static unsigned traits_by_options(void)
 {
     const char *plan = overlap_options.plan;
-    return decides() && !(plan && access(plan, F_OK) == 0);
+    if (!decides())
+        return 0;
+    return plan && access(plan, F_OK) == 0 ? CHOOSES_EARLY : CHOOSES_EARLY | WANTS_TIMES;
 }
 
 /* ---- the pass at work on a list ---------------------------------------------------------------------------------- */
@@ -167,8 +169,6 @@ static void report_plans(const struct planner *planner, const struct plans *plan
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static bool makes_room(const struct pass_traits *traits) { return traits->makes_room; }
-
 /* Finds a plan for each --overlap. */
 static struct plans try_each(struct overlapper *overlapper)
 {
@@ -176,7 +176,7 @@ static struct plans try_each(struct overlapper *overlapper)
     if (planner->timed)
         measure_buckets(planner);
     const struct plans plans = try_all(overlapper, OVERLAP_WORK);
-    if (!planner->timed || !find_wanted(makes_room, overlapper->facts))
+    if (!planner->timed || !find_wanted(MAKES_ROOM, overlapper->facts))
         return plans;
     return plans_with_room(overlapper, &plans);
 }
@@ -243,7 +243,8 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
     report_left_out(&overlapper->planner.buckets, report);
     report_plans(&overlapper->planner, &plans, mode, report);
     end_room(list, first, n);
-    if (chosen->score.excess_bytes > 0 && !find_wanted(makes_room, facts) && !facts->gather)
+    bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted(BLAMED_LAST, facts);
+    if (chosen->score.excess_bytes > 0 && is_final)
         refuse_budget(list->pool->machine, report->after, "--overlap", SAME_LIST);
     free_overlapper(overlapper);
     return changed;
@@ -252,9 +253,8 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 static const struct pass_traits traits = {
-    .wants_times = wants_times,
-    .moves_updates = true,
-    .chooses_early = decides,
+    .always = MOVES_UPDATES,
+    .by_options = traits_by_options,
 };
 static const struct pass pass = {
     .runs_at = 10,

@@ -24,18 +24,6 @@
 
 #include <math.h>
 
-/* ---- what later passes say -------------------------------------------------------------------------------------- */
-
-static bool foretells_remade(const struct pass_traits *traits) { return traits->foretell_remade != NULL; }
-
-/* A pass whose way to make room is not known before it has run. */
-static bool makes_unknown_room(const struct pass_traits *traits)
-{
-    return traits->makes_room && !traits->foretell_remade;
-}
-
-static bool foretells_fit(const struct pass_traits *traits) { return traits->foretells_fit != NULL; }
-
 /* ---- endless budgets -------------------------------------------------------------------------------------------- */
 
 /* Tasks know their devices by address, so the limits are lifted there, and are as before when this returns. */
@@ -62,8 +50,8 @@ static struct plans try_again(struct overlapper *overlapper)
 {
     const struct planner *planner = &overlapper->planner;
     const enum overlap mode = mode_of(overlapper->facts);
-    const struct pass *remaking = find_wanted(foretells_remade, overlapper->facts);
-    const struct pass *maker = find_wanted(makes_unknown_room, overlapper->facts);
+    const struct pass *remaking = find_wanted(FORETELLS_REMADE, overlapper->facts);
+    const struct pass *maker = find_wanted(MAKES_UNFORESEEN_ROOM, overlapper->facts);
     const struct plans endless = try_all_without_limits(overlapper, OVERLAP_WORK);
     if (!remaking) {
         overlapper->maker = maker;
@@ -119,10 +107,10 @@ static bool can_be_made_to_fit(struct overlapper *overlapper, const struct candi
 static struct plans weigh_room(struct overlapper *overlapper, const struct plans *fitting)
 {
     const enum overlap mode = mode_of(overlapper->facts);
-    const struct pass *maker = find_wanted(foretells_fit, overlapper->facts);
+    const struct pass *maker = find_wanted(FORETELLS_FIT, overlapper->facts);
     const struct score fits = fitting->by_mode[mode].score;
     bool is_asked = mode == OVERLAP_PLAN || mode == OVERLAP_ALL_CPU;
-    if (!is_asked || !maker || find_wanted(foretells_remade, overlapper->facts))
+    if (!is_asked || !maker || find_wanted(FORETELLS_REMADE, overlapper->facts))
         return *fitting;
     if (fits.excess_bytes > 0 || is_good_enough(&overlapper->planner, fitting, fits.period))
         return *fitting;

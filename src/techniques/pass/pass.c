@@ -41,27 +41,27 @@ static void give_room_back(struct pass_runner *runner)
     forget_before(runner);
 }
 
-/* Before the pass runs: what later passes add has room, unless the pass itself adds it, or the pass moves updates: such
- * a pass reserves the room itself, for each of its choices. */
+/* Called before each pass, where some pass will add tensors that persist.  Until that pass runs, other tensors keep
+ * room for what it will add.  They are not there while a pass runs that moves updates, since such a pass reserves the
+ * room itself, for each of its choices. */
 static void set_room(struct pass_runner *runner, const struct pass *pass)
 {
-    if (traits_of(pass)->moves_updates)
+    if (has_trait(pass, MOVES_UPDATES))
         return;
-    if (traits_of(pass)->reserve)
+    if (has_trait(pass, RESERVES))
         give_room_back(runner);
     else
         keep_room(runner);
 }
 
-/* Looks at the list as the pass finds it.  The outlook counts the bytes to come.  A pass that moves updates reserves
- * room itself, for each of its choices.  It finds the list without these bytes, and so they are there only for the
- * look. */
+/* Looks at the list as the pass finds it, with the bytes that later passes will add.  For a pass that moves updates no
+ * tensors keep these bytes (set_room()), so here some do for as long as the look takes. */
 static void look_before(struct pass_runner *runner, const struct pass *pass)
 {
     if (!runner->forecaster || runner->before)
         return;
     size_t first = runner->list->pool->n;
-    if (traits_of(pass)->moves_updates)
+    if (has_trait(pass, MOVES_UPDATES))
         reserve_room(runner->list, runner->facts);
     size_t end = runner->list->pool->n;
     runner->before = runner->forecaster->new_outlook(runner->list, runner->costs);
@@ -84,8 +84,6 @@ static void run_pass(struct pass_runner *runner, const struct pass *pass, struct
     runner->before = after;
 }
 
-static bool reserves(const struct pass_traits *traits) { return traits->reserve != NULL; }
-
 struct pass_report *run_passes(struct list *list, const struct costs *costs, const struct run_facts *facts,
                                const char *after, size_t *n)
 {
@@ -95,7 +93,7 @@ struct pass_report *run_passes(struct list *list, const struct costs *costs, con
     struct pass_runner runner = {.list = list, .costs = costs, .facts = facts};
     if (!facts->unread)
         runner.forecaster = find_forecaster();
-    const bool grows = find_wanted(reserves, facts) != NULL;
+    const bool grows = find_wanted(RESERVES, facts) != NULL;
     *n = 0;
     for (size_t i = 0; i < n_passes; i++) {
         const struct pass *pass = all[i];
@@ -112,8 +110,10 @@ struct pass_report *run_passes(struct list *list, const struct costs *costs, con
         }
     }
     end_room(list, runner.first, runner.end);
-    if (facts->gather && !after && runner.before) /* with gather, overlap leaves this question to the passes after it */
-        runner.forecaster->refuse_outlook(list->pool->machine, runner.before, "--zero 3", replanning_of(facts));
+    const struct pass *blamed = find_wanted(BLAMED_LAST, facts);
+    if (blamed && !after && runner.before)
+        runner.forecaster->refuse_outlook(list->pool->machine, runner.before, traits_of(blamed)->blamed_last,
+                                          replanning_of(facts));
     forget_before(&runner);
     return reports;
 }
@@ -124,7 +124,7 @@ void run_on_other_list(struct list *list, const struct costs *costs, const struc
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++) {
         struct pass_report report = {0};
-        if (traits_of(all[i])->every_list && all[i]->wanted(facts))
+        if (has_trait(all[i], IN_EVERY_LIST) && all[i]->wanted(facts))
             all[i]->run(list, costs, facts, &report);
         free(report.reason);
     }

@@ -7,27 +7,39 @@ const struct pass_traits *traits_of(const struct pass *pass)
     return pass->traits ? pass->traits : &none;
 }
 
-const struct pass *find_wanted(has_trait *trait, const struct run_facts *facts)
+bool has_trait(const struct pass *pass, enum trait trait)
+{
+    const struct pass_traits *traits = traits_of(pass);
+    unsigned all = traits->always;
+    if (traits->by_options)
+        all |= traits->by_options();
+    if (traits->foretell_remade)
+        all |= FORETELLS_REMADE;
+    else if (all & MAKES_ROOM)
+        all |= MAKES_UNFORESEEN_ROOM;
+    if (traits->foretells_fit)
+        all |= FORETELLS_FIT;
+    if (traits->reserve)
+        all |= RESERVES;
+    if (traits->blamed_last)
+        all |= BLAMED_LAST;
+    return all & trait;
+}
+
+const struct pass *find_wanted(enum trait trait, const struct run_facts *facts)
 {
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (all[i]->wanted(facts) && trait(traits_of(all[i])))
+        if (all[i]->wanted(facts) && has_trait(all[i], trait))
             return all[i];
     return NULL;
 }
 
-/* ---- would larger budgets change the plan? ----------------------------------------------------------------------- */
-
-static bool chooses_early(const struct pass_traits *traits) { return traits->chooses_early && traits->chooses_early(); }
-
-static bool fills_host(const struct pass_traits *traits) { return traits->fills_host && traits->fills_host(); }
-
 enum replanning replanning_of(const struct run_facts *facts)
 {
-    if (!find_wanted(chooses_early, facts))
-        return SAME_LIST;
-    return facts->gather || find_wanted(fills_host, facts) ? LIST_MAY_CHANGE : SAME_LIST;
+    bool may_change = find_wanted(CHOOSES_EARLY, facts) && find_wanted(TAKES_UNFORESEEN_ROOM, facts);
+    return may_change ? LIST_MAY_CHANGE : SAME_LIST;
 }
 
 /* ---- room for what is to come ------------------------------------------------------------------------------------ */
@@ -38,7 +50,7 @@ size_t reserve_room(struct list *list, const struct run_facts *facts)
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (all[i]->wanted(facts) && traits_of(all[i])->reserve)
+        if (all[i]->wanted(facts) && has_trait(all[i], RESERVES))
             traits_of(all[i])->reserve(list, facts);
     return first;
 }

@@ -123,7 +123,7 @@ static bool wants_recompute(const struct run_facts *facts)
     return recompute_options.mode != RECOMPUTE_OFF;
 }
 
-static bool wants_times(void) { return recompute_options.mode == RECOMPUTE_AUTO; }
+static unsigned traits_by_options(void) { return recompute_options.mode == RECOMPUTE_AUTO ? WANTS_TIMES : 0; }
 
 static bool run_recompute(struct list *list, const struct costs *costs, const struct run_facts *facts,
                           struct pass_report *report)
@@ -143,8 +143,8 @@ static void check_recompute_options(struct settings *settings)
 }
 
 static const struct pass_traits traits = {
-    .wants_times = wants_times,
-    .makes_room = true,
+    .always = MAKES_ROOM,
+    .by_options = traits_by_options,
     .foretell_remade = remade_by_rule,
 };
 static const struct pass pass = {

@@ -20,15 +20,14 @@ static bool wants_swap(const struct run_facts *facts)
     return swap_options.mode != SWAP_OFF;
 }
 
-static bool moves_state(void)
+static unsigned traits_by_options(void)
 {
     const unsigned state = 1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS;
-    return swap_options.mode != SWAP_OFF && (swap_options.classes & state);
+    unsigned traits = swap_options.mode == SWAP_AUTO ? WANTS_TIMES : TAKES_UNFORESEEN_ROOM;
+    if (swap_options.classes & state)
+        traits |= MOVES_STATE;
+    return traits;
 }
-
-static bool fills_host(void) { return swap_options.mode == SWAP_LAYER || swap_options.mode == SWAP_MICROBATCH; }
-
-static bool wants_times(void) { return swap_options.mode == SWAP_AUTO; }
 
 static bool foretells_fit(struct list *list, const struct costs *costs, double seconds)
 {
@@ -36,11 +35,9 @@ static bool foretells_fit(struct list *list, const struct costs *costs, double s
 }
 
 static const struct pass_traits traits = {
-    .wants_times = wants_times,
-    .makes_room = true,
+    .always = MAKES_ROOM,
+    .by_options = traits_by_options,
     .foretells_fit = foretells_fit,
-    .moves_state = moves_state,
-    .fills_host = fills_host,
     .choose_remade = remake_by_search,
 };
 static const struct pass pass = {

@@ -307,16 +307,11 @@ static void time_device_updates(const struct settings *trial, int n_devices, str
     free_trainer(trainer);
 }
 
-static bool asks_times(const struct pass_traits *traits) { return traits->wants_times && traits->wants_times(); }
-
 /* Does a pass need times, after what it has done to the list without any?  One that only makes room needs none where
  * it had nothing to do. */
 static bool needs_times(const struct pass_report *done)
 {
-    const struct pass_traits *traits = traits_of(done->pass);
-    if (traits->makes_room)
-        return !done->declined;
-    return asks_times(traits);
+    return has_trait(done->pass, MAKES_ROOM) ? !done->declined : has_trait(done->pass, WANTS_TIMES);
 }
 
 /* Where a plan is to be made of times that no file gives, they are measured, by a trainer without a plan: all updates
@@ -327,7 +322,7 @@ void run_trial_for(struct settings *settings)
     const struct predict_options *options = &predict_options;
     bool measures = false; /* some pass needs times */
     bool moved = false;    /* updates have been moved to the CPU */
-    if (options->profile || options->hardware || options->pace || !find_wanted(asks_times, &facts))
+    if (options->profile || options->hardware || options->pace || !find_wanted(WANTS_TIMES, &facts))
         return;
     struct settings plain = *settings;
     plain.trial = true;
@@ -341,7 +336,7 @@ void run_trial_for(struct settings *settings)
         const struct pass_report *report = &done.report[i];
         if (needs_times(report))
             measures = true;
-        if (traits_of(report->pass)->moves_updates && !report->declined)
+        if (has_trait(report->pass, MOVES_UPDATES) && !report->declined)
             moved = true;
     }
     struct costs *costs = measures ? measure_costs(trainer) : NULL;
