@@ -36,6 +36,7 @@
  * Source: that of overlap.c.
  */
 #include "local.h"
+#include "move_update.h"
 #include "techniques/pass/traits.h"
 
 #include "cl/shared.h" /* defines: choice_bit */
@@ -44,7 +45,7 @@
 #include <math.h>
 #include <pthread.h>
 
-/* What lanes are for: these two and those of overlap.h. */
+/* What lanes are for: these two and those of move_update.h. */
 /* As FOR_OFFLOAD, if the step chooses the side of each update: its copies are issued late. */
 #define FOR_OFFERED "offered"
 #define FOR_STATE "state" /* copies of an optimizer's state when its update moves between device and host */

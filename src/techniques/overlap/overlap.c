@@ -36,7 +36,7 @@
  *
  * Source: "Iterative computing method and device for model training" (Ant, 2025).
  */
-#include "overlap.h"
+#include "move_update.h"
 
 #include <math.h>
 
@@ -342,7 +342,10 @@ static struct task *run_on_host(struct mover *mover, struct task *piece, struct 
     return replace_on_host(mover->edit, piece, lane, on_host);
 }
 
-struct task *bring_up(struct mover *mover, const struct task *piece, struct tensor *const *on_host, const char *purpose)
+/* Copies the new parameters up, right after the task that was added last.  on_host: the host's tensors, by access of
+ * the piece.  Returns the last copy. */
+static struct task *bring_up(struct mover *mover, const struct task *piece, struct tensor *const *on_host,
+                             const char *purpose)
 {
     struct task *last = NULL;
     mover->list->tags.role = ROLE_OFFLOAD;

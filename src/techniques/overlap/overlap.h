@@ -7,6 +7,8 @@
  *     move_updates(&mover, buckets, side);
  *     end_moves(&mover);
  *     commit_edit(edit);
+ *
+ * move_update.h has the steps by which one update moves.
  */
 #ifndef OVERLAP_H
 #define OVERLAP_H
@@ -32,12 +34,6 @@ struct update_buckets {
 };
 /* Looks through the list that `uses` was made of.  The caller frees bucket_of. */
 void find_buckets(struct update_buckets *buckets, const struct uses *uses);
-/* The position of the last task that makes a gradient of the update; NONE: no task of the list does. */
-int last_maker(const struct uses *uses, const struct task *update);
-
-/* What lanes are for. */
-#define FOR_OFFLOAD "offload" /* copies of gradients down and of parameters up */
-#define FOR_CONTROL "control" /* copies of words that say what runs, and of the norm */
 
 /* ---- moving them ------------------------------------------------------------------------------------------------- */
 
@@ -67,41 +63,5 @@ struct mover begin_moves(struct edit *edit, struct list *list, const struct uses
 void end_moves(struct mover *mover);
 /* Carries a plan out: side[k], an enum side, is where bucket k goes. */
 void move_updates(struct mover *mover, const struct update_buckets *buckets, const unsigned char *side);
-/* Moves the update at that position of the list. */
-void move_update(struct mover *mover, size_t position);
-
-/* The steps of move_update(). */
-struct update_pieces {
-    struct task **piece; /* the caller frees it */
-    size_t n;
-};
-/* Cuts a large update.  A small one stays whole, as its only piece. */
-struct update_pieces cut_update(struct mover *mover, struct task *update);
-/* The tensor of the host that is to stand in for access i of `piece`, which is a piece of `update`. */
-struct tensor *host_side(struct mover *mover, const struct task *update, const struct task *piece, int i);
-/* A new copy of the tensor on the host.  The task that copies comes right after `maker` and the copies that already
- * follow it. */
-struct tensor *bring_down(struct mover *mover, struct tensor *tensor, struct task *maker, int layer,
-                          const char *purpose);
-/* The same part of the host's mirror as `part` is of `whole`. */
-struct tensor *part_of_mirror(struct mover *mover, struct tensor *whole, const struct tensor *part);
-/* Copies the new parameters up, right after the task that was added last.  on_host: the host's tensors, by access of
- * the piece.  Returns the last copy. */
-struct task *bring_up(struct mover *mover, const struct task *piece, struct tensor *const *on_host,
-                      const char *purpose);
-
-/* How a piece gets its data on the host.  move_update() has one way, and --overlap local (local.c) another. */
-struct transport {
-    struct tensor *(*host_side)(struct mover *mover, const struct task *update, const struct task *piece, int i);
-    const char *purpose; /* that of the copies up */
-};
-
-struct moved {              /* a piece on the host */
-    struct task *update;    /* its update */
-    struct task *last_copy; /* the last copy up */
-};
-/* Puts the host's update in place of `piece`, which is a piece of `update`, with the copies down and up. */
-struct moved move_piece(struct mover *mover, const struct task *update, struct task *piece,
-                        const struct transport *transport);
 
 #endif

@@ -44,7 +44,7 @@
  * fixed orders "vDNN: Virtualized Deep Neural Networks for Scalable, Memory-Efficient Neural Network Design" (Rhu et
  * al. 2016).
  */
-#include "swap.h"
+#include "gaps.h"
 #include "techniques/pass/traits.h"
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */

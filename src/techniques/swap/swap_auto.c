@@ -14,7 +14,7 @@
  * (--swap-what) are admitted one after another.  The search with one class more begins with the best choice so far, so
  * a further class never makes the step longer.
  */
-#include "swap.h"
+#include "gaps.h"
 #include "techniques/pass/traits.h"
 #include "techniques/search/search.h"
 

@@ -1,5 +1,5 @@
 /* swap_options.c - the folder's options, its pass and its module. */
-#include "swap.h"
+#include "gaps.h"
 #include "techniques/pass/traits.h"
 
 struct swap_options swap_options;
