@@ -438,7 +438,8 @@ void expect_rule(const struct rule *rule, const struct question *question, struc
 
 /* Why all updates are decided about before the step runs, as half a sentence; NULL: they need not be.  The caller frees
  * the text. */
-static char *reason_to_decide_now(const struct task *update, const struct run_facts *facts, const struct pass *room)
+static char *reason_to_decide_now(const struct task *update, const struct run_facts *facts,
+                                  const struct pass *room_maker)
 {
     const struct pass *mover = find_wanted(MOVES_STATE, facts);
     if (!update->on_host.run)
@@ -447,8 +448,8 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
         return copy_string("the step runs as predicted");
     if (mover)
         return format_string("%s moves the same state", mover->name);
-    if (room)
-        return format_string("%s is to make room for it", room->name);
+    if (room_maker)
+        return format_string("%s is to make room for it", room_maker->name);
     return NULL;
 }
 
@@ -474,10 +475,10 @@ static size_t fix_few(struct rule *rule, const struct question *question, struct
 }
 
 void decide_in_step(struct rule *rule, const struct question *question, const struct run_facts *facts,
-                    const struct pass *room, struct candidate *expected, struct pass_report *report)
+                    const struct pass *room_maker, struct candidate *expected, struct pass_report *report)
 {
     const struct update_buckets *buckets = &rule->planner->buckets;
-    char *reason = reason_to_decide_now(rule->planner->list->task[buckets->bucket[0].update], facts, room);
+    char *reason = reason_to_decide_now(rule->planner->list->task[buckets->bucket[0].update], facts, room_maker);
     rule->n_fixed = reason ? buckets->n : fix_few(rule, question, expected);
     if (rule->n_fixed < buckets->n) {
         append_text(&report->reason, "%s in every step", rule->random ? "drawn at random" : "chosen");

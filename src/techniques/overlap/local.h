@@ -19,10 +19,9 @@ void expect_rule(const struct rule *rule, const struct question *question, struc
 /* Sets rule->n_fixed, so that the running step decides about as many updates as may be on both sides.  The buckets that
  * are released first are fixed to the CPU, as few as that takes.  *expected becomes what the step is then expected to
  * do.  If the step cannot decide about any update, all are fixed and *expected stays.  Writes to the report which it
- * is, and why.  room: the pass that is to make room for the list, in a way that nobody knows yet; NULL: no pass
- * has to. */
+ * is, and why.  room_maker: the pass that is to make room for the list, nobody knows yet how; NULL: no pass has to. */
 void decide_in_step(struct rule *rule, const struct question *question, const struct run_facts *facts,
-                    const struct pass *room, struct candidate *expected, struct pass_report *report);
+                    const struct pass *room_maker, struct candidate *expected, struct pass_report *report);
 /* Called in place of move_updates(): the fixed buckets move to the sides that the plan says.  The other updates are
  * listed on both sides, and are expected to run on the side that the plan says.  No update leaves its place in the
  * list. */

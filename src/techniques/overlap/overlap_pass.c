@@ -77,7 +77,7 @@ static bool read_or_write(const struct planner *planner, const struct question *
     static const char *const letter[SIDES + 1] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
     const char *name[MOST_BUCKETS];
     struct choice_text text = {
-        .head = "A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there after all C.",
+        .title = "A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there after all C.",
         .word = letter,
         .expected = "D, C or L",
         .name = name,
@@ -192,7 +192,7 @@ static bool settle_plan(struct overlapper *overlapper, struct candidate *chosen,
     if (plan && planner->buckets.n > 0)
         return read_or_write(planner, &question, plan, chosen, report);
     if (mode_of(facts) == OVERLAP_LOCAL && planner->timed)
-        decide_in_step(&overlapper->rule, &question, facts, overlapper->maker, chosen, report);
+        decide_in_step(&overlapper->rule, &question, facts, overlapper->room_maker, chosen, report);
     return false;
 }
 

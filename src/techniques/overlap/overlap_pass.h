@@ -13,8 +13,8 @@ struct overlapper { /* the pass at work on a list */
     struct rule rule;
     const struct run_facts *facts;
     /* What overlap_room.c finds out about passes that run later: */
-    int *remade;              /* plans are tried as if this, for remake(), were made again already; NULL: nothing is */
-    const struct pass *maker; /* this pass is to make room for the plans, nobody knows yet how; NULL: none has to */
+    int *remade; /* plans are tried as if this, for remake(), were made again already; NULL: nothing is */
+    const struct pass *room_maker; /* it is to make room for the plans, nobody knows yet how; NULL: no pass has to */
 };
 
 /* ---- overlap_try.c ----------------------------------------------------------------------------------------------- */

@@ -1,30 +1,32 @@
 /* overlap_room.c - which plans --overlap takes where a pass that runs later makes room.
  *
  * After such a pass the list needs fewer bytes than now.  So a plan that does not fit now may fit then, and it may make
- * a shorter step than the plans that do fit now.  Plans of *endless budgets* are those that are found as if every
- * device had all the bytes that a plan wants.
+ * a shorter step than the plans that do fit now.  Three searches give three sets of plans:
  *
- *     does a plan   and of the later passes              then these plans are taken
- *     fit now?
+ *     plain       with the budgets as they are
+ *     endless     as if every device had all the bytes that a plan wants
+ *     foretold    with the budgets as they are, but as if what recompute makes again were made again already
  *
- *     no            none foretells what it makes again   those of endless budgets; the later pass has to make them fit
- *     no            recompute does                       those of endless budgets, if the one of this mode fits when
- *                                                        these tensors are made again, or another pass makes room too;
- *                                                        else those that are found as if they were made again already
- *     yes           recompute runs, or none says         those that fit now
- *                   beforehand what it can make fit
- *     yes           swap auto says it                    those of endless budgets, if the step is shorter with the one
- *                                                        of this mode, and swap says that it can make it fit with a
- *                                                        step that is still shorter; else those that fit now
+ * If no plain plan fits, try_again() takes another set:
  *
- * try_again() has the first two rows, weigh_room() the others.
+ *     recompute does not run        endless.  The later pass has to make its plans fit.
+ *     recompute runs                endless, if its plan for the --overlap that is asked for fits once recompute has
+ *                                   run, or if a further pass makes room too; else foretold.
+ *
+ * If one does fit, weigh_room() takes plain or endless:
+ *
+ *     recompute runs, or no pass    plain.
+ *     can say what it makes fit
+ *     swap auto can say it          endless, if its plan for the --overlap that is asked for makes the step shorter,
+ *                                   and swap says that it can make this plan fit with a step that is still shorter;
+ *                                   else plain.
  */
 #include "overlap_pass.h"
 #include "techniques/pass/traits.h"
 
 #include <math.h>
 
-/* ---- endless budgets -------------------------------------------------------------------------------------------- */
+/* ---- the endless set -------------------------------------------------------------------------------------------- */
 
 /* Tasks know their devices by address, so the limits are lifted there, and are as before when this returns. */
 static struct plans try_all_without_limits(struct overlapper *overlapper, double work)
@@ -51,14 +53,14 @@ static struct plans try_again(struct overlapper *overlapper)
     const struct planner *planner = &overlapper->planner;
     const enum overlap mode = mode_of(overlapper->facts);
     const struct pass *remaking = find_wanted(FORETELLS_REMADE, overlapper->facts);
-    const struct pass *maker = find_wanted(MAKES_UNFORESEEN_ROOM, overlapper->facts);
+    const struct pass *room_maker = find_wanted(MAKES_UNFORESEEN_ROOM, overlapper->facts);
     const struct plans endless = try_all_without_limits(overlapper, OVERLAP_WORK);
     if (!remaking) {
-        overlapper->maker = maker;
+        overlapper->room_maker = room_maker;
         return endless;
     }
     overlapper->remade = traits_of(remaking)->foretell_remade(planner->uses, planner->list->pool);
-    if (maker || candidate_fits(overlapper, endless.by_mode[mode]))
+    if (room_maker || candidate_fits(overlapper, endless.by_mode[mode]))
         return endless;
     return try_all(overlapper, OVERLAP_WORK);
 }
@@ -84,9 +86,9 @@ static bool is_shorter_without_limits(struct overlapper *overlapper, enum overla
     return quick.by_mode[mode].score.period <= seconds;
 }
 
-/* Can `maker` make the list fit with this candidate, and a step of at most so many seconds? */
+/* Can `room_maker` make the list fit with this candidate, and a step of at most so many seconds? */
 static bool can_be_made_to_fit(struct overlapper *overlapper, const struct candidate *candidate,
-                               const struct pass *maker, double seconds)
+                               const struct pass *room_maker, double seconds)
 {
     const struct planner *planner = &overlapper->planner;
     const struct question question = question_of(overlapper, 0);
@@ -98,29 +100,29 @@ static bool can_be_made_to_fit(struct overlapper *overlapper, const struct candi
     carry_out(overlapper, edit, candidate->side, candidate->sharing);
     reserve_room(planner->list, overlapper->facts);
     preview(edit);
-    bool fits = traits_of(maker)->foretells_fit(planner->list, planner->costs, seconds);
+    bool fits = traits_of(room_maker)->foretells_fit(planner->list, planner->costs, seconds);
     undo_edit(edit);
     return fits;
 }
 
 /* Of `local` nothing is asked, since the step decides. */
-static struct plans weigh_room(struct overlapper *overlapper, const struct plans *fitting)
+static struct plans weigh_room(struct overlapper *overlapper, const struct plans *plain)
 {
     const enum overlap mode = mode_of(overlapper->facts);
-    const struct pass *maker = find_wanted(FORETELLS_FIT, overlapper->facts);
-    const struct score fits = fitting->by_mode[mode].score;
+    const struct pass *room_maker = find_wanted(FORETELLS_FIT, overlapper->facts);
+    const struct score fits = plain->by_mode[mode].score;
     bool is_asked = mode == OVERLAP_PLAN || mode == OVERLAP_ALL_CPU;
-    if (!is_asked || !maker || find_wanted(FORETELLS_REMADE, overlapper->facts))
-        return *fitting;
-    if (fits.excess_bytes > 0 || is_good_enough(&overlapper->planner, fitting, fits.period))
-        return *fitting;
+    if (!is_asked || !room_maker || find_wanted(FORETELLS_REMADE, overlapper->facts))
+        return *plain;
+    if (fits.excess_bytes > 0 || is_good_enough(&overlapper->planner, plain, fits.period))
+        return *plain;
     const double shorter = fits.period * (1 - 1e-6); /* by more than rounding */
     if (!is_shorter_without_limits(overlapper, mode, shorter))
-        return *fitting;
+        return *plain;
     const struct plans endless = try_all_without_limits(overlapper, OVERLAP_WORK);
-    if (!can_be_made_to_fit(overlapper, &endless.by_mode[mode], maker, shorter))
-        return *fitting;
-    overlapper->maker = maker;
+    if (!can_be_made_to_fit(overlapper, &endless.by_mode[mode], room_maker, shorter))
+        return *plain;
+    overlapper->room_maker = room_maker;
     return endless;
 }
 

@@ -14,7 +14,8 @@
  *     full         of each layer only its input is kept.  The forward is computed almost twice, for a third more work;
  *                  what nothing reads again, as the layer's last product, is not repeated
  *     selective    only what is large and cheap is dropped: the (T, T) matrices of attention and GELU's output
- *     auto         only what the budget needs: another folder's pass chooses it (choose_remade of struct pass_traits)
+ *     auto         only what the budget needs.  The search that chooses it is in another folder (choose_remade of
+ *                  struct pass_traits)
  *
  * The rewrite is remake() (pass/remake.c).
  *
@@ -107,7 +108,7 @@ static bool recompute_by_rule(struct list *list, struct pass_report *report)
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 /* The search for what is made again, of a pass that need not be wanted; NULL: its folder was left out. */
-static pass_run *chooser(void)
+static pass_run *find_search(void)
 {
     size_t n;
     const struct pass *const *all = all_passes(&n);
@@ -130,14 +131,14 @@ static bool run_recompute(struct list *list, const struct costs *costs, const st
 {
     if (recompute_options.mode != RECOMPUTE_AUTO)
         return recompute_by_rule(list, report);
-    pass_run *search = chooser();
+    pass_run *search = find_search();
     return search(list, costs, facts, report);
 }
 
 static void check_recompute_options(struct settings *settings)
 {
     (void)settings;
-    if (recompute_options.mode == RECOMPUTE_AUTO && !chooser())
+    if (recompute_options.mode == RECOMPUTE_AUTO && !find_search())
         fail(EXIT_USAGE, "--recompute auto: nothing here chooses what is made again; this yard was built without%s",
              left_out);
 }

@@ -8,7 +8,7 @@
 
 void write_choice(const char *path, const struct choice_text *t, const unsigned char *choice)
 {
-    char *text = format_string("# %s\n", t->head);
+    char *text = format_string("# %s\n", t->title);
     for (size_t i = 0; i < t->n; i++)
         append_text(&text, "%s %s\n", t->name[i], t->word[choice[i]]);
     publish_text(path, text);

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 struct choice_text {
-    const char *head;        /* the first line, for people */
+    const char *title;       /* the first line, for people */
     const char *const *word; /* what each option is called; NULL ends them */
     const char *expected;    /* the words, for people: "D or C" */
     const char **name;       /* what each decision is called */

@@ -2,7 +2,8 @@
  *
  *     swap.c            finds the gaps, and swaps those that a fixed order names
  *     swap_auto.c       --swap auto, --recompute auto: a search says which gaps
- *     swap_places.c     between which tasks its copies stand
+ *     swap_choice.c     what a choice of that search does to the list (swapper.h)
+ *     swap_places.c     between which tasks the copies of that choice stand
  *     swap_report.c     what people and `plan --json` are told
  *     swap_options.c    the folder: its pass, its options
  */
@@ -77,7 +78,7 @@ struct gaps find_gaps(struct list *list, const struct costs *costs, unsigned cla
 void free_gaps(struct gaps *all);
 /* How many uses of the tensor, from the first, have gaps between them.  The other uses are the copies up of a guest,
  * for which swap's own copies stand in. */
-size_t uses_to_part(const struct uses *uses, const struct tensor *tensor);
+size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor);
 /* An array of absences, one for each gap, in the order of gaps, all with the action KEEP.  The caller frees it. */
 struct absence *keep_all(const struct gaps *all);
 /* Lines up the absences whose action is SWAP, and sets their `earlier` and `sent`.  absences: one for each of n gaps;

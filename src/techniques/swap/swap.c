@@ -59,7 +59,7 @@ static bool lies_idle(const struct uses *uses, int begin, int end)
     return end - begin > 1 || (first->role == ROLE_FORWARD && second->role == ROLE_BACKWARD);
 }
 
-size_t uses_to_part(const struct uses *uses, const struct tensor *tensor)
+size_t uses_with_gaps(const struct uses *uses, const struct tensor *tensor)
 {
     size_t n, readers = tensor->persistent ? uses_of_guest(uses, tensor) : 0;
     uses_of(uses, tensor, &n);
@@ -105,7 +105,7 @@ static void find_gaps_of(struct gaps *all, struct tensor *tensor)
     const struct uses *uses = all->uses;
     size_t n_uses;
     const struct use *use = uses_of(uses, tensor, &n_uses);
-    const size_t n = uses_to_part(uses, tensor);
+    const size_t n = uses_with_gaps(uses, tensor);
     const bool renewed = tensor->persistent && is_renewed(uses, tensor);
     if (tensor->persistent) {
         struct gap *gap = add_gap(all, tensor, 0, NONE, use[0].position);

@@ -1,23 +1,26 @@
-/* late.c - tasks of which it is decided late whether they run: tasks that need a choice, which is a word in memory by
- * then, and tasks that need their iteration to have a member of the rings (step/ring.c).
+/* late.c - tasks of which it is decided late, shortly before they would start, whether they run.
  *
- * An iteration asks for its member when its first state has been updated.  To ask when its tasks are issued, up to two
- * iterations ahead, would be too soon: a member that is taken then may be free by the time the copy runs.  So the tasks
- * that wait for a task that is decided late are given a user event, and
+ * There are two kinds.  A task that needs a choice runs if a word in memory says so, which is written by then.  A task
+ * that needs a member of the rings (step/ring.c) runs if its iteration has been given one.  The iteration asks for its
+ * member when its first state has been updated.  When its tasks are issued, up to two iterations ahead, it would be too
+ * soon to ask: a member that is taken then may be free by the time the copy runs.
  *
- *     a copy of state            is a job of its lane's thread (struct job in flights.h).  The job waits for the update
- *                                and asks.  Then it issues the copy to the lane's queue (or runs it, on a lane of the
- *                                host), or completes the event.  The next update waits for the event either way
- *     a task that stands aside   is a job that is parked here, outside of its lane, until the iteration has asked.
- *                                Then it is given to a thread of the lane, in list order, or dropped
+ * Tasks that wait for such a task wait for a user event, which ends whether or not the task runs.  The task itself is a
+ * job (struct job in flights.h):
  *
- * Only tasks of the same iteration wait for a task that stands aside, by an event (`parked`).  No edge leads from it to
- * the next iteration that uses the same bytes (connects() in depend.c adds none): a member is free only when all that
+ *     a copy of state            The thread of its lane has the job, which waits for the update and then asks.  If the
+ *                                copy is to run, the job issues it to the lane's queue, or does it, on a lane of the
+ *                                host.  If not, the job completes the event.
+ *     a task that stands aside   The job is parked here, outside of its lane, until the iteration has asked.  Then a
+ *                                thread of the lane gets it, in list order, or it is dropped.
+ *
+ * Only tasks of the same iteration wait for a task that stands aside, by an event (`parked`).  Those of later ones
+ * that use the same bytes need not, and no edge says so (connects() in depend.c): a member is free only when all that
  * was written to it has ended.
  *
- * A task in its lane's queue counts as in flight from when it is issued.  If tasks that stand aside were there, a slow
- * disk would stop the issuing thread at MOST_RUNS (make_room()).  But such a task is in no queue and is not counted:
- * training never waits for the disk and its link, however slow they are.
+ * A task in its lane's queue counts as in flight, and at MOST_RUNS of them the issuing thread waits (make_room()).  A
+ * task that stands aside is in no queue and is not counted: so training never waits for the disk and its link, however
+ * slow they are.
  *
  * Iterations ask in their order, since the updates of an iteration wait for the copies of the iteration before.
  */

@@ -1,0 +1,203 @@
+/* swap_choice.c - what a choice of the search does to the list.
+ *
+ *     choice   ->  what is made again is put into the list  ->  copies find their places  ->  the rewrite (swap.c)
+ *
+ * apply_choice() does all of that, and the functions before it do one step each.
+ */
+#include "swapper.h"
+
+static const struct placement placements[PLACINGS] = {
+    [FOR_COPIES] = {1, 0},         [FOR_SLOW_COPIES] = {2, 0},
+    [FOR_USES] = {0, 0},           [WHILE_ROOM] = {AS_LONG_AS_THERE_IS_ROOM, 0},
+    [SPARE_3_PERCENT] = {1, 0.03}, [SPARE_12_PERCENT] = {1, 0.12},
+};
+
+static const struct placement *placement_of(const unsigned char *choice)
+{
+    return &placements[choice[LAYOUT] % PLACINGS];
+}
+static enum task_order order_of_tasks(const unsigned char *choice) { return choice[LAYOUT] / PLACINGS; }
+
+/* ---- the clock's order ------------------------------------------------------------------------------------------- */
+
+/* Does the list send from stage to stage, as a pipeline does? */
+static bool has_sends(const struct uses *uses)
+{
+    size_t i = 0;
+    while (i < uses->n && uses->task[i]->role != ROLE_SEND)
+        i++;
+    return i < uses->n;
+}
+
+/* An insertion sort, by when tasks begin.  Those behind task i have been sorted. */
+static void sort_by_clock(struct swapper *swapper, const struct span *span)
+{
+    const size_t n = swapper->gaps.uses->n;
+    struct task **order = copy_bytes(swapper->gaps.uses->task, n * sizeof(struct task *));
+    size_t cap = 0;
+    for (size_t i = n; i-- > 0;) {
+        struct task *task = order[i];
+        size_t at = i;
+        while (at + 1 < n && span[order[at + 1]->index].start < span[task->index].start) {
+            order[at] = order[at + 1];
+            at++;
+        }
+        order[at] = task;
+        if (at > i)
+            *APPEND(swapper->sinking, swapper->n_sinkings, cap) = (struct sinking){task, order[at - 1]};
+    }
+    free(order);
+}
+
+/* The clock is that of data alone: with bytes to wait for, it would say how they lie in a list that does not fit. */
+void find_sinkings(struct swapper *swapper)
+{
+    if (!has_sends(swapper->gaps.uses))
+        return;
+    struct forecast forecast = try_data(swapper->gaps.list, swapper->costs);
+    if (forecast.span)
+        sort_by_clock(swapper, forecast.span);
+    free_forecast(&forecast);
+}
+
+/* Brings the tasks into the clock's order. */
+static void move_tasks(const struct swapper *swapper, struct edit *edit)
+{
+    for (size_t i = 0; i < swapper->n_sinkings; i++)
+        sink(edit, swapper->sinking[i].task, swapper->sinking[i].behind);
+}
+
+/* ---- what a choice does to the list ------------------------------------------------------------------------------ */
+
+/* The action that a choice means for a gap.  The starts of the search give SWAP or REMAKE to all gaps alike.  A gap
+ * that lacks that action takes the other one, and where nothing may be swapped (--recompute auto) all but KEEP is
+ * REMAKE. */
+static enum action action_of(const struct swapper *swapper, const struct topic *topic, const unsigned char *choice)
+{
+    if (!topic->decision || topic->decision >= swapper->admitted || choice[topic->decision] == KEEP)
+        return KEEP;
+    if (!swapper->may_swap)
+        return topic->may_remake ? REMAKE : KEEP;
+    return topic->may_remake && choice[topic->decision] == REMAKE ? REMAKE : SWAP;
+}
+
+/* Makes all absences anew, with the actions that the choice means.  Returns by tensor the position, in the list before
+ * the edit, of the first task that reads what is made again; NONE: the tensor is not made again.  In the gaps after
+ * this task the tensor is kept, whatever was chosen for them: there it is the repeated task's output.  The caller frees
+ * the array. */
+static int *set_actions(struct swapper *swapper, const unsigned char *choice)
+{
+    const struct gaps *all = &swapper->gaps;
+    int *first_reader = allocate(all->uses->n_tensors, sizeof *first_reader);
+    fill_none(first_reader, all->uses->n_tensors);
+    for (size_t i = 0; i < all->n; i++) {
+        const struct gap *gap = &all->gap[i];
+        enum action action = action_of(swapper, &swapper->topic[i], choice);
+        int *since = &first_reader[gap->tensor->id];
+        if (*since != NONE && *since <= gap->begin)
+            action = KEEP;
+        if (*since == NONE && action == REMAKE)
+            *since = gap->end;
+        swapper->absence[i] = (struct absence){.gap = gap, .action = action, .copy_seconds = swapper->topic[i].seconds};
+    }
+    return first_reader;
+}
+
+/* A gap that can close is closed, in place of copies: the task that ends it comes right after the task that begins it.
+ * (So a gradient does not come back for its part of the norm.) */
+static void close_gaps(struct swapper *swapper, struct edit *edit)
+{
+    const struct gaps *all = &swapper->gaps;
+    for (size_t i = 0; i < all->n; i++) {
+        struct absence *absence = &swapper->absence[i];
+        if (absence->action != SWAP || !absence->gap->closes)
+            continue;
+        struct task *first = all->uses->task[absence->gap->begin], *last = all->uses->task[absence->gap->end];
+        if (hoist(edit, last, first->next))
+            absence->action = KEEP;
+    }
+}
+
+/* Where the gap begins and ends in the list with the repeated tasks: one of these may use the tensor, and so end the
+ * gap. */
+static void find_gap_ends(struct absence *absence, const struct uses *uses, const int *new_position)
+{
+    const size_t n = uses_with_gaps(uses, absence->gap->tensor);
+    size_t i = 0, n_uses;
+    const struct use *use = uses_of(uses, absence->gap->tensor, &n_uses);
+    absence->begin = absence->gap->begin == NONE ? NONE : new_position[absence->gap->begin];
+    while (i < n && use[i].position <= absence->begin)
+        i++;
+    absence->end = i < n ? use[i].position : (int)uses->n;
+    absence->out = absence->begin;
+    absence->in = absence->end;
+}
+
+/* Finds where the gaps are in the list with the repeated tasks.  Returns when tasks run, 0 where that is not known. */
+static struct span *follow_tasks(struct swapper *swapper, const struct uses *uses)
+{
+    const struct gaps *all = &swapper->gaps;
+    struct span *span = allocate(uses->n + 1, sizeof *span);
+    /* By position in the list before: the position in `uses`. */
+    int *new_position = allocate(all->uses->n + 1, sizeof *new_position);
+    for (size_t i = uses->n; i-- > 0;) {
+        size_t old_position = uses->task[i]->index;
+        span[i].start = span[i + 1].start;
+        span[i].end = span[i].start;
+        if (old_position >= all->uses->n)
+            continue;
+        new_position[old_position] = (int)i;
+        if (all->bare.span)
+            span[i] = all->bare.span[old_position];
+    }
+    for (size_t i = 0; i < all->n; i++) {
+        const struct gap *gap = &all->gap[i];
+        find_gap_ends(&swapper->absence[i], uses, new_position);
+        if (gap->closes && new_position[gap->end] == new_position[gap->begin] + 1) /* it has closed */
+            span[new_position[gap->end]].start = span[new_position[gap->end]].end = span[new_position[gap->begin]].end;
+    }
+    free(new_position);
+    return span;
+}
+
+/* Puts the repeated tasks into the list, and returns the uses of the list as it is then; the caller frees them. */
+static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, const int *first_reader)
+{
+    const struct gaps *all = &swapper->gaps;
+    struct pool *pool = all->list->pool;
+    struct tensor **twin = remake(edit, pool, all->uses, first_reader, REMAKE_AT_READER);
+    for (size_t i = 0; i < all->n; i++) {
+        struct absence *absence = &swapper->absence[i];
+        if (absence->action == REMAKE)
+            absence->back = twin[absence->gap->tensor->id];
+    }
+    size_t n;
+    struct task **task = tasks_in_order(all->list, &n);
+    struct uses *uses = find_uses(task, n, pool);
+    free(twin);
+    free(task);
+    return uses;
+}
+
+void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
+{
+    struct swapper *swapper = context;
+    struct list *list = swapper->gaps.list;
+    const struct machine *machine = list->pool->machine;
+    const struct placement *placement = placement_of(choice);
+    if (order_of_tasks(choice) == BY_CLOCK)
+        move_tasks(swapper, edit);
+    int *first_reader = set_actions(swapper, choice);
+    close_gaps(swapper, edit);
+    struct uses *uses = remake_chosen(swapper, edit, first_reader);
+    struct span *span = follow_tasks(swapper, uses);
+    struct swaps line = line_up(swapper->absence, swapper->gaps.n, uses);
+    if (placement->copy_times > 0 && swapper->gaps.bare.span)
+        for (int i = 0; i < machine->n_devices; i++)
+            place_copies(&machine->device[i], placement, list->pool, uses, span, &line);
+    swap_gaps(edit, list, uses, &line);
+    free(first_reader);
+    free(span);
+    free_swaps(&line);
+    free_uses(uses);
+}
