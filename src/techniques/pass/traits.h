@@ -2,25 +2,27 @@
  *
  * Passes run one after another, and each sees the list as the ones before it have left it.  That is enough for a rule
  * that always does the same.  But some passes choose by what fits, or by how long a step takes, and later passes change
- * both.  So a pass can ask whether a later one has some trait, and a few passes can be asked for more.  Most passes
- * have no traits and ask nothing.
+ * both.  So a pass can ask whether a later one has some trait, and a few passes can be asked for more.  A simple pass
+ * has no traits and asks nothing.
  *
  * An example: overlap before recompute in a tight budget,
  *
  *     yard train --overlap plan --recompute full --snapshot FILE --device-mem BYTES
  *
- *     before the list    who is WANTS_TIMES?     Overlap.  No file has times, so a trial runs a few steps with the same
+ *     when               what is asked           who has the trait or answers, and what follows
+ *
+ *     before the list    WANTS_TIMES             Overlap.  No file has times, so a trial runs a few steps with the same
  *     is built                                   passes (predict/trial.c).
  *
- *     after the trial    who is MOVES_UPDATES?   Overlap.  Updates that had no room on the device in the trial are
+ *     after the trial    MOVES_UPDATES           Overlap.  Updates that had no room on the device in the trial are
  *                                                timed there too, in a small model.
  *
  *     overlap runs       reserve()               Snapshot adds the bytes of its buffers, for each choice that is tried.
- *                        who is MAKES_ROOM?      Recompute.  So no choice is refused yet, though none fits.
+ *                        MAKES_ROOM              Recompute.  So no choice is refused yet, though none fits.
  *                        foretell_remade()       Recompute names these tensors.  All choices are tried anew, as if they
  *                                                were made again already.
  *
- *     recompute runs     reserve()               As above, in the list that overlap has left.
+ *     recompute runs     reserve()               Snapshot, as above, in the list that overlap has left.
  *
  *     snapshot runs                              It adds the buffers themselves.
  *
@@ -30,9 +32,9 @@
  *                        foretells_fit()         Swap does not know; with --swap auto it says yes or no.  This is asked
  *                                                where a choice fits and another one would make a shorter step.
  *
- *     swap refuses       who is CHOOSES_EARLY,   Overlap, and swap.  With the larger budgets that swap names, overlap
- *     the budget         and who is              might choose otherwise, so swap does not promise that they work.
- *                        TAKES_UNFORESEEN_ROOM?
+ *     swap refuses       CHOOSES_EARLY           Overlap.
+ *     the budget         TAKES_UNFORESEEN_ROOM   Swap.  With the larger budgets that swap names, overlap might choose
+ *                                                otherwise, so swap does not promise that they work.
  */
 #ifndef TRAITS_H
 #define TRAITS_H

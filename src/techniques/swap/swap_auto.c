@@ -2,6 +2,10 @@
  * are made again after them.  A search finds which, so that the step is as short as it can be.  What a choice
  * of the search does to the list is in swap_choice.c.
  *
+ * One search serves both options, since what it can do about a gap is the same: keep the tensor, swap it, or make it
+ * again.  For --recompute auto nothing is swapped.  The pass of recompute/ finds the search by choose_remade of struct
+ * pass_traits.
+ *
  * The decisions.  One decision is about the same gap on all data-parallel devices.  One is about all gaps of a tensor
  * of state: when its home is the host, each use needs copies.  One more decision, LAYOUT, says how copies find their
  * places, and in a pipeline in which order the tasks stand: as listed, or as they begin by the clock.  Both orders
