@@ -14,7 +14,17 @@ folder, with what it counts there; then each place of a fault where a folder has
 In the files of Python of the whole project it looks for conditional expressions inside others, and prints the place of
 each.
 
+    folder                        tokens     ?:  nested  comma  inside  three
+    src/tools/view                 10.31   27.1       0      1       0      0
+    src/tools/view: comma: 1, at most 0
+    src/tools/view/bars.c:40: comma: left = 0 , right = 0
+
 Ends with exit code 1 if a folder has more of something than LIMITS say, or if a file of Python has a fault.
+
+This is no parser of C: it knows words, brackets and where statements end, and takes the rest from how this project
+writes C.  A statement is a list of words, so `x = f(1);` is x, =, f, (, 1, ).  The examples of its functions are tests:
+
+    python3 -B -m doctest tests/style/plain.py
 """
 import ast
 import collections
@@ -31,14 +41,38 @@ LIMITS = {
 
 PYTHON = ("data", "src", "tests", "tutorials")  # the folders that have files of Python
 
-TYPES = re.compile(
-    r"(?:const|static|struct|enum|union|unsigned|signed|int|char|s?size_t|double|float|bool|void|long|short|FILE|DIR|"
-    r"typedef|extern|va_list|_Noreturn|_Atomic|inline|SDL_\w+|cl_\w+|[a-z]\w*_t)\b"
-)
-CLAUSE = re.compile(r"(?:else\b|do\b|(?:if|for|while|switch|\w*foreach\w*|FIND_\w+)\s*\()")
-TOKEN = re.compile(r'[A-Za-z_0-9.]+|""|[-+*/%&|^<>=!~?:]+|[^ \t]')
+# ---- the words of C -------------------------------------------------------------------------------------------------
+
 QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
-CHANGE = re.compile(r"\+\+|--|(?<![=!<>])(?:[-+*/%&|^]|<<|>>)?=(?!=)")
+TOKEN = re.compile(r'[A-Za-z_0-9.]+|""|[-+*/%&|^<>=!~?:]+|[^ \t]')  # as a line's density counts them
+
+WORD = re.compile(
+    r"""
+      [A-Za-z_]\w*                # a name
+    | \d[\w.]*                    # a number
+    | "" | \.\.\.
+    | <<= | >>= | [-+*/%&|^]=     # assignments of two operators
+    | == | != | <= | >= | -> | \+\+ | -- | << | >> | && | \|\|
+    | \S                          # any other character
+    """,
+    re.VERBOSE,
+)
+ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
+CHANGES = ASSIGNMENTS | {"++", "--"}
+
+# A declaration begins with one of these.
+TYPES = set(
+    "const static struct enum union unsigned signed int char size_t ssize_t double float bool void long short FILE DIR"
+    " typedef extern va_list _Noreturn _Atomic inline".split()
+)
+TYPE = re.compile(r"SDL_\w+|cl_\w+|[a-z]\w*_t")
+# Words whose parentheses a statement follows: C's own, and macros that loop or search.
+CLAUSE = re.compile(r"if|for|while|switch|\w*foreach\w*|FIND_\w+")
+# Macros that are given an expression with an assignment.
+TAKES_ASSIGNMENT = re.compile(r"CL_MAKE\w*|CL|REFUSE\w*|EXPECT\w*")
+
+OPENING = "([{"
+CLOSING = ")]}"
 
 
 def read_code(name):
@@ -48,107 +82,232 @@ def read_code(name):
     return QUOTED.sub(lambda found: '""' if found.group().startswith('"') else "0", code.decode(errors="replace"))
 
 
+def without_directives(lines):
+    """Lines of the preprocessor become empty, and so do those that a backslash at the end continues them on.
+
+    >>> without_directives(["#define X \\\\", "    1", "int x;"])
+    ['', '', 'int x;']
+    """
+    kept = []
+    inside = False
+    for line in lines:
+        inside = inside or line.lstrip().startswith("#")
+        kept.append("" if inside else line)
+        inside = inside and line.endswith("\\")
+    return kept
+
+
 def statements(code):
-    """(line, text) of each statement: they end at ; { } outside of parentheses.  Lines of the preprocessor are none."""
-    code = re.sub(r"^[ \t]*#(?:.*\\\n)*.*$", lambda m: "\n" * m.group().count("\n"), code, flags=re.M)
-    depth = start = 0
-    line = first = 1
-    for i, c in enumerate(code):
-        if c == "\n":
-            line += 1
-        if not code[start:i].strip():
-            first = line
-        depth += (c in "([") - (c in ")]")
-        if c in ";{}" and depth == 0:
-            text = re.sub(r"\s+", " ", code[start:i]).strip()
-            if c == ";" or CLAUSE.match(text):
-                yield first, text
-            start = i + 1
+    """(line, words) of each statement.  One ends at a ; outside of parentheses; or at a { or }, if it is a clause.
 
-
-def closing(text, opening):
+    >>> list(statements("if (x) {\\n    y = 1;\\n}"))
+    [(1, ['if', '(', 'x', ')']), (2, ['y', '=', '1'])]
+    """
+    words = []
     depth = 0
-    for i in range(opening, len(text)):
-        depth += (text[i] in "([{") - (text[i] in ")]}")
-        if depth == 0:
-            return i
-    return len(text) - 1
+    for number, line in enumerate(without_directives(code.split("\n")), 1):
+        for word in WORD.findall(line):
+            if depth == 0 and word in ";{}":
+                if words and (word == ";" or begins_clause(words)):
+                    yield first, words
+                words = []
+                continue
+            if not words:
+                first = number
+            words.append(word)
+            if word in "([":
+                depth += 1
+            elif word in ")]":
+                depth -= 1
 
 
-def top_commas(text):
-    depth = n = 0
-    for c in text:
-        depth += (c in "([{") - (c in ")]}")
-        n += c == "," and depth == 0
-    return n
+# ---- parts of a statement -------------------------------------------------------------------------------------------
 
 
-def is_nested(text):
-    """Does another ?: come before the arms of one have ended?"""
-    for i, c in enumerate(text):
-        if c != "?":
-            continue
-        depth = 0
-        for d in text[i + 1 :]:
-            depth += (d in "([{") - (d in ")]}")
-            if depth < 0 or (d == "," and depth == 0):
-                break
-            if d == "?":
-                return True
+def begins_clause(words):
+    return words[0] in ("else", "do") or (CLAUSE.fullmatch(words[0]) and words[1:2] == ["("])
+
+
+def depths(words):
+    """How many brackets are open around each word; a bracket itself is inside of its pair.
+
+    >>> depths("f ( a [ 0 ] )".split())
+    [0, 1, 1, 2, 2, 2, 1]
+    """
+    found = []
+    depth = 0
+    for word in words:
+        if word in OPENING:
+            depth += 1
+        found.append(depth)
+        if word in CLOSING:
+            depth -= 1
+    return found
+
+
+def closing(words, opening):
+    """The place of the bracket that closes the one at the place `opening`."""
+    for i, depth in enumerate(depths(words[opening:])):
+        if depth == 1 and words[opening + i] in CLOSING:
+            return opening + i
+    return len(words) - 1
+
+
+def split_clauses(words):
+    """The clauses in front of a statement, as (keyword, condition), and the statement.
+
+    >>> split_clauses("else if ( a ) b = 1".split())
+    ([('if', ['a'])], ['b', '=', '1'])
+    """
+    clauses = []
+    while words and begins_clause(words):
+        if words[0] in ("else", "do"):
+            words = words[1:]
+        else:
+            end = closing(words, 1)
+            clauses.append((words[0], words[2:end]))
+            words = words[end + 1 :]
+    return clauses, words
+
+
+def commas_outside(words):
+    """How many commas are outside of all brackets."""
+    return sum(word == "," and depth == 0 for word, depth in zip(words, depths(words)))
+
+
+def without_braces(words):
+    """Leaves out the values and bodies that are in braces.
+
+    >>> without_braces("x = f ( a , ( struct s ) { . b = 1 } )".split())
+    ['x', '=', 'f', '(', 'a', ',', '(', 'struct', 's', ')', ')']
+    """
+    kept = []
+    open_braces = 0
+    for word in words:
+        if word == "{":
+            open_braces += 1
+        if open_braces == 0:
+            kept.append(word)
+        if word == "}":
+            open_braces -= 1
+    return kept
+
+
+def inside_brackets(words):
+    """What is inside of parentheses and brackets, with these.
+
+    >>> inside_brackets("x = f ( a [ 0 ] )".split())
+    ['(', 'a', '[', '0', ']', ')']
+    """
+    return [word for word, depth in zip(words, depths(words)) if depth > 0]
+
+
+# ---- faults ---------------------------------------------------------------------------------------------------------
+
+# Changes inside of an expression that are no fault, in words that are joined by spaces.
+IDIOMS = (
+    re.compile(r"(?<![\w)\]] )\. \w+ = "),  # .name = value, of a struct
+    re.compile(r"\[ [^][]*(\+\+|--)[^][]* \]"),  # a[n++]
+    re.compile(r"(?<![\w)\]] )\* \w+( -> \w+)* \+\+"),  # *p++
+)
+WHILE_IDIOM = re.compile(r"\( [\w .>-]+ = [^()]*\( [^()]*\) \)")  # while ((c = f()))
+
+
+def has_nested(words):
+    """Does another ?: come before the arms of one have ended?
+
+    >>> has_nested("x = a ? b : c ? d : e".split()), has_nested("f ( a ? b : c , d ? e : f )".split())
+    (True, False)
+    """
+    for i, word in enumerate(words):
+        if word == "?" and "?" in rest_of_expression(words[i + 1 :]):
+            return True
     return False
 
 
-def changes(text, in_while):
-    text = re.sub(r"\.\w+ =(?!=)", "", text)  # designated initialisers
-    text = re.sub(r"\[[^\[\]]*(?:\+\+|--)[^\[\]]*\]", "[]", text)  # a[n++]
-    text = re.sub(r"\*\w+(?:->\w+)*\+\+", "", text)  # *p++
-    if in_while:
-        text = re.sub(r"\(\w[\w>.\-]* = [^()]*\([^()]*\)\)", "", text)  # while ((c = f()))
-    return bool(CHANGE.search(text))
-
-
-def in_brackets(text):
-    """What lies inside of parentheses and brackets, but for bodies."""
+def rest_of_expression(words):
+    """The words up to the comma or bracket that ends the expression in which they begin."""
     depth = 0
-    inside = []
-    for c in text:
-        depth += (c in "([") - (c in ")]")
-        if depth or c in ")]":
-            inside.append(c)
-    return re.sub(r"\{[^{}]*\}", "", "".join(inside))
+    for i, word in enumerate(words):
+        if word in OPENING:
+            depth += 1
+        elif word in CLOSING:
+            depth -= 1
+        if depth < 0 or (depth == 0 and word == ","):
+            return words[:i]
+    return words
 
 
-def faults(text):
-    inside = False
-    while CLAUSE.match(text):  # the statement behind `if (...)` and its like
-        head = CLAUSE.match(text)
-        if "(" not in head.group():
-            text = text[head.end() :].strip()
-            continue
-        end = closing(text, head.end() - 1)
-        if head.group().startswith(("if", "while", "switch")):
-            inside |= changes(text[head.end() : end], head.group().startswith("while"))
-        text = text[end + 1 :].strip()
-    declares = bool(TYPES.match(text)) and not text.startswith("return")
-    if not text.startswith(("CL_MAKE", "CL(", "REFUSE", "EXPECT")):
-        inside |= changes(in_brackets(text), False)
-    if re.match(r"^return\b.*(?<![=!<>])=(?!=)", re.sub(r"\{.*\}", "", text)):
-        inside = True
-    values = len(re.findall(r"(?<![=!<>+\-*/&|^])=(?!=)", text))
-    joined = not declares and not text.startswith(("case", ",", "*")) and top_commas(text) > 0
-    return {
-        "nested": is_nested(text),
-        "comma": joined and bool(re.search(r"[=(+-]", text)),
-        "inside": inside,
-        "three": declares and values >= 3 and top_commas(text) >= 2,
-    }
+def has_change(words, idioms):
+    """Is there an assignment, ++ or --, which is none of the idioms?
+
+    >>> has_change("( a [ n ++ ] )".split(), IDIOMS), has_change("( n ++ )".split(), IDIOMS)
+    (False, True)
+    """
+    text = " ".join(words)
+    for idiom in idioms:
+        text = idiom.sub("", text)
+    return any(word in CHANGES for word in text.split())
 
 
-def files_of(folder, endings):
-    for path, _, names in sorted(os.walk(folder)):
-        for name in sorted(names):
-            if name.endswith(endings):
-                yield os.path.join(path, name)
+def changes_in_clauses(clauses):
+    for keyword, condition in clauses:
+        idioms = IDIOMS
+        if keyword == "while":
+            idioms = (*IDIOMS, WHILE_IDIOM)
+        if keyword in ("if", "while", "switch") and has_change(condition, idioms):
+            return True
+    return False
+
+
+def changes_inside(words):
+    """Is there an assignment in brackets, or in what is returned?  Values in braces are none: (struct s){.n = 1}."""
+    if not words:
+        return False
+    words = without_braces(words)
+    if words[0] == "return" and any(word in ASSIGNMENTS for word in words):
+        return True
+    return not TAKES_ASSIGNMENT.fullmatch(words[0]) and has_change(inside_brackets(words), IDIOMS)
+
+
+def is_declaration(words):
+    return bool(words) and (words[0] in TYPES or bool(TYPE.fullmatch(words[0])))
+
+
+def is_joined(words):
+    """Are these several expressions, with commas between them?  Not labels, and not the end of a declaration, of which
+    a { } was a part:  "struct { int n; } *a, *b;"  or  "int a[] = {1}, b[] = {2};"
+
+    >>> is_joined("a = 1 , b = 2".split()), is_joined("f ( a , b )".split())
+    (True, False)
+    """
+    if is_declaration(words) or commas_outside(words) == 0 or words[0] in ("case", ",", "*"):
+        return False
+    return any(word in CHANGES or word in "(-+" for word in words)
+
+
+def gives_three_values(words):
+    """Does it declare three names or more, and give three a value?"""
+    return is_declaration(words) and words.count("=") >= 3 and commas_outside(words) >= 2
+
+
+def faults(words):
+    """The faults of a statement.
+
+    >>> faults("if ( ( x = f ( ) ) ) a = 1 , b = 2".split())
+    ['comma', 'inside']
+    """
+    clauses, rest = split_clauses(words)
+    found = []
+    if has_nested(rest):
+        found.append("nested")
+    if is_joined(rest):
+        found.append("comma")
+    if changes_in_clauses(clauses) or changes_inside(rest):
+        found.append("inside")
+    if gives_three_values(rest):
+        found.append("three")
+    return found
 
 
 def nested_in_python(name):
@@ -161,40 +320,72 @@ def nested_in_python(name):
             yield "%s:%d: nested: a conditional expression inside another one" % (name, node.lineno)
 
 
+# ---- files and folders ----------------------------------------------------------------------------------------------
+
+
+def files_of(folder, endings):
+    for path, _, names in sorted(os.walk(folder)):
+        for name in sorted(names):
+            if name.endswith(endings):
+                yield os.path.join(path, name)
+
+
+class Folder:
+    """What was counted in the files of a folder."""
+
+    def __init__(self):
+        self.lines = 0  # that have any code
+        self.tokens = 0
+        self.conditional = 0  # expressions ?:
+        self.places = collections.defaultdict(list)  # of each fault
+
+    def add_file(self, name):
+        code = read_code(name)
+        self.conditional += code.count("?")
+        for line in code.split("\n"):
+            tokens = len(TOKEN.findall(line))
+            self.tokens += tokens
+            self.lines += tokens > 0
+        for line, words in statements(code):
+            for fault in faults(words):
+                self.places[fault].append("%s:%d: %s: %s" % (name, line, fault, " ".join(words)[:90]))
+
+    def count(self, what):
+        """Of "tokens", those in a line; of a fault, how many there are."""
+        if what == "tokens":
+            return self.tokens / max(self.lines, 1)
+        return len(self.places[what])
+
+    def row(self, name):
+        """The folder's row of the table."""
+        conditional = 1000 * self.conditional / max(self.lines, 1)
+        counts = tuple(self.count(fault) for fault in ("nested", "comma", "inside", "three"))
+        return "%-28s %7.2f %6.1f %7d %6d %7d %6d" % (name, self.count("tokens"), conditional, *counts)
+
+    def complaints(self, name):
+        """A line for each limit that is exceeded, and below it the places."""
+        for what, most in LIMITS[name.split("/")[0]].items():
+            if self.count(what) > most:
+                yield "%s: %s: %.4g, at most %g" % (name, what, self.count(what), most)
+                yield from self.places[what]
+
+
 def main():
-    rows = collections.defaultdict(collections.Counter)
-    places = collections.defaultdict(list)
-    for folder in sys.argv[1:]:
-        for name in files_of(folder, (".c", ".h")):
-            row = rows[os.path.dirname(name)]
-            code = read_code(name)
-            for line in code.split("\n"):
-                tokens = len(TOKEN.findall(line))
-                row["lines"] += tokens > 0
-                row["all tokens"] += tokens
-                row["?"] += line.count("?")
-            for line, text in statements(code):
-                for fault, there in faults(text).items():
-                    row[fault] += there
-                    if there:
-                        places[os.path.dirname(name), fault].append("%s:%d: %s: %s" % (name, line, fault, text[:90]))
+    folders = collections.defaultdict(Folder)
+    for top in sys.argv[1:]:
+        for name in files_of(top, (".c", ".h")):
+            folders[os.path.dirname(name)].add_file(name)
+    print("%-28s %7s %6s %7s %6s %7s %6s" % ("folder", "tokens", "?:", "nested", "comma", "inside", "three"))
     wrong = []
-    columns = "%-28s %7s %6s %7s %6s %7s %6s"
-    print(columns % ("", "tokens", "?:", "nested", "comma", "inside", "three"))
-    for folder, row in sorted(rows.items()):
-        lines = max(row["lines"], 1)
-        row["tokens"] = row["all tokens"] / lines
-        numbers = "%.2f" % row["tokens"], "%.1f" % (1000 * row["?"] / lines)
-        print(columns % (folder, *numbers, row["nested"], row["comma"], row["inside"], row["three"]))
-        for what, most in LIMITS[folder.split("/")[0]].items():
-            if row[what] > most:
-                wrong.append("%s: %s: %.4g, at most %g" % (folder, what, row[what], most))
-                wrong += places[folder, what]
-    for folder in PYTHON:
-        for name in files_of(folder, (".py",)):
+    for name, folder in sorted(folders.items()):
+        print(folder.row(name))
+        wrong += folder.complaints(name)
+    for top in PYTHON:
+        for name in files_of(top, (".py",)):
             wrong += nested_in_python(name)
     print("\n".join(wrong))
     sys.exit(bool(wrong))
 
 
-main()
+if __name__ == "__main__":
+    main()

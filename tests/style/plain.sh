@@ -11,11 +11,13 @@
 trainer=15300
 
 if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
+    finds_nothing 'functions of plain.py give what their examples say' python3 -B -m doctest tests/style/plain.py
     python3 tests/style/plain.py src tests >"$TMP/err"
     code=$?
     sed 's/^/# /' "$TMP/err"
     result $code 'statements do one thing each, and lines are not dense'
 else
+    skip 'functions of plain.py give what their examples say' 'python3 is not installed'
     skip 'statements do one thing each' 'python3 is not installed'
 fi
 
