@@ -45,7 +45,7 @@ OPTIMISE = -O2 -g
 CPPFLAGS = -I. -Isrc -D_GNU_SOURCE= -DCL_TARGET_OPENCL_VERSION=120
 CFLAGS   = -std=c11 $(OPTIMISE) -fno-omit-frame-pointer -ffp-contract=off -pthread
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion $(if $(filter 1,$(WERROR)),-Werror)
-COMPILE  = $(CC) $(CPPFLAGS) $(WINDOW) $(CFLAGS) $(WARNINGS)
+COMPILE  = $(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)
 OPENCL   = -lOpenCL
 LDLIBS   = $(OPENCL) -lclblast -lz -ljansson -lm -ldl $(SDL2)
 
@@ -56,10 +56,12 @@ LDFLAGS  += -L$(PREFIX)/lib -Wl,-rpath,$(PREFIX)/lib
 OPENCL    = $(if $(CONDA_PREFIX),-lOpenCL,-framework OpenCL)
 endif
 
-# Only the viewer's window needs SDL2: without it, pictures remain.  sdl2-config is asked when the first file is to be
-# compiled, as this make may have installed it a moment ago; the answer then takes the place of the question.
-SDL2   = $(eval SDL2 := $(shell sdl2-config --libs 2>/dev/null))$(SDL2)
-WINDOW = $(eval WINDOW := $(if $(SDL2),-DHAVE_SDL2 $(shell sdl2-config --cflags 2>/dev/null)))$(WINDOW)
+# Only the viewer's window needs SDL2: without it, pictures remain.  sdl2-config is asked wherever SDL2 or WINDOW is
+# used, and not once at the start, as this make may install SDL2 before it compiles.  So only the files that have an
+# #ifdef HAVE_SDL2 are compiled with WINDOW.
+SDL2   = $(shell sdl2-config --libs 2>/dev/null)
+WINDOW = $(if $(SDL2),-DHAVE_SDL2 $(shell sdl2-config --cflags 2>/dev/null))
+WINDOW_FILES := $(shell grep -l HAVE_SDL2 $(SOURCES) $(wildcard tests/unit/*/*.c))
 
 # ---- how ------------------------------------------------------------------------------------------------------------
 
@@ -87,7 +89,7 @@ $(LINKED): FORCE
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(SHARED)/packages
 	@echo "compile  $<"
 	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
+	$(Q)$(COMPILE) $(if $(filter $<,$(WINDOW_FILES)),$(WINDOW)) -MMD -MP -c -o $@ $<
 
 $(BUILD)/%.o: $(SHARED)/%.c $(BUILD)/flags | $(SHARED)/packages
 	@mkdir -p $(@D)
@@ -96,9 +98,9 @@ $(BUILD)/%.o: $(SHARED)/%.c $(BUILD)/flags | $(SHARED)/packages
 # The optimizer's loop on the host is worth vectors; no math-errno: sqrtf sets none.
 $(BUILD)/src/trainer/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
 
-# This file changes when the flags do, and then everything is compiled again.
+# This file changes when the flags do, those for the window too, and then everything is compiled again.
 $(BUILD)/flags: FORCE | $(SHARED)/packages
-	@$(IF_CHANGED) echo '$(COMPILE)'
+	@$(IF_CHANGED) echo '$(COMPILE) $(WINDOW)'
 
 # The kernels and the texts of --data stories and self travel inside the program.  Folders among the prerequisites:
 # their time changes when a file comes or goes.  The shell has its own number for $$$$: several makes may run at a time.
