@@ -1,4 +1,4 @@
-# draw.awk - numbers that follow from a seed, for the programs that draw the lists of labs:
+# draw.awk - numbers that follow from a seed, for the programs that draw lists for labs and hardware for the league:
 #
 #     awk -v seed=N -f tutorials/labs/draw.awk -f PROGRAM
 #
@@ -6,7 +6,15 @@
 # program sets `state`, from 1 to 2147483646, before it draws.  The numbers follow one another, so the order of the
 # draws decides what a seed gives.
 
-function draw(low, high) { # a whole number
+function draw_state() { # the next of all numbers from 1 to 2147483646
     state = state * 16807 % 2147483647
-    return low + state % (high - low + 1)
+    return state
+}
+
+function draw(low, high) { # a whole number
+    return low + draw_state() % (high - low + 1)
+}
+
+function draw_share() { # a number between 0 and 1
+    return draw_state() / 2147483647
 }

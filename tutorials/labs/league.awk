@@ -1,6 +1,6 @@
 # league.awk - what the judge of the league takes from a list that an entry hands over, and what it does not.
 #
-#     awk -v way=FILE -f league.awk OPEN OPEN-HOST DRAWN DRAWN-HOST ENTRY >JUDGED
+#     awk -f league.awk OPEN OPEN-HOST DRAWN DRAWN-HOST ENTRY >JUDGED
 #
 # OPEN is the model's own list, as a step file, for the hardware that the entry was made for, and OPEN-HOST the same
 # with all updates on the host.  DRAWN and DRAWN-HOST are those for the hardware of the judgement.  JUDGED is ENTRY with
