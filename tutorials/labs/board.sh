@@ -209,13 +209,14 @@ judge_list() { # LIST NAME: prints "MS -"
 
 # ---- passes ---------------------------------------------------------------------------------------------------------
 
-# A copy of the tree, built: without the labs' graders, and without what no build needs.
+# A copy of the tree, built: without the labs' graders, and without what no build needs.  The sandbox's make sees none of
+# our variables, such as WERROR; nor may the make that copy_build() calls, or else all would be compiled for each pass.
 make_stage() {
     if [ -d "$TMP/stage" ]; then
         return 0
     fi
     copy_files "$TMP/stage" Makefile README.md cl data src tests tutorials/*.md tutorials/gdb
-    copy_build "$TMP/stage"
+    env -i PATH="$PATH" LC_ALL=C sh -c '. tests/run/copy.sh && copy_build "$1"' sh "$TMP/stage"
     chmod -R a+rX "$TMP/stage"
 }
 
