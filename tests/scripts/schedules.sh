@@ -1,59 +1,93 @@
 #!/bin/sh
-# schedules.sh - training by the schedules that PyTorch wrote (data/pytorch), on four devices whose tasks end late at
-# random: the bits are those of one device, whatever the delays; and with passes, whose lists are proved.
+# schedules.sh - training by the schedules that PyTorch wrote (data/pytorch), on four devices: the bits are those of one
+# device, whatever the task ends are delayed by, and with passes, whose lists are proved.
 #
-#     SEEDS=20       delays to try with each schedule
+#     SEEDS=100 tests/scripts/schedules.sh     so many delays more with each schedule (default 4)
+#
+# A delay is a number for --delay-seed, which lets tasks end late at random.  Most trainings have one of their own.
 #
 # LoopedBFS has sums of another order, and is refused.
 . tests/run/helpers.sh
 
+seeds=${SEEDS:-4}
 model="--model tiny --layers 8 --seq-len 16 --batch 8 --gemm own"
 four="-d 0:0x4 --mesh pp=4 --micro-batch 1"
-train() { # FOLDER [OPTION...]
+
+train() { # FOLDER [OPTION...]: trains the model, and saves it there
     folder=$1
     shift
     "$YARD" train $model --data LICENSE --steps 3 --val-batches 1 --sample-tokens 0 --save "$folder" "$@" \
         >"$TMP/out" 2>"$TMP/err"
 }
+
 has_bits_of() { # FOLDER FOLDER
     cmp "$1/model.safetensors" "$2/model.safetensors" >"$TMP/err" 2>&1
+}
+
+trains_as() { # FOLDER [OPTION...]: on four devices with these options the model has the bits of the one in FOLDER
+    one=$1
+    shift
+    train "$TMP/four" $four "$@" && has_bits_of "$TMP/four" "$one"
+    code=$?
+    rm -rf "$TMP/four"
+    return $code
+}
+
+refuses() { # FILE PLACE: the schedule is refused, for that place in it
+    train "$TMP/refused" $four --pipeline "$1"
+    [ $? -eq 2 ] && grep -q "$2" "$TMP/err"
+}
+
+# ---- one device -----------------------------------------------------------------------------------------------------
+
+for clip in 1 0; do
+    train "$TMP/one-clip$clip" --clip $clip
+    result $? "one device trains with --clip $clip"
+    train "$TMP/untied-clip$clip" --untied --clip $clip
+    result $? "one device trains with --untied --clip $clip"
+done
+
+# ---- four devices ---------------------------------------------------------------------------------------------------
+
+# The other trainings of a schedule have delays 1 to 7.
+has_bits_with_delays() { # FILE: with $seeds delays more
+    seed=8
+    while [ $seed -lt $((8 + seeds)) ]; do
+        trains_as "$TMP/one-clip1" --pipeline "$1" --delay-seed $seed || return 1
+        seed=$((seed + 1))
+    done
+}
+
+has_bits_with_passes() { # FILE DELAY FOLDER OPTION...: with these passes, which also prove their list
+    file=$1 delay=$2 one=$3
+    shift 3
+    trains_as "$one" --pipeline "$file" --delay-seed "$delay" "$@"
+    result $? "$file has the same bits with $*"
+    "$YARD" plan $model $four --pipeline "$file" "$@" --verify >"$TMP/out" 2>"$TMP/err"
+    result $? 'whose list is proved'
 }
 
 for file in data/pytorch/*.csv; do
     case $file in
     *LoopedBFS*)
-        train "$TMP/refused" $four --pipeline "$file"
-        [ $? -eq 2 ] && grep -q "LoopedBFS.4.8.csv, row 1, cell 17: '4B7'" "$TMP/err"
+        refuses "$file" "LoopedBFS.4.8.csv, row 1, cell 17: '4B7'"
         result $? "$file is refused, by its cell"
         continue ;;
     esac
-    for tied in '' --untied; do
-        for clip in 1 0; do
-            one=$TMP/one$tied$clip
-            [ -d "$one" ] || train "$one" $tied --clip $clip
-            train "$TMP/four" $four --pipeline "$file" $tied --clip $clip && has_bits_of "$TMP/four" "$one"
-            result $? "$file${tied:+ $tied} --clip $clip has the bits of one device"
-            rm -rf "$TMP/four"
-        done
-    done
-    seed=1
-    while [ $seed -le "${SEEDS:-20}" ]; do
-        train "$TMP/four" $four --pipeline "$file" --delay-seed $seed && has_bits_of "$TMP/four" "$TMP/one1" || break
-        rm -rf "$TMP/four"
-        seed=$((seed + 1))
-    done
-    [ $seed -gt "${SEEDS:-20}" ]
-    result $? "$file has them with ${SEEDS:-20} delays (so far: $((seed - 1)))"
-    for passes in '--recompute full' '--swap layer' '--overlap all-cpu --clip 0' \
-        '--recompute selective --swap microbatch'; do
-        one=$TMP/one1
-        [ "${passes%--clip 0}" = "$passes" ] || one=$TMP/one0
-        train "$TMP/four" $four --pipeline "$file" $passes && has_bits_of "$TMP/four" "$one"
-        result $? "$file has the same bits with $passes"
-        rm -rf "$TMP/four"
-        "$YARD" plan $model $four --pipeline "$file" $passes --verify >"$TMP/out" 2>"$TMP/err"
-        result $? 'whose list is proved'
-    done
+    trains_as "$TMP/one-clip1" --pipeline "$file"
+    result $? "$file has the bits of one device"
+    trains_as "$TMP/one-clip0" --pipeline "$file" --clip 0 --delay-seed 1
+    result $? "$file --clip 0 has the bits of one device"
+    trains_as "$TMP/untied-clip1" --pipeline "$file" --untied --delay-seed 2
+    result $? "$file --untied has the bits of one device"
+    trains_as "$TMP/untied-clip0" --pipeline "$file" --untied --clip 0 --delay-seed 3
+    result $? "$file --untied --clip 0 has the bits of one device"
+    has_bits_with_passes "$file" 4 "$TMP/one-clip1" --recompute full
+    has_bits_with_passes "$file" 5 "$TMP/one-clip1" --swap layer
+    has_bits_with_passes "$file" 6 "$TMP/one-clip0" --overlap all-cpu --clip 0
+    has_bits_with_passes "$file" 7 "$TMP/one-clip1" --recompute selective --swap microbatch
+    has_bits_with_delays "$file"
+    result $? "$file has them with $seeds delays more"
 done
 
 # Two such pipelines, which share out all that ZeRO-3 shares.
